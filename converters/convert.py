@@ -59,7 +59,7 @@ class Conversion(NamedTuple):
     report: Report
 
 
-@no_collection()  # # collecting garbage while the graph is built finds nothing
+@no_collection()  # collecting garbage while the graph is built finds nothing
 def convert_with(
     model: str | Path | bytes | openvino.Model,
     onnx_path: str | Path | None,
@@ -87,7 +87,7 @@ def convert_with(
         raise ValueError("a model that is not in a file has no .bin to refer to: weights must be 'auto', 'embed' or 'copy'")
     target = None if onnx_path is None else Path(onnx_path)
     with format_of(model).open(model, options.bin) as source:
-        # # The file can refer to the source's weights only if their type is unchanged.
+        # The file can refer to the source's weights only if their type is unchanged.
         weights = source.weights(unchanged=options.precision == "model")
         if target is not None:
             reject_inputs([target], weights.files)

@@ -95,7 +95,7 @@ class Outputs:
                 yield file
                 file.close()
             finally:
-                with contextlib.suppress(OSError):  # # a file that could not be written cannot be flushed either
+                with contextlib.suppress(OSError):  # a file that could not be written cannot be flushed either
                     file.close()
 
     def link(self, path: Path, source: Path) -> None:
@@ -123,7 +123,7 @@ class Outputs:
         move = _Move.to(path)
         file = move.beside.open("xb")
         self._moves.append(move)
-        with contextlib.suppress(OSError):  # # the file does not exist yet
+        with contextlib.suppress(OSError):  # the file does not exist yet
             move.beside.chmod(stat.S_IMODE(move.target.stat().st_mode))
         return file
 

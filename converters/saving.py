@@ -34,7 +34,7 @@ Any number of constants may share the same bytes of the source. Only a malicious
 
 GROWTH_BYTES = 1 << 26
 
-# # The page size. Copied weights keep their offset in the source modulo this number.
+# The page size. Copied weights keep their offset in the source modulo this number.
 _ALIGNMENT = 4096
 
 
@@ -141,7 +141,7 @@ class _Saving:
             if value.const_value is not None and value.const_value.dtype != ir.DataType.STRING
         }
         self.large = {name: tensor for name, tensor in self.tensors.items() if tensor.nbytes >= COPIED_BYTES}
-        # # Serialization would refer to these tensors, however small they are.
+        # Serialization would refer to these tensors, however small they are.
         self.mapped = {name: tensor for name, tensor in self.tensors.items() if isinstance(tensor, ir.ExternalTensor)}
         self.size = sum(tensor.nbytes for tensor in self.tensors.values())
 
@@ -176,7 +176,7 @@ class _Saving:
         layout = _Layout(self.large)
         self.check_growth(layout.size, "copy")
         path = _data_path(onnx_path)
-        # # An earlier conversion may have used this name for the .bin.
+        # An earlier conversion may have used this name for the .bin.
         with outputs.open(path, linked=_belongs_to(path, onnx_path)) as file:
             for offset, content in layout.parts:
                 file.seek(offset)
@@ -199,7 +199,7 @@ class _Saving:
         if str(real.parent) == folder:
             return real.name
         if os.path.realpath(weights.parent) == folder:
-            # # Runtimes do not follow links out of the model's folder, but they accept a hard link.
+            # Runtimes do not follow links out of the model's folder, but they accept a hard link.
             path = _data_path(onnx_path)
             try:
                 outputs.link(path, real)
@@ -283,5 +283,5 @@ def _belongs_to(data_path: Path, onnx_path: Path) -> bool:
             return False
         with onnx_path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
             return content.find(os.fsencode(data_path.name)) >= 0
-    except (OSError, ValueError):  # # the .onnx does not exist, or is empty
+    except (OSError, ValueError):  # the .onnx does not exist, or is empty
         return False

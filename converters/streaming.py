@@ -25,7 +25,7 @@ _GRAPH = onnx.ModelProto.DESCRIPTOR.fields_by_name["graph"].number
 _INITIALIZER = onnx.GraphProto.DESCRIPTOR.fields_by_name["initializer"].number
 _RAW_DATA = onnx.TensorProto.DESCRIPTOR.fields_by_name["raw_data"].number
 
-# # Bytes per write. Interruptions are handled between writes.
+# Bytes per write. Interruptions are handled between writes.
 _CHUNK = 1 << 24
 
 
@@ -69,7 +69,7 @@ def write_model(file: IO[bytes], proto: onnx.ModelProto, streamed: Mapping[str, 
     shell = _shell(proto)
     graph = shell.graph.SerializeToString()
     shell.ClearField("graph")
-    # # For each initializer, the bytes before its data, with all lengths, and then the data.
+    # For each initializer, the bytes before its data, with all lengths, and then the data.
     parts = [_head(head, None if tensor is None else tensor.nbytes) for head, tensor in zip(heads, tensors, strict=True)]
     size = len(graph) + sum(map(len, parts)) + sum(tensor.nbytes for tensor in tensors if tensor is not None)
     start = shell.SerializeToString() + _length_delimited(_GRAPH, size) + graph
@@ -129,7 +129,7 @@ def _content(tensor: ir.TensorProtocol) -> memoryview:
         return tensor.content
     if tensor.dtype.bitwidth < 8 or sys.byteorder == "big":
         return memoryview(tensor.tobytes())
-    return np.ascontiguousarray(tensor.numpy()).reshape(-1).view(np.uint8).data  # # a view of the array, not a copy
+    return np.ascontiguousarray(tensor.numpy()).reshape(-1).view(np.uint8).data  # a view of the array, not a copy
 
 
 def fill(proto: onnx.ModelProto, streamed: Mapping[str, ir.TensorProtocol]) -> None:

@@ -107,7 +107,7 @@ def complete(model: ir.Model, exposed: Iterable[ExposedVariable], form: Variable
             if variable.is_set is not None:
                 variable.is_set.const_value = ir.tensor(False, name=variable.is_set.name)
                 model.graph.register_initializer(variable.is_set)
-        elif variable.is_set is None and not item.traits:  # # a growing variable starts empty, which can be fed
+        elif variable.is_set is None and not item.traits:  # a growing variable starts empty, which can be fed
             if op is None:
                 op = Builder.of_existing(model.graph, before=next(iter(model.graph), None))
             _choose_at_run_time(op, item)

@@ -2,5 +2,5 @@
 
 from converters.cli import main
 
-if __name__ == "__main__":  # # child processes import this module, too
+if __name__ == "__main__":  # child processes import this module, too
     main()

@@ -222,7 +222,7 @@ def _with_variants(targets: Mapping[Path, Path], variants: Sequence[Variant]) ->
 def _write_variants(tasks: Sequence[_Task], variants: Sequence[Variant], settings: Settings) -> list[dict[str, Any]]:
     """Write the variants of the models. Return the output of ``--json`` for each."""
     made = []
-    kept = settings.options.weights  # # files with other weights cannot refer to 16-bit weights
+    kept = settings.options.weights  # files with other weights cannot refer to 16-bit weights
     weights = "auto" if kept == "reference" else kept
     for task in tasks:
         target = task.target
@@ -288,7 +288,7 @@ def _converted(tasks: Sequence[_Task], settings: Settings, jobs: int) -> Iterato
         for task in tasks:
             yield _convert(task, settings)
         return
-    # # Each model has its own process, so that a crash or a lack of memory does not affect the others.
+    # Each model has its own process, so that a crash or a lack of memory does not affect the others.
     for (task, _), answer in call_in_processes(_convert, [(task, settings) for task in tasks], jobs):
         yield answer if isinstance(answer, Outcome) else _process_failed(task, answer)
 
@@ -302,9 +302,9 @@ def _convert(task: _Task, settings: Settings) -> Outcome:
         document = {"output": str(task.target), **data.conversion(report)}
         if task.checking is None:
             return Outcome(task.model, task.target, 0, document)
-        # # Hide the progress of the check, which would interrupt the bar of the whole batch.
+        # Hide the progress of the check, which would interrupt the bar of the whole batch.
         validation = task.checking.compare(task.model, task.target, as_json=True)
-    except (Exception, SystemExit) as error:  # # rules and their imports may try to exit
+    except (Exception, SystemExit) as error:  # rules and their imports may try to exit
         return _failed(task.model, task.target, problems_of(error))
     code = 0 if validation.agrees else DIFFERENCE
     return Outcome(task.model, task.target, code, {**document, "check": data.validation(validation)})

@@ -14,7 +14,7 @@ from converters.cli.failures import report_problems
 from converters.errors import Fault, Problem
 from converters.suggestions import did_you_mean
 
-# # The base class of usage errors. Newer releases of typer include click's classes.
+# The base class of usage errors. Newer releases of typer include click's classes.
 _USAGE: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
 
 

@@ -45,7 +45,7 @@ class _Bar(Progress):
     def show(self, step: str, done: int = 0, total: int = 0) -> None:
         """Show a step and, if ``total`` is known, its progress."""
         (task,) = self.tasks
-        task.total = total or None  # # `update` would keep the total of the previous step
+        task.total = total or None  # `update` would keep the total of the previous step
         self.update(task.id, description=f"{step} {done} of {total}" if total else f"{step} ...", completed=done)
 
     def get_renderables(self) -> Iterable[RenderableType]:
@@ -53,7 +53,7 @@ class _Bar(Progress):
             yield from super().get_renderables()
 
 
-# # Shorter steps do not need a bar.
+# Shorter steps do not need a bar.
 _DELAY_SECONDS = 1.0
 
 clock = time.monotonic

@@ -65,7 +65,7 @@ class Settings:
 
         load_all(self.rules)
         options = replace(self.options, with_weights=target is None, **more)
-        if options.verify is True:  # # the inputs determine the shapes of values
+        if options.verify is True:  # the inputs determine the shapes of values
             unverified = convert_with(model, None, replace(options, verify=False, with_weights=True), adapt=adapt).model
             options = replace(options, verify=self.sampling.inputs_of(model, unverified))
         return convert_with(model, target, options, adapt=adapt)
@@ -155,7 +155,7 @@ def convert(
                 rtol, atol, share=share, rounding=_FLOAT16_ROUNDING if told.precision == "float16" else 0.0
             )
             checking = Checking(tolerance, seed, inputs, random_shapes, tuple(extension or ()))
-        # # a SavedModel is a folder, but one model
+        # a SavedModel is a folder, but one model
         several = len(models) > 1 or (models[0].is_dir() and recognised(models[0]) is None)
         if several:
             _only_for_one(alone)

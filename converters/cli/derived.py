@@ -28,7 +28,7 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
         command(**given)
 
     whole.__name__, whole.__doc__ = command.__name__, command.__doc__
-    # # Releases of typer differ in which of the two they read.
+    # Releases of typer differ in which of the two they read.
     whole.__signature__ = inspect.Signature(found)  # type: ignore[attr-defined]
     whole.__annotations__ = {one.name: one.annotation for one in found}
     return whole

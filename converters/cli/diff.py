@@ -19,7 +19,7 @@ from converters.cli.values import shapes
 if TYPE_CHECKING:
     from converters.validation.diff import Diff, ValueDifference
 
-# # The page and --json have all differing values.
+# The page and --json have all differing values.
 _SHOWN = 10
 
 

@@ -39,8 +39,8 @@ def failures(as_json: bool, debug: bool) -> Iterator[None]:
     except KeyboardInterrupt:
         report_problems([Problem("interrupted")], as_json)
         raise typer.Exit(INTERRUPTED) from None
-    except (Exception, SystemExit) as error:  # # rules and their imports may try to exit
-        if isinstance(error.__context__, BrokenPipeError):  # # rich then raises SystemExit
+    except (Exception, SystemExit) as error:  # rules and their imports may try to exit
+        if isinstance(error.__context__, BrokenPipeError):  # rich then raises SystemExit
             _leave_closed_pipe()
         problems = problems_of(error)
         causes = [problem.cause for problem in problems if problem.cause is not None] or [error]
@@ -55,7 +55,7 @@ def failures(as_json: bool, debug: bool) -> Iterator[None]:
 
 def _leave_closed_pipe() -> NoReturn:
     """Exit because the reader of the output, such as ``| head``, has ended."""
-    # # Otherwise Python reports at exit that it cannot write its buffers.
+    # Otherwise Python reports at exit that it cannot write its buffers.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     raise typer.Exit(CLOSED_PIPE) from None
 

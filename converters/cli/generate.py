@@ -107,7 +107,7 @@ def generate(
 
             from onnx_specops.generation import open_model
 
-            # # Its warnings would interrupt the text. Errors raise exceptions.
+            # Its warnings would interrupt the text. Errors raise exceptions.
             onnxruntime.set_default_logger_severity(4)
             model = open_model(ready, kernels=kernels.value)
             turn = _Turn(model, tokens, sampling, tuple(stop or ()), as_json)

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 _Call = TypeVar("_Call", bound=tuple[Any, ...])
 
-_GRACE_SECONDS = 10.0  # # the time that an interrupted process has to clean up
+_GRACE_SECONDS = 10.0  # the time that an interrupted process has to clean up
 
 
 @dataclass(frozen=True)
@@ -83,11 +83,11 @@ def call_in_processes(function: Callable[..., Any], calls: Sequence[_Call], coun
 def _started(function: Callable[..., Any], arguments: tuple[Any, ...], output_path: Path) -> tuple[SpawnProcess, Connection]:
     context = multiprocessing.get_context("spawn")
     receiver, sender = context.Pipe(duplex=False)
-    # # A daemon ends with the parent process.
+    # A daemon ends with the parent process.
     process = context.Process(target=_run_child, args=(function, arguments, sender, str(output_path)), daemon=True)
     with _deferred_interrupts():
         process.start()
-    sender.close()  # # otherwise the end of the child's copy would not end the pipe
+    sender.close()  # otherwise the end of the child's copy would not end the pipe
     return process, receiver
 
 
@@ -110,7 +110,7 @@ def _deferred_interrupts() -> Iterator[None]:
     if not _HAS_MASKS:
         yield
         return
-    resource_tracker.ensure_running()  # # the first process would start it, and its start unblocks interruptions
+    resource_tracker.ensure_running()  # the first process would start it, and its start unblocks interruptions
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield

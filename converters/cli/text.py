@@ -154,7 +154,7 @@ def _print_check(console: Console, outcome: Outcome) -> None:
         _line(console, f"  {error}", "red")
 
 
-# # The number of problems shown for each of several models.
+# The number of problems shown for each of several models.
 _SHOWN_PROBLEMS = 5
 
 

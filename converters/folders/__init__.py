@@ -1,1 +1,1 @@
-"""Folders of models as optimum-intel writes them: one or several IRs, and the files that belong to them."""
+"""Folders of models as optimum-intel writes them: IRs and their companion files."""

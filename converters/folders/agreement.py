@@ -1,4 +1,4 @@
-"""Whether the files of a folder belong together: components that a pipeline names, and sizes that configurations state."""
+"""Consistency checks of a folder: the components that a pipeline names, and the sizes in configurations."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _COMPONENTS = {
     "unet": "unet", "transformer": "transformer", "text_encoder": "text_encoder", "text_encoder_2": "text_encoder_2",
     "text_encoder_3": "text_encoder_3", "vae": "vae_decoder",
 }  # fmt: skip
-"""The components of pipelines that are IRs, and their folders; the VAE's encoder is for images as inputs alone."""
+"""The components of pipelines that are IRs, and their folders. The encoder of the VAE is only for image inputs."""
 
 _OTHER_COMPONENTS = ("tokenizer", "tokenizer_2", "tokenizer_3", "scheduler")
 
@@ -37,7 +37,7 @@ _SIZES: dict[str, tuple[tuple[str, int, tuple[str, ...]], ...]] = {
     "text_encoder_2": _TEXT,
     "text_encoder_3": _TEXT,
 }
-"""An input or output, one of its axes, and what a component's config.json calls the axis' size."""
+"""Component -> an input or output, an axis, and the names of its size in the component's config.json."""
 
 _LABELLED = (
     "ForSequenceClassification", "ForTokenClassification", "ForImageClassification", "ForAudioClassification",
@@ -47,7 +47,7 @@ _OF_VOCABULARY = ("ForMaskedLM", "ForCTC", "ForCausalLM")
 
 
 def check_folder(folder: Path, models: Iterable[Path]) -> None:
-    """Raises `ConversionError` where the files of a model's folder, with its IRs, do not belong together."""
+    """Raise `ConversionError` if the files of a model's folder do not fit together."""
     if (folder / PIPELINE).is_file():
         check_pipeline(folder)
         return
@@ -60,7 +60,7 @@ def check_folder(folder: Path, models: Iterable[Path]) -> None:
 
 
 def check_pipeline(folder: Path) -> None:
-    """Raises `ConversionError` with all that is missing in a diffusion pipeline's folder, or contradicts itself."""
+    """Raise `ConversionError` with everything that is missing or inconsistent in a diffusion pipeline's folder."""
     index = read_object(folder / PIPELINE)
     problems: list[Problem] = []
     for name, part in _COMPONENTS.items():
@@ -88,9 +88,9 @@ def check_pipeline(folder: Path) -> None:
 
 
 def encoder_problems(model: Path, config: Path) -> list[Problem]:
-    """What is wrong where an IR does not give as many classes, or tokens, as its configuration tells apart.
+    """Return the problems of an IR whose numbers of classes or tokens differ from its configuration.
 
-    What makes the IR unreadable is left to its conversion.
+    An unreadable IR is reported by its conversion.
     """
     try:
         told = read_object(config)
@@ -121,7 +121,7 @@ class _Interface:
                 self._dims |= dict.fromkeys(port.names, port.dims)
 
     def differences(self, config: Path, model: Path, value: str, axis: int, told: Mapping[str, Any]) -> Iterator[Problem]:
-        """A problem where an axis has another size than a configuration states by any of several names."""
+        """Yield a problem if the size of an axis differs from the configuration, which may state it under several names."""
         dims = self._dims.get(value)
         if not dims or not -len(dims) <= axis < len(dims) or dims[axis] is None:
             return

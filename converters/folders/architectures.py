@@ -1,4 +1,4 @@
-"""The parameters of an architecture, as transformers has them: names, shapes, and what each module does with its own."""
+"""The parameters of an architecture in transformers: their names, shapes and uses."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ class Architecture:
     """A language model of transformers without its weights.
 
     Args:
-        path: config.json, which errors name.
+        path: config.json, for errors.
         config: its content.
 
     Attributes:
         name: its class.
-        shapes: the shape of each parameter; those that are tied to another have one name.
+        shapes: the shape of each parameter. Tied parameters have one name.
 
     Raises:
-        ConversionError: transformers or torch is missing, or knows no such architecture.
+        ConversionError: transformers or torch is missing, or does not support the architecture.
     """
 
     def __init__(self, path: Path, config: Mapping[str, Any]) -> None:
@@ -40,7 +40,7 @@ class Architecture:
         remedy = "take a release of transformers that has it"
         try:
             known = transformers.AutoConfig.for_model(**config) if kind in transformers.CONFIG_MAPPING else None
-        except Exception as error:  # whatever a configuration may hold
+        except Exception as error:  # a configuration can contain anything
             raise path_error(path, f"transformers does not take it: {error}", "get the file anew") from error
         if known is None:
             raise path_error(path, f"transformers {transformers.__version__} has no architecture {kind!r}", remedy)
@@ -57,7 +57,7 @@ class Architecture:
         self._modules: dict[str, Any] = dict(self._model.named_modules())
 
     def known(self, name: str) -> str | None:
-        """The parameter of a name, which may begin with that of a module around the model."""
+        """Return the parameter with a name, which may have the prefix of an outer module."""
         return next((one for one in (name, name.removeprefix("model.")) if one in self.shapes), None)
 
     @cached_property
@@ -66,26 +66,30 @@ class Architecture:
         return [name for name in self._modules if self.is_linear(name)]
 
     def is_linear(self, module: str) -> bool:
-        """Whether a module is a linear layer within the model, not the one that gives the logits."""
+        """Return whether a module is a linear layer inside the model, not the one for the logits."""
         return self._kind(module) == "Linear" and self._modules[module] is not self._model.get_output_embeddings()
 
     def is_product(self, module: str) -> bool:
-        """Whether a module multiplies by its weight."""
+        """Return whether a module multiplies by its weight."""
         return self._kind(module) in ("Linear", "Conv1D")
 
     def takes_inputs_first(self, module: str) -> bool:
-        """Whether a module's weight is ``[inputs, outputs]``."""
+        """Return whether a module's weight is ``[inputs, outputs]``."""
         return self._kind(module) == "Conv1D"
 
     def neutral(self, name: str) -> float | None:
-        """The value of a normalisation's parameter that changes nothing, so that an IR may lack it; ``None`` of others."""
+        """Return the value of a normalization's parameter that has no effect, so that an IR may lack it; ``None`` for other
+        parameters.
+        """
         module, _, role = name.rpartition(".")
         if "Norm" not in self._kind(module):
             return None
         return 0.0 if role == "bias" or self._adds_one(module) else 1.0
 
     def as_stored(self, name: str, value: np.ndarray) -> np.ndarray:
-        """A parameter whose effect in the graph is ``value``: a normalisation may add 1 to its weight."""
+        """Return the stored form of a parameter whose value in the graph is ``value``. A normalization may add 1 to its
+        weight.
+        """
         module, _, role = name.rpartition(".")
         if role == "weight" and self._adds_one(module):
             return value.astype(np.float32) - 1
@@ -95,7 +99,7 @@ class Architecture:
         return type(self._modules[module]).__name__ if module in self._modules else ""
 
     def _adds_one(self, module: str) -> bool:
-        """Whether a normalisation gives something for a weight of 0, and nothing for one of -1."""
+        """Return whether a normalization's result is nonzero for a weight of 0 and zero for -1."""
         if "Norm" not in self._kind(module) or "weight" not in self._modules[module]._parameters:
             return False
         import copy

@@ -1,4 +1,4 @@
-"""The files of a model's folder that go where its IRs go: configurations, tokenizer files, chat templates, ..."""
+"""The companion files of a model's folder: configurations, tokenizer files, chat templates, ..."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from types import MappingProxyType
 from converters.outputs import Outputs
 
 _MARKS = ("config.json", "model_index.json", "generation_config.json", "tokenizer_config.json", "openvino_tokenizer.xml")
-"""A folder that holds one of these is a model's, not one that models happen to lie in."""
+"""Files that mark the folder of one model, rather than a folder that contains models."""
 
 _WEIGHTS = {
     ".xml", ".bin", ".onnx", ".data", ".safetensors", ".pt", ".pth", ".ckpt", ".gguf", ".h5", ".msgpack", ".tflite", ".blob",
 }  # fmt: skip
-"""What holds a model's layers or weights, in this form or another."""
+"""The suffixes of files with a model's layers or weights in any form."""
 
 
 def is_model_folder(folder: Path) -> bool:
-    """Whether all that lies in a folder belongs to one model."""
+    """Return whether a folder belongs to one model."""
     return any((folder / name).is_file() for name in _MARKS)
 
 
 def companions(folder: Path) -> list[Path]:
-    """The files of a model's folder, those of its folders included, that hold neither layers nor weights."""
+    """Return the files of a model's folder and its subfolders without layers or weights."""
     found = sorted(path for path in folder.rglob("*") if path.is_file() and path.suffix.lower() not in _WEIGHTS)
     return [path for path in found if not any(part.startswith(".") for part in path.relative_to(folder).parts)]
 
 
 def places(folder: Path, target: Path) -> dict[Path, Path]:
-    """Where each of a folder's `companions` goes, without those that lie there already and what is in ``target`` besides."""
+    """Return the destinations of a folder's `companions`, without those that are already there and files in ``target``."""
     inside = target.resolve() if target.resolve() != folder.resolve() else None
     found = {path: target / path.relative_to(folder) for path in companions(folder)}
     return {
@@ -41,15 +41,15 @@ def places(folder: Path, target: Path) -> dict[Path, Path]:
 
 
 def copy_companions(copies: Mapping[Path, Path], contents: Mapping[Path, bytes] = MappingProxyType({})) -> None:
-    """Copy files to their `places`; all of them appear together, or none.
+    """Copy files to their `places`. Either all of them appear, or none.
 
     Args:
-        copies: where each file goes.
-        contents: what stands in further files.
+        copies: the destination of each file.
+        contents: the content of further files.
 
     Raises:
-        OverInputError: a place is that of another of the files.
-        OSError: one cannot be read or written; what was there before is still there.
+        OverInputError: a destination is another of the files.
+        OSError: a file cannot be read or written. The previous files are unchanged.
     """
     for place in (*copies.values(), *contents):
         place.parent.mkdir(parents=True, exist_ok=True)

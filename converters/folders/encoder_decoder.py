@@ -1,4 +1,4 @@
-"""An encoder-decoder's folder: two IRs, the tokenizer's, and what belongs to them."""
+"""The folder of an encoder-decoder: its two IRs, tokenizers and companion files."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ ENCODER, DECODER = "openvino_encoder_model.xml", "openvino_decoder_model.xml"
 
 
 def write_encoder_decoder(folder: Path, target: Path, convert: Callable[..., Conversion]) -> None:
-    """Convert an encoder and its decoder, each as it is; configurations and the like come along.
+    """Convert an encoder and its decoder separately, and copy the companion files.
 
     Args:
-        folder: as optimum-intel writes it.
-        target: where to write.
-        convert: `converters.convert.convert`, with the options that the user gave.
+        folder: the folder that optimum-intel wrote.
+        target: the output folder.
+        convert: `converters.convert.convert` with the user's options.
 
     Raises:
-        ConversionError: one of them is missing, or cannot be converted.
-        OSError: a file cannot be written; what was there before is still there.
+        ConversionError: a model is missing or cannot be converted.
+        OSError: a file cannot be written. The previous files are unchanged.
     """
     for name in (ENCODER, DECODER):
         if not (folder / name).is_file():

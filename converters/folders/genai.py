@@ -1,4 +1,4 @@
-"""A language model's folder in the form that onnxruntime-genai loads."""
+"""The folder of a language model in the form that onnxruntime-genai loads."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from onnx_specops.runtime.library import has_library, library_path
 
 MODEL, CONFIG = "model.onnx", "genai_config.json"
 
-# Those that onnxruntime-genai treats like any other decoder are named as such.
+# The types that onnxruntime-genai treats like any other decoder.
 _TYPES = {
     "chatglm", "ernie4_5", "gemma", "gemma2", "gemma3_text", "gptoss", "granite", "internlm2", "llama", "mistral",
     "nemotron", "olmo", "phi", "phimoe", "phi3", "phi3small", "qwen2", "qwen3", "smollm3",
@@ -34,16 +34,16 @@ SEARCH = {
     "min_length": 0, "no_repeat_ngram_size": 0, "num_beams": 1, "num_return_sequences": 1,
     "past_present_share_buffer": False, "repetition_penalty": 1.0, "temperature": 1.0, "top_k": 50, "top_p": 1.0,
 }  # fmt: skip
-"""What genai_config.json states of the search, with its defaults."""
+"""The search settings in genai_config.json, with their defaults."""
 
 
 @dataclass(frozen=True)
 class GenaiFolder:
-    """What became of a folder.
+    """The result of the conversion of a folder.
 
     Attributes:
-        report: the decoder's conversion.
-        remarks: what a user may want to know, a line each.
+        report: the report of the decoder's conversion.
+        remarks: notes for the user, one line each.
         models: the files of its graphs, the decoder's first.
     """
 
@@ -59,19 +59,18 @@ def write_genai(
     kv_cache: KvCache | None = None,
     logits: LogitsOf | None = None,
 ) -> GenaiFolder:
-    """Convert a language model's decoder, and write what onnxruntime-genai needs beside it.
+    """Convert a language model's decoder, and write the files that onnxruntime-genai needs.
 
     Args:
-        folder: as optimum-intel writes it, of a language model or a Whisper.
-        target: where to write.
-        convert: `converters.convert.convert`, with the options that the user gave; of a Whisper as `convert_with`, with
-            ``adapt``.
-        kv_cache: what the cache of keys and values holds, see there.
-        logits: of which tokens there are logits, see there.
+        folder: the folder of a language model or a Whisper that optimum-intel wrote.
+        target: the output folder.
+        convert: `converters.convert.convert` with the user's options; for a Whisper `convert_with`, with ``adapt``.
+        kv_cache: the type of the cache of keys and values, see there.
+        logits: the tokens that have logits, see there.
 
     Raises:
-        ConversionError: the folder is no language model's, or the model cannot be in that form.
-        OSError: a file cannot be written; what was there before is still there.
+        ConversionError: the folder is not a language model's, or the model does not support this form.
+        OSError: a file cannot be written. The previous files are unchanged.
     """
     if (folder / encoder_decoder.ENCODER).is_file():
         from converters.folders.genai_speech import write_speech
@@ -100,14 +99,14 @@ def write_genai(
 def genai_config(
     source: LanguageModel, decoder: Decoder, inputs: list[str], vocabulary: int, library: Path | None = None
 ) -> dict[str, Any]:
-    """The content of genai_config.json.
+    """Return the content of genai_config.json.
 
     Args:
-        source: what the folder says of the model.
-        decoder: what its attention is.
+        source: the model's folder.
+        decoder: the form of its attention.
         inputs: the names of the model's inputs.
-        vocabulary: how many tokens it knows.
-        library: the domain's kernels, where onnxruntime-genai is to have them: a file of that name lies in the folder.
+        vocabulary: the number of tokens in its vocabulary.
+        library: the library with the domain's kernels if onnxruntime-genai needs it; a file of that name is in the folder.
     """
     positions = source.positions or _USUAL_POSITIONS
     end = source.token("eos_token_id")
@@ -127,7 +126,7 @@ def genai_config(
             "decoder": {
                 "session_options": {"log_id": "onnxruntime-genai", "provider_options": [], **kernels},
                 "filename": MODEL,
-                "head_size": decoder.size + (TAIL if decoder.cache == "uint8" else 0),  # of the caches' rows
+                "head_size": decoder.size + (TAIL if decoder.cache == "uint8" else 0),  # the size of the caches' rows
                 "hidden_size": source.config.get("hidden_size") or decoder.heads * decoder.size,
                 "inputs": {
                     **own,

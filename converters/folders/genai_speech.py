@@ -1,7 +1,7 @@
-"""A Whisper's folder in the form that onnxruntime-genai loads.
+"""The folder of a Whisper in the form that onnxruntime-genai loads.
 
-The encoder computes the keys and values of cross-attention besides its own output, once for a sound; the decoder takes them,
-and its cache, as inputs.
+The encoder computes the keys and values of cross-attention in addition to its own output, once per sound. The decoder takes
+them, and its cache, as inputs.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from converters.source import Emitted
 
 ENCODER, DECODER, SOUNDS = "encoder.onnx", "decoder.onnx", "audio_processor_config.json"
 
-_FRAMES = 1500  # of half a minute: onnxruntime-genai takes no other number
+_FRAMES = 1500  # of 30 seconds, the only number that onnxruntime-genai supports
 _NOT_APPLIED = ("suppress_tokens", "begin_suppress_tokens", "forced_decoder_ids", "bad_words_ids")
-"""Settings of generation_config.json that onnxruntime-genai does not know."""
+"""Settings of generation_config.json that onnxruntime-genai does not support."""
 
 
 def write_speech(
@@ -43,16 +43,16 @@ def write_speech(
     kv_cache: KvCache | None = None,
     logits: LogitsOf | None = None,
 ) -> GenaiFolder:
-    """Convert a Whisper's encoder and decoder, and write what onnxruntime-genai needs beside them.
+    """Convert a Whisper's encoder and decoder, and write the files that onnxruntime-genai needs.
 
     Args:
-        folder: as optimum-intel writes it.
-        target: where to write.
-        convert: as `converters.convert.convert_with`, with the options that the user gave and those that are passed.
-        kv_cache, logits: as of `converters.folders.genai.write_genai`; the cache is float32, and all tokens have logits.
+        folder: the folder that optimum-intel wrote.
+        target: the output folder.
+        convert: `converters.convert.convert_with`, with the user's options and those that are passed.
+        kv_cache, logits: see `converters.folders.genai.write_genai`. The cache is float32, and all tokens have logits.
 
     Raises:
-        ConversionError: the folder is no Whisper's, or the model cannot be in that form.
+        ConversionError: the folder is not a Whisper's, or the model does not support this form.
         OSError: a file cannot be written.
     """
     source = _read(folder)
@@ -122,7 +122,7 @@ def _read(folder: Path) -> LanguageModel:
 
 
 def _sounds(folder: Path, source: LanguageModel) -> dict[str, Any]:
-    """How onnxruntime-genai makes features of a sound: what transformers' WhisperFeatureExtractor does."""
+    """Return the feature extraction of onnxruntime-genai that is equal to transformers' WhisperFeatureExtractor."""
     path = folder / "preprocessor_config.json"
     stated: Mapping[str, Any] = {}
     if path.is_file():

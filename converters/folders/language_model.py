@@ -1,4 +1,4 @@
-"""What the files of a language model's folder say of it."""
+"""The configuration of a language model's folder."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class LanguageModel:
     """A language model's folder.
 
     Attributes:
-        folder: where it lies.
-        config: its config.json, that of the text where it has several parts.
+        folder: its path.
+        config: its config.json; that of the text part if it has several.
         generation: its generation_config.json.
     """
 
@@ -36,27 +36,27 @@ class LanguageModel:
 
     @property
     def decoder(self) -> Path:
-        """The IR that gives the next token."""
+        """The IR that computes the next token."""
         return self.folder / DECODER
 
     @property
     def positions(self) -> int | None:
-        """The most tokens that it is made for."""
+        """The maximum number of tokens of the model."""
         found = [self.config[name] for name in _POSITIONS if isinstance(self.config.get(name), int)]
         return found[0] if found and found[0] > 0 else None
 
     def token(self, name: str) -> Any:
-        """``bos_token_id`` or the like: a number, a list of them, or ``None``."""
+        """Return ``bos_token_id`` or another id: a number, a list of numbers, or ``None``."""
         given = self.generation.get(name)
         return self.config.get(name) if given is None else given
 
     def check_vocabulary(self, size: int) -> None:
-        """As of `check_vocabulary`."""
+        """Check the ids of the tokenizer; see `check_vocabulary`."""
         check_vocabulary(self.folder, size)
 
 
 def check_vocabulary(folder: Path, size: int) -> None:
-    """Raises `ConversionError` where the tokenizer gives ids that the model, which knows ``size`` of them, does not."""
+    """Raise `ConversionError` if the tokenizer returns ids beyond the model's vocabulary of ``size`` tokens."""
     path = folder / "tokenizer.json"
     if not path.is_file():
         return
@@ -67,10 +67,10 @@ def check_vocabulary(folder: Path, size: int) -> None:
 
 
 def read_language_model(folder: Path) -> LanguageModel:
-    """A language model's folder.
+    """Read a language model's folder.
 
     Raises:
-        ConversionError: it is none, or another kind of model.
+        ConversionError: the folder has another kind of model, or none.
     """
     if not (folder / DECODER).is_file():
         for name, kind in _OTHER_KINDS.items():
@@ -82,10 +82,10 @@ def read_language_model(folder: Path) -> LanguageModel:
 
 
 def read_configurations(folder: Path) -> LanguageModel:
-    """What config.json and generation_config.json say.
+    """Read config.json and generation_config.json.
 
     Raises:
-        ConversionError: there is no config.json, or one of them is damaged.
+        ConversionError: config.json is missing, or a file is damaged.
     """
     if not (folder / "config.json").is_file():
         raise path_error(folder, "it has no config.json, which describes the model", "put the model's own there")

@@ -1,8 +1,7 @@
-"""Where a folder's models go, so that the programs that load such folders find them.
+"""The paths of a folder's models, where the programs that load such folders look for them.
 
-Programs look for ONNX models by their names. optimum-onnx, sentence-transformers and Transformers.js all load
-`onnx/model.onnx` beside config.json, and the diffusion pipelines of optimum-onnx load `unet/model.onnx` and the like: one
-file each serves them all.
+Programs look for ONNX models by name. optimum-onnx, sentence-transformers and Transformers.js load `onnx/model.onnx` next to
+config.json, and the diffusion pipelines of optimum-onnx load `unet/model.onnx` and others. The same file serves all of them.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from typing import Any, Literal
 from converters.errors import ConversionError, Fault, Problem
 
 Layout = Literal["hosts", "files"]
-"""``"hosts"``: the names that programs look for; ``"files"``: each model's own name, at its own place."""
+"""``"hosts"``: the names that programs look for. ``"files"``: each model's own name and path."""
 
 ONNX = "onnx"
 MODEL = "model"
@@ -28,10 +27,10 @@ _VARIABLE = b'type="Assign"'
 
 
 def places(folder: Path, models: Iterable[Path], layout: Layout) -> dict[Path, PurePosixPath]:
-    """Where each IR of a folder goes, relative to the folder of what is written.
+    """Return the path of each IR's ONNX model, relative to the output folder.
 
     Args:
-        folder: as optimum-intel or sentence-transformers writes it.
+        folder: the folder that optimum-intel or sentence-transformers wrote.
         models: its IRs.
         layout: see `Layout`.
     """
@@ -45,12 +44,12 @@ def places(folder: Path, models: Iterable[Path], layout: Layout) -> dict[Path, P
 
 
 def _of_pipeline(own: PurePosixPath) -> PurePosixPath | None:
-    """The place of a pipeline's component."""
+    """Return the path of a pipeline's component."""
     return own.with_name(f"{MODEL}.onnx") if own.stem == _EXPORTED and len(own.parts) == 2 else None
 
 
 def _of_transformers(folder: Path, own: PurePosixPath, model: Path) -> PurePosixPath | None:
-    """The place of a model that config.json describes and that keeps nothing from run to run."""
+    """Return the path of a model without state that config.json describes."""
     config = config_of(folder, model)
     if config is None:
         return None
@@ -59,9 +58,9 @@ def _of_transformers(folder: Path, own: PurePosixPath, model: Path) -> PurePosix
 
 
 def config_of(folder: Path, model: Path) -> Path | None:
-    """The config.json of an IR that is a whole model by itself and keeps nothing from run to run; ``None`` of others.
+    """Return the config.json of an IR that is a complete model without state; ``None`` for others.
 
-    It is beside the IR, or beside the folder ``openvino`` that holds it.
+    It is next to the IR, or next to the folder ``openvino`` that contains it.
     """
     base = model.parent.parent if model.parent.name == _OPENVINO and model.parent != folder else model.parent
     config = base / CONFIG
@@ -71,7 +70,7 @@ def config_of(folder: Path, model: Path) -> Path | None:
 
 
 def has_variables(model: Path) -> bool:
-    """Whether an IR writes variables; ``False`` where it cannot be read."""
+    """Return whether an IR writes variables; ``False`` if it cannot be read."""
     try:
         with model.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
             return content.find(_VARIABLE) >= 0
@@ -80,10 +79,10 @@ def has_variables(model: Path) -> bool:
 
 
 def read_object(path: Path) -> Mapping[str, Any]:
-    """The object in a JSON file.
+    """Read the object in a JSON file.
 
     Raises:
-        ConversionError: it cannot be read, or holds something else.
+        ConversionError: the file cannot be read, or does not contain an object.
     """
     try:
         found = json.loads(path.read_text(encoding="utf-8"))

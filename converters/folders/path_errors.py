@@ -1,4 +1,4 @@
-"""How a folder, or a file in it, is refused."""
+"""Errors for a folder or its files."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from pathlib import Path
 from converters.errors import ConversionError, Fault, Problem
 
 AS_WRITTEN = "give the folder that optimum-intel wrote"
-"""The remedy where a file is missing."""
+"""The remedy for a missing file."""
 
 
 def path_error(path: Path, message: str, remedy: str) -> ConversionError:
-    """The error of a path that is not what it has to be."""
+    """Return the error for an invalid path."""
     return ConversionError.of(Problem(message, str(path), remedy=remedy, fault=Fault.UNSUPPORTED))

@@ -1,4 +1,4 @@
-"""The tokenizer and the detokenizer of a model's folder."""
+"""The tokenizer and detokenizer of a model's folder."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ TOKENIZER, DETOKENIZER = "openvino_tokenizer.xml", "openvino_detokenizer.xml"
 
 
 def write_tokenizers(folder: Path, target: Path, convert: Callable[..., Conversion]) -> tuple[list[Path], list[str]]:
-    """Convert the tokenizer and the detokenizer of a folder, where it holds them.
+    """Convert the tokenizer and detokenizer of a folder, if it has them.
 
     Args:
-        folder: as optimum-intel writes it.
-        target: where to write; it is there.
-        convert: `converters.convert.convert`, with the options that the user gave.
+        folder: the folder that optimum-intel wrote.
+        target: the output folder, which exists.
+        convert: `converters.convert.convert` with the user's options.
 
     Returns:
-        What was written, and a line for each that cannot be converted: onnxruntime-genai has tokenizers of its own.
+        The written files, and a line for each model that cannot be converted. onnxruntime-genai has its own tokenizers.
     """
     written, remarks = [], []
     for name in (TOKENIZER, DETOKENIZER):

@@ -1,6 +1,6 @@
-"""Smaller files of a model beside it, by the names that Transformers.js has for them.
+"""Smaller variants of a model, with the names that Transformers.js uses.
 
-Eight and four bits are ONNX Runtime's own quantisation: its results are near the model's, not equal to them.
+Eight and four bits are ONNX Runtime's own quantization. Its results are close to the model's, but not equal.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ class Variant(StrEnum):
 _SUFFIXES = {Variant.fp16: "_fp16", Variant.q8: "_quantized", Variant.q4: "_q4"}
 _BLOCK = 32
 _EMBEDDED_BYTES = 1 << 30
-_EIGHT_BITS = ("MatMul", "Gemm", "Gather")  # Attention of the domain is another operator than ONNX Runtime's
+_EIGHT_BITS = ("MatMul", "Gemm", "Gather")  # Attention of the domain differs from ONNX Runtime's operator
 _OF_INTEGERS = ("MatMulInteger", "MatMulNBits", "DequantizeLinear")
 
 
 def place(model: Path, variant: Variant) -> Path:
-    """Where a variant of a model is."""
+    """Return the path of a model's variant."""
     return model.with_name(f"{model.stem}{_SUFFIXES[variant]}.onnx")
 
 
 def quantize(model: Path, variant: Variant) -> int:
-    """Write a model whose weights have 8 or 4 bits beside it, at its `place`.
+    """Write a model with weights of 8 or 4 bits at its `place`.
 
     Args:
-        model: an .onnx; its weights may be in a file beside it.
-        variant: ``q8``: a scale for each output channel, and products of integers; ``q4``: a scale for each 32 weights.
+        model: an .onnx, whose weights may be in a file next to it.
+        variant: ``q8``: a scale for each output channel, and integer products. ``q4``: a scale for each 32 weights.
 
     Returns:
-        How many nodes take such weights.
+        The number of nodes with such weights.
 
     Raises:
         OSError: a file cannot be written.
@@ -85,14 +85,14 @@ def _of_integers(model: onnx.ModelProto) -> int:
 
 
 def _external(model: onnx.ModelProto, folder: Path) -> set[Path]:
-    """The files that hold a model's weights."""
+    """Return the files of a model's weights."""
     names = {entry.value for tensor in model.graph.initializer for entry in tensor.external_data if entry.key == "location"}
     return {folder / name for name in names}
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without what the quantisers log of every node."""
+    """Suppress the quantizers' log messages for each node."""
     before = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:

@@ -1,8 +1,8 @@
-"""An IR's weights under the names that transformers has for them, as safetensors, for engines that read weights, not graphs.
+"""An IR's weights as safetensors with transformers' names, for engines that read weights instead of graphs.
 
-Compressed weights of linear layers that have no zero points keep their codes and scales, in the form of compressed-tensors
-(``pack-quantized``); others become the numbers that they stand for: transformers loads no packed zero points. The
-names come from the layers' names, and what there has to be from the architecture that config.json names.
+Compressed weights of linear layers without zero points keep their codes and scales, in the form of compressed-tensors
+(``pack-quantized``). Others are decompressed, because transformers cannot load packed zero points. The names are derived
+from the layers' names. The architecture in config.json determines the required parameters.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ class Compressed:
     Attributes:
         codes: ``[outputs, inputs]``, from 0 to 2**bits - 1.
         scales: ``[outputs, groups]``, floats as they are stored.
-        zero_points: the codes that stand for 0, ``[outputs, groups]``; ``None`` where that is the middle one.
-        bits: of a code.
+        zero_points: the zero points, ``[outputs, groups]``; ``None`` if they are the middle code.
+        bits: the number of bits of a code.
     """
 
     codes: np.ndarray
@@ -59,13 +59,13 @@ class Compressed:
 
     @property
     def group(self) -> int | None:
-        """How many inputs share a scale; ``None`` for all of a row."""
+        """The number of inputs that share a scale; ``None`` for a whole row."""
         groups = self.scales.shape[1]
         return None if groups == 1 else self.codes.shape[1] // groups
 
     @property
     def scheme(self) -> tuple[int, int | None]:
-        """Bits and group: what compressed-tensors calls a scheme."""
+        """Bits and group size, a scheme of compressed-tensors."""
         return self.bits, self.group
 
 
@@ -74,10 +74,10 @@ class Found:
     """A weight in the graph.
 
     Attributes:
-        value: its numbers, in float32 where they are computed.
-        compressed: the codes that they are computed of.
-        flipped: whether a product takes it with its inputs first.
-        named: whether it bears the parameter's name, and not that of a layer which takes it and others.
+        value: its elements, as float32 if they are computed.
+        compressed: the codes from which they are computed.
+        flipped: whether a MatMul uses it with the inputs as rows.
+        named: whether it has the parameter's name, rather than that of a layer with several inputs.
     """
 
     value: np.ndarray
@@ -88,13 +88,13 @@ class Found:
 
 @dataclass(frozen=True)
 class Written:
-    """What became of a folder's weights.
+    """The result of writing a folder's weights.
 
     Attributes:
-        files: those written, with weights.
-        parameters: how many there are.
-        compressed: how many of them keep their codes.
-        supplied: those of normalisations that the IR does not hold, since they change nothing: scales of 1, offsets of 0.
+        files: the files of weights.
+        parameters: the number of parameters.
+        compressed: the number of parameters that keep their codes.
+        supplied: parameters of normalizations that the IR lacks because they have no effect: scales of 1, offsets of 0.
     """
 
     files: list[Path]
@@ -104,16 +104,16 @@ class Written:
 
 
 def write_weights(folder: Path, target: Path) -> Written:
-    """Write the weights of a language model's folder, and its configuration with them.
+    """Write the weights and the configuration of a language model's folder.
 
     Args:
-        folder: as optimum-intel writes it.
-        target: where to write.
+        folder: the folder that optimum-intel wrote.
+        target: the output folder.
 
     Raises:
-        ConversionError: the folder is none, its architecture is not known to transformers, or its weights are not those that
-            the architecture has: all that are missing or have other shapes.
-        OSError: a file cannot be written; what was there before is still there.
+        ConversionError: the folder is not a language model's, transformers does not support its architecture, or weights are
+            missing or have other shapes. All of those are listed.
+        OSError: a file cannot be written. The previous files are unchanged.
     """
     if not (folder / DECODER).is_file():
         raise path_error(folder, f"it holds no {DECODER}", AS_WRITTEN)
@@ -141,7 +141,7 @@ def write_weights(folder: Path, target: Path) -> Written:
         codes = weight.compressed
         module = name.removesuffix(".weight")
         fits = codes is not None and codes.codes.shape == shape and not weight.flipped and architecture.is_linear(module)
-        if fits and codes is not None and codes.zero_points is None:  # packed zero points cannot be loaded by transformers
+        if fits and codes is not None and codes.zero_points is None:  # transformers cannot load packed zero points
             tensors |= _packed(module, codes)
             schemes[module] = codes.scheme
             continue
@@ -165,15 +165,14 @@ def write_weights(folder: Path, target: Path) -> Written:
 
 
 def check_weights(folder: Path, target: Path) -> float:
-    """How far the logits of what was written are from OpenVINO's, of a few tokens: the largest distance, as a share of the
-    largest logit.
+    """Return the largest difference of the logits from OpenVINO's for a few tokens, as a fraction of the largest logit.
 
     Args:
-        folder: as of `write_weights`.
-        target: what it wrote.
+        folder: see `write_weights`.
+        target: the folder that it wrote.
 
     Raises:
-        ConversionError: OpenVINO, or what transformers loads such weights with, is missing.
+        ConversionError: OpenVINO, or a package that transformers needs for such weights, is missing.
     """
     try:
         import openvino as ov
@@ -208,7 +207,7 @@ def _problem(folder: Path, message: str) -> Problem:
 
 
 def _weights(model: Model, architecture: Architecture) -> Iterator[tuple[str, Found]]:
-    """What layers take that is constant, by the name of the parameter that it may be."""
+    """Yield the constant inputs of layers, with the name of the parameter that they may be."""
     for layer in model.layers:
         for port in layer.inputs:
             if _is_constant(layer) or not (chain := _constant(port)):
@@ -221,7 +220,7 @@ def _weights(model: Model, architecture: Architecture) -> Iterator[tuple[str, Fo
 
 
 def _takes_inputs_first(layer: Layer, port: InputPort) -> bool:
-    """Whether a product's constant operand is ``[inputs, outputs]``."""
+    """Return whether a MatMul's constant operand is ``[inputs, outputs]``."""
     right = port.index == 1
     transposed = layer.attributes.get("transpose_b" if right else "transpose_a", "false") in ("true", "1")
     return right != transposed
@@ -232,7 +231,7 @@ def _is_constant(layer: Layer) -> bool:
 
 
 def _constant(port: InputPort, depth: int = 0) -> list[Layer]:
-    """The layers of which a constant value is computed, or none where it is not constant."""
+    """Return the layers that compute a constant; an empty list if it is not constant."""
     layer = port.source.layer
     if layer.type == "Const":
         return [layer]
@@ -243,7 +242,7 @@ def _constant(port: InputPort, depth: int = 0) -> list[Layer]:
 
 
 def _own_name(chain: list[Layer], architecture: Architecture) -> str | None:
-    """The parameter that one of the layers of a constant value is named after."""
+    """Return the parameter after which one of the layers of a constant is named."""
     for one in chain:
         if not one.name.startswith(_OWN):
             continue
@@ -256,7 +255,7 @@ def _own_name(chain: list[Layer], architecture: Architecture) -> str | None:
 
 
 def _name_by_layer(layer: Layer, architecture: Architecture) -> str | None:
-    """The parameter of the module that a layer belongs to."""
+    """Return the parameter of the module to which a layer belongs."""
     place = _MODULE.match(layer.name)
     if place is None:
         return None
@@ -264,7 +263,7 @@ def _name_by_layer(layer: Layer, architecture: Architecture) -> str | None:
 
 
 def _value(port: InputPort) -> np.ndarray:
-    """The numbers of a constant value; integers become float32 when they are converted."""
+    """Return the elements of a constant. A Convert of integers gives float32."""
     layer = port.source.layer
     if layer.type == "Const":
         assert layer.constant is not None
@@ -282,7 +281,7 @@ def _value(port: InputPort) -> np.ndarray:
 
 
 def _compressed(port: InputPort) -> Compressed | None:
-    """The codes of ``(codes - zero points) * scales``, as NNCF writes it; ``None`` where it is something else."""
+    """Return the codes of ``(codes - zero points) * scales``, as NNCF writes it; ``None`` for another form."""
     layer = _producer(port)
     if layer.type != "Multiply":
         return None
@@ -299,7 +298,7 @@ def _compressed(port: InputPort) -> Compressed | None:
         return None
     shape = inner.constant.shape
     rows, middle = shape[0], 1 << (bits - 1)
-    of_rows = (*shape[:-1], 1)  # a scale for each row, or each group of it
+    of_rows = (*shape[:-1], 1)  # a scale for each row or group
     if scale.constant.shape != of_rows:
         return None
     scales = scale.constant.numpy().reshape(rows, -1)
@@ -316,7 +315,7 @@ def _compressed(port: InputPort) -> Compressed | None:
 
 
 def _producer(port: InputPort) -> Layer:
-    """The layer that computes a value, before conversions and reshapes."""
+    """Return the layer that computes a value, before conversions and reshapes."""
     layer = port.source.layer
     while layer.type in _UNCHANGED and layer.inputs:
         layer = layer.inputs[0].source.layer
@@ -327,7 +326,7 @@ def _producer(port: InputPort) -> Layer:
 
 
 def _fitting(weight: Found, shape: tuple[int, ...], architecture: Architecture, module: str) -> np.ndarray | None:
-    """A weight in the shape that the architecture has; ``None`` where it has none of its elements."""
+    """Return a weight in the shape of the architecture; ``None`` if its number of elements differs."""
     value = weight.value
     if value.size != int(np.prod(shape)):
         return None
@@ -347,7 +346,7 @@ def _stored(value: np.ndarray) -> tuple[str, np.ndarray]:
 
 
 def _packed(module: str, found: Compressed) -> dict[str, tuple[str, np.ndarray]]:
-    """The tensors of a linear layer in the form ``pack-quantized``."""
+    """Return the tensors of a linear layer in the form ``pack-quantized``."""
     scales = found.scales if found.scales.dtype in (np.float16, np.float32) else found.scales.astype(np.float32)
     tensors = {
         f"{module}.weight_packed": ("I32", pack(found.codes, found.bits)),
@@ -358,7 +357,7 @@ def _packed(module: str, found: Compressed) -> dict[str, tuple[str, np.ndarray]]
 
 
 def pack(codes: np.ndarray, bits: int) -> np.ndarray:
-    """Codes of 4 or 8 bits, ``[rows, columns]``, as int32 ``[rows, ceil(columns * bits / 32)]``, the first in low bits."""
+    """Pack codes of 4 or 8 bits, ``[rows, columns]``, into int32 ``[rows, ceil(columns * bits / 32)]``, low bits first."""
     each = 32 // bits
     rows, columns = codes.shape
     whole = np.zeros((rows, -(-columns // each) * each), np.uint8)
@@ -369,7 +368,7 @@ def pack(codes: np.ndarray, bits: int) -> np.ndarray:
 
 
 def _quantization(schemes: Mapping[str, tuple[int, int | None]], architecture: Architecture) -> dict[str, Any]:
-    """The ``quantization_config`` of compressed-tensors: which modules have which scheme."""
+    """Return the ``quantization_config`` of compressed-tensors: the scheme of each module."""
     groups = {}
     for number, scheme in enumerate(sorted(set(schemes.values()), key=str)):
         bits, group = scheme
@@ -390,7 +389,7 @@ def _quantization(schemes: Mapping[str, tuple[int, int | None]], architecture: A
 
 
 def _write(tensors: Mapping[str, tuple[str, np.ndarray]], target: Path, inputs: list[Path]) -> list[Path]:
-    """The tensors in files of at most `_SHARD_BYTES`, with an index where there are several; all appear together."""
+    """Write the tensors to files of at most `_SHARD_BYTES`, with an index if there are several. All appear together."""
     shards: list[list[str]] = [[]]
     size = 0
     for name, (_, value) in tensors.items():
@@ -415,7 +414,7 @@ def _write(tensors: Mapping[str, tuple[str, np.ndarray]], target: Path, inputs: 
 
 
 def _safetensors(tensors: Mapping[str, tuple[str, np.ndarray]]) -> Iterator[bytes]:
-    """A file of safetensors: the header's length, the header, and the tensors' bytes."""
+    """Yield the parts of a safetensors file: the header's length, the header, and the tensors' bytes."""
     header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
     end = 0
     for name, (kind, value) in tensors.items():

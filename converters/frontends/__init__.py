@@ -1,1 +1,1 @@
-"""Models of other frameworks, which OpenVINO's frontends read."""
+"""Models of other frameworks that OpenVINO's frontends read."""

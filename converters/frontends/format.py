@@ -1,6 +1,6 @@
-"""TensorFlow, TensorFlow Lite, PaddlePaddle, PyTorch and ONNX as source formats, by way of OpenVINO's frontends.
+"""TensorFlow, TensorFlow Lite, PaddlePaddle, PyTorch and ONNX as source formats, through OpenVINO's frontends.
 
-OpenVINO reads the model in a process of its own and saves it as an IR in a temporary folder; the rest is as for an IR.
+OpenVINO reads the model in a separate process and saves it as a temporary IR, which is then converted like any other.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _NAMES = {
     ".gguf": "GGUF",
 }
 _MARKS = {".tflite": (4, 8, b"TFL3"), ".gguf": (0, 4, b"GGUF"), ".json": (0, 256, b'"pir"')}
-"""What is between two positions of a file of these formats."""
+"""The marks of these formats: suffix -> the bytes between two positions of a file."""
 _REMEDIES = {
     ".json": "export it as a .pdmodel: set FLAGS_enable_pir_api=0 before paddle.jit.save",
     ".gguf": "export the model that it was made of with optimum-intel, or use a release of OpenVINO that reads GGUF",
@@ -39,7 +39,7 @@ _SAVED_MODEL = ("saved_model.pb", "saved_model.pbtxt")
 
 
 def framework_of(path: Path) -> str | None:
-    """The framework whose model a file or a SavedModel's folder is, by its name and its first bytes."""
+    """Return the framework of a file or a SavedModel's folder, by its name and first bytes."""
     if path.is_dir():
         return "TensorFlow" if any((path / name).is_file() for name in _SAVED_MODEL) else None
     if not path.is_file():
@@ -55,7 +55,7 @@ def framework_of(path: Path) -> str | None:
 
 
 class FrontendFormat:
-    """What OpenVINO's frontends read, see `converters.source.Format`."""
+    """The formats of OpenVINO's frontends; see `converters.source.Format`."""
 
     name = "model of TensorFlow, TensorFlow Lite, PaddlePaddle, PyTorch or ONNX"
     suffixes = (".tflite", ".pdmodel", ".pt2")
@@ -65,7 +65,7 @@ class FrontendFormat:
         from converters.openvino import walk  # noqa: F401
 
     def recognises(self, model: object) -> bool:
-        """Whether a path is a model of one of the frameworks."""
+        """Return whether a path is a model of one of the frameworks."""
         if not isinstance(model, (str, Path)):
             return False
         try:
@@ -77,7 +77,7 @@ class FrontendFormat:
     def open(
         self, model: str | Path, bin: str | Path | bytes | None = None, *, without_weights: bool = False
     ) -> Iterator[OpenVINOSource]:
-        """The typed graph of the IR that OpenVINO makes of the model.
+        """Open the typed graph of the IR that OpenVINO makes of the model.
 
         Raises:
             ModuleNotFoundError: OpenVINO is not installed.
@@ -101,13 +101,13 @@ class FrontendFormat:
             return replace(inspect(xml, name=str(path)), files=[path])
 
     def coverage(self) -> None:
-        """The operations are OpenVINO's."""
+        """Return ``None``, because the operations are OpenVINO's."""
         return None
 
 
 @contextmanager
 def _imported(path: Path, bin: str | Path | bytes | None) -> Iterator[Path]:
-    """The .xml that OpenVINO saves of a model, which has no .bin of its own; gone afterwards."""
+    """Yield the temporary .xml that OpenVINO saves for a model, which has no .bin of its own."""
     from converters.frontends.reading import save_as_ir
     from converters.openvino.runtime.process import OpenVINOError, OpenVINOProcess
 
@@ -126,14 +126,14 @@ def _imported(path: Path, bin: str | Path | bytes | None) -> Iterator[Path]:
 
 
 def _first_cause(text: str) -> str:
-    """The line of OpenVINO's that names the cause: the last one that is not a place in its sources."""
+    """Return the line of OpenVINO's message with the cause: the last one that is not a position in its sources."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     causes = [line for line in lines if not line.startswith(("Exception from", "Check '", "While validating", "[ERROR]"))]
     return (causes or lines or ["it gives no reason"])[-1 if causes else 0]
 
 
 def copied(xml: Path, folder: Path) -> Path:
-    """The IR's files in another folder; returns the .xml there."""
+    """Copy the IR's files to another folder, and return the new .xml."""
     for file in (xml, xml.with_suffix(".bin")):
         if file.exists():
             shutil.copyfile(file, folder / file.name)

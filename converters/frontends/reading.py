@@ -1,4 +1,4 @@
-"""What runs in OpenVINO's process: a frontend, and the IR that it makes."""
+"""Reading a model with a frontend, in OpenVINO's process."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ if TYPE_CHECKING:
 
 
 def save_as_ir(path: str, xml: str) -> None:
-    """Read a model with OpenVINO's frontend and save it as an IR, its weights as they are.
+    """Read a model with OpenVINO's frontend and save it as an IR without changing its weights.
 
     Args:
         path: a file of TensorFlow, TensorFlow Lite, PaddlePaddle, PyTorch or ONNX, or the folder of a SavedModel.
-        xml: the .xml; the .bin is beside it.
+        xml: the .xml; the .bin is next to it.
     """
     import contextlib
 
     import openvino
 
-    with contextlib.suppress(ImportError):  # the operations of tokenizers
+    with contextlib.suppress(ImportError):  # operations of tokenizers
         import openvino_tokenizers  # noqa: F401
     suffix = Path(path).suffix.lower()
     if suffix == ".pt2":
         import torch
 
-        with contextlib.suppress(ImportError):  # the operators of detectors
+        with contextlib.suppress(ImportError):  # operators of detectors
             import torchvision  # noqa: F401
         model = openvino.convert_model(torch.export.load(path))
     else:
@@ -36,9 +36,9 @@ def save_as_ir(path: str, xml: str) -> None:
 
 
 def _name_outputs(model: openvino.Model) -> None:
-    """Let an output of several names have the one that its Result has: the name in the framework's graph.
+    """Name an output with several names after its Result, which has the name in the framework's graph.
 
-    OpenVINO removes TensorFlow's Identity nodes, and adds their names to those of the value before.
+    OpenVINO removes TensorFlow's Identity nodes, and adds their names to those of their inputs.
     """
     sources = [result.input_value(0) for result in model.get_results()]
     for result, source in zip(model.get_results(), sources, strict=True):

@@ -1,4 +1,4 @@
-"""A model of another framework as a source: the IR that OpenVINO makes of it, under the name of its own file."""
+"""A model of another framework as a source: OpenVINO's IR of it, under the name of its own file."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from converters.validation.onnx_model import files_of
 
 
 class FrontendSource(OpenVINOSource):
-    """See `converters.source.Source`.
+    """A model of another framework; see `converters.source.Source`.
 
     Args:
         model: the IR's typed graph.
         path: the file or folder of the framework.
-        xml: the IR, which is gone when the source is closed.
+        xml: the IR, which is deleted when the source is closed.
     """
 
     def __init__(self, model: Model, path: Path, xml: Path) -> None:
@@ -30,15 +30,15 @@ class FrontendSource(OpenVINOSource):
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """The framework's file, or the files of its folder; of an ONNX model also those that its weights are in."""
+        """The framework's file, or the files of its folder; for an ONNX model also its files of weights."""
         if self._origin.is_dir():
             return tuple(sorted(self._origin.rglob("*")))
         return tuple(files_of(self._origin)) if self._origin.suffix.lower() == ".onnx" else (self._origin,)
 
     def weights(self, *, unchanged: bool) -> SavedSource:
-        """No file to refer to: the IR is a temporary one."""
+        """Return weights without a file to refer to, because the IR is temporary."""
         return replace(super().weights(unchanged=unchanged), files=self.files)
 
     def baseline(self, folder: Path, extensions: Sequence[str] = ()) -> Baseline:
-        """OpenVINO's CPU plugin with the IR."""
+        """Return OpenVINO's CPU plugin with the IR."""
         return OpenVINOBaseline(copied(self._xml, folder), None, self._requested(), folder, extensions)

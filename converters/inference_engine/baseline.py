@@ -1,4 +1,4 @@
-"""The Inference Engine in a process of its own: what the models of `validate` and of the tests are compared with."""
+"""The Inference Engine in a separate process, as the baseline of `validate` and of the tests."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from converters.inference_engine.translate import VERSIONS
 from converters.source import BaselineError
 
 ENVIRONMENT = "SPECOPS_INFERENCE_ENGINE"
-"""The environment variable that names a Python which has ``opencv-python-inference-engine``."""
+"""The environment variable with the path of a Python that has ``opencv-python-inference-engine``."""
 
 _SCRIPT = Path(__file__).with_name("engine.py")
 _LIBRARY = "libinference_engine_c_api.so"
 
 
 def python() -> str | None:
-    """The Python that has the Inference Engine: the one that `ENVIRONMENT` names, or this one; ``None`` for neither."""
+    """Return the Python that has the Inference Engine: the one in `ENVIRONMENT`, or this one; ``None`` for neither."""
     given = os.environ.get(ENVIRONMENT)
     if given:
         return given
@@ -41,11 +41,11 @@ def python() -> str | None:
 
 
 class EngineProcess:
-    """A process with the Inference Engine, which starts anew after a crash.
+    """A process with the Inference Engine, which restarts after a crash.
 
     Args:
-        executable: the Python that has it.
-        seconds: how long it may take for one model.
+        executable: the Python that has the Inference Engine.
+        seconds: the time limit for one model.
     """
 
     def __init__(self, executable: str, seconds: float = 120) -> None:
@@ -66,10 +66,10 @@ class EngineProcess:
         shapes: Mapping[str, Sequence[int]] | None = None,
         runs: int = 1,
     ) -> dict[str, np.ndarray]:
-        """What the model gives for the inputs, by the outputs' names; in the last of so many runs.
+        """Return the model's outputs by name, from the last of ``runs`` runs.
 
         Raises:
-            BaselineError: the Inference Engine does not run the model.
+            BaselineError: the Inference Engine cannot run the model.
         """
         with tempfile.TemporaryDirectory(prefix="specops-") as folder:
             given, made = Path(folder) / "inputs.npz", Path(folder) / "outputs.npz"
@@ -85,14 +85,14 @@ class EngineProcess:
                 return dict(outputs)
 
     def interface(self, xml: Path, bin_path: Path) -> dict[str, dict[str, list[int]]]:
-        """The dimensions of ``inputs`` and ``outputs`` by name."""
+        """Return the dimensions of ``inputs`` and ``outputs`` by name."""
         answer = self._ask(json.dumps({"xml": str(xml), "bin": str(bin_path)}))
         if "error" in answer:
             raise BaselineError(str(answer["error"]))
         return answer
 
     def close(self) -> None:
-        """Ends the process."""
+        """End the process."""
         if self._process is not None:
             self._process.kill()
             self._process.communicate()
@@ -136,7 +136,7 @@ _VERSION = re.compile(rb"<net\s[^>]*?version\s*=\s*[\"']([0-9]+)[\"']")
 
 
 def weights_of_old_ir(xml: Path) -> Path | None:
-    """The .bin beside an IR of versions 2 to 7; ``None`` for every other file."""
+    """Return the .bin next to an IR of versions 2 to 7; ``None`` for any other file."""
     try:
         with xml.open("rb") as file:
             found = _VERSION.search(file.read(65536))

@@ -1,4 +1,4 @@
-"""The Inference Engine, which computes what is right for an IR of versions 2 to 7: no OpenVINO reads such files."""
+"""The Inference Engine as the baseline of an IR of versions 2 to 7, which no OpenVINO can read."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from converters.source import BaselineError, Executed, Inference, LayerOutput
 
 
 class InferenceEngineBaseline:
-    """The Inference Engine of 2020 with a model; see `converters.source.Baseline`. It hands out no layers.
+    """The Inference Engine of 2020 with a model; see `converters.source.Baseline`. It does not expose layers.
 
     Args:
         path: the .xml.
@@ -30,11 +30,11 @@ class InferenceEngineBaseline:
     def run(
         self, inputs: Sequence[np.ndarray], layers: Sequence[LayerOutput] = (), *, low_precision: bool = False
     ) -> Inference:
-        """Run once; the time is not told."""
+        """Run once, without measuring the time."""
         return Inference(self.run_all([inputs]), [None] * len(layers))
 
     def run_all(self, samples: Sequence[Sequence[np.ndarray]], *, low_precision: bool = False) -> list[list[np.ndarray]]:
-        """The outputs of each sample, with inputs of the shapes that it has."""
+        """Return the outputs of each sample, with the sample's input shapes."""
         executable = python()
         if executable is None:
             raise ModuleNotFoundError(
@@ -54,5 +54,5 @@ class InferenceEngineBaseline:
         return found
 
     def times(self, inputs: Sequence[np.ndarray]) -> tuple[float, list[Executed]]:
-        """Raises `BaselineError`."""
+        """Raise `BaselineError`."""
         raise BaselineError("no layer was timed: the Inference Engine tells of none")

@@ -1,12 +1,12 @@
-"""Runs an IR of versions 2 to 7 with the Inference Engine of 2020, which is the last that reads such files.
+"""Running an IR of versions 2 to 7 with the Inference Engine of 2020, the last one that reads such files.
 
-The Inference Engine comes with the PyPI package ``opencv-python-inference-engine`` (4.3.0.2, release 2020.2). It needs an
-old Python (3.11 at most) and NumPy below 2. This module is therefore also a script that such a Python runs in a process of
-its own. It imports NumPy and the standard library only. Its standard input has one JSON object a line::
+The Inference Engine is in the PyPI package ``opencv-python-inference-engine`` (4.3.0.2, release 2020.2). It needs an old
+Python (3.11 at most) and NumPy below 2. This module is therefore also a script that such a Python runs in a separate
+process. It imports NumPy and the standard library only. Its standard input has one JSON object per line::
 
     {"xml": "model.xml", "bin": "model.bin", "inputs": "in.npz", "outputs": "out.npz", "shapes": {"data": [1, 3, 8, 8]}}
 
-and for each one line is written: ``{}``, or ``{"error": "..."}``. Without ``inputs`` the line tells of inputs and outputs.
+It writes one line for each: ``{}``, or ``{"error": "..."}``. Without ``inputs``, the line describes inputs and outputs.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class _InputShapes(ctypes.Structure):
 
 
 class EngineError(Exception):
-    """The Inference Engine refuses something."""
+    """The Inference Engine rejected a request."""
 
 
 class Engine:
@@ -64,7 +64,7 @@ class Engine:
             raise EngineError(f"{name} gives {status}")
 
     def network(self, xml: str, bin_path: str, shapes: dict[str, list[int]] | None = None) -> Network:
-        """Reads a file, with other shapes of inputs where these are given."""
+        """Read a file, and reshape inputs if shapes are given."""
         handle = ctypes.c_void_p()
         self._call("ie_core_read_network", self._core, xml.encode(), bin_path.encode(), ctypes.byref(handle))
         network = Network(self, handle)
@@ -78,7 +78,7 @@ class Engine:
 
 
 class Network:
-    """A network that the Inference Engine has read."""
+    """A network in the Inference Engine."""
 
     def __init__(self, engine: Engine, handle: ctypes.c_void_p) -> None:
         self._engine, self._handle = engine, handle
@@ -98,7 +98,7 @@ class Network:
         return names
 
     def run(self, inputs: dict[str, np.ndarray], runs: int = 1) -> dict[str, np.ndarray]:
-        """The outputs of the last run, by name; inputs of other types become those that the network has."""
+        """Return the outputs of the last run by name. Inputs of other types are cast."""
         request = self.request()
         for name in self.inputs:
             blob = self._blob(request, name)
@@ -108,7 +108,7 @@ class Network:
         return {name: self._blob(request, name).copy() for name in self.outputs}
 
     def request(self) -> ctypes.c_void_p:
-        """An inference request of the network on the CPU."""
+        """Create an inference request of the network on the CPU."""
         executable, request, config = ctypes.c_void_p(), ctypes.c_void_p(), _Config()
         call = self._engine._call
         call(
@@ -141,7 +141,7 @@ def _answer(engine: Engine, job: dict[str, Any]) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Answers the jobs of standard input, one a line."""
+    """Process the jobs on standard input, one per line."""
     engine = Engine()
     for line in sys.stdin:
         try:

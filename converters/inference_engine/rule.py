@@ -1,7 +1,7 @@
-"""Rules for the layers of IR 2 to 7: as those of `converters.openvino.rule`, in a table of their own.
+"""Rules for the layers of IR 2 to 7, like those of `converters.openvino.rule`, in their own table.
 
-A layer type of these versions has one rule, whatever the file's version: where versions spell attributes differently, it
-takes all spellings. Blobs of a layer are its last inputs, called ``weights`` and ``biases``; they have one dimension.
+A layer type of these versions has one rule for all versions. If versions spell attributes differently, it accepts all
+spellings. Blobs of a layer are its last inputs, ``weights`` and ``biases``, with one dimension.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from onnx_specops.building import Builder, Value
 
 _rules: dict[str, LayerRule] = {}
 _BLOBS = ("weights", "biases")
-_NOT_IMPLEMENTED = ("SpatialTransformer", "Upsampling")  # it infers the shapes of their outputs only
+_NOT_IMPLEMENTED = ("SpatialTransformer", "Upsampling")  # it only infers the shapes of their outputs
 
 
 class LayerRule(Rule):
-    """A rule with what its signature says. Its inputs are float32, except blobs, and integers where the layer takes them."""
+    """A rule and its parsed signature. Inputs are float32, except blobs, and integers that the layer uses."""
 
     integers = False
 
@@ -39,11 +39,11 @@ class LayerRule(Rule):
 
 
 def layer(*types: str, integers: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Register the decorated function for layer types, which are not told apart by capitals.
+    """Register the decorated function for layer types, ignoring case.
 
     Args:
         types: the types.
-        integers: whether the layer takes integers as they are. Others compute in float32.
+        integers: whether the layer uses integers directly. Others compute in float32.
     """
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -57,12 +57,12 @@ def layer(*types: str, integers: bool = False) -> Callable[[Callable[..., Any]],
 
 
 def layer_rules() -> dict[str, LayerRule]:
-    """The rules by layer type, as the Inference Engine spells it."""
+    """Return the rules by layer type, as the Inference Engine spells it."""
     return {found.operation: found for found in sorted(_rules.values(), key=lambda rule: rule.operation)}
 
 
 def find_layer_rule(layer_type: str) -> LayerRule:
-    """The rule for a layer type; raises `Unsupported` where there is none."""
+    """Return the rule for a layer type. Raise `Unsupported` if there is none."""
     found = _rules.get(layer_type.lower())
     if layer_type in _NOT_IMPLEMENTED:
         raise Unsupported(
@@ -81,7 +81,7 @@ register_versions([version_name(version) for version in VERSIONS], find_layer_ru
 
 
 def shaped(op: Builder, blob: Value, dims: Sequence[int]) -> Value:
-    """A blob in float32, with other dimensions; raises `Malformed` where it has another number of elements."""
+    """Return a blob in float32 with other dimensions. Raise `Malformed` if the number of elements differs."""
     try:
         value = op.Reshape(blob, list(dims))
     except Exception as error:

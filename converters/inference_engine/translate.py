@@ -1,6 +1,6 @@
-"""The XML tree of an IR of versions 2 to 7, rewritten into the form of version 10.
+"""Rewriting of the XML tree of an IR of versions 2 to 7 into the form of version 10.
 
-Nothing is checked here that the reader of that form checks: what is malformed stays so, with its line.
+Nothing is checked here that the reader checks. Malformed content stays malformed, with its line.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _MAX_NESTED_BODIES = 32
 
 
 def version_name(version: int) -> str:
-    """The version that layers of a file of such a version have."""
+    """Return the version of the layers in a file of this version."""
     return f"ir{version}"
 
 
 def translate(root: etree._Element, version: int, problems: Problems, remarks: Remarks) -> None:
-    """Rewrites the tree under ``<net>`` in place."""
+    """Rewrite the tree under ``<net>`` in place."""
     _Graph(root, version_name(version), root.get("precision", ""), problems, remarks).net()
     for scale in root.iterfind("pre-process/channel/scale"):
         if scale.get("value", "1").strip() not in ("1", "1.0"):
@@ -60,7 +60,7 @@ class _Graph:
         self.results: dict[tuple[int, int], int] = {}
 
     def net(self) -> None:
-        """Rewrites a net: what nothing takes is an output."""
+        """Rewrite a net, whose unused values are outputs."""
         if self.layers is None:
             return
         self.rewrite()
@@ -75,7 +75,7 @@ class _Graph:
                     self.result(end)
 
     def body(self, iterator: etree._Element) -> None:
-        """Rewrites the body of a TensorIterator, and the port maps that lead into it."""
+        """Rewrite the body of a TensorIterator, and its port maps."""
         if self.layers is None:
             return
         self.rewrite()
@@ -95,7 +95,7 @@ class _Graph:
             self.redirect(edge, "to-layer", end, is_input=True)
 
     def redirect(self, entry: etree._Element, name: str, end: tuple[int | None, int | None], *, is_input: bool) -> None:
-        """Lets an entry of a port map name the Parameter or the Result that stands for a port of the body."""
+        """Set the Parameter or Result of a port of the body in an entry of a port map."""
         layer, port = end
         if layer is None or port is None:
             self.problems.add(f"<{entry.tag}> names no layer and port of the body", line=entry.sourceline)
@@ -104,7 +104,7 @@ class _Graph:
         entry.set(name, str(found))
 
     def rewrite(self) -> None:
-        """Rewrites what nets and bodies have in common: the layers' own elements, and their blobs."""
+        """Rewrite what nets and bodies have in common: the layers' own elements, and their blobs."""
         for layer in self.layers.iterchildren("layer"):
             number = integer(layer.get("id"))
             if number is not None and number >= 0:
@@ -121,7 +121,7 @@ class _Graph:
             self.layer(layer)
 
     def layer(self, layer: etree._Element) -> None:
-        """Rewrites one layer: its data, precisions, ports and blobs."""
+        """Rewrite one layer: its data, precisions, ports and blobs."""
         kind = layer.get("type", "")
         layer.set("version", self.version)
         if layer.get("name") == "":
@@ -158,7 +158,7 @@ class _Graph:
                 inner.body(layer)
 
     def crops(self, layer: etree._Element) -> None:
-        """``<crop axis= offset= dim=>`` elements, which become attributes."""
+        """Convert ``<crop axis= offset= dim=>`` elements to attributes."""
         data = layer.find("data")
         crops = [] if data is None else data.findall("crop")
         for name in _CROP if data is not None and crops else ():
@@ -169,7 +169,7 @@ class _Graph:
             data.remove(crop)
 
     def sort_ports(self, layer: etree._Element, side: str) -> None:
-        """The ports of a layer in the order of their numbers, as the Inference Engine has them."""
+        """Sort the ports of a layer by number, as the Inference Engine does."""
         ports = _ports(layer, side)
         numbers = [integer(port.get("id")) for port in ports]
         known = [number for number in numbers if number is not None]
@@ -206,14 +206,14 @@ class _Graph:
         _remove(layer, _BLOBS)
 
     def memory(self, layer: etree._Element) -> None:
-        """A Memory layer that reads is a ReadValue, one that is written to an Assign."""
+        """Convert a Memory layer that reads to a ReadValue, and one that writes to an Assign."""
         data = layer.find("data")
         reads = bool(_ports(layer, "output"))
         layer.set("type", "ReadValue" if reads else "Assign")
         _data(layer, variable_id="" if data is None else data.get("id", ""))
 
     def blobs(self, layer: etree._Element, precision: str) -> None:
-        """The blobs of a layer, which become Const layers that feed further inputs."""
+        """Convert the blobs of a layer to Const layers that feed further inputs."""
         ports = layer.find("input")
         found = sorted(_blobs(layer), key=lambda blob: _WEIGHTS_FIRST.get(str(blob.tag), 2))
         _remove(layer, _BLOBS)
@@ -245,19 +245,19 @@ class _Graph:
             port_id += 1
 
     def feed(self, layer: etree._Element) -> None:
-        """Parameters for the input ports of a layer to which no edge leads."""
+        """Add Parameters for the input ports of a layer without an edge."""
         for port in _ports(layer, "input"):
             end = _end(layer, port)
             if end is not None and end not in self.sources:
                 self.parameter(end)
 
     def parameter(self, end: tuple[int, int]) -> int:
-        """The Parameter that feeds an input port, or is the layer itself; made where there is none."""
+        """Return the Parameter that feeds an input port, or is the layer itself. Create it if necessary."""
         source = self.sources.get(end, end)
         layer = self.by_id.get(source[0])
         if layer is None or layer.get("type") == "Parameter":
             return source[0]
-        if end in self.sources:  # a port that the body feeds itself
+        if end in self.sources:  # a port with an edge in the body
             return end[0]
         if end not in self.parameters:
             ports = _ports(layer, "input")
@@ -275,7 +275,7 @@ class _Graph:
         return self.parameters[end]
 
     def result(self, end: tuple[int, int]) -> int:
-        """The Result that takes an output port; made where there is none."""
+        """Return the Result of an output port. Create it if necessary."""
         if end not in self.results:
             layer = self.by_id.get(end[0])
             name = "" if layer is None else layer.get("name", "")
@@ -286,7 +286,7 @@ class _Graph:
         return self.results[end]
 
     def add(self, name: str, kind: str, shape: str | None, precision: str, line: int | None) -> etree._Element:
-        """A new layer of an opset; with an output, or, where ``shape`` is None, an input."""
+        """Create a layer of an opset, with an output or, if ``shape`` is None, an input."""
         layer = etree.SubElement(self.layers, "layer", id=str(self.next_id), name=name, type=kind, version="opset1")
         side = etree.SubElement(layer, "input" if shape is None else "output")
         port = etree.SubElement(side, "port", id="0")
@@ -325,7 +325,7 @@ def _entries(layer: etree._Element, name: str, tags: tuple[str, ...]) -> Iterato
 
 
 def _blobs(layer: etree._Element) -> Iterator[etree._Element]:
-    """The elements that name a part of the .bin."""
+    """Yield the elements that refer to a part of the .bin."""
     for child in layer:
         if child.tag == "blobs":
             yield from (blob for blob in child if blob.get("size", "0") != "0")
@@ -343,7 +343,7 @@ def _shape(port: etree._Element) -> str:
 
 
 def _data(layer: etree._Element, **attributes: str) -> None:
-    """Gives a layer other attributes than it has."""
+    """Replace the attributes of a layer."""
     data = layer.find("data")
     if data is None:
         data = etree.Element("data")

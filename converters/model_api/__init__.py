@@ -1,8 +1,8 @@
-"""Model API's wrappers as part of the graph: an image in, objects out.
+"""Model API's wrappers as part of the graph: from an image to objects.
 
-Vision models of Geti, Anomalib, OTX and the Open Model Zoo state under ``model_info`` how Model API prepares their image and
-what it makes of their outputs. `embed` puts both into the graph, in standard ONNX. The reference is PyPI's
-``openvino-model-api`` 0.4.7.
+Vision models of Geti, Anomalib, OTX and the Open Model Zoo state in ``model_info`` how Model API prepares their image and
+interprets their outputs. `embed` adds both to the graph in standard ONNX. The reference is ``openvino-model-api`` 0.4.7 from
+PyPI.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ from onnx_specops.graphs import all_values
 __all__ = ["ModelApiError", "embed", "model_types"]
 
 ModelApiError = LayerError
-"""What `embed` raises: what the model states is not possible, or not supported."""
+"""The error of `embed`: the model's parameters are invalid or not supported."""
 
 
 @dataclass(frozen=True)
 class _Wrapper:
-    """A wrapper of Model API's.
+    """A wrapper of Model API.
 
     Attributes:
         run: emits its results.
-        defaults: its defaults of parameters, where they are not those of all image models.
-        width_first: whether a second input gets the width of the network's image before its height.
+        defaults: the defaults of parameters that differ from those of other image models.
+        width_first: whether a second input takes the width of the network's image before its height.
     """
 
     run: Callable[[Wrapped], Results]
@@ -89,23 +89,23 @@ _BY_NAME = {name.lower(): wrapper for name, wrapper in _WRAPPERS.items()}
 
 
 def model_types() -> list[str]:
-    """The values of ``model_info/model_type`` that `embed` supports."""
+    """Return the values of ``model_info/model_type`` that `embed` supports."""
     return sorted(_WRAPPERS, key=str.lower)
 
 
 def embed(model: ir.Model, information: Mapping[str, str], channels: Channels = "rgb", layout: str = "") -> None:
-    """Put the model's wrapper into its graph.
+    """Add the model's wrapper to its graph.
 
-    The graph then takes ``image``, ``[height, width, channels]`` of any size, and gives what the wrapper's results hold.
+    The graph then takes ``image``, ``[height, width, channels]`` of any size, and returns the results of the wrapper.
 
     Args:
-        model: the model as the rules emit it; changed in place.
-        information: its run-time information, nested names joined by a blank (``model_info model_type``).
-        channels: the order of the channels of the image that a caller feeds.
-        layout: the layout that the model states of its image input, as ``[N,C,H,W]``, or empty.
+        model: the model that the rules emitted; changed in place.
+        information: its run-time information; nested names are joined by a blank (``model_info model_type``).
+        channels: the channel order of the caller's image.
+        layout: the model's layout of its image input, such as ``[N,C,H,W]``, or empty.
 
     Raises:
-        LayerError: what the model states is contradictory, or has no form in ONNX.
+        LayerError: the model's parameters contradict each other, or cannot be represented in ONNX.
     """
     stated = Configuration.of(information)
     name = stated.text("model_type")
@@ -139,7 +139,7 @@ def embed(model: ir.Model, information: Mapping[str, str], channels: Channels = 
 
 
 def _image_information(op: Builder, value: ir.Value, image: Image, width_first: bool) -> Value:
-    """A detector's second input: the height and width of the network's image, and a scale of 1."""
+    """Return a detector's second input: the height and width of the network's image, and a scale of 1."""
     if value.shape is None or len(value.shape) != 2:
         raise Unsupported(f"its input {value.name} is not an image, nor what Model API tells of one")
     size = list(image.size())
@@ -147,7 +147,7 @@ def _image_information(op: Builder, value: ir.Value, image: Image, width_first: 
 
 
 def _name(op: Builder, graph: ir.Graph, image: Image, results: Results) -> None:
-    """The graph's input and outputs have these names, whatever other values have them."""
+    """Name the graph's input and outputs, and rename other values with the same names."""
     given = {name: value for name, value in results.items() if value is not None}
     taken = {"image", *given}
     for value in all_values(graph):

@@ -1,4 +1,4 @@
-"""Anomalies: Anomalib's models, whose output is a map, or all that Anomalib predicts.
+"""Anomaly detection: Anomalib's models, whose output is a map or all predictions.
 
 Source: Model API, ``models/anomaly.py``.
 """
@@ -18,9 +18,10 @@ _PREDICTED = ("pred_score", "pred_label", "pred_mask", "anomaly_map")
 
 
 def anomaly(model: Wrapped) -> Results:
-    """``pred_score`` float32, ``pred_label`` (a name, or what the network gives), ``anomaly_map`` and ``pred_mask`` uint8.
+    """Emit ``pred_score`` float32, ``pred_label`` (a name, or the network's output), ``anomaly_map`` and ``pred_mask``
+    uint8.
 
-    Both maps have the image's size; the mask is 1 where there is an anomaly.
+    Both maps have the size of the image. The mask is 1 for anomalies.
     """
     op, config = model.op, model.config
     if config.text("task", "classification", ("classification", "segmentation", "detection")) == "detection":
@@ -54,7 +55,7 @@ def anomaly(model: Wrapped) -> Results:
 
 
 def _plane(op: Builder, value: Value) -> Value:
-    """The last two dimensions of a map, in float32."""
+    """Return the last two dimensions of a map in float32."""
     if value.rank is None or value.rank < 2:
         raise Unsupported("its output is not a map of anomalies")
     return op.Reshape(op.Cast(value, to=_FLOAT), op.Slice(op.Shape(value), [-2], [2**31 - 1]))

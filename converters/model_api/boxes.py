@@ -1,4 +1,4 @@
-"""Boxes as Model API's detectors treat them: suppressed, mapped to the caller's image, filtered and named.
+"""Boxes of Model API's detectors: suppression, mapping to the caller's image, filtering and names.
 
 Source: Model API, ``models/utils.py`` and ``models/detection_model.py``.
 """
@@ -26,24 +26,24 @@ class Boxes:
     labels: Value
 
     def take(self, op: Builder, chosen: Value) -> Boxes:
-        """The detections at the positions ``chosen``."""
+        """Return the detections at the positions ``chosen``."""
         return Boxes(*(op.Gather(value, chosen, axis=0) for value in (self.corners, self.scores, self.labels)))
 
 
 def where(op: Builder, condition: Value) -> Value:
-    """The positions, int64 ``[k]``, at which a vector of booleans is true."""
+    """Return the positions, int64 ``[k]``, at which a boolean vector is true."""
     return op.Squeeze(op.NonZero(condition), [0])
 
 
 def corners_of(op: Builder, centers: Value) -> Value:
-    """``[n, 4]`` center_x, center_y, width, height as corners."""
+    """Convert ``[n, 4]`` center_x, center_y, width, height to corners."""
     center, size = op.Slice(centers, [0], [2], [1]), op.Slice(centers, [2], [4], [1])
     half = op.Div(size, np.float32(2))
     return op.Concat(op.Sub(center, half), op.Add(center, half), axis=1)
 
 
 def suppress(op: Builder, boxes: Boxes, config: Configuration, *, inclusive: bool = False) -> Value | None:
-    """Non-maximum suppression as ``nms_execute``, ``agnostic_nms``, ``iou_threshold`` and ``nms_max_predictions`` state.
+    """Emit non-maximum suppression with ``nms_execute``, ``agnostic_nms``, ``iou_threshold`` and ``nms_max_predictions``.
 
     Args:
         op: the graph builder.
@@ -52,7 +52,7 @@ def suppress(op: Builder, boxes: Boxes, config: Configuration, *, inclusive: boo
         inclusive: whether corners are pixels that belong to the box.
 
     Returns:
-        The positions of the boxes that stay, by descending score, int64 ``[k]``; ``None`` if there is no suppression.
+        The positions of the remaining boxes, by descending score, int64 ``[k]``; ``None`` without suppression.
     """
     if not config.flag("nms_execute"):
         return None
@@ -60,7 +60,7 @@ def suppress(op: Builder, boxes: Boxes, config: Configuration, *, inclusive: boo
     corners = op.Cast(boxes.corners, to=_FLOAT)
     if config.flag("agnostic_nms"):
         candidates = None
-        if most:  # the best candidates only, before anything is suppressed
+        if most:  # only the best candidates, before the suppression
             count = op.Min(op.Shape(boxes.scores), [most])
             _, candidates = op.TopK(boxes.scores, count, axis=0, outputs=2)
             corners = op.Gather(corners, candidates, axis=0)
@@ -89,16 +89,16 @@ def _suppressed(op: Builder, corners: Value, scores: Value, config: Configuratio
 
 
 def kept(op: Builder, boxes: Boxes, positions: Value | None) -> Boxes:
-    """The boxes at the positions; all for ``None``."""
+    """Return the boxes at the positions, or all boxes for ``None``."""
     return boxes if positions is None else boxes.take(op, positions)
 
 
 def to_image(op: Builder, boxes: Boxes, image: Image, *, normalized: bool) -> Boxes:
-    """Boxes in pixels of the caller's image, int32, clipped to it.
+    """Convert boxes to pixels of the caller's image, int32, clipped to it.
 
     Args:
         op: the graph builder.
-        boxes: in the network's image.
+        boxes: the boxes in the network's image.
         image: the image.
         normalized: whether corners are fractions of the network's image.
     """
@@ -109,7 +109,7 @@ def to_image(op: Builder, boxes: Boxes, image: Image, *, normalized: bool) -> Bo
         corners = op.Mul(corners, np.array([width, height, width, height], np.float32))
         pads, scales = (_twice(op, [op.Cast(v, to=_FLOAT) for v in pair]) for pair in ((pad_x, pad_y), (x, y)))
         corners = op.Mul(op.Sub(corners, pads), scales)
-    else:  # in float64, of which each step is rounded
+    else:  # in float64, with each step rounded
         pads, scales = (_twice(op, [op.Cast(v, to=_DOUBLE) for v in pair]) for pair in ((pad_x, pad_y), (x, y)))
         corners = op.Cast(op.Sub(op.Cast(corners, to=_DOUBLE), pads), to=_FLOAT)
         corners = op.Cast(op.Mul(op.Cast(corners, to=_DOUBLE), scales), to=_FLOAT)
@@ -124,16 +124,16 @@ def _twice(op: Builder, pair: list[Value]) -> Value:
 
 
 def areas(op: Builder, corners: Value) -> Value:
-    """The areas of boxes of integers, int64 ``[n]``."""
+    """Return the areas of integer boxes, int64 ``[n]``."""
     sides = op.Sub(op.Slice(corners, [2], [4], [1]), op.Slice(corners, [0], [2], [1]))
     return op.ReduceProd(op.Cast(sides, to=_INT64), [1], keepdims=0)
 
 
 def names_of(op: Builder, labels: Value, config: Configuration, classes: int | None = None) -> Value | None:
-    """The names of labels, string ``[n]``: those that the model states, then ``#5`` and the like for its other classes.
+    """Return the names of labels, string ``[n]``: those of the model, and ``#5`` etc. for its other classes.
 
     Returns:
-        ``None`` where the model states no names.
+        ``None`` if the model has no names.
     """
     names = config.labels
     if not names:
@@ -144,6 +144,6 @@ def names_of(op: Builder, labels: Value, config: Configuration, classes: int | N
 
 
 def results(op: Builder, boxes: Boxes, names: Value | None) -> dict[str, Value | None]:
-    """The outputs of a detector."""
+    """Return the outputs of a detector."""
     labels, scores = op.Cast(boxes.labels, to=_INT64), op.Cast(boxes.scores, to=_FLOAT)
     return {"boxes": boxes.corners, "labels": labels, "scores": scores, "label_names": names}

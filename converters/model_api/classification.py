@@ -1,4 +1,4 @@
-"""Classification: the most likely classes, several labels, or a hierarchy of labels.
+"""Classification: the most likely classes, multiple labels, or a hierarchy of labels.
 
 Source: Model API, ``models/classification.py``.
 """
@@ -22,10 +22,10 @@ _XAI = ("saliency_map", "feature_vector")
 
 
 def classification(model: Wrapped) -> Results:
-    """``labels`` int64 and ``scores`` float32, of the best classes (``topk``) or of all above ``confidence_threshold``.
+    """Emit ``labels`` int64 and ``scores`` float32 of the best classes (``topk``) or of all above ``confidence_threshold``.
 
-    ``label_names`` where the model states names; ``raw_scores`` with ``output_raw_scores``; ``saliency_map`` and
-    ``feature_vector`` as they are.
+    ``label_names`` are present if the model has names, and ``raw_scores`` with ``output_raw_scores``. ``saliency_map`` and
+    ``feature_vector`` are unchanged.
     """
     op, config = model.op, model.config
     scored = [name for name in model.outputs if name not in _XAI]
@@ -55,7 +55,7 @@ def _names(model: Wrapped, labels: Value) -> Value | None:
 
 
 def _probabilities(op: Builder, logits: Value) -> Value:
-    """The softmax of a vector, or the vector itself where it is one already: all from 0 to 1, and 1 in sum."""
+    """Return the softmax of a vector, or the vector itself if its elements are from 0 to 1 with the sum 1."""
     lowest, greatest = op.ReduceMin(logits, keepdims=0), op.ReduceMax(logits, keepdims=0)
     inside = op.And(op.GreaterOrEqual(lowest, np.float32(0)), op.LessOrEqual(greatest, np.float32(1)))
     distance = op.Abs(op.Sub(op.ReduceSum(logits, keepdims=0), np.float32(1)))
@@ -64,7 +64,7 @@ def _probabilities(op: Builder, logits: Value) -> Value:
 
 
 def _hierarchy(model: Wrapped, logits: Value, results: Results) -> Value:
-    """Labels of which all predecessors in the tree are chosen too, the best of each group, ordered by name."""
+    """Return the labels whose ancestors in the tree are also selected, with the best of each group, ordered by name."""
     op, config = model.op, model.config
     if config.text("hierarchical_postproc", "greedy", ("greedy", "probabilistic")) != "greedy":
         raise Unsupported("its hierarchical_postproc 'probabilistic' has no form in ONNX")
@@ -97,7 +97,7 @@ def _hierarchy(model: Wrapped, logits: Value, results: Results) -> Value:
         chosen.append(_spread(op, above, [places[name] for name in names], len(order)))
         scores.append(_spread(op, op.Where(above, part, np.float32(0)), [places[name] for name in names], len(order)))
     candidates = op.Cast(op.Max(*(op.Cast(value, to=_FLOAT) for value in chosen)), to=_FLOAT)
-    # A label counts where no predecessor is missing.
+    # A label is selected if no ancestor is missing.
     missing = op.MatMul(ancestors.astype(np.float32), op.Sub(np.float32(1), candidates))
     kept = where(op, op.And(op.Greater(candidates, np.float32(0)), op.Equal(missing, np.float32(0))))
     table = np.array([numbers[name] for name in order], np.int64)
@@ -110,7 +110,7 @@ def _hierarchy(model: Wrapped, logits: Value, results: Results) -> Value:
 
 
 def _ancestors(order: list[str], parents: Mapping[str, str]) -> np.ndarray:
-    """Which label (column) is a predecessor of which (row)."""
+    """Return which labels (columns) are ancestors of which (rows)."""
     places = {name: place for place, name in enumerate(order)}
     table = np.zeros((len(order), len(order)), bool)
     for name in order:
@@ -125,6 +125,6 @@ def _ancestors(order: list[str], parents: Mapping[str, str]) -> np.ndarray:
 
 
 def _spread(op: Builder, values: Value, places: list[int], size: int) -> Value:
-    """A vector of ``size`` numbers with the values at the places, and 0 elsewhere."""
+    """Return a vector of ``size`` numbers with the values at the positions, and 0 elsewhere."""
     zeros: Any = np.zeros(size, np.float32)
     return op.ScatterElements(zeros, op.const(np.array(places, np.int64)), op.Cast(values, to=_FLOAT), axis=0)

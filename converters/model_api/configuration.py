@@ -1,4 +1,4 @@
-"""The parameters of Model API's wrappers, as a model states them under ``model_info``."""
+"""The parameters of Model API's wrappers in ``model_info``."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _PREFIX = "model_info "
 
 @dataclass(frozen=True)
 class Configuration:
-    """What a model states for its wrapper.
+    """The parameters of a model's wrapper.
 
     Attributes:
         stated: the texts of ``model_info``, by parameter.
-        defaults: values of parameters that the model does not state, where a wrapper has others than `ImageModel`.
+        defaults: the defaults of parameters that differ from those of `ImageModel`.
     """
 
     stated: Mapping[str, str]
@@ -25,15 +25,15 @@ class Configuration:
 
     @classmethod
     def of(cls, information: Mapping[str, str]) -> Configuration:
-        """The ``model_info`` of a model's run-time information, whose nested names are joined by a blank."""
+        """Return the ``model_info`` of run-time information, whose nested names are joined by a blank."""
         return cls({k.removeprefix(_PREFIX): v for k, v in information.items() if k.startswith(_PREFIX)})
 
     def with_defaults(self, **defaults: Any) -> Configuration:
-        """The same with a wrapper's own defaults."""
+        """Return a copy with a wrapper's own defaults."""
         return Configuration(self.stated, {**self.defaults, **defaults})
 
     def stating(self, **stated: str) -> Configuration:
-        """The same with other texts of some parameters."""
+        """Return a copy with other texts of some parameters."""
         return Configuration({**self.stated, **stated}, self.defaults)
 
     def _text(self, name: str) -> str | None:
@@ -41,19 +41,19 @@ class Configuration:
         return None if text in (None, "None") else text
 
     def text(self, name: str, default: str = "", choices: Sequence[str] = ()) -> str:
-        """A text, one of ``choices`` where there are any."""
+        """Return a text, which must be one of ``choices`` if there are any."""
         value = self._text(name) or self.defaults.get(name, default)
         if choices and value not in choices:
             raise Malformed(f"model_info/{name} is {value!r}: expected one of {', '.join(choices)}")
         return value
 
     def flag(self, name: str, default: bool = False) -> bool:
-        """A truth value: ``True`` or ``YES`` is true, any other text false, as in Model API."""
+        """Return a boolean: ``True`` or ``YES`` is true, any other text false, as in Model API."""
         text = self._text(name)
         return bool(self.defaults.get(name, default)) if text is None else text in ("YES", "True")
 
     def number(self, name: str, default: float | None = None) -> Any:
-        """A number, or the default."""
+        """Return a number or the default."""
         text = self._text(name)
         if not text:
             return self.defaults.get(name, default)
@@ -63,7 +63,7 @@ class Configuration:
             raise Malformed(f"model_info/{name} is {text!r}: expected a number") from None
 
     def whole(self, name: str, default: int | None = None) -> Any:
-        """An integer, or the default."""
+        """Return an integer or the default."""
         value = self.number(name, default)
         if value is None:
             return None
@@ -72,7 +72,7 @@ class Configuration:
         return int(value)
 
     def numbers(self, name: str) -> list[float]:
-        """A list of numbers, separated by blanks."""
+        """Return a list of numbers, separated by blanks."""
         text = self._text(name)
         if text is None:
             return list(self.defaults.get(name, ()))
@@ -83,5 +83,5 @@ class Configuration:
 
     @property
     def labels(self) -> list[str]:
-        """The names of the classes; empty where the model states none."""
+        """The names of the classes; empty if the model has none."""
         return (self._text("labels") or "").split()

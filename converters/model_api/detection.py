@@ -21,7 +21,7 @@ _LEAST_AREA = 1
 
 
 def ssd(model: Wrapped) -> Results:
-    """``boxes`` int32 ``[n, 4]`` in pixels of the image, ``labels`` int64, ``scores`` float32 and ``label_names``."""
+    """Emit ``boxes`` int32 ``[n, 4]`` in pixels of the image, ``labels`` int64, ``scores`` float32 and ``label_names``."""
     op, config = model.op, model.config
     boxes = _parsed(model)
     boxes = kept(op, boxes, suppress(op, boxes, config))
@@ -56,13 +56,13 @@ def _parsed(model: Wrapped) -> Boxes:
 
 
 def _rows(op: Builder, rows: Value) -> Boxes:
-    """Rows of DetectionOutput: image, label, score, corners."""
+    """Read the rows of DetectionOutput: image, label, score, corners."""
     flat = op.Reshape(rows, [-1, 7])
     columns = [op.Reshape(op.Slice(flat, [place], [place + 1], [1]), [-1]) for place in (1, 2)]
     return Boxes(op.Slice(flat, [3], [7], [1]), columns[1], op.Cast(columns[0], to=_INT64))
 
 
 def _named(outputs: Mapping[str, Value], part: str) -> Value | None:
-    """The only output whose name contains a word."""
+    """Return the only output whose name contains a word."""
     found = [value for name, value in outputs.items() if part in name]
     return found[0] if len(found) == 1 else None

@@ -1,4 +1,4 @@
-"""The image input: resized, normalized and laid out as Model API does it, in front of a network's own input.
+"""The image input: resizing, normalization and layout as in Model API, before the network's own input.
 
 Source: Model API, ``adapters/openvino_adapter.py``, ``embed_preprocessing``: the same steps in the same order, with
 OpenVINO's Interpolate.
@@ -28,13 +28,13 @@ _MODES = ("LINEAR", "CUBIC", "NEAREST")
 
 @dataclass(frozen=True)
 class Image:
-    """An image and what became of it.
+    """An image and its preparation.
 
     Attributes:
         input: the graph's input, ``[height, width, channels]``.
-        prepared: what the network's own input is replaced by.
-        height, width: int64 scalars, the size of the image.
-        network_height, network_width: the size that the network takes; ``None`` where it takes any.
+        prepared: the replacement of the network's own input.
+        height, width: the size of the image, int64 scalars.
+        network_height, network_width: the size that the network takes; ``None`` if it takes any.
         resize_type: how the image was resized.
     """
 
@@ -47,13 +47,13 @@ class Image:
     resize_type: str
 
     def size(self) -> tuple[int, int]:
-        """The network's height and width; raises `Unsupported` where they are open."""
+        """The network's height and width; raises `Unsupported` if they are dynamic."""
         if self.network_height is None or self.network_width is None:
             raise Unsupported("the height and width of its image are open: --input-shape sets them")
         return self.network_height, self.network_width
 
     def geometry(self, op: Builder) -> tuple[Value, Value, Value, Value]:
-        """How positions in the network's image map to the caller's: ``(position - pad) * scale``.
+        """Return the mapping of positions in the network's image to the caller's: ``(position - pad) * scale``.
 
         Returns:
             Scalars: the scales of x and y, float64, and the pads of x and y, int64.
@@ -65,7 +65,7 @@ class Image:
         if self.resize_type in ("fit_to_window", "fit_to_window_letterbox"):
             x = y = op.Max(x, y)
             if self.resize_type == "fit_to_window_letterbox":
-                # Python's round and ONNX's both take halves to the even number.
+                # Python's round and ONNX's both round ties to even.
                 pads = [
                     op.Div(op.Sub(np.int64(size), op.Cast(op.Round(op.Div(op.Cast(own, to=_DOUBLE), x)), to=_INT64)), 2)
                     for own, size in ((self.width, width), (self.height, height))
@@ -74,7 +74,7 @@ class Image:
 
 
 def image_layout(value: Value, stated: str) -> str:
-    """``NCHW`` or ``NHWC``: as stated, else by where there are up to 4 channels."""
+    """Return ``NCHW`` or ``NHWC``: the stated layout, or else that in which the channel dimension is up to 4."""
     letters = "".join(letter for letter in stated.upper() if letter.isalpha())
     if letters in ("NCHW", "NHWC"):
         return letters
@@ -95,7 +95,7 @@ def prepare(op: Builder, network: Value, layout: str, config: Configuration, cha
     dims = dict(zip(layout, network.dims or [None] * 4, strict=True))
     if dims["N"] not in (1, None):
         raise Unsupported(f"its input takes {dims['N']} images at a time: --input-shape sets a batch of 1")
-    if config.flag("embedded_processing"):  # the graph has it already
+    if config.flag("embedded_processing"):  # the graph already has it
         given = new_value(network.dtype, ["height", "width", dims["C"]], "image")
         height, width = _size_of(op, given)
         pixels = op.Unsqueeze(given, [0])
@@ -141,7 +141,7 @@ def _size_of(op: Builder, image: Value) -> tuple[Value, Value]:
 
 
 def _resized(op: Builder, pixels: Value, size: tuple[int, int], resize_type: str, config: Configuration) -> Value:
-    """``[1, height, width, channels]`` of the network's size."""
+    """Resize to ``[1, height, width, channels]`` of the network's size."""
     mode = config.text("interpolation_mode", "LINEAR", _MODES).lower()
     if resize_type == "standard":
         return _interpolated(op, pixels, op.const(list(size)), mode)
@@ -161,11 +161,11 @@ def _resized(op: Builder, pixels: Value, size: tuple[int, int], resize_type: str
     if not 0 <= value <= (255 if pixels.dtype == _UINT8 else 65535):
         raise Malformed(f"model_info/pad_value is {value}: its pixels do not hold it")
     padded = op.Pad(pixels, pads, op.const(value, pixels.dtype))
-    return op.Reshape(padded, [1, *size, (pixels.dims or [-1] * 4)[3] or -1])  # a shape that is known from here on
+    return op.Reshape(padded, [1, *size, (pixels.dims or [-1] * 4)[3] or -1])  # makes the shape known
 
 
 def _cropped(op: Builder, pixels: Value, own: list[Value], size: tuple[int, int]) -> Value:
-    """The middle of the image, of the network's aspect ratio as Model API computes it: height by width."""
+    """Crop the middle of the image to the network's aspect ratio, which Model API computes as height by width."""
     height, width = own
     ratio = size[0] / size[1]
     if ratio == 1:
@@ -185,7 +185,7 @@ def _interpolated(op: Builder, pixels: Value, sizes: Value, mode: str) -> Value:
 
 
 def _intensities(op: Builder, pixels: Value, text: str, config: Configuration) -> Value:
-    """Pixels scaled as ``intensity_mode`` states."""
+    """Scale pixels by ``intensity_mode``."""
     modes = ("none", "scale_to_unit", "window", "percentile", "range_scale")
     mode = config.text("intensity_mode", "none", modes)
     if mode == "none":

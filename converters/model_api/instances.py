@@ -24,11 +24,11 @@ _FLOAT, _DOUBLE, _INT32, _INT64, _UINT8 = (
 _XAI = ("saliency_map", "feature_vector")
 
 Paint = Callable[[Builder, Value, Value], Value]
-"""A mask ``[h, w]`` and its box, int32 ``[4]``, as a mask of the image, uint8."""
+"""Turns a mask ``[h, w]`` and its box, int32 ``[4]``, into a mask of the image, uint8."""
 
 
 def mask_rcnn(model: Wrapped) -> Results:
-    """Masks that cover their boxes."""
+    """Emit instances with masks that cover their boxes."""
 
     def paint(op: Builder, mask: Value, box: Value) -> Value:
         return _pasted(op, mask, box, model.image.height, model.image.width)
@@ -37,7 +37,7 @@ def mask_rcnn(model: Wrapped) -> Results:
 
 
 def detr(model: Wrapped) -> Results:
-    """Masks that cover the image."""
+    """Emit instances with masks that cover the image."""
 
     def paint(op: Builder, mask: Value, _box: Value) -> Value:
         sized = resized_linear(op, op.Unsqueeze(mask, [0]), model.image.height, model.image.width)
@@ -47,7 +47,7 @@ def detr(model: Wrapped) -> Results:
 
 
 def _instances(model: Wrapped, paint: Paint) -> Results:
-    """``boxes`` int32 ``[n, 4]``, ``labels`` int64, ``scores`` float32, ``masks`` uint8 ``[n, height, width]``."""
+    """Emit ``boxes`` int32 ``[n, 4]``, ``labels`` int64, ``scores`` float32, ``masks`` uint8 ``[n, height, width]``."""
     op, config = model.op, model.config
     boxes, masks, by_class = _parsed(model)
     boxes = to_image(op, boxes, model.image, normalized=False)
@@ -90,7 +90,7 @@ def _parsed(model: Wrapped) -> tuple[Boxes, Value, bool]:
 
 
 def painted(op: Builder, masks: Value, corners: Value, paint: Paint) -> Value:
-    """One mask of the image's size for each object, one after the other, since all at once would take much memory."""
+    """Emit a mask of the image's size for each object, in a loop, because all masks at once would need much memory."""
     count = op.Squeeze(op.Shape(corners, end=1), [0])
 
     def step(op: Builder, number: Value, condition: Value) -> tuple[Value, Value]:
@@ -105,7 +105,7 @@ def _above_half(op: Builder, mask: Value) -> Value:
 
 
 def _pasted(op: Builder, mask: Value, box: Value, height: Value, width: Value) -> Value:
-    """A mask with a border of zeros, resized to its box with that border, and put into an image of zeros."""
+    """Resize a mask with a border of zeros to its box with that border, and insert it into an image of zeros."""
     bordered = op.Pad(mask, [1, 1, 1, 1])
     size = op.Shape(bordered)
     rows = op.Cast(op.Gather(size, np.int64(0), axis=0), to=_DOUBLE)
@@ -125,10 +125,10 @@ def _pasted(op: Builder, mask: Value, box: Value, height: Value, width: Value) -
 
 
 def _weights(op: Builder, side: Value, begin: Value, end: Value, count: Value) -> Value:
-    """How much each of ``count`` elements is worth at each position of an image's side: linear between two neighbors.
+    """Return the weights of ``count`` elements at each position of an image's side, linear between two neighbors.
 
     Returns:
-        Float32 ``[side, count]``; zeros at positions before ``begin`` and after ``end``.
+        Float32 ``[side, count]``, with zeros at positions before ``begin`` and after ``end``.
     """
     positions = op.Range(np.int64(0), side, np.int64(1))
     length = op.Max(op.Add(op.Sub(end, begin), 1), 1)
@@ -144,7 +144,7 @@ def _weights(op: Builder, side: Value, begin: Value, end: Value, count: Value) -
 
 
 def yolo_seg(model: Wrapped) -> Results:
-    """Ultralytics' segmentation: boxes with coefficients ``[1, 4 + classes + k, n]``, and ``k`` prototypes of masks."""
+    """Emit Ultralytics' segmentation: boxes with coefficients ``[1, 4 + classes + k, n]``, and ``k`` mask prototypes."""
     op, config, image = model.op, model.config, model.image
     ranks = {value.rank: op.Cast(value, to=_FLOAT) for value in model.outputs.values()}
     if set(ranks) != {3, 4} or len(model.outputs) != 2:

@@ -1,4 +1,4 @@
-"""Keypoints as SimCC networks find them: a classification of each coordinate.
+"""Keypoints of SimCC networks, which classify each coordinate.
 
 Source: Model API, ``models/keypoint_detection.py``; Li and others, "SimCC" (2022).
 """
@@ -17,7 +17,7 @@ _SHARPNESS = np.float32(150.0 * 6.0)
 
 
 def keypoints(model: Wrapped) -> Results:
-    """``keypoints`` float32 ``[n, 2]``, x and y in pixels of the image, and ``scores`` float32 ``[n]``."""
+    """Emit ``keypoints`` float32 ``[n, 2]``, x and y in pixels of the image, and ``scores`` float32 ``[n]``."""
     op = model.op
     if len(model.outputs) != 2:
         raise Unsupported("it has not two outputs, of the classes of x and of y")

@@ -17,7 +17,7 @@ _FLOAT, _DOUBLE, _INT64, _UINT8 = ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.Data
 
 
 def segmentation(model: Wrapped) -> Results:
-    """``mask`` uint8 ``[height, width]``, and ``soft_prediction`` ``[height, width, classes]`` if it is to be returned."""
+    """Emit ``mask`` uint8 ``[height, width]``, and ``soft_prediction`` ``[height, width, classes]`` if requested."""
     op, config = model.op, model.config
     maps = [value for name, value in model.outputs.items() if name != "feature_vector"]
     if len(maps) != 1 or maps[0].dims is None or len(maps[0].dims) not in (3, 4):
@@ -25,7 +25,7 @@ def segmentation(model: Wrapped) -> Results:
     results: Results = {name: value for name, value in model.outputs.items() if name == "feature_vector"}
     scores = maps[0]
     classes = scores.dims[1] if scores.dims is not None and len(scores.dims) == 4 else 0
-    if classes is not None and classes < 2:  # numbers of classes already
+    if classes is not None and classes < 2:  # already class numbers
         numbers = op.Reshape(scores, op.Slice(op.Shape(scores), [-2], [2**31 - 1]))
         return results | {"mask": resized_nearest(op, op.Cast(numbers, to=_UINT8), model.image)}
     soft = op.Transpose(op.Squeeze(op.Cast(scores, to=_FLOAT), [0]), perm=[1, 2, 0])
@@ -43,7 +43,9 @@ def segmentation(model: Wrapped) -> Results:
 
 
 def _blurred(op: Builder, maps: Value, strength: int) -> Value:
-    """The mean of ``strength`` x ``strength`` pixels, mirrored at the edges without the edge itself, as ``cv2.blur``."""
+    """Return the mean of ``strength`` x ``strength`` pixels, mirrored at the edges without the edge itself, like
+    ``cv2.blur``.
+    """
     if strength < 1:
         raise Unsupported(f"its blur_strength is {strength}: expected 1 or more, or -1 for none")
     planes = op.Unsqueeze(op.Transpose(maps, perm=[2, 0, 1]), [0])
@@ -54,7 +56,7 @@ def _blurred(op: Builder, maps: Value, strength: int) -> Value:
 
 
 def resized_nearest(op: Builder, maps: Value, image: Image) -> Value:
-    """``[height, width, ...]`` at the image's size, each pixel the one that ``cv2.INTER_NEAREST`` takes."""
+    """Resize ``[height, width, ...]`` to the image's size like ``cv2.INTER_NEAREST``."""
     for axis, size in ((0, image.height), (1, image.width)):
         own = op.Slice(op.Shape(maps), [axis], [axis + 1])
         wide = op.Cast(own, to=_DOUBLE)
@@ -66,7 +68,7 @@ def resized_nearest(op: Builder, maps: Value, image: Image) -> Value:
 
 
 def resized_linear(op: Builder, planes: Value, height: Value, width: Value) -> Value:
-    """Float32 ``[n, h, w]`` at another size, as ``cv2.INTER_LINEAR`` of floats."""
+    """Resize float32 ``[n, h, w]`` like ``cv2.INTER_LINEAR`` of floats."""
     count = op.Shape(planes, end=1)
     sizes = op.Concat(count, [1], op.Unsqueeze(height, [0]), op.Unsqueeze(width, [0]), axis=0)
     resized = op.Resize(
@@ -76,7 +78,7 @@ def resized_linear(op: Builder, planes: Value, height: Value, width: Value) -> V
 
 
 def resized_levels(op: Builder, levels: Value, image: Image) -> Value:
-    """Uint8 ``[h, w]`` at the image's size, in the fixed-point arithmetic of ``cv2.INTER_LINEAR``."""
+    """Resize uint8 ``[h, w]`` to the image's size, in the fixed-point arithmetic of ``cv2.INTER_LINEAR``."""
     across = op.Cast(levels, to=_INT64)
     first, second, near, far = _fixed_point(op, across, image.width, 1)
     across = op.Add(op.Mul(op.Gather(across, first, axis=1), near), op.Mul(op.Gather(across, second, axis=1), far))
@@ -89,7 +91,7 @@ def resized_levels(op: Builder, levels: Value, image: Image) -> Value:
 
 
 def _fixed_point(op: Builder, levels: Value, size: Value, axis: int) -> tuple[Value, Value, Value, Value]:
-    """The two neighbors of each position along an axis, and their weights as parts of 2,048."""
+    """Return the two neighbors of each position along an axis, and their weights in units of 1/2048."""
     own = op.Squeeze(op.Slice(op.Shape(levels), [axis], [axis + 1]), [0])
     scale = op.Div(1.0, op.Div(op.Cast(size, to=_DOUBLE), op.Cast(own, to=_DOUBLE)))
     positions = op.Add(op.Cast(op.Range(np.int64(0), size, np.int64(1)), to=_DOUBLE), 0.5)

@@ -1,4 +1,4 @@
-"""What every wrapper gets, and gives."""
+"""The inputs and outputs of all wrappers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from converters.model_api.image import Image
 from onnx_specops.building import Builder, Value
 
 Results = dict[str, "Value | None"]
-"""The outputs of a model with its wrapper, by name; ``None`` for one that this model does not have."""
+"""The outputs of a model with its wrapper, by name; ``None`` for an output that this model does not have."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,6 @@ class Wrapped:
     config: Configuration
 
     def only(self) -> Value:
-        """The only output; raises ``KeyError`` where there are several."""
+        """Return the only output. Raise ``KeyError`` if there are several."""
         (value,) = self.outputs.values()
         return value

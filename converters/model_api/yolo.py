@@ -1,4 +1,4 @@
-"""YOLO: detectors of grids and anchors, YOLOX, and those of Ultralytics.
+"""YOLO: detectors with grids and anchors, YOLOX, and those of Ultralytics.
 
 Source: Model API, ``models/yolo.py``; Redmon and others, "YOLOv3" (2018); Ge and others, "YOLOX" (2021).
 """
@@ -24,7 +24,7 @@ _SINGLE = [16, 16, 32, 32, 64, 64, 128, 128, 256, 256, 512, 512]
 
 
 def ultralytics(model: Wrapped) -> Results:
-    """YOLOv5 (as Ultralytics exports it today), YOLOv8 and YOLO11: ``[1, 4 + classes, boxes]``.
+    """Emit YOLOv5 (as Ultralytics now exports it), YOLOv8 and YOLO11: ``[1, 4 + classes, boxes]``.
 
     Outputs: ``boxes`` int32 ``[n, 4]`` in pixels of the image, ``labels`` int64, ``scores`` float32, ``label_names``.
     """
@@ -39,13 +39,13 @@ def ultralytics(model: Wrapped) -> Results:
 
 
 def best_classes(op: Builder, prediction: Value, model: Wrapped, classes: int | None = None) -> tuple[Boxes, Value]:
-    """Candidates above the threshold, each with its best class, and the numbers that follow their classes' scores.
+    """Return candidates above the threshold with their best class, and the numbers after their class scores.
 
     Args:
         op: the graph builder.
         prediction: ``[4 + classes + others, boxes]``.
         model: the model.
-        classes: how many classes there are, if other numbers follow.
+        classes: the number of classes, if other numbers follow.
     """
     rows = op.Transpose(prediction, perm=[1, 0])
     end = 2**31 - 1 if classes is None else 4 + classes
@@ -60,13 +60,13 @@ def best_classes(op: Builder, prediction: Value, model: Wrapped, classes: int | 
 
 
 def _classes(prediction: Value, axis: int, others: int) -> int | None:
-    """How many classes there are along an axis, beside other numbers; ``None`` if that is not known."""
+    """Return the number of classes along an axis with other numbers; ``None`` if unknown."""
     size = prediction.dims[axis] if prediction.dims else None
     return None if size is None else size - others
 
 
 def yolox(model: Wrapped) -> Results:
-    """YOLOX: ``[1, boxes, 5 + classes]`` over grids of strides 8, 16 and 32.
+    """Emit YOLOX: ``[1, boxes, 5 + classes]`` over grids of strides 8, 16 and 32.
 
     Outputs: ``boxes`` float32 ``[n, 4]`` in pixels of the image, ``labels`` int64 and ``scores`` float32.
     """
@@ -100,14 +100,14 @@ def yolox(model: Wrapped) -> Results:
 
 @dataclass(frozen=True)
 class _Grid:
-    """An output of boxes at the cells of a grid.
+    """An output with boxes at the cells of a grid.
 
     Attributes:
         value: ``[1, anchors * numbers, height, width]``.
-        height, width: of the grid.
+        height, width: the size of the grid.
         anchors: width and height of each anchor.
-        numbers: how many numbers a box has.
-        has_objectness: whether the fifth is the probability of an object.
+        numbers: the number of elements per box.
+        has_objectness: whether the fifth element is the probability of an object.
     """
 
     value: Value
@@ -119,7 +119,7 @@ class _Grid:
 
 
 def yolo_v4(model: Wrapped) -> Results:
-    """YOLOv4 and its tiny form: raw outputs, of which this computes sigmoids."""
+    """Emit YOLOv4 and its tiny form: raw outputs, to which sigmoids are applied."""
     outputs = sorted(model.outputs.values(), key=lambda v: -_side(v, 2))
     tiny = len(outputs) == 2
     anchors = model.config.numbers("anchors") or (_TINY if tiny else _FOUR)
@@ -137,7 +137,7 @@ def yolo_v4(model: Wrapped) -> Results:
 
 
 def yolof(model: Wrapped) -> Results:
-    """YOLOF: one output of six anchors, without the probability of an object."""
+    """Emit YOLOF: one output with six anchors, without the probability of an object."""
     pairs = list(zip(_SINGLE[::2], _SINGLE[1::2], strict=True))
     grids = [_Grid(v, _side(v, 2), _side(v, 3), pairs, _side(v, 1) // 6, False) for v in model.outputs.values()]
     return _gridded(model, grids, sigmoid=True, by_anchor=True)
@@ -185,7 +185,7 @@ def _gridded(model: Wrapped, grids: Sequence[_Grid], *, sigmoid: bool, by_anchor
     joined = [parts[0] if len(parts) == 1 else op.Concat(*parts, axis=0) for parts in (corners, scores, labels)]
     boxes = Boxes(*joined)
     boxes = kept(op, boxes, suppress(op, boxes, config))
-    # Whatever nms_execute states, these suppress boxes of each class.
+    # These wrappers suppress boxes of each class regardless of nms_execute.
     apart = suppress(op, boxes, config.stating(nms_execute="True", agnostic_nms="False", nms_max_predictions="0"))
     boxes = to_image(op, kept(op, boxes, apart), model.image, normalized=True)
     return results(op, boxes, names_of(op, boxes.labels, config))

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Conversion", "ConversionError", "MalformedError", "Problem", "Report", "convert"]
 
-# # Imported on first use, because errors do not need ONNX.
+# Imported on first use, because errors do not need ONNX.
 _LAZY = {
     "Conversion": "converters.convert",
     "Report": "converters.report",

@@ -15,7 +15,7 @@ from converters.openvino.runtime.inference import EXACT, SHIPPED
 from converters.openvino.runtime.process import OpenVINOError, OpenVINOProcess, run_openvino
 from converters.source import Executed, Inference, LayerOutput
 
-# # The types whose names in OpenVINO differ from those in files.
+# The types whose names in OpenVINO differ from those in files.
 _TYPE_NAMES = {"ReLU": "Relu", "SoftMax": "Softmax", "PReLU": "PRelu"}
 
 
@@ -61,7 +61,7 @@ class OpenVINOBaseline:
                     asked = (str(self._path), str(folder / "chosen.xml"), wanted.inputs, outputs, wanted.variables)
                     process.ask(extract, *asked, self._extensions)
                 self._path = folder / "chosen.xml"
-            except (OpenVINOError, ModuleNotFoundError):  # # reported when this runtime runs
+            except (OpenVINOError, ModuleNotFoundError):  # reported when this runtime runs
                 return
 
     def run(
@@ -98,6 +98,6 @@ def _together(xml: Path, weights: Path, folder: Path) -> Path:
     for file, name in ((xml, "model.xml"), (weights, "model.bin")):
         try:
             (folder / name).symlink_to(file.resolve())
-        except OSError:  # # the system or the file system does not support links
+        except OSError:  # the system or the file system does not support links
             shutil.copyfile(file, folder / name)
     return folder / "model.xml"

@@ -17,15 +17,15 @@ import numpy as np
 
 FORMS = ("identity", "nfc", "nfd", "nfkc", "nfkd")
 
-# # Characters that got decompositions or cases in Unicode 15 or later. Python's tables may be newer than version 14.
+# Characters that got decompositions or cases in Unicode 15 or later. Python's tables may be newer than version 14.
 _NEWER = (
     (0x1C89, 0x1C8A), (0xA7CB, 0xA7CF), (0xA7D2, 0xA7D2), (0xA7D4, 0xA7D4), (0xA7DA, 0xA7DF), (0xA7F1, 0xA7F1),
     (0x105C0, 0x105FF), (0x10D40, 0x10D8F), (0x11380, 0x113FF), (0x16100, 0x1613F), (0x16D40, 0x16D7F),
     (0x16EA0, 0x16EDF), (0x1CC00, 0x1CCFF), (0x1E030, 0x1E06D),
 )  # fmt: skip
-# # The last character with a decomposition or a case.
+# The last character with a decomposition or a case.
 _LAST = 0x2FA1D
-# # Simple case foldings of later versions.
+# Simple case foldings of later versions.
 _LATER_FOLDED = (0x1FD3, 0x1FE3, 0xFB05)
 
 
@@ -135,9 +135,9 @@ def compile_map(mapping: Mapping[str, str]) -> bytes:
     return struct.pack("<I", units.nbytes) + units.tobytes() + bytes(values)
 
 
-# # The flag of a unit with a value, and of an unused unit. No label equals it.
+# The flag of a unit with a value, and of an unused unit. No label equals it.
 _LEAF = 1 << 31
-# # The distance to search back for free units.
+# The distance to search back for free units.
 _WINDOW = 1024
 
 
@@ -151,7 +151,7 @@ def _double_array(entries: list[tuple[bytes, int]]) -> np.ndarray:
     used[0] = 1
     bases: set[int] = set()
     frontier = 1
-    # # Ranges of keys with a common prefix, its length, and the position of its unit.
+    # Ranges of keys with a common prefix, its length, and the position of its unit.
     pending = [(0, len(entries), 0, 0)]
     units[0] = 0
     while pending:

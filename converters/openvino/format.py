@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from converters.openvino.coverage.table import Coverage
     from converters.openvino.source import OpenVINOSource
 
-_SNIFFED = 4096  # # bytes of a file that are searched for <net
+_SNIFFED = 4096  # bytes of a file that are searched for <net
 
 
 class OpenVINOFormat:

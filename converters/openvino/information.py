@@ -22,7 +22,7 @@ def _flat(told: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, str]]:
         key = f"{path} {name}" if path else name
         if isinstance(value, Mapping):
             yield from _flat(value, key)
-        elif isinstance(value, list):  # # a repeated name
+        elif isinstance(value, list):  # a repeated name
             yield from _flat({str(place): item for place, item in enumerate(value)}, key)
         else:
             yield key, str(value)

@@ -8,7 +8,7 @@ from converters.openvino.reader.element_types import ElementType
 
 _T, _D = ElementType, ir.DataType
 
-# # u1, u3 and u6 have no ONNX type. Their values become uint8, and those of nf4 float32, all exactly.
+# u1, u3 and u6 have no ONNX type. Their values become uint8, and those of nf4 float32, all exactly.
 _DATA_TYPES = {
     _T.BOOLEAN: _D.BOOL,
     _T.U1: _D.UINT8,
@@ -38,7 +38,7 @@ _DATA_TYPES = {
 }
 
 
-# # The inverse. If several types share an ONNX type, it maps to the one that is used in computations.
+# The inverse. If several types share an ONNX type, it maps to the one that is used in computations.
 _ELEMENT_TYPES = {
     _D.BOOL: _T.BOOLEAN,
     _D.UINT4: _T.U4,

@@ -46,7 +46,7 @@ def opened(
     with tempfile.TemporaryDirectory(prefix="specops-") as folder:
         path = Path(folder) / "model.xml"
         openvino.serialize(model, str(path), str(path.with_suffix(".bin")))
-        # # Problems name the model, because the file is temporary.
+        # Problems name the model, because the file is temporary.
         yield read(path, name=model.friendly_name)
 
 

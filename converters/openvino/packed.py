@@ -25,7 +25,7 @@ from onnx_specops.building import Builder, Value, constant_value
 PACKED_BYTES = 4096
 """Larger constants stay packed. For types in groups of three bytes, the limit is three times as large."""
 
-# # The values of float codes.
+# The values of float codes.
 _NUMBERS = {
     ElementType.NF4: NF4,
     ElementType.F4E2M1: np.arange(16, dtype=np.uint8).view(ml_dtypes.float4_e2m1fn).astype(np.float32),
@@ -48,7 +48,7 @@ def unpacked(op: Builder, constant: Constant, path: Path, name: str) -> Value | 
     """
     kind = constant.element_type
     grouped = kind in (ElementType.U3, ElementType.U6)
-    if constant.size <= PACKED_BYTES * (3 if grouped else 1):  # # smaller constants are folded
+    if constant.size <= PACKED_BYTES * (3 if grouped else 1):  # smaller constants are folded
         return None
     if kind is ElementType.F8E8M0:
         codes = constant_value(mapped_tensor(constant, path, ir.DataType.UINT8, constant.shape), name=name)

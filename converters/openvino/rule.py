@@ -44,7 +44,7 @@ from onnx_specops.building import Builder, Value
 
 LATEST_OPSET = 17
 
-# # Types whose names differ between OpenVINO's serializer and the specification.
+# Types whose names differ between OpenVINO's serializer and the specification.
 _SPELLINGS = {"Const": "Constant"}
 
 OPENVINO_RELEASE = "2026.4.1"
@@ -249,7 +249,7 @@ class Rule:
         errors: list[str] = []
         keywords = {}
         for name, text in attributes.items():
-            # # Python's keywords cannot be parameter names ("if" is "if_" there). Members of a group are "group.member".
+            # Python's keywords cannot be parameter names ("if" is "if_" there). Members of a group are "group.member".
             key = name.rpartition(".")[2].replace("-", "_")
             known = self.attributes.get(key) or self.attributes.get(key + "_")
             if known is None:
@@ -261,7 +261,7 @@ class Rule:
                 if partial:
                     remark(f"all but the beginning of the attribute {name}={short(text)} of {self.operation}")
             except ValueError as error:
-                if known.annotation is bool and not known.required:  # # keep the default
+                if known.annotation is bool and not known.required:  # keep the default
                     remark(f"the attribute {name}={short(text)} of {self.operation}, neither true nor false")
                     continue
                 errors.append(f"its attribute {name}={text!r} {error}")
@@ -326,7 +326,7 @@ def parse_value(text: str, annotation: Any, partial: list[str] | None = None) ->
     raise TypeError(f"rules know no attribute type {annotation}")
 
 
-# # Python's own functions would also accept underscores and digits of other scripts.
+# Python's own functions would also accept underscores and digits of other scripts.
 _INTEGER = re.compile(r"[+-]?[0-9]{1,20}(?![0-9])", re.ASCII)
 _NUMBER = re.compile(
     r"[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|inf(?:inity)?|nan)", re.ASCII | re.IGNORECASE
@@ -365,7 +365,7 @@ def rule(
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         for operation in operations:
             _names[operation.lower()] = operation
-            # # A later rule for the same opset, from outside, replaces the built-in one.
+            # A later rule for the same opset, from outside, replaces the built-in one.
             _rules[operation] = [known for known in _rules[operation] if known.since != since]
             _rules[operation].append(Rule(function, operation, since, restrictions, departs))
             _rules[operation].sort(key=lambda r: _number(r.since))

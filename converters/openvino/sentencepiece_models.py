@@ -16,7 +16,7 @@ from onnx_specops.ops.tokenizers.sentencepiece_detokenizer import byte_of
 _MODEL_TYPES = {1: "unigram", 2: "bpe", 3: "word", 4: "char"}
 _LABELS = {"optional": 1, "repeated": 3}
 _KINDS = {"float": 2, "int32": 5, "bool": 8, "bytes": 12}
-# # The fields of SentencePiece's sentencepiece_model.proto that affect ids and texts: names, numbers, types and defaults.
+# The fields of SentencePiece's sentencepiece_model.proto that affect ids and texts: names, numbers, types and defaults.
 _MESSAGES: dict[str, list[tuple[str, int, str, str | None]]] = {
     "SentencePiece": [("piece", 1, "bytes", None), ("score", 2, "float", None), ("type", 3, "int32", "1")],
     "TrainerSpec": [
@@ -108,7 +108,7 @@ def read_sentencepiece_model(data: bytes) -> SentencepieceModel:
     model = SentencepieceModel(
         pieces=[piece.piece for piece in proto.pieces],
         scores=np.array([piece.score for piece in proto.pieces], np.float32),
-        # # Protobuf treats unknown types as missing.
+        # Protobuf treats unknown types as missing.
         types=np.array([piece.type if 1 <= piece.type <= 6 else 1 for piece in proto.pieces], np.uint8),
         model_type=_MODEL_TYPES[kind],
         treat_whitespace_as_suffix=trainer.treat_whitespace_as_suffix,

@@ -28,7 +28,7 @@ from converters.targets.fitting import TargetError
 from onnx_specops.bodies import BodyError
 from onnx_specops.lowering import LoweringError
 
-# # Values of these types have no NumPy arrays.
+# Values of these types have no NumPy arrays.
 _NO_ARRAY = {ElementType.U1, ElementType.U2, ElementType.U3, ElementType.U6, ElementType.NF4, ElementType.DYNAMIC}
 _KINDS = {"Parameter": "input", "Const": "constant", "Result": "output"}
 

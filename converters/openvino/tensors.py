@@ -13,7 +13,7 @@ from converters.openvino.reader.element_types import ElementType
 from onnx_specops.folding import FOLDED_ELEMENTS
 from onnx_specops.mapped import MappedTensor
 
-# # The types with equal bytes in the .bin and in ONNX.
+# The types with equal bytes in the .bin and in ONNX.
 _SAME_BYTES = {t for t in ElementType if t.bits > 0 and not t.is_packed} - {ElementType.BOOLEAN, ElementType.F8E8M0}
 _SAME_BYTES |= {ElementType.I4, ElementType.U4}
 

@@ -70,8 +70,8 @@ def walk(source: Model) -> Emitted:
     )
     top_level = set(source.layers)
     values = {(port.layer.id, port.index): value for port, value in walk.values.items() if port.layer in top_level}
-    # # OpenVINO's CPU plugin keeps 16-bit floats in float32 between computations. It also converts float16 without rounding,
-    # but not # bfloat16.
+    # OpenVINO's CPU plugin keeps 16-bit floats in float32 between computations. It also converts float16 without rounding,
+    # but not bfloat16.
     return Emitted(
         model,
         values,
@@ -94,7 +94,7 @@ class _Walk:
     constants: dict[Any, Value] = field(default_factory=dict)
     ignored_dims: set[Value] = field(default_factory=set)
     named: set[Value] = field(default_factory=set)
-    reserved: set[str] = field(default_factory=set)  # # names that are reserved for the model's outputs
+    reserved: set[str] = field(default_factory=set)  # names that are reserved for the model's outputs
 
     def __post_init__(self) -> None:
         self.problems = Problems(str(self.source.path))
@@ -111,7 +111,7 @@ class _Walk:
             message = f"its element type cannot be converted: {error}"
             self.problems.add(message, "give the model a static element type", layer=layer, fault=Fault.UNSUPPORTED)
             inner = ir.DataType.FLOAT
-        # # Each dynamic dimension has a name, which inference propagates and runtimes can fix.
+        # Each dynamic dimension has a name, which inference propagates and runtimes can fix.
         dims = None if port.dims is None else [f"{name}_{i}" if d is None else d for i, d in enumerate(port.dims)]
         value = new_value(data_type(ir10.input_type(self.source, element_type(inner))), dims, op.unique(name))
         op.graph.inputs.append(value)
@@ -125,7 +125,7 @@ class _Walk:
         if presented is not port.element_type:
             value = _unrounded(op, inner, data_type(presented))
         if value.name == name and value.is_graph_input() and not value.is_graph_output():
-            op.graph.outputs.append(value)  # # the value is an input and an output
+            op.graph.outputs.append(value)  # the value is an input and an output
             return
         value = op.result(value)
         if name in self.reserved:
@@ -136,7 +136,7 @@ class _Walk:
         op.graph.outputs.append(value)
 
     def layers(self, op: Builder, graph: Graph) -> None:
-        # # ReadValue returns the value before the run, regardless of the position of Assign in the file.
+        # ReadValue returns the value before the run, regardless of the position of Assign in the file.
         for layer in sorted(graph.layers, key=_is_sink):
             if layer.type == "Const":
                 self.values[layer.outputs[0]] = self.constant(op.outermost, layer)
@@ -180,7 +180,7 @@ class _Walk:
                 if ignored_dims and value.const_value is None:
                     self.ignored_dims.add(value)
                 self.values[port] = self.settled(op, port, value)
-        except Exception as error:  # # a malformed layer can cause any exception of ONNX or NumPy
+        except Exception as error:  # a malformed layer can cause any exception of ONNX or NumPy
             problem = layer_problem(str(self.source.path), layer, error)
             self.problems.add(problem.message, problem.remedy, layer=layer, fault=problem.fault, cause=problem.cause)
         finally:
@@ -201,7 +201,7 @@ class _Walk:
             take_dims(value, stated)
         else:
             port.dims = None if value.dims is None else tuple(value.dims)
-            self.ignored_dims.add(value)  # # the file's dimensions of all values that depend on it are incorrect, too
+            self.ignored_dims.add(value)  # the file's dimensions of all values that depend on it are incorrect, too
         producer = value.producer()
         if producer is not None and producer.graph is op.graph and value not in self.named:
             self.named.add(value)
@@ -215,7 +215,7 @@ class _Walk:
                 break
             for inner in all_nodes((node,)):
                 inner.meta.setdefault(ORIGIN, layer)
-                # # Nodes in the graphs of a layer with bodies belong to the bodies' layers.
+                # Nodes in the graphs of a layer with bodies belong to the bodies' layers.
                 if inner is node or not layer.bodies:
                     counter[operator_name(inner)] += 1
 

@@ -20,7 +20,7 @@ _FLOATS = (ir.DataType.FLOAT, ir.DataType.FLOAT16)
 
 
 def _sixth(op: Any, x: Any) -> Any:
-    # # The same tolerance as OpenVINO's fusions to HSigmoid and HSwish.
+    # The same tolerance as OpenVINO's fusions to HSigmoid and HSwish.
     return op.Mul(x, number(1 / 6, tolerance=1e-4), _outputs=["whole"])
 
 

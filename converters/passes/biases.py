@@ -18,7 +18,7 @@ def as_vector(op: Builder, *, x: Value, weights: Value, bias: Value, product: Va
     """Convert the bias of x @ weights + bias from ``[1, ..., 1, N]`` to ``[N]``."""
     if bias.const_value is None or bias.dims is None or len(bias.dims) < 2 or any(size != 1 for size in bias.dims[:-1]):
         return None
-    # # A constant that broadcasts the result, or has a higher rank, is not a bias.
+    # A constant that broadcasts the result, or has a higher rank, is not a bias.
     if product.dims is None or product.dims[-1:] != bias.dims[-1:] or whole.rank != product.rank:
         return None
     return op.Add(product, op.Reshape(bias, bias.dims[-1:]))

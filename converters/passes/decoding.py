@@ -47,7 +47,7 @@ def agree(
         if original is None:
             return None
         decoded, allowed = decode(rows)
-        with np.errstate(invalid="ignore"):  # # non-finite numbers never agree
+        with np.errstate(invalid="ignore"):  # non-finite numbers never agree
             if not (np.abs(original - decoded) <= allowed).all():
                 return False
     return True

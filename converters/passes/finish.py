@@ -155,7 +155,7 @@ def finish(
         LoweringError: the opset cannot represent the model.
     """
     bodies, inline, halves = AttachBodies(opset, contrib=contrib), InlineBodies(), InFloat16(opset)
-    # # ONNX Runtime inserts casts for float16 nodes for which a device has no kernel.
+    # ONNX Runtime inserts casts for float16 nodes for which a device has no kernel.
     spared = [ir.DataType.FLOAT16] if precision == "float16" else []
     passes: list[InPlacePass] = [
         *first,
@@ -171,14 +171,14 @@ def finish(
     if precision != "float16":
         passes.append(FuseSelectiveScan())
     casts = partial(InsertCasts, keep_float32=keep_float32, converted_unrounded=converted_unrounded, spared=spared)
-    # # QuantizeLinear got its axis in opset 13.
+    # QuantizeLinear got its axis in opset 13.
     if quantized == "integer" and opset >= 13:
         if is_quantized(model):
-            passes.append(casts())  # # integers represent float32 in networks of 16 bits, too
+            passes.append(casts())  # integers represent float32 in networks of 16 bits, too
         passes += [RemoveUnusedNodesPass(), ConvertToIntegers(opset, contrib=contrib), RemoveUnusedNodesPass()]
-    if precision != "float16":  # # its terms would overflow in float16
+    if precision != "float16":  # its terms would overflow in float16
         passes.append(DecomposeMish())
-    if precision == "model" and opset >= OPSET:  # # the plugin's kernels do not apply to older opsets
+    if precision == "model" and opset >= OPSET:  # the plugin's kernels do not apply to older opsets
         passes.append(KeepWeightsCompressed(activations, fold=fold))
     if fold:
         passes.append(FoldConstantTransposes())
@@ -254,7 +254,7 @@ def finish_for(
     passes.append(FoldConstantTransposes())
     if precision == "float16":
         passes += [halves, inline]
-    else:  # # a body depends on the limits and random numbers of the model's type
+    else:  # a body depends on the limits and random numbers of the model's type
         passes += [inline, InFloat32()] if target.float32 or precision == "float32" else [inline]
     passes += [RemoveUnusedNodesPass(), Simplify(stored=True), *spelling_passes(target), casts(), Simplify(stored=True)]
     passes += spelling_passes(target, last=True)
@@ -281,6 +281,6 @@ def finish_for(
 
 def _run(passes: Sequence[InPlacePass], model: ir.Model) -> None:
     for step in passes:
-        # # Integers cannot represent NaN.
+        # Integers cannot represent NaN.
         with rewriting(type(step).__name__, finite=isinstance(step, ConvertToIntegers)):
             step(model)

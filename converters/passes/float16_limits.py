@@ -54,7 +54,7 @@ def positions(nodes: Iterable[ir.Node], floats: Collection[ir.Value]) -> set[ir.
     """
     found: set[ir.Node] = set()
     derived: set[ir.Value] = set()
-    laid_out: dict[ir.Value, ir.Node] = {}  # # reshaped constants
+    laid_out: dict[ir.Value, ir.Node] = {}  # reshaped constants
     for node in nodes:
         if node.domain or node.op_type in _CONTROL:
             continue

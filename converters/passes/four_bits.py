@@ -74,7 +74,7 @@ def _replace(root: Builder, value: ir.Value, moved: list[ir.Value]) -> None:
         for current in moved:
             current.type = ir.TensorType(wide)
         value.replace_all_uses_with(inner)
-    for cast in replaced:  # # last, because another node may be inserted before one of the casts
+    for cast in replaced:  # last, because another node may be inserted before one of the casts
         assert cast.graph is not None
         cast.graph.remove(cast, safe=True)
     del graph.initializers[value.name or ""]

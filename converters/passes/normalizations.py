@@ -35,7 +35,7 @@ def _shifted(root: str) -> Rewrite:
     def pattern(op: Any, x: Any, scale: Any, bias: Any) -> Any:
         return op.Add(getattr(op, root)(x, scale, _allow_other_inputs=True, _outputs=["normal"]), bias, _outputs=["whole"])
 
-    # # InstanceNormalization of one element multiplies its rounding error by 316, the reciprocal square root of epsilon.
+    # InstanceNormalization of one element multiplies its rounding error by 316, the reciprocal square root of epsilon.
     @rewrite("Add", pattern, commute=True, tolerance=0.3 if root == "InstanceNormalization" else 0.0)
     def replace(op: Builder, *, x: Value, scale: Value, bias: Value, normal: Value, whole: Value) -> Value | None:
         node = normal.producer()
@@ -60,7 +60,7 @@ def _parameter(op: Builder, node: ir.Node, value: Value, whole: Value) -> Value 
     behind = [1] * (x.rank - 2) if node.op_type == "InstanceNormalization" else []
     aligned = [1] * (x.rank - len(value.dims)) + value.dims
     if None in aligned:
-        return None  # # two unknown sizes may differ
+        return None  # two unknown sizes may differ
     if aligned != [1] * (x.rank - len(inner) - len(behind)) + [*inner, *behind] or value.dtype != scale.dtype:
         return None
     return op.Reshape(value, inner) if value.dims != inner else value

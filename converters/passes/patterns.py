@@ -142,7 +142,7 @@ class PatternPass(InPlacePass):
         count = 0
         for node, operator in zip(nodes, operators, strict=True):
             for found in by_root.get(operator, ()):
-                # # A node without a graph was part of an earlier match.
+                # A node without a graph was part of an earlier match.
                 match = None if node.graph is None else found.find(model, node)
                 if match is None:
                     continue
@@ -150,7 +150,7 @@ class PatternPass(InPlacePass):
                     root = Builder.of_existing(model.graph)
                 if _replaced(found, match, node, root):
                     count += 1
-                    by_root = _by_root(self.rewrites)  # # other rewrites may need the emitted nodes
+                    by_root = _by_root(self.rewrites)  # other rewrites may need the emitted nodes
                     break
         return PassResult(model, modified=count > 0)
 
@@ -188,7 +188,7 @@ def _emitted(rewrite: Rewrite, match: language.MatchResult, op: Builder) -> bool
         return False
     for old, new in pairs:
         replace_value(old, new, checked=True)
-    # # Remove them now. Otherwise they would count as consumers of values inside other patterns.
+    # Remove them now. Otherwise they would count as consumers of values inside other patterns.
     for old in match.outputs:
         _remove_unused(old.producer())
     return True

@@ -42,24 +42,24 @@ class InFloat32(InPlacePass):
 
 # -- float16 --------------------------------------------------------------------------------------------------------------
 
-# # Operators that overflow in float16, accumulate its rounding errors, or draw random numbers.
+# Operators that overflow in float16, accumulate its rounding errors, or draw random numbers.
 _SINGLE = frozenset((
     "Bernoulli", "CumSum", "DFT", "Multinomial", "NonMaxSuppression", "Pow", "RandomNormal", "RandomNormalLike",
     "RandomUniform", "RandomUniformLike", "Range", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceProd",
     "ReduceSumSquare", "STFT",
 ))  # fmt: skip
 
-# # Operators through which values computed from shapes, and values that become an index or a size, are tracked.
+# Operators through which values computed from shapes, and values that become an index or a size, are tracked.
 _FOLLOWED = frozenset((
     "Abs", "Add", "Cast", "Ceil", "Clip", "Concat", "Div", "Exp", "Expand", "Flatten", "Floor", "Gather",
     "Identity", "Log", "Max", "Min", "Mod", "Mul", "Neg", "Reciprocal", "Reshape", "Round", "Sign", "Slice",
     "Split", "Sqrt", "Squeeze", "Sub", "Tile", "Transpose", "Unsqueeze", "Where",
 ))  # fmt: skip
 
-# # These operators need the exact values of constants beyond float16's range. Others use such constants as masks.
+# These operators need the exact values of constants beyond float16's range. Others use such constants as masks.
 _WEIGHTED = frozenset(("Conv", "ConvTranspose", "Gemm", "MatMul"))
 
-# # ONNX Runtime 1.32 cannot combine float16 numbers here, although its kernels accept the type.
+# ONNX Runtime 1.32 cannot combine float16 numbers here, although its kernels accept the type.
 _COMBINING = frozenset(("ScatterElements", "ScatterND"))
 
 _CONTROL = frozenset(("If", "Loop", "Scan"))
@@ -221,7 +221,7 @@ class _Halving:
     def _settle_input(self, node: ir.Node, index: int, value: ir.Value) -> None:
         needed = D.FLOAT if node in self.single or _is_fixed(node, index) else D.FLOAT16
         if node.op_type in ("Cast", "Shape", "Size") and not node.domain and value.dtype != needed:
-            return  # # they accept any type
+            return  # they accept any type
         if value.dtype != needed:
             node.replace_input_with(index, self._as(value, needed, node))
 
@@ -262,7 +262,7 @@ class _Halving:
             nodes.append(ir.Node("", "Clip", [value, *bounds], outputs=[within], name=within.name))
             value = within
         result = Value(name=name, type=ir.TensorType(dtype), shape=value.shape)
-        # # If the result takes over a value's name, the node that computed the value has that name, too.
+        # If the result takes over a value's name, the node that computed the value has that name, too.
         node_name = self._unique(f"{name}_cast")
         nodes.append(ir.Node("", "Cast", [value], [ir.AttrInt64("to", int(dtype))], outputs=[result], name=node_name))
         for node in nodes:

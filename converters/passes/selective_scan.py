@@ -65,7 +65,7 @@ class FuseSelectiveScan(InPlacePass):
             root = root or Builder.of_existing(model.graph)
             _replace(model.graph, scan, root)
         if root is not None:
-            model.graph.sort()  # # the last state may have been computed before the outputs
+            model.graph.sort()  # the last state may have been computed before the outputs
         return PassResult(model, modified=root is not None)
 
 
@@ -176,10 +176,10 @@ def _last(states: ir.Value) -> list[ir.Value] | None:
     gated = 0
     for node, _ in states.uses():
         value = node.outputs[0]
-        if node.op_type == "Mul" and not node.domain:  # # the gate that `_scan` found
+        if node.op_type == "Mul" and not node.domain:  # the gate that `_scan` found
             gated += 1
             continue
-        if node.op_type == "Shape" and not node.domain:  # # from which the index of the last token may be computed
+        if node.op_type == "Shape" and not node.domain:  # from which the index of the last token may be computed
             measured.append(value)
             continue
         try:

@@ -96,7 +96,7 @@ class _Check:
 
     def _define(self, value: ir.Value, scopes: Sequence[dict[str, ir.Value]], place: ir.Node | None) -> None:
         if not value.name:
-            return  # # an omitted output
+            return  # an omitted output
         known = _seen(value.name, scopes)
         if known is None:
             scopes[-1][value.name] = value
@@ -117,9 +117,9 @@ class _Check:
             if (node.domain, node.op_type) in self._functions or not _is_known(node.domain):
                 return ""
             return f"opset {version} has no operator {operator}"
-        # # Most nodes are equal to an earlier one, because bodies consist of the same few.
+        # Most nodes are equal to an earlier one, because bodies consist of the same few.
         key = (
-            id(schema),  # # the schema is kept alive
+            id(schema),  # the schema is kept alive
             tuple([(attribute.name, attribute.type) for attribute in node.attributes.values()]),
             tuple([None if value is None else _type(value) for value in node.inputs]),
             tuple([_type(value) for value in node.outputs]),

@@ -24,7 +24,7 @@ _INTEGERS = (ir.DataType.INT32, ir.DataType.INT64)
 
 
 def _cast_at_most_twice(op: Any, x: Any, name: str) -> Any:
-    # # Without a tag, onnxscript (0.7.2) cannot try the inputs of commutative operators in both orders.
+    # Without a tag, onnxscript (0.7.2) cannot try the inputs of commutative operators in both orders.
     return OrValue([op.Cast(op.Cast(x)), op.Cast(x), x], name=name, tag_var=f"{name}_casts")
 
 
@@ -90,7 +90,7 @@ def table_of_integers(
     rank, size = len(keys.shape), entries.shape[-1]
     if _axes(column) not in ([-1], [rank]) or not {_axis(condition_axes, rank), _axis(place_axes, rank)} <= {rank}:
         return None
-    # # No constant adds dimensions.
+    # No constant adds dimensions.
     if max(entries.ndim, positions.ndim, *(_rank(value) for value in (one, zero)), _rank(miss) + 1) > rank + 1:
         return None
     if [_integer(value) for value in (one, zero, miss)] != [1, 0, size] or not size or entries.size != size:

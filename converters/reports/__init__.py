@@ -1,1 +1,1 @@
-"""Results as pages: one HTML file each, which shows the same with no network, by day and by night."""
+"""Results as self-contained HTML pages, with a light and a dark theme."""

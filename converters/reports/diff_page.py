@@ -58,7 +58,7 @@ def _error_plot(diff: Diff, rows: Sequence[ValueDifference], anchors: dict[str, 
 
 
 def _difference(diff: Diff, rows: Sequence[ValueDifference], anchors: dict[str, str]) -> Markup | None:
-    """The first model's nodes around the first value that differs."""
+    """Return a drawing of the first model's nodes around the first value that differs."""
     if diff.first is None or diff.first.place < 0:
         return None
     nodes = onnx.load(diff.paths[0], load_external_data=False).graph.node

@@ -1,4 +1,4 @@
-"""Numbers and names as pages show them."""
+"""Formatting of numbers and names on pages."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _LONGEST = 48
 
 
 def number(value: float | None) -> str:
-    """Two digits of a number; nothing for ``None``."""
+    """Format a number with two digits; an empty text for ``None``."""
     if value is None:
         return ""
     return "0" if value == 0 else str(value) if not math.isfinite(value) else f"{value:.2g}"
 
 
 def share(value: float) -> str:
-    """A share of 1 in percent; 100 % and 0 % only where it is all or none."""
+    """Format a fraction in percent; 100 % and 0 % only if exact."""
     text = f"{value:.1%}"
     if text == "100.0%" and value < 1:
         return "99.9%"
@@ -30,18 +30,18 @@ def share(value: float) -> str:
 
 
 def errors(relative_l2: float | None, exact: float, *, name: str = "relative L2") -> str:
-    """A relative L2 error, where there is one, and a share of exact elements."""
+    """Format a relative L2 error, if there is one, and a fraction of exact elements."""
     told = f"{share(exact)} exact"
     return told if relative_l2 is None else f"{name} {number(relative_l2)}, {told}"
 
 
 def difference(found: Comparison) -> str:
-    """A comparison in words: what is to be said of it, else its errors."""
+    """Format a comparison: its note, or else its errors."""
     return found.note or errors(found.relative_l2, found.exact)
 
 
 def duration(seconds: float | None) -> str:
-    """A time in the unit that suits it."""
+    """Format a time in a suitable unit."""
     if seconds is None:
         return ""
     if seconds < 1e-3:
@@ -50,7 +50,7 @@ def duration(seconds: float | None) -> str:
 
 
 def size(count: float) -> str:
-    """A number of bytes in the unit that suits it."""
+    """Format a number of bytes in a suitable unit."""
     for unit in ("B", "KiB", "MiB", "GiB"):
         if count < 1024 or unit == "GiB":
             break
@@ -59,14 +59,14 @@ def size(count: float) -> str:
 
 
 def dims(shape: Sequence[int | None] | None) -> str:
-    """A shape, a question mark for a dimension that is not known."""
+    """Format a shape, with a question mark for a dynamic dimension."""
     if shape is None:
         return "any"
     return "\u00d7".join("?" if d is None else str(d) for d in shape) or "scalar"
 
 
 def shortened(name: str, longest: int = _LONGEST) -> str:
-    """A name whose middle is left out where it is too long."""
+    """Shorten a long name in the middle."""
     if len(name) <= longest:
         return name
     half = (longest - 1) // 2
@@ -74,7 +74,7 @@ def shortened(name: str, longest: int = _LONGEST) -> str:
 
 
 def sort_key(value: float | None) -> str:
-    """A number as a script of the page reads it; nothing for ``None`` and NaN, which have no place in an order."""
+    """Format a number for the page's script; an empty text for ``None`` and NaN, which are not sorted."""
     if value is None or math.isnan(value):
         return ""
     return str(value).replace("inf", "Infinity")

@@ -1,4 +1,4 @@
-"""A part of a network as a drawn graph."""
+"""Drawings of parts of a network."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from converters.reports.page import svg
 
 Key = TypeVar("Key", bound=Hashable)
 
-# Steps that are shown before and behind a node, and how many nodes at most.
+# The number of steps before and after a node, and the maximum number of nodes.
 _STEPS, _MOST = 3, 24
 
 
@@ -23,9 +23,9 @@ class Node:
     """A node of the drawing.
 
     Attributes:
-        lines: what stands in it.
+        lines: its text.
         kind: its class in the style sheet: ``"centre"``, ``"good"``, ``"bad"`` or ``""``.
-        anchor: where in the page it is told of, or empty.
+        anchor: its anchor on the page, or empty.
     """
 
     lines: Sequence[str]
@@ -34,11 +34,11 @@ class Node:
 
 
 def around(centre: Key, before: Mapping[Key, Sequence[Key]], behind: Mapping[Key, Sequence[Key]]) -> list[Key]:
-    """The centre and what is near to it, the nearest first, no more than can be looked at.
+    """Return the centre and its neighbours, nearest first, up to a limit.
 
     Args:
         centre: a node.
-        before, behind: the nodes that a node takes from, and gives to.
+        before, behind: the inputs and the consumers of each node.
     """
     found = {centre: None}
     edges: tuple[list[Key], list[Key]] = ([centre], [centre])
@@ -55,12 +55,12 @@ def around(centre: Key, before: Mapping[Key, Sequence[Key]], behind: Mapping[Key
 
 
 def drawing(nodes: Mapping[Key, Node], edges: Iterable[tuple[Key, Key]], described: str) -> Markup:
-    """The SVG of a graph, laid out from the top down.
+    """Return the SVG of a graph, laid out from top to bottom.
 
     Args:
         nodes: the nodes.
-        edges: from which node to which; those with an end that is no node are left out.
-        described: what it shows, for those who do not see it.
+        edges: the edges; those with an end that is not a node are omitted.
+        described: the description for screen readers.
     """
     import pygraphviz
 

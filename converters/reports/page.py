@@ -1,4 +1,4 @@
-"""Pages from their templates."""
+"""Rendering of pages from templates."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ def write(path: Path, template: str, inputs: Iterable[Path] = (), **content: Any
     Args:
         path: the .html file.
         template: the name of its template in ``templates/``.
-        inputs: files that it may not take the place of.
-        content: what the template shows.
+        inputs: files that it may not overwrite.
+        content: the variables of the template.
 
     Raises:
-        MissingExtraError: when the packages of the extra ``report`` are not installed.
+        MissingExtraError: the packages of the extra ``report`` are not installed.
         OSError: the file cannot be written.
     """
     text = render(template, **content)
@@ -35,7 +35,7 @@ def write(path: Path, template: str, inputs: Iterable[Path] = (), **content: Any
 
 
 def render(template: str, **content: Any) -> str:
-    """A page as text; see `write`."""
+    """Render a page as text; see `write`."""
     import jinja2
 
     environment = jinja2.Environment(
@@ -50,7 +50,7 @@ def render(template: str, **content: Any) -> str:
 
 
 def require() -> None:
-    """Raises `MissingExtraError` where a page cannot be made: to be asked before the work whose result it is to show."""
+    """Raise `MissingExtraError` if pages cannot be rendered. Call this before the work."""
     try:
         import jinja2  # noqa: F401
         import matplotlib  # noqa: F401
@@ -60,7 +60,7 @@ def require() -> None:
 
 
 def svg(text: str) -> Markup:
-    """A drawing of ours, to stand in a page as it is."""
+    """Mark our own SVG as safe for a page."""
     return Markup(text)
 
 

@@ -1,4 +1,4 @@
-"""Plots as SVG that takes its colours from the page, so that it shows by day and by night alike."""
+"""Plots as SVG with the colours of the page, for both themes."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
     from converters.validation.distributions import Distribution
 
-# What is drawn in these colours is shown in those of the style sheet.
+# The style sheet replaces these colours.
 _INK, _LINE = "#101010", "#202020"
 _SERIES = ("#300001", "#300002", "#300003", "#300004", "#300005")
 _COLOURS = {_INK: "var(--ink)", _LINE: "var(--line)"} | {c: f"var(--series{i})" for i, c in enumerate(_SERIES)}
 _MARKERS = ("o", "s", "^", "D", "v")
-# Points that lie upon each other all show.
+# Points at the same position all remain visible.
 _SIZES = (30, 15, 7, 4, 3)
 _STYLE: Any = {
     "svg.fonttype": "none",
@@ -52,22 +52,22 @@ _STYLE: Any = {
     "axes.facecolor": "none",
     "savefig.facecolor": "none",
 }
-# Beyond this many points, none of them leads anywhere.
+# With more points, none of them is a link.
 _MOST_LINKS = 6000
-# Where errors are nearer to each other than this, there may be no power of ten among them to name.
+# A smaller range of errors may contain no power of ten as a label.
 _DECADES = 100
 
 
 @dataclass(frozen=True)
 class Point:
-    """A value's error.
+    """The error of a value.
 
     Attributes:
-        x: its place.
-        anchor: where in the page it is told of.
-        title: what the point is called.
+        x: its position.
+        anchor: its anchor on the page.
+        title: its title.
         relative_l2: its relative L2 error.
-        exact: its share of exact elements.
+        exact: its fraction of exact elements.
     """
 
     x: int
@@ -78,12 +78,12 @@ class Point:
 
 
 def error_plot(series: Mapping[str, Sequence[Point]], described: str, xlabel: str) -> Markup:
-    """Relative L2 errors and shares of exact elements over the depth of a network.
+    """Plot relative L2 errors and fractions of exact elements over the depth of a network.
 
     Args:
         series: the points of each runtime.
-        described: what the plot shows, for those who do not see it.
-        xlabel: what the places are.
+        described: the description for screen readers.
+        xlabel: the meaning of the positions.
     """
     errors = [p.relative_l2 for points in series.values() for p in points if 0 < p.relative_l2 < math.inf]
     low, high = (min(errors), max(errors)) if errors else (1e-7, 1e-6)
@@ -112,7 +112,7 @@ def error_plot(series: Mapping[str, Sequence[Point]], described: str, xlabel: st
 
 
 def histograms(distribution: Distribution, expected: str, got: str, described: str) -> Markup:
-    """The values of a tensor, as they should be and as they are, and the errors' sizes."""
+    """Plot expected and actual values of a tensor, and the sizes of the errors."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     with _figure(1, 2, (7.2, 2.3)) as (figure, (values, errors)):
@@ -136,7 +136,7 @@ def histograms(distribution: Distribution, expected: str, got: str, described: s
 
 
 def time_bars(rows: Sequence[tuple[str, float | None, float | None]], names: tuple[str, str], described: str) -> Markup:
-    """Times side by side: of each row its name and the seconds of two runtimes."""
+    """Plot the times of two runtimes in seconds, for each row with its name."""
     with _figure(1, 1, (7.5, 0.7 + 0.34 * len(rows))) as (figure, axes):
         places = range(len(rows))
         for shift, name, colour, seconds in (
@@ -156,7 +156,7 @@ def time_bars(rows: Sequence[tuple[str, float | None, float | None]], names: tup
 
 
 def count_bars(rows: Sequence[tuple[str, float]], label: str, described: str) -> Markup:
-    """A bar for each row: its name and a number."""
+    """Plot a bar for each row: its name and a number."""
     with _figure(1, 1, (7.5, 0.7 + 0.22 * len(rows))) as (figure, axes):
         bars = axes.barh(range(len(rows)), [row[1] for row in rows], 0.7, color=_SERIES[0])
         axes.bar_label(bars, [number(row[1]) if row[1] < 10 else f"{row[1]:,.0f}" for row in rows], padding=3, fontsize=8)
@@ -185,7 +185,7 @@ _drawn = 0
 
 
 def _svg(figure: Figure, described: str, titles: Mapping[str, str] | None = None) -> Markup:
-    """A figure's SVG, its ids its own, in the page's colours; what is called ``anchor:x`` leads there."""
+    """Return a figure's SVG with unique ids and the page's colours. An element with the id ``anchor:x`` becomes a link."""
     global _drawn
     _drawn += 1
     file = io.StringIO()

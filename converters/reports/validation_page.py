@@ -25,7 +25,7 @@ _SHORT = {"native": "native", "python": "Python", "none": "no plugin", "referenc
 
 @dataclass(frozen=True)
 class _Row:
-    """An output of a layer in the page's table."""
+    """An output of a layer in the table."""
 
     anchor: str
     layer: LayerDifference
@@ -35,7 +35,7 @@ class _Row:
 
 @dataclass(frozen=True)
 class _Node:
-    """A node of the conversion in the page's table, with the rows of the layers that it computes."""
+    """A node of the conversion in the table, with the rows of the layers that it computes."""
 
     anchor: str
     node: LayerNode
@@ -47,7 +47,7 @@ def write_validation(path: Path, validation: Validation) -> None:
 
     Args:
         path: the .html file.
-        validation: made with ``per_layer`` and, for the times, with ``times``.
+        validation: a result with ``per_layer`` and, for the times, ``times``.
     """
     with format_of(validation.path).open(validation.path) as source:
         layers, files = source.layers, source.files
@@ -89,7 +89,7 @@ def _rows(validation: Validation, runtimes: Sequence[str]) -> list[_Row]:
 
 
 def _with_nodes(rows: Sequence[_Row], nodes: Sequence[LayerNode]) -> list[_Node]:
-    """The nodes, each with the rows of its layers, which are given the node."""
+    """Return the nodes with the rows of their layers, and set the node of each row."""
     by_layer = {(row.layer.layer_id, row.layer.output): row for row in rows}
     found = []
     for place, node in enumerate(nodes):
@@ -123,7 +123,7 @@ def _description(layer: LayerDifference, found: Comparison) -> str:
 
 @dataclass(frozen=True)
 class _Difference:
-    """The layer where runtimes part first or, where they do not, where they are farthest from each other."""
+    """The first layer at which runtimes differ or, if none do, the one with the largest difference."""
 
     found: list[LayerDifference]
     graph: Markup
@@ -190,6 +190,6 @@ def _bars(times: Times) -> Markup | None:
 
 
 def _label(layers: Sequence[Layer]) -> str:
-    """Layers by the name of the last, whose output it is that they compute."""
+    """Return a label for layers: the name of the last one, whose output they compute."""
     last = layers[-1]
     return last.name + (f" +{len(layers) - 1}" if len(layers) > 1 else "")

@@ -1,4 +1,4 @@
-"""Targets: each place that models are converted for, and what a file for it may have."""
+"""Targets: the programs and devices that models are converted for, and what they support."""
 
 from collections.abc import Mapping
 
@@ -13,10 +13,10 @@ __all__ = ["ONNXRUNTIME", "TARGETS", "Target", "find_target"]
 
 
 def find_target(name: str) -> Target:
-    """The target of a name.
+    """Return the target with a name.
 
     Raises:
-        ValueError: there is none.
+        ValueError: the target does not exist.
     """
     if name not in TARGETS:
         raise ValueError(f"target is one of {', '.join(TARGETS)}, not {name!r}")

@@ -1,4 +1,4 @@
-"""Inference engines and compilers that read ONNX files themselves."""
+"""Inference engines and compilers that read ONNX files."""
 
 from __future__ import annotations
 
@@ -32,14 +32,15 @@ _COMPILED = Target(
     control_flow=False,
     spellings=_COMMON,
 )
-"""What engines without dynamic shapes have in common; those that nobody measured get the spellings that others need."""
+"""The common properties of engines without dynamic shapes. Those that were not measured get the spellings that others need.
+"""
 
 OPENCV = replace(
     _COMPILED,
     name="opencv",
     title="OpenCV's dnn module",
     known_by="opencv-python-headless 5.0.0 and 4.14.0",
-    opsets=(11, 19),  # of DFT 20 it does not read the axis
+    opsets=(11, 19),  # it ignores the axis of DFT 20
     limits=(
         limits.recurrent,
         limits.free_scales,
@@ -55,7 +56,7 @@ OPENVINO = Target(
     "openvino",
     "OpenVINO's ONNX frontend",
     "openvino 2026.4.1",
-    opsets=(11, 19),  # of DFT 20 it does not read the axis
+    opsets=(11, 19),  # it ignores the axis of DFT 20
     quantized="qdq",
     limits=(limits.indices_of_same,),
     spellings=("matrices", "one sum", "sorted TopK", "static Reshape"),
@@ -75,8 +76,8 @@ MNN = Target(
     "mnn",
     "MNN",
     "MNN 3.6",
-    # Of RoiAlign 10 it takes the coordinates of 16. Of ReduceL1, ReduceL2, ReduceSumSquare and ReduceLogSumExp 18 it
-    # ignores the axes.
+    # It uses RoiAlign-10 with the coordinates of version 16, and ignores the axes of ReduceL1, ReduceL2, ReduceSumSquare and
+    # ReduceLogSumExp 18.
     opsets=(16, 17),
     lacks={"DFT": ""},
     limits=(

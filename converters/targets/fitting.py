@@ -1,4 +1,4 @@
-"""What a target cannot take of a graph, node by node, with the reason and the remedy."""
+"""The parts of a graph that a target does not support, node by node, with reasons and remedies."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _ELSEWHERE = "convert it for another target, or without --target"
 
 @dataclass(frozen=True)
 class UnsupportedItem:
-    """Something that a target does not take.
+    """A node or input that a target does not support.
 
     Attributes:
-        node_name: the node, or an input of the model.
-        operator: its operator; of an input ``""``.
+        node_name: the name of the node, or of an input of the model.
+        operator: its operator; ``""`` for an input.
         reason: what the target lacks.
         remedy: what to do about it.
         origin: what the node was emitted for.
@@ -37,12 +37,12 @@ class UnsupportedItem:
 
 
 class TargetError(ValueError):
-    """A graph that a target does not take.
+    """A target does not support a graph.
 
     Attributes:
         target: the target.
-        untaken: everything that it does not take.
-        taken: how many nodes of each operator it takes.
+        untaken: everything that is not supported.
+        taken: operator -> the number of supported nodes.
     """
 
     def __init__(self, target: Target, untaken: Sequence[UnsupportedItem], taken: Mapping[str, int]) -> None:
@@ -51,9 +51,9 @@ class TargetError(ValueError):
 
 
 def check(model: ir.Model, target: Target) -> None:
-    """Raises `TargetError` with everything of a finished graph that keeps the target from running it.
+    """Raise `TargetError` with everything in a finished graph that the target does not support.
 
-    Where ONNX Runtime loads the file, its CPU computes the operators that a device lacks.
+    If ONNX Runtime loads the file, its CPU provider computes the operators that a device lacks.
     """
     if target.onnxruntime:
         target = replace(target, operators=None, lacks={}, limits=(), types=None, control_flow=True)
@@ -62,7 +62,7 @@ def check(model: ir.Model, target: Target) -> None:
 
 
 def unsupported_by(model: ir.Model, target: Target) -> Iterator[UnsupportedItem]:
-    """Everything of a graph that a target does not take."""
+    """Yield everything in a graph that a target does not support."""
     if target.static:
         yield from _open_inputs(model, target)
     for node in all_nodes(model.graph):
@@ -71,7 +71,7 @@ def unsupported_by(model: ir.Model, target: Target) -> Iterator[UnsupportedItem]
 
 
 def why_unsupported(node: ir.Node, target: Target) -> tuple[str, str] | None:
-    """Why a target does not take a node, and what to do about it; ``None`` where it takes it."""
+    """Return why a target does not support a node, and what to do about it; ``None`` if it does."""
     operator = node.op_type
     if node.domain == DOMAIN:
         return (
@@ -114,10 +114,10 @@ def _open_inputs(model: ir.Model, target: Target) -> Iterator[UnsupportedItem]:
 
 
 def supported_by(model: ir.Model, target: Target) -> Counter[str]:
-    """How many nodes of each operator a target takes."""
+    """Return the number of nodes of each operator that a target supports."""
     return Counter(node.op_type for node in all_nodes(model.graph) if why_unsupported(node, target) is None)
 
 
 def left_by(model: ir.Model, target: Target) -> Counter[str]:
-    """How many nodes of each operator a target leaves to ONNX Runtime's CPU."""
+    """Return the number of nodes of each operator that a target leaves to ONNX Runtime's CPU provider."""
     return Counter(node.op_type for node in all_nodes(model.graph) if why_unsupported(node, target) is not None)

@@ -1,6 +1,6 @@
-"""Forms of operators that a program computes otherwise than ONNX defines them, without an error.
+"""Forms of operators that a program computes incorrectly without an error.
 
-Each was found by `tests.conformance.targets.operations`, or in a network. A file with one of them is refused.
+Each was found by `tests.conformance.targets.operations`, or in a network. A file with one of them is rejected.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ import onnx_ir as ir
 
 @dataclass(frozen=True)
 class Limit:
-    """A form of some operators that a target computes wrongly.
+    """A form of some operators that a target computes incorrectly.
 
     Attributes:
         operators: the operators.
-        reason: the form, in a few words.
-        applies: whether a node of theirs has it.
+        reason: a short description of the form.
+        applies: whether a node has the form.
     """
 
     operators: frozenset[str]
@@ -28,7 +28,7 @@ class Limit:
 
 
 def limit(operators: str, reason: str) -> Callable[[Callable[[ir.Node], bool]], Limit]:
-    """Decorator: the function tells whether a node of the operators has the form."""
+    """Decorate a function that returns whether a node of the operators has the form."""
     return lambda applies: Limit(frozenset(operators.split()), reason, applies)
 
 
@@ -63,7 +63,7 @@ _DIRECTIONS = {"GRU": (["Sigmoid", "Tanh"]), "LSTM": (["Sigmoid", "Tanh", "Tanh"
 
 @limit("GRU LSTM RNN", "in reverse alone, with lengths, a clip, peepholes or other activations")
 def recurrent(node: ir.Node) -> bool:
-    """Other than whole sequences, forward or in both directions, with the usual functions."""
+    """Match anything except whole sequences, forward or bidirectional, with the default functions."""
     usual = _DIRECTIONS[node.op_type]
     found = list(node.attributes.get_strings("activations", ()) or ())
     x, lengths = _dims(node.inputs[0]), _constant(node, 4)
@@ -79,13 +79,13 @@ def recurrent(node: ir.Node) -> bool:
 
 @limit("GRU", "with linear_before_reset=0")
 def reset_before(node: ir.Node) -> bool:
-    """The form of the first papers."""
+    """Match the form of the first papers."""
     return not node.attributes.get_int("linear_before_reset", 0)
 
 
 @limit("Resize", "by scales that are not the quotients of the sizes")
 def free_scales(node: ir.Node) -> bool:
-    """Coordinates by the scales, where the program takes the sizes."""
+    """Match coordinates that depend on the scales, where the program uses the sizes."""
     scales, before, after = _constant(node, 2), _dims(node.inputs[0]), _dims(node.outputs[0])
     if not _given(node, 2) or (scales is not None and not scales.size):
         return False
@@ -98,7 +98,7 @@ def free_scales(node: ir.Node) -> bool:
 
 @limit("Resize", "by scales that are not the quotients of the sizes, with align_corners")
 def free_scales_of_corners(node: ir.Node) -> bool:
-    """`free_scales`, with the corners aligned."""
+    """Match `free_scales` with aligned corners."""
     if node.attributes.get_string("coordinate_transformation_mode", "half_pixel") != "align_corners":
         return False
     scales, before, after = _constant(node, 2), _dims(node.inputs[0]), _dims(node.outputs[0])
@@ -109,14 +109,14 @@ def free_scales_of_corners(node: ir.Node) -> bool:
 
 @limit("Resize", "nearest, rounded up")
 def rounded_up(node: ir.Node) -> bool:
-    """Modes of rounding other than down."""
+    """Match rounding modes other than down."""
     nearest = node.attributes.get_string("nearest_mode", "round_prefer_floor")
     return node.attributes.get_string("mode", "nearest") == "nearest" and nearest in ("ceil", "round_prefer_ceil")
 
 
 @limit("Resize", "cubic, by the centers of pixels or another coefficient")
 def cubic_centers(node: ir.Node) -> bool:
-    """Cubic interpolation at half pixels."""
+    """Match cubic interpolation with half pixels."""
     if node.attributes.get_string("mode", "nearest") != "cubic":
         return False
     mode = node.attributes.get_string("coordinate_transformation_mode", "half_pixel")
@@ -125,45 +125,45 @@ def cubic_centers(node: ir.Node) -> bool:
 
 @limit("GridSample", "bicubic")
 def cubic_samples(node: ir.Node) -> bool:
-    """Cubic interpolation of samples."""
+    """Match cubic interpolation of samples."""
     return node.attributes.get_string("mode", "bilinear") in ("bicubic", "cubic")
 
 
 @limit("GridSample", "nearest")
 def nearest_samples(node: ir.Node) -> bool:
-    """Ties between two pixels."""
+    """Match nearest samples, which may be ties."""
     return node.attributes.get_string("mode", "bilinear") == "nearest"
 
 
 @limit("GridSample", "with reflection")
 def reflected_samples(node: ir.Node) -> bool:
-    """Samples beyond the picture that are those within."""
+    """Match samples beyond the image that are reflected."""
     return node.attributes.get_string("padding_mode", "zeros") == "reflection"
 
 
 @limit("MaxPool", "with indices")
 def indices_of_maxima(node: ir.Node) -> bool:
-    """The second output."""
+    """Match a used second output."""
     return len(node.outputs) > 1 and bool(node.outputs[1].uses() or node.outputs[1].is_graph_output())
 
 
 @limit("MaxPool", "with indices and auto_pad")
 def indices_of_same(node: ir.Node) -> bool:
-    """The second output, with padding that the sizes decide."""
+    """Match a used second output, with padding that depends on the sizes."""
     same = node.attributes.get_string("auto_pad", "NOTSET").startswith("SAME")
     return same and len(node.outputs) > 1 and bool(node.outputs[1].uses() or node.outputs[1].is_graph_output())
 
 
 @limit("AveragePool", "that rounds up and counts the padding")
 def counted_padding(node: ir.Node) -> bool:
-    """Windows that reach beyond the padding."""
+    """Match windows that extend beyond the padding."""
     both = node.attributes.get_int("ceil_mode", 0) and node.attributes.get_int("count_include_pad", 0)
     return bool(both and any(_ints(node, "pads")))
 
 
 @limit("AveragePool MaxPool", "with another padding at the end, or of volumes with padding")
 def uneven_padding(node: ir.Node) -> bool:
-    """Pads that the program has one number for."""
+    """Match asymmetric pads, for which the program has one number."""
     pads = _ints(node, "pads")
     same = node.attributes.get_string("auto_pad", "NOTSET").startswith("SAME")
     return same or pads[: len(pads) // 2] != pads[len(pads) // 2 :] or (_rank(node) > 4 and any(pads))
@@ -171,7 +171,7 @@ def uneven_padding(node: ir.Node) -> bool:
 
 @limit("AveragePool MaxPool", "that rounds up to a window of padding alone")
 def last_windows(node: ir.Node) -> bool:
-    """ONNX leaves out a window that would begin in the padding at the end."""
+    """Match rounding up with windows that would begin in the padding at the end, which ONNX omits."""
     pads, kernel, strides = (_ints(node, name) for name in ("pads", "kernel_shape", "strides"))
     before = _dims(node.inputs[0])
     if not node.attributes.get_int("ceil_mode", 0) or not any(pads):
@@ -188,58 +188,58 @@ def last_windows(node: ir.Node) -> bool:
 
 @limit("Conv ConvTranspose", "of volumes with dilations, or transposed in groups")
 def volumes_apart(node: ir.Node) -> bool:
-    """Convolutions in three dimensions."""
+    """Match three-dimensional convolutions."""
     groups = node.op_type == "ConvTranspose" and node.attributes.get_int("group", 1) > 1
     return _rank(node) > 4 and (groups or any(step != 1 for step in _ints(node, "dilations")))
 
 
 @limit("ConvTranspose", "with output_shape")
 def stated_shape(node: ir.Node) -> bool:
-    """A shape that stands for the padding."""
+    """Match an output shape that determines the padding."""
     return "output_shape" in node.attributes
 
 
 @limit("ScatterElements ScatterND", "with a reduction")
 def reductions(node: ir.Node) -> bool:
-    """Anything but replacing elements."""
+    """Match all reductions."""
     return node.attributes.get_string("reduction", "none") != "none"
 
 
 @limit("ScatterND", "of more than single elements")
 def blocks(node: ir.Node) -> bool:
-    """Indices of fewer dimensions than the data has."""
+    """Match indices with fewer dimensions than the data."""
     indices = None if node.inputs[1] is None or node.inputs[1].shape is None else node.inputs[1].shape[-1]
     return indices != _rank(node)
 
 
 @limit("GatherElements ScatterElements", "with negative indices")
 def negative_indices(node: ir.Node) -> bool:
-    """Indices from the end, as far as they are known."""
+    """Match negative indices, as far as they are known."""
     indices = _constant(node, 1)
     return indices is not None and bool((indices < 0).any())
 
 
 @limit("Pad", "that removes elements")
 def negative_pads(node: ir.Node) -> bool:
-    """Negative numbers of elements."""
+    """Match negative pads."""
     pads = _constant(node, 1)
     return pads is not None and bool((pads < 0).any())
 
 
 @limit("Mod", "of floats with the sign of the dividend")
 def remainders(node: ir.Node) -> bool:
-    """The remainder as C has it."""
+    """Match the remainder of C."""
     return bool(node.attributes.get_int("fmod", 0))
 
 
 @limit("Einsum", "of a diagonal")
 def diagonals(node: ir.Node) -> bool:
-    """An index that occurs twice in a term."""
+    """Match an index that is repeated in a term."""
     terms = node.attributes.get_string("equation", "").replace(" ", "").partition("->")[0].split(",")
     return any(len(set(letters)) < len(letters) for letters in (term.replace("...", "") for term in terms))
 
 
 @limit("Celu", "at all")
 def celu(node: ir.Node) -> bool:
-    """Any."""
+    """Match all nodes."""
     return True

@@ -1,4 +1,4 @@
-"""ONNX Runtime, and the devices that its execution providers are for."""
+"""ONNX Runtime and the devices of its execution providers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ STANDARD = Target(
     command="any program that reads ONNX",
 )
 
-# The lists below are those that the projects publish. Some of the operators are limited to some attributes or types there.
+# The lists below are published by the projects. Some of the operators are limited to certain attributes or types there.
 
 _QNN = """
     Abs Add And ArgMax ArgMin ArrayFeatureExtractor Asin Atan AveragePool BatchNormalization Cast Clip Concat Conv

@@ -1,4 +1,4 @@
-"""What a target is: a program that reads ONNX, and which of ONNX it reads."""
+"""The description of a target: a program that reads ONNX, and the part of ONNX that it supports."""
 
 from __future__ import annotations
 
@@ -26,33 +26,33 @@ Spelling = Literal[
     "sorted TopK",
     "static Reshape",
 ]
-"""The name of a pass in `converters.passes.spellings`: how a target needs something that ONNX spells in several ways."""
+"""The name of a pass in `converters.passes.spellings`, for targets that need a particular spelling."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """A place that people convert models for.
+    """A program or device that models are converted for.
 
     Attributes:
-        name: what ``convert(target=)`` and ``specops convert --target`` call it.
-        title: what it is, in a few words.
-        known_by: how the lists below are known: the release that they were measured with, or the page that publishes them.
-        opsets: the oldest and the newest opset that it reads. A file has the oldest of them whose operators represent it.
+        name: its name in ``convert(target=)`` and ``specops convert --target``.
+        title: a short description.
+        known_by: the origin of the lists below: the release that they were measured with, or the page that publishes them.
+        opsets: the oldest and newest opset that it reads. A file has the oldest of them whose operators represent it.
         functions: whether it inlines model-local functions. If not, the bodies are in the graph.
         contrib: whether it has ONNX Runtime's own operators (``com.microsoft``).
         domain: whether it loads the plugin, so that the domain's operators have kernels.
-        onnxruntime: whether ONNX Runtime loads the file, whose CPU computes what the target does not.
+        onnxruntime: whether ONNX Runtime loads the file. Its CPU provider computes what the target does not.
         static: whether it needs the shape of every tensor before the model runs.
-        float32: whether 16-bit weights have to become float32.
-        quantized: how it takes quantised networks: as QuantizeLinear and DequantizeLinear around float operators
-            (``"qdq"``), or as floats that emulate them (``"float"``).
+        float32: whether 16-bit weights must become float32.
+        quantized: the form of quantized networks: QuantizeLinear and DequantizeLinear around float operators (``"qdq"``), or
+            floats that emulate them (``"float"``).
         operators: the standard operators that it has; ``None`` for all of an opset.
         lacks: operators that it does not have, with the reason or the remedy.
-        limits: forms of operators that it computes otherwise than ONNX defines them.
-        types: the element types that its tensors may have, by ONNX's names; ``None`` for all of an operator's.
+        limits: forms of operators that it computes incorrectly.
+        types: the supported element types of tensors, by ONNX's names; ``None`` for all of an operator's.
         control_flow: whether it has If, Loop and Scan.
         spellings: the passes that it needs.
-        command: what to do with the file next, for docs/targets.md.
+        command: the next command for the file, for docs/targets.md.
     """
 
     name: str
@@ -76,5 +76,5 @@ class Target:
 
     @property
     def is_default(self) -> bool:
-        """Whether it is what files are made for unless another target is given."""
+        """Whether it is the default target."""
         return self.functions and self.contrib and self.domain

@@ -1,1 +1,1 @@
-"""The same inputs through OpenVINO, ONNX Runtime and ONNX's reference evaluator, compared."""
+"""Comparison of OpenVINO, ONNX Runtime and ONNX's reference evaluator on the same inputs."""

@@ -1,4 +1,4 @@
-"""A model's inputs, random ones from its own types and shapes or those of an .npz file, and its outputs as such a file."""
+"""A model's inputs, random or from an .npz file, and its outputs as such a file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import numpy as np
 from converters.outputs import Outputs
 from converters.suggestions import did_you_mean, similar_file
 
-# The size that an unknown dimension gets; indices that random integers form stay valid for the smallest of tables.
+# The size of a dynamic dimension. With it, random integers are valid indices even of the smallest tables.
 DYNAMIC_SIZE = 2
 _WORDS = ("apple", "river", "stone", "cloud", "ember", "maple")
 _TYPES = {
@@ -33,7 +33,7 @@ _TYPES = {
 
 
 Interval = tuple[int, int | None]
-"""The least and the greatest size of a dimension; ``None`` for no upper bound."""
+"""The minimum and maximum of a dimension; ``None`` for no maximum."""
 
 
 def _shown(interval: Interval) -> str:
@@ -53,9 +53,9 @@ class InputSpec:
 
     Attributes:
         name: its name.
-        element_type: as ONNX spells it (``"float"``, ``"int64"``).
-        dims: its dimensions, ``None`` for an unknown size; ``None`` for an unknown rank.
-        bounds: the least and the greatest size of each dimension, where the IR states some; empty where it does not.
+        element_type: its type in ONNX's spelling (``"float"``, ``"int64"``).
+        dims: its dimensions, with ``None`` for dynamic ones; ``None`` for an unknown rank.
+        bounds: the minimum and maximum of each dimension, if the IR states them; empty otherwise.
     """
 
     name: str
@@ -70,18 +70,18 @@ class InputSpec:
 
     @property
     def is_guess(self) -> bool:
-        """Whether random inputs have a size that the model does not state."""
+        """Whether the size of random inputs is a guess."""
         return self.dims is None or None in self.dims
 
     @property
     def random_shape(self) -> tuple[int, ...]:
-        """A shape that the model takes, as far as it says."""
+        """A shape that the model supports, as far as it is known."""
         return tuple(
             max(low, DYNAMIC_SIZE if high is None else min(high, DYNAMIC_SIZE)) for low, high in self._intervals or ()
         )
 
     def check(self, shape: Sequence[int], where: str) -> None:
-        """Raises ``ValueError`` for a shape that the model does not take; ``where`` says where that comes from."""
+        """Raise ``ValueError`` for a shape that the model does not support; ``where`` is its origin."""
         intervals = self._intervals
         if intervals is None:
             return
@@ -102,7 +102,9 @@ class InputSpec:
 
 
 def session_specs(inputs: Sequence) -> list[InputSpec]:
-    """The specs of an ``onnxruntime.InferenceSession``'s inputs: it knows no bounds, nor a scalar from an unknown rank."""
+    """Return the specs of an ``onnxruntime.InferenceSession``'s inputs, which have no bounds and do not distinguish a scalar
+    from an unknown rank.
+    """
     specs = []
     for value in inputs:
         dims = tuple(d if isinstance(d, int) else None for d in value.shape) if value.shape else None
@@ -111,23 +113,22 @@ def session_specs(inputs: Sequence) -> list[InputSpec]:
 
 
 def guessed_inputs(specs: Sequence[InputSpec], shapes: Mapping[str, Sequence[int]]) -> list[str]:
-    """The inputs of which `random_inputs` has to guess a dimension."""
+    """Return the inputs of which `random_inputs` guesses a dimension."""
     return [spec.name for spec in specs if spec.is_guess and spec.name not in shapes]
 
 
 def random_inputs(
     specs: Sequence[InputSpec], seed: int = 0, shapes: Mapping[str, Sequence[int]] = MappingProxyType({})
 ) -> dict[str, np.ndarray]:
-    """Reproducible inputs: floats in [0, 1), integers 0 and 1, words for strings.
+    """Return reproducible inputs: floats in [0, 1), integers 0 and 1, words for strings.
 
     Args:
         specs: the model's inputs.
         seed: the seed.
-        shapes: the shapes of inputs by name; unknown dimensions of others get the size 2, or that nearest to it which the
-            model takes.
+        shapes: the shapes of inputs by name. Other dynamic dimensions get the size 2, or the nearest supported one.
 
     Raises:
-        ValueError: for a shape that the model does not take, or of an input that it does not have.
+        ValueError: the model does not support a shape, or does not have an input.
     """
     if unknown := sorted(set(shapes) - {spec.name for spec in specs}):
         names = [spec.name for spec in specs]
@@ -152,10 +153,10 @@ def random_inputs(
 def load_inputs(
     path: str | Path, specs: Sequence[InputSpec], note: Callable[[str], None] = ignored_note
 ) -> dict[str, np.ndarray]:
-    """The arrays of an .npz file for the model's inputs, by name, or by position where they have none (``arr_0``, ...).
+    """Load the arrays of an .npz file for the model's inputs, by name, or by position if they have none (``arr_0``, ...).
 
     Raises:
-        ValueError: when the file cannot be read, and as `check_inputs` does.
+        ValueError: the file cannot be read, or `check_inputs` fails.
     """
     try:
         file = np.load(path, allow_pickle=False)
@@ -179,16 +180,16 @@ def load_inputs(
 def check_inputs(
     arrays: Mapping[str, np.ndarray], specs: Sequence[InputSpec], where: str, note: Callable[[str], None] = ignored_note
 ) -> dict[str, np.ndarray]:
-    """The arrays in the order and with the element types of the model's inputs.
+    """Return the arrays in the order and with the element types of the model's inputs.
 
     Args:
-        arrays: by input name; further ones do not matter.
+        arrays: the arrays by input name. Further arrays are ignored.
         specs: the model's inputs.
-        where: what errors say the arrays come from.
-        note: called with a sentence about each array that was of another type, and each that is not used.
+        where: the origin of the arrays, for errors.
+        note: receives a sentence for each array of another type, and for each unused array.
 
     Raises:
-        ValueError: for a missing input, a wrong number of dimensions, a wrong size or values that the type cannot hold.
+        ValueError: an input is missing, a rank or size is wrong, or the type cannot represent the values.
     """
     if missing := sorted(spec.name for spec in specs if spec.name not in arrays):
         raise ValueError(f"{where}: {', '.join(missing)} missing; there are {', '.join(arrays) or 'none'}")
@@ -214,14 +215,15 @@ def _fit(array: np.ndarray, spec: InputSpec, where: str) -> np.ndarray:
         return strings.reshape(array.shape)
     if array.dtype == spec.dtype:
         return array
-    if spec.dtype.kind == "V" and array.dtype == np.dtype(f"V{spec.dtype.itemsize}"):  # as .npz files keep what NumPy lacks
+    # .npz files keep NumPy's missing types like this
+    if spec.dtype.kind == "V" and array.dtype == np.dtype(f"V{spec.dtype.itemsize}"):
         return array.view(spec.dtype)
     converted = None
     if array.dtype.kind in "biuf":
         with np.errstate(all="ignore"):
             converted = array.astype(spec.dtype)
             same = np.array_equal(converted.astype(array.dtype), array, equal_nan=array.dtype.kind == "f")
-            # Integers that wrap around come back as they were.
+            # Integers that wrap around convert back to the same number.
             if not same or ((converted < 0) != (array < 0)).any():
                 converted = None
     if converted is None:
@@ -233,10 +235,10 @@ def _fit(array: np.ndarray, spec: InputSpec, where: str) -> np.ndarray:
 
 
 def output_files(folder: Path, samples: Iterable[str]) -> list[Path]:
-    """A file in a folder, which is made, for the outputs of each sample.
+    """Create a folder, and return the file in it for the outputs of each sample.
 
     Raises:
-        ValueError: the folder is a file, or two samples differ in their suffix alone.
+        ValueError: the folder is a file, or two samples differ only in their suffix.
     """
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"{folder} is a file: the outputs of several samples need a folder")
@@ -250,15 +252,15 @@ def output_files(folder: Path, samples: Iterable[str]) -> list[Path]:
 
 
 def write_arrays(path: str | Path, arrays: Mapping[str, np.ndarray], *, inputs: Iterable[Path] = ()) -> None:
-    """Write arrays by name as .npz, strings as NumPy's unicode, what NumPy has no type for as float32.
+    """Write arrays by name as .npz. Strings become NumPy's unicode, and types that NumPy lacks float32.
 
     Args:
-        path: the file; a name without .npz stays as it is.
+        path: the file; the suffix .npz is not added.
         arrays: the arrays.
         inputs: files that it may not be.
 
     Raises:
-        OSError: it cannot be written; what was there before is still there.
+        OSError: the file cannot be written. The previous file is unchanged.
     """
     with (
         Outputs(inputs) as outputs,

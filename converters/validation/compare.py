@@ -1,4 +1,4 @@
-"""How two arrays that should be equal differ."""
+"""The difference of two arrays."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Tolerance:
-    """How far floats may part: ``|a - b| <= absolute + relative * |b|``; everything else must be equal.
+    """The allowed difference of floats: ``|a - b| <= absolute + relative * |b|``. Everything else must be equal.
 
     Attributes:
-        relative: of all floats.
-        absolute: of all floats.
-        units: how many units in the last place floats of less than 32 bits may differ at least.
-        share: which share of an output's elements may be beyond, from 0 to 1.
-        rounding: the distance of 1 to the next number of the type that a model computes in, where that has less than 32
-            bits; else 0. Then floats may differ by `ROUNDINGS` times as much, of their own size and of their root mean
-            square: sums of large terms that cancel are as exact as the terms.
+        relative: the relative tolerance of all floats.
+        absolute: the absolute tolerance of all floats.
+        units: the minimum tolerance, in units in the last place, of floats of less than 32 bits.
+        share: the fraction of an output's elements that may exceed the tolerance, from 0 to 1.
+        rounding: the distance from 1 to the next number of the type that a model computes in, if it has less than 32 bits;
+            else 0. Floats may then differ by `ROUNDINGS` times as much, relative to their size and their root mean square.
+            After cancellation, sums are only as accurate as their terms.
     """
 
     relative: float = 1e-3
@@ -31,27 +31,28 @@ class Tolerance:
 
 
 ROUNDINGS = 16.0
-"""How many roundings of 16 bits the values of deep networks are apart from those of float32 (measured: 1 to 14)."""
+"""The difference between deep networks in 16 bits and float32, in roundings of 16 bits (measured: 1 to 14)."""
 
 DEFAULT = Tolerance()
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """One output of one runtime against the same output of the runtime that is compared with.
+    """The comparison of one output of a runtime with the same output of the baseline.
 
     Attributes:
         shape: the output's shape.
         element_type: its NumPy type's name; ``"string"`` for strings.
-        max_absolute: the largest absolute error: infinite where one is NaN or infinite and the other is not; ``None`` where
-            there is none to compute (strings, other shapes or types).
-        max_relative: the largest relative error, likewise; that of a zero's neighbour may be large.
-        exact: the share of elements that are equal (NaN equals NaN), from 0 to 1.
+        max_absolute: the largest absolute error: infinite if only one of the two is NaN or infinite; ``None`` if it cannot
+            be
+            computed (strings, other shapes or types).
+        max_relative: the largest relative error, likewise. It may be large next to zero.
+        exact: the fraction of equal elements (NaN equals NaN), from 0 to 1.
         agrees: whether the difference is within the tolerance.
-        note: what else is to be said: another shape, other random numbers, ...
-        beyond: the share of elements beyond the tolerance.
-        relative_l2: the root of the summed squares of the errors, over that of what should be: infinite where an error is,
-            or where all should be zero and is not; ``None`` where there is none to compute.
+        note: a further note: another shape, other random numbers, ...
+        beyond: the fraction of elements beyond the tolerance.
+        relative_l2: the L2 norm of the errors divided by that of the expected values: infinite if an error is, or if all
+            expected values are zero and the output is not; ``None`` if it cannot be computed.
     """
 
     shape: tuple[int, ...]
@@ -66,7 +67,7 @@ class Comparison:
 
     @property
     def distance(self) -> float:
-        """The relative L2 error, infinite where there is none to compute."""
+        """The relative L2 error; infinite if it cannot be computed."""
         return math.inf if self.relative_l2 is None else self.relative_l2
 
 
@@ -80,11 +81,12 @@ def compare(
 
     Args:
         got: the output.
-        expected: what it should be.
-        tolerance: how far floats may part.
-        random: whether the output may hold other random numbers: where it does, only shape and element type count.
-        widths: whether floats of different widths are compared, with the roundings of the narrower type allowed for and
-            numbers beyond its range taken as its largest; else another type is a difference.
+        expected: the expected output.
+        tolerance: the allowed difference of floats.
+        random: whether the output may contain other random numbers. If so, only shape and element type count.
+        widths: whether floats of different widths are compared. The tolerance then includes the rounding of the narrower
+            type,
+            and numbers beyond its range count as its largest. Otherwise another type is a difference.
     """
     shape, element_type = tuple(got.shape), _type_name(got)
     if shape != tuple(expected.shape):
@@ -120,7 +122,7 @@ def _compare_values(got: np.ndarray, expected: np.ndarray, element_type: str, to
         a, b = got.astype(np.float64), expected.astype(np.float64)
         same = (a == b) | (np.isnan(a) & np.isnan(b)) if is_float else got == expected
         difference = np.abs(a - b)
-        # Integers of 64 bits may be equal as floats and yet differ.
+        # 64-bit integers may differ although they are equal as floats.
         difference = np.where(same, 0.0, difference if is_float else np.maximum(difference, 1.0))
         difference = np.where(np.isnan(difference), np.inf, difference)
         scale = np.abs(b)
@@ -150,24 +152,24 @@ def _compare_values(got: np.ndarray, expected: np.ndarray, element_type: str, to
 
 
 def relative_l2(got: np.ndarray, expected: np.ndarray) -> float:
-    """The distance of two arrays over the length of the second; infinite where they cannot be compared."""
+    """Return the distance of two arrays divided by the norm of the second; infinite if they cannot be compared."""
     return compare(got, expected, DEFAULT).distance
 
 
 def _relative_l2(difference: np.ndarray, scale: np.ndarray) -> float:
-    """The length of the difference over that of what should be, whose places without a finite number do not count."""
+    """Return the norm of the difference divided by that of the expected values, without elements that are not finite."""
     largest = scale.max(initial=0.0, where=np.isfinite(scale))
     if not difference.any():
         return 0.0
     if largest == 0 or not np.isfinite(difference).all():
         return math.inf
-    # In units of the largest, whose square no float may hold.
+    # Scale by the largest element, because its square may overflow.
     with np.errstate(all="ignore"):
         return float(np.linalg.norm(difference / largest) / np.linalg.norm(scale[np.isfinite(scale)] / largest))
 
 
 def _within(array: np.ndarray, largest: float, dtype: np.dtype) -> np.ndarray:
-    """Numbers of another type; those beyond the largest of a narrower type as that."""
+    """Clamp numbers to the largest of a narrower type."""
     wide = array.astype(dtype)
     return np.where(np.isfinite(wide), np.clip(wide, -largest, largest), wide)
 
@@ -177,7 +179,7 @@ def _epsilon(dtype: np.dtype) -> float:
 
 
 def _texts(array: np.ndarray) -> list[str]:
-    # As Python's own strings: NumPy's drop zeros at the end.
+    # Use Python's strings, because NumPy's drop zeros at the end.
     return [e.decode(errors="surrogateescape") if isinstance(e, bytes) else str(e) for e in array.reshape(-1).tolist()]
 
 

@@ -1,4 +1,4 @@
-"""Two ONNX files through the same inputs, compared value by value."""
+"""Comparison of two ONNX files, value by value, on the same inputs."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ Kernels = Literal["auto", "native", "python", "none"]
 
 @dataclass(frozen=True)
 class ValueDifference:
-    """How a value of the second model compares with that of the first.
+    """The comparison of a value of the second model with that of the first.
 
     Attributes:
         name: its name in the first model.
-        operators: what computes it in each of the two; empty for an input that is handed through.
-        place: the place in the first model's graph of the node that computes it, from 0.
-        comparison: how it differs.
+        operators: the operators that compute it in both models; empty for an input.
+        place: the position of its node in the first model's graph, from 0.
+        comparison: the difference.
     """
 
     name: str
@@ -47,15 +47,15 @@ class Diff:
     Attributes:
         paths: the two models.
         outputs: the models' own outputs.
-        values: the values within them that have the same name in both, in the first model's order.
+        values: the inner values with the same name in both, in the first model's order.
         seconds: the median time of an inference of each.
-        nodes: how many nodes each has.
-        worst: how the values are distributed that are farthest from the first model's.
-        guessed: the random inputs whose unknown dimensions got a size that the models may not take.
-        samples: the samples, where there are several: the comparisons of outputs are the worst of all of them.
-        sample: the one of them whose values within were compared: the first that differs, or the first.
-        samples_apart: the samples where outputs differ.
-        by_place: ``"inputs"`` and ``"outputs"`` where these have other names in the second model and were matched in order.
+        nodes: the number of nodes of each.
+        worst: the distributions of the values with the largest differences.
+        guessed: the random inputs with a guessed size, which the models may not support.
+        samples: the samples, if there are several. The comparisons of outputs are the worst of all of them.
+        sample: the sample whose inner values were compared: the first one that differs, or else the first one.
+        samples_apart: the samples with differing outputs.
+        by_place: ``"inputs"`` and ``"outputs"`` if their names differ and they were matched by order.
     """
 
     paths: tuple[Path, Path]
@@ -72,7 +72,7 @@ class Diff:
 
     @property
     def agrees(self) -> bool:
-        """Whether the models' outputs agree; values within may differ where a model says the same otherwise."""
+        """Whether the models' outputs agree. Inner values may differ if a model computes the same in another way."""
         return all(output.comparison.agrees for output in self.outputs)
 
     @property
@@ -93,22 +93,22 @@ def diff(
     kernels: Kernels = "auto",
     progress: Callable[[str], None] = lambda step: None,
 ) -> Diff:
-    """Run two ONNX models in ONNX Runtime with the same inputs, and compare their outputs and what is within them.
+    """Run two ONNX models in ONNX Runtime with the same inputs, and compare their outputs and inner values.
 
-    Inputs and outputs belong together by name or, where the names are others, in their order.
+    Inputs and outputs are matched by name or, if the names differ, by order.
 
     Args:
-        first, second: the .onnx files; the first says what should be.
-        inputs: samples, as of `converters.validation.inputs.load_samples`, or arrays by the first model's input names;
-            random ones where ``None``.
-        seed: for the random inputs.
-        shapes: of random inputs by name; unknown dimensions of the others get the size 2.
-        tolerance: how far floats may part.
-        kernels: the plugin's kernels to use, as for `onnx_specops.InferenceSession`.
-        progress: called with each step's name.
+        first, second: the .onnx files; the first has the expected values.
+        inputs: samples for `converters.validation.inputs.load_samples`, or arrays by the first model's input names; random
+            inputs for ``None``.
+        seed: the seed of random inputs.
+        shapes: the shapes of random inputs by name. Other dynamic dimensions get the size 2.
+        tolerance: the allowed difference of floats.
+        kernels: the plugin's kernels, see `onnx_specops.InferenceSession`.
+        progress: receives the name of each step.
 
     Raises:
-        ValueError: when a file is no model that ONNX Runtime runs, or the two have not as many inputs and outputs.
+        ValueError: a file is not a model that ONNX Runtime runs, or the numbers of inputs or outputs differ.
     """
     one, other = OnnxModel.load(Path(first)), OnnxModel.load(Path(second))
     by_place: list[str] = []
@@ -172,7 +172,7 @@ def diff(
 
 
 def _matched(mine: Sequence[str], theirs: Sequence[str], kind: str, by_place: list[str]) -> dict[str, str]:
-    """Which of the second model's names belongs to which of the first's."""
+    """Match the second model's names with the first's."""
     if set(mine) == set(theirs):
         return dict(zip(mine, mine, strict=True))
     if len(mine) != len(theirs):
@@ -187,7 +187,7 @@ def _arrays(
     seed: int,
     shapes: Mapping[str, Sequence[int]],
 ) -> tuple[dict[str, Arrays], list[str]]:
-    """The samples by name, and the random inputs whose sizes are guessed."""
+    """Return the samples by name, and the random inputs with guessed sizes."""
     if inputs is not None and shapes:
         raise ValueError("shapes are for random inputs, and inputs are given")
     if isinstance(inputs, Mapping):
@@ -198,7 +198,7 @@ def _arrays(
 
 
 def _rounded(arrays: Arrays, names: Mapping[str, str], other: OnnxModel) -> Arrays:
-    """The floats that the other model takes in a narrower type, as numbers that it can hold."""
+    """Round the floats that the other model takes in a narrower type."""
     types = {spec.name: spec.dtype for spec in other.inputs}
     found = {}
     for name, array in arrays.items():
@@ -208,15 +208,17 @@ def _rounded(arrays: Arrays, names: Mapping[str, str], other: OnnxModel) -> Arra
     return found
 
 
-# Operators that change numbers' type, or only hand them on.
+# Operators that only change the type, or return their input.
 _NOT_COMPUTED = frozenset(("Cast", "CastLike", "Constant", "DequantizeLinear", "Identity"))
 
 
 def _narrowest(model: OnnxModel) -> float:
-    """The distance of 1 to the next number of the narrowest type that a model computes in, if that has 16 bits; else 0."""
+    """Return the distance from 1 to the next number of the narrowest type that a model computes in, if it has 16 bits; else
+    0.
+    """
     try:
         typed = onnx.shape_inference.infer_shapes(model.proto).graph
-    except Exception:  # of onnx, where it does not take the model: ONNX Runtime decides whether it is one
+    except Exception:  # ONNX may reject a model that ONNX Runtime accepts
         typed = model.proto.graph
     types = {value.name: value.type.tensor_type.elem_type for value in (*typed.value_info, *typed.output)}
     computed = {types.get(name) for node in typed.node if node.op_type not in _NOT_COMPUTED for name in node.output}
@@ -226,7 +228,7 @@ def _narrowest(model: OnnxModel) -> float:
 
 
 def _makers(model: OnnxModel) -> dict[str, tuple[int, str]]:
-    """Each value of the outermost graph: the place of the node that computes it, and the node's operator."""
+    """Return for each value of the outermost graph the position and the operator of its node."""
     return {
         name: (place, f"{node.domain}.{node.op_type}" if node.domain else node.op_type)
         for place, node in enumerate(model.proto.graph.node)
@@ -244,7 +246,7 @@ def _run(
     folder: Path,
     progress: Callable[[str], None],
 ) -> tuple[Arrays, float]:
-    """The model's outputs as it is, and what is within it, which another session hands out: it fuses less."""
+    """Return the outputs of the unchanged model, and inner values from another session, which fuses less."""
     progress(str(model.path))
     try:
         values, seconds = _own(model, arrays, outputs, kernels)
@@ -253,7 +255,7 @@ def _run(
             values |= _within(model, arrays, within, kernels, folder)
     except ImportError:
         raise
-    except Exception as error:  # ONNX Runtime's exceptions have no base of their own
+    except Exception as error:  # ONNX Runtime's exceptions have no common base class
         raise ValueError(f"{model.path}: {error} (--shape and --inputs give other inputs)") from None
     return values, seconds
 
@@ -266,7 +268,7 @@ def _distance(row: ValueDifference) -> tuple[bool, float, float]:
 def _outputs_of(
     model: OnnxModel, samples: Sequence[Arrays], outputs: Sequence[str], kernels: Kernels, progress: Callable[[str], None]
 ) -> list[Arrays]:
-    """The model's outputs for each sample, in one session, from its initial state each time."""
+    """Return the model's outputs for each sample, in one session, from its initial state each time."""
     progress(f"{model.path}, {len(samples)} samples")
     try:
         session = onnx_specops.InferenceSession(str(model.path), quiet_options(), kernels=kernels)
@@ -276,7 +278,7 @@ def _outputs_of(
             results.append(infer(session, arrays, outputs))
     except ImportError:
         raise
-    except Exception as error:  # ONNX Runtime's exceptions have no base of their own
+    except Exception as error:  # ONNX Runtime's exceptions have no common base class
         raise ValueError(f"{model.path}: {error}") from None
     return results
 

@@ -1,4 +1,4 @@
-"""How the values of a tensor and their errors are distributed."""
+"""Histograms of the values of a tensor and their errors."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import numpy as np
 from converters.validation.compare import Comparison
 
 MOST = 6
-"""How many tensors are shown."""
+"""The maximum number of tensors to show."""
 
 _BINS = 40
-# What differences of numbers cannot be taken from.
+# Differences of larger numbers overflow.
 _HUGE = 1e300
 
 
 class Compared(Protocol):
-    """Whatever has a comparison."""
+    """An object with a comparison."""
 
     @property
     def comparison(self) -> Comparison: ...
@@ -33,12 +33,12 @@ class Distribution(Generic[Row]):
     """Histograms of one tensor.
 
     Attributes:
-        of: the row of a comparison that it belongs to.
-        edges: the limits of the bins of values, one more than there are bins.
-        expected, got: how many elements lie in each bin: of what should be, and of what is.
-        error_edges: the limits of the bins of absolute errors, which grow by the same factor each.
-        errors: how many elements that differ lie in each of them.
-        left_out: how many elements are in no bin, for one of the two is not finite, or as good as.
+        of: the row of a comparison to which it belongs.
+        edges: the edges of the bins of values, one more than there are bins.
+        expected, got: the number of elements in each bin, of the expected and the actual values.
+        error_edges: the edges of the bins of absolute errors, at equal ratios.
+        errors: the number of differing elements in each of these bins.
+        left_out: the number of elements in no bin, because a value is not finite or too large.
     """
 
     of: Row
@@ -51,12 +51,12 @@ class Distribution(Generic[Row]):
 
 
 def worst(rows: Sequence[Row], tensor: Callable[[Row], Hashable], most: int = MOST) -> list[Row]:
-    """The rows whose tensors are farthest from what they should be, one that does not agree before any that does.
+    """Return the rows with the largest differences. Rows that do not agree come first.
 
     Args:
         rows: the rows.
-        tensor: which tensor a row is of; of those with the same the worst only.
-        most: how many at most.
+        tensor: returns the tensor of a row. Only the worst row of each tensor is returned.
+        most: the maximum number of rows.
     """
     apart = [row for row in rows if row.comparison.exact < 1 and row.comparison.relative_l2 is not None]
     found: dict[Hashable, Row] = {}
@@ -70,12 +70,12 @@ def _badness(row: Compared) -> tuple[bool, float]:
 
 
 def distribution(row: Row, got: np.ndarray, expected: np.ndarray) -> Distribution[Row]:
-    """The histograms of a tensor of numbers.
+    """Return the histograms of a numeric tensor.
 
     Args:
-        row: what it belongs to.
-        got: what is.
-        expected: what should be, of the same shape.
+        row: the row to which it belongs.
+        got: the actual values.
+        expected: the expected values, of the same shape.
     """
     with np.errstate(all="ignore"):
         a, b = got.astype(np.float64).reshape(-1), expected.astype(np.float64).reshape(-1)

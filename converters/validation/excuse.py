@@ -1,7 +1,7 @@
-"""What is excused in quantised networks, where OpenVINO differs from itself by rounding to other levels.
+"""Tolerance for quantized networks where OpenVINO differs from itself because of rounding to other levels.
 
-A sum in another order, or an input that changes in its last digits, may round to the next level of a FakeQuantize. Later
-layers amplify this. No two runtimes agree within the tolerance then, nor does OpenVINO agree with itself.
+A sum in another order, or a tiny change of an input, may round to the next level of a FakeQuantize. Later layers amplify
+this. Then no two runtimes agree within the tolerance, and OpenVINO does not agree with itself.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ LOW_PRECISION = "as near as OpenVINO is to itself in low precision"
 CHANGED_INPUTS = "as near as OpenVINO is to itself when its inputs change by a tenth of the tolerance"
 
 _TRIES = 4
-# Of 42 networks that NNCF quantised, no distance was more than 1.03 times the largest of those of OpenVINO from itself.
+# For 42 networks quantized by NNCF, no distance was more than 1.03 times the largest one of OpenVINO from itself.
 _TIMES = 1.25
 
 
@@ -31,15 +31,15 @@ def excused(
     tolerance: Tolerance,
     changed: Callable[[], float] = lambda: 0.0,
 ) -> Comparison:
-    """The comparison of an output with OpenVINO's, excused where OpenVINO is as far from itself.
+    """Return the comparison of an output with OpenVINO's, and accept it if OpenVINO is as far from itself.
 
     Args:
-        found: the comparison of ``value`` with what OpenVINO computes in float32.
-        itself: the comparison of ``low`` with the same. Where they are equal, nothing is quantised and nothing is excused.
+        found: the comparison of ``value`` with OpenVINO's result in float32.
+        itself: the comparison of ``low`` with the same. If they are equal, nothing is quantized and nothing is accepted.
         value: the output.
-        low: what OpenVINO computes in low precision.
-        tolerance: how far floats may differ.
-        changed: gives the relative L2 distance of OpenVINO's output for inputs that change a little; see `distances`.
+        low: OpenVINO's result in low precision.
+        tolerance: the allowed difference of floats.
+        changed: returns the relative L2 distance of OpenVINO's outputs for slightly changed inputs; see `distances`.
     """
     if found.agrees or itself.exact == 1.0:
         return found
@@ -57,16 +57,16 @@ def _is_near(found: Comparison, distance: float) -> bool:
 def distances(
     baseline: Baseline, inputs: Sequence[np.ndarray], expected: Sequence[np.ndarray], tolerance: Tolerance
 ) -> list[float]:
-    """For each output the largest relative L2 distance that it moves when the floats of the inputs change a little.
+    """Return for each output the largest relative L2 distance that small changes of float inputs cause.
 
-    They change by a tenth of the relative tolerance. A network that amplifies this beyond the tolerance amplifies rounding,
-    too.
+    The changes are a tenth of the relative tolerance. A network that amplifies them beyond the tolerance also amplifies
+    rounding.
 
     Args:
         baseline: the source's runtime.
         inputs: the inputs.
-        expected: the outputs for these.
-        tolerance: how far floats may differ.
+        expected: their outputs.
+        tolerance: the allowed difference of floats.
     """
     rng = np.random.default_rng(0)
     tries = [[_changed(array, tolerance.relative / 10, rng) for array in inputs] for _ in range(_TRIES)]

@@ -1,9 +1,10 @@
-"""Images as a model's input, prepared as the model itself says: its layout, size, mean and scale.
+"""Images as a model's input, prepared according to the model's metadata: layout, size, mean and scale.
 
-What it says is what Model API writes into ``rt_info`` under ``model_info`` (a conversion: in its metadata): ``resize_type``,
-``pad_value``, ``reverse_input_channels``, ``mean_values`` and ``scale_values``, in this order, on pixels from 0 to 255, or
-``embedded_processing``: all of it is in the graph. As there, channels stand as blue, green, red unless they are to be
-reversed; a model that says nothing gets red, green, blue. What ``conversion_parameters`` tell is in the graph.
+The metadata is what Model API writes into ``rt_info`` under ``model_info``, and conversions into ``metadata_props``:
+``resize_type``, ``pad_value``, ``reverse_input_channels``, ``mean_values`` and ``scale_values``, in this order, for pixels
+from 0 to 255. ``embedded_processing`` means that the graph does all of it. As in Model API, the channel order is blue,
+green, red unless they are reversed. A model without metadata gets red, green, blue. The graph already applies
+``conversion_parameters``.
 """
 
 from __future__ import annotations
@@ -28,15 +29,15 @@ _FITS = ("standard", "fit_to_window", "fit_to_window_letterbox", "crop")
 
 @dataclass(frozen=True)
 class Preparation:
-    """How an image becomes an input.
+    """The preparation of an image as an input.
 
     Attributes:
-        resize_type: ``"standard"`` (to the size, whatever the sides' ratio), ``"fit_to_window"`` and
-            ``"fit_to_window_letterbox"`` (the whole image, in the corner or in the middle) or ``"crop"`` (its middle).
-        pad_value: what stands where a fitted image does not reach.
-        blue_first: whether channels stand as blue, green, red.
-        mean: what is subtracted from each channel; empty for nothing.
-        scale: what each channel is divided by; empty for nothing.
+        resize_type: ``"standard"`` (to the size, regardless of the aspect ratio), ``"fit_to_window"`` and
+            ``"fit_to_window_letterbox"`` (the whole image, in the corner or the middle) or ``"crop"`` (its middle).
+        pad_value: the value outside a fitted image.
+        blue_first: whether the channel order is blue, green, red.
+        mean: the number that is subtracted from each channel; empty for none.
+        scale: the number by which each channel is divided; empty for none.
     """
 
     resize_type: str = "standard"
@@ -47,13 +48,13 @@ class Preparation:
 
     @classmethod
     def stated(cls, information: Mapping[str, str]) -> Preparation:
-        """What the model says of itself.
+        """Read the preparation from a model's metadata.
 
         Args:
-            information: its run-time information, or an ONNX model's metadata: names joined by blanks, and texts.
+            information: its run-time information, or an ONNX model's metadata; nested names are joined by blanks.
 
         Raises:
-            ValueError: it says what has no meaning.
+            ValueError: the metadata is invalid.
         """
         if (channels := information.get(MODEL_API)) is not None:  # the graph prepares the image
             return cls(blue_first=channels == "bgr")
@@ -82,17 +83,17 @@ def _numbers(text: str) -> tuple[float, ...]:
 
 
 def load_image(path: Path, spec: InputSpec, layout: str, preparation: Preparation) -> np.ndarray:
-    """An image as the input.
+    """Load an image as the input.
 
     Args:
-        path: the image, of any format that Pillow reads.
-        spec: the input; a height or width that it leaves open is the image's own, any other open dimension 1.
-        layout: what its dimensions are, as ``[N,C,H,W]``; where empty, it is told by where the channels are.
-        preparation: what is to be done to the image.
+        path: the image, in any format that Pillow reads.
+        spec: the input. A dynamic height or width is the image's own, and any other dynamic dimension is 1.
+        layout: the layout, such as ``[N,C,H,W]``. If it is empty, it is derived from the number of channels.
+        preparation: the preparation of the image.
 
     Raises:
         MissingExtraError: Pillow is not installed.
-        ValueError: the file is no image, or the input takes none.
+        ValueError: the file is not an image, or the input does not take one.
     """
     letters = letters_of(spec, layout)
     sizes = dict(zip(letters, spec.dims or (), strict=True))
@@ -116,7 +117,7 @@ def load_image(path: Path, spec: InputSpec, layout: str, preparation: Preparatio
 
 
 def letters_of(spec: InputSpec, layout: str) -> str:
-    """What the input's dimensions are: ``"NCHW"``; raises ``ValueError`` where it is no image's."""
+    """Return the layout of the input, such as ``"NCHW"``. Raise ``ValueError`` if it is not an image's."""
     letters = re.sub(r"[^A-Za-z?]", "", layout).upper()
     if spec.dims is None:
         raise ValueError(f"{spec.name} is no image's: its rank is unknown")

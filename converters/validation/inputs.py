@@ -22,12 +22,12 @@ Arrays = dict[str, np.ndarray]
 
 @dataclass(frozen=True)
 class ModelInputs:
-    """What a model takes.
+    """The inputs of a model.
 
     Attributes:
         specs: its inputs.
-        layouts: the layouts of those that state one, by the inputs' places.
-        information: what it says of itself, names joined by blanks.
+        layouts: index of an input -> its layout, if it is stated.
+        information: the model's metadata; nested names are joined by blanks.
     """
 
     specs: Sequence[InputSpec]
@@ -36,13 +36,13 @@ class ModelInputs:
 
     @classmethod
     def by_source(cls, source: Source, specs: Sequence[InputSpec]) -> ModelInputs:
-        """What a source says; ``specs`` are its conversion's inputs."""
+        """Return the inputs of a source; ``specs`` are those of its conversion."""
         layouts = {place: port.layout for place, port in enumerate(source.inputs) if port.layout}
         return cls(specs, layouts, source.information)
 
     @classmethod
     def by_onnx(cls, model: onnx.ModelProto, specs: Sequence[InputSpec]) -> ModelInputs:
-        """What an ONNX model's metadata say, as conversions have them."""
+        """Return the inputs of an ONNX model with the metadata of conversions."""
         values = {value.name: value for value in model.graph.input}
         told = {
             place: entry.value
@@ -55,15 +55,15 @@ class ModelInputs:
 
 
 def load_samples(path: str | Path, taken: ModelInputs, note: Callable[[str], None] = ignored_note) -> dict[str, Arrays]:
-    """The samples in a file or a folder, by name.
+    """Load the samples in a file or a folder, by name.
 
-    A file is one sample: an .npz with the inputs by name, an .npy or an image for a model of one input. A folder whose .npy
-    files are named after the inputs is one too; in any other each file, and each such folder, is a sample. ``note`` is
-    called with what `check_inputs` notes.
+    A file is one sample: an .npz with the inputs by name, or an .npy or image for a model with one input. A folder with an
+    .npy file for each input is one sample, too. In any other folder, each file, and each such folder, is a sample. ``note``
+    receives the notes of `check_inputs`.
 
     Raises:
-        ValueError: there is none, or one does not fit the model.
-        MissingExtraError: there are images and Pillow is not installed.
+        ValueError: there are no samples, or one does not fit the model.
+        MissingExtraError: there are images, and Pillow is not installed.
     """
     path = Path(path)
     if not path.is_dir() or _is_sample(path, taken):
@@ -76,7 +76,7 @@ def load_samples(path: str | Path, taken: ModelInputs, note: Callable[[str], Non
 
 
 def _is_sample(path: Path, taken: ModelInputs) -> bool:
-    """Whether a folder has an array for each input."""
+    """Return whether a folder has an array for each input."""
     return path.is_dir() and all((path / f"{spec.name}.npy").is_file() for spec in taken.specs)
 
 

@@ -1,4 +1,4 @@
-"""Whether an ONNX model can be the conversion of a source: by the names of its inputs and outputs, and the shapes."""
+"""Check whether an ONNX model can be the conversion of a source, by the names and shapes of its inputs and outputs."""
 
 from __future__ import annotations
 
@@ -12,13 +12,12 @@ _PRODUCER = "onnx_specops"
 
 
 def check_interface(source: Source, model: OnnxModel) -> list[str]:
-    """What there is to say of an ONNX model whose inputs and outputs are held against those of a source, in their order.
+    """Compare the inputs and outputs of an ONNX model with those of a source, in order, and return notes.
 
-    Conversions have the source's names. A model from elsewhere, such as the one that the source was made of, may have
-    others.
+    Conversions have the source's names. Other models, such as the one that the source was made from, may have other names.
 
     Raises:
-        ValueError: it cannot be the source's conversion.
+        ValueError: the model cannot be the source's conversion.
     """
     sides = (
         ("input", [spec.name for spec in model.inputs], [port.names for port in source.inputs]),
@@ -49,7 +48,7 @@ def check_interface(source: Source, model: OnnxModel) -> list[str]:
 
 
 def _is(name: str, known: Sequence[str]) -> bool:
-    """Whether a value has one of the names, but for the number that makes a name unique (``Result_12``)."""
+    """Return whether a value has one of the names, ignoring the number that makes a name unique (``Result_12``)."""
     return _without_number(name) in map(_without_number, known)
 
 

@@ -1,4 +1,4 @@
-"""Elements of 4 bits, and of 8 as floats, in the bytes that OpenVINO and ONNX alike store them in."""
+"""Elements of 4 bits, and floats of 8 bits, in the bytes in which OpenVINO and ONNX store them."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import ml_dtypes
 import numpy as np
 
 PACKED = (ml_dtypes.int4, ml_dtypes.uint4, ml_dtypes.float4_e2m1fn)
-"""The NumPy types of 4 bits: two elements lie in a byte, the first in its lower half."""
+"""NumPy's types of 4 bits. Two elements share a byte, the first in its lower half."""
 
 
 def stored(array: np.ndarray) -> np.ndarray:
-    """The bytes of an array."""
+    """Return the bytes of an array."""
     elements = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
     if array.dtype not in PACKED:
         return elements
@@ -19,7 +19,7 @@ def stored(array: np.ndarray) -> np.ndarray:
 
 
 def loaded(data: np.ndarray | bytes, dtype: np.dtype, shape: tuple[int, ...]) -> np.ndarray:
-    """The array of the NumPy type that the bytes hold; it shares no memory with them."""
+    """Return an array of a NumPy type from its bytes, as a copy."""
     elements = np.frombuffer(data, np.uint8)
     if dtype in PACKED:
         count = int(np.prod(shape, dtype=np.int64))

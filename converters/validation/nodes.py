@@ -1,4 +1,4 @@
-"""Which nodes of a conversion compute which layers."""
+"""The nodes of a conversion that compute each layer."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import onnx
 
 @dataclass(frozen=True)
 class LayerNode:
-    """A node of the outermost graph, and the layers' outputs that it computes or is computed for.
+    """A node of the outermost graph, and the layers' outputs for which it is computed.
 
     Attributes:
         name: the node's name, or that of its first output.
-        operator: its operator, with the domain where that is not ONNX's own.
+        operator: its operator, prefixed by the domain unless that is ONNX's own.
         layers: ``(layer id, output index)`` of each.
     """
 
@@ -24,10 +24,9 @@ class LayerNode:
 
 
 def nodes_by_layer(graph: onnx.GraphProto, values: Mapping[str, Sequence[tuple[int, int]]]) -> list[LayerNode]:
-    """The graph's nodes in their order.
+    """Return the graph's nodes in order.
 
-    A node belongs to the layers whose value it computes. A node with other values belongs to the layers of the first node
-    that takes one.
+    A node belongs to the layers whose value it computes. Other nodes belong to the layers of their first consumer.
 
     Args:
         graph: the outermost graph of a conversion.

@@ -1,4 +1,4 @@
-"""What validation must know of an ONNX model before it runs it."""
+"""The properties of an ONNX model that validation needs before it runs."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class OnnxModel:
 
     Attributes:
         path: the file.
-        proto: what it holds, without external weights.
-        inputs: the inputs that must be fed; those that carry variables begin with their defaults.
-        outputs: the model's own outputs, without those that carry variables.
+        proto: its content, without external weights.
+        inputs: the required inputs. Inputs for variables start with their defaults.
+        outputs: the model's own outputs, without those for variables.
         custom: the operators of the domain that it uses.
-        without_body: those among them whose bodies it does not carry.
-        random: the values that depend on random numbers, which bodies draw otherwise than kernels.
+        without_body: those of them without a body in the file.
+        random: the values that depend on random numbers, which bodies and kernels draw differently.
     """
 
     path: Path
@@ -42,7 +42,7 @@ class OnnxModel:
 
     @classmethod
     def load(cls, path: Path) -> OnnxModel:
-        """Read the file; raises ``ValueError`` when it holds no ONNX model."""
+        """Read the file. Raise ``ValueError`` if it is not an ONNX model."""
         try:
             proto = onnx.load(path, load_external_data=False)
         except DecodeError:
@@ -63,11 +63,11 @@ class OnnxModel:
         )
 
     def with_outputs(self, names: Sequence[str], folder: Path) -> Path:
-        """Write the model so that it hands out the named values too; returns the new file's path.
+        """Write the model with the named values as further outputs, and return the path of the new file.
 
         Args:
             names: values of the outermost graph.
-            folder: where to write it; beside the model instead where that keeps its weights in other files.
+            folder: the output folder. A model with weights in other files is written next to it instead.
         """
         extended = onnx.ModelProto()
         extended.CopyFrom(self.proto)
@@ -80,9 +80,9 @@ class OnnxModel:
 
 
 def check_is_onnx(path: Path) -> None:
-    """Raise ``ValueError`` where there is no ONNX file at ``path``; what it holds, a runtime tells.
+    """Raise ``ValueError`` if ``path`` is not an ONNX file. A runtime checks its content.
 
-    An OpenVINO IR is the mistake that is made most often.
+    The most common mistake is an OpenVINO IR.
     """
     if not path.is_file():
         meant = "" if path.exists() else similar_file(path)
@@ -94,7 +94,7 @@ def check_is_onnx(path: Path) -> None:
 
 
 def files_of(path: Path) -> list[Path]:
-    """The model's file, and those that it keeps weights in; its own only where it is no model."""
+    """Return the model's file and its files of weights; only the file itself if it is not a model."""
     try:
         proto = onnx.load(path, load_external_data=False)
     except (OSError, DecodeError):
@@ -105,7 +105,7 @@ def files_of(path: Path) -> list[Path]:
 
 
 def all_nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
-    """The graph's nodes and those of the graphs nested in it."""
+    """Yield the nodes of the graph and its nested graphs."""
     for node in graph.node:
         yield node
         for attribute in node.attribute:
@@ -114,7 +114,7 @@ def all_nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
 
 
 def input_specs(proto: onnx.ModelProto) -> list[InputSpec]:
-    """The model's inputs that must be fed, with the bounds that the IR gave their dimensions."""
+    """Return the model's required inputs, with the bounds of their dimensions in the IR."""
     hidden = {tensor.name for tensor in proto.graph.initializer} | _variable_names(proto, "input", "is_set")
     return [_spec(value) for value in proto.graph.input if value.name not in hidden]
 
@@ -145,7 +145,7 @@ def _bounds(text: str) -> Interval | None:
 
 
 def variable_blanks(proto: onnx.ModelProto) -> dict[str, np.ndarray]:
-    """What to feed the required inputs of variables so that these have their initial values."""
+    """Return the values of required inputs for variables with which these have their initial values."""
     defaults = {tensor.name for tensor in proto.graph.initializer}
     names = _variable_names(proto, "input", "is_set") if _variable_names(proto, "is_set") else set()
     blanks = {}
@@ -158,7 +158,7 @@ def variable_blanks(proto: onnx.ModelProto) -> dict[str, np.ndarray]:
 
 
 def _variable_names(proto: onnx.ModelProto, *keys: str) -> set[str]:
-    """The inputs or outputs that carry variables."""
+    """Return the inputs or outputs for variables."""
     texts = [entry.value for entry in proto.metadata_props if entry.key == METADATA_KEY]
     variables = [variable for text in texts for variable in parse_variables(text)]
     return {name for variable in variables for key in keys if (name := getattr(variable, key))}
@@ -168,7 +168,7 @@ _RANDOM = {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLi
 
 
 def _random_values(proto: onnx.ModelProto) -> set[str]:
-    """The outermost graph's values that depend on numbers which the bodies of operators of the domain draw."""
+    """Return the values of the outermost graph that depend on random numbers in the bodies of the domain's operators."""
     functions = {(f.domain, f.name, f.overload): f for f in proto.functions}
 
     def draws(nodes: Iterator[onnx.NodeProto] | Sequence[onnx.NodeProto]) -> bool:

@@ -1,4 +1,4 @@
-"""Arrays into and out of ONNX Runtime, those of the types included that its ``run`` does not take."""
+"""Conversion of arrays to and from ONNX Runtime, including types that its ``run`` does not accept."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from onnx import TensorProto
 
 from converters.validation.low_precision import loaded, stored
 
-# The types that NumPy lacks, by ONNX Runtime's names: NumPy's by ml_dtypes, and ONNX's number.
+# The types that NumPy lacks, by ONNX Runtime's names: the type of ml_dtypes, and ONNX's number.
 _LACKING = {
     "tensor(bfloat16)": (np.dtype(ml_dtypes.bfloat16), TensorProto.BFLOAT16),
     "tensor(float8e4m3fn)": (np.dtype(ml_dtypes.float8_e4m3fn), TensorProto.FLOAT8E4M3FN),
@@ -25,7 +25,7 @@ _LACKING = {
 def run_session(
     session: ort.InferenceSession, feeds: Mapping[str, np.ndarray], outputs: Sequence[str] | None = None
 ) -> list[np.ndarray]:
-    """The outputs of a session as arrays: those named, or all."""
+    """Return the outputs of a session as arrays: those named, or all."""
     types = {value.name: value.type for value in (*session.get_inputs(), *session.get_outputs())}
     names = None if outputs is None else list(outputs)
     if not _LACKING.keys() & types.values():
@@ -35,7 +35,7 @@ def run_session(
 
 
 def to_value(array: np.ndarray, onnx_type: str) -> ort.OrtValue:
-    """The array as a value of ONNX Runtime's type ``onnx_type``, for example ``"tensor(bfloat16)"``."""
+    """Convert the array to a value of ONNX Runtime's type ``onnx_type``, for example ``"tensor(bfloat16)"``."""
     if onnx_type not in _LACKING:
         return ort.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(array).reshape(array.shape))
     dtype, number = _LACKING[onnx_type]
@@ -46,7 +46,7 @@ def to_value(array: np.ndarray, onnx_type: str) -> ort.OrtValue:
 
 
 def to_array(value: ort.OrtValue) -> np.ndarray:
-    """The array of a value."""
+    """Convert a value to an array."""
     if value.data_type() not in _LACKING:
         return np.asarray(value.numpy())
     dtype, _ = _LACKING[value.data_type()]

@@ -1,4 +1,4 @@
-"""The runtimes that run a source or its ONNX model."""
+"""The runtimes for a source or its ONNX model."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from converters.validation.onnx_model import check_is_onnx, input_specs, variabl
 from converters.validation.ort_values import run_session
 
 OWN = "openvino"
-"""What stands for the runtime of a model's source format, whichever that is."""
+"""The runtime of a model's source format, whichever it is."""
 
 NAMES = {
     OWN: "OpenVINO, CPU",
@@ -34,23 +34,23 @@ NAMES = {
 
 Arrays = dict[str, np.ndarray]
 
-# Where ONNX's reference evaluator took longer than this, its first run's time counts: there is nothing to warm up.
+# If ONNX's reference evaluator takes longer, the time of the first run counts, because it needs no warm-up.
 _SLOW = 1.0
 
 
 def chosen(runtimes: Collection[str], baseline: str) -> list[str]:
-    """Those among some runtimes that run a model whose source has the runtime ``baseline``, that one first."""
+    """Return the runtimes for a model whose source has the runtime ``baseline``, with that one first."""
     others = [runtime for runtime in NAMES if runtime in runtimes and runtime != OWN]
     return [baseline, *others] if OWN in runtimes else others
 
 
 def unavailable(runtime: str, custom: bool, without_body: Sequence[str]) -> str:
-    """Why a runtime cannot run a model here, or ``""``.
+    """Return why a runtime cannot run a model here, or ``""``.
 
     Args:
         runtime: a key of `NAMES` other than `OWN`.
         custom: whether the model has operators of the domain.
-        without_body: those among them that need a kernel.
+        without_body: the operators that need a kernel.
     """
     if runtime in ("native", "python") and not custom:
         return "the model has no operators of the plugin"
@@ -69,14 +69,14 @@ def unavailable(runtime: str, custom: bool, without_body: Sequence[str]) -> str:
 def run(
     runtime: str, model: Path, feeds: Mapping[str, np.ndarray], outputs: Sequence[str], *, timed: bool = True
 ) -> tuple[Arrays, float]:
-    """Run the model once for its outputs and, where ``timed``, once for the time.
+    """Run the model once for its outputs and, if ``timed``, once for the time.
 
     Returns:
-        The outputs by name, and the seconds of one inference, where ``timed`` after a first one.
+        The outputs by name, and the seconds of one inference; if ``timed``, after a warm-up run.
 
     Raises:
-        NotImplementedError: when ONNX's reference evaluator lacks an operator.
-        Exception: whatever the runtime raises.
+        NotImplementedError: ONNX's reference evaluator lacks an operator.
+        Exception: any exception of the runtime.
     """
     infer_once = runner(runtime, model, outputs)
     started = time.perf_counter()
@@ -90,7 +90,7 @@ def run(
 
 
 def runner(runtime: str, model: Path, outputs: Sequence[str]) -> Callable[[Mapping[str, np.ndarray]], Arrays]:
-    """A function that runs the model, from its initial state each time, in a runtime that starts once."""
+    """Return a function that runs the model in one session, from its initial state each time."""
     if runtime == "reference":
         from onnx_specops.runtime.reference import reference_evaluator
 
@@ -99,7 +99,7 @@ def runner(runtime: str, model: Path, outputs: Sequence[str]) -> Callable[[Mappi
 
         def evaluate(feeds: Mapping[str, np.ndarray]) -> Arrays:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # NumPy's, of overflows that are meant to be
+                warnings.simplefilter("ignore")  # NumPy warns of intended overflows
                 results = evaluator.run(list(outputs), {**blanks, **feeds})
             return dict(zip(outputs, map(np.asarray, results), strict=True))
 
@@ -114,13 +114,13 @@ def runner(runtime: str, model: Path, outputs: Sequence[str]) -> Callable[[Mappi
 
 
 def quiet_options() -> ort.SessionOptions:
-    """Options of a session that prints nothing: what it raises says enough."""
+    """Return options of a session that prints nothing. Its exceptions are sufficient."""
     options = ort.SessionOptions()
     options.log_severity_level = 4
     return options
 
 
-# What ONNX Runtime says where memory gives out.
+# ONNX Runtime's messages for a lack of memory.
 _LACK_OF_MEMORY = re.compile(r"Failed to allocate memory for requested buffer of size (\d+)|bad allocation|bad_alloc")
 
 
@@ -137,26 +137,26 @@ def run_samples(
 
     Args:
         model: the .onnx file.
-        inputs: samples, as of `converters.validation.inputs.load_samples`; random inputs where ``None``.
-        kernels: as for `onnx_specops.InferenceSession`.
-        seed: for the random inputs.
-        shapes: of random inputs by name.
-        note: called with a sentence about each input that is not taken as it is.
+        inputs: samples for `converters.validation.inputs.load_samples`; random inputs for ``None``.
+        kernels: see `onnx_specops.InferenceSession`.
+        seed: the seed of random inputs.
+        shapes: the shapes of random inputs by name.
+        note: receives a sentence for each input that is converted.
 
     Returns:
-        The model's own outputs by name, for each sample by its name; that of random inputs is "".
+        The model's own outputs by name, for each sample by its name, which is "" for random inputs.
 
     Raises:
-        ValueError: whatever is wrong with the model or the inputs.
-        MemoryError: there is too little memory for the model's values.
-        MissingExtraError: if Python kernels are asked for and onnxruntime-extensions is not installed.
+        ValueError: the model or the inputs are invalid.
+        MemoryError: there is not enough memory for the model's values.
+        MissingExtraError: Python kernels are requested, and onnxruntime-extensions is not installed.
     """
     check_is_onnx(model)
     try:
         session = onnx_specops.InferenceSession(str(model), quiet_options(), kernels=kernels)
     except ImportError:
         raise
-    except Exception as error:  # ONNX Runtime's exceptions have no base of their own
+    except Exception as error:  # ONNX Runtime's exceptions have no common base class
         if "INVALID_PROTOBUF" in str(error):
             raise ValueError(f"{model} is no ONNX model, or is damaged") from None
         raise ValueError(f"{model}: {error}") from None
@@ -184,7 +184,7 @@ def run_samples(
 
 
 def _taken(session: ort.InferenceSession, model: Path, *, by_file: bool) -> ModelInputs:
-    """What the model takes, as its file has it where that is wanted or says more and is not ONNX Runtime's own format."""
+    """Return the model's inputs from its file, if requested or necessary and not in ONNX Runtime's own format."""
     specs = session_specs(session.get_inputs())
     if not by_file and not any(spec.is_guess for spec in specs):
         return ModelInputs(specs)
@@ -197,5 +197,5 @@ def _taken(session: ort.InferenceSession, model: Path, *, by_file: bool) -> Mode
 
 
 def infer(session: ort.InferenceSession, feeds: Mapping[str, np.ndarray], outputs: Sequence[str]) -> Arrays:
-    """The session's outputs by name."""
+    """Return the session's outputs by name."""
     return dict(zip(outputs, run_session(session, feeds, outputs), strict=True))

@@ -1,4 +1,4 @@
-"""Several samples through several runtimes, each of which starts once."""
+"""Comparison of several samples in several runtimes, each with one session."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from converters.validation.runtimes import NAMES, Arrays, runner, unavailable
 
 @dataclass
 class Sampled:
-    """What became of several samples.
+    """The results for several samples.
 
     Attributes:
         names: the samples.
-        comparisons: of each runtime that ran, the baseline aside, for each output its comparison of each sample.
+        comparisons: runtime other than the baseline -> output -> the comparison of each sample.
     """
 
     names: list[str]
     comparisons: dict[str, dict[str, list[Comparison]]] = field(default_factory=dict)
 
     def apart(self) -> dict[str, list[str]]:
-        """The samples where a runtime differs, and which runtimes."""
+        """Return the samples that differ, with the runtimes."""
         found: dict[str, list[str]] = {}
         for runtime, outputs in self.comparisons.items():
             for rows in outputs.values():
@@ -40,7 +40,7 @@ class Sampled:
         return {name: found[name] for name in self.names if found.get(name)}
 
     def worst(self, runtime: str, output: str) -> Comparison | None:
-        """The comparison of the sample where an output is farthest from what it should be."""
+        """Return the comparison of the sample with the largest difference of an output."""
         rows = self.comparisons.get(runtime, {}).get(output, [])
         return max(rows, key=lambda row: (not row.agrees, row.relative_l2 or 0.0, 1 - row.exact), default=None)
 
@@ -54,23 +54,24 @@ def compare_samples(
     tolerance: Tolerance,
     progress: Callable[[str, int, int], None] = lambda step, done, total: None,
 ) -> Sampled:
-    """Run all samples through each runtime; one that fails has no comparisons, and shows why when it runs alone.
+    """Run all samples in each runtime. A runtime that fails has no comparisons; it reports why when it runs alone.
 
     Args:
         source: the source's runtime, with the source.
         file: its conversion.
-        model: what is known of that.
+        model: the properties of the conversion.
         samples: the inputs of each sample by name.
         runtimes: the runtimes, the baseline first.
-        tolerance: how far floats may part.
-        progress: called with each step's name, how many samples are done and how many there are.
+        tolerance: the allowed difference of floats.
+        progress: receives the name of each step, the number of finished samples and their total.
     """
     sampled = Sampled(list(samples))
     inputs = [list(arrays.values()) for arrays in samples.values()]
     baseline = ""
     expected: list[list[np.ndarray]] = []
     low: list[list[np.ndarray]] = []
-    itself: list[list[Comparison]] = []  # of each sample, the source's runtime in low precision with itself
+    # for each sample, the comparison of the source's runtime in low precision with itself
+    itself: list[list[Comparison]] = []
 
     @functools.cache
     def all_moved(sample: int) -> list[float]:
@@ -93,7 +94,7 @@ def compare_samples(
                     progress(name, place + 1, len(samples))
         except (BaselineError, ModuleNotFoundError):
             continue
-        except Exception:  # whatever a runtime raises: `validate` tells of it
+        except Exception:  # reported by `validate`
             continue
         if not found:
             continue

@@ -1,4 +1,4 @@
-"""Sizes for the dimensions that a model leaves open: those of random inputs."""
+"""Sizes of dynamic dimensions for random inputs."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from converters.validation.arrays import DYNAMIC_SIZE, InputSpec
 
 _IMAGE_RANK = 4
 _SIZES = (64, 224, 512)
-"""Sizes of an image, or of a sequence, that networks ask for at least."""
+"""Common minimum sizes of an image or a sequence in networks."""
 
 
 def candidates(specs: Sequence[InputSpec], shapes: Mapping[str, Sequence[int]]) -> Iterator[dict[str, list[int]]]:
-    """Shapes for the inputs that `shapes` does not name and that leave a dimension open, the smallest first.
+    """Yield shapes for inputs with dynamic dimensions that `shapes` does not name, smallest first.
 
-    First every open dimension has the size 2. Then those of an image's height and width, or all but the first of any other
-    input, have the size 64, 224 or 512. At last a batch is of one sample: a model may join it with constants.
+    First, every dynamic dimension is 2. Then the height and width of an image, or all dimensions except the first of other
+    inputs, are 64, 224 or 512. Finally, the batch is 1, because a model may concatenate it with constants.
     """
     guessed = [spec for spec in specs if spec.name not in shapes and spec.is_guess and spec.dims is not None]
     yield {spec.name: list(spec.random_shape) for spec in guessed}
@@ -37,7 +37,7 @@ def _of_size(spec: InputSpec, size: int, batch: int) -> list[int]:
 
 
 def _spatial(dims: Sequence[int | None]) -> tuple[int, int]:
-    """The axes of height and width: the last two, unless the last is of 1 to 4 channels."""
+    """Return the axes of height and width: the last two, unless the last one has 1 to 4 channels."""
     last = dims[-1]
     return (1, 2) if last is not None and last <= 4 else (2, 3)
 
@@ -45,7 +45,7 @@ def _spatial(dims: Sequence[int | None]) -> tuple[int, int]:
 def first_that_runs(
     specs: Sequence[InputSpec], shapes: Mapping[str, Sequence[int]], runs: Callable[[dict[str, list[int]]], bool]
 ) -> dict[str, list[int]] | None:
-    """The first of the `candidates` with which the model runs; ``None`` where there is none."""
+    """Return the first of the `candidates` for which the model runs, or ``None``."""
     tried = []
     for shape in candidates(specs, shapes):
         if shape not in tried and runs(shape):

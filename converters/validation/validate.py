@@ -1,4 +1,4 @@
-"""Cross-runtime validation of an IR and its ONNX model."""
+"""Validation of an IR and its ONNX model across runtimes."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ from converters.validation.times.measure import Times, measure
 
 @dataclass
 class RuntimeResult:
-    """What one runtime did with the model.
+    """The result of one runtime.
 
     Attributes:
         runtime: ``"openvino"``, ``"native"``, ``"python"``, ``"none"`` or ``"reference"``.
-        skipped: why it did not run, where it cannot run here or need not.
-        error: what it raised.
-        seconds: the time of one inference, after a first one; the median of several where the layers are timed.
-        outputs: output name -> how it compares with the baseline's.
+        skipped: why it did not run, if it cannot run here or is not needed.
+        error: its error.
+        seconds: the time of one inference, after a warm-up run; the median of several if the layers are timed.
+        outputs: output name -> the comparison with the baseline.
     """
 
     runtime: str
@@ -50,20 +50,20 @@ class RuntimeResult:
 
     @property
     def agrees(self) -> bool:
-        """Whether nothing that ran differs."""
+        """Whether all outputs agree, or the runtime did not run."""
         return not self.error and all(comparison.agrees for comparison in self.outputs.values())
 
 
 @dataclass(frozen=True)
 class LayerDifference:
-    """How a runtime's value of a layer's output compares with the baseline's.
+    """The comparison of a layer's output with the baseline.
 
     Attributes:
         runtime: the runtime.
         layer_id, layer_name, layer_type: the layer in the IR.
         line: its line in the .xml.
-        output: which of its outputs.
-        comparison: how that differs.
+        output: the index of the output.
+        comparison: the difference.
     """
 
     runtime: str
@@ -81,23 +81,21 @@ class Validation:
 
     Attributes:
         path: the IR.
-        baseline: the runtime that the others are compared with: OpenVINO, or the first that ran where it did not.
-        results: every runtime's result, the baseline's first.
-        first_differences: with ``per_layer``: for each runtime that differs the first layer, in the graph's order, where it
-            does.
-        layers_compared: with ``per_layer``: how many layer outputs could be compared.
+        baseline: the runtime that the others are compared with: OpenVINO, or the first one that ran if it did not.
+        results: the results of all runtimes, the baseline's first.
+        first_differences: with ``per_layer``: for each runtime that differs, the first differing layer in the graph's order.
+        layers_compared: with ``per_layer``: the number of compared layer outputs.
         layers: with ``per_layer``: each layer's output in each runtime, in the graph's order, runtime by runtime.
         nodes: with ``per_layer``: the nodes of the conversion, and the layers that they compute.
-        worst: with ``per_layer``: how the values are distributed that are farthest from the baseline's, the farthest first.
-        samples: the samples, where there are several: the outputs' comparisons are the worst of all of them.
-        sample: the one of them that layers were compared with.
-        samples_apart: the samples where runtimes differ, and which.
-        times: with ``times``: how long the layers take in the source's runtime and in ONNX Runtime.
-        guessed: the random inputs whose unknown dimensions got a size that the model may not take.
-        shipped: OpenVINO with the low-precision computations that are its default, which the baseline is without: how that
-            differs from the baseline. Run where a runtime differs.
-        notes: what else there is to know: inputs that were cast, ...
-        names: what users call the runtimes.
+        worst: with ``per_layer``: the distributions of the values with the largest differences, largest first.
+        samples: the samples, if there are several. The comparisons of outputs are the worst of all of them.
+        sample: the sample with which layers were compared.
+        samples_apart: the samples for which runtimes differ, and these runtimes.
+        times: with ``times``: the times of the layers in the source's runtime and in ONNX Runtime.
+        guessed: the random inputs with a guessed size, which the model may not support.
+        shipped: the comparison of the baseline with OpenVINO in its default low precision, if a runtime differs.
+        notes: further notes, such as inputs that were cast.
+        names: the names of the runtimes for users.
     """
 
     path: Path
@@ -119,14 +117,14 @@ class Validation:
 
     @property
     def agrees(self) -> bool:
-        """Whether at least two runtimes ran and none failed or differs in an output; layers decide nothing."""
+        """Whether at least two runtimes ran, and none failed or differs in an output. Layers do not count."""
         ran = [result for result in self.results if not result.skipped]
         return len(ran) > 1 and all(result.agrees for result in ran)
 
 
 @dataclass(frozen=True)
 class _Exposed:
-    """A layer's output that the ONNX model holds under ``value``."""
+    """A layer's output that the ONNX model computes as ``value``."""
 
     output: LayerOutput
     value: str
@@ -155,36 +153,37 @@ def validate(
     extensions: Sequence[str] = (),
     progress: Callable[..., None] = lambda step, done=0, total=0: None,
 ) -> Validation:
-    """Run the same inputs through every runtime that is installed and compare the outputs.
+    """Run the same inputs in all installed runtimes and compare the outputs.
 
-    Stateful models begin with their initial state in every runtime.
+    Stateful models start from their initial state in every runtime.
 
-    What is right is what OpenVINO computes in float32 (`EXACT`). Where a runtime differs from that, OpenVINO also runs as it
-    does by default (`SHIPPED`), when it computes quantised layers in integers. If that changes an output, other runtimes
-    may be as far from what is right, or as far as OpenVINO is when its inputs change a little: see
+    The expected values are OpenVINO's in float32 (`EXACT`). If a runtime differs, OpenVINO also runs with its default
+    settings (`SHIPPED`), where it computes quantized layers in integers. If that changes an output, other runtimes may
+    differ as much from the expected values, or as much as OpenVINO does for slightly changed inputs; see
     `converters.validation.excuse`.
 
     Args:
         model_path: the IR's .xml.
-        onnx_path: its conversion; converted anew where ``None``.
-        bin: the IR's weights; by default the .bin of the same name beside the .xml.
-        inputs: arrays by input name, or a file or folder as of `converters.validation.inputs.load_samples`; by default
-            ``inputs.npz`` beside the .xml, else random ones.
-        seed: for the random inputs.
-        shapes: of random inputs by name; unknown dimensions of the others get the size 2, or the first of
+        onnx_path: its conversion; ``None`` converts the IR.
+        bin: the IR's weights; by default the .bin of the same name next to the .xml.
+        inputs: arrays by input name, or a file or folder for `converters.validation.inputs.load_samples`; by default
+            ``inputs.npz`` next to the .xml, or else random inputs.
+        seed: the seed of random inputs.
+        shapes: the shapes of random inputs by name. Other dynamic dimensions get the size 2, or the first of
             `converters.validation.sizes.candidates` with which OpenVINO runs the model.
-        tolerance: how far floats may part.
-        per_layer: compare every layer's output too, and name the first that differs.
-        times: measure how long each layer takes.
-        runtimes: which of ``"openvino"``, ``"native"``, ``"python"``, ``"none"``, ``"reference"`` to run; the first is the
-            source's own runtime, whichever that is.
-        extensions: of OpenVINO, which the model needs there: shared libraries, and Python files with classes derived from
-            ``openvino.Op``.
-        progress: called with each step's name and, of several samples, how many are done and how many there are.
+        tolerance: the allowed difference of floats.
+        per_layer: whether to compare every layer's output, and find the first that differs.
+        times: whether to measure the time of each layer.
+        runtimes: the runtimes to run, of ``"openvino"``, ``"native"``, ``"python"``, ``"none"``, ``"reference"``. The first
+            is
+            the source's own runtime, whichever it is.
+        extensions: the extensions that OpenVINO needs for the model: shared libraries, and Python files with classes derived
+            from ``openvino.Op``.
+        progress: receives the name of each step and, for several samples, the number of finished ones and their total.
 
     Raises:
-        ConversionError: when the IR cannot be converted.
-        ValueError: when the inputs or the ONNX model do not fit the IR.
+        ConversionError: the IR cannot be converted.
+        ValueError: the inputs or the ONNX model do not fit the IR.
     """
     if unknown := set(runtimes) - set(NAMES):
         raise ValueError(f"{sorted(unknown)[0]!r} is not one of the runtimes {', '.join(NAMES)}")
@@ -197,7 +196,7 @@ def validate(
         if onnx_path is None or per_layer or times:
             names_of_values = convert(path, target if onnx_path is None else None, bin=bin).report.values
         model = OnnxModel.load(target)
-        # Inputs and outputs that were chosen for the conversion are those of the source, too.
+        # The selected inputs and outputs of the conversion also apply to the source.
         if (interface := {entry.key: entry.value for entry in model.proto.metadata_props}.get(INTERFACE)) is not None:
             source.restore(interface)
         baseline = source.baseline(folder, extensions)
@@ -207,7 +206,7 @@ def validate(
         taking_part, names = chosen(runtimes, baseline.runtime), {**NAMES, baseline.runtime: baseline.title}
         if len(samples) > 1:
             sampled = compare_samples(baseline, target, model, samples, taking_part, tolerance, progress)
-            # What is looked at more closely is a sample where they part.
+            # Examine a sample for which runtimes differ.
             name = next(iter(sampled.apart()), name)
             arrays = samples[name]
         exposed = _exposed(source, names_of_values, model) if per_layer else []
@@ -250,7 +249,7 @@ def validate(
             progress("times of the layers")
             outcomes.clear()
             validation.times = measure(source, baseline, target, names_of_values, arrays, model.outputs, ran[0])
-            # One time of a runtime: the median of several where there is one.
+            # Report the same time everywhere: the median of several runs if there is one.
             medians = {baseline.runtime: validation.times.baseline, ran[0]: validation.times.onnxruntime}
             for result in validation.results:
                 result.seconds = medians.get(result.runtime) or result.seconds
@@ -258,7 +257,7 @@ def validate(
 
 
 def _of_samples(validation: Validation, sampled: Sampled, name: str) -> None:
-    """The worst of all samples in place of the one that was looked at."""
+    """Replace the comparisons of the examined sample by the worst of all samples."""
     validation.samples, validation.sample, validation.samples_apart = sampled.names, name, sampled.apart()
     for result in validation.results:
         for output in result.outputs:
@@ -272,7 +271,7 @@ def _runs(
     given: Mapping[str, Sequence[int]],
     found: Mapping[str, Sequence[int]],
 ) -> bool:
-    """Whether the source's runtime runs the model with random inputs of such shapes."""
+    """Return whether the source's runtime runs the model with random inputs of such shapes."""
     result, _ = _baseline(baseline, random_inputs(model.inputs, seed, {**given, **found}), model, [])
     return not result.error
 
@@ -298,7 +297,7 @@ def _baseline(
 def _onnx(
     runtime: str, model: OnnxModel, file: Path, arrays: Arrays, exposed: list[_Exposed], notes: list[str]
 ) -> tuple[RuntimeResult, Arrays]:
-    """The outputs of the model as it is, and the layers' of that in ``file``, which hands them out."""
+    """Return the outputs of the unchanged model, and the layers' values from the model in ``file``."""
     result = RuntimeResult(runtime, skipped=unavailable(runtime, bool(model.custom), model.without_body))
     if result.skipped:
         return result, {}
@@ -307,13 +306,13 @@ def _onnx(
     except NotImplementedError as error:
         result.skipped = f"it lacks an operator: {_one_line(error)}"
         return result, {}
-    except Exception as error:  # whatever the runtime raises is its result
+    except Exception as error:  # any exception of the runtime is its result
         result.error = f"{type(error).__name__}: {_one_line(error)}"
         return result, {}
     if exposed:
         try:
             layers, _ = run(runtime, file, arrays, list(dict.fromkeys(layer.value for layer in exposed)), timed=False)
-        except Exception as error:  # what it computes is not in doubt for that
+        except Exception as error:  # the outputs are valid nevertheless
             notes.append(f"{NAMES[runtime]} hands out no layers: {type(error).__name__}: {_one_line(error)}")
         else:
             values = layers | values
@@ -322,7 +321,7 @@ def _onnx(
 
 @dataclass(frozen=True)
 class _Moved:
-    """How far each output of the source's runtime moves when the inputs change a little; computed when it is asked for."""
+    """The change of each output of the source's runtime for slightly changed inputs, computed on demand."""
 
     baseline: Baseline
     inputs: Arrays
@@ -347,12 +346,12 @@ def _excuse(
     tolerance: Tolerance,
     moved: _Moved,
 ) -> None:
-    """Excuse outputs that are as near to OpenVINO's as OpenVINO, with other roundings, is itself."""
+    """Accept outputs that differ from OpenVINO's only as much as OpenVINO with other roundings."""
     result, low = shipped
     exact = values[result.runtime]
     result.outputs = {name: compare(value, exact[name], tolerance) for name, value in low.items()}
     if all(comparison.exact == 1.0 for comparison in result.outputs.values()):
-        return  # nothing is quantised
+        return  # nothing is quantized
     validation.shipped = result
     for other in validation.results:
         for name, found in other.outputs.items():
@@ -380,7 +379,7 @@ def _compared(
     validation = Validation(path, baseline, [result for result, _ in outcomes.values()])
     compared: set[tuple[int, int]] = set()
     for runtime, (result, values) in outcomes.items():
-        # Bodies draw other random numbers than OpenVINO and the kernels, and each time others.
+        # Bodies draw different random numbers from OpenVINO and the kernels, and in each run.
         by_body = {runtime, baseline} & {"none", "reference"} and runtime != baseline
         random = model.random if by_body else frozenset()
         for name in model.outputs:
@@ -414,7 +413,7 @@ def _layer_difference(
 
 
 def _same_width(got: np.ndarray, expected: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """A layer's values in the narrower of two float types: intermediate 16-bit floats may be kept as float32."""
+    """Return a layer's values in the narrower of two float types, because intermediate 16-bit floats may be float32."""
     if got.dtype != expected.dtype and {got.dtype.itemsize, expected.dtype.itemsize} == {2, 4}:
         narrow = min(got.dtype, expected.dtype, key=lambda dtype: dtype.itemsize)
         if narrow.kind not in "iu":
@@ -431,7 +430,7 @@ def _inputs(
     shapes: Mapping[str, Sequence[int]] | None,
     note: Callable[[str], None],
 ) -> tuple[dict[str, Arrays], list[str]]:
-    """The samples, arrays in the order of the model's inputs, and the names of those whose shapes are guessed."""
+    """Return the samples as arrays in the order of the model's inputs, and the inputs with guessed shapes."""
     if inputs is not None and shapes:
         raise ValueError("shapes are for random inputs, and inputs are given")
     if isinstance(inputs, Mapping):
@@ -444,12 +443,12 @@ def _inputs(
     return {"": random_inputs(model.inputs, seed, shapes or {})}, guessed_inputs(model.inputs, shapes or {})
 
 
-# The plugin's kernels, those to be timed first.
+# The plugin's kernels, in the order of preference for times.
 _KERNELS: tuple[Literal["native", "python", "none"], ...] = ("native", "python", "none")
 
 
 def _exposed(source: Source, names: Mapping[tuple[int, int], str], model: OnnxModel) -> list[_Exposed]:
-    """The layers' outputs that the ONNX model holds by name, in the graph's order."""
+    """Return the layers' outputs that the ONNX model contains by name, in the graph's order."""
     known = {name for node in model.proto.graph.node for name in node.output}
     return [
         _Exposed(LayerOutput(layer, index), names[layer.id, index])

@@ -1,4 +1,4 @@
-"""Rules for the layers of IR 2 to 7, in modules by family; importing this package registers them."""
+"""Rules for the layers of IR 2 to 7, in modules by family. Importing this package registers them."""
 
 from converters.inference_engine.rules import (  # noqa: F401
     activations,

@@ -1,7 +1,7 @@
 """Windows that slide over the spatial dimensions, in the spellings of all versions.
 
-What counts in the end are the dimensions that the file states of the output: the Inference Engine reckons the padding at the
-end from them, whatever attributes and rounding say.
+The output's dimensions in the file decide. The Inference Engine computes the padding at the end from them, regardless of
+attributes and rounding.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ AutoPad = Literal["", "explicit", "notset", "same_upper", "same_lower", "valid"]
 
 @dataclass(frozen=True, kw_only=True)
 class Windows(AttributeGroup):
-    """Kernel, strides, pads and dilations: lists from version 3 on, a number each for x and y in version 2."""
+    """Kernel, strides, pads and dilations: lists from version 3 on, and one number each for x and y in version 2."""
 
     kernel: tuple[int, ...] = ()
     kernel_x: int | None = None
@@ -40,7 +40,7 @@ class Windows(AttributeGroup):
     auto_pad: AutoPad = ""
 
     def sizes(self) -> list[int]:
-        """The kernel's sizes."""
+        """The sizes of the kernel."""
         if self.kernel:
             return list(self.kernel)
         if self.kernel_x is None or self.kernel_y is None:
@@ -48,7 +48,7 @@ class Windows(AttributeGroup):
         return [self.kernel_y, self.kernel_x]
 
     def sliding(self) -> Dilated:
-        """The window in the form that the rules of the opsets have."""
+        """Return the window in the form of the opsets' rules."""
         rank = len(self.sizes())
         if self.kernel:
             strides = list(self.strides) or [1] * rank
@@ -78,12 +78,12 @@ class Windows(AttributeGroup):
             dilations=tuple(dilations),
             auto_pad=self.auto_pad or "explicit",
         )
-        sliding.window()  # raises where a number is out of range
+        sliding.window()  # raises an error if a number is out of range
         return sliding
 
 
 def same_padding(sliding: Dilated, kernel: Sequence[int], sizes: Sequence[int | None]) -> tuple[list[int], list[int]] | None:
-    """The pads that the attributes give for data of such sizes; ``None`` where those are not known."""
+    """Return the pads of the attributes for data of such sizes; ``None`` if the sizes are unknown."""
     at = sliding.window()
     if not at.same:
         return list(at.pads_begin), list(at.pads_end)
@@ -101,7 +101,7 @@ def same_padding(sliding: Dilated, kernel: Sequence[int], sizes: Sequence[int | 
 
 
 def stated_sizes(data: Value, context: Context) -> tuple[list[int], list[int]] | None:
-    """The spatial sizes of the data and those that the file states of the output, where all of them are known."""
+    """Return the spatial sizes of the data, and those of the output in the file, if all are known."""
     stated = context.output_dims()
     if data.dims is None or stated is None or len(data.dims) != len(stated) or len(stated) < 3:
         return None

@@ -1,4 +1,4 @@
-"""Activations and other functions of one element."""
+"""Activations and other elementwise functions."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def swish(op: Builder, x: Value, *, alpha: float = 1.0):
 
 @layer("Gelu")
 def gelu(op: Builder, x: Value):
-    """Gelu: as oneDNN approximates it, by the hyperbolic tangent."""
+    """Gelu: oneDNN's approximation with tanh."""
     return opset.gelu(op, x, approximation_mode="tanh")
 
 
@@ -127,7 +127,7 @@ def log_softmax(op: Builder, x: Value, *, axis: int = 1):
 
 @layer("GRN")
 def grn(op: Builder, x: Value, *, bias: float = 0.0):
-    """GRN: divided by the length along the channels."""
+    """GRN: each vector of channels divided by its length."""
     return opset.grn(op, x, bias=bias)
 
 
@@ -138,7 +138,7 @@ _ACTIVATIONS = (
 
 @layer("Activation")
 def activation(op: Builder, x: Value, weights: Value | None = None, *, type: str, context: Context):
-    """Activation: one of the other layers, which ``type`` names, with its attributes."""
+    """Activation: the layer that ``type`` names, with its attributes."""
     rule = find_layer_rule(type)
     if type.lower() not in _ACTIVATIONS:
         raise Malformed(f"the Inference Engine knows no activation {type}")

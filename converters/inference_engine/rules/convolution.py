@@ -1,4 +1,4 @@
-"""Convolutions: plain and in groups, transposed, deformable, of bits."""
+"""Convolutions: plain, grouped, transposed, deformable, binary."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def deformable_convolution(
     group: int = 1,
     deformable_group: int = 1,
 ):
-    """DeformableConvolution: the second input has the shift of each element of the window."""
+    """DeformableConvolution: the second input has the offset of each element of the window."""
     kernel = windows.sizes()
     _check(data, len(kernel), group, output)
     each = _channels(weights, output * math.prod(kernel))
@@ -130,7 +130,7 @@ def binary_convolution(
     input: int,
     group: int = 1,
 ):
-    """BinaryConvolution: the weights are bits, ``[output, input, ...]``. Data above 0 is 1, other data 0."""
+    """BinaryConvolution: the weights are bits, ``[output, input, ...]``. Data above 0 is 1, and other data 0."""
     data = op.Cast(op.Greater(data, 0.0), to=ir.DataType.FLOAT)
     kernel = windows.sizes()
     _check(data, len(kernel), group, output)
@@ -148,7 +148,7 @@ def _check(data: Value, rank: int, group: int, output: int) -> None:
 
 
 def _channels(weights: Value, rest: int) -> int:
-    """How many channels the weights have, where all other dimensions have ``rest`` elements together."""
+    """Return the number of channels of the weights, whose other dimensions have ``rest`` elements together."""
     dims = weights.dims
     if dims is None or None in dims:
         raise Malformed("the dimensions of its weights are not known")
@@ -159,7 +159,7 @@ def _channels(weights: Value, rest: int) -> int:
 
 
 def _fitted(op: Builder, data: Value, windows: Windows, context: Context) -> tuple[Value, Dilated]:
-    """The data and a window that give the sizes which the file states."""
+    """Return the data and a window that give the output's sizes in the file."""
     kernel, sliding = windows.sizes(), windows.sliding()
     at, sizes = sliding.window(), stated_sizes(data, context)
     pads = None if sizes is None else same_padding(sliding, kernel, sizes[0])

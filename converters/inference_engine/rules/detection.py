@@ -18,7 +18,7 @@ from onnx_specops.building import Builder, Value
 
 @dataclass(frozen=True, kw_only=True)
 class LayerDetections(Detections):
-    """The attributes of DetectionOutput, with the defaults that they have here."""
+    """The attributes of DetectionOutput, with the defaults of these versions."""
 
     keep_top_k: tuple[int, ...] = (-1,)
     normalized: bool = True
@@ -37,9 +37,9 @@ def detection_output(
     attributes: LayerDetections,
     context: Context,
 ):
-    """DetectionOutput: as the opsets' first."""
+    """DetectionOutput: like the first version in the opsets."""
     stated = context.output_dims()
-    # Without keep_top_k the file alone states how many rows there are.
+    # Without keep_top_k, only the file states the number of rows.
     if attributes.keep_top_k == (-1,) and stated is not None and len(stated) == 4 and stated[2] is not None:
         attributes = replace(attributes, keep_top_k=(stated[2],))
     flat = [value if value.rank == 2 else op.Reshape(value, [0, -1]) for value in (box_logits, class_preds)]
@@ -53,7 +53,7 @@ def _size(op: Builder, x: Value) -> Value:
 
 
 class PriorsInPixels(priors.PriorBoxes):
-    """The attributes of PriorBox, whose sizes are pixels always."""
+    """The attributes of PriorBox, whose sizes are always pixels."""
 
     of_image = False
 
@@ -82,7 +82,7 @@ def prior_box(
     step_h: float = 0.0,
     step_w: float = 0.0,
 ):
-    """PriorBox: the sizes are those of both inputs."""
+    """PriorBox: the grid and the image have the sizes of the two inputs."""
     boxes = PriorsInPixels(
         min_size=min_size,
         max_size=max_size,
@@ -120,7 +120,7 @@ def prior_box_clustered(
     img_w: int = 0,
     num_priors: int = 0,
 ):
-    """PriorBoxClustered: the sizes are those of both inputs, unless ``img_h`` and ``img_w`` are given."""
+    """PriorBoxClustered: grid and image have the sizes of the two inputs, unless ``img_h`` and ``img_w`` are given."""
     size = op.const(np.array([img_h, img_w], np.int64)) if img_h and img_w else _size(op, image)
     boxes = priors.prior_box_clustered(
         op,
@@ -227,7 +227,7 @@ def psroi_pooling(
     pooled_height: int = 0,
     pooled_width: int = 0,
 ):
-    """PSROIPooling, deformable too."""
+    """PSROIPooling, including the deformable form."""
     rois = rois if rois.rank == 2 else op.Reshape(rois, [-1, 5])
     if mode == "bilinear_deformable":
         return roi.deformable_psroi_pooling(
@@ -272,7 +272,7 @@ def region_yolo(
     anchors: tuple[float, ...] = (),
     context: Context,
 ):
-    """RegionYolo: of the shape that the file states."""
+    """RegionYolo: with the output's shape in the file."""
     result = detection.region_yolo(
         op,
         data,
@@ -313,7 +313,7 @@ def simpler_nms(
     cls_threshold: float = 0.0,
     context: Context,
 ):
-    """SimplerNMS: proposals of anchors of a base of 16 and ratios of 0.5, 1 and 2; rows beyond those found are zeros."""
+    """SimplerNMS: proposals of anchors with a base of 16 and ratios of 0.5, 1 and 2, padded with rows of zeros."""
     if len(scale) != 3:
         raise Malformed(f"it has {len(scale)} scales; the Inference Engine takes 3")
     if deltas.dims and scores.dims and (scores.dims[1] or 0) > (deltas.dims[1] or 0):
@@ -322,7 +322,7 @@ def simpler_nms(
     cells = op.Shape(scores, start=2, end=4)
     sizes = op.const((base[:, 2:] - base[:, :2] + 1).astype(np.float32))  # [9, 2]: width and height
     centres = op.const((base[:, :2] + (base[:, 2:] - base[:, :2] + 1) * np.float32(0.5)).astype(np.float32))
-    # [H * W * 9, ...]: places row by row, the anchors of a place one after the other
+    # [H * W * 9, ...]: positions in row-major order, with the anchors of a position next to each other
     moved = op.Reshape(op.Transpose(op.Slice(deltas, [0], [1], [0]), perm=[0, 2, 3, 1]), [-1, count, 4])
     found = op.Slice(op.Transpose(op.Slice(scores, [0], [1], [0]), perm=[0, 2, 3, 1]), [count], [2 * count], [3])
     confidence = op.Reshape(found, [-1])
@@ -341,7 +341,7 @@ def simpler_nms(
     room = op.Min(op.Shape(ranked), [pre_nms_topn])
     best, order = op.node("TopK", ranked, room, axis=0, largest=1, sorted=1, outputs=2)
     boxes = op.Gather(op.Concat(low, high, axis=1), order, axis=0)
-    # The areas count both edges.
+    # The areas include both edges.
     wide = op.Add(boxes, op.const(np.array([0, 0, 1, 1], np.float32)))
     kept = op.NonMaxSuppression(
         op.Unsqueeze(wide, [0]),
@@ -368,7 +368,7 @@ def _anchors(scales: tuple[float, ...]) -> np.ndarray:
 
 
 def _grid(op: Builder, cells: Value, stride: int) -> Value:
-    """[H * W, 1, 2]: x and y of each place."""
+    """Return x and y of each position, [H * W, 1, 2]."""
     height, width = op.Gather(cells, 0), op.Gather(cells, 1)
     ys, xs = op.Range(np.int64(0), height, np.int64(1)), op.Range(np.int64(0), width, np.int64(1))
     whole = op.Concat(cells, [1], axis=0)
@@ -392,7 +392,7 @@ def non_max_suppression(
     output_type: str = "I64",
     context: Context,
 ):
-    """NonMaxSuppression: as many rows as the file states, those beyond the selected -1."""
+    """NonMaxSuppression: with the number of rows in the file, padded with -1."""
     whole = op.const(np.array([0], np.int64)) if most is None else op.Reshape(op.Cast(most, to=ir.DataType.INT64), [-1])
     limits = [
         op.const(np.zeros(1, np.float32)) if x is None else op.Reshape(x, [-1]) for x in (iou_threshold, score_threshold)

@@ -1,4 +1,4 @@
-"""Detectron's layers, which are those of the opsets."""
+"""Detectron's layers, which are equal to those of the opsets."""
 
 from __future__ import annotations
 

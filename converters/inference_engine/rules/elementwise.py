@@ -1,4 +1,4 @@
-"""Element by element: of several inputs, and with weights for each channel."""
+"""Elementwise operations of several inputs, and with weights for each channel."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LOGICAL = {"logical_and": "And", "logical_or": "Or", "logical_xor": "Xor"}
 
 @layer("Eltwise", integers=True)
 def eltwise(op: Builder, *inputs: Value, operation: Operation = "sum", coeff: tuple[float, ...] = ()):
-    """Eltwise: of two inputs or more, from left to right. Truth is 1 and falsehood 0."""
+    """Eltwise: of two or more inputs, from left to right. True is 1 and false is 0."""
     if not inputs:
         raise Malformed("it has no inputs")
     dtype = ir.DataType.INT32 if all(x.dtype in _INTEGERS for x in inputs) else ir.DataType.FLOAT
@@ -59,7 +59,7 @@ def _of_two(op: Builder, operation: str, a: Value, b: Value) -> Value:
         difference = op.Sub(a, b)
         return op.Mul(difference, difference)
     if a.dtype in _INTEGERS:
-        return op.Mod(a, b, fmod=1)  # of integers it has the sign of the dividend
+        return op.Mod(a, b, fmod=1)  # integers have the sign of the dividend
     return op.Sub(a, op.Mul(op.Floor(op.Div(a, b)), b))  # floor_mod
 
 
@@ -69,13 +69,13 @@ def _of_constants(kind: str) -> None:
         return eltwise(op, a, b, operation={"Add": "sum", "Mul": "mul", "Div": "div"}[kind])
 
 
-for _kind in ("Add", "Mul", "Div"):  # the Inference Engine computes these of constants only
+for _kind in ("Add", "Mul", "Div"):  # the Inference Engine computes these only for constants
     _of_constants(_kind)
 
 
 @layer("PowerFile")
 def power_file(op: Builder, x: Value):
-    """PowerFile: adds the numbers 1, 0, 0, 0, 1, 0 to the elements in turn, an identity to each affine transformation."""
+    """PowerFile: adds the numbers 1, 0, 0, 0, 1, 0, an identity, to the elements of each affine transformation."""
     flat = op.Reshape(x, [-1])
     places = op.Mod(op.Range(np.int64(0), op.Squeeze(op.Shape(flat), [0]), np.int64(1)), np.int64(6))
     summands = op.Gather(np.array([1, 0, 0, 0, 1, 0], np.float32), places, axis=0)
@@ -98,13 +98,13 @@ def power(op: Builder, x: Value, *, power: float, scale: float, shift: float):
 
 @layer("ScaleShift")
 def scale_shift(op: Builder, x: Value, weights: Value, biases: Value | None = None, *, broadcast: int | None = None):
-    """ScaleShift: a factor, and a summand, for each channel."""
+    """ScaleShift: a factor and an addend for each channel."""
     x = op.Mul(x, _by_channel(op, x, weights))
     return x if biases is None else op.Add(x, _by_channel(op, x, biases))
 
 
 def _by_channel(op: Builder, x: Value, blob: Value) -> Value:
-    """A number for each channel; or for each element, as the count of the blob says."""
+    """Return a number for each channel or each element, depending on the size of the blob."""
     count = None if blob.dims is None or None in blob.dims else math.prod(d for d in blob.dims if d is not None)
     if x.rank is None or count is None:
         raise Unsupported("the rank of its data is unknown", "give the model's input a rank")
@@ -116,7 +116,7 @@ def _by_channel(op: Builder, x: Value, blob: Value) -> Value:
 
 @layer("Select", integers=True)
 def select(op: Builder, condition: Value, then: Value, otherwise: Value):
-    """Select: an element of the second input where the first has none that is 0, else of the third."""
+    """Select: the second input where the condition is not 0, else the third."""
     if then.dtype != otherwise.dtype:
         then, otherwise = (op.Cast(x, to=ir.DataType.FLOAT) for x in (then, otherwise))
     chosen = condition if condition.dtype == ir.DataType.BOOL else op.Not(op.Equal(condition, op.const(0, condition.dtype)))
@@ -125,5 +125,5 @@ def select(op: Builder, condition: Value, then: Value, otherwise: Value):
 
 @layer("Copy", integers=True)
 def copy(op: Builder, x: Value):
-    """Copy: what it is."""
+    """Copy: identity."""
     return op.Identity(x)

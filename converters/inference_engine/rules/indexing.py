@@ -1,4 +1,4 @@
-"""Layers that look for elements, and that put them elsewhere."""
+"""Layers that gather, search and scatter elements."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _whole(op: Builder, x: Value) -> Value:
 
 @layer("Gather", integers=True)
 def gather(op: Builder, data: Value, indices: Value, *, axis: int = 0):
-    """Gather: of indices beyond the data zeros."""
+    """Gather: indices out of range give zeros."""
     places = _whole(op, indices)
     size = op.Gather(op.Shape(data), axis)
     inside = op.And(op.GreaterOrEqual(places, 0), op.Less(places, size))
@@ -66,7 +66,7 @@ def top_k(
 
 @layer("ArgMax")
 def arg_max(op: Builder, data: Value, *, top_k: int, out_max_val: bool = False, axis: int | None = None):
-    """ArgMax: the places of the greatest along an axis, or in each image; or with them, or instead of them, their values."""
+    """ArgMax: the positions of the largest elements along an axis, or in each image, with or without their values."""
     if data.rank is None:
         raise Unsupported("the rank of its data is unknown", "give the model's input a rank")
     if axis is not None:
@@ -118,13 +118,13 @@ def range_(op: Builder, start: Value, limit: Value, delta: Value):
 
 @layer("Fill", integers=True)
 def fill(op: Builder, dims: Value, value: Value):
-    """Fill: a number, in all places of a shape."""
+    """Fill: a tensor of a shape with one number."""
     return op.Expand(op.Reshape(value, [1]), op.Reshape(_whole(op, dims), [-1]))
 
 
 @layer("ScatterUpdate", integers=True)
 def scatter_update(op: Builder, data: Value, indices: Value, updates: Value, place: Value | None = None, *, axis: int = 0):
-    """ScatterUpdate: along an axis, which an attribute or the last input has."""
+    """ScatterUpdate: along the axis of an attribute or of the last input."""
     along = op.const(np.int64(axis)) if place is None else _whole(op, place)
     return scatter.scatter_update(op, data, _whole(op, indices), updates, along)
 
@@ -146,7 +146,7 @@ def gather_tree(op: Builder, step_ids: Value, parent_ids: Value, max_seq_len: Va
 
 @layer("CTCGreedyDecoder")
 def ctc_greedy_decoder(op: Builder, data: Value, sequence_mask: Value, *, ctc_merge_repeated: bool = True):
-    """CTCGreedyDecoder: the mask of the first step counts as 1. Repeated classes are one, whatever the attribute says."""
+    """CTCGreedyDecoder: the mask of the first step counts as 1. Repeated classes are merged regardless of the attribute."""
     ones = op.Expand(op.const(np.ones(1, np.float32)), op.Concat([1], op.Shape(sequence_mask, start=1), axis=0))
     mask = op.Concat(ones, op.Slice(sequence_mask, [1], [2**31]), axis=0)
     return sequences.ctc_greedy_decoder(op, data, mask, ctc_merge_repeated=True)
@@ -154,7 +154,7 @@ def ctc_greedy_decoder(op: Builder, data: Value, sequence_mask: Value, *, ctc_me
 
 @layer("Unique")
 def unique(op: Builder, data: Value, *, sorted: bool, return_inverse: bool, return_counts: bool):
-    """Unique: as many elements as the data has, with the last one, and counts of 0, in the places that are left."""
+    """Unique: padded to the size of the data with the last element and counts of 0."""
     values, _, inverse, counts = op.node("Unique", data, axis=0, sorted=int(sorted), outputs=4)
     size = op.Shape(data)
     rest = op.Sub(size, op.Shape(values))
@@ -170,7 +170,7 @@ def unique(op: Builder, data: Value, *, sorted: bool, return_inverse: bool, retu
 
 @layer("Convert", integers=True)
 def convert(op: Builder, x: Value, *, destination_type: ElementType):
-    """Convert: ``precision`` in the file."""
+    """Convert: the type is ``precision`` in the file."""
     return op.Cast(x, to=_CONVERTED.get(destination_type, _FLOAT))
 
 

@@ -1,4 +1,4 @@
-"""Products of matrices."""
+"""Matrix products."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from onnx_specops.building import Builder, Value
 
 @layer("FullyConnected", "InnerProduct")
 def fully_connected(op: Builder, x: Value, weights: Value, biases: Value | None = None, *, out_size: int, context: Context):
-    """FullyConnected: all of an image by the weights ``[out_size, ...]``; of three the last if the file says so."""
+    """FullyConnected: all dimensions of an image times the weights ``[out_size, ...]``; for rank 3 the last one if the file
+    says so.
+    """
     dims = weights.dims
     if dims is None or None in dims:
         raise Malformed("the dimensions of its weights are not known")
@@ -43,7 +45,7 @@ def gemm(
     transpose_a: bool = False,
     transpose_b: bool = False,
 ):
-    """Gemm: ``alpha * a @ b + beta * c``, for each matrix of what has more dimensions."""
+    """Gemm: ``alpha * a @ b + beta * c``, for each matrix of higher ranks."""
     a, b = (_transposed(op, x) if turned else x for x, turned in ((a, transpose_a), (b, transpose_b)))
     product = op.MatMul(a, b)
     if alpha != 1:

@@ -32,14 +32,14 @@ def norm(
     k: int = 1,
     region: str = "across",
 ):
-    """Norm: by the squares of neighbours, in other channels or in the same one."""
+    """Norm: by the squares of neighbours, across channels or in the same channel."""
     axes = [1] if region.lower() == "across" else [2, 3]
     return opset.lrn(op, x, op.const(axes), alpha=alpha, beta=beta, bias=k, size=local_size)
 
 
 @layer("MVN")
 def mvn(op: Builder, x: Value, *, across_channels: int = 0, normalize_variance: int = 1, eps: float = 1e-9):
-    """MVN: less the mean, and divided by the deviation."""
+    """MVN: subtraction of the mean and division by the standard deviation."""
     return opset.mvn_1(op, x, eps=eps, across_channels=bool(across_channels), normalize_variance=bool(normalize_variance))
 
 
@@ -53,7 +53,7 @@ def normalize(
     channel_shared: bool = True,
     eps: float,
 ):
-    """Normalize: divided by the length along the channels, or of a whole image, and times a factor."""
+    """Normalize: division by the length along the channels, or of a whole image, and multiplication by a factor."""
     if x.rank is None:
         raise Unsupported("the rank of its data is unknown", "give the model's input a rank")
     squares = op.ReduceSum(op.Mul(x, x), [*range(1, x.rank)] if across_spatial else [1], keepdims=1)

@@ -37,10 +37,10 @@ def pooling(
     pool: str = "caffe.PoolingParameter.MAX",
     context: Context,
 ):
-    """Pooling, also in the spelling of Caffe (``kernel_size``, ``pool``).
+    """Pooling, including Caffe's spelling (``kernel_size``, ``pool``).
 
-    The sizes that the file states of the output tell how far the last windows reach. Where means count the padding, they
-    count as much at the end as there is at the beginning, whatever ``pads_end`` says.
+    The output's sizes in the file determine how far the last windows extend. If means include the padding, they include as
+    much at the end as at the beginning, regardless of ``pads_end``.
     """
     if not windows.kernel and windows.kernel_x is None:
         step = stride[0] if stride else 1
@@ -58,7 +58,7 @@ def pooling(
     sizes = stated_sizes(data, context)
     pads = None if sizes is None else same_padding(sliding, kernel, sizes[0])
     rounding = rounding_type
-    # Padding at the end alone is in no mean, whatever the attribute says.
+    # Padding only at the end is never included in a mean, regardless of the attribute.
     exclude_pad = exclude_pad or not any(sliding.pads_begin or () if pads is None else pads[0])
     if sizes is not None and pads is not None:
         fitting = [r for r in (rounding, "floor", "ceil") if _sizes(sizes[0], kernel, sliding, *pads, r) == sizes[1]]
@@ -79,7 +79,7 @@ def pooling(
 
 
 def _reach(kernel: list[int], sliding: Dilated, begin: list[int], sizes: tuple[list[int], list[int]]) -> list[int]:
-    """How far the last windows reach beyond the data."""
+    """Return how far the last windows extend beyond the data."""
     rows = zip(*sizes, kernel, sliding.window().strides, begin, strict=True)
     return [(outside - 1) * s + k - inside - b for inside, outside, k, s, b in rows]
 
@@ -103,7 +103,7 @@ def _reaching(
     method: str,
     exclude_pad: bool,
 ) -> Value:
-    """Windows that reach as far as the file says."""
+    """Emit windows that extend as far as the file says."""
     strides, reach = sliding.window().strides, _reach(kernel, sliding, begin, sizes)
     window = {"kernel_shape": kernel, "strides": strides}
     if method == "max":

@@ -19,7 +19,7 @@ def fake_quantize(
     *,
     levels: int,
 ):
-    """FakeQuantize, and Quantize before version 6: rounded to one of so many levels."""
+    """FakeQuantize, and Quantize before version 6: rounding to one of ``levels`` levels."""
     if levels < 2:
         raise Malformed(f"its levels are {levels}")
     if levels == 2:

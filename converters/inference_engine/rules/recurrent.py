@@ -1,4 +1,4 @@
-"""Recurrent cells and sequences of them. Weights of both inputs are side by side: ``[gates * hidden, input + hidden]``."""
+"""Recurrent cells and sequences. The weights of both inputs are concatenated: ``[gates * hidden, input + hidden]``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from onnx_specops.building import Builder, Value
 
 
 def _parts(op: Builder, x: Value, weights: Value, biases: Value | None, rows: int, hidden: int, bias_rows: int):
-    """Weights of the input, weights of the hidden state, and biases."""
+    """Return the weights of the input, the weights of the hidden state, and the biases."""
     count = None if not weights.dims or None in weights.dims else int(np.prod([d or 0 for d in weights.dims]))
     if count is None or rows < 1 or hidden < 1 or count % (rows * hidden) or count // (rows * hidden) <= hidden:
         raise Malformed(f"its {count} weights are not those of {hidden} hidden numbers")
@@ -204,7 +204,7 @@ def _lengths(op: Builder, x: Value) -> Value:
 
 
 def _plain(op: Builder, results: Any, axis: int) -> list[Value]:
-    """Without the dimension of directions, which is the second."""
+    """Remove the dimension of directions, which is the second."""
     sequence, *states = (op.Squeeze(value, [1]) for value in results)
     return [op.Transpose(sequence, perm=[1, 0, 2]) if axis == 0 else sequence, *states]
 

@@ -1,4 +1,4 @@
-"""Reductions along axes, which the second input holds."""
+"""Reductions along the axes in the second input."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ for _name in _NODES:
 
 @layer("ReduceAnd")
 def reduce_and(op: Builder, x: Value, axes: Value, *, keep_dims: bool = True):
-    """ReduceAnd: 1 where no element is 0."""
+    """ReduceAnd: 1 if no element is 0."""
     truth = op.Cast(op.Not(op.Equal(x, 0.0)), to=x.dtype)
     return op.ReduceMin(truth, _axes(op, axes), keepdims=int(keep_dims))
 
 
 @layer("ReduceOr")
 def reduce_or(op: Builder, x: Value, axes: Value, *, keep_dims: bool = True):
-    """ReduceOr: 1 where an element is not 0."""
+    """ReduceOr: 1 if an element is not 0."""
     truth = op.Cast(op.Not(op.Equal(x, 0.0)), to=x.dtype)
     return op.ReduceMax(truth, _axes(op, axes), keepdims=int(keep_dims))
 

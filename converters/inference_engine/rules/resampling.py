@@ -1,4 +1,4 @@
-"""Images of another size."""
+"""Resizing of images."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def interp(
     shrink_factor: int = 0,
     context: Context,
 ):
-    """Interp: bilinear, to the size that the file states. Pads below 0 cut off elements at the edges."""
+    """Interp: bilinear, to the size in the file. Negative pads crop the edges."""
     sizes = _sizes(op, x, context, height, width, [factor or zoom_factor, shrink_factor])
     if pad_beg or pad_end:
         if pad_beg > 0 or pad_end > 0:
@@ -50,7 +50,7 @@ def resample(
     width: int = 0,
     context: Context,
 ):
-    """Resample: the nearest element, or a mean with weights that fall with the distance from the centre."""
+    """Resample: the nearest element, or a mean with weights that decrease with the distance from the centre."""
     sizes = _sizes(op, x, context, height, width, [factor, 0])
     if type == "caffe.ResampleParameter.NEAREST":
         return _resized(op, x, sizes, mode="nearest", where="half_pixel", nearest_mode="round_prefer_ceil")
@@ -58,7 +58,7 @@ def resample(
 
 
 def _sizes(op: Builder, x: Value, context: Context, height: int, width: int, factors: list[float]) -> Value:
-    """The spatial sizes of the output: those that the file states, else those of the attributes."""
+    """Return the spatial sizes of the output: those in the file, or else those of the attributes."""
     stated = context.output_dims()
     if stated is not None and len(stated) > 2 and None not in stated[2:]:
         return op.const(np.array(stated[2:], np.int64))
@@ -82,7 +82,7 @@ def _resized(op: Builder, x: Value, sizes: Value, *, mode: str, where: str, near
 
 
 def _triangles(op: Builder, x: Value, sizes: Value, antialias: bool) -> Value:
-    """Along each axis a product with a matrix of weights, which divide the sum of all axes' weights."""
+    """Emit a MatMul with a matrix of weights along each axis, divided by the sum of all axes' weights."""
     rank = (x.rank or 4) - 2
     if x.dims is None or None in x.dims[2:] or sizes.constant is None:
         raise Malformed("its sizes have to be known")
@@ -97,7 +97,7 @@ def _triangles(op: Builder, x: Value, sizes: Value, antialias: bool) -> Value:
 
 
 def _weights(inside: int, outside: int, antialias: bool) -> np.ndarray:
-    """[inside, outside]: the share of each element in each result."""
+    """Return the weight of each element in each result, [inside, outside]."""
     scale = np.float32(inside) / np.float32(outside)
     a = np.float32(1) / scale if antialias and scale > 1 else np.float32(1)
     reach = 2 if scale < 1 else int(np.ceil(np.float32(2) / a))

@@ -1,4 +1,4 @@
-"""Layers that move elements: shapes, parts, orders."""
+"""Layers that move elements: shapes, slices, orders."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from onnx_specops.building import Builder, Value
 
 
 def _stated(data: Value, context: Context) -> np.ndarray | None:
-    """The dimensions of the output in the file, which count before all else where the data has the file's shape."""
+    """Return the output's dimensions in the file, which have priority if the data has the file's shape."""
     stated = context.output_dims()
     if stated is None or None in stated or not data.is_static:
         return None
@@ -26,7 +26,7 @@ def _stated(data: Value, context: Context) -> np.ndarray | None:
 
 @layer("Reshape", integers=True)
 def reshape(op: Builder, data: Value, shape: Value | None = None, *, dim: tuple[int, ...] = (), context: Context):
-    """Reshape: 0 keeps a dimension, -1 takes what is left. The dimensions that the file states count before all else."""
+    """Reshape: 0 keeps a dimension, -1 is the remainder. The dimensions in the file have priority."""
     if (stated := _stated(data, context)) is not None:
         return op.Reshape(data, stated)
     if shape is not None:
@@ -44,7 +44,7 @@ def shape_of(op: Builder, data: Value):
 
 @layer("Flatten", integers=True)
 def flatten(op: Builder, data: Value, *, axis: int = 0, end_axis: int = -1):
-    """Flatten: the dimensions from ``axis`` to ``end_axis`` become one."""
+    """Flatten: the dimensions from ``axis`` to ``end_axis`` are merged."""
     if data.rank is None:
         raise Unsupported("the rank of its data is unknown", "give the model's input a rank")
     first, last = (a + data.rank if a < 0 else a for a in (axis, end_axis))
@@ -70,7 +70,7 @@ def concat(op: Builder, *inputs: Value, axis: int = 1):
 
 @layer("Split", "Slice", integers=True)
 def split(op: Builder, data: Value, *, axis: int = 1, context: Context):
-    """Split: into parts of the sizes that the file states of the outputs."""
+    """Split: into the outputs' sizes in the file."""
     if data.rank is not None and not 0 <= axis < data.rank:
         raise Malformed(f"its axis {axis} is out of range for {data.rank} dimensions")
     sizes = []
@@ -78,7 +78,7 @@ def split(op: Builder, data: Value, *, axis: int = 1, context: Context):
         declared = port.dims
         size = None if declared is None or axis >= len(declared) else declared[axis]
         sizes.append(size)
-    if None in sizes:  # other shapes of inputs: equal parts, unless the whole is known
+    if None in sizes:  # with other input shapes: equal parts, unless the whole size is known
         return op.node("Split", data, axis=axis, num_outputs=len(sizes), outputs=len(sizes))
     if len(sizes) == 1:
         return op.Identity(data) if data.dims is None or data.dims[axis] == sizes[0] else op.Slice(data, [0], sizes, [axis])
@@ -87,7 +87,7 @@ def split(op: Builder, data: Value, *, axis: int = 1, context: Context):
 
 @layer("Tile", integers=True)
 def tile(op: Builder, data: Value, *, axis: int = -1, tiles: int):
-    """Tile: an axis, so many times."""
+    """Tile: repetition along an axis."""
     if data.rank is None:
         raise Unsupported("the rank of its data is unknown", "give the model's input a rank")
     if not -data.rank <= axis < data.rank or tiles < 1:
@@ -110,7 +110,7 @@ def crop(
     crop_end: tuple[int, ...] = (),
     context: Context,
 ):
-    """Crop: from ``offset`` on, ``dim`` elements, as many as the second input has, or all but ``crop_end``."""
+    """Crop: ``dim`` elements from ``offset``, as many as in the second input, or all except the last ``crop_end``."""
     begin = crop_begin or offset or (0,) * len(axis)
     stated = context.output_dims()
     if len(begin) != len(axis) or (dim and len(dim) != len(axis)) or (crop_end and len(crop_end) != len(axis)):
@@ -131,7 +131,7 @@ def crop(
 
 @layer("Squeeze", integers=True)
 def squeeze(op: Builder, data: Value, axes: Value | None = None, *, context: Context):
-    """Squeeze: into the dimensions that the file states, whatever the axes are."""
+    """Squeeze: to the dimensions in the file, regardless of the axes."""
     if (stated := _stated(data, context)) is not None:
         return op.Reshape(data, stated)
     return opset.squeeze(op, data, None if axes is None else vector(op, _whole(op, axes)), context=context)
@@ -139,7 +139,7 @@ def squeeze(op: Builder, data: Value, axes: Value | None = None, *, context: Con
 
 @layer("Unsqueeze", integers=True)
 def unsqueeze(op: Builder, data: Value, axes: Value, *, context: Context):
-    """Unsqueeze: into the dimensions that the file states, whatever the axes are."""
+    """Unsqueeze: to the dimensions in the file, regardless of the axes."""
     if (stated := _stated(data, context)) is not None:
         return op.Reshape(data, stated)
     return opset.unsqueeze(op, data, vector(op, _whole(op, axes)))
@@ -183,7 +183,7 @@ def reverse_sequence(op: Builder, data: Value, seq_lengths: Value, *, seq_axis: 
 
 @layer("Broadcast", integers=True)
 def broadcast(op: Builder, data: Value, shape: Value):
-    """Broadcast, as NumPy does."""
+    """Broadcast, with NumPy's rules."""
     return op.Expand(data, vector(op, _whole(op, shape)))
 
 
@@ -218,7 +218,7 @@ def strided_slice(
     shrink_axis_mask: tuple[int, ...] = (),
     context: Context,
 ):
-    """StridedSlice: the masks of begin and end are 1 where those count, and 1 where they are left out."""
+    """StridedSlice: elements of begin and end are used if their mask is 1, which is the default."""
     count = (begin.dims or [None])[0]
     kept_begin, kept_end = (_mask(mask, count) for mask in (begin_mask, end_mask))
     parts = [_whole(op, x) for x in (begin, end)] + ([] if strides is None else [_whole(op, strides)])
@@ -240,7 +240,7 @@ def _mask(mask: tuple[int, ...], count: int | None) -> tuple[int, ...]:
 
 
 def _whole(op: Builder, x: Value) -> Value:
-    """Numbers of shapes and axes, which may be stored as floats, as int64."""
+    """Convert shapes and axes, which may be stored as floats, to int64."""
     if x.constant is not None:
         return op.const(x.constant.astype(np.int64))
     return int64(op, x) if x.dtype is None or x.dtype.is_integer() else op.Cast(x, to=ir.DataType.INT64)

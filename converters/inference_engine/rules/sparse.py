@@ -1,4 +1,4 @@
-"""Layers of sparse matrices: pairs of a row and a column, and a value for each pair."""
+"""Sparse matrices: pairs of row and column, and a value for each pair."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _INT64, _FLOAT = ir.DataType.INT64, ir.DataType.FLOAT
 
 
 def _stated(context: Context, index: int = 0) -> int:
-    """The first dimension of an output, as the file states it."""
+    """Return the first dimension of an output in the file."""
     dims = context.output_dims(index)
     if not dims or dims[0] is None:
         raise Unsupported("the number of its rows is not stated", "convert it with the file's own shapes")
@@ -25,9 +25,9 @@ def _stated(context: Context, index: int = 0) -> int:
 def sparse_fill_empty_rows(
     op: Builder, indices: Value, values: Value, dense_shape: Value, default: Value, *, context: Context
 ):
-    """SparseFillEmptyRows: pairs in the order of their rows, with a pair for each row that has none.
+    """SparseFillEmptyRows: pairs sorted by row, with an additional pair for each empty row.
 
-    Pairs end before the first one that is outside the matrix. In the result, -1 and -1 mark their end.
+    Pairs end before the first one outside the matrix. In the result, the pair -1, -1 marks their end.
     """
     places, rows = _stated(context), _stated(context, 2)
     outside = op.Or(op.Less(indices, 0.0), op.GreaterOrEqual(indices, dense_shape))
@@ -42,7 +42,7 @@ def sparse_fill_empty_rows(
     )
     exists = op.Less(numbers, op.Cast(op.Slice(dense_shape, [0], [1]), to=_INT64))
     empty = op.And(op.Equal(filled, op.const(0, ir.DataType.INT32)), exists)
-    # The pairs, the pairs for empty rows, and one that marks the end of these.
+    # The pairs, the pairs for empty rows, and the pair that marks the end.
     end = np.array([rows], np.int64)
     all_rows = op.Concat(
         op.Where(inside, row, np.int64(rows + 1)), op.Where(empty, numbers, np.int64(rows + 1)), end, axis=0
@@ -59,7 +59,7 @@ def sparse_fill_empty_rows(
     all_rows = op.Concat(all_rows, np.full(places, rows + 1, np.int64), axis=0)
     count = op.Shape(all_rows)
     order = op.Range(np.int64(0), op.Squeeze(count, [0]), np.int64(1))
-    # Sorted by rows; of one row, in the order in which they are.
+    # Sorted by row. Pairs of a row keep their order.
     _, chosen = op.TopK(op.Add(op.Mul(all_rows, count), order), [places], axis=0, largest=0, outputs=2)
     absent = op.Greater(op.Gather(all_rows, chosen, axis=0), np.int64(rows))
     return [
@@ -81,9 +81,9 @@ def sparse_weighted_sum(
     *,
     context: Context,
 ):
-    """ExperimentalSparseWeightedSum: sums of the table's rows, and the default row where there is nothing to add.
+    """ExperimentalSparseWeightedSum: sums of the table's rows, and the default row for empty sums.
 
-    Of a row whose pairs are not together, the last ones that are count.
+    If the pairs of a row are not adjacent, only the last adjacent ones count.
     """
     count = _stated(context)
     row = op.Cast(op.Squeeze(op.Slice(indices, [0], [1], [1]), [1]), to=_INT64)

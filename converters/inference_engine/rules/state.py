@@ -1,4 +1,4 @@
-"""Memory: what a run leaves to the next."""
+"""Memory: state between runs."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from onnx_specops.building import Builder, Value
 
 @layer("ReadValue", integers=True)
 def read_value(op: Builder, *, variable_id: str, ctx: Context):
-    """A Memory layer that reads: what was written in the run before, zeros in the first."""
+    """Convert a Memory layer that reads: the value that the previous run wrote, or zeros in the first run."""
     return opset.read_value_6(op, None, attributes=opset.VariableAttributes(variable_id=variable_id), ctx=ctx)
 
 
 @layer("Assign", integers=True)
 def assign(op: Builder, value: Value, *, variable_id: str, ctx: Context):
-    """A Memory layer that writes."""
+    """Convert a Memory layer that writes."""
     return opset.assign(op, value, variable_id=variable_id, ctx=ctx)

@@ -10,8 +10,8 @@ import numpy as np
 
 from converters.openvino.reader.element_types import ElementType
 
-# # The quantiles of the normal distribution for the sixteen codes of nf4 (QLoRA, appendix E). OpenVINO decodes the same
-# float32 # values.
+# The quantiles of the normal distribution for the sixteen codes of nf4 (QLoRA, appendix E). OpenVINO decodes the same
+# float32 values.
 NF4 = np.array(
     [
         -1.0,
@@ -86,10 +86,10 @@ class Constant:
         dtype = kind.dtype
         if kind is ElementType.STRING:
             return unpack_strings(self.raw)
-        assert dtype is not None  # # the reader rejects constants of dynamic type
+        assert dtype is not None  # the reader rejects constants of dynamic type
         if kind is ElementType.BOOLEAN:
             data = np.frombuffer(self.raw, np.uint8)
-            # # Any nonzero byte is true. An array of bool may contain only 0 and 1.
+            # Any nonzero byte is true. An array of bool may contain only 0 and 1.
             return data.view(np.bool_) if not data.size or data.max() <= 1 else data != 0
         if not kind.is_packed:
             return np.frombuffer(self.raw, dtype)
@@ -97,7 +97,7 @@ class Constant:
         if kind is ElementType.NF4:
             return NF4[codes]
         if kind is ElementType.I4:
-            codes = np.where(codes < 8, codes, codes | 0xF0).astype(np.uint8)  # # ml_dtypes sign-extends int4 in a byte
+            codes = np.where(codes < 8, codes, codes | 0xF0).astype(np.uint8)  # ml_dtypes sign-extends int4 in a byte
         return codes.view(dtype)
 
 
@@ -113,7 +113,7 @@ def _codes(data: np.ndarray, kind: ElementType) -> np.ndarray:
         return ((data[:, None] >> shifts) & ((1 << bits) - 1)).reshape(-1)
     low_bits, high_bits = group_bits(kind)
     groups = data.reshape(-1, 3)
-    low = parts(groups[:, :2, None], low_bits).reshape(len(groups), 16 // low_bits)  # # also if there are none
+    low = parts(groups[:, :2, None], low_bits).reshape(len(groups), 16 // low_bits)  # also if there are none
     return (low + (parts(groups[:, 2:], high_bits) << low_bits)).astype(np.uint8).reshape(-1)
 
 

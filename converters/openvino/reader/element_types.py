@@ -98,7 +98,7 @@ class ElementType(Enum):
 
 _T = ElementType
 
-# # The first number in a name is the width: "f8e4m3" has 8 bits.
+# The first number in a name is the width: "f8e4m3" has 8 bits.
 _BITS = {t: int(match[0]) if (match := re.search(r"\d+", t.value)) else 0 for t in _T} | {_T.BOOLEAN: 8}
 
 _DTYPES: dict[ElementType, np.dtype] = {
@@ -120,7 +120,7 @@ _DTYPES: dict[ElementType, np.dtype] = {
     t: np.dtype(f"<{t.value[0]}{t.bits // 8}") for t in _T if t.value[0] in "iuf" and t.value[1:] in ("8", "16", "32", "64")
 }
 
-# # Ports use an older spelling: the name in capitals, with these exceptions.
+# Ports use an older spelling: the name in capitals, with these exceptions.
 _PORT_NAMES = {
     _T.BOOLEAN: "BOOL",
     _T.U1: "BIN",

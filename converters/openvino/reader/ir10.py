@@ -10,7 +10,7 @@ from typing import Any
 from converters.openvino.reader.element_types import ElementType
 from converters.openvino.reader.graph import Graph, Layer, Model, OutputPort
 
-# # The versions in early files of operations that opset2 and opset6 define. OpenVINO accepts them, too.
+# The versions in early files of operations that opset2 and opset6 define. OpenVINO accepts them, too.
 _DEFINED_LATER = {
     ("MVN", "opset1"): "opset2",
     ("ROIPooling", "opset1"): "opset2",
@@ -18,7 +18,7 @@ _DEFINED_LATER = {
 }
 _ONCE_EXTENSIONS = ("ExperimentalDetectron", "GRUCell", "RNNCell", "Proposal")
 
-# # Names of meta data that changed in later files.
+# Names of meta data that changed in later files.
 _RENAMED = {"cli_parameters": "conversion_parameters"}
 
 _WITHOUT_OUTPUT_PADDING = ("Convolution", "GroupConvolution")
@@ -74,8 +74,8 @@ def forget_sizes(model: Model) -> None:
 
 
 def _forget_sizes(graph: Graph, *, in_body: bool) -> None:
-    # # Model Optimizer, which wrote version 10, computed these shapes as if all iterations' results were already
-    # concatenated, or as # if there were one iteration.
+    # Model Optimizer, which wrote version 10, computed these shapes as if all iterations' results were already concatenated,
+    # or as if there were one iteration.
     doubtful: set[OutputPort] = set()
     for layer in graph.layers:
         for body in layer.bodies.values():

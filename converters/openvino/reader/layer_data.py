@@ -84,11 +84,11 @@ class LayerData:
         if self._has_ports(layer, 1, 1):
             element_type = self._element_type(layer, "destination_type")
             if element_type is not None:
-                # # With compressed weights, the port may say FP16 although the layer returns f32.
+                # With compressed weights, the port may say FP16 although the layer returns f32.
                 layer.outputs[0].element_type = element_type
 
     def _result(self, layer: Layer) -> None:
-        del layer.outputs[:]  # # OpenVINO 2025 and later write unused outputs
+        del layer.outputs[:]  # OpenVINO 2025 and later write unused outputs
         self._has_ports(layer, 1, 0)
 
     def _constant(self, layer: Layer) -> None:

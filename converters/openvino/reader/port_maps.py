@@ -43,7 +43,7 @@ def connect(
         if element.tag == "output":
             outputs.append((external_id, fields))
         elif external_id < len(layer.inputs):
-            # # An external_port_id is the index of an input, which equals the id of its port.
+            # An external_port_id is the index of an input, which equals the id of its port.
             external = layer.inputs[external_id] if external_id >= 0 else None
             body.inputs.append(PortMapInput(external, parameter=fields.pop("layer"), **fields))
         else:

@@ -31,7 +31,7 @@ def subtract_mean(model: Model, element: etree._Element, problems: Problems) -> 
         problems.add("<pre-process> is for an input of two to five known dimensions", line=element.sourceline)
         return
     sizes = [dim for dim in dims if dim is not None]
-    # # The batch comes first unless there are three dimensions: channels, height, width.
+    # The batch comes first unless there are three dimensions: channels, height, width.
     channels, *image = sizes if len(sizes) == 3 else sizes[1:]
     means = [channel.find("mean") for channel in element.iterchildren("channel")]
     present = [mean for mean in means if mean is not None]
@@ -63,7 +63,7 @@ def _input(model: Model, element: etree._Element) -> Layer | None:
     name = element.get("reference-layer-name", "").strip()
     if name:
         return next((layer for layer in model.parameters if layer.name == name), None)
-    # # The oldest files do not name the input. The first image is meant.
+    # The oldest files do not name the input. The first image is meant.
     images = (layer for layer in model.parameters if len(layer.outputs[0].dims or ()) == 4)
     return next(images, model.parameters[0] if model.parameters else None)
 

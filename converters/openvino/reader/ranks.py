@@ -9,7 +9,7 @@ from __future__ import annotations
 from converters.openvino.reader.graph import Body, Dims, Graph, InputPort, Layer, Model, OutputPort
 from converters.openvino.reader.shapes import PartialShape
 
-# # The rank of the first output is the length of these inputs, which contain a shape (or repeats).
+# The rank of the first output is the length of these inputs, which contain a shape (or repeats).
 _RANK_FROM_LENGTH = {
     "Reshape": (1,),
     "Broadcast": (1,),
@@ -19,13 +19,13 @@ _RANK_FROM_LENGTH = {
     "DynamicReshape": (1,),
 }
 
-# # The rank depends on the last dimension of the indices.
+# The rank depends on the last dimension of the indices.
 _RANK_FROM_LAST_DIM = {"GatherND": 1}
 
-# # The rank depends on the axes in the inputs after the first.
+# The rank depends on the axes in the inputs after the first.
 _RANK_FROM_AXES = {"Squeeze", "Unsqueeze"}
 
-# # Layers that never return a scalar. Without dimensions, their rank is unknown.
+# Layers that never return a scalar. Without dimensions, their rank is unknown.
 _NEVER_SCALAR = {"Eye"}
 
 
@@ -66,7 +66,7 @@ def _is_scalar(layer: Layer, port: OutputPort) -> bool:
         if not all(_is_constant(source) for source in layer.inputs[1:]):
             return False
         if kind == "Squeeze" and (_is_true(layer, "allow_axis_skip") or all(x.dims == (0,) for x in layer.inputs[1:])):
-            # # It removes the dimensions that are 1.
+            # It removes the dimensions that are 1.
             return None not in (layer.inputs[0].dims or ())
     return True
 
@@ -93,5 +93,5 @@ def _is_constant(port: InputPort) -> bool:
 def _parsed(text: str) -> Dims | None:
     try:
         return PartialShape.parse(text).dims
-    except ValueError:  # # the rule that reads the attribute reports it
+    except ValueError:  # the rule that reads the attribute reports it
         return None

@@ -136,7 +136,7 @@ class _Reader:
         """Record a problem at an element."""
         self.problems.add(message, remedy, line=element.sourceline)
 
-    # # -- graphs
+    # -- graphs
     # ----------------------------------------------------------------------------------------------------------------
 
     def model(self, root: etree._Element, path: Path, weights_path: Path | None, weights: memoryview) -> Model | None:
@@ -206,7 +206,7 @@ class _Reader:
                 self.layer(layer, element, inputs, outputs, depth)
             else:
                 self.remarks.add("layers that lead to no result", layer=layer)
-        if len(self.problems) > earlier:  # # ports may be missing because of other problems
+        if len(self.problems) > earlier:  # ports may be missing because of other problems
             return None
         in_order = self.connect(edges, live, inputs, outputs, places)
         self.check_inputs(layers)
@@ -321,7 +321,7 @@ class _Reader:
                     if waiting[place] == 0:
                         heapq.heappush(ready, place)
         if len(ordered) < len(layers):
-            # # Every remaining layer has a remaining source, so following the sources leads to a cycle.
+            # Every remaining layer has a remaining source, so following the sources leads to a cycle.
             place = next(place for place, count in enumerate(waiting) if count)
             passed = set()
             while place not in passed:
@@ -331,7 +331,7 @@ class _Reader:
             self.problems.add("it needs its own result: the graph has a cycle", layer=layers[place])
         return ordered
 
-    # # -- layers
+    # -- layers
     # ----------------------------------------------------------------------------------------------------------------
 
     def layer(
@@ -378,7 +378,7 @@ class _Reader:
                 continue
             port_id = self.port_id(layer, child)
             dims, info = self.port_content(layer, child)
-            source: Any = None  # # set by the edges
+            source: Any = None  # set by the edges
             port = InputPort(layer, port_id, len(layer.inputs), source, dims, info, child.get("precision", ""))
             if ports.setdefault((layer.id, port_id), port) is not port:
                 self.problems.add(f"a second input port {port_id}", layer=layer)

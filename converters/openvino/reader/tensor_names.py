@@ -44,7 +44,7 @@ def settle_names(model: Model) -> None:
 
 def _names(model: Model, layer: Layer, names: tuple[str, ...], friendly: str) -> tuple[str, ...]:
     missing = not names or (ir10.is_early(model) and friendly not in names)
-    # # A layer without a name gets OpenVINO's default name, because an ONNX value needs a name.
+    # A layer without a name gets OpenVINO's default name, because an ONNX value needs a name.
     settled = (*names, friendly or f"{layer.type}_{layer.id}") if missing else names
     given = model.renamed.get(layer)
     return settled if given is None else (given, *(name for name in settled if name != given))

@@ -60,8 +60,8 @@ def parse(path: Path) -> etree._Element:
     stated = encoding[1].decode("ascii").lower() if encoding else "utf-8"
     if encoding and stated not in _ENCODINGS:
         raise malformed(f"the encoding {encoding[1].decode('ascii')} is not UTF-8", 1, "save the file as UTF-8")
-    # # A document type can define entities that expand without limit. An IR has none. All accepted encodings extend ASCII,
-    # so the # declaration always has these bytes.
+    # A document type can define entities that expand without limit. An IR has none. All accepted encodings extend ASCII, so
+    # the declaration always has these bytes.
     position = data.find(b"<!DOCTYPE")
     if position >= 0:
         raise malformed("a document type is declared, which no IR has", data.count(b"\n", 0, position) + 1)
@@ -96,7 +96,7 @@ def attributes(element: etree._Element) -> dict[str, str]:
     """Return the attributes of an element, in linear time."""
     if len(element.attrib) <= _MAX_SEARCHED:
         return dict(element.items())
-    # # lxml searches from the first attribute for each value.
+    # lxml searches from the first attribute for each value.
     values: Any = element.xpath("@*")
     return {value.attrname: str(value) for value in values}
 

@@ -75,7 +75,7 @@ def align(op: Builder, a: Value, b: Value, auto_broadcast: AutoBroadcast, axis: 
                 raise Malformed(f"its second input {b.dims} does not lie on the first {a.dims} from axis {start} on")
             kept = op.Slice(op.Shape(b), [0], [trailing])
             return checked_onto(a, op.Reshape(b, op.Concat([1] * start, kept, [1] * behind, axis=0), allowzero=1))
-    # # For ranks of run time, remove trailing ones of b, and append ones up to a's rank.
+    # For ranks of run time, remove trailing ones of b, and append ones up to a's rank.
     shape, rank = op.Shape(b), op.Shape(op.Shape(a))
     begin = op.Sub(rank, op.Shape(shape)) if axis == -1 else op.const([axis])
     positions = op.CumSum(op.Cast(op.Not(op.Equal(shape, 1)), to=D.INT64), 0, reverse=1)
@@ -92,7 +92,7 @@ def within_rank(op: Builder, a: Value, b: Value) -> Value:
     if a.rank is None and b.dims is not None:
         if all(size == 1 for size in b.dims):
             return op.Reshape(b, op.const(np.zeros(0, np.int64)))
-        if len(b.dims) == 1 and b.dims[0] is not None:  # # several elements do not broadcast to a scalar
+        if len(b.dims) == 1 and b.dims[0] is not None:  # several elements do not broadcast to a scalar
             return b
     shape, rank = op.Shape(b), op.Shape(op.Shape(a))
     surplus = op.Max(op.Sub(op.Shape(shape), rank), 0)

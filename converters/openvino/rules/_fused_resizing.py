@@ -47,7 +47,7 @@ def _is_fusible(convert: Layer) -> bool:
             constant = _constant(port)
             if constant is None or following.type not in ("Add", "Subtract", "Multiply", "Divide"):
                 break
-            if constant.size > 1 and constant.ndim != rank:  # # it cannot be moved past a Transpose
+            if constant.size > 1 and constant.ndim != rank:  # it cannot be moved past a Transpose
                 return False
             if not chain.take(following, port.index, constant):
                 break
@@ -117,7 +117,7 @@ class _Linear:
         """Return whether the plugin fuses the layers if ``port`` uses the result."""
         if any(sum(d > 1 for d in array.shape) > 1 for array in (self.factors, self.terms)):
             return False
-        # # The plugin multiplies the weights of a Convolution instead.
+        # The plugin multiplies the weights of a Convolution instead.
         is_taken = port is not None and port.layer.type == "Convolution" and self.is_moved
         if self.scales and self.moves:
             return (self.factors.size == 1 or self.terms.size > 1) and not (is_taken and self.is_behind)

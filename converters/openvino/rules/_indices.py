@@ -120,7 +120,7 @@ def flat_range(op: Builder, count: Value) -> Value:
 
 def strides(op: Builder, shape: Value) -> Value:
     """Return the row-major strides of a tensor of the shape ``shape``."""
-    # # The exclusive product from the right, as one product over a triangle, because the rank is small.
+    # The exclusive product from the right, as one product over a triangle, because the rank is small.
     count = flat_range(op, op.Shape(shape))
     later = op.Less(op.Unsqueeze(count, [1]), op.Unsqueeze(count, [0]))
     return op.ReduceProd(op.Where(later, op.Unsqueeze(shape, [0]), 1), [1], keepdims=0)
@@ -129,7 +129,7 @@ def strides(op: Builder, shape: Value) -> Value:
 def coordinates(op: Builder, shape: Value) -> Value:
     """Return the coordinates of all positions of a tensor of the shape ``shape`` in row-major order, ``[volume, rank]``."""
     positions = op.Unsqueeze(flat_range(op, product(op, shape)), [1])
-    # # With a dimension of 0, there are no positions to divide.
+    # With a dimension of 0, there are no positions to divide.
     return op.Mod(op.Div(positions, op.Max(strides(op, shape), 1)), op.Max(shape, 1))
 
 
@@ -140,7 +140,7 @@ def transposed(op: Builder, data: Value, order: Value) -> Value:
         return op.Transpose(data, perm=perm)
     dims = op.Shape(data)
     shape = op.Gather(dims, order)
-    # # ONNX's permutation is an attribute. Instead, gather each element from its position in the input.
+    # ONNX's permutation is an attribute. Instead, gather each element from its position in the input.
     steps = op.Gather(strides(op, dims), order)
     positions = op.ReduceSum(op.Mul(coordinates(op, shape), steps), [1], keepdims=0)
     return gather_at(op, data, positions, shape)

@@ -53,14 +53,14 @@ def _f8e8m0(op: Builder, x: Value) -> Value:
     """Round to the nearest power of two, halfway to the even code, within 2^-127 and 2^127."""
     low, high = 2.0**-127, 2.0**127
     wide = op.Clip(op.Cast(x, to=D.DOUBLE), low, high)
-    # # The logarithm may have a rounding error, so the power is corrected below.
+    # The logarithm may have a rounding error, so the power is corrected below.
     exponent = op.Floor(op.Div(op.Log(wide), math.log(2)))
     power = op.Pow(op.const(2.0, D.DOUBLE), exponent)
     for step, outside in ((-1.0, op.Greater(power, wide)), (1.0, op.LessOrEqual(op.Mul(power, 2.0), wide))):
         exponent = op.Where(outside, op.Add(exponent, step), exponent)
         power = op.Where(outside, op.Mul(power, 2.0**step), power)
     part = op.Div(wide, power)
-    # # The code of an even exponent is odd.
+    # The code of an even exponent is odd.
     odd = op.Equal(op.Mod(op.Cast(exponent, to=D.INT64), 2), 0)
     up = op.Or(op.Greater(part, 1.5), op.And(op.Equal(part, 1.5), odd))
     power = op.Cast(op.Where(up, op.Mul(power, 2.0), power), to=D.FLOAT)

@@ -116,8 +116,8 @@ def truncated(op: Builder, x: Value, to: ir.DataType) -> Value:
     """Truncate a float to an integer. Out of range, the result is that of C++ compilers for x86, which convert through a
     wider type.
     """
-    if to == D.UINT64 and x.dtype != D.FLOAT16:  # # the signed type represents all f16 numbers
-        # # Above 2^63, convert the number minus 2^64 to the signed type, which gives the same bits.
+    if to == D.UINT64 and x.dtype != D.FLOAT16:  # the signed type represents all f16 numbers
+        # Above 2^63, convert the number minus 2^64 to the signed type, which gives the same bits.
         large = op.GreaterOrEqual(x, 2.0**63)
         return op.Cast(op.Cast(op.Where(large, op.Sub(x, 2.0**64), x), to=D.INT64), to=to)
     if to in (D.UINT32, D.UINT64):

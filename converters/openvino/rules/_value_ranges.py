@@ -15,10 +15,10 @@ from onnx_specops.folding import FOLDED_ELEMENTS
 
 Bounds = tuple[int, int]
 
-# # The number of nodes to follow back.
+# The number of nodes to follow back.
 _DEPTH = 24
 
-# # Operators whose result consists of elements of their first input.
+# Operators whose result consists of elements of their first input.
 _MOVING = {
     "Identity", "Reshape", "Squeeze", "Unsqueeze", "Transpose", "Expand", "Slice", "Flatten", "Tile", "Gather",
     "GatherElements", "GatherND", "Split", "Compress", "ReverseSequence", "Cast", "ReduceMax", "ReduceMin",
@@ -34,7 +34,7 @@ def _bounds(value: ir.Value, depth: int, known: dict[ir.Value, Bounds]) -> Bound
     if value not in known:
         type_min, type_max = limits = _limits(value.dtype)
         low, high = _found(value, depth, known) or limits
-        # # If arithmetic may wrap around, only the limits of the type are known.
+        # If arithmetic may wrap around, only the limits of the type are known.
         known[value] = (low, high) if type_min <= low and high <= type_max else limits
     return known[value]
 
@@ -43,7 +43,7 @@ def _limits(dtype: ir.DataType | None) -> Bounds:
     if dtype == ir.DataType.BOOL:
         return 0, 1
     if dtype is None or not dtype.is_integer():
-        return -(2**1100), 2**1100  # # beyond the range of all floats
+        return -(2**1100), 2**1100  # beyond the range of all floats
     return (-8, 15) if dtype.itemsize < 1 else (int(np.iinfo(dtype.numpy()).min), int(np.iinfo(dtype.numpy()).max))
 
 

@@ -100,7 +100,7 @@ def window(
     auto_pad: str = "explicit",
 ) -> Window:
     """Return the attributes of a layer as a `Window`; raise `Malformed` if they are invalid."""
-    # # In OpenVINO, an omitted attribute is 1.
+    # In OpenVINO, an omitted attribute is 1.
     rank = next((len(numbers) for numbers in (strides, dilations, pads_begin, pads_end) if numbers), 0)
     strides = strides or [1] * rank
     dilations = list(dilations or [1] * rank)

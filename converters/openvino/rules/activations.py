@@ -55,7 +55,7 @@ def prelu(op: Builder, x: Value, slope: Value):
 
     A slope of higher rank than ``x`` does not add dimensions, because its first ones are 1.
     """
-    if x.dims is not None and 0 in x.dims:  # # the slope and its size are not used
+    if x.dims is not None and 0 in x.dims:  # the slope and its size are not used
         return op.Identity(x)
     slope = checked_onto(x, _channels(op, x, within_rank(op, x, slope)))
     return mixed_in_float32(op, op.PRelu, x, slope)
@@ -74,7 +74,7 @@ def _channels(op: Builder, x: Value, slope: Value) -> Value:
     def per_channel(op: Builder) -> Value:
         return op.Reshape(slope, op.Concat(count, behind, axis=0))
 
-    # # One element broadcasts in both forms. An empty slice (x of rank 1) compares to nothing.
+    # One element broadcasts in both forms. An empty slice (x of rank 1) compares to nothing.
     same = op.ReduceMax(op.Cast(op.Concat([0], op.Cast(op.Equal(channels, count), to=7), axis=0), to=7), keepdims=0)
     if slope.rank is None:
         same = op.Mul(same, op.Cast(op.Equal(op.Size(op.Shape(slope)), 1), to=7))
@@ -131,7 +131,7 @@ def elu(op: Builder, x: Value, *, alpha: float):
     if x.dtype in UNSIGNED:
         return x
     result = integers_rounded(op, lambda x: op.Elu(x, alpha=alpha), x)
-    # # Positive integers stay exact.
+    # Positive integers stay exact.
     return op.Where(op.Greater(x, 0), x, result) if x.dtype in INTEGERS else result
 
 
@@ -211,7 +211,7 @@ def clamp(op: Builder, x: Value, *, min: float, max: float):
     info = np.iinfo(x.dtype.numpy())
     low = info.min if min <= info.min else info.max if min > info.max else math.ceil(min)
     high = info.max if max >= info.max else info.min if max < info.min else math.floor(max)
-    if low > high and info.bits == 8:  # # as in the reference kernel, if no integer is between the bounds
+    if low > high and info.bits == 8:  # as in the reference kernel, if no integer is between the bounds
         return op.Where(op.Less(x, low), op.const(low, x.dtype), op.const(high, x.dtype))
     return op.Min(op.Max(x, low), high)
 

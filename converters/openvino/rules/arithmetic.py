@@ -60,7 +60,7 @@ _BIG_QUOTIENT = Departure(
     follows="specification",
 )
 
-# # Functions that ONNX has, each with the opset that OpenVINO writes in an IR.
+# Functions that ONNX has, each with the opset that OpenVINO writes in an IR.
 _UNARY = {
     "opset1": {
         "Acos": "Acos",
@@ -91,7 +91,7 @@ _UNARY_DEPARTS = {
 }
 
 
-# # For integers of up to 32 bits, the CPU plugin clamps these to the last float before 2^31.
+# For integers of up to 32 bits, the CPU plugin clamps these to the last float before 2^31.
 _BOUNDED_AS_FLOATS = ("Cosh", "Sinh")
 _GREATEST = 2.0**31 - 128
 
@@ -165,7 +165,7 @@ def round_(op: Builder, x: Value, *, mode: Literal["half_to_even", "half_away_fr
         return x
     if mode == "half_to_even":
         return op.Round(x)
-    # # Adding a half before Floor would round 0.49999997 up.
+    # Adding a half before Floor would round 0.49999997 up.
     size = op.Abs(x)
     whole = op.Floor(size)
     rounded = op.Where(op.GreaterOrEqual(op.Sub(size, whole), 0.5), op.Add(whole, 1), whole)
@@ -176,7 +176,7 @@ def _register_sum(operation: str, node: str, departs: list[Departure]) -> None:
     @rule(operation, departs=[_BOUNDED, _LAID_AND_BOUNDED, *departs])
     def emit(op: Builder, a: Value, b: Value, *, auto_broadcast: AutoBroadcast = "numpy", auto_broadcast_axis: int = 0):
         b = align(op, a, b, auto_broadcast, auto_broadcast_axis)
-        if auto_broadcast == "pdpd":  # # the CPU plugin uses the reference kernel
+        if auto_broadcast == "pdpd":  # the CPU plugin uses the reference kernel
             return op.node(node, a, b)
         return saturating_8_bits(op, functools.partial(op.node, node), a, b)
 
@@ -261,7 +261,7 @@ def _quotient(op: Builder, a: Value, b: Value, floor: bool) -> Value:
     divisor, zero, one_less = _divisor(op, b)
     quotient = op.Div(a if one_less is None else op.Where(one_less, op.Neg(a), a), divisor)
     if floor and a.dtype in SIGNED:
-        # # Mod has the divisor's sign. If it is not 0 and the operands' signs differ, truncation rounded up.
+        # Mod has the divisor's sign. If it is not 0 and the operands' signs differ, truncation rounded up.
         inexact = op.Not(op.Equal(op.Mod(a, divisor), 0))
         opposite = op.Xor(op.Less(a, 0), op.Less(divisor, 0))
         quotient = op.Sub(quotient, op.Cast(op.And(inexact, opposite), to=a.dtype))
@@ -306,7 +306,7 @@ def floor_mod(op: Builder, a: Value, b: Value):
     """FloorMod-1: the remainder has the divisor's sign. It is NaN for an infinite divisor."""
     if a.dtype in FLOATS:
         remainder = op.Mod(a, b, fmod=1)
-        # # The sum also converts -0 to 0.
+        # The sum also converts -0 to 0.
         remainder = op.Add(remainder, op.Where(op.Less(op.Mul(op.Sign(remainder), op.Sign(b)), 0), b, 0.0))
         if b.constant is not None and np.isfinite(b.constant.astype(np.float64)).all():
             return remainder
@@ -334,12 +334,12 @@ def mod(op: Builder, a: Value, b: Value):
     if a.dtype in FLOATS:
         return op.Mod(a, b, fmod=1)
     divisor, zero, _ = _divisor(op, b)
-    # # ONNX Runtime computes fmod of integers in floats.
+    # ONNX Runtime computes fmod of integers in floats.
     if a.dtype in UNSIGNED:
         remainder = op.Mod(a, divisor)
     else:
-        # # Neg prevents ONNX Runtime from converting ``1 / x * y`` to ``y / x``, which it also does for integers and a
-        # folded 1.
+        # Neg prevents ONNX Runtime from converting ``1 / x * y`` to ``y / x``, which it also does for integers and a folded
+        # 1.
         remainder = op.Add(a, op.Mul(op.Neg(op.Div(a, divisor)), divisor))
     return _defined(op, remainder, zero)
 
@@ -368,7 +368,7 @@ def cum_sum(op: Builder, x: Value, axis: Value | None = None, *, exclusive: bool
     if x.rank:
         constant_axis(axis, x.rank)
         return op.CumSum(x, axis, exclusive=int(exclusive), reverse=int(reverse))
-    # # A scalar is treated as a vector of one element. All data get one more axis at the end.
+    # A scalar is treated as a vector of one element. All data get one more axis at the end.
     rank = op.Max(op.Size(op.Shape(x)), 1)
     axis = op.Cast(axis, to=D.INT64)
     axis = op.Where(op.Less(axis, 0), op.Add(axis, rank), axis)

@@ -10,7 +10,7 @@ from converters.openvino.rule import Departure, rule
 from converters.openvino.rules._shapes import match_shapes
 from onnx_specops.building import Builder, Value
 
-# # Y, U and V of red, green and blue (ITU-R BT.601, to three digits).
+# Y, U and V of red, green and blue (ITU-R BT.601, to three digits).
 _TO_YUV = np.array([[0.257, 0.504, 0.098], [-0.148, -0.291, 0.439], [0.439, -0.368, -0.071]], np.float32)
 _YUV_ZERO = np.array([16, 128, 128], np.float32)
 
@@ -56,7 +56,7 @@ def bgr_to_nv12(op: Builder, image: Value, *, single_plane: bool = True):
 def _from_nv12(op: Builder, y: Value, uv: Value | None, *, bgr: bool) -> Value:
     if uv is None:
         y, chroma = _split_plane(op, y)
-        # # [N, H / 2, W, 1] to [N, H / 2, W / 2, 2]
+        # [N, H / 2, W, 1] to [N, H / 2, W / 2, 2]
         uv = op.Reshape(chroma, op.Concat(op.Shape(chroma, end=2), [-1, 2], axis=0))
     _fit_halves(y, 2, uv=uv)
     return op.specops.YUVtoRGB(y, uv, None, bgr=int(bgr))
@@ -69,7 +69,7 @@ def _from_i420(op: Builder, y: Value, u: Value | None, v: Value | None, *, bgr: 
         y, chroma = _split_plane(op, y)
         size = op.Shape(y)
         batch, half = op.Slice(size, [0], [1]), op.Div(op.Slice(size, [1], [3]), 2)
-        # # The U and V planes follow each other: N x 2 planes of a quarter of the size.
+        # The U and V planes follow each other: N x 2 planes of a quarter of the size.
         planes = op.Reshape(chroma, op.Concat(batch, [2], half, [1], axis=0))
         u, v = (op.Gather(planes, np.array(k), axis=1) for k in (0, 1))
     _fit_halves(y, 1, u=u, v=v)

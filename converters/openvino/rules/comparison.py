@@ -19,7 +19,7 @@ _LAID_ON_THE_LAST = Departure(
     follows="specification",
 )
 
-# # Operation -> its node, and where the CPU plugin differs.
+# Operation -> its node, and where the CPU plugin differs.
 _COMPARISONS = {
     "Equal": ("Equal", [INTEGERS_IN_FLOAT32, PDPD_REJECTED]),
     "Greater": ("Greater", [INTEGERS_IN_FLOAT32, _OF_NAN, _LAID_ON_THE_LAST]),
@@ -32,7 +32,7 @@ _COMPARISONS = {
 def _register_comparison(operation: str, node: str, departs: list[Departure]) -> None:
     @binary(operation, departs=departs)
     def emit(op: Builder, a: Value, b: Value):
-        if a.dtype == D.BOOL and node != "Equal":  # # false is less than true
+        if a.dtype == D.BOOL and node != "Equal":  # false is less than true
             a, b = op.Cast(a, to=D.UINT8), op.Cast(b, to=D.UINT8)
         return op.node(node, a, b)
 

@@ -71,7 +71,7 @@ def tensor_iterator(op: Builder, *inputs: Value, ctx: Context):
         raise Malformed(f"its inputs and outputs have {' and '.join(map(str, sorted(known)))} slices")
     if not counts:
         counts = [op.const(next(iter(known), 1))]
-    # # An input with fewer slices than others is an error at run time.
+    # An input with fewer slices than others is an error at run time.
     count = counts[0] if len(counts) == 1 else op.Max(*counts)
     return _iterate(op, inputs, body, count, op.const(np.bool_(True)), ctx)
 
@@ -95,7 +95,7 @@ def _iterate(op: Builder, values: Sequence[Value], body: Body, count: Value, con
     last = [entry for entry in body.outputs if entry.axis is None and entry.external is not None]
     joined = [entry for entry in body.outputs if entry.axis is not None and entry.external is not None]
     continues = next((entry.result for entry in body.outputs if entry.purpose == "execution_condition"), None)
-    # # Values of the last iteration without a back edge. Their initial values do not matter.
+    # Values of the last iteration without a back edge. Their initial values do not matter.
     extra = [entry.result for entry in last if entry.result not in [recurrent[p] for p in carried]]
 
     start = [_fed(values, entries[parameter]) for parameter in carried]
@@ -103,7 +103,7 @@ def _iterate(op: Builder, values: Sequence[Value], body: Body, count: Value, con
     dims: list[DimsLike] = [parameter.outputs[0].dims for parameter in carried]
     dims += [None] * len(extra)
     variables = state.declare(op, [body], ctx)
-    before = len(start)  # # the variables are carried after these
+    before = len(start)  # the variables are carried after these
     start += state.current_values(op, variables)
     dims += state.current_dims(variables)
 
@@ -196,7 +196,7 @@ def _check_shapes(body: Body) -> None:
         source, port = output.result.inputs[0].source, output.external
         if output.axis is None or port is None or source.dims is None or port.dims is None:
             continue
-        dims = source.dims or (1,)  # # scalars are concatenated to a vector
+        dims = source.dims or (1,)  # scalars are concatenated to a vector
         axis = output.axis + len(dims) if output.axis < 0 else output.axis
         if port.dims != (0,) and not same_dims([None if i == axis else d for i, d in enumerate(dims)], port.dims):
             raise Malformed(f"it joins {list(source.dims)} along axis {output.axis} into {list(port.dims)}")
@@ -237,7 +237,7 @@ def _slice(op: Builder, value: Value, entry: PortMapInput, iteration: Value) -> 
     if entry.stride < 0:
         place = op.Sub(place, np.int64(entry.part_size))
     begin = op.Reshape(place, np.array([1], np.int64))
-    if entry.part_size == 1:  # # unlike Slice, Gather fails if the slice does not exist
+    if entry.part_size == 1:  # unlike Slice, Gather fails if the slice does not exist
         return op.Gather(value, begin, axis=entry.axis)
     if entry.stride < 0:
         begin = op.Add(begin, op.Slice(op.Shape(value), [entry.axis], [entry.axis + 1]))
@@ -252,7 +252,7 @@ def _join(op: Builder, scanned: Value, entry: PortMapOutput) -> Value:
     axis, behind = entry.axis, entry.axis + 1 or INT64_MAX
     count, dims = op.Shape(scanned, end=1), op.Shape(scanned, start=1)
     before, after = op.Slice(dims, [0], [axis]), op.Slice(dims, [behind], [INT64_MAX])
-    size = product(op, op.Slice(dims, [axis], [behind]))  # # 1 for scalars
+    size = product(op, op.Slice(dims, [axis], [behind]))  # 1 for scalars
     if axis:
         blocks = op.Concat(count, product(op, before), size, product(op, after), axis=0)
         scanned = op.Transpose(op.Reshape(scanned, blocks, allowzero=1), perm=[1, 0, 2, 3])

@@ -64,7 +64,7 @@ def convert(op: Builder, x: Value, *, destination_type: ElementType, context: Co
     Floats out of the range of a small integer type also wrap, through a wider type.
     """
     if x.const_value is not None and x.dtype in BYTES and (x.rank or 0) > 1 and destination_type in (_T.F32, _T.F16):
-        return op.at(OPSET).Cast(x, to=data_type(destination_type))  # # weights stay 8 bits, however few they are
+        return op.at(OPSET).Cast(x, to=data_type(destination_type))  # weights stay 8 bits, however few they are
     if x.dtype in BYTES and data_type(destination_type) in FLOATS and (exact := _exact(op, x)) is not None:
         if exact.dtype == data_type(destination_type):
             return exact
@@ -173,7 +173,7 @@ def convert_promote_types(
     }
     if len({common for common, _ in possible}) > 1:
         raise Unsupported("its inputs' ranks, of which one is unknown, decide the type of its outputs")
-    # # If the ranks decide whether the promotion is safe, assume that it is not.
+    # If the ranks decide whether the promotion is safe, assume that it is not.
     common, safe = min(possible, key=lambda promoted: promoted[1])
     if not (safe or promote_unsafe):
         raise Malformed(f"promoting {types[0]} and {types[1]} to {common} may lose values, which promote_unsafe forbids")
@@ -240,7 +240,7 @@ def _to_bfloat16(op: Builder, x: Value) -> Value:
     nearest = op.Cast(x, to=D.BFLOAT16)
     if x.dtype in (D.FLOAT, D.FLOAT16):
         return nearest
-    # # Numbers that were rounded away from zero to an odd last digit are corrected by one digit toward zero.
+    # Numbers that were rounded away from zero to an odd last digit are corrected by one digit toward zero.
     exact, rounded = op.Cast(x, to=D.FLOAT), op.Cast(nearest, to=D.FLOAT)
     wide = op.Mul(rounded, 2.0**17 + 1)
     shorter = op.Sub(wide, op.Sub(wide, rounded))

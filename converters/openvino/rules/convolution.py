@@ -191,7 +191,7 @@ def _convolve(op: Builder, data: Value, kernel: Value, at: Window, groups: int) 
     _check_channels(data, kernel, 1, groups)
     sizes = spatial_shape(op, kernel, at.rank)
     attributes = {"strides": at.strides, "dilations": at.dilations, "group": groups}
-    # # ONNX Runtime computes the padding itself, but not for dilated kernels.
+    # ONNX Runtime computes the padding itself, but not for dilated kernels.
     found = at.same and sizes.constant is not None and set(at.dilations) == {1}
     if found and spatial_shape(op, data, at.rank).constant is None:
         return op.Conv(data, kernel, auto_pad=at.auto_pad.upper(), **attributes)
@@ -220,7 +220,7 @@ def _in_groups(
     if groups is not None:
         return convolve(op, data, merged, at, groups)
 
-    # # In ONNX, the number of groups is an attribute. If it is unknown, emit a convolution for each group.
+    # In ONNX, the number of groups is an attribute. If it is unknown, emit a convolution for each group.
     channels = op.Div(op.Shape(data, start=1, end=2), op.Shape(kernel, start=0, end=1))
 
     def one(op: Builder, group: Value, condition: Value):
@@ -254,7 +254,7 @@ def _transposed(
     _check_channels(data, kernel, 0)
     attributes = {"strides": at.strides, "dilations": at.dilations, "group": groups}
     sizes = spatial_shape(op, kernel, at.rank)
-    # # The size of the whole result, and the amounts to crop before and after it (negative for padding).
+    # The size of the whole result, and the amounts to crop before and after it (negative for padding).
     whole = op.Add(op.Mul(op.Sub(spatial_shape(op, data, at.rank), 1), at.strides), at.extent(op, sizes))
     begin, end = op.const(np.array(at.pads_begin)), op.const(np.subtract(at.pads_end, extra))
     if output_shape is not None:
@@ -265,7 +265,7 @@ def _transposed(
             if at.auto_pad == "same_upper":
                 begin = op.Sub(total, begin)
         elif any(at.pads_begin) and set(at.strides) == {1}:
-            # # If a kernel of one element does not change the size, OpenVINO and its specification ignore the pads.
+            # If a kernel of one element does not change the size, OpenVINO and its specification ignore the pads.
             unlike = op.Concat(op.Sub(sizes, 1), op.Sub(wanted, whole), axis=0)
             begin = op.Mul(begin, op.Sign(op.ReduceMax(op.Abs(unlike))))
         end = op.Sub(op.Sub(whole, wanted), begin)
@@ -336,7 +336,7 @@ def _sampled_inside(
         def pick(x: Value, k: int = k) -> Value:
             return op.Gather(x, k, axis=0)
 
-        # # The positions of tap i of window j without an offset. The window's dimensions are 2 + k and 4 + k of `each`.
+        # The positions of tap i of window j without an offset. The window's dimensions are 2 + k and 4 + k of `each`.
         taps = op.Mul(op.Range(0, pick(sizes), 1), at.dilations[k])
         starts = op.Sub(op.Mul(op.Range(0, pick(spots), 1), at.strides[k]), pick(begin))
         base = op.Add(op.Unsqueeze(taps, [1 - k, 2, 3]), op.Unsqueeze(starts, [0, 1, 3 - k]))

@@ -150,7 +150,7 @@ def _segments(coords: int, classes: int, do_softmax: bool) -> list[tuple[int, in
     parts: list[tuple[int, int | str]] = [(1, (entry < 2) + (entry >= coords)) for entry in range(coords + 1)]
     if do_softmax:
         parts.append((classes, "softmax"))
-    else:  # # without coordinates, the first class is one of the first two entries
+    else:  # without coordinates, the first class is one of the first two entries
         parts += [(min(classes, 1), 1 + (coords == 0)), (max(classes - 1, 0), 1)]
     runs: list[tuple[int, int | str]] = []
     for size, kind in parts:

@@ -15,7 +15,7 @@ from converters.openvino.rules.roi import check_bins, with_places
 from onnx_specops.building import Builder, Value
 
 D = ir.DataType
-_MOST_ROIS = 2**24  # # maximum per image, which no network exceeds
+_MOST_ROIS = 2**24  # maximum per image, which no network exceeds
 
 
 @rule(
@@ -165,7 +165,7 @@ def roi_feature_extractor(
     x1, y1, x2, y2 = (op.Gather(regions, np.array(i), axis=1) for i in range(4))
     area = op.Mul(op.Sub(x2, x1), op.Sub(y2, y1))
     size = op.Add(op.Div(op.Sqrt(op.Max(area, 0.0)), 224.0), 1e-6)
-    # # Round as a logarithm in float32, so that equal areas have equal levels.
+    # Round as a logarithm in float32, so that equal areas have equal levels.
     logarithm = op.Cast(op.Mul(op.Log(op.Cast(size, to=D.DOUBLE)), 1 / math.log(2)), to=D.FLOAT)
     level = op.Min(op.Max(op.Cast(op.Floor(op.Add(logarithm, 2.0)), to=D.INT64), 0), levels - 1)
     level = op.Where(op.Greater(area, 0.0), level, levels)

@@ -107,7 +107,7 @@ def embedding_segments_sum(
     """EmbeddingSegmentsSum-3: sorted segments are bags. Ids outside ``[0, num_segments)`` are ignored."""
     match_shapes(indices=(indices, "N"), segment_ids=(segment_ids, "N"), per_sample_weights=(per_sample_weights, "N"))
     count, ids = scalar(op, num_segments), int64(op, segment_ids)
-    # # The number of ids of each segment. Ids below the first and above the last segment are counted separately.
+    # The number of ids of each segment. Ids below the first and above the last segment are counted separately.
     places = op.Add(op.Min(op.Max(ids, -1), count), 1)
     none = op.Expand(op.const([0]), op.Reshape(op.Add(count, 2), [1]))
     sizes = op.ScatterElements(none, places, op.Expand(op.const([1]), op.Shape(ids)), axis=0, reduction="add")

@@ -83,7 +83,7 @@ def _gather(op: Builder, data: Value, indices: Value, axis: Value, batch_dims: i
         raise Malformed(f"its axis {at} lies within its {batch_dims} batch_dims")
     if at is not None and data.dims is not None and data.dims[at] == 0:
         shape = op.Concat(op.Shape(data, end=at), op.Shape(indices, start=batch_dims), op.Shape(data, start=at + 1), axis=0)
-        return op.Expand(_zero(op, data), shape)  # # no index is valid
+        return op.Expand(_zero(op, data), shape)  # no index is valid
     negative = negative or _counts_back(data, indices, at)
     if at is None or batch_dims not in (0, at) or batch_dims < 0 or (data.rank is None and at >= 0):
         return _gather_flattened(op, data, indices, axis, batch_dims, negative)
@@ -115,13 +115,13 @@ def _counts_back(data: Value, indices: Value, at: int | None) -> bool:
     return shape_like or (known is not None and len(known) == 1)
 
 
-# # For shorter integer vectors, OpenVINO's CPU plugin does not check the range.
+# For shorter integer vectors, OpenVINO's CPU plugin does not check the range.
 _SHORT = 64
 
 
 def _valid(op: Builder, indices: Value, size: Value, negative: bool) -> Value | None:
     """Return which ``indices`` are within the ``size`` elements of their axis; ``None`` if all are."""
-    # # For an unknown size, assume one element.
+    # For an unknown size, assume one element.
     limit = 1 if size.constant is None else int(size.constant[0])
     low, high = bounds(indices)
     if (-limit if negative else 0) <= low and high < limit:

@@ -55,7 +55,7 @@ def one_hot(
         indices = op.Where(op.Less(indices, 0), op.Add(indices, depth), indices)
     written = op.Expand(on_value, op.Shape(indices))
     if low < 0 or depth.constant is None or high >= int(depth.constant):
-        # # For an index out of range, write the existing value to the first position.
+        # For an index out of range, write the existing value to the first position.
         valid = op.And(op.GreaterOrEqual(indices, 0), op.Less(indices, depth))
         indices, written = op.Where(valid, indices, 0), op.Where(valid, on_value, off_value)
     places = op.Unsqueeze(indices, [axis])
@@ -119,7 +119,7 @@ def _range(op: Builder, start: Value, stop: Value, step: Value, to: ir.DataType)
     wide = ir.DataType.INT64 if to.is_integer() else to if to == ir.DataType.DOUBLE else ir.DataType.FLOAT
     bounds = [one_element(op, x if x.dtype == wide else op.Cast(x, to=wide)) for x in (start, stop, step)]
     if to.is_integer() and step.dtype is not None and step.dtype.is_floating_point():
-        # # A step that is truncated to 0 gives an empty range.
+        # A step that is truncated to 0 gives an empty range.
         none = op.Equal(bounds[2], 0)
         bounds = [bounds[0], op.Where(none, bounds[0], bounds[1]), op.Where(none, 1, bounds[2])]
     result = op.Range(*bounds)

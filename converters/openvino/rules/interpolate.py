@@ -17,7 +17,7 @@ from onnx_specops.building import Builder, Value
 from onnx_specops.domain import DOMAIN
 from onnx_specops.padding import pad
 
-# # The maximum rank in OpenVINO's CPU plugin.
+# The maximum rank in OpenVINO's CPU plugin.
 _MAX_RANK = 8
 _BYTES = (ir.DataType.INT8, ir.DataType.UINT8)
 _MOST_BETWEEN = 32
@@ -193,7 +193,7 @@ def _as_asked(
         exact = interpolated(op, op.Cast(image, to=_FLOAT), given, axes, mode, how)
         limits = np.iinfo(image.dtype.numpy())
         rounded = op.Cast(op.Clip(op.Round(exact), float(limits.min), float(limits.max)), to=image.dtype)
-        rounded.unrounded = True  # # for a Convert that uses the unrounded numbers
+        rounded.unrounded = True  # for a Convert that uses the unrounded numbers
         return rounded
     return interpolated(op, image, given, axes, mode, how)
 
@@ -217,7 +217,7 @@ def grid_sample(
     padding_mode: Literal["zeros", "border", "reflection"] = "zeros",
 ):
     """GridSample-9."""
-    if data.dims is not None and 0 in data.dims:  # # ONNX Runtime fails for empty dimensions
+    if data.dims is not None and 0 in data.dims:  # ONNX Runtime fails for empty dimensions
         shape = op.Concat(op.Shape(data, end=2), op.Shape(grid, start=1, end=3), axis=0)
         return op.Expand(op.const(0, data.dtype), shape)
     names = {"bilinear": "linear", "bicubic": "cubic", "nearest": "nearest"}
@@ -263,7 +263,7 @@ def _inputs(op: Builder, image: Value, given: Value, axes: Value | None, how: Re
         return image, sizes, _quotients(op, image, along, sizes), along
     scales = op.Cast(given, to=_FLOAT)
     lengths = op.Gather(op.Shape(image), along, axis=0)
-    # # OpenVINO tolerates a scale whose rounding makes the product slightly less than the intended integer.
+    # OpenVINO tolerates a scale whose rounding makes the product slightly less than the intended integer.
     slack = np.float32(1e-6)
     if scales.constant is not None and lengths.constant is not None and scales.dims == lengths.dims:
         product = (scales.constant + slack) * lengths.constant.astype(np.float32)
@@ -275,7 +275,7 @@ def _inputs(op: Builder, image: Value, given: Value, axes: Value | None, how: Re
 
 def _interpolated(op: Builder, image: Value, sizes: Value, scales: Value, along: Value, method: _Method) -> Value:
     """Emit ONNX's Resize if ONNX Runtime computes the same, else the domain's Interpolate."""
-    if image.dims is not None and 0 in image.dims:  # # zeros, if the result is not empty
+    if image.dims is not None and 0 in image.dims:  # zeros, if the result is not empty
         return op.Expand(op.const(0, image.dtype), op.ScatterElements(op.Shape(image), along, sizes))
     if image.rank in (5, None) and image.dtype in _BYTES and method.mode in ("linear", "cubic"):
         result = _interpolated(op, op.Cast(image, to=_FLOAT), sizes, scales, along, method)
@@ -283,12 +283,12 @@ def _interpolated(op: Builder, image: Value, sizes: Value, scales: Value, along:
             limits = np.iinfo(image.dtype.numpy())
             bounded = op.Clip(op.Round(result), float(limits.min), float(limits.max))
             result = op.Where(op.Equal(op.Size(op.Shape(image)), 5), result, bounded)
-        return op.Cast(op.Cast(result, to=ir.DataType.INT32), to=image.dtype)  # # truncated, and wraps beyond the range
+        return op.Cast(op.Cast(result, to=ir.DataType.INT32), to=image.dtype)  # truncated, and wraps beyond the range
     if along.constant is None:
         if image.rank is None:
             return _with_ones_in_front(op, image, sizes, scales, along, method)
         rank = image.rank
-        # # The axes are known at run time only, so resize along all of them.
+        # The axes are known at run time only, so resize along all of them.
         sizes = op.ScatterElements(op.Shape(image), along, sizes)
         scales = op.ScatterElements(op.const(np.ones(rank, np.float32)), along, scales)
         axes = list(range(rank))
@@ -303,7 +303,7 @@ def _interpolated(op: Builder, image: Value, sizes: Value, scales: Value, along:
         if not axes:
             return op.Identity(image)
         if not sizes.is_static:
-            sizes = op.Reshape(sizes, [len(axes)])  # # ONNX's inference needs a known number
+            sizes = op.Reshape(sizes, [len(axes)])  # ONNX's inference needs a known number
         resized = _resized(op, image, sizes, scales, axes, method)
         if resized is not None:
             return resized
@@ -345,13 +345,13 @@ def _resized(op: Builder, image: Value, sizes: Value, scales: Value, axes: list[
                 return None
             rounding = "ceil" if any(f < 1 for f in factors) else "floor"
         if coordinates == "tf_half_pixel_for_nn":
-            # # The mode is deprecated in ONNX. With whole scales, the additional half element does not matter when rounding
+            # The mode is deprecated in ONNX. With whole scales, the additional half element does not matter when rounding
             # down.
             if not whole or rounding != "floor":
                 return None
             coordinates = "asymmetric"
         if rounding.startswith("round") and coordinates != "align_corners" and not whole:
-            return None  # # ONNX Runtime computes coordinates halfway between two elements slightly differently
+            return None  # ONNX Runtime computes coordinates halfway between two elements slightly differently
         attributes |= {"mode": "nearest", "nearest_mode": rounding}
     elif image.dtype not in types or coordinates == "tf_half_pixel_for_nn":
         return None
@@ -377,7 +377,7 @@ def _resized(op: Builder, image: Value, sizes: Value, scales: Value, axes: list[
     for factor, length, size in zip(
         factors, lengths, [None] * len(axes) if sizes.constant is None else sizes.constant, strict=True
     ):
-        # # ONNX computes the size itself, without OpenVINO's tolerance, and also scales if the size does not change.
+        # ONNX computes the size itself, without OpenVINO's tolerance, and also scales if the size does not change.
         if length is None or size is None:
             if not (factor.is_integer() or (factor < 1 and (4 * factor).is_integer())):
                 return None
@@ -393,9 +393,9 @@ def _is_computed_behind(perm: Sequence[int], mode: str, axes: list[int], factors
     ``perm`` past it.
     """
     if list(perm) == [0, 2, 3, 1]:
-        return 3 not in axes  # # no method interpolates along the second axis
+        return 3 not in axes  # no method interpolates along the second axis
     if list(perm) == [0, 3, 1, 2] and mode == "cubic":
-        return factors is not None and min(factors) >= 1  # # no method downsamples along the second and third axis
+        return factors is not None and min(factors) >= 1  # no method downsamples along the second and third axis
     return True
 
 
@@ -410,7 +410,7 @@ def _transposed_before(image: Value) -> Sequence[int]:
         node = node.inputs[0].producer()
     if node is None:
         return ()
-    if node.domain == DOMAIN:  # # the last node of its body: that of YUVtoRGB, and of those that pool regions
+    if node.domain == DOMAIN:  # the last node of its body: that of YUVtoRGB, and of those that pool regions
         return [0, 2, 3, 1] if node.op_type == "YUVtoRGB" else [0, 3, 1, 2]
     return node.attributes.get_ints("perm", ()) if node.op_type == "Transpose" else ()
 

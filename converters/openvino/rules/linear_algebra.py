@@ -98,7 +98,7 @@ def einsum(op: Builder, *inputs: Value, equation: str):
         right = "..." * ("..." in left) + "".join(sorted(c for c in set(letters) if letters.count(c) == 1))
     if not set(right.replace(".", "")) <= set(letters):
         raise Malformed(f"the output of its equation {equation!r} names a dimension that no operand has")
-    # # ONNX needs ellipses of equal rank; letters in their place may differ.
+    # ONNX needs ellipses of equal rank; letters in their place may differ.
     known = list(string.ascii_lowercase + string.ascii_uppercase)
     names = {c: known.pop(0) for c in dict.fromkeys(letters)}
     if ranked := all(operand.rank is not None for operand in inputs):
@@ -117,7 +117,7 @@ def einsum(op: Builder, *inputs: Value, equation: str):
     if (result := _as_mat_mul(op, inputs, renamed)) is not None:
         return result
     types = None
-    if ranked:  # # ONNX's inference ignores that dimensions of 1 broadcast
+    if ranked:  # ONNX's inference ignores that dimensions of 1 broadcast
         sizes = _letter_sizes(inputs, renamed)
         types = [(inputs[0].dtype, [sizes[letter] for letter in renamed[-1]])]
     return op.Einsum(*inputs, equation=",".join(renamed[:-1]) + "->" + renamed[-1], types=types)

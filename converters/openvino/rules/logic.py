@@ -15,8 +15,8 @@ _PDPD_REJECTED = Departure(
     follows="specification",
 )
 
-# # Operations on booleans, and on bits, where a boolean is one bit: operation -> (since, node for booleans, node for
-# integers, where the # CPU plugin differs from the reference).
+# Operations on booleans, and on bits, where a boolean is one bit: operation -> (since, node for booleans, node for integers,
+# where the CPU plugin differs from the reference).
 _BINARY = {
     "LogicalAnd": ("opset1", "And", None, [PDPD_REJECTED]),
     "LogicalOr": ("opset1", "Or", None, [PDPD_REJECTED]),
@@ -82,7 +82,7 @@ def bitwise_right_shift(op: Builder, a: Value, b: Value):
     """BitwiseRightShift-15: the sign bit of negative numbers is shifted in."""
     if a.dtype not in SIGNED:
         return _shift(op, a, b, "RIGHT")
-    # # ~(~a >> b) shifts ones into a negative a. Both cases are combined as a ^ mask, where mask is all ones for negative
+    # ~(~a >> b) shifts ones into a negative a. Both cases are combined as a ^ mask, where mask is all ones for negative
     # numbers.
     mask = op.Where(op.Less(a, 0), op.const(-1, a.dtype), op.const(0, a.dtype))
     return op.BitwiseXor(_shift(op, op.BitwiseXor(a, mask), b, "RIGHT"), mask)

@@ -68,7 +68,7 @@ def reverse_sequence(op: Builder, data: Value, seq_lengths: Value, *, batch_axis
     named = op.Or(*(op.Equal(axes, op.Slice(front, [k], [k + 1])) for k in range(2)))
     order = op.Concat(front, op.Compress(axes, op.Not(named), axis=0), axis=0)
     moved = op.ReverseSequence(transposed(op, data, order), lengths, batch_axis=0, time_axis=1)
-    # # The position of each axis in the order.
+    # The position of each axis in the order.
     here = op.Equal(op.Unsqueeze(order, [0]), op.Unsqueeze(axes, [1]))
     return transposed(op, moved, op.ReduceSum(op.Where(here, op.Unsqueeze(axes, [0]), 0), [1], keepdims=0))
 

@@ -136,7 +136,7 @@ def lrn(op: Builder, data: Value, axes: Value, *, alpha: float, beta: float, bia
     axes = _as_list(op, axes)
     known = _known_axes(data, axes)
     region = 2 * ((size - 1) // 2) + 1
-    if known == [1] and alpha > 0 and beta > 0:  # # as ONNX Runtime's LRN requires
+    if known == [1] and alpha > 0 and beta > 0:  # as ONNX Runtime's LRN requires
         return op.LRN(data, alpha=alpha * region / size, beta=beta, bias=bias, size=region)
     squares = op.Mul(data, data)
     for k in known or ():
@@ -177,7 +177,7 @@ def _summed(op: Builder, x: Value, axis: int, region: int) -> Value:
     length = x.dims[axis] if x.dims else None
     if length is not None:
         reach = min(reach, length)
-    # # With one dimension before the axis and one after it, the window is a column.
+    # With one dimension before the axis and one after it, the window is a column.
     before = op.ReduceProd(op.Slice(shape, [0], [axis]), keepdims=1)
     after = op.ReduceProd(op.Slice(shape, [axis + 1], [2**31]), keepdims=1)
     columns = op.Reshape(x, op.Concat(before, [1], op.Slice(shape, [axis], [axis + 1]), after, axis=0), allowzero=1)
@@ -220,7 +220,7 @@ def _are_layers(data: Value, axes: list[int]) -> bool:
     """Return whether LayerNormalization computes this: the sorted axes are the last ones, with known sizes."""
     dims = data.dims or []
     features = math.prod(dims[axis] or 0 for axis in axes)
-    # # It computes float64 in float32.
+    # It computes float64 in float32.
     return data.dtype != ir.DataType.DOUBLE and axes == [*range(axes[0], len(dims))] and 0 < features <= _MOST_FEATURES
 
 

@@ -15,7 +15,7 @@ from converters.openvino.rules._indices import dim, flat_range, product, vector
 from onnx_specops.building import Builder, Value
 from onnx_specops.padding import pad
 
-_MAX_SLICES = 64  # # with more, Gather is faster
+_MAX_SLICES = 64  # with more, Gather is faster
 
 
 @rule("ExtractImagePatches", since="opset3")
@@ -66,7 +66,7 @@ def _gathered_patches(
     rates: tuple[int, ...],
 ) -> Value:
     """Gather rows and columns patch by patch."""
-    # # Each axis becomes two: the patch and the position in it. After the rows are gathered, the columns are axis 4.
+    # Each axis becomes two: the patch and the position in it. After the rows are gathered, the columns are axis 4.
     for axis, count, size, stride, rate in zip((2, 4), counts, sizes, strides, rates, strict=True):
         starts = op.Mul(op.Range(np.int64(0), op.Squeeze(count, [0]), np.int64(1)), stride)
         if size > 4096:
@@ -134,7 +134,7 @@ def col2im(
             raise Malformed(f"its {name} are {list(given)}; two numbers from {least} to 2^31 - 1 are expected")
     image, block = vector(op, output_size), vector(op, kernel_size)
     _check_columns(data, image, block, strides, dilations, list(zip(pads_begin, pads_end, strict=True)))
-    # # Add a batch of one.
+    # Add a batch of one.
     columns = data if data.rank == 3 else op.Reshape(data, op.Concat([-1], op.Shape(data, start=-2), axis=0))
     if data.dtype in (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.BFLOAT16):
         pads = [*pads_begin, *pads_end]
@@ -178,7 +178,7 @@ def _added_up(op: Builder, data: Value, image: Value, block: Value, strides, dil
         within = op.Mul(flat_range(op, kernel), dilations[axis])
         starts = op.Sub(op.Mul(flat_range(op, blocks), strides[axis]), pads_begin[axis])
         places = op.Add(op.Unsqueeze(within, [1]), op.Unsqueeze(starts, [0]))
-        # # Kernel and block of this axis, with dimensions of 1 for those of the other one.
+        # Kernel and block of this axis, with dimensions of 1 for those of the other one.
         places = op.Unsqueeze(places, [1, 3] if axis == 0 else [0, 2])
         at.append(places)
         inside.append(op.And(op.GreaterOrEqual(places, 0), op.Less(places, size)))
@@ -188,7 +188,7 @@ def _added_up(op: Builder, data: Value, image: Value, block: Value, strides, dil
     maps = op.Concat(op.Mul(batch, channels), op.Mul(product(op, block), dim(op, data, 2)), axis=0)
     values = op.Reshape(data, maps, allowzero=1)
     positions = op.Expand(op.Reshape(positions, [1, -1]), op.Shape(values))
-    # # Elements outside are added to one further element, which is removed.
+    # Elements outside are added to one further element, which is removed.
     empty = op.Expand(op.CastLike(0, data), op.Concat(op.Slice(maps, [0], [1]), op.Add(area, 1), axis=0))
     images = op.Slice(op.ScatterElements(empty, positions, values, axis=1, reduction="add"), [0], area, [1])
     return op.Reshape(images, op.Concat(batch, channels, image, axis=0), allowzero=1)

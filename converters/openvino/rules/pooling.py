@@ -35,7 +35,7 @@ _SAME = Departure(
     reference="pads as with `same_upper`",
     follows="specification",
 )
-# # ONNX Runtime's kernels differ in both, and a guard would cost each pooling a pass over its data.
+# ONNX Runtime's kernels differ in both, and a guard would cost each pooling a pass over its data.
 _NOT_FINITE = (
     Departure(
         where="a NaN among the elements",
@@ -53,7 +53,7 @@ _NOT_FINITE = (
 _RANK = "the rank of the data or the length of output_shape must be known"
 
 _INT64 = ir.DataType.INT64
-_MAX_WINDOWS = 64  # # along an axis, with one node for each
+_MAX_WINDOWS = 64  # along an axis, with one node for each
 
 
 _OF_PADDING = Departure(
@@ -195,7 +195,7 @@ def adaptive_max_pool(op: Builder, data: Value, output_shape: Value, *, index_el
         numbers = op.Reshape(op.Range(0, op.ReduceProd(sizes, keepdims=0), 1), op.Concat([1, 1], sizes, axis=0))
         first = op.Slice(numbers, [0] * rank, [INT64_MAX] * rank, [*range(2, 2 + rank)], kernel)
         return _maximum_with_indices(op, data, tuple(kernel), at, "floor", index_element_type, 2, first)
-    # # The maxima of rows, then of columns. This also finds the first of equal elements in row-major order.
+    # The maxima of rows, then of columns. This also finds the first of equal elements in row-major order.
     indices = None
     stride = op.const([1])
     for k in reversed(range(rank)):
@@ -282,7 +282,7 @@ def _end_padding(op: Builder, data: Value, kernel: tuple[int, ...], at: Window, 
     before, extent = op.Add(spatial_shape(op, data, at.rank), begin), at.extent(op, sizes)
     steps = ceil_divide(op, op.Sub(op.Add(before, end), extent), at.strides)
     if rounding == "ceil_torch":
-        # # A last window that starts after the data and the padding before it is omitted.
+        # A last window that starts after the data and the padding before it is omitted.
         steps = op.Sub(steps, op.Cast(op.GreaterOrEqual(op.Mul(steps, at.strides), before), to=_INT64))
     return begin, op.Max(op.Sub(op.Add(op.Mul(steps, at.strides), extent), before), op.const([0]))
 
@@ -295,18 +295,18 @@ def _attributes(kernel: tuple[int, ...], at: Window, begin: Value, end: Value, r
     if begin.constant is not None and end.constant is not None:
         pads = [*begin.constant.tolist(), *end.constant.tolist()]
     elif at.same:
-        # # ONNX Runtime computes the padding itself, but not for dilated kernels or windows with gaps between them.
+        # ONNX Runtime computes the padding itself, but not for dilated kernels or windows with gaps between them.
         apart = any(s > k for s, k in zip(at.strides, kernel, strict=True))
         return None if apart or "dilations" in attributes else attributes | {"auto_pad": at.auto_pad.upper()}
     else:
-        # # ONNX rounds up as ceil_torch does, which is correct if no window can start after the data.
+        # ONNX rounds up as ceil_torch does, which is correct if no window can start after the data.
         pads = [*at.pads_begin, *at.pads_end]
         attributes["ceil_mode"] = 1
         extents = [(k - 1) * d + 1 for k, d in zip(kernel, at.dilations, strict=True)]
         if rounding == "ceil" and any(e + s > x for e, s, x in zip(at.pads_end, at.strides, extents, strict=True)):
             return None
     if not all(0 <= p < k for p, k in zip(pads, [*kernel, *kernel], strict=True)):
-        return None  # # ONNX Runtime rejects these
+        return None  # ONNX Runtime rejects these
     if any(pads):
         attributes["pads"] = pads
     return attributes
@@ -340,7 +340,7 @@ def _average(
     begin, end = _end_padding(op, data, kernel, at, rounding)
     attributes = _attributes(kernel, at, begin, end, rounding)
     padded = op.ReduceMax(op.Abs(op.Concat(*at.padding(op, data, op.const(list(kernel))), axis=0)), keepdims=1)
-    # # None if it depends on the size of the data
+    # None if it depends on the size of the data
     include = False if exclude_pad else None if padded.constant is None else bool(padded.constant[0])
     if attributes is not None and not (include and "ceil_mode" in attributes):
         types = _types(data, attributes)
@@ -379,7 +379,7 @@ def _maximum(
     """Return the maxima and, if ``outputs`` is 2, their positions in ``data``."""
     x, dtype = data, data.dtype
     integer = dtype is not None and dtype.is_integer() and dtype not in (ir.DataType.INT8, ir.DataType.UINT8)
-    if integer and dtype is not None:  # # ONNX does not support these types
+    if integer and dtype is not None:  # ONNX does not support these types
         x = op.Cast(data, to=ir.DataType.DOUBLE if dtype.bitwidth > 16 else ir.DataType.FLOAT)
     begin, end = _end_padding(op, data, kernel, at, rounding)
     attributes = _attributes(kernel, at, begin, end, rounding)
@@ -421,7 +421,7 @@ def _maximum_with_indices(
         channels = op.Range(0, op.ReduceProd(outer, keepdims=0), 1)
         first = op.Mul(channels, op.ReduceProd(spatial_shape(op, data, at.rank), keepdims=1))
         first = op.Reshape(first, op.Concat(outer, [1] * at.rank, axis=0))
-    # # 16-bit floats are computed in float32. A window without elements may have its lowest number, or infinity in 16 bits.
+    # 16-bit floats are computed in float32. A window without elements may have its lowest number, or infinity in 16 bits.
     found = op.Cast(maxima, to=ir.DataType.FLOAT) if data.dtype in HALVES else maxima
     places = op.Where(op.Greater(found, op.const(_lowest(found), found.dtype)), places, first)
     if axis % rank:

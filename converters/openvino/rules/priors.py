@@ -202,7 +202,7 @@ def _grid(op: Builder, output_size: Value, image_size: Value, priors: PriorBoxes
     cells, grid, image = _sizes(op, output_size, image_size)
     image_height = _element(op, image, 0)
     if boxes.scaled:
-        # # A step of -1 divides the image's height evenly. Other steps are fractions of it.
+        # A step of -1 divides the image's height evenly. Other steps are fractions of it.
         even = op.Div(image_height, _element(op, grid, 0))
         steps = [even if step == -1 else op.Mul(image_height, _F(step))] * 2
         if step == 0:
@@ -239,7 +239,7 @@ def _boxes(
     flat = op.Reshape(values, [-1])
     if count != places:
         room = op.ReduceProd(op.Concat(cells, [places * 4], axis=0))
-        if count < places:  # # the rest is undefined
+        if count < places:  # the rest is undefined
             flat = op.Concat(flat, op.ConstantOfShape(room, value=np.zeros(1, np.float32)), axis=0)
         flat = op.Slice(flat, [0], room)
     variances = op.Expand(np.broadcast_to(np.array(variance or (0.1,), _F), 4), op.Concat(cells, [places, 4], axis=0))

@@ -93,7 +93,7 @@ def fake_quantize(
     def quantized(x: Value, *limits: Value) -> Value:
         return op.specops.FakeQuantize(x, *limits, levels=levels, ordered=int(ordered))
 
-    # # 16-bit floats cannot represent many levels.
+    # 16-bit floats cannot represent many levels.
     return halves_in_float32(op, quantized, x, low, high, start, end)
 
 

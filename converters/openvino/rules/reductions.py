@@ -60,8 +60,8 @@ def reduce_prod(op: Builder, x: Value, axes: Value, *, keep_dims: bool = False):
     """ReduceProd-1."""
     if x.dtype not in (D.INT32, *_WIDE):
         return _reduce(op, "ReduceProd", x, axes, keep_dims)
-    # # ONNX Runtime's ReduceProd multiplies integers in doubles. Its ScatterElements uses their own type, which wraps, so
-    # each element is # scattered to its position in the result.
+    # ONNX Runtime's ReduceProd multiplies integers in doubles. Its ScatterElements uses their own type, which wraps, so each
+    # element is scattered to its position in the result.
     axes = _distinct(op, x, axes)
     shape = op.Shape(x)
     if x.rank is not None and axes.constant is not None:
@@ -73,7 +73,7 @@ def reduce_prod(op: Builder, x: Value, axes: Value, *, keep_dims: bool = False):
     ones = op.Expand(op.const(1, x.dtype), op.Reshape(count, [1]))
     product = op.ScatterElements(ones, op.Reshape(places, [-1]), op.Reshape(x, [-1]), axis=0, reduction="mul")
     product = op.Reshape(product, kept, allowzero=1)
-    # # ReduceMax of single elements removes the axes, of which there may be none.
+    # ReduceMax of single elements removes the axes, of which there may be none.
     return product if keep_dims else _reduce(op, "ReduceMax", product, axes, keep_dims)
 
 
@@ -136,7 +136,7 @@ def reduce_min(op: Builder, x: Value, axes: Value, *, keep_dims: bool = False):
 def _extreme(op: Builder, operation: str, x: Value, axes: Value, keep_dims: bool) -> Value:
     if x.dtype != D.UINT64:
         return _reduce(op, operation, x, axes, keep_dims)
-    # # Flipping the top bit maps the order of signed integers to that of unsigned ones.
+    # Flipping the top bit maps the order of signed integers to that of unsigned ones.
     top = op.const(-(2**63))
     flipped = op.BitwiseXor(op.Cast(x, to=D.INT64), top)
     return op.Cast(op.BitwiseXor(_reduce(op, operation, flipped, axes, keep_dims), top), to=D.UINT64)

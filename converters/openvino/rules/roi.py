@@ -94,7 +94,7 @@ def roi_align(
     check_bins(pooled_h, pooled_w, sampling_ratio)
     if aligned_mode == "half_pixel":
         rois = op.Add(rois, 0.5)
-    # # A region with the image index -1 is disabled. Its result is undefined, but must not be an error.
+    # A region with the image index -1 is disabled. Its result is undefined, but must not be an error.
     batch = op.Where(op.Equal(batch, -1), 0, batch)
     return op.RoiAlign(
         with_places(op, feat), rois, batch,
@@ -111,7 +111,7 @@ def with_places(op: Builder, maps: Value) -> Value:
     places = [None, None] if maps.dims is None else maps.dims[2:]
     if 0 in places:
         raise Malformed(f"its feature maps {maps.dims} have no elements")
-    # # The Reshape to a size of 1 fails for empty maps.
+    # The Reshape to a size of 1 fails for empty maps.
     return op.Reshape(maps, op.Max(op.Shape(maps), [0, 0, 1, 1])) if None in places else maps
 
 

@@ -24,7 +24,7 @@ from onnx_specops.building import Builder, Value
 
 _REDUCTIONS = {"none": "none", "sum": "add", "sub": "add", "prod": "mul", "min": "min", "max": "max"}
 
-# # Types that ONNX Runtime reduces in their own precision.
+# Types that ONNX Runtime reduces in their own precision.
 _REDUCED = {
     ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.INT8, ir.DataType.INT16, ir.DataType.INT32, ir.DataType.INT64,
     ir.DataType.UINT8, ir.DataType.UINT16, ir.DataType.UINT32, ir.DataType.UINT64,
@@ -169,7 +169,7 @@ def scatter_nd_update(
     rows = op.Reshape(op.ReduceSum(op.Mul(rows, strides(op, leading)), [-1], keepdims=0), [-1])
     elements = tuples is not None and tuples == data.rank
     if reduction == "none" and not elements:
-        # # Replace each update by the last one for its slice, so that the order of writing does not matter.
+        # Replace each update by the last one for its slice, so that the order of writing does not matter.
         count = op.Shape(rows)
         last = op.ScatterElements(op.Expand(op.const([0]), product(op, leading)), rows, flat_range(op, count), axis=0)
         flat = op.Reshape(updates, op.Concat(count, inner, axis=0), allowzero=1)
@@ -212,7 +212,7 @@ def _scattered(op: Builder, data: Value, rows: Value, updates: Value, reduction:
     if reduction == "sub":
         updates = op.Sub(0, updates)
     extreme = reduction in ("min", "max") and wide.is_floating_point()
-    if extreme:  # # NaN in the data is kept, and NaN in the updates is ignored; ONNX Runtime uses the last one
+    if extreme:  # NaN in the data is kept, and NaN in the updates is ignored; ONNX Runtime uses the last one
         none = op.const(np.inf if reduction == "min" else -np.inf, wide)
         updates = op.Where(op.IsNaN(updates), none, updates)
     result = op.ScatterElements(data, rows, updates, axis=0, reduction=_REDUCTIONS[reduction])

@@ -81,7 +81,7 @@ def _any_of(tokens: Sequence[bytes]) -> str:
         try:
             quoted = _METACHARACTERS.sub(r"\\\g<0>", token.decode())
         except UnicodeDecodeError:
-            return _NOTHING  # # OpenVINO cannot compile such a pattern
+            return _NOTHING  # OpenVINO cannot compile such a pattern
         is_word = all(chr(byte).isascii() and chr(byte).isalpha() for byte in token)
         choices += [rf"\b{quoted}", rf"{quoted}\b"] if is_word else [quoted]
     return portable("|".join(choices)) or _NOTHING
@@ -95,7 +95,7 @@ def _ends(model: SentencepieceModel, add_bos: bool, add_eos: bool, has_specials:
         if wanted and number in (-1, unknown):
             raise Malformed(f"its SentencePiece model has no {piece!r}")
     if has_specials and (eos == -1 or model.types[eos] != PieceType.CONTROL):
-        eos = -1  # # as in OpenVINO
+        eos = -1  # as in OpenVINO
     return {"add_bos": int(add_bos), "bos_id": bos, "add_eos": int(add_eos), "eos_id": eos}
 
 
@@ -149,7 +149,7 @@ def sentencepiece_detokenizer(op: Builder, model: Value, ids: Value):
     """SentencepieceDetokenizer of openvino_tokenizers: the texts of rows of ids."""
     read = _model(model)
     reserved = {p: t for p, t in zip(read.pieces, read.types, strict=True) if t in RESERVED}
-    # # A piece is found by its text. Pieces that are not part of texts come first.
+    # A piece is found by its text. Pieces that are not part of texts come first.
     types = np.array([reserved.get(p, t) for p, t in zip(read.pieces, read.types, strict=True)], np.uint8)
     try:
         unknown = read.unk_surface.decode()

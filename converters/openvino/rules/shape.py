@@ -143,7 +143,7 @@ def _squeezed(op: Builder, data: Value, axes: Value | None, context: Context) ->
     if known is not None and not known:
         return op.Squeeze(data)
     if known is not None and dims == []:
-        for axis in known:  # # OpenVINO treats the axes of a scalar as those of a vector
+        for axis in known:  # OpenVINO treats the axes of a scalar as those of a vector
             normal_axis(axis, 1)
         return data
     if known is not None and dims is not None:

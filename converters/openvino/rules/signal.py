@@ -17,10 +17,9 @@ from onnx_specops.building import Builder, Value
 
 _INT64 = ir.DataType.INT64
 
-# # The largest size for which a transform becomes a MatMul with a matrix of waves.
+# The largest size for which a transform becomes a MatMul with a matrix of waves.
 _MAX_PRODUCT = 2048
-# # Far above the rounding error of an angle in double precision, and far below any other value of a wave with so many
-# columns.
+# Far above the rounding error of an angle in double precision, and far below any other value of a wave with so many columns.
 _NOTHING = 1e-12
 
 
@@ -293,7 +292,7 @@ def _real_spectrum(op: Builder, x: Value, place: Value, size: Value) -> Value:
 
     def product(op: Builder) -> Value:
         part = op.Slice(x, [0], size, place)
-        bins = op.Min(op.Add(op.Div(size, 2), 1), size)  # # 0 for an empty axis
+        bins = op.Min(op.Add(op.Div(size, 2), 1), size)  # 0 for an empty axis
         cosine, sine = _waves(op, bins, op.Gather(op.Shape(part), place, axis=0), size, x.dtype)
         parts = (_contracted(op, matrix, part, place) for matrix in (cosine, op.Neg(sine)))
         return op.Concat(*(op.Unsqueeze(part, [-1]) for part in parts), axis=-1)
@@ -312,7 +311,7 @@ def _real_signal(op: Builder, x: Value, place: Value, size: Value) -> Value:
     bins = op.Gather(op.Shape(x), place, axis=0)
 
     def weights(op: Builder) -> Value:
-        # # Each bin also represents its mirror image, except the first and, for even sizes, the middle one.
+        # Each bin also represents its mirror image, except the first and, for even sizes, the middle one.
         twice = op.Mul(op.Range(0, op.Squeeze(bins, [0]), 1), 2)
         return op.Where(op.Equal(op.Mod(twice, op.Max(size, 1)), 0), op.const(1, x.dtype), op.const(2, x.dtype))
 
@@ -347,7 +346,7 @@ def _chosen(
         power = not number & (number - 1)
         limit = 1 if power and contiguous else _MAX_PRODUCT // 2 if power else _MAX_PRODUCT
         return (product if number <= limit else transform)(op)
-    # # The lowest bit of a power of two is above all bits of its predecessor. ONNX Runtime has no DFT of size 0.
+    # The lowest bit of a power of two is above all bits of its predecessor. ONNX Runtime has no DFT of size 0.
     below = op.Sub(size, 1)
     no_power = op.LessOrEqual(op.BitwiseXor(size, below), below)
     chosen = op.And(no_power, op.LessOrEqual(size, _MAX_PRODUCT))
@@ -357,13 +356,13 @@ def _chosen(
 def _waves(op: Builder, rows: Value, columns: Value, period: Value, dtype: ir.DataType | None) -> tuple[Value, Value]:
     """Return cosine and sine of ``2 * pi * row * column / period``, ``[rows, columns]``."""
     row, column = (op.Range(0, op.Squeeze(count, [0]), 1) for count in (rows, columns))
-    period = op.Max(period, 1)  # # it may be 0 without rows or columns
-    steps = op.Mod(op.Mul(op.Unsqueeze(row, [1]), column), period)  # # whole turns are removed while the numbers are exact
+    period = op.Max(period, 1)  # it may be 0 without rows or columns
+    steps = op.Mod(op.Mul(op.Unsqueeze(row, [1]), column), period)  # whole turns are removed while the numbers are exact
     turn = op.Div(op.const(2 * math.pi, ir.DataType.DOUBLE), op.Cast(period, to=ir.DataType.DOUBLE))
     angles = op.Mul(op.Cast(steps, to=ir.DataType.DOUBLE), turn)
-    # # Older releases of ONNX Runtime have a kernel for the sine of doubles, but not for the cosine.
+    # Older releases of ONNX Runtime have a kernel for the sine of doubles, but not for the cosine.
     waves = (op.Sin(shifted) for shifted in (op.Add(angles, math.pi / 2), angles))
-    # # The sine of a rounded angle is not exactly 0. Real signals have bins without an imaginary part.
+    # The sine of a rounded angle is not exactly 0. Real signals have bins without an imaginary part.
     cosine, sine = (op.Where(op.Less(op.Abs(wave), _NOTHING), 0.0, wave) for wave in waves)
     return op.Cast(cosine, to=dtype), op.Cast(sine, to=dtype)
 
@@ -372,7 +371,7 @@ def _contracted(op: Builder, matrix: Value, x: Value, place: Value) -> Value:
     """Multiply ``matrix`` by the columns of ``x`` along an axis."""
     rank, axis = x.rank, None if place.constant is None else int(place.constant[0])
     if rank is not None and axis is not None and axis >= rank - 2:
-        # # Rows make one large MatMul, where columns of one or two numbers would make many small ones.
+        # Rows make one large MatMul, where columns of one or two numbers would make many small ones.
         swapped = [*range(rank - 2), rank - 1, rank - 2]
         rows = x if axis == rank - 1 else op.Transpose(x, perm=swapped)
         result = op.MatMul(rows, op.Transpose(matrix, perm=[1, 0]))

@@ -162,11 +162,11 @@ def strided_slice(
     if data.rank is not None and len(plan.axes) > data.rank:
         raise Malformed(f"it slices {len(plan.axes)} axes of {data.rank}")
     lenient = data.dims is None or None in data.dims or any(x.constant is None for x in (begin, end, stride))
-    # # If an ellipsis is also shrunk, OpenVINO uses the sizes of other axes.
+    # If an ellipsis is also shrunk, OpenVINO uses the sizes of other axes.
     lenient |= any(_bit(ellipsis_mask, i) and _bit(shrink_axis_mask, i) for i in range(count))
     data = _picked(op, data, begin, begin_mask, plan, lenient)
 
-    # # The entries of the masks, then those beyond them.
+    # The entries of the masks, then those beyond them.
     taken = op.const(plan.taken)
     begin, end, stride = (op.Gather(x, taken) for x in (begin, end, stride)) if known is not None else (
         op.Concat(op.Gather(x, taken), op.Slice(x, [count], [INT64_MAX]), axis=0) for x in (begin, end, stride)
@@ -195,7 +195,7 @@ def strided_slice(
         return data
     result = op.Unsqueeze(data, _shifted(op, plan.new, more))
     if plan.ellipsis and any(x.constant is None for x in (begin, end, stride)):
-        # # OpenVINO infers the shape of such a layer as if the ellipsis were one axis.
+        # OpenVINO infers the shape of such a layer as if the ellipsis were one axis.
         return context.ignore_stated_dims(result)
     return result
 

@@ -121,7 +121,7 @@ def unique(
     known = at == -1 or (data.dims is not None and at is not None and all(data.dims[at + 1 :]))
     if at is None or known:
         values, *indices, counts = op.Unique(keys, axis=at, sorted=int(sorted), outputs=4)
-    else:  # # the dimensions after the axis may be empty, which crashes ONNX Runtime (1.31)
+    else:  # the dimensions after the axis may be empty, which crashes ONNX Runtime (1.31)
         values, *indices, counts = op.if_(
             op.Equal(op.Size(data), 0),
             lambda op: _of_nothing(op, keys, at),

@@ -166,12 +166,12 @@ def _declare(op: Builder, attributes: VariableAttributes, layer: Layer, initial:
     if not op.is_outermost:
         raise Malformed(f'the variable "{name}" is not known outside its body')
     stated = attributes.variable_type
-    # # Models of openvino_tokenizers state "dynamic". The port has the type of the initial value.
+    # Models of openvino_tokenizers state "dynamic". The port has the type of the initial value.
     dtype = data_type(port.element_type if stated is None or stated == ElementType.DYNAMIC else stated)
     dims = port.dims if shape is None or shape.dims is None else shape.dims
     value = new_value(dtype, dims, name)
     zeros = ir.Tensor(_zeros(dims, dtype), dtype=dtype)
-    # # The values become constants when the graph is finished. They must not be folded before.
+    # The values become constants when the graph is finished. They must not be folded before.
     variable = Variable(name, value, zeros, op.graph)
     if initial is not None and initial.const_value is not None:
         variable.initial = initial.const_value

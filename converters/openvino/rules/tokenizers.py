@@ -32,7 +32,7 @@ def _split_skips(inputs: Sequence[Value], strings: int, others: int) -> tuple[li
 
 # -- normalization --------------------------------------------------------------------------------------------------------
 
-# # The patterns that openvino_tokenizers substitutes for those that its older releases wrote.
+# The patterns that openvino_tokenizers substitutes for those that its older releases wrote.
 _OLD_PATTERNS = {
     r" ([\\.\\?\\!,])| ('[ms])| (') | ('[rv]e)| (n't)": r"(?| ([\\.\\?\\!,])| ('[ms])| (') | ('[rv]e)| (n't))",
     r"(^)(.)": r"(^)([\s\S])",
@@ -253,7 +253,7 @@ def bpe_tokenizer(
     if len(inputs) in (14, 18):
         pairs = list(zip(left, tokens_of(inputs[11:14], "merges"), strict=False))
     else:
-        # # A merge without a blank is a pair of equal texts.
+        # A merge without a blank is a pair of equal texts.
         pairs = [(text.partition(b" ")[0], text.partition(b" ")[2] if b" " in text else text) for text in left]
     if len(inputs) in (15, 18):
         numbers = constant_of(inputs[-1], "ids of added tokens").reshape(-1).tolist()

@@ -27,7 +27,7 @@ EXACT = {**FLOAT32, "LP_TRANSFORMS_MODE": "NO"}
 SHIPPED = {"INFERENCE_PRECISION_HINT": "f32"}
 """OpenVINO's default settings, except for 16-bit floats: quantized layers are computed in integers."""
 
-# # OpenVINO's types that it returns as other NumPy types.
+# OpenVINO's types that it returns as other NumPy types.
 _LACKING = {
     "bf16": ml_dtypes.bfloat16,
     "f8e4m3": ml_dtypes.float8_e4m3fn,
@@ -37,7 +37,7 @@ _LACKING = {
     "i4": ml_dtypes.int4,
     "u4": ml_dtypes.uint4,
 }
-# # ONNX Runtime has no kernels for these types. float32 represents their values there.
+# ONNX Runtime has no kernels for these types. float32 represents their values there.
 _CARRIED = ("f8e8m0", "f4e2m1")
 
 
@@ -79,7 +79,7 @@ def infer(
     feeds: dict[int, Any] = {}
     results: list[list[np.ndarray]] = []
     for arrays in runs:
-        if unranked:  # # the plugin does not support inputs of unknown rank, so a user must reshape the model first
+        if unranked:  # the plugin does not support inputs of unknown rank, so a user must reshape the model first
             model.reshape({port: list(a.shape) for port, a in zip(model.inputs, arrays, strict=True)})
         if compiled is None or unranked:
             compiled = core.compile_model(model, "CPU", dict(settings))
@@ -130,11 +130,11 @@ def _expose(model: Any, layers: Sequence[LayerOutput]) -> list[int | None]:
     places: list[int | None] = []
     for layer in layers:
         op = by_name.get(layer.name)
-        # # Reading may replace layers of old files, and names need not be unique.
+        # Reading may replace layers of old files, and names need not be unique.
         if op is None or names[layer.name] > 1 or op.get_type_name() != layer.type or layer.index >= op.get_output_size():
             places.append(None)
             continue
-        model.add_outputs([op.output(layer.index)])  # # does not add an output twice
+        model.add_outputs([op.output(layer.index)])  # does not add an output twice
         places.append(model.get_result_index(op.output(layer.index)))
     return places
 

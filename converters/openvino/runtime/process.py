@@ -22,7 +22,7 @@ from converters.source import BaselineError, Inference
 TIMEOUT = 600.0
 """The time limit in seconds for reading, compiling and inferring a model."""
 
-# # The maximum number of retries with fewer layers at a time.
+# The maximum number of retries with fewer layers at a time.
 _ATTEMPTS = 60
 
 _PACKAGES = ("openvino", "openvino_tokenizers")
@@ -71,7 +71,7 @@ class OpenVINOProcess:
             try:
                 kind, answer = self._awaited(exchanged, process, timeout)
             except BaseException as error:
-                self.close()  # # this ends the thread, too
+                self.close()  # this ends the thread, too
                 if isinstance(error, TimeoutError):
                     raise OpenVINOTimeout(f"OpenVINO gave no answer in {timeout:g} s") from None
                 raise
@@ -115,7 +115,7 @@ def exchange(
 ) -> tuple[str, Any]:
     """Send a request to the process and wait. Return the kind of the response, and the response."""
     assert process.stdin is not None and process.stdout is not None
-    # # Pickled twice, so that a request that cannot be unpickled gives an error response instead of a crash.
+    # Pickled twice, so that a request that cannot be unpickled gives an error response instead of a crash.
     question = pickle.dumps(pickle.dumps((function, arguments, keywords)))
     try:
         process.stdin.write(question)
@@ -126,7 +126,7 @@ def exchange(
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    # # Include its child processes, because they keep its pipes open.
+    # Include its child processes, because they keep its pipes open.
     if hasattr(os, "killpg") and process.returncode is None:
         with contextlib.suppress(OSError):
             os.killpg(process.pid, signal.SIGKILL)
@@ -136,7 +136,7 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
         if pipe is not None:
             try:
                 pipe.close()
-            except OSError:  # # the rest of a request that is not read any more
+            except OSError:  # the rest of a request that is not read any more
                 continue
 
 
@@ -154,7 +154,7 @@ def serve() -> None:
     """Run in the child process: read requests from stdin and respond on stdout, to which OpenVINO itself may not write."""
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
-    # # OpenVINO does not need it. Each import would start another process to send telemetry.
+    # OpenVINO does not need it. Each import would start another process to send telemetry.
     sys.modules["openvino_telemetry"] = None  # type: ignore[assignment]
     while True:
         try:
@@ -214,7 +214,7 @@ def run_openvino(
             try:
                 values |= zip(group, ask(group).layers, strict=True)
             except OpenVINOError:
-                if len(group) > 1:  # # one of them cannot be returned
+                if len(group) > 1:  # one of them cannot be returned
                     middle = len(group) // 2
                     pending += [group[middle:], group[:middle]]
         return Inference(plain.outputs, [values.get(layer) for layer in layers], plain.seconds)

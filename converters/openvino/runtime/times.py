@@ -30,7 +30,7 @@ def measure(path: str, arrays: Sequence[np.ndarray], extensions: Sequence[str] =
         feeds = {i: as_tensor(port, a) for i, (port, a) in enumerate(zip(compiled.inputs, arrays, strict=True))}
         return median_seconds(lambda: request.infer(feeds)), compiled
 
-    seconds, _ = timed(counting=False)  # # counting takes time, too
+    seconds, _ = timed(counting=False)  # counting takes time, too
     _, compiled = timed(counting=True)
     executed = []
     for operation in compiled.get_runtime_model().get_ops():

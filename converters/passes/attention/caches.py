@@ -55,7 +55,7 @@ def make_explicit(graph: ir.Graph, variables: Sequence[ExposedVariable]) -> list
     caches = [form.rewritten(graph) for form in found]
     if inputs.beams is not None:
         for node, _ in list(inputs.beams.uses()):
-            if node.op_type == "Shape":  # # the input has the same number of rows
+            if node.op_type == "Shape":  # the input has the same number of rows
                 _count_rows(node, inputs.data[0])
         graph.inputs.remove(inputs.beams)
     return caches
@@ -180,7 +180,7 @@ class CacheForm:
     def rewritten(self, graph: ir.Graph) -> Cache:
         if self.is_set is not None:
             graph.inputs.remove(self.is_set)
-        # # Concat must use the past itself, so the nodes between them are replaced.
+        # Concat must use the past itself, so the nodes between them are replaced.
         node = self.present.producer()
         assert node is not None
         node.replace_input_with(0, self.past)

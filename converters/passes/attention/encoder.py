@@ -66,7 +66,7 @@ def join_window_masks(
         return None
     if len(x.dims) != 4 or len(windows.dims) != 5 or None in windows.dims[1:] or not _same(biased, x):
         return None
-    # # Only the first dimension is split and merged again.
+    # Only the first dimension is split and merged again.
     if not windows.dims[2:] == x.dims[1:] == whole.dims[1:] or len(whole.dims) != 4:
         return None
     count = windows.dims[1]
@@ -78,12 +78,12 @@ def join_window_masks(
         return None
     one = op.Add(bias, op.Reshape(mask, of_windows[1:]))
     if x.dims[0] != count:
-        # # Each image of a batch has the same windows.
+        # Each image of a batch has the same windows.
         shape = [count, *x.dims[1:]]
         pictures = op.Div(op.Shape(_keys(x), start=0, end=1), [count])
         one = op.Expand(op.Unsqueeze(one, [0]), op.Concat(pictures, shape, axis=0))
         one = op.Reshape(one, [-1, *x.dims[1:]])
-        if x.dims[0] is None:  # # the name shows that the dimensions are equal
+        if x.dims[0] is None:  # the name shows that the dimensions are equal
             x.shape = one.shape = ir.Shape([one.name, *x.dims[1:]])
     return op.Add(x, one)
 
@@ -140,12 +140,12 @@ def _lowered(op: Builder, found: Attention) -> Value | None:
         return None
     if q.dtype != ir.DataType.FLOAT and (q.dtype != ir.DataType.FLOAT16 or mask is not None):
         return None
-    # # A scalar factor or mask may add a dimension.
+    # A scalar factor or mask may add a dimension.
     if any(value.dims is None or len(value.dims) != 4 for value in (q, k, v, weights)):
         return None
     assert q.dims is not None and k.dims is not None and v.dims is not None
     heads = q.dims[1]
-    # # The operator does not broadcast heads or batches.
+    # The operator does not broadcast heads or batches.
     if heads is None or k.dims[1] != heads or v.dims[1] != heads or not same_batch(q, k, v):
         return None
     if None in (q.dims[3], v.dims[3]):
@@ -295,7 +295,7 @@ def drop_inverse_reshapes(op: Builder, *, x: Value, first: Value, second: Value,
         return None
     apart, together = first.constant.tolist(), second.constant.tolist()
     for axis, (before, after) in enumerate(zip(x.dims, outer.dims, strict=True)):
-        stays = axis < len(apart) and apart[axis] == together[axis] == 0  # # the dimension is unchanged
+        stays = axis < len(apart) and apart[axis] == together[axis] == 0  # the dimension is unchanged
         if not stays and (before is None or before != after):
             return None
     return x

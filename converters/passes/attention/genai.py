@@ -39,8 +39,8 @@ PAST, PRESENT = "past_key_values.{}.{}", "present.{}.{}"
 """The names of the caches, by layer and kind (``key`` or ``value``)."""
 
 _USUAL_POSITIONS = 4096
-_MOST_POSITIONS = 1 << 22  # # the maximum number of positions that a mask is probed with
-_MOST_ROTATED = 1 << 18  # # the maximum number of positions in a rotary table
+_MOST_POSITIONS = 1 << 22  # the maximum number of positions that a mask is probed with
+_MOST_ROTATED = 1 << 18  # the maximum number of positions in a rotary table
 
 
 @dataclass
@@ -309,7 +309,7 @@ def _sources(
                 return (query, keys, values), query.table, ""
             reason = f"ONNX Runtime does not rotate {rotated} of {size} elements"
         elif query.table is None and keys.table is None and "BSD" in (query.layout.name, keys.layout.name):
-            return (query, keys, values), None, ""  # # there is no rotation
+            return (query, keys, values), None, ""  # there is no rotation
         else:
             reason = "rotary embeddings of a form that a table of positions does not have stay outside"
     elif positions is None:

@@ -157,7 +157,7 @@ def _is_right_padded(op: Builder, mask: ir.Value, sequence: Value, total: Value)
     """
     begins = op.Greater(op.Slice(mask, [0], [1], [1]), 0)
     earlier, later = op.Slice(mask, [0], [-1], [1]), op.Slice(mask, [1], [2**62], [1])
-    # # ReduceMax of an empty tensor would be an error.
+    # ReduceMax of an empty tensor would be an error.
     rises = op.ReduceSum(op.Cast(op.Less(earlier, later), to=ir.DataType.INT64), [1], keepdims=1)
     falls_only = op.Or(op.Equal(rises, 0), op.Less(sequence, total))
     return op.Squeeze(op.And(begins, falls_only), [1])

@@ -285,8 +285,8 @@ class _Emitter:
         room = op.Shape(self.forms[0].past, start=2, end=3)
         self._own_shape = room.producer()
         if self.counted_by_mask:
-            # # A mask of a fixed length is longer than all tokens. A cache without spare capacity gives their number. With
-            # spare capacity, # sessions cut the mask.
+            # A mask of a fixed length is longer than all tokens. A cache without spare capacity gives their number. With
+            # spare capacity, sessions cut the mask.
             self._total = op.Min(op.Shape(mask, start=1, end=2), op.Add(room, sequence))
             self._held = op.Sub(self._total, sequence)
             self._length = op.Squeeze(self._held, [0])
@@ -346,8 +346,8 @@ class _Emitter:
             if found.is_boolean:
                 lowest = np.float32(found.lowest)
                 if self.inputs.beams is not None:
-                    # # For a token without visible keys under a boolean mask, OpenVINO's fused attention gives the mean of
-                    # all values.
+                    # For a token without visible keys under a boolean mask, OpenVINO's fused attention gives the mean of all
+                    # values.
                     lowest = max(lowest, np.finfo(np.float32).min)
                 added = op.Where(mask, np.float32(0), lowest)
             if (rank := self.ranks[mask]) < 4:

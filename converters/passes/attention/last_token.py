@@ -17,14 +17,14 @@ from onnx_specops.replacing import replace_value
 _PROBE_SHAPES = ProbeShapes(batch=2, sequence=3, past=5)
 _END = 2**62
 
-# # Elementwise operators.
+# Elementwise operators.
 _ELEMENTWISE = {
     "Abs", "Add", "Cast", "Clip", "Cos", "Div", "Elu", "Erf", "Exp", "Gelu", "HardSigmoid", "HardSwish", "Identity",
     "LeakyRelu", "Log", "Max", "Min", "Mish", "Mul", "Neg", "Pow", "Reciprocal", "Relu", "Sigmoid", "Sin", "Softplus",
     "Softsign", "Sqrt", "Sub", "Tanh", "Where",
 }  # fmt: skip
 _REDUCTIONS = {"ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum", "ReduceSumSquare", "ReduceL2"}
-# # Operators that compute along an axis, with its default.
+# Operators that compute along an axis, with its default.
 _ALONG = {"LayerNormalization": -1, "RMSNormalization": -1, "Softmax": -1, "LogSoftmax": -1, "Split": 0}
 
 
@@ -87,7 +87,7 @@ def _is_by_token(node: ir.Node, probe: Probe) -> bool:
         return all(_has_tokens(value, probe) or _is_of_all(value, probe) for value in (data, *others))
     if not _has_tokens(data, probe):
         return False
-    if node.op_type == "Reshape":  # # a Reshape that keeps the shape, as in GPT-2
+    if node.op_type == "Reshape":  # a Reshape that keeps the shape, as in GPT-2
         return _shape(data, probe) == _shape(node.outputs[0], probe) and not node.attributes.get_int("allowzero", 0)
     if node.op_type == "MatMul":
         return _is_matrix(others[0], probe)

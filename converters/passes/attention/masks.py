@@ -97,12 +97,12 @@ class Masks:
             try:
                 return self._visible(mask, is_boolean, ProbeShapes(sequence=1, past=total - 1))[0, 0]
             except (UnsupportedAttention, ProbeError):
-                continue  # # a constant mask has a fixed size
+                continue  # a constant mask has a fixed size
         return self._visible(mask, is_boolean, ProbeShapes(sequence=1, past=shortest - 1))[0, 0]
 
     @staticmethod
     def _check(visible: np.ndarray, wanted: np.ndarray, probe_shapes: ProbeShapes, given: np.ndarray | None) -> None:
-        some = wanted.any(-1)  # # the values of a row without visible keys do not matter
+        some = wanted.any(-1)  # the values of a row without visible keys do not matter
         if not np.array_equal(visible[some], wanted[some]):
             raise UnsupportedAttention("it sees others than the tokens before, all or those of a window")
 

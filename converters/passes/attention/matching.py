@@ -77,7 +77,7 @@ class Matcher:
         canonical = {each.name: getattr(found, each.name) for each in fields(Attention)}
         return CachedAttention(**canonical, keys=keys, values=values, heads=heads, groups=groups, size=size, sinks=sinks)
 
-    # # The protocol `spellings.Evaluation`.
+    # The protocol `spellings.Evaluation`.
 
     def operands(self, node: ir.Node) -> Sequence[ir.Value]:
         """Return the inputs that depend on data."""
@@ -137,7 +137,7 @@ class Matcher:
         except ProbeError as error:
             raise UnsupportedAttention(f"what becomes of its keys or values is not known: {error}") from error
         if content.shape[1] == 1 and np.array_equal(got, content):
-            return  # # MatMul broadcasts it
+            return  # MatMul broadcasts it
         wanted = np.repeat(content, times, axis=1)
         if got.shape != wanted.shape or not np.array_equal(got, wanted):
             raise UnsupportedAttention("its keys or values are not those of the cache, each for a group of heads")

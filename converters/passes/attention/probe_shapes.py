@@ -87,7 +87,7 @@ class Inputs:
             given[self.mask] = probe_shapes.given_mask.astype(_numpy(self.mask))
         if self.positions is not None:
             given[self.positions] = probe_shapes.given_positions.astype(_numpy(self.positions))
-        if self.slots is not None:  # # for all rows
+        if self.slots is not None:  # for all rows
             given[self.slots] = np.arange(probe_shapes.past, probe_shapes.total).astype(_numpy(self.slots))
         if self.beams is not None:
             given[self.beams] = np.arange(probe_shapes.batch).astype(_numpy(self.beams))

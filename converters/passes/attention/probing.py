@@ -20,8 +20,8 @@ from onnx.reference import ReferenceEvaluator
 from onnx_specops.folding import fold
 from onnx_specops.graphs import nested
 
-_SMALL = 4096  # # elements of a constant that is computed immediately
-_LARGE = 1 << 26  # # elements of a value that is never computed
+_SMALL = 4096  # elements of a constant that is computed immediately
+_LARGE = 1 << 26  # elements of a value that is never computed
 _SHAPES = ("Shape", "Size")
 
 
@@ -60,7 +60,7 @@ class Probe:
     def __init__(self, given: Mapping[ir.Value, np.ndarray | Data]) -> None:
         self._known: dict[ir.Value, Known] = dict(given)
         self._constants: dict[ir.Value, np.ndarray] = {}
-        self._fixed: set[ir.Value] = set()  # # values that depend on constants only
+        self._fixed: set[ir.Value] = set()  # values that depend on constants only
 
     def shape(self, value: ir.Value) -> tuple[int, ...]:
         """Return the shape of a value. Raise `ProbeError` if it cannot be determined."""
@@ -151,7 +151,7 @@ class Probe:
             self._infer(node, inputs)
             return
         if fixed and any(isinstance(known, Constant) for known in present):
-            with suppress(ProbeError):  # # whose shape depends on their elements
+            with suppress(ProbeError):  # whose shape depends on their elements
                 return self._infer(node, inputs, constant=True)
         arrays = [None if known is None else self._elements(known) for known in inputs]
         for result, array in zip(node.outputs, _computed(node, arrays), strict=False):
@@ -160,7 +160,7 @@ class Probe:
     def _infer(self, node: ir.Node, inputs: Sequence[Known | None], constant: bool = False) -> None:
         """Infer the shapes of a node's outputs with ONNX's shape inference."""
         for result, (dtype, shape) in zip(node.outputs, _inferred(node, inputs), strict=True):
-            # # Another output of the node may be given.
+            # Another output of the node may be given.
             self._known.setdefault(result, Constant(dtype, shape, result) if constant else Data(dtype, shape))
 
 
@@ -187,7 +187,7 @@ def _inferred(node: ir.Node, inputs: Sequence[Known | None]) -> list[tuple[ir.Da
             results.append((ir.DataType(tensor.elem_type), tuple(int(d or 0) for d in dims)))
     except ProbeError:
         raise
-    except Exception as error:  # # invalid inputs raise many kinds of exceptions
+    except Exception as error:  # invalid inputs raise many kinds of exceptions
         raise ProbeError(f"{node.name}: {error}") from error
     return results
 
@@ -196,14 +196,14 @@ def _computed(node: ir.Node, inputs: Sequence[np.ndarray | None]) -> Sequence[np
     try:
         if not node.domain and (folded := fold(node.op_type, inputs, _attributes(node))) is not None:
             return [np.asarray(array) for array in folded]
-        # # the reference evaluator supports at most 64 indices along the axis
+        # the reference evaluator supports at most 64 indices along the axis
         if not node.domain and node.op_type == "GatherElements":
             data, indices = (array for array in inputs if array is not None)
             return [np.take_along_axis(data, indices, node.attributes.get_int("axis", 0))]
         feeds = {v.name or "": array for v, array in zip(node.inputs, inputs, strict=True) if v is not None}
-        with np.errstate(all="ignore"):  # # as in runtimes
+        with np.errstate(all="ignore"):  # as in runtimes
             return list(ReferenceEvaluator(ir.serde.serialize_node(node), opsets={"": 21}).run(None, feeds))
-    except Exception as error:  # # invalid inputs raise many kinds of exceptions
+    except Exception as error:  # invalid inputs raise many kinds of exceptions
         raise ProbeError(f"{node.name}: {error}") from error
 
 

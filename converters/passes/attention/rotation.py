@@ -10,7 +10,7 @@ import onnx_ir as ir
 from converters.passes.attention.probe_shapes import Inputs, ProbeShapes
 from converters.passes.attention.probing import Dependence, Probe, ProbeError
 
-_PARTS = 1 << 22  # # elements that are rotated at a time to compute tables
+_PARTS = 1 << 22  # elements that are rotated at a time to compute tables
 _ERROR = 1e-4
 
 
@@ -177,7 +177,7 @@ class Rotations:
 
     def _made(self, rotation: _Rotation) -> Table | None:
         """Return the table of a rotation; ``None`` if it is not a rotary embedding."""
-        # # The first element of a pair reveals its partner.
+        # The first element of a pair reveals its partner.
         probe_shapes = ProbeShapes(1, 1, min(3, self._positions - 1))
         x = np.zeros((1, rotation.heads, 1, rotation.size), np.float32)
         x[..., 0] = 1
@@ -198,7 +198,7 @@ class Rotations:
         whole = np.concatenate(parts)
         cosine, sine = _pairs(whole, pairs, interleaved)
         if interleaved and (still := np.flatnonzero((sine == 0).all(0))).size:
-            pairs = int(still[0])  # # the following elements are not rotated
+            pairs = int(still[0])  # the following elements are not rotated
             cosine, sine = cosine[:, :pairs], sine[:, :pairs]
         return Table(np.ascontiguousarray(cosine), np.ascontiguousarray(sine), interleaved)
 

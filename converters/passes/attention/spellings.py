@@ -146,7 +146,7 @@ def read(softmax: ir.Node, evaluation: Evaluation) -> Attention:
         raise UnsupportedAttention("its keys are not transposed for the product")
     own = list(reversed(found.factors))
     factors, unscaled = _factors_of(query, evaluation)
-    if product([*factors, *own]) is None:  # # keep the factors of the query
+    if product([*factors, *own]) is None:  # keep the factors of the query
         factors, unscaled = [], query
     scale, softcap = _scale_and_softcap([*factors, *own], found.softcap)
     output = mixing.outputs[0]

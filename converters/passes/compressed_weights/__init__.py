@@ -82,7 +82,7 @@ class KeepWeightsCompressed(InPlacePass):
         if (weights := _found(right)) is not None and left.shape is not None and len(left.shape) > 0:
             return self._multiplied(op, left, weights)
         if (weights := _found(left)) is not None and right.shape is not None and len(right.shape) > 1:
-            # # The weights are on the left, so transpose both sides.
+            # The weights are on the left, so transpose both sides.
             other = replace(weights, swapped=not weights.swapped)
             swap = [*range(len(right.shape) - 2), len(right.shape) - 1, len(right.shape) - 2]
             product = self._multiplied(op, op.Transpose(right, perm=swap), other)
@@ -115,7 +115,7 @@ class KeepWeightsCompressed(InPlacePass):
             numbers = [None if x is None else _swapped(op, x) for x in numbers]
         shape = (*batch, n, k) if transposed else (*batch, k, n)
         wide = a
-        if a.dtype != D.FLOAT:  # # compute in float32, as OpenVINO does
+        if a.dtype != D.FLOAT:  # compute in float32, as OpenVINO does
             wide = op.Cast(a, to=D.FLOAT)
             wide.unrounded = True
         zero, scale = numbers

@@ -54,7 +54,7 @@ def of_blocks(op: Builder, value: ir.Value, weights: Weights, dropped: int | Non
             return None
         dims = dims[-2:]
     numbers = plain(value)
-    # # Scales are floats. Zero points may be integers, too.
+    # Scales are floats. Zero points may be integers, too.
     if numbers.dtype in (D.UINT8, D.INT8) and (value is weights.scale or not _fits(numbers, weights.codes)):
         numbers = op.Cast(numbers, to=D.FLOAT)
     return numbers if static(numbers) == dims else op.Reshape(numbers, list(dims))

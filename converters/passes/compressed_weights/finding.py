@@ -76,7 +76,7 @@ def _decompressed(current: ir.Value, found: Weights, casts: list[ir.Value]) -> W
         assert narrow is not None
         codes = replace(codes, codebook=codes.codebook.astype(narrow.numpy()).astype(np.float32))
     if {codes.tensor.dtype, *(value.dtype for value in casts)} >= {D.FLOAT16, D.BFLOAT16}:
-        return None  # # each type has numbers that the other rounds
+        return None  # each type has numbers that the other rounds
     numeric = codes.codebook is not None or codes.packed != "no" or codes.tensor.dtype in (
         D.UINT8, D.INT8, D.FLOAT16, D.BFLOAT16,
     )  # fmt: skip

@@ -22,7 +22,7 @@ def of_a_sum(op: Builder, *, a: Value, b: Value, scale: Value, total: Value, who
     """Replace the Add before a LayerNormalization, without other consumers, by a Sum."""
     node = whole.producer()
     assert node is not None
-    # # float16 is for GPUs, whose SkipLayerNormalization is fast.
+    # float16 is for GPUs, whose SkipLayerNormalization is fast.
     if total.dtype != ir.DataType.FLOAT or any(value.uses() for value in node.outputs[1:]) or _is_row(a) or _is_row(b):
         return None
     attributes = {name: attribute.value for name, attribute in node.attributes.items()}

@@ -86,7 +86,7 @@ def convolution(work: Arrangement, node: ir.Node) -> None:
     scales = np.broadcast_to(found.affine.scale, shape[:1])
     source = work.quantized.get(x)
     if source is None and x in work.channels:
-        # # Scales of channels are merged into the weights if each channel has its own.
+        # Scales of channels are merged into the weights if each channel has its own.
         steps, outer = work.channels[x]
         own = outer.scale_along(1)
         if node.attributes.get_int("group", 1) == shape[0] and shape[1] == 1 and own is not None:
@@ -104,7 +104,7 @@ def convolution(work: Arrangement, node: ir.Node) -> None:
         tail, bias = added[0].outputs[0], bias + elements(added[1], len(bias))
     op = work.before(node)
     is_whole = source.affine.is_whole
-    # # ONNX Runtime's integer convolution rounds biases to integers, which changes one result in a thousand.
+    # ONNX Runtime's integer convolution rounds biases to integers, which changes one result in a thousand.
     if work.contrib and _fused(work, node, source, found, scales, bias, tail, ConvAttributes(shape, *stated.listed())):
         return
     if is_whole and (end := _end(work, tail)) is not None and _in_integers(work, node, source, found, scales, bias, end, op):
@@ -138,7 +138,7 @@ def _in_integers(
     unit = scales.astype(np.float64) * float(x.affine.scale)
     with np.errstate(all="ignore"):
         whole = np.rint(bias / unit)
-    # # A unit that is 0 or infinite in float32 is not a number that can be used.
+    # A unit that is 0 or infinite in float32 is not a number that can be used.
     if not (np.abs(whole) <= _LARGEST_BIAS).all() or not is_scale(unit).all():
         return False
     zeros = np.broadcast_to(found.affine.zero_point, scales.shape)
@@ -212,7 +212,7 @@ def _as_product(
     neighbours = []
     for offsets in itertools.product(*(range(size) for size in stated.kernel)):
         begins = [offset * step for offset, step in zip(offsets, stated.dilations, strict=True)]
-        # # The last neighbour ends with the data, the others the same distance before it.
+        # The last neighbour ends with the data, the others the same distance before it.
         ends = [begin - (size - 1) * step for begin, size, step in zip(begins, stated.kernel, stated.dilations, strict=True)]
         ends = [end if end < 0 else np.iinfo(np.int64).max for end in ends]
         is_all = not any(begins) and all(end > 0 for end in ends) and all(step == 1 for step in stated.strides)
@@ -264,7 +264,7 @@ def _quantized(work: Arrangement, value: ir.Value) -> _End | None:
         value = user.outputs[0]
         along = work.divisions[value].scale_along(1)
         if along is None:
-            return None  # # the scales differ along an axis other than the channels
+            return None  # the scales differ along an axis other than the channels
         divisor = along
     quantizers = only_quantizers(value)
     if len(quantizers) != 1:
@@ -284,7 +284,7 @@ def _cuts_nothing(node: ir.Node, end: _End) -> bool:
     if not is_node(node, "Clip"):
         return False
     if any(value is not None and array(value) is None for value in node.inputs[1:]):
-        return False  # # a limit is computed at run time
+        return False  # a limit is computed at run time
     low, high = ([array(value) for value in node.inputs[1:]] + [None, None])[:2]
     top = float(np.max(end.affine.scale * 255 * end.divisor))
     return (low is None or float(low) <= 0) and (high is None or float(high) >= top)

@@ -189,7 +189,7 @@ def fuse(
         return False
     if shape[1] * stated.group > MOST_CHANNELS or min(numbers) < 0 or x.affine.zero_point.dtype != np.uint8:
         return False
-    # # If channels have their own zero points, their scales are part of the weights.
+    # If channels have their own zero points, their scales are part of the weights.
     unit = scales.astype(np.float64) * (float(x.affine.scale) if x.affine.is_whole else 1.0)
     if not is_scale(unit).all() or not np.isfinite(bias.astype(np.float32)).all():
         return False
@@ -201,7 +201,7 @@ def fuse(
         unit, bias = unit * function.alpha, bias * function.alpha + function.beta
         function = Function("none", function.value)
     if factor is not None and (scaled := function.scaled(factor)) is not None and is_scale(unit * factor).all():
-        # # Merge both factors.
+        # Merge both factors.
         unit, bias, factor, function = unit * factor, bias * factor, None, scaled
     if not all(np.isfinite(array.astype(np.float32)).all() for array in (bias, *([] if factor is None else [factor]))):
         return False
@@ -234,7 +234,7 @@ def fuse(
     if given is not None:
         result.shape = ir.Shape([given[0], *given[2:], given[1]])
         first.shape = given
-    # # A number halfway between two levels may round to either.
+    # A number halfway between two levels may round to either.
     if not replace_value(old, first, tolerance=0.0 if target is None else 1e-3, level=0.0 if target is None else 1.0):
         return False
     work.last[first] = result

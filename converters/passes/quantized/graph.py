@@ -66,7 +66,7 @@ class Arrangement:
         assert affine.is_whole, "what follows reads one scale for all"
         result = affine.dequantize(op, integers)
         level = float(affine.scale.max())
-        # # The limits may not put zero exactly on a level.
+        # The limits may not put zero exactly on a level.
         replace_value(value, result, tolerance=2 * NEAR * level, through=through, level=level)
         self.quantized[result] = Quantized(integers, affine)
 

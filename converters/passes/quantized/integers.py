@@ -109,7 +109,7 @@ def _quantize(work: Arrangement, node: ir.Node, opset: int) -> None:
     if low is None or high is None or start is None or end is None or (levels > 256 and opset < 21):
         return
     rank = None if data.shape is None else len(data.shape)
-    # # Changed numbers depend on the exact limits.
+    # Changed numbers depend on the exact limits.
     rounded = np.array_equal(low, start) and np.array_equal(high, end)
     inner, outer = (affine(*ends, levels, rank, rounded=rounded) for ends in ((low, high), (start, end)))
     if inner is None or outer is None or not inner.shares_axis(outer):
@@ -120,7 +120,7 @@ def _quantize(work: Arrangement, node: ir.Node, opset: int) -> None:
         return
     op = work.before(node)
     above: list[ir.Value] = []
-    if levels % 2:  # # there is an integer below the levels
+    if levels % 2:  # there is an integer below the levels
         if is_node(data.producer(), "Relu") and not low.any():
             above = [data]
         else:
@@ -130,7 +130,7 @@ def _quantize(work: Arrangement, node: ir.Node, opset: int) -> None:
     if inner.is_whole and outer.is_whole:
         work.dequantized(op, node.outputs[0], inner.quantize(op, data), outer, through=above)
     elif rank is not None:
-        # # ONNX Runtime's quantization along an axis takes ten times as long as a division.
+        # ONNX Runtime's quantization along an axis takes ten times as long as a division.
         divided = op.Div(data, inner.column(rank))
         found = Quantized(inner.of_steps().quantize(op, divided), outer.of_steps())
         steps = found.affine.dequantize(op, found.integers)

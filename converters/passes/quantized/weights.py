@@ -49,7 +49,7 @@ def weights(value: ir.Value | None, axis: int) -> Weights | None:
     shape = static_shape(integers)
     assert shape is not None
     if np.broadcast_shapes(tuple(shape), scale.shape, zero.shape) != tuple(shape):
-        return None  # # the constant itself is broadcast
+        return None  # the constant itself is broadcast
     moves.reverse()
     scale, zero = (_moved(np.broadcast_to(x, shape), moves) for x in (scale, zero))
     if scale.ndim == 0:
@@ -121,7 +121,7 @@ def _decompressed(value: ir.Value) -> _Found | None:
         return None
     type_ = _BYTES[integers.dtype]
     whole = np.rint(zero)
-    # # Files of the Open Model Zoo have zero points with deviations of 1e-5 levels, which do not matter in float32.
+    # Files of the Open Model Zoo have zero points with deviations of 1e-5 levels, which do not matter in float32.
     if (np.abs(zero - whole) > NEAR).any() or not np.array_equal(whole.astype(type_), whole) or not is_scale(scale).all():
         return None
     assert isinstance(integers, Value)
@@ -145,7 +145,7 @@ def _quantized(value: ir.Value) -> _Found | None:
     """Match FakeQuantize of a constant."""
     node = value.producer()
     if node is not None and is_node(node, "Cast") and value.dtype == D.FLOAT:
-        node = None if node.inputs[0] is None else node.inputs[0].producer()  # # a cast of a 16-bit constant
+        node = None if node.inputs[0] is None else node.inputs[0].producer()  # a cast of a 16-bit constant
     if node is None or (node.domain, node.op_type) != (DOMAIN, "FakeQuantize"):
         return None
     data, limits = _float_array(node.inputs[0]), [array(limit) for limit in node.inputs[1:]]
@@ -154,14 +154,14 @@ def _quantized(value: ir.Value) -> _Found | None:
     if data is None or any(limit is None for limit in limits) or not 2 <= levels <= 256:
         return None
     low, high, start, end = (limit.astype(np.float64) for limit in limits if limit is not None)
-    # # For a constant, the choice of levels is free. A byte can represent up to 256.
+    # For a constant, the choice of levels is free. A byte can represent up to 256.
     scale = (end - start) / (levels - 1)
     if not (low < high).all() or not is_scale(scale).all():
         return None
     zero = -start / scale
     if (np.abs(zero - np.rint(zero)) > NEAR).any() or (zero < -0.5).any() or (zero > 255.5).any():
         return None
-    # # Round as OpenVINO does, where float32 decides halfway between two levels.
+    # Round as OpenVINO does, where float32 decides halfway between two levels.
     original = find("FakeQuantize").kernel(data, *limits, **attributes)
     zero = np.rint(zero)
     level = original / scale + zero

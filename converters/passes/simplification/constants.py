@@ -137,7 +137,7 @@ def _computed(values: Sequence[ir.Value], found: dict[ir.Value, ir.Node]) -> lis
     """Compute the values; ``None`` for those that ONNX Runtime cannot compute."""
     try:
         return _run(values, found)
-    except Exception:  # # ONNX Runtime's exceptions have no common base class
+    except Exception:  # ONNX Runtime's exceptions have no common base class
         if len(values) == 1:
             return [None]
         return [array for value in values for array in _computed([value], found)]
@@ -154,12 +154,12 @@ def _run(values: Sequence[ir.Value], found: dict[ir.Value, ir.Node]) -> list[np.
             if constant not in copies:
                 tensor = constant.const_value
                 assert tensor is not None
-                if not isinstance(tensor, ir.Tensor):  # # a session from bytes cannot read other files
+                if not isinstance(tensor, ir.Tensor):  # a session from bytes cannot read other files
                     tensor = ir.Tensor(tensor.numpy(), dtype=tensor.dtype)
                 copy = constant_value(tensor, name=f"c{len(copies)}")
                 graph.register_initializer(copy)
                 copies[constant] = copy
-    # # `found` has the nodes in topological order.
+    # `found` has the nodes in topological order.
     places = {node: place for place, node in enumerate(dict.fromkeys(found.values()))}
     for node in sorted(order, key=places.__getitem__):
         outputs = [ir.Value(name=f"v{len(copies) + i}", type=o.type, shape=o.shape) for i, o in enumerate(node.outputs)]

@@ -134,7 +134,7 @@ def two_casts(op: Builder, *, x: Value, inner: Value, whole: Value) -> Value | N
     """Merge two Casts if the inner type represents all numbers of the first."""
     if x.dtype is None or inner.dtype not in _EXACT.get(x.dtype, ()) or whole.dtype is None:
         return None
-    # # Integers from bool or other integers may wrap around differently than from floats.
+    # Integers from bool or other integers may wrap around differently than from floats.
     if whole.dtype != x.dtype and not (inner.dtype.is_integer() or whole.dtype.is_floating_point() or whole.dtype == D.BOOL):
         return None
     return x if whole.dtype == x.dtype else op.Cast(x, to=whole.dtype)

@@ -56,7 +56,7 @@ def _expand(node: ir.Node, root: Builder) -> bool:
     op.scope = node.name or node.op_type
     for index in small:
         value = node.inputs[index]
-        # # One element is computed correctly.
+        # One element is computed correctly.
         if isinstance(value, Value) and any(dim != 1 for dim in value.dims or ()):
             node.replace_input_with(index, op.place(op.Expand(value, whole.dims)))
     return True

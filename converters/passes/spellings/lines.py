@@ -40,7 +40,7 @@ def _expanded(node: ir.Node, root: Builder) -> bool:
     if outside or "axes" in node.attributes or 1 not in before[2:] or before[:2] != after[:2]:
         return False
     sides = [axis for axis in (2, 3) if before[axis] == 1]
-    # # A side that stays one is resized from two.
+    # A side that stays one is resized from two.
     wide = [max(2, after[axis] or 0) if axis in sides else before[axis] for axis in range(4)]
     op = Builder(node.graph, root=root, before=node)
     op.scope = node.name or node.op_type

@@ -63,7 +63,7 @@ def region(
     olds, news = [old for old, _ in pairs], [new for _, new in pairs]
     before = _ancestors(olds)
     begins = {value for value in (*before, *_ancestors(news)) if value.producer() is None and not _is_constant(value)}
-    variable = _dependents([*olds, *news], begins)  # # other values are computed from constants
+    variable = _dependents([*olds, *news], begins)  # other values are computed from constants
 
     def is_free(value: ir.Value) -> bool:
         if value not in variable or value in through:
@@ -71,9 +71,9 @@ def region(
         return is_known(value) or value.dtype in FLOATS or value.dtype is None
 
     inputs: dict[ir.Value, None] = {}
-    # # The replacement ends at existing values where the computations meet.
+    # The replacement ends at existing values where the computations meet.
     _collect(news, lambda value: value in before and is_free(value), inputs)
-    # # So does the old computation. Other values that only it uses are inputs, too.
+    # So does the old computation. Other values that only it uses are inputs, too.
     depends = _dependents(olds, inputs)
     _collect(olds, lambda value: value in inputs or (value not in depends and is_free(value)), inputs)
     old_nodes, new_nodes = (_between(values, inputs) for values in (olds, news))
@@ -216,7 +216,7 @@ def copied_model(
             size += tensor.nbytes
             if size > _MOST_BYTES:
                 raise NotEvaluated("its constants are larger than 1 GiB")
-            # # ONNX Runtime cannot read external data of a model in memory.
+            # ONNX Runtime cannot read external data of a model in memory.
             is_outside = isinstance(tensor, ir.ExternalTensor)
             copies[value].const_value = ir.Tensor(tensor.numpy(), dtype=tensor.dtype) if is_outside else tensor
             constants[copies[value].name or ""] = copies[value]

@@ -19,5 +19,5 @@ def session(model: ir.Model) -> ort.InferenceSession:
     try:
         data = ir.to_proto(model).SerializeToString()
         return InferenceSession(data, options, kernels="native" if has_library() else "none")
-    except Exception as error:  # # ONNX Runtime's exceptions have no common base class
+    except Exception as error:  # ONNX Runtime's exceptions have no common base class
         raise NotEvaluated(f"ONNX Runtime does not load it: {str(error).splitlines()[0][:200]}") from error

@@ -62,7 +62,7 @@ def trials(
             continue
         yield (_trial(shapes, kind, known if choice == () else {}) for kind in numbers)
         if all(value.shape is not None and value.shape.is_static() for value in inputs):
-            break  # # all choices are equal
+            break  # all choices are equal
 
 
 def _shapes(
@@ -116,7 +116,7 @@ def _array(rng: np.random.Generator, dtype: ir.DataType, shape: tuple[int, ...],
         info = np.iinfo(dtype.numpy()) if dtype.itemsize >= 1 else None
         if numbers == "zeros" or info is None:
             return np.zeros(shape, dtype.numpy())
-        if dtype.itemsize == 1:  # # quantized values: all levels
+        if dtype.itemsize == 1:  # quantized values: all levels
             return rng.integers(info.min, info.max, shape, endpoint=True, dtype=info.dtype)
         return rng.integers(0, 3, shape).astype(dtype.numpy())
     array = rng.standard_normal(shape)
@@ -127,6 +127,6 @@ def _array(rng: np.random.Generator, dtype: ir.DataType, shape: tuple[int, ...],
     elif numbers == "large":
         array *= 1e4 if dtype != ir.DataType.FLOAT16 else 100
     elif numbers == "special":
-        places = np.arange(array.size).reshape(shape)  # # every second number, in an order in which NaN comes early
+        places = np.arange(array.size).reshape(shape)  # every second number, in an order in which NaN comes early
         array = np.where(places % 2 == 1, np.array(_SPECIAL)[(7 * places + 3) % len(_SPECIAL)], array)
     return array.astype(dtype.numpy())

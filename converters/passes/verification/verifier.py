@@ -68,7 +68,7 @@ class Verifier:
     def __call__(self, pairs: Sequence[tuple[ir.Value, ir.Value]], rewriting: Rewriting) -> bool:
         numbers = [kind for kind in self.numbers if kind in _FINITE or not rewriting.finite]
         try:
-            with checked_by(_anything):  # # bodies are created on the way
+            with checked_by(_anything):  # bodies are created on the way
                 found = region(pairs, lambda value: value in self.observed, rewriting.through)
                 text = self._compared(found, numbers, rewriting)
         except NotEvaluated as error:
@@ -89,7 +89,7 @@ class Verifier:
             for trial in of_sizes:
                 try:
                     expected = _run(sessions[0], found.inputs, trial)
-                except Exception as error:  # # ONNX Runtime's exceptions have no common base class
+                except Exception as error:  # ONNX Runtime's exceptions have no common base class
                     reason = f"{reason.partition(':')[0]}: {str(error).splitlines()[0][:200]}"
                     break
                 compared += 1
@@ -135,7 +135,7 @@ def difference(expected: np.ndarray, got: np.ndarray, *, noise: float = 0.0, lev
     one, other = expected.astype(np.float64), got.astype(np.float64)
     finite = np.abs(one[np.isfinite(one)])
     rtol = 4e-3 if narrow else 1e-4
-    # # After cancellation, a sum is only as accurate as its terms.
+    # After cancellation, a sum is only as accurate as its terms.
     atol = (rtol * 0.1) * float(finite.max(initial=0.0)) + noise + (1e-7 if narrow else np.finfo(np.float32).tiny)
     with np.errstate(invalid="ignore"):
         near = np.isfinite(one) & (np.abs(one - other) <= atol + rtol * np.abs(one))

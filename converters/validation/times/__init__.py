@@ -1,1 +1,1 @@
-"""How long a model takes in OpenVINO and in ONNX Runtime, layer by layer."""
+"""The times of a model in OpenVINO and ONNX Runtime, layer by layer."""

@@ -1,4 +1,4 @@
-"""The times of a source's runtime, the baseline, and of ONNX Runtime, for the same layers each."""
+"""The times of a source's runtime (the baseline) and of ONNX Runtime for the same layers."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def measure(
     outputs: Sequence[str],
     kernels: Literal["native", "python", "none"],
 ) -> Times:
-    """Time a source and its conversion.
+    """Measure the times of a source and its conversion.
 
     Args:
         source: the source.
@@ -85,14 +85,14 @@ def measure(
         times.problem = str(error)
     try:
         times.onnxruntime, ours = onnxruntime.measure(onnx_path, arrays, outputs, kernels)
-    except Exception as error:  # whatever the runtime raises
+    except Exception as error:  # any exception of the runtime
         times.problem = f"{type(error).__name__}: {error}"
     _by_layer(times, source, names, _within(times.baseline, theirs), _within(times.onnxruntime, ours))
     return times
 
 
 def _within(whole: float | None, executed: Sequence[_Executed]) -> list[_Executed]:
-    """The steps, whose times are no more than the whole inference takes: counting makes each of them longer."""
+    """Scale the steps so that their sum does not exceed the time of the inference, because profiling takes time."""
     counted = sum(step.seconds for step in executed)
     factor = min(1.0, whole / counted) if whole and counted else 1.0
     return [step._replace(seconds=step.seconds * factor) for step in executed]
@@ -120,7 +120,7 @@ def _by_layer(
             groups.append(_Group(layers, [step]))
         else:
             times.baseline_other += step.seconds
-    # A value may be the output of several layers, where all but one do nothing to it.
+    # A value may be the output of several layers, if all except one have no effect on it.
     holders: dict[str, set[int]] = {}
     for (layer, _), name in names.items():
         holders.setdefault(name, set()).add(layer)
@@ -147,7 +147,7 @@ def _by_layer(
 
 
 def _needed_by(source: Source, given: Iterable[int], stop: set[int]) -> set[int]:
-    """The layers whose outputs are given, and those before them whose outputs are no more."""
+    """Return the layers whose outputs are given, and earlier layers whose outputs do not exist in the conversion."""
     by_id = {layer.id: layer for layer in source.layers}
     found: set[int] = set()
     pending = list(given)
@@ -161,7 +161,7 @@ def _needed_by(source: Source, given: Iterable[int], stop: set[int]) -> set[int]
 
 
 def _merged(groups: Iterable[_Group]) -> list[_Group]:
-    """The groups, those with a layer in common as one."""
+    """Merge groups with a common layer."""
     merged: dict[int, _Group] = {}
     for group in groups:
         whole = _Group(set(group.layers), list(group.baseline), list(group.onnxruntime))

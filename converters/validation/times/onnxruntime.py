@@ -1,4 +1,4 @@
-"""ONNX Runtime's times, from the profile that it writes, and which values each step gives in the graph that it made."""
+"""ONNX Runtime's times from its profile, and the values that each node of the optimized graph computes."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _SUFFIX = "_kernel_time"
 
 
 class Executed(NamedTuple):
-    """A node of the graph that ONNX Runtime made of the model.
+    """A node of ONNX Runtime's optimized graph.
 
     Attributes:
         type: its operator.
         inputs, outputs: the names of its values.
-        seconds: the mean time of an inference.
+        seconds: its mean time per inference.
     """
 
     type: str
@@ -40,13 +40,13 @@ def measure(
     outputs: Sequence[str],
     kernels: Literal["native", "python", "none"],
 ) -> tuple[float, list[Executed]]:
-    """Time an ONNX model: the median seconds of an inference, and what is executed in it, in order.
+    """Measure an ONNX model: the median seconds of an inference, and the executed nodes in order.
 
     Args:
         model: the .onnx file.
         feeds: the inputs by name.
-        outputs: the outputs to ask for.
-        kernels: the plugin's kernels to use.
+        outputs: the requested outputs.
+        kernels: the plugin's kernels.
     """
     seconds = _seconds(model, feeds, outputs, kernels)
     with tempfile.TemporaryDirectory(prefix="specops-profile-") as folder:
@@ -72,13 +72,13 @@ def measure(
 def _seconds(
     model: Path, feeds: Mapping[str, np.ndarray], outputs: Sequence[str], kernels: Literal["native", "python", "none"]
 ) -> float:
-    # A session of its own, which ends here: two of them disturb each other.
+    # A separate session that ends here, because two sessions disturb each other.
     session = onnx_specops.InferenceSession(str(model), quiet_options(), kernels=kernels)
     return median_seconds(lambda: infer(session, feeds, outputs))
 
 
 def _executed(graph: onnx.GraphProto, events: Sequence[dict], runs: int) -> list[Executed]:
-    """The graph's nodes with their times: what nodes within them took is in theirs."""
+    """Return the graph's nodes with their times, which include those of nested nodes."""
     times: Counter[tuple[str, str]] = Counter()
     for event in events:
         if event.get("cat") == "Node" and event["name"].endswith(_SUFFIX):
@@ -92,7 +92,7 @@ def _executed(graph: onnx.GraphProto, events: Sequence[dict], runs: int) -> list
 
 
 def _taken(node: onnx.NodeProto) -> tuple[str, ...]:
-    """What a node takes, with what the graphs within it take from outside."""
+    """Return the values that a node and its nested graphs use."""
     names: dict[str, None] = dict.fromkeys(filter(None, node.input))
     for attribute in node.attribute:
         for graph in (attribute.g, *attribute.graphs):
@@ -103,11 +103,11 @@ def _taken(node: onnx.NodeProto) -> tuple[str, ...]:
 
 
 def clusters(nodes: Sequence[Executed], known: Mapping[str, object]) -> list[list[Executed]]:
-    """The nodes, those together that exchange values that are not known: what is between them is no layer's output.
+    """Group nodes that exchange unknown values, which are not outputs of layers.
 
     Args:
         nodes: the nodes of a graph.
-        known: the values that are.
+        known: the known values.
     """
     parents = list(range(len(nodes)))
 

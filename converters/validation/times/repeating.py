@@ -1,4 +1,4 @@
-"""Running something several times, for its time."""
+"""Repeated runs to measure a time."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ import time
 from collections.abc import Callable
 
 LEAST, MOST = 3, 30
-# Beyond this no further repetition is begun.
+# No further repetition starts after this time.
 _SECONDS = 1.0
 
 
 def median_seconds(run: Callable[[], object], least: int = LEAST, most: int = MOST) -> float:
-    """The median time of a run, after a first one that does not count.
+    """Return the median time of a run, after a warm-up run.
 
     Args:
-        run: what to run.
-        least, most: how often; ``most`` only where that takes no more than a second.
+        run: the function to run.
+        least, most: the number of runs; more than ``least`` only within a second.
     """
     run()
     started = time.perf_counter()
