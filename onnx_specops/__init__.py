@@ -19,7 +19,7 @@ __version__ = "0.1.0"
 
 __all__ = ["DOMAIN", "OPSET_VERSION", "InferenceSession", "add_bodies", "library_path", "register"]
 
-# Imported at their first use: ONNX Runtime and the graph builder take longer to import than all the rest.
+# These modules load on first use. ONNX Runtime and the graph builder take longer to import than everything else.
 _LAZY = {
     "InferenceSession": "onnx_specops.runtime.session",
     "add_bodies": "onnx_specops.bodies",

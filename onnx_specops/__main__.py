@@ -1,4 +1,4 @@
-"""``python -m onnx_specops``: where the native kernels are, for build systems and programs in other languages."""
+"""``python -m onnx_specops``: paths of the native kernels, for build systems and programs in other languages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from onnx_specops.runtime.library import cmake_folder
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print one path or number; 1 where the installation has no native library."""
+    """Print one path or number; return 1 if the installation has no native library."""
     parser = argparse.ArgumentParser(prog="python -m onnx_specops", description=__doc__)
     asked = parser.add_mutually_exclusive_group(required=True)
     asked.add_argument("--library-path", action="store_true", help="the shared library, for RegisterCustomOpsLibrary")

@@ -1,4 +1,4 @@
-"""Conditions that a body in standard ONNX checks at run time."""
+"""Run-time assertions for bodies in standard ONNX."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ if TYPE_CHECKING:
 
 
 def required(op: Builder, rule: str, violations: Any, value: Any) -> Value:
-    """``value``, whose computation fails at run time where any element of ``violations`` is true.
+    """Return ``value``; its computation fails at run time if any element of ``violations`` is true.
 
-    Standard ONNX has no assertion, but every runtime refuses an index that is out of range: the number of violations indexes
-    a tensor of one element, a zero that is then added to ``value`` (of an integer type). ``rule`` names the nodes, so that
-    the runtime's error says what was violated.
+    Standard ONNX has no assertion, but every runtime rejects an index that is out of range. The number of violations is an
+    index into a tensor with one element, 0, which is added to ``value`` (of an integer type). The names of the nodes contain
+    ``rule``, so the runtime's error names the violated rule.
     """
     outer, op.scope = op.scope, rule
     count = op.ReduceSum(op.Cast(violations, to=_INT64), keepdims=0)

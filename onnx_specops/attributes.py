@@ -1,7 +1,7 @@
-"""What an operator says of its attributes: kinds, defaults and limits.
+"""The attributes of an operator: types, defaults and limits.
 
-Limits belong to the operator, not to who makes its nodes: whatever file a node comes from, the NumPy kernel, the body and
-the native kernel refuse it alike.
+Limits are properties of the operator. The NumPy kernel, the body and the native kernel reject the same nodes, whatever file
+a node comes from.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ _ARTICLES = {int: "an integer", float: "a float", str: "a string"}
 
 
 def attribute_kind(type_: OpSchema.AttrType) -> int:
-    """The ``AttributeProto.AttributeType`` of a schema's attribute type."""
+    """Return the ``AttributeProto.AttributeType`` of a schema's attribute type."""
     return type_.value  # type: ignore[attr-defined]
 
 
 class LimitError(ValueError):
-    """A node may mean what it says, but asks for more work or memory than any that is meant well: see the limits."""
+    """A valid node needs more work or memory than the operator's limits allow."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What an integer attribute may be: ``Annotated[int, Limits(0, 1000)]`` in a kernel's signature.
+    """The range of an integer attribute: ``Annotated[int, Limits(0, 1000)]`` in a kernel's signature.
 
     Attributes:
-        least: less has no meaning.
-        most: more would take more work or memory than is allowed; None where the attribute asks for neither.
+        least: the smallest valid value.
+        most: the largest value whose work and memory are allowed; ``None`` if the attribute does not determine them.
     """
 
     least: int
@@ -50,13 +50,13 @@ class Limits:
 
 @dataclass(frozen=True)
 class Product:
-    """The most that the product of some integer attributes may be, which ask for work together."""
+    """A limit for the product of integer attributes that together determine the work."""
 
     factors: tuple[str, ...]
     most: int
 
     def check(self, operator: str, values: Mapping[str, Any]) -> None:
-        """Raises `LimitError` where it is more."""
+        """Raise `LimitError` if the product exceeds the limit."""
         if (product := math.prod(values[name] for name in self.factors)) > self.most:
             raise LimitError(f"{operator}: {' * '.join(self.factors)} = {product} is more than {self.most}")
 
@@ -68,9 +68,9 @@ class Attribute:
     Attributes:
         name: its name.
         type: ``int``, ``float``, ``str``, ``tuple[int, ...]`` or ``tuple[float, ...]``.
-        default: its value where a node does not state it; None where every node must.
-        limits: of an integer.
-        choices: what a string may be; any where there are none.
+        default: its default value; ``None`` if the attribute is required.
+        limits: the range of an integer.
+        choices: the valid values of a string; empty if every string is valid.
     """
 
     name: str
@@ -81,7 +81,7 @@ class Attribute:
 
     @classmethod
     def of(cls, parameter: inspect.Parameter, hint: Any) -> Attribute:
-        """What a parameter of a kernel's signature says, with its type."""
+        """Return the attribute that a parameter of a kernel's signature declares; ``hint`` is its annotation."""
         default = None if parameter.default is inspect.Parameter.empty else parameter.default
         if typing.get_origin(hint) is typing.Literal:
             return cls(parameter.name, str, default, choices=typing.get_args(hint))
@@ -94,7 +94,7 @@ class Attribute:
 
     @property
     def required(self) -> bool:
-        """Whether every node must state it."""
+        """Whether the attribute is required."""
         return self.default is None
 
     @property
@@ -103,7 +103,7 @@ class Attribute:
         return attribute_kind(KINDS[self.type])
 
     def check(self, operator: str, value: Any) -> None:
-        """Raises ``ValueError`` for a value that has no meaning, `LimitError` for one that is too large."""
+        """Raise ``ValueError`` if a value is invalid, and `LimitError` if it is too large."""
         name = f"{operator}: attribute {self.name}"
         if not self._is_of_type(value):
             raise ValueError(f"{name} is not {_ARTICLES.get(self.type, self.type)}")

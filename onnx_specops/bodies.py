@@ -1,11 +1,11 @@
-"""Bodies: what a node of the domain means, in standard ONNX, carried by the model as model-local functions.
+"""Bodies: the semantics of the domain's nodes in standard ONNX, as model-local functions of the model.
 
-So do nodes of ONNX Runtime's own operators (`onnx_specops.contrib`), in graphs and in other bodies.
+Nodes of ONNX Runtime's own operators (`onnx_specops.contrib`) have bodies too, in graphs and in other bodies.
 
-A body is emitted for the node at hand: for its attributes, its element types, the optional inputs that it leaves out and
-the numbers among its inputs (an axis, a count) that are constants.
-Where a model holds several bodies of one operator, ``overload`` tells them apart; a kernel, once registered, serves all. For
-runtimes that take no notice of ``overload`` the last of them chooses among the others (`dispatching`).
+A body is emitted for a given node: for its attributes, element types and omitted optional inputs, and for those of its
+inputs that are constant numbers, such as an axis or a count. ``overload`` distinguishes the bodies of one operator in a
+model. A registered kernel computes all of them. Some runtimes ignore ``overload``: for them, the last function of an
+operator selects one of the others (`dispatching`).
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from onnx_specops.replacing import replace_value
 
 
 class BodyError(ValueError):
-    """No body can be made for a node, whose inputs or attributes do not fit together.
+    """A node has no body because its inputs or attributes contradict each other.
 
     Attributes:
         node_name: the node's name.
         reason: what is wrong.
-        origin: what the node was emitted for.
+        origin: the layer or object that the node was emitted for.
     """
 
     def __init__(self, node: ir.Node, error: Exception) -> None:
@@ -46,18 +46,20 @@ DOMAINS = (DOMAIN, CONTRIB_DOMAIN)
 
 
 def attach_bodies(model: ir.Model, opset: int = OPSET, *, contrib: bool = True) -> list[str]:
-    """Give every node of the domain in ``model``, and of ONNX Runtime's own operators, its body; returns the domain's
-    operators that have none, by name.
+    """Add the body of every node of the domain and of ONNX Runtime's own operators to ``model``.
 
-    Nodes of operators whose meaning standard ONNX cannot represent are left as they are: they need a kernel.
+    The pass skips nodes of operators that standard ONNX cannot represent. They need a kernel.
 
     Args:
         model: changed in place.
-        opset: the one whose kernels the bodies' types are fitted to.
-        contrib: whether bodies may hold ONNX Runtime's own operators; else their bodies stand in their places.
+        opset: the opset whose kernels determine the types in the bodies.
+        contrib: whether bodies may use ONNX Runtime's own operators; otherwise these are replaced by their bodies.
+
+    Returns:
+        The names of the domain's operators in the model that have no body.
 
     Raises:
-        BodyError: where a node's inputs or attributes do not fit together or are beyond the operator's limits.
+        BodyError: the inputs or attributes of a node contradict each other or exceed the operator's limits.
     """
     for identifier in [identifier for identifier in model.functions if _carries(*identifier[:2])]:
         del model.functions[identifier]
@@ -96,7 +98,7 @@ def attach_bodies(model: ir.Model, opset: int = OPSET, *, contrib: bool = True) 
                 if operator.domain == DOMAIN:
                     bodiless.add(operator.name)
                 continue
-            except Exception as error:  # as many kinds as there are ways for inputs not to fit
+            except Exception as error:  # contradictory inputs raise many kinds of exceptions
                 raise BodyError(node, error) from error
             if not contrib:
                 _inline(Builder(function.graph, function=True), (CONTRIB_DOMAIN,))
@@ -106,16 +108,17 @@ def attach_bodies(model: ir.Model, opset: int = OPSET, *, contrib: bool = True) 
             model.functions[function.identifier()] = function
             pending.append(function)
     for variant in found.values():
-        # A body is one computation, however many nodes it has: nothing within it is rounded to 16 bits.
+        # A body is one computation. Its intermediate values are not rounded to 16 bits.
         insert_casts(variant.function, keep_float32=True, converted_unrounded=[ir.DataType.FLOAT16], opset=opset)
     for operator, several in variants.items():
-        if len(several) > 1 and operator.domain == DOMAIN:  # runtimes that heed no overload have the others' kernels
+        # runtimes that ignore ``overload`` have kernels for ONNX Runtime's operators
+        if len(several) > 1 and operator.domain == DOMAIN:
             names = Names.of(model.graph, *model.functions.values())
             function = dispatcher(operator, several, _declared(operator), names)
             model.functions[function.identifier()] = function
             for node in (node for variant in several for node in variant.nodes):
                 node.resize_inputs(len(operator.inputs))
-    # As many inputs as the nodes have.
+    # The function has as many inputs as the nodes.
     for variant in found.values():
         del variant.function.graph.inputs[len(variant.nodes[0].inputs) :]
     _put_callees_first(model)
@@ -123,13 +126,13 @@ def attach_bodies(model: ir.Model, opset: int = OPSET, *, contrib: bool = True) 
 
 
 def _trim(node: ir.Node) -> None:
-    """Drop the inputs left out at the end, which the body then lacks, too."""
+    """Remove omitted inputs at the end. The body does not have them either."""
     given = [index for index, value in enumerate(node.inputs) if value is not None]
     node.resize_inputs(given[-1] + 1 if given else 0)
 
 
 def _put_callees_first(model: ir.Model) -> None:
-    """Order the functions by operator, each after those that it calls: ONNX's reference evaluator knows no later ones."""
+    """Sort the functions by operator, each after the functions that it calls, as ONNX's reference evaluator requires."""
     of_operator: dict[tuple[str, str], list[ir.Function]] = {}
     for function in model.functions.values():
         of_operator.setdefault((function.domain, function.name), []).append(function)
@@ -155,11 +158,13 @@ def _put_callees_first(model: ir.Model) -> None:
 
 
 def inline_bodies(model: ir.Model, domains: Collection[str] = DOMAINS) -> tuple[list[str], list[ir.Node]]:
-    """Put its body in the place of every node of the ``domains``; returns the domain's operators among them, and the nodes
-    that have no body.
+    """Replace every node of ``domains`` by its body.
+
+    Returns:
+        The names of the domain's operators that were replaced, and the nodes without a body.
 
     Raises:
-        BodyError: where a node's inputs or attributes do not fit together.
+        BodyError: the inputs or attributes of a node contradict each other.
     """
     return _inline(Builder(model.graph), domains)
 
@@ -183,7 +188,7 @@ def _inline(root: Builder, domains: Collection[str]) -> tuple[list[str], list[ir
             continue
         except BodyError:
             raise
-        except Exception as error:  # as many kinds as there are ways for inputs not to fit
+        except Exception as error:  # contradictory inputs raise many kinds of exceptions
             raise BodyError(node, error) from error
         for old, new in zip(node.outputs, results, strict=False):
             replace_value(old, op.place(new), equal=False)
@@ -195,7 +200,7 @@ def _inline(root: Builder, domains: Collection[str]) -> tuple[list[str], list[ir
 
 
 class _Inliner(Builder):
-    """A builder that tells what it emitted."""
+    """A builder that records the nodes that it emits."""
 
     def __init__(self, graph: ir.Graph, root: Builder, before: ir.Node) -> None:
         super().__init__(graph, root=root, before=before)
@@ -207,7 +212,7 @@ class _Inliner(Builder):
 
 
 def _written_out(op: Builder, node: ir.Node) -> Sequence[Value]:
-    """The body of a node, emitted with the node's own inputs."""
+    """Emit the body of a node with the node's own inputs."""
     operator, attributes = _stated(node)
     if operator.emit_body is None:
         raise NoBodyError(operator.no_body)
@@ -225,15 +230,15 @@ def _written_out(op: Builder, node: ir.Node) -> Sequence[Value]:
 
 
 def add_bodies(model: onnx.ModelProto) -> onnx.ModelProto:
-    """A copy of ``model`` in which every node of the domain carries its body, so that it runs without a plugin.
+    """Return a copy of ``model`` with the bodies of all nodes of the domain, which runs without a plugin.
 
-    So do the nodes of ONNX Runtime's own operators that `onnx_specops.contrib` knows. Element types are inferred where the
-    model does not state them; functions that hold nodes of the domain are inlined.
-    Operators that standard ONNX cannot represent keep needing a kernel (``specops ops`` lists them).
+    Nodes of ONNX Runtime's own operators that `onnx_specops.contrib` declares get bodies too. Missing element types are
+    inferred. Functions that contain nodes of the domain are inlined. Operators that standard ONNX cannot represent still
+    need a kernel (``specops ops`` lists them).
 
     Raises:
-        LimitError: where a node's attributes are beyond the operator's limits.
-        BodyError: where its inputs or attributes do not fit together.
+        LimitError: the attributes of a node exceed the operator's limits.
+        BodyError: the inputs or attributes of a node contradict each other.
     """
     copy = onnx.ModelProto()
     copy.CopyFrom(model)
@@ -246,7 +251,7 @@ def add_bodies(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _carries(domain: str, operator: str) -> bool:
-    """Whether a node carries a body: any of the domain, and of ONNX Runtime's own those that are declared."""
+    """Whether the operator has a body: any of the domain, and the declared ones of ONNX Runtime."""
     return domain == DOMAIN or (domain == CONTRIB_DOMAIN and find_declaration(domain, operator) is not None)
 
 
@@ -255,7 +260,7 @@ def _nodes_with_bodies(holder: Iterable[ir.Node], domains: Collection[str] = DOM
 
 
 def _stated(node: ir.Node) -> tuple[Declaration, dict[str, Any]]:
-    """The operator of a node and all its attributes, which are within their limits."""
+    """Return the operator of a node and all its attributes, after checking their limits."""
     operator = find_declaration(node.domain, node.op_type)
     if operator is None:
         raise BodyError(node, ValueError(f"the domain {DOMAIN} has no such operator"))
@@ -266,14 +271,14 @@ def _stated(node: ir.Node) -> tuple[Declaration, dict[str, Any]]:
 
 
 def _is_absent(operator: Declaration, node: ir.Node, index: int) -> bool:
-    """Left out, or the empty constant that stands for it."""
+    """Whether an input is omitted, or is the empty constant that represents an omitted input."""
     if index >= len(node.inputs) or (value := node.inputs[index]) is None:
         return True
     return operator.optional[index] and value.shape is not None and any(dim == 0 for dim in value.shape)
 
 
 def _number(value: ir.Value | None) -> np.ndarray | None:
-    """A constant integer such as an axis or a count, which a body may have built in; ``None`` for anything else."""
+    """Return a constant integer, such as an axis or a count, that a body may contain; ``None`` for any other value."""
     if value is None or (tensor := value.const_value) is None or value.is_graph_input():
         return None
     return tensor.numpy() if tensor.size == 1 and tensor.dtype in (ir.DataType.INT32, ir.DataType.INT64) else None
@@ -311,7 +316,7 @@ def _trace(
 
 
 def _declared(operator: Declaration) -> list[ir.Attr]:
-    """The function's attribute declarations: the kernels read them, this body has them built in."""
+    """Return the function's attribute declarations. Kernels read the attributes; this body contains their values."""
     return [
         ir.Attr(attribute.name, ir.AttributeType(attribute.kind), attribute.default)
         for attribute in operator.attributes.values()

@@ -1,12 +1,12 @@
 """The graph builder ``op`` that converter rules and operator bodies share.
 
-``op.Add(x, 1)`` emits a node of standard ONNX, ``op.specops.Multinomial(...)`` one of the domain ``onnx_specops``,
-``op.contrib.FastGelu(...)`` one of ONNX Runtime's own (`onnx_specops.contrib`), ``op.ml.LabelEncoder(...)`` one of
-``ai.onnx.ml``. Every emitted value knows its element type and, as far as ONNX's own
-inference goes, its shape; what can be computed at once (arithmetic on shapes and axes) becomes a constant.
+``op.Add(x, 1)`` emits a node of standard ONNX. ``op.specops.Multinomial(...)`` emits one of the domain ``onnx_specops``,
+``op.contrib.FastGelu(...)`` one of ONNX Runtime's own operators (`onnx_specops.contrib`), and ``op.ml.LabelEncoder(...)``
+one of ``ai.onnx.ml``. Every value has an element type and the shape that ONNX's inference can determine. Arithmetic on known
+shapes and axes is folded into constants.
 
-Python numbers, lists and NumPy arrays may stand for constant inputs: they take the element type that the operator's schema
-asks for there (``op.Add(x, 1)`` adds a 1 of ``x``'s type); ``None`` leaves an optional input out.
+Python numbers, lists and NumPy arrays are accepted as constant inputs. They take the element type that the operator's schema
+requires (``op.Add(x, 1)`` adds a 1 of ``x``'s type). ``None`` omits an optional input.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ ML_DOMAIN = "ai.onnx.ml"
 OPSET_IMPORTS = {"": OPSET, ML_DOMAIN: 4, DOMAIN: OPSET_VERSION, CONTRIB_DOMAIN: OPSET_VERSION}
 IR_VERSION = 10
 
-# `isinstance` of the protocol that they share takes 30 times as long.
+# `isinstance` with their common protocol takes 30 times as long.
 _TENSORS = (ir.Tensor, ir.ExternalTensor, ir.StringTensor, ir.LazyTensor)
 
 DimsLike = Iterable["int | str | None"] | None
@@ -42,16 +42,16 @@ _Type = tuple[ir.DataType | None, DimsLike]
 
 
 class NodeError(ValueError):
-    """Inputs or attributes that an operator does not take."""
+    """The inputs or attributes are not valid for the operator."""
 
 
 class Value(ir.Value):
-    """A value of the graph under construction; ``dtype``, ``shape`` and ``const_value`` as in onnx_ir.
+    """A value of the graph under construction. ``dtype``, ``shape`` and ``const_value`` are those of onnx_ir.
 
     Attributes:
-        unrounded: of a Cast's result: the Cast belongs to a computation in float32, whose 16-bit inputs and outputs are the
-            same values rounded; what follows may take the unrounded ones (`kernel_types.insert_casts`).
-        elements: what is known of a small tensor that is no constant, element by element (`partial_values`), or ``None``.
+        unrounded: set for the result of a Cast in a float32 computation whose 16-bit inputs and outputs are the same values
+            rounded. Later nodes may use the unrounded values (`kernel_types.insert_casts`).
+        elements: the known elements of a small tensor that is not constant (`partial_values`), or ``None``.
     """
 
     __slots__ = ("elements", "unrounded")
@@ -63,12 +63,12 @@ class Value(ir.Value):
 
     @property
     def rank(self) -> int | None:
-        """The number of dimensions, ``None`` where it is unknown."""
+        """The number of dimensions, or ``None`` if unknown."""
         return None if self.shape is None else len(self.shape)
 
     @property
     def dims(self) -> list[int | None] | None:
-        """The dimensions, ``None`` for an unknown one; ``None`` where the rank is unknown."""
+        """The dimensions, with ``None`` for an unknown one; ``None`` if the rank is unknown."""
         return None if self.shape is None else [d if isinstance(d, int) else None for d in self.shape]
 
     @property
@@ -78,12 +78,12 @@ class Value(ir.Value):
 
     @property
     def constant(self) -> np.ndarray | None:
-        """The value as an array where it is a constant, else ``None``."""
+        """The constant value as an array, or ``None``."""
         return None if self.const_value is None else self.const_value.numpy()
 
 
 def new_value(dtype: ir.DataType | None, dims: DimsLike = None, name: str | None = None) -> Value:
-    """A value without a producer (an input of a graph): ``dims`` is ``None`` where the rank is unknown."""
+    """Return a value without a producer, such as a graph input. ``dims`` is ``None`` if the rank is unknown."""
     return Value(
         name=name,
         type=None if dtype is None else ir.TensorType(dtype),
@@ -100,7 +100,7 @@ def _is_tensor(data: Any) -> bool:
 
 
 def constant_value(data: Any, dtype: ir.DataType | None = None, name: str | None = None) -> Value:
-    """A constant; it enters the graph with the first node that uses it."""
+    """Return a constant. The first node that uses it adds it to the graph."""
     if _is_tensor(data):
         tensor = data
     elif dtype == ir.DataType.STRING or (isinstance(data, np.ndarray) and data.dtype.kind in "OUS"):
@@ -122,13 +122,13 @@ def constant_value(data: Any, dtype: ir.DataType | None = None, name: str | None
 
 
 class Builder:
-    """Emits nodes into ``graph``; rules and bodies call it ``op``.
+    """Emits nodes into ``graph``. Rules and bodies call it ``op``.
 
     Args:
         graph: the graph to append to.
-        function: whether the graph is a function's: constants are nodes there, initializers elsewhere.
-        root: the builder of the outermost graph, which holds the constants of the graphs nested in it.
-        before: the node of ``graph`` to insert before, instead of appending.
+        function: whether the graph belongs to a function. Functions store constants as nodes, other graphs as initializers.
+        root: the builder of the outermost graph, which contains the constants of its nested graphs.
+        before: the node of ``graph`` before which nodes are inserted; by default they are appended.
     """
 
     def __init__(
@@ -155,7 +155,7 @@ class Builder:
 
     @classmethod
     def of_existing(cls, graph: ir.Graph, *, before: ir.Node | None = None) -> Builder:
-        """A builder for a model's own graph that has nodes already: new names are not among theirs."""
+        """Return a builder for a model's graph that already has nodes. New names do not collide with existing ones."""
         builder = cls(graph, before=before)
         builder.reserve(value.name for value in all_values(graph))
         return builder
@@ -167,7 +167,7 @@ class Builder:
 
     @property
     def is_outermost(self) -> bool:
-        """Whether the graph is the model's own, not one nested in it."""
+        """Whether the graph is the model's own graph, not a nested one."""
         return self._root is self
 
     @property
@@ -178,11 +178,11 @@ class Builder:
     # -- constants ---------------------------------------------------------------------------------------------
 
     def const(self, data: Any, dtype: ir.DataType | None = None) -> Value:
-        """A constant of a Python number or list (int64 or float32 unless told) or of a NumPy array."""
+        """Return a constant from a Python number or list (int64 or float32 unless ``dtype`` is given) or a NumPy array."""
         return constant_value(data, dtype)
 
     def place(self, value: Value) -> Value:
-        """Put a constant into the outermost graph at its first use; equal small constants are one."""
+        """Add a constant to the outermost graph on first use. Equal small constants are shared."""
         if value.const_value is None or value.producer() is not None or value.graph is not None:
             return value
         root, tensor = self._root, value.const_value
@@ -206,11 +206,11 @@ class Builder:
         return value
 
     def reserve(self, names: Iterable[str | None]) -> None:
-        """Names that values of the model bear already, which no new one may have."""
+        """Reserve the names of existing values, so that new values get others."""
         self._root._names.reserve(names)
 
     def unique(self, name: str) -> str:
-        """``name``, or a variant of it that no value of the model bears yet."""
+        """Return ``name``, or a variant of it that no value of the model has."""
         return self._root._names.unique(name)
 
     # -- nodes -------------------------------------------------------------------------------------------------
@@ -225,16 +225,16 @@ class Builder:
         version: int | None = None,
         **attributes: Any,
     ) -> Any:
-        """Emit one node; returns its output value, or a tuple of them where there are several.
+        """Emit one node; return its output value, or a tuple if it has several outputs.
 
         Args:
             op_type: the ONNX operator.
-            inputs: values, Python constants, ``None`` for an input left out.
+            inputs: values or Python constants; ``None`` omits an input.
             domain: its domain.
-            outputs: how many outputs; by default as many as the schema requires.
-            types: element type and dimensions of each output, instead of ONNX's inference.
-            version: the opset whose form of the operator it is, where that is not the builder's own; see `at`.
-            attributes: the node's attributes; ``None`` leaves one out.
+            outputs: the number of outputs; by default the number that the schema requires.
+            types: the element type and dimensions of each output, which replace ONNX's inference.
+            version: the opset of the operator, if it differs from the builder's opset; see `at`.
+            attributes: the node's attributes; ``None`` omits one.
         """
         if op_type == "CastLike" and isinstance(inputs[1], ir.Value) and inputs[1].dtype is not None:
             return self._cast(inputs[0], inputs[1].dtype)
@@ -244,7 +244,7 @@ class Builder:
         attributes = {name: value for name, value in attributes.items() if value is not None}
         if (declaration := find_declaration(domain, op_type)) is not None:
             complete = declaration.node_attributes(attributes)
-            if domain == DOMAIN:  # all stated, defaults too: Python kernels in a plain session want it so
+            if domain == DOMAIN:  # defaults included, because Python kernels in a plain session need them
                 attributes = complete
         if outputs is None:
             outputs = len(types) if types is not None else schema.min_output
@@ -262,7 +262,8 @@ class Builder:
             ir.AttrGraph(name, value) if isinstance(value, ir.Graph) else _attribute(schema, name, value)
             for name, value in attributes.items()
         ]
-        if domain != DOMAIN:  # stated as absent, the last input of LayerNormalization ends ONNX Runtime 1.31's process
+        # an omitted last input of LayerNormalization that is written as empty crashes ONNX Runtime 1.31
+        if domain != DOMAIN:
             while values and values[-1] is None:
                 values.pop()
         placed = [None if value is None else self.place(value) for value in values]
@@ -295,7 +296,7 @@ class Builder:
             self.graph.insert_before(self._before, node)
 
     def _cast(self, x: Any, to: ir.DataType) -> Value:
-        """``x`` in a type that is known: what a CastLike says without a second input, and at once of a constant."""
+        """Cast ``x`` to a known type, as CastLike does with its second input. Constants are cast immediately."""
         if not isinstance(x, Value):
             return constant_value(x, to)
         return x if x.dtype == to else self.node("Cast", x, to=to)
@@ -322,7 +323,7 @@ class Builder:
         return values
 
     def _state(self, op_type: str, values: list[Value | None], attributes: dict[str, Any]) -> None:
-        """Give a Reshape or Expand a constant target in the place of one that is partly known, where there is one."""
+        """Replace the partially known target of a Reshape or Expand by an equivalent constant, if there is one."""
         if op_type not in ("Reshape", "Expand") or values[0] is None or values[1] is None:
             return
         if op_type == "Expand":
@@ -361,7 +362,7 @@ class Builder:
         return results[0] if outputs == 1 else results
 
     def _reshaped(self, data: Value | None, shape: Value | None, allowzero: int = 0) -> Value | None:
-        """A large constant in another shape: the same bytes, not a node."""
+        """Reshape a large constant without a node; the bytes are shared."""
         tensor = None if data is None else data.const_value
         if tensor is None or shape is None or shape.constant is None or tensor.size <= FOLDED_ELEMENTS:
             return None
@@ -380,13 +381,14 @@ class Builder:
                 view = same_bytes(tensor, tensor.dtype, dims)
             else:
                 view = ir.Tensor(tensor.numpy().reshape(dims), dtype=tensor.dtype)
-            # The tensor stays alive beside its view: its identity is the key.
+            # The tensor stays alive with its view, so its identity is a safe key.
             views[key] = tensor, constant_value(view, name=None if data is None else data.name)
         return views[key][1]
 
     def _emptied(self, data: Value | None, shape: Value | None) -> Value | None:
-        """An Expand to no elements, by way of a new dimension: ONNX Runtime (1.31) takes one of the same rank for one that
-        changes nothing, and leaves it out."""
+        """Expand to zero elements by adding a dimension. ONNX Runtime 1.31 removes an Expand of the same rank because it
+        considers it a no-op.
+        """
         if data is None or data.rank is None or shape is None or shape.constant is None:
             return None
         sizes = shape.constant.tolist()
@@ -396,16 +398,16 @@ class Builder:
         return self.node("Squeeze", self.node("Expand", data, [*more, *sizes]), [0])
 
     def at(self, version: int) -> _Namespace:
-        """The builder for the forms that standard operators had in another opset: ``op.at(12).Squeeze(x, axes=[0])``.
+        """Return the builder for operators of another opset: ``op.at(12).Squeeze(x, axes=[0])``.
 
-        Nothing folds there: whoever emits such nodes has folded before.
+        Nothing is folded there. Callers fold before.
         """
         return _Namespace(self, "", version)
 
     # -- control flow ------------------------------------------------------------------------------------------
 
     def subgraph(self, emit: Callable[..., Any], *inputs: Value, name: str = "body") -> ir.Graph:
-        """A nested graph: ``emit(op, *inputs)`` returns its output or outputs."""
+        """Build a nested graph; ``emit(op, *inputs)`` returns its output or outputs."""
         graph = ir.Graph(list(inputs), [], nodes=[], name=self.unique(name), opset_imports=dict(OPSET_IMPORTS))
         for value in inputs:
             value.name = self.unique(value.name or name + "_input")
@@ -417,7 +419,7 @@ class Builder:
         return graph
 
     def result(self, value: Any) -> Value:
-        """``value`` as an output of this graph: the result of one of its own nodes, and of no other output."""
+        """Return ``value`` as an output of this graph: produced by one of its own nodes, and not used as another output."""
         if not isinstance(value, ir.Value):
             value = constant_value(value)
         producer = value.producer()
@@ -430,7 +432,9 @@ class Builder:
         return copy
 
     def if_(self, condition: Any, then: Callable[[Builder], Any], otherwise: Callable[[Builder], Any]) -> Any:
-        """``then(op)`` or ``otherwise(op)``, as an If; where the condition is known, only the branch taken."""
+        """Emit an If with the branches ``then(op)`` and ``otherwise(op)``, or only the taken branch if the condition is
+        known.
+        """
         if not isinstance(condition, ir.Value):
             return (then if condition else otherwise)(self)
         if condition.const_value is not None:
@@ -447,10 +451,11 @@ class Builder:
         *carried: Any,
         carried_dims: Sequence[DimsLike] | None = None,
     ) -> Any:
-        """A Loop: ``emit(op, iteration, condition, *carried)`` returns the condition, the carried values, then scan outputs.
+        """Emit a Loop. ``emit(op, iteration, condition, *carried)`` returns the condition, the carried values and the scan
+        outputs.
 
-        ``carried_dims`` gives the dimensions of carried values that change from iteration to iteration (by default the
-        initial value's own).
+        ``carried_dims`` gives the dimensions of carried values that change between iterations. By default they are those of
+        the initial values.
         """
         start = [value if isinstance(value, Value) else constant_value(value) for value in carried]
         dims = carried_dims or [v.dims for v in start]
@@ -464,7 +469,7 @@ class Builder:
 
 
 class _Namespace:
-    """``op.specops``, ``op.contrib`` and ``op.ml``: the builder for another domain; ``op.at(12)``: for another opset."""
+    """The builder for another domain (``op.specops``, ``op.contrib``, ``op.ml``) or another opset (``op.at(12)``)."""
 
     def __init__(self, builder: Builder, domain: str, version: int | None = None) -> None:
         self._builder, self._domain, self._version = builder, domain, version
@@ -482,7 +487,7 @@ _FOLDABLE = {
 
 
 def _numbers(known: partial_values.Evaluated, outputs: int) -> Any:
-    """The outputs of a node as constants, where every element of them is known."""
+    """Return the outputs of a node as constants, if all their elements are known."""
     if known is None or len(known) != outputs:
         return None
     arrays = [partial_values.numbers(elements, dtype) for elements, dtype in known]
@@ -496,7 +501,7 @@ _HALVES = {ir.DataType.FLOAT16, ir.DataType.BFLOAT16}
 
 
 def _is_foldable(op_type: str, tensor: ir.TensorProtocol) -> bool:
-    # Runtimes differ in where they round 16-bit floats, but not in what those are in float32.
+    # Runtimes round 16-bit floats at different points, but agree on the float32 values.
     return tensor.dtype in _FOLDABLE or (op_type == "Cast" and tensor.dtype in _HALVES)
 
 
@@ -523,9 +528,9 @@ def _attribute(schema: onnx.defs.OpSchema, name: str, value: Any) -> ir.Attr:
 
 
 def _infer(schema: onnx.defs.OpSchema, node: ir.Node, version: int | None = None) -> list[_Type]:
-    """Element type and dimensions of the node's outputs, by ONNX's own inference for one node.
+    """Return the element types and dimensions of the node's outputs, inferred by ONNX for this node alone.
 
-    Half of a model's nodes are like one that was there before, for bodies are made of the same few operators.
+    Results are cached. Half of a model's nodes repeat an earlier node, because bodies use the same few operators.
     """
     question = _question(node, version)
     if question is None:
@@ -543,7 +548,7 @@ _MOST_ANSWERS = 10_000
 
 
 def _question(node: ir.Node, version: int | None) -> Any:
-    """All that `_inferred` heeds of a node; ``None`` where it has a graph or a tensor as an attribute."""
+    """Return a key with everything that `_inferred` reads from a node, or ``None`` if an attribute is a graph or tensor."""
     attributes = []
     for attribute in node.attributes.values():
         if attribute.type not in _PLAIN:
@@ -564,7 +569,7 @@ def _question(node: ir.Node, version: int | None) -> Any:
 
 
 def _inferred(schema: onnx.defs.OpSchema, node: ir.Node, version: int | None) -> list[_Type]:
-    """What ONNX's inference says."""
+    """Run ONNX's inference."""
     imports = OPSET_IMPORTS if version is None else OPSET_IMPORTS | {"": version}
     proto = onnx.NodeProto(op_type=node.op_type, domain=node.domain)
     types: dict[str, onnx.TypeProto] = {}
@@ -597,7 +602,7 @@ def _inferred(schema: onnx.defs.OpSchema, node: ir.Node, version: int | None) ->
             opset_imports=[onnx.helper.make_opsetid(d, v) for d, v in imports.items()],
             ir_version=IR_VERSION,
         )
-    except Exception as error:  # ONNX's own, whose kinds have no common base
+    except Exception as error:  # ONNX's exceptions have no common base class
         raise NodeError(f"{node.op_type}: {error}") from error
     results: list[_Type] = []
     for index in range(len(node.outputs)):
@@ -620,11 +625,11 @@ def _inferred(schema: onnx.defs.OpSchema, node: ir.Node, version: int | None) ->
 def _inference_type(
     schema: onnx.defs.OpSchema, formal: str, dtype: ir.DataType | None, version: int | None
 ) -> ir.DataType | None:
-    """``dtype``, or a wider type to infer with where the schema does not admit it at the type variable ``formal``."""
+    """Return ``dtype``, or a wider type for inference if the schema does not allow it at the type variable ``formal``."""
     allowed = None if dtype is None else _allowed(schema.name, schema.domain, version).get(formal)
     if dtype is None or allowed is None or dtype in allowed:
         return dtype
-    # Of other opsets' operators bool is not among the types that it is among here.
+    # In other opsets, these operators do not accept bool.
     is_any = version is not None or (not schema.domain and schema.name in MOVES)
     choices = WIDER.get(dtype, ()) if is_any else wider_of_kind(dtype)
     return next((wider for wider in choices if wider in allowed), dtype)
@@ -632,7 +637,7 @@ def _inference_type(
 
 @functools.cache
 def _allowed(op_type: str, domain: str, version: int | None) -> dict[str, frozenset[ir.DataType]]:
-    """The element types that each type variable of an operator's schema admits."""
+    """Return the element types that each type variable of an operator's schema allows."""
     return {
         constraint.type_param_str: frozenset(
             _DATA_TYPES[name[7:-1]] for name in constraint.allowed_type_strs if name[7:-1] in _DATA_TYPES
@@ -642,7 +647,7 @@ def _allowed(op_type: str, domain: str, version: int | None) -> dict[str, frozen
 
 
 def _check_volume(x: ir.Value | None, reshaped: Value) -> None:
-    """ONNX's inference does not see that a Reshape changes the number of elements."""
+    """Raise an error if a Reshape changes the number of elements. ONNX's inference does not check this."""
     volumes = [_volume(None if value is None else value.shape) for value in (x, reshaped)]
     if None not in volumes and volumes[0] != volumes[1]:
         raise NodeError(f"Reshape: {volumes[0]} elements cannot become {reshaped.dims}")
@@ -655,7 +660,7 @@ def _volume(shape: ir.Shape | None) -> int | None:
 
 
 def _merge(a: ir.Shape | None, b: ir.Shape | None) -> DimsLike:
-    """What two shapes agree on."""
+    """Return the dimensions that two shapes together determine."""
     if a is None or b is None or len(a) != len(b):
         return None
     return [x if isinstance(x, int) and x == y else None for x, y in zip(a, b, strict=True)]

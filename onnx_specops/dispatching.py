@@ -1,12 +1,12 @@
-"""One body that stands for all of an operator's, for runtimes that do not tell functions apart by ``overload``.
+"""Dispatchers: one body for all bodies of an operator, for runtimes that ignore ``overload``.
 
-ONNX Runtime does so from 1.27 on. Earlier releases, and ONNX's own reference evaluator, take one function for every node of
-an operator, the last that the model has. Where a model has several bodies of an operator that last one is a *dispatcher*,
-which no other runtime ever looks at: all of the bodies, chosen from by an attribute that the nodes carry.
+ONNX Runtime supports ``overload`` from 1.27 on. Earlier releases, and ONNX's reference evaluator, use one function for all
+nodes of an operator: the last one in the model. If a model has several bodies of an operator, that last function is a
+*dispatcher*. It contains all bodies and selects one by an attribute of the nodes. Other runtimes never use it.
 
-Such a runtime types every branch of the dispatcher with the inputs of the node at hand, whichever it will take. So each
-branch casts to the element types that its body was made for, and none sees the inputs' shapes before the model runs. Since
-every node gets all of the branches, a model with very many of them gets a dispatcher that says what it needs instead.
+Such a runtime infers types in every branch of the dispatcher with the inputs of the current node. Each branch therefore
+casts to the element types of its body, and hides the inputs' shapes until run time. Every node gets all branches, so a model
+with very many nodes gets a dispatcher that only names the requirement.
 """
 
 from __future__ import annotations
@@ -24,29 +24,31 @@ from onnx_specops.graphs import all_nodes, all_values
 from onnx_specops.naming import Names
 
 OVERLOAD = "any"
-"""What tells the dispatcher from the other functions."""
+"""The overload of the dispatcher."""
 
 BODY = f"{INTERNAL}body"
-"""The nodes' attribute that says which of the bodies is theirs."""
+"""The attribute of the nodes that selects a body."""
 
 _TYPE = f"{INTERNAL}type_{{}}"
 _MANY = 1 << 20
-"""More than any rank."""
+"""A number larger than any rank."""
 _MOST_NODES = 15_000
-"""How many nodes the dispatchers of an operator may become: some 10 seconds of loading in ONNX Runtime 1.24."""
+"""The limit for the number of nodes that an operator's dispatchers may add: about 10 seconds of loading in ONNX Runtime
+1.24.
+"""
 _NEEDS = f"{DOMAIN}.needs"
 _UNKNOWN_OPERATOR = "OnnxRuntime_1_27_or_the_plugin_or_opset_20"
 
 
 @dataclass
 class Variant:
-    """A body of an operator, and the nodes whose it is."""
+    """A body of an operator, and the nodes that use it."""
 
     function: ir.Function
     nodes: list[ir.Node] = field(default_factory=list)
 
     def input_type(self, index: int) -> ir.DataType | None:
-        """The element type of an input, ``None`` where the nodes leave it out."""
+        """Return the element type of an input, or ``None`` if the nodes omit it."""
         given = self.nodes[0].inputs
         value = given[index] if index < len(given) else None
         return None if value is None else value.dtype
@@ -60,13 +62,13 @@ class Variant:
 def dispatcher(
     operator: Declaration, variants: Sequence[Variant], attributes: Sequence[ir.Attr], names: Names
 ) -> ir.Function:
-    """The function that takes the body which a node asks for; the nodes are made to ask for it.
+    """Return the function that selects a body by an attribute of the nodes; add the attribute to the nodes.
 
     Args:
         operator: the operator.
-        variants: its bodies, several.
-        attributes: what functions of the operator declare.
-        names: those of the model that has the nodes.
+        variants: its bodies, at least two.
+        attributes: the attribute declarations of the operator's functions.
+        names: the names of the model that has the nodes.
     """
     graph = ir.Graph([new_value(None, None, name) for name in operator.inputs], [], nodes=[], name=operator.name)
     graph.opset_imports.update(OPSET_IMPORTS)
@@ -82,7 +84,7 @@ def dispatcher(
     _ask(variants, told)
     op = Builder(graph, function=True)
     op.reserve(value.name for value in graph.inputs)
-    # The number zero, but no release works it out beforehand: early ones cannot do without the branches that are not taken.
+    # The number zero, which no release folds. Early releases need the branches that are not taken.
     zero = op.Cast(op.RandomUniform(shape=[1], low=0.0, high=0.0), to=ir.DataType.INT64)
     wanted = Value(name=op.unique("body"), type=ir.TensorType(ir.DataType.INT64), shape=ir.Shape([]))
     graph.append(ir.Node("", "Constant", [], [ir.RefAttr("value_int", BODY, ir.AttributeType.INT)], outputs=[wanted]))
@@ -98,7 +100,7 @@ def dispatcher(
 
 
 def _ask(variants: Sequence[Variant], told: Sequence[bool]) -> None:
-    """Let each node tell its body, and the types of the outputs of which `told` says that they differ."""
+    """Give each node the attributes that select its body and, where `told` is true, the types of its outputs."""
     for number, variant in enumerate(variants):
         for node in variant.nodes:
             node.attributes.add(ir.AttrInt64(BODY, number))
@@ -109,7 +111,7 @@ def _ask(variants: Sequence[Variant], told: Sequence[bool]) -> None:
 
 
 def _fill_absent(operator: Declaration, variants: Sequence[Variant], names: Names) -> None:
-    """Give the nodes that leave out an input which others have the empty tensor that says the same."""
+    """Give nodes that omit an input the empty tensor that represents an omitted input, if other nodes have the input."""
     variables = list(operator.inputs.values())
     for index, variable in enumerate(variables):
         types = [variant.input_type(index) for variant in variants]
@@ -135,7 +137,7 @@ def _fill(node: ir.Node, index: int, dtype: ir.DataType, names: Names) -> None:
 
 
 def _without_shape(op: Builder, x: ir.Value, zero: Value) -> Value:
-    """``x`` as a value of which nobody can tell the shape before the model runs, not even the rank."""
+    """Return ``x`` as a value whose shape and rank are unknown until the model runs."""
     shape = op.node("Shape", x, types=[(ir.DataType.INT64, [None])])
     return op.node("Reshape", x, op.Slice(shape, [0], op.Add(zero, _MANY)), types=[(None, None)], allowzero=1)
 
@@ -149,7 +151,7 @@ def _choose(
     end: int,
     told: Sequence[bool],
 ) -> Any:
-    """The results of the variant that is wanted, one from ``first`` to ``end``."""
+    """Return the results of the selected variant, from ``first`` to ``end``."""
     if end - first == 1:
         return _written_out(op, variants[first], arguments, told)
     middle = (first + end) // 2
@@ -163,7 +165,7 @@ def _choose(
 
 
 def _written_out(op: Builder, variant: Variant, arguments: Sequence[Value | None], told: Sequence[bool]) -> Any:
-    """The nodes of a variant's body."""
+    """Emit the nodes of a variant's body."""
     body = variant.function.graph.clone()
     for index, (formal, argument) in enumerate(zip(body.inputs, arguments, strict=True)):
         if formal.uses():
@@ -173,7 +175,7 @@ def _written_out(op: Builder, variant: Variant, arguments: Sequence[Value | None
             formal.replace_all_uses_with(op.node("Cast", argument, types=[(dtype, None)], to=dtype))
     prefix = f"body_{variant.function.overload or 0}"
     for value in list(all_values(body))[len(body.inputs) :]:
-        value.const_value = None  # the tensor is the body's own, and would change its name too
+        value.const_value = None  # the body owns the tensor, and assigning it would rename it
         value.name = op.unique(f"{prefix}/{value.name}")
     for node in all_nodes(body):
         node.name = f"{prefix}/{node.name}"
@@ -186,7 +188,7 @@ def _written_out(op: Builder, variant: Variant, arguments: Sequence[Value | None
 
 
 def _of_type(op: Builder, output: ir.Value, index: int) -> ir.Value:
-    """``output`` in the type that the node at hand tells for the output of that number."""
+    """Cast ``output`` to the type that the current node specifies for that output."""
     cast = Value(name=op.unique("output"))
     to = ir.RefAttr("to", _TYPE.format(index), ir.AttributeType.INT)
     op.graph.append(ir.Node("", "Cast", [output], [to], outputs=[cast]))

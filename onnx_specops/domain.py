@@ -1,4 +1,4 @@
-"""The registry of the domain ``onnx_specops``: what every operator of it is, in all its forms.
+"""The registry of the domain ``onnx_specops``: every operator in all its forms.
 
 An operator is declared once, by decorating its NumPy kernel::
 
@@ -19,14 +19,14 @@ An operator is declared once, by decorating its NumPy kernel::
     def _(op, data, axis, *, mode):  # standard ONNX, emitted through the same builder that the converters use
         return op.Identity(data)
 
-The kernel's signature is the schema's: positional parameters are the inputs (a default of ``None`` makes one optional),
-keyword-only parameters the attributes, with their types (``int``, ``float``, ``str``, ``tuple[int, ...]``,
-``tuple[float, ...]``), their defaults and what they may be: ``Literal["none", "sum"]`` is one of these strings,
-``Annotated[int, Limits(0, 1000)]`` an integer within limits, ``products`` limit what several ask for together. The names in
-``inputs`` and ``outputs`` map to a type variable of ``types`` or to a type.
+The kernel's signature is the schema. Positional parameters are the inputs; a default of ``None`` makes one optional.
+Keyword-only parameters are the attributes, with their types (``int``, ``float``, ``str``, ``tuple[int, ...]``,
+``tuple[float, ...]``), defaults and valid values: ``Literal["none", "sum"]`` lists strings, ``Annotated[int, Limits(0,
+1000)]`` limits an integer, and ``products`` limits products of attributes. ``inputs`` and ``outputs`` map names to a type
+variable of ``types`` or to a type.
 
-Every attribute that decides how much work or memory a node takes has limits, for a node may come from any file. What the
-values of inputs decide (a shape, a count) is limited by the outputs' sizes: see `MOST_ELEMENTS`.
+Every attribute that determines work or memory has limits, because a node may come from any file. The output size limits what
+the values of inputs (a shape, a count) can demand; see `MOST_ELEMENTS`.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ CONTRIB_DOMAIN = "com.microsoft"
 """The domain of ONNX Runtime's own operators, version 1; `onnx_specops.contrib` declares those that have bodies."""
 
 INTERNAL = "__"
-"""How the names of attributes begin that are a file's own affair: ONNX's checker allows them at any node."""
+"""The prefix of attributes with private meaning. ONNX's checker allows them on any node."""
 
 FLOATS = ("float16", "bfloat16", "float", "double")
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
@@ -69,17 +69,18 @@ INDICES = ("int32", "int64")
 Dims = Sequence["int | str | None"] | None
 
 MOST_ELEMENTS, MOST_GROWTH = 2**28, 1024
-"""An output has at most so many elements, or so many times those of all inputs, whichever is more: a few numbers in a node
-shall not take all memory."""
+"""The most elements of an output: this number, or this many times the elements of all inputs if that is more. It keeps a few
+numbers in a node from exhausting the memory.
+"""
 
 
 class NoBodyError(ValueError):
-    """Standard ONNX cannot say the operator, or not with these attributes (raised by a body)."""
+    """Standard ONNX cannot represent the operator, or not with these attributes. Bodies raise it."""
 
 
 @dataclass(frozen=True)
 class NodeInfo:
-    """What a shape function may know of a node: its inputs' shapes, element types and constants, its attributes."""
+    """The facts for a shape function: shapes, element types and constants of inputs, and the attributes."""
 
     operator: Declaration
     attributes: Mapping[str, Any]
@@ -90,7 +91,9 @@ class NodeInfo:
         return index < self._context.get_num_inputs() and bool(self._context.has_input(index))
 
     def shape(self, index: int) -> list[int | str | None] | None:
-        """The dimensions of input ``index``: sizes, symbols, ``None`` for an unknown one; ``None`` for an unknown rank."""
+        """Return the dimensions of input ``index``: numbers, symbols, ``None`` for an unknown one; ``None`` if the rank is
+        unknown.
+        """
         if not self.has(index):
             return None
         type_proto = self._context.get_input_type(index)
@@ -102,17 +105,17 @@ class NodeInfo:
         ]
 
     def element_type(self, index: int) -> int:
-        """The ``TensorProto.DataType`` of input ``index``; 0 where it is unknown."""
+        """Return the ``TensorProto.DataType`` of input ``index``, or 0 if unknown."""
         return self._context.get_input_type(index).tensor_type.elem_type if self.has(index) else 0
 
     def constant(self, index: int) -> Any | None:
-        """The constant value of input ``index`` as a NumPy array, or ``None``."""
+        """Return the constant value of input ``index`` as a NumPy array, or ``None``."""
         tensor = self._context.get_input_data(index) if self.has(index) else None
         return None if tensor is None else onnx.numpy_helper.to_array(tensor)
 
 
 class ArrayNode(NodeInfo):
-    """A node whose inputs are all known: arrays, and None for one left out."""
+    """A node whose inputs are all known. They are arrays, or ``None`` for an omitted input."""
 
     def has(self, index: int) -> bool:
         return index < len(self._context) and self._context[index] is not None
@@ -128,8 +131,10 @@ class ArrayNode(NodeInfo):
 
 
 def check_size(what: str, elements: int, inputs: Sequence[Any]) -> None:
-    """Raises `LimitError` where ``what``, which a kernel makes, has more than `MOST_ELEMENTS` and the inputs do not justify
-    it. ``inputs`` may hold None for one left out."""
+    """Raise `LimitError` if a kernel's array has more than `MOST_ELEMENTS` elements and the inputs do not justify it.
+
+    ``what`` names the array. ``inputs`` contains ``None`` for omitted inputs.
+    """
     if elements > max(MOST_ELEMENTS, MOST_GROWTH * sum(np.size(array) for array in inputs if array is not None)):
         raise LimitError(
             f"{what} would have {elements} elements, more than {MOST_ELEMENTS} and than {MOST_GROWTH} times as many as the "
@@ -138,19 +143,19 @@ def check_size(what: str, elements: int, inputs: Sequence[Any]) -> None:
 
 
 class Declaration:
-    """What an operator's declaration says of it, whoever has kernels for it: its schema's parts, its body, its shapes.
+    """The declaration of an operator, with or without kernels: its schema, its body and its shape inference.
 
     Attributes:
         name: the operator's name in the domain.
         domain: its domain.
         inputs: input name -> type variable or type, in order.
-        optional: for each input whether a node may leave it out.
+        optional: for each input, whether a node may omit it.
         outputs: output name -> type variable or type, in order.
-        optional_outputs: how many of the last outputs a node may leave out.
-        types: type variable -> the element types that it admits (``"float"``, ``"int64"``, ...).
-        attributes: attribute name -> what the declaring function's signature says of it.
-        products: limits of what several attributes ask for together.
-        no_body: why standard ONNX cannot represent this operator, or ``""`` when it can.
+        optional_outputs: the number of outputs at the end that a node may omit.
+        types: type variable -> the element types that it allows (``"float"``, ``"int64"``, ...).
+        attributes: attribute name -> its declaration in the function's signature.
+        products: limits for products of attributes.
+        no_body: the reason why standard ONNX cannot represent this operator, or ``""`` if it can.
     """
 
     domain: ClassVar[str]
@@ -188,21 +193,21 @@ class Declaration:
         return f"{type(self).__name__}({self.name!r})"
 
     def infer_shapes(self, function: Callable[[NodeInfo], Sequence[Dims]]) -> Self:
-        """Decorator: ``function(node)`` gives the dimensions of every output."""
+        """Decorator: ``function(node)`` returns the dimensions of every output."""
         self._infer = function
         return self
 
     @property
     def emit_body(self) -> Callable[..., Any] | None:
-        """The function that emits the body, or ``None`` where standard ONNX cannot represent the operator."""
+        """The function that emits the body, or ``None`` if standard ONNX cannot represent the operator."""
         return self._body
 
     def element_types(self, type_name: str) -> tuple[str, ...]:
-        """The element types behind a type variable (or a plain ``tensor(...)`` type)."""
+        """Return the element types of a type variable, or of a plain ``tensor(...)`` type."""
         return self.types[type_name] if type_name in self.types else (type_name.removeprefix("tensor(")[:-1],)
 
     def schema(self) -> OpSchema:
-        """The ``onnx.defs.OpSchema``, with its type and shape inference."""
+        """The ``onnx.defs.OpSchema``, including type and shape inference."""
         option = OpSchema.FormalParameterOption
         required = len(self.outputs) - self.optional_outputs
         schema = OpSchema(
@@ -235,11 +240,11 @@ class Declaration:
         return schema
 
     def node_attributes(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """``given`` completed by the defaults, without what is `INTERNAL`.
+        """Return ``given`` with the defaults added and `INTERNAL` attributes removed.
 
         Raises:
-            LimitError: an attribute asks for too much.
-            ValueError: one is unknown, missing or without meaning.
+            LimitError: an attribute exceeds its limits.
+            ValueError: an attribute is unknown, missing or invalid.
         """
         if unknown := {name for name in given if not name.startswith(INTERNAL)} - set(self.attributes):
             raise ValueError(f"{self.name}: unknown attribute {sorted(unknown)[0]!r}")
@@ -276,11 +281,11 @@ class Declaration:
 
 
 class Operator(Declaration):
-    """One operator of the domain: what it declares, and its NumPy kernel.
+    """An operator of the domain: its declaration and its NumPy kernel.
 
     Attributes:
         kernel: the NumPy kernel, ``kernel(*arrays, **attributes) -> array | tuple of arrays``.
-        random_body: whether the body draws other random numbers than the kernels, from the same distribution.
+        random_body: whether the body draws different random numbers than the kernels, from the same distribution.
     """
 
     domain = DOMAIN
@@ -301,7 +306,7 @@ class Operator(Declaration):
         self.random_body = random_body
 
     def __call__(self, *arrays: Any, **attributes: Any) -> Any:
-        """Run the NumPy kernel, unless its attributes or the size of its outputs are beyond the limits."""
+        """Run the NumPy kernel after checking the limits of the attributes and output sizes."""
         complete = self.node_attributes(attributes)
         for name, shape in zip(self.outputs, self.output_shapes(arrays, complete), strict=True):
             if shape is not None:
@@ -314,10 +319,10 @@ class Operator(Declaration):
         return self
 
     def output_shapes(self, arrays: Sequence[Any], attributes: Mapping[str, Any]) -> Sequence[tuple[int, ...] | None]:
-        """The shapes of the outputs, None where the inputs' shapes and the small ones' values do not tell."""
+        """Return the shapes of the outputs; ``None`` if the inputs' shapes and small values do not determine them."""
         shapes: Sequence[Dims] = [None] * len(self.outputs)
         if self._infer is not None:
-            with contextlib.suppress(Exception):  # inputs that do not fit together: the kernel says how
+            with contextlib.suppress(Exception):  # the kernel reports contradictory inputs
                 shapes = self._infer(ArrayNode(self, attributes, arrays))
         known = [s is not None and all(isinstance(d, int) and d >= 0 for d in s) for s in shapes]
         return [tuple(s) if is_known else None for s, is_known in zip(shapes, known, strict=True)]  # type: ignore[arg-type]
@@ -330,7 +335,7 @@ AnyDeclaration = TypeVar("AnyDeclaration", bound=Declaration)
 
 
 def declare(declaration: AnyDeclaration) -> AnyDeclaration:
-    """Add an operator to its domain; raises ``ValueError`` where another module declares one of that name."""
+    """Add an operator to its domain; raise ``ValueError`` if another module declares the same name."""
     key = (declaration.domain, declaration.name)
     known = _declared.get(key)
     if known is not None and known.module != declaration.module:
@@ -350,42 +355,42 @@ def operator(
     random_body: bool = False,
     products: Sequence[Product] = (),
 ) -> Callable[[Callable[..., Any]], Operator]:
-    """Declare an operator of the domain; see the module's docstring. A module from outside may do so at any time.
+    """Declare an operator of the domain; see the module's docstring. Modules of other packages may call it at any time.
 
     Raises:
-        TypeError: where the kernel's parameters are not the declared inputs.
-        ValueError: where another module declares an operator of that name.
+        TypeError: the kernel's parameters differ from the declared inputs.
+        ValueError: another module declares an operator with the same name.
     """
     return lambda kernel: declare(Operator(kernel, inputs, outputs, types, no_body, random_body, products))
 
 
 def declared(domain: str) -> Iterator[Declaration]:
-    """Every operator that is declared of a domain, by name."""
+    """Iterate over the declared operators of a domain, sorted by name."""
     return iter([_declared[key] for key in sorted(_declared) if key[0] == domain])
 
 
 def operators() -> Iterator[Operator]:
-    """Every operator of the domain ``onnx_specops``, by name."""
+    """Iterate over the operators of the domain ``onnx_specops``, sorted by name."""
     return (found for found in declared(DOMAIN) if isinstance(found, Operator))
 
 
 def find(name: str) -> Operator:
-    """The operator called ``name``; raises ``KeyError`` when the domain has none."""
+    """Return the operator called ``name``; raise ``KeyError`` if the domain does not have it."""
     found = _declared[DOMAIN, name]
     assert isinstance(found, Operator)
     return found
 
 
 def find_declaration(domain: str, name: str) -> Declaration | None:
-    """The operator called ``name`` of a domain, or ``None`` where none is declared."""
+    """Return the operator called ``name`` of a domain, or ``None`` if it is not declared."""
     return _declared.get((domain, name))
 
 
 def register_schemas() -> None:
-    """Make ``onnx.checker`` and ``onnx.shape_inference`` know the operators, and those declared later."""
+    """Register the operators, including those declared later, with ``onnx.checker`` and ``onnx.shape_inference``."""
     global _schemas_are_registered
-    # onnx's reference evaluator reads all schemas when it is imported, and refuses a name that two domains share, as they
-    # do Multinomial. It must have done so before.
+    # onnx's reference evaluator reads all schemas on import. It fails if two domains have the same name, such as
+    # Multinomial. It must be imported first.
     importlib.import_module("onnx.reference.op_run")
     _schemas_are_registered = True
     for declaration in _declared.values():
@@ -393,6 +398,6 @@ def register_schemas() -> None:
 
 
 def _register_schema(declaration: Declaration) -> None:
-    if onnx.defs.has(declaration.name, declaration.domain):  # a module that is loaded anew
+    if onnx.defs.has(declaration.name, declaration.domain):  # a module that is loaded again
         onnx.defs.deregister_schema(declaration.name, OPSET_VERSION, declaration.domain)
     onnx.defs.register_schema(declaration.schema())

@@ -1,7 +1,7 @@
 """Constant folding of the small integer arithmetic on shapes, axes and indices, while a graph is being built.
 
-Rules and bodies state the general, run-time computation once; where what it needs is known when the graph is built, it
-folds away here and leaves a constant.
+Rules and bodies define the general run-time computation once. The parts whose inputs are known while the graph is built are
+folded into constants here.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ import numpy as np
 import onnx_ir as ir
 
 FOLDED_ELEMENTS = 4096
-"""The most elements of what is computed at once: larger constants are data, not knowledge about shapes."""
+"""The most elements of a folded result. Larger constants are data rather than shapes."""
 
 Attributes = Mapping[str, Any]
 
 
 def fold(op_type: str, inputs: Sequence[np.ndarray | None], attributes: Attributes) -> list[np.ndarray] | None:
-    """The outputs of a standard ONNX node whose inputs are all known, or ``None`` where this module does not know it.
+    """Compute the outputs of a standard ONNX node with known inputs; return ``None`` for operators that are not folded.
 
     Raises:
-        ArithmeticError, IndexError, TypeError, ValueError: where the inputs and attributes do not fit together.
+        ArithmeticError, IndexError, TypeError, ValueError: the inputs and attributes contradict each other.
     """
     function = _FUNCTIONS.get(op_type)
     if function is None or sum(x.size for x in inputs if x is not None) > FOLDED_ELEMENTS:
@@ -101,7 +101,7 @@ def _cast(attributes: Attributes, x) -> np.ndarray | None:
     if attributes.get("to") is None or x.dtype == object:
         return None
     target = ir.DataType(attributes["to"])
-    # Only what every runtime converts alike: no floats beyond the integers' range, no sub-byte types.
+    # Fold only conversions on which all runtimes agree: no floats outside the integers' range, no sub-byte types.
     if target not in _FOLDED_TYPES:
         return None
     exact = x.dtype.kind in "iub" or target in (ir.DataType.FLOAT, ir.DataType.DOUBLE)
@@ -124,7 +124,7 @@ def _constant_of_shape(attributes: Attributes, shape) -> np.ndarray | None:
 
 
 def _range(_: Attributes, start, limit, delta) -> np.ndarray | None:
-    # Python's integers do not wrap around.
+    # Python integers do not wrap around.
     if delta == 0 or (limit.item() - start.item()) / delta.item() > FOLDED_ELEMENTS:
         return None
     return np.arange(start, limit, delta, dtype=start.dtype)
@@ -155,7 +155,7 @@ def _scatter_elements(attributes: Attributes, x, indices, updates) -> np.ndarray
     places = np.where(indices < 0, indices + size, indices)
     if attributes.get("reduction", "none") != "none" or not ((places >= 0) & (places < size)).all():
         return None
-    for index in np.ndindex(places.shape):  # in their order: of equal places the last counts
+    for index in np.ndindex(places.shape):  # in order: the last update of an element is kept
         at = list(index)
         at[axis] = places[index]
         result[tuple(at)] = updates[index]

@@ -1,4 +1,4 @@
-"""Which forms of each operator this installation has."""
+"""The forms of each operator that this installation has."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from onnx_specops.runtime.errors import MissingKernelError
 
 @dataclass(frozen=True)
 class Forms:
-    """An operator's forms: for each the reason why it is missing, or ``""`` where it is there."""
+    """The forms of an operator: for each form the reason why it is missing, or ``""`` if it is available."""
 
     operator: str
     body: str
@@ -21,7 +21,7 @@ class Forms:
 
 
 def forms() -> Iterator[Forms]:
-    """The forms of every operator of the domain, by name; schema and NumPy kernel are always there."""
+    """Iterate over the forms of every operator of the domain, by name. Schema and NumPy kernel are always available."""
     from onnx_specops.runtime.library import native_operators
 
     missing = ""

@@ -1,4 +1,4 @@
-"""Going through graphs and the graphs nested in them."""
+"""Traversal of graphs and their nested graphs."""
 
 from __future__ import annotations
 
@@ -7,17 +7,18 @@ from collections.abc import Iterable, Iterator, Sequence
 import onnx_ir as ir
 
 ORIGIN = "origin"
-"""The key in a node's ``meta`` of what it was emitted for, such as a layer. Nodes that take its place inherit it."""
+"""The key in a node's ``meta`` for the object, such as a layer, that the node was emitted for. Replacement nodes inherit it.
+"""
 
 
 def origin(node: ir.Node) -> object | None:
-    """What a node was emitted for; ``None`` where that is not known."""
+    """Return the object that a node was emitted for; ``None`` if unknown."""
     return node.meta.get(ORIGIN)
 
 
 def nested(node: ir.Node) -> Sequence[ir.Graph]:
-    """The graphs among a node's attributes."""
-    # Passes ask this of every node. The dictionary itself is several times as quick as the mapping around it.
+    """Return the graphs among a node's attributes."""
+    # Passes call this for every node. The underlying dictionary is several times as fast as its wrapper.
     if not (attributes := node.attributes.data):
         return ()
     return [attribute.as_graph() for attribute in attributes.values() if attribute.type == _GRAPH]
@@ -27,7 +28,7 @@ _GRAPH = ir.AttributeType.GRAPH
 
 
 def all_nodes(holder: Iterable[ir.Node]) -> Iterator[ir.Node]:
-    """The nodes of a graph or function, or some nodes, and those of the graphs nested in them."""
+    """Iterate over the nodes of a graph or function, or over given nodes, including the nodes of nested graphs."""
     for node in holder:
         yield node
         for graph in nested(node):
@@ -35,7 +36,7 @@ def all_nodes(holder: Iterable[ir.Node]) -> Iterator[ir.Node]:
 
 
 def all_values(graph: ir.Graph) -> Iterator[ir.Value]:
-    """Every value of a graph, those of nested graphs included."""
+    """Iterate over the values of a graph, including those of nested graphs."""
     yield from graph.inputs
     yield from graph.initializers.values()
     for node in graph:

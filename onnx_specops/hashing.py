@@ -30,12 +30,16 @@ _MASK = (1 << 64) - 1
 
 
 def encode(texts: Iterable[object]) -> list[bytes]:
-    """The bytes of each text: ``bytes`` as they are, ``str`` as UTF-8 (surrogate escapes give back their byte)."""
+    """Return the bytes of each text. ``bytes`` are unchanged; ``str`` is encoded as UTF-8, where surrogate escapes become
+    their byte.
+    """
     return [bytes(t) if isinstance(t, bytes) else str(t).encode("utf-8", "surrogateescape") for t in texts]
 
 
 def quoted(text: bytes) -> str:
-    """``text`` in quotes for a message: at most 60 bytes of it, those outside ASCII's printable ones as ``\\xNN``."""
+    """Return ``text`` in quotes for a message: at most 60 bytes, with bytes outside printable ASCII as ``
+    xNN``.
+    """
     shown = "".join(
         f"\\{chr(byte)}" if byte in b'"\\' else chr(byte) if 0x20 <= byte < 0x7F else f"\\x{byte:02x}" for byte in text[:60]
     )
@@ -43,12 +47,12 @@ def quoted(text: bytes) -> str:
 
 
 def hash_strings(texts: Sequence[bytes], hasher: str = "fasthash", key: tuple[int, int] = (0, 0)) -> Words:
-    """The 64-bit hash of every text.
+    """Return the 64-bit hash of every text.
 
     Args:
         texts: byte strings.
         hasher: ``"fasthash"``, ``"legacy"`` or ``"stronghash"``.
-        key: the two words of the key of ``"stronghash"``, signed or unsigned; the others ignore it.
+        key: the two words of the key of ``"stronghash"``, signed or unsigned; other hashers ignore it.
 
     Returns:
         uint64 ``[len(texts)]``.
@@ -77,34 +81,34 @@ def hash_strings(texts: Sequence[bytes], hasher: str = "fasthash", key: tuple[in
 def hash_buckets(
     texts: Sequence[bytes], num_buckets: int, hasher: str = "fasthash", key: tuple[int, int] = (0, 0)
 ) -> NDArray[np.int64]:
-    """``hash_strings`` modulo ``num_buckets`` (>= 1), as int64 ``[len(texts)]``."""
+    """Return ``hash_strings`` modulo ``num_buckets`` (>= 1), as int64 ``[len(texts)]``."""
     return (hash_strings(texts, hasher, key) % np.uint64(num_buckets)).astype(np.int64)
 
 
 def fingerprint64(text: bytes) -> int:
-    """FarmHash ``Fingerprint64`` of ``text``."""
+    """Return the FarmHash ``Fingerprint64`` of ``text``."""
     return int(hash_strings([text])[0])
 
 
 def legacy_hash64(text: bytes) -> int:
-    """TensorFlow's ``Hash64`` of ``text``, which ``tf.strings.to_hash_bucket`` uses."""
+    """Return TensorFlow's ``Hash64`` of ``text``, which ``tf.strings.to_hash_bucket`` uses."""
     return int(hash_strings([text], "legacy")[0])
 
 
 def siphash24(text: bytes, key: tuple[int, int]) -> int:
-    """SipHash-2-4 of ``text`` under the key of two 64-bit words."""
+    """Return the SipHash-2-4 of ``text`` with the key of two 64-bit words."""
     return int(hash_strings([text], "stronghash", key)[0])
 
 
 def _word(matrix: Bytes, at: int, size: int = 8) -> Words:
-    """The little-endian word of ``size`` bytes at column ``at`` of every row."""
+    """Return the little-endian word of ``size`` bytes at column ``at`` of every row."""
     padded = np.zeros((len(matrix), 8), np.uint8)
     padded[:, :size] = matrix[:, at : at + size]
     return padded.view("<u8")[:, 0].astype(np.uint64, copy=False)
 
 
 def _right(word: Words, shift: int) -> Words:
-    """``word`` rotated right."""
+    """Rotate ``word`` right."""
     return (word >> np.uint64(shift)) | (word << np.uint64(64 - shift))
 
 
@@ -117,7 +121,7 @@ def _fold(word: Words) -> Words:
 
 
 def _merge(low: Words, high: Words, multiplier: Words | np.uint64) -> Words:
-    """Two words to one."""
+    """Combine two words into one."""
     return _fold((_fold((low ^ high) * multiplier) ^ high) * multiplier) * multiplier
 
 
@@ -157,7 +161,7 @@ def _fingerprint64(matrix: Bytes) -> Words:
 
 
 def _long_fingerprint64(word: Callable[[int], Words], count: int, length: int) -> Words:
-    """Over 64 bytes: seven words of state, 64 bytes a round, and a last round over the last 64 bytes."""
+    """Hash texts of more than 64 bytes: a state of seven words, 64 bytes per round, then the last 64 bytes."""
     seed = np.uint64(81)
     x = np.full(count, seed * _K2) + word(0)
     y = np.full(count, seed * _K1 + np.uint64(113))
@@ -165,7 +169,7 @@ def _long_fingerprint64(word: Callable[[int], Words], count: int, length: int) -
     v = w = (np.zeros(count, np.uint64), np.zeros(count, np.uint64))
 
     def absorb(at: int, low: Words, high: Words) -> tuple[Words, Words]:
-        """32 bytes into a pair of words."""
+        """Absorb 32 bytes into a pair of words."""
         low = low + word(at)
         total = low + word(at + 8) + word(at + 16)
         high = _right(high + low + word(at + 24), 21) + _right(total, 44)

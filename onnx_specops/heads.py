@@ -1,7 +1,7 @@
-"""The rows of tokens, in which heads lie side by side, taken apart into heads and put together again.
+"""Split rows of tokens into attention heads, and join them again.
 
-Of no tokens too, and of none's heads: neither a -1 nor what ONNX Runtime's optimiser takes for one can be a dimension of
-a Reshape then.
+Both work for zero tokens and zero heads. Therefore no Reshape has a dimension of -1, or one that ONNX Runtime's optimizer
+replaces by -1.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ if TYPE_CHECKING:  # which the import of onnx_specops does without
 
 
 def split_heads(op: Builder, rows: Value, heads: int) -> Value:
-    """``[batch, heads, tokens, size]`` of ``[batch, tokens, heads * size]``."""
+    """Reshape ``[batch, tokens, heads * size]`` to ``[batch, heads, tokens, size]``."""
     width = None if rows.dims is None else rows.dims[-1]
     if width:
         split = op.Reshape(rows, [0, 0, heads, width // heads])
-    else:  # no Concat: in one of these dimensions ONNX Runtime would put a -1 for the last
+    else:  # no Concat: ONNX Runtime would replace one of these dimensions by -1
         whole = op.Shape(op.Unsqueeze(rows, [2]))
         shape = op.Div(op.Mul(whole, [1, 1, heads, 1]), [1, 1, 1, heads])
         split = op.Reshape(rows, shape, allowzero=1)
@@ -25,7 +25,7 @@ def split_heads(op: Builder, rows: Value, heads: int) -> Value:
 
 
 def join_heads(op: Builder, x: Value) -> Value:
-    """``[batch, tokens, heads * size]`` of ``[batch, heads, tokens, size]``."""
+    """Reshape ``[batch, heads, tokens, size]`` to ``[batch, tokens, heads * size]``."""
     rows = op.Transpose(x, perm=[0, 2, 1, 3])
     _, heads, _, size = x.dims or [None] * 4
     if heads and size:

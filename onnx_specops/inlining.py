@@ -1,4 +1,4 @@
-"""Model-local functions that hold nodes of the domain, put in place: only there have their values types."""
+"""Inline model-local functions that contain nodes of the domain. Their values have types only after inlining."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from onnx import TensorProto
 
 from onnx_specops.domain import DOMAIN
 
-_SMALL = 1024  # bytes; constants up to here may tell shapes and axes
+_SMALL = 1024  # bytes; smaller constants may be shapes and axes
 
 
 def nested_graphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
-    """The graphs among the attributes of ``node``."""
+    """Iterate over the graphs among the attributes of ``node``."""
     for attribute in node.attribute:
         if attribute.type == onnx.AttributeProto.GRAPH:
             yield attribute.g
@@ -23,7 +23,7 @@ def nested_graphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
 
 
 def graphs_and_functions(model: onnx.ModelProto) -> Iterator[Any]:
-    """Whatever holds nodes: graphs, nested ones included, and functions, but for the domain's own bodies."""
+    """Iterate over graphs, including nested ones, and functions except the domain's own bodies."""
     pending: list[Any] = [model.graph, *(f for f in model.functions if f.domain != DOMAIN)]
     while pending:
         holder = pending.pop()
@@ -33,7 +33,7 @@ def graphs_and_functions(model: onnx.ModelProto) -> Iterator[Any]:
 
 
 def without_weights(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The graph of ``model`` with inputs for its weights, without functions."""
+    """Return the graph of ``model`` with inputs in place of weights, and without functions."""
     light = onnx.ModelProto(ir_version=model.ir_version)
     light.opset_import.extend(model.opset_import)
     graph = light.graph
@@ -50,7 +50,7 @@ def without_weights(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def inline_users(model: onnx.ModelProto) -> None:
-    """Inline, in place, the functions (other than bodies) through which the model comes to nodes of the domain."""
+    """Inline, in place, the functions (except bodies) that use nodes of the domain, directly or through other functions."""
     users = [f for f in model.functions if f.domain != DOMAIN]
     in_functions = onnx.ModelProto()
     in_functions.functions.extend(users)

@@ -1,7 +1,7 @@
-"""One pass over a finished graph: casts around nodes whose element types ONNX Runtime's CPU kernels lack.
+"""A pass that inserts casts around nodes whose element types ONNX Runtime's CPU kernels lack.
 
-Rules and bodies state pure semantics in the model's own types. ONNX Runtime has kernels for some types of each operator only
-(its own table says which); a node of another type is computed in the narrowest type that holds every value of its own.
+Rules and bodies use the model's own types. ONNX Runtime has kernels for some types of each operator, listed in its kernel
+table. A node of another type is computed in the narrowest type that represents every value of its own type.
 """
 
 from __future__ import annotations
@@ -50,25 +50,25 @@ def substitutes(
     fit_kernels: bool = True,
     spared: frozenset[ir.DataType] = frozenset(),
 ) -> dict[str, ir.DataType] | None:
-    """What the type variables of a node must become: ``{}`` where it takes them as they are, ``None`` where nothing does.
+    """Return the new types of a node's type variables: ``{}`` if its types are supported, ``None`` if no type is.
 
     Args:
         op_type: the operator.
         domain: its domain.
-        bound: each type variable of the schema with the element type that it has at the node.
+        bound: each type variable of the schema with its element type at the node.
         opset: the opset whose operator it is.
-        fit_kernels: whether ONNX Runtime's CPU must have a kernel, or the operator's schema alone decides.
+        fit_kernels: whether ONNX Runtime's CPU must have a kernel; otherwise the operator's schema alone decides.
         spared: the types for which the schema alone decides.
     """
     schema = _schema(op_type, domain, opset)
-    # Some kernels take types that the operator's schema does not allow.
+    # Some kernels accept types that the operator's schema does not allow.
     legal = {c.type_param_str: frozenset(c.allowed_type_strs) for c in schema.type_constraints}
     if not fit_kernels:
         return _nearest(bound, [legal], legal, spared)
     portable = _nearest(bound, _usable(schema, bound, portable=True), legal, spared)
     if portable is not None and not any(dtype in _WIDEST and name in portable for name, dtype in bound):
         return portable
-    # No other type has all of these numbers: better a kernel that only newer releases have.
+    # No other type represents all these numbers, so a kernel of newer releases is used.
     return _nearest(bound, _usable(schema, bound, portable=False), legal, spared)
 
 
@@ -78,7 +78,7 @@ def _nearest(
     legal: Constraints,
     spared: frozenset[ir.DataType],
 ) -> dict[str, ir.DataType] | None:
-    """The changes of types that the kernel asks for which needs the least of them."""
+    """Return the type changes of the kernel that requires the fewest."""
     best: tuple[int, dict[str, ir.DataType]] | None = None
     for constraints in usable:
         changes: dict[str, ir.DataType] = {}
@@ -101,14 +101,14 @@ def _nearest(
 
 
 def _usable(schema: onnx.defs.OpSchema, bound: Iterable[tuple[str, ir.DataType]], *, portable: bool) -> list[Constraints]:
-    """The types of each kernel for an operator; of one without kernels what the schema allows."""
+    """Return the types of each kernel of an operator; for an operator without kernels, the types of its schema."""
     found = kernels.kernels(schema.domain, schema.name, schema.since_version, portable=portable)
     if found is not None:
         return found
     expands = schema.has_function or schema.has_context_dependent_function  # type: ignore[attr-defined]
     if not expands:
         return [{}]
-    # ORT expands the operator's function; what that consists of has kernels for these types.
+    # ONNX Runtime expands the operator's function, whose operators have kernels for these types.
     types = frozenset(("tensor(float)", "tensor(double)", "tensor(int64)"))
     return [{name: types for name, _ in bound}]
 
@@ -122,15 +122,15 @@ def insert_casts(
     fit_kernels: bool = True,
     spared: Collection[ir.DataType] = (),
 ) -> int:
-    """Insert the casts that ONNX Runtime's CPU needs, in nested graphs too; returns how many nodes changed.
+    """Insert the casts that ONNX Runtime's CPU needs, also in nested graphs; return the number of changed nodes.
 
     Args:
         graph: changed in place.
-        keep_float32: whether 16-bit floats between two computations in float32 stay as they are, unrounded.
-        converted_unrounded: the 16-bit floats which, kept so, a Cast of the graph's own takes unrounded as well.
+        keep_float32: whether 16-bit floats between two computations in float32 stay unrounded.
+        converted_unrounded: the 16-bit floats whose unrounded values the graph's own Casts use as well.
         opset: the opset that the graph is in.
-        fit_kernels: whether ONNX Runtime's CPU decides, or the operators' schemas alone.
-        spared: types around which only the operators' schemas ask for casts.
+        fit_kernels: whether ONNX Runtime's CPU kernels decide; otherwise the operators' schemas alone.
+        spared: types for which only the operators' schemas decide.
     """
     nodes = list(all_nodes(graph))
     names = Names.of(graph)
@@ -148,7 +148,7 @@ def _bound(schema: onnx.defs.OpSchema, node: ir.Node) -> Iterable[tuple[str, ir.
             continue
         for index, value in enumerate(values):
             parameter = _formal(schema, index, output=output)
-            # A heterogeneous variadic input binds nothing (Loop, If, Scan: their graphs are adapted by themselves).
+            # Heterogeneous variadic inputs (Loop, If, Scan) do not bind a type. Their graphs are adapted separately.
             if value is None or value.dtype is None or not parameter.is_homogeneous:
                 continue
             if not isinstance(value.type, ir.TensorType):
@@ -159,7 +159,7 @@ def _bound(schema: onnx.defs.OpSchema, node: ir.Node) -> Iterable[tuple[str, ir.
 
 
 class _Adapter:
-    """Casts around one node at a time, each cast made once in each graph."""
+    """Inserts the casts around one node at a time. Each cast exists once per graph."""
 
     def __init__(
         self,
@@ -172,19 +172,19 @@ class _Adapter:
     ) -> None:
         self._names, self._kept, self._converted_unrounded = names, kept, converted_unrounded
         self._opset, self._fit_kernels, self._spared = opset, fit_kernels, spared
-        # A value that is rounded to 16 bits -> the float32 that it is kept in.
+        # maps a value that is rounded to 16 bits to the float32 value before rounding
         self._exact: dict[ir.Value, ir.Value] = {}
         self._casts: dict[tuple[ir.Value, ir.DataType, int], ir.Value] = {}
 
     def adapt(self, node: ir.Node) -> bool:
-        """Insert what one node needs; returns whether it needed anything."""
+        """Insert the casts that one node needs; return whether there were any."""
         if node.op_type == "Cast":
             self._cast_from_exact(node)
         if node.domain == DOMAIN or node.domain not in OPSET_IMPORTS or node.op_type in ("Cast", "Constant"):
             return False
         schema = _schema(node.op_type, node.domain, self._opset)
         bound = dict(_bound(schema, node))
-        # A node that has a kernel of 16-bit floats, but follows a computation in float32, stays in float32.
+        # A node with a kernel for 16-bit floats stays in float32 if it follows a computation in float32.
         wide: dict[str, ir.DataType] = {}
         for index, value in enumerate(node.inputs):
             variable = _formal(schema, index).type_str
@@ -219,7 +219,7 @@ class _Adapter:
         return True
 
     def _cast_from_exact(self, node: ir.Node) -> None:
-        """A Cast of what was rounded may take the unrounded value; one that a rule marked is like this pass's own."""
+        """Let a Cast of a rounded value use the unrounded value. Casts that a rule marked count as this pass's own."""
         source, result = node.inputs[0], node.outputs[0]
         assert source is not None
         if not (isinstance(result, Value) and result.unrounded):
@@ -228,13 +228,13 @@ class _Adapter:
         elif result.dtype in self._kept:
             self._exact[result] = source
         elif (exact := self._exact.get(source)) is not None and exact.dtype == result.dtype:
-            if result.is_graph_output():  # it keeps its name, and a node of its own
+            if result.is_graph_output():  # the output keeps its name and its own node
                 node.replace_input_with(0, exact)
             else:
                 result.replace_all_uses_with(exact)
 
     def _as(self, value: ir.Value, target: ir.DataType, node: ir.Node) -> ir.Value:
-        """``value`` in another type, for ``node``."""
+        """Return ``value`` in another type, for ``node``."""
         source = self._exact.get(value)
         if source is not None and source.dtype == target:
             return source

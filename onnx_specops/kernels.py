@@ -1,7 +1,7 @@
-"""ONNX Runtime's CPU kernels, by its own table: which element types it computes which operators in.
+"""ONNX Runtime's kernel table for CPU: the element types of each operator.
 
-Older releases have kernels for fewer types. So that a converted file does not depend on the release at hand, a type counts
-only where the oldest supported release, whose table kernels.json is, has it too, as far as that knows the operator at all.
+Older releases have kernels for fewer types. A converted file must not depend on the installed release. A type is supported
+only if the oldest supported release, whose table is kernels.json, has it too, provided that this release has the operator.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ Table = dict[tuple[str, str], list[tuple[int, int, Constraints]]]
 
 OLDEST = Path(__file__).with_name("kernels.json")
 
-# Types that a kernel is registered for and then refuses.
+# Types that a kernel is registered for but rejects at run time.
 _UNFINISHED = {("", "GRU"): frozenset({"tensor(double)"}), ("", "LSTM"): frozenset({"tensor(double)"})}
 
 
 def rows() -> list[dict[str, Any]]:
-    """The table of the ONNX Runtime at hand."""
+    """Return the table of the installed ONNX Runtime."""
     from onnxruntime.capi import onnxruntime_pybind11_state as state
 
     return [
@@ -50,20 +50,20 @@ def _table(kernels: list[dict[str, Any]]) -> Table:
 
 @functools.cache
 def present() -> Table:
-    """``(domain, operator)`` -> ``(first opset, last opset, type variable -> types)`` of the ONNX Runtime at hand."""
+    """Return ``(domain, operator)`` -> ``(first opset, last opset, type variable -> types)`` of the installed release."""
     return _table(rows())
 
 
 @functools.cache
 def oldest() -> Table:
-    """The same of the oldest supported release."""
+    """Return the same table of the oldest supported release."""
     return _table(json.loads(OLDEST.read_text()))
 
 
 def kernels(domain: str, operator: str, version: int, *, portable: bool) -> list[Constraints] | None:
-    """What types each kernel takes for a version of an operator; ``None`` for an operator without kernels.
+    """Return the types of each kernel for a version of an operator; ``None`` for an operator without kernels.
 
-    ``portable`` counts what both releases take, the one at hand and the oldest supported one.
+    ``portable`` selects the types that both the installed and the oldest supported release support.
     """
     mine = _of_version(present(), domain, operator, version)
     if mine is None or not portable:
@@ -85,7 +85,7 @@ def _both(some: Constraints, others: Constraints) -> Constraints:
 
 
 def main() -> None:
-    """Write kernels.json anew, in an environment with the oldest supported release; a script that needs nothing else."""
+    """Write kernels.json; run this script in an environment with the oldest supported release. It needs nothing else."""
     OLDEST.write_text("[\n" + ",\n".join(json.dumps(row, sort_keys=True) for row in rows()) + "\n]\n")
 
 

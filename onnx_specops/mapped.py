@@ -1,4 +1,4 @@
-"""Tensors whose bytes lie in a file that is mapped into memory already."""
+"""Tensors in files that are already mapped into memory."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ import onnx_ir as ir
 
 
 class MappedTensor(ir.ExternalTensor):
-    """A tensor in a file that the program has opened and mapped itself.
+    """A tensor in a file that the program opened and mapped itself.
 
-    onnx_ir's own external tensors map the whole file once for each tensor, and refuse files that are symbolic links or have
-    several names, as model caches lay them out: they guard against what a model says of files. Here the program says it.
+    The external tensors of onnx_ir map the whole file once per tensor. They reject symbolic and hard links, which model
+    caches use, because a model could name any file. Here the program names the file.
 
     Args:
-        content: the tensor's bytes, as ONNX lays them out: a part of the mapped file.
+        content: the bytes of the tensor in ONNX's layout, a view into the mapped file.
         path: the file.
-        offset: where in it they begin.
-        dtype, shape: of the tensor.
+        offset: the position of the first byte in the file.
+        dtype, shape: the type and shape of the tensor.
     """
 
     __slots__ = ("content",)
@@ -34,12 +34,12 @@ class MappedTensor(ir.ExternalTensor):
         self.content = content
 
     def numpy(self) -> np.ndarray:
-        """The elements; a view into the file but for types of less than a byte."""
+        """Return the elements: a view into the file, or a copy for types smaller than a byte."""
         shape, dtype = self.shape.numpy(), self.dtype.numpy()
         if self.dtype.bitwidth == 4:
             data = np.frombuffer(self.content, np.uint8)
             codes = np.stack([data & 15, data >> 4], axis=-1).reshape(-1)[: math.prod(shape)]
-            if self.dtype == ir.DataType.INT4:  # ml_dtypes extends the sign to the byte
+            if self.dtype == ir.DataType.INT4:  # ml_dtypes sign-extends to a byte
                 codes = np.where(codes < 8, codes, codes | 0xF0).astype(np.uint8)
             return codes.view(dtype).reshape(shape)
         return np.frombuffer(self.content, dtype.newbyteorder("<")).reshape(shape)
@@ -48,16 +48,16 @@ class MappedTensor(ir.ExternalTensor):
         return self.numpy().__array__(dtype)
 
     def tobytes(self) -> bytes:
-        """A copy of the bytes."""
+        """Return a copy of the bytes."""
         return self.content.tobytes()
 
     def tofile(self, file: Any) -> None:
-        """Writes the bytes without a copy of them."""
+        """Write the bytes to a file without copying them."""
         file.write(self.content)
 
 
 def same_bytes(tensor: ir.ExternalTensor, dtype: ir.DataType, shape: Sequence[int]) -> ir.ExternalTensor:
-    """The bytes of a tensor in a file, taken as another type or in another shape."""
+    """Return a tensor with the same bytes in a file and another type or shape."""
     if isinstance(tensor, MappedTensor):
         path = Path(tensor.base_dir, tensor.location)
         return MappedTensor(tensor.content, path, tensor.offset or 0, dtype, shape)

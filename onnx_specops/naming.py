@@ -1,4 +1,4 @@
-"""Names that no value of a model bears yet."""
+"""Unique names for the values of a model."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from onnx_specops.graphs import all_values
 
 
 class Names:
-    """The names that are taken.
+    """The set of names in use.
 
     Args:
-        taken: names that no new one may be; ``None`` among them does not count.
+        taken: names in use; ``None`` is ignored.
     """
 
     def __init__(self, taken: Iterable[str | None] = ()) -> None:
@@ -23,19 +23,19 @@ class Names:
 
     @classmethod
     def of(cls, *holders: ir.Graph | ir.Function) -> Names:
-        """The names of the values of graphs and functions, of those in nested graphs too."""
+        """Return the names of the values of graphs and functions, including nested graphs."""
         graphs = [holder.graph if isinstance(holder, ir.Function) else holder for holder in holders]
         return cls(value.name for graph in graphs for value in all_values(graph))
 
     def reserve(self, names: Iterable[str | None]) -> None:
-        """Takes further names."""
+        """Add further names in use."""
         self._taken.update(name for name in names if name is not None)
 
     def unique(self, name: str) -> str:
-        """``name``, or else ``name_1``, ``name_2`` ..., the first that is not taken; it is from now on."""
+        """Return ``name``, or the first of ``name_1``, ``name_2``, ... that is not in use, and mark it as used."""
         candidate = name
         if name in self._taken:
-            number = self._numbers.get(name, 0)  # of lower ones all are taken: many values may ask for one name
+            number = self._numbers.get(name, 0)  # all lower numbers are in use; many values may request the same name
             while candidate in self._taken:
                 number += 1
                 candidate = f"{name}_{number}"
@@ -44,6 +44,6 @@ class Names:
         return candidate
 
     def register(self, graph: ir.Graph, value: ir.Value) -> None:
-        """Makes ``value`` an initializer of ``graph``, under a name that is not taken."""
+        """Make ``value`` an initializer of ``graph`` with a unique name."""
         value.name = self.unique(value.name or "constant")
         graph.register_initializer(value)

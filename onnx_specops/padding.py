@@ -1,24 +1,25 @@
-"""Elements around a tensor, along some of its axes."""
+"""Zero padding along some axes of a tensor."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:  # which the import of onnx_specops does without
+if TYPE_CHECKING:  # not needed for ``import onnx_specops``
     from onnx_specops.building import Builder, Value
 
 
 def pad(op: Builder, x: Value, axes: Sequence[int], before: Sequence[int | Value], after: Sequence[int | Value]) -> Value:
-    """``x`` with zeros before and after its elements along some axes.
+    """Pad ``x`` with zeros before and after its elements along some axes.
 
-    Of known rank the node names no axes: ONNX Runtime, which moves a Transpose behind the Pad, mistakes them.
+    If the rank is known, the Pad has no ``axes`` input: ONNX Runtime handles it incorrectly when it moves a Transpose after
+        the Pad.
 
     Args:
         op: the builder.
         x: a tensor.
-        axes: of it.
-        before, after: how many zeros, for each of the axes: a number, or a tensor ``[1]``.
+        axes: the axes to pad.
+        before, after: the number of zeros for each axis: a number, or a tensor ``[1]``.
     """
     counts = [*before, *after]
     if x.rank is not None:

@@ -1,8 +1,8 @@
-"""Partial values: what is known, element by element, of small tensors while a graph is being built.
+"""Partial values: the known elements of small tensors while a graph is being built.
 
-The shape of a tensor is rarely a constant, as its batch is unknown, but most of its dimensions are known. What rules and
-bodies compute of them (gather one, slice some, multiply, concatenate) is known here as well: an element is a number, or an
-`Expression` of unknown dimensions, of which two that are equal are the same number at run time.
+The shape of a tensor is rarely constant because the batch is unknown, but most of its dimensions are known. This module
+tracks what rules and bodies compute from them (Gather, Slice, Mul, Concat). An element is a number or an `Expression` of
+unknown dimensions. Two equal expressions are the same number at run time.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import onnx_ir as ir
 from onnx_specops.folding import fold
 
 MOST_ELEMENTS = 64
-"""The most elements of a tensor that are known one by one: shapes, axes and the arithmetic on them have fewer."""
+"""The most elements of a tensor that is tracked. Shapes, axes and their arithmetic have fewer."""
 
 _MOST_TERMS = 8
 _MOST_ATOMS = 64
@@ -28,14 +28,15 @@ Elements = np.ndarray
 
 
 class Expression:
-    """A whole number (or truth value) that is known at run time only: a polynomial of atoms.
+    """An integer (or boolean) that is only known at run time, as a polynomial of atoms.
 
     Args:
         terms: the coefficient of each product of atoms; the empty product is the constant term.
 
-    An atom is a tuple: ``("symbol", name)`` and ``("dim", value, axis)`` are dimensions, ``("element", value, index)`` is
-    an element of a value of which no more is known, others an operator and its operands. ``atoms`` counts the atoms, those
-    of operands included: it bounds what a comparison of two expressions takes. ``least`` is a lower bound.
+    An atom is a tuple. ``("symbol", name)`` and ``("dim", value, axis)`` are dimensions. ``("element", value, index)`` is an
+    element of a value about which nothing else is known. Other atoms are an operator and its operands. ``atoms`` is the
+    number of atoms, including those of operands; it bounds the cost of comparing two expressions. ``least`` is a lower
+    bound.
     """
 
     __slots__ = ("_hash", "atoms", "least", "terms")
@@ -49,7 +50,7 @@ class Expression:
 
     @classmethod
     def atom(cls, *parts: Any) -> Expression:
-        """The expression of one atom."""
+        """Return the expression of one atom."""
         return cls({(parts,): 1})
 
     def __hash__(self) -> int:
@@ -63,7 +64,7 @@ class Expression:
 
     @property
     def single(self) -> tuple[Any, ...] | None:
-        """The atom, where the expression is no more than that."""
+        """The atom, if the expression consists of a single atom; otherwise ``None``."""
         if len(self.terms) != 1:
             return None
         ((product, factor),) = self.terms.items()
@@ -71,7 +72,7 @@ class Expression:
 
     @property
     def symbol(self) -> str | None:
-        """The name of the dimension that the expression is, or ``None``."""
+        """The name of the dimension that the expression represents, or ``None``."""
         return self.single[1] if self.single is not None and self.single[0] == "symbol" else None
 
 
@@ -80,7 +81,7 @@ Element = Any
 
 
 def least(x: Element) -> float:
-    """A lower bound of an element."""
+    """Return a lower bound of an element."""
     return x.least if isinstance(x, Expression) else x
 
 
@@ -127,7 +128,7 @@ def _element(terms: Mapping[tuple[Any, ...], int]) -> Element | None:
 
 
 def _operation(kind: str, *operands: Element) -> Expression | None:
-    """The expression of an operator and its operands, ``None`` where it is too large to keep."""
+    """Return the expression of an operator and its operands, or ``None`` if it is too large to track."""
     expression = Expression.atom(kind, *operands)
     return expression if expression.atoms <= _MOST_ATOMS else None
 
@@ -161,7 +162,7 @@ def _subtract(a: Element, b: Element) -> Element | None:
 
 
 def quotient(a: Element, b: Element) -> Element | None:
-    """``a / b`` where that is a whole number whatever the unknown dimensions are, else ``None``."""
+    """Return ``a / b`` if it is an integer for all values of the unknown dimensions; otherwise ``None``."""
     if isinstance(b, Expression) and len(b.terms) > 1:
         return 1 if a == b else None
     if b == 0:
@@ -179,7 +180,7 @@ def quotient(a: Element, b: Element) -> Element | None:
 
 
 def _divide(a: Element, b: Element) -> Element | None:
-    # What divides may be 0 at run time: the quotient by a number alone is known.
+    # An unknown divisor may be 0 at run time, so only division by a number is known.
     whole = None if isinstance(b, Expression) else quotient(a, b)
     return _operation("Div", a, b) if whole is None and b != 0 else whole
 
@@ -261,7 +262,8 @@ _ARITHMETIC: dict[str, Callable[..., Element | None]] = {
     "Where": _where,
 }
 _FOLDED = {"ReduceProd": (_multiply, 1), "ReduceSum": (_add, 0)}
-# Operators whose first input's elements move, unchanged, where the others are numbers; all of Concat's inputs do.
+# Operators that move the elements of their first input unchanged, where the other inputs are numbers; Concat moves those of
+# all inputs.
 _MOVING = {
     "Identity", "Reshape", "Squeeze", "Unsqueeze", "Transpose", "Expand", "Slice", "Gather", "Split", "Concat", "Compress",
     "Tile", "ScatterElements",
@@ -276,7 +278,7 @@ _NUMBERS = _INTEGERS | {ir.DataType.BOOL, ir.DataType.FLOAT}
 
 
 def dimension(value: ir.Value, axis: int) -> Element:
-    """A dimension of a value of known rank."""
+    """Return a dimension of a value of known rank."""
     size = value.shape[axis] if value.shape is not None else None
     if isinstance(size, int):
         return size
@@ -285,7 +287,7 @@ def dimension(value: ir.Value, axis: int) -> Element:
 
 
 def elements(value: ir.Value | None) -> Elements | None:
-    """The elements of a small tensor: numbers, and expressions for those that are not known; ``None`` of other tensors."""
+    """Return the elements of a small tensor, with expressions for unknown ones; ``None`` for other tensors."""
     if value is None or value.dtype not in _NUMBERS:
         return None
     if value.const_value is not None:
@@ -306,14 +308,14 @@ def _array(items: Sequence[Element | None], shape: Sequence[int]) -> Elements:
 
 
 def numbers(known: Elements | None, dtype: ir.DataType) -> np.ndarray | None:
-    """The elements as an array of numbers; ``None`` where one of them is not known."""
+    """Return the elements as an array of numbers, or ``None`` if one is unknown."""
     if known is None or any(x is None or isinstance(x, Expression) for x in known.reshape(-1)):
         return None
     return np.array(known.tolist(), dtype.numpy()).reshape(known.shape)
 
 
 def attach(value: Any, known: Elements | None) -> None:
-    """Let a value have the elements that are known of it; those that are ``None`` it has itself."""
+    """Attach the known elements to a value. Elements that are ``None`` become atoms of the value."""
     if known is None or all(x is None for x in known.reshape(-1)):
         return
     items = [Expression.atom("element", value, i) if x is None else x for i, x in enumerate(known.reshape(-1))]
@@ -321,11 +323,11 @@ def attach(value: Any, known: Elements | None) -> None:
 
 
 Evaluated = list[tuple[Elements, ir.DataType]] | None
-"""Of each output of a node the elements, ``None`` for one of which nothing is known, and the element type."""
+"""For each output of a node, its elements (``None`` for an unknown element) and its element type."""
 
 
 def evaluate(op_type: str, inputs: Sequence[ir.Value | None], attributes: Mapping[str, Any]) -> Evaluated:
-    """What is known of the outputs of a node of standard ONNX."""
+    """Compute the known elements of the outputs of a standard ONNX node."""
     if op_type not in _KNOWN or not inputs or inputs[0] is None:
         return None
     if op_type in ("Shape", "Size"):
@@ -342,7 +344,7 @@ def evaluate(op_type: str, inputs: Sequence[ir.Value | None], attributes: Mappin
         if op_type in ("ReduceProd", "ReduceSum", "ReduceMax", "ReduceMin", "CumSum"):
             return _along(op_type, known, dtypes, attributes)
         return _elementwise(op_type, known, dtypes, attributes)
-    except (ArithmeticError, IndexError, TypeError, ValueError):  # ONNX's inference tells what does not fit
+    except (ArithmeticError, IndexError, TypeError, ValueError):  # ONNX's inference reports contradictory inputs
         return None
 
 
@@ -369,7 +371,7 @@ def _moved(op_type: str, known: list[Any], dtypes: list[Any], attributes: Mappin
     moved = fold(op_type, known, attributes)
     if moved is None:
         return None
-    arrays = [m if isinstance(m, np.ndarray) else _array([m], []) for m in moved]  # NumPy takes an object out of its array
+    arrays = [m if isinstance(m, np.ndarray) else _array([m], []) for m in moved]  # NumPy unpacks an object from a 0-d array
     return [(array, dtypes[0]) for array in arrays] if all(array.size <= MOST_ELEMENTS for array in arrays) else None
 
 
@@ -428,7 +430,7 @@ def _elementwise(op_type: str, known: list[Any], dtypes: list[Any], attributes: 
         function = _remainder
     elif op_type == "Cast":
         function = _cast(dtypes[0], ir.DataType(attributes["to"]))
-    # Placeholders, which divide by nothing, let the numbers be computed as they are everywhere.
+    # Placeholders that are safe divisors allow the usual computation of the numbers.
     plain = [
         np.array([1 if isinstance(x, Expression) else x for x in k.reshape(-1)], d.numpy()).reshape(k.shape)
         for k, d in zip(known, dtypes, strict=True)
@@ -452,7 +454,7 @@ def _many(function: Callable[..., Element | None], *operands: Element) -> Elemen
 
 
 def _remainder(a: Element, b: Element) -> Element | None:
-    # Of negative numbers the operators of different runtimes differ.
+    # Runtimes disagree for negative operands.
     return _mod(a, b) if least(a) >= 0 and least(b) > 0 else None
 
 
@@ -470,9 +472,9 @@ def _cast(source: ir.DataType, to: ir.DataType) -> Callable[[Element], Element |
 def output_dims(
     op_type: str, inputs: Sequence[ir.Value | None], attributes: Mapping[str, Any], inferred: Sequence[Any] | None
 ) -> list[int | str | None] | None:
-    """The dimensions of the first output of a node whose inputs tell them, with those that ONNX's inference knows.
+    """Return the dimensions of a node's first output, combining those that its inputs determine with ONNX's inference.
 
-    ``inferred`` is what that knows: numbers, names, ``None`` for an unknown one, or ``None`` where the rank is unknown.
+    ``inferred`` is ONNX's result: numbers, names, ``None`` for an unknown dimension, or ``None`` if the rank is unknown.
     """
     function = _DIMS.get(op_type)
     if function is None or any(x is None for x in inputs):
@@ -502,12 +504,12 @@ def _reshaped(inputs: Sequence[Any], attributes: Mapping[str, Any]) -> list[Elem
             if not isinstance(x, Expression) and x == 0:
                 dims[i] = data[i] if data is not None and i < len(data) else None
             elif isinstance(x, Expression) and least(x) < 1 and not (data is not None and i < len(data) and data[i] == x):
-                dims[i] = None  # a 0 there would copy a dimension
+                dims[i] = None  # a 0 in a target would copy a dimension
     return [_left_over(data, dims) if not isinstance(x, Expression) and x == -1 else x for x in dims]
 
 
 def _left_over(data: list[Element] | None, dims: list[Element | None]) -> Element | None:
-    """What the -1 among ``dims`` is, the rest of ``data``'s elements."""
+    """Return the value of -1 in ``dims``: the remaining elements of ``data``."""
     others = [x for x in dims if isinstance(x, Expression) or x != -1]
     if data is None or any(x is None for x in others):
         return None
@@ -539,7 +541,7 @@ def _broadcast(a: Element, b: Element) -> Element | None:
             if one == 1:
                 return other
             if isinstance(other, Expression):
-                return one  # the other is 1 or the same
+                return one  # the other is 1 or equal
     return None
 
 
@@ -584,7 +586,7 @@ def _sliced(inputs: Sequence[Any], attributes: Mapping[str, Any]) -> list[Elemen
 
 
 def _beyond(end: Element) -> bool:
-    """Whether the end of a Slice is beyond that of any dimension."""
+    """Whether the end of a Slice exceeds every dimension."""
     return not isinstance(end, Expression) and end >= np.iinfo(np.int32).max
 
 
@@ -599,9 +601,9 @@ _DIMS: dict[str, Callable[[Sequence[Any], Mapping[str, Any]], list[Element | Non
 
 
 def constant_target(data: ir.Value, target: ir.Value, allowzero: int) -> list[int] | None:
-    """A constant that a Reshape without ``allowzero`` can have as its target in the place of one that is partly known.
+    """Return a constant target for a Reshape without ``allowzero`` that replaces a partially known target, or ``None``.
 
-    Where an unknown element is the same dimension of ``data`` it is copied; one is found by the number of elements.
+    An unknown element that equals the same dimension of ``data`` becomes 0 (copied). One other may become -1.
     """
     wanted, dims = elements(target), _dims_of(data)
     if wanted is None or wanted.ndim != 1 or target.const_value is not None:
@@ -617,7 +619,7 @@ def constant_target(data: ir.Value, target: ir.Value, allowzero: int) -> list[in
             found.append(0 if isinstance(size, Expression) and size == x else -1)
     if -1 not in found:
         return found
-    # ONNX Runtime cannot find out the -1 where another dimension may be 0.
+    # ONNX Runtime cannot infer -1 if another dimension may be 0.
     sizes = list(found) if dims is None else dims + [0] * len(found)
     others = [sizes[i] if d == 0 else d for i, d in enumerate(found) if d != -1]
     if found.count(-1) > 1 or any(least(d) < 1 for d in others):
@@ -626,8 +628,10 @@ def constant_target(data: ir.Value, target: ir.Value, allowzero: int) -> list[in
 
 
 def needless_target(data: ir.Value, target: ir.Value) -> list[int] | None:
-    """A constant that an Expand can have as its target in the place of one that is partly known: 1 for an unknown element
-    that is the same dimension of ``data``."""
+    """Return a constant target for an Expand that replaces a partially known one, or ``None``.
+
+    An unknown element that equals the same dimension of ``data`` becomes 1.
+    """
     wanted, dims = elements(target), _dims_of(data)
     if wanted is None or wanted.ndim != 1 or target.const_value is not None or dims is None:
         return None

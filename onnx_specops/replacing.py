@@ -1,4 +1,4 @@
-"""One value in the place of another."""
+"""Replacement of one value by another."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from onnx_specops.naming import Names
 
 @dataclass(frozen=True)
 class Rewriting:
-    """What replaces values at the moment.
+    """The properties of the current replacements.
 
     Attributes:
-        name: the pass, or one rewrite of a pass.
-        finite: whether its replacements are equal for finite numbers only.
-        tolerance: by how much the replacement may differ, in the values' own unit.
-        through: values that are never arbitrary: what is known of the numbers that their nodes compute counts.
-        level: the distance of two levels, where numbers are rounded to levels. A number halfway between two may be rounded
-            to either: one of a thousand may differ by this much.
+        name: the name of the pass, or of one rewrite of a pass.
+        finite: whether old and new values are equal for finite numbers only.
+        tolerance: the allowed absolute difference.
+        through: values whose nodes are evaluated rather than replaced by arbitrary inputs in a check.
+        level: the distance of two levels, for values that are rounded to levels. A number halfway between two levels may be
+            rounded to either, so one in a thousand values may differ by this much.
     """
 
     name: str = ""
@@ -34,7 +34,7 @@ class Rewriting:
 
 
 Check = Callable[[Sequence[tuple[ir.Value, ir.Value]], Rewriting], bool]
-"""Takes values and what is to replace them, before anything is replaced; returns whether it may be."""
+"""Called with old and new values before a replacement; returns whether the replacement is allowed."""
 
 _check: ContextVar[Check | None] = ContextVar("check", default=None)
 _rewriting: ContextVar[Rewriting | None] = ContextVar("rewriting", default=None)
@@ -42,7 +42,7 @@ _rewriting: ContextVar[Rewriting | None] = ContextVar("rewriting", default=None)
 
 @contextmanager
 def checked_by(check: Check) -> Iterator[None]:
-    """Within the context every replacement that has to give equal values is put to ``check`` first."""
+    """Pass every replacement of equal values within the context to ``check`` first."""
     token = _check.set(check)
     try:
         yield
@@ -52,7 +52,9 @@ def checked_by(check: Check) -> Iterator[None]:
 
 @contextmanager
 def rewriting(name: str, *, finite: bool = False, tolerance: float = 0.0) -> Iterator[None]:
-    """Within the context replacements are those of the pass or rewrite ``name``; the others as of `Rewriting`."""
+    """Attribute the replacements within the context to the pass or rewrite ``name``. See `Rewriting` for the other
+    arguments.
+    """
     token = _rewriting.set(Rewriting(name, finite, tolerance))
     try:
         yield
@@ -67,9 +69,9 @@ def may_replace(
     through: Sequence[ir.Value] = (),
     level: float = 0.0,
 ) -> bool:
-    """Whether the second value of each pair may replace the first: yes, unless a check of `checked_by` refuses.
+    """Return whether the second value of each pair may replace the first: true unless a check of `checked_by` rejects it.
 
-    ``tolerance``, ``through`` and ``level`` as of `Rewriting`.
+    See `Rewriting` for ``tolerance``, ``through`` and ``level``.
     """
     if (check := _check.get()) is None:
         return True
@@ -88,20 +90,20 @@ def replace_value(
     through: Sequence[ir.Value] = (),
     level: float = 0.0,
 ) -> bool:
-    """Replace ``old`` by ``new``: for the nodes that use it, among graph outputs, under its name.
+    """Replace ``old`` by ``new`` in the nodes that use it and among the graph outputs. ``new`` takes its name.
 
-    ``new`` has to be of the same element type and, as far as both know it, shape; what it does not know it takes from
-    ``old``. The node that made ``old`` stays, for `RemoveUnusedNodesPass` to remove.
+    Both have the same element type and, as far as known, the same shape. ``new`` takes unknown properties from ``old``. The
+    node that produces ``old`` remains until `RemoveUnusedNodesPass` removes it.
 
     Args:
         old: the value that is replaced.
         new: the value that replaces it.
-        equal: whether both are meant to be equal for all inputs of the graph. Only such replacements are checked.
-        checked: whether `may_replace` was asked already.
+        equal: whether both are equal for all inputs of the graph. Only such replacements are checked.
+        checked: whether `may_replace` was called before.
         tolerance, through, level: for the check, see `Rewriting`.
 
     Returns:
-        Whether it was replaced; not where a check refuses.
+        Whether ``old`` was replaced; false if a check rejects it.
     """
     if equal and not checked and not may_replace([(old, new)], tolerance=tolerance, through=through, level=level):
         return False
@@ -111,7 +113,7 @@ def replace_value(
         new.shape = old.shape
     producer, has_name = old.producer(), new.is_graph_output()
     if old.is_graph_output() and (new.producer() is None or new.is_graph_output() or new.graph is not old.graph):
-        # An input, a constant or another output cannot be this output: a copy of it is.
+        # An input, a constant or another output cannot be this output, so it is copied.
         assert producer is not None and producer.graph is not None
         assert isinstance(producer.graph, ir.Graph)
         copy = Value(name=Names.of(producer.graph).unique(f"{old.name}_copy"), type=old.type, shape=old.shape)

@@ -1,4 +1,4 @@
-"""Another element type for every value of one: where an opset lacks the type, or where another one shall be computed in."""
+"""Change the element type of all values of a type, for opsets that lack it or to compute in another precision."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from onnx_specops.replacing import replace_value
 Types = Mapping[ir.DataType, ir.DataType]
 Convert = Callable[[ir.TensorProtocol, ir.DataType], ir.TensorProtocol]
 
-# The attributes that name an element type.
+# The attributes whose value is an element type.
 _TYPE_ATTRIBUTES = {"Cast": "to", "RandomNormalLike": "dtype", "RandomUniformLike": "dtype", "RandomNormal": "dtype",
                     "RandomUniform": "dtype", "Bernoulli": "dtype", "EyeLike": "dtype", "Multinomial": "dtype"}  # fmt: skip
 
 
 def converted(tensor: ir.TensorProtocol, dtype: ir.DataType) -> ir.TensorProtocol:
-    """The tensor in another type, computed when it is asked for."""
+    """Return the tensor in another type, converted lazily."""
 
     def compute() -> ir.TensorProtocol:
-        return ir.Tensor(tensor.numpy().astype(dtype.numpy(), order="C"), dtype=dtype)  # scalars stay scalars
+        return ir.Tensor(tensor.numpy().astype(dtype.numpy(), order="C"), dtype=dtype)  # 0-d arrays stay 0-d
 
     return ir.LazyTensor(compute, dtype=dtype, shape=ir.Shape(tensor.shape.numpy()), name=tensor.name)
 
 
 def retype(model: ir.Model, types: Types, *, kept: Collection[ir.Value] = (), convert: Convert = converted) -> list[ir.Node]:
-    """Give every value of a type in ``types`` the type that it names there; returns the Casts to such a type that went.
+    """Give every value of a type in ``types`` its new type; return the Casts to new types that were removed.
 
-    The graph's inputs and outputs, and ``kept``, stay as they are: casts stand between them and the others.
+    The graph's inputs and outputs, and the values in ``kept``, keep their types. Casts are inserted at the boundary.
 
     Args:
         model: changed in place.
-        types: each type that goes, and the one in its place.
+        types: maps each replaced type to its new type.
         kept: values that keep their type.
-        convert: gives a constant in another type.
+        convert: converts a constant to another type.
     """
     graph, names = model.graph, Names.of(model.graph)
     stay = set(kept)

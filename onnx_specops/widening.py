@@ -1,4 +1,4 @@
-"""Which element types hold all values of which others: the one table that inference and casts go by."""
+"""The table of element types that represent all values of another type, used by inference and casts."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import onnx_ir as ir
 D = ir.DataType
 
 HALVES = frozenset({D.FLOAT16, D.BFLOAT16})
-"""The floats of 16 bits."""
+"""The 16-bit float types."""
 
-# For each type the types that hold all its values, best first; the last ones of the 64-bit integers only wrap alike.
-# Where bits are only moved, 64-bit unsigned integers travel as signed ones; elsewhere the order decides.
+# For each type, the types that represent all its values, best first. For 64-bit integers the last entries only agree modulo
+# wrap-around. Operators that only move bits treat uint64 as int64; for others the order decides.
 WIDER: dict[ir.DataType, tuple[ir.DataType, ...]] = {
     D.FLOAT16: (D.FLOAT, D.DOUBLE),
     D.BFLOAT16: (D.FLOAT, D.DOUBLE),
@@ -44,8 +44,7 @@ MOVES = frozenset((
 
 @functools.cache
 def wider_of_kind(dtype: ir.DataType) -> tuple[ir.DataType, ...]:
-    """The wider types of a type's own kind, integers for integers and floats for floats; none of the floats of 8 bits, in
-    which nothing computes."""
+    """Return the wider types of the same kind (integer or float), except 8-bit floats, which have no arithmetic."""
     if dtype.bitwidth < 16 and not dtype.is_integer():
         return ()
     return tuple(

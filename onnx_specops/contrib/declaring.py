@@ -1,4 +1,4 @@
-"""The decorator that declares an operator of ONNX Runtime's own by its body in standard ONNX::
+"""The decorator that declares an operator of ONNX Runtime by its body in standard ONNX::
 
     @contrib_operator(inputs={"X": "T", "bias": "T"}, outputs={"Y": "T"}, types={"T": ("float16", "float")})
     def BiasOperator(op, X, bias=None, *, epsilon: float = 1e-5):
@@ -9,9 +9,9 @@
     def _(node):
         return [node.shape(0)]
 
-The signature behind ``op`` is the operator's, as ONNX Runtime has it: inputs and attributes with their names, optional ones
-with ``None``; type variables bear ONNX Runtime's names, for its kernel table says by those which types it computes in.
-Inputs, outputs, attributes and types may be left out that no converted model has. A body consists of standard ONNX alone.
+The parameters after ``op`` are those of ONNX Runtime's operator: inputs and attributes with their names, and ``None`` as the
+default of optional ones. Type variables have ONNX Runtime's names, because its kernel table uses them. Inputs, outputs,
+attributes and types that converted models do not use may be omitted. A body contains only standard ONNX.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from onnx_specops.domain import CONTRIB_DOMAIN, Declaration, Product, declare
 
 
 class ContribOperator(Declaration):
-    """An operator of ONNX Runtime's own, whose kernels it has itself."""
+    """An operator of ONNX Runtime, which has its own kernels."""
 
     domain = CONTRIB_DOMAIN
 
@@ -51,17 +51,17 @@ def contrib_operator(
     optional_outputs: int = 0,
     products: Sequence[Product] = (),
 ) -> Callable[[Callable[..., Any]], ContribOperator]:
-    """Declare an operator of ONNX Runtime's own by its body; see the module's docstring.
+    """Declare an operator of ONNX Runtime by its body; see the module's docstring.
 
     Args:
         inputs: input name -> type variable or type, in order.
-        outputs: output name -> type variable or type, in order; the body gives them all.
-        types: type variable -> the element types that it admits.
-        optional_outputs: how many of the last outputs a node may leave out.
-        products: limits of what several attributes ask for together.
+        outputs: output name -> type variable or type, in order; the body returns all of them.
+        types: type variable -> the element types that it allows.
+        optional_outputs: the number of outputs at the end that a node may omit.
+        products: limits for products of attributes.
 
     Raises:
-        TypeError: where the body's parameters are not the declared inputs.
-        ValueError: where another module declares an operator of that name.
+        TypeError: the body's parameters differ from the declared inputs.
+        ValueError: another module declares an operator with the same name.
     """
     return lambda body: declare(ContribOperator(body, inputs, outputs, types, optional_outputs, products))

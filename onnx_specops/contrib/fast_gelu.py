@@ -1,10 +1,10 @@
-"""FastGelu: the Gaussian error linear unit by its hyperbolic tangent, with the bias before it."""
+"""FastGelu: the tanh approximation of GELU, after adding a bias."""
 
 from __future__ import annotations
 
 from onnx_specops.contrib.declaring import contrib_operator
 
-# ONNX Runtime computes x * (0.5 + 0.5 * tanh(x * (C * x * x + B))) with these.
+# ONNX Runtime computes x * (0.5 + 0.5 * tanh(x * (C * x * x + B))) with these constants.
 _B = 0.7978845608028654  # sqrt(2 / pi)
 _C = 0.035677408136300125  # 0.044715 * sqrt(2 / pi)
 

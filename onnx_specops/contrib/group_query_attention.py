@@ -1,4 +1,4 @@
-"""GroupQueryAttention: causal attention over a cache of keys and values, which it extends."""
+"""GroupQueryAttention: causal attention with a cache of keys and values, which it extends."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def GroupQueryAttention(
         extended(op, past, new, begin, sequence, total) for past, new in ((past_key, keys), (past_value, values))
     )
     visible_keys, visible_values = (op.Slice(whole, [0], total, [2]) for whole in (present_key, present_value))
-    # [batch, kv heads, heads of a group, ...]: each key and value serves its group.
+    # [batch, kv heads, heads of a group, ...]: the heads of a group share a key and value.
     grouped = op.Reshape(queries, op.Concat([0, kv_num_heads, num_heads // kv_num_heads], sequence, [-1], axis=0))
     products = op.MatMul(grouped, op.Transpose(op.Unsqueeze(visible_keys, [2]), perm=[0, 1, 2, 4, 3]))
     products = op.Mul(products, _factor(op, query, num_heads) if scale == 0 else scale)
@@ -121,7 +121,7 @@ def GroupQueryAttention(
         products = op.Add(products, attention_bias)
     slots = op.Range(0, op.Squeeze(total, [0]), 1)
     last = op.Unsqueeze(positions, [1, 3])
-    # Where a row of the first run is shorter than others, what fills it up sees its tokens too.
+    # In the first run, the padding of shorter rows attends to the row's tokens too.
     seen = op.LessOrEqual(slots, op.Min(last, op.Unsqueeze(lengths, [1, 2, 3])))
     if local_window_size > 0:
         seen = op.And(seen, op.Greater(slots, op.Sub(last, local_window_size)))
@@ -140,7 +140,7 @@ def GroupQueryAttention(
 
 
 def first_slots(op, lengths, sequence, total, past):
-    """[batch], the slot of each row's first token; an error at run time where ``lengths`` (seqlens_k) is out of range."""
+    """Return [batch], the slot of each row's first token; fails at run time if ``lengths`` (seqlens_k) is out of range."""
     begin = op.Where(op.Equal(total, sequence), 0, op.Sub(op.Add(lengths, 1), sequence))
     outside = op.Or(op.Less(lengths, 0), op.GreaterOrEqual(lengths, total))
     beyond = op.Or(op.Less(begin, 0), op.Greater(begin, op.Shape(past, start=2, end=3)))
@@ -148,13 +148,13 @@ def first_slots(op, lengths, sequence, total, past):
 
 
 def _factor(op, query, heads):
-    """One by the square root of the head size."""
+    """Return 1 / sqrt(head size)."""
     size = op.Div(op.Squeeze(op.Shape(query, start=2, end=3), [0]), heads)
     return op.Reciprocal(op.Sqrt(op.CastLike(size, query)))
 
 
 def rotated(op, x, cosine, sine, interleaved):
-    """Pairs of an embedding's elements turned by the angle of their position; elements beyond the pairs as they are."""
+    """Rotate pairs of an embedding's elements by the angle of their position; elements beyond the pairs are unchanged."""
     half = op.Shape(cosine, start=3, end=4)
     rotated, rest = op.Slice(x, [0], op.Mul(half, 2), [3]), op.Slice(x, op.Mul(half, 2), [2**62], [3])
     if interleaved:
@@ -170,7 +170,7 @@ def rotated(op, x, cosine, sine, interleaved):
 
 
 def extended(op, past, new, begin, sequence, total):
-    """The cache with the new keys or values from each row's slot ``begin`` on."""
+    """Write the new keys or values into the cache, from slot ``begin`` of each row."""
     held = op.Shape(past, start=2, end=3)
     length = op.Max(held, total)
     padding = op.Concat([0, 0, 0, 0, 0, 0], op.Sub(length, held), [0], axis=0)

@@ -1,4 +1,4 @@
-"""MatMulIntegerToFloat: the product of two quantised matrices, in floats."""
+"""MatMulIntegerToFloat: the product of two quantized matrices, as floats."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MatMulNBits: the product with a matrix of 4-bit integers in blocks."""
+"""MatMulNBits: the matrix product with a block-quantized matrix of 4-bit integers."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def MatMulNBits(
 
 
 def _numbers(op, packed):
-    """The numbers in each byte, in a last dimension of their own."""
+    """Unpack the numbers of each byte into a new last dimension."""
     every = np.arange(256)[:, None] >> np.array([0, 4]) & 15
     return op.Gather(op.const(every.astype(np.float32)), op.Cast(packed, to=Type.INT32))
 

@@ -1,4 +1,4 @@
-"""MultiHeadAttention: attention of several heads, that lie side by side in each token's row."""
+"""MultiHeadAttention: attention with several heads, which are adjacent in each token's row."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def MultiHeadAttention(op, query, key, value, *, num_heads: int, scale: float = 
         factor = 1 / math.sqrt(query.dims[-1] / num_heads)
     else:
         factor = op.Reciprocal(op.Sqrt(op.CastLike(op.Shape(q, start=3, end=4), query)))
-    # Two transpositions of the keys: ONNX Runtime makes the second one part of the product.
+    # The keys are transposed twice: ONNX Runtime fuses the second Transpose into the MatMul.
     weights = op.Softmax(op.Mul(op.MatMul(q, op.Transpose(k, perm=[0, 1, 3, 2])), factor), axis=-1)
     return join_heads(op, op.MatMul(weights, v))
 

@@ -1,4 +1,4 @@
-"""SkipLayerNormalization: LayerNormalization of a sum, which it gives as well."""
+"""SkipLayerNormalization: LayerNormalization of a sum, with the sum as another output."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""Text out of a model's folder, by ONNX Runtime alone.
+"""Text generation from a model's folder with ONNX Runtime.
 
     model = open_model("OUT")
     for piece in model.write("Once upon a time", tokens=64):
         print(piece, end="", flush=True)
 
-`Sampling` states how each token is chosen, the likeliest by default; `TextModel.chat` answers conversations by the folder's
-chat template. onnxruntime-genai loads the folders of language models, too, and searches with beams besides.
+`Sampling` configures the choice of tokens; by default it is greedy. `TextModel.chat` answers conversations with the folder's
+chat template. onnxruntime-genai loads the folders of language models too, and adds beam search.
 """
 
 from __future__ import annotations
@@ -37,21 +37,22 @@ __all__ = [
     "open_model",
 ]
 
-# The language model of those that see or hear.
+# The language model of multimodal models.
 _OF_EMBEDDINGS = "openvino_language_model"
 
 
 def open_model(
     folder: str | os.PathLike[str], *, kernels: Kernels = "auto", sess_options: ort.SessionOptions | None = None
 ) -> TextModel:
-    """The model of a folder: an `EncoderDecoder` where it holds an encoder and no genai_config.json, else a `LanguageModel`.
+    """Open the model of a folder: an `EncoderDecoder` if it has an encoder and no genai_config.json, otherwise a
+    `LanguageModel`.
 
     Args:
-        folder: as ``specops convert FOLDER -o OUT`` writes it, of a language model with ``--genai``.
-        kernels, sess_options: as of `onnx_specops.InferenceSession`.
+        folder: the result of ``specops convert FOLDER -o OUT``, with ``--genai`` for a language model.
+        kernels, sess_options: see `onnx_specops.InferenceSession`.
 
     Raises:
-        GenerationError: what is missing in the folder, or does not belong together.
+        GenerationError: files are missing, or contradict each other.
     """
     place = Path(folder)
     if not (place / CONFIG).is_file() and any((place / f"{_OF_EMBEDDINGS}{end}").is_file() for end in (".onnx", ".xml")):

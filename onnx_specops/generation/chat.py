@@ -1,4 +1,4 @@
-"""Conversations as a model expects them: its chat template, in Jinja, as transformers renders it."""
+"""Chat templates: conversations as the text that a model expects, rendered with Jinja as in transformers."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from onnx_specops.generation.errors import GenerationError
 from onnx_specops.generation.settings import read_json
 
 Message = Mapping[str, str]
-"""``{"role": "user", "content": "..."}``; further roles are ``system`` and ``assistant``."""
+"""``{"role": "user", "content": "..."}``; other roles are ``system`` and ``assistant``."""
 
 _FILE, _OLD_FILE, _TOKENIZER = "chat_template.jinja", "chat_template.json", "tokenizer_config.json"
 
 
 class ChatTemplate:
-    """A folder's chat template: ``chat_template.jinja``, or that in ``chat_template.json`` or ``tokenizer_config.json``.
+    """A folder's chat template: ``chat_template.jinja``, or the one in ``chat_template.json`` or ``tokenizer_config.json``.
 
     Args:
-        folder: of a model.
+        folder: a model's folder.
 
     Raises:
-        GenerationError: the folder has none, it is no template, or the package ``jinja2`` is missing.
+        GenerationError: the folder has no template, the template is invalid, or the package ``jinja2`` is missing.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -37,7 +37,7 @@ class ChatTemplate:
             raise GenerationError("a chat template takes the package jinja2: pip install 'onnx-specops[chat]'") from None
 
         class Generation(Extension):
-            """``{% generation %}``, which marks what the assistant says; it changes no text."""
+            """``{% generation %}``, which marks the assistant's text and does not change it."""
 
             tags = {"generation"}  # noqa: RUF012 (as jinja2 has it)
 
@@ -57,10 +57,10 @@ class ChatTemplate:
             raise GenerationError(f"{self._place} is no chat template: {error}") from error
 
     def render(self, messages: Sequence[Message]) -> str:
-        """The text of a conversation that the assistant is to go on with.
+        """Return the text of a conversation that the assistant continues.
 
         Raises:
-            GenerationError: the template does not take these messages.
+            GenerationError: the template rejects these messages.
         """
         try:
             told = {"messages": list(messages), "add_generation_prompt": True, "tools": None, "documents": None}
@@ -70,7 +70,7 @@ class ChatTemplate:
 
 
 def _found(folder: Path) -> tuple[Path, str, dict[str, str]]:
-    """Where the template is, its text, and the special tokens that it may name."""
+    """Return the template's file, its text, and the special tokens that it may use."""
     path = folder / _TOKENIZER
     settings = read_json(path) if path.is_file() else {}
     tokens = {
@@ -83,7 +83,7 @@ def _found(folder: Path) -> tuple[Path, str, dict[str, str]]:
             raise GenerationError(f"{folder / _FILE} cannot be read: {error}") from error
     old = folder / _OLD_FILE
     template = read_json(old).get("chat_template") if old.is_file() else settings.get("chat_template")
-    if isinstance(template, list):  # several, by name
+    if isinstance(template, list):  # several templates, by name
         named = {one.get("name"): one.get("template") for one in template if isinstance(one, dict)}
         template = named.get("default")
     if not isinstance(template, str):

@@ -1,4 +1,4 @@
-"""What a model's generation_config.json lets it say, by the names and rules of transformers."""
+"""Token constraints of a model's generation_config.json, with the names and semantics of transformers."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Constraints:
-    """Which tokens may follow others.
+    """The tokens that may follow a sequence.
 
     Attributes:
-        repetition_penalty: what the logits of tokens that were given are divided by, or multiplied where they are negative.
-        no_repeat_ngram_size: so many tokens stand in that order once; 0 for no limit.
-        bad_words: sequences of tokens that do not occur.
-        least: how many tokens there are before one ends the text.
-        ends: those that end it.
-        forced_begin: the first one, where it is always the same: the language of a translation.
-        suppressed: tokens that do not occur.
-        not_at_begin: tokens that the text does not begin with.
+        repetition_penalty: divides the logits of previous tokens, or multiplies them if they are negative.
+        no_repeat_ngram_size: no sequence of this many tokens occurs twice; 0 for no limit.
+        bad_words: sequences of tokens that are not generated.
+        least: the minimum number of tokens before an end token.
+        ends: the end tokens.
+        forced_begin: the first token if it is fixed, such as the language of a translation.
+        suppressed: tokens that are not generated.
+        not_at_begin: tokens that are not generated first.
     """
 
     repetition_penalty: float = 1.0
@@ -35,12 +35,12 @@ class Constraints:
 
     @classmethod
     def of(cls, settings: Mapping[str, Any], ends: Sequence[int]) -> Constraints:
-        """Those of a configuration, in which tokens end a text.
+        """Return the constraints of a configuration with the end tokens ``ends``.
 
         Raises:
-            TypeError, ValueError: a setting is not what it should be.
+            TypeError, ValueError: a setting has an invalid type or value.
         """
-        # The token that generation starts with counts as one of `min_length`, not of `min_new_tokens`.
+        # The decoder's start token counts for `min_length`, but not for `min_new_tokens`.
         least = max(int(settings.get("min_length") or 0), int(settings.get("min_new_tokens") or -1) + 1)
         words = [[int(token) for token in word] for word in settings.get("bad_words_ids") or ()]
         forced = settings.get("forced_bos_token_id")
@@ -56,11 +56,11 @@ class Constraints:
         )
 
     def applied(self, logits: np.ndarray, ids: Sequence[int]) -> np.ndarray:
-        """The logits ``[vocabulary]`` of the next token, those of tokens that may not follow ``ids`` -infinity.
+        """Return the logits ``[vocabulary]`` of the next token, with -infinity for tokens that may not follow ``ids``.
 
         Args:
-            logits: what the model says.
-            ids: all tokens before, of which the first is the one that generation starts with.
+            logits: the logits of the model.
+            ids: all previous tokens, beginning with the decoder's start token.
         """
         if self.forced_begin is not None and len(ids) == 1:
             only = np.full_like(logits, -np.inf)

@@ -1,4 +1,4 @@
-"""An encoder that reads a text and a decoder that answers it: translation, summaries, T5's tasks."""
+"""Encoder-decoder models of text, for translation, summarization and the tasks of T5."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from onnx_specops.runtime.variables import variables_of
 ENCODER, DECODER = "openvino_encoder_model.onnx", "openvino_decoder_model.onnx"
 _CONFIG, _GENERATION = "config.json", "generation_config.json"
 
-# The decoder's inputs, by all names that they have: those of a run, and those that stay the same for a prompt.
+# The names of the decoder's inputs: those that change with each run, and those that are constant for a prompt.
 _TOKENS, _OWN_MASK, _SLOTS = ("input_ids", "decoder_input_ids"), "decoder_attention_mask", "cache_position"
 _STATES, _MASKS, _BEAMS = "encoder_hidden_states", ("encoder_attention_mask", "attention_mask"), "beam_idx"
 _KNOWN = frozenset((*_TOKENS, _OWN_MASK, _SLOTS, _STATES, *_MASKS, _BEAMS))
@@ -30,25 +30,25 @@ _POSITIONS = ("max_position_embeddings", "max_target_positions")
 
 
 class EncoderDecoder(TextModel):
-    """An encoder-decoder of texts with its tokenizer, as ``specops convert FOLDER -o OUT`` writes it.
+    """An encoder-decoder model with its tokenizer, as ``specops convert FOLDER -o OUT`` writes it.
 
-    What generation_config.json says of forced, suppressed and repeated tokens counts, see `Constraints`.
+    The settings of generation_config.json for forced, suppressed and repeated tokens apply; see `Constraints`.
 
     Args:
-        folder: it holds openvino_encoder_model.onnx, openvino_decoder_model.onnx, config.json, generation_config.json where
-            there is one, and the tokenizer, as of `TextModel`.
-        forced_bos_token_id: the first token of every text instead of the configuration's: of models that translate into many
-            languages the one to translate into.
-        kernels, sess_options: as of `onnx_specops.InferenceSession`.
+        folder: contains openvino_encoder_model.onnx, openvino_decoder_model.onnx, config.json, optionally
+            generation_config.json, and the tokenizer (see `TextModel`).
+        forced_bos_token_id: the first token of every text, instead of the configured one: the target language of
+            multilingual translation models.
+        kernels, sess_options: see `onnx_specops.InferenceSession`.
 
     Attributes:
-        constraints: which tokens may follow others.
-        start: the token that a decoder is given before it has said any.
-        positions: the most tokens that a prompt or an answer has; ``None`` where nothing says so.
-        vocabulary: how many tokens the model knows.
+        constraints: the tokens that may follow a sequence.
+        start: the start token of the decoder.
+        positions: the maximum number of tokens in a prompt or an answer; ``None`` if unspecified.
+        vocabulary: the number of tokens in the vocabulary.
 
     Raises:
-        GenerationError: what is missing in the folder, or does not belong together.
+        GenerationError: files are missing, or contradict each other.
     """
 
     goes_on = False
@@ -64,7 +64,7 @@ class EncoderDecoder(TextModel):
         super().__init__(Path(folder), kernels)
         self._configure(forced_bos_token_id)
         self._encoder, self._decoder = (self._session(name, sess_options) for name in (ENCODER, DECODER))
-        self._has_cache = bool(variables_of(self._decoder))  # else it is given all tokens each time
+        self._has_cache = bool(variables_of(self._decoder))  # otherwise each run receives all tokens
         self._encoder_names = {value.name for value in self._encoder.get_inputs()}
         if unknown := self._encoder_names - {"input_ids", "attention_mask"}:
             raise GenerationError(f"{ENCODER} takes inputs that no text becomes: {', '.join(sorted(unknown))}")
@@ -73,16 +73,16 @@ class EncoderDecoder(TextModel):
             raise GenerationError(f"{DECODER} takes inputs that no decoder of text has: {', '.join(sorted(unknown))}")
 
     def generate(self, prompt: Sequence[int], tokens: int, sampling: Sampling = GREEDY) -> Iterator[int]:
-        """The tokens that answer a prompt; up to one that ends the text, which is not given.
+        """Generate the tokens that answer a prompt, up to an end token, which is not returned.
 
         Args:
-            prompt: its tokens.
-            tokens: the most tokens to give; no more than `positions`.
-            sampling: how each token is chosen among those that `constraints` leaves; the likeliest by default. Penalties
-                count the answer's tokens.
+            prompt: the tokens of the prompt.
+            tokens: the maximum number of tokens; at most `positions` are generated.
+            sampling: how each token is chosen among those that `constraints` allows; greedy by default. Penalties only count
+                the answer's tokens.
 
         Raises:
-            GenerationError: the prompt has tokens that the model does not know, more than it is made for, or none.
+            GenerationError: the prompt is empty, too long, or has tokens outside the vocabulary.
         """
         if not prompt:
             raise GenerationError("the prompt has no tokens")
@@ -108,7 +108,7 @@ class EncoderDecoder(TextModel):
             yield token
 
     def _taken(self, feeds: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """What the decoder takes of it."""
+        """Return the feeds that the decoder has inputs for."""
         return {name: array for name, array in feeds.items() if name in self._decoder_names}
 
     def _session(self, name: str, options: ort.SessionOptions | None) -> InferenceSession:
@@ -146,7 +146,7 @@ class EncoderDecoder(TextModel):
 
 
 def _of_run(ids: Sequence[int], past: int) -> dict[str, np.ndarray]:
-    """The inputs of a run of all tokens but those that the decoder holds."""
+    """Return the inputs of a run with all tokens that are not in the decoder's cache."""
     return {
         **dict.fromkeys(_TOKENS, np.array([ids[past:]], np.int64)),
         _OWN_MASK: np.ones((1, len(ids)), np.int64),

@@ -1,7 +1,7 @@
-"""What makes it impossible to generate text."""
+"""Errors of text generation."""
 
 from __future__ import annotations
 
 
 class GenerationError(ValueError):
-    """A folder that no text can be made with, or a prompt that does not fit the model."""
+    """A folder cannot be used for generation, or a prompt does not suit the model."""

@@ -1,4 +1,4 @@
-"""A decoder that goes on with a text, in the form that onnxruntime-genai loads."""
+"""Decoder-only language models, in the form that onnxruntime-genai loads."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ class LanguageModel(TextModel):
     """A language model with its tokenizer, as ``specops convert FOLDER -o OUT --genai`` writes it.
 
     Args:
-        folder: it holds genai_config.json, the model, and its tokenizer, as of `TextModel`.
-        kernels, sess_options: as of `onnx_specops.InferenceSession`.
+        folder: contains genai_config.json, the model and its tokenizer (see `TextModel`).
+        kernels, sess_options: see `onnx_specops.InferenceSession`.
 
     Attributes:
-        positions: the most tokens that prompt and text have together.
-        vocabulary: how many tokens the model knows.
-        ends: the tokens that end a text.
+        positions: the maximum number of tokens of prompt and text together.
+        vocabulary: the number of tokens in the vocabulary.
+        ends: the end tokens.
 
     Raises:
-        GenerationError: what is missing in the folder, or does not belong together.
+        GenerationError: files are missing, or contradict each other.
     """
 
     goes_on = True
@@ -55,18 +55,18 @@ class LanguageModel(TextModel):
             raise GenerationError(f"{path.name} takes inputs that no decoder of text has: {', '.join(sorted(unknown))}")
 
     def generate(self, prompt: Sequence[int], tokens: int, sampling: Sampling = GREEDY) -> Iterator[int]:
-        """The tokens that follow a prompt; up to one that ends the text, which is not given.
+        """Generate the tokens that follow a prompt, up to an end token, which is not returned.
 
-        A prompt that goes on from all tokens of the last text, as the next turn of a conversation does, is computed from
-        there.
+        If a prompt starts with all tokens of the previous text, as the next turn of a conversation does, the cache is
+        reused.
 
         Args:
-            prompt: tokens; none stands for the one that begins texts.
-            tokens: the most tokens to add; no more than `positions` in all.
-            sampling: how each token is chosen; the likeliest by default.
+            prompt: tokens; if empty, the token that begins texts.
+            tokens: the maximum number of tokens to add; at most `positions` in total.
+            sampling: how each token is chosen; greedy by default.
 
         Raises:
-            GenerationError: the prompt has tokens that the model does not know, or more than it is made for.
+            GenerationError: the prompt is too long, or has tokens outside the vocabulary.
         """
         ids = list(prompt) or [self._begin]
         self.check(ids, self.vocabulary, self.positions - 1)
@@ -76,7 +76,7 @@ class LanguageModel(TextModel):
         if not 0 < past < len(ids) or ids[:past] != self._held:
             self._session.reset_state()
             past = 0
-        run = self._run = object()  # a text that is left and gone on with later does not know what the session holds
+        run = self._run = object()  # a generator that is resumed after another one started cannot use the session's cache
         self._held = []
         fed = ids[past:]
         for _ in range(min(tokens, self.positions - len(ids))):
@@ -102,7 +102,7 @@ class LanguageModel(TextModel):
         return {name: feeds[name] for name in self._names}
 
     def _configure(self) -> Path:
-        """Read what the model is; returns where it lies."""
+        """Read the configuration; return the path of the model."""
         path = self.folder / CONFIG
         if not self.folder.is_dir():
             raise GenerationError(f"{self.folder} is not a folder: specops generate takes the folder of a language model")

@@ -1,8 +1,7 @@
-"""How the next token is chosen, as OpenVINO GenAI defines it: penalties, temperature, and which tokens may be drawn.
+"""Sampling of the next token, as OpenVINO GenAI defines it: penalties, temperature, and filters.
 
-The order is that of its sampler: penalties, the ``top_k`` likeliest, temperature, ``min_p``, ``top_p``, a draw. With a seed
-the draws are those of OpenVINO GenAI: C++'s ``std::mt19937``, one number of 32 bits for each token, over the tokens in the
-same order.
+The order is that of its sampler: penalties, ``top_k``, temperature, ``min_p``, ``top_p``, a draw. For a given seed the draws
+equal those of OpenVINO GenAI: C++'s ``std::mt19937``, one 32-bit number per token, with the tokens in the same order.
 """
 
 from __future__ import annotations
@@ -16,21 +15,21 @@ import numpy as np
 
 @dataclass(frozen=True, kw_only=True)
 class Sampling:
-    """How tokens are chosen.
+    """The configuration of sampling.
 
     Args:
-        do_sample: whether tokens are drawn; otherwise each is the likeliest.
-        temperature: what logits are divided by; above 0.
-        top_k: how many of the likeliest tokens may be drawn; 0 for all.
-        top_p: tokens are drawn from the likeliest until their probabilities together are more than this; above 0, at most 1.
-        min_p: the least probability, as a share of the likeliest token's; at least 0, below 1.
-        repetition_penalty: what divides the logits of tokens that were given, and multiplies negative ones; above 0.
-        presence_penalty: what brings the logits of generated tokens nearer to 0, or beyond.
-        frequency_penalty: the same, as often as the token was generated.
-        seed: of the draws.
+        do_sample: whether tokens are drawn at random; otherwise the token with the largest logit is chosen.
+        temperature: the divisor of the logits; above 0.
+        top_k: the number of most likely tokens that may be drawn; 0 for all.
+        top_p: the most likely tokens may be drawn until the sum of their probabilities exceeds this; above 0, at most 1.
+        min_p: the minimum probability relative to the most likely token; at least 0, below 1.
+        repetition_penalty: divides the logits of previous tokens, or multiplies them if they are negative; above 0.
+        presence_penalty: lowers the magnitude of the logits of generated tokens, possibly past 0.
+        frequency_penalty: the same, once for each occurrence of the token.
+        seed: the seed of the random draws.
 
     Raises:
-        ValueError: a value that it cannot have.
+        ValueError: a value is out of range.
     """
 
     do_sample: bool = False
@@ -59,11 +58,11 @@ class Sampling:
 
 
 class Sampler:
-    """Chooses the tokens of one text, one after the other.
+    """Chooses the tokens of one text in order.
 
     Args:
-        sampling: how.
-        prompt: the tokens before the text, which repetition counts.
+        sampling: the configuration.
+        prompt: the tokens before the text, which count for the repetition penalty.
     """
 
     def __init__(self, sampling: Sampling, prompt: Iterable[int] = ()) -> None:
@@ -71,13 +70,13 @@ class Sampler:
         self._prompt = frozenset(prompt)
         self._counts: Counter[int] = Counter()
         self._draws = np.random.MT19937()
-        self._draws._legacy_seeding(sampling.seed)  # as std::mt19937 is seeded
+        self._draws._legacy_seeding(sampling.seed)  # the seeding of std::mt19937
 
     def choose(self, logits: np.ndarray) -> int:
-        """The next token.
+        """Choose the next token.
 
         Args:
-            logits: ``[vocabulary]``; -infinity for tokens that may not follow.
+            logits: ``[vocabulary]``; -infinity for forbidden tokens.
         """
         scores = self._penalised(logits.astype(np.float32))
         token = self._drawn(scores) if self._how.do_sample else int(scores.argmax())
@@ -124,13 +123,13 @@ class Sampler:
 
 
 def below_one(bits: int) -> np.float32:
-    """A number of 32 bits as a float32 from 0 to below 1, as ``std::uniform_real_distribution<float>`` makes it."""
+    """Convert a 32-bit number to a float32 in [0, 1), as ``std::uniform_real_distribution<float>`` does."""
     found = np.float32(bits) / np.float32(2**32)
     return found if found < 1 else np.nextafter(np.float32(1), np.float32(0))
 
 
 def _sum(weights: np.ndarray) -> np.float32:
-    """The sum in the order of the elements, each step rounded to float32."""
+    """Add the elements in order, rounding to float32 after each addition."""
     return np.float32(np.cumsum(weights, dtype=np.float32)[-1])
 
 
@@ -139,9 +138,9 @@ def _indices(tokens: Iterable[int]) -> np.ndarray:
 
 
 def _likeliest(scores: np.ndarray, count: int) -> np.ndarray:
-    """The tokens with the largest scores, in the order in which a heap of C++'s standard library holds them.
+    """Return the tokens with the largest scores, in the order of a heap in C++'s standard library.
 
-    The heap begins with the first ``count`` tokens; each token that is larger than its least takes that one's place.
+    The heap starts with the first ``count`` tokens. Each later token that is larger than the smallest one replaces it.
     """
     heap = [(float(score), token) for token, score in enumerate(scores[:count])]
     for parent in range(count // 2 - 1, -1, -1):
@@ -159,7 +158,7 @@ def _likeliest(scores: np.ndarray, count: int) -> np.ndarray:
 
 
 def _sink(heap: list[tuple[float, int]], hole: int, length: int, value: tuple[float, int]) -> None:
-    """Moves the smaller child up until a leaf is free, and puts a value above it (``std::__adjust_heap``)."""
+    """Move smaller children up until a leaf is free, and insert a value above it (``std::__adjust_heap``)."""
     top, child = hole, hole
     while child < (length - 1) // 2:
         child = 2 * (child + 1)
@@ -175,7 +174,7 @@ def _sink(heap: list[tuple[float, int]], hole: int, length: int, value: tuple[fl
 
 
 def _rise(heap: list[tuple[float, int]], hole: int, top: int, value: tuple[float, int]) -> None:
-    """Moves larger parents down, and puts a value in the free place (``std::__push_heap``)."""
+    """Move larger parents down, and insert a value in the free slot (``std::__push_heap``)."""
     parent = (hole - 1) // 2
     while hole > top and heap[parent][0] > value[0]:
         heap[hole] = heap[parent]
@@ -187,9 +186,9 @@ GREEDY = Sampling()
 
 
 def until(pieces: Iterable[str], stops: Sequence[str]) -> Iterable[str]:
-    """Pieces of a text up to the first of several stop words, which is not given.
+    """Yield the pieces of a text up to the first stop word, which is not returned.
 
-    What may be the beginning of a stop word is held back until it is known.
+    Text that may begin a stop word is delayed until this is decided.
     """
     held = ""
     for piece in pieces:
@@ -208,5 +207,5 @@ def until(pieces: Iterable[str], stops: Sequence[str]) -> Iterable[str]:
 
 
 def _overlap(text: str, stop: str) -> int:
-    """How many characters at the end of a text are the beginning of a stop word."""
+    """Return the number of characters at the end of a text that begin a stop word."""
     return next((size for size in range(min(len(text), len(stop) - 1), 0, -1) if text.endswith(stop[:size])), 0)

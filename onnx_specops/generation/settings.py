@@ -1,4 +1,4 @@
-"""Files of settings beside a model."""
+"""JSON files of settings."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from onnx_specops.generation.errors import GenerationError
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """A file of settings.
+    """Read a JSON file.
 
     Raises:
-        FileNotFoundError: there is none.
-        GenerationError: it holds none.
+        FileNotFoundError: the file does not exist.
+        GenerationError: the file is not a JSON object.
     """
     try:
         found = json.loads(path.read_text(encoding="utf-8"))

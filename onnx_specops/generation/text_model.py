@@ -1,4 +1,4 @@
-"""What the models that make text have in common."""
+"""The base class of models that generate text."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from onnx_specops.generation.tokenizer import Tokenizer, open_tokenizer
 from onnx_specops.runtime.session import Kernels
 
 _UNFINISHED = "\ufffd"
-"""What a detokenizer gives for the bytes of a character whose rest is not there yet."""
+"""The replacement character, which a detokenizer returns for an incomplete character."""
 
 
 class TextModel(ABC):
-    """A model with its tokenizer: text in, text out.
+    """A model with its tokenizer, from text to text.
 
     Args:
-        folder: it holds the model, and its tokenizer: openvino_tokenizer.onnx and openvino_detokenizer.onnx, else
-            tokenizer.json (which takes the package ``tokenizers``).
-        kernels: as of `onnx_specops.InferenceSession`.
+        folder: contains the model and its tokenizer: openvino_tokenizer.onnx and openvino_detokenizer.onnx, or otherwise
+            tokenizer.json (which requires the package ``tokenizers``).
+        kernels: see `onnx_specops.InferenceSession`.
 
     Attributes:
-        given: the tokens of the last text so far.
-        goes_on: whether what it writes follows the prompt, whose text it goes on with; else it answers it.
+        given: the tokens of the current text.
+        goes_on: whether the output continues the prompt; otherwise it answers the prompt.
     """
 
     goes_on: bool
@@ -38,41 +38,41 @@ class TextModel(ABC):
 
     @property
     def generated(self) -> int:
-        """How many tokens the last text has had so far."""
+        """The number of generated tokens in the current text."""
         return len(self.given)
 
     @abstractmethod
     def generate(self, prompt: Sequence[int], tokens: int, sampling: Sampling = GREEDY) -> Iterator[int]:
-        """The tokens that a prompt leads to, up to one that ends the text, which is not given.
+        """Generate the tokens for a prompt, up to an end token, which is not returned.
 
         Args:
-            prompt: its tokens.
-            tokens: the most tokens to give.
-            sampling: how each token is chosen; the likeliest by default.
+            prompt: the tokens of the prompt.
+            tokens: the maximum number of tokens.
+            sampling: how each token is chosen; greedy by default.
 
         Raises:
-            GenerationError: the prompt has tokens that the model does not know, or more than it is made for.
+            GenerationError: the prompt is too long, or has tokens outside the vocabulary.
         """
 
     def encode(self, text: str, *, special: bool = True) -> list[int]:
-        """The tokens of a text; with those that the tokenizer adds to begin or end one, unless ``special`` is false."""
+        """Tokenize a text, with the tokenizer's begin and end tokens unless ``special`` is false."""
         return self._tokenizer.encode(text, special)
 
     def decode(self, ids: Sequence[int]) -> str:
-        """The text of tokens."""
+        """Return the text of tokens."""
         return self._tokenizer.decode(ids)
 
     def write(
         self, prompt: str, tokens: int, sampling: Sampling = GREEDY, stop: Sequence[str] = (), *, special: bool = True
     ) -> Iterator[str]:
-        """What a prompt leads to, piece by piece as it comes; whole characters only.
+        """Generate text for a prompt, piece by piece; pieces consist of whole characters.
 
         Args:
-            prompt: a text.
-            tokens: the most tokens to give.
-            sampling: how each token is chosen; the likeliest by default.
-            stop: texts that end it, and are not given.
-            special: whether the tokenizer adds the tokens that begin or end a text, as it does unless the prompt has them.
+            prompt: the text.
+            tokens: the maximum number of tokens.
+            sampling: how each token is chosen; greedy by default.
+            stop: texts that end the output and are not returned.
+            special: whether the tokenizer adds its begin and end tokens; disable it if the prompt has them.
         """
         found = pieces(self.generate(self.encode(prompt, special=special), tokens, sampling), self.decode)
         return iter(until(found, stop)) if stop else found
@@ -80,20 +80,20 @@ class TextModel(ABC):
     def chat(
         self, messages: Sequence[Message], tokens: int, sampling: Sampling = GREEDY, stop: Sequence[str] = ()
     ) -> Iterator[str]:
-        """What the assistant answers, piece by piece, by the folder's chat template.
+        """Generate the assistant's answer, piece by piece, with the folder's chat template.
 
         Args:
             messages: the conversation so far: ``{"role": "user", "content": "..."}`` and so on.
-            tokens, sampling, stop: as of `write`.
+            tokens, sampling, stop: see `write`.
 
         Raises:
-            GenerationError: the folder has no chat template, or it does not take these messages.
+            GenerationError: the folder has no chat template, or the template rejects these messages.
         """
         return self.write(self._template.render(messages), tokens, sampling, stop, special=False)
 
     @staticmethod
     def check(prompt: Sequence[int], vocabulary: int, most: int | None) -> None:
-        """Raises `GenerationError` where a prompt has tokens beyond a vocabulary, or more than ``most``."""
+        """Raise `GenerationError` if a prompt has tokens outside the vocabulary, or more than ``most`` tokens."""
         if not all(0 <= token < vocabulary for token in prompt):
             worst = max(prompt, key=lambda token: token if token >= 0 else vocabulary - token)
             raise GenerationError(
@@ -112,9 +112,9 @@ class TextModel(ABC):
 
 
 def pieces(tokens: Iterator[int], decode: Callable[[Sequence[int]], str]) -> Iterator[str]:
-    """The text of tokens as they come, whole characters only."""
+    """Yield the text of tokens as they arrive, in whole characters."""
     ids: list[int] = []
-    begin = shown = 0  # text before `begin` is done with; that of the tokens up to `shown` has been given
+    begin = shown = 0  # text before `begin` is complete; the tokens up to `shown` have been returned
     before = ""
     for token in tokens:
         ids.append(token)

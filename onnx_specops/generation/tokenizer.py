@@ -1,4 +1,4 @@
-"""A folder's tokenizer: OpenVINO's, which was converted, or the tokenizer.json beside the model."""
+"""A folder's tokenizer: the converted one of OpenVINO, or tokenizer.json."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ TOKENIZER, DETOKENIZER = "openvino_tokenizer.onnx", "openvino_detokenizer.onnx"
 
 @dataclass(frozen=True)
 class Tokenizer:
-    """Texts to tokens and back.
+    """A tokenizer: functions from text to tokens and back.
 
     Attributes:
-        encode: the tokens of a text; whether it also has those that begin or end a text is the second argument.
-        decode: the text of tokens.
+        encode: returns the tokens of a text. The second argument selects whether begin and end tokens are added.
+        decode: returns the text of tokens.
     """
 
     encode: Callable[[str, bool], list[int]]
@@ -29,10 +29,10 @@ class Tokenizer:
 
 
 def open_tokenizer(folder: Path, kernels: Kernels) -> Tokenizer:
-    """The tokenizer of a folder; ``kernels`` as of `onnx_specops.InferenceSession`.
+    """Open the tokenizer of a folder; see `onnx_specops.InferenceSession` for ``kernels``.
 
     Raises:
-        GenerationError: there is none.
+        GenerationError: the folder has no tokenizer.
     """
     paths = [folder / name for name in (TOKENIZER, DETOKENIZER)]
     return _of_models(paths, kernels) if all(path.is_file() for path in paths) else _of_package(folder)
@@ -67,11 +67,11 @@ def _of_models(paths: Sequence[Path], kernels: Kernels) -> Tokenizer:
 
 
 def around(empty: Sequence[int], some: Sequence[int]) -> tuple[int, int]:
-    """How many tokens a tokenizer puts before and after those of a text.
+    """Return the number of tokens that a tokenizer adds before and after those of a text.
 
     Args:
-        empty: what it makes of an empty text.
-        some: what it makes of another.
+        empty: the tokens of an empty text.
+        some: the tokens of another text.
     """
     before = next((k for k in range(len(empty), -1, -1) if list(empty[:k]) == list(some[:k])), 0)
     after = len(empty) - before

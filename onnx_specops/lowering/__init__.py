@@ -1,8 +1,8 @@
-"""Other opsets: what the builder emits at its own opset, said in an older or a newer one.
+"""Other opsets: graphs in the builder's opset are rewritten in an older or newer one.
 
-`Lower` goes through a graph and says each node whose operator is another one in the opset aimed at in that opset's terms:
-the modules beside this one hold an adapter for each such operator (`adapters`), `same` lists where only element types
-changed. `Stamp` makes sure of the result and names the opset.
+`Lower` visits the nodes of a graph and rewrites those whose operator differs in the target opset. The modules of this
+package have an adapter for each such operator (`adapters`). `same` lists the operators whose versions differ only in element
+types. `Stamp` checks the result and sets the opset.
 """
 
 from onnx_specops.lowering.least import least_opset_of

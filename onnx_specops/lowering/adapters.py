@@ -1,16 +1,17 @@
-"""The registry of adapters: how older opsets say what the operators of opset 21 say.
+"""The registry of adapters: equivalents of opset 21's operators in older opsets.
 
-An adapter is a function for one operator, or for several that changed alike. Its signature is the operator's: inputs in
-order, attributes as keywords. It emits, with the builder that rules and bodies use, what the node says below an opset::
+An adapter is a function for one operator, or for several that changed in the same way. Its parameters are those of the
+operator: inputs in order, attributes as keywords. It emits the node's equivalent for opsets below a given one, with the
+builder that rules and bodies use::
 
     @below(17, "LayerNormalization")
     def layer_normalization(op, x, scale, bias=None, *, axis=-1, epsilon=1e-5):
         ...
         return op.Add(op.Mul(normal, scale), bias)
 
-What it emits is of opset 21 and lowered in its turn, but for what it emits through ``op.old``: that is in the form that the
-opset aimed at has already (``op.old.Squeeze(x, axes=[0])``). It returns `SAME` where the node means below the opset
-what it says, and raises `NotRepresentableError` where nothing there says it.
+The emitted nodes are of opset 21 and are lowered in turn, except those emitted through ``op.old``, which already have the
+form of the target opset (``op.old.Squeeze(x, axes=[0])``). An adapter returns `SAME` if the node has the same meaning below
+the opset, and raises `NotRepresentableError` if there is no equivalent.
 
 A keyword-only parameter called ``node`` receives the node itself.
 """
@@ -28,18 +29,18 @@ import onnx_ir as ir
 from onnx_specops.building import Builder, Value, _Namespace
 
 SAME = object()
-"""What an adapter returns for a node that is said alike below its opset."""
+"""The return value of an adapter for a node with the same meaning below its opset."""
 
 
 class NotRepresentableError(ValueError):
-    """Nothing in the opset that is aimed at says what a node says."""
+    """The target opset has no equivalent for a node."""
 
 
 class LoweringBuilder(Builder):
-    """The builder that adapters take.
+    """The builder that adapters receive.
 
     Attributes:
-        opset: the opset that is aimed at.
+        opset: the target opset.
         emitted: the nodes that were emitted.
     """
 
@@ -52,7 +53,7 @@ class LoweringBuilder(Builder):
 
     @property
     def old(self) -> _Namespace:
-        """The builder for operators in the form that the opset aimed at has."""
+        """The builder for operators in the form of the target opset."""
         return self.at(self.opset)
 
     def _add(self, node: ir.Node) -> None:
@@ -64,7 +65,7 @@ class Adapter:
     """A registered adapter.
 
     Attributes:
-        opset: it says what nodes say below this opset.
+        opset: the adapter applies to opsets below this one.
         function: the function.
     """
 
@@ -74,7 +75,7 @@ class Adapter:
         self._takes_node = any(p.name == "node" and p.kind is p.KEYWORD_ONLY for p in parameters)
 
     def __call__(self, op: LoweringBuilder, node: ir.Node) -> Any:
-        """`SAME`, or the values (one, or several in order) that take the place of the node's outputs."""
+        """Return `SAME`, or the value or values that replace the node's outputs, in order."""
         keywords = {name: attribute.value for name, attribute in node.attributes.items()}
         if self._takes_node:
             keywords["node"] = node
@@ -85,7 +86,7 @@ _adapters: dict[str, list[Adapter]] = defaultdict(list)
 
 
 def below(opset: int, *operators: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Decorator: the function says, for opsets below ``opset``, what nodes of the operators say."""
+    """Decorator: the function emits the equivalent of the operators' nodes for opsets below ``opset``."""
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         for operator in operators:
@@ -97,43 +98,43 @@ def below(opset: int, *operators: str) -> Callable[[Callable[..., Any]], Callabl
 
 
 def adapters(operator: str) -> Sequence[Adapter]:
-    """The adapters of a standard operator, the one of the newest opset first."""
+    """Return the adapters of a standard operator, newest opset first."""
     return _adapters.get(operator, ())
 
 
 def adapted() -> Mapping[str, Sequence[Adapter]]:
-    """All adapters by operator."""
+    """Return all adapters by operator."""
     return _adapters
 
 
-# -- what adapters share --------------------------------------------------------------------------------------------------
+# -- shared helpers -------------------------------------------------------------------------------------------------------
 
 
 def known(value: ir.Value | None) -> np.ndarray | None:
-    """The elements of a constant; ``None`` for what is known at run time only."""
+    """Return the elements of a constant; ``None`` for other values."""
     if value is None or value.const_value is None or value.is_graph_input():
         return None
     return value.const_value.numpy()
 
 
 def known_list(value: ir.Value | None) -> list[int] | None:
-    """The elements of a constant of integers."""
+    """Return the elements of an integer constant; ``None`` for other values."""
     array = known(value)
     return None if array is None else [int(x) for x in array.reshape(-1)]
 
 
 def need_rank(value: Value, what: str) -> int:
-    """The number of dimensions of a value, without which older opsets cannot say something."""
+    """Return the rank of a value; raise an error if it is unknown, because ``what`` requires it in older opsets."""
     if value.rank is None:
         raise NotRepresentableError(f"{what} of a tensor of unknown rank")
     return value.rank
 
 
 def scalar(op: Builder, value: Value) -> Value:
-    """A list of one element as a scalar."""
+    """Reshape a list of one element to a scalar."""
     return value if value.rank == 0 else op.Reshape(value, op.const(np.zeros(0, np.int64)))
 
 
 def along(axes: Sequence[int], rank: int) -> list[int]:
-    """Axes counted from the front."""
+    """Return non-negative axes."""
     return [axis + rank if axis < 0 else axis for axis in axes]

@@ -1,4 +1,4 @@
-"""Arithmetic and comparison: whole numbers in operators that had floats only, comparisons and bits that were not there."""
+"""Arithmetic, comparison and bitwise operators: integers for operators of floats, and operators that older opsets lack."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _is_integer(x: Value) -> bool:
 
 @below(12, "Max", "Min")
 def extreme(op: LoweringBuilder, *values: Value, node):
-    """Of whole numbers by comparison: as floats the large ones would be rounded."""
+    """Compare integers instead of casting them to floats, which would round large ones."""
     if not _is_integer(values[0]):
         return SAME
     first = op.Greater if node.op_type == "Max" else op.Less
@@ -42,7 +42,7 @@ def relu(op: LoweringBuilder, x: Value):
 
 @below(12, "Pow")
 def power(op: LoweringBuilder, x: Value, exponent: Value):
-    """Of one type, a float's."""
+    """Cast both inputs to one float type."""
     if x.dtype == exponent.dtype and not _is_integer(x):
         return SAME
     if x.dtype is None:
@@ -54,14 +54,14 @@ def power(op: LoweringBuilder, x: Value, exponent: Value):
 
 @below(12, "LessOrEqual", "GreaterOrEqual")
 def or_equal(op: LoweringBuilder, a: Value, b: Value, *, node):
-    """Either of the two: both are false of NaN."""
+    """Combine two comparisons. Both are false for NaN."""
     first = op.Less if node.op_type.startswith("Less") else op.Greater
     return op.Or(first(a, b), op.Equal(a, b))
 
 
 @below(19, "Equal")
 def equal_strings(op: LoweringBuilder, a: Value, b: Value):
-    """Strings are equal that are the same one of all different ones."""
+    """Compare strings by their indices among the unique strings."""
     if a.dtype != D.STRING:
         return SAME
     together = op.Concat(*(op.Reshape(x, [-1]) for x in (a, b)), axis=0)
@@ -98,7 +98,7 @@ def _masked(op: LoweringBuilder, x: Value, mask: int) -> Value:
     if mask == 0:
         return op.Mul(x, 0)
     if mask & (mask + 1) == 0 and mask.bit_length() < dtype.bitwidth - dtype.is_signed():
-        return op.Mod(x, mask + 1)  # with the divisor's sign: the low bits of negative numbers too
+        return op.Mod(x, mask + 1)  # result has the divisor's sign, so these are the low bits of negative numbers too
     every = np.arange(256)
     parts: list[Value | None] = []
     for index, part in enumerate(_bytes(op, x)):
@@ -125,10 +125,10 @@ def _known_type(x: Value) -> ir.DataType:
 
 
 def _bytes(op: LoweringBuilder, x: Value) -> list[Value]:
-    """The bytes of whole numbers, the lowest first, as int64."""
+    """Return the bytes of integers as int64, lowest byte first."""
     count = _known_type(x).bitwidth // 8
     wide = op.Cast(x, to=D.INT64) if x.dtype != D.INT64 else x
-    # Divided downwards a negative number's bits move on as those of a positive one do.
+    # Floor division shifts the bits of negative numbers in the same way as those of positive ones.
     parts = []
     for _ in range(count):
         low = op.Mod(wide, 256)

@@ -1,4 +1,4 @@
-"""Whether every node of a graph is one of its opset: operators, attributes, element types."""
+"""Check whether every node of a graph is valid in its opset: operators, attributes, element types."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from onnx_specops.lowering.unsupported import UnsupportedNode
 
 
 def settle_attributes(node: ir.Node, opset: int) -> None:
-    """Leave out the attributes that the opset's operator lacks and that say what it does without them."""
+    """Remove attributes that the opset's operator lacks if their value is its fixed behavior."""
     schema = _schema(node.op_type, opset)
     if schema is None:
         return
@@ -31,20 +31,20 @@ def _is(attribute: ir.Attr, default: onnx.AttributeProto) -> bool:
 
 
 def illegal(graph: ir.Graph, opset: int) -> Iterator[UnsupportedNode]:
-    """The nodes that are none of the opset's."""
+    """Iterate over the nodes that are invalid in the opset."""
     for node in all_nodes(graph):
         if node.domain == "" and (problem := form_problem(node, opset) or type_problem(node, opset)):
             yield UnsupportedNode(node.name or "", problem, least_opset(node, opset), origin(node))
 
 
 def least_opset(node: ir.Node, opset: int) -> int:
-    """The least opset above another one that has the node as it is."""
+    """Return the lowest opset above ``opset`` in which the node is valid."""
     later = range(opset + 1, onnx.defs.onnx_opset_version() + 1)
     return next((v for v in later if not form_problem(node, v) and not type_problem(node, v)), OPSET)
 
 
 def form_problem(node: ir.Node, opset: int) -> str:
-    """What of a node, but for its element types, the opset lacks; ``""`` where nothing is."""
+    """Return the part of a node, except its element types, that the opset lacks; ``""`` if it lacks nothing."""
     schema = _schema(node.op_type, opset)
     if schema is None:
         return f"the operator {node.op_type}"
@@ -59,7 +59,7 @@ def form_problem(node: ir.Node, opset: int) -> str:
 
 
 def type_problem(node: ir.Node, opset: int) -> str:
-    """The element type of a node that the opset's operator does not take; ``""`` where there is none."""
+    """Return the element type of a node that the opset's operator does not accept; ``""`` if all are accepted."""
     schema = _schema(node.op_type, opset)
     if schema is None:
         return ""

@@ -1,4 +1,4 @@
-"""The oldest opset that represents a graph as it is: node for node, in the form that the operator had then."""
+"""The oldest opset that represents a graph node for node."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from onnx_specops.lowering.checking import form_problem, least_opset, type_probl
 from onnx_specops.lowering.versions import OLDEST
 
 _SMALL = 64
-"""The most elements of a constant that axes and lengths have."""
+"""The most elements of constants for axes and lengths."""
 
 
 def least_opset_of(model: ir.Model, oldest: int = OLDEST) -> int:
-    """The oldest opset from ``oldest`` on that has each node of a model, or one node in its place.
+    """Return the oldest opset, not below ``oldest``, that represents each node of a model by one node.
 
     Args:
-        model: in the builder's opset; nothing in it changes.
-        oldest: the oldest opset to answer.
+        model: in the builder's opset; it is not changed.
+        oldest: the lowest result.
     """
     known: dict[Hashable, int] = {}
     least = oldest
@@ -42,7 +42,7 @@ def least_opset_of(model: ir.Model, oldest: int = OLDEST) -> int:
 
 
 def _alike(node: ir.Node) -> Hashable:
-    """What nodes have in common that one opset represents; ``None`` for a node at which more has to be looked."""
+    """Return a key for nodes that need the same opset; ``None`` for a node that must be checked individually."""
     if node.op_type in ("Reshape", "If", "Loop", "Scan"):
         return None
     attributes = tuple(sorted((name, repr(attribute.value)) for name, attribute in node.attributes.items()))
@@ -59,7 +59,7 @@ def _given(value: ir.Value | None) -> Hashable:
 
 
 def _least(node: ir.Node, oldest: int) -> int:
-    """The oldest opset for one node."""
+    """Return the oldest opset for one node."""
     changes = {adapter.opset for adapter in adapters(node.op_type)}
     changes |= {least_opset(node, opset) for opset in range(oldest - 1, OPSET)}
     for opset in sorted({oldest, *(opset for opset in changes if oldest < opset < OPSET)}):
@@ -69,7 +69,7 @@ def _least(node: ir.Node, oldest: int) -> int:
 
 
 def _is_one_node(node: ir.Node, opset: int) -> bool:
-    """Whether an opset has the node, or one node that takes its place, of its element types."""
+    """Whether an opset has the node, or one equivalent node, for its element types."""
     if type_problem(node, opset):
         return False
     for adapter in adapters(node.op_type):
@@ -92,7 +92,7 @@ def _is_one_node(node: ir.Node, opset: int) -> bool:
 
 
 class _Trial(LoweringBuilder):
-    """A builder whose nodes are removed again; constants stay out of the graph."""
+    """A builder whose nodes are removed afterwards. It does not add constants to the graph."""
 
     def __init__(self, opset: int, node: ir.Node) -> None:
         super().__init__(opset, node, Builder(ir.Graph([], [], nodes=[], name="trial")))

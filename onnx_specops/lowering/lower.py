@@ -1,4 +1,4 @@
-"""The passes that say a graph in another opset: its nodes, then its element types."""
+"""Passes that rewrite a graph for another opset: its nodes, then its element types."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from onnx_specops.replacing import replace_value
 
 
 class Lower(InPlacePass):
-    """Says every standard node in the terms of ``opset``, in nodes whose element types casts may have to be fitted to.
+    """Rewrite every standard node for ``opset``. Element types may need casts afterwards.
 
     Args:
-        opset: the opset.
-        found: what is known already not to be sayable, by the time that the pass runs.
+        opset: the target opset.
+        found: problems that are already known when the pass runs.
 
     Raises (within onnx_ir's ``PassError``):
-        LoweringError: with all nodes that cannot be said.
+        LoweringError: all nodes without an equivalent.
     """
 
     def __init__(self, opset: int, found: Sequence[UnsupportedNode] = ()) -> None:
@@ -65,7 +65,7 @@ class Lower(InPlacePass):
         return changed
 
     def _lower_node(self, node: ir.Node, root: Builder) -> list[ir.Node] | None:
-        """Say one node; returns the nodes that stand in its place, ``None`` where it stays."""
+        """Rewrite one node; return the new nodes, or ``None`` if the node remains."""
         if node.domain or node.version == self.opset:
             return None
         for adapter in adapters(node.op_type):
@@ -89,7 +89,7 @@ class Lower(InPlacePass):
 def _replace(op: LoweringBuilder, node: ir.Node, results: list[ir.Value]) -> None:
     own = {value for emitted in op.emitted for value in emitted.outputs}
     for old, new in zip(node.outputs, results, strict=True):
-        if old is new:  # an output that nothing uses
+        if old is new:  # an unused output
             continue
         placed = op.place(new) if isinstance(new, Value) else new
         if placed in own and old.shape is not None:
@@ -100,10 +100,10 @@ def _replace(op: LoweringBuilder, node: ir.Node, results: list[ir.Value]) -> Non
 
 
 class Stamp(InPlacePass):
-    """Names the opset and the version of the file format, once every node is one of the opset's.
+    """Set the opset and the version of the file format after checking that every node is valid in the opset.
 
     Raises (within onnx_ir's ``PassError``):
-        LoweringError: with all nodes that are not.
+        LoweringError: all invalid nodes.
     """
 
     def __init__(self, opset: int) -> None:

@@ -1,4 +1,4 @@
-"""Activations, normalizations, recurrent networks and random numbers, written out where the opset lacks them."""
+"""Activations, normalizations, recurrent layers and random numbers, decomposed for opsets that lack them."""
 
 from __future__ import annotations
 
@@ -73,13 +73,13 @@ def batch_normalization(
 
 @below(14, "GRU", "LSTM", "RNN")
 def recurrent(op: LoweringBuilder, x, *inputs, layout=0, node, **attributes):
-    """The batch stands behind the sequence and the directions."""
+    """With ``layout=1``, transpose the batch after the sequence and the directions."""
     if not layout:
         return SAME
     cell = getattr(op, node.op_type)
     given = 7 if node.op_type == "LSTM" else 5
     others = [*inputs, *[None] * (given - len(inputs))]
-    # Behind the weights and lengths come the states, of LSTM also the weights of its peepholes.
+    # The states follow the weights and lengths; LSTM also has peephole weights.
     turned = [None if s is None else op.Transpose(s, perm=[1, 0, 2]) for s in others[4:6]]
     outputs = len(node.outputs)
     results = cell(op.Transpose(x, perm=[1, 0, 2]), *others[:4], *turned, *others[6:], outputs=outputs, **attributes)
@@ -125,7 +125,7 @@ def dequantize_axis(op: LoweringBuilder, x, scale, zero_point=None, *, axis=1, b
 
 
 def _dequantized(op: LoweringBuilder, x, scale, zero_point, axis: int, block: int) -> Value:
-    """In arithmetic."""
+    """Dequantize by arithmetic."""
     number = op.Cast(x, to=scale.dtype)
     if zero_point is not None:
         number = op.Sub(number, _spread(op, op.Cast(zero_point, to=scale.dtype), x, axis, block))
@@ -133,7 +133,7 @@ def _dequantized(op: LoweringBuilder, x, scale, zero_point, axis: int, block: in
 
 
 def _spread(op: LoweringBuilder, scale: Value, x: Value, axis: int, block: int) -> Value:
-    """Scales of an axis, or of blocks along it, for each element."""
+    """Expand per-axis or blocked scales to all elements."""
     if not block and scale.rank in (0, None):
         return scale
     rank = need_rank(x, "quantization along an axis")

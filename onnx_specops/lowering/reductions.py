@@ -1,4 +1,4 @@
-"""Reductions: axes are an attribute below opset 18, of ReduceSum below 13."""
+"""Reductions: axes are an attribute below opset 18, or below 13 for ReduceSum."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ OTHERS = (
     "ReduceSumSquare",
 )  # fmt: skip
 
-_LARGEST_RANK = 8  # of a tensor of unknown rank
+_LARGEST_RANK = 8  # for tensors of unknown rank
 
 
 @below(18, *OTHERS)
@@ -23,7 +23,7 @@ def reduction(op: LoweringBuilder, x: Value, axes: Value | None = None, *, keepd
     if listed is not None:
         return reduce(x, axes=listed, keepdims=keepdims)
     assert axes is not None
-    # Seen with two dimensions for each, one of them 1, the axes to reduce along are the same ones whatever they are.
+    # Each dimension becomes two, one of which is 1. The reduced axes of this view are always the same.
     shape = op.Shape(x)
     rank = op.Size(shape)
     reduced = is_among(op, op.Range(0, rank, 1), axes, rank)
@@ -46,7 +46,7 @@ def reduction(op: LoweringBuilder, x: Value, axes: Value | None = None, *, keepd
 
 
 def _alone(op: LoweringBuilder, x: Value, operator: str) -> Value:
-    """What reducing along no axis gives."""
+    """Return the result of reducing along no axis."""
     if operator in ("ReduceL1", "ReduceL2"):
         return op.Abs(x)
     if operator == "ReduceSumSquare":
@@ -55,7 +55,7 @@ def _alone(op: LoweringBuilder, x: Value, operator: str) -> Value:
 
 
 def is_among(op: LoweringBuilder, every: Value, axes: Value, rank: int | Value) -> Value:
-    """For each axis of ``every`` whether it is one of ``axes``, which may be negative."""
+    """Return, for each axis of ``every``, whether it is one of ``axes``, which may be negative."""
     places = op.Where(op.Less(axes, 0), op.Add(axes, rank), axes)
     found = op.Equal(op.Unsqueeze(every, [1]), op.Unsqueeze(places, [0]))
     return op.Greater(op.ReduceSum(op.Cast(found, to=7), [1], keepdims=0), 0)
@@ -73,7 +73,7 @@ def arg(op: LoweringBuilder, x: Value, *, axis=0, keepdims=1, select_last_index=
 
 @below(13, "Softmax", "LogSoftmax", "Hardmax")
 def softmax(op: LoweringBuilder, x: Value, *, axis=-1, node):
-    """Below 13 all axes from ``axis`` on are one: the same for the last axis only."""
+    """Below 13, all axes from ``axis`` on are flattened, so only the last axis has the same meaning."""
     function = getattr(op.old, node.op_type)
     rank = x.rank or 0
     if x.rank is None and axis != -1 and node.op_type != "Hardmax":

@@ -1,12 +1,12 @@
-"""What the operators that changed between opset 11 and the newest mean alike, whatever the opset.
+"""Operator versions between opset 11 and the newest opset that have the same meaning.
 
-Between the versions listed here an operator took more element types, or an attribute or input that changes nothing where it
-is left out. A test holds this list, and the adapters, against the schemas of the installed onnx.
+These versions only add element types, or an attribute or input that has no effect if omitted. A test compares this list and
+the adapters with the schemas of the installed onnx.
 """
 
 from __future__ import annotations
 
-# The opsets that brought a version of the same meaning, above those that an adapter is for -> the operators.
+# The opsets with a version of the same meaning, above those that an adapter handles -> the operators.
 SAME_MEANING: dict[tuple[int, ...], str] = {
     (12, 22): "MaxPool",
     (13,): """
@@ -46,7 +46,7 @@ SAME_MEANING: dict[tuple[int, ...], str] = {
     (28,): "BitShift Celu Compress Einsum OneHot ReduceLogSum ReduceLogSumExp ReverseSequence Unique",
 }
 
-# Operators that came later than opset 11 and that nothing here emits: below the opset that brought them they are refused.
+# Operators after opset 11 that nothing here emits. Opsets below their first version reject them.
 NOT_EMITTED = """
     AffineGrid BitCast BlackmanWindow CausalConvWithState CenterCropPad CumProd HammingWindow HannWindow
     ImageDecoder LinearAttention MelWeightMatrix NegativeLogLikelihoodLoss Optional OptionalGetElement
@@ -54,10 +54,10 @@ NOT_EMITTED = """
     StringConcat StringSplit SwiGLU TensorScatter
 """
 
-# Operators that passes emit last, and only into a model of an opset that has them.
+# Operators that passes emit last, and only for opsets that have them.
 EMITTED_LAST = "Attention RMSNormalization RotaryEmbedding Swish"
 
 
 def same_versions() -> dict[str, tuple[int, ...]]:
-    """Operator -> the opsets that brought a version of the same meaning."""
+    """Return operator -> the opsets with a version of the same meaning."""
     return {operator: opsets for opsets, operators in SAME_MEANING.items() for operator in operators.split()}

@@ -1,4 +1,4 @@
-"""Resizing, and sampling images at points between their elements."""
+"""Resizing, and sampling images between their pixels."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def resize_axes(
     op: LoweringBuilder, x, roi=None, scales=None, sizes=None, *, axes=None, antialias=0,
     keep_aspect_ratio_policy="stretch", **attributes,
 ):  # fmt: skip
-    """For all axes: those that were not named stay."""
+    """Resize all axes; those that were not named keep their size."""
     if antialias or keep_aspect_ratio_policy != "stretch":
         raise NotRepresentableError("Resize with antialias" if antialias else "Resize that keeps the aspect ratio")
     if axes is not None:
@@ -46,7 +46,7 @@ def resize_axes(
 
 
 def _among(op: Builder, given: Value, others: Value, places: list[int]) -> Value:
-    """The given numbers at their places among the others."""
+    """Insert the given numbers into the others at their positions."""
     count = (others.dims or [0])[0] or 0
     if places == list(range(count)):
         return given
@@ -61,7 +61,7 @@ def average_pool(
     op: LoweringBuilder, x, *, kernel_shape, strides=None, pads=None, dilations=None, auto_pad="NOTSET", ceil_mode=0,
     count_include_pad=0, node,
 ):  # fmt: skip
-    """With gaps in the window as a convolution; rounded up by padding, where the sizes are known."""
+    """Replace dilated windows by a convolution, and ``ceil_mode`` by padding if the dimensions are known."""
     count = len(kernel_shape)
     strides, dilations, pads = strides or [1] * count, dilations or [1] * count, list(pads or [0] * 2 * count)
     spread = any(d != 1 for d in dilations)
@@ -71,7 +71,7 @@ def average_pool(
             if size is not None and result is not None:
                 extent = (kernel_shape[i] - 1) * dilations[i] + 1
                 missing = (result - 1) * strides[i] + extent - size - pads[i]
-                if missing < 0:  # no window reaches the last ones
+                if missing < 0:  # no window reaches the last elements
                     x = op.Slice(x, [0], [size + missing], [2 + i])
                 pads[count + i] = max(0, missing)
         ceil_mode = int(None in sizes[0] + sizes[1])
@@ -100,7 +100,7 @@ def roi_align(
     op: LoweringBuilder, x, rois, batch, *, coordinate_transformation_mode="half_pixel", mode="avg", output_height=1,
     output_width=1, sampling_ratio=0, spatial_scale=1.0,
 ):  # fmt: skip
-    """Half an element further back only as the body of the domain's operator says it: what is there enlarges regions."""
+    """Half-pixel alignment uses the body of the domain's operator. The older RoiAlign enlarges small regions."""
     if coordinate_transformation_mode == "output_half_pixel":
         return op.old.RoiAlign(
             x, rois, batch, mode=mode, output_height=output_height, output_width=output_width,
@@ -115,7 +115,7 @@ def roi_align(
     )  # fmt: skip
 
 
-# -- points between elements ----------------------------------------------------------------------------------------------
+# -- points between pixels ------------------------------------------------------------------------------------------------
 
 
 @below(20, "GridSample")
@@ -130,7 +130,7 @@ def grid_sample_names(op: LoweringBuilder, x, grid, *, mode="linear", padding_mo
 
 @below(20, "GridSample")
 def grid_sample(op: LoweringBuilder, x, grid, *, mode="linear", padding_mode="zeros", align_corners=0):
-    """Element by element: of images only."""
+    """Compute the sampling element by element, for images only."""
     if 4 not in (x.rank, grid.rank):
         raise NotRepresentableError("GridSample of volumes, or of unknown rank")
     sizes = [op.Cast(op.Shape(x, start=i, end=i + 1), to=grid.dtype) for i in (2, 3)]
@@ -145,7 +145,7 @@ def grid_sample(op: LoweringBuilder, x, grid, *, mode="linear", padding_mode="ze
             place = op.Round(place)
         low, high = (op.const(0, grid.dtype), op.Sub(size, 1)) if align_corners else (
             op.const(-0.5, grid.dtype), op.Sub(size, 0.5))  # fmt: skip
-        # The places of the sixteen elements around one are mirrored or bounded each by itself.
+        # The positions of the sixteen neighbors are mirrored or clamped individually.
         if mode == "cubic":
             pass
         elif padding_mode == "border":
@@ -185,10 +185,10 @@ def _linear(op: Builder, part: Value) -> list[Value]:
 
 
 def _cubic(op: Builder, part: Value, a: float = -0.75) -> list[Value]:
-    def outer(t: Value) -> Value:  # of 1 to 2 away
+    def outer(t: Value) -> Value:  # for distances from 1 to 2
         return op.Sub(op.Mul(op.Add(op.Mul(op.Sub(op.Mul(t, a), 5 * a), t), 8 * a), t), 4 * a)
 
-    def inner(t: Value) -> Value:  # of 0 to 1 away
+    def inner(t: Value) -> Value:  # for distances from 0 to 1
         return op.Add(op.Mul(op.Mul(op.Sub(op.Mul(t, a + 2), a + 3), t), t), 1)
 
     rest = op.Sub(op.const(1, part.dtype), part)
@@ -200,7 +200,7 @@ def _bounded(op: Builder, place: Value, size: Value) -> Value:
 
 
 def _reflected(op: Builder, place: Value, low: Value, high: Value) -> Value:
-    """Mirrored at both borders as often as it takes."""
+    """Mirror at both borders, repeatedly if necessary."""
     width = op.Sub(high, low)
     away = op.Where(op.Less(place, low), op.Sub(low, place), op.Sub(place, high))
     times = op.Floor(op.Div(away, width))
@@ -212,7 +212,7 @@ def _reflected(op: Builder, place: Value, low: Value, high: Value) -> Value:
 
 
 def _rows(op: Builder, x: Value) -> Value:
-    """Images ``[N, C, H, W]`` as a row of channels for each element."""
+    """Reshape images ``[N, C, H, W]`` to one row of channels for each pixel."""
     last = op.Transpose(x, perm=[0, 2, 3, 1])
     return op.Reshape(last, op.Concat([-1], op.Shape(x, start=1, end=2), axis=0))
 
@@ -220,7 +220,7 @@ def _rows(op: Builder, x: Value) -> Value:
 def _pixel(
     op: Builder, flat: Value, batch: Value, x: Value, at: list[Value], padding_mode: str, align_corners: int = 0
 ) -> Value:
-    """The rows of elements at whole numbers, beyond the borders as the padding has it."""
+    """Return the pixels at integer coordinates, with padding beyond the borders."""
     inside, places = None, []
     for place, axis in zip(at, (2, 3), strict=True):
         size = op.Cast(op.Shape(x, start=axis, end=axis + 1), to=place.dtype)
@@ -231,7 +231,7 @@ def _pixel(
             place = op.Where(outside, _reflected(op, place, low, high), place)
         ok = op.And(op.GreaterOrEqual(place, 0), op.Less(place, size))
         inside = ok if inside is None else op.And(inside, ok)
-        # As whole numbers, of which there is none that is no number.
+        # Integers cannot be NaN.
         last = op.Sub(op.Shape(x, start=axis, end=axis + 1), 1)
         places.append(op.Max(op.Min(op.Cast(place, to=D.INT64), last), 0))
     height, width = (op.Shape(x, start=axis, end=axis + 1) for axis in (2, 3))
@@ -248,13 +248,13 @@ def deform_conv(
     op: LoweringBuilder, x, weights, offset, bias=None, mask=None, *, strides=None, pads=None, dilations=None, group=1,
     offset_group=1, kernel_shape=None,
 ):  # fmt: skip
-    """The samples of each window gathered, then one product for each group."""
+    """Gather the samples of each window, then compute one MatMul for each group."""
     if 4 not in (x.rank, weights.rank, offset.rank):
         raise NotRepresentableError("DeformConv of anything but images")
     strides, dilations, pads = strides or [1, 1], dilations or [1, 1], pads or [0] * 4
     taps, spots = op.Shape(weights, start=2), op.Shape(offset, start=2)
     batch = op.Shape(x, end=1)
-    # A dimension each: batch and offset group, tap row, tap column, row, column.
+    # One dimension each: batch and offset group, kernel row, kernel column, row, column.
     each = op.Concat([-1], taps, spots, axis=0)
     moved = op.Reshape(offset, op.Concat([-1], taps, [2], spots, axis=0))
     at = []
@@ -263,7 +263,7 @@ def deform_conv(
         start = op.Sub(op.Mul(op.Range(0, op.Gather(spots, k), 1), strides[k]), pads[k])
         base = op.Add(op.Unsqueeze(tap, [1 - k, 2, 3]), op.Unsqueeze(start, [0, 1, 3 - k]))
         at.append(op.Add(op.Cast(base, to=offset.dtype), op.Gather(moved, k, axis=3)))
-    # Offset groups as images of their own.
+    # Offset groups become images.
     shape = op.Concat(op.Mul(batch, offset_group), [-1], op.Shape(x, start=2), axis=0)
     images = op.Reshape(x, shape)
     flat = _rows(op, images)
@@ -283,7 +283,7 @@ def deform_conv(
     )
     if mask is not None:
         total = op.Mul(total, op.Unsqueeze(op.Reshape(mask, each), [-1]))
-    # [N * offset groups, taps, taps, rows, columns, channels] -> [N, groups, channels * taps, spots]
+    # [N * offset groups, kernel, kernel, rows, columns, channels] -> [N, groups, channels * kernel, outputs]
     columns = op.Transpose(total, perm=[0, 5, 1, 2, 3, 4])
     outputs = op.Shape(weights, end=1)
     depth = op.Mul(op.Shape(weights, start=1, end=2), op.ReduceProd(taps, keepdims=1))
@@ -295,7 +295,7 @@ def deform_conv(
 
 @below(18, "Col2Im")
 def col2im(op: LoweringBuilder, x, image_shape, block_shape, *, dilations=None, pads=None, strides=None):
-    """A transposed convolution that puts each row of a column where its place in the block is."""
+    """Use a transposed convolution that moves each row of a column to its position in the block."""
     if (count := (image_shape.dims or block_shape.dims or [None])[0]) is None:
         raise NotRepresentableError("Col2Im of images of unknown rank")
     strides, dilations, pads = strides or [1] * count, dilations or [1] * count, pads or [0] * 2 * count

@@ -1,7 +1,7 @@
-"""Scattering that combines: below opset 16 updates only replace, below 18 there are no maxima and minima.
+"""Scatter operators with reductions. Below opset 16 updates only replace elements; below 18 there is no max or min.
 
-The updates are put in rounds of which each touches no element twice: the first for every element, then the second ones, as
-many rounds as the most updates of one element. Within a round the element is read, combined and replaced.
+The updates are applied in rounds. The first round has the first update of every element, the second one the second updates,
+and so on, so that no round updates an element twice. Each round gathers the elements, combines them and writes them back.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def scatter_elements(op: LoweringBuilder, data, indices, updates, *, axis=0, red
     indices = op.Cast(indices, to=ir.DataType.INT64)
     size = op.Shape(data, start=place, end=place + 1)
     rows = op.Where(op.Less(indices, 0), op.Add(indices, size), indices)
-    # The number of each element of a flat list.
+    # The index of each element in a flat list.
     if rank == 1:
         flat = rows
     else:
@@ -67,7 +67,7 @@ def scatter_nd(op: LoweringBuilder, data, indices, updates, *, reduction="none")
 
 
 def _in_rounds(op: Builder, data: Value, places: Value, updates: Value, reduction: str) -> Value:
-    """``data`` with its rows at ``places`` combined with those of ``updates``."""
+    """Return ``data`` with the rows at ``places`` combined with ``updates``."""
     turn, most = _rounds(op, places)
 
     def one(op: Builder, round_: Value, condition: Value, carried: Value) -> tuple[Value, Value]:
@@ -81,7 +81,7 @@ def _in_rounds(op: Builder, data: Value, places: Value, updates: Value, reductio
 
 
 def _rounds(op: Builder, places: Value) -> tuple[Value, Value]:
-    """How many updates of the same place come before each, and the most updates of one."""
+    """Return the number of earlier updates of the same element for each update, and the most updates of one element."""
     if (fixed := known(places)) is not None:
         seen: Counter[int] = Counter()
         before = np.zeros(fixed.size, np.int64)
@@ -98,6 +98,6 @@ def _rounds(op: Builder, places: Value) -> tuple[Value, Value]:
 
 
 def _combined(op: Builder, data: Value, places: Value, updates: Value, reduction: str) -> Value:
-    """One update at most for each place."""
+    """Combine at most one update for each element."""
     old = op.Gather(data, places, axis=0)
     return op.ScatterND(data, op.Unsqueeze(places, [1]), op.node(_COMBINED[reduction], old, updates))

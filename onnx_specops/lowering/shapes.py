@@ -1,4 +1,4 @@
-"""Shapes and movement: axes and lengths that are attributes below opset 13, and dimensions of 0."""
+"""Shapes and data movement: axes and lengths that are attributes below opset 13, and dimensions of 0."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ def shape(op: LoweringBuilder, x: Value, *, start=0, end=None):
 
 @below(14, "Reshape")
 def reshape(op: LoweringBuilder, x: Value, shape: Value, *, allowzero=0, node):
-    """A 0 among the dimensions copies the input's there: what shall be 0 is made so where that is another one."""
+    """A 0 in the target copies a dimension of the input. Dimensions that must be 0 are handled separately if they differ
+    from it.
+    """
     plain = op.at(op.opset)
     if not allowzero or _copies(x, shape):
         return plain.Reshape(x, shape)
@@ -51,10 +53,12 @@ def reshape(op: LoweringBuilder, x: Value, shape: Value, *, allowzero=0, node):
 
 
 def _cut(op: Builder, x: Value, shape: Value) -> Value:
-    """Into a shape of unknown rank (an If's graphs must state theirs): with elements for dimensions of 0, then cut."""
+    """Reshape to a shape of unknown rank, which is needed because If's graphs declare theirs: use 1 for dimensions of 0,
+    then slice.
+    """
     ones = op.ReduceProd(op.Max(shape, 1), keepdims=1)
     shape = op.Where(op.Equal(shape, -1), op.Div(op.Size(x), ones), shape)
-    shape = op.Concat([1], shape, axis=0)  # scalars cannot be cut
+    shape = op.Concat([1], shape, axis=0)  # scalars cannot be sliced
     whole = op.Max(shape, 1)
     size = op.ReduceProd(whole, keepdims=1)
     more = op.Concat(op.Reshape(x, [-1]), op.Expand(nothing(x.dtype), size), axis=0)
@@ -66,7 +70,7 @@ def _has_no_zero(dims: Sequence[int | None]) -> bool:
 
 
 def _copies(x: Value, shape: Value) -> bool:
-    """Whether each dimension that may be 0 is the input's at the same place."""
+    """Whether each dimension that may be 0 equals the input's dimension at the same position."""
     sources = _dimensions(shape)
     return sources is not None and all(
         (isinstance(source, int) and source != 0) or source == (x, place) for place, source in enumerate(sources)
@@ -74,7 +78,9 @@ def _copies(x: Value, shape: Value) -> bool:
 
 
 def _dimensions(value: ir.Value | None, depth: int = 8) -> list[object] | None:
-    """What each element of a shape is: a number, a value and its dimension, or ``None``; of unknown length ``None``."""
+    """Return what each element of a shape is: a number, a value and its dimension, or ``None``. ``None`` if the length is
+    unknown.
+    """
     if value is None or not depth:
         return None
     if (numbers := known_list(value)) is not None:
@@ -110,7 +116,7 @@ def _dimensions(value: ir.Value | None, depth: int = 8) -> list[object] | None:
 
 
 def nothing(dtype: ir.DataType | None) -> Value:
-    """One element of a type, whatever it is."""
+    """Return one arbitrary element of a type."""
     if dtype == ir.DataType.STRING:
         return constant_value(np.array([""], object))
     return constant_value(np.zeros(1, np.float32), dtype)
@@ -133,7 +139,7 @@ def unsqueeze(op: LoweringBuilder, x: Value, axes: Value):
         return op.old.Unsqueeze(x, axes=listed) if listed else x
     rank = op.Add(op.Size(op.Shape(x)), op.Size(axes))
     new = is_among(op, op.Range(0, rank, 1), axes, rank)
-    # The dimensions of the input in their order where no new one stands.
+    # The dimensions of the input in order, skipping the new ones.
     place = op.Sub(op.CumSum(op.Cast(op.Not(new), to=7), 0), 1)
     dims = op.Gather(op.Concat(op.Shape(x), [1], axis=0), op.Max(place, 0))
     return op.Reshape(x, op.Where(new, op.const(1), dims), allowzero=1)
@@ -164,7 +170,7 @@ def split(op: LoweringBuilder, x: Value, lengths: Value | None = None, *, axis=0
 
 @below(19, "Pad")
 def pad_around(op: LoweringBuilder, x: Value, pads: Value, value: Value | None = None, axes=None, *, mode="constant"):
-    """What comes around again, taken by its indices."""
+    """Compute mode "wrap" by gathering with indices."""
     if mode != "wrap":
         return SAME
     if axes is None:
@@ -207,7 +213,7 @@ def trilu(op: LoweringBuilder, x: Value, k: Value | None = None, *, upper=1):
 
 @below(12, "GatherND")
 def gather_nd(op: LoweringBuilder, data: Value, indices: Value, *, batch_dims=0):
-    """Batches as indices in front of the others."""
+    """Prepend batch indices to the other indices."""
     if not batch_dims:
         return op.old.GatherND(data, indices)
     rank = need_rank(indices, "GatherND in batches")
@@ -240,7 +246,7 @@ def dropout(op: LoweringBuilder, x: Value, ratio: Value | None = None, training:
 
 @below(12, "Einsum")
 def einsum(op: LoweringBuilder, *operands: Value, equation: str):
-    """Products of the operands with all letters as dimensions, summed over those that the result lacks."""
+    """Multiply the operands with all letters as dimensions, then sum over the letters that the result lacks."""
     left, _, right = equation.replace(" ", "").partition("->")
     if "." in equation or "->" not in equation:
         raise NotRepresentableError(f"the Einsum {equation!r}")
@@ -254,7 +260,7 @@ def einsum(op: LoweringBuilder, *operands: Value, equation: str):
 
 
 def _spread(op: Builder, x: Value, term: str, letters: str) -> Value:
-    """An operand with its dimensions at the letters' places; of a letter that stands twice the diagonal."""
+    """Transpose and unsqueeze an operand to the letters' positions; a repeated letter takes the diagonal."""
     for letter in dict.fromkeys(c for c in term if term.count(c) > 1):
         while term.count(letter) > 1:
             first, second = [i for i, c in enumerate(term) if c == letter][:2]

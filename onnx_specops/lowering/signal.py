@@ -1,4 +1,4 @@
-"""Spectra: a matrix product where there is no DFT."""
+"""DFT, as a matrix product for opsets that lack it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from onnx_specops.lowering.adapters import LoweringBuilder, NotRepresentableErro
 
 @below(20, "DFT")
 def dft_axis(op: LoweringBuilder, x, length=None, axis=None, *, inverse=0, onesided=0, node):
-    """The axis is an attribute; one of run time is one of those that there are."""
+    """The axis is an attribute. A run-time axis selects among the possible axes."""
     rank = need_rank(x, "DFT")
     places = [-2] if axis is None else known_list(axis)
     if places is not None:
@@ -41,7 +41,7 @@ def _spectrum(op: Builder, x: Value, length: Value | None, place: int, inverse: 
     rank = need_rank(x, "DFT")
     if x.dims is None or x.dims[-1] is None:
         raise NotRepresentableError("DFT of numbers that may be real or complex")
-    # The axis last, real and imaginary parts apart.
+    # The axis is last; real and imaginary parts are separate.
     order = [i for i in range(rank - 1) if i != place]
     parts = [op.Transpose(op.Gather(x, k, axis=-1), perm=[*order, place]) for k in range(x.dims[-1])]
     size = op.Shape(x, start=place, end=place + 1)

@@ -1,4 +1,4 @@
-"""Element types that an opset lacks: constants of them are widened, and what only moves their elements moves wider ones."""
+"""Element types that an opset lacks: constants are widened, and operators that only move data move wider types."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from onnx_specops.retyping import retype
 
 D = ir.DataType
 
-# The opset that brought a type, and the type that holds its values below that.
+# The opset that added a type, and the type that represents its values in older opsets.
 _INTRODUCED = {
     D.BFLOAT16: (13, D.FLOAT),
     D.FLOAT8E4M3FN: (19, D.FLOAT),
@@ -23,23 +23,24 @@ _INTRODUCED = {
     D.UINT4: (21, D.UINT8),
 }
 
-# OpenVINO's CPU rounds nothing to them between computations, so that casting to them may go; to others it may not.
+# OpenVINO's CPU plugin does not round to these types between computations, so casts to them may be removed, but not casts to
+# others.
 _UNROUNDED = {D.BFLOAT16}
 
 
-# The bits behind the point, the least exponent of a number with all of them, and the largest number.
+# The mantissa bits, the smallest normal exponent, and the largest number.
 _FLOAT8 = {D.FLOAT8E4M3FN: (3, -6, 448.0), D.FLOAT8E5M2: (2, -14, 57344.0)}
 
 
 def _round(graph: ir.Graph, cast: ir.Node) -> None:
-    """Numbers rounded as a float of 8 bits rounds them, in float32: to the nearest, of two to the even one."""
+    """Round numbers to an 8-bit float type in float32, to nearest with ties to even."""
     (source,), (result,) = cast.inputs, cast.outputs
     assert source is not None and result.dtype is not None and isinstance(cast.graph, ir.Graph)
     bits, least, largest = _FLOAT8[result.dtype]
     op = Builder(cast.graph, root=Builder.of_existing(graph), before=cast)
     op.scope = cast.name or "Cast"
     x = op.Cast(source, to=D.FLOAT) if source.dtype != D.FLOAT else source
-    # At a power of two the logarithm may be a little off: the numbers there are in both of the steps.
+    # At a power of two the logarithm may be slightly off, but both possible steps represent the numbers there.
     exponent = op.Max(op.Floor(op.Div(op.Log(op.Abs(x)), math.log(2))), float(least))
     step = op.Pow(op.const(2.0), op.Sub(op.Min(exponent, 127.0), float(bits)))
     rounded = op.Mul(op.Round(op.Div(x, step)), step)
@@ -53,7 +54,7 @@ def _round(graph: ir.Graph, cast: ir.Node) -> None:
 
 
 def widen_absent_types(model: ir.Model, opset: int) -> list[UnsupportedNode]:
-    """Widen what is of a type that the opset lacks; returns what cannot be: inputs, outputs and casts to such a type."""
+    """Widen values of types that the opset lacks; return those that cannot change (inputs, outputs, casts)."""
     absent = {dtype: wide for dtype, (since, wide) in _INTRODUCED.items() if opset < since}
     if not any(value.dtype in absent for value in all_values(model.graph)):
         return []

@@ -1,4 +1,4 @@
-"""What an opset cannot say, for whoever wants to know all of it at once."""
+"""Nodes that an opset cannot represent. All of a model's are reported at once."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class UnsupportedNode:
-    """A node that the opset aimed at cannot say.
+    """A node that the target opset cannot represent.
 
     Attributes:
         node_name: the node's name, or that of an input or output of the model.
-        message: what cannot be said.
-        least: the least opset that can.
-        origin: what the node was emitted for.
+        message: the missing feature.
+        least: the lowest opset that can represent it.
+        origin: the layer or object that the node was emitted for.
     """
 
     node_name: str
@@ -24,7 +24,7 @@ class UnsupportedNode:
 
 
 class LoweringError(ValueError):
-    """Nodes that the opset aimed at cannot say.
+    """Some nodes cannot be represented in the target opset.
 
     Attributes:
         unsupported: all of them.

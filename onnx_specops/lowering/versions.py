@@ -1,4 +1,4 @@
-"""Opsets and what belongs to each: the version of the file format, and of ai.onnx.ml, that ONNX's release of it had."""
+"""Opsets with the versions of the file format and of ai.onnx.ml of the same ONNX release."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ OLDEST = 11
 
 
 def newest() -> int:
-    """The newest opset that the installed onnx knows."""
+    """Return the newest opset of the installed onnx."""
     return onnx.defs.onnx_opset_version()
 
 
 def check_opset(opset: int) -> None:
-    """Raises ``ValueError`` for an opset that a model cannot be made for."""
+    """Raise ``ValueError`` for an opset that is not supported as a target."""
     if not OLDEST <= opset <= newest():
         raise ValueError(
             f"opset must be {OLDEST} to {newest()} (the newest of the installed onnx {onnx.__version__}), not {opset}"
@@ -24,12 +24,12 @@ def check_opset(opset: int) -> None:
 
 
 def ir_version(opset: int) -> int:
-    """The version of the file format that the first release of ONNX with the opset wrote."""
+    """Return the version of the file format of the first ONNX release with the opset."""
     return _release(opset)[0]
 
 
 def opset_imports(opset: int) -> dict[str, int]:
-    """The standard domains' versions of one release of ONNX, no newer than what the builder emits by itself."""
+    """Return the versions of the standard domains in one ONNX release, no newer than those that the builder emits."""
     return {"": opset, ML_DOMAIN: min(_release(opset)[2], OPSET_IMPORTS[ML_DOMAIN])}
 
 

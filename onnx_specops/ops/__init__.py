@@ -1,4 +1,4 @@
-"""The domain's operators, a module each: schema, NumPy kernel and body side by side."""
+"""The domain's operators, one module each: schema, NumPy kernel and body."""
 
 import importlib
 import pkgutil

@@ -1,7 +1,7 @@
-"""What operators over boxes share: overlaps and greedy suppression, in NumPy and as parts of bodies.
+"""Shared code of box operators: overlaps and greedy suppression, in NumPy and in bodies.
 
-In bodies, boxes are four tensors of coordinates ``(x1, y1, x2, y2)`` of the shape ``[groups, boxes]``; each group (a class
-of an image, say) is suppressed by itself, all groups at once.
+In bodies, boxes are four tensors of coordinates ``(x1, y1, x2, y2)`` with the shape ``[groups, boxes]``. A group is, for
+example, a class of an image. All groups are suppressed independently and at once.
 """
 
 from __future__ import annotations
@@ -22,35 +22,35 @@ if TYPE_CHECKING:
 Corners = tuple[Any, Any, Any, Any]
 
 MostOrAll = Annotated[int, Limits(-1)]
-"""How many boxes are kept at most, of those that there are; -1 for all."""
+"""The maximum number of kept boxes; -1 for all."""
 
 Most = Annotated[int, Limits(0)]
-"""The same without a number for all."""
+"""The maximum number of kept boxes, without a value for all."""
 
 Rows = Annotated[int, Limits(0, 2**20)]
-"""How many boxes of an image are given, be there as many or not; no network has more."""
+"""The number of boxes per image in the output, padded if there are fewer. No network has more."""
 
-"""The same; -1 for all that there may be."""
+"""The same; -1 for the number of boxes that are possible."""
 
 
 def wide(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """``array`` in the type that boxes are computed in: float64 stays, all else becomes float32."""
+    """Convert ``array`` to the type for box arithmetic: float64 is unchanged, other types become float32."""
     return array if array.dtype == np.float64 else array.astype(np.float32)
 
 
 def corners(boxes: npt.NDArray[Any]) -> Corners:
-    """The columns of ``[..., 4]``."""
+    """Return the columns of ``[..., 4]``."""
     return boxes[..., 0], boxes[..., 1], boxes[..., 2], boxes[..., 3]
 
 
 def areas(box: Corners, offset: float = 0.0) -> Any:
-    """Width times height; ``offset`` is 1 where the corners are pixels that belong to the box."""
+    """Return width times height; ``offset`` is 1 if the corners are pixels that belong to the box."""
     x1, y1, x2, y2 = box
     return (x2 - x1 + offset) * (y2 - y1 + offset)
 
 
 def intersections(a: Corners, b: Corners, offset: float = 0.0) -> Any:
-    """The area that boxes share."""
+    """Return the intersection areas of boxes."""
     width = np.minimum(a[2], b[2]) - np.maximum(a[0], b[0]) + offset
     height = np.minimum(a[3], b[3]) - np.maximum(a[1], b[1]) + offset
     zero = np.zeros((), width.dtype)
@@ -60,12 +60,12 @@ def intersections(a: Corners, b: Corners, offset: float = 0.0) -> Any:
 def greedy(
     count: int, suppressed: Callable[[int, npt.NDArray[np.intp]], npt.NDArray[np.bool_]], limit: int | None = None
 ) -> list[int]:
-    """Which of ``count`` boxes, best first, are kept: each one that is kept removes those that it suppresses.
+    """Return which of ``count`` boxes, best first, are kept; every kept box removes those that it suppresses.
 
     Args:
-        count: how many boxes there are.
-        suppressed: ``suppressed(box, others)`` says which of the boxes ``others``, worse ones, ``box`` removes.
-        limit: how many are kept at most.
+        count: the number of boxes.
+        suppressed: ``suppressed(box, others)`` returns which of the lower-scored boxes ``others`` are removed by ``box``.
+        limit: the maximum number of kept boxes.
     """
     kept: list[int] = []
     alive = np.arange(count)
@@ -84,15 +84,15 @@ def suppress(
     area: npt.NDArray[Any] | None = None,
     dead: npt.NDArray[np.bool_] | None = None,
 ) -> npt.NDArray[np.intp]:
-    """Which of ``boxes`` ``[n, 4]``, best first, are kept: those that overlap no better one that is kept by more.
+    """Return which of ``boxes`` ``[n, 4]``, best first, are kept: those whose overlap with kept better boxes is low enough.
 
     Args:
-        boxes: two corners each; boxes that do not touch have no overlap, even where the offset gives them one.
-        threshold: the overlap that is allowed.
-        offset: 1 where the corners are pixels that belong to the box, else 0.
-        limit: how many are kept at most.
-        area: their areas, where those are not what the corners and the offset say.
-        dead: boxes that are neither kept nor remove others.
+        boxes: two corners each. Boxes that do not touch have no overlap, even if the offset gives them one.
+        threshold: the maximum overlap.
+        offset: 1 if the corners are pixels that belong to the box, else 0.
+        limit: the maximum number of kept boxes.
+        area: the areas of the boxes, if they differ from those of the corners and the offset.
+        dead: boxes that are not kept and do not remove others.
     """
     columns = corners(boxes)
     offset, threshold = boxes.dtype.type(offset), boxes.dtype.type(threshold)
@@ -113,60 +113,60 @@ def suppress(
 
 
 def number_type(x: Value) -> Any:
-    """NumPy's scalar type of the elements of ``x``."""
+    """Return NumPy's scalar type of the elements of ``x``."""
     return tensor_dtype_to_np_dtype(int(x.dtype or 0)).type
 
 
 def emit_wide(op: Builder, x: Value) -> Any:
-    """``x`` in the type that boxes are computed in."""
+    """Cast ``x`` to the type for box arithmetic."""
     return x if x.dtype in (Type.FLOAT, Type.DOUBLE) else op.Cast(x, to=Type.FLOAT)
 
 
 def emit_scalar(op: Builder, x: Value, to: int) -> Value:
-    """A scalar or ``[1]`` as a scalar of the type ``to``."""
+    """Convert a scalar or ``[1]`` to a scalar of type ``to``."""
     return op.Reshape(op.Cast(x, to=to), np.zeros(0, np.int64))
 
 
 def emit_columns(op: Builder, boxes: Value, count: int = 4) -> Any:
-    """The columns of ``[..., count]``."""
+    """Return the columns of ``[..., count]``."""
     return [op.Gather(boxes, np.array(i), axis=-1) for i in range(count)]
 
 
 def emit_areas(op: Builder, box: Sequence[Value], offset: float = 0.0) -> Value:
-    """Width times height."""
+    """Compute width times height."""
     x1, y1, x2, y2 = box
     sides = op.Sub(x2, x1), op.Sub(y2, y1)
     return op.Mul(*(op.Add(side, offset) if offset else side for side in sides))
 
 
 def emit_intersections(op: Builder, a: Sequence[Value], b: Sequence[Value], offset: float = 0.0) -> Value:
-    """The area that boxes share."""
+    """Compute the intersection areas of boxes."""
     sides = [op.Sub(op.Min(a[i + 2], b[i + 2]), op.Max(a[i], b[i])) for i in (0, 1)]
     return op.Mul(*(op.Max(op.Add(side, offset) if offset else side, 0.0) for side in sides))
 
 
 def emit_range(op: Builder, x: Value, axis: int) -> Value:
-    """0, 1, ... along the dimension ``axis`` of ``x``."""
+    """Return 0, 1, ... along the dimension ``axis`` of ``x``."""
     size = op.Shape(x, start=axis, end=None if axis == -1 else axis + 1)
     return op.Range(0, op.Squeeze(size, [0]), 1)
 
 
 def emit_any(op: Builder, flags: Value) -> Value:
-    """Whether any element is true, a scalar; false where there is none."""
+    """Return a scalar: whether any element is true. It is false for empty tensors."""
     return op.Greater(op.ReduceSum(op.Cast(flags, to=Type.INT64), keepdims=0), 0)
 
 
 def emit_greedy(
     op: Builder, alive: Value, suppressed: Callable[[Builder, Value], Value], limit: Value | None = None
 ) -> Value:
-    """Greedy suppression of every group at once, as many steps as the group with the most kept boxes has of them.
+    """Suppress all groups at once. The number of steps is the largest number of kept boxes in a group.
 
     Args:
         op: the graph builder.
         alive: bool ``[groups, boxes]``, the candidates of each group, best first.
         suppressed: ``suppressed(op, first)`` emits which boxes the boxes at ``first`` (int64 ``[groups, 1]``) remove: bool
             ``[groups, boxes]``.
-        limit: how many boxes a group keeps at most, a scalar.
+        limit: the maximum number of kept boxes per group, a scalar.
 
     Returns:
         bool ``[groups, boxes]``: the boxes kept.
@@ -186,14 +186,16 @@ def emit_greedy(
 
 
 def emit_at(op: Builder, columns: Sequence[Value], index: Value) -> list[Value]:
-    """The coordinates ``[groups, 1]`` of the boxes at ``index`` in each group."""
+    """Return the coordinates ``[groups, 1]`` of the boxes at ``index`` in each group."""
     return [op.GatherElements(column, index, axis=1) for column in columns]
 
 
 def emit_touching_suppressed(
     op: Builder, box: Sequence[Value], threshold: Any, offset: float, area: Value | None = None
 ) -> Callable[[Builder, Value], Value]:
-    """For `emit_greedy`: which boxes touch a chosen one and overlap it by more than ``threshold``, as `suppress` has it."""
+    """For `emit_greedy`: return which boxes touch a chosen box and overlap it by more than ``threshold``, like
+    `suppress`.
+    """
     area = emit_areas(op, box, offset) if area is None else area
 
     def suppressed(op: Builder, first: Value) -> Value:
@@ -209,16 +211,16 @@ def emit_touching_suppressed(
 
 
 def emit_first(op: Builder, kept: Value, most: int) -> tuple[Value, Value, Value]:
-    """Where in each group the first ``most`` boxes that are kept stand.
+    """Find the positions of the first ``most`` kept boxes of each group.
 
     Args:
         op: the graph builder.
         kept: bool ``[groups, boxes]``.
-        most: how many are wanted.
+        most: the maximum number of positions.
 
     Returns:
-        int64 ``[groups, n]``, positions, with those of other boxes behind; bool ``[groups, n]``, whether it is one that is
-        kept; int64 ``[groups, 1]``, how many are. ``n`` is ``most`` or the number of boxes, whichever is less.
+        int64 ``[groups, n]``, positions, followed by those of other boxes; bool ``[groups, n]``, whether the box is kept;
+        int64 ``[groups, 1]``, the number of kept boxes. ``n`` is the minimum of ``most`` and the number of boxes.
     """
     size = op.Min(op.Shape(kept, start=1), most)
     counts = op.Min(op.ReduceSum(op.Cast(kept, to=Type.INT64), [1], keepdims=1), most)
@@ -227,6 +229,6 @@ def emit_first(op: Builder, kept: Value, most: int) -> tuple[Value, Value, Value
 
 
 def emit_padded(op: Builder, x: Value, size: int) -> Value:
-    """``[groups, n]`` padded with zeros to ``[groups, size]``."""
+    """Pad ``[groups, n]`` with zeros to ``[groups, size]``."""
     missing = op.Sub(size, op.Shape(x, start=1))
     return op.Pad(x, op.Concat([0, 0, 0], missing, axis=0))

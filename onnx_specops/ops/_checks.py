@@ -1,4 +1,4 @@
-"""What the operators share: inputs of one element, wording of positions."""
+"""Shared checks of operators: inputs with one element, positions in messages."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ FLOAT16S = ("float16", "bfloat16")
 
 
 def scalar(value: Any, name: str) -> Any:
-    """The one element of a scalar or ``[1]``; raises ``ValueError`` for other shapes."""
+    """Return the element of a scalar or ``[1]``; raise ``ValueError`` for other shapes."""
     if np.shape(value) not in ((), (1,)):
         raise ValueError(f"{name}: shape {list(np.shape(value))} where a scalar or [1] was expected")
     return np.reshape(value, -1)[0]
 
 
 def position(index: Sequence[Any]) -> str:
-    """``[1, 2]`` for the coordinates ``(1, 2)``."""
+    """Format the coordinates ``(1, 2)`` as ``[1, 2]``."""
     return f"[{', '.join(str(int(i)) for i in index)}]"

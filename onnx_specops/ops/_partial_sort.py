@@ -1,5 +1,8 @@
-"""The order of elements that compare equal: OpenVINO's CPU plugin leaves it to ``std::partial_sort``, that of GCC's library,
-which sorts with a heap. Here is what that gives."""
+"""The order of equal elements in ``std::partial_sort``.
+
+OpenVINO's CPU plugin uses ``std::partial_sort`` of GCC's library, a heap sort that is not stable. This module reproduces its
+order.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,9 @@ T = TypeVar("T")
 
 
 def partial_sort(elements: list[T], limit: int, before: Callable[[T, T], bool]) -> list[T]:
-    """The first ``limit`` of ``elements`` in the order of ``before``, equal ones as ``std::partial_sort`` leaves them."""
+    """Return the first ``limit`` of ``elements`` in the order of ``before``, with equal ones ordered like
+    ``std::partial_sort``.
+    """
     elements = list(elements)
     most = min(max(limit, 0), len(elements))
     if not most:
@@ -28,7 +33,7 @@ def partial_sort(elements: list[T], limit: int, before: Callable[[T, T], bool]) 
 
 
 def _put(heap: list[T], top: int, size: int, element: T, before: Callable[[T, T], bool]) -> None:
-    """Puts ``element`` below the hole at ``top`` of a heap of ``size``: all the way down, then up to its place."""
+    """Insert ``element`` below the hole at ``top`` of a heap of ``size``: sift down to a leaf, then up to its position."""
     hole = top
     while (child := 2 * hole + 2) < size:
         child -= before(heap[child], heap[child - 1])
@@ -41,10 +46,10 @@ def _put(heap: list[T], top: int, size: int, element: T, before: Callable[[T, T]
 
 
 def partially_sorted(scores: npt.NDArray[Any], limit: int) -> npt.NDArray[np.int64]:
-    """The positions of the ``limit`` highest of ``scores``, best first, equal ones as `partial_sort` has them."""
+    """Return the positions of the ``limit`` highest ``scores``, best first, with equal ones ordered like `partial_sort`."""
     order = np.argsort(-scores, kind="stable")
     best = scores[order[: max(limit, 0) + 1]]
-    if not (best[:-1] == best[1:]).any() and not np.isnan(scores).any():  # else there is but one order
+    if not (best[:-1] == best[1:]).any() and not np.isnan(scores).any():  # without equal scores or NaN the order is unique
         return order[: max(limit, 0)]
     values = scores.tolist()
     return np.array(partial_sort(list(range(len(values))), limit, lambda a, b: values[a] > values[b]), np.int64)

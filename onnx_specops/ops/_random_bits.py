@@ -19,7 +19,9 @@ _TEMPERING = ((11, _LOW), (-7, 0x9D2C5680), (-15, 0xEFC60000), (18, _LOW))
 
 
 def philox(key: int, counter: int, count: int) -> np.ndarray:
-    """``count`` numbers (uint32) of the 64-bit ``key`` and the 128-bit counters (0, ``counter``), (1, ``counter``), ..."""
+    """Return ``count`` numbers (uint32) of the 64-bit ``key`` and the 128-bit counters (0, ``counter``), (1, ``counter``),
+    ...
+    """
     blocks = np.arange(-(-count // 4), dtype=np.uint64)
     low, half = np.uint64(_LOW), np.uint64(32)
     first, second = blocks & low, blocks >> half
@@ -34,7 +36,7 @@ def philox(key: int, counter: int, count: int) -> np.ndarray:
 
 
 def mersenne_twister(seed: int, count: int) -> np.ndarray:
-    """``count`` numbers (uint32) of the generator seeded by the low 32 bits of ``seed``."""
+    """Return ``count`` numbers (uint32) of the generator with the low 32 bits of ``seed`` as its seed."""
     generator = np.random.RandomState()
     generator.set_state(("MT19937", _initial_state(seed), _STATE, 0, 0.0))
     return np.frombuffer(generator.bytes(4 * count), "<u4").astype(np.uint32)
@@ -48,7 +50,7 @@ def _initial_state(seed: int) -> np.ndarray:
 
 
 def emit_philox(op, keys, counter, count):
-    """The numbers of `philox` as uint64.
+    """Emit the numbers of `philox` as uint64.
 
     Args:
         op: the graph builder.
@@ -83,7 +85,7 @@ def emit_philox(op, keys, counter, count):
 
 
 def emit_mersenne_twister(op, seed, count):
-    """The numbers of `mersenne_twister` as uint64; ``seed`` is a Python number, ``count`` int64 ``[1]``."""
+    """Emit the numbers of `mersenne_twister` as uint64; ``seed`` is a Python number, ``count`` int64 ``[1]``."""
     blocks = op.Squeeze(op.Div(op.Add(count, _STATE - 1), _STATE), [0])
 
     def shifted(op, x, bits):
@@ -98,7 +100,7 @@ def emit_mersenne_twister(op, seed, count):
         def part(x, start, end):
             return op.Slice(x, [start], [end])
 
-        # Each part of the new state needs the one before it.
+        # Each part of the new state depends on the previous part.
         size, last = _STATE - _MIDDLE, _STATE - 1
         first = op.BitwiseXor(part(state, _MIDDLE, _STATE), twisted(op, part(state, 0, size), part(state, 1, size + 1)))
         second = op.BitwiseXor(first, twisted(op, part(state, size, 2 * size), part(state, size + 1, 2 * size + 1)))

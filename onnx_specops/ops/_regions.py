@@ -1,4 +1,4 @@
-"""What operators over regions of feature maps share: sampling between positions, and rounding as C does."""
+"""Shared code of region operators: sampling between positions of feature maps, and C's rounding."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 Array = npt.NDArray[Any]
 
 Bins = Annotated[int, Limits(1, 1024)]
-"""How many bins a region has along an axis, or parts."""
+"""The number of bins, or parts, of a region along an axis."""
 
 Samples = Annotated[int, Limits(1, 128)]
-"""How many samples a bin has along an axis."""
+"""The number of samples of a bin along an axis."""
 
 SamplingRatio = Annotated[int, Limits(0, 128)]
-"""The same; 0 for one each position."""
+"""The number of samples of a bin along an axis; 0 for one per position."""
 
 Channels = Annotated[int, Limits(1, 2**16)]
-"""How many channels the output has."""
+"""The number of output channels."""
 
 MAX_WORK = 2**20
 SAMPLES_OF_A_REGION = Product(("pooled_h", "pooled_w", "sampling_ratio", "sampling_ratio"), MAX_WORK)
@@ -37,14 +37,15 @@ CHANNELS_OF_BINS = Product(("output_dim", "group_size", "group_size"), MAX_WORK)
 CHANNELS_OF_SPATIAL_BINS = Product(("output_dim", "spatial_bins_x", "spatial_bins_y"), MAX_WORK)
 
 MOST_SLACK = 64.0
-"""How many samples more than reach a map are computed on both sides of it, for positions are rounded: those of regions
-that begin so far off that this is not enough are nothing but rounding."""
+"""The number of extra samples that are computed on both sides of a map, because positions are rounded. Positions of regions
+that begin so far away that this is not enough consist of rounding errors only.
+"""
 
-FAR = 2.0**30  # no feature map is that large; positions beyond are as good as there
+FAR = 2.0**30  # no feature map is this large, so positions beyond it are clamped to it
 
 
 def real_regions(name: str, what: str, batch: Array, images: int) -> Array:
-    """How many regions there are: those before the first whose image index is -1; raises for an index without an image."""
+    """Return the number of regions before the first with image index -1; raise an error for an index without an image."""
     ended = np.flatnonzero(batch == -1)
     real = batch[: ended[0]] if ended.size else batch
     if (bad := np.flatnonzero((real < 0) | (real >= images))).size:
@@ -53,7 +54,7 @@ def real_regions(name: str, what: str, batch: Array, images: int) -> Array:
 
 
 def check_maps(name: str, maps: Array, regions: Array, numbers: int) -> None:
-    """Raises ``ValueError`` unless ``maps`` are ``[N, C, H, W]`` with positions, and ``regions`` ``[R, numbers]``."""
+    """Raise ``ValueError`` unless ``maps`` are non-empty ``[N, C, H, W]``, and ``regions`` ``[R, numbers]``."""
     if maps.ndim != 4 or 0 in maps.shape[2:]:
         raise ValueError(f"{name}: the feature maps have the shape {list(maps.shape)} instead of [N, C, H, W]")
     if regions.ndim != 2 or regions.shape[1] != numbers:
@@ -61,18 +62,20 @@ def check_maps(name: str, maps: Array, regions: Array, numbers: int) -> None:
 
 
 def rounded(x: Array) -> Array:
-    """``x`` rounded to a whole number, halves away from zero."""
+    """Round ``x`` to an integer, halves away from zero."""
     whole = np.trunc(x)
     return whole + np.copysign((np.abs(x - whole) >= 0.5).astype(x.dtype), x)
 
 
 def whole(x: Array) -> npt.NDArray[np.int64]:
-    """Whole numbers in a floating-point type as int64, far ones brought near."""
+    """Convert integers in a floating-point type to int64, clamping large ones."""
     return np.nan_to_num(np.clip(x, -FAR, FAR), nan=0.0).astype(np.int64)
 
 
 def neighbours(position: Array, size: int) -> tuple[Array, Array, Array]:
-    """The whole positions on both sides of ``position``, in ``[0, size - 1]``, and how far it is from the first."""
+    """Return the integer positions on both sides of ``position``, in ``[0, size - 1]``, and the distance from the
+    first one.
+    """
     position = np.nan_to_num(np.clip(position, 0, size - 1), nan=0.0)
     low = np.floor(position).astype(np.int64)
     high = np.ceil(position).astype(np.int64)
@@ -83,7 +86,7 @@ def neighbours(position: Array, size: int) -> tuple[Array, Array, Array]:
 
 
 def emit_real_regions(op: Builder, batch: Value, images: Value) -> tuple[Value, Value]:
-    """Which regions come before the first whose image index (int64 ``[R]``) is -1, and the index, 0 for the others."""
+    """Return which regions precede the first with image index (int64 ``[R]``) -1, and the indices, 0 for the others."""
     real = op.Equal(op.CumSum(op.Cast(op.Equal(batch, -1), to=Type.INT64), 0), 0)
     batch = op.Where(real, batch, 0)
     violations = op.Or(op.Less(batch, 0), op.GreaterOrEqual(batch, images))
@@ -91,19 +94,21 @@ def emit_real_regions(op: Builder, batch: Value, images: Value) -> tuple[Value, 
 
 
 def emit_rounded(op: Builder, x: Value) -> Value:
-    """``x`` rounded to a whole number, halves away from zero."""
+    """Round ``x`` to an integer, halves away from zero."""
     size = op.Abs(x)
     floor = op.Floor(size)
     return op.Mul(op.Sign(x), op.Add(floor, op.Cast(op.GreaterOrEqual(op.Sub(size, floor), 0.5), to=x.dtype)))
 
 
 def emit_whole(op: Builder, x: Value) -> Value:
-    """Whole numbers in a floating-point type as int64, far ones brought near."""
+    """Convert integers in a floating-point type to int64, clamping large ones."""
     return op.Cast(op.Clip(x, -FAR, FAR), to=Type.INT64)
 
 
 def emit_neighbours(op: Builder, position: Value, size: Value) -> tuple[Value, Value, Value]:
-    """The whole positions (int64) on both sides of ``position``, in ``[0, size - 1]``, and how far it is from the first."""
+    """Return the integer positions (int64) on both sides of ``position``, in ``[0, size - 1]``, and the distance from the
+    first.
+    """
     last = op.Cast(op.Sub(size, 1), to=position.dtype)
     position = op.Max(op.Min(position, last), 0.0)
     low = op.Floor(position)
@@ -112,18 +117,18 @@ def emit_neighbours(op: Builder, position: Value, size: Value) -> tuple[Value, V
 
 
 def emit_bilinear(op: Builder, values: Value, base: Value, y: Value, x: Value, size: Sequence[Value]) -> Value:
-    """``values`` (the first axis are positions, row by row) between four positions, each weighted by how near it is.
+    """Interpolate ``values`` (the first axis has the positions, row by row) bilinearly.
 
     Args:
         op: the graph builder.
         values: ``[positions]`` or ``[positions, channels]``.
         base: int64, the position of each map's first element.
-        y: where in the map, broadcast with ``x`` and ``base``.
-        x: where in the map.
+        y: the vertical position in the map, broadcast with ``x`` and ``base``.
+        x: the horizontal position in the map.
         size: the map's height and width, int64 ``[1]``.
 
     Returns:
-        the shape of the positions (and channels).
+        The shape of the positions (and channels).
     """
     top, bottom, down = emit_neighbours(op, y, size[0])
     left, right, across = emit_neighbours(op, x, size[1])
@@ -137,12 +142,12 @@ def emit_bilinear(op: Builder, values: Value, base: Value, y: Value, x: Value, s
 
 
 def emit_rows(op: Builder, maps: Value) -> Value:
-    """``[N, C, H, W]`` as ``[N * H * W, C]``."""
+    """Reshape ``[N, C, H, W]`` to ``[N * H * W, C]``."""
     return op.Reshape(op.Transpose(maps, perm=[0, 2, 3, 1]), op.Concat([-1], op.Shape(maps, start=1, end=2), axis=0))
 
 
 def emit_inside(op: Builder, y: Value, x: Value, size: Sequence[Value], margin: float = 0.0) -> Value:
-    """Which positions lie in the map, or up to ``margin`` off its first and last element."""
+    """Return which positions are in the map, or up to ``margin`` outside its first and last element."""
     flags = []
     for position, extent in ((y, size[0]), (x, size[1])):
         last = op.Add(op.Cast(op.Sub(extent, 1), to=position.dtype), margin)
@@ -155,15 +160,15 @@ def emit_inside(op: Builder, y: Value, x: Value, size: Sequence[Value], margin: 
 
 @dataclass(frozen=True)
 class Line:
-    """The samples along an axis of a region that a map may reach, bin after bin.
+    """The samples along an axis of a region that may be inside a map, bin by bin.
 
-    A region may be far larger than its map, and so may the number of its samples; those off the map are 0.
+    A region, and the number of its samples, may be far larger than its map. Samples outside the map are 0.
 
     Attributes:
-        positions: where they lie along the axis.
-        starts: where those of each bin that has some start in ``positions``.
-        bins: which bins these are.
-        samples: how many each bin has, with those that are left out.
+        positions: the positions of samples along the axis.
+        starts: the index in ``positions`` of the first sample of each bin that has samples.
+        bins: the indices of these bins.
+        samples: the number of samples of each bin, including omitted ones.
     """
 
     positions: Array
@@ -175,9 +180,9 @@ class Line:
     def of(
         cls, start: Any, extent: Any, bins: int, sampling_ratio: int, low: float, high: float, offset: float = 0.0
     ) -> Line:
-        """The samples of a region of an extent that lie from ``low`` to ``high``, and maybe more.
+        """Return the samples of a region between ``low`` and ``high``, and possibly a few more.
 
-        ``offset`` is what is still added to a sample's position, and rounded with it.
+        ``offset`` is added to a sample's position later, and rounded with it.
         """
         dtype = start.dtype.type
         length = extent / dtype(bins)
@@ -200,15 +205,15 @@ class Line:
 def pooled_samples(
     maps: Array, y: Line, x: Line, bins: tuple[int, int], mode: str, turn: Callable[..., tuple[Array, Array]] | None = None
 ) -> Array:
-    """The mean or the maximum (0 at least) of the samples of each bin; a sample more than 1 off the map is 0.
+    """Return the mean, or the maximum (at least 0), of each bin's samples; a sample more than 1 outside the map is 0.
 
     Args:
         maps: ``[C, H, W]``.
-        y: the samples down.
-        x: the samples across.
-        bins: how many bins, down and across.
+        y: the vertical samples.
+        x: the horizontal samples.
+        bins: the numbers of vertical and horizontal bins.
         mode: ``avg`` or ``max``.
-        turn: ``turn(y, x)`` tells where samples lie that are at ``y``, ``x`` in the region.
+        turn: ``turn(y, x)`` maps positions in the region to positions in the map.
 
     Returns:
         ``[C, bins_h, bins_w]``.
@@ -246,21 +251,21 @@ def emit_pooled_samples(
     reach: Sequence[tuple[Any, Any, Any]],
     turn: Callable[[Builder, Value, Value], tuple[Value, Value]] | None = None,
 ) -> Value:
-    """The mean or the maximum (0 at least) of evenly spaced samples in bins of regions; one sample of all bins at a time.
+    """Compute the mean or maximum (at least 0) of evenly spaced samples in the bins of regions, one sample of all bins at a
+    time.
 
     Args:
         op: the graph builder.
         maps: ``[N, C, H, W]``.
         batch: int64 ``[R]``, the image of each region.
-        start: where regions begin, y and x: ``[R]``.
-        extent: how high and wide they are: ``[R]``.
-        bins: how many bins, down and across.
-        sampling_ratio: how many samples a bin has along each axis; 0 for one each position.
+        start: the start of regions, y and x: ``[R]``.
+        extent: the height and width of regions: ``[R]``.
+        bins: the numbers of vertical and horizontal bins.
+        sampling_ratio: the number of samples of a bin along each axis; 0 for one per position.
         mode: ``avg`` or ``max``.
-        reach: from where to where a map reaches along the axes of each region, down and across, and what is still added to
-            positions there: values that broadcast to ``[R, 1]``. What lies beyond need not be sampled, however large a
-            region is.
-        turn: ``turn(op, y, x)`` emits where samples lie that are at ``y``, ``x`` (``[R, bins_h, bins_w]``) in the region.
+        reach: the range of a map along the vertical and horizontal axes of each region, and the offset that is added to
+            positions later; values that broadcast to ``[R, 1]``. Positions outside the range need no samples.
+        turn: ``turn(op, y, x)`` maps positions (``[R, bins_h, bins_w]``) in the region to positions in the map.
 
     Returns:
         ``[R, C, bins_h, bins_w]``.
@@ -288,7 +293,7 @@ def emit_pooled_samples(
         begins, ends = ([window[k] for window in windows] for k in (0, 1))
         taken = [op.Sub(end, begin) for begin, end in windows]
         most = [op.ReduceMax(op.Concat(op.Reshape(count, [-1]), [0], axis=0), keepdims=0) for count in taken]
-    width = op.Max(most[1], 1)  # ONNX Runtime refuses a constant divisor of 0, also where nothing is divided
+    width = op.Max(most[1], 1)  # ONNX Runtime rejects a constant divisor of 0 even for empty tensors
     zero = op.Where(op.Equal(op.Add(base, op.const(np.zeros(list(bins), np.int64))), -1), dtype(0), dtype(0))
     zero = op.Expand(op.Unsqueeze(zero, [3]), op.Concat([1, 1, 1], op.Shape(rows, start=1), axis=0))
 
@@ -314,7 +319,7 @@ def emit_pooled_samples(
 
 
 def _emit_window(op: Builder, first: Value, step: Value, count: Value, reach: tuple[Any, Any, Any]) -> tuple[Value, Value]:
-    """Which samples of each bin, from the first to before the last, lie within ``reach``, and maybe more: see `Line`."""
+    """Return the range of each bin's samples within ``reach``, possibly with a few more: see `Line`."""
     *ends, offset = reach
     rounding = op.Mul(op.Add(op.Abs(first), offset), number_type(first)(8 * np.finfo(number_type(first)).eps))
     slack = op.Add(op.Min(op.Div(rounding, step), MOST_SLACK), 2.0)

@@ -1,4 +1,4 @@
-"""What MatrixNms and MulticlassNms share: the limit for each image, and the order of what is selected."""
+"""Shared code of MatrixNms and MulticlassNms: the limit per image, and the order of the selected boxes."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ Selected = tuple[int, int, int, Any]  # batch, class, box, score
 
 
 def ordered(selected: Sequence[Selected], keep_top_k: int, by_class: bool, by_score: bool, across: bool) -> list[Selected]:
-    """The ``keep_top_k`` best boxes of each image (all for a negative one), in the order asked for.
+    """Return the ``keep_top_k`` best boxes of each image (all if negative), in the requested order.
 
     Args:
         selected: the boxes.
-        keep_top_k: how many are kept of each image.
-        by_class: whether classes come together, in each image or, with ``across``, over all.
-        by_score: whether, with ``across``, scores decide over all images.
-        across: whether the order is one over all images.
+        keep_top_k: the number of boxes to keep per image.
+        by_class: whether to sort by class, in each image or, with ``across``, over all images.
+        by_score: whether, with ``across``, to sort by score over all images.
+        across: whether the order spans all images.
     """
     best: list[Selected] = []
     for batch in sorted({s[0] for s in selected}):
@@ -42,20 +42,20 @@ def ordered(selected: Sequence[Selected], keep_top_k: int, by_class: bool, by_sc
 def emit_ordered(
     op: Builder, kept: Value, scores: Value, boxes: Value, keep_top_k: int, by_class: bool, by_score: bool, across: bool
 ) -> tuple[Value, Value, Value, Value, Value]:
-    """`ordered` in a body.
+    """Emit `ordered` in a body.
 
     Args:
         op: the graph builder.
         kept: bool ``[batches, classes, n]``, which boxes are selected.
-        scores: their scores, those of a class descending, equal ones by box.
-        boxes: int64, which boxes they are.
-        keep_top_k: how many are kept of each batch; -1 for all.
-        by_class: whether classes come together.
-        by_score: whether, with ``across``, scores decide over all batches.
-        across: whether the order is one over all batches.
+        scores: the scores of the boxes, descending within a class, equal ones by box.
+        boxes: int64, the indices of the boxes.
+        keep_top_k: the number of boxes to keep per batch; -1 for all.
+        by_class: whether to sort by class.
+        by_score: whether, with ``across``, to sort by score over all batches.
+        across: whether the order spans all batches.
 
     Returns:
-        batch, class, box and score of each, and how many boxes of each batch there are.
+        Batch, class, box and score of each selected box, and the number of boxes of each batch.
     """
     batches, classes = op.Shape(kept, end=1), op.Shape(kept, start=1, end=2)
     flat = op.Concat(batches, op.ReduceProd(op.Shape(kept, start=1)), axis=0)

@@ -1,4 +1,4 @@
-"""Attention: of several heads, that lie side by side in each token's row."""
+"""Attention: attention with several heads, which are adjacent in each token's row."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from onnx_specops.domain import operator
 from onnx_specops.heads import join_heads, split_heads
 
 LARGEST = 1 << 24
-"""The most heads that a row may have."""
+"""The maximum number of heads."""
 
 
 @operator(
@@ -103,7 +103,8 @@ def _(op, Q, K, V, attn_mask, *, q_num_heads, kv_num_heads, scale):
         split = split_heads(op, rows, count)
         if count == q_num_heads:
             return split
-        each = op.Expand(op.Unsqueeze(split, [2]), [1, 1, q_num_heads // count, 1, 1])  # each serves several
+        # each is shared by several query heads
+        each = op.Expand(op.Unsqueeze(split, [2]), [1, 1, q_num_heads // count, 1, 1])
         shape = op.Mul(op.Shape(split), [1, q_num_heads // count, 1, 1])
         return op.Reshape(each, shape, allowzero=1)
 
@@ -112,7 +113,7 @@ def _(op, Q, K, V, attn_mask, *, q_num_heads, kv_num_heads, scale):
     factor = scale if scale else op.Reciprocal(op.Sqrt(op.CastLike(size, Q)))
     if not scale and Q.dims is not None and isinstance(Q.dims[-1], int):
         factor = 1 / math.sqrt(Q.dims[-1] // q_num_heads)
-    # Two transpositions of the keys: ONNX Runtime makes the second one part of the product.
+    # The keys are transposed twice: ONNX Runtime fuses the second Transpose into the MatMul.
     scores = op.Mul(op.MatMul(q, op.Transpose(k, perm=[0, 1, 3, 2])), factor)
     if attn_mask is not None:
         is_bool = attn_mask.dtype is not None and attn_mask.dtype.name == "BOOL"

@@ -1,4 +1,4 @@
-"""CTCLoss: how improbable label sequences are, summed over their alignments with the logits."""
+"""CTCLoss: the negative log probability of label sequences, summed over their alignments with the logits."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def _(
     labels = emit_compacted(op, labels, given, steps)
     count = op.ReduceSum(op.Cast(given, to=Type.INT64), [1], keepdims=1)
 
-    # The states of an alignment: blank, label, blank, ... of which the first `last + 1` exist.
+    # The states of an alignment: blank, label, blank, ... The first `last + 1` of them exist.
     last = op.Mul(count, 2)
     labels = op.Where(op.Equal(labels, -1), blank, labels)
     pair = op.Concat(op.Unsqueeze(op.Expand(blank, op.Shape(labels)), [2]), op.Unsqueeze(labels, [2]), axis=2)
@@ -174,7 +174,7 @@ def _(
 
 
 def _emit_sum(op, terms):
-    """The logarithm of the sum of what ``terms`` are the logarithms of."""
+    """Emit log-sum-exp of ``terms``."""
     highest = op.Max(*terms)
     possible = op.Greater(highest, -np.inf)
     base = op.Where(possible, highest, op.CastLike(0.0, highest))
@@ -183,17 +183,17 @@ def _emit_sum(op, terms):
 
 
 def emit_shifted(op, x, first):
-    """``[N, T]`` moved one place back along the rows, ``first`` in front."""
+    """Shift ``[N, T]`` by one position to the right, with ``first`` at the start."""
     return op.Slice(op.Pad(x, [0, 1, 0, 0], op.CastLike(first, x)), [0], op.Shape(x, start=1), [1])
 
 
 def emit_ahead(op, x, places, filled):
-    """``[N, S]`` moved to the front along the rows, ``filled`` behind."""
+    """Shift ``[N, S]`` to the left along the rows, padding with ``filled``."""
     return op.Slice(op.Pad(x, [0, 0, 0, places], op.CastLike(filled, x)), [places], [2**31], [1])
 
 
 def emit_compacted(op, x, kept, size):
-    """The elements of the rows of ``x`` (int64 ``[N, T]``) where ``kept``, moved together to the front; -1 behind them."""
+    """Move the elements of the rows of ``x`` (int64 ``[N, T]``) for which ``kept`` is true to the start, followed by -1."""
     slots = op.Where(kept, op.Sub(op.CumSum(op.Cast(kept, to=Type.INT64), 1), 1), size)
     room = op.Expand(op.const([[-1]]), op.Concat(op.Shape(x, end=1), op.Add(size, 1), axis=0))
     return op.Slice(op.ScatterElements(room, slots, x, axis=1), [0], size, [1])

@@ -1,4 +1,4 @@
-"""DeformablePSROIPooling: regions whose bins are shifted, each from channels of its own."""
+"""DeformablePSROIPooling: position-sensitive pooling of regions with shifted bins."""
 
 from __future__ import annotations
 

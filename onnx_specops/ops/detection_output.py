@@ -113,7 +113,7 @@ def DetectionOutput(
         for offsets in (aux_box_preds, box_logits):
             if offsets is not None:
                 offsets = wide(offsets).reshape(images, priors, boxes_of, 4).transpose(0, 2, 1, 3)
-                prior = prior if normalized else prior / sides  # a second time for boxes that were refined
+                prior = prior if normalized else prior / sides  # applied twice to refined boxes
                 prior = _decoded(prior, variance, offsets, code_type, clip_before_nms)
     boxes = prior
     if aux_class_preds is not None:
@@ -188,7 +188,7 @@ def _decoded(prior, variance, offsets, code_type, clip):
 
 
 def _best_classes(scores, alive, threshold, top_k):
-    """Each prior for its best class beside 0, the ``top_k`` best of them."""
+    """Assign each prior to its best class except 0, and keep the ``top_k`` best priors."""
     candidates = alive & (scores >= scores.dtype.type(threshold)) & (scores > -1)
     candidates[:1] = False
     if not candidates.size:
@@ -221,7 +221,7 @@ def _rows(images, classes, priors, keep_top_k, top_k):
 
 
 def _counts(keep_top_k, top_k):
-    """Whether ``top_k`` decides how many rows there are, where ``keep_top_k`` is not positive."""
+    """Whether ``top_k`` determines the number of rows because ``keep_top_k`` is not positive."""
     return keep_top_k == -1 and top_k > 0
 
 
@@ -252,7 +252,7 @@ def _(op, box_logits, class_preds, proposals, aux_class_preds, aux_box_preds, **
     class_range = op.Range(0, op.Squeeze(classes, [0]), 1)
     shared = bool(given["share_location"])
 
-    # Boxes as columns [images, classes or 1, priors].
+    # Boxes are columns [images, classes or 1, priors].
     variances = None
     if not given["variance_encoded_in_target"]:
         row = op.Slice(op.Gather(prior, np.array(1), axis=1), [0], op.Mul(priors, 4), [1])
@@ -284,7 +284,7 @@ def _(op, box_logits, class_preds, proposals, aux_class_preds, aux_box_preds, **
     scores = op.Transpose(scores, perm=[0, 2, 1])
     alive = _emit_candidates(op, scores, rows, class_range, given)
     counts = op.ReduceSum(op.Cast(alive, to=Type.INT64), [2], keepdims=0)
-    best = op.Max(op.ReduceMax(op.Concat(op.Reshape(counts, [-1]), [0], axis=0)), 0)  # none where there are no images
+    best = op.Max(op.ReduceMax(op.Concat(op.Reshape(counts, [-1]), [0], axis=0)), 0)  # 0 without images
     if given["top_k"] != -1 and not given["decrease_label_id"]:
         best = op.Min(best, given["top_k"])
     ordered, order = op.TopK(op.Where(alive, scores, -np.inf), best, axis=2, outputs=2)
@@ -344,7 +344,7 @@ def _emit_decoded(op, prior, offsets, code_type):
 
 
 def _emit_candidates(op, scores, rows, class_range, given):
-    """Which classes of which priors are candidates: bool ``[images, classes, priors]``."""
+    """Return which classes of which priors are candidates: bool ``[images, classes, priors]``."""
     threshold = number_type(scores)(given["confidence_threshold"])
     class_ = op.Unsqueeze(class_range, [1])
     if given["decrease_label_id"]:
@@ -356,7 +356,7 @@ def _emit_candidates(op, scores, rows, class_range, given):
         alive = op.And(alive, op.Equal(op.CumSum(ends, 2), 0))
     if not given["decrease_label_id"]:
         return alive
-    # One class more, that never wins: ArgMax takes none of no classes.
+    # Append a class that never wins, because ArgMax rejects an empty axis.
     contest = op.Pad(op.Where(alive, scores, -np.inf), [0, 0, 0, 0, 1, 0], number_type(scores)(-np.inf))
     best = op.ArgMax(contest, axis=1, keepdims=1)
     alive = op.And(alive, op.Equal(class_, best))
@@ -369,7 +369,7 @@ def _emit_candidates(op, scores, rows, class_range, given):
 
 
 def _emit_best(op, kept, scores, priors, count):
-    """The ``count`` best of ``kept`` ``[images, classes * candidates]``; equal scores by prior, then class."""
+    """Return the ``count`` best of ``kept`` ``[images, classes * candidates]``; equal scores by prior, then class."""
     _, by_prior = op.TopK(priors, op.Shape(priors, start=1), axis=1, largest=0, outputs=2)
     sorted_kept, sorted_scores = (op.GatherElements(x, by_prior, axis=1) for x in (kept, scores))
     best = _emit_top(op, sorted_kept, sorted_scores, count)
@@ -378,7 +378,7 @@ def _emit_best(op, kept, scores, priors, count):
 
 
 def _emit_top(op, flags, scores, count):
-    """``flags`` ``[images, n]``, of which only the ``count`` with the highest scores are left, the first of equal ones."""
+    """Return ``flags`` ``[images, n]`` with only the ``count`` highest scores set, the first of equal ones."""
     best = op.Min(op.Shape(flags, start=1), count)
     _, at = op.TopK(op.Where(flags, scores, -np.inf), best, axis=1, outputs=2)
     none = op.And(flags, op.Not(flags))

@@ -68,7 +68,7 @@ def EmbeddingBagOffsetsSum(emb_table, indices, offsets, default_index=None, per_
     ends = np.append(offsets[1:], count)
     filled = offsets < ends
     if filled.any():
-        # Bags that follow each other without a gap: each sum reaches to the next start.
+        # Consecutive bags without gaps: each sum ends at the next start.
         output[filled] = np.add.reduceat(rows, offsets[filled], axis=0, dtype=accumulated)
     if row != -1:
         output[~filled] = emb_table[row]
@@ -87,7 +87,7 @@ def _(node):
 def _(op, emb_table, indices, offsets, default_index, per_sample_weights):
     type_ = Type.FLOAT if emb_table.dtype in (Type.FLOAT16, Type.BFLOAT16) else emb_table.dtype
     count, batch, row_shape = op.Shape(indices), op.Shape(offsets), op.Shape(emb_table, start=1)
-    ones = op.ConstantOfShape(op.Shape(row_shape), value=np.ones(1, np.int64))  # to broadcast a value over a row
+    ones = op.ConstantOfShape(op.Shape(row_shape), value=np.ones(1, np.int64))  # broadcasts a value over a row
 
     indices = required(op, "indices_are_negative", op.Less(indices, 0), indices)
     starts = op.Cast(offsets, to=Type.INT64)
@@ -99,7 +99,7 @@ def _(op, emb_table, indices, offsets, default_index, per_sample_weights):
 
     if per_sample_weights is not None:
         weights = op.Cast(per_sample_weights, to=type_)
-        if weights.dims is None or weights.dims[0] is None:  # may turn out to be empty
+        if weights.dims is None or weights.dims[0] is None:  # may be empty at run time
             one = op.const(np.ones(1, tensor_dtype_to_np_dtype(type_)))
             empty = op.Equal(op.Size(weights), 0)
             weights = op.if_(empty, lambda op: op.Expand(one, count), lambda op: weights)
@@ -111,7 +111,7 @@ def _(op, emb_table, indices, offsets, default_index, per_sample_weights):
     sums = sum_of_bags(op, rows, starts, op.Sub(ends, starts))
     if default_index is not None:
         index = op.Reshape(op.Cast(default_index, to=Type.INT64), [-1])
-        index = op.Slice(op.Concat(index, [-1], axis=0), [0], [1])  # -1 where it turns out to be empty
+        index = op.Slice(op.Concat(index, [-1], axis=0), [0], [1])  # -1 if it is empty at run time
         index = required(op, "default_index_is_less_than_minus_1", op.Less(index, -1), index)
         row = op.if_(
             op.Squeeze(op.Equal(index, -1), [0]),
@@ -128,24 +128,24 @@ def _zeros(op, shape, type_):
 
 
 def sum_of_bags(op, rows, starts, lengths):
-    """Emits the sums of bags of consecutive rows, zeros for empty ones; no two bags share a row.
+    """Emit the sums of bags of consecutive rows, with zeros for empty bags. No two bags share a row.
 
-    Rows are added in pairs until each bag has one left: as many steps as the longest bag's length has bits, each over all
-    bags at once. (ScatterND with the reduction "add" says it in one node, but ONNX Runtime loses updates of a row by several
-    threads at once.)
+    Rows are added in pairs until each bag has one left. The number of steps is the number of bits of the longest bag's
+    length, and each step handles all bags at once. One ScatterND with the reduction "add" would suffice, but ONNX Runtime
+    loses updates of a row when several threads write it.
 
     Args:
         op: the graph builder.
         rows: ``[n, ...]``.
         starts: int64 ``[bags]``, the first row of each bag, not decreasing.
-        lengths: int64 ``[bags]``, how many rows each bag has.
+        lengths: int64 ``[bags]``, the number of rows of each bag.
 
     Returns:
         ``[bags, ...]``.
     """
     count, row_shape = op.Shape(rows, start=0, end=1), op.Shape(rows, start=1)
     bags = op.Shape(starts)
-    # A last bag of one row of zeros: what a row without a partner is added to.
+    # A last bag with one row of zeros, the partner of rows without one.
     rows = op.Concat(rows, _zeros(op, op.Concat([1], row_shape, axis=0), rows.dtype), axis=0)
     starts, lengths = op.Concat(starts, count, axis=0), op.Concat(lengths, [1], axis=0)
 
@@ -174,6 +174,6 @@ def sum_of_bags(op, rows, starts, lengths):
     rows, starts, lengths = op.loop(
         None, op.Greater(longest, 1), add_pairs, rows, starts, lengths, carried_dims=[dims, [None], [None]]
     )
-    # Empty bags take the row of zeros.
+    # Empty bags use the row of zeros.
     firsts = op.Where(op.Equal(lengths, 0), op.Gather(starts, op.const([-1]), axis=0), starts)
     return op.Gather(rows, op.Slice(firsts, [0], bags), axis=0)

@@ -7,9 +7,9 @@ from onnx import TensorProto as Type
 
 from onnx_specops.domain import FLOATS, operator
 
-# M. Giles, "Approximating the erfinv function", GPU Computing Gems, 2011: polynomials in w = -ln(1 - x^2), that of the
-# middle (w < 5) in w - 2.5, that of the tails in sqrt(w) - 3; the highest power first. OpenVINO 2026.4 has -0.00943887047
-# where Giles has +0.00943887047: the tails are up to 0.02 off, as the models that it runs see them.
+# M. Giles, "Approximating the erfinv function", GPU Computing Gems, 2011: polynomials in w = -ln(1 - x^2), in w - 2.5 for
+# the middle (w < 5) and in sqrt(w) - 3 for the tails, highest power first. OpenVINO 2026.4 has -0.00943887047 instead of
+# Giles's +0.00943887047. Its tails are off by up to 0.02, which converted models reproduce.
 _SPLIT = 5.0
 _MIDDLE = (
     2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087, -0.00125372503, -0.00417768164,
@@ -59,7 +59,7 @@ def _(op, x):
 
 
 def _polynomial(op, coefficients, x):
-    """Horner's scheme."""
+    """Emit Horner's scheme."""
     first, *others = coefficients
     y = op.Add(op.Mul(x, first), others[0])
     for coefficient in others[1:]:

@@ -1,4 +1,4 @@
-"""ExperimentalDetectronDetectionOutput: refines and suppresses the boxes of a two-stage detector."""
+"""ExperimentalDetectronDetectionOutput: decodes and suppresses the boxes of a two-stage detector."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def _(op, rois, deltas, scores, deltas_weights, **given):
     most = given["max_detections_per_image"]
 
     def the_best(op):
-        # Regions in order first, so that they order equal scores.
+        # Regions are sorted first, which orders equal scores.
         region = op.GatherND(order, at)
         _, by_region = op.TopK(region, op.Shape(region), axis=0, largest=0, outputs=2)
         first = op.Gather(at, by_region, axis=0)

@@ -1,4 +1,4 @@
-"""ExperimentalDetectronGenerateProposalsSingleImage: the regions that a region proposal network suggests for one image."""
+"""ExperimentalDetectronGenerateProposalsSingleImage: the proposals of a region proposal network for one image."""
 
 from __future__ import annotations
 

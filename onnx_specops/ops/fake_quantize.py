@@ -1,4 +1,4 @@
-"""FakeQuantize: numbers rounded to some levels between two limits."""
+"""FakeQuantize: numbers rounded to levels between two limits."""
 
 from __future__ import annotations
 
@@ -69,6 +69,6 @@ def _(op, data, input_low, input_high, output_low, output_high, *, levels, order
     result = op.Add(op.Mul(op.Div(level, steps), op.Sub(output_high, output_low)), output_low)
     if ordered:
         return result
-    # The limits may be equal or in the wrong order: what lies outside them takes the end that the specification names.
+    # The limits may be equal or reversed. Numbers outside them get the limit that the specification names.
     result = op.Where(op.Greater(data, op.Max(input_low, input_high)), output_high, result)
     return op.Where(op.LessOrEqual(data, op.Min(input_low, input_high)), output_low, result)

@@ -1,4 +1,4 @@
-"""GatherTree: whole beams out of the steps of a beam search."""
+"""GatherTree: complete beams from the steps of a beam search."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _(op, step_ids, parent_ids, max_seq_len, end_token):
         return op.const(True), beam, tokens
 
     _, backward = op.loop(op.Squeeze(time, [0]), True, step, first)
-    # ONNX's reference evaluator joins what it should stack.
+    # ONNX's reference evaluator concatenates these scan outputs instead of stacking them.
     backward = op.Reshape(backward, op.Shape(step_ids), allowzero=1)
     tokens = op.Slice(backward, [-1], [np.iinfo(np.int64).min], [0], [-1])
     is_end = op.Cast(op.Equal(tokens, end), to=Type.INT64)

@@ -1,4 +1,4 @@
-"""GenerateProposals: the regions that a region proposal network suggests, as many as are left."""
+"""GenerateProposals: the proposals of a region proposal network, without padding."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def GenerateProposals(
     offset = 0 if normalized else 1
     boxes, values, sides = refined(wide(im_info), wide(anchors), wide(boxesdeltas), wide(scores), offset)
     info, dtype = wide(im_info), values.dtype.type
-    # The scales of the width and the height.
+    # The scales of width and height.
     scales = np.ones((len(info), 2), dtype) if info.shape[1] == 2 else info[:, [-1, 2]]
     small = (sides < (dtype(min_size) * scales)[:, None]).any(axis=2)
     kept = []
@@ -81,7 +81,7 @@ def GenerateProposals(
 
 
 def refined(info, anchors, deltas, scores, offset):
-    """The boxes ``[N, H * W * A, 4]`` that anchors become, their scores, and their widths and heights."""
+    """Return the boxes ``[N, H * W * A, 4]`` decoded from anchors, their scores, and their widths and heights."""
     images, count, rows, columns = scores.shape
     dtype = scores.dtype.type
     offset, half = dtype(offset), dtype(0.5)
@@ -128,7 +128,7 @@ def _(op, im_info, anchors, boxesdeltas, scores, **given):
     box, values, sides = emit_refined(op, info, anchors, boxesdeltas, scores, offset)
     dtype = number_type(values)
     images = op.Shape(values, start=0, end=1)
-    # The scale of the width is the last number, that of the height the third; both are 1 where there are only two numbers.
+    # The scale of the width is the last number, that of the height the third. With only two numbers, both are 1.
     padded = op.Concat(info, op.Expand(op.CastLike(1.0, info), op.Concat(images, [1], axis=0)), axis=1)
     last = op.Max(op.Sub(op.Shape(info, start=1), 1), 2)
     least = [op.Mul(op.Gather(padded, i, axis=1), dtype(given["min_size"])) for i in (last, op.const([2]))]
@@ -147,7 +147,9 @@ def _(op, im_info, anchors, boxesdeltas, scores, **given):
 
 
 def emit_refined(op, info, anchors, deltas, scores, offset):
-    """The columns ``[N, H * W * A]`` of the boxes that anchors become, their scores, and their widths and heights."""
+    """Return the columns ``[N, H * W * A]`` of the boxes decoded from anchors, their scores, and their widths and
+    heights.
+    """
     anchors, deltas, values = (emit_wide(op, x) for x in (anchors, deltas, scores))
     dtype = number_type(values)
     positions = op.ReduceProd(op.Shape(values, start=1))

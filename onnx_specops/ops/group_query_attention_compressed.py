@@ -1,4 +1,4 @@
-"""GroupQueryAttentionCompressed: causal attention over a cache of keys and values in few bits, which it extends."""
+"""GroupQueryAttentionCompressed: causal attention with a cache of quantized keys and values, which it extends."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from onnx_specops.ops._checks import scalar
 _HEADS = Limits(1, 65536)
 
 TAIL = 4
-"""Bytes behind the elements of a row of uint8: its step and its least value, float16 both, the lower byte first."""
+"""The bytes after the elements of a uint8 row: its step and its minimum, two little-endian float16."""
 
-_LARGEST = 65504.0  # of float16
-_NAN = 0x7E00  # as float16
+_LARGEST = 65504.0  # the largest float16
+_NAN = 0x7E00  # NaN as float16
 
 
 @operator(
@@ -132,7 +132,7 @@ _NAME = "GroupQueryAttentionCompressed"
 
 
 def _check(query, key, value, past_key, past_value, num_heads, kv_num_heads, total) -> tuple[int, int]:
-    """The head size, and the tokens of a run."""
+    """Check the inputs; return the head size and the number of tokens in the run."""
     if num_heads % kv_num_heads:
         raise ValueError(f"{_NAME}: num_heads is {num_heads}, no multiple of kv_num_heads, {kv_num_heads}")
     if query.ndim != 3 or query.shape[2] % num_heads or not query.shape[2]:
@@ -153,7 +153,7 @@ def _check(query, key, value, past_key, past_value, num_heads, kv_num_heads, tot
 
 
 def _begins(seqlens_k, batch, sequence, total, room) -> np.ndarray:
-    """The slot of each row's first token."""
+    """Return the slot of each row's first token."""
     if seqlens_k.shape != (batch,):
         raise ValueError(f"{_NAME}: seqlens_k has the shape {list(seqlens_k.shape)} for {batch} rows")
     lengths = seqlens_k.astype(np.int64) + 1
@@ -177,12 +177,12 @@ def _check_rotation(cos_cache, sin_cache, positions, size) -> None:
 
 
 def _in_heads(x, heads):
-    """``[batch, heads, sequence, size]`` of ``[batch, sequence, heads * size]``."""
+    """Reshape ``[batch, sequence, heads * size]`` to ``[batch, heads, sequence, size]``."""
     return x.reshape(*x.shape[:2], heads, -1).transpose(0, 2, 1, 3)
 
 
 def _rotated(x, cosine, sine, interleaved):
-    """Pairs of elements of ``x`` turned by their position; ``cosine`` and ``sine`` are ``[batch, sequence, pairs]``."""
+    """Rotate pairs of elements of ``x`` by position; ``cosine`` and ``sine`` are ``[batch, sequence, pairs]``."""
     pairs = cosine.shape[-1]
     first, second = (
         (np.s_[..., 0 : 2 * pairs : 2], np.s_[..., 1 : 2 * pairs : 2])
@@ -197,7 +197,7 @@ def _rotated(x, cosine, sine, interleaved):
 
 
 def _mixed(products, values, sink):
-    """The values, mixed by the Softmax of the products and a sink."""
+    """Return the values weighted by the softmax of the attention scores and a sink."""
     with np.errstate(invalid="ignore"):
         largest = np.maximum(products.max(axis=-1, keepdims=True), sink)
         weights = np.exp(products - largest)
@@ -205,7 +205,7 @@ def _mixed(products, values, sink):
 
 
 def _encoded(x, dtype):
-    """Keys or values ``[..., size]`` as rows of the cache."""
+    """Encode keys or values ``[..., size]`` as rows of the cache."""
     if dtype == np.float16:
         with np.errstate(over="ignore"):
             return x.astype(np.float16)
@@ -214,7 +214,7 @@ def _encoded(x, dtype):
     least = x.min(axis=-1, keepdims=True)
     near = least.astype(np.float16)
     below = np.nextafter(near, np.float16(-np.inf), out=near.copy(), where=near > least)
-    least = below + np.float16(0)  # no -0
+    least = below + np.float16(0)  # turns -0 into 0
     base = least.astype(np.float32)
     step = (x.max(axis=-1, keepdims=True) - base) / np.float32(255)
     near = step.astype(np.float16)
@@ -227,7 +227,7 @@ def _encoded(x, dtype):
 
 
 def _decoded(rows, size):
-    """Rows of the cache as floats ``[..., size]``."""
+    """Decode rows of the cache to floats ``[..., size]``."""
     if rows.dtype == np.float16:
         return rows.astype(np.float32)
     tail = np.ascontiguousarray(rows[..., size:]).view(np.float16).astype(np.float32)
@@ -241,7 +241,7 @@ def _(node):
     return [node.shape(0), *caches]
 
 
-_FLOAT, _UINT8, _INT64, _FLOAT16 = 1, 2, 7, 10  # of onnx.TensorProto
+_FLOAT, _UINT8, _INT64, _FLOAT16 = 1, 2, 7, 10  # constants of onnx.TensorProto
 
 
 @GroupQueryAttentionCompressed.body
@@ -268,7 +268,7 @@ def _(op, query, key, value, past_key, past_value, seqlens_k, total_sequence_len
     inputs = *tokens, *floats, seqlens_k, total_sequence_length, None, None, None, None, head_sink
     attributes = {"num_heads": num_heads, "kv_num_heads": kv_num_heads, **others}
     width = query.shape[2] if query.rank == 3 else None
-    if isinstance(width, int) and width // num_heads % 8 == 0:  # as ONNX Runtime's kernel wants it
+    if isinstance(width, int) and width // num_heads % 8 == 0:  # a requirement of ONNX Runtime's kernel
         output, _, _ = op.contrib.GroupQueryAttention(*inputs, **attributes, outputs=3)
     else:
         emit = GroupQueryAttention.emit_body
@@ -284,7 +284,7 @@ def _(op, query, key, value, past_key, past_value, seqlens_k, total_sequence_len
 def _decoded_body(op, rows, size):
     if _is_float(rows):
         return op.Cast(rows, to=_FLOAT)
-    # Of a float16's bytes the upper one says where its numbers begin, and how far apart they are.
+    # The upper byte of a float16 determines the start and the spacing of its range of numbers.
     upper = np.arange(256, dtype=np.uint16) << 8
     begins, following = (code.view(np.float16).astype(np.float32) for code in (upper, upper + 1))
     begins[~np.isfinite(begins)] = following[~np.isfinite(begins)] = np.nan
@@ -322,11 +322,11 @@ def _encoded_body(op, x, past):
     return op.Cast(op.Concat(op.Min(codes, 255.0), *tail, axis=3), to=_UINT8)
 
 
-_EXPONENTS = np.arange(30)  # of float16's ranges of equal steps: up to 2^-13, 2^-12, ...
+_EXPONENTS = np.arange(30)  # the ranges of float16 with equal steps: up to 2^-13, 2^-12, ...
 
 
 def _half_code(op, x):
-    """The bits of float16s that are not negative, as a number; ``x`` is ``[..., 1]``."""
+    """Return the bits of non-negative float16 numbers as integers; ``x`` is ``[..., 1]``."""
     borders = (2.0 ** (_EXPONENTS[1:] - 14)).astype(np.float32)
     range_ = op.ReduceSum(op.Cast(op.GreaterOrEqual(x, borders), to=_INT64), [3], keepdims=1)
     steps = op.Gather(op.const((2.0 ** (24 - _EXPONENTS)).astype(np.float32)), range_)
@@ -334,7 +334,7 @@ def _half_code(op, x):
 
 
 def _half_value(op, code):
-    """The float16s that have such bits, as float32."""
+    """Return the float16 numbers with these bits, as float32."""
     borders = (1024.0 * (_EXPONENTS[1:] + 1)).astype(np.float32)
     range_ = op.ReduceSum(op.Cast(op.GreaterOrEqual(code, borders), to=_INT64), [3], keepdims=1)
     steps = op.Gather(op.const((2.0 ** (_EXPONENTS - 24)).astype(np.float32)), range_)
@@ -342,7 +342,7 @@ def _half_value(op, code):
 
 
 def _bytes(op, code):
-    """The lower and the upper byte of a number."""
+    """Return the lower and the upper byte of a number."""
     upper = op.Floor(op.Div(code, 256.0))
     return [op.Sub(code, op.Mul(upper, 256.0)), upper]
 

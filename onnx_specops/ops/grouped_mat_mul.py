@@ -1,4 +1,4 @@
-"""GroupedMatMul: multiplies each group of rows by a matrix of its own."""
+"""GroupedMatMul: multiplies each group of rows by its own matrix."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Interpolate: resizes a tensor along some of its axes, in every mode that OpenVINO has."""
+"""Interpolate: resizes a tensor along some of its axes, in all modes of OpenVINO."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Mode = Literal["nearest", "linear", "linear_onnx", "cubic", "bilinear_pillow", "
 Coordinates = Literal["half_pixel", "pytorch_half_pixel", "asymmetric", "tf_half_pixel_for_nn", "align_corners"]
 Rounding = Literal["round_prefer_floor", "round_prefer_ceil", "floor", "ceil", "simple"]
 
-# How long an axis may become: coordinates are float32, which has no more whole numbers.
+# The maximum length of an axis: coordinates are float32, which represents no more integers exactly.
 MOST_SIZE = 2**24
 
 _PILLOW = ("bilinear_pillow", "bicubic_pillow")
@@ -99,7 +99,7 @@ def Interpolate(
         shape = (-1, *[1] * (image.ndim - 1 - axis))
         total = 0
         for position, weight in _taps(coordinates, length, mode, nearest_mode, scale < 1, cube_coeff):
-            position = np.nan_to_num(np.clip(position, 0, max(length - 1, 0)), nan=0)  # of a scale that is no number
+            position = np.nan_to_num(np.clip(position, 0, max(length - 1, 0)), nan=0)  # for a scale of NaN
             taken = np.take(output, position.astype(np.int64), axis)
             total = taken if weight is None else total + taken * weight.astype(accumulated).reshape(shape)
         output = total
@@ -114,7 +114,7 @@ def _rounded(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
 
 
 def _limits(dtype: np.dtype) -> tuple[np.float32, np.float32]:
-    """The least and the greatest float32 that an integer type has."""
+    """Return the minimum and maximum of an integer type as float32 values within its range."""
     ends = np.iinfo(dtype)
     most = np.float32(ends.max)
     return np.float32(ends.min), most if int(most) <= ends.max else np.nextafter(most, np.float32(0))
@@ -128,7 +128,7 @@ def _parsed(axes: str) -> list[int]:
 
 
 def _coordinates(length: int, size: int, scale: np.float32, how: str) -> np.ndarray:
-    """The image's coordinate of every output coordinate, in float32 throughout."""
+    """Return the input coordinate of every output coordinate, computed in float32."""
     x, half, one = np.arange(size, dtype=np.float32), np.float32(0.5), np.float32(1)
     if scale == 1 or size == length:
         return x
@@ -144,7 +144,7 @@ def _coordinates(length: int, size: int, scale: np.float32, how: str) -> np.ndar
 
 
 def _taps(x: np.ndarray, length: int, mode: str, rounding: str, smaller: bool, a: float):
-    """The positions that make up an element, with their weights (``None`` for the whole)."""
+    """Return the positions that contribute to an element, with their weights (``None`` if there is one)."""
     floor = np.floor(x)
     rest = x - floor
     if mode == "nearest":
@@ -174,13 +174,13 @@ def _cubic(t: np.ndarray, a: float, far: bool) -> np.ndarray:
 
 
 def _triangle_weights(length: int, size: int, scale: np.float32, how: str) -> np.ndarray:
-    """``[size, length]``: by distance, in the output's elements."""
+    """Return ``[size, length]``: weights by distance, in output elements."""
     distance = _coordinates(length, size, scale, how)[:, None] - np.arange(length, dtype=np.float32)
     return _normalized(np.maximum(0, 1 - np.abs(scale * distance)))
 
 
 def _pillow_weights(length: int, size: int, mode: str, a: float) -> np.ndarray:
-    """``[size, length]``: a triangle, or a cubic curve of twice its width, as wide as an output element if that is more."""
+    """Return ``[size, length]``: a triangle, or a cubic curve of twice its width, at least as wide as an output element."""
     step = length / max(size, 1)
     centre = (np.arange(size) + 0.5) * step
     t = np.abs((np.arange(length) + 0.5 - centre[:, None]) / max(step, 1.0))
@@ -246,7 +246,7 @@ def _(op, image, sizes, scales, *, axes, mode, coordinate_transformation_mode, n
 
 
 def _source(op, length, size, scale, how):
-    """The coordinates as `_coordinates` computes them, ``[size]``."""
+    """Emit the coordinates of `_coordinates`, ``[size]``."""
     x = op.Cast(op.Range(0, op.Squeeze(size, [0]), 1), to=Type.FLOAT)
     whole = op.Or(op.Equal(scale, 1.0), op.Equal(size, length))
     if how == "align_corners":
@@ -292,14 +292,14 @@ def _cubic_taps(op, x, a):
 
 
 def _curve(op, t, a, far):
-    """`_cubic`, in the type of ``t``."""
+    """Emit `_cubic` in the type of ``t``."""
     if far:
         return op.Sub(op.Mul(op.Add(op.Mul(op.Sub(op.Mul(t, a), 5 * a), t), 8 * a), t), 4 * a)
     return op.Add(op.Mul(op.Mul(op.Sub(op.Mul(t, a + 2), a + 3), t), t), 1.0)
 
 
 def _gathered(op, taps, x, length, axis):
-    """The weighted sum of what lies at the taps along the axis."""
+    """Emit the weighted sum of the elements at the taps along the axis."""
     total = None
     after = op.Sub(op.Size(op.Shape(x)), axis + 1)
     ones = op.Expand(op.const([1]), op.Reshape(after, [1]))
@@ -313,18 +313,18 @@ def _gathered(op, taps, x, length, axis):
 
 
 def _product(op, rows, x, axis):
-    """``x`` with its axis contracted with the columns of ``rows``."""
+    """Contract the axis of ``x`` with the columns of ``rows``."""
     shape = op.Shape(x)
     outer, inner = op.Slice(shape, [0], [axis]), op.Slice(shape, [axis + 1], [2**31])
     sizes = op.Concat(outer, op.Shape(rows, end=1), inner, axis=0)
 
     def product(op):
         before, after = op.ReduceProd(outer, keepdims=1), op.ReduceProd(inner, keepdims=1)
-        # A dimension of 0, for which this branch is not run, is refused as one to be copied where there is none.
+        # The Reshape of this branch rejects a 0 that would copy a missing dimension, even if the branch does not run.
         columns = op.Reshape(x, op.Concat(before, op.Slice(shape, [axis], [axis + 1]), after, axis=0), allowzero=1)
         return op.Reshape(op.MatMul(op.Cast(rows, to=x.dtype), columns), sizes, allowzero=1)
 
-    # ONNX Runtime multiplies no matrix with an empty batch of others.
+    # ONNX Runtime rejects a MatMul with a matrix and an empty batch of matrices.
     return op.if_(op.Equal(op.Mul(op.Size(x), op.Size(rows)), 0), lambda op: op.Expand(op.const(0, x.dtype), sizes), product)
 
 
@@ -350,6 +350,6 @@ def _pillow_rows(op, length, size, mode, a):
 
 
 def _divided(op, rows):
-    """Rows divided by their sums, where those are not nought."""
+    """Divide rows by their nonzero sums."""
     total = op.ReduceSum(rows, [1], keepdims=1)
     return op.Div(rows, op.Where(op.Equal(total, 0.0), 1.0, total))

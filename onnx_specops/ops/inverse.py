@@ -62,7 +62,7 @@ def _(op, input, *, adjoint):
     def eliminate(op, column, _condition, joined):
         values = op.Where(op.Less(rows, column), -1.0, op.Abs(op.Gather(joined, column, axis=2)))
         pivot = op.ArgMax(values, axis=1)
-        # The pivot's row and the column's change places; then the pivot's is divided and taken out of the others.
+        # Swap the pivot's row with the column's row, divide it by the pivot, and eliminate the column in the other rows.
         order = op.Where(op.Equal(rows, column), pivot, op.Where(op.Equal(rows, pivot), column, rows))
         joined = op.GatherElements(joined, op.Expand(op.Unsqueeze(order, [2]), op.Shape(joined)), axis=1)
         row = op.Gather(joined, op.Unsqueeze(column, [0]), axis=1)

@@ -1,4 +1,4 @@
-"""MatMulCompressed: a product with weights of few bits, which are decoded as they are multiplied."""
+"""MatMulCompressed: a matrix product with weights of a few bits, decoded during the multiplication."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from onnx_specops.domain import operator
 from onnx_specops.padding import pad
 
 BLOCK = 32
-"""Elements that share a scale where activations are quantised."""
+"""The number of elements that share a scale when activations are quantized."""
 
 _LEAST = np.float32(3.75e-37)
-"""127 divided by less is no finite number: blocks of such elements are rounded to zeros."""
+"""127 divided by a smaller number overflows. Blocks of such elements are rounded to zeros."""
 
 LARGEST = 1 << 24
-"""The most rows and columns that a matrix may have."""
+"""The maximum number of rows and columns of a matrix."""
 
 _BITS = {"uint2": 2, "uint4": 4, "int4": 4}
 
@@ -124,7 +124,7 @@ def _bits(B: np.ndarray, packed: str) -> int:
 
 
 def _batch(B: np.ndarray, packed: str, N: int, K: int) -> tuple[int, ...]:
-    """The batch dimensions of B."""
+    """Return the batch dimensions of B."""
     batch = () if packed != "no" and B.ndim == 1 else B.shape[:-2]
     bits = N * K * _bits(B, packed)
     matrices = math.prod(batch)
@@ -135,7 +135,7 @@ def _batch(B: np.ndarray, packed: str, N: int, K: int) -> tuple[int, ...]:
 
 
 def _codes(B: np.ndarray, packed: str, count: int) -> np.ndarray:
-    """The elements of B, flat."""
+    """Return the elements of B, flattened."""
     if packed == "no":
         return B.reshape(-1)
     if B.dtype != np.uint8:
@@ -156,7 +156,7 @@ def _looked_up(codes: np.ndarray, codebook: np.ndarray, B: np.ndarray, packed: s
 
 
 def _spread(what: str, array: np.ndarray, shape: tuple[int, ...], block_size: int, transB: int) -> np.ndarray:
-    """Scales or zero points, one for each weight or broadcast: ``[..., N or 1, K or 1]``."""
+    """Broadcast scales or zero points to weights: ``[..., N or 1, K or 1]``."""
     N, K = shape[-2:]
     blocks = -(-K // max(min(block_size, K), 1))
     whole = array.reshape((1,) * (2 - array.ndim) + array.shape)
@@ -169,13 +169,13 @@ def _spread(what: str, array: np.ndarray, shape: tuple[int, ...], block_size: in
         message = f"{what} has the shape {list(array.shape)} where N is {N} in {blocks} groups"
         raise ValueError(f"MatMulCompressed: {message}")
     whole = whole.astype(np.float32)
-    if leading != shape[:-2]:  # of all matrices, however many dimensions say so
+    if leading != shape[:-2]:  # shared by all matrices, with any number of dimensions
         whole = whole.reshape(whole.shape[-2:])
     return whole if whole.shape[-1] == 1 else np.repeat(whole, block_size, axis=-1)[..., :K]
 
 
 def _rounded(a: np.ndarray) -> np.ndarray:
-    """Blocks of 8-bit integers, times their scales."""
+    """Round to blocks of 8-bit integers times their scales."""
     blocks = a.reshape(*a.shape[:-1], a.shape[-1] // BLOCK, BLOCK)
     largest = np.abs(blocks).max(axis=-1, keepdims=True)
     factor = np.divide(np.float32(127), largest, out=np.zeros_like(largest), where=largest >= _LEAST)
@@ -219,18 +219,18 @@ def _(op, A, B, scales, zero_points, codebook, bias, *, N, K, block_size, packed
         wide = _rounded_body(op, wide, K)
     parts = [B, zero_points, scales]
     if transB and packed == "no" and codebook is None and all(x is None or x.rank is not None for x in parts):
-        # While they are small: what ONNX Runtime folds step by step leaves memory behind.
+        # While they are small: the intermediate tensors of ONNX Runtime's constant folding stay allocated.
         B, zero_points, scales = (x if x is None else _swapped(op, x) for x in parts)
         transB = 0
     weights = _scaled(op, _in_order(op, B, packed, N, K, transB, codebook), zero_points, scales, N, K, block_size, transB)
     return finished(op.MatMul(wide, _swapped(op, weights) if transB else weights))
 
 
-_FLOAT, _UINT8, _INT32 = 1, 2, 6  # of onnx.TensorProto
+_FLOAT, _UINT8, _INT32 = 1, 2, 6  # constants of onnx.TensorProto
 
 
 def _has_n_bits(A, B, zero_points, N, K, block_size, packed) -> bool:
-    """Whether ONNX Runtime's MatMulNBits says the same: of one matrix, in blocks that are powers of two."""
+    """Whether ONNX Runtime's MatMulNBits is equivalent: one matrix, with blocks of a power of two."""
     power = block_size >= 16 and block_size & (block_size - 1) == 0
     whole = packed in ("uint4", "int4") and B.rank == 2 and A.rank is not None and N * K > 0 and K % block_size == 0
     integers = zero_points is None or (zero_points.dtype is not None and zero_points.dtype.name in ("UINT8", "INT8"))
@@ -238,9 +238,9 @@ def _has_n_bits(A, B, zero_points, N, K, block_size, packed) -> bool:
 
 
 def _in_n_bits(op, A, B, scales, zero_points, N, K, block_size, packed, accuracy_level):
-    """Quick in ONNX Runtime without any plugin, and as small in memory (4 bits only: 8 are slow there)."""
+    """Emit MatMulNBits, which is fast and compact in ONNX Runtime without a plugin (for 4 bits only; 8 bits are slow)."""
     blocks = K // block_size
-    offset = 8 if packed == "int4" else 0  # its numbers are unsigned
+    offset = 8 if packed == "int4" else 0  # its elements are unsigned
     codes = op.BitwiseXor(B, np.uint8(0x88)) if offset else B
     codes = op.Reshape(codes, [N, blocks, block_size // 2])
     factors = op.Cast(1.0 if scales is None else scales, to=_FLOAT)
@@ -266,7 +266,7 @@ def _is_float(value) -> bool:
 
 
 def _in_order(op, B, packed, N, K, transB, codebook):
-    """B's elements as float32, ``[..., N, K]`` or ``[..., K, N]``."""
+    """Return B's elements as float32, ``[..., N, K]`` or ``[..., K, N]``."""
     if packed == "no":
         return op.Cast(B, to=_FLOAT) if codebook is None else op.Gather(codebook, op.Cast(B, to=6))
     bits = _BITS[packed]
@@ -286,12 +286,12 @@ def _in_order(op, B, packed, N, K, transB, codebook):
 
 
 def _scaled(op, weights, zero_points, scales, N, K, block_size, transB):
-    """``(weights - zero_points) * scales``."""
+    """Compute ``(weights - zero_points) * scales``."""
     group = max(min(block_size, K), 1)
     blocks = -(-K // group)
     in_blocks = 1 < blocks < K and (zero_points is not None or scales is not None)
     leading, weights_rank = op.Shape(weights, end=-2), weights.rank
-    if in_blocks:  # a dimension of their own
+    if in_blocks:  # blocks are a separate dimension
         if rest := -K % group:
             weights = pad(op, weights, [-1 if transB else -2], [0], [rest])
         split = [N, blocks, group] if transB else [blocks, group, N]

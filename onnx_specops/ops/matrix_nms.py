@@ -1,4 +1,4 @@
-"""MatrixNms: scores lowered by the overlaps with better boxes, all at once."""
+"""MatrixNms: scores lowered by overlaps with better boxes, all at once."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def MatrixNms(
 
 
 def _decays(boxes, function, sigma, offset):
-    """The factor of each box, best first."""
+    """Return the decay factor of each box, best first."""
     one = boxes.dtype.type(1)
     x1, y1, x2, y2 = boxes.T
     area = np.where((x2 < x1) | (y2 < y1), 0, (x2 - x1 + offset) * (y2 - y1 + offset))
@@ -143,7 +143,7 @@ def _(op, boxes, scores, **given):
     decay = _emit_decays(op, box, given, dtype)
     lowered = op.Mul(ranked, op.Reshape(decay, op.Shape(order), allowzero=1))
     kept = op.And(alive, op.Greater(lowered, dtype(given["post_threshold"])))
-    # In the order of the boxes, which decides where lowered scores are equal.
+    # In box order, which orders equal lowered scores.
     _, by_box = op.TopK(order, op.Shape(order, start=2), axis=2, largest=0, outputs=2)
     kept, lowered, order = (op.GatherElements(x, by_box, axis=2) for x in (kept, lowered, order))
     across = bool(given["sort_result_across_batch"])
@@ -157,7 +157,9 @@ def _(op, boxes, scores, **given):
 
 
 def _emit_decays(op, box, given, dtype):
-    """The factor of each box of each group, best first: ``[groups, boxes]``. A step for each box that may lower others."""
+    """Return the decay factor of each box of each group, best first: ``[groups, boxes]``. Each step handles one suppressing
+    box.
+    """
     offset = 0.0 if given["normalized"] else 1.0
     x1, y1, x2, y2 = box
     sides = [op.Sub(x2, x1), op.Sub(y2, y1)]

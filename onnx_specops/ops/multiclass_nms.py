@@ -1,4 +1,4 @@
-"""MulticlassNms: suppression class by class, with limits for each image, and a threshold that may fall."""
+"""MulticlassNms: suppression per class, with limits per image and an adaptive threshold."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def MulticlassNms(
 
 
 def _sets(name, boxes, scores, roisnum):
-    """Which of the boxes belong to each image."""
+    """Return which boxes belong to each image."""
     if boxes.ndim != 3 or boxes.shape[2] != 4:
         raise ValueError(f"{name}: boxes has the shape {list(boxes.shape)} instead of [N, M, 4]")
     if scores.ndim == 3:
@@ -121,7 +121,7 @@ def _sets(name, boxes, scores, roisnum):
         raise ValueError(
             f"{name}: scores has the shape {list(scores.shape)}, boxes {list(boxes.shape)}, and roisnum is needed"
         )
-    counts = np.maximum(roisnum, 0).tolist()  # Python's integers, which do not overflow
+    counts = np.maximum(roisnum, 0).tolist()  # Python integers do not overflow
     ends = list(accumulate(counts))
     if ends and ends[-1] > scores.shape[1]:
         raise ValueError(f"{name}: roisnum sums to {ends[-1]}, scores has the shape {list(scores.shape)}")
@@ -134,7 +134,7 @@ def _suppress(boxes, scores, iou_threshold, score_threshold, offset, eta):
     area = areas(columns, dtype(offset))
     threshold, adaptive = dtype(iou_threshold), 0 <= eta < 1
     lowest = scores == dtype(score_threshold) if adaptive else np.zeros(len(boxes), bool)
-    overlap = np.full(len(boxes), np.nan, boxes.dtype)  # with whatever was selected so far: no number while nothing was
+    overlap = np.full(len(boxes), np.nan, boxes.dtype)  # with all boxes selected so far; NaN before the first selection
     kept, at = [], 0
     while at < len(boxes):
         if overlap[at] >= threshold:
@@ -178,7 +178,7 @@ def _(op, boxes, scores, roisnum, **given):
         alive = op.GreaterOrEqual(scores, dtype(given["score_threshold"]))
         columns = [op.Reshape(c, [-1]) for c in columns]
     else:
-        # Every image as if it had all boxes, of which only its own are alive.
+        # Every image has all boxes, but only its own are alive.
         count = op.Shape(scores, start=1)
         roisnum = op.Max(roisnum, 0)
         start = op.Unsqueeze(op.CumSum(roisnum, 0, exclusive=1), [1, 2])
@@ -220,9 +220,9 @@ def _(op, boxes, scores, roisnum, **given):
 
 
 def _emit_suppressed(op, box, alive, scores, given, dtype):
-    """Which boxes of each group (best first) are kept: bool ``[groups, boxes]``.
+    """Return which boxes of each group (best first) are kept: bool ``[groups, boxes]``.
 
-    Each step keeps the next box of every group that overlaps none kept before by as much as the threshold of that step.
+    Each step keeps the next box of every group whose overlap with all kept boxes is below the current threshold.
     """
     offset = 0.0 if given["normalized"] else 1.0
     adaptive = 0 <= given["nms_eta"] < 1
@@ -252,7 +252,8 @@ def _emit_suppressed(op, box, alive, scores, given, dtype):
 
     none = op.And(alive, op.Not(alive))
     start = op.Where(alive, dtype(-np.inf), dtype(-np.inf))
-    least = max(given["iou_threshold"], float(np.finfo(dtype).min))  # reached by no box that overlaps none
+    # below the overlap of any boxes, so boxes without overlap are always kept
+    least = max(given["iou_threshold"], float(np.finfo(dtype).min))
     threshold = op.Expand(op.const(np.full((1, 1), least, dtype)), op.Concat(op.Shape(alive, end=1), [1], axis=0))
     *_, kept = op.loop(None, emit_any(op, alive), step, alive, start, threshold, none)
     return kept

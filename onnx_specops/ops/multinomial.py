@@ -1,4 +1,4 @@
-"""Multinomial: draws classes from rows of probabilities, with OpenVINO's random numbers."""
+"""Multinomial: samples classes from rows of probabilities, with OpenVINO's random numbers."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def _as_is(values):
 
 
 def _to_bfloat16(values):
-    """float32 rounded to bfloat16 as OpenVINO does: half is added only where the lowest bit that stays is 1."""
+    """Round float32 to bfloat16 like OpenVINO, which adds one half only if the lowest remaining bit is 1."""
     bits = values.view(np.uint32)
     return ((bits + ((bits & 0x10000) >> 1)) & 0xFFFF0000).view(np.float32)
 
@@ -144,7 +144,7 @@ def _without_replacement(weights, cumulative, draws, rounded):
 
 
 def _random_words(global_seed, op_seed, count):
-    """The first ``count`` 32-bit numbers of the generator."""
+    """Return the first ``count`` 32-bit numbers of the generator."""
     if global_seed == 0 and op_seed == 0:
         global_seed = int(time.time())
     generator = np.random.MT19937()
@@ -155,7 +155,7 @@ def _random_words(global_seed, op_seed, count):
 
 @functools.lru_cache(maxsize=64)
 def _seed_sequence(*words):
-    """The 624 words of state that the C++ standard's ``std::seed_seq{words...}.generate`` fills ([rand.util.seedseq])."""
+    """Return the 624 words of state that C++'s ``std::seed_seq{words...}.generate`` produces ([rand.util.seedseq])."""
     size, mask = 624, 0xFFFFFFFF
     state = [0x8B8B8B8B] * size
     p = (size - 11) // 2
@@ -185,10 +185,10 @@ def _(node):
 
 @Multinomial.body
 def _(op, probs, num_samples, *, with_replacement, log_probs, global_seed, op_seed):
-    # Any whole number that float32 holds will do; equal seeds draw alike.
+    # Any integer that float32 represents is suitable. Equal seeds give equal samples.
     seed = 1.0 + (global_seed * 1_000_003 + op_seed) % (2**24 - 1) if global_seed or op_seed else None
 
-    def uniform(shape):  # neither 0 nor 1
+    def uniform(shape):  # in the open interval (0, 1)
         zeros = op.ConstantOfShape(shape, value=np.zeros(1))
         return op.RandomUniformLike(zeros, dtype=Type.DOUBLE, low=2.0**-53, high=1 - 2.0**-24, seed=seed)
 
@@ -210,7 +210,7 @@ def _(op, probs, num_samples, *, with_replacement, log_probs, global_seed, op_se
         possible = op.ReduceSum(op.Cast(op.Greater(weights, 0), to=Type.INT64), [1], keepdims=0)
         fewer = op.Less(op.Concat(possible, classes, axis=0), samples)
         samples = required(op, "more_samples_than_classes_of_nonzero_probability", fewer, samples)
-        # Each class waits for an exponentially distributed time; drawing without replacement is the order of arrival.
+        # Each class has an exponentially distributed arrival time. The order of arrival is a sample without replacement.
         arrival = op.Div(op.Neg(op.Log(uniform(op.Shape(weights)))), op.Max(weights, 1e-300))
         return op.TopK(arrival, samples, axis=1, largest=0)[1]
 
@@ -218,12 +218,12 @@ def _(op, probs, num_samples, *, with_replacement, log_probs, global_seed, op_se
     last = op.Slice(cumulative, [-1], [2**31], [1])
     draws = op.Mul(uniform(op.Concat(batch, samples, axis=0)), last)
 
-    # A draw selects as many classes as have a lower cumulative probability.
+    # A sample selects the number of classes with a lower cumulative probability.
     def compared(op):
         lower = op.Less(op.Unsqueeze(cumulative, [1]), op.Unsqueeze(draws, [2]))
         return op.Cast(op.ReduceSum(op.Cast(lower, to=Type.INT32), [2], keepdims=0), to=Type.INT64)
 
-    def sorted_together(op):  # those that stand before it
+    def sorted_together(op):  # counts the elements before it
         order = op.TopK(op.Concat(draws, cumulative, axis=1), op.Add(samples, classes), axis=1, largest=0)[1]
         lower = op.CumSum(op.Cast(op.GreaterOrEqual(order, samples), to=Type.INT64), 1)
         return op.Slice(op.ScatterElements(order, order, lower, axis=1), [0], samples, [1])

@@ -18,7 +18,7 @@ from onnx_specops.ops._boxes import (
 )
 from onnx_specops.ops._checks import scalar
 
-# The corners of a box, one after another, as shares of its width and height.
+# The corners of a box in order, as fractions of its width and height.
 _ACROSS, _DOWN = (0.5, 0.5, -0.5, -0.5), (0.5, -0.5, -0.5, 0.5)
 
 
@@ -90,11 +90,12 @@ def NMSRotated(
 
 
 def _iou(one, others, clockwise):
-    """The overlap of a box ``[5]`` with others ``[n, 5]``.
+    """Compute the overlap of a box ``[5]`` with others ``[n, 5]``.
 
-    The border of the common area consists of those parts of each box's edges that lie in the other box; the area is half the
-    sum of the cross products of these parts' ends. All is seen from the one box, whose edges are parallel to the axes there.
-    Where edges of both lie upon each other, only those of the others count, and only if they run the same way.
+    The border of the intersection consists of the parts of each box's edges that are inside the other box. Its area is half
+    the sum of the cross products of the ends of these parts. Coordinates are relative to the first box, whose edges are
+    parallel to the axes. If edges of both boxes coincide, only those of the second box count, and only if they have the same
+    direction.
     """
     sign = 1.0 if clockwise else -1.0
     angle = (others[:, 4] - one[4]) * sign
@@ -124,7 +125,9 @@ def _iou(one, others, clockwise):
 
 
 def _clip(starts, ends, distance, rate, on_border):
-    """The part of each edge, from 0 to 1, where ``distance + t * rate`` is positive, or 0 all along and ``on_border``."""
+    """Return the part of each edge, from 0 to 1, where ``distance + t * rate`` is positive, or always 0 and
+    ``on_border``.
+    """
     with np.errstate(divide="ignore", invalid="ignore"):
         t = -distance / rate
     starts = np.where(rate > 0, np.maximum(starts, t), starts)
@@ -174,7 +177,7 @@ def _(op, boxes, scores, max_output_boxes_per_class, iou_threshold, score_thresh
 
 
 def _emit_iou(op, one, others, clockwise):
-    """The overlap of a box of each group, five columns ``[groups, 1]``, with the others, ``[groups, boxes]``."""
+    """Emit the overlap of one box per group, five columns ``[groups, 1]``, with the others, ``[groups, boxes]``."""
     sign = 1.0 if clockwise else -1.0
     angle = op.Mul(op.Sub(others[4], one[4]), sign)
     cosine, sine = (op.Unsqueeze(x, [2]) for x in (op.Cos(angle), op.Sin(angle)))
@@ -218,7 +221,7 @@ def _emit_iou(op, one, others, clockwise):
 
 
 def _emit_clip(op, starts, ends, distance, rate, on_border):
-    """The part of each edge, from 0 to 1, where ``distance + t * rate`` is positive, or 0 all along and ``on_border``."""
+    """Emit the part of each edge, from 0 to 1, where ``distance + t * rate`` is positive, or always 0 and ``on_border``."""
     still = op.Equal(rate, 0.0)
     t = op.Div(op.Neg(distance), op.Where(still, op.CastLike(1.0, rate), rate))
     starts = op.Where(op.Greater(rate, 0.0), op.Max(starts, t), starts)

@@ -94,7 +94,7 @@ def NonMaxSuppression(
             if not alive.any():
                 break
             best = int(np.where(alive, score, -np.inf).argmax())
-            if not alive[best]:  # all that are left are -inf
+            if not alive[best]:  # all remaining scores are -inf
                 best = int(alive.argmax())
             chosen.append((batch, class_, best, score[best]))
             alive[best] = False
@@ -150,14 +150,14 @@ def _(
     scale = op.Where(soft, op.Div(-0.5, op.Where(soft, sigma, 1.0)), 0.0)
     lowest = float(np.finfo(number_type(scores)).min)
 
-    # The candidates of every class, in the order of the boxes, in as many places as the class with the most has.
+    # The candidates of every class, in box order, padded to the number of the class with the most.
     classes, count = op.Shape(scores, start=1, end=2), op.Shape(scores, start=2)
     alive = op.Greater(scores, score_threshold)
     counts = op.ReduceSum(op.Cast(alive, to=Type.INT64), [2], keepdims=1)
     places = op.ReduceMax(op.Concat(op.Reshape(counts, [-1]), [0], axis=0))
     _, order = op.TopK(op.Cast(alive, to=Type.INT32), places, axis=2, outputs=2)
     scores, alive = op.GatherElements(scores, order, axis=2), op.Less(emit_range(op, order, 2), counts)
-    # A group is a class of a batch: its boxes as [groups, boxes].
+    # A group is a class of a batch, with boxes as [groups, boxes].
     groups = op.Concat(op.ReduceProd(op.Shape(order, end=2)), places, axis=0)
     at = op.Add(op.Mul(op.Unsqueeze(emit_range(op, order, 0), [1, 2]), count), order)
     box = _emit_corners(op, emit_columns(op, op.Reshape(boxes, [-1, 4])), center_point_box)
@@ -182,14 +182,14 @@ def _(
         return emit_any(op, alive), decayed, alive, *record
 
     _, _, best, score, valid = op.loop(most, emit_any(op, alive), step, scores, alive)
-    # [steps, groups] each; what was selected, group by group.
+    # [steps, groups] each; the selected boxes by group.
     group, at = op.Split(op.NonZero(op.Transpose(valid, perm=[1, 0])), axis=0, num_outputs=2, outputs=2)
     picked = op.Concat(op.Transpose(at, perm=[1, 0]), op.Transpose(group, perm=[1, 0]), axis=1)
     best, score = op.GatherND(best, picked), op.GatherND(score, picked)
     group = op.Squeeze(group, [0])
     best = op.GatherND(order, op.Concat(op.Unsqueeze(group, [1]), op.Unsqueeze(best, [1]), axis=1))
     if sort_result_descending:
-        # By batch, class and box first, so that those order equal scores: within a group equal scores already are.
+        # Sort by batch, class and box first, which orders equal scores. Within a group they are already sorted.
         score, order = op.TopK(score, op.Shape(score), axis=0, outputs=2)
         best, group = op.Gather(best, order, axis=0), op.Gather(group, order, axis=0)
     batch, class_ = op.Div(group, op.Max(classes, 1)), op.Mod(group, op.Max(classes, 1))

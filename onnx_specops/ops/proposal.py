@@ -1,4 +1,4 @@
-"""Proposal: the regions that a region proposal network suggests."""
+"""Proposal: the proposals of a region proposal network."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def Proposal(
     count = len(anchors)
     tensorflow = framework == "tensorflow"
     offset = scores.dtype.type(0 if tensorflow else 1)
-    # Positions in the order row, column, anchor: [N, H, W, A].
+    # Positions are ordered by row, column, anchor: [N, H, W, A].
     scores = scores[:, count:].transpose(0, 2, 3, 1)
     deltas = deltas.reshape(images, count, 4, rows, columns).transpose(0, 3, 4, 1, 2)
     deltas = deltas / np.array([box_coordinate_scale] * 2 + [box_size_scale] * 2, deltas.dtype)
@@ -162,7 +162,7 @@ def _(op, class_probs, bbox_deltas, image_shape, anchors, **given):
     sides = [op.Gather(image, np.array(i), axis=0) for i in ((1, 0) if tensorflow else (0, 1))]  # height, width
     limits = [sides[1], sides[0]] * 2
 
-    # Positions in the order row, column, anchor: [N, H, W, A].
+    # Positions are ordered by row, column, anchor: [N, H, W, A].
     scores = op.Transpose(op.Slice(scores, count, [2**31], [1]), perm=[0, 2, 3, 1])
     grid = op.Concat(images, count, [4], op.Shape(deltas, start=2), axis=0)
     deltas = emit_columns(op, op.Transpose(op.Reshape(deltas, grid, allowzero=1), perm=[0, 3, 4, 1, 2]))

@@ -1,4 +1,4 @@
-"""PSROIPooling: regions of feature maps in one size, each bin from channels of its own."""
+"""PSROIPooling: regions of feature maps pooled to one size, each bin from its own channels."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from onnx_specops.ops._regions import (
     whole,
 )
 
-# Regions narrower or lower than this, in positions, are widened.
+# Narrower or lower regions, in positions, are enlarged to this size.
 LEAST = 0.1
 
 
@@ -177,7 +177,7 @@ def _(op, feat, rois, *, output_dim, group_size, spatial_scale, mode, spatial_bi
 
 
 def _emit_bins(op, start, end, count, size):
-    """Where the bins of each region start and end along an axis, the end exclusive: ``[R, count]``."""
+    """Return the start and the (exclusive) end of each region's bins along an axis: ``[R, count]``."""
     dtype = number_type(start)
     start, length = (op.Unsqueeze(x, [1]) for x in (start, op.Div(op.Max(op.Sub(end, start), dtype(LEAST)), dtype(count))))
     bins = np.arange(count + 1, dtype=dtype)
@@ -187,7 +187,7 @@ def _emit_bins(op, start, end, count, size):
 
 
 def _emit_samples(op, start, end, parts, count, size):
-    """Where the samples of each part of each region lie along an axis: ``[R, parts, count]``."""
+    """Return the positions of the samples of each part of each region along an axis: ``[R, parts, count]``."""
     dtype = number_type(start)
     last = op.Cast(op.Sub(size, 1), to=start.dtype)
     length = op.Unsqueeze(op.Div(op.Sub(end, start), dtype(parts)), [1, 2])
@@ -201,11 +201,11 @@ def _emit_samples(op, start, end, parts, count, size):
 
 
 def _emit_means(op, flat, base, y, x, size):
-    """The mean of every bin, 0 of an empty one, in the shape of ``base``. One element of all bins at a time."""
+    """Return the mean of every bin, 0 for empty bins, in the shape of ``base``. One element of all bins at a time."""
     dtype = number_type(flat)
     extents = [op.Max(op.Sub(*edges[::-1]), 0) for edges in (y, x)]
     most = [op.ReduceMax(op.Concat(op.Reshape(extent, [-1]), [0], axis=0), keepdims=0) for extent in extents]
-    width = op.Max(most[1], 1)  # ONNX Runtime refuses a constant divisor of 0, also where nothing is divided
+    width = op.Max(most[1], 1)  # ONNX Runtime rejects a constant divisor of 0 even for empty tensors
 
     def step(op, iteration, condition, sums):
         row, column = op.Add(y[0], op.Div(iteration, width)), op.Add(x[0], op.Mod(iteration, width))

@@ -1,4 +1,4 @@
-"""QuantizedConv: a convolution of bytes whose sums go through a function and are bytes again."""
+"""QuantizedConv: a convolution of 8-bit integers with a fused activation and quantized output."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from onnx_specops.domain import NoBodyError, operator
 MOST_CHANNELS = 1 << 24
 
 MAX_PRODUCTS = 1 << 16
-"""Sums of more products may not fit 32 bits."""
+"""Sums of more products may overflow 32 bits."""
 
 _EXACT = 2**24 // (255 * 128)
-"""Products of a sum that float32 holds exactly."""
+"""The most products whose sum float32 represents exactly."""
 
 Function = Literal[
     "none", "clip", "prelu", "hard_sigmoid", "hard_swish", "sigmoid", "swish", "gelu", "elu", "mish"
@@ -127,7 +127,9 @@ def QuantizedConv(
 
 
 class _Geometry:
-    """What a node's attributes and shapes state; raises ValueError where they do not fit together."""
+    """The geometry of a node from its attributes and shapes. The constructor raises ``ValueError`` if they contradict each
+    other.
+    """
 
     def __init__(
         self, x: Sequence[int], w: Sequence[int], strides: str, pads: str, dilations: str, group: int, *, sized: bool = True
@@ -159,7 +161,7 @@ class _Geometry:
             self.sizes.append((padded - extent) // self.strides[axis] + 1)
 
     def windows(self, offsets: Sequence[int]) -> list[slice]:
-        """What of the padded pixels one tap takes."""
+        """Return the slice of the padded pixels for one kernel position."""
         found = []
         for offset, step, stride, size in zip(offsets, self.dilations, self.strides, self.sizes, strict=True):
             begin = offset * step
@@ -240,14 +242,14 @@ def _(
             op, X, W, scale, bias, x_zero_point, y_zero_point, factor, slope, geometry, shape, group, function, alpha, beta
         )
 
-    # Where integers go in and out, ONNX Runtime turns these operators into its convolution, if the biases fit integers. It
-    # convolves volumes with channels first, three times as slowly as it multiplies.
+    # ONNX Runtime fuses these operators into its convolution if inputs and outputs are integers and the biases fit. It
+    # convolves 3-D volumes with channels first, which takes three times as long as a MatMul.
     is_whole = rank < 5 and x_zero_point.rank == 0 and y_zero_point.rank == 0 and y_zero_point.dtype is not None
     if is_whole and y_zero_point.dtype.name == "UINT8" and factor is None and function in ("none", "clip"):
         whole = op.Round(op.Div(bias, scale))
         failures = op.Cast(op.Not(op.LessOrEqual(op.Abs(whole), _LARGEST_BIAS)), to=_INT32)
         fits = op.Equal(op.ReduceMax(failures, keepdims=0), 0)
-        if math.prod(shape[2:]) > 1:  # that of too few pixels is no error of every runtime
+        if math.prod(shape[2:]) > 1:  # not every runtime reports too few pixels as an error
             few = [
                 (size - 1) * step + 1 - sum(pads)
                 for size, step, pads in zip(shape[2:], geometry.dilations, geometry.pads, strict=True)
@@ -264,12 +266,12 @@ def _(
     return in_general(op)
 
 
-_FLOAT, _UINT8, _INT32 = 1, 2, 6  # of onnx.TensorProto
+_FLOAT, _UINT8, _INT32 = 1, 2, 6  # constants of onnx.TensorProto
 _LARGEST_BIAS = np.float32(2**30)
 
 
 def _between_integers(op, X, W, scale, bias, x_zero, y_zero, geometry: _Geometry, kernel, group, function, alpha, beta):
-    """DequantizeLinear, Conv and QuantizeLinear; ``bias`` are whole numbers, counted in ``scale``."""
+    """Emit DequantizeLinear, Conv and QuantizeLinear; ``bias`` has integers in units of ``scale``."""
     rank = len(kernel) + 2
     first = op.Transpose(X, perm=[0, rank - 1, *range(1, rank - 1)])
     integers = op.DequantizeLinear(first, np.float32(1), x_zero)
@@ -281,7 +283,7 @@ def _between_integers(op, X, W, scale, bias, x_zero, y_zero, geometry: _Geometry
         kernel_shape=kernel, strides=geometry.strides, pads=[*begins, *ends], dilations=geometry.dilations, group=group,
     )  # fmt: skip
     result = op.QuantizeLinear(values, np.float32(1), y_zero)
-    if function == "clip":  # limits are rounded as numbers are
+    if function == "clip":  # limits are rounded in the same way as numbers
         limits = [op.QuantizeLinear(np.float32(limit), np.float32(1), y_zero) for limit in (alpha, beta)]
         result = op.Min(op.Max(result, limits[0]), limits[1])
     return op.Transpose(result, perm=[0, *range(2, rank), 1])
@@ -293,12 +295,12 @@ def _in_general(
 ):  # fmt: skip
     rank, channels = len(shape), shape[1] * group
     is_one = x_zero_point.rank == 0
-    if not is_one:  # the numbers themselves, in floats, are those of every channel
+    if not is_one:  # zero points per channel are subtracted in floats
         X = op.Sub(op.Cast(X, to=_FLOAT), op.Cast(x_zero_point, to=_FLOAT))
     if any(map(any, geometry.pads)):
         begins, ends = zip(*geometry.pads, strict=True)
         X = op.Pad(X, [0, *begins, 0, 0, *ends, 0], x_zero_point if is_one else None)
-    # With few channels the neighbourhoods cost more than integers save.
+    # With few channels, gathering the windows costs more than integers save.
     if is_one and group == 1 and (channels >= 16 or math.prod(shape[1:]) > _EXACT or math.prod(shape[2:]) == 1):
         values = _as_product(op, X, W, scale, bias, x_zero_point, geometry, shape)
     else:
@@ -325,7 +327,7 @@ def _in_general(
 
 
 def _in_halves(op, x, weights, products: int, stated):
-    """A convolution of whole numbers from -255 to 255, of which float32 holds the sums of four bits each."""
+    """Emit a convolution of integers from -255 to 255, split into 4-bit halves whose sums are exact in float32."""
     if products > 2**24 // (16 * 128):
         raise NoBodyError("zero points of channels go with sums of at most 8,192 products")
     high = op.Floor(op.Div(x, np.float32(16)))
@@ -335,16 +337,16 @@ def _in_halves(op, x, weights, products: int, stated):
 
 
 def _as_product(op, X, W, scale, bias, zero, geometry: _Geometry, shape: Sequence[int]):
-    """A product of the pixels' neighbourhoods and the weights."""
+    """Emit a MatMul of the pixels' windows and the weights."""
     rank = len(shape)
     neighbours, first = [], None
-    if math.prod(shape[2:]) > 1:  # slices of too few pixels are no error
+    if math.prod(shape[2:]) > 1:  # slicing too few pixels is not an error
         extents = [(size - 1) * step + 1 for size, step in zip(shape[2:], geometry.dilations, strict=True)]
         few = op.Less(op.Shape(X, start=1, end=rank - 1), np.array(extents, np.int64))
         first = required(op, "pixels_of_X", few, op.const([0]))
     for offsets in itertools.product(*map(range, shape[2:])):
         begins = [offset * step for offset, step in zip(offsets, geometry.dilations, strict=True)]
-        # The last neighbour ends where the data do; the others as far before.
+        # The last slice ends at the end of the data; the others end as far before it.
         ends = [
             begin - (size - 1) * step for begin, size, step in zip(begins, shape[2:], geometry.dilations, strict=True)
         ]  # fmt: skip
@@ -375,7 +377,7 @@ def _applied_body(op, x, slope, function, alpha, beta):
         return op.Gelu(x)
     if function == "elu":
         return op.Elu(x, alpha=alpha)
-    if function == "mish":  # by Softplus and Tanh ONNX Runtime takes ten times as long
+    if function == "mish":  # Softplus and Tanh take ten times as long in ONNX Runtime
         exponential = op.Exp(op.Min(x, np.float32(30)))
         both = op.Mul(exponential, op.Add(exponential, np.float32(2)))
         return op.Mul(x, op.Div(both, op.Add(both, np.float32(2))))

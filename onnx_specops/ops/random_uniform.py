@@ -1,4 +1,4 @@
-"""RandomUniform: uniformly distributed numbers, as OpenVINO draws them."""
+"""RandomUniform: uniformly distributed numbers, equal to OpenVINO's."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from onnx_specops.assertions import required
 from onnx_specops.domain import FLOATS, INDICES, operator
 from onnx_specops.ops._random_bits import emit_mersenne_twister, emit_philox, mersenne_twister, philox
 
-# How many of a number's bits become the fraction: of TensorFlow's the mantissa, of PyTorch's one more.
+# The number of bits that become the fraction: the mantissa for TensorFlow, one more for PyTorch.
 _BITS = {Type.FLOAT16: 10, Type.BFLOAT16: 7, Type.FLOAT: 23, Type.DOUBLE: 52}
 _TYPES = {np.dtype(np.float16): Type.FLOAT16, np.dtype(np.float32): Type.FLOAT, np.dtype(np.float64): Type.DOUBLE}
 _TYPES |= {np.dtype(ml_dtypes.bfloat16): Type.BFLOAT16, np.dtype(np.int32): Type.INT32, np.dtype(np.int64): Type.INT64}
@@ -77,7 +77,7 @@ def RandomUniform(
 
 
 def _words(kind, alignment, low, high):
-    """How many 32-bit numbers make one."""
+    """Return how many 32-bit numbers make one result."""
     return 2 if kind == Type.DOUBLE or (kind == Type.INT64 and alignment == "PYTORCH" and max(low, high) > _LOW) else 1
 
 
@@ -124,7 +124,7 @@ def _(op, shape, minval, maxval, *, global_seed, op_seed, alignment):
 
 
 def _emit_numbers(op, count, kind, low, high, seed, counter, alignment):
-    """As many numbers as are drawn, of 32 or of 64 bits, as uint64."""
+    """Emit the random 32-bit or 64-bit numbers as uint64."""
 
     def draw(op, count):
         if seed == counter == 0:
@@ -152,7 +152,7 @@ def _emit_integers(op, numbers, low, high, kind, alignment):
     span = required(op, "RandomUniform: minval must be less than maxval", op.GreaterOrEqual(low, high), op.Sub(high, low))
     drawn = op.Cast(numbers, to=Type.INT64)
     if kind == Type.INT64 and alignment == "PYTORCH":
-        # A number of 64 bits whose highest bit is set is a negative one here: halved without its sign, then put together.
+        # A 64-bit number with its highest bit set is negative as int64, so it is processed in two halves.
         half = op.Mod(op.Cast(op.BitShift(numbers, op.const(np.uint64(1)), direction="RIGHT"), to=Type.INT64), span)
         odd = op.Cast(op.BitwiseAnd(numbers, op.const(np.uint64(1))), to=Type.INT64)
         twice = op.Sub(half, op.Sub(span, half))

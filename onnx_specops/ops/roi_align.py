@@ -1,4 +1,4 @@
-"""ROIAlign: regions of feature maps in one size, by samples between positions."""
+"""ROIAlign: regions of feature maps pooled to one size by bilinear samples."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _(node):
 
 
 def pooled_shape(node):
-    """The dimensions of ``[regions, channels, pooled_h, pooled_w]``."""
+    """Return the dimensions of ``[regions, channels, pooled_h, pooled_w]``."""
     maps, regions = node.shape(0), node.shape(1)
     sizes = node.attributes["pooled_h"], node.attributes["pooled_w"]
     return [regions[0] if regions else None, maps[1] if maps else None, *sizes]

@@ -1,4 +1,4 @@
-"""ROIAlignRotated: rotated regions of feature maps in one size, by samples between positions."""
+"""ROIAlignRotated: rotated regions of feature maps pooled to one size by bilinear samples."""
 
 from __future__ import annotations
 
@@ -80,8 +80,10 @@ def ROIAlignRotated(
 
 
 def _reach(size, center, cosine, sine):
-    """From where to where a map reaches, down and across along the axes of a region turned about its centre, and how far
-    that centre is."""
+    """Return the range of a map along the vertical and horizontal axes of a rotated region, relative to its center.
+
+    The last result is the distance of that center.
+    """
     down, across = (np.array([-1.0, n]) - c for n, c in zip(size, center[::-1], strict=True))
     parts = ((down * cosine, across * sine), (across * cosine, down * -sine))
     return [(a.min() + b.min(), a.max() + b.max(), np.abs(center).sum()) for a, b in parts]
@@ -119,7 +121,7 @@ def _(op, feat, rois, batch_indices, *, pooled_h, pooled_w, sampling_ratio, spat
 
 
 def _emit_reach(op, maps, center_y, center_x, cosine, sine):
-    """`_reach` of each region, ``[R, 1]``."""
+    """Emit `_reach` for each region, ``[R, 1]``."""
     ends = [
         (op.Sub(-1.0, center), op.Sub(op.Cast(op.Shape(maps, start=axis, end=axis + 1), to=maps.dtype), center))
         for axis, center in ((2, center_y), (3, center_x))

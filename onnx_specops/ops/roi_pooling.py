@@ -1,4 +1,4 @@
-"""ROIPooling: regions of feature maps in one size, by maxima or by samples."""
+"""ROIPooling: regions of feature maps pooled to one size by maxima or bilinear samples."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def _(op, feat, rois, *, pooled_h, pooled_w, spatial_scale, method):
 
 
 def _emit_samples(op, start, end, count, size):
-    """Where the samples of each region lie along an axis: ``[R, count]``."""
+    """Return the positions of each region's samples along an axis: ``[R, count]``."""
     last = op.Cast(op.Sub(size, 1), to=start.dtype)
     start, end = op.Unsqueeze(start, [1]), op.Unsqueeze(end, [1])
     if count == 1:
@@ -149,7 +149,7 @@ def _emit_samples(op, start, end, count, size):
 
 
 def _emit_bins(op, first, last, count, size):
-    """Where the bins of each region start and end along an axis, the end exclusive: ``[R, count]``."""
+    """Return the start and the (exclusive) end of each region's bins along an axis: ``[R, count]``."""
     extent = op.Unsqueeze(op.Max(op.Add(op.Sub(last, first), 1), 1), [1])
     bins = op.Range(0, count, 1)
     edges = op.Div(op.Mul(bins, extent), count), op.Div(op.Add(op.Mul(op.Add(bins, 1), extent), count - 1), count)
@@ -157,10 +157,10 @@ def _emit_bins(op, first, last, count, size):
 
 
 def _emit_maxima(op, rows, base, y, x, size):
-    """The largest element of every bin: ``[R, pooled_h, pooled_w, C]``. One element of all bins at a time."""
+    """Return the maximum of every bin: ``[R, pooled_h, pooled_w, C]``. One element of all bins at a time."""
     most = [op.ReduceMax(op.Concat(op.Reshape(op.Sub(*edges[::-1]), [-1]), [0], axis=0), keepdims=0) for edges in (y, x)]
     bins = op.Add(base, op.Add(op.Mul(y[0], 0), op.Mul(x[0], 0)))
-    width = op.Max(most[1], 1)  # ONNX Runtime refuses a constant divisor of 0, also where nothing is divided
+    width = op.Max(most[1], 1)  # ONNX Runtime rejects a constant divisor of 0 even for empty tensors
     lowest = np.array([-np.inf], number_type(rows))
     start = op.ConstantOfShape(op.Concat(op.Shape(bins), op.Shape(rows, start=1), axis=0), value=lowest)
 

@@ -1,4 +1,4 @@
-"""ScaledDotProductAttentionWithKVCache: attention over a cache of keys and values, which it extends."""
+"""ScaledDotProductAttentionWithKVCache: attention with a cache of keys and values, which it extends."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def _shapes(**arrays: np.ndarray) -> str:
 
 
 def _extended(past: np.ndarray, new: np.ndarray, beams: np.ndarray | None, length: int) -> np.ndarray:
-    """The cache with this run's tokens behind ``length`` of its own."""
+    """Append this run's tokens to the first ``length`` tokens of the cache."""
     batch, groups, sequence, size = new.shape
     room = past.shape[2]
     whole = np.empty((batch, groups, max(room, length + sequence), size), new.dtype)
@@ -184,7 +184,7 @@ def _(op, query, key, value, past_key, past_value, attention_mask, beam_idx, pas
     visible_keys, visible_values = present_key, present_value
     if past_length is not None:
         visible_keys, visible_values = (op.Slice(x, [0], total, [2]) for x in (present_key, present_value))
-    # [batch, groups, heads of a group, ...]: each key and value serves its group.
+    # [batch, groups, heads of a group, ...]: the heads of a group share a key and value.
     batch, heads, groups = op.Shape(query, start=0, end=1), op.Shape(query, start=1, end=2), op.Shape(key, start=1, end=2)
     times = op.Max(op.Div(heads, op.Max(groups, 1)), 1)
     leading = op.Concat(batch, groups, times, sequence, axis=0)

@@ -1,4 +1,4 @@
-"""ScatterElementsUpdate: writes or reduces updates into a copy of a tensor, at indices along an axis given at run time."""
+"""ScatterElementsUpdate: writes or reduces updates into a copy of a tensor, at indices along a run-time axis."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def ScatterElementsUpdate(data, indices, updates, axis, *, reduction: Reduction 
 
 
 def _targets(shape: tuple[int, ...], indices: np.ndarray, along: int) -> np.ndarray:
-    """The position in the flattened data of every update."""
+    """Return the position of every update in the flattened data."""
     strides = _strides(shape)
     targets = indices.astype(np.int64)
     targets[targets < 0] += shape[along]
@@ -102,7 +102,7 @@ def _reduce(output: np.ndarray, targets: np.ndarray, updates: np.ndarray, reduct
         output[targets] = updates
         return
     if not use_init_val:
-        # A minimum or maximum may well begin with one of its own updates, which is then taken twice.
+        # A minimum or maximum may start with one of its own updates, which is then applied twice without effect.
         neutral = {"sum": 0, "mean": 0, "prod": 1}
         output[targets] = neutral.get(reduction, updates)
     (_BOOLEAN_UFUNCS if output.dtype == bool else _UFUNCS)[reduction].at(output, targets, updates)
@@ -135,13 +135,13 @@ def _(op, data, indices, updates, axis, *, reduction, use_init_val):
     if reduced_type != type_:
         data, updates = op.Cast(data, to=reduced_type), op.Cast(updates, to=reduced_type)
     if indices.dtype == Type.UINT64:
-        indices = op.Min(indices, 2**63 - 1)  # what int64 cannot hold stays out of range
+        indices = op.Min(indices, 2**63 - 1)  # values that int64 cannot represent stay out of range
     indices = op.Cast(indices, to=Type.INT64)
 
     if axis.constant is not None:
         along = int(axis.constant.reshape(-1)[0])
     else:
-        # ScatterElements wants the axis as an attribute: scatter into the flattened data instead.
+        # The axis of ScatterElements is an attribute, so scatter into the flattened data instead.
         along, indices = 0, _flat_targets(op, shape, indices, updates, axis)
         data, updates = op.Reshape(data, [-1]), op.Reshape(updates, [-1])
 
@@ -152,7 +152,7 @@ def _(op, data, indices, updates, axis, *, reduction, use_init_val):
         return op.ConstantOfShape(op.Shape(like), value=np.array([number], tensor_dtype_to_np_dtype(type_)))
 
     if reduction != "none" and not use_init_val:
-        # A minimum or maximum may well begin with one of its own updates, which is then taken twice.
+        # A minimum or maximum may start with one of its own updates, which is then applied twice without effect.
         start = {"sum": 0, "mean": 0, "prod": 1}.get(reduction)
         data = scatter(data, updates if start is None else filled(updates, start, reduced_type), "none")
     output = scatter(data, updates, reduction)
@@ -165,7 +165,7 @@ def _(op, data, indices, updates, axis, *, reduction, use_init_val):
 
 
 def _flat_targets(op, shape, indices, updates, axis):
-    """The position in the flattened data of every update, for an axis that is known at run time only."""
+    """Return the position of every update in the flattened data, for a run-time axis."""
     extent, rank = op.Shape(indices), op.Shape(shape)
     axis = op.Reshape(op.Cast(axis, to=Type.INT64), [1])
     axis = required(op, "axis_out_of_range", op.Or(op.Less(axis, op.Neg(rank)), op.GreaterOrEqual(axis, rank)), axis)
@@ -187,7 +187,7 @@ def _flat_targets(op, shape, indices, updates, axis):
         later = op.Less(op.Unsqueeze(dimensions, [1]), op.Unsqueeze(dimensions, [0]))
         return op.ReduceProd(op.Where(later, of, 1), [1], keepdims=0)
 
-    extent = op.Max(extent, 1)  # without updates there is nothing to divide, but runtimes refuse a zero even then
+    extent = op.Max(extent, 1)  # runtimes reject a zero divisor even without updates
     positions = op.Unsqueeze(op.Range(0, op.Size(indices), 1), [1])
     coordinates = op.Mod(op.Div(positions, strides(extent)), extent)
     beside = op.ReduceSum(op.Mul(coordinates, op.Where(on_axis, 0, strides(shape))), [1], keepdims=0)
@@ -195,14 +195,14 @@ def _flat_targets(op, shape, indices, updates, axis):
 
 
 def _divided(op, sums, counts):
-    """``sums / counts``, rounded toward minus infinity where ``sums`` are integers; ``counts`` are positive."""
+    """Divide, with rounding toward minus infinity for integers; ``counts`` are positive."""
     type_ = sums.dtype
     if type_ in (Type.FLOAT, Type.DOUBLE):
         return op.Div(sums, op.Cast(counts, to=type_))
     if type_ == Type.UINT64:
         return op.Div(sums, op.Cast(counts, to=type_))
     sums = op.Cast(sums, to=Type.INT64)
-    quotient = op.Div(sums, counts)  # rounded toward zero
+    quotient = op.Div(sums, counts)  # rounds toward zero
     inexact = op.Not(op.Equal(op.Mul(quotient, counts), sums))
     quotient = op.Sub(quotient, op.Cast(op.And(op.Less(sums, 0), inexact), to=Type.INT64))
     return op.Cast(quotient, to=type_)

@@ -1,4 +1,4 @@
-"""SearchSorted: where values belong in sorted sequences."""
+"""SearchSorted: insertion positions of values in sorted sequences."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _(op, sorted_sequence, values, *, right_mode):
 
 
 def search(op, sorted_sequence, values, right):
-    """Emits the binary search: as many steps as the sequence's length has bits, each over all values at once."""
+    """Emit a binary search. The number of steps is the number of bits of the sequence's length; each handles all values."""
     sorted_sequence, values = _signed(op, sorted_sequence), _signed(op, values)
     count = op.Squeeze(op.Shape(sorted_sequence, start=-1), [0])
     flat = op.Reshape(sorted_sequence, [-1])
@@ -90,5 +90,5 @@ def search(op, sorted_sequence, values, right):
 
 
 def _signed(op, x):
-    """64-bit unsigned integers as signed ones of the same order: ONNX Runtime compares no unsigned ones."""
+    """Map uint64 to int64 with the same order, because ONNX Runtime does not compare unsigned integers."""
     return op.Add(op.Cast(x, to=Type.INT64), np.iinfo(np.int64).min) if x.dtype == Type.UINT64 else x

@@ -1,4 +1,4 @@
-"""SegmentMax: the greatest values of segments of a tensor."""
+"""SegmentMax: the maxima of segments of a tensor."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from onnx_specops.domain import INDICES, NUMERIC, operator
 
 
 def lowest(dtype: np.dtype) -> np.generic:
-    """The least finite value of a type."""
+    """Return the lowest finite value of a type."""
     return ml_dtypes.finfo(dtype).min if dtype.kind not in "iu" else dtype.type(np.iinfo(dtype).min)
 
 
@@ -94,10 +94,10 @@ def _(op, data, segment_ids, num_segments=None, *, fill_mode):
     else:
         count = op.Reshape(op.Cast(num_segments, to=Type.INT64), [1])
     inner = op.Shape(data, start=1)
-    # The slices of segments beyond the last meet in one more segment, which is then cut off.
+    # The slices of segments beyond the last go to an extra segment, which is removed.
     places = op.Min(ids, count)
     least, to = op.const(lowest(np.dtype(data.dtype.numpy()))), data.dtype
-    if to in (Type.FLOAT16, Type.BFLOAT16):  # ONNX Runtime reduces no 16-bit floats
+    if to in (Type.FLOAT16, Type.BFLOAT16):  # ONNX Runtime does not reduce 16-bit floats
         least, data = op.Cast(least, to=Type.FLOAT), op.Cast(data, to=Type.FLOAT)
     slots = op.Expand(least, op.Concat(op.Add(count, 1), inner, axis=0))
     if data.dtype.is_floating_point():

@@ -1,4 +1,4 @@
-"""SelectiveScan: the recurrence of a selective state space (Mamba), as optimum-intel writes it for OpenVINO."""
+"""SelectiveScan: the recurrence of a selective state space (Mamba), as optimum-intel exports it for OpenVINO."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""StringTensorPack: strings out of bytes and where each string begins and ends in them."""
+"""StringTensorPack: strings from bytes and the begin and end of each string."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""StringTensorUnpack: a tensor of strings as the bytes of all of them and where each begins and ends."""
+"""StringTensorUnpack: a tensor of strings as bytes and the begin and end of each string."""
 
 from __future__ import annotations
 

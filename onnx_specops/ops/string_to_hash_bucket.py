@@ -1,4 +1,4 @@
-"""StringToHashBucket: strings to buckets by their hash."""
+"""StringToHashBucket: buckets of strings by their hash."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""VocabularyTable: keys to the ids of a vocabulary, unknown keys to a default or to hash buckets."""
+"""VocabularyTable: maps keys to the ids of a vocabulary, and unknown keys to a default or to hash buckets."""
 
 from __future__ import annotations
 

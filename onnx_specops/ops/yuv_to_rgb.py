@@ -1,4 +1,4 @@
-"""YUVtoRGB: the planes of video frames as images."""
+"""YUVtoRGB: converts the planes of video frames to images."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def YUVtoRGB(y, u, v=None, *, bgr: int = 0):
             raise ValueError(f"{name}: {what} has the shape {list(plane.shape)} for y of the shape {list(y.shape)}")
     u, v = (u[..., :1], u[..., 1:]) if v is None else (u, v)
     d, e = (plane.astype(np.float32).repeat(2, 1).repeat(2, 2) - _ZERO_UV for plane in (u, v))
-    # Term by term: bytes are rounded, and the last digit may decide.
+    # Term by term, because the results are rounded to bytes and the last digit may matter.
     c = (y.astype(np.float32) - _ZERO_Y) * _LUMA
     channels = [c + e * _RED_V, c - e * _GREEN_V - d * _GREEN_U, c + d * _BLUE_U]
     image = np.clip(np.concatenate(channels[::-1] if bgr else channels, axis=3), np.float32(0), _MOST)
@@ -54,7 +54,7 @@ def _(node):
 @YUVtoRGB.body
 def _(op, y, u, v, *, bgr):
     batch, height, width = (op.Shape(y, start=k, end=k + 1) for k in range(3))
-    # Planes, not pixels, so that each channel is one run of numbers.
+    # Compute planes, not pixels, so that each channel is contiguous.
     luma = op.Cast(op.Reshape(y, op.Concat(batch, [1], height, width, axis=0), allowzero=1), to=Type.FLOAT)
     c = op.Mul(op.Sub(luma, _ZERO_Y), _LUMA)
     if v is None:
@@ -63,7 +63,7 @@ def _(op, y, u, v, *, bgr):
     d, e = (op.Sub(op.Cast(op.Reshape(x, half, allowzero=1), to=Type.FLOAT), _ZERO_UV) for x in (u, v))
 
     def spread(x):
-        """Each number to a block of two by two."""
+        """Repeat each number in a block of two by two."""
         scales = op.const(np.array([1, 1, 2, 2], np.float32))
         attributes = {"nearest_mode": "floor", "coordinate_transformation_mode": "asymmetric"}
         return op.Resize(x, None, scales, mode="nearest", **attributes)

@@ -1,1 +1,1 @@
-"""Sessions: the native library, the Python kernels through onnxruntime-extensions, ONNX's reference evaluator."""
+"""Sessions with the native library or Python kernels (onnxruntime-extensions), and ONNX's reference evaluator."""

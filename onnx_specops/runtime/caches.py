@@ -1,4 +1,4 @@
-"""Variables that grow from run to run where they lie: the keys and values of a language model's past tokens."""
+"""Caches that grow in place from run to run: the keys and values of a language model's past tokens."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ import onnxruntime as ort
 from onnx_specops.runtime.variables import TYPES, Variable, copied, inputs_of
 
 _ROOM = 64
-"""The least tokens that memory is got for at a time."""
+"""The fewest tokens for which memory is allocated at a time."""
 
 _SEQUENCE, _TOTAL = "sequence_length", "total_sequence_length"
-"""The dimensions of inputs that say how many tokens a run has, and how many there are with those before."""
+"""The dimensions of inputs for the number of tokens in a run, and for the number including past tokens."""
 
 
 class Shapes:
-    """The shapes of growing variables: the sizes of their other axes follow from those of the model's inputs.
+    """The shapes of growing variables. Their other dimensions follow from those of the model's inputs.
 
     Args:
-        session: a session of the model, whose inputs' dimensions of one name are of one size.
+        session: a session of the model. Dimensions of its inputs with the same name are equal.
         variables: its variables.
     """
 
@@ -34,7 +34,7 @@ class Shapes:
         self._named = {name: list(value.shape) for name, value in described.items() if name not in carried}
 
     def sizes(self, feeds: Mapping[str, Any]) -> dict[Any, int]:
-        """What the named dimensions of the inputs are.
+        """Return the values of the named dimensions of the inputs.
 
         Args:
             feeds: OrtValues, or arrays.
@@ -48,25 +48,25 @@ class Shapes:
         return sizes
 
     def shape(self, variable: Variable, sizes: Mapping[Any, int], tokens: int) -> list[int]:
-        """The shape of a variable of so many tokens."""
+        """Return the shape of a variable with ``tokens`` tokens."""
         dims = [dim if isinstance(dim, int) else sizes.get(dim, 1) for dim in self._shapes[variable.input]]
         dims[variable.axis] = tokens
         return dims
 
     def empty(self, variable: Variable, feeds: Mapping[str, Any]) -> np.ndarray:
-        """A variable without tokens."""
+        """Return a variable without tokens."""
         return np.zeros(self.shape(variable, self.sizes(feeds), 0), self.dtype(variable))
 
     def dtype(self, variable: Variable) -> Any:
-        """The NumPy type of a variable."""
+        """Return the NumPy type of a variable."""
         return self._types[variable.input]
 
     def tellers(self, dim: str) -> list[str]:
-        """The inputs that have a dimension."""
+        """Return the inputs that have a dimension."""
         return [name for name, dims in self._named.items() if dim in dims]
 
     def cut(self, feeds: Mapping[str, ort.OrtValue], dim: str, size: int) -> dict[str, ort.OrtValue]:
-        """The inputs that have a dimension, with ``size`` as its size; those that are smaller are left out."""
+        """Return the inputs that have a dimension, cut to ``size`` along it; smaller inputs are omitted."""
         found = {}
         for name in self.tellers(dim):
             axis = self._named[name].index(dim)
@@ -77,7 +77,7 @@ class Shapes:
 
 @dataclass(frozen=True)
 class _Memory:
-    """A piece of memory, as NumPy and as ONNX Runtime see it."""
+    """A block of memory, as a NumPy array and as an OrtValue."""
 
     array: np.ndarray
     value: ort.OrtValue
@@ -89,14 +89,14 @@ class _Memory:
 
 @dataclass(frozen=True)
 class Step:
-    """What a run is given for its caches; they are as they were until it is kept (`Caches.keep`).
+    """The inputs and outputs of a run for its caches. The caches are unchanged until `Caches.keep`.
 
     Attributes:
-        inputs: what is fed.
-        outputs: the memory that the caches are written into, by the names of the outputs.
-        memory: the same by the names of the inputs.
-        spare: memory that was the caches', and will be again when rows change places.
-        tokens: how many there are after the run.
+        inputs: the fed inputs.
+        outputs: the memory for the new caches, by output name.
+        memory: the same memory by input name.
+        spare: the previous memory of the caches, which is used again when rows are reordered.
+        tokens: the number of tokens after the run.
     """
 
     inputs: dict[str, ort.OrtValue] = field(default_factory=dict)
@@ -107,13 +107,13 @@ class Step:
 
 
 class Caches:
-    """The caches of a session in memory that has room for more tokens, which each run extends without a copy.
+    """The caches of a session in memory with capacity for more tokens, so that runs extend them without a copy.
 
-    A run whose rows go on from other rows (a beam search) writes into other memory: two pieces take turns.
+    A run that reorders rows (a beam search) writes into other memory; two blocks alternate.
 
     Args:
-        shapes: tells the caches' shapes.
-        variables: the variables that are extended where they lie; of each run they get as many tokens.
+        shapes: the shapes of the caches.
+        variables: the variables that are extended in place. Each run adds the same number of tokens to all.
     """
 
     def __init__(self, shapes: Shapes, variables: Sequence[Variable]) -> None:
@@ -124,19 +124,19 @@ class Caches:
         self.reset()
 
     def reset(self) -> None:
-        """Forget all tokens."""
+        """Remove all tokens."""
         self._tokens = 0
         self._memory: dict[str, _Memory] = {}
         self._spare: dict[str, _Memory] = {}
 
     def step(self, feeds: Mapping[str, ort.OrtValue]) -> Step:
-        """What a run is given.
+        """Return the inputs and outputs of a run.
 
         Args:
-            feeds: what the caller feeds; fewer past tokens than there are, where a variable counts them, leave the rest out.
+            feeds: the caller's inputs. If a variable counts the past tokens and the number is lower, the rest is dropped.
 
         Raises:
-            ValueError: it does not tell how many tokens the run has, or what it tells cannot be.
+            ValueError: the inputs do not determine the number of tokens in the run, or contradict each other.
         """
         if not self._variables:
             return Step()
@@ -144,7 +144,7 @@ class Caches:
         past, total = self._counted(feeds, sizes)
         cut: dict[str, ort.OrtValue] = {}
         if not self.lengths and _SEQUENCE in sizes and total > past + sizes[_SEQUENCE]:
-            # The model takes the length of the attention_mask for that of all tokens.
+            # The model uses the length of the attention_mask as the number of all tokens.
             total = past + sizes[_SEQUENCE]
             cut = self._shapes.cut(feeds, _TOTAL, total)
         counted = dict.fromkeys(self.lengths, ort.OrtValue.ortvalue_from_numpy(np.array(past)))
@@ -165,20 +165,20 @@ class Caches:
         return step
 
     def keep(self, step: Step) -> None:
-        """What a run has made of the caches is what they hold."""
+        """Store the caches that a run produced."""
         self._memory, self._tokens = step.memory, step.tokens
         self._spare = {
             name: spare for name, spare in step.spare.items() if spare.array.shape == step.memory[name].array.shape
         }
 
     def cut(self, step: Step, output: str) -> ort.OrtValue:
-        """What a run gives out as one of the caches: a copy without the room."""
+        """Return a cache as an output of the run: a copy without the extra capacity."""
         variable = next(variable for variable in self._variables if variable.output == output)
         index = (slice(None),) * variable.axis + (slice(0, step.tokens),)
         return copied(step.memory[variable.input].array[index])
 
     def _counted(self, feeds: Mapping[str, ort.OrtValue], sizes: Mapping[Any, int]) -> tuple[int, int]:
-        """How many tokens there are before a run and after it."""
+        """Return the number of tokens before and after a run."""
         dim = _SEQUENCE if self.lengths else _TOTAL
         if dim not in sizes:
             tellers = " or ".join(self._shapes.tellers(dim)) or "attention_mask"
@@ -194,20 +194,20 @@ class Caches:
         return past, past + sizes[dim]
 
     def _moved(self, beams: str, feeds: Mapping[str, ort.OrtValue]) -> bool:
-        """Whether a run's rows go on from others than themselves."""
+        """Whether a run reorders rows."""
         rows, held = feeds[beams].numpy(), next((len(memory.array) for memory in self._memory.values()), 0)
         if self._memory and rows.size and not -held <= rows.min() <= rows.max() < held:
             raise ValueError(f"{beams} names a row that is not one of the {held} before")
         return not np.array_equal(rows, np.arange(held))
 
     def _with_room(self, variable: Variable, held: _Memory | None, shape: list[int], past: int, total: int) -> _Memory:
-        """Memory of that shape that holds the past tokens, with room for all."""
+        """Return memory of the given shape that contains the past tokens and has capacity for all."""
         room = 0 if held is None else held.array.shape[variable.axis]
         if held is not None and shape != list(held.array.shape):
             raise ValueError(f"{shape[0]} rows follow {held.array.shape[0]}: reset_state() begins anew")
         if held is not None and room >= total:
             return held
-        # Half as much again each time: all that is ever copied is three times what is held in the end.
+        # Capacity grows by half each time, so that at most three times the final size is copied in total.
         shape = list(shape)
         shape[variable.axis] = max(-(-total // _ROOM) * _ROOM, room + room // 2)
         memory = np.zeros(shape, self._shapes.dtype(variable))
@@ -217,7 +217,7 @@ class Caches:
         return _Memory.of(memory)
 
     def _other(self, variable: Variable, shape: list[int]) -> _Memory:
-        """Memory that holds nothing that counts."""
+        """Return memory with undefined content."""
         spare = self._spare.get(variable.input)
         if spare is not None and list(spare.array.shape) == shape:
             return spare

@@ -1,8 +1,8 @@
-"""Errors that say what an installation or a model lacks, and what mends it."""
+"""Errors for missing parts of an installation or a model, with the remedy."""
 
 from __future__ import annotations
 
-# Module -> its package, and the extra of this project that brings it.
+# Module -> its package, and the extra of this project that installs it.
 _EXTRAS = {
     "onnxruntime_extensions": ("onnxruntime-extensions", "python-kernels"),
     "openvino": ("openvino", "openvino"),
@@ -14,18 +14,18 @@ _EXTRAS = {
 
 
 class MissingExtraError(ImportError):
-    """An optional dependency is not installed; the message holds the command that installs it."""
+    """An optional dependency is not installed; the message has the command that installs it."""
 
     def __init__(self, package: str, purpose: str, extra: str) -> None:
         super().__init__(f'{purpose} needs {package}, which is not installed: pip install "onnx-specops[{extra}]"')
 
 
 class MissingKernelError(LookupError):
-    """A model, or a session, asks for kernels that are not there."""
+    """A model or a session requires kernels that are not available."""
 
 
 def as_missing_extra(error: ImportError, purpose: str) -> MissingExtraError | None:
-    """The error that names the remedy, where a module of an optional dependency could not be imported, else ``None``."""
+    """Return the error with the remedy if the missing module belongs to an optional dependency; otherwise ``None``."""
     if isinstance(error, MissingExtraError):
         return error
     known = _EXTRAS.get((error.name or "").partition(".")[0])

@@ -1,7 +1,7 @@
-"""The native kernels of an installation, for a checkout that shadows it.
+"""Find the native kernels of an installation from a checkout that shadows it.
 
-Python started in the root of a clone imports the packages of the clone. They hold no library: `pip install .` builds it for
-the installation alone.
+Python started in the root of a clone imports the clone's packages. They have no library, because `pip install .` builds it
+for the installation only.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ DISTRIBUTION = "onnx-specops"
 
 @functools.cache
 def installed_package(own: Path, library: str) -> Path | None:
-    """The folder of the installed package whose library serves the package in the folder ``own``, or ``None``.
+    """Return the folder of the installed package whose library the package in the folder ``own`` can use, or ``None``.
 
-    The installation is the first on ``sys.path``: the one that Python imports elsewhere. It must have the same version and
-    declare the same operators. Otherwise a ``RuntimeWarning`` tells why its library is not used.
+    The installation is the first one on ``sys.path`` outside the checkout. It must have the same version and declare the
+    same operators. Otherwise a ``RuntimeWarning`` gives the reason.
 
     Args:
-        own: the folder of the package that runs.
+        own: the folder of the running package.
         library: the library's file, relative to the package's folder.
     """
     import onnx_specops
@@ -54,14 +54,14 @@ def installed_package(own: Path, library: str) -> Path | None:
 
 
 def describe(library: Path) -> dict[str, Any]:
-    """The description of its operators that a library holds (description.h has the form)."""
+    """Return the description of its operators that a library contains (see description.h)."""
     function = ctypes.CDLL(str(library)).OnnxSpecopsOperators
     function.restype = ctypes.c_char_p
     return json.loads(function())
 
 
 def _differing(description: dict[str, Any]) -> list[str]:
-    """The operators of a library that this package declares otherwise, or not at all."""
+    """Return the operators of a library that this package declares differently or not at all."""
     from onnx_specops.domain import operators
 
     declared = {o.name: (list(o.inputs), list(o.outputs), set(o.attributes)) for o in operators()}

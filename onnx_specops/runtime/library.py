@@ -1,4 +1,4 @@
-"""Where the native kernels are."""
+"""The location of the native kernels."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ _PATH = Path(__file__).parent.parent / "native" / _NAMES.get(sys.platform, "libo
 
 
 def library_path() -> str:
-    """The shared library of the native kernels, for ``RegisterCustomOps`` from any language.
+    """Return the path of the shared library of the native kernels, for ``RegisterCustomOps`` from any language.
 
-    A checkout that has not built its own takes that of an installation of the same version and the same operators.
+    A checkout without a library of its own uses the library of an installation with the same version and operators.
 
     Returns:
-        Its absolute path, for ``SessionOptions.register_custom_ops_library`` (Python),
+        The absolute path, for ``SessionOptions.register_custom_ops_library`` (Python),
         ``SessionOptions::RegisterCustomOpsLibrary`` (C++), ``RegisterCustomOpLibrary`` (C#), ``registerCustomOpLibrary``
         (Java) or Triton's ``op_library_filename``.
 
     Raises:
-        MissingKernelError: if there is no library: the installation was made without a compiler, or a checkout is neither
+        MissingKernelError: there is no library: the installation was made without a compiler, or a checkout is neither
             built nor installed.
     """
     package = _package()
@@ -35,12 +35,12 @@ def library_path() -> str:
 
 
 def has_library() -> bool:
-    """Whether the native kernels are built."""
+    """Return whether the native kernels are built."""
     return _package() is not None
 
 
 def remedy() -> str:
-    """What builds the native kernels where they are not built."""
+    """Return the instructions for building the native kernels."""
     if (_PATH.parent / "CMakeLists.txt").is_file():
         return (
             f"This package is a checkout: `pip install .` in {_PATH.parent.parent.parent}, or `cmake -S onnx_specops/native "
@@ -53,22 +53,22 @@ def remedy() -> str:
 
 
 def cmake_folder() -> Path:
-    """The folder of the CMake package: beside the library where there is one, else this package's."""
+    """Return the folder of the CMake package: next to the library if there is one, otherwise in this package."""
     return (_package() or _PATH.parent.parent) / "cmake"
 
 
 def _package() -> Path | None:
-    """The folder of the package that holds the library: this one, or an installation of the same version."""
+    """Return the folder of the package with the library: this one, or an installation of the same version."""
     own = _PATH.parent.parent
     return own if _PATH.is_file() else installed_package(own, f"native/{_PATH.name}")
 
 
 def description() -> dict[str, Any]:
-    """What the library says of its operators (description.h has the form); raises `MissingKernelError` as `library_path`."""
+    """Return the library's operators (see description.h for the format); raise `MissingKernelError` like `library_path`."""
     return describe(Path(library_path()))
 
 
 @functools.cache
 def native_operators() -> frozenset[str]:
-    """The operators that the library has kernels for; raises `MissingKernelError` as `library_path` does."""
+    """Return the operators with native kernels; raise `MissingKernelError` like `library_path`."""
     return frozenset(operator["name"] for operator in description()["operators"])

@@ -1,4 +1,4 @@
-"""Models in memory, as ONNX Runtime takes them."""
+"""Models in memory, in a form that ONNX Runtime loads."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ import onnx
 from onnx import TensorProto
 
 LARGEST = 2**31 - 1
-"""The most bytes that protobuf serializes."""
+"""The most bytes that protobuf can serialize."""
 
-_SMALL = 1024  # bytes; larger initializers go into a file
+_SMALL = 1024  # bytes; larger initializers are written to a file
 _WEIGHTS = "weights.bin"
 
 
 def is_serializable(model: onnx.ModelProto) -> bool:
-    """Whether protobuf serializes the whole model."""
+    """Return whether protobuf can serialize the whole model."""
     return _size(model) <= LARGEST
 
 
 def write(model: onnx.ModelProto, folder: Path) -> Path:
-    """Write a model of any size into ``folder``, its large initializers into a file of their own; returns its path.
+    """Write a model of any size into ``folder``, with its large initializers in a separate file; return its path.
 
     Raises:
-        ValueError: the model is too large without the outermost graph's initializers.
+        ValueError: the model is too large even without the initializers of the outermost graph.
     """
     rest = _copy(model, "graph")
     rest.graph.CopyFrom(_copy(model.graph, "initializer"))
@@ -49,12 +49,12 @@ def write(model: onnx.ModelProto, folder: Path) -> Path:
 def _size(message: Any) -> int:
     try:
         return message.ByteSize()
-    except Exception:  # protobuf's own error, for more than it can count
+    except Exception:  # protobuf's error for messages beyond its size limit
         return LARGEST + 1
 
 
 def _copy(message: Any, without: str) -> Any:
-    """A message's copy without one of its fields."""
+    """Copy a message without one of its fields."""
     copy = type(message)()
     for field, value in message.ListFields():
         if field.name == without:

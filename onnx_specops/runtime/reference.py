@@ -1,4 +1,4 @@
-"""ONNX's own reference evaluator for models with nodes of the domain."""
+"""ONNX's reference evaluator for models with nodes of the domain."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from onnx_specops.domain import DOMAIN, Operator, operators
 
 
 def reference_evaluator(model: onnx.ModelProto | str | os.PathLike[str]) -> ReferenceEvaluator:
-    """An ``onnx.reference.ReferenceEvaluator`` of ``model``: ``.run(None, inputs)`` gives the outputs.
+    """Create an ``onnx.reference.ReferenceEvaluator`` of ``model``; ``.run(None, inputs)`` returns the outputs.
 
-    Nodes of the domain run as the bodies that the model carries, inlined first, since the evaluator takes functions that
-    differ in ``overload`` only for one. Nodes without a body run as NumPy kernels. GatherElements has a kernel too: onnx's
-    own fails where the axis has more than 64 elements (onnx 1.23).
+    Nodes of the domain run as the bodies in the model. The bodies are inlined first, because the evaluator ignores
+    ``overload``. Nodes without a body run as NumPy kernels. GatherElements also has a kernel here: the one of onnx 1.23
+    fails for axes with more than 64 elements.
 
     Args:
         model: the model, or a path to it.
@@ -32,13 +32,13 @@ def reference_evaluator(model: onnx.ModelProto | str | os.PathLike[str]) -> Refe
 
 
 class GatherElements(OpRun):
-    """The standard operator, with any number of elements."""
+    """The standard operator, for any number of elements."""
 
     op_domain = ""
 
     def _run(self, data: np.ndarray, indices: np.ndarray, axis: int = 0) -> tuple[np.ndarray]:
         at = np.where(indices < 0, indices + data.shape[axis], indices)
-        # Along the other axes the indices may be fewer than the data.
+        # Along the other axes, the indices may have fewer elements than the data.
         places = list(np.ogrid[tuple(slice(size) for size in indices.shape)])
         places[axis] = at
         return (data[tuple(places)],)

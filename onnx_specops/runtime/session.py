@@ -1,4 +1,4 @@
-"""Sessions of ONNX Runtime with the domain's kernels."""
+"""ONNX Runtime sessions with the domain's kernels."""
 
 from __future__ import annotations
 
@@ -28,31 +28,31 @@ from onnx_specops.runtime.variables import as_array, as_ort_value, inputs_of, va
 Kernels = Literal["auto", "native", "python", "none"]
 
 _registered: weakref.WeakKeyDictionary[ort.SessionOptions, str] = weakref.WeakKeyDictionary()
-_own: weakref.WeakSet[ort.SessionOptions] = weakref.WeakSet()  # those with Python kernels that plain sessions do not find
+_own: weakref.WeakSet[ort.SessionOptions] = weakref.WeakSet()  # options with Python kernels that plain sessions do not find
 _EXTERNAL_FOLDER = "session.model_external_initializers_file_folder_path"
 
 
 def register(session_options: ort.SessionOptions, kernels: Literal["auto", "native", "python"] = "auto") -> None:
-    """Register the domain's kernels with the options of a session to be made; again for the same options does nothing.
+    """Register the domain's kernels with session options. A second call with the same options has no effect.
 
     Args:
         session_options: the options.
         kernels: ``"native"``: the shared library (`library_path`). ``"python"``: the NumPy kernels through
-            onnxruntime-extensions. ``"auto"``: native if built, else Python if installed, else none; either of these
-            with a warning. Models that carry bodies run without kernels, too.
+            onnxruntime-extensions. ``"auto"``: native if built, otherwise Python if installed, otherwise none; the latter
+            two with a warning. Models with bodies also run without kernels.
 
-    In a plain ``onnxruntime.InferenceSession`` a Python kernel cannot raise: where one fails, the node's output is empty and
-    a ``RuntimeWarning`` carries the error. There every node must state all its attributes and have all its inputs (an empty
-    tensor for one left out), none may have float16 or bfloat16, attributes that are floats are rounded to six digits, and
-    strings must be UTF-8 without NUL characters. `onnx_specops.InferenceSession` has none of these limits but the last, and
-    says so where a string breaks it.
+    In a plain ``onnxruntime.InferenceSession`` a Python kernel cannot raise. If one fails, the node's output is empty and a
+    ``RuntimeWarning`` has the error. Such a session has further limits: every node must specify all attributes and have all
+    inputs (an empty tensor for an omitted one), float16 and bfloat16 are not supported, float attributes are rounded to six
+    digits, and strings must be UTF-8 without NUL characters. `onnx_specops.InferenceSession` only has the last limit, and
+    raises an error for a string that violates it.
 
-    Python kernels come with the library of onnxruntime-extensions, which must not be registered with the same options again.
+    Python kernels use the library of onnxruntime-extensions, which must not be registered again with the same options.
 
     Raises:
-        MissingKernelError: if the native library is asked for and not built.
-        MissingExtraError: if Python kernels are asked for and onnxruntime-extensions is not installed.
-        ValueError: for other ``kernels``, or if the options have the other kind already.
+        MissingKernelError: the native library is requested and not built.
+        MissingExtraError: Python kernels are requested and onnxruntime-extensions is not installed.
+        ValueError: ``kernels`` has another value, or the options already have the other kind.
     """
     if session_options in _own:
         raise ValueError("these session options served a session of onnx_specops; a plain one needs options of its own")
@@ -86,7 +86,7 @@ def _register(session_options: ort.SessionOptions, kernels: str, *, plain_too: b
     _registered[session_options] = chosen
 
 
-@functools.cache  # once is enough
+@functools.cache  # cached: once per process
 def _warn_of_python_kernels(how: str) -> None:
     warnings.warn(
         "onnx_specops runs its Python kernels, which are many times slower: the native ones are not built. "
@@ -105,34 +105,33 @@ def _choose(kernels: str) -> str:
 
 
 class InferenceSession(ort.InferenceSession):
-    """An ``onnxruntime.InferenceSession`` that has the domain's kernels.
+    """An ``onnxruntime.InferenceSession`` with the domain's kernels.
 
     Args:
         path_or_bytes: the model: a path, its bytes, or an ``onnx.ModelProto``.
-        sess_options: session options; the kernels are registered with them. Without any, a session on the CPU logs errors
-            alone: ONNX Runtime has a warning for each variable that has an initial value.
-        kernels: as for `register`, and ``"none"``: each node of the domain runs as the body that the model carries. Where
-            the library lacks an operator of the model (those with regular expressions need PCRE2), ``"auto"`` takes Python
-            kernels and warns.
+        sess_options: session options; the kernels are registered with them. By default, sessions on the CPU log errors only,
+            because ONNX Runtime warns about every variable with an initial value.
+        kernels: as for `register`, and ``"none"``: each node of the domain runs as its body in the model. If the library
+            lacks an operator of the model (regular expressions need PCRE2), ``"auto"`` uses Python kernels and warns.
         providers, provider_options, kwargs: as for ``onnxruntime.InferenceSession``.
 
-    With Python kernels, what a kernel raises is raised by ``run`` (``run_with_iobinding``, ...; ``run_async`` hands the
-    message to the callback), 16-bit floats and inputs left out work, and nodes run one after another, whatever
-    ``execution_mode`` says: the interpreter's lock would have them so anyway.
+    With Python kernels, ``run`` (``run_with_iobinding``, ...) raises the exceptions of kernels; ``run_async`` passes the
+    message to the callback. 16-bit floats and omitted inputs are supported. Nodes run sequentially whatever
+    ``execution_mode`` is, because of the interpreter's lock.
 
     A converted model's variables (OpenVINO's ReadValue and Assign) keep their values from ``run`` to ``run``, as in an
-    OpenVINO infer request; `reset_state` sets them back. The session shows and takes the model's own inputs and outputs.
-    Runs of several threads follow each other then. With IO binding the caller carries them.
+    OpenVINO infer request; `reset_state` resets them. The session exposes the model's own inputs and outputs only. Runs from
+    several threads are serialized in this case. With IO binding, the caller passes the variables on.
 
-    So do the keys and values of a language model's past tokens, where they are inputs and outputs of the model. Where its
-    attention extends them in place, nothing is copied from token to token; nor is what a decoder makes once of an encoder's
-    output and keeps. A caller who feeds such a cache himself carries all variables of that run.
+    The same holds for the keys and values of a language model's past tokens if they are inputs and outputs of the model. If
+    the model's attention extends them in place, no run copies them. Keys and values that a decoder computes once from an
+    encoder's output are not copied either. A caller who feeds such a cache must feed all variables of the run.
 
     Raises:
-        MissingKernelError: if the native library is asked for and not built, or if with ``"none"`` the model holds a node
-            without a body.
-        MissingExtraError: if Python kernels are asked for and onnxruntime-extensions is not installed.
-        ValueError: if a ModelProto is larger than protobuf serializes, initializers aside.
+        MissingKernelError: the native library is requested and not built, or with ``"none"`` the model has a node without a
+            body.
+        MissingExtraError: Python kernels are requested and onnxruntime-extensions is not installed.
+        ValueError: a ModelProto without its initializers is larger than protobuf can serialize.
     """
 
     def __init__(
@@ -146,7 +145,7 @@ class InferenceSession(ort.InferenceSession):
         **kwargs: Any,
     ) -> None:
         options = _own_options(providers) if sess_options is None else sess_options
-        self._folder = ""  # of the weights in files, where the model is not loaded from beside them
+        self._folder = ""  # the folder of external weights, if the model is not loaded from there
         if isinstance(path_or_bytes, onnx.ModelProto):
             path_or_bytes = self._loadable(path_or_bytes)
         if kernels == "auto" and options not in _registered and has_library():
@@ -157,7 +156,7 @@ class InferenceSession(ort.InferenceSession):
         else:
             _register(options, kernels, plain_too=False)
         self.kernels = _registered.get(options, "none")
-        self._lent = sess_options is not None  # options that may serve other sessions, too
+        self._lent = sess_options is not None  # the options may be shared with other sessions
         if self.kernels == "python":
             path_or_bytes, folder = _adapted(path_or_bytes)
             self._folder = folder or self._folder
@@ -168,8 +167,8 @@ class InferenceSession(ort.InferenceSession):
         self._state = State(self, variables, native=self.kernels == "native", arrays=self._has_strings)
 
     def _loadable(self, model: onnx.ModelProto) -> bytes | Path:
-        """A model's bytes, or a file that lives as long as the session where protobuf serializes no model of its size."""
-        if _has_external(model):  # relative to the working directory, as without a path
+        """Return a model's bytes, or a file that exists as long as the session if the model is too large for protobuf."""
+        if _has_external(model):  # relative to the working directory, as for a model without a path
             self._folder = os.getcwd()
         if models.is_serializable(model):
             return model.SerializeToString()
@@ -177,17 +176,17 @@ class InferenceSession(ort.InferenceSession):
         return models.write(model, Path(self._written.name))
 
     def get_inputs(self) -> Any:
-        """The model's own inputs, without those that carry its variables."""
+        """Return the model's own inputs, without those of variables."""
         hidden = {name for variable in self._state.variables for name in (variable.input, variable.is_set)}
         return [value for value in super().get_inputs() if value.name not in hidden]
 
     def get_outputs(self) -> Any:
-        """The model's own outputs, without those that carry its variables."""
+        """Return the model's own outputs, without those of variables."""
         hidden = set(self._state.outputs)
         return [output for output in super().get_outputs() if output.name not in hidden]
 
     def reset_state(self) -> None:
-        """Set the model's variables back to their initial values."""
+        """Reset the model's variables to their initial values."""
         self._state.reset()
 
     def _create_inference_session(self, *args: Any, **kwargs: Any) -> None:
@@ -205,17 +204,17 @@ class InferenceSession(ort.InferenceSession):
             raise
         finally:
             options.execution_mode = mode
-            if self._folder and self._lent:  # another model's weights may bear the same names
+            if self._folder and self._lent:  # other models' weights may have the same names
                 options.add_session_config_entry(_EXTERNAL_FOLDER, folder)
 
     def _bodiless(self) -> list[str]:
-        """The operators of the domain that the model uses without carrying their bodies."""
+        """Return the operators of the domain that the model uses without a body."""
         try:
             if self._model_path:
                 model = onnx.load(self._model_path, load_external_data=False)
             else:
                 model = onnx.load_from_string(self._model_bytes)
-        except Exception:  # not an ONNX file: the runtime's own error says so
+        except Exception:  # not an ONNX file: ONNX Runtime reports it
             return []
         bodies = {(f.name, f.overload) for f in model.functions if f.domain == DOMAIN}
         return sorted({n.op_type for n in adapt.domain_nodes(model) if (n.op_type, n.overload) not in bodies})
@@ -227,7 +226,8 @@ class InferenceSession(ort.InferenceSession):
             if isinstance(argument, Mapping):
                 for name, value in argument.items():
                     adapt.check_text(name, value)
-        if run_options is not None:  # the caller's own, maybe shared with other runs: not to be terminated
+        # the caller's options may be shared with other runs, so this run must not terminate them
+        if run_options is not None:
             with python_kernels.guarded():
                 return method(*args, run_options)
         run_options = ort.RunOptions()
@@ -240,10 +240,10 @@ class InferenceSession(ort.InferenceSession):
         input_feed: Mapping[str, Any],
         run_options: ort.RunOptions | None = None,
     ) -> Any:
-        """As ``onnxruntime.InferenceSession.run``; raises what a Python kernel raises."""
+        """Run as ``onnxruntime.InferenceSession.run``; raise the exceptions of Python kernels."""
         if not self._state.variables:
             return self._guarded(super().run, output_names, input_feed, run_options=run_options)
-        if self._has_strings:  # which Python cannot make an OrtValue of
+        if self._has_strings:  # Python cannot create an OrtValue of strings
             plain = super().run
             names = [output.name for output in self.get_outputs()] if output_names is None else list(output_names)
             return self._state.run(
@@ -265,7 +265,7 @@ class InferenceSession(ort.InferenceSession):
         input_dict_ort_values: Mapping[str, ort.OrtValue],
         run_options: ort.RunOptions | None = None,
     ) -> Any:
-        """As ``onnxruntime.InferenceSession.run_with_ort_values``; raises what a Python kernel raises."""
+        """Run as ``onnxruntime.InferenceSession.run_with_ort_values``; raise the exceptions of Python kernels."""
         plain = super().run_with_ort_values
         if not self._state.variables:
             return self._guarded(plain, output_names, input_dict_ort_values, run_options=run_options)
@@ -287,11 +287,11 @@ class InferenceSession(ort.InferenceSession):
         return self._state.run(run, names, input_dict_ort_values)
 
     def run_with_iobinding(self, iobinding: ort.IOBinding, run_options: ort.RunOptions | None = None) -> None:
-        """As ``onnxruntime.InferenceSession.run_with_iobinding``; raises what a Python kernel raises."""
+        """Run as ``onnxruntime.InferenceSession.run_with_iobinding``; raise the exceptions of Python kernels."""
         self._guarded(super().run_with_iobinding, iobinding, run_options=run_options)
 
     def run_with_ortvaluevector(self, run_options: ort.RunOptions, *args: Any) -> None:
-        """As ``onnxruntime.InferenceSession.run_with_ortvaluevector``; raises what a Python kernel raises."""
+        """Run as ``onnxruntime.InferenceSession.run_with_ortvaluevector``; raise the exceptions of Python kernels."""
         if self.kernels != "python":
             super().run_with_ortvaluevector(run_options, *args)
             return
@@ -306,7 +306,7 @@ class InferenceSession(ort.InferenceSession):
         user_data: Any,
         run_options: ort.RunOptions | None = None,
     ) -> None:
-        """As ``onnxruntime.InferenceSession.run_async``; what a Python kernel raises is the callback's error text."""
+        """Run as ``onnxruntime.InferenceSession.run_async``; the callback receives the error message of a Python kernel."""
         if self.kernels != "python" and not self._state.variables:
             super().run_async(output_names, input_feed, callback, user_data, run_options)
             return
@@ -329,14 +329,14 @@ def _own_options(providers: Sequence[Any] | None) -> ort.SessionOptions:
 
 
 def _able(path_or_bytes: Any) -> Kernels:
-    """The kernels for a model where the library is built: Python's where the library lacks an operator of the model."""
+    """Return the kernels for a model if the library is built: Python if the library lacks an operator of the model."""
     absent = {operator.name for operator in operators()} - native_operators()
     if not absent:
         return "native"
     try:
         is_bytes = isinstance(path_or_bytes, bytes)
         model = onnx.load_from_string(path_or_bytes) if is_bytes else onnx.load(path_or_bytes, load_external_data=False)
-    except Exception:  # the runtime decides
+    except Exception:  # ONNX Runtime reports it
         return "native"
     if not (needed := sorted(absent.intersection(node.op_type for node in adapt.domain_nodes(model)))):
         return "native"
@@ -349,7 +349,7 @@ def _able(path_or_bytes: Any) -> Kernels:
 
 
 def _config_entry(options: ort.SessionOptions, name: str) -> str:
-    """An entry of the options; empty where there is none."""
+    """Return a config entry of the options, or an empty string."""
     try:
         return options.get_session_config_entry(name)
     except RuntimeError:
@@ -357,14 +357,14 @@ def _config_entry(options: ort.SessionOptions, name: str) -> str:
 
 
 def _adapted(path_or_bytes: Any) -> tuple[Any, str]:
-    """The model as Python kernels can take it: what was given, unless something in it has to change.
+    """Return the model in a form that Python kernels support (unchanged if possible), and the folder of its weights.
 
-    And the folder of its weights, where they lie in files, beside which it was loaded from and no longer is.
+    The folder is empty unless a changed model has external weights, which it no longer finds by its own location.
     """
     is_bytes = isinstance(path_or_bytes, bytes)
     try:
         model = onnx.load_from_string(path_or_bytes) if is_bytes else onnx.load(path_or_bytes, load_external_data=False)
-    except Exception:  # ORT's own format, or no model at all: the runtime decides
+    except Exception:  # ORT format or an invalid model: ONNX Runtime reports it
         return path_or_bytes, ""
     if not adapt.adapt(model):
         return path_or_bytes, ""
@@ -373,7 +373,7 @@ def _adapted(path_or_bytes: Any) -> tuple[Any, str]:
 
 
 def _has_external(model: onnx.ModelProto) -> bool:
-    """Whether weights lie in files beside the model."""
+    """Return whether the model has external weights."""
     return any(
         tensor.data_location == onnx.TensorProto.EXTERNAL
         for holder in graphs_and_functions(model)

@@ -1,4 +1,4 @@
-"""What a session's variables hold, carried from run to run."""
+"""The values of a session's variables, passed from run to run."""
 
 from __future__ import annotations
 
@@ -13,23 +13,24 @@ from onnx_specops.runtime.caches import Caches, Shapes, Step
 from onnx_specops.runtime.variables import Variable, blanks_of, copied
 
 Run = Callable[[Sequence[str], Mapping[str, Any], Mapping[str, ort.OrtValue]], Sequence[Any]]
-"""One run of a session: the names of the outputs asked for, what is fed, and the memory that further outputs are written
-into, by their names; returns the outputs asked for."""
+"""One run of a session. The arguments are the names of the requested outputs, the inputs, and the memory for further outputs
+by name. The result has the requested outputs.
+"""
 
 
 class State:
-    """What the variables hold; nothing at first and after a reset, when the model's own initial values count.
+    """The values of the variables. There are none at first and after a reset; the model's initial values apply then.
 
-    There are three kinds of them. What most hold goes out of each run and into the next. Growing ones that the session's
-    kernels extend where they lie stay in memory of their own (`Caches`). What is kept in place once it is set is bound as
-    input and output of each run, for which ONNX Runtime copies nothing.
+    There are three kinds. Most variables are outputs of one run and inputs of the next. Growing variables that the kernels
+    extend in place stay in memory of their own (`Caches`). Variables that do not change once they are set are bound as input
+    and output of each run, so that ONNX Runtime does not copy them.
 
     Args:
-        session: the session; without variables it needs none of this.
+        session: a session of a model with variables.
         variables: the model's variables.
         native: whether the session has the domain's native kernels.
-        arrays: whether runs take and give arrays instead of OrtValues, which Python cannot make of strings. Nothing is in
-            place then.
+        arrays: whether runs take and return arrays instead of OrtValues, which Python cannot create of strings. Nothing is
+            in place then.
     """
 
     def __init__(
@@ -52,30 +53,30 @@ class State:
 
     @property
     def outputs(self) -> list[str]:
-        """The outputs that carry the variables."""
+        """The outputs of the variables."""
         return [output for variable in self.variables for output in variable.links.values()]
 
     @property
     def in_place(self) -> list[str]:
-        """The inputs of the variables that stay where they lie from run to run."""
+        """The inputs of the variables that stay in place from run to run."""
         return [*self._caches.inputs, *(variable.input for variable in self._kept)]
 
     def reset(self) -> None:
-        """Forget all values."""
+        """Clear all values."""
         with self._lock:
             self._values = {}
             self._caches.reset()
 
     def run(self, run: Run, output_names: Sequence[str], feeds: Mapping[str, Any]) -> list[Any]:
-        """One run: feed what the variables hold, keep what they become, return the outputs asked for.
+        """Run once: feed the variables, store their new values, and return the requested outputs.
 
-        Runs follow each other: each needs what the one before has left. One that fails leaves all as it was. A caller who
-        feeds growing variables himself gets what he asks for, and nothing is kept; what else he feeds counts instead of what
-        is held.
+        Each run uses the values of the previous one. A failed run leaves them unchanged. If the caller feeds growing
+        variables, their new values are returned on request and not stored. Any other variable that the caller feeds replaces
+        its stored value.
 
         Raises:
-            ValueError: he feeds how many tokens growing variables hold, and others would not go back with them; or what he
-                feeds does not tell how many tokens the run has.
+            ValueError: the caller feeds the past length of growing variables but not all of them, or the inputs do not
+                determine the number of tokens in the run.
         """
         if any(variable.axis >= 0 and variable.input in feeds for variable in self.variables):
             return list(run(output_names, {**self._blanks, **self._flags({}, feeds), **feeds}, {}))
@@ -95,18 +96,18 @@ class State:
             return given
 
     def _given(self, name: str, step: Step, results: Mapping[str, Any]) -> Any:
-        """An output for the caller, to do with as he likes: what carries a variable is held on to."""
+        """Return an output to the caller. Outputs of variables are copied, because the session keeps them."""
         if name in step.outputs:
             return self._caches.cut(step, name)
         return _copy(results[name]) if name in self._outputs else results[name]
 
     def _empty(self, feeds: Mapping[str, Any]) -> dict[str, ort.OrtValue]:
-        """What variables hold that grow and are carried, before they hold anything."""
+        """Return the growing variables that are inputs and outputs as empty tensors, if they have no value yet."""
         grow = [v for v in self.variables if v.axis >= 0 and v.input in self._links and v.input not in self._values]
         return {v.input: ort.OrtValue.ortvalue_from_numpy(self._shapes.empty(v, feeds)) for v in grow}
 
     def _flags(self, held: Mapping[str, Any], feeds: Mapping[str, Any]) -> dict[str, ort.OrtValue]:
-        """That variables are set whose values are known, where nothing else says so."""
+        """Return the flags that mark variables with a value as set, where the model has such inputs."""
         known = {*self._values, *self._caches.lengths}.intersection(held)
         told = {v.is_set for v in self.variables if v.input in feeds or (v.input in known and not v.is_set_output)}
         return {name: ort.OrtValue.ortvalue_from_numpy(np.array(True)) for name in told if name}

@@ -1,9 +1,9 @@
-"""The variables of a stateful model, as its metadata tell of them: inputs and outputs that carry them from run to run.
+"""The variables of a stateful model, from its metadata: inputs and outputs that pass them from run to run.
 
-A variable with an ``axis`` grows along it from run to run, from nothing: the keys or values of a language model's past
-tokens. Where the model's operators extend it in the memory that it lies in (``in_place``), that memory has room for more
-than the variable holds, so that nothing is copied from token to token. A variable without an axis that is ``in_place`` stays
-what it is once it is set: the keys and values that a decoder makes of what an encoder gives.
+A variable with an ``axis`` grows along it from run to run, starting empty: the keys or values of a language model's past
+tokens. If the model's operators extend it in place (``in_place``), its memory has extra capacity, so that no token is copied
+twice. A variable without an axis that is ``in_place`` does not change once it is set: the keys and values that a decoder
+computes from an encoder's output.
 """
 
 from __future__ import annotations
@@ -26,26 +26,25 @@ TYPES: dict[str, Any] = {
     "tensor(string)": np.object_,
     **{f"tensor({sign}int{bits})": np.dtype(f"{sign}int{bits}").type for sign in ("", "u") for bits in (8, 16, 32, 64)},
 }
-"""The NumPy types of tensors, by ONNX Runtime's names."""
+"""The NumPy types of tensors, by ONNX Runtime's type names."""
 
 GROWING_TYPES = frozenset(("tensor(double)", "tensor(float)", "tensor(float16)", "tensor(uint8)"))
-"""What variables that grow may hold."""
+"""The types that growing variables support."""
 
 
 @dataclass(frozen=True)
 class Variable:
-    """A variable: its name, the input and output that hold it, the input (if any) that says whether it is set.
+    """A variable: its name, its input and output, and the input (if any) that tells whether it is set.
 
-    Where a run may leave a variable unset, ``is_set_output`` says whether it has; else every run sets it.
+    If a run may leave a variable unset, ``is_set_output`` tells whether it was set; otherwise every run sets it.
 
     Attributes:
-        axis: the axis along which it grows from nothing; -1 for a variable that has an initial value.
-        in_place: whether its input may be its output as well, where it is set, and have room behind what it holds, where it
-            grows.
-        native: whether only the domain's native kernels extend it so; bodies copy it, and less of it where there is no room.
-        beams: the input (if any) that names, for each row of a run, the row of the variable that it goes on from.
-        past_length: the input of another variable, which says how many tokens the memory of this one holds; a negative
-            number says that it has no room for more. Where there is none, the attention_mask tells.
+        axis: the axis along which it grows; -1 for a variable with an initial value.
+        in_place: whether its input and output may share memory once it is set, with extra capacity if it grows.
+        native: whether only the domain's native kernels extend it in place. Bodies copy it, and less without extra capacity.
+        beams: the input (if any) with the row of the variable that each row of a run continues.
+        past_length: the input with the number of tokens in the variable's memory; negative if it has no extra capacity.
+            Without such an input, the attention_mask determines the number.
     """
 
     name: str
@@ -61,7 +60,7 @@ class Variable:
 
     @property
     def links(self) -> dict[str, str]:
-        """Which output each input takes its value from after a run."""
+        """Return which output provides the next value of each input."""
         return {self.input: self.output} | ({self.is_set: self.is_set_output} if self.is_set_output else {})
 
 
@@ -70,10 +69,10 @@ _REQUIRED = {"name", "input", "output"}
 
 
 def parse_variables(text: str) -> tuple[Variable, ...]:
-    """The variables that a model's metadata name; ``""`` names none.
+    """Parse the variables in a model's metadata; ``""`` has none.
 
     Raises:
-        ValueError: the text is not what a conversion writes: a list of objects, each a `Variable`.
+        ValueError: the text is not what a conversion writes, a list of objects for `Variable`.
     """
     if not text:
         return ()
@@ -100,10 +99,10 @@ def _damaged(what: str) -> ValueError:
 
 
 def variables_of(session: ort.InferenceSession) -> tuple[Variable, ...]:
-    """The variables that the model's metadata name; those that it lacks inputs or outputs for are left to the caller.
+    """Return the variables in the model's metadata, without those that lack inputs or outputs; the caller handles these.
 
     Raises:
-        ValueError: the metadata are damaged, or a variable cannot be what they say.
+        ValueError: the metadata is damaged or contradicts the model.
     """
     found = parse_variables(session.get_modelmeta().custom_metadata_map.get(METADATA_KEY, ""))
     fed = {value.name: value for value in inputs_of(session)}
@@ -130,14 +129,14 @@ def variables_of(session: ort.InferenceSession) -> tuple[Variable, ...]:
 
 
 def inputs_of(session: ort.InferenceSession) -> list[Any]:
-    """All inputs of a model, those that have defaults behind the others."""
+    """Return all inputs of a model; those with defaults are last."""
     return [*ort.InferenceSession.get_inputs(session), *session.get_overridable_initializers()]
 
 
 def blanks_of(session: ort.InferenceSession, variables: Sequence[Variable]) -> dict[str, Any]:
-    """What to feed the variables' inputs in a first run, where they are required: that they are not set, and zeros.
+    """Return the required inputs of variables for a first run: zeros, and flags for unset variables.
 
-    As many as the shape says, 0 where a dimension is unknown; OrtValues, but for strings.
+    Their shapes are the declared ones, with 0 for unknown dimensions. They are OrtValues, except strings.
     """
     required = {value.name: value for value in ort.InferenceSession.get_inputs(session)}
     blanks: dict[str, Any] = {}
@@ -151,7 +150,7 @@ def blanks_of(session: ort.InferenceSession, variables: Sequence[Variable]) -> d
 
 
 def as_ort_value(value: Any, onnx_type: str | None = None) -> ort.OrtValue:
-    """An input as ORT holds it; a list takes the type of the model's input (``"tensor(float)"``), as ORT has it."""
+    """Return an input as an OrtValue. A list gets the type of the model's input (``"tensor(float)"``)."""
     if isinstance(value, ort.OrtValue):
         return value
     array = as_array(value, onnx_type)
@@ -159,14 +158,16 @@ def as_ort_value(value: Any, onnx_type: str | None = None) -> ort.OrtValue:
 
 
 def copied(array: np.ndarray) -> ort.OrtValue:
-    """An OrtValue of its own memory, which lives as long as arrays that show it; one made of an array lives as that does."""
+    """Copy an array into an OrtValue with its own memory, which outlives the array. Other OrtValues share the array's
+    memory.
+    """
     value = ort.OrtValue.ortvalue_from_shape_and_type(array.shape, array.dtype)
     value.update_inplace(np.ascontiguousarray(array))
     return value
 
 
 def as_array(value: Any, onnx_type: str | None = None) -> np.ndarray:
-    """An input as an array; a list takes the type of the model's input, as ORT has it."""
+    """Return an input as an array. A list gets the type of the model's input, as in ONNX Runtime."""
     if isinstance(value, ort.OrtValue):
         return value.numpy()
     return np.asarray(value, TYPES.get(onnx_type or "") if isinstance(value, list) else None)

@@ -1,7 +1,7 @@
-"""Tokenizers and detokenizers: strings to the ids of a vocabulary and back, as openvino_tokenizers has them.
+"""Tokenizers and detokenizers: strings to the ids of a vocabulary and back, as in openvino_tokenizers.
 
-Between one operator and the next, strings are bytes: string i is ``symbols[begins[i]:ends[i]]``, of any bytes, also such as
-are no UTF-8. Rows of strings add two tensors: row r holds the strings ``ragged_begins[r]`` to ``ragged_ends[r]``.
+Operators exchange strings as bytes: string i is ``symbols[begins[i]:ends[i]]``. The bytes need not be valid UTF-8. Rows of
+strings have two more tensors: row r contains the strings ``ragged_begins[r]`` to ``ragged_ends[r]``.
 """
 
 import importlib

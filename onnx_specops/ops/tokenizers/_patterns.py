@@ -1,7 +1,7 @@
 """PCRE2's regular expressions (with UTF and UCP) through the package ``regex``, for the Python kernels.
 
-The syntax is largely the same; what means something else, or has another spelling, is translated. Subjects are bytes, and so
-are offsets: bytes that are no UTF-8 match nothing, and no match goes across them (PCRE2's ``MATCH_INVALID_UTF``).
+The syntax is largely the same. Constructs with another meaning or spelling are translated. Subjects and offsets are in
+bytes. Invalid UTF-8 matches nothing, and no match spans it (PCRE2's ``MATCH_INVALID_UTF``).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from onnx_specops.runtime.errors import MissingExtraError
 
 SPACES = r"\p{Z}\t-\r\x85\u180e"
 WORDS = r"\p{L}\p{N}\p{Mn}\p{Pc}"
-"""What PCRE2 10.43 and later take for a word's characters with UCP."""
+"""The word characters of PCRE2 10.43 and later with UCP."""
 
 _HORIZONTAL = r"\t \xa0\u1680\u180e\u2000-\u200a\u202f\u205f\u3000"
 _VERTICAL = r"\n-\r\x85\u2028\u2029"
@@ -40,21 +40,21 @@ _IN_POSIX = {
     "alpha": r"\p{L}", "lower": r"\p{Ll}", "upper": r"\p{Lu}", "digit": r"\p{Nd}", "alnum": r"\p{L}\p{N}", "word": WORDS,
     "space": SPACES, "blank": _HORIZONTAL, "cntrl": r"\p{Cc}", "ascii": r"\x00-\x7f", "xdigit": "0-9A-Fa-f",
 }  # fmt: skip
-# Script names alone mean the scripts' extensions in PCRE2 since 10.40, the scripts themselves in `regex`.
+# A script name alone means the script's extensions in PCRE2 since 10.40, and the script itself in `regex`.
 _GENERAL = re.compile(r"(?:Any|L&|[CLMNPSZ][a-z]?|Xan|Xps|Xsp|Xwd)\Z")
-# An escape, a class, a count or a character; and how many of them, written out, a pattern may have.
+# Matches an escape, a class, a count or a character. The limit is the number of them in an expanded pattern.
 _PART = re.compile(r"\\.|\[\^?(?:\\.|[^\]\\])*\]|\{\d*,?\d*\}|.", re.DOTALL)
 _LARGEST = 200_000
 
 
 class PatternError(ValueError):
-    """A pattern that is none, or that the Python kernels cannot translate."""
+    """A pattern is invalid, or the Python kernels cannot translate it."""
 
 
 def translate(pattern: str, *, ends: bool = True) -> str:
-    """PCRE2's ``pattern`` as ``regex`` spells it; raises `PatternError` for what has no counterpart.
+    """Translate PCRE2's ``pattern`` to the syntax of ``regex``; raise `PatternError` for constructs without a counterpart.
 
-    ``ends``: whether the end of what is searched is that of the subject; no ``$`` matches where more bytes follow.
+    ``ends``: whether the searched text ends where the subject ends; ``$`` does not match if more bytes follow.
     """
     out: list[str] = []
     no_end = "$(?=\\n)" if _MULTILINE.search(pattern) else "(?!)"
@@ -103,7 +103,7 @@ def translate(pattern: str, *, ends: bool = True) -> str:
 
 
 def _check_size(translated: str) -> None:
-    """``regex`` writes out what is counted, groups within groups, and takes the memory for that."""
+    """Limit the expanded size, because ``regex`` expands counted groups, including nested ones, in memory."""
     sizes, last = [0], 0
     for part in _PART.findall(translated):
         if part == "(":
@@ -124,7 +124,7 @@ def _check_size(translated: str) -> None:
 
 
 def _escape(pattern: str, at: int, in_class: bool) -> tuple[str, int]:
-    """The escape sequence at ``at`` and how long it is."""
+    """Translate the escape sequence at ``at``; return it and its length in the pattern."""
     if point := _CODE_POINT.match(pattern, at):
         number = int(point[3], 8) if point[3] else int(point[1] or point[2] or "0", 16)
         if number > 0x10FFFF:
@@ -165,7 +165,7 @@ def _escape(pattern: str, at: int, in_class: bool) -> tuple[str, int]:
 
 @functools.cache
 def _negated_in_class(letter: str) -> str:
-    """A class of everything but the letter's, as ranges, for use within another class."""
+    """Return a class of all characters outside the letter's class, as ranges, for use within another class."""
     import regex
 
     inside = regex.compile(f"[{_CLASSES[letter.lower()] if letter != 'N' else chr(10)}]")
@@ -201,32 +201,32 @@ class Pattern:
 
     @functools.cached_property
     def inner(self) -> _Compiled:
-        """The pattern for what ends at bytes that are no UTF-8."""
+        """The pattern for texts that end at invalid UTF-8."""
         return _Compiled(translate(self._pattern, ends=False))
 
     @property
     def groups(self) -> int:
-        """How many groups the pattern captures."""
+        """The number of capture groups."""
         return self.last.anywhere.groups
 
     def subject(self, text: bytes) -> Subject:
-        """``text`` to be searched."""
+        """Prepare ``text`` for searching."""
         return Subject(self, text)
 
 
 class _Compiled:
-    """A translated pattern, as it is and for matches that are not empty."""
+    """A translated pattern, and its variant for non-empty matches."""
 
     def __init__(self, translated: str) -> None:
         import regex
 
         self.anywhere = regex.compile(translated, regex.VERSION0)
-        # Where a search begins no match that is not empty ends.
+        # No non-empty match ends where a search begins.
         self.filled = regex.compile(rf"(?:{translated})(?!\G)", regex.VERSION0)
 
 
 class Subject:
-    """A text that a pattern is searched in."""
+    """A text to search in."""
 
     def __init__(self, pattern: Pattern, text: bytes) -> None:
         self._pattern = pattern
@@ -239,7 +239,9 @@ class Subject:
         self._ends = [m.start() for m in re.finditer("[\udc80-\udcff]", self._text)] + [len(self._text)]
 
     def search(self, start: int) -> tuple[tuple[int, int], ...] | None:
-        """The first match from byte ``start`` on: the bytes of it and of each group, (-1, -1) for one that took no part."""
+        """Find the first match from byte ``start`` on; return the spans of it and of each group, (-1, -1) for an unmatched
+        group.
+        """
         at = start if self._offsets is None else self._place(start)
         for end in self._ends:
             if end < at:
@@ -250,7 +252,7 @@ class Subject:
         return None
 
     def search_after(self, span: tuple[int, int]) -> tuple[tuple[int, int], ...] | None:
-        """The match that follows the one at ``span`` where all are replaced, as in Perl."""
+        """Find the match after the one at ``span`` in a global replacement, as in Perl."""
         first, last = span
         if first != last:
             return self.search(last)
@@ -275,7 +277,7 @@ class Subject:
         return self._offsets[first], self._offsets[last]
 
     def matches(self) -> Iterator[tuple[tuple[int, int], ...]]:
-        """All matches, one behind the other, until the first that is empty."""
+        """Iterate over consecutive matches, up to the first empty one."""
         start = 0
         while (match := self.search(start)) is not None and match[0][0] != match[0][1]:
             yield match
@@ -283,7 +285,7 @@ class Subject:
 
 
 def _matched(find: Any, text: str, start: int, end: int) -> Any:
-    """The match, if there is one; a pattern that needs itself without end is an error, not a lack of memory."""
+    """Return the match, if any; report infinite recursion of a pattern as an error instead of exhausting the memory."""
     try:
         return find(text, start, end)
     except (MemoryError, RecursionError):
@@ -299,5 +301,5 @@ def _width(character: str) -> int:
 
 @functools.lru_cache(maxsize=256)
 def compiled(pattern: str) -> Pattern:
-    """The compiled pattern; raises `PatternError` where it is none, and `MissingExtraError` without ``regex``."""
+    """Compile a pattern; raise `PatternError` if it is invalid, and `MissingExtraError` without ``regex``."""
     return Pattern(pattern)

@@ -1,15 +1,15 @@
-"""The queue of merges of byte-pair encoding."""
+"""The merge queue of byte-pair encoding."""
 
 from __future__ import annotations
 
 Entry = tuple[int, int, int, int, int]
-"""Rank and order, of which the smaller come first, and what else belongs to the merge."""
+"""Rank and order, smallest first, and other data of the merge."""
 
 
 class MergeQueue:
-    """A binary heap that hands out entries of equal rank and order as ``std::priority_queue`` of libstdc++ does.
+    """A binary heap that returns entries of equal rank and order in the order of libstdc++'s ``std::priority_queue``.
 
-    Two neighbours of a merged pair may both have the same merge, and which is done first decides the tokens.
+    Both neighbors of a merged pair may have the same merge, and the order of these determines the tokens.
     """
 
     def __init__(self) -> None:
@@ -19,12 +19,12 @@ class MergeQueue:
         return len(self._heap)
 
     def push(self, entry: Entry) -> None:
-        """Adds an entry."""
+        """Add an entry."""
         self._heap.append(entry)
         self._rise(len(self._heap) - 1, entry)
 
     def pop(self) -> Entry:
-        """Takes out the first."""
+        """Remove and return the first entry."""
         heap = self._heap
         first, entry = heap[0], heap.pop()
         if not heap:

@@ -1,4 +1,4 @@
-"""How SentencePiece's four kinds of models cut a normalized text into pieces."""
+"""The segmentation of normalized text into pieces by SentencePiece's four model types."""
 
 from __future__ import annotations
 
@@ -14,11 +14,14 @@ from onnx_specops.ops.tokenizers.chars_map_normalization import Prefixes
 
 _SPACE = "\u2581".encode()
 _PENALTY = np.float32(10)
-_LEAST, _MOST = np.finfo(np.float32).max, np.finfo(np.float32).tiny  # what SentencePiece's search for the extremes begins at
+# the initial values of SentencePiece's search for minimum and maximum
+_LEAST, _MOST = np.finfo(np.float32).max, np.finfo(np.float32).tiny
 
 
 class PieceType(IntEnum):
-    """What a piece of a SentencePiece model is, as its file numbers them; 0 are special tokens, which it does not know."""
+    """The types of a SentencePiece model's pieces, numbered as in its file; 0 marks special tokens, which it does
+    not have.
+    """
 
     SPECIAL = 0
     NORMAL = 1
@@ -30,30 +33,30 @@ class PieceType(IntEnum):
 
 
 RESERVED = (PieceType.UNKNOWN, PieceType.CONTROL, PieceType.BYTE)
-"""The types of pieces that are no part of texts."""
+"""The types of pieces that do not occur in texts."""
 
 _MERGEABLE = (PieceType.NORMAL, PieceType.USER_DEFINED, PieceType.UNUSED)
 
 
 class SymbolsKept:
-    """A character map, before which the longest user-defined symbol stays as it is."""
+    """A character map that leaves the longest user-defined symbol at each position unchanged."""
 
     def __init__(self, mapping: Prefixes, symbols: LongestMatch) -> None:
         self._mapping, self._symbols = mapping, symbols
 
     def prefix(self, text: bytes, at: int) -> tuple[bytes, int]:
-        """As `CharsMap.prefix`."""
+        """See `CharsMap.prefix`."""
         _, length = self._symbols.find(text, at)
         return (text[at : at + length], length) if length else self._mapping.prefix(text, at)
 
 
 class Pieces:
-    """The pieces of a model and what finds them; raises ``ValueError`` where SentencePiece would not load it.
+    """The pieces of a model with their lookup tables. Raises ``ValueError`` for models that SentencePiece does not load.
 
     Args:
-        pieces: of any bytes; a piece is known by its place here.
-        scores: as many.
-        types: as many, of `PieceType`.
+        pieces: byte strings; a piece is identified by its position.
+        scores: one per piece.
+        types: one `PieceType` per piece.
     """
 
     def __init__(self, pieces: Sequence[bytes], scores: np.ndarray, types: Sequence[int]) -> None:
@@ -78,12 +81,12 @@ class Pieces:
         return found
 
     def find(self, text: bytes) -> int:
-        """The place of a piece, of the unknown one where there is none."""
+        """Return the index of a piece, or that of the unknown piece."""
         place = self.reserved.get(text)
         return self.mergeable.get(text, self.unknown) if place is None else place
 
     def encode(self, text: bytes, model_type: str) -> list[int]:
-        """The places of the pieces that a normalized text becomes."""
+        """Return the indices of the pieces of a normalized text."""
         places, after_unknown = [], False
         for piece, place in self._cut(text, model_type):
             is_unknown = place == self.unknown
@@ -104,7 +107,7 @@ class Pieces:
         return [text[begin:end] for begin, end, _ in self._units(text)]
 
     def _units(self, text: bytes) -> Iterator[tuple[int, int, bool]]:
-        """Where user-defined symbols and other characters begin and end, and which of them they are."""
+        """Iterate over user-defined symbols and other characters: begin, end, and whether it is a symbol."""
         at = 0
         while at < len(text):
             _, length = self.symbols.find(text, at)
@@ -116,7 +119,7 @@ class Pieces:
 
     @functools.cached_property
     def _likelihoods(self) -> tuple[list[float], dict[int, int], np.float32]:
-        """The scores that count, the length of the longest piece that begins with a byte, and the unknown's score."""
+        """Return the used scores, the longest piece length for each first byte, and the score of unknown pieces."""
         normal = [score for score, kind in zip(self.scores, self.types, strict=True) if kind == PieceType.NORMAL]
         least, most = min([_LEAST, *normal]), max([_MOST, *normal])
         scores = [
@@ -133,7 +136,7 @@ class Pieces:
         size = len(text)
         sums, begins, places = [np.float32(0)] * (size + 1), [-1] * (size + 1), [-1] * (size + 1)
 
-        # SentencePiece adds and compares in double what it keeps in float.
+        # SentencePiece adds and compares in double, but stores float.
         def reach(end: int, total: float, begin: int, place: int) -> None:
             if begins[end] == -1 or total > sums[end]:
                 sums[end], begins[end], places[end] = np.float32(total), begin, place
@@ -200,7 +203,7 @@ class Pieces:
         return result
 
     def _cut_anew(self, piece: bytes, halves: dict[bytes, tuple[bytes, bytes]]) -> list[bytes]:
-        """Pieces that are unused only help to make others: in the end they fall apart again."""
+        """Split unused pieces again, which only serve as intermediate results of merges."""
         pending, result = [piece], []
         while pending:
             piece = pending.pop()
@@ -212,7 +215,7 @@ class Pieces:
 
 
 def _words(text: bytes) -> list[bytes]:
-    """A text cut before every U+2581."""
+    """Split a text before every U+2581."""
     result, begin, at = [], 0, 0
     while at < len(text):
         if at > begin and text.startswith(_SPACE, at):
@@ -223,5 +226,5 @@ def _words(text: bytes) -> list[bytes]:
 
 
 def _width(lead: int) -> int:
-    """How many bytes a character has by its first one."""
+    """Return the number of bytes of a character from its first byte."""
     return 4 if lead >= 0xF0 else 3 if lead >= 0xE0 else 2 if lead >= 0xC0 else 1

@@ -1,4 +1,4 @@
-"""Strings as bytes in one buffer, and rows of them: what the kernels of tokenizers read and write."""
+"""Strings as bytes in one buffer, and rows of them: the tensors of tokenizer kernels."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ STRINGS = {"begins": "tensor(int32)", "ends": "tensor(int32)", "symbols": "tenso
 """A tensor of strings."""
 
 RAGGED = {"ragged_begins": "tensor(int32)", "ragged_ends": "tensor(int32)"}
-"""Which elements are a row's."""
+"""The elements of a row."""
 
 ROWS_OF_STRINGS = {**RAGGED, **STRINGS}
 
@@ -20,13 +20,13 @@ NO_BODY = "standard ONNX has no operator that reads the bytes of strings"
 
 
 def check_spans(name: str, what: tuple[str, str], begins: np.ndarray, ends: np.ndarray, size: int) -> None:
-    """Raises where not every ``begins[i] <= ends[i]`` lies within ``[0, size]``.
+    """Raise an error unless every ``begins[i] <= ends[i]`` is within ``[0, size]``.
 
     Args:
         name: the operator.
-        what: the names of both inputs.
-        begins, ends: integers, of one shape.
-        size: how many elements there are.
+        what: the names of the two inputs.
+        begins, ends: integers of the same shape.
+        size: the number of elements.
     """
     if begins.shape != ends.shape:
         raise ValueError(f"{name}: {what[1]}: shape {list(ends.shape)} where {what[0]} has {list(begins.shape)}")
@@ -40,13 +40,13 @@ def check_spans(name: str, what: tuple[str, str], begins: np.ndarray, ends: np.n
 
 
 def unpack(name: str, begins: np.ndarray, ends: np.ndarray, symbols: np.ndarray, prefix: str = "") -> list[bytes]:
-    """The strings that the three tensors describe.
+    """Return the strings that the three tensors represent.
 
     Args:
         name: the operator, for messages.
-        begins, ends: of any shape.
+        begins, ends: integers of any shape.
         symbols: uint8 ``[n]``.
-        prefix: of the inputs' names.
+        prefix: the prefix of the inputs' names.
     """
     if symbols.ndim != 1:
         raise ValueError(f"{name}: {prefix}symbols: shape {list(symbols.shape)} where [n] was expected")
@@ -58,7 +58,7 @@ def unpack(name: str, begins: np.ndarray, ends: np.ndarray, symbols: np.ndarray,
 
 
 def skips_of(name: str, skips: np.ndarray | None, count: int) -> list[bool]:
-    """Which of ``count`` strings stay as they are: none, where ``skips`` is left out or empty."""
+    """Return which of ``count`` strings are unchanged: none if ``skips`` is omitted or empty."""
     if skips is None or not skips.size:
         return [False] * count
     if skips.size != count:
@@ -67,7 +67,7 @@ def skips_of(name: str, skips: np.ndarray | None, count: int) -> list[bool]:
 
 
 def rows(name: str, ragged_begins: np.ndarray, ragged_ends: np.ndarray, count: int) -> list[range]:
-    """The places of every row's elements among ``count``."""
+    """Return the indices of every row's elements among ``count``."""
     check_spans(name, ("ragged_begins", "ragged_ends"), ragged_begins, ragged_ends, count)
     first, last = ragged_begins.reshape(-1), ragged_ends.reshape(-1)
     check_size(f"{name}: rows", int((last - first).sum(dtype=np.int64)), (ragged_begins, first, last, np.empty(count)))
@@ -75,7 +75,7 @@ def rows(name: str, ragged_begins: np.ndarray, ragged_ends: np.ndarray, count: i
 
 
 def bounds(name: str, lengths: Sequence[int]) -> np.ndarray:
-    """Where elements begin that lie one behind the other, and where the last ends: int32 ``[len(lengths) + 1]``."""
+    """Return the begin of consecutive elements, and the end of the last one: int32 ``[len(lengths) + 1]``."""
     result = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(np.asarray(lengths, np.int64), out=result[1:])
     if result[-1] > np.iinfo(np.int32).max:
@@ -84,12 +84,12 @@ def bounds(name: str, lengths: Sequence[int]) -> np.ndarray:
 
 
 def pack(name: str, texts: Sequence[bytes], shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Strings, one behind the other in one buffer, as begins and ends of ``shape`` and symbols."""
+    """Return consecutive strings in one buffer as begins and ends of ``shape``, and symbols."""
     edges = bounds(name, [len(text) for text in texts])
     return edges[:-1].reshape(shape), edges[1:].reshape(shape), np.frombuffer(b"".join(texts), np.uint8)
 
 
 def pack_rows(name: str, ids: Sequence[Sequence[int]], shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Rows of ids as begins and ends of ``shape`` and int32 elements."""
+    """Return rows of ids as begins and ends of ``shape``, and int32 elements."""
     edges = bounds(name, [len(row) for row in ids])
     return edges[:-1].reshape(shape), edges[1:].reshape(shape), np.array([i for row in ids for i in row], np.int32)

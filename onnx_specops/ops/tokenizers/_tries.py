@@ -1,4 +1,4 @@
-"""The longest token of a vocabulary that a text goes on with."""
+"""Longest match of a vocabulary's tokens in a text."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 
 class LongestMatch:
-    """Tokens and their ids; of equal tokens the last counts, empty ones count for nothing."""
+    """Tokens and their ids. The last of equal tokens counts; empty tokens are ignored."""
 
     def __init__(self, tokens: Iterable[tuple[bytes, int]]) -> None:
         self._ids = {token: number for token, number in tokens if token}
@@ -17,7 +17,7 @@ class LongestMatch:
         self._lengths = {first: sorted(sizes, reverse=True) for first, sizes in lengths.items()}
 
     def find(self, text: bytes, at: int) -> tuple[int, int]:
-        """The id and the length of the longest token at ``at``; -1 and 0 where there is none."""
+        """Return the id and length of the longest token at ``at``; -1 and 0 if there is none."""
         if at >= len(text):
             return -1, 0
         for length in self._lengths.get(text[at], ()):

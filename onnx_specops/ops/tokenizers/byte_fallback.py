@@ -1,4 +1,4 @@
-"""ByteFallback: the bytes that tokens such as <0x0A> stand for."""
+"""ByteFallback: the bytes that tokens such as <0x0A> represent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""BytesToChars and CharsToBytes: the printable characters that byte-level vocabularies of GPT-2 write bytes as."""
+"""BytesToChars and CharsToBytes: the printable characters that represent bytes in GPT-2's byte-level vocabularies."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from onnx_specops.ops.tokenizers._strings import NO_BODY, ROWS_OF_STRINGS, STRIN
 
 
 def _characters() -> list[bytes]:
-    """The character of every byte: printable ones are themselves, the others follow from U+0100 on."""
+    """Return the character of every byte: printable ones represent themselves, the others are U+0100 and following."""
     printable = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
     others = iter(range(0x100, 0x200))
     return [chr(byte if byte in printable else next(others)).encode() for byte in range(256)]

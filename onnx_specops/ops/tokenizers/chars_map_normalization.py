@@ -1,4 +1,4 @@
-"""CharsMapNormalization: the characters of strings replaced by a map, and white space put in order."""
+"""CharsMapNormalization: replaces characters of strings by a map, and normalizes white space."""
 
 from __future__ import annotations
 
@@ -72,19 +72,19 @@ def _(node):
 
 
 class Prefixes(Protocol):
-    """What texts are normalized by: what stands for the beginning of ``text[at:]``, and how many bytes that has."""
+    """A normalization map: returns the replacement of the beginning of ``text[at:]``, and the length of that beginning."""
 
     def prefix(self, text: bytes, at: int) -> tuple[bytes, int]: ...
 
 
 class CharsMap:
-    """A character map in SentencePiece's form; raises ``ValueError`` where it is none."""
+    """A character map in SentencePiece's format. Raises ``ValueError`` for an invalid one."""
 
     def __init__(self, data: bytes) -> None:
         self._units, self._values = _parse(data)
 
     def prefix(self, text: bytes, at: int) -> tuple[bytes, int]:
-        """What stands for the beginning of ``text[at:]``, and how many bytes that beginning has."""
+        """Return the replacement of the beginning of ``text[at:]``, and the number of bytes of that beginning."""
         units, values = self._units, self._values
         length, value, found = 0, 0, 0
         if units:
@@ -119,7 +119,7 @@ def _parse(data: bytes) -> tuple[list[int], bytes]:
 
 
 def character_size(text: bytes, at: int) -> int:
-    """How many bytes the character at ``at`` has; 0 where they are no UTF-8."""
+    """Return the number of bytes of the character at ``at``; 0 for invalid UTF-8."""
     lead = text[at]
     size = 1 if lead < 0x80 else 2 if lead >> 5 == 6 else 3 if lead >> 4 == 14 else 4 if lead >> 3 == 30 else 0
     if size < 2:
@@ -132,7 +132,7 @@ def character_size(text: bytes, at: int) -> int:
 
 
 def normalize(mapping: Prefixes, text: bytes, prefix: bool, squeeze: bool, escape: bool, suffix: bool = False) -> bytes:
-    """A string as `CharsMapNormalization` normalizes it."""
+    """Normalize a string like `CharsMapNormalization`."""
     at = 0
     if squeeze:
         while at < len(text):

@@ -1,4 +1,4 @@
-"""CombineSegments: rows of elements put together from several segments."""
+"""CombineSegments: concatenates the rows of several segments."""
 
 from __future__ import annotations
 

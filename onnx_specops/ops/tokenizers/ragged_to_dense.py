@@ -1,4 +1,4 @@
-"""RaggedToDense: rows of elements as a tensor, the rest filled."""
+"""RaggedToDense: rows of elements as a padded tensor."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _(op, ragged_begins, ragged_ends, data, length, default_value, pad_right):
     mask = op.And(op.GreaterOrEqual(columns, 0), op.Less(columns, counts))
     inner = op.Shape(data, start=1)
     filling = op.Expand(op.Reshape(default_value, []), op.Concat([1], inner, axis=0))
-    # What fills lies behind the data.
+    # The padding value follows the data.
     places = op.Where(mask, op.Add(begins, columns), op.Shape(data, start=0, end=1))
     dense = op.Gather(op.Concat(data, filling, axis=0), places, axis=0)
     ones = op.Expand(op.const([1]), op.Shape(inner))

@@ -1,4 +1,4 @@
-"""RegexNormalization: what a regular expression matches in strings, replaced."""
+"""RegexNormalization: replaces the matches of a regular expression in strings."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _compiled(name: str, pattern: str) -> Pattern:
 
 
 def _parts(name: str, replacement: str, pattern: Pattern) -> list[bytes | int]:
-    """The replacement as literal bytes and numbers of groups."""
+    """Split the replacement into literal bytes and group numbers."""
     text, at = replacement.encode(), 0
     parts: list[bytes | int] = []
     for reference in _REFERENCE.finditer(text):
@@ -99,7 +99,7 @@ def _substitute(pattern: Pattern, text: bytes, parts: list[bytes | int], length:
             else:
                 out.append(text[slice(*match[part])])
         at = last
-        # Behind an empty match comes one that begins there and is not empty, else the search goes on a character later.
+        # After an empty match, search for a non-empty match at the same position, then from the next character on.
         match = subject.search_after(match[0]) if everywhere else None
     if most is None:
         return text

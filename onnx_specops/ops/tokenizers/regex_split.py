@@ -1,4 +1,4 @@
-"""RegexSplit: strings into pieces at what a regular expression matches."""
+"""RegexSplit: splits strings at the matches of a regular expression."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def _split(pattern: Pattern, text: bytes, behaviour: str, invert: bool, max_spli
     size, count, last, at = len(text), 0, -1, 0
 
     def pieces() -> Iterator[tuple[int, int, bool]]:
-        """All that the string consists of, and whether ``behaviour`` has its say there."""
+        """Iterate over all parts of the string, with a flag for those that ``behaviour`` applies to."""
         nonlocal at
         for match in pattern.subject(text).matches():
             first, end = match[0]

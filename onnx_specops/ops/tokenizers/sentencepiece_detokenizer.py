@@ -1,4 +1,4 @@
-"""SentencepieceDetokenizer: the ids of a SentencePiece model's pieces back to strings."""
+"""SentencepieceDetokenizer: strings from the ids of a SentencePiece model's pieces."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _(node):
 
 
 def byte_of(piece: bytes) -> int | None:
-    """The byte that a piece such as ``<0x0A>`` names."""
+    """Return the byte that a piece such as ``<0x0A>`` represents."""
     if len(piece) == 6 and piece[:3] == b"<0x" and piece[5:] == b">" and set(piece[3:5]) <= set(b"0123456789ABCDEF"):
         return int(piece[3:5], 16)
     return None
@@ -105,7 +105,7 @@ def _decode(row: list[int], pieces: list[bytes], kinds: list[int], unknown: byte
 
 
 def _valid(data: bytes) -> bytes:
-    """Bytes as UTF-8, with U+FFFD for each that belongs to none."""
+    """Decode bytes as UTF-8, with U+FFFD for each invalid byte."""
     out, at = bytearray(), 0
     while at < len(data):
         size = character_size(data, at)

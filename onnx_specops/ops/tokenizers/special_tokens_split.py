@@ -1,4 +1,4 @@
-"""SpecialTokensSplit: strings into the special tokens in them and what lies between."""
+"""SpecialTokensSplit: splits strings into special tokens and the text between them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""StringJoin: strings along an axis put together to one, with a separator between them."""
+"""StringJoin: joins strings along an axis with a separator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""StringSplit: strings cut at a delimiter, as a sparse tensor of pieces."""
+"""StringSplit: splits strings at a delimiter into a sparse tensor of pieces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""UnigramTokenizer: strings to the ids of the tokens that are likeliest together."""
+"""UnigramTokenizer: the ids of the most likely tokens of strings."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _(node):
 
 @functools.lru_cache(maxsize=8)
 def _tokens(vocabulary: tuple[bytes, ...]) -> tuple[dict[bytes, int], dict[int, int]]:
-    """The ids of tokens, and the length of the longest that begins with a byte."""
+    """Return the ids of tokens, and the longest token length for each first byte."""
     tokens = {token: number for number, token in enumerate(vocabulary) if token}
     longest: dict[int, int] = {}
     for token in tokens:
@@ -80,7 +80,7 @@ def _tokens(vocabulary: tuple[bytes, ...]) -> tuple[dict[bytes, int], dict[int, 
 
 
 def _width(lead: int) -> int:
-    """How many bytes a character has by its first one."""
+    """Return the number of bytes of a character from its first byte."""
     return 4 if lead >= 0xF0 else 3 if lead >= 0xE0 else 2 if lead >= 0xC0 else 1
 
 
@@ -88,7 +88,7 @@ def _best(
     text: bytes, tokens: dict[bytes, int], longest: dict[int, int], scores: np.ndarray, unknown: np.float32, unk_id: int
 ) -> list[int]:
     size = len(text)
-    # Of the best way to every place: its score, where its last token begins, and which one that is.
+    # The best path to every position: its score, the begin of its last token, and that token.
     sums = [np.float32(0)] * (size + 1)
     begins, ids = [-1] * (size + 1), [unk_id] * (size + 1)
 

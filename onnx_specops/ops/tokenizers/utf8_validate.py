@@ -1,4 +1,4 @@
-"""UTF8Validate: strings without the bytes that are no UTF-8."""
+"""UTF8Validate: removes or replaces invalid UTF-8 in strings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""VocabDecoder: ids to the tokens of a vocabulary."""
+"""VocabDecoder: the tokens of a vocabulary by id."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""WordpieceTokenizer: words to the ids of their longest parts."""
+"""WordpieceTokenizer: the ids of the longest subwords of words."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _(node):
 
 @functools.lru_cache(maxsize=8)
 def _parts(vocabulary: tuple[bytes, ...], indicator: bytes) -> tuple[LongestMatch, LongestMatch]:
-    """The tokens that words begin with, and those that they go on with."""
+    """Return the tokens that begin words, and those that continue them."""
     numbered = [(token, number) for number, token in enumerate(vocabulary)]
     first = LongestMatch((token, number) for token, number in numbered if not token.startswith(indicator))
     return first, LongestMatch(

@@ -1,5 +1,5 @@
-"""The NumPy kernels in ONNX Runtime, through onnxruntime-extensions, and all that its library asks for.
+"""The NumPy kernels in ONNX Runtime through onnxruntime-extensions.
 
-`kernels` registers them and runs them; `adapt` changes models that they cannot take as they are; `plain` says what becomes
-of an error where no session of ours is there to raise it.
+`kernels` registers and runs them. `adapt` changes models that they do not support as they are. `plain` handles errors in
+sessions other than ours, which cannot raise them.
 """

@@ -1,8 +1,8 @@
-"""What Python kernels cannot take in a model, mended before the session is made.
+"""Adapt a model to the limits of Python kernels before the session is created.
 
-onnxruntime-extensions wants every attribute stated and every input present, and knows no 16-bit floats and no lists. Where
-an output's memory is there before its node runs (that of an If's branch, or bound by the caller), a shape that differs from
-what the kernel returns ends the process.
+onnxruntime-extensions requires every attribute and every input, and does not support 16-bit floats or lists. If the memory
+of an output is allocated before its node runs (in a branch of an If, or bound by the caller), a kernel result of another
+shape crashes the process.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ _NARROW: dict[int, str] = {TensorProto.FLOAT16: "float16", TensorProto.BFLOAT16:
 
 
 def domain_nodes(model: onnx.ModelProto) -> Iterator[onnx.NodeProto]:
-    """Every node of the domain in ``model``, nested graphs and functions included, but for the domain's own bodies."""
+    """Iterate over the nodes of the domain in ``model``, including nested graphs and functions except the domain's own
+    bodies.
+    """
     for holder in graphs_and_functions(model):
         for node in holder.node:
             if node.domain == DOMAIN:
@@ -32,7 +34,7 @@ def domain_nodes(model: onnx.ModelProto) -> Iterator[onnx.NodeProto]:
 
 
 def adapt(model: onnx.ModelProto) -> bool:
-    """Change ``model`` in place so that Python kernels can run all nodes of the domain; whether anything changed."""
+    """Change ``model`` in place so that Python kernels can run all nodes of the domain; return whether it changed."""
     if not any(True for _ in domain_nodes(model)):
         return False
     _check_strings(model)
@@ -41,7 +43,8 @@ def adapt(model: onnx.ModelProto) -> bool:
         inline_users(model)
         changed = _widen(model.graph, {}, onnx.shape_inference.infer_shapes(without_weights(model)).graph)
     versions = {opset.domain: opset.version for opset in model.opset_import}
-    for holder in reversed(list(graphs_and_functions(model))):  # inner graphs first, for an outer one's nodes are copied
+    # inner graphs first, because nodes of outer graphs are copied
+    for holder in reversed(list(graphs_and_functions(model))):
         changed |= _complete(holder) | _detach_outputs(holder)
         if _rename(holder):
             changed = True
@@ -54,9 +57,9 @@ def adapt(model: onnx.ModelProto) -> bool:
 
 
 def check_text(name: str, value: Any) -> None:
-    """Raise ``ValueError`` where ``value`` holds strings that Python kernels cannot take.
+    """Raise ``ValueError`` if ``value`` has strings that Python kernels do not support.
 
-    Those that are not UTF-8 would abort the process; those with a NUL would end there, without a word.
+    Strings that are not UTF-8 would abort the process. Strings with a NUL would be truncated silently.
     """
     if isinstance(value, np.ndarray) and value.dtype.kind in "SUO":
         for element in value.reshape(-1):
@@ -101,14 +104,14 @@ def _base_name(node: onnx.NodeProto) -> str:
 
 
 def _complete(holder: Any) -> bool:
-    """State every attribute, and give an empty tensor for every input left out."""
+    """Add every missing attribute, and an empty tensor for every omitted input."""
     nodes: list[onnx.NodeProto] = []
     changed = False
     for node in holder.node:
         if node.domain == DOMAIN:
             try:
                 operator = find(_base_name(node))
-            except KeyError:  # the runtime's error names it
+            except KeyError:  # ONNX Runtime's error names it
                 nodes.append(node)
                 continue
             stated = {attribute.name for attribute in node.attribute}
@@ -128,12 +131,12 @@ def _complete(holder: Any) -> bool:
 
 
 def _rename(holder: Any) -> bool:
-    """Move the domain's nodes to where the Python kernels of our own sessions are; whether there are any."""
+    """Move the domain's nodes to the domain of our sessions' Python kernels; return whether there are any."""
     found = False
     for node in holder.node:
         if node.domain != DOMAIN:
             continue
-        with contextlib.suppress(KeyError):  # the runtime's error names what the domain does not know
+        with contextlib.suppress(KeyError):  # ONNX Runtime's error names unknown operators
             find(_base_name(node))
             node.domain, node.overload = PYTHON_DOMAIN, ""
             found = True
@@ -141,7 +144,7 @@ def _rename(holder: Any) -> bool:
 
 
 def _write_out(node: onnx.NodeProto, operator: Operator) -> bool:
-    """Make text of the attributes that the library would cut short or not take."""
+    """Encode attributes as text if the library would truncate or reject them."""
     names = text_attributes(operator)
     for attribute in node.attribute:
         if attribute.name in names:
@@ -154,9 +157,9 @@ def _write_out(node: onnx.NodeProto, operator: Operator) -> bool:
 
 
 def _detach_outputs(holder: Any) -> bool:
-    """Let a node of standard ONNX make each output of a graph that a node of the domain makes; it copies.
+    """Insert a node of standard ONNX after each node of the domain that produces a graph output.
 
-    The node expands to the shape of a scalar, which changes nothing and which no optimiser takes away.
+    The node expands to the shape of a scalar, which has no effect and which no optimizer removes.
     """
     outputs = {output if isinstance(output, str) else output.name for output in holder.output}
     nodes: list[onnx.NodeProto] = []
@@ -174,13 +177,13 @@ def _detach_outputs(holder: Any) -> bool:
                 nodes.append(onnx.helper.make_node("Expand", [result, shape], [name]))
                 changed = True
     if changed:
-        # Other nodes of the graph go on reading the output's own name.
+        # Other nodes of the graph keep reading the original name.
         _replace_nodes(holder, nodes)
     return changed
 
 
 def _fill(node: onnx.NodeProto, operator: Operator) -> list[onnx.NodeProto]:
-    """Nodes that make the inputs that ``node`` leaves out: nothing of an input of the same type."""
+    """Return nodes that produce the omitted inputs of ``node``: empty tensors, by slicing an input of the same type."""
     added: list[onnx.NodeProto] = []
     inputs = list(node.input) + [""] * (len(operator.inputs) - len(node.input))
     types = list(operator.inputs.values())
@@ -189,7 +192,7 @@ def _fill(node: onnx.NodeProto, operator: Operator) -> list[onnx.NodeProto]:
             continue
         like = next((other for other, type_ in zip(inputs, types, strict=True) if other and type_ == types[index]), None)
         prefix = f"{node.output[0]}_{list(operator.inputs)[index]}_left_out"
-        if like is None:  # an input of a type of its own
+        if like is None:  # the type of the input is not that of another one
             element_type = getattr(TensorProto, operator.element_types(types[index])[0].upper())
             nothing = onnx.helper.make_tensor("", element_type, [0], [])
             added.append(onnx.helper.make_node("Constant", [], [prefix], value=nothing))
@@ -225,11 +228,11 @@ def _mentions_16_bits(model: onnx.ModelProto) -> bool:
 
 
 def _widen(graph: onnx.GraphProto, outer: Mapping[str, int], inferred: onnx.GraphProto) -> bool:
-    """Put nodes of the domain that have 16-bit floats on float32, between casts.
+    """Let nodes of the domain with 16-bit floats compute in float32, between casts.
 
     Args:
         graph: the graph to change.
-        outer: element types of the values around it.
+        outer: the element types of values from outer graphs.
         inferred: the same graph with the types of all its values.
     """
     types = dict(outer)
@@ -242,7 +245,7 @@ def _widen(graph: onnx.GraphProto, outer: Mapping[str, int], inferred: onnx.Grap
         before: list[onnx.NodeProto] = []
         after: list[onnx.NodeProto] = []
         if node.domain == DOMAIN:
-            with contextlib.suppress(KeyError):  # the runtime's error names what the domain does not know
+            with contextlib.suppress(KeyError):  # ONNX Runtime's error names unknown operators
                 before, after = _widen_node(node, find(node.op_type), types)
         changed |= bool(before)
         for subgraph, twin_graph in zip(nested_graphs(node), nested_graphs(twin), strict=True):
@@ -270,7 +273,7 @@ def _widen_node(
             node.input[index] = wide
     for index, variable in enumerate(operator.outputs.values()):
         if variable in narrow and index < len(node.output) and node.output[index]:
-            # Not the name that the casts around standard operators give.
+            # This name differs from those of casts around standard operators.
             wide, name = f"{node.output[index]}_before_narrowing", node.output[index]
             after.append(onnx.helper.make_node("Cast", [wide], [name], to=narrow[variable]))
             node.output[index] = wide

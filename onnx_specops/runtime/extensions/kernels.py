@@ -1,17 +1,17 @@
 """The NumPy kernels as custom ops of ONNX Runtime, through onnxruntime-extensions.
 
-onnxruntime-extensions copies each input into an array, calls one hook for all Python ops, and copies out what the hook
-returns. It knows
+onnxruntime-extensions copies each input into an array, calls one hook for all Python ops, and copies the hook's result. It
+does not support
 
-- no optional inputs: an empty tensor stands for one left out;
-- no 16-bit floats: `adapt` puts nodes that have them on float32 and renames them; the kernel still sees the 16-bit type;
-- no lists as attributes, and floats there to six digits only: `adapt` makes both text, and renames the nodes;
-- no exceptions: one that reached it would end the process. `guarded` calls collect them instead; elsewhere they become
+- optional inputs: an empty tensor represents an omitted one;
+- 16-bit floats: `adapt` converts their nodes to float32 and renames them; the kernel still receives the 16-bit type;
+- lists as attributes, and floats with more than six digits: `adapt` encodes both as text, and renames the nodes;
+- exceptions: an exception would crash the process. `guarded` calls collect them; otherwise they become
   warnings, and the output is empty.
 
-Its functions live in one registry of the process: wherever its library is registered, they are, too, and no session may have
-two libraries of one domain. So our sessions take the kernels in a domain of its own, which no one else has, and the
-operators' own domain gets them only where `register_python_kernels` is asked to, for plain sessions.
+Its functions are in one registry per process. They exist wherever its library is registered, and a session cannot have two
+libraries for one domain. Our sessions therefore use a private domain for the kernels. The operators' own domain gets them
+only if `register_python_kernels` is called for plain sessions.
 """
 
 from __future__ import annotations
@@ -34,30 +34,30 @@ from onnx_specops.runtime.errors import MissingExtraError
 from onnx_specops.runtime.extensions import plain
 
 PYTHON_DOMAIN = f"{DOMAIN}.python"
-"""The domain of the Python kernels in our own sessions."""
+"""The domain of the Python kernels in our sessions."""
 
 SIXTEEN_BITS = ("float16", "bfloat16")
 
 
 def kernel_name(operator: Operator, narrow: Mapping[str, str]) -> str:
-    """The name under which an operator is registered for the nodes of our own sessions.
+    """Return the name under which an operator is registered for the nodes of our sessions.
 
     Args:
         operator: the operator.
-        narrow: type variables of 16-bit floats, which travel as float32, -> ``"float16"`` or ``"bfloat16"``.
+        narrow: type variables of 16-bit floats, which are passed as float32, -> ``"float16"`` or ``"bfloat16"``.
     """
     variables = [f"{variable}_{type_}" for variable, type_ in sorted(narrow.items())]
     return "__".join([operator.name, *(["text"] if text_attributes(operator) else []), *variables])
 
 
 def text_attributes(operator: Operator) -> set[str]:
-    """The attributes that travel as text (JSON): lists, unknown to the library, and floats, which it cuts to six digits."""
+    """Return the attributes that are passed as text (JSON): lists, and floats, which the library truncates to six digits."""
     return {name for name, attribute in operator.attributes.items() if attribute.type not in (int, str)}
 
 
 @dataclass
 class _Kernel:
-    """One operator for one choice of element types."""
+    """An operator for one combination of element types."""
 
     operator: Operator
     inputs: list[np.dtype]
@@ -73,7 +73,7 @@ class _Kernel:
         return list(results) if isinstance(results, tuple) else [results]
 
     def attributes(self, texts: Mapping[str, str]) -> dict[str, Any]:
-        """Attributes as the kernel takes them; onnxruntime-extensions hands them over as text."""
+        """Decode attributes, which onnxruntime-extensions passes as text."""
         return {
             name: attribute.type(texts[name]) if attribute.type in (int, float, str) else tuple(json.loads(texts[name]))
             for name, attribute in self.operator.attributes.items()
@@ -91,25 +91,25 @@ class _Call:
 _kernels: dict[int, _Kernel] = {}
 _defined: set[str] = set()
 _definitions: list[Any] = []
-_calls: dict[int, _Call] = {}  # by thread: with sequential execution a session's kernels run in the calling one
+_calls: dict[int, _Call] = {}  # by thread: with sequential execution a session's kernels run in the calling thread
 _lock = threading.Lock()
 
 
 def is_available() -> bool:
-    """Whether onnxruntime-extensions is installed."""
+    """Return whether onnxruntime-extensions is installed."""
     import importlib.util
 
     return importlib.util.find_spec("onnxruntime_extensions") is not None
 
 
 def register_python_kernels(*, plain_too: bool = False) -> str:
-    """Register the kernels with onnxruntime-extensions, once in a process; returns the path of its library.
+    """Register the kernels with onnxruntime-extensions, once per process; return the path of its library.
 
     Args:
-        plain_too: also in the operators' own domain, where plain sessions look for them.
+        plain_too: also in the operators' own domain, which plain sessions use.
 
     Raises:
-        MissingExtraError: if onnxruntime-extensions is not installed.
+        MissingExtraError: onnxruntime-extensions is not installed.
     """
     try:
         import onnxruntime_extensions
@@ -120,7 +120,8 @@ def register_python_kernels(*, plain_too: bool = False) -> str:
         if not _kernels:
             _install_hook(extensions)
         for domain in (PYTHON_DOMAIN, *([DOMAIN] if plain_too else [])):
-            # All of a domain at once: sessions hold pointers into a vector of the library's, which must not grow afterwards.
+            # All kernels of a domain at once: sessions have pointers into a vector of the library, which must not grow
+            # later.
             if domain not in _defined:
                 _defined.add(domain)
                 for operator in operators():
@@ -129,7 +130,7 @@ def register_python_kernels(*, plain_too: bool = False) -> str:
 
 
 def _install_hook(extensions: Any) -> None:
-    """Answer calls of our kernels ourselves; others go where they went."""
+    """Handle calls of our kernels; pass the others on."""
     foreign = extensions._on_pyop_invocation
 
     def invoke(identifier: int, feed: Sequence[np.ndarray], attributes: Mapping[str, str]) -> tuple[Any, ...]:
@@ -144,7 +145,7 @@ def _install_hook(extensions: Any) -> None:
 def _define(operator: Operator, domain: str, extensions: Any) -> None:
     in_plain = domain == DOMAIN
     if in_plain and text_attributes(operator) - {n for n, a in operator.attributes.items() if a.type is float}:
-        return  # it has lists, which plain sessions cannot hand over
+        return  # it has list attributes, which plain sessions cannot pass
     for choice in itertools.product(*operator.types.values()):
         types = dict(zip(operator.types, choice, strict=True))
         narrow = {variable: name for variable, name in types.items() if name in SIXTEEN_BITS}
@@ -185,7 +186,7 @@ def _dtype(name: str) -> np.dtype:
 
 
 def _run(kernel: _Kernel, feed: Sequence[np.ndarray], attributes: Mapping[str, str]) -> list[Any]:
-    """Shape and elements of every output, one after the other. Raises nothing, whatever happens."""
+    """Return shape and elements of every output, one after the other. Never raises."""
     call = _calls.get(threading.get_ident())
     try:
         if call is None or call.error is None:
@@ -203,7 +204,7 @@ def _output(result: Any, dtype: np.dtype) -> tuple[tuple[int, ...], Any]:
         raise TypeError(f"the kernel returned {type(result).__name__} instead of an array")
     shape = result.shape
     if dtype.kind == "O":
-        # As str: what is not UTF-8 must not get out, for the next Python op could not take it in.
+        # As str: strings that are not UTF-8 must not be returned, because the next Python op could not read them.
         try:
             texts = [str(text).encode() for text in result.reshape(-1)]
         except UnicodeEncodeError as error:
@@ -212,12 +213,12 @@ def _output(result: Any, dtype: np.dtype) -> tuple[tuple[int, ...], Any]:
             raise ValueError(f"{nul[0][:60]!r} holds a NUL, where a string ends for Python kernels")
         return shape, texts
     carrier = np.dtype(np.float32) if dtype.name in SIXTEEN_BITS else dtype
-    # Contiguous: its memory is copied from the first element on.
+    # Contiguous, because the library copies a block of memory.
     return shape, np.ascontiguousarray(result.astype(carrier, casting="same_kind", copy=False))
 
 
 def _collect(name: str, error: BaseException, call: _Call) -> None:
-    """Keep the first error for `guarded` to raise."""
+    """Store the first error for `guarded` to raise."""
     if name not in str(error):
         error.add_note(f"raised by the NumPy kernel of {DOMAIN}.{name}")
     call.error = error
@@ -226,7 +227,7 @@ def _collect(name: str, error: BaseException, call: _Call) -> None:
 
 
 def _warn(kernel: _Kernel, feed: Sequence[np.ndarray], attributes: Mapping[str, str], error: BaseException) -> list[Any]:
-    """Outputs without elements and a warning; where that would end the process, outputs without meaning."""
+    """Warn, and return empty outputs; if these would crash the process, outputs with arbitrary values."""
     name, text, fate = kernel.operator.name, "", "the node's output is empty"
     outputs = [np.empty(0, dtype) for dtype in kernel.outputs]
     try:
@@ -236,16 +237,16 @@ def _warn(kernel: _Kernel, feed: Sequence[np.ndarray], attributes: Mapping[str, 
             outputs = [plain.meaningless(shape, dtype) for shape, dtype in zip(shapes, kernel.outputs, strict=True)]
             fate = "the node's output has no meaning"
         warnings.warn(f"{text} ({fate})", RuntimeWarning, stacklevel=2)
-    except BaseException as escaped:  # warnings may be errors
+    except BaseException as escaped:  # warnings may be configured as errors
         sys.stderr.write(f"{text or name}: {escaped}\n")
     return [part for array, dtype in zip(outputs, kernel.outputs, strict=True) for part in _output(array, dtype)]
 
 
 @contextmanager
 def guarded(on_error: Callable[[], None] | None = None) -> Iterator[None]:
-    """Raise, at the end, what a kernel called in this thread raises; ``on_error`` is called at once.
+    """Raise at the end the exception of a kernel called in this thread; ``on_error`` is called immediately.
 
-    ONNX Runtime's own error about the outputs that were left empty gives way to it.
+    It replaces ONNX Runtime's own error about the outputs that are empty.
     """
     thread, call = threading.get_ident(), _Call(on_error)
     outer = _calls.get(thread)

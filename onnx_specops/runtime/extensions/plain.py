@@ -1,7 +1,7 @@
-"""What a failing Python kernel may return in a plain ``onnxruntime.InferenceSession``, which knows nothing of us.
+"""The results of failed Python kernels in a plain ``onnxruntime.InferenceSession``.
 
-Nothing, as a rule. But where ONNX Runtime has allocated the output before the node runs, because its shape is declared (a
-branch of an If, a Scan's body) or because the caller bound memory to it, any other shape ends the process.
+They are usually empty. If ONNX Runtime has allocated the output before the node runs, because its shape is declared (a
+branch of an If, a Scan's body) or because the caller bound memory to it, any other shape crashes the process.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _BINDING = ("run_with_iobinding", "run_with_ortvaluevector")
 
 
 def may_have_allocated(name: str) -> bool:
-    """Whether the session that is running in this thread may have allocated an output of the operator called ``name``."""
+    """Return whether the session running in this thread may have allocated an output of the operator ``name``."""
     frame = sys._getframe()
     while frame is not None:
         session = frame.f_locals.get("self")
@@ -32,7 +32,9 @@ def may_have_allocated(name: str) -> bool:
 
 
 def _declared_in_subgraphs(session: ort.InferenceSession) -> set[str]:
-    """The operators of the domain whose outputs are outputs of nested graphs, or of functions that may stand there."""
+    """Return the operators of the domain whose outputs are outputs of nested graphs, or of functions that may be called
+    there.
+    """
     if session._model_path:
         model = onnx.load(session._model_path, load_external_data=False)
     else:
@@ -46,7 +48,7 @@ def _declared_in_subgraphs(session: ort.InferenceSession) -> set[str]:
 
 
 def output_shapes(operator: Operator, arrays: Sequence[np.ndarray], attributes: Mapping[str, Any]) -> list[tuple[int, ...]]:
-    """The shapes that the outputs would have, ``(0,)`` where that cannot be known."""
+    """Return the shapes that the outputs would have, or ``(0,)`` if unknown."""
     given = [
         None if is_optional and array.size == 0 else array
         for array, is_optional in zip(arrays, operator.optional, strict=True)
@@ -55,7 +57,7 @@ def output_shapes(operator: Operator, arrays: Sequence[np.ndarray], attributes: 
 
 
 def meaningless(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """NaN, or the integer that no result is likely to be."""
+    """Return an array of NaN, or of an integer that is unlikely as a result."""
     if dtype.kind in "iu":
         return np.full(shape, np.iinfo(dtype).min if dtype.kind == "i" else np.iinfo(dtype).max, dtype)
     return np.full(shape, {"b": False, "O": ""}.get(dtype.kind, np.nan), dtype)
