@@ -1,8 +1,8 @@
-"""scikit-build-core as the build backend, with metadata that needs no C++ build.
+"""A build backend based on scikit-build-core, whose metadata needs no C++ build.
 
-scikit-build-core prepares no metadata for a project that builds again after a failure (`if.failed` in pyproject.toml): the
-second build could have other metadata. pip then compiles the whole library to read the dependencies. Here only the tag of
-the wheel depends on the build, and nothing reads the tag in prepared metadata.
+scikit-build-core does not prepare metadata for a project that builds again after a failure (`if.failed` in pyproject.toml),
+because the second build could have other metadata. pip would then compile the whole library to read the dependencies. In
+this project only the wheel's tag depends on the build, and nothing reads the tag of prepared metadata.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Settings: TypeAlias = dict[str, str | list[str]] | None
 
 
 def prepare_metadata_for_build_wheel(metadata_directory: str, config_settings: Settings = None) -> str:
-    """The .dist-info of a wheel without the native kernels, in ``metadata_directory``; returns its name."""
+    """Write the .dist-info of a wheel without the native kernels to ``metadata_directory``; return its name."""
     with tempfile.TemporaryDirectory() as folder:
         settings = {**(config_settings or {}), "wheel.cmake": "false", "messages.after-success": ""}
         with zipfile.ZipFile(Path(folder) / build.build_wheel(folder, settings)) as wheel:
@@ -48,7 +48,7 @@ prepare_metadata_for_build_editable = prepare_metadata_for_build_wheel
 
 
 def build_wheel(wheel_directory: str, config_settings: Settings = None, metadata_directory: str | None = None) -> str:
-    """Build the wheel; the prepared metadata, which have another tag, are not compared with its own."""
+    """Build the wheel. Its metadata is not compared with the prepared metadata, whose tag differs."""
     return build.build_wheel(wheel_directory, config_settings)
 
 

@@ -1,10 +1,10 @@
-"""What other converters from IR to ONNX make of the repository's networks, against OpenVINO.
+"""Compare other converters from IR to ONNX with this one on the repository's networks.
 
     python -m benchmarks.alternatives --onnxify PATH      # writes docs/alternatives.md
 
-``PATH`` is the command of onnxifier (PyPI), in a virtual environment of its own: ``pip install onnxifier openvino``. Each IR
-is converted by this project and by it, with the defaults of both; the results run in ONNX Runtime, without a plugin and with
-this project's, and are compared with OpenVINO's CPU in float32, as `specops validate` does.
+``PATH`` is the command of onnxifier (PyPI) in a separate virtual environment: ``pip install onnxifier openvino``. Both tools
+convert each IR with their default options. The results run in ONNX Runtime with and without this project's plugin, and are
+compared with OpenVINO's CPU plugin in float32, as `specops validate` does.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ in ONNX Runtime with and without the plugin, and compared with OpenVINO's CPU in
 
 
 def models(folder: Path) -> Iterator[tuple[str, Path]]:
-    """The repository's IR files by name, those in archives unpacked into the folder."""
+    """Iterate over the repository's IR files by name. Archives are unpacked into the folder."""
     for path in sorted((ROOT / "models").glob("*/*.xml")):
         yield path.parent.name if path.stem == "model" else f"{path.parent.name}/{path.stem}", path
     for archive in sorted((ROOT / "tests" / "conformance" / "models" / "files").glob("*.zip")):
@@ -55,7 +55,7 @@ def models(folder: Path) -> Iterator[tuple[str, Path]]:
 
 
 def ours(path: Path, target: Path) -> str:
-    """What becomes of an IR here."""
+    """Return the outcome of this project's conversion."""
     try:
         convert(path, target)
     except ConversionError:
@@ -64,7 +64,7 @@ def ours(path: Path, target: Path) -> str:
 
 
 def theirs(command: str, path: Path, target: Path) -> str:
-    """What onnxifier makes of it."""
+    """Return the outcome of onnxifier's conversion."""
     try:
         done = subprocess.run([command, str(path), str(target)], capture_output=True, timeout=_PATIENCE)
     except subprocess.TimeoutExpired:
@@ -73,7 +73,7 @@ def theirs(command: str, path: Path, target: Path) -> str:
 
 
 def _judged(path: Path, target: Path) -> str:
-    """Agrees, differs or does not run, by the best of ONNX Runtime with and without the plugin."""
+    """Return whether the result agrees, differs or does not run: the best of ONNX Runtime with and without the plugin."""
     try:
         results = validate(path, target, runtimes=["openvino", "native", "none"]).results
     except ValueError:
@@ -99,12 +99,12 @@ def main() -> None:
             found = ours(path, folder / "ours.onnx"), theirs(command, path, folder / f"theirs-{len(rows)}.onnx")
             rows.append((model, *found))
             print(*rows[-1], sep=" | ", flush=True)
-            # After each: who has no time for all of them has those that were done.
+            # Written after each model, so that an interrupted run keeps its results.
             (ROOT / "docs" / "alternatives.md").write_text(page(rows, versions), encoding="utf-8")
 
 
 def page(rows: Sequence[tuple[str, str, str]], versions: str) -> str:
-    """The page: of each IR its name, and what becomes of it by either converter."""
+    """Return the page, with the name of each IR and the outcomes of both converters."""
     totals = []
     for who, place in (("onnx-specops", 1), ("onnxifier", 2)):
         counts = Counter(row[place] for row in rows).most_common()

@@ -1,14 +1,14 @@
-"""Decoders of encoder-decoders: one token behind 16, 128 and 400, of one text and of four beams that change places.
+"""Decoders of encoder-decoder models: one token after 16, 128 and 400, for one text and for four beams that are reordered.
 
     python -m benchmarks.encoder_decoders make FOLDER   # with torch, transformers, optimum-intel
     python -m benchmarks.encoder_decoders run FOLDER    # a table of milliseconds
     python -m benchmarks.encoder_decoders run FOLDER --only whisper --json
 
-The models have the sizes of Whisper base (1,500 vectors of the encoder), T5 small and BART base (128 of them, and a smaller
-vocabulary), and random weights. Contenders: ours, as ``specops convert`` writes the decoder, with the plugin and without;
-OpenVINO with float32 inference and cache, and as it ships.
+The models have the dimensions of Whisper base (1,500 encoder vectors), T5 small and BART base (128 vectors, smaller
+vocabularies), and random weights. Contenders: the decoder converted by ``specops convert``, with and without the plugin;
+OpenVINO with float32 inference and cache, and with default settings.
 
-Each is a process of its own with two threads; they take turns, and figures are medians.
+Each runs in a process of its own with two threads. They take turns, and figures are medians.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ POINTS = 16, 128, 400
 OURS, BODY, EXACT, SHIPPED = "ours", "ours, no plugin", "OpenVINO, exact", "OpenVINO"
 CONTENDERS = OURS, BODY, EXACT, SHIPPED
 SIZES = {"whisper": (1500, 512), "t5": (128, 512), "bart": (128, 768)}
-"""What the encoder gives: how many vectors, of how many numbers."""
+"""The shape of the encoder's output: the number of vectors and their size."""
 
 DECODER = "openvino_decoder_model"
 Feeds = dict[str, np.ndarray]
@@ -38,7 +38,7 @@ Step = Callable[[Feeds], np.ndarray]
 
 
 def make(folder: Path) -> None:
-    """Write the models."""
+    """Create the models."""
     import torch
     import transformers
     from optimum.intel import OVModelForSeq2SeqLM, OVModelForSpeechSeq2Seq
@@ -73,7 +73,7 @@ def make(folder: Path) -> None:
 
 
 def ours(model: Path, kernels: Any) -> tuple[Step, Callable[[], None], set[str]]:
-    """The converted model."""
+    """Open the converted model."""
     import onnxruntime as ort
 
     import onnx_specops
@@ -86,7 +86,7 @@ def ours(model: Path, kernels: Any) -> tuple[Step, Callable[[], None], set[str]]
 
 
 def openvino(model: Path, exact: bool) -> tuple[Step, Callable[[], None], set[str]]:
-    """OpenVINO's CPU."""
+    """Open the model in OpenVINO's CPU plugin."""
     import openvino as ov
 
     settings: dict[str, Any] = {"INFERENCE_NUM_THREADS": THREADS, "PERFORMANCE_HINT": "LATENCY"}
@@ -99,7 +99,7 @@ def openvino(model: Path, exact: bool) -> tuple[Step, Callable[[], None], set[st
 
 
 def child(contender: str, folder: Path, name: str, rows: int) -> dict[str, Any]:
-    """A contender's milliseconds at each of the points, and the tokens that it finds likeliest."""
+    """Return a contender's milliseconds at each of the points, and the tokens with the largest logits."""
     stem = folder / name / DECODER
     if contender in (EXACT, SHIPPED):
         step, reset, names = openvino(stem.with_suffix(".xml"), contender == EXACT)
@@ -131,7 +131,7 @@ def child(contender: str, folder: Path, name: str, rows: int) -> dict[str, Any]:
 
 
 def measure(folder: Path, name: str, rows: int, rounds: int) -> dict[str, dict[str, Any]]:
-    """The medians of each contender's figures."""
+    """Return the medians of each contender's figures."""
     runs: dict[str, list[dict[str, Any]]] = {contender: [] for contender in CONTENDERS}
     for _ in range(rounds):
         for contender in CONTENDERS:
@@ -150,7 +150,7 @@ def measure(folder: Path, name: str, rows: int, rounds: int) -> dict[str, dict[s
 
 
 def run(folder: Path, names: list[str], rounds: int, as_json: bool) -> None:
-    """Measure and show."""
+    """Measure and print a table."""
     from converters.openvino import convert
 
     everything: dict[str, dict[str, dict[str, Any]]] = {}

@@ -1,4 +1,4 @@
-"""Every IR in a folder, converted, against OpenVINO: a table of ratios, by the processor's time of one thread.
+"""Every IR in a folder, converted, against OpenVINO: ratios of single-threaded processor times.
 
     python -m benchmarks.files FOLDER                    # all .xml files in it and in folders within
     python -m benchmarks.files FOLDER --only yolo        # those whose paths contain one of these
@@ -6,10 +6,10 @@
     python -m benchmarks.files FOLDER --simd avx2        # without newer instructions, of either
     python -m benchmarks.files FOLDER --json
 
-Each runtime has a process of its own, of one thread, and they take turns: ours with the plugin's kernels, ours without the
-plugin, OpenVINO as it ships (in float32), and OpenVINO's exact emulation (``LP_TRANSFORMS_MODE=NO``), which also says what
-distances are from: those of our outputs and of OpenVINO's, relative, in the L2 norm. Other work on the machine changes
-medians little.
+Each runtime has a process of its own with one thread, and they take turns: the converted file with the plugin's kernels and
+    without, OpenVINO with default settings (in float32), and OpenVINO's exact emulation (``LP_TRANSFORMS_MODE=NO``). The
+    latter is also the reference for the relative distances (L2 norm) of our outputs and OpenVINO's. Other work on the
+    machine has little effect on the medians.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ _MOST_LAYERS = 12
 
 @dataclass(frozen=True)
 class Row:
-    """A file's figures.
+    """The figures of a file.
 
     Attributes:
-        name: its path within the folder.
+        name: the file's path within the folder.
         seconds: by runtime.
-        distance: of our outputs from OpenVINO's exact emulation; the largest of all outputs.
-        allowed: of OpenVINO's own, as it ships.
-        problem: why there are no figures.
-        layers: the slowest layers of a slow file: names, OpenVINO's seconds and ours, and what each executes.
+        distance: from our outputs to OpenVINO's exact emulation, the maximum over all outputs.
+        allowed: from OpenVINO's default outputs to its exact emulation.
+        problem: the reason why there are no figures.
+        layers: the slowest layers of a slow file: names, OpenVINO's seconds and ours, and the executed kernels.
     """
 
     name: str
@@ -56,12 +56,12 @@ class Row:
     layers: list[str] = field(default_factory=list)
 
     def ratio(self, other: str, of: str = "ours") -> float:
-        """One runtime's time by another's."""
+        """Return the ratio of two runtimes' times."""
         return self.seconds[of] / self.seconds[other]
 
 
 def measure(path: Path, name: str, rounds: int, *, layers: bool) -> Row:
-    """Convert a file and let the runtimes take turns."""
+    """Convert a file and measure the runtimes in turns."""
     from converters.openvino import convert
 
     with tempfile.TemporaryDirectory() as temporary:
@@ -71,7 +71,7 @@ def measure(path: Path, name: str, rounds: int, *, layers: bool) -> Row:
             inputs = _inputs(path)
             np.savez(folder / "inputs.npz", *inputs)
             contenders = _contenders(path, folder)
-        except Exception as error:  # whatever a library raises: the other files are measured all the same
+        except Exception as error:  # any exception of a library; the other files are still measured
             return Row(name, problem=f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}")
         for turn in range(rounds):
             for runtime in RUNTIMES if turn % 2 else RUNTIMES[::-1]:
@@ -89,7 +89,7 @@ def measure(path: Path, name: str, rounds: int, *, layers: bool) -> Row:
 
 
 class _Turns(Contender):
-    """A runtime's process, and how long its turn is."""
+    """A runtime's process, with the length of its turns."""
 
     block = 0.25
 
@@ -112,7 +112,7 @@ def _contenders(path: Path, folder: Path) -> dict[str, _Turns]:
 
 
 def _inputs(path: Path) -> list[np.ndarray]:
-    """Random inputs, in the model's order; unknown dimensions are 1."""
+    """Return random inputs in the model's order; unknown dimensions are 1."""
     import openvino as ov
 
     rng, arrays = np.random.default_rng(0), []
@@ -132,7 +132,7 @@ def _distance(outputs: Sequence[np.ndarray], exact: Sequence[np.ndarray]) -> flo
 
 
 def _layers(path: Path, converted: Path) -> Iterator[str]:
-    """The layers that lose most time, side by side."""
+    """Iterate over the layers with the largest loss of time."""
     from converters.validation.validate import validate
 
     found = validate(path, converted, times=True, runtimes=["openvino", "native"]).times
@@ -148,7 +148,7 @@ def _layers(path: Path, converted: Path) -> Iterator[str]:
 
 
 def table(rows: Sequence[Row]) -> Iterator[str]:
-    """The lines of a table in Markdown, and the geometric mean."""
+    """Iterate over the lines of a Markdown table, and the geometric mean."""
     yield "| file | ours, ms | / OpenVINO | / OpenVINO, exact | no plugin / OpenVINO | distance: ours, OpenVINO's own |"
     yield "|---|---|---|---|---|---|"
     for row in sorted(rows, key=lambda row: math.inf if row.problem else -row.ratio("openvino")):
@@ -166,7 +166,7 @@ def table(rows: Sequence[Row]) -> Iterator[str]:
 
 
 def main() -> int:
-    """Run what the command line asks for."""
+    """Run the command line."""
     parser = argparse.ArgumentParser("benchmarks.files", description=__doc__.partition("\n")[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--only", nargs="+", default=[""], metavar="PART", help="files whose paths contain one of these")

@@ -1,4 +1,4 @@
-"""A language model with compressed weights: 128 tokens in (or as many as one says), 32 out, one after another.
+"""A language model with compressed weights: a prompt of 128 tokens (or another number), then 32 tokens one by one.
 
     python -m benchmarks.language_models make FOLDER    # with torch, transformers, optimum-intel, nncf, onnxruntime-genai
     python -m benchmarks.language_models run FOLDER     # a table of ratios
@@ -14,9 +14,9 @@ compressed by NNCF: 16-bit floats, 8-bit integers, 4-bit ones with and without z
 - OpenVINO with float activations (``DYNAMIC_QUANTIZATION_GROUP_SIZE=0``, float32 inference and cache) and as it ships;
 - onnxruntime-genai on the 4-bit file that its own builder writes.
 
-Each is a process of its own with two threads, the others idle meanwhile; they take turns. Times are the smallest of the
-medians of three parts of the rounds: what else the machine does only ever adds to them. Loading
-is the session alone; memory is what the process has resident at its most, less what it had before it loaded anything.
+Each is a process of its own with two threads, and the others are idle meanwhile. They take turns. A time is the smallest
+median of three parts of the rounds, because other work on the machine only ever adds time. Loading is the creation of the
+session. Memory is the maximum resident memory minus that before loading.
 """
 
 from __future__ import annotations
@@ -44,17 +44,19 @@ OURS, OURS_INT8, BODY, PLAIN = "ours", "ours, int8", "ours, no plugin", "ours, b
 EXACT, SHIPPED, GENAI = "OpenVINO, exact", "OpenVINO", "genai"
 CONTENDERS = (OURS, OURS_INT8, BODY, PLAIN, EXACT, SHIPPED, GENAI)
 
-_REST = 0.5  # seconds until the threads of the contender before have ceased to spin
+_REST = 0.5  # seconds until the threads of the previous contender stop spinning
 
 Step = Callable[[np.ndarray, int], np.ndarray]
-"""Takes tokens ``[1, count]`` and how many came before; gives the logits of the last one, ``[vocabulary]``."""
+"""A step: takes tokens ``[1, count]`` and the number of previous tokens; returns the logits of the last one,
+``[vocabulary]``.
+"""
 
 
-# -- making -------------------------------------------------------------------------------------------------------------
+# -- models ---------------------------------------------------------------------------------------------------------------
 
 
 def make(folder: Path) -> None:
-    """Write the models, and what each contender reads."""
+    """Create the models, and the files of each contender."""
     import openvino as ov
     import torch
     from optimum.intel import OVModelForCausalLM, OVWeightQuantizationConfig
@@ -90,7 +92,7 @@ def make(folder: Path) -> None:
 
 
 def ours(model: Path, kernels: Any) -> Step:
-    """The converted model."""
+    """Open the converted model."""
     import onnxruntime as ort
 
     import onnx_specops
@@ -111,7 +113,7 @@ def ours(model: Path, kernels: Any) -> Step:
 
 
 def openvino(folder: Path, exact: bool) -> Step:
-    """OpenVINO's CPU."""
+    """Open the model in OpenVINO's CPU plugin."""
     import openvino as ov
 
     settings: dict[str, Any] = {"INFERENCE_NUM_THREADS": THREADS, "PERFORMANCE_HINT": "LATENCY"}
@@ -128,7 +130,7 @@ def openvino(folder: Path, exact: bool) -> Step:
 
 
 def genai(folder: Path) -> Step:
-    """onnxruntime-genai."""
+    """Open the model in onnxruntime-genai."""
     import onnxruntime_genai as og
 
     config = og.Config(str(folder))
@@ -157,7 +159,7 @@ def _feeds(tokens: np.ndarray, past: int) -> dict[str, np.ndarray]:
 
 
 def load(contender: str, folder: Path, kind: str) -> Step:
-    """The contender, ready to run."""
+    """Load a contender."""
     if contender == GENAI:
         return genai(folder / "genai")
     if contender in (EXACT, SHIPPED):
@@ -172,7 +174,7 @@ def load(contender: str, folder: Path, kind: str) -> Step:
 
 
 def _resident() -> float:
-    """What this process has resident now, in MiB."""
+    """Return the resident memory of this process in MiB."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("VmRSS:"):
             return int(line.split()[1]) / 1024
@@ -180,7 +182,7 @@ def _resident() -> float:
 
 
 def child(contender: str, folder: Path, kind: str, tokens_in: int) -> None:
-    """Load, then generate whenever a line comes in; says what came of it, a line of JSON each."""
+    """Load, then generate for each line of input; print the figures as a line of JSON each."""
     import importlib
 
     names = {GENAI: ["onnxruntime_genai"], EXACT: ["openvino"], SHIPPED: ["openvino"]}
@@ -208,7 +210,7 @@ def child(contender: str, folder: Path, kind: str, tokens_in: int) -> None:
 
 
 class Process:
-    """A contender in a process of its own."""
+    """A contender's process."""
 
     def __init__(self, contender: str, folder: Path, kind: str, tokens_in: int, python: str) -> None:
         command = [python, __file__, "child", str(folder), contender, kind, "--tokens", str(tokens_in)]
@@ -223,7 +225,7 @@ class Process:
         return json.loads(line)
 
     def generate(self) -> dict[str, Any]:
-        """Its figures of one generation."""
+        """Return the figures of one generation."""
         assert self._process.stdin is not None
         self._process.stdin.write("\n")
         self._process.stdin.flush()
@@ -233,14 +235,14 @@ class Process:
         self._process.communicate()
 
 
-# -- by the tokens before --------------------------------------------------------------------------------------------------
+# -- by context length -----------------------------------------------------------------------------------------------------
 
 CONTEXTS = 128, 2000
 CACHES = "float32", "float16", "uint8"
 
 
 def alternate(model: Path, rounds: int) -> dict[int, float]:
-    """Medians of one token's milliseconds behind each number of `CONTEXTS`, which take turns over one cache."""
+    """Return the median milliseconds per token for each length in `CONTEXTS`. The lengths take turns with one cache."""
     import onnxruntime as ort
 
     import onnx_specops
@@ -254,7 +256,7 @@ def alternate(model: Path, rounds: int) -> dict[int, float]:
     for value in ort.InferenceSession.get_inputs(session):
         if value.name.startswith("past"):
             _, heads, _, size = value.shape
-            # Any numbers will do, but zeros: memory that was never written lies in one page.
+            # Any nonzero numbers: memory that was never written is a single zero page.
             cache = np.ones((1, heads, POSITIONS, size), TYPES[value.type])
             values.append(ort.OrtValue.ortvalue_from_numpy(cache))
             binding.bind_ortvalue_input(value.name, values[-1])
@@ -273,7 +275,7 @@ def alternate(model: Path, rounds: int) -> dict[int, float]:
 
 
 def contexts(folder: Path, kinds: Sequence[str], rounds: int, as_json: bool) -> None:
-    """A table of one token's milliseconds, by what the cache holds, each in a process of its own."""
+    """Print a table of milliseconds per token by context length, with a process for each kind."""
     from converters.folders.genai import write_genai
     from converters.openvino import convert as convert_model
 
@@ -309,7 +311,7 @@ def contexts(folder: Path, kinds: Sequence[str], rounds: int, as_json: bool) -> 
 
 
 def convert(folder: Path, kinds: Sequence[str]) -> None:
-    """Convert the models, for float and for 8-bit activations, unless that is done."""
+    """Convert the models for float and for 8-bit activations, unless the results exist."""
     from converters.folders.genai import write_genai
     from converters.openvino import convert as convert_model
 
@@ -324,7 +326,7 @@ def convert(folder: Path, kinds: Sequence[str]) -> None:
 
 
 def smallest_median(values: Sequence[float], parts: int = 3) -> float:
-    """The smallest of the medians of so many parts of what was measured, one after another."""
+    """Return the smallest of the medians of consecutive parts of the measurements."""
     size = -(-len(values) // parts)
     return min(statistics.median(values[first : first + size]) for first in range(0, len(values), size))
 
@@ -332,7 +334,7 @@ def smallest_median(values: Sequence[float], parts: int = 3) -> float:
 def measure(
     folder: Path, kind: str, contenders: Sequence[str], rounds: int, tokens_in: int, python: str
 ) -> dict[str, dict[str, Any]]:
-    """Each contender's figures."""
+    """Return each contender's figures."""
     processes = {
         name: Process(name, folder, kind, tokens_in, python if name == GENAI else sys.executable) for name in contenders
     }
@@ -357,7 +359,7 @@ def measure(
 
 
 def show(kind: str, size: float, tokens_in: int, figures: dict[str, dict[str, Any]]) -> None:
-    """One model's table."""
+    """Print the table of one model."""
     exact, shipped = figures.get(EXACT), figures.get(SHIPPED)
     print(f"\n{kind}, {size:.0f} MiB of weights")
     first = f"{tokens_in} tokens, ms"
@@ -375,13 +377,13 @@ def show(kind: str, size: float, tokens_in: int, figures: dict[str, dict[str, An
 
 
 def run(options: argparse.Namespace) -> None:
-    """Measure and show."""
+    """Measure and print tables."""
     kinds = options.only.split(",") if options.only else KINDS
     contenders = options.contenders.split(";") if options.contenders else CONTENDERS
     convert(options.folder, kinds)
     everything = {}
     for kind in kinds:
-        those = [name for name in contenders if name != GENAI or kind == "int4"]  # its one file is of 4 bits
+        those = [name for name in contenders if name != GENAI or kind == "int4"]  # its only file has 4 bits
         everything[kind] = measure(options.folder, kind, those, options.rounds, options.tokens, options.genai)
         if not options.json:
             size = (options.folder / kind / "openvino_model.bin").stat().st_size / 2**20

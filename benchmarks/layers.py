@@ -1,10 +1,10 @@
-"""Layers that are converted to standard ONNX though it has no operator for them, or a slow one, against OpenVINO.
+"""Layers that are converted to standard ONNX without an equivalent operator, or with a slow one, against OpenVINO.
 
     python -m benchmarks.layers                # a table: OpenVINO, the converted model in ONNX Runtime
     python -m benchmarks.layers --only pool    # layers whose name contains it
     python -m benchmarks.layers --json
 
-As `benchmarks.operators`, which measures the layers that become operators of the domain.
+See `benchmarks.operators` for layers that become operators of the domain.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def _bits() -> Any:
 
 
 def convolutions() -> Iterator[Layer]:
-    """Convolutions of other kinds."""
+    """Convolutions of unusual kinds."""
     window = {"strides": [1, 1], "pads_begin": [1, 1], "pads_end": [1, 1], "dilations": [1, 1]}
     yield Layer(
         "BinaryConvolution, 128 x 28 x 28",
@@ -72,7 +72,7 @@ def convolutions() -> Iterator[Layer]:
 
 
 def images() -> Iterator[Layer]:
-    """Images sampled, pooled and cut up."""
+    """Sampling, pooling and tiling of images."""
     grid = np.clip(_f32(1, 128, 128, 2) * 0.6, -1.1, 1.1)
     for mode in ("bilinear", "bicubic", "nearest"):
         attributes = {"align_corners": False, "mode": mode, "padding_mode": "zeros"}
@@ -104,7 +104,7 @@ def images() -> Iterator[Layer]:
 
 
 def normalizations() -> Iterator[Layer]:
-    """Values brought to a scale."""
+    """Normalizations."""
     mvn = {"normalize_variance": True, "eps": 1e-6, "eps_mode": "inside_sqrt"}
     yield Layer("MVN, 512 x 768", "opset6", mvn, [_f32(1, 512, 768)], [_ints(-1)])
     yield Layer("MVN, 64 x 128 x 128", "opset6", mvn, [_f32(1, 64, 128, 128)], [_ints(2, 3)])

@@ -1,4 +1,4 @@
-"""Whole networks, converted, in ONNX Runtime: against OpenVINO, and against the same network exported straight to ONNX.
+"""Whole converted networks in ONNX Runtime, against OpenVINO and against a direct export to ONNX.
 
     python -m benchmarks.models                      # a table of ratios of medians, load times and memory
     python -m benchmarks.models --only bert swin     # networks whose names contain one of these
@@ -7,17 +7,17 @@
     python -m benchmarks.models --processor-time
     python -m benchmarks.models --json
 
-The networks are built from their libraries' classes (the extra ``networks``) with random weights: nothing is downloaded.
-OpenVINO imports them and saves them as it does by default, with weights in float16; the direct export is
-``torch.onnx.export``, with its optimiser.
+The networks are built from their libraries' classes (the extra ``networks``) with random weights; nothing is downloaded.
+OpenVINO imports and saves them with default settings (float16 weights). The direct export is ``torch.onnx.export``, with its
+optimizer.
 
-Each runtime runs in a process of its own, on two threads; several sessions alive in one process disturb each other. The
-processes take turns in blocks, in another order each time; a figure is the median over all of a process's runs, and a
-ratio is of two medians. OpenVINO computes in float32. *Ours* has the plugin's kernels. *Error* is the distance of our
-outputs from OpenVINO's. Load times and memory are those of ours, ours without the plugin, the direct export, OpenVINO.
+Each runtime has a process of its own with two threads, because several sessions in one process disturb each other. The
+processes take turns in blocks, in a different order each time. A figure is the median of all runs of a process, and a ratio
+is that of two medians. OpenVINO computes in float32. *Ours* uses the plugin's kernels. *Error* is the distance between our
+outputs and OpenVINO's. Load times and memory are listed for ours, ours without the plugin, the direct export, and OpenVINO.
 
-On a machine that others use too, ``--processor-time`` gives each runtime one thread and measures what time of a processor
-its process takes, which waiting for a processor does not count in.
+On a shared machine, ``--processor-time`` gives each runtime one thread and measures the processor time of its process, which
+excludes waiting.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _bert() -> tuple[Any, Any]:
     from transformers import BertConfig, BertModel
 
     class Encoder(torch.nn.Module):
-        """BERT of six layers, whose arguments are the tokens and which of them count."""
+        """BERT with six layers, whose arguments are the tokens and the attention mask."""
 
         def __init__(self) -> None:
             super().__init__()
@@ -77,7 +77,7 @@ def _whisper() -> tuple[Any, Any]:
     from transformers.models.whisper.modeling_whisper import WhisperEncoder
 
     class Encoder(torch.nn.Module):
-        """The encoder of Whisper base, for thirty seconds of sound."""
+        """The encoder of Whisper base, for thirty seconds of audio."""
 
         def __init__(self) -> None:
             super().__init__()
@@ -100,11 +100,11 @@ NETWORKS: dict[str, Callable[[], tuple[Any, Any]]] = {
     "bert (6 layers)": _bert,
     "whisper base encoder": _whisper,
 }
-"""Name -> what makes the module and an example of its arguments."""
+"""Name -> a function that returns the module and example arguments."""
 
 
 def make(name: str, folder: Path) -> None:
-    """Put what is compared into the folder: ``model.xml``, ``direct.onnx`` and the inputs, ``inputs.npz``."""
+    """Write the compared files: ``model.xml``, ``direct.onnx`` and the inputs, ``inputs.npz``."""
     import openvino as ov
     import torch
 
@@ -121,7 +121,7 @@ def make(name: str, folder: Path) -> None:
         model.reshape({index: list(argument.shape) for index, argument in enumerate(arguments)})
         ov.save_model(model, folder / "model.xml")
         torch.onnx.export(module, arguments, folder / "direct.onnx", dynamo=True, external_data=False, verbose=False)
-    # Last: whoever finds it finds the others.
+    # Written last: its presence implies the other files.
     np.savez(folder / "inputs.npz", *(argument.numpy() for argument in arguments))
 
 
@@ -130,11 +130,11 @@ def make(name: str, folder: Path) -> None:
 
 @dataclass(frozen=True)
 class Row:
-    """A network's figures, by runtime; seconds and bytes.
+    """A network's figures, by runtime, in seconds and bytes.
 
     Attributes:
-        error: the largest distance of our outputs from OpenVINO's, relative, in the L2 norm.
-        nodes: how many the converted model has.
+        error: the largest relative distance of our outputs from OpenVINO's, in the L2 norm.
+        nodes: the number of nodes in the converted model.
     """
 
     name: str
@@ -145,12 +145,12 @@ class Row:
     nodes: int
 
     def ratio(self, other: str) -> float:
-        """Our time by another's."""
+        """Return the ratio of our time to another's."""
         return self.seconds["ours"] / self.seconds[other] if other in self.seconds else math.nan
 
 
 def measure(name: str, folder: Path, rounds: int) -> Row:
-    """Convert the network of a folder and let the runtimes take turns."""
+    """Convert the network in a folder and measure the runtimes in turns."""
     import onnx
 
     from converters.openvino import convert
@@ -173,7 +173,7 @@ def measure(name: str, folder: Path, rounds: int) -> Row:
 
 
 def table(rows: Sequence[Row]) -> Iterator[str]:
-    """The lines of a table in Markdown."""
+    """Iterate over the lines of a Markdown table."""
     yield "| network | ours, ms | / direct export | / OpenVINO | no plugin / OpenVINO | load, s | MB | error |"
     yield "|---|---|---|---|---|---|---|---|"
     for row in rows:
@@ -190,7 +190,7 @@ def table(rows: Sequence[Row]) -> Iterator[str]:
 
 
 def main() -> int:
-    """Run what the command line asks for."""
+    """Run the command line."""
     arguments = parser("benchmarks.models", __doc__.partition("\n")[0], "one thread each, and the time of its processor")
     arguments.add_argument("--make-only", action="store_true", help="make the models, and measure nothing")
     options = arguments.parse_args()

@@ -1,6 +1,6 @@
-"""What the benchmarks of whole networks share: runtimes in processes of their own, which take turns, and the command line.
+"""Shared code of the benchmarks of whole networks: runtimes in separate processes that take turns, and the command line.
 
-python -m benchmarks.networks MODEL INPUTS.npz OUTPUTS.npz KERNELS    # such a process: it runs for as long as it is told
+python -m benchmarks.networks MODEL INPUTS.npz OUTPUTS.npz KERNELS    # such a process: it runs on request
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ import numpy as np
 THREADS = int(os.environ.get("BENCHMARK_THREADS", "2"))
 CLOCK = time.process_time if THREADS == 1 else time.perf_counter
 PLUGGED = "ours"
-BLOCK = 0.6  # seconds that a process's turn takes, one run at least
+BLOCK = 0.6  # seconds of a process's turn, with at least one run
 
 
 def open_session(
     path: Path, threads: int = THREADS, kernels: str = "none"
 ) -> Callable[[Sequence[np.ndarray]], list[np.ndarray]]:
-    """What runs a model: OpenVINO in float32 an .xml, ONNX Runtime an .onnx, with the plugin's kernels or without."""
+    """Open a model: an .xml in OpenVINO with float32, an .onnx in ONNX Runtime with or without the plugin's kernels."""
     if path.suffix == ".xml":
         import openvino as ov
 
@@ -53,7 +53,7 @@ def open_session(
 
 
 def serve(model: Path, inputs: Path, outputs: Path, kernels: str) -> None:
-    """Load a model, write down what it computes, and run it for as long as each line of standard input says."""
+    """Load a model, write its outputs, and run it for the seconds in each line of standard input."""
     with np.load(inputs) as file:
         arrays = [file[name] for name in file.files]
     before = _resident()
@@ -102,14 +102,14 @@ class Contender:
             self.outputs = [file[name] for name in file.files]
 
     def run(self, seconds: float) -> None:
-        """One turn."""
+        """Run one turn."""
         stream = _stream(self._process.stdin)
         stream.write(f"{seconds}\n")
         stream.flush()
         self.times += self._answer()
 
     def end(self) -> None:
-        """End the process."""
+        """Stop the process."""
         _stream(self._process.stdin).close()
         self._process.wait()
 
@@ -126,12 +126,12 @@ def _stream(stream: IO[str] | None) -> IO[str]:
 
 
 def take_turns(folder: Path, runtimes: Mapping[str, str], rounds: int) -> dict[str, Contender]:
-    """The runtimes with the times of their turns, each in another order than the one before; their processes have ended.
+    """Measure the runtimes in turns, each round in a different order; return them after their processes have ended.
 
     Args:
-        folder: where the models and ``inputs.npz`` lie.
-        runtimes: the file of each; `PLUGGED` has the plugin's kernels.
-        rounds: how many turns each takes.
+        folder: the folder with the models and ``inputs.npz``.
+        runtimes: the file of each runtime; `PLUGGED` has the plugin's kernels.
+        rounds: the number of turns of each.
     """
     contenders = {
         runtime: Contender(
@@ -152,7 +152,7 @@ def take_turns(folder: Path, runtimes: Mapping[str, str], rounds: int) -> dict[s
 
 
 def medians(contenders: Mapping[str, Contender]) -> dict[str, float]:
-    """The median seconds of each runtime."""
+    """Return the median seconds of each runtime."""
     return {runtime: statistics.median(contender.times) for runtime, contender in contenders.items()}
 
 
@@ -160,7 +160,7 @@ def medians(contenders: Mapping[str, Contender]) -> dict[str, float]:
 
 
 def parser(module: str, description: str, processor_time: str) -> argparse.ArgumentParser:
-    """The options that the benchmarks have in common; ``processor_time`` is what that option does."""
+    """Return a parser with the common options of the benchmarks; ``processor_time`` is the help text of that option."""
     options = argparse.ArgumentParser(prog=f"python -m {module}", description=description)
     options.add_argument("--only", nargs="*", default=[""], help="networks whose names contain one of these")
     options.add_argument("--folder", type=Path, help="where the models are kept; default: nowhere")
@@ -171,13 +171,13 @@ def parser(module: str, description: str, processor_time: str) -> argparse.Argum
 
 
 def made(module: str, names: Iterable[str], only: Sequence[str], folder: Path | None) -> Iterator[tuple[str, Path]]:
-    """The networks asked for, and a folder of each, where ``make`` of the module has put what is compared.
+    """Iterate over the requested networks and their folders, in which ``make`` of the module has written the compared files.
 
     Args:
         module: the benchmark.
-        names: its networks.
-        only: of those that are asked for, parts of the names.
-        folder: where they are kept; ``None`` for nowhere.
+        names: the benchmark's networks.
+        only: parts of the names of the requested networks; empty for all.
+        folder: where the files are kept; ``None`` for a temporary folder.
     """
     with tempfile.TemporaryDirectory() as temporary:
         for name in names:
@@ -185,7 +185,7 @@ def made(module: str, names: Iterable[str], only: Sequence[str], folder: Path | 
                 continue
             place = (folder or Path(temporary)) / name.split(" (")[0].replace(" ", "_")
             if not (place / "inputs.npz").exists():
-                # In a process of its own: torch's threads and memory go with it.
+                # In a separate process, which releases torch's threads and memory.
                 script = f"from pathlib import Path; from {module} import make; make({name!r}, Path({str(place)!r}))"
                 subprocess.run([sys.executable, "-c", script], check=True)
             yield name, place

@@ -1,9 +1,9 @@
-"""Quantised IR files to measure: networks of random weights at their real sizes, quantised by NNCF.
+"""Quantized IR files for benchmarks: networks with random weights in their real dimensions, quantized by NNCF.
 
     python -m benchmarks.nncf_files FOLDER              # a folder of .xml and .bin for each network
     python -m benchmarks.nncf_files FOLDER --only yolo  # networks whose names contain one of these
 
-Needs torch, timm, torchvision, nncf and openvino. Nothing is downloaded; files that are there stay.
+Needs torch, timm, torchvision, nncf and openvino. Nothing is downloaded. Existing files are kept.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ TORCHVISION = {"shufflenet_v2_x1_0": 224, "squeezenet1_1": 224, "googlenet": 224
 
 
 def _blocks() -> dict[str, Callable[[], tuple[Any, tuple[int, ...]]]]:
-    """Networks of families that the libraries lack: each gives a module and the shape of its input."""
+    """Networks of families that the libraries lack: each returns a module and the shape of its input."""
     import torch
     from torch import nn
 
@@ -65,7 +65,7 @@ def _blocks() -> dict[str, Callable[[], tuple[Any, tuple[int, ...]]]]:
             return self.after(x + self.inner(x))
 
     class Split(nn.Module):
-        """YOLOv8's block: half of the channels go through bottlenecks, and all that there is is joined."""
+        """YOLOv8's block: half of the channels pass through bottlenecks, and all results are concatenated."""
 
         def __init__(self, i: int, o: int, n: int, act: Any, shortcut: bool = True) -> None:
             super().__init__()
@@ -114,7 +114,7 @@ def _blocks() -> dict[str, Callable[[], tuple[Any, tuple[int, ...]]]]:
             return torch.cat([head(f).flatten(2) for head, f in zip(self.heads, (s, m, h), strict=True)], 2)
 
     class Several(nn.Module):
-        """A backbone in stages, with a head on each of the last ones."""
+        """A backbone in stages, with a head on each of the last stages."""
 
         def __init__(self, stages: Sequence[nn.Module], heads: Sequence[nn.Module]) -> None:
             super().__init__()
@@ -266,7 +266,7 @@ def _blocks() -> dict[str, Callable[[], tuple[Any, tuple[int, ...]]]]:
 
 
 def made(name: str) -> tuple[Any, tuple[int, ...]]:
-    """The network of a name, with statistics of random data, and the shape of its input."""
+    """Return the network with a given name, with statistics of random data, and the shape of its input."""
     import torch
 
     torch.manual_seed(0)
@@ -289,14 +289,14 @@ def made(name: str) -> tuple[Any, tuple[int, ...]]:
             torch.nn.init.uniform_(part.weight, 0.8, 1.2)
             torch.nn.init.normal_(part.bias, 0, 0.1)
     module.train()
-    with torch.no_grad():  # statistics of the data, as a trained network has them
+    with torch.no_grad():  # statistics of the data, like those of a trained network
         for _ in range(3):
             module(torch.randn(2, *shape[1:]))
     return module.eval(), shape
 
 
 def save(name: str, folder: Path) -> None:
-    """Quantise a network and put ``model.xml`` into the folder."""
+    """Quantize a network and write ``model.xml`` into the folder."""
     import nncf
     import openvino as ov
     import torch
@@ -308,7 +308,7 @@ def save(name: str, folder: Path) -> None:
         model = ov.convert_model(module, example_input=torch.randn(shape), input=list(shape))
     is_transformer = any(isinstance(part, torch.nn.LayerNorm) for part in module.modules())
     options: dict[str, Any] = {"model_type": nncf.ModelType.TRANSFORMER} if is_transformer else {}
-    # Functions that are not symmetric get asymmetric limits, as NNCF advises.
+    # Asymmetric activations get asymmetric limits, as NNCF recommends.
     if "relu" not in name:
         options["preset"] = nncf.QuantizationPreset.MIXED
     quantized = nncf.quantize(model, nncf.Dataset(samples), subset_size=SAMPLES, **options)
@@ -317,7 +317,7 @@ def save(name: str, folder: Path) -> None:
 
 
 def main() -> int:
-    """Make what the command line asks for."""
+    """Create the files that the command line selects."""
     parser = argparse.ArgumentParser("benchmarks.nncf_files", description=__doc__.partition("\n")[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--only", nargs="+", default=[""], metavar="PART", help="networks whose names contain one of these")
@@ -329,7 +329,7 @@ def main() -> int:
         try:
             save(name, folder)
             print(name, flush=True)
-        except Exception as error:  # whatever the libraries raise: the other files are made all the same
+        except Exception as error:  # any exception of a library; the other files are still created
             print(f"{name}: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
     return 0
 

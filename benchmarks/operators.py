@@ -1,13 +1,13 @@
-"""The domain's operators that come from OpenVINO's layers, at the sizes of real models, in each of their kernel forms.
+"""The domain's operators for OpenVINO's layers, with the dimensions of real models, in each kernel form.
 
     python -m benchmarks.operators                  # a table: OpenVINO, body, native kernel, Python kernel
     python -m benchmarks.operators --only nms       # works whose name contains it
     python -m benchmarks.operators --forms native   # none, native, python: separated by commas
     python -m benchmarks.operators --json
 
-Each work is one layer, built with OpenVINO's Python API, saved as IR and converted. OpenVINO's CPU plugin computes in
-float32; everyone has two threads. A ratio is how many times as long as OpenVINO a form takes. Contenders take turns and
-figures are medians, as in `benchmarks.seeds`.
+Each layer is built with OpenVINO's Python API, saved as IR and converted. OpenVINO's CPU plugin computes in float32. All
+runtimes use two threads. A ratio is the time of a form relative to OpenVINO's. Contenders take turns and figures are
+medians, as in `benchmarks.seeds`.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ Maker = Callable[..., Sequence[Any]]
 
 @dataclass(frozen=True)
 class Layer:
-    """One layer and what it is fed with.
+    """A layer and its inputs.
 
     Attributes:
-        name: the layer's type, then what is special about it.
-        opset: the opset that the layer is from.
+        name: the type of the layer, and a description of the variant.
+        opset: the opset of the layer.
         attributes: its attributes.
-        inputs: what is fed.
-        constants: inputs behind those, which the model holds; a function makes one that NumPy has no type for.
+        inputs: the fed arrays.
+        constants: further inputs that are constants of the model; a function creates a type that NumPy lacks.
     """
 
     name: str
@@ -54,7 +54,7 @@ class Layer:
     constants: Sequence[np.ndarray | Callable[[], Any]] = ()
 
     def model(self) -> Any:
-        """The layer as an OpenVINO model."""
+        """Build an OpenVINO model of the layer."""
         import openvino as ov
         from openvino import opset13
         from openvino.utils.node_factory import NodeFactory
@@ -68,14 +68,14 @@ class Layer:
 
 @dataclass(frozen=True)
 class Figures:
-    """Median seconds of OpenVINO and of each form that exists."""
+    """The median seconds of OpenVINO and of each available form."""
 
     name: str
     openvino: float
     forms: Mapping[str, float]
 
     def ratio(self, form: str) -> float:
-        """How many times as long as OpenVINO a form takes."""
+        """Return the time of a form relative to OpenVINO's."""
         return self.forms[form] / self.openvino
 
 
@@ -96,12 +96,12 @@ def _regions(rng: np.random.Generator, count: int, extent: float) -> np.ndarray:
 
 
 def _peaked(rng: np.random.Generator, shape: Sequence[int]) -> np.ndarray:
-    """Scores most of which are low, as a network's are."""
+    """Return scores that are mostly low, like those of a network."""
     return rng.random(shape) ** 12
 
 
 def detectors() -> Iterator[Layer]:
-    """What follows a detector's network."""
+    """Postprocessing of detectors."""
     rng = np.random.default_rng(0)
     priors, classes = 8732, 21
     prior = np.concatenate([_boxes(rng, [priors], 0.8, 0.2).reshape(1, 1, -1), np.full((1, 1, priors * 4), 0.1)], axis=1)
@@ -145,7 +145,7 @@ def detectors() -> Iterator[Layer]:
 
 
 def proposals() -> Iterator[Layer]:
-    """What follows a region proposal network."""
+    """Postprocessing of region proposal networks."""
     rng = np.random.default_rng(0)
     rows, columns, anchors = 38, 63, 9
     yield Layer(
@@ -190,7 +190,7 @@ def proposals() -> Iterator[Layer]:
 
 
 def regions() -> Iterator[Layer]:
-    """Feature maps of 256 channels, of which 300 regions are taken."""
+    """Pooling of 300 regions from feature maps with 256 channels."""
     rng = np.random.default_rng(0)
     maps = rng.standard_normal((1, 256, 38, 63))
     rois = _regions(rng, 300, 1000)
@@ -245,7 +245,7 @@ def regions() -> Iterator[Layer]:
 
 
 def images() -> Iterator[Layer]:
-    """Video frames, and resizing in the ways that ONNX's Resize does not know."""
+    """Video frames, and resize modes that ONNX's Resize lacks."""
     rng = np.random.default_rng(0)
     image = rng.random((1, 3, 512, 512)).astype(np.float32)
     pixels = rng.integers(0, 256, (1, 1080, 1920, 3)).astype(np.uint8)
@@ -324,7 +324,7 @@ def numbers() -> Iterator[Layer]:
     bounds = [np.array([1000, 1000]), np.array(0, np.float32), np.array(1, np.float32)]
     for alignment in ("tensorflow", "pytorch"):
         given = {"output_type": "f32", "global_seed": 150, "op_seed": 10, "alignment": alignment}
-        # The shape is fed: OpenVINO would fold a constant layer.
+        # The shape is an input, because OpenVINO would fold a constant layer.
         yield Layer(f"RandomUniform, 1,000,000 numbers as {alignment}", "opset8", given, bounds[:1], bounds[1:])
     for tokens, groups in ((64, 8), (1024, 8)):
         weights = np.asarray(rng.standard_normal((groups, 1024, 2048)), np.float32)
@@ -350,11 +350,11 @@ def numbers() -> Iterator[Layer]:
 FAMILIES = (detectors, proposals, regions, images, sequences, numbers)
 
 
-# -------------------------------------------------------------------------------------------------------------- measures
+# ---------------------------------------------------------------------------------------------------------- measurements
 
 
 def run_call(path: Path, form: Form, arrays: Sequence[np.ndarray]) -> Call:
-    """What runs a converted model in one form."""
+    """Return a function that runs a converted model in one form."""
     options = ort.SessionOptions()
     options.intra_op_num_threads = THREADS
     options.log_severity_level = 3
@@ -368,7 +368,7 @@ def run_call(path: Path, form: Form, arrays: Sequence[np.ndarray]) -> Call:
 
 
 def figures(layer: Layer, forms: Sequence[Form], rounds: int) -> Figures | None:
-    """Convert one layer and let the forms that it has take turns with OpenVINO; ``None`` if it has none of them."""
+    """Convert a layer and measure its forms and OpenVINO in turns; ``None`` if it has none of the forms."""
     import openvino as ov
 
     from converters.openvino import convert
@@ -396,7 +396,7 @@ def figures(layer: Layer, forms: Sequence[Form], rounds: int) -> Figures | None:
 
 
 def as_table(all_figures: Sequence[Figures]) -> Any:
-    """A table for people."""
+    """Return a table for the terminal."""
     from rich.table import Table
 
     table = Table(title=f"Medians, {THREADS} threads each; in brackets, as a multiple of OpenVINO's time")
@@ -410,7 +410,7 @@ def as_table(all_figures: Sequence[Figures]) -> Any:
 
 
 def compare_layers(families: Sequence[Callable[[], Iterator[Layer]]], documentation: str | None) -> int:
-    """The command: measure the layers of all families that its arguments ask for, and print the figures."""
+    """Run the command: measure the selected layers of all families, and print the figures."""
     parser = argparse.ArgumentParser(description=(documentation or "").partition("\n")[0])
     parser.add_argument("--only", default="", metavar="TEXT", help="layers whose name contains this")
     parser.add_argument("--forms", default=",".join(FORMS), help="which forms (default: %(default)s)")

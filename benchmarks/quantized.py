@@ -1,4 +1,4 @@
-"""Networks that NNCF quantised, converted, in ONNX Runtime: against OpenVINO, and against ONNX Runtime's own quantisation.
+"""Networks quantized by NNCF, converted, in ONNX Runtime: against OpenVINO, and against ONNX Runtime's own quantization.
 
     python -m benchmarks.quantized                      # a table of ratios of medians, sizes and distances
     python -m benchmarks.quantized --only deit          # networks whose names contain one of these
@@ -6,12 +6,12 @@
     python -m benchmarks.quantized --processor-time     # one thread, time of the processor: on a machine that others use
     python -m benchmarks.quantized --json
 
-The networks are built from timm's classes (the extra ``networks``) with random weights: nothing is downloaded. NNCF
-quantises what OpenVINO imports of them; ``onnxruntime.quantization.quantize_static`` (QDQ, u8 activations, s8 weights by
-channel) quantises the same network exported straight to ONNX, with the same samples.
+The networks are built from timm's classes (the extra ``networks``) with random weights; nothing is downloaded. NNCF
+quantizes the models that OpenVINO imports. ``onnxruntime.quantization.quantize_static`` (QDQ, u8 activations, s8 weights per
+channel) quantizes direct exports of the same networks, with the same samples.
 
-As in `benchmarks.models` each runtime has a process of its own and they take turns. A distance is that of outputs from
-OpenVINO's exact emulation (``LP_TRANSFORMS_MODE=NO``), relative, in the L2 norm: ours, and that of OpenVINO as it ships.
+As in `benchmarks.models`, each runtime has a process of its own and they take turns. Distances are relative to OpenVINO's
+exact emulation (``LP_TRANSFORMS_MODE=NO``), in the L2 norm, for our outputs and for those of OpenVINO with default settings.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ EXACT = {"INFERENCE_PRECISION_HINT": "f32", "LP_TRANSFORMS_MODE": "NO", "DYNAMIC
 
 
 def make(name: str, folder: Path) -> None:
-    """Put what is compared into the folder: ``model.xml``, ``direct.onnx`` and the inputs, ``inputs.npz``."""
+    """Write the compared files: ``model.xml``, ``direct.onnx`` and the inputs, ``inputs.npz``."""
     from tests.conformance.models import torchvision_ops
 
     torchvision_ops.load()
@@ -58,7 +58,7 @@ def make(name: str, folder: Path) -> None:
             torch.nn.init.uniform_(part.weight, 0.8, 1.2)
             torch.nn.init.normal_(part.bias, 0, 0.1)
     module.train()
-    with torch.no_grad():  # statistics of the data, as a trained network has them
+    with torch.no_grad():  # statistics of the data, like those of a trained network
         for _ in range(3):
             module(torch.randn(8, *SHAPE[1:]))
     example = torch.randn(SHAPE)
@@ -78,7 +78,7 @@ def _quantize_static(module: Any, example: Any, samples: Sequence[np.ndarray], f
     from onnxruntime.quantization.shape_inference import quant_pre_process
 
     class Reader(CalibrationDataReader):
-        """The samples, one after the other."""
+        """Returns the calibration samples one by one."""
 
         def __init__(self) -> None:
             self.rest = iter(samples)
@@ -96,18 +96,18 @@ def _quantize_static(module: Any, example: Any, samples: Sequence[np.ndarray], f
         path.unlink()
 
 
-# -- what is measured -----------------------------------------------------------------------------------------------------
+# -- measurements ---------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Row:
-    """A network's figures.
+    """The figures of a network.
 
     Attributes:
         seconds: by runtime.
-        size: our file over the .bin.
-        distance: of our outputs from OpenVINO's exact emulation.
-        allowed: of OpenVINO's own, as it ships.
+        size: the size of our file relative to the .bin.
+        distance: from our outputs to OpenVINO's exact emulation.
+        allowed: from OpenVINO's default outputs to its exact emulation.
     """
 
     name: str
@@ -117,12 +117,12 @@ class Row:
     allowed: float
 
     def ratio(self, other: str) -> float:
-        """Our time by another's."""
+        """Return the ratio of our time to another's."""
         return self.seconds["ours"] / self.seconds[other]
 
 
 def measure(name: str, folder: Path, rounds: int, *, processor_time: bool) -> Row:
-    """Convert the network of a folder and let the runtimes take turns."""
+    """Convert the network in a folder and measure the runtimes in turns."""
     from converters.openvino import convert
 
     convert(folder / "model.xml", folder / RUNTIMES["ours"])
@@ -148,7 +148,7 @@ def _wall_times(folder: Path, rounds: int) -> _Turns:
 
 
 def _processor_times(folder: Path, rounds: int) -> _Turns:
-    """Of one thread: the least, which what others do on the machine only adds to."""
+    """Return the minimum of single-threaded processor times, because other work on the machine only adds to them."""
     arrays = list(np.load(folder / "inputs.npz").values())
     calls = {runtime: open_session(folder / file, threads=1) for runtime, file in RUNTIMES.items()}
     outputs = {runtime: call(arrays)[0] for runtime, call in calls.items()}
@@ -162,7 +162,7 @@ def _processor_times(folder: Path, rounds: int) -> _Turns:
 
 
 def run_exact(folder: Path) -> bytes:
-    """What OpenVINO makes of the inputs without integers."""
+    """Return OpenVINO's outputs without integer kernels."""
     import openvino as ov
 
     (x,) = np.load(folder / "inputs.npz").values()
@@ -170,7 +170,7 @@ def run_exact(folder: Path) -> bytes:
 
 
 def table(rows: Sequence[Row]) -> Iterator[str]:
-    """The lines of a table in Markdown."""
+    """Iterate over the lines of a Markdown table."""
     yield "| network | ours, ms | / quantize_static | / OpenVINO | file / .bin | distance: ours, OpenVINO's own |"
     yield "|---|---|---|---|---|---|"
     for row in rows:
@@ -187,7 +187,7 @@ _RUN_EXACT = (
 
 
 def main() -> int:
-    """Run what the command line asks for."""
+    """Run the command line."""
     arguments = parser(
         "benchmarks.quantized", __doc__.partition("\n")[0], "the processor's time of one thread, in one process"
     )

@@ -4,12 +4,12 @@
     python -m benchmarks.seeds --only scatter      # works whose name contains it
     python -m benchmarks.seeds --json
 
-Every contender has two threads and its inputs and outputs in its own memory before the clock starts. Contenders take
-turns in blocks, after a pause in which the threads of the one before stop waiting for work; figures are medians over all
-blocks. Before the clock starts their results are compared. What is not installed is left out, and said.
+Every contender has two threads, and its inputs and outputs are in its own memory before the measurement. Contenders take
+turns in blocks, after a pause in which the threads of the previous one stop spinning. Figures are medians over all blocks.
+Results are compared before the measurement. Packages that are not installed are omitted with a message.
 
-Two threads on two cores need both: other work on the machine costs every contender more than it says. On Linux,
-``chrt -r 10 python -m benchmarks.seeds`` (as root) keeps such work out.
+Two threads on two cores need both of them, so other work on the machine slows every contender down considerably. On Linux,
+``chrt -r 10 python -m benchmarks.seeds`` (as root) prevents this.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from onnx import helper, numpy_helper
 import onnx_specops
 
 THREADS = 2
-PAUSE = 0.03  # seconds; ONNX Runtime's threads wait for about a hundredth of a second, spinning
-BLOCK = 0.04  # seconds that a contender's block takes, one call at least
+PAUSE = 0.03  # seconds; ONNX Runtime's threads spin for about 10 ms
+BLOCK = 0.04  # seconds of a contender's block, with at least one call
 
 Call = Callable[[], Any]
 OURS = "onnx-specops"
@@ -45,14 +45,14 @@ COPY = "a copy of the data"
 
 @dataclass
 class Work:
-    """One piece of work and who does it.
+    """A task and its contenders.
 
     Attributes:
-        name: what is done.
-        targets: contender -> how many times as fast ours is to be.
-        contenders: contender -> its call.
-        results: contender -> the array that it has computed.
-        compare: raises where two results differ; ``None`` where they must not be equal (random numbers of another kind).
+        name: a description of the task.
+        targets: contender -> the required speedup of ours.
+        contenders: contender -> its function.
+        results: contender -> the array that it computed.
+        compare: raises if two results differ; ``None`` if they need not be equal (other random numbers).
     """
 
     name: str
@@ -62,7 +62,7 @@ class Work:
     compare: Callable[[np.ndarray, np.ndarray], None] | None = None
 
     def add(self, name: str, call: Call, result: Callable[[], np.ndarray] | None = None) -> None:
-        """One more contender; without a result it is not compared."""
+        """Add a contender; without a result it is not compared."""
         self.contenders[name] = call
         if result is not None:
             self.results[name] = result
@@ -70,7 +70,7 @@ class Work:
 
 @dataclass(frozen=True)
 class Row:
-    """Median seconds, ours and another's."""
+    """The median seconds of ours and another contender."""
 
     name: str
     seconds: float
@@ -80,17 +80,17 @@ class Row:
 
     @property
     def ratio(self) -> float:
-        """How many times as fast as the other."""
+        """Return the speedup relative to the other contender."""
         return self.other_seconds / self.seconds
 
     @property
     def met(self) -> bool:
-        """Whether the target is, to the digit that it is given in."""
+        """Return whether the target is met, to its number of digits."""
         return self.target is None or round(self.ratio, 1 if self.target >= 1 else 2) >= self.target
 
 
 def measure(work: Work, rounds: int) -> list[Row]:
-    """Let the contenders take turns."""
+    """Measure the contenders in turns."""
     for call in work.contenders.values():
         call()
     if work.compare is not None:
@@ -120,12 +120,12 @@ def measure(work: Work, rounds: int) -> list[Row]:
 
 
 def installed(module: str) -> bool:
-    """Whether a module can be imported."""
+    """Return whether a module can be imported."""
     return importlib.util.find_spec(module) is not None
 
 
 def bound_session(model: onnx.ModelProto, feeds: Mapping[str, np.ndarray]) -> tuple[Call, Callable[[], np.ndarray]]:
-    """A session with the native kernels whose inputs are bound; what runs it, and what gives its output."""
+    """Bind inputs to a session with the native kernels; return functions that run it and that return its output."""
     options = ort.SessionOptions()
     options.intra_op_num_threads = THREADS
     options.register_custom_ops_library(onnx_specops.library_path())
@@ -145,7 +145,7 @@ def one_node(
     domain: str = onnx_specops.DOMAIN,
     **attributes: Any,
 ) -> tuple[Call, Callable[[], np.ndarray]]:
-    """A bound session of one node."""
+    """Create a bound session of one node."""
     graph = helper.make_graph(
         [helper.make_node(op_type, list(inputs), ["output"], domain=domain, **attributes)],
         op_type,
@@ -168,7 +168,7 @@ def one_node(
 def openvino_model(
     build: Callable[..., Any], inputs: Mapping[str, np.ndarray], constants: Sequence[str] = ()
 ) -> tuple[Any, list[np.ndarray]]:
-    """An OpenVINO model of ``build(opset, *nodes)``, and what to feed it."""
+    """Return an OpenVINO model of ``build(opset, *nodes)``, and its inputs."""
     import openvino as ov
     from openvino import opset15
 
@@ -181,7 +181,7 @@ def openvino_model(
 
 
 def openvino_request(model: Any, feeds: Sequence[np.ndarray]) -> tuple[Call, Callable[[], np.ndarray]]:
-    """A request of OpenVINO's CPU plugin whose inputs are set; what runs it, and what gives its output."""
+    """Create a request of OpenVINO's CPU plugin with its inputs; return functions that run it and that return its output."""
     import openvino as ov
 
     config = {
@@ -196,7 +196,7 @@ def openvino_request(model: Any, feeds: Sequence[np.ndarray]) -> tuple[Call, Cal
 
 
 def torch_call(function: Callable[..., Any], *arrays: np.ndarray) -> tuple[Call, Callable[[], np.ndarray]]:
-    """``function(torch, *tensors)`` as a call, and what gives its result."""
+    """Return ``function(torch, *tensors)`` as a function without arguments, and one that returns its result."""
     import torch
 
     torch.set_num_threads(THREADS)
@@ -210,7 +210,7 @@ def torch_call(function: Callable[..., Any], *arrays: np.ndarray) -> tuple[Call,
 
 
 def torch_copy(array: np.ndarray) -> Call:
-    """What copies an array to memory of its own: the least that whoever leaves its input alone does."""
+    """Return a function that copies an array: the minimum cost of any operation that keeps its input."""
     import torch
 
     torch.set_num_threads(THREADS)
@@ -219,15 +219,15 @@ def torch_copy(array: np.ndarray) -> Call:
 
 
 def close(ours: np.ndarray, other: np.ndarray) -> None:
-    """Equal but for the order of summation."""
+    """Check equality up to the order of summation."""
     np.testing.assert_allclose(ours, other, rtol=1e-4, atol=1e-4)
 
 
-# ---------------------------------------------------------------------------------------------------------------- works
+# ---------------------------------------------------------------------------------------------------------------- tasks
 
 
 def embedding_bags() -> Iterator[Work]:
-    """A table of 200,000 x 64 float32."""
+    """Lookups in a table of 200,000 x 64 float32."""
     rng = np.random.default_rng(0)
     table = rng.standard_normal((200_000, 64), dtype=np.float32)
     for count, size in ((2_048, 8), (65_536, 32)):
@@ -249,7 +249,7 @@ def embedding_bags() -> Iterator[Work]:
 
 
 def scatters() -> Iterator[Work]:
-    """The document's sixth example, and 256 updates in each of 4,096 rows of 1,024."""
+    """The specification's sixth example, and 256 updates in each of 4,096 rows of 1,024."""
     rng = np.random.default_rng(0)
     for shape, updated, axis in (((1000, 256, 7, 7), (125, 20, 7, 6), 0), ((4096, 1024), (4096, 256), 1)):
         data = rng.standard_normal(shape, dtype=np.float32)
@@ -258,7 +258,7 @@ def scatters() -> Iterator[Work]:
         places = [shape[axis] if k == axis else size for k, size in enumerate(updated)]
         distinct = rng.permuted(np.indices(places)[axis], axis=axis).take(np.arange(updated[axis]), axis)
         for reduction in ("none", "sum", "mean"):
-            # Which of several updates wins is not defined by torch.
+            # torch does not define which of several updates is kept.
             indices = np.ascontiguousarray(distinct) if reduction == "none" else repeated
             inputs = {"data": data, "indices": indices, "updates": updates, "axis": np.array(axis)}
             work = Work(
@@ -288,7 +288,7 @@ def _torch_scatter(reduction: str, axis: int, torch: Any, data: Any, indices: An
 
 
 def multinomials() -> Iterator[Work]:
-    """Draws with and without replacement, bit for bit OpenVINO's."""
+    """Draws with and without replacement, bit for bit like OpenVINO."""
     rng = np.random.default_rng(0)
     for batch, classes, samples, with_replacement, target in (
         (32, 1_000, 100, True, 10.0),
@@ -310,7 +310,7 @@ def multinomials() -> Iterator[Work]:
             work.add("OpenVINO", *openvino_request(*openvino_model(build, inputs, ["num_samples"])))
         if installed("torch"):
             draw = functools.partial(_torch_multinomial, samples, with_replacement)
-            work.add("torch", torch_call(draw, probs)[0])  # other random numbers
+            work.add("torch", torch_call(draw, probs)[0])  # different random numbers
         yield work
 
 
@@ -323,7 +323,7 @@ def _torch_multinomial(samples: int, with_replacement: bool, torch: Any, probs: 
 
 
 def matrix_products() -> Iterator[Work]:
-    """An IR whose constant weight is transposed, converted, against the same product with the weight laid out by hand."""
+    """A converted IR with a transposed constant weight, against the same product with a weight in row-major order."""
     if not installed("openvino"):
         return
     import openvino as ov
@@ -355,7 +355,7 @@ WORKS = (embedding_bags, scatters, multinomials, matrix_products)
 
 
 def vocabulary_tables() -> tuple[list[Row], dict[str, float]]:
-    """Lookups against TensorFlow, and what a table of 10,000,000 entries costs."""
+    """Lookups against TensorFlow, and the costs of a table with 10,000,000 entries."""
     from benchmarks import vocabulary
 
     rows = [Row(row.name, row.seconds, row.other, row.other_seconds, row.target) for row in vocabulary.compare_lookups()]
@@ -367,7 +367,7 @@ def vocabulary_tables() -> tuple[list[Row], dict[str, float]]:
 
 
 def as_table(rows: Sequence[Row]) -> Any:
-    """A table for people."""
+    """Return a table for the terminal."""
     from rich.table import Table
 
     table = Table(title=f"Medians, {THREADS} threads each")
@@ -393,7 +393,7 @@ def as_table(rows: Sequence[Row]) -> Any:
 
 
 def in_units(seconds: float) -> str:
-    """``12.3 us`` or ``1.23 ms``."""
+    """Format as ``12.3 us`` or ``1.23 ms``."""
     return f"{seconds * 1e6:.1f} us" if seconds < 1e-3 else f"{seconds * 1e3:.2f} ms"
 
 

@@ -1,6 +1,6 @@
 """``python -m benchmarks.state_spaces``: a prompt of a Mamba, with its recurrence as one operator and as separate nodes.
 
-It needs transformers and optimum-intel. Times are processor times of one thread.
+Needs transformers and optimum-intel. Times are single-threaded processor times.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ FLOATS = {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": "1"}
 
 
 class Nothing(selective_scan.FuseSelectiveScan):
-    """Leaves the separate nodes."""
+    """A pass that leaves the separate nodes unchanged."""
 
     def call(self, model):  # type: ignore[no-untyped-def]
         return finish.PassResult(model, modified=False)
 
 
 def make(folder: Path) -> Path:
-    """Two layers of the size of mamba-130m's, with random weights."""
+    """Create a model of two layers with the dimensions of mamba-130m and random weights."""
     import torch
     import transformers
     from optimum.intel import OVModelForCausalLM
@@ -45,7 +45,7 @@ def make(folder: Path) -> Path:
 
 
 def seconds(run: Callable[[], object]) -> float:
-    """The processor's time of the quickest run."""
+    """Return the processor time of the fastest run."""
     run()
     found = []
     for _ in range(RUNS):

@@ -2,8 +2,8 @@
 
     python benchmarks/tokenizers.py [--processor-time] [KIND ...]
 
-Both run the recorded models of tests/language/files, interleaved, each with two threads; a ratio is the median of several.
-With --processor-time each has one thread, and what counts is the processor's time: for a machine that others use.
+Both run the recorded models of tests/language/files in turns, with two threads each. A ratio is the median of several. With
+--processor-time each has one thread, and processor time is measured, for shared machines.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Clock = Callable[[], float]
 
 
 def timed(call: Callable[[], object], clock: Clock) -> float:
-    """Seconds a call, over at least `SECONDS`."""
+    """Return the seconds per call, measured over at least `SECONDS`."""
     count, start = 0, clock()
     while (passed := clock() - start) < SECONDS:
         call()
@@ -39,7 +39,7 @@ def timed(call: Callable[[], object], clock: Clock) -> float:
 
 
 def ratio(ours: Callable[[], object], theirs: Callable[[], object], clock: Clock) -> tuple[float, float]:
-    """The median of our time by theirs, and our median time."""
+    """Return the median ratio of our time to theirs, and our median time."""
     ours(), theirs()
     pairs = [(timed(ours, clock), timed(theirs, clock)) for _ in range(ROUNDS)]
     return statistics.median(a / b for a, b in pairs), statistics.median(a for a, _ in pairs)
@@ -74,7 +74,7 @@ def main(kinds: list[str], threads: int, clock: Clock) -> None:
                     tensors = [ov.Tensor(feeds[0])]
                 inputs = dict(zip((value.name for value in session.get_inputs()), feeds, strict=True))
                 if name == "tokenizer":
-                    # A view: OpenVINO does not know NumPy's other type of 64 bits.
+                    # A view, because OpenVINO does not accept NumPy's other 64-bit type.
                     ids[batch] = session.run(["input_ids"], inputs)[0].view(np.int64)
                 result, seconds = ratio(
                     lambda session=session, inputs=inputs: session.run(None, inputs),

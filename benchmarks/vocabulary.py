@@ -3,13 +3,13 @@
     python -m benchmarks.vocabulary            # lookups against tf.lookup.StaticVocabularyTable; memory and building time
     python -m benchmarks.vocabulary --json
 
-Lookups: a vocabulary of 1,000,000 strings, 1,000 buckets, fasthash, batches of which half the keys are unknown. The keys
-lie in each runtime's own memory before the clock starts (an OrtValue, a tf.Tensor): filling it from Python strings costs
-both of them more than looking up. The two take turns, so that whatever else the machine does falls on both.
+Lookups: a vocabulary of 1,000,000 strings, 1,000 buckets, fasthash, batches in which half of the keys are unknown. The keys
+    are in each runtime's own memory before the measurement (an OrtValue, a tf.Tensor), because creating them from Python
+    strings takes longer than the lookup. The two take turns, so that other work on the machine affects both.
 
-Memory: two sessions whose only difference is the node that reads the vocabulary, each in a process of its own; what the one
-has more than the other is the table's. Building: a session whose vocabulary might change from call to call, so that every
-call builds the table; it looks up one key.
+Memory: two sessions that differ only in the node that reads the vocabulary, in separate processes. The difference of their
+    memory is the table's. Building time: a session whose vocabulary is a variable input, so that every call builds the
+    table. It looks up one key.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ WORKLOADS = {
 
 @dataclass(frozen=True)
 class Comparison:
-    """Median seconds of one piece of work, ours and another's."""
+    """The median seconds of ours and another runtime for one task."""
 
     name: str
     seconds: float
@@ -56,13 +56,15 @@ class Comparison:
 
     @property
     def ratio(self) -> float:
-        """How many times as fast as the other."""
+        """Return the speedup relative to the other runtime."""
         return self.other_seconds / self.seconds
 
 
 @dataclass(frozen=True)
 class TableCost:
-    """What a table takes: memory beyond ONNX Runtime's copy of the strings, time to build it (of all its session's)."""
+    """The costs of a table: memory beyond ONNX Runtime's copy of the strings, and building time (and that of its
+    session).
+    """
 
     entries: int
     bytes_per_entry: float
@@ -71,14 +73,14 @@ class TableCost:
 
 
 def string_tensor(name: str, texts: Sequence[str]) -> TensorProto:
-    """A constant of strings."""
+    """Create a constant of strings."""
     tensor = TensorProto(name=name, data_type=TensorProto.STRING, dims=[len(texts)])
     tensor.string_data.extend([text.encode() for text in texts])
     return tensor
 
 
 def string_value(texts: Sequence[str]) -> ort.OrtValue:
-    """Strings in ONNX Runtime's memory (Python can make no OrtValue of strings, a session's output can be one)."""
+    """Return strings as an OrtValue, by way of a session's output, because Python cannot create such an OrtValue."""
     graph = helper.make_graph(
         [helper.make_node("Identity", ["texts"], ["output"])],
         "strings",
@@ -91,12 +93,12 @@ def string_value(texts: Sequence[str]) -> ort.OrtValue:
 
 
 def vocabulary_model(texts: Sequence[str], use: str = "constant") -> onnx.ModelProto:
-    """keys -> ids over a vocabulary.
+    """Return a model from keys to ids with a vocabulary.
 
     Args:
         texts: the vocabulary.
         use: ``"constant"``: VocabularyTable builds its table with the session. ``"variable"``: the vocabulary is an input
-            with a default value, the table is built in every call. ``"equal"``: no table, Equal reads the vocabulary.
+            with a default value, and every call builds the table. ``"equal"``: no table; Equal reads the vocabulary.
     """
     if use == "equal":
         node = helper.make_node("Equal", ["keys", "vocabulary"], ["ids"])
@@ -115,14 +117,14 @@ def vocabulary_model(texts: Sequence[str], use: str = "constant") -> onnx.ModelP
 
 
 def session_options() -> ort.SessionOptions:
-    """Options with the native kernels."""
+    """Return options with the native kernels."""
     options = ort.SessionOptions()
     options.register_custom_ops_library(str(onnx_specops.library_path()))
     return options
 
 
 def medians(calls: Sequence[Callable[[], object]], seconds: float = 2.0, least: int = 7) -> list[float]:
-    """The median time of each call, the calls taking turns for about ``seconds``, ``least`` times at least."""
+    """Return the median time of each call. The calls take turns for about ``seconds``, at least ``least`` times."""
     times: list[list[float]] = [[] for _ in calls]
     for call in calls:
         call()
@@ -136,7 +138,7 @@ def medians(calls: Sequence[Callable[[], object]], seconds: float = 2.0, least: 
 
 
 def compare_lookups() -> list[Comparison]:
-    """Lookups against TensorFlow, for every workload and size of batch."""
+    """Compare lookups with TensorFlow, for every workload and batch size."""
     import tensorflow as tf
 
     comparisons = []
@@ -173,7 +175,7 @@ def compare_lookups() -> list[Comparison]:
 
 
 def measure_table(entries: int = LARGE_VOCABULARY) -> TableCost:
-    """Memory and building time of a table of ``entries`` strings."""
+    """Measure memory and building time of a table of ``entries`` strings."""
     texts = [f"item_{10_000_000 + 7919 * i}" for i in range(entries)]
     costs = {}
     with tempfile.TemporaryDirectory() as folder:
@@ -189,7 +191,7 @@ def measure_table(entries: int = LARGE_VOCABULARY) -> TableCost:
 
 
 def allocated_bytes() -> int:
-    """What this process holds from malloc (glibc): the resident memory would count what is free for reuse, too."""
+    """Return the memory allocated by malloc (glibc). The resident memory would include freed memory."""
     fields = ["arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "uordblks", "fordblks", "keepcost"]
     structure = type("mallinfo2", (ctypes.Structure,), {"_fields_": [(name, ctypes.c_size_t) for name in fields]})
     mallinfo2 = ctypes.CDLL(None).mallinfo2
@@ -199,7 +201,7 @@ def allocated_bytes() -> int:
 
 
 def _load(path: str) -> None:
-    """Print what a session costs this process, and a call where that builds the table."""
+    """Print the memory of a session, and the time of a call that builds the table."""
     options = session_options()
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
 

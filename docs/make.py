@@ -1,4 +1,4 @@
-"""Writes what follows from the code.
+"""Write the generated parts of the documentation.
 
 docs/operations.md, docs/departures.md and docs/operators.md come from the registries of rules and operators; the table of
 options in docs/command.md and the signature of `convert` come from converters/options.py.
@@ -184,7 +184,7 @@ the bodies instead of the operators.
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    """A table in Markdown."""
+    """Iterate over the lines of a Markdown table."""
     yield f"| {' | '.join(headings)} |"
     yield f"|{'---|' * len(headings)}"
     for row in rows:
@@ -195,7 +195,7 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[st
 
 
 def operations_page() -> Iterator[str]:
-    """OpenVINO's operations and what each becomes."""
+    """The page of OpenVINO's operations and their conversion."""
     covered = coverage()
     yield _OPERATIONS.format(
         total=len(covered),
@@ -224,7 +224,7 @@ def _operation_row(versions: Sequence[Coverage]) -> tuple[str, ...]:
 
 
 def _source(module: str) -> str:
-    """A module's name, which leads to its file."""
+    """Return a module's name with a link to its file."""
     return f"[{module.rpartition('.')[2]}](../{module.replace('.', '/')}.py)" if module else ""
 
 
@@ -234,7 +234,7 @@ def _common_forms(names: Sequence[str]) -> list[str]:
 
 
 def forms_of(operator: Operator) -> list[str]:
-    """The forms that the project has of an operator, whatever is installed here."""
+    """Return the forms of an operator in the project, independent of this installation."""
     written = re.findall(r"^const Op& (\w+)\(\);", _NATIVE.read_text(encoding="utf-8"), re.MULTILINE)
     module = operator.kernel.__module__.rpartition(".")[2]
     present = {"body": operator.emit_body is not None, "Python": True, "native": module in written}
@@ -245,7 +245,7 @@ def forms_of(operator: Operator) -> list[str]:
 
 
 def departures_page() -> Iterator[str]:
-    """Where the CPU plugin parts from the specification."""
+    """The page of departures of the CPU plugin from the specification."""
     stated = declared_departures()
     yield _DEPARTURES.format(count=len(EVERYWHERE) + len(stated))
     headings = ("where", "CPU plugin", "specification", "follows", "release")
@@ -267,7 +267,7 @@ def _departure_cells(departure: Departure) -> tuple[str, ...]:
 
 
 def _versioned(versions: Mapping[str, Sequence[int]]) -> str:
-    """Operations with their versions: ``Gather-1, -7``."""
+    """Format operations with their versions: ``Gather-1, -7``."""
     return ", ".join(f"{name}{', '.join(f'-{number}' for number in numbers)}" for name, numbers in versions.items())
 
 
@@ -275,7 +275,7 @@ def _versioned(versions: Mapping[str, Sequence[int]]) -> str:
 
 
 def operators_page() -> Iterator[str]:
-    """The domain's operators."""
+    """The page of the domain's operators."""
     yield _OPERATORS.format(runtimes=" and ".join(host["runtime"] for host in _hosts().values()))
     yield from table(("operator", "description", "forms", "JavaScript"), map(_operator_row, operators()))
     for operator in operators():
@@ -302,14 +302,14 @@ def _in_javascript(operator: Operator) -> str:
 
 
 def _measured(name: str) -> str:
-    """In how many models an operator ran and agreed."""
+    """Return the number of models in which an operator ran and agreed."""
     entries = [host["operators"].get(name) for host in _hosts().values()]
     cells = ["not measured" if entry is None else f"{entry['agree']} of {entry['models']}" for entry in entries]
     return ", ".join(dict.fromkeys(cells))
 
 
 def _first(operator: Declaration) -> str:
-    """The first paragraph of what is said of an operator."""
+    """Return the first paragraph of an operator's documentation."""
     return operator.doc.partition("\n\n")[0].replace("\n", " ")
 
 
@@ -365,7 +365,7 @@ def _may_be(attribute: Attribute) -> str:
 
 
 def as_markdown(doc: str) -> Iterator[str]:
-    """A docstring whose indented lists (``name: what it is``) become lists of Markdown."""
+    """Convert a docstring with indented lists (``name: what it is``) to Markdown lists."""
     previous = ""
     for line in doc.splitlines():
         entry = re.match(r" {4}(\w[\w, ]*?): (.*)", line)
@@ -385,7 +385,7 @@ _WIDTH = 125
 
 
 def signature() -> Iterator[str]:
-    """`convert` with a keyword for each option, which every editor shows."""
+    """The signature of `convert` with a keyword for each option, for editors."""
     yield "def convert("
     yield "    model: str | Path | openvino.Model,"
     yield "    onnx_path: str | Path | None = None,"
@@ -431,7 +431,7 @@ _RAISED = {
 
 
 def _as_phrase(text: str) -> str:
-    """A sentence as it stands after a colon."""
+    """Format a sentence for use after a colon."""
     first = text.split(maxsplit=1)[0]
     return text if any(letter.isupper() for letter in first[1:]) else text[:1].lower() + text[1:]
 
@@ -448,7 +448,7 @@ def _wrapped(text: str, first: int, others: int) -> list[str]:
 
 
 def option_rows() -> Iterator[str]:
-    """The options of a conversion, as the command has them."""
+    """The rows of a conversion's options in the command's table."""
     yield ""
     yield from table(("option", "meaning"), (row for one in options() for row in _option_rows(one)))
     yield ""
@@ -471,13 +471,13 @@ def _option_rows(one: Option) -> Iterator[tuple[str, str]]:
 
 
 PARTS = {CONVERT: signature, "docs/command.md": option_rows}
-"""Files of which a part is made: between the lines that hold the words of `_BEGIN` and `_END`."""
+"""Files with a generated part, between the lines that contain `_BEGIN` and `_END`."""
 
 _BEGIN, _END = "made by docs/make.py from converters/options.py", "to here"
 
 
 def with_part(text: str, part: Callable[[], Iterator[str]]) -> str:
-    """A file's text with the part made anew."""
+    """Return a file's text with its generated part replaced."""
     lines = text.splitlines()
     begin = next(place for place, line in enumerate(lines) if _BEGIN in line)
     end = next(place for place, line in enumerate(lines) if place > begin and f" {_END} " in line)
@@ -486,7 +486,7 @@ def with_part(text: str, part: Callable[[], Iterator[str]]) -> str:
 
 
 def old_ir_page() -> Iterator[str]:
-    """The layer types of IR 2 to 7, and how many of their cases agree."""
+    """The page of the layer types of IR 2 to 7, with the number of cases that agree."""
     record = json.loads((ROOT / "converters" / "inference_engine" / "conformance.json").read_text(encoding="utf-8"))
     counts = {kind.lower(): count for kind, count in record.items()}
     rules = layer_rules()
@@ -547,7 +547,7 @@ SPECOPS_INFERENCE_ENGINE=ie/bin/python python -m tests.conformance.inference_eng
 
 
 def targets_page() -> Iterator[str]:
-    """The targets, and what consumers of ONNX make of files for them."""
+    """The page of targets, with the results of consumers of ONNX for their files."""
     yield from [
         "# Targets",
         "",
@@ -652,7 +652,7 @@ PAGES = {
 
 
 def main(check: bool) -> int:
-    """Write the pages; with ``check`` only tell which are out of date."""
+    """Write the pages; with ``check`` only report those that are out of date."""
     stale = 0
     texts = {f"docs/{name}": "\n".join(page()) + "\n" for name, page in PAGES.items()}
     texts |= {name: with_part((ROOT / name).read_text(encoding="utf-8"), part) for name, part in PARTS.items()}

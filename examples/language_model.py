@@ -1,9 +1,9 @@
-"""Text out of an OpenVINO language model's folder, in ONNX Runtime.
+"""Text generation from an OpenVINO language model's folder in ONNX Runtime.
 
     python examples/language_model.py FOLDER "Once upon a time"
 
-FOLDER is what optimum-intel writes (``optimum-cli export openvino``), or what ``specops convert FOLDER -o OUT --genai`` made
-of it. With onnxruntime-genai installed the same folder answers through that as well.
+FOLDER is an export of optimum-intel (``optimum-cli export openvino``), or the result of ``specops convert FOLDER -o OUT
+--genai``. If onnxruntime-genai is installed, it generates from the same folder as well.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from onnx_specops.generation import LanguageModel
 
 
 def with_onnx_specops(folder: Path, prompt: str, tokens: int) -> str:
-    """What follows the prompt, shown as it comes."""
+    """Generate with onnx_specops, and print the text as it arrives."""
     model = LanguageModel(folder)
     pieces = []
     for piece in model.write(prompt, tokens):
@@ -31,7 +31,7 @@ def with_onnx_specops(folder: Path, prompt: str, tokens: int) -> str:
 
 
 def with_onnxruntime_genai(folder: Path, prompt: str, tokens: int) -> str:
-    """The same by onnxruntime-genai, with its own tokenizer."""
+    """Generate with onnxruntime-genai and its own tokenizer."""
     import onnxruntime_genai as genai
 
     model = genai.Model(str(folder))

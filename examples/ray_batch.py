@@ -1,13 +1,13 @@
-"""Scores a Parquet file with a converted model on Ray Data: one session an actor, on one machine or unchanged on a cluster.
+"""Score a Parquet file with a converted model on Ray Data, with one session per actor, on one machine or a cluster.
 
     specops convert models/recommender_int/model.xml -o recommender.onnx
     python examples/ray_batch.py make requests.parquet --rows 20000
     python examples/ray_batch.py score recommender.onnx requests.parquet scored/ --workers 2
 
-Needs `pip install onnx-specops 'ray[data]'`. A row is a visitor with what the recommender is asked about him; a block of
-rows becomes one run of the session, whose batch is dynamic. Ray splits the file, starts the actors where there is room, and
-writes Parquet files. On a cluster (`--address auto`) the model and the data lie where every node finds them: a shared
-folder, s3://...
+Needs `pip install onnx-specops 'ray[data]'`. A row is a visitor with the inputs of the recommender. A block of rows is one
+run of the session, whose batch is dynamic. Ray splits the file, starts the actors where there are resources, and writes
+Parquet files. On a cluster (`--address auto`) the model and the data must be accessible from every node: a shared folder,
+s3://...
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 CANDIDATES, HISTORY = 12, 5
-# The model takes the weighted bags of recent films and of tags in pools of fixed size: those of all visitors of a run.
+# The model takes the weighted bags of recent films and tags in pools of fixed size, which all visitors of a run share.
 RECENT, TAGS = 24, 16
 
 Batch = dict[str, np.ndarray]
 
 
 class Recommender:
-    """An actor's own session: made once, where the actor runs.
+    """An actor with its own session, created where the actor runs.
 
     Args:
         model: the .onnx file.
-        threads: those of the session. Ray counts processors by actors: as many as each has.
+        threads: the number of threads of the session. Ray reserves as many processors for each actor.
     """
 
     def __init__(self, model: str, threads: int) -> None:
@@ -46,7 +46,7 @@ class Recommender:
         self.session = onnx_specops.InferenceSession(model, options)
 
     def __call__(self, batch: Batch) -> Batch:
-        """The best films of each visitor, and how probable each is."""
+        """Return the best films of each visitor, and their probabilities."""
         results = self.session.run(["best_items", "best_probabilities"], feeds(batch))
         items, probabilities = (result[:-1] for result in results)
         scored_at = np.full(len(items), time.time())
@@ -54,7 +54,9 @@ class Recommender:
 
 
 def feeds(batch: Batch) -> Batch:
-    """The model's inputs for a block of rows, and for one more, whose bags hold what fills the pools: it is thrown away."""
+    """Return the model's inputs for a block of rows, and for one extra row, whose bags contain the padding. It is
+    discarded.
+    """
     batch = {name: np.concatenate([values, values[-1:]]) for name, values in batch.items()}
     rows = len(batch["visitor"])
     history = np.stack(batch["history"]).reshape(-1)
@@ -69,7 +71,7 @@ def feeds(batch: Batch) -> Batch:
         "seen": np.full((rows, 1), -1, np.int64),
         "shown": np.zeros((rows, 1), np.int32),
         "ratings": np.zeros((rows, 1), np.float32),
-        # Recent films and tags are not among what is asked: their bags are empty, but for the last.
+        # The rows have no recent films or tags, so their bags are empty, except the last.
         "recent": np.full(RECENT, 10301, np.int64),
         "recent_offsets": nothing.astype(np.int32),
         "recent_weights": np.zeros(RECENT, np.float32),
@@ -80,7 +82,7 @@ def feeds(batch: Batch) -> Batch:
 
 
 def make(path: Path, rows: int) -> None:
-    """Write visitors of random interests."""
+    """Write visitors with random interests."""
     rng = np.random.default_rng(5)
     columns: dict[str, Any] = {
         "visitor": rng.integers(1, 700, rows),
@@ -89,12 +91,12 @@ def make(path: Path, rows: int) -> None:
         "candidates": list(rng.integers(10000, 11500, (rows, CANDIDATES))),
         "context": list(rng.standard_normal((rows, 6)).astype(np.float32)),
     }
-    # Small groups of rows: what Ray can hand to several actors.
+    # Small row groups, which Ray can distribute to several actors.
     pq.write_table(pa.table(columns), path, row_group_size=max(1, rows // 16))
 
 
 def score(model: Path, source: Path, target: Path, workers: int, block: int) -> None:
-    """Score a Parquet file into a folder of them."""
+    """Score a Parquet file into a folder of Parquet files."""
     import ray
 
     rows = ray.data.read_parquet(str(source), override_num_blocks=4 * workers)
@@ -109,7 +111,7 @@ def score(model: Path, source: Path, target: Path, workers: int, block: int) -> 
 
 
 def rate(target: Path) -> float:
-    """Rows a second, of the later half of them: when every actor had started."""
+    """Return rows per second for the second half of the rows, when all actors have started."""
     times = np.sort(pq.read_table(target, columns=["scored_at"])["scored_at"].to_numpy())
     middle = times[len(times) // 2]
     return float((times > middle).sum() / (times[-1] - middle)) if times[-1] > middle else float("nan")
@@ -136,7 +138,7 @@ def main() -> None:
 
     if given.address:
         ray.init(given.address)
-    else:  # two more than the actors have, for what lists and reads the files
+    else:  # two more than the actors use, for listing and reading the files
         ray.init(num_cpus=given.workers + 2, include_dashboard=False, log_to_driver=False)
     try:
         score(given.model, given.source, given.target, given.workers, given.block)

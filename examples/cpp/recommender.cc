@@ -1,4 +1,4 @@
-// A recommender with string ids: who is asking goes in as text, what to show comes out.
+// A recommender with string ids: the inputs are texts about a visitor, the outputs are recommendations.
 //
 //     recommender MODEL.onnx [LIBRARY]
 #include <exception>
@@ -9,14 +9,14 @@
 
 namespace {
 
-// Three visitors: one who is known, one who has no history, and one whom the vocabulary has never seen.
+// Three visitors: a known one, one without a history, and one who is not in the vocabulary.
 examples::Values request() {
   examples::Values inputs;
   inputs.add("user", {3}, std::vector<std::string>{"user-0003", "user-0042", "użytkownik"});
   inputs.add("country", {3}, std::vector<std::string>{"CH", "DE", "??"});
   inputs.add("history", {4}, std::vector<std::string>{"film/01110", "film/04590", "film/02490", "film/00007"});
   inputs.add("history_offsets", {3}, std::vector<std::int64_t>{0, 3, 3});
-  // Pools of fixed size, filled up with weight 0.
+  // Pools of fixed size, padded with weight 0.
   std::vector<std::string> recent(24, "film/00010");
   std::vector<float> recent_weights(24, 0.0f);
   for (int i = 0; i < 6; ++i) {
@@ -56,7 +56,7 @@ int main(int count, char** arguments) try {
   }
   Ort::Env env(ORT_LOGGING_LEVEL_WARNING, "recommender");
   Ort::SessionOptions options;
-  // ONNX Runtime unloads nothing before the session is gone. (A path is of wchar_t on Windows.)
+  // ONNX Runtime unloads the library after the session. (Paths have type wchar_t on Windows.)
   options.RegisterCustomOpsLibrary(std::filesystem::path(count > 2 ? arguments[2] : ONNX_SPECOPS_LIBRARY).c_str());
   Ort::Session session(env, std::filesystem::path(arguments[1]).c_str(), options);
 

@@ -1,10 +1,10 @@
-// A model with a variable, which the caller carries from run to run.
+// A model with a variable, which the caller passes from run to run.
 //
 //     stateful MODEL.onnx [LIBRARY]
 //
-// A variable of the OpenVINO model is an input behind the model's own, with the initial value as its default, and an
-// output of the same name with ".next" behind it. The first run leaves the input out; each further one feeds what the
-// output gave. (The metadata "onnx_specops.variables" says the same as JSON.)
+// A variable of the OpenVINO model is an additional input with the initial value as its default, and an output with the same
+// name and the suffix ".next". The first run omits the input; later runs feed the previous output. (The metadata
+// "onnx_specops.variables" has the same information as JSON.)
 #include <exception>
 #include <filesystem>
 #include <iostream>
@@ -37,14 +37,14 @@ int main(int count, char** arguments) try {
     std::cerr << "stateful MODEL.onnx [LIBRARY]\n";
     return 2;
   }
-  // (Errors only: ONNX Runtime warns that inputs with defaults are no constants, which is what variables want.)
+  // (Errors only: ONNX Runtime warns about inputs with defaults, which variables need.)
   Ort::Env env(ORT_LOGGING_LEVEL_ERROR, "stateful");
   Ort::SessionOptions options;
   options.RegisterCustomOpsLibrary(std::filesystem::path(count > 2 ? arguments[2] : ONNX_SPECOPS_LIBRARY).c_str());
   Ort::Session session(env, std::filesystem::path(arguments[1]).c_str(), options);
   const auto variables = variables_of(session);
 
-  examples::Values held;  // empty: the initial values count
+  examples::Values held;  // empty: the initial values apply
   for (int step = 0; step < 4; ++step) {
     examples::Values inputs;
     const float x = static_cast<float>(step);

@@ -1,4 +1,4 @@
-// Inputs and outputs of a session by name, and how they look as text.
+// Inputs and outputs of a session by name, and their text representation.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ namespace examples {
 
 using Dims = std::vector<std::int64_t>;
 
-// Values of a run under their names, in an order.
+// Named values of a run, in order.
 class Values {
  public:
   // Numbers, which are copied: the value owns its memory.
@@ -59,7 +59,7 @@ inline std::vector<const char*> pointers(const std::vector<std::string>& names) 
   return result;
 }
 
-// One run: these outputs for these inputs.
+// One run with these inputs and outputs.
 inline Values run(Ort::Session& session, const Values& inputs, const std::vector<std::string>& outputs) {
   const auto input_names = pointers(inputs.names()), output_names = pointers(outputs);
   auto results = session.Run(Ort::RunOptions{nullptr}, input_names.data(), inputs.values().data(), input_names.size(),
@@ -75,7 +75,7 @@ void print_numbers(const Ort::Value& value, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) std::cout << '\t' << numbers[i];
 }
 
-// A line for each value: its name, its dimensions, its elements, with tabs between.
+// Prints a line for each value: its name, dimensions and elements, separated by tabs.
 inline void print(const Values& values) {
   std::cout.precision(9);
   for (std::size_t i = 0; i < values.names().size(); ++i) {

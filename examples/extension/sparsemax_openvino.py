@@ -1,7 +1,7 @@
 """The OpenVINO side of the example: an operation of an extension, Sparsemax, and a model that uses it.
 
-``python sparsemax_openvino.py`` writes sparsemax.xml and sparsemax.bin beside itself. (An extension is mostly a shared
-library of C++; OpenVINO's Python package takes a class as well, for which the example needs no compiler.)
+``python sparsemax_openvino.py`` writes sparsemax.xml and sparsemax.bin to its own folder. (Extensions are usually shared
+libraries in C++. OpenVINO's Python package also accepts a class, so the example needs no compiler.)
 """
 
 from pathlib import Path
@@ -12,7 +12,7 @@ from openvino import opset13 as opset
 
 
 class Sparsemax(ov.Op):
-    """Sparsemax (arXiv:1602.02068) along an axis: like Softmax, but with true zeros."""
+    """Sparsemax (arXiv:1602.02068) along an axis: like Softmax, but with exact zeros."""
 
     class_type_info = ov.DiscreteTypeInfo("Sparsemax", "extension")
 
@@ -42,7 +42,7 @@ class Sparsemax(ov.Op):
         return True
 
     def evaluate(self, outputs, inputs):
-        # By bisection: the threshold is where what stays above it adds up to 1.
+        # By bisection: find the threshold for which the clipped differences add up to 1.
         z = np.moveaxis(inputs[0].data.astype(np.float64), self.axis, -1)
         low, high = z.max(-1, keepdims=True) - 1, z.max(-1, keepdims=True)
         for _ in range(60):

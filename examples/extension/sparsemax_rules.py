@@ -1,6 +1,6 @@
-"""An operation of an OpenVINO extension, Sparsemax, for onnx-specops: the operator that ONNX lacks, and the rule.
+"""Sparsemax, an operation of an OpenVINO extension, for onnx-specops: the operator that ONNX lacks, and the rule.
 
-``specops convert sparsemax.xml --rules sparsemax_rules.py`` loads this file; docs/extending.md walks through it.
+``specops convert sparsemax.xml --rules sparsemax_rules.py`` loads this file; docs/extending.md explains it.
 """
 
 import numpy as np
@@ -22,7 +22,7 @@ def Sparsemax(z, *, axis: int = -1):
     descending = -np.sort(-z, axis=axis)
     sums = np.cumsum(descending, axis=axis, dtype=z.dtype)
     ranks = np.arange(1, z.shape[axis] + 1, dtype=z.dtype).reshape([-1] + [1] * (z.ndim - 1 - axis % z.ndim))
-    inside = 1 + ranks * descending > sums  # of the elements that stay above 0
+    inside = 1 + ranks * descending > sums  # the elements that stay above 0
     count = inside.sum(axis=axis, keepdims=True, dtype=z.dtype)
     threshold = (np.where(inside, descending, 0).sum(axis=axis, keepdims=True, dtype=z.dtype) - 1) / count
     return np.maximum(z - threshold, 0)
@@ -48,7 +48,7 @@ def _(op, z, *, axis):
 
 @rule("Sparsemax", since="extension")
 def sparsemax(op, z, *, axis: int = -1):
-    """Sparsemax of our extension."""
+    """Convert Sparsemax of the extension."""
     if z.rank is not None and not -z.rank <= axis < z.rank:
         raise Malformed(f"its axis is {axis} for a rank of {z.rank}")
     return op.specops.Sparsemax(z, axis=axis)

@@ -1,8 +1,8 @@
-"""A network that remembers a visit: an event goes in, the visitor's interest in five shelves comes out.
+"""A network with memory: the input is an event, the output a visitor's interest in five shelves.
 
-Run as `python -m examples.stateful.make` from the root of the checkout; needs openvino. The memory is a variable
-(ReadValue and Assign), the state of a GRU. Two shelves are drawn to a fixed weight by a ScatterElementsUpdate that takes
-means, which is an operator of the domain.
+Run as `python -m examples.stateful.make` from the root of the checkout; needs openvino. The memory is a variable (ReadValue
+and Assign) with the state of a GRU. Two shelves are averaged with a fixed weight by a ScatterElementsUpdate, which is an
+operator of the domain.
 """
 
 from pathlib import Path
@@ -17,7 +17,7 @@ HIDDEN, FEATURES, SHELVES = 8, 4, 5
 
 
 def build() -> ov.Model:
-    """event f32[1, 4] -> interest f32[1, 5], with the variable "visit" f32[1, 8]."""
+    """Build event f32[1, 4] -> interest f32[1, 5], with the variable "visit" f32[1, 8]."""
     rng = np.random.default_rng(12)
 
     def weights(*shape: int) -> ov.Node:

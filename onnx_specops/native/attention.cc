@@ -1,4 +1,4 @@
-// Attention: of several heads, that lie side by side in each token's row.
+// Attention: attention with several heads, which are adjacent in each token's row.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -16,10 +16,10 @@ namespace {
 using compressed::Head;
 using compressed::Mask;
 
-// The most heads that a row may have.
+// The maximum number of heads.
 constexpr std::int64_t largest = 1 << 24;
 
-// A mask and how far it is from one of its four dimensions' elements to the next.
+// A mask and the strides of its four dimensions.
 struct Masks {
   Mask first;
   std::int64_t batch_step = 0, head_step = 0;

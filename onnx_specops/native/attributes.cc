@@ -14,7 +14,7 @@ const char* name(Attribute::Kind kind) {
   return "a string";
 }
 
-// What a node has of an attribute; else what ORT says.
+// The value of a node's attribute, or ORT's error message.
 struct Reading {
   std::optional<Attribute::Value> value;
   std::string message;
@@ -61,8 +61,8 @@ class Reader {
     return {value, {}};
   }
 
-  // ORT has one code for an attribute that is missing and for one of another type, so the wording must tell. It is not
-  // known here: it is what ORT says of an attribute that no node has.
+  // ORT has one error code for a missing attribute and for one of another type, so the wording must distinguish them. The
+  // wording is obtained by asking for an attribute that no node has.
   bool says_missing(const Attribute& attribute, const std::string& message) const {
     constexpr std::string_view nobodys = "onnx_specops has no attribute of this name";
     std::string expected = ask(attribute.kind, nobodys.data()).message;
@@ -99,7 +99,7 @@ Attributes::Attributes(const abi::Api& api, const abi::OrtKernelInfo* info, cons
     check_limits(attribute, values_.back());
   }
   for (const Product& limit : products) {
-    double product = 1;  // exact as far as it may be
+    double product = 1;  // exact within the limits
     std::string names;
     for (const char* factor : limit.factors) {
       names.append(names.empty() ? "" : " * ").append(factor);

@@ -1,7 +1,7 @@
-// The attributes of an operator: what it declares of them, and what a node says.
+// The attributes of an operator: their declarations, and the values of a node.
 //
-// What stands here of each is what onnx_specops/ops/ says in Python (tests/onnx_specops/native/test_contract.py compares
-// them), and the only place in C++ where it stands: kernels read attributes by these declarations.
+// These declarations equal those of onnx_specops/ops/ in Python (tests/onnx_specops/native/test_contract.py compares them),
+// and kernels read attributes only by them.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@
 
 namespace specops {
 
-// One attribute. A node must have it unless there is a default.
+// An attribute. It is required if it has no default.
 struct Attribute {
   enum class Kind { integer, number, string };  // ONNX's INT, FLOAT and STRING
   using Value = std::variant<std::int64_t, float, std::string>;
@@ -28,12 +28,12 @@ struct Attribute {
   const char* name;
   Kind kind;
   std::optional<Value> otherwise;               // the default
-  std::int64_t least = lowest, most = highest;  // of an integer
-  std::vector<const char*> choices = {};        // of a string; it may be any where there are none
+  std::int64_t least = lowest, most = highest;  // range of an integer
+  std::vector<const char*> choices = {};        // valid values of a string; empty if all are valid
 
   static Attribute integer(const char* name) { return {name, Kind::integer, {}}; }
   static Attribute integer(const char* name, std::int64_t otherwise) { return {name, Kind::integer, otherwise}; }
-  static Attribute flag(const char* name) { return integer(name); }  // any but 0 is true
+  static Attribute flag(const char* name) { return integer(name); }  // true unless 0
   static Attribute flag(const char* name, bool otherwise) { return integer(name, otherwise ? 1 : 0); }
   static Attribute number(const char* name) { return {name, Kind::number, {}}; }
   static Attribute number(const char* name, float otherwise) { return {name, Kind::number, otherwise}; }
@@ -52,13 +52,13 @@ struct Attribute {
   }
 };
 
-// Integers that ask for work together: the limit of their product. None of them is negative.
+// A limit for the product of non-negative integers that together determine the work.
 struct Product {
   std::vector<const char*> factors;
   std::int64_t most;
 };
 
-// What a node says of the attributes that its operator declares. All of them are read and checked when this is made.
+// A node's values for the declared attributes. The constructor reads and checks all of them.
 class Attributes {
  public:
   Attributes(const abi::Api& api, const abi::OrtKernelInfo* info, const std::vector<Attribute>& declared,
@@ -68,7 +68,7 @@ class Attributes {
   bool flag(std::string_view name) const { return integer(name) != 0; }
   float number(std::string_view name) const;
   const std::string& string(std::string_view name) const;
-  // The position of a string among its choices.
+  // The index of the string among its choices.
   std::size_t choice(std::string_view name) const;
 
  private:

@@ -8,7 +8,8 @@ Bucketing::Bucketing(const KernelInfo& info, std::int64_t buckets)
       buckets_(static_cast<std::uint64_t>(buckets)) {}
 
 std::vector<Attribute> Bucketing::attributes(std::vector<Attribute> own) {
-  own.push_back(Attribute::string("hasher", "fasthash").one_of({"fasthash", "legacy", "stronghash"}));  // as Hasher has them
+  // in the order of Hasher
+  own.push_back(Attribute::string("hasher", "fasthash").one_of({"fasthash", "legacy", "stronghash"}));
   own.push_back(Attribute::integer("hasher_key_0", 0));
   own.push_back(Attribute::integer("hasher_key_1", 0));
   return own;

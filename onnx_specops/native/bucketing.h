@@ -1,4 +1,4 @@
-// Which bucket a text belongs to: the attributes `hasher`, `hasher_key_0` and `hasher_key_1` of a node.
+// The hash bucket of a text: the attributes `hasher`, `hasher_key_0` and `hasher_key_1` of a node.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@ class Bucketing {
   Bucketing() = default;
   Bucketing(const KernelInfo& info, std::int64_t buckets);
 
-  // What an operator declares of them, behind its own.
+  // Appends these attributes to an operator's own.
   static std::vector<Attribute> attributes(std::vector<Attribute> own);
 
   // Whether `reduce(fingerprint64(text))` is the text's bucket.

@@ -11,7 +11,7 @@ ByteTrie::ByteTrie(std::vector<std::pair<std::string_view, std::int32_t>> tokens
   tokens.erase(std::remove_if(tokens.begin(), tokens.end(), [](const auto& token) { return token.first.empty(); }),
                tokens.end());
   std::stable_sort(tokens.begin(), tokens.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-  // Of equal ones the last stays.
+  // The last of equal tokens is kept.
   std::size_t kept = 0;
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     if (i + 1 < tokens.size() && tokens[i].first == tokens[i + 1].first) continue;
@@ -19,7 +19,7 @@ ByteTrie::ByteTrie(std::vector<std::pair<std::string_view, std::int32_t>> tokens
   }
   tokens.resize(kept);
 
-  // The root is its own parent, so that no step leads to it.
+  // The root is its own parent, so that no transition leads to it.
   units_[root].parent = nobody - 1;
   struct Range {
     std::size_t first, last, depth;
@@ -56,12 +56,12 @@ ByteTrie::ByteTrie(std::vector<std::pair<std::string_view, std::int32_t>> tokens
       pending.push_back({edges[i], edges[i + 1], range.depth + 1, child});
     }
   }
-  // A base has children anywhere in its block of 256.
+  // The children of a base are in its block of 256.
   units_.resize(((static_cast<std::size_t>(frontier_) | 255) + 1));
 }
 
 std::uint32_t ByteTrie::find_base(const std::vector<unsigned char>& labels) {
-  // How far back room is looked for.
+  // The size of the range that is searched for free units.
   constexpr std::uint32_t window = 1024;
   for (std::uint32_t at = frontier_ > window ? frontier_ - window : 1;; ++at) {
     if (at >= nobody - 512) fail("vocab_symbols: too many bytes");

@@ -1,4 +1,4 @@
-// Tokens by their bytes: a double array in which a node's child for a byte is found in one step.
+// A trie of tokens over bytes: a double array, so that a child is found in one step.
 #pragma once
 
 #include <cstdint>
@@ -16,25 +16,25 @@ class ByteTrie {
 
   struct Match {
     std::int32_t id = none;
-    std::size_t length = 0;  // 0 where there is none
+    std::size_t length = 0;  // 0 if there is no match
   };
 
   ByteTrie() = default;
-  // Of equal tokens the last counts; empty ones count for nothing.
+  // The last of equal tokens counts; empty tokens are ignored.
   explicit ByteTrie(std::vector<std::pair<std::string_view, std::int32_t>> tokens);
 
-  // Goes on to the child of `node`; false where it has none for the byte.
+  // Moves to the child of `node`; returns false if it has no child for the byte.
   bool step(Node& node, unsigned char byte) const {
     const std::uint32_t child = units_[node].base ^ byte;
     if (units_[child].parent != node) return false;
     node = child;
     return true;
   }
-  // Whether a token ends at the node, and its id.
+  // Whether a token ends at the node.
   bool holds(Node node) const { return units_[node].holds; }
   std::int32_t id(Node node) const { return units_[node].id; }
 
-  // The longest token that the text begins with.
+  // The longest token that is a prefix of the text.
   Match longest(std::string_view text) const {
     Match match;
     Node node = root;

@@ -1,4 +1,4 @@
-// Character maps of SentencePiece's, and texts normalized by them.
+// SentencePiece's character maps, and text normalization by them.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace specops {
 
-// A map in SentencePiece's form: the size of a double array (Darts), its units of 32 bits, the values with a NUL each.
+// A map in SentencePiece's format: the size of a double array (Darts), its 32-bit units, and NUL-terminated values.
 class CharsMap {
  public:
   explicit CharsMap(const Input& input) {
@@ -24,7 +24,7 @@ class CharsMap {
     units_.resize(array / 4);
     for (std::size_t i = 0; i < units_.size(); ++i) units_[i] = read(data + 4 + 4 * i);
     values_.assign(reinterpret_cast<const char*>(data) + 4 + array, size - 4 - array);
-    // Of characters that are one byte most maps say nothing, but for what begins with them.
+    // Most maps do not replace single-byte characters, only sequences that begin with them.
     for (unsigned byte = 0; byte < 128; ++byte) alone_[byte] = !is_prefix(byte);
   }
 
@@ -33,7 +33,7 @@ class CharsMap {
     std::size_t length;
   };
 
-  // What stands for the text's beginning, and how many bytes that beginning has. The text is not empty.
+  // The replacement of the text's beginning, and the number of bytes of that beginning. The text is not empty.
   Prefix prefix(std::string_view text) const {
     const auto lead = static_cast<unsigned char>(text[0]);
     if (lead < 128 && (units_.empty() || alone_[lead])) return {text.substr(0, 1), 1};
@@ -78,7 +78,7 @@ class CharsMap {
   bool alone_[128] = {};
 };
 
-// How white space is put in order while a text is normalized.
+// The normalization of white space.
 struct Whitespace {
   explicit Whitespace(const KernelInfo& info)
       : prefix(info.flag("add_dummy_prefix")),
@@ -88,8 +88,8 @@ struct Whitespace {
   bool prefix, squeeze, escape, suffix;
 };
 
-// Appends what the text becomes by a map, which has `prefix(text)` as CharsMap does. `context.check_size` is asked while it
-// grows: a character may become as many as the map holds.
+// Appends the text normalized by a map, which has `prefix(text)` like CharsMap. `context.check_size` is called as the output
+// grows, because a character may be replaced by as many bytes as the map contains.
 template <class Map>
 void normalize(const Context& context, const Map& map, const Whitespace& spaces, std::string_view text, std::string& out) {
   const std::string_view blank = spaces.escape ? "\xE2\x96\x81" : " ";

@@ -1,4 +1,4 @@
-// CharsMapNormalization: the characters of strings replaced by a map of SentencePiece's, and white space put in order.
+// CharsMapNormalization: replaces characters of strings by SentencePiece's map, and normalizes white space.
 #include <optional>
 
 #include "chars_map.h"

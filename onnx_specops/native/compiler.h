@@ -1,7 +1,7 @@
-// What compilers can be told beyond the standard; macros only, so that code of any instruction set may include it.
+// Compiler extensions. Macros only, so that code for any instruction set may include this file.
 #pragma once
 
-// GNU's attributes, builtins and vectors. (Clang as MSVC's stand-in is no __GNUC__, and has all of it.)
+// GNU's attributes, builtins and vectors. (clang-cl does not define __GNUC__, but has all of them.)
 #if defined(__GNUC__) || defined(__clang__)
 #define SPECOPS_GNU
 #endif
@@ -10,7 +10,7 @@
 #define SPECOPS_PRAGMA(text) _Pragma(#text)
 #define SPECOPS_INLINE inline __attribute__((always_inline))
 #define SPECOPS_PREFETCH(address) __builtin_prefetch(address)
-// Into the second cache: more can be under way than on the way to the first.
+// Prefetch into the second-level cache, which has more outstanding requests than the first.
 #define SPECOPS_PREFETCH_FAR(address) __builtin_prefetch(address, 0, 2)
 #define SPECOPS_UNROLL(count) SPECOPS_PRAGMA(GCC unroll count)
 #else

@@ -1,4 +1,5 @@
-// Attention over a compressed cache: what group_query_attention_compressed.cc asks of the code for each instruction set.
+// Attention with a compressed cache: the interface between group_query_attention_compressed.cc and the code for each
+// instruction set.
 //
 // compressed_cache_kernels.inc is that code, compiled once for each set (CMakeLists.txt).
 #pragma once
@@ -9,7 +10,7 @@ namespace specops::compressed_cache {
 
 enum class Cache { float16, uint8 };
 
-// Bytes behind a row of uint8: its step and its least value, float16 both.
+// The bytes after a uint8 row: its step and minimum, both float16.
 constexpr std::int64_t row_tail = 4;
 
 // One run of a node. Tokens are rows of [batch, sequence, heads * size], caches [batch, groups, room, width].
@@ -19,38 +20,38 @@ struct Attention {
   std::int64_t width = 0;  // bytes of a row of the caches
   std::int64_t past_room = 0, present_room = 0;
   float scale = 1, softcap = 0;
-  std::int64_t window = 0;  // 0 for none
+  std::int64_t window = 0;  // 0 for no window
   const float *query = nullptr, *key = nullptr, *value = nullptr;
   float* output = nullptr;
   const std::uint8_t *past_key = nullptr, *past_value = nullptr;
   std::uint8_t *present_key = nullptr, *present_value = nullptr;
-  // [positions, pairs]; no pairs: nothing is turned.
+  // [positions, pairs]; nothing is rotated if there are no pairs.
   const float *cosine = nullptr, *sine = nullptr;
   std::int64_t pairs = 0;
   bool interleaved = false;
   const float* sink = nullptr;  // [heads]
 };
 
-// What is computed at once: some tokens of a row of the batch, by all heads that share a key, over some slots of its cache.
+// A unit of work: tokens of a batch row, for all heads that share a key, and a range of slots of its cache.
 struct Piece {
   std::int64_t row, group;
   std::int64_t begin;              // the slot of the row's first token
-  std::int64_t length;             // the row's tokens
+  std::int64_t length;             // the number of tokens of the row
   std::int64_t first, last;        // tokens of this run
   std::int64_t from_slot, to_slot;
-  bool extends;                    // whether it writes its tokens' keys and values into the cache
-  // Where it has not all slots: [rows][size + 2], sums that are not divided, their divisors, and the largest product.
+  bool extends;                    // whether it writes the keys and values of its tokens into the cache
+  // For a part of the slots: [rows][size + 2], undivided sums, their divisors, and the largest score.
   float* partial;
 };
 
-// Rows of a piece: token by token, each with the heads that share a key.
+// The number of rows of a piece: the heads that share a key, for each token.
 inline std::int64_t rows_of(const Attention& attention, const Piece& piece) {
   return (piece.last - piece.first) * (attention.heads / attention.groups);
 }
 
 struct Kernels {
   const char* name;
-  // How many floats `attend` needs as scratch memory for so many rows.
+  // The number of floats of scratch memory that `attend` needs for the rows.
   std::int64_t (*scratch)(const Attention& attention, std::int64_t rows);
   void (*attend)(const Attention& attention, const Piece& piece, float* scratch);
 };
@@ -62,7 +63,7 @@ const Kernels& avx512();
 const Kernels& avx512_vnni();
 #endif
 
-// The best that this processor runs; ONNX_SPECOPS_SIMD names another (portable, avx2, avx512, avx512_vnni).
+// The best kernels for this processor, or those named by ONNX_SPECOPS_SIMD (portable, avx2, avx512, avx512_vnni).
 const Kernels& kernels();
 
 }  // namespace specops::compressed_cache

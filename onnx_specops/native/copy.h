@@ -1,4 +1,4 @@
-// Copying more memory than the caches hold.
+// Copies of more memory than the caches hold.
 #pragma once
 
 #include <algorithm>
@@ -14,8 +14,8 @@
 
 namespace specops {
 
-// Past the caches, where the processor can: the lines written need not be read first, and what is cached stays. Other
-// threads see what was written after streamed().
+// Uses non-temporal stores if the processor has them: the target lines are not read first, and the cache keeps its content.
+// Other threads see the data after streamed().
 inline void stream(void* target_bytes, const void* source_bytes, std::int64_t bytes) {
   auto* to = static_cast<char*>(target_bytes);
   const auto* from = static_cast<const char*>(source_bytes);
@@ -46,7 +46,7 @@ inline void streamed() {
 #endif
 }
 
-// More than this, and the end of a copy has pushed its beginning out of the caches.
+// Larger copies evict their own beginning from the caches.
 constexpr std::int64_t streaming_bytes = std::int64_t{16} << 20;
 
 inline void parallel_copy(const Context& context, void* to, const void* from, std::int64_t bytes) {

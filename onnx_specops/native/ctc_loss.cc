@@ -1,4 +1,4 @@
-// CTCLoss: how improbable label sequences are, summed over their alignments with the logits.
+// CTCLoss: the negative log probability of label sequences, summed over their alignments with the logits.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -90,7 +90,7 @@ class CTCLoss : public Kernel {
          std::int64_t blank) const {
     const A lost = -std::numeric_limits<A>::infinity();
     if (steps == 0) return target.empty() ? A(0) : -lost;
-    // An alignment's states: blank, label, blank, ...; two lost ones behind them.
+    // An alignment's states: blank, label, blank, ..., followed by two impossible ones.
     const std::size_t count = 2 * target.size() + 1;
     std::vector<std::int64_t> states(count, blank);
     for (std::size_t i = 0; i < target.size(); ++i) states[2 * i + 1] = target[i];

@@ -1,4 +1,4 @@
-// DeformablePSROIPooling: regions whose bins are shifted, each from channels of its own.
+// DeformablePSROIPooling: position-sensitive pooling of regions with shifted bins.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -24,7 +24,7 @@ struct Axis {
     step = length / static_cast<A>(samples);
   }
 
-  // Where the bin's samples that are not more than half a position off the map lie, for a shift by a part of the region.
+  // Appends the bin's samples that are at most half a position outside the map, for a shift by a fraction of the region.
   void collect(std::int64_t bin, A shift, std::int64_t samples, std::int64_t size, std::vector<Between<A>>& to) const {
     const A first = static_cast<A>(bin) * length + start + shift * extent;
     to.clear();
@@ -35,14 +35,14 @@ struct Axis {
   }
 };
 
-// The shifts of regions: [R, 2 * classes, parts, parts], or none.
+// The offsets of regions: [R, 2 * classes, parts, parts], or none.
 template <class A>
 struct Shifts {
   const A* all;
-  std::int64_t channels, parts, bins, each;  // `each` output channels have a class
+  std::int64_t channels, parts, bins, each;  // `each` output channels share a class
   A scale;
 
-  // Of a bin of a region, along an axis (0 across, 1 down).
+  // The offset of a region's bin along an axis (0 horizontal, 1 vertical).
   A at(std::int64_t region, std::int64_t channel, std::int64_t row, std::int64_t column, std::int64_t axis) const {
     if (all == nullptr) return 0;
     const std::int64_t plane = region * channels + channel / each * 2 + axis;
@@ -85,7 +85,7 @@ class DeformablePSROIPooling : public Kernel {
     }
   }
 
-  // How many output channels have a class.
+  // The number of output channels per class.
   std::int64_t each(const Input& offsets) const {
     return std::max<std::int64_t>(channels_ / (offsets.shape()[1] / 2), 1);
   }

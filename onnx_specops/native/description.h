@@ -1,4 +1,4 @@
-// What operators are, for readers outside of C++.
+// Descriptions of operators for readers outside C++.
 #pragma once
 
 #include <string>
@@ -20,12 +20,12 @@ namespace specops {
 //       "products": [{"factors": ["factor", "factor"], "most": 10000}],
 //       "signatures": [{"inputs": ["float"], "outputs": ["float"]}]}]}
 //
-// "vectors": whether vector code is the compiler's own, or plain "loops" that its optimiser may make some of; "clones": whether
-// the loader picks functions for the processor; "products": what compressed.h has picked; "regular_expressions": what
-// pcre2_abi.h has found, else why it has found none.
+// "vectors": whether vector code uses the compiler's extension or plain "loops"; "clones": whether the loader selects
+// functions for the processor; "products": the kernels selected by compressed.h; "regular_expressions": the library found by
+// pcre2_abi.h, or the reason why there is none.
 //
-// An attribute without a default is required; "least" and "most" stand where there is such a limit, "choices" where a string
-// must be one of them. Element types have ONNX's names; null in a signature is any of the input's "any_of".
+// An attribute without a default is required. "least", "most" and "choices" are present if there are such limits. Element
+// types have ONNX's names; null in a signature is any type of the input's "any_of".
 std::string describe(const std::vector<const Op*>& ops);
 
 }  // namespace specops

@@ -41,10 +41,10 @@ struct Given {
 
 struct Sizes {
   std::int64_t images, priors, classes;
-  std::int64_t boxes;          // of a prior: one, or one of each class
-  std::int64_t prior_images;   // one for all images, or as many
-  std::int64_t prior_numbers;  // of an image, with the variances
-  std::int64_t numbers;        // of a prior box
+  std::int64_t boxes;          // per prior: one, or one per class
+  std::int64_t prior_images;   // one for all images, or one per image
+  std::int64_t prior_numbers;  // per image, including variances
+  std::int64_t numbers;        // per prior box
 
   std::int64_t rows(const Given& given) const {
     if (given.keep > 0) return element_count({images, given.keep});
@@ -82,7 +82,7 @@ Corners<A> clipped(const Corners<A>& box) {
   return {within(box.x1), within(box.y1), within(box.x2), within(box.y2)};
 }
 
-// A box moved by offsets, which variances scale where there are any.
+// A box decoded from offsets, scaled by variances if there are any.
 template <class A>
 Corners<A> decoded(const Corners<A>& prior, const A* offsets, const A* variances, bool center) {
   A o[4];
@@ -101,7 +101,7 @@ struct Detection {
   Corners<A> box;
 };
 
-// What the inputs say of one image.
+// The inputs for one image.
 template <class A>
 class Image {
  public:
@@ -124,7 +124,7 @@ class Image {
     while (count_ < sizes.priors && (given.normalized || priors_[count_ * sizes.numbers] != A(-1))) ++count_;
   }
 
-  // How many priors there are before the end.
+  // The number of priors before the end marker.
   std::int64_t count() const { return count_; }
 
   // The scores of a prior's classes.
@@ -142,7 +142,7 @@ class Image {
     Corners<A> box = {p[0], p[1], p[2], p[3]};
     for (const A* offsets : {aux_logits_, logits_}) {
       if (offsets == nullptr) continue;
-      if (!given_.normalized) {  // a second time for boxes that were refined
+      if (!given_.normalized) {  // applied twice to refined boxes
         const A width = static_cast<A>(given_.width), height = static_cast<A>(given_.height);
         box = {box.x1 / width, box.y1 / height, box.x2 / width, box.y2 / height};
       }
@@ -179,7 +179,7 @@ Groups<A> candidates_of_classes(const Context& context, const Given& given, cons
   return groups;
 }
 
-// Each prior for its best class beside 0, the best of them all.
+// Assigns each prior to its best class except 0, and keeps the best priors.
 template <class A>
 Groups<A> candidates_of_priors(const Context& context, const Given& given, const Image<A>& image,
                                std::int64_t priors, std::int64_t classes) {
@@ -203,7 +203,7 @@ Groups<A> candidates_of_priors(const Context& context, const Given& given, const
   return groups;
 }
 
-// The boxes of candidates: where classes share them, each is decoded once.
+// The decoded boxes of candidates. Boxes that classes share are decoded once.
 template <class A>
 class Boxes {
  public:
@@ -231,7 +231,7 @@ class Boxes {
   std::vector<Corners<A>> boxes_;
 };
 
-// Leaves the best detections of an image; equal scores by prior, then class.
+// Keeps the best detections of an image; equal scores by prior, then class.
 template <class A>
 void keep_best(std::vector<Detection<A>>& found, std::int64_t limit) {
   if (limit < 0 || limit >= static_cast<std::int64_t>(found.size())) return;
@@ -245,7 +245,7 @@ void keep_best(std::vector<Detection<A>>& found, std::int64_t limit) {
   });
 }
 
-// The detections of an image by class, then descending score.
+// The detections of an image, sorted by class, then by descending score.
 template <class A>
 std::vector<Detection<A>> detected(const Context& context, const Given& given, const Sizes& sizes,
                                    const Image<A>& image) {

@@ -1,7 +1,7 @@
 // EmbeddingBagOffsetsSum: sums (weighted) rows of a table, bag by bag.
 //
-// Sums run in the order of the indices, products are rounded before they are added, integers wrap around and 16-bit
-// floats are summed in float32: what a plain loop gives, and OpenVINO.
+// Sums follow the order of the indices, products are rounded before they are added, integers wrap around, and 16-bit floats
+// are summed in float32. The result equals that of a plain loop, and OpenVINO's.
 #include <algorithm>
 #include <atomic>
 
@@ -11,7 +11,7 @@
 namespace specops {
 namespace {
 
-// Unsigned arithmetic where T is an integer: overflow wraps, and int16 is not promoted.
+// Unsigned arithmetic for integers: overflow wraps around, and int16 is not promoted.
 template <class T, bool is_integer = std::is_integral_v<T>>
 struct Arithmetic {
   using type = T;
@@ -33,7 +33,7 @@ template <class T, class Index>
 struct Bags {
   const T* table;
   std::int64_t rows;
-  std::int64_t width;  // elements a row
+  std::int64_t width;  // elements per row
   const Index* indices;
   std::int64_t index_count;
   const Index* offsets;
@@ -45,10 +45,10 @@ struct Bags {
   std::int64_t begin(std::int64_t bag) const { return bag < bag_count ? offsets[bag] : index_count; }
 };
 
-// How many bytes ahead of the current row the next ones are asked for.
+// The prefetch distance in bytes.
 constexpr std::int64_t prefetch_bytes = 4096;
 
-// Adds up `count` packs of the rows that indices [begin, end) name, at `column`. False: an index is out of range.
+// Adds `count` packs of the rows at indices [begin, end), from `column` on. Returns false if an index is out of range.
 template <int count, bool weighted, class A, class T, class Index>
 SPECOPS_INLINE bool sum_columns(const Bags<T, Index>& bags, std::int64_t begin, std::int64_t end, std::int64_t column,
                                 std::int64_t ahead, A* to) {
@@ -61,7 +61,7 @@ SPECOPS_INLINE bool sum_columns(const Bags<T, Index>& bags, std::int64_t begin, 
   for (std::int64_t i = begin; i < end; ++i) {
     const auto row = static_cast<std::uint64_t>(static_cast<std::int64_t>(bags.indices[i]));
     if (row >= static_cast<std::uint64_t>(bags.rows)) return false;
-    // An index that is wrong does no harm here: nothing is read.
+    // An invalid index is harmless here, because a prefetch reads nothing.
     const auto next = static_cast<std::uint64_t>(static_cast<std::int64_t>(bags.indices[std::min(i + ahead, last)]));
     const std::uintptr_t then = reinterpret_cast<std::uintptr_t>(table) + next * row_bytes;
     for (std::uintptr_t k = 0; k < count * sizeof(Pack<A>); k += 64) {
@@ -128,7 +128,7 @@ SPECOPS_INLINE bool sum_bag(const Bags<T, Index>& bags, std::int64_t begin, std:
         const auto row = static_cast<std::uint64_t>(static_cast<std::int64_t>(bags.indices[i]));
         if (row >= static_cast<std::uint64_t>(bags.rows)) return false;
         A part = reinterpret_cast<const A*>(bags.table)[static_cast<std::int64_t>(row) * bags.width + column];
-        // The factors are widened first: two uint16 would be multiplied as int, and overflow it.
+        // The factors are widened first, because a product of two uint16 as int may overflow.
         if constexpr (weighted && std::is_integral_v<T>) {
           part = static_cast<A>(std::uint64_t{part} * reinterpret_cast<const A*>(bags.weights)[i]);
         } else if constexpr (weighted) {
@@ -142,7 +142,7 @@ SPECOPS_INLINE bool sum_bag(const Bags<T, Index>& bags, std::int64_t begin, std:
   }
 }
 
-// The bags [first, last). False: an index is out of range.
+// Computes the bags [first, last). Returns false if an index is out of range.
 template <bool weighted, class T, class Index>
 SPECOPS_CLONES bool sum_bags(const Bags<T, Index>& bags, std::int64_t first, std::int64_t last) {
   const std::int64_t row_bytes = std::max<std::int64_t>(bags.width * static_cast<std::int64_t>(sizeof(T)), 1);
@@ -212,7 +212,7 @@ class EmbeddingBagOffsetsSum : public Kernel {
         fail("default_index = ", default_row, " is out of range [-1, ", table.shape()[0] - 1, "]");
       }
     }
-    // With no indices at all, weights for none of them are no different from none.
+    // Without indices, empty weights count as absent.
     if (!weights.absent() && weights.shape() != indices.shape()) {
       fail("per_sample_weights has the shape ", to_string(weights.shape()), ", indices ", to_string(indices.shape()));
     }
@@ -247,13 +247,13 @@ class EmbeddingBagOffsetsSum : public Kernel {
   static void run(const Context& context, const Bags<T, Index>& bags) {
     check_offsets(bags.offsets, bags.bag_count, bags.index_count);
     const std::int64_t first = bags.begin(0);
-    check_indices(bags.indices, 0, first, bags.rows);  // in no bag, but wrong all the same
+    check_indices(bags.indices, 0, first, bags.rows);  // indices outside bags are checked, too
     if (bags.width == 0) check_indices(bags.indices, first, bags.index_count, bags.rows);
 
-    // Pieces of equal work, counted in rows read and rows written.
+    // Pieces of equal work, measured by rows read and written.
     const std::int64_t total = bags.index_count - first + bags.bag_count;
     const std::int64_t row_bytes = std::max<std::int64_t>(bags.width * static_cast<std::int64_t>(sizeof(T)), 1);
-    const auto bag_at = [&](std::int64_t work) {  // the first bag that begins at or after so much work
+    const auto bag_at = [&](std::int64_t work) {  // the first bag that begins at or after this amount of work
       std::int64_t low = 0, high = bags.bag_count;
       while (low < high) {
         const std::int64_t middle = low + (high - low) / 2;
@@ -274,7 +274,7 @@ class EmbeddingBagOffsetsSum : public Kernel {
                                                                          : sum_bags<false>(bags, from, to);
                               if (!right) wrong.store(true, std::memory_order_relaxed);
                             });
-    if (wrong.load()) check_indices(bags.indices, first, bags.index_count, bags.rows);  // says which
+    if (wrong.load()) check_indices(bags.indices, first, bags.index_count, bags.rows);  // reports the invalid index
   }
 };
 

@@ -11,7 +11,7 @@
 namespace specops {
 namespace {
 
-// onnx_specops/ops/erf_inv.py says where these are from.
+// See onnx_specops/ops/erf_inv.py for the source.
 constexpr double middle[] = {2.81022636e-08, 3.43273939e-07,  -3.5233877e-06,  -4.39150654e-06, 0.00021858087,
                              -0.00125372503, -0.00417768164, 0.246640727,     1.50140941};
 constexpr double tails[] = {-0.000200214257, 0.000100950558, 0.00134934322,   -0.00367342844, 0.00573950773,
@@ -26,8 +26,8 @@ SPECOPS_INLINE A polynomial(const double (&coefficients)[9], A x) {
 
 SPECOPS_INLINE double logarithm(double x) { return std::log(x); }
 
-// For normal numbers, to a rounding or two, without a branch or a table: ln(2^e m) = e ln(2) + 2 artanh((m - 1) / (m + 1)),
-// with m between the roots of 1/2 and 2.
+// For normal numbers, with an error of one or two roundings, without branches or tables: ln(2^e m) = e ln(2) + 2 artanh((m -
+// 1) / (m + 1)), with m between sqrt(1/2) and sqrt(2).
 SPECOPS_INLINE float logarithm(float x) {
   constexpr std::uint32_t root = 0x3f3504f3;  // the bits of sqrt(1/2)
   const std::uint32_t moved = bits::of(x) - root;

@@ -19,14 +19,14 @@ class Error : public std::runtime_error {
 namespace parts {
 inline void append(std::string& out, std::string_view part) { out += part; }
 inline void append(std::string& out, char part) { out += part; }
-void append(std::string& out, double part);  // as few digits as a float32 needs
+void append(std::string& out, double part);  // with as few digits as a float32 needs
 template <class T>
 std::enable_if_t<std::is_integral_v<T>> append(std::string& out, T part) {
   out += std::to_string(part);
 }
 }  // namespace parts
 
-// Strings and numbers, joined. (A stream would drag the whole locale library into the binary.)
+// Concatenates strings and numbers. (A stream would link the whole locale library.)
 template <class... Parts>
 std::string text(const Parts&... all) {
   std::string out;
@@ -34,24 +34,25 @@ std::string text(const Parts&... all) {
   return out;
 }
 
-// Ends the call with ORT_INVALID_ARGUMENT and "<OpName>: " + the message, which begins with the input's name.
+// Throws an error that ends the call with ORT_INVALID_ARGUMENT and "<OpName>: " + the message. The message begins with the
+// input's name.
 template <class... Parts>
 [[noreturn]] void fail(const Parts&... all) {
   throw Error(text(all...));
 }
 
-// What a status says, which is released; nothing where it says that the call succeeded.
+// Releases a status; returns its message, or nothing for success.
 std::optional<std::string> failure(const abi::Api& api, abi::OrtStatus* status);
 
-// Throws what a status says, which is released.
+// Releases a status and throws its message.
 [[noreturn]] void raise(const abi::Api& api, abi::OrtStatus* status);
 
-// Turns a failed call of ORT into an exception.
+// Throws if a call of ORT failed.
 inline void check(const abi::Api& api, abi::OrtStatus* status) {
   if (status != nullptr) raise(api, status);
 }
 
-// Drops a status that only says "there is none".
+// Releases a status that may only mean "not found"; returns whether the call succeeded.
 bool succeeded(const abi::Api& api, abi::OrtStatus* status);
 
 }  // namespace specops

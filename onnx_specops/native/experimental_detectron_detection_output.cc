@@ -1,4 +1,4 @@
-// ExperimentalDetectronDetectionOutput: refines and suppresses the boxes of a two-stage detector.
+// ExperimentalDetectronDetectionOutput: decodes and suppresses the boxes of a two-stage detector.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -11,7 +11,7 @@
 namespace specops {
 namespace {
 
-// The regions, what they may become for each class, and how good that is.
+// The regions, their decoded boxes for each class, and the scores.
 template <class A>
 class Regions {
  public:
@@ -46,7 +46,7 @@ class Regions {
     return {starts[0], starts[1], ends[0], ends[1]};
   }
 
-  // Regions without an extent have no area, either.
+  // Regions without an extent have no area.
   A area(std::int64_t region, A otherwise) const { return empty(region) ? A(0) : otherwise; }
 
  private:

@@ -1,4 +1,4 @@
-// FakeQuantize: numbers rounded to some levels between two limits, in one pass.
+// FakeQuantize: rounds numbers to levels between two limits, in one pass.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -11,7 +11,7 @@
 namespace specops {
 namespace {
 
-// What one set of limits makes of numbers; the order of the operations is the specification's.
+// Quantizes numbers with one set of limits, with the specification's order of operations.
 template <class T>
 struct Levels {
   T low, high, range, start, end, extent, steps;
@@ -24,7 +24,7 @@ Levels<T> levels_of(T low, T high, T start, T end, T steps) {
 
 template <class T>
 SPECOPS_INLINE T quantized(T x, const Levels<T>& at, T least, T most) {
-  const T inside = x < least ? least : (x > most ? most : x);  // a NaN is neither
+  const T inside = x < least ? least : (x > most ? most : x);  // false for NaN
   const T level = std::nearbyint((inside - at.low) / at.range * at.steps);
   const T result = level / at.steps * at.extent + at.start;
   return x > most ? at.end : (x <= least ? at.start : result);
@@ -44,7 +44,7 @@ SPECOPS_CLONES void quantize(const double* from, std::int64_t count, Levels<doub
   quantize_run(from, count, at, to);
 }
 
-// The limits lie on the innermost axis, a set for each number.
+// The limits vary along the innermost axis: one set per number.
 template <class T>
 void quantize_each(const T* from, std::int64_t count, const std::array<const T*, 4>& limits,
                    const std::array<std::int64_t, 4>& along, T steps, T* to) {
@@ -56,7 +56,7 @@ void quantize_each(const T* from, std::int64_t count, const std::array<const T*,
   }
 }
 
-// How many elements of a limit lie between neighbours along each axis of the data; 0 along those it is repeated on.
+// The strides of a limit along each axis of the data; 0 for broadcast axes.
 Shape strides(const Input& limit, const Shape& shape) {
   const Shape& own = limit.shape();
   if (own.size() > shape.size()) fail("a limit does not broadcast to the data");
@@ -98,7 +98,7 @@ class FakeQuantize : public Kernel {
     T* to = y.data<T>();
     if (x.size() == 0) return;
 
-    // The innermost axes on which no limit moves are one run.
+    // The innermost axes along which no limit varies form one run.
     std::size_t outer = shape.size();
     std::int64_t run = 1;
     const auto moves = [&](std::size_t axis) {

@@ -8,7 +8,7 @@
 namespace specops {
 namespace {
 
-// What is pooled are `reader.size()` items, which a reader gives for a channel and those behind it.
+// Pools `reader.size()` items, which a reader reads for a channel and those after it.
 template <class A>
 struct Places {
   const A* map;

@@ -1,4 +1,4 @@
-// Feature maps as many regions read them, position by position in all channels at once.
+// Feature maps for region operators, which read all channels of a position at once.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace specops {
 
-// [rows, columns], its rows `step` apart, as [columns, rows].
+// Transposes [rows, columns], with rows `step` apart, to [columns, rows].
 template <class A>
 void transpose(const A* from, std::int64_t rows, std::int64_t columns, std::int64_t step, A* to) {
   constexpr std::int64_t block = 16;
@@ -22,7 +22,7 @@ void transpose(const A* from, std::int64_t rows, std::int64_t columns, std::int6
   }
 }
 
-// A place between four positions, each with the weight that it has there.
+// A point between four positions, with the weight of each.
 template <class A>
 struct Sample {
   std::int64_t at[4];
@@ -33,21 +33,21 @@ struct Sample {
         weights{(1 - y.rest) * (1 - x.rest), (1 - y.rest) * x.rest, y.rest * (1 - x.rest), y.rest * x.rest} {}
 };
 
-enum class Pooling { sum, maximum };  // the maximum is 0 at least
+enum class Pooling { sum, maximum };  // the maximum is at least 0
 
-// Pools samples of a map: all its channels, where those of a position are side by side, or one, whose positions are.
+// Pools samples of a map: all channels if those of a position are contiguous, or one channel with contiguous positions.
 void pool(const float* map, std::int64_t channels, const std::vector<Sample<float>>& samples, Pooling how, float* to);
 void pool(const double* map, std::int64_t channels, const std::vector<Sample<double>>& samples, Pooling how, double* to);
 
-// The greatest values at places of such a map; 0 where there are none.
+// The maxima at positions of such a map; 0 if there are none.
 void maximum(const float* map, std::int64_t channels, const std::vector<std::int64_t>& places, float* to);
 void maximum(const double* map, std::int64_t channels, const std::vector<std::int64_t>& places, double* to);
 
-// [N, C, H, W], turned to [N, H, W, C] where that is worth it: a position's channels are then one vector.
+// [N, C, H, W], transposed to [N, H, W, C] if that pays off. The channels of a position are then one vector.
 template <class A>
 class FeatureMaps {
  public:
-  // images: those of all regions; reads: about how many positions these read, all together.
+  // images: the image of each region; reads: the approximate number of positions that all regions read.
   FeatureMaps(const Context& context, const Input& feat, const std::vector<std::int64_t>& images, double reads)
       : numbers_(feat), channels_(feat.shape()[1]), area_(feat.shape()[2] * feat.shape()[3]) {
     slots_.assign(static_cast<std::size_t>(feat.shape()[0]), -1);
@@ -72,11 +72,11 @@ class FeatureMaps {
 
   std::int64_t channels() const { return channels_; }
 
-  // All channels of samples of an image, to `to`.
+  // Pools all channels of samples of an image into `to`.
   void pool(std::int64_t image, const std::vector<Sample<A>>& samples, Pooling how, A* to) const {
     each_map(image, to, [&](const A* map, std::int64_t channels, A* at) { specops::pool(map, channels, samples, how, at); });
   }
-  // The greatest values at places of an image in all channels, to `to`.
+  // Writes the maxima of all channels at positions of an image to `to`.
   void maximum(std::int64_t image, const std::vector<std::int64_t>& places, A* to) const {
     each_map(image, to, [&](const A* map, std::int64_t channels, A* at) { specops::maximum(map, channels, places, at); });
   }
@@ -95,11 +95,11 @@ class FeatureMaps {
 
   Numbers<A> numbers_;
   std::int64_t channels_, area_;
-  std::vector<std::int64_t> slots_;  // where an image is in turned_
+  std::vector<std::int64_t> slots_;  // the index of an image in turned_
   std::unique_ptr<A[]> turned_;
 };
 
-// Fills [R, C, rows, columns]: `collect(r, row, column, at)` gives all channels of a bin of region r to `at`.
+// Fills [R, C, rows, columns]: `collect(r, row, column, at)` writes all channels of a bin of region r to `at`.
 template <class A, class Collect>
 void pool_bins(Context& context, const FeatureMaps<A>& maps, Type type, const std::vector<std::int64_t>& images,
                const Shape& result, const Collect& collect) {

@@ -1,4 +1,4 @@
-// The two 16-bit float types: storage only, arithmetic is done in float32.
+// The two 16-bit float types. They are storage types; arithmetic uses float32.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ struct Float16 {
   std::uint16_t value;
 
   Float16() = default;
-  // Rounds to nearest, ties to even; NaN stays NaN, too large becomes infinity.
+  // Rounds to nearest, ties to even. NaN stays NaN, overflow becomes infinity.
   explicit Float16(float number) {
     const std::uint32_t all = bits::of(number);
     const std::uint32_t sign = (all >> 16) & 0x8000u;

@@ -1,4 +1,4 @@
-// GatherTree: whole beams out of the steps of a beam search.
+// GatherTree: complete beams from the steps of a beam search.
 #include <atomic>
 #include <cmath>
 #include <cstdint>
@@ -11,7 +11,7 @@
 namespace specops {
 namespace {
 
-// As a conversion in C truncates, but defined for every value.
+// Truncates like a conversion in C, but is defined for every value.
 template <class T>
 std::int64_t whole(T value) {
   if constexpr (std::is_integral_v<T>) {
@@ -31,10 +31,10 @@ struct Tree {
 
   bool is_end(T token) const { return comparable(token) == comparable(end); }
 
-  // One beam, from its last step to its first. False: a parent is out of range.
+  // Follows one beam from its last step to the first. Returns false if a parent is out of range.
   bool follow(std::int64_t row, std::int64_t column, T* output) const {
     const std::int64_t length = whole(lengths[row]), stride = batch * beams, first = row * beams;
-    std::int64_t beam = column, ended = time;  // the first step that holds the end token
+    std::int64_t beam = column, ended = time;  // the first step with the end token
     for (std::int64_t step = time - 1; step >= 0; --step) {
       T* to = output + step * stride + first + column;
       if (length <= step) {
@@ -54,7 +54,7 @@ struct Tree {
     return true;
   }
 
-  // Throws the error of the last step that has one.
+  // Throws the error of the last invalid step.
   void diagnose() const {
     std::vector<std::int64_t> at(static_cast<std::size_t>(batch * beams));
     for (std::size_t i = 0; i < at.size(); ++i) at[i] = static_cast<std::int64_t>(i) % beams;

@@ -1,4 +1,4 @@
-// GenerateProposals and ExperimentalDetectronGenerateProposalsSingleImage: regions that a region proposal network suggests.
+// GenerateProposals and ExperimentalDetectronGenerateProposalsSingleImage: the proposals of a region proposal network.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -9,14 +9,14 @@
 namespace specops {
 namespace {
 
-// The logarithm of 1000 / 16.
+// log(1000 / 16)
 constexpr double most_scaling = 4.135166556742356;
 
 struct Grid {
   std::int64_t anchors, positions;  // positions: rows times columns
 };
 
-// The boxes that the anchors of one image become, position by position, limited to the image.
+// The boxes decoded from the anchors of one image, by position, clipped to the image.
 template <class A>
 std::vector<Corners<A>> refined(const A* info, const A* anchors, const A* deltas, const Grid& grid, A offset) {
   std::vector<Corners<A>> boxes(static_cast<std::size_t>(grid.anchors * grid.positions));
@@ -45,7 +45,7 @@ std::vector<Corners<A>> refined(const A* info, const A* anchors, const A* deltas
   return boxes;
 }
 
-// Scores [A, H, W] in the order of the boxes.
+// Reorders scores [A, H, W] to the order of the boxes.
 template <class A>
 std::vector<A> in_order(const A* scores, const Grid& grid) {
   std::vector<A> all(static_cast<std::size_t>(grid.anchors * grid.positions));
@@ -65,7 +65,7 @@ class Proposals : public Kernel {
         before_(info.integer("pre_nms_count")),
         after_(info.integer("post_nms_count")) {}
 
-  // What both operators declare, before their own. `most`: how many boxes they may be asked for.
+  // The attributes of both operators, followed by their own. `most`: the largest number of boxes.
   static std::vector<Attribute> attributes(std::int64_t most, const std::vector<Attribute>& own) {
     std::vector<Attribute> all = {Attribute::number("min_size"), Attribute::number("nms_threshold"),
                                   Attribute::integer("pre_nms_count").at_least(0),
@@ -222,7 +222,7 @@ const Op& generate_proposals() {
         return all;
       }(),
       [](const KernelInfo& info) -> std::unique_ptr<Kernel> { return std::make_unique<GenerateProposals>(info); },
-      nullptr,  // how many regions are left is not known before the run
+      nullptr,  // the number of proposals is only known at run time
   };
   return op;
 }

@@ -1,4 +1,4 @@
-// GroupQueryAttentionCompressed: causal attention over a cache of keys and values in few bits, which it extends.
+// GroupQueryAttentionCompressed: causal attention with a cache of quantized keys and values, which it extends.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -18,7 +18,7 @@ using compressed_cache::Cache;
 using compressed_cache::Piece;
 
 constexpr std::int64_t most_heads = 65536;
-// Rows of a piece, of which each decodes the cache anew; and slots that are worth a piece of their own.
+// The maximum rows of a piece (each piece decodes the cache again), and the slots that justify a separate piece.
 constexpr std::int64_t piece_rows = 96, piece_slots = 256;
 
 class GroupQueryAttentionCompressed : public Kernel {
@@ -136,7 +136,7 @@ class GroupQueryAttentionCompressed : public Kernel {
     all.interleaved = interleaved_;
   }
 
-  // What the cache holds, unless it is extended in place.
+  // Copies the past cache, unless it is extended in place.
   static void take_over(const Context& context, const Attention& all, const std::vector<std::int64_t>& begins,
                         const std::uint8_t* past, std::uint8_t* present) {
     if (past == present) return;
@@ -154,7 +154,7 @@ class GroupQueryAttentionCompressed : public Kernel {
     const std::int64_t shared = all.heads / all.groups, step = std::max<std::int64_t>(piece_rows / shared, 1);
     const std::int64_t tiles = (all.sequence + step - 1) / step, rows = std::min(step, all.sequence) * shared;
     const std::int64_t wholes = static_cast<std::int64_t>(begins.size()) * all.groups * tiles;
-    // Where there are few pieces, the cache is divided as well.
+    // With few pieces, the cache is split as well.
     const std::int64_t longest = *std::max_element(begins.begin(), begins.end()) + all.sequence;
     const std::int64_t wanted = std::min(Context::most_pieces() / wholes, longest / piece_slots);
     const std::int64_t parts = tiles == 1 ? std::max<std::int64_t>(wanted, 1) : 1;
@@ -164,7 +164,7 @@ class GroupQueryAttentionCompressed : public Kernel {
     const compressed_cache::Kernels& kernels = compressed_cache::kernels();
     const std::size_t memory = static_cast<std::size_t>(kernels.scratch(all, rows));
     context.parallel_for(static_cast<std::size_t>(wholes * parts), [&](std::size_t i) {
-      // The last tokens, which see most, come first.
+      // The last tokens attend to the most keys, so they come first.
       const std::int64_t index = static_cast<std::int64_t>(i), part = index % parts, whole = index / parts;
       const std::int64_t tile = tiles - 1 - whole / (wholes / tiles), head = whole % (wholes / tiles);
       Piece piece;
@@ -179,7 +179,7 @@ class GroupQueryAttentionCompressed : public Kernel {
       piece.to_slot = slots * (part + 1) / parts;
       piece.extends = part == parts - 1;
       piece.partial = parts == 1 ? nullptr : partials.data() + index * partial;
-      // Kept, for memory got anew is slow to touch.
+      // Kept, because new memory causes page faults.
       thread_local std::vector<float> scratch;
       if (scratch.size() < memory) scratch.resize(memory);
       kernels.attend(all, piece, scratch.data());
@@ -190,7 +190,7 @@ class GroupQueryAttentionCompressed : public Kernel {
     });
   }
 
-  // One head's results of its parts, each [rows][size + 2] (compressed_cache.h).
+  // Merges a head's partial results, each [rows][size + 2] (compressed_cache.h).
   static void merge(const Attention& all, std::int64_t head, std::int64_t parts, std::int64_t rows, const float* partials) {
     const std::int64_t shared = all.heads / all.groups, step = all.size + 2;
     for (std::int64_t row = 0; row < rows; ++row) {
@@ -203,7 +203,7 @@ class GroupQueryAttentionCompressed : public Kernel {
       std::fill(to, to + all.size, 0.0f);
       for (std::int64_t part = 0; part < parts; ++part) {
         const float* from = partials + (part * rows + row) * step;
-        if (from[all.size] == 0) continue;  // it saw nothing
+        if (from[all.size] == 0) continue;  // it had no visible keys
         const float factor = std::exp(from[all.size + 1] - largest);
         sum += factor * from[all.size];
         for (std::int64_t i = 0; i < all.size; ++i) to[i] += factor * from[i];

@@ -1,4 +1,4 @@
-// GroupedMatMul: multiplies each group of rows by a matrix of its own.
+// GroupedMatMul: multiplies each group of rows by its own matrix.
 #include <algorithm>
 #include <cstdint>
 #include <type_traits>
@@ -11,13 +11,13 @@
 namespace specops {
 namespace {
 
-// A thread multiplies a block of rows by some of a matrix' rows, a part of their length at a time: what it reads again and
-// again stays in its caches.
+// A thread multiplies a block of rows by some rows of the matrix, a part of the depth at a time, so that repeatedly read
+// data stay in its caches.
 constexpr std::int64_t block_rows = 96, block_columns = 64, block_depth = 1024;
-// Products that are summed side by side: their sums fill the registers of AVX2.
+// The sums of a tile fill the registers of AVX2.
 constexpr int tile_rows = 3, tile_columns = 4;
 
-// to[i, j] (+)= the sum of a[i, :] * b[j, :] for the tile's `rows` and `columns`; a's rows are `step` apart, to's `width`.
+// to[i, j] (+)= sum(a[i, :] * b[j, :]) for the tile's `rows` and `columns`; rows of a are `step` apart, those of to `width`.
 template <int rows, int columns, class A>
 SPECOPS_INLINE void multiply_tile(const A* a, std::int64_t step, const A* const* b, std::int64_t depth, bool add, A* to,
                                   std::int64_t width) {
@@ -44,7 +44,7 @@ SPECOPS_INLINE void multiply_tile(const A* a, std::int64_t step, const A* const*
   }
 }
 
-// All rows by one tile's columns.
+// Multiplies all rows by one tile's columns.
 template <int columns, class A>
 SPECOPS_INLINE void multiply_rows(const A* a, std::int64_t rows, std::int64_t step, const A* const* b, std::int64_t depth,
                                   bool add, A* to, std::int64_t width) {
@@ -71,12 +71,12 @@ SPECOPS_CLONES void multiply(const double* a, std::int64_t rows, std::int64_t st
   multiply_columns(a, rows, step, b, columns, depth, add, to, width);
 }
 
-// Rows [first, last) belong to a group.
+// The rows [first, last) of a group.
 struct Group {
   std::int64_t index, first, last;
 };
 
-// The groups that have rows.
+// The non-empty groups.
 template <class Index>
 std::vector<Group> find_groups(const Index* ends, std::int64_t count, std::int64_t rows) {
   std::vector<Group> groups;
@@ -98,7 +98,7 @@ struct Sizes {
 // Calls `body(group, first row, end, first column, end)` for blocks of the product, in parallel.
 template <class Body>
 void each_block(const Context& context, const std::vector<Group>& groups, std::int64_t columns, const Body& body) {
-  std::vector<std::pair<const Group*, std::int64_t>> blocks;  // and a block's first row
+  std::vector<std::pair<const Group*, std::int64_t>> blocks;  // with the first row of each block
   for (const Group& group : groups) {
     for (std::int64_t row = group.first; row < group.last; row += block_rows) blocks.emplace_back(&group, row);
   }
@@ -110,7 +110,7 @@ void each_block(const Context& context, const std::vector<Group>& groups, std::i
   });
 }
 
-// Floats, summed in A; those of the matrices are widened as they are read.
+// Floats, accumulated in A. Elements of the matrices are widened as they are read.
 template <class A, class T>
 void multiply_groups(const Context& context, const std::vector<Group>& groups, const Sizes& sizes, const A* a, const T* b,
                      A* to) {

@@ -8,7 +8,7 @@ namespace {
 
 using Word = std::uint64_t;
 
-// A little-endian word of `Size` bytes, wherever it lies.
+// Loads an unaligned little-endian word of `Size` bytes.
 template <std::size_t Size = 8>
 Word load(const char* bytes) noexcept {
   Word word = 0;
@@ -20,7 +20,7 @@ Word load(const char* bytes) noexcept {
   return word;
 }
 
-// The last `size` < 8 bytes of a text as one word, the missing ones zero.
+// Loads the last `size` < 8 bytes of a text as a word, padded with zeros.
 Word load_tail(const char* bytes, std::size_t size) noexcept {
   Word word = 0;
   for (std::size_t i = size; i-- > 0;) word = word << 8 | static_cast<unsigned char>(bytes[i]);
@@ -66,7 +66,7 @@ Word fingerprint_of_33_to_64(const char* text, std::size_t size, Word multiplier
   return merge(right(e + f, 43) + right(g, 30) + h, e + right(f + a, 18) + g, multiplier);
 }
 
-// Two words of state that take in 32 bytes at a time.
+// A state of two words that absorbs 32 bytes at a time.
 struct Lane {
   Word low = 0, high = 0;
 
@@ -153,7 +153,7 @@ std::uint64_t siphash24(std::string_view text, std::array<std::uint64_t, 2> key)
 }
 
 Decimal::Decimal(std::int64_t number) noexcept {
-  // The magnitude of the least number has no signed representation.
+  // The magnitude of the lowest number has no signed representation.
   Word left = number < 0 ? -static_cast<Word>(number) : static_cast<Word>(number);
   do {
     digits_[--start_] = static_cast<char>('0' + left % 10);

@@ -1,4 +1,4 @@
-// The three string hashes of TensorFlow's tf.strings.to_hash_bucket*, over bytes.
+// The three string hashes of TensorFlow's tf.strings.to_hash_bucket*, for bytes.
 #pragma once
 
 #include <array>
@@ -19,7 +19,7 @@ std::uint64_t siphash24(std::string_view text, std::array<std::uint64_t, 2> key)
 
 enum class Hasher { fasthash, legacy, stronghash };
 
-// The decimal text of a number: what is hashed of an integer key.
+// The decimal representation of a number, which is hashed for integer keys.
 class Decimal {
  public:
   explicit Decimal(std::int64_t number) noexcept;

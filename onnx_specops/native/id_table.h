@@ -1,4 +1,4 @@
-// A hash table from fingerprints to ids, for vocabularies whose entries lie elsewhere.
+// A hash table from fingerprints to ids, for vocabularies whose entries are stored elsewhere.
 #pragma once
 
 #include <algorithm>
@@ -13,15 +13,15 @@ namespace specops {
 
 inline void prefetch([[maybe_unused]] const void* address) noexcept { SPECOPS_PREFETCH(address); }
 
-// Open addressing with linear probing at a load of one half: two slots of 8 bytes an entry, which hold the low half of the
-// entry's hash and its id. The entries themselves are not kept: whoever looks up compares the key with the entry of the id
-// that is found, and asks for the next one when they differ.
+// Open addressing with linear probing at a load factor of one half. Each entry has two slots of 8 bytes, with the low half
+// of its hash and its id. The entries are not stored. Callers compare the key with the entry of the found id, and continue
+// the search if they differ.
 class IdTable {
  public:
   static constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
   static constexpr std::uint64_t most_entries = std::uint64_t{1} << 30;
 
-  // Where a search stands.
+  // The state of a search.
   struct Cursor {
     std::size_t slot;
     std::uint32_t tag;
@@ -36,7 +36,7 @@ class IdTable {
 
   void prefetch(Cursor cursor) const noexcept { specops::prefetch(&slots_[cursor.slot]); }
 
-  // The next entry of the cursor's hash, or `none`: then the cursor stands on the free slot.
+  // The next entry with the cursor's hash, or `none`; the cursor is then at a free slot.
   std::uint32_t next(Cursor& cursor) const noexcept {
     for (;;) {
       const Slot slot = slots_[cursor.slot];
@@ -46,10 +46,10 @@ class IdTable {
     }
   }
 
-  // Fills the free slot on which `next` ended; the table never fills up, for there are two slots an entry.
+  // Fills the free slot where `next` ended. The table never fills up, because it has two slots per entry.
   void insert(Cursor cursor, std::uint32_t id) noexcept { slots_[cursor.slot] = {cursor.tag, id}; }
 
-  // How many slots lie between a hash's own and the cursor.
+  // The number of slots between a hash's own slot and the cursor.
   std::size_t distance(std::uint64_t hash, Cursor cursor) const noexcept {
     const std::size_t own = start(hash).slot;
     return cursor.slot >= own ? cursor.slot - own : cursor.slot + slots_.size() - own;

@@ -1,7 +1,7 @@
-// Interpolate: resizes a tensor along some of its axes, in every mode that OpenVINO has.
+// Interpolate: resizes a tensor along some of its axes, in all modes of OpenVINO.
 //
 // An output element is a weighted sum of elements ("taps") along each axis. Two axes are resized at a time, row by row: the
-// taps of the outer one make a row of the image's width, which those of the inner one resize.
+// taps of the outer axis produce a row of the input's width, which those of the inner axis resize.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -20,7 +20,7 @@
 namespace specops {
 namespace {
 
-// Which elements along an axis, and how much of each, make up each element of the output.
+// The taps and weights of each output element along an axis.
 struct Taps {
   std::vector<std::int64_t> begins = {0}, positions;
   std::vector<double> weights;
@@ -31,7 +31,7 @@ struct Taps {
     weights.push_back(weight);
   }
   void end_element() { begins.push_back(static_cast<std::int64_t>(positions.size())); }
-  // Divides the weights of the element that is not ended yet by their sum, where that is not nought.
+  // Divides the weights of the current element by their sum, unless that is zero.
   template <class Number>
   void normalize() {
     Number total = 0;
@@ -41,7 +41,7 @@ struct Taps {
       weights[i] = total == 0 ? 0 : static_cast<double>(static_cast<Number>(weights[i]) / total);
     }
   }
-  // Whether every element stays what and where it is.
+  // Whether the resize leaves the axis unchanged.
   bool identity(std::int64_t length) const {
     if (size() != length) return false;
     for (std::int64_t j = 0; j < length; ++j) {
@@ -53,7 +53,7 @@ struct Taps {
   }
 };
 
-// How long an axis may become: coordinates are float32, which has no more whole numbers.
+// The maximum length of an axis: coordinates are float32, which represents no more integers exactly.
 constexpr std::int64_t most_size = 1 << 24;
 
 struct Axis {
@@ -73,7 +73,7 @@ A cubic(A t, A a, bool outer) {
   return outer ? ((a * t - 5 * a) * t + 8 * a) * t - 4 * a : ((a + 2) * t - (a + 3)) * t * t + 1;
 }
 
-// The image's coordinate of an output coordinate, in float32 throughout.
+// The input coordinate of an output coordinate, computed in float32.
 float coordinate(const Axis& axis, std::int64_t j, Coordinates how) {
   const float x = static_cast<float>(j);
   if (axis.scale == 1 || axis.size == axis.length) return x;
@@ -101,7 +101,7 @@ float rounded(float x, Rounding how, float scale) {
   }
 }
 
-// The elements whose distance from `centre`, multiplied by `scale`, is less than `reach`: [first, last), and maybe more.
+// The elements whose distance from `centre`, times `scale`, is less than `reach`: [first, last), possibly a few more.
 struct Window {
   std::int64_t first = 0, last;
 
@@ -121,9 +121,9 @@ struct Weighing {
 
   bool pillow() const { return mode == Mode::bilinear_pillow || mode == Mode::bicubic_pillow; }
 
-  // `narrowed`: linear with antialiasing that applies.
+  // `narrowed`: linear downsampling with antialiasing.
   Taps taps(const Axis& axis, bool narrowed) const {
-    // Of an axis whose scale is about the quotient of its sizes, each element is a tap of a few others.
+    // The scale is usually close to the quotient of the lengths, so each element is a tap of a few others.
     const std::int64_t most = std::max<std::int64_t>(16 * (axis.length + axis.size), 1 << 20);
     Taps all;
     for (std::int64_t j = 0; j < axis.size; ++j) {
@@ -162,7 +162,7 @@ struct Weighing {
     }
   }
 
-  // By distance, in the output's elements.
+  // Weights by distance, in output elements.
   void triangle_weights(const Axis& axis, std::int64_t j, Taps& to) const {
     const float x = coordinate(axis, j, coordinates);
     const Window window(static_cast<double>(x), static_cast<double>(axis.scale), 1, axis.length);
@@ -173,7 +173,7 @@ struct Weighing {
     to.normalize<float>();
   }
 
-  // A triangle, or a cubic curve of twice its width, as wide as an output element if that is more.
+  // A triangle, or a cubic curve of twice its width, at least as wide as an output element.
   void pillow_weights(const Axis& axis, std::int64_t j, Taps& to) const {
     const double step = static_cast<double>(axis.length) / static_cast<double>(axis.size);
     const double centre = (static_cast<double>(j) + 0.5) * step, wide = std::max(step, 1.0);
@@ -209,7 +209,7 @@ SPECOPS_INLINE void sum_rows(const A* const* rows, const A* weights, std::int64_
   }
 }
 
-// A row of `width` numbers a position, resized.
+// Resizes a row with `width` numbers per position.
 template <class A>
 SPECOPS_INLINE void resize_narrow(const A* from, const Taps& taps, const A* weights, std::int64_t width, A* to) {
   for (std::int64_t j = 0; j < taps.size(); ++j) {
@@ -243,11 +243,11 @@ void resize_row(const A* from, const Taps& taps, const A* weights, std::int64_t 
   }
 }
 
-// The nearest integer (ties to even) that T has.
+// The nearest integer (ties to even) within T's range.
 template <class T, class A>
 T narrowed(A x) {
   if constexpr (std::is_integral_v<T>) {
-    // The most is the greatest that A has, too: its last bits are 0 where T has more digits.
+    // The largest value must be representable in A, so its last bits are 0 if T has more digits.
     constexpr int more = std::numeric_limits<T>::digits - std::numeric_limits<A>::digits;
     constexpr T least = std::numeric_limits<T>::min(), all = std::numeric_limits<T>::max();
     constexpr T most = more > 0 ? static_cast<T>(all >> std::max(more, 0) << std::max(more, 0)) : all;
@@ -260,11 +260,11 @@ T narrowed(A x) {
 
 // --------------------------------------------------------------------------------------------------------------- image
 
-// An image as rows, of which the outer axis makes others, and the inner axis resizes these; either may be missing.
+// An image as rows. The outer axis combines rows, the inner axis resizes them. Either may be missing.
 struct Layout {
   const Axis *y, *x;
-  std::int64_t between = 1;  // dimensions between both axes
-  std::int64_t rows = 1, length = 1, size = 1;  // rows and the numbers in each, before and after
+  std::int64_t between = 1;  // product of the dimensions between both axes
+  std::int64_t rows = 1, length = 1, size = 1;  // rows and the numbers per row, before and after
   std::int64_t width = 1;  // numbers at each position along x
 
   Layout(const Shape& shape, const Axis* outer, const Axis* inner) : y(outer), x(inner) {
@@ -285,7 +285,7 @@ struct Layout {
     rows *= between;
   }
 
-  // Calls `read(row of the image, which tap)` for what makes up a row of the output.
+  // Calls `read(row of the input, tap)` for the taps of an output row.
   template <class Read>
   void each_tap(std::int64_t row, const Read& read) const {
     if (y == nullptr) return read(row, 0);
@@ -302,7 +302,7 @@ std::vector<A> weights_of(const Axis* axis) {
   return axis == nullptr ? std::vector<A>(1, A(1)) : std::vector<A>(axis->taps.weights.begin(), axis->taps.weights.end());
 }
 
-constexpr std::int64_t worth = 1 << 14;  // numbers for a thread to write at least
+constexpr std::int64_t worth = 1 << 14;  // minimum numbers that a thread writes
 
 std::int64_t grain(const Layout& image) { return worth / std::max<std::int64_t>(image.size, 1) + 1; }
 
@@ -355,7 +355,7 @@ void weigh(const Context& context, const Layout& image, const From* from, To* to
   });
 }
 
-// Copies `count` items of `bytes` bytes each from positions.
+// Copies `count` items of `bytes` bytes each from given positions.
 template <std::size_t known>
 void pick(const char* from, const std::int64_t* positions, std::int64_t count, std::size_t given, char* to) {
   const std::size_t bytes = known == 0 ? given : known;
@@ -379,13 +379,13 @@ auto picker(std::size_t bytes) {
   }
 }
 
-// The same for `nearest`, whatever the elements of `bytes` bytes are.
+// The same for `nearest`, for elements of `bytes` bytes.
 void copy(const Context& context, const Layout& image, std::size_t bytes, const char* from, char* to) {
   const auto pick_row = picker(static_cast<std::size_t>(image.width) * bytes);
   const std::size_t length = static_cast<std::size_t>(image.length) * bytes;
   const std::size_t size = static_cast<std::size_t>(image.size) * bytes;
   context.parallel_ranges(image.rows, grain(image), [&](std::int64_t begin, std::int64_t end) {
-    const char* before = nullptr;  // the row that the last one was made of
+    const char* before = nullptr;  // the input row of the previous output row
     for (std::int64_t row = begin; row < end; ++row) {
       char* const at = to + static_cast<std::size_t>(row) * size;
       image.each_tap(row, [&](std::int64_t source, std::int64_t) {
@@ -471,7 +471,7 @@ class Interpolate : public Kernel {
     return axes;
   }
 
-  // Finds the taps, forgets axes along which nothing changes, and puts the others in ascending order.
+  // Computes the taps, removes axes that do not change, and sorts the others in ascending order.
   void prepare(std::vector<Axis>& axes) const {
     const bool narrow = weighing_.mode == Mode::linear && weighing_.antialias &&
                         std::any_of(axes.begin(), axes.end(), [](const Axis& axis) { return axis.scale < 1; });
@@ -504,12 +504,12 @@ class Interpolate : public Kernel {
     }
   }
 
-  // One axis, or two of which the first is the outer one.
+  // One axis, or two with the outer one first.
   struct Group {
     const Axis *first, *second;
   };
 
-  // Resizes along one group after the other; what is between is of the type Middle.
+  // Resizes one group after another. Intermediate results have the type Middle.
   template <class Middle, class T, class Pass>
   static void passes(const Context& context, Shape shape, const std::vector<Group>& groups, const T* from, T* to,
                      const Pass& pass) {
@@ -531,7 +531,7 @@ class Interpolate : public Kernel {
 
   static Layout layout(const Shape& shape, const Group& group) {
     if (group.second != nullptr) return {shape, group.first, group.second};
-    std::int64_t behind = 1;  // numbers at each position; where they are many, rows are combined rather than resized
+    std::int64_t behind = 1;  // numbers at each position; if there are many, rows are combined instead of resized
     for (std::size_t i = static_cast<std::size_t>(group.first->axis) + 1; i < shape.size(); ++i) behind *= shape[i];
     return behind < 16 ? Layout(shape, nullptr, group.first) : Layout(shape, group.first, nullptr);
   }
@@ -563,7 +563,7 @@ const Op& interpolate() {
         return all;
       }(),
       [](const KernelInfo& info) -> std::unique_ptr<Kernel> { return std::make_unique<Interpolate>(info); },
-      nullptr,  // the sizes are not known before the run
+      nullptr,  // the output shape is only known at run time
   };
   return op;
 }

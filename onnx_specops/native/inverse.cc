@@ -10,12 +10,12 @@
 namespace specops {
 namespace {
 
-// Row `to` less `factor` times row `from`.
+// Subtracts `factor` times row `from` from row `to`.
 SPECOPS_CLONES void subtract(float* to, const float* from, float factor, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) to[i] -= factor * from[i];
 }
 
-// `joined` [n, 2 * n] is a matrix with the identity behind it; the inverse comes out in the second half.
+// `joined` [n, 2 * n] is a matrix followed by the identity; its second half becomes the inverse.
 void eliminate(float* joined, std::int64_t n) {
   const std::int64_t width = 2 * n;
   for (std::int64_t column = 0; column < n; ++column) {
@@ -24,7 +24,7 @@ void eliminate(float* joined, std::int64_t n) {
     for (std::int64_t row = column + 1; row < n && !std::isnan(at(pivot)); ++row) {
       if (at(row) > at(pivot) || std::isnan(at(row))) pivot = row;
     }
-    // What lies left of the column is never read again.
+    // Columns to the left are not read again.
     const std::int64_t rest = width - column;
     float* const own = joined + column * width + column;
     if (pivot != column) std::swap_ranges(own, own + rest, joined + pivot * width + column);

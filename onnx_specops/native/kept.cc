@@ -27,14 +27,14 @@ std::atomic<std::int64_t>& in_use() {
   return bytes;
 }
 
-// Memory that several kernels share, for huge pages are larger than what some of them keep.
+// Memory shared by several kernels, because huge pages are larger than some kernels need.
 struct Piece {
   Pages memory;
   std::int64_t size, used;
 };
 constexpr std::int64_t piece_floats = std::int64_t{4} << 20;
 
-// Nothing touches it before those that fill it. Null where there is no memory.
+// Allocates uninitialized memory. Null if there is not enough.
 std::shared_ptr<float> take(std::int64_t count) {
   static std::mutex mutex;
   static std::weak_ptr<Piece> latest;
@@ -56,7 +56,7 @@ std::shared_ptr<float> take(std::int64_t count) {
 Kept::~Kept() { in_use() -= bytes_; }
 
 float* Kept::reserve(std::int64_t count) {
-  if (memory_ != nullptr) return memory_.get();  // whose filling failed
+  if (memory_ != nullptr) return memory_.get();  // a previous `fill` failed
   if (count > limit() / 4) return nullptr;
   const std::int64_t bytes = (4 * count + line - 1) / line * line;
   if (in_use().fetch_add(bytes) + bytes <= limit()) memory_ = take(bytes / 4);

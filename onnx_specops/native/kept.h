@@ -1,4 +1,4 @@
-// Memory that a kernel keeps for later runs, of which a process has so much and no more.
+// Memory that kernels keep for later runs, with a limit for the whole process.
 #pragma once
 
 #include <atomic>
@@ -8,10 +8,10 @@
 
 namespace specops {
 
-// Floats that are the same in each run: made in the first one that wants them, for as long as the kernel lives.
+// Floats that are the same in each run. The first run that needs them creates them; they exist as long as the kernel.
 //
-// All kernels of the process together keep at most 192 MiB; ONNX_SPECOPS_KEPT_MIB is another limit. What would be more is not
-// kept: a kernel for whose floats there is no room does without them in every run.
+// All kernels of the process together keep at most 192 MiB, or ONNX_SPECOPS_KEPT_MIB. Kernels beyond the limit compute
+// without kept floats.
 class Kept {
  public:
   Kept() = default;
@@ -19,8 +19,8 @@ class Kept {
   Kept& operator=(const Kept&) = delete;
   ~Kept();
 
-  // The floats, aligned to a line of the cache, which `fill(float*)` fills the first time; null where there is no room for
-  // them. Threads that come meanwhile wait.
+  // The floats, aligned to a cache line. `fill(float*)` fills them the first time. Null if the limit is reached. Other
+  // threads wait meanwhile.
   template <class Fill>
   const float* get(std::int64_t count, const Fill& fill) {
     if (decided_.load(std::memory_order_acquire)) return floats_;
@@ -39,7 +39,7 @@ class Kept {
 
   std::atomic<bool> decided_{false};
   std::mutex mutex_;
-  std::shared_ptr<float> memory_;  // a part of a larger piece, which others share
+  std::shared_ptr<float> memory_;  // part of a larger block, which kernels share
   const float* floats_ = nullptr;
   std::int64_t bytes_ = 0;
 };

@@ -11,13 +11,13 @@ namespace specops::masked_attention {
 namespace {
 
 using Wide = Pack<float, 64>;
-// For comparisons, which GCC takes apart into elements where they are of 64 bytes in functions compiled for several sets.
+// For comparisons: in functions compiled for several sets, GCC splits those of 64-byte vectors into elements.
 using Narrow = Pack<float>;
 
 constexpr std::int64_t lanes = Wide::size, narrow_lanes = Narrow::size;
-// Keys of a block: with their values they stay in the first cache.
+// The keys of a block. With their values they fit the first-level cache.
 constexpr std::int64_t block = 64;
-// Queries up to which keys are read as they lie; more are worth turning them.
+// The most queries for which keys are not transposed. Transposing pays off for more.
 constexpr std::int64_t few = 3;
 constexpr float infinity = std::numeric_limits<float>::infinity();
 
@@ -29,14 +29,13 @@ SPECOPS_INLINE Narrow::Vector real(const Integers& x) { return __builtin_convert
 SPECOPS_INLINE std::int32_t truncated(float x) { return static_cast<std::int32_t>(x); }
 SPECOPS_INLINE float real(std::int32_t x) { return static_cast<float>(x); }
 
-// e to the power of x (a float, or a vector of them), which is at most 0 or no number; 0 where that is less than the smallest
-// normal number.
+// exp(x) for a float or a vector, where x is at most 0 or NaN; 0 below the smallest normal number.
 template <class Real>
 SPECOPS_INLINE Real exponential(const Real& x) {
   const Real bounded = x > -88.0f ? x : Real{} - 88.0f;
   const auto power = truncated(bounded * 1.44269504f - 0.5f);
   const Real whole = real(power);
-  // The logarithm of 2 in two parts, the first of which has so few bits that the product is exact.
+  // ln(2) in two parts. The first has so few bits that the product is exact.
   Real rest = bounded - whole * 0.693359375f;
   rest -= whole * -2.12194440e-4f;
   Real sum = rest * 1.9875691500e-4f + 1.3981999507e-3f;
@@ -62,7 +61,7 @@ SPECOPS_INLINE float sum_of(const Pack<float, bytes>& pack) {
   return parts[0];
 }
 
-// The products of a few queries and the block's keys as they lie.
+// The scores of a few queries and the block's keys in their original layout.
 template <int rows>
 SPECOPS_INLINE void multiply_few(const float* const* queries, const float* keys, std::int64_t count, std::int64_t size,
                                  float* to) {
@@ -86,7 +85,7 @@ SPECOPS_INLINE void multiply_few(const float* const* queries, const float* keys,
   }
 }
 
-// The block's keys, [size, block]; zeros behind the last.
+// Transposes the block's keys to [size, block], padded with zeros.
 SPECOPS_INLINE void turn(const float* keys, std::int64_t count, std::int64_t size, float* to) {
   for (std::int64_t t = 0; t < count; ++t) {
     for (std::int64_t i = 0; i < size; ++i) to[i * block + t] = keys[t * size + i];
@@ -94,7 +93,7 @@ SPECOPS_INLINE void turn(const float* keys, std::int64_t count, std::int64_t siz
   for (std::int64_t i = 0; count < block && i < size; ++i) std::fill(to + i * block + count, to + (i + 1) * block, 0.0f);
 }
 
-// The products of queries and the block's keys, turned.
+// The scores of queries and the block's transposed keys.
 template <int rows>
 SPECOPS_INLINE void multiply(const float* const* queries, const float* turned, std::int64_t count, std::int64_t size,
                              float* to) {
@@ -109,7 +108,7 @@ SPECOPS_INLINE void multiply(const float* const* queries, const float* turned, s
   }
 }
 
-// Adds the block's values times each query's shares, `width` * lanes elements of each side by side.
+// Adds the block's values times each query's attention weights, `width` * lanes elements at a time.
 template <int rows, int width>
 SPECOPS_INLINE std::int64_t mix_columns(const float* shares, const float* values, std::int64_t count, std::int64_t size,
                                         std::int64_t begin, float* const* to) {
@@ -149,7 +148,7 @@ SPECOPS_INLINE void mix(const float* shares, const float* values, std::int64_t c
 
 SPECOPS_INLINE float higher(float one, float other) { return other > one || other != other ? other : one; }
 
-// The greatest of numbers; NaN where there is one.
+// The maximum; NaN if there is one.
 SPECOPS_INLINE float greatest(const float* from, std::int64_t count) {
   Narrow found;
   float parts[narrow_lanes];
@@ -168,12 +167,12 @@ SPECOPS_INLINE float greatest(const float* from, std::int64_t count) {
   return highest;
 }
 
-// What is known of a query's products so far: the greatest, and the sum of the shares as they are to it.
+// The running maximum of a query's scores, and the sum of attention weights relative to it.
 struct Running {
   float greatest = -infinity, sum = 0.0f;
 };
 
-// Of one query: its products with a block's keys become shares; what it has mixed so far is brought to the same measure.
+// Turns the scores of a query and a block's keys into attention weights, and rescales the previous result.
 SPECOPS_INLINE void share(const Scaling& scaling, const Query& query, std::int64_t first, std::int64_t count,
                           std::int64_t value_size, float* products, Running& running) {
   for (std::int64_t t = 0; t < block; ++t) products[t] *= scaling.scale;
@@ -186,7 +185,7 @@ SPECOPS_INLINE void share(const Scaling& scaling, const Query& query, std::int64
   for (std::int64_t t = count; t < block; ++t) products[t] = -infinity;
   const float here = greatest(products, count);
   const float highest = higher(running.greatest, here);
-  if (highest == -infinity) {  // nothing is seen so far
+  if (highest == -infinity) {  // no visible key so far
     std::fill(products, products + block, 0.0f);
     return;
   }
@@ -212,7 +211,7 @@ SPECOPS_INLINE void share(const Scaling& scaling, const Query& query, std::int64
   running.sum += sum_of(sums);
 }
 
-// Whether a mask hides a block from queries that have seen others.
+// Whether a mask hides a block from queries that have had visible keys.
 SPECOPS_INLINE bool is_hidden(const Query* queries, const Running* running, std::int64_t rows, std::int64_t first,
                               std::int64_t count) {
   for (std::int64_t r = 0; r < rows; ++r) {
@@ -222,7 +221,8 @@ SPECOPS_INLINE bool is_hidden(const Query* queries, const Running* running, std:
   return true;
 }
 
-// The functions above for a number of rows up to `most`. (No lambda would be compiled for the caller's instruction set.)
+// Dispatches to the functions above for up to `most` rows. (A lambda would not be compiled for the caller's instruction
+// set.)
 template <int most>
 SPECOPS_INLINE void multiply_up_to(std::int64_t rows, const float* const* queries, const float* keys, std::int64_t count,
                                    std::int64_t size, bool is_turned, float* to) {
@@ -280,7 +280,7 @@ SPECOPS_CLONES void attend(const Tokens& tokens, const Scaling& scaling, const Q
     }
   }
   for (std::int64_t r = 0; r < count; ++r) {
-    // 0 where there is nothing but -infinity.
+    // 0 if all scores are -infinity.
     const float factor = running[r].greatest == -infinity ? 0.0f : 1.0f / running[r].sum;
     for (std::int64_t i = 0; i < tokens.value_size; ++i) to[r][i] *= factor;
   }

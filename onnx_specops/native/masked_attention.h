@@ -1,4 +1,4 @@
-// Softmax(queries @ keys) @ values, a block of keys at a time: the products of all keys are never there at once.
+// Softmax(queries @ keys) @ values, one block of keys at a time, so that the scores of all keys are never stored.
 #pragma once
 
 #include <cstdint>
@@ -6,15 +6,15 @@
 
 namespace specops::masked_attention {
 
-// Keys and values that some queries share.
+// Keys and values shared by several queries.
 struct Tokens {
   const float* keys;    // [count, size]
   const float* values;  // [count, value_size]
   std::int64_t count, size, value_size;
 };
 
-// One query: where it is, what is added to its products (of each token; may be null), one more product, which leads to no
-// value (may be null), and where its mixture of values goes.
+// A query: its data, the addend for its scores (per token, may be null), an additional score without a value (may be null),
+// and its output.
 struct Query {
   const float* numbers;
   const float* mask;
@@ -22,18 +22,18 @@ struct Query {
   float* to;
 };
 
-// What becomes of a product before the mask is added: times `scale`, then, unless `softcap` is 0, kept within it.
+// The transformation of scores before the mask is added: times `scale`, then limited by `softcap` unless that is 0.
 struct Scaling {
   float scale, softcap;
 };
 
-// The most queries that `attend` takes at once, and those it works on side by side.
+// The maximum number of queries that `attend` accepts, and the number that it processes side by side.
 constexpr std::int64_t most_queries = 96, tile_queries = 6;
 
-// Numbers that mask: products with them lead to nothing beside such without.
+// Mask values: scores with them do not contribute if there are others.
 constexpr float hidden = -1e30f;
 
-// `scratch` is kept from call to call for its memory.
+// `scratch` is memory that is reused by calls.
 void attend(const Tokens& tokens, const Scaling& scaling, const Query* queries, std::int64_t count,
             std::vector<float>& scratch);
 

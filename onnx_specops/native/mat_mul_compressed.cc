@@ -1,4 +1,4 @@
-// MatMulCompressed: a product with weights of few bits, which are decoded as they are multiplied.
+// MatMulCompressed: a matrix product with weights of a few bits, decoded during the multiplication.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -21,13 +21,14 @@ using compressed::Matrix;
 using compressed::Number;
 using compressed::Weights;
 
-// Rows up to which weights are multiplied as they are decoded, without a copy of them.
+// The most rows for which weights are decoded during the multiplication, without a copy.
 constexpr std::int64_t few_rows = 3;
-// The most rows and columns that a matrix may have.
+// The maximum number of rows and columns of a matrix.
 constexpr std::int64_t largest = 1 << 24;
-// Weights that are worth a piece of work of their own.
+// The number of weights that justify a separate piece of work.
 constexpr std::int64_t grain = 1 << 15;
-// The most rows by which kept panels are multiplied at once: a chunk of so many stays in the second cache. Tiles go into it.
+// The maximum number of rows that kept panels are multiplied by at once: such a chunk fits the second-level cache and
+// consists of whole tiles.
 constexpr std::int64_t rows_at_once = 252, whole_tiles = 12;
 
 Number number_of(Type type) {
@@ -45,7 +46,7 @@ std::size_t byte_size(Type type) {
   return type == Type::float32 ? 4 : type == Type::float16 || type == Type::bfloat16 ? 2 : 1;
 }
 
-// The numbers that 8 bits of a float type mean.
+// Decodes an 8-bit float.
 float decoded(std::uint8_t code, bool e4m3) {
   if (!e4m3) {
     Float16 half;
@@ -67,15 +68,15 @@ bool means(const float* codebook, bool e4m3) {
   return true;
 }
 
-// A line of the cache.
+// A cache line.
 struct alignas(64) Line {
   std::uint8_t bytes[64];
 };
 
-// One matrix of scales or zero points for each matrix of weights, or one for all.
+// A matrix of scales or zero points for each weight matrix, or one for all.
 struct Numbers2 {
   Matrix matrix;
-  std::int64_t step = 0;  // bytes from one to the next
+  std::int64_t step = 0;  // bytes between matrices
 
   Matrix at(std::int64_t batch) const {
     Matrix out = matrix;
@@ -107,7 +108,7 @@ class MatMulCompressed : public Kernel {
     const Shape &left = a.shape(), &right = b.shape();
     if (left.empty() || left.back() != depth_) fail("A has the shape ", to_string(left), " where K is ", depth_);
 
-    // The matrices of weights.
+    // The weight matrices.
     float table[256];
     Weights weights = describe(b, context.input(4), table);
     const std::int64_t matrix_bits = columns_ * depth_ * compressed::bits(weights.kind);
@@ -117,7 +118,7 @@ class MatMulCompressed : public Kernel {
       batch.assign(right.begin(), right.end() - 2);
     }
     const std::int64_t matrices = element_count(batch), bytes = b.size() * (byte_size(b.type()));
-    const bool fits = matrices == 0 || matrix_bits <= 8 * bytes / matrices;  // else the product may be too large
+    const bool fits = matrices == 0 || matrix_bits <= 8 * bytes / matrices;  // otherwise the product may be too large
     if (!fits || (matrices * matrix_bits + 7) / 8 != bytes ||
         (matrices > 1 && matrix_bits % 8 != 0)) {
       fail("B has the shape ", to_string(right), " where N and K are ", columns_, " and ", depth_);
@@ -125,7 +126,7 @@ class MatMulCompressed : public Kernel {
     const Numbers2 scales = numbers(context.input(2), "scales", weights, batch);
     const Numbers2 zero_points = numbers(context.input(3), "zero_points", weights, batch);
 
-    // What is multiplied by what.
+    // Pairs the matrices.
     const std::int64_t rank = static_cast<std::int64_t>(left.size());
     const Shape left_batch(left.begin(), left.end() - std::min<std::int64_t>(rank, 2));
     std::int64_t rows = rank > 1 ? left[left.size() - 2] : 1;
@@ -169,7 +170,7 @@ class MatMulCompressed : public Kernel {
   }
 
  private:
-  // What B's bytes mean; fills the table.
+  // Describes the encoding of B; fills the table.
   Weights describe(const Input& b, const Input& codebook, float* table) const {
     Weights weights{};
     weights.codes = static_cast<const std::uint8_t*>(b.bytes());
@@ -211,13 +212,14 @@ class MatMulCompressed : public Kernel {
     return weights;
   }
 
-  // [..., N, groups], of weights that are not transposed [..., groups, N]; dimensions of 1 and missing ones serve all.
+  // [..., N, groups], or [..., groups, N] for weights that are not transposed. Missing dimensions and those of 1 are
+  // broadcast.
   Numbers2 numbers(const Input& input, const char* what, const Weights& weights, const Shape& batch) const {
     Numbers2 out;
     if (!input.present()) return out;
     Shape shape = input.shape();
     const bool empty = input.size() == 0;
-    if (empty && columns_ != 0 && depth_ != 0) return out;  // stands for one left out
+    if (empty && columns_ != 0 && depth_ != 0) return out;  // represents an omitted input
     if (shape.size() < 2) shape.insert(shape.begin(), 2 - shape.size(), 1);
     const std::int64_t outer = shape[shape.size() - 2], inner = shape.back();
     const std::int64_t columns = transposed_ ? outer : inner, groups = transposed_ ? inner : outer;
@@ -235,7 +237,7 @@ class MatMulCompressed : public Kernel {
     return out;
   }
 
-  // Which of the left matrices goes with which of the right.
+  // Broadcasts the batch dimensions of both sides.
   static void broadcast(const Shape& left, const Shape& right, Shape& result, std::vector<std::int64_t>& left_index,
                         std::vector<std::int64_t>& right_index) {
     const std::size_t rank = std::max(left.size(), right.size());
@@ -307,7 +309,7 @@ class MatMulCompressed : public Kernel {
   void multiply_kept(const Context& context, const compressed::Kernels& kernels, const Weights& weights, const float* panels,
                      const float* a, std::int64_t step, std::int64_t rows, const After& after, float* to) const {
     const std::int64_t most = kernels.most_panels * kernels.panel_columns;
-    // As many pieces as threads may want, of rows as equal as whole tiles let them be.
+    // Enough pieces for all threads, of equal numbers of whole tiles if possible.
     std::int64_t row_blocks = (rows + rows_at_once - 1) / rows_at_once, width = most;
     const auto pieces = [&] { return row_blocks * ((columns_ + width - 1) / width); };
     while (width > kernels.panel_columns && pieces() < Context::most_pieces()) width -= kernels.panel_columns;
@@ -322,8 +324,8 @@ class MatMulCompressed : public Kernel {
     });
   }
 
-  // How far apart rows lie best: where it is a multiple of so many bytes, those that are worked on together share few of the
-  // cache's lines, and drive each other out.
+  // The row stride. If it is a multiple of this many bytes, rows that are processed together share few cache sets and evict
+  // each other.
   static std::int64_t spread(std::int64_t depth, std::int64_t bytes) {
     const std::int64_t few_lines = bytes > 1 ? 4096 : 2048;
     return depth * bytes % few_lines == 0 ? depth + 64 / bytes : depth;
@@ -362,27 +364,27 @@ class MatMulCompressed : public Kernel {
   template <class Body>
   void each_panel(const Context& context, const compressed::Kernels& kernels, std::int64_t rows, std::int64_t most,
                   const Body& body) const {
-    // Each block of rows decodes the weights anew; there are several only where there are few panels.
+    // Each block of rows decodes the weights again, so there are several only with few panels.
     const std::int64_t panels = (columns_ + kernels.panel_columns - 1) / kernels.panel_columns;
     const std::int64_t wanted = std::min((Context::most_pieces() + panels - 1) / panels, (rows + 191) / 192);
     const std::int64_t step = (rows + wanted - 1) / wanted, row_blocks = (rows + step - 1) / step;
-    // Several panels at a time read the rows once for all of them, as long as there is work for every thread.
+    // Several panels at a time share the reads of rows, as long as there is work for every thread.
     const std::int64_t together = std::clamp(panels * row_blocks / Context::most_pieces(), std::int64_t{1}, most);
     const std::int64_t width = together * kernels.panel_columns, pieces = (panels + together - 1) / together;
     context.parallel_for(static_cast<std::size_t>(pieces * row_blocks), [&](std::size_t i) {
       const std::int64_t at = static_cast<std::int64_t>(i), row = at % row_blocks * step, first = at / row_blocks * width;
-      // Kept, for memory got anew is slow to touch, and aligned: a vector that lies across two lines takes two loads.
+      // Kept, because new memory causes page faults, and aligned, because a vector across two cache lines takes two loads.
       thread_local std::vector<Line> scratch;
       scratch.resize(static_cast<std::size_t>(kernels.scratch_bytes) / sizeof(Line) + 1);
       body(row, std::min(step, rows - row), first, std::min(first + width, columns_), scratch.data());
     });
   }
 
-  std::size_t packed_;  // no, uint2, uint4, int4
+  std::size_t packed_;  // index of none, uint2, uint4, int4
   std::int64_t columns_, depth_, block_size_;
   bool transposed_, quantised_, gelu_;
   Outputs outputs_;
-  std::unique_ptr<Kept> kept_;  // where weights are constants of 16 bits
+  std::unique_ptr<Kept> kept_;  // for constant 16-bit weights
 };
 
 }  // namespace

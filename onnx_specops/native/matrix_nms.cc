@@ -1,4 +1,4 @@
-// MatrixNms: scores lowered by the overlaps with better boxes, all at once.
+// MatrixNms: lowers scores by overlaps with better boxes, all at once.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -12,8 +12,7 @@
 namespace specops {
 namespace {
 
-// The boxes of a class, best first, coordinate by coordinate, and what is known of each: its area and `most`, its largest
-// overlap with a better one.
+// The boxes of a class, best first, by coordinate, with the area of each and `most`, its largest overlap with a better box.
 template <class A>
 struct Columns {
   explicit Columns(std::size_t count) : x1(count), y1(count), x2(count), y2(count), area(count), most(count) {}
@@ -22,7 +21,7 @@ struct Columns {
 
 constexpr std::int64_t block = 64;
 
-// The overlaps of box i with those in [first, first + count), which come before it; false where it touches none: all are 0.
+// The overlaps of box i with the better boxes [first, first + count). Returns false if it touches none, so that all are 0.
 template <class A>
 SPECOPS_CLONES bool overlaps(const Columns<A>& boxes, std::int64_t i, std::int64_t first, std::int64_t count, A offset,
                              A* to) {
@@ -30,7 +29,7 @@ SPECOPS_CLONES bool overlaps(const Columns<A>& boxes, std::int64_t i, std::int64
   const A *y2 = boxes.y2.data() + first, *areas = boxes.area.data() + first;
   const auto own = static_cast<std::size_t>(i);
   const A left = boxes.x1[own], top = boxes.y1[own], right = boxes.x2[own], bottom = boxes.y2[own], area = boxes.area[own];
-  // A box that is upside down may touch others without common points: no && nor ||, they are branches.
+  // A box with reversed corners may touch others without common points. Bitwise operators avoid branches.
   int touches = 0;
   for (std::int64_t j = 0; j < count; ++j) {
     touches |= (x1[j] <= right) & (x2[j] >= left) & (y1[j] <= bottom) & (y2[j] >= top) ? 1 : 0;
@@ -92,7 +91,7 @@ class MatrixNms : public Kernel {
         [&](const auto& one) { return one.batch * count + one.box; });
   }
 
-  // The boxes of a class whose lowered scores stay high, with those.
+  // The boxes of a class whose lowered scores exceed the threshold, with these scores.
   template <class A>
   std::vector<Ranked<A>> lowered(const A* boxes, const A* scores, std::int64_t count) const {
     std::vector<Ranked<A>> ranked =
@@ -123,7 +122,7 @@ class MatrixNms : public Kernel {
     static A factor(A iou, A most, A) {
       return (A(1) - iou) / (A(1) - most + A(1e-10));
     }
-    // Whether for boxes that do not overlap a factor is 1 or more once it is rounded.
+    // Whether the factor is at least 1 after rounding for boxes that do not overlap.
     template <class A>
     static bool no_matter(A most, A) {
       return std::is_same_v<A, float> && most <= 1;
@@ -192,7 +191,7 @@ const Op& matrix_nms() {
         return all;
       }(),
       [](const KernelInfo& info) -> std::unique_ptr<Kernel> { return std::make_unique<MatrixNms>(info); },
-      nullptr,  // how many boxes are selected is not known before the run
+      nullptr,  // the number of selected boxes is only known at run time
   };
   return op;
 }

@@ -1,4 +1,4 @@
-// What byte-pair encoding keeps: which pairs merge, and which merge comes next.
+// Data structures of byte-pair encoding: the table of merges and the queue of pending ones.
 #pragma once
 
 #include <cstddef>
@@ -7,15 +7,15 @@
 
 namespace specops {
 
-// From pairs of ids to their rank among the merges and the id that takes their place.
+// Maps pairs of ids to their merge's rank and the resulting id.
 class PairTable {
  public:
   struct Merge {
-    std::int32_t rank, id;  // a rank is not negative
+    std::int32_t rank, id;  // ranks are not negative
   };
 
   PairTable() : PairTable(0) {}
-  // With room for so many pairs.
+  // Reserves capacity for `count` pairs.
   explicit PairTable(std::size_t count) {
     std::size_t slots = 8;
     while (slots < 2 * count) slots *= 2;
@@ -23,7 +23,7 @@ class PairTable {
     slots_.resize(slots);
   }
 
-  // Of equal pairs the last counts.
+  // The last of equal pairs counts.
   void put(std::int32_t left, std::int32_t right, Merge merge) {
     slots_[find_slot(key(left, right))] = {key(left, right), merge};
   }
@@ -54,8 +54,8 @@ class PairTable {
   std::size_t mask_ = 0;
 };
 
-// A binary heap that hands out entries of equal rank and order as libstdc++'s std::priority_queue does: two neighbours of a
-// merged pair may both have the same merge, and which is done first decides the tokens.
+// A binary heap that returns entries of equal rank and order like libstdc++'s std::priority_queue. Both neighbors of a
+// merged pair may have the same merge, and their order determines the tokens.
 class MergeQueue {
  public:
   struct Entry {

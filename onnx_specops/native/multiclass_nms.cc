@@ -1,4 +1,4 @@
-// MulticlassNms: suppression class by class, with limits for each image, and a threshold that may fall.
+// MulticlassNms: suppression per class, with limits per image and an adaptive threshold.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -11,7 +11,7 @@
 namespace specops {
 namespace {
 
-// The boxes of an image: all where classes share them, else a part of those of each class.
+// The boxes of an image: all of them if classes share them, otherwise the part of each class.
 struct Part {
   std::int64_t start, count;
 };
@@ -92,7 +92,7 @@ class MulticlassNms : public Kernel {
         });
   }
 
-  // The boxes that are kept, with their scores.
+  // The kept boxes, with their scores.
   template <class A>
   std::vector<Ranked<A>> suppress(const A* boxes, const A* scores, std::int64_t count) const {
     const A lowest = static_cast<A>(score_threshold_), eta = static_cast<A>(eta_);
@@ -106,7 +106,7 @@ class MulticlassNms : public Kernel {
       const A* corner = boxes + 4 * one.at;
       const Corners<A> box = {corner[0], corner[1], corner[2], corner[3]};
       const A area = kept.area(box);
-      // One that scores the threshold itself is only compared with the last.
+      // A box whose score equals the threshold is only compared with the last one.
       const std::int64_t from = adaptive && one.score == lowest ? std::max<std::int64_t>(kept.size() - 1, 0) : 0;
       if (kept.template remove<Reaches>(box, area, threshold, from)) continue;
       kept.push_back(box, area);
@@ -140,7 +140,7 @@ const Op& multiclass_nms() {
         return all;
       }(),
       [](const KernelInfo& info) -> std::unique_ptr<Kernel> { return std::make_unique<MulticlassNms>(info); },
-      nullptr,  // how many boxes are selected is not known before the run
+      nullptr,  // the number of selected boxes is only known at run time
   };
   return op;
 }

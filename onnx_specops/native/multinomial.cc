@@ -1,9 +1,9 @@
-// Multinomial: draws classes from rows of probabilities, bit for bit as OpenVINO's CPU plugin draws them.
+// Multinomial: samples classes from rows of probabilities, bit for bit like OpenVINO's CPU plugin.
 //
-// What must not change for that: each row's cumulative sums are added up one by one in float32 (bfloat16 where the
-// probabilities are), divided by the last one, and without replacement updated by a subtraction and a division for each
-// draw; one generator serves the whole batch, in row order. So speed comes from what order leaves free: several rows are
-// added up side by side, divisions go in vectors, and searches bisect.
+// The following must not change: cumulative sums are added sequentially in float32 (bfloat16 for bfloat16 probabilities) and
+// divided by the last one. Without replacement, each draw updates them by a subtraction and a division. One generator serves
+// the whole batch, in row order. Therefore the kernel adds several rows side by side, vectorizes divisions, and searches by
+// bisection.
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -17,10 +17,11 @@
 namespace specops {
 namespace {
 
-constexpr std::int64_t chunk = 256;       // classes that are handled at a time
-constexpr std::int64_t side_by_side = 8;  // rows that are added up at a time: additions of one have to wait for each other
+constexpr std::int64_t chunk = 256;       // classes that are processed at a time
+// rows that are added at a time, because the additions of one row depend on each other
+constexpr std::int64_t side_by_side = 8;
 
-// What is not rounded, and bfloat16 rounded as OpenVINO does: half is added only where the lowest bit that stays is 1.
+// Rounds to bfloat16 like OpenVINO, which adds one half only if the lowest remaining bit is 1; or does not round.
 template <bool bfloat16>
 SPECOPS_INLINE float rounded(float value) {
   if constexpr (bfloat16) {
@@ -39,7 +40,7 @@ struct Probabilities {
   std::int64_t batch, classes;
   bool logarithms;
 
-  // `count` values of a row as float32, in `buffer` or where they are.
+  // `count` values of a row as float32, in `buffer` or in place.
   const float* values(std::int64_t row, std::int64_t first, std::int64_t count, float* buffer) const {
     const std::int64_t at = row * classes + first;
     switch (type) {
@@ -50,7 +51,7 @@ struct Probabilities {
     }
   }
 
-  // The weights that stand for them: their exponentials where they are logarithms.
+  // The weights of values: their exponentials if they are logarithms.
   const float* weights(const float* values, std::int64_t count, float* buffer) const {
     if (!logarithms) return values;
     for (std::int64_t i = 0; i < count; ++i) buffer[i] = std::exp(values[i]);
@@ -66,7 +67,7 @@ struct Probabilities {
 };
 
 SPECOPS_CLONES bool all_in(const float* values, std::int64_t count, float least, float most) {
-  // Counting, compilers make vector code of it; a NaN is neither.
+  // Counting is vectorized by compilers; NaN counts as neither.
   std::int32_t above = 0, below = 0;
   for (std::int64_t i = 0; i < count; ++i) {
     above += values[i] >= least ? 1 : 0;
@@ -90,7 +91,7 @@ bool normal(float total) { return total >= std::numeric_limits<float>::min() && 
 
 // ------------------------------------------------------------------------------------------------------ cumulative sums
 
-// Adds `count` weights to each of `rows` sums; `store(row, i, sum)` takes the intermediate ones.
+// Adds `count` weights to each of `rows` sums; `store(row, i, sum)` receives the intermediate sums.
 template <bool bfloat16, int rows, class Store>
 SPECOPS_INLINE void add_up(const float* const* weights, std::int64_t count, float* sums, const Store& store) {
   const float* from[rows];
@@ -118,7 +119,7 @@ void add_up(const float* const* weights, std::int64_t rows, std::int64_t count, 
   }
 }
 
-// The sums over up to `side_by_side` rows, and of each chunk what came before it. False: a value or a sum is not allowed.
+// The sums of up to `side_by_side` rows, and the sums before each chunk. Returns false if a value or sum is invalid.
 template <bool bfloat16>
 class Sums {
  public:
@@ -127,7 +128,7 @@ class Sums {
   float total(std::int64_t row) const { return totals_[row]; }
   std::int64_t positive(std::int64_t row) const { return positive_[row]; }
 
-  // `cumulative`: [rows, classes] for all the sums, or null.
+  // `cumulative`: [rows, classes] for all sums, or null.
   bool compute(std::int64_t first_row, std::int64_t rows, float* cumulative, bool count) {
     first_row_ = first_row;
     rows_ = rows;
@@ -159,7 +160,7 @@ class Sums {
     return true;
   }
 
-  // The first class of a row whose normalised sum is at least `draw`, after compute() without cumulative sums.
+  // The first class of a row whose normalized sum is at least `draw`, after compute() without cumulative sums.
   std::int64_t search(std::int64_t row, float draw) {
     const float total = totals_[row];
     const auto chunks = static_cast<std::int64_t>(before_.size()) / rows_;
@@ -199,7 +200,7 @@ SPECOPS_CLONES void divide(float* values, std::int64_t count, float divisor) {
   for (std::int64_t i = 0; i < count; ++i) values[i] = rounded<bfloat16>(values[i] / divisor);
 }
 
-// For each draw the first class that reaches it; `cumulative` does not decrease and ends with 1.
+// The first class whose sum reaches each draw; `cumulative` does not decrease and ends with 1.
 SPECOPS_CLONES void search(const float* cumulative, std::int64_t classes, const float* draws, std::int64_t samples,
                            std::int64_t* output) {
   constexpr std::int64_t together = 8;
@@ -217,8 +218,8 @@ SPECOPS_CLONES void search(const float* cumulative, std::int64_t classes, const 
   }
 }
 
-// Takes `taken` off the sums from `selected` on, divides all by `divisor`, and returns the first class that then reaches
-// `draw`; -1 if none does. Rounding may leave the sums not quite in order: the first is meant, not what bisecting finds.
+// Subtracts `taken` from the sums from `selected` on, divides all by `divisor`, and returns the first class whose sum
+// reaches `draw`; -1 if none does. Rounding may break the order of the sums, so bisection could find a later class.
 template <bool bfloat16>
 SPECOPS_CLONES std::int64_t take(float* sums, std::int64_t count, std::int64_t selected, float taken, float divisor,
                                  float draw) {
@@ -244,7 +245,7 @@ SPECOPS_CLONES std::int64_t take(float* sums, std::int64_t count, std::int64_t s
   return reached;
 }
 
-// The most probable class that is not among those drawn: where rounding has left no class that reaches a draw.
+// The most probable class that has not been drawn, if no sum reaches a draw because of rounding.
 std::int64_t most_probable(const Probabilities& probs, std::int64_t row, const std::int64_t* drawn, std::int64_t count) {
   float buffer[chunk];
   float most = -1;
@@ -281,7 +282,7 @@ void sample_without_replacement(const Probabilities& probs, std::int64_t row, fl
 // ------------------------------------------------------------------------------------------------------------- draws
 
 std::mt19937 generator(std::uint64_t global_seed, std::uint64_t op_seed) {
-  // As OpenVINO: the low words, and where both seeds are 0 the clock's second.
+  // Like OpenVINO: the low words, or the current second if both seeds are 0.
   if (global_seed == 0 && op_seed == 0) global_seed = static_cast<std::uint64_t>(std::time(nullptr));
   std::seed_seq seeds{static_cast<std::uint32_t>(global_seed), static_cast<std::uint32_t>(op_seed)};
   return std::mt19937(seeds);
@@ -329,7 +330,7 @@ class Multinomial : public Kernel {
   template <bool bfloat16>
   void run(const Context& context, const Probabilities& probs, std::int64_t samples, const float* draws,
            std::int64_t* output) const {
-    // Rows side by side, as long as that leaves work for every thread and the sums fit a cache.
+    // Rows side by side, as long as there is work for every thread and the sums fit a cache.
     const std::int64_t group = std::min(
         {side_by_side, std::max<std::int64_t>(probs.batch / context.most_pieces() * 2, 1),
          samples < 2 ? side_by_side : std::max<std::int64_t>((std::int64_t{1} << 19) / probs.classes, 1)});
@@ -368,7 +369,7 @@ class Multinomial : public Kernel {
     if (wrong.load()) diagnose<bfloat16>(probs, samples);
   }
 
-  // Throws the error of the first value, else sum, that is not allowed.
+  // Throws the error of the first invalid value, or else the first invalid sum.
   template <bool bfloat16>
   [[noreturn]] void diagnose(const Probabilities& probs, std::int64_t samples) const {
     float buffer[chunk];
@@ -426,7 +427,7 @@ const Op& multinomial() {
        Attribute::integer("op_seed", 0)},
       signatures(),
       [](const KernelInfo& info) -> std::unique_ptr<Kernel> { return std::make_unique<Multinomial>(info); },
-      nullptr,  // the number of samples, a dimension of the output, is not known before the run
+      nullptr,  // the number of samples, a dimension of the output, is only known at run time
   };
   return op;
 }

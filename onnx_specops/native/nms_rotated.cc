@@ -10,18 +10,18 @@
 namespace specops {
 namespace {
 
-// A corner of a box, one after another, as shares of its width and height.
+// The corners of a box in order, as fractions of its width and height.
 constexpr double across_shares[4] = {0.5, 0.5, -0.5, -0.5}, down_shares[4] = {0.5, -0.5, -0.5, 0.5};
 
 struct Box {
   double x, y, width, height, angle, area, radius;
 };
 
-// The part of an edge, from 0 to 1, that lies inside of something.
+// The part of an edge, from 0 to 1, that is inside a half-plane.
 struct Part {
   double start = 0, end = 1;
 
-  // Where `distance + t * rate` is positive, or 0 all along and `on_border`.
+  // Clips to where `distance + t * rate` is positive, or always 0 and `on_border`.
   void clip(double distance, double rate, bool on_border) {
     if (rate > 0) {
       start = std::max(start, -distance / rate);
@@ -34,9 +34,9 @@ struct Part {
   double length() const { return std::max(end - start, 0.0); }
 };
 
-// The common area's border consists of the parts of each box's edges that lie in the other; the area is half the sum of
-// the cross products of these parts' ends. All is seen from the box `a`, whose edges are parallel to the axes there.
-// Where edges of both lie upon each other, only those of `b` count, and only if they run the same way.
+// The border of the intersection consists of the parts of each box's edges inside the other box. Its area is half the sum of
+// the cross products of their ends. Coordinates are relative to box `a`, whose edges are parallel to the axes. If edges of
+// both coincide, only those of `b` count, and only if they have the same direction.
 double overlap(const Box& a, const Box& b, double sign) {
   if (!(a.area > 0) || !(b.area > 0)) return 0;
   const double dx = b.x - a.x, dy = b.y - a.y;
@@ -148,7 +148,7 @@ const Op& nms_rotated() {
         return all;
       }(),
       [](const KernelInfo& info) -> std::unique_ptr<Kernel> { return std::make_unique<NMSRotated>(info); },
-      nullptr,  // how many boxes are selected is not known before the run
+      nullptr,  // the number of selected boxes is only known at run time
   };
   return op;
 }

@@ -15,7 +15,7 @@ struct Box {
   A x1, y1, x2, y2, area;
 };
 
-// Minimum and maximum as NumPy has them: a NaN stays one.
+// Minimum and maximum as in NumPy, which propagates NaN.
 template <class A>
 A least(A a, A b) {
   return std::isnan(a) || a < b ? a : b;
@@ -60,14 +60,14 @@ class Suppression {
     if (limits.sigma > 0) scale_ = static_cast<A>(-0.5f / limits.sigma);
   }
 
-  // The positions of the selected boxes with their scores, in the order of their selection.
+  // The positions of the selected boxes with their scores, in the order of selection.
   std::vector<Ranked<A>> run() const {
     auto ranked = candidates(scores_, count_, [&](A score) { return score > static_cast<A>(limits_.score); });
     if (!(limits_.sigma > 0)) {
       keep_best(ranked, -1);
       return hard(ranked);
     }
-    // Scores that can only fall need not be reckoned before they are the highest.
+    // Scores that can only fall are updated when they are the highest.
     const bool falling = limits_.score >= 0 && std::all_of(ranked.begin(), ranked.end(), [&](const Ranked<A>& one) {
       const Box<A>& own = box(one.at);
       return std::isfinite(one.score) && std::isfinite(own.area) && own.x1 <= own.x2 && own.y1 <= own.y2;
@@ -102,13 +102,13 @@ class Suppression {
   struct Candidate {
     A score;
     std::int64_t at;
-    std::int64_t seen;  // how many of the selected boxes its score takes into account
+    std::int64_t seen;  // the number of selected boxes that its score accounts for
     bool operator<(const Candidate& other) const {
       return score < other.score || (score == other.score && at > other.at);
     }
   };
 
-  // The score after the decays by the boxes chosen since it was reckoned; not all of them once it is too low.
+  // Decays the score by the boxes selected since its last update, until it is too low.
   void update(Candidate& candidate, const Result& chosen, const KeptBoxes<A>& boxes) const {
     const Box<A>& own = box(candidate.at);
     const Corners<A> corners = {own.x1, own.y1, own.x2, own.y2};
@@ -119,7 +119,7 @@ class Suppression {
     candidate.seen = boxes.size();
   }
 
-  // Brings the top of a heap to its place.
+  // Restores the heap after its top has changed.
   static void sink(std::vector<Candidate>& heap) {
     const Candidate top = heap.front();
     std::size_t hole = 0;
@@ -246,7 +246,7 @@ const Op& non_max_suppression() {
         return all;
       }(),
       [](const KernelInfo& info) -> std::unique_ptr<Kernel> { return std::make_unique<NonMaxSuppression>(info); },
-      nullptr,  // how many boxes are selected is not known before the run
+      nullptr,  // the number of selected boxes is only known at run time
   };
   return op;
 }

@@ -1,4 +1,4 @@
-// Floats of every width in the type that they are computed in: float64 stays, all else becomes float32.
+// Floats in the type for arithmetic: float64 is unchanged, other types become float32.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace specops {
 
-// Calls `body(Tag<double>())` for float64, `body(Tag<float>())` for the other floats.
+// Calls `body(Tag<double>())` for float64, `body(Tag<float>())` for other float types.
 template <class Body>
 void dispatch_wide(Type type, Body&& body) {
   if (type == Type::float64) {
@@ -20,7 +20,7 @@ void dispatch_wide(Type type, Body&& body) {
   }
 }
 
-// An input's elements as A, float or double; in place where they are that already.
+// An input's elements as A (float or double), without a copy if they have that type.
 template <class A>
 class Numbers {
  public:
@@ -39,7 +39,7 @@ class Numbers {
       });
       data_ = copy_.data();
     } else {
-      data_ = input.data<A>();  // says which type it is
+      data_ = input.data<A>();  // throws for other types
     }
   }
   Numbers(const Numbers&) = delete;
@@ -55,7 +55,7 @@ class Numbers {
   std::vector<A> copy_;
 };
 
-// Calls `body(A* elements)`, which fills an output of `size` elements of `type`; they are narrowed to that afterwards.
+// Calls `body(A* elements)`, which computes the `size` elements of an output of `type`; they are narrowed afterwards.
 template <class A, class Body>
 void fill_narrow(Output& output, Type type, std::int64_t size, Body&& body) {
   if (type == type_of<A>()) {
@@ -91,7 +91,7 @@ void dispatch_numeric(Type type, Body&& body) {
            std::uint16_t, std::uint32_t, std::uint64_t>(type, std::forward<Body>(body));
 }
 
-// A 16-bit float as float32, which compares; everything else as it is.
+// Converts 16-bit floats to float32 for comparisons; other types are unchanged.
 template <class T>
 inline T comparable(T value) {
   return value;
@@ -99,7 +99,7 @@ inline T comparable(T value) {
 inline float comparable(Float16 value) { return static_cast<float>(value); }
 inline float comparable(BFloat16 value) { return static_cast<float>(value); }
 
-// The one value of a scalar or one-element float32 input.
+// The value of a scalar or one-element float32 input.
 inline float real(const Input& input, const char* input_name) {
   if (!input.present() || input.size() != 1 || input.shape().size() > 1) {
     fail(input_name, ": shape ", to_string(input.shape()), " where a scalar or [1] was expected");
@@ -107,7 +107,7 @@ inline float real(const Input& input, const char* input_name) {
   return *input.data<float>();
 }
 
-// The same of an integer input, which must be there.
+// The value of a required scalar or one-element integer input.
 inline std::int64_t integer(const Input& input, const char* input_name) {
   if (input.size() != 1) fail(input_name, " has ", input.size(), " elements instead of one");
   return scalar(input, input_name);

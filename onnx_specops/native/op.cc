@@ -22,11 +22,11 @@ class TypeAndShape {
   abi::OrtTensorTypeAndShapeInfo* info_;
 };
 
-// A tensor's element type; and its shape, where that is asked for.
+// A tensor's element type, and its shape if requested.
 Type type_and_shape(const abi::Api& api, const abi::OrtValue* value, Shape* shape) {
   abi::ONNXTensorElementDataType type{};
   std::size_t rank = 0;
-  if (api.GetTensorElementTypeAndShapeDataReference != nullptr) {  // without it, five calls and two copies
+  if (api.GetTensorElementTypeAndShapeDataReference != nullptr) {  // otherwise five calls and two copies
     const std::int64_t* dimensions = nullptr;
     check(api, api.GetTensorElementTypeAndShapeDataReference(value, &type, &dimensions, &rank));
     if (shape != nullptr && rank != 0) shape->assign(dimensions, dimensions + rank);
@@ -177,7 +177,7 @@ Output Context::output(std::size_t index, const Shape& shape) {
 }
 
 std::int64_t Context::most_pieces() {
-  // ORT does not tell how many threads it has; a few pieces for each that the machine may run evens out unequal ones.
+  // ORT does not report its number of threads. A few pieces per hardware thread balance unequal work.
   static const std::int64_t most = [] {
     const unsigned threads = std::thread::hardware_concurrency();
     return static_cast<std::int64_t>(threads == 0 ? 8 : threads) * 4;
@@ -194,7 +194,7 @@ void Context::run_parallel(std::size_t count, void (*body)(const void*, std::siz
   } work;
   work.body = body;
   work.data = data;
-  // Nothing may be thrown through ORT's threads.
+  // Exceptions must not propagate through ORT's threads.
   const auto call = [](void* raw, std::size_t i) {
     Work& shared = *static_cast<Work*>(raw);
     if (shared.failed.load(std::memory_order_relaxed)) return;
@@ -251,7 +251,7 @@ ShapeInference::ShapeInference(const abi::Api& api, const abi::OrtShapeInferCont
 
 const abi::OrtTensorTypeAndShapeInfo* ShapeInference::find(std::size_t index) const {
   if (index >= input_count_) return nullptr;
-  abi::OrtTensorTypeAndShapeInfo* info = nullptr;  // ORT's own, not to be released
+  abi::OrtTensorTypeAndShapeInfo* info = nullptr;  // owned by ORT, not released
   return succeeded(api_, api_.ShapeInferContext_GetInputTypeShape(context_, index, &info)) ? info : nullptr;
 }
 

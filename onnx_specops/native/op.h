@@ -1,5 +1,5 @@
-// What an operator's file is written against: its inputs and outputs as typed views, errors as exceptions, ORT's thread
-// pool, and the description `Op` from which registration.cc makes what ORT asks for. An example:
+// The interface for operator files: inputs and outputs as typed views, errors as exceptions, ORT's thread pool, and the
+// description `Op` from which registration.cc creates ORT's custom ops. An example:
 //
 //   class Times : public Kernel {
 //    public:
@@ -34,7 +34,8 @@
 //     return op;
 //   }
 //
-// and `times()` is added to ops.h. No kernel keeps state between calls: one may run in several threads at once.
+// `times()` is then added to ops.h. Kernels have no state between calls, because one kernel may run in several threads at
+// once.
 #pragma once
 
 #include <cstddef>
@@ -100,12 +101,12 @@ struct Tag {
   using type = T;
 };
 
-// An error where a tensor has not the element type that is asked for.
+// Throws if a tensor does not have the requested element type.
 inline void check_type(Type given, Type wanted) {
   if (given != wanted) fail("element type ", name(given), " where ", name(wanted), " was expected");
 }
 
-// Calls `body(Tag<T>())` for the T among `Types` that `type` names.
+// Calls `body(Tag<T>())` for the T in `Types` that `type` names.
 template <class... Types, class Body>
 void dispatch(Type type, Body&& body) {
   if (!((type == type_of<Types>() ? (body(Tag<Types>()), true) : false) || ...)) {
@@ -117,18 +118,18 @@ void dispatch(Type type, Body&& body) {
 
 using Shape = std::vector<std::int64_t>;
 
-// The number of elements; an error when it does not fit an int64.
+// The number of elements; throws if it does not fit an int64.
 std::int64_t element_count(const Shape& shape);
 std::string to_string(const Shape& shape);  // "[2, 3]"
 
-// All strings of a tensor, copied into one buffer (string_tensor.h reads them in place where that is possible).
+// All strings of a tensor, copied into one buffer (string_tensor.h reads them in place if possible).
 class Strings {
  public:
   std::size_t size() const { return begins_.size() - 1; }
   std::string_view operator[](std::size_t i) const {
     return {bytes_.get() + begins_[i], begins_[i + 1] - begins_[i]};
   }
-  // The whole buffer; string i is [begins()[i], begins()[i + 1]) of it.
+  // The whole buffer; string i is [begins()[i], begins()[i + 1]).
   const char* bytes() const { return bytes_.get(); }
   const std::vector<std::size_t>& begins() const { return begins_; }
 
@@ -140,11 +141,11 @@ class Strings {
 
 class Input {
  public:
-  Input() = default;  // an input left out
+  Input() = default;  // an omitted input
   Input(const Runtime& runtime, const abi::OrtValue* value);
 
   bool present() const { return value_ != nullptr; }
-  // Left out, or empty: what stands for "absent" where every input must be given.
+  // Whether the input is omitted, or empty, which represents "absent" if every input must be given.
   bool absent() const { return value_ == nullptr || size_ == 0; }
   Type type() const { return type_; }
   const Shape& shape() const { return shape_; }
@@ -156,7 +157,7 @@ class Input {
   }
   const void* bytes() const { return data_; }
   Strings strings() const;
-  // For what the views above do not offer.
+  // For access beyond the views above.
   const Runtime& runtime() const { return *runtime_; }
   const abi::OrtValue* value() const { return value_; }
 
@@ -169,7 +170,7 @@ class Input {
   std::int64_t size_ = 0;
 };
 
-// The one value of a scalar or one-element integer input (int32 or int64).
+// The value of a scalar or one-element integer input (int32 or int64).
 std::int64_t scalar(const Input& input, const char* input_name);
 
 class Output {
@@ -201,18 +202,18 @@ class Context {
   Context(const Runtime& runtime, abi::OrtKernelContext* context);
 
   std::size_t input_count() const { return input_count_; }
-  Input input(std::size_t index) const;  // not present() where the node leaves it out
+  Input input(std::size_t index) const;  // not present() if the node omits it
   std::vector<Input> inputs(std::size_t first, std::size_t count) const;
-  // An error where the inputs do not justify so many elements (check_size).
+  // Throws if the inputs do not justify the number of elements (check_size).
   Output output(std::size_t index, const Shape& shape);
-  // An error where `what`, which a run makes, has more than most_elements and than most_growth times those of the inputs:
-  // a few numbers in a node shall not take all memory.
+  // Throws if `what`, an intermediate or output of the run, has more than most_elements elements and more than most_growth
+  // times those of the inputs. It keeps small nodes from exhausting the memory.
   void check_size(const char* what, std::int64_t elements) const;
 
-  // Into how many pieces work is worth dividing.
+  // The maximum number of pieces into which work is divided.
   static std::int64_t most_pieces();
 
-  // body(i) for every i in [0, count), on ORT's threads, in any order; the first exception is thrown on.
+  // Calls body(i) for every i in [0, count) on ORT's threads, in any order; rethrows the first exception.
   template <class Body>
   void parallel_for(std::size_t count, const Body& body) const {
     if (count == 0) return;
@@ -221,7 +222,7 @@ class Context {
         count, [](const void* data, std::size_t i) { (*static_cast<const Body*>(data))(i); }, &body);
   }
 
-  // body(begin, end) over pieces of [0, total), each of at least `grain` where there are that many.
+  // Calls body(begin, end) for pieces of [0, total), each of at least `grain` if possible.
   template <class Body>
   void parallel_ranges(std::int64_t total, std::int64_t grain, const Body& body) const {
     if (total <= 0) return;
@@ -252,15 +253,15 @@ class Kernel {
 
 struct Op;
 
-// A node when the session is made: its attributes, and what is known of its inputs.
+// A node when the session is created: its attributes, and the facts about its inputs.
 class KernelInfo : public Attributes {
  public:
   KernelInfo(const Runtime& runtime, const abi::OrtKernelInfo* info, const Op& op);
 
-  Type input_type(std::size_t index) const;  // undefined where the node leaves the input out
-  // The input's value where it is a constant of the graph (its data live as long as the session).
+  Type input_type(std::size_t index) const;  // undefined if the node omits the input
+  // The input's value if it is a constant of the graph. Its data exist as long as the session.
   std::optional<Input> constant_input(std::size_t index) const;
-  // `count` inputs from `first` on, those left out not present(); nothing where one of them is no constant.
+  // `count` inputs from `first` on, omitted ones not present(); nothing if one is not constant.
   std::optional<std::vector<Input>> constant_inputs(std::size_t first, std::size_t count) const;
 
  private:
@@ -270,22 +271,22 @@ class KernelInfo : public Attributes {
 
 // ------------------------------------------------------------------------------------------------- shape inference
 
-// A dimension is known (value >= 0), or named, or neither.
+// A dimension that is known (value >= 0), named, or unknown.
 struct Dimension {
   std::int64_t value = -1;
   std::string symbol;
 };
 using SymbolicShape = std::vector<Dimension>;
 
-// A node while the graph is resolved. Must not throw for a graph that is wrong: the run will say what is.
+// A node during graph resolution. Must not throw for invalid graphs, because the run reports errors.
 class ShapeInference {
  public:
   ShapeInference(const abi::Api& api, const abi::OrtShapeInferContext* context);
 
-  Type type(std::size_t index) const;  // undefined where the input is left out
-  // Empty where the rank is unknown. A scalar looks the same: ORT does not tell them apart in version 17.
+  Type type(std::size_t index) const;  // undefined if the input is omitted
+  // Empty if the rank is unknown. Scalars are also empty: ORT does not distinguish them in version 17.
   SymbolicShape shape(std::size_t index) const;
-  // Says nothing unless every dimension is known or named: ORT would take the rest for the number -1.
+  // Does nothing unless every dimension is known or named, because ORT would use -1 for unknown ones.
   void set_output(std::size_t index, Type type, const SymbolicShape& shape);
 
  private:
@@ -301,12 +302,12 @@ class ShapeInference {
 struct Parameter {
   const char* name;
   bool optional = false;
-  // Types that go with every signature, which says Type::undefined then. Fewer signatures make sessions sooner: ORT
-  // compares each with all.
+  // Types for inputs whose signature has Type::undefined. Fewer signatures shorten session creation: ORT compares all of
+  // them in pairs.
   std::vector<Type> any_of = {};
 };
 
-// The types of all inputs and outputs in one combination that the op is there for.
+// A supported combination of the types of all inputs and outputs.
 struct Signature {
   std::vector<Type> inputs;
   std::vector<Type> outputs;

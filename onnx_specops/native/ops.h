@@ -1,4 +1,4 @@
-// The list of operators: its two lines here and a file of its own, which CMakeLists.txt names, are all that a new one needs.
+// The list of operators. A new one needs its two lines here and a file, which CMakeLists.txt names.
 #pragma once
 
 #include "op.h"
@@ -65,7 +65,7 @@ const Op& vocabulary_table();
 const Op& wordpiece_tokenizer();
 const Op& yuv_to_rgb();
 
-// All that can run here: operators with regular expressions need PCRE2.
+// All operators that are available: those with regular expressions need PCRE2.
 inline std::vector<const Op*> all_ops() {
   std::vector<const Op*> ops = {
       &attention(),

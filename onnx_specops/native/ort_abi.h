@@ -1,9 +1,8 @@
-// ONNX Runtime's C interface, as far as this library uses it, declared by hand so that building needs no ORT headers.
+// The used part of ONNX Runtime's C interface, declared by hand so that building needs no ORT headers.
 //
-// The interface is append-only: a function keeps its slot in the table `OrtApi` for ever, and so do the fields of
-// `OrtCustomOp`. Version 17 of it (ONNX Runtime 1.17) has all that is needed here, and every later ORT serves it; what came
-// later is taken where it is served.
-// tests/onnx_specops/native/test_abi.py compares this file with what tests/data records of the real header.
+// The interface is append-only: a function keeps its slot in the table `OrtApi`, and a field its place in `OrtCustomOp`.
+// Version 17 (ONNX Runtime 1.17) has everything required, and every later ORT supports it. Later functions are used if
+// available. tests/onnx_specops/native/test_abi.py compares this file with the real header, as recorded in tests/data.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +18,7 @@ namespace specops::abi {
 
 constexpr std::uint32_t api_version = 17;
 
-// Objects that only ORT looks into.
+// Opaque objects of ORT.
 struct OrtApi;
 struct OrtSessionOptions;
 struct OrtCustomOpDomain;
@@ -37,7 +36,7 @@ enum OrtErrorCode : int {
   ORT_INVALID_ARGUMENT = 2,
 };
 
-// The numbers are those of ONNX's TensorProto.DataType only in part.
+// The numbers differ from ONNX's TensorProto.DataType in part.
 enum ONNXTensorElementDataType : int {
   ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED = 0,
   ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT = 1,
@@ -68,13 +67,13 @@ struct OrtApiBase {
   const char*(SPECOPS_ORT_CALL* GetVersionString)();
 };
 
-// One operator in one combination of types, as ORT asks about it. The layout is fixed up to the field named last,
-// which came with version 17; ORT reads later fields only of an op whose `version` is higher.
+// An operator with one combination of types, in ORT's representation. The layout is fixed up to the last field, of version
+// 17. ORT reads later fields only if `version` is higher.
 struct OrtCustomOp {
   std::uint32_t version;
   void*(SPECOPS_ORT_CALL* CreateKernel)(const OrtCustomOp*, const OrtApi*, const OrtKernelInfo*);
   const char*(SPECOPS_ORT_CALL* GetName)(const OrtCustomOp*);
-  const char*(SPECOPS_ORT_CALL* GetExecutionProviderType)(const OrtCustomOp*);  // null: the CPU's
+  const char*(SPECOPS_ORT_CALL* GetExecutionProviderType)(const OrtCustomOp*);  // null: the CPU
   ONNXTensorElementDataType(SPECOPS_ORT_CALL* GetInputType)(const OrtCustomOp*, std::size_t index);
   std::size_t(SPECOPS_ORT_CALL* GetInputTypeCount)(const OrtCustomOp*);
   ONNXTensorElementDataType(SPECOPS_ORT_CALL* GetOutputType)(const OrtCustomOp*, std::size_t index);
@@ -84,7 +83,7 @@ struct OrtCustomOp {
   OrtCustomOpInputOutputCharacteristic(SPECOPS_ORT_CALL* GetInputCharacteristic)(const OrtCustomOp*, std::size_t index);
   OrtCustomOpInputOutputCharacteristic(SPECOPS_ORT_CALL* GetOutputCharacteristic)(const OrtCustomOp*,
                                                                                   std::size_t index);
-  OrtMemType(SPECOPS_ORT_CALL* GetInputMemoryType)(const OrtCustomOp*, std::size_t index);  // asked since version 13
+  OrtMemType(SPECOPS_ORT_CALL* GetInputMemoryType)(const OrtCustomOp*, std::size_t index);  // called since version 13
   int(SPECOPS_ORT_CALL* GetVariadicInputMinArity)(const OrtCustomOp*);                      // since 14
   int(SPECOPS_ORT_CALL* GetVariadicInputHomogeneity)(const OrtCustomOp*);
   int(SPECOPS_ORT_CALL* GetVariadicOutputMinArity)(const OrtCustomOp*);
@@ -97,8 +96,8 @@ struct OrtCustomOp {
   int(SPECOPS_ORT_CALL* GetEndVersion)(const OrtCustomOp*);                                     // may be null
 };
 
-// The functions in use: SLOT(number, result, name, parameters). A returned OrtStatus* is null on success, and else
-// belongs to the caller.
+// The used functions: SLOT(number, result, name, parameters). A returned OrtStatus* is null on success; otherwise the caller
+// owns it.
 #define SPECOPS_ORT_FUNCTIONS(SLOT)                                                                                   \
   SLOT(0, OrtStatus*, CreateStatus, (OrtErrorCode code, const char* message))                                         \
   SLOT(2, const char*, GetErrorMessage, (const OrtStatus* status))                                                    \
@@ -163,13 +162,13 @@ struct OrtCustomOp {
        (const OrtKernelContext* context, void (*call)(void* data, std::size_t index), std::size_t total,              \
         std::size_t batches, void* data))
 
-// Those of version 24.
+// The functions of version 24.
 #define SPECOPS_ORT_FUNCTIONS_24(SLOT)                                                                                \
   SLOT(414, OrtStatus*, GetTensorElementTypeAndShapeDataReference,                                                    \
        (const OrtValue* value, ONNXTensorElementDataType* type, const std::int64_t** dimensions, /* ORT keeps them */ \
         std::size_t* count))
 
-// The functions above under their names, taken out of ORT's table; null where the version has them not.
+// The functions above by name, from ORT's table; null if the version lacks them.
 class Api {
  public:
   Api(const OrtApi* table, std::uint32_t version) {

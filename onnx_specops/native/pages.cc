@@ -19,7 +19,7 @@ Pages allocate_pages(std::int64_t floats) {
   }
   auto* const memory = static_cast<float*>(::operator new(bytes, std::align_val_t{alignment}, std::nothrow));
 #if defined(__linux__)
-  // A wish: where the system has none to give, or is told not to, the memory is as good as other memory.
+  // A hint. Without huge pages the memory is ordinary.
   if (memory != nullptr && alignment == huge) static_cast<void>(::madvise(memory, bytes, MADV_HUGEPAGE));
 #endif
   return Pages(memory, FreePages{alignment});
@@ -28,7 +28,7 @@ Pages allocate_pages(std::int64_t floats) {
 void Outputs::prepare(const void* begin, std::int64_t bytes) const {
 #if defined(__linux__)
   if (static_cast<std::size_t>(bytes) < huge / 2 || latest_.exchange(begin, std::memory_order_relaxed) == begin) return;
-  // Whole pages, with what lies beside the output in the first and the last one.
+  // Whole pages, including neighbors of the output in the first and last page.
   const auto address = reinterpret_cast<std::uintptr_t>(begin);
   const std::uintptr_t first = address / huge * huge;
   const std::uintptr_t last = (address + static_cast<std::uintptr_t>(bytes) + huge - 1) / huge * huge;

@@ -1,5 +1,5 @@
-// Memory of kernels that is read from its beginning to its end, in huge pages where the system has them (Linux): processors
-// wait for the address of each page, on virtual machines longer than a page of 4 KiB takes to be read.
+// Memory that kernels read sequentially, in huge pages if the system has them (Linux). Address translation of 4 KiB pages
+// takes longer than reading them, especially on virtual machines.
 #pragma once
 
 #include <atomic>
@@ -15,17 +15,16 @@ struct FreePages {
   void operator()(float* floats) const { ::operator delete(floats, std::align_val_t{alignment}); }
 };
 
-// Floats that hold nothing in particular, aligned to a line of the cache at least.
+// Uninitialized floats, aligned to a cache line at least.
 using Pages = std::unique_ptr<float[], FreePages>;
 
-// Null where there is no memory.
+// Null if there is not enough memory.
 Pages allocate_pages(std::int64_t floats);
 
-// Asks for huge pages where a large output of a kernel lies and nobody has written yet: ONNX Runtime keeps that memory for
-// the next outputs and runs.
+// Requests huge pages for a large output before it is written. ONNX Runtime reuses that memory for later outputs and runs.
 class Outputs {
  public:
-  // Once for each place that follows another one: a session's outputs mostly lie where they lay in the run before.
+  // Once for each new address: a session's outputs usually have the same address as in the previous run.
   void prepare(const void* begin, std::int64_t bytes) const;
 
  private:

@@ -1,5 +1,4 @@
-// The order of elements that compare equal: OpenVINO's CPU plugin leaves it to std::partial_sort, that of GCC's library,
-// which sorts with a heap. Here is what that gives, with any compiler.
+// The order of equal elements in GCC's std::partial_sort, a heap sort that OpenVINO's CPU plugin uses, for any compiler.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +8,7 @@
 
 namespace specops {
 
-// A heap of [0, size) with the element that comes last on top.
+// A heap of [0, size) whose top is the element that sorts last.
 template <class T, class Before>
 class Heap {
  public:
@@ -17,7 +16,7 @@ class Heap {
     for (std::int64_t i = size / 2; i-- > 0;) put(i, size, elements_[i]);
   }
 
-  // Exchanges the top of the first `size` with `other`.
+  // Swaps the top of the first `size` elements with `other`.
   void replace(T& other, std::int64_t size) {
     T element = std::move(other);
     other = std::move(elements_[0]);
@@ -25,7 +24,7 @@ class Heap {
   }
 
  private:
-  // Puts an element below the hole at `top`: all the way down, then up to its place.
+  // Inserts an element below the hole at `top`: sifts down to a leaf, then up to its position.
   void put(std::int64_t top, std::int64_t size, T element) {
     std::int64_t hole = top;
     const auto fill = [&](std::int64_t from) {
@@ -45,7 +44,7 @@ class Heap {
   Before before_;
 };
 
-// Leaves the first `limit` of the sorted elements.
+// Keeps the first `limit` of the sorted elements.
 template <class T, class Before>
 void partial_sort(std::vector<T>& elements, std::int64_t limit, Before before) {
   const auto count = static_cast<std::int64_t>(elements.size());
@@ -66,7 +65,7 @@ struct Ranked {
   std::int64_t at;
 };
 
-// Leaves the `limit` best of all (each one for a negative limit), best first.
+// Keeps the `limit` best of all (all for a negative limit), best first.
 template <class A>
 void keep_partially_sorted(std::vector<Ranked<A>>& all, std::int64_t limit) {
   const auto higher = [](const Ranked<A>& a, const Ranked<A>& b) { return a.score > b.score; };

@@ -22,11 +22,11 @@ namespace {
 
 using Handle = HMODULE;
 
-// The name with PCRE2's own build and vcpkg, with MSYS2, and with conda-forge.
+// The names in PCRE2's own build and vcpkg, in MSYS2, and in conda-forge.
 constexpr const char* names[] = {"pcre2-8.dll", "libpcre2-8-0.dll", "libpcre2-8.dll"};
 constexpr const char* folders[] = {""};
 
-// Never from the current directory or PATH, where a stranger's library may be.
+// Never from the current directory or PATH, which may contain untrusted libraries.
 Handle open(const std::string& path, bool is_full) {
   const DWORD flags = is_full ? LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR | LOAD_LIBRARY_SEARCH_DEFAULT_DIRS
                               : LOAD_LIBRARY_SEARCH_DEFAULT_DIRS;
@@ -53,7 +53,7 @@ using Handle = void*;
 
 #if defined(__APPLE__)
 constexpr const char* names[] = {"libpcre2-8.0.dylib", "libpcre2-8.dylib"};
-// dlopen does not look into Homebrew's and MacPorts' folders.
+// dlopen does not search the folders of Homebrew and MacPorts.
 constexpr const char* folders[] = {"", "/opt/homebrew/lib/", "/usr/local/lib/", "/opt/local/lib/"};
 #else
 constexpr const char* names[] = {"libpcre2-8.so.0"};
@@ -77,7 +77,7 @@ std::string own_path() {
 template <class Function>
 bool find(Handle handle, const char* name, Function& function) {
   void* const found = symbol(handle, name);
-  std::memcpy(&function, &found, sizeof function);  // ISO C++ has no cast from an object's pointer to a function's
+  std::memcpy(&function, &found, sizeof function);  // ISO C++ has no cast from an object pointer to a function pointer
   return found != nullptr;
 }
 
@@ -92,7 +92,7 @@ bool find_all(Handle handle, Functions& to) {
 #undef SPECOPS_PCRE2_FIND
 }
 
-// Fills `to` where the library suits; else says why it does not, without its folder, which may not be UTF-8.
+// Fills `to` if the library is suitable; otherwise returns the reason, without its folder, which may not be UTF-8.
 bool use(Handle handle, const std::string& path, Library& to) {
   const std::string name = path.substr(path.find_last_of("/\\") + 1);
   if (!find_all(handle, to.functions)) {
@@ -103,7 +103,7 @@ bool use(Handle handle, const std::string& path, Library& to) {
   unsigned major = 0, minor = 0;
   const int size = to.functions.config(CONFIG_VERSION, nullptr);
   if (size > 0 && static_cast<std::size_t>(size) <= sizeof version) to.functions.config(CONFIG_VERSION, version);
-  // Scripts' names mean their extensions since 10.40.
+  // Script names include script extensions since 10.40.
   if (std::sscanf(version, "%u.%u", &major, &minor) != 2 || major < 10 || (major == 10 && minor < 40)) {
     to.description = name + " is PCRE2 " + version + ", which is older than 10.40";
     return false;
@@ -136,7 +136,7 @@ Library load() {
 }  // namespace
 
 const Library& library() {
-  static const Library& found = *new Library(load());  // kept for ever: kernels refer to it
+  static const Library& found = *new Library(load());  // never freed, because kernels refer to it
   return found;
 }
 

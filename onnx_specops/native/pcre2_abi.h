@@ -1,8 +1,8 @@
-// PCRE2's C interface for 8-bit code units, as far as this library uses it, declared by hand: building needs no headers of
-// PCRE2, and the library is opened at run time.
+// The used part of PCRE2's C interface for 8-bit code units, declared by hand. Building needs no PCRE2 headers; the library
+// is opened at run time.
 //
-// The interface is stable: libpcre2-8.so.0 has had these functions and numbers since 10.0, and MATCH_INVALID_UTF since 10.34.
-// tests/onnx_specops/native/test_pcre2.py compares this file with what tests/data records of the real header.
+// The interface is stable: libpcre2-8.so.0 has had these functions and numbers since 10.0, and MATCH_INVALID_UTF since
+// 10.34. tests/onnx_specops/native/test_pcre2.py compares this file with the real header, as recorded in tests/data.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace specops::pcre2 {
 
-// Objects that only PCRE2 looks into.
+// Opaque objects of PCRE2.
 struct Code;
 struct MatchData;
 struct MatchContext;
@@ -32,7 +32,7 @@ constexpr int ERROR_NOMATCH = -1;
 constexpr int ERROR_JIT_STACKLIMIT = -46;
 constexpr std::size_t UNSET = ~static_cast<std::size_t>(0);
 
-// The functions; their names in the library have the prefix pcre2_ and the suffix _8.
+// The functions. Their names in the library have the prefix pcre2_ and the suffix _8.
 struct Functions {
   int (*config)(std::uint32_t, void*);
   Code* (*compile)(const unsigned char*, std::size_t, std::uint32_t, int*, std::size_t*, CompileContext*);
@@ -51,18 +51,18 @@ struct Functions {
   int (*match)(const Code*, const unsigned char*, std::size_t, std::size_t, std::uint32_t, MatchData*, MatchContext*);
 };
 
-// What became of the search for PCRE2.
+// The result of the search for PCRE2.
 struct Library {
   Functions functions{};
   bool found = false;
-  // Its version where it was found, else why it was not.
+  // Its version, or the reason why it was not found.
   std::string description;
 };
 
-// PCRE2 10.40 or later: from the folder of this library, else the system's. Opened once, and never closed.
+// PCRE2 10.40 or later, from the folder of this library or from the system. It is opened once and never closed.
 const Library& library();
 
-// The functions of `library()`, which must be found.
+// The functions of `library()`, which must have been found.
 inline const Functions& functions() { return library().functions; }
 
 }  // namespace specops::pcre2

@@ -1,4 +1,4 @@
-// Which of x86's instruction sets the processor has and the system saves the registers of.
+// The x86 instruction sets that the processor supports and whose registers the system saves.
 #pragma once
 
 #include <cpuid.h>
@@ -16,8 +16,8 @@ struct Processor {
   bool avx512_vnni = false;
 };
 
-// By the instructions themselves: what compilers have for it needs a library of theirs, which programs for Windows are not
-// linked with, and leaves some of a level's instructions out.
+// Uses the instructions directly: the compilers' builtins need a runtime library, which Windows programs are not linked
+// with, and do not check all instructions of a level.
 inline Processor ask_processor() {
   const auto has = [](unsigned word, std::initializer_list<int> bits) {
     for (const int bit : bits) {
@@ -43,8 +43,8 @@ inline Processor ask_processor() {
   return found;
 }
 
-// Kernels that are compiled for each instruction set: the best that this processor runs, or the ones that
-// ONNX_SPECOPS_SIMD names (portable, avx2, avx512, avx512_vnni) where it runs them.
+// Kernels that are compiled for each instruction set: the best supported ones, or those that ONNX_SPECOPS_SIMD names
+// (portable, avx2, avx512, avx512_vnni) if the processor supports them.
 template <typename Kernels>
 const Kernels& best_kernels(const Kernels& (&portable)(), const Kernels& (&avx2)(), const Kernels& (&avx512)(),
                             const Kernels& (&avx512_vnni)()) {

@@ -1,4 +1,4 @@
-// Proposal: the regions that a region proposal network suggests.
+// Proposal: the proposals of a region proposal network.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>

@@ -1,4 +1,4 @@
-// PSROIPooling: regions of feature maps in one size, each bin from channels of its own.
+// PSROIPooling: regions of feature maps pooled to one size, each bin from its own channels.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>

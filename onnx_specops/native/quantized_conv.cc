@@ -1,7 +1,7 @@
-// QuantizedConv: convolutions of bytes whose sums go through a function where they are made, and are bytes again.
+// QuantizedConv: convolutions of 8-bit integers with a fused activation and quantized output.
 //
-// Output pixels are the rows of matrix products. What each tap of a row reads is told by pointers, so that nothing is copied
-// where channels are whole groups of four and the processor multiplies bytes; elsewhere rows are copied, some at a time.
+// Output pixels are the rows of matrix products. Pointers describe the input of each tap of a row, so that nothing is copied
+// if channels are multiples of four and the processor multiplies bytes. Otherwise rows are copied, a few at a time.
 #include "quantized_conv.h"
 
 #include <algorithm>
@@ -37,12 +37,12 @@ using byte_conv::After;
 using byte_conv::Function;
 using byte_conv::Kernels;
 
-// onnx_specops/ops/quantized_conv.py has the same limit: sums of more products may not fit 32 bits.
+// onnx_specops/ops/quantized_conv.py has the same limit: larger sums may overflow 32 bits.
 constexpr std::int64_t most_products = std::int64_t{1} << 16;
 constexpr std::int64_t rows_at_once = 96;
-// Bytes that are copied at once, of which some may not count.
+// The number of bytes that are copied at once; some of them may be unused.
 constexpr std::int64_t beyond = 16;
-// Dimensions of a picture; where there are fewer, the first ones are 1.
+// The spatial dimensions. If there are fewer, the first ones are 1.
 constexpr std::size_t most_dimensions = 3;
 
 std::int64_t up(std::int64_t x, std::int64_t step) { return (x + step - 1) / step * step; }
@@ -67,7 +67,7 @@ std::vector<std::int64_t> parse(const char* name, const std::string& text) {
 
 using Sizes = std::array<std::int64_t, most_dimensions>;
 
-// What a node states, and the sizes that follow from its inputs.
+// The attributes of a node, and the dimensions that follow from its inputs.
 struct Geometry {
   std::int64_t batch, channels, columns, groups, group_channels, group_columns, taps;
   Sizes in, out, kernel, strides, dilations, begin;
@@ -75,17 +75,17 @@ struct Geometry {
   bool depthwise() const { return group_channels == 1 && group_columns == 1; }
 };
 
-// Weights and what else does not depend on the activations, as kernels take them.
+// Weights and other constants, as the kernels use them.
 struct Prepared {
-  std::int64_t padded;     // columns of a group, up to whole blocks
-  std::int64_t depth;      // activations of a tap, up to whole units
-  bool copied;             // rows are copied, all taps of a row into one
+  std::int64_t padded;     // columns of a group, padded to whole blocks
+  std::int64_t depth;      // activations of a tap, padded to whole units
+  bool copied;             // rows are copied, with all taps of a row combined
   std::int64_t stride;     // bytes between the matrices of groups
   std::vector<std::uint8_t> weights;
   std::vector<std::int32_t> start;
   std::vector<float> scale, bias, factor, slope;
-  std::vector<std::uint8_t> x_zeros;   // one or of each channel
-  std::vector<std::int32_t> y_zeros;   // of each column, where they differ
+  std::vector<std::uint8_t> x_zeros;   // one, or one per channel
+  std::vector<std::int32_t> y_zeros;   // one per column, if they differ
   std::int32_t y_zero = 0;
 
   const void* matrix() const {
@@ -113,7 +113,7 @@ class QuantizedConv : public Kernel {
       if (!constant) return;
       constants[i] = *constant;
     }
-    // What is wrong is told by the run.
+    // The run reports errors.
     if (constants[1].shape().size() < 3 || constants[1].size() == 0) return;
     try {
       prepared_.emplace(prepare(constants));
@@ -256,7 +256,7 @@ class QuantizedConv : public Kernel {
       kernels.pack_depthwise(from, columns, taps, const_cast<void*>(out.matrix()));
       return out;
     }
-    // Taps outside, channels inside, as the activations lie.
+    // Taps outside, channels inside, in the order of the activations.
     out.depth = out.copied ? up(depth, unit) : channels;
     const std::int64_t whole = out.copied ? out.depth : depth;
     out.stride = up(kernels.packed_bytes(per_group, whole), 64);
@@ -277,7 +277,7 @@ class QuantizedConv : public Kernel {
     return out;
   }
 
-  // The shapes of all but X and W.
+  // Checks the shapes of all inputs except X and W.
   void check(const std::vector<Input>& inputs) const {
     const std::int64_t columns = inputs[1].shape()[0];
     const char* const names[] = {"scale", "bias", "", "", "factor", "slope"};
@@ -308,7 +308,7 @@ class QuantizedConv : public Kernel {
            bool floats) const {
     const Kernels& kernels = byte_conv::kernels();
     const std::int64_t pixels = g.pixels(), tile = kernels.tile_rows;
-    // As many pieces as threads may want, of whole tiles.
+    // Enough pieces for all threads, of whole tiles.
     const std::int64_t step =
         std::clamp(up((pixels + Context::most_pieces() - 1) / Context::most_pieces(), tile), tile, rows_at_once);
     std::vector<std::uint8_t> padding = prepared.x_zeros;
@@ -364,7 +364,7 @@ class QuantizedConv : public Kernel {
     });
   }
 
-  // Where the taps of output pixels [row, row + rows) begin: [taps, step].
+  // The start of the taps of output pixels [row, row + rows): [taps, step].
   static void point(const Geometry& g, const std::uint8_t* x, const std::uint8_t* padding, std::int64_t row, std::int64_t rows,
                     std::int64_t step, const void** to) {
     for (std::int64_t done = 0; done < rows;) {
@@ -381,7 +381,7 @@ class QuantizedConv : public Kernel {
           const std::int64_t line_at = inside ? ((image * g.in[0] + in_depth) * g.in[1] + in_height) * g.in[2] : 0;
           for (std::int64_t w = 0; w < g.kernel[2]; ++w, tap += step) {
             const std::int64_t in_width = column * g.strides[2] - g.begin[2] + w * g.dilations[2];
-            // Those within the line are side by side, after some before and ahead of some beyond.
+            // Taps inside the line are contiguous, after padding before it and before padding after it.
             const std::int64_t stride = g.strides[2], step_bytes = stride * g.channels;
             std::int64_t i = 0;
             const std::int64_t before = std::clamp<std::int64_t>(in_width < 0 ? (-in_width + stride - 1) / stride : 0, 0, count);
@@ -407,7 +407,7 @@ class QuantizedConv : public Kernel {
     std::memcpy(to, wide, sizeof wide);
   }
 
-  // The rows' taps side by side, those of a line at once where they lie so. `to` has room for `beyond` more bytes.
+  // Copies the taps of rows side by side, contiguous ones of a line at once. `to` has capacity for `beyond` more bytes.
   template <class T>
   static void gather(const Geometry& g, const void* const* taps, std::int64_t step, std::int64_t rows, std::int64_t offset,
                      std::int64_t depth, const std::uint8_t* end, T* to) {

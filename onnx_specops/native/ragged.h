@@ -1,4 +1,4 @@
-// What the operators of tokenizers read and write: strings as bytes in one buffer, and rows of strings or of ids.
+// The tensors of tokenizer operators: strings as bytes in one buffer, and rows of strings or ids.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 
 namespace specops {
 
-// Begins and ends among `size` elements; every one has been checked.
+// Validated begins and ends within `size` elements.
 class Spans {
  public:
   Spans(const Input& begins, const Input& ends, std::int64_t size, const char* begins_name, const char* ends_name);
@@ -23,7 +23,7 @@ class Spans {
   const Shape& shape() const { return *shape_; }
   std::int32_t begin(std::size_t i) const { return begins_[i]; }
   std::int32_t end(std::size_t i) const { return ends_[i]; }
-  std::int64_t total() const { return total_; }  // of all lengths
+  std::int64_t total() const { return total_; }  // sum of all lengths
 
  private:
   const std::int32_t* begins_;
@@ -33,10 +33,10 @@ class Spans {
   std::int64_t total_ = 0;
 };
 
-// Strings: the inputs from `first` on, begins, ends and symbols. The view keeps the inputs that it reads.
+// Strings in the inputs begins, ends and symbols, from `first` on. The view keeps these inputs.
 class Texts {
  public:
-  Texts(const Context& context, std::size_t first);                                          // of this run
+  Texts(const Context& context, std::size_t first);                                          // inputs of this run
   Texts(const Input& begins, const Input& ends, const Input& symbols, const char* prefix);  // a vocabulary
 
   std::size_t size() const { return spans_.size(); }
@@ -54,7 +54,7 @@ class Texts {
   Spans spans_;
 };
 
-// Rows of strings: the inputs from the first on, ragged_begins and ragged_ends, then those of `Texts`.
+// Rows of strings: the inputs ragged_begins and ragged_ends, then those of `Texts`.
 class TextRows {
  public:
   explicit TextRows(const Context& context);
@@ -71,7 +71,7 @@ class TextRows {
   Spans rows_;
 };
 
-// Which strings are to be left as they are: an input of booleans that may be left out.
+// The strings that are left unchanged: an optional boolean input.
 class Skips {
  public:
   Skips(const Context& context, std::size_t index, std::size_t count);
@@ -81,25 +81,25 @@ class Skips {
   const bool* flags_ = nullptr;
 };
 
-// Where [0, count) is divided for threads: pieces of about the same weight, each worth a thread.
+// Split points of [0, count) for threads: pieces of similar weight, each large enough for a thread.
 std::vector<std::size_t> divide(const Context& context, std::size_t count, std::int64_t total,
                                 const std::vector<std::int64_t>& weights);
 
-// The ids of some rows, one behind the other.
+// The concatenated ids of rows.
 struct Ids {
   std::vector<std::int32_t> ids;
-  std::vector<std::int32_t> counts;  // of every row
+  std::vector<std::int32_t> counts;  // of each row
 };
 
 void write_rows(Context& context, const Shape& shape, const std::vector<Ids>& parts);
 
-// An error where the inputs do not justify the memory of so many ids: to be asked while they are appended.
+// Throws if the inputs do not justify the memory of the ids; called while they are appended.
 inline void check_ids(const Context& context, const std::vector<std::int32_t>& ids) {
   context.check_size("the ids' bytes", static_cast<std::int64_t>(ids.size() * sizeof(std::int32_t)));
 }
 
-// body(row, kept, ids) appends the ids of a row; writes all of them as outputs ragged_begins, ragged_ends, ids. `prepare()`
-// makes what a thread keeps between rows.
+// body(row, kept, ids) appends the ids of a row; all are written to the outputs ragged_begins, ragged_ends, ids. `prepare()`
+// creates the state that a thread keeps between rows.
 template <class Prepare, class Body>
 void tokenize_rows(Context& context, const TextRows& rows, const Prepare& prepare, const Body& body) {
   std::vector<std::int64_t> weights(rows.size());
@@ -110,7 +110,7 @@ void tokenize_rows(Context& context, const TextRows& rows, const Prepare& prepar
   }
   const std::vector<std::size_t> edges = divide(context, rows.size(), rows.texts().total(), weights);
   std::vector<Ids> parts(edges.size() - 1);
-  std::atomic<std::int64_t> total{0};  // of all threads
+  std::atomic<std::int64_t> total{0};  // over all threads
   context.parallel_for(parts.size(), [&](std::size_t part) {
     auto kept = prepare();
     Ids& out = parts[part];
@@ -127,7 +127,7 @@ void tokenize_rows(Context& context, const TextRows& rows, const Prepare& prepar
   write_rows(context, rows.shape(), parts);
 }
 
-// The same where a row's ids are those of its strings: body(text, kept, ids) appends them.
+// The same for rows whose ids are those of their strings: body(text, kept, ids) appends them.
 template <class Prepare, class Body>
 void tokenize(Context& context, const TextRows& rows, const Prepare& prepare, const Body& body) {
   tokenize_rows(context, rows, prepare, [&](std::size_t row, auto& kept, std::vector<std::int32_t>& ids) {
@@ -138,8 +138,8 @@ void tokenize(Context& context, const TextRows& rows, const Prepare& prepare, co
   });
 }
 
-// body(i, kept, out) appends what string i becomes; writes all of them as outputs begins, ends, symbols. `prepare()` makes
-// what a thread keeps between strings.
+// body(i, kept, out) appends the result for string i; all are written to the outputs begins, ends, symbols. `prepare()`
+// creates the state that a thread keeps between strings.
 template <class Prepare, class Body>
 void rewrite(Context& context, const Texts& texts, const Prepare& prepare, const Body& body) {
   std::vector<std::int64_t> weights(texts.size());
@@ -150,7 +150,7 @@ void rewrite(Context& context, const Texts& texts, const Prepare& prepare, const
   auto* const begin = begins.data<std::int32_t>();
   auto* const end = ends.data<std::int32_t>();
   std::vector<std::string> written(parts);
-  std::atomic<std::int64_t> all{0};  // of all threads
+  std::atomic<std::int64_t> all{0};  // over all threads
   context.parallel_for(parts, [&](std::size_t part) {
     auto kept = prepare();
     std::string& out = written[part];
@@ -185,14 +185,14 @@ void rewrite(Context& context, const Texts& texts, const Prepare& prepare, const
 
 struct Nothing {};
 
-// The same without anything kept.
+// The same without state.
 template <class Body>
 void rewrite(Context& context, const Texts& texts, const Body& body) {
   rewrite(
       context, texts, [] { return Nothing(); }, [&](std::size_t i, Nothing&, std::string& out) { body(i, out); });
 }
 
-// How many bytes the character at the text's beginning has; 0 where they are no UTF-8. The text is not empty.
+// The number of bytes of the text's first character; 0 for invalid UTF-8. The text is not empty.
 std::size_t character_size(std::string_view text);
 
 }  // namespace specops

@@ -1,4 +1,4 @@
-// CombineSegments and RaggedToDense: rows of elements put together, and made a tensor.
+// CombineSegments and RaggedToDense: concatenates rows of elements, and converts them to a padded tensor.
 #include <algorithm>
 
 #include "ops.h"
@@ -109,7 +109,7 @@ class RaggedToDense : public Kernel {
 
     Shape shape = begins.shape();
     shape.push_back(target);
-    context.check_size("the places of elements", element_count(shape));  // also where an element is nothing
+    context.check_size("the places of elements", element_count(shape));  // also for elements of size 0
     std::int64_t inner = 1;
     for (std::size_t axis = 1; axis < data.shape().size(); ++axis) {
       shape.push_back(data.shape()[axis]);
@@ -130,7 +130,7 @@ class RaggedToDense : public Kernel {
       }
     };
     if (data.type() == Type::boolean) return fill(dense.data<bool>(), data.data<bool>(), filling.data<bool>()[0]);
-    // Bits, whatever they mean.
+    // Copies bits, whatever their type is.
     const auto fill_bits = [&](auto bits) {
       using T = decltype(bits);
       fill(static_cast<T*>(dense.bytes()), static_cast<const T*>(data.bytes()), static_cast<const T*>(filling.bytes())[0]);

@@ -1,4 +1,4 @@
-// RandomUniform: uniformly distributed numbers, bit for bit OpenVINO's.
+// RandomUniform: uniformly distributed numbers, bit for bit like OpenVINO.
 //
 // Philox: Salmon et al., Parallel Random Numbers: As Easy as 1, 2, 3.
 #include <algorithm>
@@ -15,16 +15,15 @@
 namespace specops {
 namespace {
 
-constexpr std::int64_t chunk = 1024;  // numbers that are drawn at a time; a multiple of 32
+constexpr std::int64_t chunk = 1024;  // numbers that are generated at a time; a multiple of 32
 
-// Numbers [first, first + count) of Philox 4x32-10, of the counters (0, counter), (1, counter), ...; `first` is a
-// multiple of 4, and `to` has room for a multiple of 32.
+// Numbers [first, first + count) of Philox 4x32-10 for the counters (0, counter), (1, counter), ...; `first` is a multiple
+// of 4, and `to` has capacity for a multiple of 32.
 SPECOPS_CLONES void philox(std::uint64_t key, std::uint64_t counter, std::int64_t first, std::int64_t count,
                            std::uint32_t* to) {
   constexpr std::uint64_t low = 0xffffffffu;
   for (std::int64_t done = 0; done < count; done += 32) {
-    // Eight counters of four numbers each. The upper halves of their words hold what the lower ones shed: products take
-    // no notice of it.
+    // Eight counters of four numbers each. The upper halves of their words contain carried bits, which products ignore.
     Words a = Words{0, 1, 2, 3, 4, 5, 6, 7} + static_cast<std::uint64_t>((first + done) / 4), b = a >> 32;
     Words c = Words{} + counter, d = c >> 32;
     std::uint64_t low_key = key & low, high_key = key >> 32;
@@ -45,7 +44,7 @@ SPECOPS_CLONES void philox(std::uint64_t key, std::uint64_t counter, std::int64_
   }
 }
 
-// The Mersenne Twister MT19937, a whole state at a time.
+// The Mersenne Twister MT19937, one whole state at a time.
 class Twister {
  public:
   static constexpr int size = 624;
@@ -55,7 +54,7 @@ class Twister {
     for (std::uint32_t i = 1; i < size; ++i) state_[i] = 1812433253u * (state_[i - 1] ^ (state_[i - 1] >> 30)) + i;
   }
 
-  // The next `count` numbers.
+  // Generates the next `count` numbers.
   void draw(std::int64_t count, std::uint32_t* to) {
     while (count > 0) {
       if (next_ == size) {
@@ -76,7 +75,7 @@ class Twister {
     return far ^ (both >> 1) ^ ((0 - (both & 1)) & 0x9908b0dfu);
   }
 
-  // The state after this one, and the numbers that it stands for.
+  // Computes the next state and its numbers.
   SPECOPS_CLONES static void advance(std::uint32_t* state, std::uint32_t* drawn) {
     constexpr int far = 397;
     for (int i = 0; i < size - far; ++i) state[i] = mixed(state[i], state[i + 1], state[i + far]);
@@ -95,7 +94,7 @@ class Twister {
   int next_ = size;
 };
 
-// What turns 32-bit numbers, `words` for each, into values of T in [low, high).
+// Converts 32-bit numbers, `words` for each result, into values of T in [low, high).
 template <class T>
 struct Range {
   T low, high;
@@ -158,7 +157,7 @@ void convert(const Range<T>& range, const std::uint32_t* drawn, std::int64_t cou
   range.convert(drawn, count, to);
 }
 
-// A seed for every call of its own.
+// A new seed for each call.
 std::uint64_t fresh_seed() {
   static std::atomic<std::uint64_t> calls{0};
   const auto now = static_cast<std::uint64_t>(std::chrono::high_resolution_clock::now().time_since_epoch().count());
@@ -236,7 +235,7 @@ const Op& random_uniform() {
         return all;
       }(),
       [](const KernelInfo& info) -> std::unique_ptr<Kernel> { return std::make_unique<RandomUniform>(info); },
-      nullptr,  // the shape is not known before the run
+      nullptr,  // the shape is only known at run time
   };
   return op;
 }

@@ -39,7 +39,7 @@ Regex::Code Regex::compile(const std::string& pattern, std::uint32_t options) {
   Code code(functions.compile(reinterpret_cast<const unsigned char*>(pattern.data()), pattern.size(),
                               pcre2::UTF | pcre2::UCP | options, &error, &offset, nullptr));
   if (code == nullptr) fail("pattern: '", pattern, "' is none: ", message(error), " at ", offset);
-  // Where there is no JIT compiler matching is slower, and the same.
+  // Without a JIT compiler matching is slower, with the same results.
   functions.jit_compile(code.get(), pcre2::JIT_COMPLETE);
   return code;
 }

@@ -10,12 +10,12 @@
 
 namespace specops {
 
-// A compiled pattern; throws where it is none. Used by several threads at once, each with its own `Search`.
+// A compiled pattern; throws if it is invalid. Several threads may use it, each with its own `Search`.
 class Regex {
  public:
   explicit Regex(const std::string& pattern);
 
-  // The greatest number of a group.
+  // The number of groups.
   std::uint32_t groups() const;
 
  private:
@@ -26,24 +26,24 @@ class Regex {
   using Code = std::unique_ptr<pcre2::Code, Free>;
   static Code compile(const std::string& pattern, std::uint32_t options);
 
-  // For texts that are UTF-8, and for such as have other bytes, which match nothing.
+  // For valid UTF-8, and for texts with other bytes, which match nothing.
   Code valid_, any_;
 };
 
-// A search for a pattern in one text after the other.
+// A search for a pattern in one text after another.
 class Search {
  public:
   explicit Search(const Regex& regex);
 
-  // The text that is searched from now on.
+  // Sets the text to search.
   void text(std::string_view text);
-  // Whether there is a match from `start` on; `begin` and `end` tell where.
+  // Whether there is a match from `start` on; `begin` and `end` return its position.
   bool next(std::size_t start, std::uint32_t options = 0);
 
   std::size_t begin(std::size_t group = 0) const { return offsets_[2 * group]; }
   std::size_t end(std::size_t group = 0) const { return offsets_[2 * group + 1]; }
   bool has(std::size_t group) const { return group < count_ && offsets_[2 * group] != pcre2::UNSET; }
-  // One more than the greatest number of a group that took part in the match.
+  // One more than the highest number of a group in the match.
   std::size_t count() const { return count_; }
 
  private:
@@ -55,7 +55,7 @@ class Search {
     }
   };
 
-  // For the rare text that needs more than the little stack that there is always; false where there is a large one already.
+  // For rare texts that need more than the default stack; returns false if it was enlarged before.
   bool grow_stack();
 
   const Regex& regex_;

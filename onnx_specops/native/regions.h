@@ -1,4 +1,4 @@
-// Regions of feature maps: which are real, and samples between positions.
+// Regions of feature maps: their images, and samples between positions.
 #pragma once
 
 #include <algorithm>
@@ -11,14 +11,14 @@
 
 namespace specops {
 
-// A whole number in a floating-point type, far ones brought near; 0 for NaN.
+// Converts an integer in a floating-point type, clamping large ones; NaN becomes 0.
 template <class A>
 std::int64_t whole(A x) {
   constexpr A far = A(1 << 30);
   return std::isnan(x) ? 0 : static_cast<std::int64_t>(std::min(std::max(x, -far), far));
 }
 
-// The images of the regions before the first that is -1; image_of(r) is what `input_name` says of region r.
+// The images of the regions before the first with image -1; image_of(r) is the image of region r in `input_name`.
 template <class ImageOf>
 std::vector<std::int64_t> real_regions(const char* input_name, std::int64_t count, std::int64_t images,
                                        const ImageOf& image_of) {
@@ -34,7 +34,7 @@ std::vector<std::int64_t> real_regions(const char* input_name, std::int64_t coun
   return found;
 }
 
-// The same of [R, 5] regions that begin with their image.
+// The same for [R, 5] regions that begin with their image.
 template <class A>
 std::vector<std::int64_t> real_regions(const A* regions, std::int64_t count, std::int64_t images) {
   return real_regions("rois", count, images, [&](std::int64_t r) { return whole(std::trunc(regions[5 * r])); });
@@ -50,14 +50,14 @@ inline void check_maps(const Input& maps, const Input& regions, std::int64_t num
   }
 }
 
-// The images of all regions, from an input of its own.
+// Checks the separate input with the images of all regions.
 inline void check_batch(const Input& batch_indices, const Input& regions) {
   if (batch_indices.shape().size() != 1 || batch_indices.size() != regions.shape()[0]) {
     fail("batch_indices has the shape ", to_string(batch_indices.shape()), ", rois ", to_string(regions.shape()));
   }
 }
 
-// What the operators over regions may be asked for, as onnx_specops/ops/_regions.py has it.
+// The limits of region operators; onnx_specops/ops/_regions.py has the same.
 constexpr std::int64_t most_bins = 1024;                     // of a region along an axis
 constexpr std::int64_t most_samples = 128;                   // of a bin along an axis
 constexpr std::int64_t most_work = std::int64_t{1} << 20;    // samples of a region, or channels for all its bins
@@ -69,7 +69,7 @@ inline Attribute bins(const char* name, std::int64_t otherwise) {
 }
 inline Attribute samples(const char* name) { return Attribute::integer(name, 1).within(1, most_samples); }
 
-// The positions on both sides of another along an axis, and how far it is from the first.
+// The positions on both sides of a point along an axis, and the distance from the first.
 template <class A>
 struct Between {
   std::int64_t low, high;
@@ -93,7 +93,8 @@ A sample(const A* map, std::int64_t width, const Between<A>& y, const Between<A>
   return upper + (lower - upper) * y.rest;
 }
 
-// Fills the output: `pool(r, to)` gives what region r has, `result` says of which shape; regions without an image are 0.
+// Computes the output: `pool(r, to)` writes the result of region r, whose shape is in `result`. Regions without an image are
+// 0.
 template <class A, class Pool>
 void pool_regions(Context& context, Type type, const Shape& result, const std::vector<std::int64_t>& images,
                   const Pool& pool) {
@@ -113,7 +114,7 @@ void pool_regions(Context& context, Type type, const Shape& result, const std::v
   });
 }
 
-// An operator over feature maps and regions, of one type of floats, as further inputs are whose type is undefined.
+// An operator on feature maps and regions of one float type, which inputs with an undefined type share.
 template <class K>
 Op describe_pooling(const char* name, std::vector<Attribute> attributes, std::vector<Product> products,
                     const std::vector<Parameter>& further = {}, Type further_type = Type::undefined) {

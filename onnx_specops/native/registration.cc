@@ -1,4 +1,4 @@
-// Makes ORT's custom ops out of the descriptions in ops.h; the functions that the library exports.
+// Creates ORT's custom ops from the descriptions in ops.h, and defines the exported functions.
 #include <algorithm>
 #include <cstdio>
 #include <map>
@@ -20,7 +20,7 @@ namespace {
 
 constexpr const char* domain_name = "onnx_specops";
 
-// Runs `body`; whatever it throws becomes a status, for no exception may reach ORT.
+// Runs `body` and converts exceptions to a status, because no exception may reach ORT.
 template <class Body>
 abi::OrtStatus* guarded(const abi::Api& api, const char* op_name, const Body& body) noexcept {
   try {
@@ -41,7 +41,7 @@ abi::OrtStatus* guarded(const abi::Api& api, const char* op_name, const Body& bo
   }
 }
 
-// An op in one of its signatures.
+// An operator with one of its signatures.
 struct CustomOp : abi::OrtCustomOp {
   CustomOp(const Runtime& ort, const Op& description, const Signature& types, bool may_infer);
 
@@ -58,7 +58,7 @@ struct Instance {
   std::unique_ptr<Kernel> kernel;
 };
 
-// What no signature has told ORT.
+// Checks types that the signatures do not restrict.
 void check_types(const Op& op, const KernelInfo& info) {
   for (std::size_t i = 0; i < op.inputs.size(); ++i) {
     const std::vector<Type>& types = op.inputs[i].any_of;
@@ -131,7 +131,7 @@ CustomOp::CustomOp(const Runtime& ort, const Op& description, const Signature& t
   if (op.infer != nullptr && may_infer) InferOutputShapeFn = infer;
 }
 
-// All that one ORT (there may be several in a process) is given. Kept for ever: sessions refer to it.
+// The objects of one ORT (a process may contain several). Never freed, because sessions refer to it.
 struct Registration {
   Runtime runtime;
   std::vector<std::unique_ptr<CustomOp>> ops;
@@ -140,7 +140,7 @@ struct Registration {
   Registration(const abi::OrtApi* table, std::uint32_t version) : runtime(table, version) {}
 };
 
-// Which version of its interface an ORT serves: the second number of its own.
+// The interface version that an ORT supports: the second number of its release.
 std::uint32_t served_version(const abi::OrtApiBase* base) {
   unsigned major = 0, minor = 0;
   const bool known = std::sscanf(base->GetVersionString(), "%u.%u", &major, &minor) == 2 && major == 1;
@@ -149,8 +149,8 @@ std::uint32_t served_version(const abi::OrtApiBase* base) {
 
 abi::OrtStatus* fill(Registration& registration, std::uint32_t version) {
   const Runtime& api = registration.runtime;
-  // Before 1.24, ORT crashes on a node that leaves out an input in the middle when the op infers shapes. Without the
-  // function ORT takes the output's type from the signatures alone and its shape from the graph, if that states one.
+  // Before 1.24, ORT crashes on a node that omits an input in the middle if the op infers shapes. Without the function, ORT
+  // takes the output's type from the signatures and its shape from the graph, if declared there.
   const bool survives = version >= 24;
   for (const Op* op : all_ops()) {
     bool may_infer = true;
@@ -169,13 +169,13 @@ abi::OrtStatus* fill(Registration& registration, std::uint32_t version) {
 }  // namespace
 }  // namespace specops
 
-// Called by ORT when a session's options are given this library. Registering twice is harmless.
+// Called by ORT when this library is registered with a session's options. A second registration has no effect.
 extern "C" SPECOPS_EXPORT specops::abi::OrtStatus* SPECOPS_ORT_CALL
 RegisterCustomOps(specops::abi::OrtSessionOptions* options, const specops::abi::OrtApiBase* base) {
   using namespace specops;
   const abi::OrtApi* table = base->GetApi(abi::api_version);
   if (table == nullptr) {
-    // Creating a status is the first thing that any version can do.
+    // Every version can create a status.
     if (const abi::OrtApi* old = base->GetApi(1)) {
       using Create = abi::OrtStatus*(SPECOPS_ORT_CALL*)(abi::OrtErrorCode, const char*);
       const auto create_status = reinterpret_cast<Create>(*reinterpret_cast<void* const*>(old));
@@ -203,7 +203,7 @@ RegisterCustomOps(specops::abi::OrtSessionOptions* options, const specops::abi::
   return failure != nullptr ? failure : result;
 }
 
-// What every operator in this library is, as description.h has it: for tools and tests.
+// The description of all operators in this library (see description.h), for tools and tests.
 extern "C" SPECOPS_EXPORT const char* OnnxSpecopsOperators() {
   static const std::string json = specops::describe(specops::all_ops());
   return json.c_str();

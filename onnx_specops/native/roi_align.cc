@@ -1,4 +1,4 @@
-// ROIAlign and ROIAlignRotated: regions of feature maps in one size, by evenly spaced samples between positions.
+// ROIAlign and ROIAlignRotated: regions of feature maps pooled to one size by evenly spaced bilinear samples.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -12,7 +12,7 @@
 namespace specops {
 namespace {
 
-// From where to where a map reaches along an axis of a region, and what is still added to positions there.
+// The range of a map along an axis of a region, and the offset that is added to positions later.
 struct Reach {
   double low, high, offset;
 };
@@ -23,7 +23,7 @@ struct Axis {
   A start, length;
   std::int64_t bins, samples;
 
-  // As many samples as `sampling_ratio` says, or one each position.
+  // `sampling_ratio` samples per bin, or one per position.
   Axis(A begin, A extent, std::int64_t count, std::int64_t sampling_ratio)
       : start(begin), length(extent / static_cast<A>(count)), bins(count), samples(sampling_ratio) {
     if (samples == 0) samples = std::max<std::int64_t>(whole(std::ceil(length)), 0);
@@ -32,16 +32,15 @@ struct Axis {
   A first(std::int64_t bin) const { return start + static_cast<A>(bin) * length; }
   A step() const { return length / static_cast<A>(std::max<std::int64_t>(samples, 1)); }
 
-  // Calls `visit_one(position)` for the samples of a bin, but for such as are far from where a map reaches: a region may be
-  // huge.
+  // Calls `visit_one(position)` for the samples of a bin, except those far outside the map, because a region may be huge.
   template <class Visit>
   void visit(std::int64_t bin, const Reach& reach, const Visit& visit_one) const {
     const A from = first(bin), apart = step();
     std::int64_t begin = 0, end = samples;
     if (apart > 0) {
       const double origin = static_cast<double>(from), each = static_cast<double>(apart);
-      // Positions are rounded. Where a region begins so far off that 64 samples do not make up for that, they are nothing
-      // but rounding.
+      // Positions are rounded. If a region begins so far away that 64 extra samples do not suffice, they consist of rounding
+      // errors.
       const double rounding = 8 * static_cast<double>(std::numeric_limits<A>::epsilon()) * (std::abs(origin) + reach.offset);
       const double slack = 2 + std::min(rounding / each, 64.0);
       const auto index = [&](double position) { return (position - origin) / each; };
@@ -52,7 +51,7 @@ struct Axis {
   }
 };
 
-// How high and wide the maps are. A sample more than 1 off them counts as 0.
+// The height and width of the maps. A sample more than 1 outside counts as 0.
 struct Extent {
   std::int64_t height, width;
 
@@ -62,14 +61,14 @@ struct Extent {
   }
 };
 
-// Regions that all have as many bins.
+// Regions with the same numbers of bins.
 class Regions : public Kernel {
  public:
   explicit Regions(const KernelInfo& info)
       : rows_(info.integer("pooled_h")), columns_(info.integer("pooled_w")), ratio_(info.integer("sampling_ratio")),
         scale_(info.number("spatial_scale")) {}
 
-  // What both operators declare, before their own.
+  // The attributes of both operators, followed by their own.
   static std::vector<Attribute> attributes(const std::vector<Attribute>& own) {
     std::vector<Attribute> all = {bins("pooled_h"), bins("pooled_w"),
                                   Attribute::integer("sampling_ratio").within(0, most_samples),
@@ -82,8 +81,8 @@ class Regions : public Kernel {
   }
 
  protected:
-  // Pools the samples that `collect(r, row, column, samples)` appends for each bin of region r. It returns how many there
-  // are together with those off the map, which it leaves out.
+  // Pools the samples that `collect(r, row, column, samples)` appends for each bin of region r. It returns their number,
+  // including samples outside the map, which it omits.
   template <class A, class Collect>
   void run(Context& context, const Input& feat, const Input& rois, const std::vector<std::int64_t>& images, Pooling how,
            const Collect& collect) const {
@@ -141,7 +140,7 @@ class ROIAlign : public Regions {
   }
 
  private:
-  // From a region's first coordinate along an axis and its second, two further on.
+  // From a region's first coordinate along an axis to its second one, which is two elements further.
   template <class A>
   Axis<A> axis(const A* coordinates, std::int64_t bins) const {
     const auto position = [&](A x) { return (x + A(before_)) * A(scale_) + A(after_); };
@@ -194,12 +193,12 @@ class ROIAlignRotated : public Regions {
   }
 
  private:
-  // A region about its centre, and how far from that, along its axes, the map reaches.
+  // A region relative to its center, with the range of the map along its axes.
   template <class A>
   struct Turned {
     A center[2], cosine, sine;
     Axis<A> y, x;
-    Reach reach[2];  // down and across
+    Reach reach[2];  // vertical, horizontal
 
     Turned(const ROIAlignRotated& op, const A* region, const Extent& map)
         : center{region[1] * A(op.scale_) - A(0.5), region[0] * A(op.scale_) - A(0.5)},
@@ -211,7 +210,7 @@ class ROIAlignRotated : public Regions {
       const double across[2] = {-1 - double(center[1]), double(map.width) - double(center[1])};
       const double turn[2] = {static_cast<double>(cosine), static_cast<double>(sine)};
       const double offset = std::abs(double(center[0])) + std::abs(double(center[1]));
-      // The sums of a multiple of what lies between `one` and a multiple of what lies between `other`.
+      // The sums of a multiple of a number within `one` and a multiple of a number within `other`.
       const auto spans = [&](const double* one, double by, const double* other, double other_by) {
         const double a = one[0] * by, b = one[1] * by, c = other[0] * other_by, d = other[1] * other_by;
         return Reach{std::min(a, b) + std::min(c, d), std::max(a, b) + std::max(c, d), offset};

@@ -1,4 +1,4 @@
-// ROIPooling: regions of feature maps in one size, by maxima or by samples.
+// ROIPooling: regions of feature maps pooled to one size by maxima or bilinear samples.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -9,7 +9,7 @@
 namespace specops {
 namespace {
 
-// Where a bin starts and ends along an axis, the end exclusive.
+// The start and (exclusive) end of a bin along an axis.
 struct Bin {
   std::int64_t start, end;
 };
@@ -49,7 +49,7 @@ std::vector<Line<A>> samples(A start, A end, std::int64_t count, std::int64_t si
   return all;
 }
 
-// What a region has along the axes.
+// The parts of a region along both axes.
 template <class Part>
 struct Axes {
   std::vector<Part> y, x;

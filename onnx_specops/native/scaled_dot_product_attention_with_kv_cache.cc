@@ -1,4 +1,4 @@
-// ScaledDotProductAttentionWithKVCache: attention over a cache of keys and values, which it extends.
+// ScaledDotProductAttentionWithKVCache: attention with a cache of keys and values, which it extends.
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
@@ -25,7 +25,7 @@ struct Sizes {
   }
 };
 
-// How far apart a mask's rows of batches, heads and queries are; 0 where one serves all.
+// The strides of a mask's batches, heads and queries; 0 for broadcast ones.
 struct Mask {
   const float* numbers = nullptr;
   std::int64_t batch = 0, head = 0, query = 0;
@@ -80,7 +80,7 @@ class ScaledDotProductAttentionWithKVCache : public Kernel {
     float* const to = output.data<float>();
     const std::int64_t times = groups == 0 ? 0 : queries.heads / groups, rows = times * queries.tokens;
     if (batch * groups * rows * values.size == 0) return;
-    // As many queries at a time as keep every thread busy: they share what is read of the cache.
+    // The number of queries per piece that keeps every thread busy. They share reads of the cache.
     const std::int64_t shares = (Context::most_pieces() + batch * groups - 1) / (batch * groups);
     std::int64_t step = std::clamp((rows + shares - 1) / shares, std::int64_t{1}, masked_attention::most_queries);
     const std::int64_t tile = masked_attention::tile_queries;
@@ -107,7 +107,7 @@ class ScaledDotProductAttentionWithKVCache : public Kernel {
   }
 
  private:
-  // The row of the cache that each of the batch goes on from; empty where that is its own.
+  // The cache row that each batch row continues; empty if it is its own.
   static std::vector<std::int64_t> rows_of(const Input& beams, std::int64_t batch, std::int64_t rows, std::int64_t room) {
     std::vector<std::int64_t> found;
     if (!beams.present() || (beams.size() == 0 && batch != 0)) {
@@ -144,7 +144,7 @@ class ScaledDotProductAttentionWithKVCache : public Kernel {
     return mask;
   }
 
-  // The cache with a run's tokens behind `length` of its own. Nothing of it is moved where `to` is the cache itself.
+  // Appends a run's tokens to the first `length` tokens of the cache. Nothing is moved if `to` is the cache itself.
   static void extend(const Context& context, const Input& past, const Input& added, const std::vector<std::int64_t>& beams,
                      std::int64_t length, float* to) {
     const Shape &old = past.shape(), &shape = added.shape();
@@ -153,7 +153,7 @@ class ScaledDotProductAttentionWithKVCache : public Kernel {
     const auto *from = past.data<float>(), *extra = added.data<float>();
     const bool in_place = from == to && room != 0;
     std::vector<float> moved;
-    if (in_place && !beams.empty()) {  // rows may be needed after others took their places
+    if (in_place && !beams.empty()) {  // rows may be read after others overwrote them
       moved.assign(from, from + past.size());
       from = moved.data();
     }

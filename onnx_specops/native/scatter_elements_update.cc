@@ -1,8 +1,8 @@
 // ScatterElementsUpdate: writes or reduces updates into a copy of a tensor, at indices along one axis.
 //
-// Data is seen as [outer, d, inner] around the axis and updates, no longer than data beside it, as [.., n, lines]: a line
-// is what one place beside the axis sees of it. No two lines share an element, and the updates of one are applied in
-// order by one thread: results do not depend on the number of threads.
+// Data is viewed as [outer, d, inner] around the axis. Updates, which are no longer than data in the other dimensions, are
+// viewed as [.., n, lines]. A line has the elements at one position of the other dimensions. Lines do not share elements,
+// and one thread applies the updates of a line in order, so results do not depend on the number of threads.
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -63,7 +63,7 @@ struct Prod {
   }
 };
 
-// A NaN stays, wherever it comes from.
+// NaN is propagated.
 struct Min {
   template <class T>
   static SPECOPS_INLINE T apply(T a, T b) {
@@ -92,7 +92,7 @@ struct Max {
 template <class T>
 SPECOPS_INLINE T divided(T sum, std::uint32_t count) {
   if constexpr (std::is_same_v<T, float>) {
-    if (count <= 1u << 24) return sum / static_cast<float>(count);  // rounded as the quotient of doubles would be
+    if (count <= 1u << 24) return sum / static_cast<float>(count);  // equal to the rounded quotient of doubles
   }
   if constexpr (std::is_floating_point_v<T>) {
     return static_cast<T>(static_cast<double>(sum) / count);
@@ -106,7 +106,7 @@ SPECOPS_INLINE T divided(T sum, std::uint32_t count) {
 
 // ---------------------------------------------------------------------------------------------------------- geometry
 
-// The dimensions on one side of the axis, merged where updates are as long as data.
+// The dimensions on one side of the axis, merged if updates are as long as data.
 struct Side {
   Shape data, updates;
   std::int64_t data_count = 1, update_count = 1;
@@ -129,7 +129,7 @@ struct Side {
   }
 };
 
-// Walks over the places of a side in data's order (or updates'), and knows the place in the other one.
+// Iterates over the positions of a side in data's (or updates') order, with the corresponding position in the other tensor.
 class Walk {
  public:
   Walk(const Shape& over, const Shape& other, std::int64_t position) : over_(over), other_(other), at_(over.size()) {
@@ -140,7 +140,7 @@ class Walk {
     locate();
   }
 
-  bool inside() const { return inside_; }        // of the other tensor
+  bool inside() const { return inside_; }        // within the other tensor
   std::int64_t place() const { return place_; }  // in the other tensor
   void next() {
     if (over_.empty()) return;
@@ -188,12 +188,12 @@ struct Geometry {
 
 constexpr std::int64_t chunk = 512;
 
-// Indices into [0, d), negative ones counted from the end. False: one is out of range.
+// Converts indices to [0, d); negative ones count from the end. Returns false if one is out of range.
 template <class Index>
 SPECOPS_CLONES bool normalise(const void* indices, std::int64_t first, std::int64_t count, std::int64_t d,
                               std::int64_t* to) {
   const Index* from = static_cast<const Index*>(indices) + first;
-  std::int64_t signs = 0;  // negative once an index has been below 0 or above d - 1
+  std::int64_t signs = 0;  // negative if any index was below 0 or above d - 1
   for (std::int64_t k = 0; k < count; ++k) {
     auto index = static_cast<std::int64_t>(from[k]);
     if constexpr (std::is_signed_v<Index>) index += index < 0 ? d : 0;
@@ -211,14 +211,14 @@ struct Indices {
 
 struct OutOfRange {};
 
-// Some lines of a slab, and the order in which their updates are gone through: chunks that are contiguous in memory.
+// Some lines of a slab, and the order of their updates: chunks that are contiguous in memory.
 class Block {
  public:
   Block(const Geometry& geometry, std::int64_t first_line, std::int64_t lines)
       : geometry_(geometry), first_(first_line), lines_(lines) {
     const Side& inner = geometry.inner;
     plain_ = inner.update_count == 1 && inner.data_count == 1;
-    // All the lines, if short: several rows of updates make one chunk.
+    // All lines if they are short: several rows of updates form one chunk.
     rows_ = lines == inner.update_count ? std::max<std::int64_t>(chunk / lines, 1) : 1;
     rows_ = std::min(rows_, geometry.n);
     if (plain_) return;
@@ -233,10 +233,10 @@ class Block {
     }
   }
 
-  // How many elements the lines have in all, which slots number.
+  // The number of elements in all lines, which slots number.
   std::int64_t slots() const { return geometry_.d * lines_; }
 
-  // body(update, element, slot) for each of the block's updates in the slab whose updates begin at `base`.
+  // Calls body(update, element, slot) for each of the block's updates in the slab whose updates begin at `base`.
   template <class Body>
   SPECOPS_INLINE void for_each(const Indices& indices, std::int64_t base, const Body& body) const {
     std::int64_t at[chunk];
@@ -262,21 +262,20 @@ class Block {
   std::int64_t offsets_[chunk], slots_[chunk];
 };
 
-// What a thread keeps from block to block, and from run to run: how many updates each element has had, all zero between
-// blocks.
+// Per-thread state that is reused between blocks and runs: the number of updates of each element, all zero between blocks.
 struct Scratch {
   std::vector<std::uint32_t> counts;
   std::vector<float> sums;
 };
 
-// A thread's, while it works on a range.
+// The scratch memory of the thread while it processes a range.
 class Lent {
  public:
   Lent() { std::swap(scratch_, kept()); }
   Lent(const Lent&) = delete;
   Lent& operator=(const Lent&) = delete;
   ~Lent() {
-    // What an error has left is not all zero.
+    // After an error, not all counts are zero.
     if (std::uncaught_exceptions() == exceptions_ && scratch_.counts.size() <= most) std::swap(scratch_, kept());
   }
   Scratch& operator*() { return scratch_; }
@@ -287,13 +286,13 @@ class Lent {
     return kept;
   }
 
-  static constexpr std::size_t most = std::size_t{1} << 20;  // 8 MiB with the sums: more goes back
+  static constexpr std::size_t most = std::size_t{1} << 20;  // 8 MiB with the sums; larger memory is freed
 
   Scratch scratch_;
   int exceptions_ = std::uncaught_exceptions();
 };
 
-// The types in which a reduction is computed.
+// The types in which reductions are computed.
 template <class T>
 using Wide = std::conditional_t<std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16>, float, T>;
 
@@ -304,7 +303,7 @@ struct Job {
   bool use_init_val;
 };
 
-// Where data do not take part, the elements that updates reach begin with what changes nothing.
+// If the original data are not used, updated elements start with the neutral element.
 template <class Op, class T>
 void begin(const Job<T>& job, const Block& block, std::int64_t base, T* out) {
   if (job.use_init_val) return;
@@ -313,7 +312,7 @@ void begin(const Job<T>& job, const Block& block, std::int64_t base, T* out) {
                  [&](std::int64_t, std::int64_t element, std::int64_t) { out[element] = neutral; });
 }
 
-// Reduces within the output itself.
+// Reduces within the output.
 template <class T, class Op>
 void reduce(const Job<T>& job, const Block& block, std::int64_t base, T* out, Scratch&) {
   if constexpr (!std::is_same_v<Op, Write>) begin<Op>(job, block, base, out);
@@ -323,7 +322,7 @@ void reduce(const Job<T>& job, const Block& block, std::int64_t base, T* out, Sc
   });
 }
 
-// Reduces 16-bit floats in float32, element by element that is touched, and rounds once.
+// Reduces 16-bit floats in float32, element by element, and rounds once.
 template <class T, class Op, bool mean>
 void reduce_wide(const Job<T>& job, const Block& block, std::int64_t base, T* out, Scratch& scratch) {
   const auto slots = static_cast<std::size_t>(block.slots());
@@ -355,7 +354,7 @@ void reduce_mean(const Job<T>& job, const Block& block, std::int64_t base, T* ou
     out[element] = Sum::apply<T>(out[element], updates[update]);
     ++counts[slot];
   });
-  // An element that is met again has been divided, and its count taken: it is divided by one.
+  // An element that occurs again has been divided and its count reset, so it is divided by one.
   const std::uint32_t initial = job.use_init_val ? 1 : 0;
   block.for_each(job.indices, base, [&](std::int64_t, std::int64_t element, std::int64_t slot) {
     out[element] = divided(out[element], std::max<std::uint32_t>(counts[slot] + initial, 1));
@@ -407,8 +406,8 @@ void run(const Context& context, const Geometry& geometry, const Job<T>& job, Re
   const bool nothing = geometry.n == 0 || lines == 0 || outer.update_count == 0;
 
   if (!nothing && outer.data_count > 1 && slab_bytes <= (1 << 18)) {
-    // A few slabs at a time are copied and updated while in the cache; if there is much, beside the output, which is
-    // then written past the caches.
+    // A few slabs at a time are copied and updated while in the cache. Large outputs are computed in a buffer and then
+    // written with non-temporal stores.
     const std::int64_t together = std::max<std::int64_t>((1 << 12) / slab_bytes, 1);
     const bool streaming = total_bytes > streaming_bytes && slab_bytes <= (1 << 14);
     const auto work = [&](std::int64_t begin, std::int64_t end) {
@@ -440,7 +439,7 @@ void run(const Context& context, const Geometry& geometry, const Job<T>& job, Re
 
   parallel_copy(context, out, data, total_bytes);
   if (nothing) return;
-  // Blocks of lines, as many as keep all threads busy.
+  // Enough blocks of lines to keep all threads busy.
   const std::int64_t wanted = std::max<std::int64_t>(context.most_pieces() / outer.update_count, 1);
   const std::int64_t size = std::min(std::max<std::int64_t>((lines + wanted - 1) / wanted, 16), chunk);
   const std::int64_t blocks = (lines + size - 1) / size;
@@ -554,7 +553,8 @@ const Op& scatter_elements_update() {
       "ScatterElementsUpdate",
       {{"data"}, {"indices", false, integers}, {"updates"}, {"axis"}},
       {{"output"}},
-      {Attribute::string("reduction", "none").one_of({"none", "sum", "prod", "min", "max", "mean"}),  // as Reduction has them
+      // in the order of Reduction
+      {Attribute::string("reduction", "none").one_of({"none", "sum", "prod", "min", "max", "mean"}),
        Attribute::flag("use_init_val", true)},
       signatures(),
       [](const KernelInfo& info) -> std::unique_ptr<Kernel> { return std::make_unique<ScatterElementsUpdate>(info); },

@@ -1,4 +1,4 @@
-// SearchSorted: where values belong in sorted sequences.
+// SearchSorted: insertion positions of values in sorted sequences.
 #include <algorithm>
 #include <cstdint>
 #include <vector>
@@ -8,7 +8,7 @@
 namespace specops {
 namespace {
 
-// The first position whose element is greater (`right`), or not less; 0 for a NaN.
+// The first position whose element is greater (`right`) or not less; 0 for NaN.
 template <bool right, class T>
 std::int64_t position(const T* sequence, std::int64_t count, T value) {
   const auto wanted = comparable(value);
@@ -39,7 +39,7 @@ class SearchSorted : public Kernel {
     }
     Output output = context.output(0, wanted);
     const std::int64_t count = shape.back();
-    const std::int64_t each = leading > 0 ? wanted.back() : values.size();  // how many values a sequence is searched for
+    const std::int64_t each = leading > 0 ? wanted.back() : values.size();  // the number of values per sequence
     dispatch_numeric(sequence.type(), [&](auto tag) {
       using T = typename decltype(tag)::type;
       const T *from = sequence.data<T>(), *looked_for = values.data<T>();

@@ -1,4 +1,4 @@
-// SegmentMax: the greatest values of segments of a tensor.
+// SegmentMax: the maxima of segments of a tensor.
 #include <algorithm>
 #include <cstdint>
 #include <limits>
@@ -11,7 +11,7 @@
 namespace specops {
 namespace {
 
-// The least finite value of a type.
+// The lowest finite value of a type.
 template <class T>
 T lowest() {
   T value;
@@ -28,7 +28,7 @@ T lowest() {
 template <class T>
 SPECOPS_INLINE void raise_to(T* to, const T* from, std::int64_t width) {
   for (std::int64_t j = 0; j < width; ++j) {
-    if (comparable(from[j]) > comparable(to[j])) to[j] = from[j];  // no NaN is greater
+    if (comparable(from[j]) > comparable(to[j])) to[j] = from[j];  // false for NaN
   }
 }
 
@@ -115,7 +115,7 @@ const Op& segment_max() {
         return all;
       }(),
       [](const KernelInfo& info) -> std::unique_ptr<Kernel> { return std::make_unique<SegmentMax>(info); },
-      nullptr,  // how many segments there are is not known before the run
+      nullptr,  // the number of segments is only known at run time
   };
   return op;
 }

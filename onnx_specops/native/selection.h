@@ -1,4 +1,4 @@
-// Boxes that an operator selects, of each class of each image of its own: their order, and how they are given.
+// Boxes that are selected per class of each image: their order and their outputs.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 
 namespace specops {
 
-// Leaves the `limit` best of all (each one for a negative limit), best first; equal scores by position.
+// Keeps the `limit` best of all (all for a negative limit), best first; equal scores by position.
 template <class A>
 void keep_best(std::vector<Ranked<A>>& all, std::int64_t limit) {
   const auto before = [](const Ranked<A>& a, const Ranked<A>& b) {
@@ -27,7 +27,7 @@ void keep_best(std::vector<Ranked<A>>& all, std::int64_t limit) {
   std::sort(all.begin(), all.end(), before);
 }
 
-// The positions of [0, count) where `takes_part` with their scores.
+// The positions in [0, count) for which `takes_part` is true, with their scores.
 template <class A, class Condition>
 std::vector<Ranked<A>> candidates(const A* scores, std::int64_t count, Condition takes_part) {
   std::vector<Ranked<A>> all;
@@ -38,16 +38,16 @@ std::vector<Ranked<A>> candidates(const A* scores, std::int64_t count, Condition
   return all;
 }
 
-// Sets `bit` of `bits[class]` for each of `count` rows of scores whose class scores more than the threshold; the bit of
-// the first row is the lowest. In selection.cc.
+// Sets `bit` of `bits[class]` for each of `count` rows of scores whose class scores more than the threshold; the first row
+// has the lowest bit. Defined in selection.cc.
 template <class A>
 void mark_above(const A* const* rows, std::int64_t count, std::int64_t classes, A threshold, std::uint32_t* bits);
 
-// Where [rows, classes] of scores are above a threshold, read row by row and asked class by class.
+// The positions of scores above a threshold in [rows, classes], read by row and queried by class.
 template <class A>
 class RowsAbove {
  public:
-  // `row(i)` is where the scores of row i begin.
+  // `row(i)` returns the scores of row i.
   template <class Row>
   RowsAbove(const Context& context, std::int64_t rows, std::int64_t classes, A threshold, Row row)
       : classes_(classes), words_((rows + width - 1) / width), bits_(static_cast<std::size_t>(words_ * classes)) {
@@ -61,7 +61,7 @@ class RowsAbove {
     });
   }
 
-  // body(row) for each row of a class, ascending.
+  // Calls body(row) for each row of a class, in ascending order.
   template <class Body>
   void each(std::int64_t class_, Body body) const {
     for (std::int64_t word = 0; word < words_; ++word) {
@@ -82,14 +82,14 @@ struct Selected {
   A score;
 };
 
-// Whether a score comes before another where they descend: NaN before all, so that it is an order at all.
+// Compares scores in descending order, with NaN first for a strict weak order.
 template <class A>
 bool above(A a, A b) {
   return std::isnan(a) ? !std::isnan(b) : a > b;
 }
 
-// Gives what each class of each batch (`groups[batch * classes + class]`) selected: `batch, class, box` and
-// `batch, class, score`.
+// Outputs the selection of each class of each batch (`groups[batch * classes + class]`): `batch, class, box` and `batch,
+// class, score`.
 template <class A>
 void give_selected(Context& context, const std::vector<std::vector<Selected<A>>>& groups, bool descending, Type type) {
   std::vector<Selected<A>> all;
@@ -119,7 +119,7 @@ void give_selected(Context& context, const std::vector<std::vector<Selected<A>>>
   });
 }
 
-// What operators declare that select boxes of several classes, and their own attributes.
+// The attributes of operators that select boxes of several classes, with their own.
 inline std::vector<Attribute> selecting(const std::vector<Attribute>& own) {
   std::vector<Attribute> all = {Attribute::string("sort_result_type", "none").one_of({"none", "classid", "score"}),
                                 Attribute::flag("sort_result_across_batch", false), Attribute::number("score_threshold", 0),
@@ -130,14 +130,14 @@ inline std::vector<Attribute> selecting(const std::vector<Attribute>& own) {
   return all;
 }
 
-// The order of what is selected from several images.
+// The order of boxes selected from several images.
 struct Order {
-  std::int64_t keep;  // how many boxes of an image, all where it is negative
+  std::int64_t keep;  // the number of boxes per image; negative for all
   bool by_class, by_score, across;
 };
 
-// What each class of each image (`groups[image * classes + class]`) selected: each image's by descending score, equal ones
-// by class, then box; then classes together, in each image or `across` all, or `across` all by score.
+// The selection of each class of each image (`groups[image * classes + class]`): by image and descending score, equal ones
+// by class, then box; then by class, in each image or `across` all, or `across` all by score.
 template <class A>
 std::vector<Selected<A>> in_order(const std::vector<std::vector<Selected<A>>>& groups, std::int64_t images,
                                   std::int64_t classes, const Order& order) {
@@ -167,8 +167,8 @@ std::vector<Selected<A>> in_order(const std::vector<std::vector<Selected<A>>>& g
   return all;
 }
 
-// Gives rows `class, score, box`, the index of each row's box and how many rows each image has. `box_of(selected)` is where
-// the four numbers of a box are.
+// Outputs rows `class, score, box`, the index of each row's box, and the number of rows of each image. `box_of(selected)`
+// returns the four numbers of a box.
 template <class A, class Box, class Index>
 void give_rows(Context& context, const std::vector<Selected<A>>& selected, std::int64_t images, Type type, Box box_of,
                Index index_of) {

@@ -1,4 +1,4 @@
-// SelectiveScan: the recurrence of a selective state space (Mamba), as optimum-intel writes it for OpenVINO.
+// SelectiveScan: the recurrence of a selective state space (Mamba), as optimum-intel exports it for OpenVINO.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -10,17 +10,17 @@
 namespace specops {
 namespace {
 
-// Elements of a channel's state that are computed side by side.
+// The number of a channel's state elements that are computed side by side.
 constexpr int lanes = 8;
 constexpr float smallest = -87.0f;  // the logarithm of the smallest normal number
 
-// e to the power of x, for any x; 0 below `lowest`.
+// exp(x) for any x; 0 below `lowest`.
 SPECOPS_INLINE float exponential(float x, float lowest) {
   const float bounded = x > 89.0f ? 89.0f : x > -104.0f ? x : -104.0f;
   const float scaled = bounded * 1.44269504f;
   const auto power = static_cast<std::int32_t>(scaled < 0 ? scaled - 0.5f : scaled + 0.5f);
   const float whole = static_cast<float>(power);
-  // The logarithm of 2 in two parts, the first of which has so few bits that the product is exact.
+  // ln(2) in two parts. The first has so few bits that the product is exact.
   float rest = bounded - whole * 0.693359375f;
   rest -= whole * -2.12194440e-4f;
   float sum = rest * 1.9875691500e-4f + 1.3981999507e-3f;
@@ -29,7 +29,7 @@ SPECOPS_INLINE float exponential(float x, float lowest) {
   sum = sum * rest + 1.6666665459e-1f;
   sum = sum * rest + 5.0000001201e-1f;
   sum = sum * rest * rest + rest + 1.0f;
-  const std::int32_t half = power / 2;  // two factors reach numbers that one cannot represent
+  const std::int32_t half = power / 2;  // two factors, because one cannot represent the largest exponents
   const float first = bits::to_float(static_cast<std::uint32_t>(half + 127) << 23);
   const float second = bits::to_float(static_cast<std::uint32_t>(power - half + 127) << 23);
   const float power_of_x = x < lowest ? 0.0f : sum * first * second;
@@ -40,13 +40,13 @@ struct Sizes {
   std::int64_t tokens, channels, size, blocks;  // of the state, and of `lanes` of it
 };
 
-// One channel: `x`, `time_step` and `y` are its first token's, those of others `channels` apart; the gates are
+// Scans one channel: `x`, `time_step` and `y` point to its first token, later ones are `channels` apart. The gates are
 // [blocks, tokens, lanes], `decay`, `state` and `present` [blocks, lanes], `behind` and `sums` [tokens, lanes].
 SPECOPS_CLONES void scan(const Sizes& sizes, float epsilon, const float* x, const float* time_step, const float* decay,
                          const float* input_gate, const float* output_gate, const float* state, float* behind, float* sums,
                          float* present, float* y) {
   const std::int64_t tokens = sizes.tokens, step = sizes.channels;
-  // What is this much less than epsilon changes no result, and numbers below the smallest normal one would be slow.
+  // Terms this much smaller than epsilon do not change the result, and denormal numbers would be slow.
   const float lowest = epsilon > 0 ? std::max(std::log(epsilon) - 46.0f, smallest) : -104.0f;
   for (std::int64_t block = 0; block < sizes.blocks; ++block) {
     const float* rates = decay + block * lanes;
@@ -57,7 +57,7 @@ SPECOPS_CLONES void scan(const Sizes& sizes, float epsilon, const float* x, cons
       for (int i = 0; i < lanes; ++i) to[i] = total[i];
       for (int i = 0; i < lanes; ++i) total[i] += width * rates[i];
     }
-    // One loop over all of them becomes vector code.
+    // One loop over all of them is vectorized.
     for (std::int64_t i = 0; i < tokens * lanes; ++i) behind[i] = exponential(behind[i], lowest);
     for (int i = 0; i < lanes; ++i) kept[i] = state[block * lanes + i] * exponential(time_step[0] * rates[i], smallest);
     const float *in = input_gate + block * tokens * lanes, *out = output_gate + block * tokens * lanes;
@@ -81,7 +81,7 @@ SPECOPS_CLONES void scan(const Sizes& sizes, float epsilon, const float* x, cons
   }
 }
 
-// [tokens, size] as [blocks, tokens, lanes], with zeros beyond the size.
+// Reorders [tokens, size] to [blocks, tokens, lanes], padded with zeros.
 std::vector<float> in_blocks(const float* from, std::int64_t tokens, const Sizes& sizes) {
   std::vector<float> to(static_cast<std::size_t>(sizes.blocks * tokens * lanes));
   for (std::int64_t t = 0; t < tokens; ++t) {
@@ -121,7 +121,7 @@ class SelectiveScan : public Kernel {
     for (std::int64_t row = 0; row < batch; ++row) {
       const auto in = in_blocks(context.input(3).data<float>() + row * tokens * size, tokens, sizes);
       const auto out = in_blocks(context.input(4).data<float>() + row * tokens * size, tokens, sizes);
-      // (Sums of no elements are 0, as the vector begins.)
+      // (An empty sum is 0, the initial value of the vector.)
       context.parallel_ranges(channels, 1 + 4096 / (tokens * (sizes.blocks + 1)), [&](std::int64_t first, std::int64_t last) {
         const auto width = static_cast<std::size_t>(sizes.blocks * lanes);
         std::vector<float> behind(static_cast<std::size_t>(tokens * lanes)), sums(behind.size()), before(width), next(width);
@@ -137,7 +137,7 @@ class SelectiveScan : public Kernel {
   }
 
  private:
-  // [channels, size] as [channels, blocks, lanes].
+  // Reorders [channels, size] to [channels, blocks, lanes].
   static std::vector<float> padded(const float* from, std::int64_t channels, const Sizes& sizes) {
     const std::int64_t width = sizes.blocks * lanes;
     std::vector<float> to(static_cast<std::size_t>(channels * width));

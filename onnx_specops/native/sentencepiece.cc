@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::string_view space = "\xE2\x96\x81", replacement = "\xEF\xBF\xBD";
 
-// What a piece is, as SentencePiece's files number it; 0 is for special tokens that a model knows nothing of.
+// The types of pieces, numbered as in SentencePiece's files; 0 marks special tokens, which a model does not have.
 enum Piece : std::uint8_t { special, normal, unknown, control, user_defined, unused, byte_piece };
 
 // The greatest id.
@@ -28,7 +28,7 @@ std::size_t width(std::string_view text) {
   return std::min<std::size_t>(lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : lead >= 0xC0 ? 2 : 1, text.size());
 }
 
-// The byte that a piece such as <0x0A> names; -1 where it names none.
+// The byte that a piece such as <0x0A> represents, or -1.
 int byte_of(std::string_view piece) {
   const auto digit = [](char c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1; };
   if (piece.size() != 6 || piece.substr(0, 3) != "<0x" || piece[5] != '>') return -1;
@@ -51,7 +51,7 @@ const T* as_many(const Input& input, const char* name, std::size_t pieces) {
   return input.data<T>();
 }
 
-// A character map, before which the longest user-defined symbol stays as it is.
+// A character map that leaves the longest user-defined symbol at each position unchanged.
 class SymbolsKept {
  public:
   SymbolsKept(const CharsMap& map, const ByteTrie* symbols) : map_(map), symbols_(symbols) {}
@@ -68,18 +68,18 @@ class SymbolsKept {
   const ByteTrie* symbols_;
 };
 
-// A model, made of the inputs from vocab_begins to charsmap. A piece is known by its place in the vocabulary.
+// A model, created from the inputs vocab_begins to charsmap. A piece is identified by its index in the vocabulary.
 class Model {
  public:
   static constexpr std::size_t first_input = 5, inputs = 7;
   enum Kind : std::size_t { unigram, bpe, word, character };
 
   struct Symbol {
-    std::uint32_t begin, size;  // no size: merged into another
-    std::int32_t id;            // less than 0: never merged
+    std::uint32_t begin, size;  // size 0: merged into another symbol
+    std::int32_t id;            // negative: never merged
     std::int32_t previous, next;
   };
-  // The best way to a place of a text: where its last piece begins, and which one that is.
+  // The best path to a position of a text: the start of its last piece, and that piece.
   struct Place {
     float score;
     std::int32_t begin, piece;
@@ -105,7 +105,7 @@ class Model {
     check(texts, scores);
     const auto trie = [&](std::initializer_list<Piece> kinds) {
       std::vector<std::pair<std::string_view, std::int32_t>> entries;
-      for (std::size_t i = count; i-- > 0;) {  // of equal ones the first counts: the trie takes the last
+      for (std::size_t i = count; i-- > 0;) {  // the first of equal pieces counts, but the trie uses the last
         if (std::find(kinds.begin(), kinds.end(), types_[i]) != kinds.end()) {
           entries.emplace_back(texts[i], static_cast<std::int32_t>(i));
         }
@@ -121,7 +121,7 @@ class Model {
     if (kind_ == bpe) prepare_merges(texts, scores);
   }
 
-  // The id of a special token; false where it is none.
+  // Finds the id of a special token; returns false if there is none.
   bool special_id(std::string_view text, std::int32_t& id) const {
     const std::int32_t place = exact(special_, text);
     if (place < 0) return false;
@@ -152,7 +152,7 @@ class Model {
   }
 
  private:
-  // Takes the pieces of a text, and writes their ids.
+  // Receives the pieces of a text and writes their ids.
   struct Sink {
     const Model& model;
     std::vector<std::int32_t>& ids;
@@ -199,7 +199,7 @@ class Model {
     if (has_bytes_ && bytes != 256) fail("types: there are bytes (6), but not all 256");
   }
 
-  // -1 where the text is not one of the trie's.
+  // Returns -1 if the trie does not contain the text.
   static std::int32_t exact(const ByteTrie& trie, std::string_view text) {
     ByteTrie::Node node = ByteTrie::root;
     for (const char c : text) {
@@ -208,14 +208,14 @@ class Model {
     return trie.holds(node) ? trie.id(node) : -1;
   }
 
-  // What the text is taken for, what is no part of texts first.
+  // Finds the piece of a text, with unused and control pieces last.
   std::int32_t find(std::string_view text) const {
     std::int32_t place = exact(reserved_, text);
     if (place < 0) place = exact(mergeable_, text);
     return place < 0 ? unknown_ : place;
   }
 
-  // How long the user-defined symbol or else the character is that a text begins with, and whether it is the former.
+  // The length of the user-defined symbol or character at the start of a text, and whether it is a symbol.
   std::pair<std::size_t, bool> unit(std::string_view text) const {
     const std::size_t length = has_symbols_ ? symbols_.longest(text).length : 0;
     return length != 0 ? std::make_pair(length, true) : std::make_pair(width(text), false);
@@ -251,7 +251,7 @@ class Model {
   void encode_likeliest(std::string_view text, Scratch& scratch, Sink& sink) const {
     std::vector<Place>& places = scratch.places;
     places.assign(text.size() + 1, Place{0.0f, -1, -1});
-    // SentencePiece adds and compares in double what it keeps in float.
+    // SentencePiece adds and compares in double, but stores float.
     const auto reach = [&](std::size_t end, double score, std::size_t begin, std::int32_t piece) {
       Place& place = places[end];
       if (place.begin == -1 || score > double{place.score}) {
@@ -286,8 +286,8 @@ class Model {
 
   // ---- byte pairs
 
-  // Every text that a symbol can be has an id: a piece that texts are made of its place, and a character of such pieces that
-  // is none itself one behind the places.
+  // Assigns an id to every possible symbol: its index for a piece that occurs in texts, and an id after all indices for a
+  // character of such pieces that is not a piece.
   void prepare_merges(const Texts& texts, const float* scores) {
     std::vector<float> ranked(scores, scores + types_.size());
     std::sort(ranked.begin(), ranked.end(), std::greater<float>());
@@ -315,7 +315,7 @@ class Model {
         characters.emplace(one, id);
       }
     }
-    // A part is a piece, or a character that is none.
+    // A part is a piece, or a character that is not a piece.
     const auto id_of = [&](std::int32_t id, std::string_view part) {
       if (id >= 0 || width(part) != part.size()) return id;
       const auto found = characters.find(part);
@@ -326,7 +326,7 @@ class Model {
       std::int32_t left, right, piece;
     };
     std::vector<Pair> pairs;
-    std::vector<std::int32_t> lefts, rights;  // the pieces that end, and begin, at each place
+    std::vector<std::int32_t> lefts, rights;  // the pieces that end and begin at each position
     for (const std::int32_t piece : pieces) {
       const std::string_view text = texts[static_cast<std::size_t>(piece)];
       const std::size_t size = text.size();
@@ -355,9 +355,9 @@ class Model {
     characters_ = ByteTrie(std::move(units));
   }
 
-  // The pieces that texts are made of, by their bytes from the last to the first.
+  // The pieces that occur in texts, with their bytes reversed.
   ByteTrie reversed(const Texts& texts) const {
-    // Pieces may share their bytes: a small file can hold very many of them.
+    // Pieces may share bytes, so a small file may contain very many.
     if (texts.total() > most_shared && texts.total() / 16 > texts.symbols()) {
       fail("the pieces have ", texts.total(), " bytes, more than ", most_shared, " and than 16 times those of vocab_symbols");
     }
@@ -414,7 +414,7 @@ class Model {
     while (!queue.empty()) {
       const MergeQueue::Entry entry = queue.pop();
       Symbol &left = at(entry.left), &right = at(entry.right);
-      // One of them may have gone into another symbol since.
+      // A later merge may have consumed one of them.
       if (left.size == 0 || right.size == 0 || left.size + right.size != sizes_[static_cast<std::size_t>(entry.id)]) continue;
       left.size += right.size;
       left.id = entry.id;
@@ -426,7 +426,7 @@ class Model {
     }
   }
 
-  // Pieces that are unused only help to make others: in the end they fall apart again.
+  // Splits unused pieces again, which only serve as intermediate results of merges.
   void add_cut(std::int32_t id, std::string_view piece, Scratch& scratch, Sink& sink) const {
     const std::int32_t place = finals_[static_cast<std::size_t>(id)];
     if (types_[static_cast<std::size_t>(place)] == unused) {
@@ -449,10 +449,10 @@ class Model {
   bool has_symbols_ = false, has_bytes_ = false;
   std::int32_t unknown_ = 0;
   std::array<std::int32_t, 256> bytes_{};
-  // of unigram models
+  // unigram models
   float penalty_ = 0;
   std::vector<double> scores_;
-  // of byte pairs, by id
+  // byte-pair models, by id
   PairTable merges_;
   ByteTrie characters_;
   std::vector<std::uint32_t> sizes_;
@@ -555,7 +555,7 @@ class Surfaces {
         }
         out += text;
       }
-      context.check_size("symbols", static_cast<std::int64_t>(out.size()));  // pieces may share their bytes
+      context.check_size("symbols", static_cast<std::int64_t>(out.size()));  // pieces may share bytes
     }
     flush(pending, out);
   }

@@ -1,4 +1,4 @@
-// Vector code without intrinsics: short vectors of the compiler's, and functions compiled once for each instruction set.
+// Vector code without intrinsics: the compiler's vector extension, and functions compiled for several instruction sets.
 #pragma once
 
 #include <cstddef>
@@ -8,8 +8,8 @@
 
 #include "compiler.h"
 
-// Before a function: compile it for AVX-512 and AVX2 besides the baseline, and let the loader pick (CMakeLists.txt finds
-// out whether compiler and C library can). What the function calls is compiled along only when it is inlined.
+// Before a function: compile it for AVX-512 and AVX2 besides the baseline, selected by the loader (CMakeLists.txt checks
+// whether compiler and C library support this). Called functions are only included if inlined.
 #if defined(SPECOPS_HAVE_TARGET_CLONES)
 #define SPECOPS_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #else
@@ -18,7 +18,7 @@
 
 namespace specops {
 
-// The position of the lowest bit that is set, of which there must be one.
+// The position of the lowest set bit; `bits` is not 0.
 SPECOPS_INLINE int lowest_bit(std::uint32_t bits) {
 #if defined(SPECOPS_GNU)
   return __builtin_ctz(bits);
@@ -29,8 +29,8 @@ SPECOPS_INLINE int lowest_bit(std::uint32_t bits) {
 #endif
 }
 
-// 32 bytes (or others) of T, a float or an unsigned integer, with element-wise +, * and maximum: a register of AVX2, two of
-// SSE2 and NEON. With SPECOPS_PORTABLE without the compiler's vectors, wherever it has them: for tests of the other form.
+// 32 bytes (or another size) of T, a float or an unsigned integer, with element-wise +, * and maximum: one AVX2 register,
+// two of SSE2 or NEON. SPECOPS_PORTABLE disables the compiler's vectors, for tests of the other form.
 #if defined(SPECOPS_GNU) && !defined(SPECOPS_PORTABLE)
 #define SPECOPS_VECTORS
 #endif
@@ -47,7 +47,7 @@ struct Pack {
   SPECOPS_INLINE void add_product(const Pack& one, const Pack& other) { lanes += one.lanes * other.lanes; }
   SPECOPS_INLINE void add_product(const Pack& one, T factor) { lanes += one.lanes * factor; }
   SPECOPS_INLINE void multiply(T factor) { lanes *= factor; }
-  // The greater of each two lanes, or NaN where either is.
+  // The element-wise maximum; NaN if either is NaN.
   SPECOPS_INLINE void raise(const Pack& other) {
     lanes = (other.lanes > lanes) | (other.lanes != other.lanes) ? other.lanes : lanes;
   }
@@ -79,7 +79,7 @@ struct Pack {
   }
 
  private:
-  // The language would multiply two uint16 as int, which their product may overflow.
+  // C++ would multiply uint16 as int, which may overflow.
   static T product(T a, T b) {
     if constexpr (std::is_integral_v<T>) {
       return static_cast<T>(std::uint64_t{a} * b);

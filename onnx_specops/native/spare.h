@@ -1,4 +1,4 @@
-// Memory for one run, which the thread keeps for the next one: memory got anew is slow to touch.
+// Scratch memory for one run, which the thread keeps for the next one, because new memory causes page faults.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,7 @@
 
 namespace specops {
 
-// Floats, aligned to a line of the cache, that hold nothing in particular. A thread that has lent its memory, and is asked for
-// more before it is back, gets it from the heap.
+// Uninitialized floats, aligned to a cache line. If a thread's memory is in use, further requests are served from the heap.
 class Spare {
  public:
   explicit Spare(std::int64_t count) : memory_(std::move(kept().floats)), size_(std::exchange(kept().size, 0)) {
@@ -40,7 +39,7 @@ class Spare {
     return kept;
   }
 
-  static constexpr std::int64_t most = std::int64_t{4} << 20;  // 16 MiB: more goes back
+  static constexpr std::int64_t most = std::int64_t{4} << 20;  // 16 MiB; larger blocks are freed
 
   Pages memory_;
   std::int64_t size_;

@@ -1,10 +1,10 @@
-// ONNX Runtime loads this library for each session's options, and unloads it with them. What it is given (registration.cc)
-// is kept for ever all the same, since sessions refer to it: each load would leave its own behind.
+// ONNX Runtime loads this library for each session's options, and unloads it with them. The registration (registration.cc)
+// is never freed, because sessions refer to it, so each load would leak one.
 #pragma once
 
 namespace specops {
 
-// Keeps the library loaded for the life of the process, where the linker has not seen to that (-z nodelete does for ELF).
+// Keeps the library loaded until the process ends, unless the linker did so (-z nodelete for ELF).
 void stay_loaded();
 
 }  // namespace specops

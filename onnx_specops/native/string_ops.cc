@@ -1,4 +1,4 @@
-// The operators between strings, their bytes and their hash buckets.
+// Operators on strings, their bytes and their hash buckets.
 #include <cmath>
 #include <cstdio>
 #include <cstring>
@@ -11,7 +11,7 @@
 namespace specops {
 namespace {
 
-// Calls `body(strings)`, `strings[i]` being string i of `input`.
+// Calls `body(strings)`, where `strings[i]` is string i of `input`.
 template <class Body>
 void with_strings(const Input& input, const Body& body) {
   if (const std::string* strings = strings_in_place(input)) return body(strings);
@@ -119,7 +119,7 @@ class NumericToString : public Kernel {
     char written[32];
     const int length = std::snprintf(written, sizeof written, "%g", number);
     std::string text(written, static_cast<std::size_t>(length));
-    // Locales have points of their own.
+    // The decimal point depends on the locale.
     for (char& c : text) {
       if (!(c >= '0' && c <= '9') && c != 'e' && c != '+' && c != '-') c = '.';
     }

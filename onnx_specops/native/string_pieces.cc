@@ -1,4 +1,4 @@
-// StringJoin and StringSplit: strings put together along an axis, and cut at a delimiter.
+// StringJoin and StringSplit: joins strings along an axis, and splits them at a delimiter.
 #include <limits>
 
 #include "ops.h"
@@ -38,14 +38,14 @@ class StringJoin : public Kernel {
       }
       shape.erase(shape.begin() + axis);
     }
-    // A shape without elements may have sizes of any magnitude.
+    // A shape without elements may have dimensions of any size.
     constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
     if (inner != 0 && outer > most / inner) fail("begins: more than an int32 can count");
     const std::int64_t joined = outer * inner;
     context.check_size("begins", joined);
     const std::int64_t between = std::max<std::int64_t>(0, count - 1);
     const auto gap = static_cast<std::int64_t>(separator.size());
-    // Before they are multiplied: the separators alone may be more than there may be.
+    // Checked before the multiplication, because the separators alone may exceed the limit.
     if (gap != 0 && between != 0 && joined > most / gap / between) {
       fail("symbols: more bytes than an int32 can count");
     }

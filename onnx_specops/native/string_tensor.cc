@@ -7,9 +7,9 @@
 namespace specops {
 namespace {
 
-// Whether the objects at `strings`, which ORT made of `expected`, are what this library takes for std::string. Nothing is
-// read outside them: an object that says that its characters lie elsewhere is followed only after those before it, short
-// ones that hold their characters themselves, have shown that the layouts agree.
+// Whether the objects at `strings`, which ORT created from `expected`, have the layout of this library's std::string.
+// Nothing outside of them is read at first: heap-allocated characters are read only after the preceding short strings, which
+// are stored inline, have confirmed the layout.
 template <std::size_t Count>
 bool same_layout(const std::string* strings, const char* const (&expected)[Count]) {
   for (std::size_t i = 0; i < Count; ++i) {

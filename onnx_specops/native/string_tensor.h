@@ -1,4 +1,4 @@
-// The strings of a tensor without copying them all.
+// Access to a tensor's strings without copying all of them.
 #pragma once
 
 #include <string>
@@ -8,14 +8,14 @@
 
 namespace specops {
 
-// The strings where ORT keeps them, or null where they cannot be read in place.
+// ORT's own strings, or null if they cannot be read in place.
 //
-// A string tensor of ORT is an array of std::string, as ORT's C++ library lays that out. Whether this library's compiler
-// lays it out in the same way is not assumed but tried, once for each ORT, on a tensor of known strings. The environment
-// variable ONNX_SPECOPS_STRINGS=api keeps to the functions of ORT's C interface.
+// An ORT string tensor is an array of std::string with the layout of ORT's C++ library. Whether this library's compiler uses
+// the same layout is tested once per ORT on a tensor of known strings. The environment variable ONNX_SPECOPS_STRINGS=api
+// forces the functions of ORT's C interface.
 const std::string* strings_in_place(const Input& input);
 
-// One string after the other through ORT's C interface, for where they cannot be read in place.
+// One string after another through ORT's C interface, if they cannot be read in place.
 class StringElements {
  public:
   explicit StringElements(const Input& input) : input_(input) {}
@@ -25,7 +25,7 @@ class StringElements {
   Input input_;
 };
 
-// `text` in quotes for a message: at most 60 bytes of it, those outside ASCII's printable ones as \xNN.
+// `text` in quotes for a message: at most 60 bytes, with bytes outside printable ASCII as \xNN.
 std::string quoted(std::string_view text);
 
 }  // namespace specops

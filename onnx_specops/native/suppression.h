@@ -1,4 +1,4 @@
-// Greedy suppression of boxes by their overlap.
+// Greedy suppression of overlapping boxes.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 
 namespace specops {
 
-// How many boxes of an image an operator gives at most, be there as many or not: no network has more.
+// The maximum number of boxes per image in an output, padded if there are fewer. No network has more.
 constexpr std::int64_t most_boxes = std::int64_t{1} << 20;
 
 template <class A>
@@ -20,18 +20,18 @@ struct Corners {
   A x1, y1, x2, y2;
 };
 
-// Boxes touch and overlap by more than the threshold.
+// Whether boxes touch and overlap by more than the threshold.
 struct Exceeds {
   template <class A>
   static SPECOPS_INLINE bool holds(const Corners<A>& a, const Corners<A>& b, A area_a, A area_b, A shared, A threshold) {
-    // No && nor ||: vector code has no branches.
+    // Bitwise operators, because vector code has no branches.
     const bool touching = (a.x1 <= b.x2) & (a.y1 <= b.y2) & (b.x1 <= a.x2) & (b.y1 <= a.y2);
     const A ratio = shared / (area_a + area_b - shared);
     return (touching ? ratio : A(0)) > threshold;
   }
 };
 
-// The same of boxes whose corners are edges: those that only touch do not overlap, whatever their areas are.
+// The same for boxes whose corners are edges: boxes that only touch do not overlap, whatever their areas are.
 struct SharesMore {
   template <class A>
   static SPECOPS_INLINE bool holds(const Corners<A>&, const Corners<A>&, A area_a, A area_b, A shared, A threshold) {
@@ -40,7 +40,7 @@ struct SharesMore {
   }
 };
 
-// The overlap reaches the threshold; boxes without an area have none.
+// Whether the overlap reaches the threshold; boxes without an area have no overlap.
 struct Reaches {
   template <class A>
   static SPECOPS_INLINE bool holds(const Corners<A>&, const Corners<A>&, A area_a, A area_b, A shared, A threshold) {
@@ -50,7 +50,7 @@ struct Reaches {
   }
 };
 
-// Boxes share an area.
+// Whether boxes have a common area.
 struct Overlaps {
   template <class A>
   static SPECOPS_INLINE bool holds(const Corners<A>&, const Corners<A>&, A, A, A shared, A) {
@@ -58,18 +58,18 @@ struct Overlaps {
   }
 };
 
-// Boxes that a suppression keeps, which remove others.
+// The boxes that a suppression keeps and that remove others.
 template <class A>
 class KeptBoxes {
  public:
-  // `offset` is 1 where corners are pixels of the box.
+  // `offset` is 1 if corners are pixels of the box.
   explicit KeptBoxes(A offset) : offset_(offset) {}
 
   A area(const Corners<A>& box) const { return (box.x2 - box.x1 + offset_) * (box.y2 - box.y1 + offset_); }
 
   void push_back(const Corners<A>& box, A area) {
     const std::size_t lane = size_++ % lanes;
-    // Lanes to come repeat a box, so that a block is compared whole.
+    // Unused lanes repeat a box, so that blocks are compared as a whole.
     if (lane == 0) blocks_.emplace_back();
     Block& block = blocks_.back();
     for (std::size_t i = lane; i < (lane == 0 ? lanes : lane + 1); ++i) {
@@ -79,7 +79,7 @@ class KeptBoxes {
 
   std::int64_t size() const { return static_cast<std::int64_t>(size_); }
 
-  // body(i) for each one from the position `from` on for which with the box `Condition` holds, until it returns false.
+  // Calls body(i) for each kept box from position `from` on for which `Condition` holds, until it returns false.
   template <class Condition, class Body>
   void each(const Corners<A>& box, A area, A threshold, std::int64_t from, Body body) const {
     const std::size_t first = static_cast<std::size_t>(from) / lanes;
@@ -94,7 +94,7 @@ class KeptBoxes {
       }
     }
   }
-  // Whether there is one, `from` there on.
+  // Whether there is such a box from `from` on.
   template <class Condition>
   bool remove(const Corners<A>& box, A area, A threshold, std::int64_t from = 0) const {
     bool found = false;
@@ -112,7 +112,7 @@ class KeptBoxes {
   };
   struct Match {
     std::size_t block;
-    std::uint32_t lanes;  // a bit for each
+    std::uint32_t lanes;  // one bit per box
   };
 
   template <class Condition>
@@ -123,7 +123,7 @@ class KeptBoxes {
     return Condition::holds(other, box, kept.area[i], area, width * height, threshold);
   }
 
-  // The first block of [from, count) that has such boxes; no lanes where there is none. In suppression.cc.
+  // The first block of [from, count) with such boxes; without lanes if there is none. Defined in suppression.cc.
   template <class Condition>
   static Match next(const Block* blocks, std::size_t from, std::size_t count, const Corners<A>& box, A area, A offset,
                     A threshold);
@@ -133,7 +133,7 @@ class KeptBoxes {
   A offset_;
 };
 
-// The positions of the `limit` highest of `count` values; equal ones as partial_sort has them.
+// The positions of the `limit` highest of `count` values, with equal ones ordered like partial_sort.
 template <class A>
 std::vector<std::int64_t> highest(const A* values, std::int64_t count, std::int64_t limit) {
   std::vector<Ranked<A>> all;
@@ -145,7 +145,8 @@ std::vector<std::int64_t> highest(const A* values, std::int64_t count, std::int6
   return order;
 }
 
-// Which of the boxes at `candidates`, best first, are kept, `limit` at most; `dead(i)` neither are nor remove others.
+// The boxes of `candidates`, best first, that are kept, at most `limit`. Boxes with `dead(i)` are not kept and do not remove
+// others.
 template <class A, class Dead>
 std::vector<std::int64_t> suppressed(const std::vector<Corners<A>>& boxes, const std::vector<std::int64_t>& candidates,
                                      A threshold, A offset, std::int64_t limit, Dead dead) {

@@ -1,4 +1,4 @@
-// The operators that turn strings into ids: BPETokenizer, WordpieceTokenizer, UnigramTokenizer, TrieTokenizer.
+// Operators from strings to ids: BPETokenizer, WordpieceTokenizer, UnigramTokenizer, TrieTokenizer.
 #include <algorithm>
 #include <limits>
 #include <optional>
@@ -18,7 +18,7 @@ using Tokens = std::vector<std::pair<std::string_view, std::int32_t>>;
 // The greatest id.
 constexpr std::int64_t most_id = std::numeric_limits<std::int32_t>::max();
 
-// What a kernel makes of constant inputs when the session is made, and otherwise in every run.
+// A model that is created from constant inputs once per session, and otherwise in every run.
 template <class Model>
 class Prepared : public Kernel {
  public:
@@ -53,7 +53,7 @@ void check_count(const Input& input, const char* name, std::size_t tokens) {
 
 // -------------------------------------------------------------------------------------------------------------------- BPE
 
-// The merges that a node has as an input.
+// The merges in a node's input.
 PairTable merges_of(const Input& input) {
   if (input.shape().size() != 2 || input.shape()[1] != 3) {
     fail("merges: shape ", to_string(input.shape()), " where [n, 3] was expected");
@@ -68,7 +68,7 @@ PairTable merges_of(const Input& input) {
   return table;
 }
 
-// The ids of texts that have been met before, within one run.
+// The ids of earlier texts within one run.
 class Memory {
  public:
   struct Slot {
@@ -78,7 +78,7 @@ class Memory {
     bool used = false;
   };
 
-  // The slot of the text, or the free one where it belongs.
+  // The slot of the text, or the free slot for it.
   Slot& find(std::string_view text) {
     if (2 * used_ >= slots_.size()) grow();
     const std::uint64_t hash = fingerprint64(text);
@@ -150,7 +150,7 @@ class Bpe {
   }
 
   void encode(std::string_view text, Scratch& scratch, std::vector<std::int32_t>& ids) const {
-    // A long text seldom comes again, but what it takes to look costs little beside what its merges do.
+    // Long texts rarely repeat, but the lookup costs little compared to their merges.
     if (text.size() > 1024) return encode_anew(text, scratch, ids);
     Memory::Slot& slot = scratch.memory.find(text);
     const std::size_t before = ids.size();
@@ -189,7 +189,7 @@ class Bpe {
     }
   }
 
-  // The first symbol is alive, or the last that took its place is.
+  // The first live symbol: the first one, or the last one that replaced it.
   static std::int32_t first_alive(const std::vector<Symbol>& symbols) {
     for (std::size_t i = symbols.size(); i-- > 0;) {
       if (symbols[i].alive && symbols[i].previous == -1) return static_cast<std::int32_t>(i);
@@ -210,7 +210,7 @@ class Bpe {
     std::int32_t order = std::max(0, count - 1);
     while (!queue.empty()) {
       const MergeQueue::Entry entry = queue.pop();
-      // A merge takes both its symbols: two that were neighbours are as long as both are alive.
+      // A merge removes both symbols. Two former neighbors remain neighbors as long as both are alive.
       if (!at(entry.left).alive || !at(entry.right).alive) continue;
       const std::int32_t previous = at(entry.left).previous, next = at(entry.right).next;
       const auto merged = static_cast<std::int32_t>(symbols.size());
@@ -296,7 +296,7 @@ class Unigram {
     explicit Settings(const KernelInfo& info) : unknown(static_cast<std::int32_t>(info.integer("unk_token_id"))) {}
     std::int32_t unknown;
   };
-  // The best way to a place: where its last token begins, and which one that is.
+  // The best path to a position: the start of its last token, and that token.
   struct Place {
     float score;
     std::int32_t begin, id;

@@ -1,4 +1,4 @@
-// The operators with regular expressions: RegexNormalization, RegexSplit, SpecialTokensSplit.
+// Operators with regular expressions: RegexNormalization, RegexSplit, SpecialTokensSplit.
 #include <algorithm>
 
 #include "ops.h"
@@ -32,7 +32,7 @@ class RegexNormalization : public Kernel {
   }
 
  private:
-  // A piece of the replacement: text, or the number of a group.
+  // A part of the replacement: text, or a group number.
   struct Part {
     std::string text;
     std::size_t group = 0;
@@ -78,7 +78,7 @@ class RegexNormalization : public Kernel {
     while (true) {
       if (!search.next(start, options)) {
         if (options == 0) break;
-        // No match that is not empty begins behind the empty one: a character later, then.
+        // There is no non-empty match at the position of the empty one, so continue one character later.
         if (start >= text.size()) break;
         const std::size_t size = character_size(text.substr(start));
         start += size == 0 ? 1 : size;
@@ -104,7 +104,7 @@ class RegexNormalization : public Kernel {
       options = search.begin() == search.end() ? pcre2::NOTEMPTY_ATSTART | pcre2::ANCHORED : 0;
     }
     out.append(text.substr(at));
-    // What is to grow beyond all measure stays as it is.
+    // Text that would grow without bound is left unchanged.
     if (most != 0 && out.size() - before >= most) {
       out.resize(before);
       out += text;
@@ -210,7 +210,7 @@ class RegexSplit : public Kernel {
     return contiguous && (given.empty() || given.back() != '+') ? "(" + given + ")+" : given;
   }
 
-  // Without symbols there is one row, without pieces; the strings go on as they are.
+  // Without symbols, outputs one row without pieces, and the strings unchanged.
   static void pass(Context& context, const TextRows& rows) {
     const auto count = static_cast<std::int64_t>(rows.texts().size());
     Output row_begins = context.output(0, {1}), row_ends = context.output(1, {1});

@@ -1,4 +1,4 @@
-// The operators of tokenizers between strings and strings, and from ids back: VocabDecoder, UTF8Validate, ByteFallback,
+// Tokenizer operators from strings to strings, and from ids to strings: VocabDecoder, UTF8Validate, ByteFallback,
 // BytesToChars, CharsToBytes.
 #include <algorithm>
 #include <array>
@@ -81,7 +81,7 @@ class Utf8Validate : public Kernel {
   void append(std::string_view text, std::string& out) const {
     constexpr std::uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
     const auto byte = [&](std::size_t at) { return static_cast<unsigned char>(text[at]); };
-    std::size_t kept = 0;  // what lies from here on is copied as it is
+    std::size_t kept = 0;  // bytes from here on are copied unchanged
     for (std::size_t at = 0; at < text.size();) {
       const unsigned lead = byte(at);
       if (lead < 0x80) {
@@ -130,12 +130,12 @@ class ByteFallback : public Kernel {
   static int digit(char c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1; }
 };
 
-// The characters that GPT-2's byte-level vocabularies write bytes as: printable ones are themselves, the others follow from
-// U+0100 on.
+// The characters that represent bytes in GPT-2's byte-level vocabularies: printable ones represent themselves, the others
+// are U+0100 and following.
 struct ByteCharacters {
   std::array<std::array<char, 2>, 256> text{};
   std::array<bool, 256> is_one_byte{};
-  std::array<std::int16_t, 0x200> byte{};  // of a code point; -1 for none
+  std::array<std::int16_t, 0x200> byte{};  // by code point; -1 for none
 
   ByteCharacters() {
     byte.fill(-1);

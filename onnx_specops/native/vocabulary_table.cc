@@ -1,4 +1,4 @@
-// VocabularyTable: keys to ids, by a table that is built once where the vocabulary is a constant.
+// VocabularyTable: keys to ids, with a table that is built once for a constant vocabulary.
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -13,14 +13,14 @@
 namespace specops {
 namespace {
 
-// What becomes of a key that the vocabulary lacks.
+// The id or hash bucket of unknown keys.
 struct Otherwise {
   std::int64_t default_value = -1;
   std::int64_t num_oov_buckets = 0;
   Bucketing bucketing;
 };
 
-// The key of a hash that nobody can foresee, for a vocabulary made to collide under the usual one.
+// A random hash key, for a vocabulary that was made to collide under the default one.
 struct Secret {
   bool in_use = false;
   std::array<std::uint64_t, 2> key{};
@@ -32,8 +32,8 @@ struct Secret {
   }
 };
 
-// The entries of a vocabulary: integers, strings where ORT keeps them, strings through ORT's functions. Each kind tells how
-// a tensor of keys is read, a key's hash, the bucket of a key whose hash is known, and whether entry i is a key.
+// The entries of a vocabulary: integers, strings in place, or strings through ORT's functions. Each class reads a tensor of
+// keys, and provides a key's hash, the bucket of a hashed key, and the comparison of entry i with a key.
 
 template <class T>
 class Integers {
@@ -105,17 +105,17 @@ class TextsByElement : public Texts {
   StringElements entries_;
 };
 
-// A vocabulary made ready for searching.
+// A vocabulary with its hash table.
 class Vocabulary {
  public:
   virtual ~Vocabulary() = default;
   virtual void find(const Context& context, const Input& keys, std::int64_t* ids, const Otherwise& otherwise) const = 0;
 };
 
-// Fewer keys than this are not worth another thread.
+// Fewer keys do not justify another thread.
 constexpr std::int64_t grain = 1024;
 
-// Every step of a search waits for memory: keys go through it in blocks, whose waits overlap.
+// Every step of a search waits for memory, so keys are processed in blocks, whose waits overlap.
 constexpr std::size_t block = 32;
 
 template <class Entries>
@@ -155,7 +155,7 @@ class VocabularyOf : public Vocabulary {
       cursor[i] = table_.start(hash[i]);
       table_.prefetch(cursor[i]);
     }
-    // Hits and misses apart, without a branch on which it is: half of such branches would be foretold wrongly.
+    // Separates hits and misses without branches, which would often be mispredicted.
     std::size_t hit[block], miss[block], hits = 0, misses = 0;
     for (std::size_t i = 0; i < size; ++i) {
       id[i] = table_.next(cursor[i]);
@@ -183,7 +183,7 @@ class VocabularyOf : public Vocabulary {
     }
   }
 
-  // False when entries crowd in one place as chance never has them, and there is still another hash to try.
+  // Returns false if entries cluster improbably and there is another hash to try.
   template <class Source>
   bool fill(const Source& source) {
     constexpr std::size_t most_distance = 1024;

@@ -1,4 +1,4 @@
-// YUVtoRGB: the planes of video frames as images.
+// YUVtoRGB: converts the planes of video frames to images.
 #include <cmath>
 #include <cstdint>
 #include <type_traits>
@@ -24,7 +24,7 @@ SPECOPS_INLINE T bounded(float x) {
   }
 }
 
-// A frame's rows of pixels two by two, as these share U and V.
+// Converts a frame two rows at a time, because these share U and V.
 template <class T>
 struct Rows {
   const T *y, *u, *v;
@@ -32,7 +32,7 @@ struct Rows {
   std::int64_t width;
 };
 
-// `count` pixels of both rows, by way of arrays of their own: the compiler knows that nothing else changes these.
+// Converts `count` pixels of both rows through local arrays, which the compiler knows not to alias.
 template <int count, int step, class T>
 SPECOPS_INLINE void convert_some(const Rows<T>& rows, std::int64_t first, bool bgr) {
   float red[count], by_v[count], by_u[count], blue[count];
@@ -48,7 +48,8 @@ SPECOPS_INLINE void convert_some(const Rows<T>& rows, std::int64_t first, bool b
     const T* y = rows.y + row * rows.width + first;
     T* to = rows.image + 3 * (row * rows.width + first);
     T channels[3][count];
-    for (int i = 0; i < count; ++i) {  // term by term: bytes are rounded, and the last digit may decide
+    // term by term, because the results are rounded to bytes and the last digit may matter
+    for (int i = 0; i < count; ++i) {
       const float c = (number(y[i]) - 16) * 1.164f;
       channels[0][i] = bounded<T>(c + red[i]);
       channels[1][i] = bounded<T>(c - by_v[i] - by_u[i]);
