@@ -108,7 +108,7 @@ specops validate old.xml
 ```
 
 The reference is the CPU plugin of the Inference Engine 2020.2, which the PyPI package `opencv-python-inference-engine`
-4.3.0.2 contains. The package needs Python 3.11 or older and NumPy below 2, so install it in an environment of its own.
+4.3.0.2 contains. The package needs Python 3.11 or older and NumPy below 2, so install it in a separate environment.
 `specops validate` compares with it if `SPECOPS_INFERENCE_ENGINE` names the Python of that environment. Otherwise it compares
 the ONNX runtimes with each other:
 
@@ -119,33 +119,34 @@ SPECOPS_INFERENCE_ENGINE=ie/bin/python specops validate old.xml
 
 - Weights are read from `<weights>`, `<biases>` and `<blobs>`, and from Const layers. 16-bit weights stay 16 bits wide in the
   file; layers compute in float32, as in the Inference Engine.
-- Inputs are `Input` layers. Outputs are the values that no layer takes. They have the names of their layers.
+- `Input` layers become inputs, and values without consumers become outputs. They have the names of their layers.
 - `<pre-process>` with mean values or mean images becomes part of the graph.
-- `<statistics>` of a calibration for 8 bits are ignored: layers compute in floats. The report says so.
-- The output sizes in the file decide how far the windows of Pooling and Convolution reach, as in the Inference Engine. With
-  `--input-shape` the attributes decide.
+- `<statistics>` of an 8-bit calibration are ignored, and the report notes it: layers compute in floats.
+- The output shapes in the file determine the padding at the end of Pooling and Convolution, as in the Inference Engine. With
+  `--input-shape`, the attributes determine it.
 
 ## Differences from the Inference Engine
 
-- DepthToSpace and SpaceToDepth follow the specification (blocks first). The CPU plugin of 2020.2 computes another order if
+- DepthToSpace and SpaceToDepth follow the specification (blocks first). The CPU plugin of 2020.2 uses another order if
   there is more than one channel outside the blocks.
-- A Memory layer holds zeros before the first run. The Inference Engine leaves that memory unset.
+- A Memory layer contains zeros before the first run. The Inference Engine does not initialize this memory.
 - SpatialTransformer and Upsampling are errors. The Inference Engine infers the shapes of their outputs, but has no
   implementation for the CPU.
-- Where several layers take a value, the Inference Engine computes some of them in the memory of that value, and the others
-  then read the result. Some layers after a Split or a Slice read the elements of another part. Converted files compute what
-  the layers define. Of 2,500 random networks (seed 1) 1,203 agree, and 5 differ for these reasons: the Inference Engine
-  agrees if it gets the layers of one output alone. It refuses 1,291, and the values of one are too large to compare.
-- Files of version 7 with SpaceToBatch, BatchToSpace or ScatterUpdate convert. The Inference Engine 2020.2 does not run them.
+- If several layers use a value, the Inference Engine computes some of them in place, and the others then read the result.
+  Some layers after a Split or a Slice read the elements of another output. Converted files compute the definition of the
+  layers. Of 2,500 random networks (seed 1), 1,203 agree. 5 differ for these reasons: the Inference Engine agrees if the
+  network contains only the layers of one output. It rejects 1,291, and the values of one are too large to compare.
+- Files of version 7 with SpaceToBatch, BatchToSpace or ScatterUpdate are supported. The Inference Engine 2020.2 does not run
+  them.
 
 ## Layer types
 
 {types} layer types have a rule. {cases} cases compare them with the Inference Engine, with native kernels, with Python
 kernels and without kernels. {agreeing} cases agree within 1e-4. Type names are not case-sensitive. Types without cases are
-those that the Inference Engine does not run, or folds when it loads a file.
+not implemented in the Inference Engine, or folded when it loads a file.
 
-The answers of the Inference Engine are stored with the tests (`tests/conformance/inference_engine`). The first command makes
-them anew, the second compares IR files of your own, the third random networks:
+The results of the Inference Engine are stored with the tests (`tests/conformance/inference_engine`). The first command
+records them again, the second compares your own IR files, the third random networks:
 
 ```console
 SPECOPS_INFERENCE_ENGINE=ie/bin/python python -m tests.conformance.inference_engine.record
@@ -526,18 +527,16 @@ _PUBLIC_FILES = """
 ## Public files
 
 {files} files of public repositories were compared with the Inference Engine. {agree} agree within 1e-4. Files whose .bin is
-not in the repository have weights that are made up. Results beside *agrees*:
+not in the repository have random weights. Results other than *agrees*:
 
-- *without \\<statistics\\>*: the Inference Engine ends with an error while it reads the statistics. It ran the file without
-  them.
-- *before DetectionOutput*: the scores of made-up weights are so near to each other that the last bit decides which boxes
-  DetectionOutput keeps. Its inputs agree.
-- *as the Inference Engine with itself*: a binary layer or the choice of a class depends on the last bit. The Inference
-  Engine differs from itself by as much if its inputs change by 1e-6.
-- *not converted*: a layer has fewer weights than its input needs. The Inference Engine computes with what follows them in
-  memory.
+- *without \\<statistics\\>*: the Inference Engine fails when it reads the statistics. It ran the file without them.
+- *before DetectionOutput*: the scores of random weights are so similar that the last bit decides which boxes DetectionOutput
+  keeps. Its inputs agree.
+- *as the Inference Engine with itself*: a binary layer or the selected class depends on the last bit. The results of the
+  Inference Engine change as much if its inputs change by 1e-6.
+- *not converted*: a layer has fewer weights than its input needs. The Inference Engine reads the memory after them.
 
-The files are in the repositories alone. These commands clone them, compare the files, and write the table:
+The files are not part of this repository. These commands clone the repositories, compare the files, and write the table:
 
 ```console
 python -m tests.conformance.inference_engine.public --clone-commands | sh
@@ -551,32 +550,35 @@ def targets_page() -> Iterator[str]:
     yield from [
         "# Targets",
         "",
-        "`specops convert --target NAME` and `convert(target=)` convert for one of the programs below. Without a target a",
-        "file is for ONNX Runtime: standard ONNX, and operators that carry their bodies as functions.",
+        "`specops convert --target NAME` and `convert(target=)` convert for one of the programs below. Without a target,",
+        "the file is for ONNX Runtime: standard ONNX, and operators with function bodies.",
         "",
-        "A file for another target has no functions and no operators but ONNX's, in the oldest opset that represents the",
-        "model. Constants are folded, 16-bit weights are float32, and nodes that change nothing are removed. What a target",
-        "does not take is an error before anything is written: the layer, the reason, the remedy. Targets that need static",
-        "shapes ask for `--input-shape`. `specops inspect MODEL.xml --target NAME` counts the nodes that a target takes.",
+        "A file for another target contains only standard operators and no functions, in the oldest opset that",
+        "represents the model. Constants are folded, 16-bit weights become float32, and nodes without effect are",
+        "removed. If a target does not support a node, the conversion fails before anything is written, and the error",
+        "names the layer, the reason and the remedy. Targets with static shapes need `--input-shape`. `specops inspect",
+        "MODEL.xml --target NAME` counts the nodes that a target supports.",
         "",
         "With `--opset 23` or newer, RMS normalizations and rotary embeddings are single nodes (RMSNormalization,",
         "RotaryEmbedding), for `standard` and without a target. For `standard`, softmax attention is a single node, too",
         "(Attention). Swish is a node at opset 24: ONNX Runtime 1.32 has no kernel of it and expands it.",
         "",
     ]
-    yield from table(("target", "for", "opsets", "needs", "known by", "next"), map(_target_row, TARGETS.values()))
+    yield from table(
+        ("target", "program", "opsets", "needs", "source of its limits", "next step"), map(_target_row, TARGETS.values())
+    )
     yield from [
         "",
-        "Files for ONNX Runtime's execution providers (`qnn`, `webgpu`, `coreml`, `directml`) may have operators that",
-        "the device lacks: ONNX Runtime's CPU computes those. `inspect --target` counts them. These four and `tensorrt`",
+        "Files for ONNX Runtime's execution providers (`qnn`, `webgpu`, `coreml`, `directml`) may contain operators that",
+        "the device lacks. ONNX Runtime computes them on the CPU. `inspect --target` counts them. These four and `tensorrt`",
         "follow published lists. `tflite`, `rknn`, `iree` and `tinygrad` get the spellings that other engines need. None",
         "of these nine has been measured.",
         "",
-        "## Forms that a program computes wrongly",
+        "## Incorrect results",
         "",
-        "These programs load some forms of operators without an error and give other results than ONNX defines. A file with",
-        "one of them is an error. `python -m tests.conformance.targets.operations FOLDER CONSUMER` found them. No target",
-        "promises NaN, infinities, integers beyond 2^31, or integers that wrap in a narrower type.",
+        "These programs load the following forms of operators, but their results differ from ONNX's definition. Such a form",
+        "is an error. `python -m tests.conformance.targets.operations FOLDER CONSUMER` found them. No target",
+        "guarantees NaN, infinities, integers beyond 2^31, or integers that wrap in a narrower type.",
         "",
     ]
     yield from table(("target", "operator", "form"), _limits())
@@ -584,21 +586,28 @@ def targets_page() -> Iterator[str]:
         "",
         "## Measured",
         "",
-        "Networks of tests/conformance at static shapes: whole ones, quantised and compressed ones, and networks that",
-        "PyTorch also exports directly. A consumer agrees where each output is within 1e-2 of OpenVINO's. Made by",
-        "`python -m tests.conformance.targets FOLDER --record`, each consumer in an environment of its own. Consumers that",
-        "take long to compile ran only some of the networks. The networks that are held out were run last, and no pass was",
-        "written for them.",
+        "The networks are those of tests/conformance at static shapes: float, quantized and compressed networks, and",
+        "networks that PyTorch also exports directly. A consumer agrees if each output is within 1e-2 of OpenVINO's.",
+        "`python -m tests.conformance.targets FOLDER --record` measures them, each consumer in a separate environment.",
+        "Consumers with long compilation times ran only some of the networks. No pass was written for the held-out ones.",
         "",
     ]
     results = json.loads(_TARGET_RESULTS.read_text(encoding="utf-8"))
     versions = results.pop("versions", {})
     yield from table(
-        ("consumer", "release", "agree", "held-out", "of those with a direct export", "direct export", "lost to it"),
+        (
+            "consumer",
+            "release",
+            "agree",
+            "held-out",
+            "with a direct export",
+            "direct export agrees",
+            "only the direct export agrees",
+        ),
         (_consumer_row(name, versions.get(name, ""), found) for name, found in sorted(results.items())),
     )
     yield ""
-    yield "What does not agree:"
+    yield "These networks do not agree:"
     yield ""
     yield from table(("consumer", "network", "reason"), _disagreements(results))
 

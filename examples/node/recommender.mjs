@@ -1,8 +1,8 @@
-// A converted recommender in Node, with no plugin: the domain's operators run as the bodies that the file carries.
+// A converted recommender in Node, without the plugin: the domain's operators run as function bodies in the file.
 //
 //     node recommender.mjs MODEL.onnx
 //
-// models/recommender_int, whose ids are integers: a hash of a string has no body. Prints its inputs and outputs as JSON.
+// The model is models/recommender_int, with integer ids, because string hashes have no body. Prints inputs and outputs as JSON.
 import * as ort from 'onnxruntime-node';
 import { numbers, request } from '../web/request.mjs';
 

@@ -1,10 +1,10 @@
-// A model with a variable, which the caller carries from run to run.
+// A model with a variable, which the caller passes from run to run.
 //
 //     specops convert --variables inputs examples/stateful/model.xml -o stateful.onnx
 //     node stateful.mjs stateful.onnx
 //
-// ONNX Runtime for JavaScript feeds no input that has a default, hence --variables inputs: both inputs of the variable are
-// required, and NAME.is_set says whether NAME counts. Prints each run's inputs and outputs as a line of JSON.
+// ONNX Runtime for JavaScript cannot omit inputs with defaults, hence --variables inputs: both inputs of the variable are
+// required, and NAME.is_set determines whether NAME is used. Prints the inputs and outputs of each run as a line of JSON.
 import * as ort from 'onnxruntime-node';
 import { numbers } from '../web/request.mjs';
 
@@ -15,7 +15,7 @@ if (path === undefined) {
 }
 const session = await ort.InferenceSession.create(path);
 
-// At first nothing is set: zeros of the right shape, which do not count.
+// In the first run is_set is false: zeros of the right shape are ignored.
 let visit = new ort.Tensor('float32', new Float32Array(8), [1, 8]);
 let isSet = new ort.Tensor('bool', [false], []);
 for (let step = 0; step < 4; step += 1) {

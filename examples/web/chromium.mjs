@@ -1,4 +1,4 @@
-// Headless Chromium with a profile of its own, which asks nobody for anything.
+// Headless Chromium with a separate profile and no network access.
 import { accessSync, constants } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { chromium } from 'playwright-core';

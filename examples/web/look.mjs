@@ -1,8 +1,8 @@
-// Opens a page in headless Chromium and prints, as JSON, what it leaves in window.recommended.
+// Opens a page in headless Chromium and prints window.recommended as JSON.
 //
 //     node look.mjs URL [PICTURE.png] [--dark]
 //
-// Chromium is the machine's own: $CHROMIUM, or `chromium` on the path.
+// Uses the installed Chromium: $CHROMIUM, or `chromium` on the path.
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -1,8 +1,8 @@
-// Runs the converted recommender on this page and draws what each visitor may like.
+// Runs the converted recommender on this page and shows the films that each visitor may like.
 import * as ort from 'onnxruntime-web/wasm';
 import { numbers, request } from './request.mjs';
 
-// One thread: more need a page that is isolated from other origins.
+// One thread, because several threads need cross-origin isolation.
 ort.env.wasm.numThreads = 1;
 
 function element(tag, properties = {}, children = []) {

@@ -1,14 +1,14 @@
-// What the examples in JavaScript ask the recommender (models/recommender_int), in Node and on a page.
+// The inputs of the recommender (models/recommender_int) for the examples in Node and in the browser.
 
 const known = { users: [1, 6, 123456], countries: [41, 49, 999] };
 const films = [10771, 11227, 10387, 11128, 10072, 10822];
 
-// The inputs of one run: three visitors, one of whom the vocabulary has never seen, and six films for each.
+// The inputs of one run: three visitors, one of them unknown to the vocabulary, and six films for each.
 export function request(Tensor) {
   const int64 = (values, dims) => new Tensor('int64', BigInt64Array.from(values, BigInt), dims);
   const int32 = (values, dims) => new Tensor('int32', Int32Array.from(values), dims);
   const float32 = (values, dims) => new Tensor('float32', Float32Array.from(values), dims);
-  // Pools of fixed size, filled up with weight 0.
+  // Pools of fixed size, padded with weight 0.
   const filled = (values, size, rest) => [...values, ...Array(size - values.length).fill(rest)];
   return {
     user: int64(known.users, [3]),
@@ -29,7 +29,7 @@ export function request(Tensor) {
   };
 }
 
-// Tensors as JSON holds them: dimensions and a flat list of numbers.
+// Tensors as JSON: dimensions and a flat list of numbers.
 export function numbers(tensors) {
   const plain = ({ dims, data }) => ({ dims, data: Array.from(data, Number) });
   return Object.fromEntries(Object.entries(tensors).map(([name, tensor]) => [name, plain(tensor)]));

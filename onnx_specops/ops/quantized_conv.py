@@ -60,35 +60,34 @@ def QuantizedConv(
     alpha: float = 0.0,
     beta: float = 0.0,
 ):
-    """Convolves integers with channels last: ``function(sums * scale + bias) * factor``, where ``sums`` are those of
-    ``(X - x_zero_point) * W``.
+    """Convolves integers with channels last, and applies a function: ``function(sums * scale + bias) * factor``, where
+    ``sums`` is the convolution of ``X - x_zero_point`` with ``W``.
 
-    The sums are exact 32-bit integers. What follows is computed in float32, operation by operation, and rounded to the
-    nearest integer, halves to even, to which ``y_zero_point`` is added; what lies beyond 0 and 255 becomes these.
+    The sums are exact 32-bit integers. All other operations are computed in float32, one after the other. The result is
+    rounded to the nearest integer (halves to even), ``y_zero_point`` is added, and the sum is clipped to [0, 255].
 
     Inputs:
-        X: ``[N, D1, ..., C]``, with one to three dimensions of space.
-        W: ``[M, C / group, k1, ...]``, of at most 65,536 products a sum.
-        scale, bias: ``[M]``, a number for each output channel.
-        x_zero_point: ``[]`` or ``[C]``, the integer in ``X`` that stands for zero, or that of each channel; pads are made of
-            it.
-        y_zero_point: ``[]`` or ``[M]``, the integer in ``Y`` that stands for zero, or that of each channel. Where it is a
-            float, ``Y`` holds floats, which are not rounded, and it counts for nothing.
-        factor: ``[M]``; 1 where it is left out.
-        slope: ``[M]``, of ``"prelu"``.
+        X: ``[N, D1, ..., C]``, with one to three spatial dimensions.
+        W: ``[M, C / group, k1, ...]``, with at most 65,536 products per sum.
+        scale, bias: ``[M]``, one number for each output channel.
+        x_zero_point: ``[]`` or ``[C]``, the integer in ``X`` that represents zero. The padding consists of it.
+        y_zero_point: ``[]`` or ``[M]``, the integer in ``Y`` that represents zero. If its type is float, ``Y`` is not
+            rounded, and the value is ignored.
+        factor: ``[M]``. 1 if omitted.
+        slope: ``[M]``, the slope of ``"prelu"``.
 
     Attributes:
         channels: ``C``.
         kernel: ``k1, ...`` as a list, such as ``"3,3"``.
-        strides, dilations: one for each dimension of space, as a list such as ``"2,2"``; 1 where it is empty.
-        pads: those at the beginnings, then those at the ends, as a list; 0 where it is empty.
-        group: in how many groups channels are convolved.
+        strides, dilations: one number for each spatial dimension, as a list such as ``"2,2"``; empty: 1.
+        pads: the padding at the beginnings, then at the ends, as a list; empty: 0.
+        group: the number of groups of channels.
         function: ``"clip"`` to ``alpha`` and ``beta``, ``"prelu"`` (``x * slope`` below zero), ``"hard_sigmoid"``
             (``x * alpha + beta`` clipped to 0 and 1), ``"hard_swish"`` (``x`` times that), ``"sigmoid"``, ``"swish"``
             (``x * sigmoid(x * alpha)``), ``"gelu"`` (``x * (1 + erf(x / sqrt(2))) / 2``), ``"elu"`` or ``"mish"``.
-        alpha, beta: what the function needs.
+        alpha, beta: the parameters of the function.
 
-    Output: ``[N, E1, ..., M]``, of ``y_zero_point``'s type.
+    Output: ``[N, E1, ..., M]``, of the type of ``y_zero_point``.
 
     Source: OpenVINO's low-precision convolutions with post-operations.
     """

@@ -42,17 +42,17 @@ def written(results: Results) -> str:
     """docs/compatibility.md."""
     parts = [
         "# Opsets and releases of ONNX Runtime",
-        f"{results.models} models, the repository's own and one of each kind of rule, converted at each opset, and how many "
-        "of them load in a release of ONNX Runtime and give OpenVINO's answers there, without the plugin. A release that "
-        "does not know an opset reads no model of it.",
+        f"The table shows how many of {results.models} models can be converted at each opset, and how many of these load in "
+        "a release of ONNX Runtime and agree with OpenVINO, without the plugin. The models are those of the repository and "
+        "one for each kind of rule. *not read* means that the release does not support the opset.",
         table(results),
-        "ONNX Runtime tells several bodies of one operator apart from 1.27 on. For earlier releases such a model carries "
-        "one more, which chooses among them; where there are very many they refuse the model, by a message that names the "
-        "remedies: the plugin, or `--opset 20`, where the bodies stand in the graph itself.",
-        "`python -m tests.compatibility FOLDER` made this page.",
-        "## What cannot be converted",
+        "ONNX Runtime 1.27 and later support several bodies of one operator. For earlier releases, a model with several "
+        "bodies has one more, which selects among them. If there are too many bodies, these releases reject the model, with "
+        "a message that names the remedies: the plugin, or `--opset 20`, which replaces the operators by their bodies.",
+        "`python -m tests.compatibility FOLDER` generates this page.",
+        "## Unsupported models",
         _refused(results),
-        "## What does not load, or differs",
+        "## Failures",
         _faults(results),
     ]
     return "\n\n".join(parts) + "\n"
@@ -69,7 +69,7 @@ def _refused(results: Results) -> str:
         f"| {reason} | {', '.join(sorted(models))} | {numbers(set().union(*models.values()), results.opsets)} |"
         for reason, models in sorted(where.items())
     ]
-    return "\n".join(["| reason | models | opsets |", "|---|---|---|", *lines]) if lines else "Every model can."
+    return "\n".join(["| reason | models | opsets |", "|---|---|---|", *lines]) if lines else "All models can be converted."
 
 
 def _faults(results: Results) -> str:

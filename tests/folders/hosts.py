@@ -193,7 +193,7 @@ def in_diffusers(name: str, source: Path, target: Path, task: str = "text2image"
         pipeline.set_progress_bar_config(disable=True)
         found.append(pipeline(**asked, generator=torch.Generator().manual_seed(3)).images)
         kind = type(pipeline).__name__
-    return Result(f"pictures, of 255 ({task})", float(np.abs(found[0] - found[1]).max()) * 255, 2.0, kind)
+    return Result(f"images, of 255 ({task})", float(np.abs(found[0] - found[1]).max()) * 255, 2.0, kind)
 
 
 def in_transformers(source: Path, target: Path) -> Result:
@@ -208,5 +208,5 @@ def in_genai(source: Path, target: Path, search: str = "greedy") -> Result:
     """The tokens of a Whisper for the same features; the error is how many differ."""
     expected, found = speech.in_openvino(source)[search], speech.in_genai(target)[search]
     differing = sum(a != b for one, other in zip(expected, found, strict=True) for a, b in zip(one, other, strict=True))
-    compared = "tokens, greedily" if search == "greedy" else f"tokens, {speech.BEAMS} beams"
+    compared = "tokens, greedy" if search == "greedy" else f"tokens, {speech.BEAMS} beams"
     return Result(compared, float(differing), 0.0, "Model")
