@@ -21,7 +21,7 @@ def builder(*inputs: Value) -> Builder:
 
 
 def run(op: Builder, outputs, **feeds):
-    """The graph as a model, checked and run by ONNX Runtime."""
+    """Check the graph as a model and run it in ONNX Runtime."""
     for value in outputs:
         op.graph.outputs.append(op.result(value))
     proto = ir.to_proto(ir.Model(op.graph, ir_version=10))
@@ -29,14 +29,14 @@ def run(op: Builder, outputs, **feeds):
     return ort.InferenceSession(proto.SerializeToString()).run(None, feeds)
 
 
-def test_types_and_shapes_are_known_at_once(x):
+def test_types_and_shapes_are_inferred(x):
     op = builder(x)
     y = op.Cast(op.Reshape(x, [0, 1, -1]), to=ir.DataType.INT32)
     assert (y.dtype, y.rank, y.dims) == (ir.DataType.INT32, 3, [None, 1, 3])
 
 
-def test_nodes_that_are_alike_but_for_one_thing_have_their_own_types(x):
-    """What was inferred for one node serves the next that is the same in every respect, and no other."""
+def test_nodes_that_differ_in_one_property_have_their_own_types(x):
+    """Inference results are only reused for identical nodes."""
     op = builder(x)
     shape = op.Shape(x)
     for _ in range(2):
@@ -65,7 +65,7 @@ def test_equal_constants_are_stored_once(x):
     assert len(op.graph.initializers) == 1
 
 
-def test_what_is_known_folds(x):
+def test_known_values_are_folded(x):
     op = builder(x)
     count = op.Mul(op.Gather(op.Shape(x, start=1), 0), 4)
     assert count.constant == 12
@@ -76,8 +76,8 @@ def test_what_is_known_folds(x):
 
 @pytest.mark.parametrize("sizes", [[0], [4, 0], [2, 4, 0]])
 @pytest.mark.parametrize("dims", [[4, 1], [None, 1]])
-def test_an_expand_to_no_elements_stands(dims, sizes):
-    """ONNX Runtime leaves it out where the rank stays the same."""
+def test_an_expand_to_zero_elements_is_kept(dims, sizes):
+    """ONNX Runtime removes the node if the rank is unchanged."""
     data = new_value(ir.DataType.FLOAT, dims, "data")
     op = builder(data)
     nothing = op.Abs(op.Expand(op.Abs(data), op.const(sizes)))

@@ -1,4 +1,4 @@
-"""Models with several bodies of an operator, in runtimes that tell them apart and in those that do not."""
+"""Models with several bodies of an operator, in runtimes with and without support for overloads."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ O = np.array([0, 0, 3])  # noqa: E741
 
 
 def bags() -> onnx.ModelProto:
-    """Bags whose bodies differ in types, ranks, inputs left out, and numbers built in."""
+    """Return a model with nodes whose bodies differ in types, ranks, omitted inputs, and constant numbers."""
     constants = {
         "table": TABLE,
         "halves": TABLE.astype(np.float16),
@@ -57,7 +57,7 @@ def bags() -> onnx.ModelProto:
 
 
 def without_overloads(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The model as a runtime takes it that heeds no ``overload``: the last function of a name stands for all."""
+    """Return the model as a runtime without ``overload`` sees it: the last function of a name replaces all."""
     copy = onnx.ModelProto()
     copy.CopyFrom(model)
     last = {(function.domain, function.name): function for function in model.functions}
@@ -75,7 +75,7 @@ def results(model: onnx.ModelProto) -> list[np.ndarray]:
     return ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"]).run(None, {})
 
 
-def test_a_runtime_that_heeds_no_overloads_takes_the_right_bodies():
+def test_a_runtime_without_overloads_selects_the_right_bodies():
     model = onnx_specops.add_bodies(bags())
     onnx.checker.check_model(model, full_check=True)
     assert [function.overload for function in model.functions] == ["", "1", "2", "3", "4", "5", OVERLOAD]
@@ -87,7 +87,7 @@ def test_a_runtime_that_heeds_no_overloads_takes_the_right_bodies():
 
 
 @pytest.mark.parametrize("kernels", ["native", "python", "none"])
-def test_kernels_and_the_reference_evaluator_take_no_notice(kernels: str):
+def test_kernels_and_the_reference_evaluator_ignore_the_dispatcher(kernels: str):
     model = onnx_specops.add_bodies(bags())
     session = onnx_specops.InferenceSession(model.SerializeToString(), kernels=kernels)
     expected = results(model)
@@ -97,7 +97,7 @@ def test_kernels_and_the_reference_evaluator_take_no_notice(kernels: str):
         np.testing.assert_array_equal(other, wanted)
 
 
-def test_bodies_are_added_anew():
+def test_bodies_are_replaced():
     once = onnx_specops.add_bodies(bags())
     twice = onnx_specops.add_bodies(once)
     assert twice.graph.node == once.graph.node
@@ -112,7 +112,7 @@ def test_a_single_body_needs_no_dispatcher():
     assert not made.graph.node[0].attribute
 
 
-def test_too_many_bodies_are_refused_by_a_runtime_that_heeds_no_overloads(monkeypatch):
+def test_too_many_bodies_are_an_error_in_a_runtime_without_overloads(monkeypatch):
     monkeypatch.setattr(dispatching, "_MOST_NODES", 100)
     model = onnx_specops.add_bodies(bags())
     onnx.checker.check_model(model, full_check=True)

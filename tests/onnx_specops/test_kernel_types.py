@@ -37,7 +37,7 @@ def test_additions_of_types_without_a_kernel_run(dtype):
     np.testing.assert_array_equal(run(proto, a, a), a + a)
 
 
-def test_integers_wrap_as_their_own_type_does():
+def test_integers_wrap_around_as_in_their_own_type():
     proto = model(lambda op, a: op.Mul(a, a), D.INT8)
     assert run(proto, np.array([100], np.int8)).tolist() == [np.int8(np.int32(10000) & 0xFF)]
 
@@ -47,7 +47,7 @@ def test_half_precision_is_not_rounded_between_two_nodes():
     assert run(proto, np.array([0.25], np.float16)).tolist() == [0.25]
 
 
-def test_half_precision_is_not_rounded_where_a_kernel_takes_it():
+def test_half_precision_is_not_rounded_if_a_kernel_supports_it():
     def emit(op, a):
         return op.Sub(op.Max(op.Add(a, np.float16(2048)), np.float16(0)), np.float16(2048))
 
@@ -64,7 +64,7 @@ def test_bfloat16_is_rounded_before_it_is_converted():
     assert run(proto, np.array([5], np.float32)).tolist() == [1]
 
 
-def test_supported_types_are_left_alone():
+def test_supported_types_are_unchanged():
     proto = model(lambda op, a: op.Add(a, a), D.FLOAT)
     assert [node.op_type for node in proto.graph.node] == ["Add"]
     assert substitutes("Add", "", (("T", D.FLOAT),)) == {}
@@ -83,7 +83,7 @@ def test_results_of_several_outputs_keep_their_types():
     assert run(proto, np.array([3, 9, 4], np.uint16)).tolist() == [9, 4]
 
 
-def test_booleans_travel_as_integers_where_no_kernel_takes_them():
+def test_booleans_become_integers_without_a_kernel():
     proto = model(lambda op, a, b: op.Where(a, b, b), D.BOOL, D.BOOL)
     assert run(proto, np.array([True, False]), np.array([True, False])).tolist() == [True, False]
 

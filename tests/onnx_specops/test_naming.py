@@ -1,4 +1,4 @@
-"""Names that no value of a model has."""
+"""Unique names for the values of a model."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from onnx_specops.naming import Names
 
 @pytest.fixture
 def graph() -> ir.Graph:
-    """A graph with the input ``x``, the initializer ``w`` and an If, whose branch has the value ``inner``."""
+    """Return a graph with the input ``x``, the initializer ``w`` and an If, whose branch has the value ``inner``."""
     inner = ir.Node("", "Identity", [], outputs=[new_value(None, name="inner")])
     branch = ir.Graph([], inner.outputs, nodes=[inner], name="branch")
     condition = new_value(ir.DataType.BOOL, [], "x")
@@ -20,12 +20,12 @@ def graph() -> ir.Graph:
 
 
 @pytest.mark.parametrize("taken", ["x", "w", "inner", "y"])
-def test_every_value_of_a_graph_takes_its_name(taken: str, graph: ir.Graph) -> None:
+def test_names_of_all_values_are_reserved(taken: str, graph: ir.Graph) -> None:
     names = Names.of(graph)
     assert (names.unique(taken), names.unique(taken), names.unique("z")) == (f"{taken}_1", f"{taken}_2", "z")
 
 
-def test_an_initializer_gets_a_name_that_is_not_taken(graph: ir.Graph) -> None:
+def test_an_initializer_gets_a_unique_name(graph: ir.Graph) -> None:
     names = Names.of(graph)
     for _ in range(2):
         names.register(graph, constant_value(2.0, name="x"))

@@ -1,4 +1,4 @@
-"""Elements around a tensor, against NumPy's."""
+"""Zero padding, against NumPy's."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ def test_zeros_along_some_axes(ranked, counted):
     op = builder(given, shape)
     x = op.Reshape(given, [2, 3, 4] if ranked else shape)
     assert (x.rank is not None) == ranked
-    after = op.Shape(x, start=0, end=1) if counted else 2  # known at run time, or before
+    after = op.Shape(x, start=0, end=1) if counted else 2  # known at run time or before
     padded = pad(op, x, [-1, 0], [1, 0], [0, after])
     # Outputs have known ranks.
     got, shape_of_it = run(op, [op.Reshape(padded, [-1]), op.Shape(padded)], x=X, shape=np.array([2, 3, 4]))
     np.testing.assert_array_equal(got.reshape(shape_of_it), np.pad(X, [(0, 2), (0, 0), (1, 0)]))
 
 
-def test_behind_a_transpose():
-    """ONNX Runtime moves it behind the Pad, whose axes it would mistake."""
+def test_pad_after_a_transpose():
+    """ONNX Runtime moves it after the Pad, whose axes would then be wrong."""
     x = new_value(ir.DataType.FLOAT, [2, 3, 4], "x")
     op = builder(x)
     turned = op.Transpose(x, perm=[2, 0, 1])

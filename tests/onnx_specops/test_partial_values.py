@@ -1,4 +1,4 @@
-"""What is known of shapes, element by element: hits, and the near misses that look alike."""
+"""Partially known shapes: matches and near misses."""
 
 import numpy as np
 import onnx_ir as ir
@@ -42,26 +42,26 @@ def test_equal_symbols_are_equal_and_others_are_not(op, x, y):
         assert op.Sub(n, other).constant is None
 
 
-def test_the_target_of_a_reshape_is_a_constant_where_it_copies(op, x, y):
+def test_a_reshape_that_copies_dimensions_has_a_constant_target(op, x, y):
     n, m, k = op.Shape(x, start=0, end=1), op.Shape(x, start=2, end=3), op.Shape(y, start=0, end=1)
     copied = op.Reshape(x, op.Concat(n, [3], m, axis=0))
     assert copied.producer().inputs[1].constant.tolist() == [0, 3, 0]
     assert [None if isinstance(d, int) else d.value for d in copied.shape] == ["n", None, "m"]
-    # The same dimension at another place, and one of another value, are no copies.
+    # The same dimension at another position, and another dimension, are not copies.
     for target in (op.Concat(m, [3], n, axis=0), op.Concat(k, [3], m, axis=0)):
         assert op.Reshape(x, target).producer().inputs[1].constant is None
 
 
 def test_a_dimension_that_may_be_0_keeps_its_target(op, x):
-    """-1 cannot be found where another dimension is 0, which a constant target would meet and the original does not."""
+    """-1 cannot be inferred if another dimension is 0, which would break a constant target but not the original one."""
     n, m = op.Shape(x, start=0, end=1), op.Shape(x, start=2, end=3)
     moved = op.Reshape(x, op.Concat(n, op.Mul(m, 3), axis=0))
     assert moved.producer().inputs[1].constant is None
 
 
 @pytest.mark.parametrize("kind", ["shared", "nested"])
-def test_what_grows_without_bound_is_given_up(op, x, kind):
-    """Operands that a chain of operators uses twice double the expression at each step."""
+def test_large_expressions_are_dropped(op, x, kind):
+    """A chain of operators that use an operand twice doubles the expression at each step."""
     sizes = [op.Shape(x, start=0, end=1) for _ in range(2)]
     other = op.Shape(x, start=2, end=3)
     for _ in range(150):
@@ -73,8 +73,8 @@ def test_what_grows_without_bound_is_given_up(op, x, kind):
     assert max(x.atoms for size in sizes for x in partial_values.elements(size)) <= 64
 
 
-def test_elements_are_no_numbers_of_floats(op, x):
-    """Of an unknown float nothing is computed: what rounds is left to the runtime."""
+def test_floats_are_not_tracked(op, x):
+    """Unknown floats are not tracked; rounding is left to the runtime."""
     n = op.Cast(op.Shape(x, start=0, end=1), to=ir.DataType.FLOAT)
     assert op.Sub(op.Add(n, 1.0), n).constant is None
     assert op.Cast(np.float32([2.5, -2.5]), to=ir.DataType.INT64).constant.tolist() == [2, -2]

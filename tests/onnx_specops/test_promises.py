@@ -1,4 +1,4 @@
-"""The version of the domain promises that operators keep their signatures (docs/versioning.md)."""
+"""Operators keep their signatures within a version of the domain (docs/versioning.md)."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from tests.data.make_domain import PATH, domain
 RECORDED, TODAY = json.loads(PATH.read_text()), domain()
 
 
-def test_the_version_rises_with_what_is_added() -> None:
-    """Once in a release. (Version 1 is open until 0.1.0 is out: there the record alone is to be made anew.)"""
+def test_additions_increase_the_version() -> None:
+    """Once per release. (Version 1 is open until 0.1.0 is released; until then only the record is updated.)"""
     assert TODAY["version"] >= RECORDED["version"]
     if TODAY["version"] == RECORDED["version"]:
         assert TODAY["operators"] == RECORDED["operators"], "python -m tests.data.make_domain, and see docs/versioning.md"
 
 
 @pytest.mark.parametrize("name", RECORDED["operators"])
-def test_operators_take_what_they_took(name: str) -> None:
+def test_operators_keep_their_signatures(name: str) -> None:
     before, now = RECORDED["operators"][name], TODAY["operators"][name]
     count = len(before["inputs"])
     assert now["inputs"][:count] == before["inputs"] and now["outputs"] == before["outputs"]

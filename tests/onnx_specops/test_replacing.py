@@ -1,4 +1,4 @@
-"""One value in the place of another: users, outputs, names, types, shapes."""
+"""Replacement of values: users, outputs, names, types, shapes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ X = np.array([-1, 0.5], np.float32)
 
 
 def producers(model: ir.Model) -> list[str]:
-    """The operators that make the outputs."""
+    """Return the operators that produce the outputs."""
     return [output.producer().op_type for output in model.graph.outputs]
 
 
@@ -22,7 +22,7 @@ def names(model: ir.Model) -> list[str | None]:
     return [output.name for output in model.graph.outputs]
 
 
-def test_every_user_takes_the_new_value() -> None:
+def test_every_user_gets_the_new_value() -> None:
     values = {}
 
     def emit(op, x):
@@ -53,7 +53,7 @@ def test_an_output_becomes_another_value() -> None:
 
 
 @pytest.mark.parametrize("kind", ["input", "constant", "earlier output", "later output"])
-def test_an_output_becomes_a_copy_of_what_cannot_be_it(kind: str) -> None:
+def test_an_output_becomes_a_copy_if_necessary(kind: str) -> None:
     values = {}
 
     def emit(op, x):
@@ -78,7 +78,7 @@ def test_an_output_becomes_a_copy_of_what_cannot_be_it(kind: str) -> None:
     np.testing.assert_allclose(third, np.exp(X), rtol=1e-6)
 
 
-def test_an_output_that_is_used_as_well() -> None:
+def test_an_output_with_other_users() -> None:
     values = {}
 
     def emit(op, x):
@@ -96,7 +96,7 @@ def test_an_output_that_is_used_as_well() -> None:
     np.testing.assert_array_equal(second, 2 * X)
 
 
-def test_an_output_that_stands_twice() -> None:
+def test_a_duplicate_output() -> None:
     values = {}
 
     def emit(op, x):
@@ -108,7 +108,7 @@ def test_an_output_that_stands_twice() -> None:
     assert [output.tolist() for output in run(model, X)] == [(-X).tolist()] * 2
 
 
-def test_what_the_new_value_does_not_know_it_takes_from_the_old() -> None:
+def test_the_new_value_inherits_unknown_properties() -> None:
     model = graph(lambda op, x: op.Relu(op.Abs(x)), floats("x", 2, None))
     old = model.graph[0].outputs[0]
     new = new_value(None)
@@ -118,7 +118,7 @@ def test_what_the_new_value_does_not_know_it_takes_from_the_old() -> None:
     assert (new.dtype, new.dims) == (ir.DataType.FLOAT, [2, None])
 
 
-def test_what_the_new_value_knows_it_keeps() -> None:
+def test_the_new_value_keeps_known_properties() -> None:
     model = graph(lambda op, x: op.Relu(op.Abs(x)), floats("x", 2, None))
     op = Builder(model.graph, before=model.graph[0])
     new = op.Expand(model.graph.inputs[0], [2, 3])

@@ -13,16 +13,16 @@ Arrays = Mapping[str, np.ndarray]
 
 @dataclass(frozen=True)
 class Case:
-    """One node, whose kernel in ONNX Runtime and whose body are compared.
+    """A node whose kernel in ONNX Runtime is compared with its body.
 
     Attributes:
         op: the operator's name.
-        name: what is special about the case; unique within the operator.
-        inputs: the inputs by name, in order; one that is missing is left out of the node.
+        name: a description, unique within the operator.
+        inputs: the inputs by name, in order; the node omits missing ones.
         attributes: the node's attributes.
-        outputs: the outputs that the node has; by default those that it must have.
+        outputs: the outputs of the node; by default the required ones.
         constants: the inputs that are initializers.
-        rtol, atol: largest errors of floats; integers are equal.
+        rtol, atol: tolerances of floats; integers must be equal.
     """
 
     op: str
@@ -60,7 +60,7 @@ _ATTENDED = ("query", "key", "value")
 def _tokens(
     batch: int, sequence: int, past: int, heads: int = 4, groups: int = 2, size: int = 16, capacity: int = 0
 ) -> Arrays:
-    """What GroupQueryAttention takes for so many tokens behind so many."""
+    """Return the inputs of GroupQueryAttention for new tokens after past ones."""
     return {
         "query": _random(batch, sequence, heads * size),
         "key": _random(batch, sequence, groups * size, seed=1),

@@ -1,4 +1,4 @@
-"""The bodies of ONNX Runtime's own operators compute what its kernels do."""
+"""The bodies of ONNX Runtime's own operators agree with its kernels."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CPU = ["CPUExecutionProvider"]
 
 
 def model_of(case: Case) -> onnx.ModelProto:
-    """The case's node as a model, with its body."""
+    """Return the case's node as a model, with its body."""
     operator = find_declaration(CONTRIB_DOMAIN, case.op)
     assert operator is not None
     outputs = case.outputs or list(operator.outputs)[: len(operator.outputs) - operator.optional_outputs]
@@ -57,7 +57,7 @@ def _output_type(operator: Declaration, case: Case, output: str) -> int:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
-def test_the_body_computes_what_the_kernel_does(case: Case) -> None:
+def test_bodies_agree_with_kernels(case: Case) -> None:
     model = model_of(case)
     onnx.checker.check_model(model, full_check=True)
     feeds = {name: array for name, array in case.inputs.items() if name not in case.constants}
@@ -81,7 +81,7 @@ def test_every_operator_has_a_case() -> None:
 
 
 @pytest.mark.parametrize("operator", list(declared(CONTRIB_DOMAIN)), ids=lambda operator: operator.name)
-def test_declarations_agree_with_onnx_runtime(operator: Declaration) -> None:
+def test_declarations_agree_with_onnxruntime(operator: Declaration) -> None:
     schemas = {schema.name: schema for schema in state.get_all_operator_schema() if schema.domain == CONTRIB_DOMAIN}
     theirs = schemas[operator.name]
     assert list(operator.inputs) == [formal.name for formal in theirs.inputs][: len(operator.inputs)]

@@ -1,4 +1,4 @@
-"""Each adapter says what opset 21 says: one node, computed at both opsets by ONNX Runtime."""
+"""Each adapter is equivalent to opset 21: ONNX Runtime computes one node at both opsets."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Const:
         self.array = np.array(values, dtype)
 
 
-# Operator, inputs, attributes, and how many outputs where there are several.
+# Operator, inputs, attributes, and the number of outputs if there are several.
 NODES: list[tuple] = [
     ("ReduceSum", [f(2, 3, 4), Const([1, -1])], {"keepdims": 0}),
     ("ReduceSum", [f(2, 3, 4), i([1, -1])], {"keepdims": 0}),
@@ -148,7 +148,7 @@ NODES += [
 
 
 def model_of(operator, inputs, attributes, outputs=1) -> ir.Model:
-    """A model of one node; its inputs' dimensions are unknown."""
+    """Return a model of one node; its inputs' dimensions are unknown."""
     graph = ir.Graph([], [], nodes=[], name="test", opset_imports=dict(OPSET_IMPORTS))
     op = Builder(graph)
     values = []
@@ -161,7 +161,7 @@ def model_of(operator, inputs, attributes, outputs=1) -> ir.Model:
             dtype = ir.DataType.STRING if given.dtype == object else ir.DataType.from_numpy(given.dtype)
             dims = [d if given.dtype == np.float32 and given.ndim == 4 else None for d in given.shape]
             if given.ndim == 1 and given.dtype == np.int64:
-                dims = [given.size]  # a length that tells a rank
+                dims = [given.size]  # a length that determines a rank
             value = new_value(dtype, dims, f"x{number}")
             if given.shape[-1:] in ((1,), (2,)) and operator == "DFT":
                 value.shape = ir.Shape([*dims[:-1], given.shape[-1]])
@@ -184,7 +184,7 @@ def computed(model: ir.Model, inputs) -> list[np.ndarray]:
 
 
 @pytest.mark.parametrize("node", NODES, ids=lambda node: node[0])
-def test_it_says_the_same(node):
+def test_lowered_nodes_are_equivalent(node):
     operator, inputs, attributes, *outputs = node
     model = model_of(operator, inputs, attributes, *outputs)
     insert_casts(model.graph)
@@ -195,7 +195,7 @@ def test_it_says_the_same(node):
         Lower(opset)(model)
         insert_casts(model.graph, opset=opset)
         Stamp(opset)(model)
-        if all(output.shape is not None for output in model.graph.outputs):  # the checker wants the ranks of outputs
+        if all(output.shape is not None for output in model.graph.outputs):  # the checker requires the ranks of outputs
             onnx.checker.check_model(ir.to_proto(model), full_check=True)
         for got, wanted in zip(computed(model, inputs), expected, strict=True):
             assert got.dtype == wanted.dtype and got.shape == wanted.shape
@@ -205,13 +205,13 @@ def test_it_says_the_same(node):
                 assert got.tolist() == wanted.tolist(), f"opset {opset}"
 
 
-def test_every_adapter_is_tried():
-    # Constant and CastLike are never emitted in such a form; Bernoulli draws.
+def test_every_adapter_has_a_case():
+    # Constant and CastLike are never emitted in these forms; Bernoulli is random.
     assert set(adapted()) - {node[0] for node in NODES} == {"Bernoulli", "CastLike", "Constant", "LSTM", "RNN"}
 
 
-@pytest.mark.parametrize("layout", [0, 1])  # ONNX Runtime knows 0 only
-def test_recurrent_networks_with_the_batch_in_front(layout):
+@pytest.mark.parametrize("layout", [0, 1])  # ONNX Runtime only supports 0
+def test_recurrent_layers_with_batch_first(layout):
     inputs = [f(2, 5, 3), f(1, 12, 3), f(1, 12, 4)]
     turned = [inputs[0].transpose(1, 0, 2) if layout else inputs[0], *inputs[1:]]
     plain = computed(model_of("GRU", [inputs[0], *inputs[1:]], {"hidden_size": 4}, 2), inputs)
@@ -225,7 +225,7 @@ def test_recurrent_networks_with_the_batch_in_front(layout):
     np.testing.assert_allclose(h, plain[1], rtol=1e-5, atol=1e-6)
 
 
-def test_what_cannot_be_said_is_refused_all_at_once():
+def test_all_unsupported_nodes_are_reported_at_once():
     graph = ir.Graph([], [], nodes=[], name="test", opset_imports=dict(OPSET_IMPORTS))
     op = Builder(graph)
     x = new_value(ir.DataType.FLOAT, [1, 2, 4, 6], "x")
@@ -240,7 +240,7 @@ def test_what_cannot_be_said_is_refused_all_at_once():
     assert [(r.node_name.partition("/")[0], r.least) for r in caught.value.unsupported] == [("first", 18), ("second", 17)]
 
 
-def test_newer_opsets_take_the_nodes_as_they_are():
+def test_newer_opsets_keep_the_nodes():
     for opset in range(22, onnx.defs.onnx_opset_version() + 1):
         model = model_of("Add", [f(2), f(2)], {})
         Lower(opset)(model)

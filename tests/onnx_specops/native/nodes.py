@@ -14,11 +14,11 @@ import onnx_specops
 from converters.validation.ort_values import run_session
 
 Node = tuple[str, list[Any], list[int], dict[str, Any]]
-"""An operator's name, its inputs, the element types of its outputs, its attributes."""
+"""An operator's name, its inputs, the element types of its outputs, and its attributes."""
 
 
 def element_type(array: np.ndarray) -> int:
-    """The ``TensorProto.DataType`` of an array (strings are arrays of objects)."""
+    """Return the ``TensorProto.DataType`` of an array (strings are arrays of objects)."""
     return TensorProto.STRING if array.dtype.kind == "O" else helper.np_dtype_to_tensor_dtype(array.dtype)
 
 
@@ -31,15 +31,15 @@ def model(
     dimensions: Sequence[Sequence[Any]] | None = None,
     followed: bool = False,
 ) -> bytes:
-    """A model of one node.
+    """Return a model of one node.
 
     Args:
         op_type: the operator.
-        inputs: arrays of the inputs' types and ranks; ``None`` for one that the node leaves out.
+        inputs: arrays of the inputs' types and ranks; ``None`` for an omitted input.
         outputs: the outputs' element types.
         attributes: the node's attributes.
-        dimensions: the inputs' dimensions, where they are to be other than unknown.
-        followed: put an Identity behind each output, so that nothing in the graph states the node's output types.
+        dimensions: the inputs' dimensions, unknown by default.
+        followed: add an Identity after each output, so that the graph does not declare the node's output types.
     """
     names = ["" if array is None else f"i{k}" for k, array in enumerate(inputs)]
     while names and not names[-1]:
@@ -69,7 +69,7 @@ def model(
 
 
 def session(model_bytes: bytes, threads: int = 2) -> ort.InferenceSession:
-    """A session with the native kernels that logs nothing."""
+    """Return a session with the native kernels and without logs."""
     options = ort.SessionOptions()
     options.intra_op_num_threads = threads
     options.log_severity_level = 4
@@ -86,7 +86,7 @@ def run(
     threads: int = 2,
     followed: bool = False,
 ) -> list[np.ndarray]:
-    """What the node gives."""
+    """Return the outputs of the node."""
     made = session(model(op_type, inputs, outputs, attributes, followed=followed), threads)
     return run_session(made, {f"i{k}": array for k, array in enumerate(inputs) if array is not None})
 
@@ -94,7 +94,7 @@ def run(
 def run_body(
     op_type: str, inputs: Sequence[np.ndarray | None], outputs: Sequence[int], attributes: Mapping[str, Any]
 ) -> list[np.ndarray]:
-    """What the node's body gives, with no kernel of ours."""
+    """Return the outputs of the node's body, without our kernels."""
     proto = onnx_specops.add_bodies(onnx.load_from_string(model(op_type, inputs, outputs, attributes)))
     options = ort.SessionOptions()
     options.log_severity_level = 4

@@ -1,4 +1,4 @@
-"""Random nodes of GroupQueryAttentionCompressed: first runs and later ones, any head size, rows that are shorter."""
+"""Random nodes of GroupQueryAttentionCompressed: first and later runs, any head size, shorter rows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _normal(rng: np.random.Generator, *shape: int) -> np.ndarray:
 
 
 def cache_of(floats: np.ndarray, type_: Any) -> np.ndarray:
-    """``[batch, heads, tokens, size]`` as the operator's cache, written by its NumPy kernel."""
+    """Convert ``[batch, heads, tokens, size]`` to the operator's cache with its NumPy kernel."""
     batch, heads, tokens, size = floats.shape
     rows = floats.transpose(0, 2, 1, 3).reshape(batch, tokens, heads * size)
     empty = np.zeros((batch, heads, 0, size + 4 if type_ == np.uint8 else size), type_)
@@ -49,7 +49,7 @@ def group_query_attention_compressed(rng: np.random.Generator) -> Node:
     arrays += [lengths, np.array(total, np.int32), None, None, None]
     attributes: dict[str, Any] = {"num_heads": heads, "kv_num_heads": groups}
     if size > 1 and rng.random() < 0.5:
-        # Angles that turn without rounding: the caches are equal to the byte.
+        # Angles whose rotation is exact, so that the caches are equal byte for byte.
         quarters = rng.integers(0, 4, (total + 3, int(rng.integers(1, size // 2 + 1))))
         arrays[7:9] = [np.float32([1, 0, -1, 0])[quarters], np.float32([0, 1, 0, -1])[quarters]]
         attributes["rotary_interleaved"] = int(rng.integers(2))

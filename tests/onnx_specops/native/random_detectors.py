@@ -1,4 +1,4 @@
-"""Random nodes of the operators that end detectors. Scores have ties; boxes may be empty or upside down."""
+"""Random nodes of detector postprocessing. Scores have ties; boxes may be empty or reversed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def scores(rng: np.random.Generator, shape: Any, type_: Any) -> np.ndarray:
 
 
 def corners(rng: np.random.Generator, shape: Any, type_: Any, extent: int = 12) -> np.ndarray:
-    """Boxes on a grid."""
+    """Return boxes on a grid."""
     boxes = rng.integers(0, extent, (*shape, 4))
     upright = np.concatenate([boxes[..., :2], boxes[..., :2] + boxes[..., 2:] // 2], axis=-1)
     return np.where(rng.random((*shape, 1)) < 0.8, upright, boxes).astype(type_)

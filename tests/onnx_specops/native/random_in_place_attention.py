@@ -1,4 +1,4 @@
-"""Random nodes of ScaledDotProductAttentionWithKVCache: every input that may be left out, masks of every shape."""
+"""Random nodes of ScaledDotProductAttentionWithKVCache: all optional inputs, masks of all shapes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SCALE = 0.25
 
 
 def attention(rng: np.random.Generator) -> Node:
-    """A node with its inputs in the order of `NAMES`."""
+    """Return a node with its inputs in the order of `NAMES`."""
 
     def normal(*shape: int) -> np.ndarray:
         return rng.standard_normal(shape).astype(F)

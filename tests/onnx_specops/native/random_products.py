@@ -39,7 +39,7 @@ def _pack(codes: np.ndarray, bits: int) -> np.ndarray:
 
 
 def _weights(rng: np.random.Generator, kind: str, shape: tuple[int, ...]) -> tuple[np.ndarray, str, np.ndarray | None]:
-    """B, what it is packed as, and the codebook."""
+    """Return B, its packing, and the codebook."""
     bits = {"uint2": 2, "codebook2": 2, "uint4": 4, "int4": 4, "codebook4": 4}.get(kind, 8)
     book = rng.standard_normal(1 << bits).astype(np.float32) if kind.startswith("codebook") else None
     if bits < 8:

@@ -1,4 +1,4 @@
-"""Random nodes over regions of feature maps; regions off the map, inside out, switched off and not a number among them."""
+"""Random nodes on regions of feature maps, including regions outside the map, reversed, disabled, and NaN."""
 
 from __future__ import annotations
 

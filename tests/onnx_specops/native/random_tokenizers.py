@@ -1,4 +1,4 @@
-"""Random nodes of the tokenizers' operators: ragged rows of strings, vocabularies, patterns."""
+"""Random nodes of tokenizer operators: ragged rows of strings, vocabularies, patterns."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _pick(rng: np.random.Generator, options: Any) -> Any:
 
 
 def strings(texts: list[str]) -> list[np.ndarray]:
-    """Begins, ends and bytes."""
+    """Return begins, ends and bytes."""
     parts = [text.encode() for text in texts]
     ends = np.cumsum([len(part) for part in parts], dtype=np.int32) if parts else np.zeros(0, np.int32)
     lengths = np.array([len(part) for part in parts], np.int32)
@@ -41,7 +41,7 @@ def _texts(rng: np.random.Generator, count: int) -> list[str]:
 
 
 def _rows(rng: np.random.Generator, count: int) -> list[np.ndarray]:
-    """Begins and ends of rows that hold ``count`` elements."""
+    """Return begins and ends of rows with ``count`` elements."""
     rows = int(rng.integers(1, 4))
     cuts = np.sort(rng.integers(0, count + 1, rows - 1))
     return [np.r_[0, cuts].astype(np.int32), np.r_[cuts, count].astype(np.int32)]
@@ -164,7 +164,7 @@ _MODEL_TYPES = ("unigram", "bpe", "word", "char")
 
 
 def _model(rng: np.random.Generator) -> list[np.ndarray]:
-    """Pieces of a SentencePiece model and their types."""
+    """Return pieces of a SentencePiece model and their types."""
     pieces = [
         *dict.fromkeys("".join(_pick(rng, "ab▁ 日") for _ in range(rng.integers(1, 4))) for _ in range(20)),
         "<u>",
@@ -199,7 +199,7 @@ def sentences(rng: np.random.Generator) -> Node:
 
 
 def _shaped(rng: np.random.Generator) -> list[np.ndarray]:
-    """Strings of up to three dimensions."""
+    """Return strings with up to three dimensions."""
     shape = tuple(rng.integers(0, 4, rng.integers(0, 4)).tolist())
     begins, ends, symbols = strings(_texts(rng, int(np.prod(shape))))
     return [begins.reshape(shape), ends.reshape(shape), symbols]
@@ -246,5 +246,5 @@ _REGEXES = (normalization, split, special_tokens)
 
 
 def makers() -> tuple[Callable[[np.random.Generator], Node], ...]:
-    """Those whose kernels the library has: without PCRE2 it lacks some."""
+    """Return the makers whose kernels the library has. Without PCRE2 it lacks some."""
     return (*_MAKERS, *_REGEXES) if BUILT >= OF_PCRE2 else _MAKERS

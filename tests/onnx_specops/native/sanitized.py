@@ -1,6 +1,8 @@
-"""A plugin of pytest (``-p tests.onnx_specops.native.sanitized``): the native kernels of the library that
-ONNX_SPECOPS_TEST_LIBRARY names, and of the tests that are collected the part that ONNX_SPECOPS_TEST_PART names: ``1/3`` is
-every third of them, from the second on."""
+"""A pytest plugin (``-p tests.onnx_specops.native.sanitized``) for instrumented builds.
+
+It uses the native library in ONNX_SPECOPS_TEST_LIBRARY, and selects the part of the tests in ONNX_SPECOPS_TEST_PART: ``1/3``
+is every third test, from the second on.
+"""
 
 from __future__ import annotations
 

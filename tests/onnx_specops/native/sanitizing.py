@@ -1,4 +1,4 @@
-"""The native kernels built with AddressSanitizer and UndefinedBehaviorSanitizer, and what a process needs to load them."""
+"""The native kernels with AddressSanitizer and UndefinedBehaviorSanitizer, and the environment for loading them."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
-# NumPy and ONNX Runtime keep memory until the process ends. What is freed is kept back for a while, to notice uses of it.
+# NumPy and ONNX Runtime keep memory until the process ends. Freed memory is quarantined, to detect later uses.
 ASAN = "detect_leaks=0:quarantine_size_mb=64:exitcode=86"
 UBSAN = "print_stacktrace=1:exitcode=86"
 
 
 def runtime(name: str) -> str | None:
-    """The path of one of the compiler's runtime libraries."""
+    """Return the path of one of the compiler's runtime libraries."""
     if shutil.which("c++") is None:
         return None
     found = subprocess.run(["c++", f"-print-file-name={name}"], capture_output=True, text=True).stdout.strip()
@@ -27,13 +27,13 @@ def runtime(name: str) -> str | None:
 
 
 def preloaded() -> str:
-    """What goes before all other libraries: the C++ library too, for AddressSanitizer wraps how it throws."""
+    """Return the libraries to preload, including the C++ library, because AddressSanitizer wraps its exceptions."""
     return " ".join(filter(None, [runtime("libasan.so"), runtime("libstdc++.so.6")]))
 
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """One process at a time."""
+    """Hold a lock against other processes."""
     import fcntl
 
     with path.open("w") as file:
@@ -42,7 +42,7 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def build(folder: Path) -> Path:
-    """The instrumented library, built in a folder where it is not there yet, or its sources have changed."""
+    """Build the instrumented library in a folder if it is missing or its sources have changed."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     environment = {**os.environ, "PATH": path}
     configure = [
@@ -51,7 +51,7 @@ def build(folder: Path) -> Path:
         *(["-G", "Ninja"] if shutil.which("ninja", path=path) else []),
     ]
     with locked(folder / "lock"):
-        # It may name a Ninja of an environment that is gone.
+        # The cache may name Ninja in a removed environment.
         (folder / "build" / "CMakeCache.txt").unlink(missing_ok=True)
         for command in (configure, ["cmake", "--build", folder / "build", "--parallel", "2"]):
             done = subprocess.run(command, env=environment, capture_output=True, text=True)
@@ -60,14 +60,14 @@ def build(folder: Path) -> Path:
 
 
 def environment(folder: Path | None = None) -> dict[str, str]:
-    """The variables of a process that loads the library, which is built if need be; its reports go to standard error.
+    """Return the environment of a process that loads the library, which is built if necessary. Reports go to standard error.
 
     Raises:
         RuntimeError: the compiler has no shared AddressSanitizer (GCC has one).
     """
     if sys.platform != "linux" or runtime("libasan.so") is None:
         raise RuntimeError("no compiler with a shared AddressSanitizer")
-    checkout = f"{zlib.crc32(str(ROOT).encode()):08x}"  # CMake builds no other one's sources in a folder
+    checkout = f"{zlib.crc32(str(ROOT).encode()):08x}"  # CMake does not build the sources of another checkout in a folder
     folder = folder or Path(tempfile.gettempdir()) / f"onnx-specops-sanitized-{os.getuid()}-{checkout}"
     folder.mkdir(exist_ok=True)
     return {

@@ -1,4 +1,4 @@
-"""ort_abi.h, written by hand, against ONNX Runtime: its C header (as tests/data records it), and the library itself."""
+"""The hand-written ort_abi.h, compared with ONNX Runtime's C header (recorded in tests/data) and its library."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ KERNELS = Path(__file__).with_name("test_kernels.py")
 REAL = json.loads(OUTPUT.read_text(encoding="utf-8"))
 
 
-def test_what_is_recorded() -> None:
+def test_the_record_covers_the_header() -> None:
     assert len(SLOTS) == HEADER.count("\n  SLOT(") >= 30
     assert len(custom_op_fields()) == 21
     assert custom_op_fields()[-1] == "GetEndVersion"
     assert {"ORT_INVALID_ARGUMENT", "ONNX_TENSOR_ELEMENT_DATA_TYPE_BFLOAT16"} <= set(enumerators())
 
 
-def test_functions_are_where_the_real_header_has_them() -> None:
+def test_function_slots_match_the_header() -> None:
     assert {name: place for name, (place, _) in REAL["functions"].items()} == SLOTS
 
 
 @pytest.mark.skipif(shutil.which("c++") is None, reason="no C++ compiler")
-def test_sizes_fields_and_values_are_those_of_the_real_header() -> None:
+def test_sizes_fields_and_values_match_the_header() -> None:
     ours = layout(OURS, NATIVE)
     assert ours["custom_op"] == REAL["custom_op"]
     assert ours["values"] == REAL["values"]
@@ -43,7 +43,7 @@ def test_sizes_fields_and_values_are_those_of_the_real_header() -> None:
 
 
 class Table:
-    """ONNX Runtime's table of functions, as ort_abi.h numbers it."""
+    """ONNX Runtime's table of functions, with the numbers of ort_abi.h."""
 
     def __init__(self) -> None:
         class Base(ctypes.Structure):
@@ -78,7 +78,7 @@ def _exporting(symbol: str) -> ctypes.CDLL:
     pytest.skip(f"this onnxruntime exports no {symbol}")
 
 
-def test_the_base_is_where_the_header_says() -> None:
+def test_the_api_base_matches_the_header() -> None:
     assert Table().base.GetVersionString().decode() == ort.__version__
 
 
@@ -89,7 +89,7 @@ def test_a_status_keeps_its_message() -> None:
     table.call("ReleaseStatus", status, result=None)
 
 
-def test_a_type_and_shape_keeps_what_it_is_given() -> None:
+def test_a_type_and_shape_keeps_its_values() -> None:
     table = Table()
     info, kind, rank = ctypes.c_void_p(), ctypes.c_int(), ctypes.c_size_t()
     dimensions, names = (ctypes.c_int64 * 3)(2, -1, 5), (ctypes.c_char_p * 3)(b"", b"batch", b"")
@@ -108,13 +108,13 @@ def test_a_type_and_shape_keeps_what_it_is_given() -> None:
     table.call("ReleaseTensorTypeAndShapeInfo", info, result=None)
 
 
-def test_a_domain_can_be_made() -> None:
+def test_a_domain_can_be_created() -> None:
     domain = ctypes.c_void_p()
     Table().checked("CreateCustomOpDomain", ctypes.c_char_p(b"test"), ctypes.pointer(domain))
     assert domain.value
 
 
-# Hands everything on, but says that this ONNX Runtime is the oldest that is taken.
+# Forwards everything, but reports the oldest supported version of ONNX Runtime.
 OLDER = """
 #include "ort_abi.h"
 
@@ -134,7 +134,7 @@ extern "C" OrtStatus* RegisterCustomOps(OrtSessionOptions* options, const OrtApi
   return reinterpret_cast<decltype(&RegisterCustomOps)>(dlsym(library, "RegisterCustomOps"))(options, &older);
 }
 """
-# What the library is told first holds for all sessions of a process.
+# The first report to the library is valid for all sessions of a process.
 TESTED = """
 import sys
 import onnxruntime as ort
@@ -147,7 +147,7 @@ sys.exit(pytest.main(sys.argv[2:]))
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs dlopen")
 @pytest.mark.skipif(not has_library() or shutil.which("c++") is None, reason="needs the native library, a C++ compiler")
-def test_kernels_run_without_what_later_versions_added(tmp_path: Path) -> None:
+def test_kernels_run_with_the_oldest_api_version(tmp_path: Path) -> None:
     (tmp_path / "older.cc").write_text(OLDER)
     library = tmp_path / "older.so"
     compiled = ["c++", "-std=c++17", "-shared", "-fPIC", f"-I{NATIVE}", f'-DLIBRARY="{library_path()}"']

@@ -1,4 +1,4 @@
-"""GroupQueryAttentionCompressed on each instruction set that this processor has, and in the memory of its cache."""
+"""GroupQueryAttentionCompressed with each instruction set of this processor, and in place in its cache."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ for _ in range(60):
 """
 
 
-# Where the processor lacks a set, what it has instead answers: that is right as well.
+# If the processor lacks a set, its best set is used instead, which must also be correct.
 @pytest.mark.parametrize("name", ["portable", "avx2", "avx512", "avx512_vnni"])
 def test_each_instruction_set(name: str) -> None:
     environment = {**os.environ, "ONNX_SPECOPS_SIMD": name, "PYTHONPATH": os.pathsep.join(sys.path)}
@@ -48,7 +48,7 @@ def test_each_instruction_set(name: str) -> None:
 
 @pytest.mark.parametrize("type_", [np.uint8, np.float16])
 @pytest.mark.parametrize(("heads", "groups"), [(2, 2), (6, 1)])
-def test_the_cache_is_extended_in_its_memory(type_: type, heads: int, groups: int) -> None:
+def test_the_cache_is_extended_in_place(type_: type, heads: int, groups: int) -> None:
     rng = np.random.default_rng(0)
     size, past, room = 64, 900, 1000
     tokens = [rng.standard_normal((1, 1, n * size), np.float32) for n in (heads, groups, groups)]

@@ -1,4 +1,4 @@
-"""MatMulCompressed and Attention on each instruction set that this processor has; weights whose panels are kept."""
+"""MatMulCompressed and Attention with each instruction set of this processor, and weights with kept panels."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ for name, arrays, types, attributes in itertools.chain(groups_that_do_not_fill_t
 """
 
 
-# Where the processor lacks a set, what it has instead answers: that is right as well.
+# If the processor lacks a set, its best set is used instead, which must also be correct.
 @pytest.mark.parametrize("name", ["portable", "avx2", "avx512", "avx512_vnni"])
 def test_each_instruction_set(name: str) -> None:
     environment = {**os.environ, "ONNX_SPECOPS_SIMD": name, "PYTHONPATH": os.pathsep.join(sys.path)}
@@ -91,7 +91,7 @@ for type_, transposed, (columns, depth), kind in cases:
 
 @pytest.mark.parametrize("limit", ["", "0", "1"])
 def test_kept_panels(limit: str) -> None:
-    """Constant weights of 16 bits, with room for the panels of all of them, of none and of some."""
+    """Constant 16-bit weights, with memory for all panels, for none, and for some."""
     environment = {
         **os.environ,
         "PYTHONPATH": os.pathsep.join(sys.path),

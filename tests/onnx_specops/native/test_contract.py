@@ -1,4 +1,4 @@
-"""One contract for each operator: what the native library says of it is what its declaration in Python says."""
+"""Each operator's declarations in the native library and in Python are equal."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ BUILT_ONES = pytest.mark.parametrize(
 
 
 def attribute(declared: Attribute) -> dict[str, Any]:
-    """What the library should say of an attribute."""
+    """Return the expected description of an attribute."""
     limits = declared.limits
     said = {
         "name": declared.name,
@@ -42,7 +42,7 @@ def attribute(declared: Attribute) -> dict[str, Any]:
 
 
 def signatures(operator: Operator) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
-    """Every combination of element types that the operator's types admit."""
+    """Iterate over the combinations of element types that the operator's types allow."""
     for choice in itertools.product(*operator.types.values()):
         chosen = dict(zip(operator.types, choice, strict=True))
         inputs, outputs = (
@@ -53,7 +53,7 @@ def signatures(operator: Operator) -> Iterator[tuple[tuple[str, ...], tuple[str,
 
 
 def native_signatures(said: dict[str, Any]) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
-    """The same as the library has them."""
+    """Iterate over the combinations in the library's description."""
     for signature in said["signatures"]:
         inputs = [
             parameter["any_of"] if type_ is None else [type_]
@@ -100,8 +100,8 @@ def test_products(operator: Operator) -> None:
 
 
 @OPERATORS
-def test_the_schema_says_the_same(operator: Operator) -> None:
-    """What `onnx.checker` and shape inference know of an operator is what its declaration says."""
+def test_the_schema_equals_the_declaration(operator: Operator) -> None:
+    """The schema for `onnx.checker` and shape inference equals the declaration."""
     schema = operator.schema()
     optional = onnx.defs.OpSchema.FormalParameterOption.Optional
     assert [(i.name, i.option == optional) for i in schema.inputs] == [

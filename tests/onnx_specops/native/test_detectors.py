@@ -1,4 +1,4 @@
-"""The native kernels that end detectors at the sizes of real models, with many equal scores, against OpenVINO."""
+"""The native kernels of detector postprocessing with the dimensions of real models and many ties, against OpenVINO."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _boxes(rng: np.random.Generator, shape: tuple[int, ...], extent: float, size
 
 
 def _scores(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
-    """Most of them low, as those of a quantized network."""
+    """Return mostly low scores, like those of a quantized network."""
     return (np.round(rng.random(shape) ** 8 * 255) / 255).astype(F)
 
 

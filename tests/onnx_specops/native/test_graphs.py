@@ -1,4 +1,4 @@
-"""What ONNX Runtime learns of the operators when a session is made, and how the library is registered."""
+"""Type and shape inference in ONNX Runtime, and the registration of the library."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PROBS, SAMPLES = np.full((2, 3), 0.5, np.float32), np.array(5)
         ("Multinomial", [PROBS * [[1, 0, 0]], SAMPLES], I64, {"with_replacement": 1}, [[0] * 5] * 2),
     ],
 )
-def test_output_types_need_not_be_stated(op, inputs, type_, attributes, expected) -> None:
+def test_output_types_are_inferred(op, inputs, type_, attributes, expected) -> None:
     inputs = [array.astype(np.float32) if op == "Multinomial" and array.ndim else array for array in inputs]
     assert nodes.run(op, inputs, [type_], attributes, followed=True)[0].tolist() == expected
 
@@ -40,13 +40,13 @@ def test_shapes_are_inferred() -> None:
     assert nodes.session(model).get_outputs()[0].shape == ["a", 4]
 
 
-def test_an_input_left_out_in_the_middle() -> None:
+def test_an_omitted_input_in_the_middle() -> None:
     weights = np.array([1, 2, 3], np.float32)
     given = nodes.run("EmbeddingBagOffsetsSum", [TABLE, INDICES, OFFSETS, None, weights], [F32], followed=True)
     assert given[0].tolist() == [[3, 3, 3], [3, 3, 3]]
 
 
-def test_empty_tensors_stand_for_inputs_left_out() -> None:
+def test_empty_tensors_represent_omitted_inputs() -> None:
     empty = [np.zeros(0, np.int64), np.zeros(0, np.float32)]
     given = nodes.run("EmbeddingBagOffsetsSum", [TABLE, INDICES, np.array([0, 3]), *empty], [F32])
     assert given[0].tolist() == [[3, 3, 3], [0, 0, 0]]
@@ -94,7 +94,7 @@ def test_empty_tensors_stand_for_inputs_left_out() -> None:
         ("Multinomial", [PROBS.astype(np.int32), SAMPLES], I64, {"with_replacement": 1}, r"tensor\(int32\)"),
     ],
 )
-def test_what_no_kernel_is_for_is_said_when_the_session_is_made(op, inputs, type_, attributes, message) -> None:
+def test_unsupported_nodes_fail_at_session_creation(op, inputs, type_, attributes, message) -> None:
     with pytest.raises(Exception, match=message):
         nodes.session(nodes.model(op, inputs, [type_], attributes))
 
@@ -109,13 +109,13 @@ def test_what_no_kernel_is_for_is_said_when_the_session_is_made(op, inputs, type
         ("op_seed", ["a"], "op_seed is not an integer"),
     ],
 )
-def test_an_attribute_of_another_type_is_not_taken_for_a_missing_one(name, value, message) -> None:
+def test_an_attribute_of_another_type_is_not_reported_as_missing(name, value, message) -> None:
     value = numpy_helper.from_array(value) if isinstance(value, np.ndarray) else value
     with pytest.raises(Exception, match=f"Multinomial: attribute {message}"):
         nodes.session(nodes.model("Multinomial", [PROBS, SAMPLES], [I64], {"with_replacement": 1, name: value}))
 
 
-def test_the_library_may_be_registered_again_and_again() -> None:
+def test_the_library_may_be_registered_repeatedly() -> None:
     model = nodes.model("Multinomial", [PROBS, SAMPLES], [I64], {"with_replacement": 1, "op_seed": 1})
     feeds = {"i0": PROBS, "i1": SAMPLES}
     answers = []
@@ -184,17 +184,17 @@ def test_a_session_may_run_in_several_threads() -> None:
 def test_errors_of_a_run_are_statuses(op, inputs, type_, attributes, message) -> None:
     session = nodes.session(nodes.model(op, inputs, [type_], attributes))
     feeds = {f"i{k}": array for k, array in enumerate(inputs)}
-    for _ in range(2):  # the session survives
+    for _ in range(2):  # the session remains usable
         with pytest.raises(Exception, match=message):
             session.run(None, feeds)
 
 
-def test_more_samples_than_memory_holds() -> None:
+def test_more_samples_than_fit_in_memory() -> None:
     with pytest.raises(Exception, match=r"Multinomial|memory|alloc"):
         nodes.run("Multinomial", [PROBS, np.array(2**48)], [I64], {"with_replacement": 1})
 
 
-def test_the_first_error_is_named_whatever_the_threads() -> None:
+def test_the_first_error_is_reported_with_any_number_of_threads() -> None:
     rng = np.random.default_rng(1)
     indices = rng.integers(0, 1000, 100_000)
     indices[[40_000, 70_000, 99_999]] = [-1, 1000, 2000]

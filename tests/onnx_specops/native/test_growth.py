@@ -1,4 +1,4 @@
-"""Small nodes whose outputs would be large are refused before their memory is taken."""
+"""Small nodes with large outputs are rejected before the memory is allocated."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def symbols(text: bytes) -> np.ndarray:
 
 
 def wordpiece() -> tuple[str, dict[str, np.ndarray], dict[str, object]]:
-    """Rows that share their strings, which share their bytes."""
+    """Rows share strings, which share bytes."""
     rows, strings = 160, 200
     inputs = {
         "ragged_begins": np.zeros(rows, np.int32), "ragged_ends": np.full(rows, strings, np.int32),
@@ -42,7 +42,7 @@ def wordpiece() -> tuple[str, dict[str, np.ndarray], dict[str, object]]:
 
 
 def byte_pairs() -> tuple[str, dict[str, np.ndarray], dict[str, object]]:
-    """A long end of each word."""
+    """A long suffix for each word."""
     words = 6000
     inputs = {
         "ragged_begins": integers(0), "ragged_ends": integers(words),
@@ -54,13 +54,13 @@ def byte_pairs() -> tuple[str, dict[str, np.ndarray], dict[str, object]]:
 
 
 def regular_expression() -> tuple[str, dict[str, np.ndarray], dict[str, object]]:
-    """A long replacement of each character."""
+    """A long replacement for each character."""
     inputs = {"begins": integers(0), "ends": integers(10_000), "symbols": symbols(b"a" * 10_000)}
     return "RegexNormalization", inputs, {"pattern": "a", "replacement": "b" * 300_000}
 
 
 def detokenizer() -> tuple[str, dict[str, np.ndarray], dict[str, object]]:
-    """Many unknown pieces, each of which is a long text."""
+    """Many unknown pieces, each a long text."""
     inputs = {
         "ids": np.zeros((1, 4000), np.int32),
         "vocab_begins": np.zeros(LENGTH, np.int32), "vocab_ends": np.ones(LENGTH, np.int32),
@@ -98,7 +98,7 @@ def test_memory(case: Callable[[], tuple[str, dict[str, np.ndarray], dict[str, o
 
 
 def test_pieces_that_share_their_bytes() -> None:
-    """8,000 pieces of byte pairs in 8,000 bytes are 32 million bytes, and as many pairs."""
+    """8,000 byte-pair pieces in 8,000 bytes have 32 million bytes and as many pairs."""
     import onnxruntime as ort
 
     import onnx_specops

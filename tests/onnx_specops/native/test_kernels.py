@@ -1,4 +1,4 @@
-"""The native kernels at sizes that are divided among threads, against OpenVINO."""
+"""The native kernels with sizes that are split over threads, against OpenVINO."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ F32, I64 = TensorProto.FLOAT, TensorProto.INT64
 
 
 def openvino(build: Callable[..., Any], arrays: Sequence[np.ndarray], constants: Sequence[int] = ()) -> np.ndarray:
-    """What OpenVINO's CPU plugin computes in float32."""
+    """Return the result of OpenVINO's CPU plugin in float32."""
     ov = pytest.importorskip("openvino")
     from openvino import opset15
 
@@ -82,8 +82,8 @@ def test_scatters_bit_for_bit(shape, updated, axis, reduction: str, use_init_val
 
 
 @pytest.mark.parametrize("type_", [np.float32, np.float16])
-def test_a_mean_after_a_run_that_failed(type_: Any) -> None:
-    """What a thread has counted of a run that an index ended is not counted in the next one."""
+def test_a_mean_after_a_failed_run(type_: Any) -> None:
+    """The counts of a run that an invalid index ended do not affect the next run."""
     rng = np.random.default_rng(0)
     data, indices = rng.standard_normal(50).astype(type_), rng.integers(0, 50, 3000)
     inputs = [data, indices, rng.standard_normal(3000).astype(type_), np.array(0)]
@@ -133,7 +133,7 @@ def test_draws_bit_for_bit(batch: int, classes: int, samples: int, with_replacem
         np.testing.assert_array_equal(given, expected)
 
 
-def test_exponentials_are_those_of_openvino() -> None:
+def test_exponentials_equal_openvino() -> None:
     # Each row: a weight of 1, a logarithm, and many draws, so that the last bit of its exponential matters.
     values = np.concatenate([np.linspace(-20, 20, 3000), np.random.default_rng(0).standard_normal(3000) * 8])
     probs = np.stack([np.zeros_like(values), values], axis=1).astype(np.float32)
@@ -143,7 +143,7 @@ def test_exponentials_are_those_of_openvino() -> None:
     np.testing.assert_array_equal(given, expected)
 
 
-def test_without_seeds_the_clocks_second_is_the_seed() -> None:
+def test_without_seeds_the_current_second_is_the_seed() -> None:
     probs, samples = np.ones((4, 1000), np.float32), np.array(50)
     session = nodes.session(nodes.model("Multinomial", [probs, samples], [I64], {"with_replacement": 1}))
 
@@ -153,7 +153,7 @@ def test_without_seeds_the_clocks_second_is_the_seed() -> None:
     while True:
         before = draw()
         expected = openvino(lambda op, p, n: op.multinomial(p, n, "i64", True, False, 0, 0), [probs, samples], [1])
-        if np.array_equal(before, draw()):  # else the second has gone by
+        if np.array_equal(before, draw()):  # otherwise a second has passed
             break
     np.testing.assert_array_equal(before, expected)
     time.sleep(1.01)
@@ -168,7 +168,7 @@ def test_every_16_bit_float_is_read_and_written(type_: Any) -> None:
     given = nodes.run("EmbeddingBagOffsetsSum", [table, indices, indices], [kind])[0]
     not_a_number = np.isnan(table.astype(np.float32))
     assert np.array_equal(np.isnan(given.astype(np.float32)), not_a_number)
-    zero = table.view(np.uint16) << 1 == 0  # a sum begins with zero: -0 is not kept
+    zero = table.view(np.uint16) << 1 == 0  # a sum starts with zero, so -0 is lost
     assert np.array_equal(given.view(np.uint16)[~not_a_number & ~zero], table.view(np.uint16)[~not_a_number & ~zero])
 
 

@@ -1,4 +1,4 @@
-"""The native library stays loaded: what it gives ONNX Runtime outlives each session, and is made once a process."""
+"""The native library stays loaded: the objects that it gives ONNX Runtime outlive sessions and are created once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.native import needs_library
 from tests.onnx_specops.native import nodes
 
 SESSIONS = 200
-MOST_GROWTH = 4 * 2**20  # bytes; a library that were loaded anew for each session left 120 kB each time
+MOST_GROWTH = 4 * 2**20  # bytes; loading the library for each session leaked 120 kB each time
 
 SCRIPT = """
 import gc, sys
@@ -51,7 +51,7 @@ print(resident() - before)
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 @needs_library
-def test_sessions_neither_unload_nor_leak_it() -> None:
+def test_sessions_neither_unload_nor_leak_the_library() -> None:
     model = nodes.model("ErfInv", [np.zeros(3, np.float32)], [TensorProto.FLOAT])
     command = [sys.executable, "-c", SCRIPT, library_path(), str(SESSIONS)]
     done = subprocess.run(command, input=model.hex(), capture_output=True, text=True, timeout=300)

@@ -1,4 +1,4 @@
-"""pcre2_abi.h, written by hand, against PCRE2's header (as tests/data records it); which library is opened, if any."""
+"""The hand-written pcre2_abi.h, compared with PCRE2's header (recorded in tests/data), and the search for the library."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.data.make_pcre2_interface import CONSTANTS, FUNCTIONS, OUTPUT
 from tests.native import needs_library, needs_pcre2
 
 REAL = json.loads(OUTPUT.read_text(encoding="utf-8"))
-# Describes the library of the first argument, and names the PCRE2 that the process has loaded.
+# Prints the description in the library of the first argument, and the PCRE2 that the process has loaded.
 DESCRIBE = """
 import ctypes, sys
 describe = ctypes.CDLL(sys.argv[1]).OnnxSpecopsOperators
@@ -24,7 +24,7 @@ describe.restype = ctypes.c_char_p
 print(describe().decode())
 print({line.split()[-1] for line in open("/proc/self/maps") if "libpcre2-8" in line} or "{}")
 """
-# Stands before the C library's dlopen.
+# Overrides the C library's dlopen.
 WITHOUT = """
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -42,7 +42,7 @@ def number(text: str) -> int | str:
     return int(text.rstrip("u"), 0) if re.fullmatch(r"-?\w+", text) else "all bits"
 
 
-def test_constants_and_functions_are_those_of_the_real_header() -> None:
+def test_constants_and_functions_match_the_header() -> None:
     assert len(CONSTANTS) == 12 and len(FUNCTIONS) == 15
     assert {name: number(value) for name, value in CONSTANTS.items()} == {
         name: number(value) for name, value in REAL["constants"].items()
@@ -60,7 +60,7 @@ def described(library: Path, **environment: str) -> tuple[dict, str]:
 @linux
 @needs_library
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
-def test_without_pcre2_all_other_kernels_are_there(tmp_path: Path) -> None:
+def test_without_pcre2_all_other_kernels_are_available(tmp_path: Path) -> None:
     (tmp_path / "without.c").write_text(WITHOUT)
     shim = tmp_path / "without.so"
     subprocess.run(["cc", "-shared", "-fPIC", tmp_path / "without.c", "-o", shim, "-ldl"], check=True)
@@ -85,7 +85,7 @@ def test_a_library_beside_the_kernels_comes_first(tmp_path: Path) -> None:
 @linux
 @needs_pcre2
 @pytest.mark.parametrize("content", ["another library", "no library"])
-def test_what_is_no_pcre2_is_passed_over(content: str, tmp_path: Path) -> None:
+def test_other_libraries_are_ignored(content: str, tmp_path: Path) -> None:
     kernels = shutil.copy(library_path(), tmp_path)
     other = tmp_path / "libpcre2-8.so.0"
     if content == "another library":

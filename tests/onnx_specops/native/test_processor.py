@@ -1,4 +1,4 @@
-"""processor.h finds the instruction sets that the kernel of the system says there are."""
+"""processor.h finds the instruction sets that the operating system reports."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from onnx_specops.runtime.library import has_library, library_path
 
-# The checkout's: an installed package holds the library, not its sources.
+# The checkout's sources; an installed package only has the library.
 NATIVE = Path(__file__).parents[3] / "onnx_specops" / "native"
 INFO = Path("/proc/cpuinfo")
 
@@ -29,7 +29,7 @@ AVX2 = {"avx2", "fma", "bmi1", "bmi2", "f16c", "movbe", "abm"}
 AVX512 = AVX2 | {f"avx512{part}" for part in ("f", "bw", "cd", "dq", "vl")}
 
 
-def test_as_the_system_says(tmp_path: Path) -> None:
+def test_instruction_sets_match_the_system(tmp_path: Path) -> None:
     if not INFO.is_file():
         pytest.skip("no /proc/cpuinfo")
     compiler = shutil.which("c++")
@@ -55,8 +55,8 @@ int main(int, char** arguments) {
 
 
 @pytest.mark.parametrize(("processor", "products"), [("Conroe", "portable"), ("Haswell", "avx2")])
-def test_an_old_processor_is_enough(processor: str, products: str, tmp_path: Path) -> None:
-    """The library loads on one of 2006, which has no AVX, and picks what another has."""
+def test_the_library_runs_on_an_old_processor(processor: str, products: str, tmp_path: Path) -> None:
+    """The library loads on a processor of 2006, without AVX, and uses the portable kernels."""
     emulator, compiler = shutil.which("qemu-x86_64"), shutil.which("c++")
     if emulator is None or compiler is None or not has_library():
         pytest.skip("needs a C++ compiler and qemu-x86_64 (apt-get install qemu-user), and the native library")

@@ -1,4 +1,4 @@
-"""Random nodes of the operators that come from OpenVINO's layers: the native kernels against the NumPy kernels."""
+"""Random nodes of OpenVINO's operators: the native kernels against the NumPy kernels."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.onnx_specops.native.random_detectors import scores
 from tests.onnx_specops.native.test_random_nodes import FLOATS, INTEGERS, any_values, pick
 from tests.onnx_specops.ops import scan_layers
 
-NODES = 25  # a seed
+NODES = 25  # per seed
 
 INT64 = TensorProto.INT64
 INTERPOLATE = find("Interpolate").attributes
@@ -158,7 +158,7 @@ def interpolate(rng: np.random.Generator) -> Node:
         "cube_coeff": float(pick(rng, (-0.5, -0.75))),
     }
     image = any_values(rng, shape, type_)
-    if type_ in INTEGERS and np.dtype(type_).itemsize > 1:  # float32 has all of them, and their sums
+    if type_ in INTEGERS and np.dtype(type_).itemsize > 1:  # float32 represents all of them and their sums
         image = (image % 1000).astype(type_)
     return "Interpolate", [image, sizes, scales], [_type(image)], attributes
 
@@ -187,7 +187,7 @@ def yuv_to_rgb(rng: np.random.Generator) -> Node:
 def selective_scan(rng: np.random.Generator) -> Node:
     shape = [int(size) for size in rng.integers((1, 1, 1, 0), (4, 40, 9, 20))]
     arrays = list(scan_layers.arrays(*shape, seed=int(rng.integers(1000)), width=0.2).values())  # type: ignore[misc]
-    arrays[5] *= 0  # of others the sums of many tokens cancel each other
+    arrays[5] *= 0  # otherwise the sums of many tokens cancel
     float_type = _type(arrays[0])
     return "SelectiveScan", arrays, [float_type, float_type], {"epsilon": 1e-12}
 
@@ -233,7 +233,7 @@ def test_native_and_numpy_agree(make: Callable[..., Node], seed: int) -> None:
         got = nodes.run(name, arrays, types, attributes, threads=int(rng.integers(1, 3)))
         for one, other in zip(got, expected, strict=True):
             assert (one.dtype, one.shape) == (other.dtype, other.shape)
-            if name == "Interpolate" and one.dtype.kind in "iu":  # sums are added up in another order, then rounded
+            if name == "Interpolate" and one.dtype.kind in "iu":  # sums are added in another order, then rounded
                 assert np.abs(one.astype(np.float64) - other).max(initial=0) <= 1
                 continue
             if one.dtype.kind not in "fV" or name == "RandomUniform":
@@ -244,8 +244,8 @@ def test_native_and_numpy_agree(make: Callable[..., Node], seed: int) -> None:
             np.testing.assert_allclose(one, other, rtol=tolerance, atol=1e-5)
 
 
-def test_native_refuses_what_is_wrong() -> None:
-    """Random damage to random nodes: an answer or an error, never a read out of bounds."""
+def test_native_kernels_reject_invalid_nodes() -> None:
+    """Random damage to random nodes gives a result or an error, never a read out of bounds."""
     rng = np.random.default_rng(0)
     refused = 0
     for _ in range(300):

@@ -1,4 +1,4 @@
-"""Random nodes of every type and shape: the native kernels against the NumPy kernels, which the oracles vouch for."""
+"""Random nodes of all types and shapes: the native kernels against the NumPy kernels, which are tested against oracles."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from tests.onnx_specops.native import nodes
 
 FLOATS = (np.float16, ml_dtypes.bfloat16, np.float32, np.float64)
 INTEGERS = (np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64)
-NODES = 40  # a seed
+NODES = 40  # per seed
 
 
 def any_values(rng: np.random.Generator, shape: Any, type_: Any) -> np.ndarray:
-    """Values of the whole range of an integer type, normally distributed floats."""
+    """Return values in the whole range of an integer type, or normally distributed floats."""
     if type_ == np.bool_:
         return rng.integers(0, 2, shape).astype(bool)
     if type_ in FLOATS:
@@ -100,8 +100,8 @@ def test_native_and_numpy_agree(make: Callable[..., Any], seed: int) -> None:
             np.testing.assert_array_equal(got, expected)
 
 
-def test_what_is_wrong_is_refused() -> None:
-    """Random damage to random nodes: an answer or an error, never a read out of bounds."""
+def test_invalid_nodes_are_rejected() -> None:
+    """Random damage to random nodes gives a result or an error, never a read out of bounds."""
     rng = np.random.default_rng(0)
     refused = 0
     for _ in range(200):

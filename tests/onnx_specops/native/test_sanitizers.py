@@ -1,8 +1,8 @@
-"""The native kernels' tests again, against a build with AddressSanitizer and UndefinedBehaviorSanitizer.
+"""The tests of the native kernels with AddressSanitizer and UndefinedBehaviorSanitizer.
 
-The library is built once, and again only where its sources have changed. The tests run in several processes, which
-pytest-xdist may spread: each of them has a part, and takes no more than 2 GB. Every other part runs by default, all of
-them with ``--conformance=all``.
+The library is built once, and again only if its sources change. The tests run in several processes, which pytest-xdist can
+distribute. Each has a part of the tests and uses at most 2 GB. Every other part runs by default, and all of them with
+``--conformance=all``.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ TESTS = [
 ]
 PARTS = 4
 MOST_RESIDENT = 2 * 10**9
-# Says last how much memory its child had.
+# Prints the child's peak memory at the end.
 MEASURE = """
 import resource, subprocess, sys
 done = subprocess.run(sys.argv[1:])
@@ -43,7 +43,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture(scope="module")
 def library(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The instrumented library: from run to run in pytest's cache, where it has one."""
+    """Return the instrumented library, stored in pytest's cache if there is one."""
     cache = getattr(request.config, "cache", None)
     folder = tmp_path_factory.mktemp("sanitized") if cache is None else cache.mkdir("sanitized")
     built = build(folder)
@@ -81,7 +81,7 @@ def test_the_kernels_under_sanitizers(part: int, library: Path, tmp_path: Path) 
             "-x",
             "--no-header",
         ),
-        *(*TESTS, "-k", "native and not memory"),  # AddressSanitizer ends the process where an allocation fails
+        *(*TESTS, "-k", "native and not memory"),  # AddressSanitizer aborts if an allocation fails
     ]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     reports = "".join(path.read_text() for path in sorted(tmp_path.glob("report*")))

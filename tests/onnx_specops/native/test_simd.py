@@ -1,4 +1,4 @@
-"""simd.h's two forms, with the compiler's vectors and without, give the same and overflow nothing."""
+"""The two forms of simd.h, with and without the compiler's vectors, agree and never overflow."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-# The checkout's: an installed package holds the library, not its sources.
+# The checkout's sources; an installed package only has the library.
 NATIVE = Path(__file__).parents[3] / "onnx_specops" / "native"
 
 PROGRAM = """

@@ -1,4 +1,4 @@
-"""What a case of an operator is, and the oracles' answers to it."""
+"""Test cases of operators, and the oracles' results."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ Arrays = Mapping[str, np.ndarray]
 
 @dataclass(frozen=True)
 class Case:
-    """One node of the domain with its inputs, run in every form.
+    """A node of the domain with its inputs, which is run in every form.
 
     Attributes:
         op: the operator's name.
-        name: what is special about the case; unique within the operator.
-        inputs: the inputs by name, in order; one that is missing is left out of the node.
+        name: a description, unique within the operator.
+        inputs: the inputs by name, in order; the node omits missing ones.
         attributes: the node's attributes.
-        constants: inputs that are constants of the graph in the runs of the bodies.
-        layer: makes OpenVINO's node: ``layer(*nodes, **attributes)``.
-        expected: the answer, where it is not OpenVINO's: an array from a specification, or a function of the inputs that
-            asks another library.
-        source: whose answer counts, that of OpenVINO's CPU plugin (``"cpu"``) or of its reference kernels (``"evaluate"``).
-        reason: why ``expected`` or the reference kernels stand in for the CPU plugin.
-        oracle_type: the element type that OpenVINO computes in, where it does not know the case's own.
-        error: a regular expression for the message that kernels raise; bodies must fail too, in whatever words.
-        body_error: a regular expression for the message of ONNX Runtime about the body, "" for any that names the operator.
-        same_values: False where the body draws other random numbers than the kernels: shapes and types are compared.
-        rtol, atol: largest errors of floats.
-        near: the share of a body's integers that may be 1 off.
+        constants: inputs that are constants of the graph when bodies run.
+        layer: builds OpenVINO's node: ``layer(*nodes, **attributes)``.
+        expected: the result, if it is not OpenVINO's: an array from a specification, or a function of the inputs that calls
+            another library.
+        source: the oracle: OpenVINO's CPU plugin (``"cpu"``) or its reference kernels (``"evaluate"``).
+        reason: why ``expected`` or the reference kernels replace the CPU plugin.
+        oracle_type: the element type for OpenVINO, if it does not support the case's own.
+        error: a regular expression for the kernels' error message; bodies must fail with any message.
+        body_error: a regular expression for ONNX Runtime's message about the body; "" for any that names the operator.
+        same_values: false if the body draws different random numbers than the kernels; only shapes and types are compared.
+        rtol, atol: tolerances of floats.
+        near: the fraction of a body's integers that may be off by 1.
     """
 
     op: str
@@ -65,7 +65,7 @@ class Case:
 
 
 def answer(case: Case, oracle: Oracle, folder: Path) -> np.ndarray:
-    """What OpenVINO's CPU plugin (or the case's other source) says."""
+    """Return the result of OpenVINO's CPU plugin, or of the case's other source."""
     if case.expected is not None:
         return case.expected(**case.inputs) if callable(case.expected) else case.expected
     path = folder / "model.xml"
@@ -83,7 +83,7 @@ def _for_oracle(case: Case, array: np.ndarray) -> np.ndarray:
 
 
 def save(case: Case, arrays: Arrays, path: Path) -> None:
-    """Write the OpenVINO model of the case's layer, its inputs ``arrays`` as Parameters."""
+    """Save the OpenVINO model of the case's layer, with the inputs ``arrays`` as Parameters."""
     layer = case.layer
     assert layer is not None
     attributes = dict(case.attributes)

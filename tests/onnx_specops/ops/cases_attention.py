@@ -1,4 +1,4 @@
-"""Attention: heads of every number and size, masks of every kind and shape, every error."""
+"""Attention: numbers and sizes of heads, kinds and shapes of masks, errors."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _cases():
         yield _case(f"kept-{name}", (2, 5, 8), (2, 7, 8), (2, 7, 8), kept)
     causal = np.tril(np.ones((600, 600), bool))
     yield _case("causal", (1, 600, 8), (1, 600, 8), (1, 600, 8), causal, 1, atol=2e-5)
-    late = np.where(np.arange(530) < 520, -INF, F(0))[None]  # the first keys that count are in another block
+    late = np.where(np.arange(530) < 520, -INF, F(0))[None]  # the first visible keys are in another block
     yield _case("late", (1, 3, 8), (1, 530, 8), (1, 530, 8), late)
     lowest = np.full((1, 4), np.finfo(F).min)
     yield _case("lowest", (1, 3, 8), (1, 4, 8), (1, 4, 8), lowest)

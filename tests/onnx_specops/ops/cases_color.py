@@ -1,4 +1,4 @@
-"""YUVtoRGB: every layout, every type, every error."""
+"""YUVtoRGB: layouts, types, errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""EmbeddingBagOffsetsSum: every type, every kind of bag, every error."""
+"""EmbeddingBagOffsetsSum: types, kinds of bags, errors."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ STORED = Path(__file__).parents[2] / "data" / "torch_embedding_bags.npz"
 
 
 def inputs_digest(**inputs):
-    """A name for a set of inputs."""
+    """Return a name for a set of inputs."""
     digest = hashlib.sha256()
     for name, array in sorted(inputs.items()):
         digest.update(f"{name} {array.dtype} {array.shape}".encode() + array.tobytes())
@@ -35,7 +35,7 @@ def inputs_digest(**inputs):
 
 
 def by_torch(**inputs):
-    """What torch computed; ``python -m tests.data.make_torch_embedding_bags`` (which needs torch) stores it."""
+    """Return torch's result, which ``python -m tests.data.make_torch_embedding_bags`` (it needs torch) stored."""
     with np.load(STORED) as stored:
         return stored[inputs_digest(**inputs)]
 
@@ -55,7 +55,7 @@ def case(name, indices, offsets, default=None, weights=None, *, table=TABLE, ind
 
 
 def typed(type_):
-    """Integers small enough that no type overflows; types that OpenVINO lacks are computed in int32."""
+    """Return small integers, so that no type overflows; types that OpenVINO lacks are computed in int32."""
     kind = np.dtype(type_)
     table = (np.arange(24).reshape(4, 3, 2) % 7).astype(type_)
     known = kind.name in ("float16", "bfloat16", "float32", "int32", "int8", "uint8")
@@ -89,7 +89,7 @@ CASES = [
     case("example-2", **SMALL, default=-1, weights=[0.5] * 4),
     case("example-2-printed", **SMALL, default=-1, weights=[0.5] * 4,
          expected=np.array([[-1.05, -1.2], [0, 0], [-0.1, 0.4]], np.float32), reason="as the specification prints it"),
-    # Inputs left out, empty, and of either index type.
+    # Omitted inputs, empty inputs, and both index types.
     case("no-default-no-weights", **SMALL),
     case("default-no-weights", **SMALL, default=4),
     case("default-of-one-element", **SMALL, default=[2], expected=by_torch, index_type=np.int64,
@@ -152,7 +152,7 @@ CASES = [
          body_error="differ_in_length"),
 ]  # fmt: skip
 
-# What torch can say too: it wants float32, a first offset of 0 and elements to add.
+# The cases that torch supports: it requires float32, a first offset of 0, and at least one index.
 FOR_TORCH = [
     case
     for case in CASES

@@ -1,4 +1,4 @@
-"""Interpolate and GroupedMatMul: every mode, every type, every error."""
+"""Interpolate and GroupedMatMul: modes, types, errors."""
 
 from __future__ import annotations
 

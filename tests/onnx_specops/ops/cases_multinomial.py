@@ -1,4 +1,4 @@
-"""Multinomial: seeds, both ways of drawing, logarithms, every type, every error."""
+"""Multinomial: seeds, with and without replacement, logarithms, types, errors."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ CASES = [
     random_case("many-classes-without-replacement-logarithms", 3, 500, 100, 0, 1),
     case("minus-infinity", [[-np.inf, 0, 1]], 10, log_probs=1),
     case("all-classes-without-replacement", np.tile([[0.1, 0.2, 0.3, 0.4]], (6, 1)), 4, 0),
-    # Types. In bfloat16 OpenVINO computes in bfloat16, with a rounding of its own.
+    # Types. For bfloat16 inputs OpenVINO computes in bfloat16, with its own rounding.
     *[random_case(f"{type_.__name__}-{way}{'-log' * log}", 4, 50, 30, way == "with", log, type_=type_)
       for type_ in (np.float16, ml_dtypes.bfloat16, np.float64) for way in ("with", "without") for log in (0, 1)],
     # Errors.

@@ -1,4 +1,4 @@
-"""RandomUniform and Inverse: every type, every corner, every error."""
+"""RandomUniform and Inverse: types, corner cases, errors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _drawn(name, shape, low, high, type_, expected=None, alignment="TENSORFLOW",
     attributes = {"global_seed": seeds[0], "op_seed": seeds[1], "alignment": alignment}
     if expected is not None:
         options |= {"expected": np.array(expected).astype(type_).reshape(shape), "reason": ONCE, "atol": 0.0}
-    # The rank of the result follows from the length of the shape.
+    # The rank of the result is the length of the shape.
     return Case("RandomUniform", name, inputs, attributes, constants=["shape"], **options)
 
 

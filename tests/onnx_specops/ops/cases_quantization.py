@@ -1,4 +1,4 @@
-"""FakeQuantize: limits of every shape, in either order."""
+"""FakeQuantize: limits of all shapes, in both orders."""
 
 from __future__ import annotations
 

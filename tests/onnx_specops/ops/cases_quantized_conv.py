@@ -1,6 +1,7 @@
 """QuantizedConv: dimensions, groups, functions.
 
-The kernels' integers agree exactly. One of 500 of a body's may be 1 off: ONNX Runtime's own convolution rounds biases.
+The kernels' integers agree exactly. One in 500 of a body's may be off by 1, because ONNX Runtime's convolution rounds
+biases.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ F, U8, I8 = np.float32, np.uint8, np.int8
 def _layer(
     *nodes, channels, kernel, strides="", pads="", dilations="", group=1, function="none", alpha=0.0, beta=0.0, given=()
 ):
-    """What the operator says, in OpenVINO's float operations, which hold these integers exactly."""
+    """Compute the operator with OpenVINO's float operations, which represent these integers exactly."""
     from openvino import opset13 as ov
 
     x, w, scale, bias, x_zero, y_zero, *rest = nodes
@@ -88,7 +89,7 @@ def _case(
     if vectors:
         inputs["x_zero_point"] = rng.integers(0, 256, channels).astype(U8)
         inputs["y_zero_point"] = rng.integers(0, 256, w[0]).astype(U8)
-    if dead:  # as the weights of dead channels have: biases are too many of them for 32 bits
+    if dead:  # like the weights of dead channels, for which biases exceed 32 bits
         inputs["scale"][::3] = 1e-12
     if factor:
         inputs["factor"] = rng.uniform(20, 60, w[0]).astype(F)

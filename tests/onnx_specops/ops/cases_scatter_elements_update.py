@@ -1,4 +1,4 @@
-"""ScatterElementsUpdate: every reduction, type and index type, axes and shapes, every error."""
+"""ScatterElementsUpdate: reductions, types, index types, axes, shapes, errors."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def case(name, data, indices, updates, axis=0, *, type_=F, index_type=np.int64, 
 
 
 def both_axes(name, *args, **options):
-    """With the axis as an input, and as a constant."""
+    """The case with the axis as an input and as a constant."""
     return [case(name, *args, **options), case(f"{name}-constant-axis", *args, **options, constants=["axis"])]
 
 
 def reduced(reduction, use_init_val, type_, index_type=np.int64):
-    """Duplicates, negative indices, untouched elements, means that are not whole, negative sums."""
+    """Duplicates, negative indices, untouched elements, fractional means, negative sums."""
     kind = np.dtype(type_)
     data = np.array([[2, 3, 1, 4], [1, 5, 2, 3], [3, 1, 4, 2]])
     updates = np.array([[3, 4, 1, 2], [2, 2, 5, 1]])
@@ -59,7 +59,7 @@ def reduced(reduction, use_init_val, type_, index_type=np.int64):
 
 
 def example_6(reduction, constant):
-    """The specification's sixth example, smaller: updates shorter than data in every dimension."""
+    """The specification's sixth example with smaller dimensions: updates shorter than data in every dimension."""
     random = np.random.default_rng(6)
     data = random.standard_normal((20, 9, 7, 7))
     shape = (12, 5, 7, 6)
@@ -91,7 +91,7 @@ ONES = np.ones((3, 4))
 EXAMPLE = {"indices": [[1, 1], [0, 3]], "updates": [[11, 12], [13, 14]], "axis": 1, "axis_dims": (1,)}
 
 CASES = [
-    # The specification's examples, as it prints them and as OpenVINO computes them.
+    # The specification's examples, as printed there and as OpenVINO computes them.
     *both_axes("example-1", [2, 3, 4, 6], [1, 0, 0, -2, -1, 2], [10, 20, 30, 40, 70, 60], reduction="sum", axis_dims=(1,)),
     *both_axes("example-1-printed", [2, 3, 4, 6], [1, 0, 0, -2, -1, 2], [10, 20, 30, 40, 70, 60], reduction="sum",
                expected=np.array([52, 13, 104, 76], F), reason="as the specification prints it"),
@@ -112,7 +112,7 @@ CASES = [
                reason="as the specification prints it"),
     *[example_6(reduction, constant) for reduction in ("none", "sum", "mean") for constant in (False, True)
       if reduction != "none" or not constant],
-    # Every reduction, of each kind of type, with and without initial values; every other type and index type.
+    # Every reduction for each kind of type, with and without initial values; every other type and index type.
     *[reduced(r, init, t) for r in REDUCTIONS for init in (1, 0) for t in (np.float32, np.int32, np.uint8)],
     *[reduced(r, 0, t) for r in ("none", "sum", "mean") for t in (*FLOATS, *SIGNED, *UNSIGNED)
       if t not in (np.float32, np.int32, np.uint8)],

@@ -1,4 +1,4 @@
-"""SearchSorted, SegmentMax, GatherTree: every type, every corner, every error."""
+"""SearchSorted, SegmentMax, GatherTree: types, corner cases, errors."""
 
 from __future__ import annotations
 

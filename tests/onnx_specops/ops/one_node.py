@@ -1,4 +1,4 @@
-"""Models of one node of the domain, run in each of the operator's forms."""
+"""Models of one node of the domain, run in each form of the operator."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from onnx_specops.domain import find
 
 KERNELS = ("numpy", "native", "python")
 BODIES = ("body", "reference")
-# What each form raises; onnx's reference evaluator gives NumPy's own errors, in NumPy's words, and a TypeError for some.
+# The exceptions of each form. onnx's reference evaluator passes NumPy's errors on, or raises TypeError.
 RAISED = {
     "numpy": (IndexError, ValueError),
     "python": (IndexError, ValueError),
@@ -29,7 +29,7 @@ RAISED = {
 
 
 def strings(values: Any) -> np.ndarray:
-    """A tensor of strings as ONNX Runtime gives and takes it: an array of objects."""
+    """Return a tensor of strings in ONNX Runtime's representation, an array of objects."""
     return np.array(values, dtype=object)
 
 
@@ -39,11 +39,11 @@ def one_node(
     attributes: Mapping[str, Any] | None = None,
     constants: Sequence[str] = (),
 ) -> onnx.ModelProto:
-    """The model of one node; the inputs named in ``constants`` are initializers, the others inputs of the graph."""
+    """Return the model of one node; inputs named in ``constants`` are initializers, the others are graph inputs."""
     operator = find(op_type)
     types = {variable: _element_type(inputs[name]) for name, variable in operator.inputs.items() if name in inputs}
     outputs = []
-    # Some operators call what they give as they call what they take.
+    # Some operators have equal names for an input and an output.
     names = [f"{name}_out" if name in inputs else name for name in operator.outputs]
     for name, variable in zip(names, operator.outputs.values(), strict=True):
         element_type = types.get(variable)
@@ -81,7 +81,7 @@ def run(
     attributes: Mapping[str, Any] | None = None,
     constants: Sequence[str] = (),
 ) -> Any:
-    """What the node gives in ``form``: its output, or the list of them where there are several."""
+    """Return the node's output in ``form``, or the list of outputs if there are several."""
     if form == "numpy":
         operator = find(op_type)
         arrays = [inputs.get(name) for name in operator.inputs]

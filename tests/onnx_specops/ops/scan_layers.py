@@ -1,4 +1,4 @@
-"""A selective scan as OpenVINO has it: the layers that optimum-intel exports of Mamba."""
+"""A selective scan as OpenVINO layers, as optimum-intel exports them for Mamba."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NAMES = ("x", "time_step", "input_gate", "output_gate", "state")
 
 
 def arrays(batch: int, tokens: int, channels: int, size: int, seed: int = 0, width: float = 0.5) -> dict[str, np.ndarray]:
-    """Inputs of the operator, with time steps up to ``width``."""
+    """Return inputs of the operator, with time steps up to ``width``."""
     draw = np.random.default_rng(seed)
     found = {
         "x": draw.standard_normal((batch, tokens, channels)),
@@ -36,16 +36,16 @@ def layers(
     all_states: bool = False,
     twice: bool = False,
 ) -> ov.Model:
-    """The layers; the keywords change what they compute.
+    """Build the layers; the keywords change the computation.
 
     Args:
         decay: [channels, N], a constant.
-        epsilon: is added before the division.
-        turned: whether what is behind a token counts; else what is before it.
-        token: whose state goes on.
+        epsilon: added before the division.
+        turned: whether each token sums over later tokens; otherwise over earlier ones.
+        token: the token whose state is the final state.
         summed: the axis over which the gated states are summed.
         all_states: whether the states of all tokens are an output.
-        twice: whether the decay of the state before is squared.
+        twice: whether the decay of the previous state is squared.
     """
     channels, size = decay.shape
     shapes = [[-1, -1, channels]] * 2 + [[-1, -1, size]] * 2 + [[-1, channels, size]]
@@ -74,7 +74,7 @@ def layers(
 
 
 def by_openvino(model: ov.Model, given: dict[str, np.ndarray]) -> list[np.ndarray]:
-    """The outputs."""
+    """Return the outputs of OpenVINO."""
     compiled = ov.Core().compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
     found = compiled([given[name] for name in NAMES])
     return [found[port] for port in compiled.outputs]

@@ -1,4 +1,4 @@
-"""The detection operators: errors, what OpenVINO leaves open, and their bodies in ONNX's reference evaluator.
+"""The detection operators: errors, cases that OpenVINO leaves undefined, and their bodies in ONNX's reference evaluator.
 
 Their values are compared with OpenVINO's in tests/conformance/operations.
 """
@@ -40,7 +40,7 @@ LOSS = {
     "label_length": np.int64([2]),
 }
 
-# operator, inputs, attributes, the message, whether the body notices as well
+# operator, inputs, attributes, the message, whether the body also fails
 ERRORS = [
     ("NonMaxSuppression", {**NMS, "boxes": np.zeros((1, 4, 4), F)}, {}, "scores has the shape [1, 2, 3], boxes", False),
     ("NonMaxSuppression", {**NMS, "iou_threshold": F([1, 2])}, {}, "iou_threshold: shape [2] where a scalar", True),
@@ -84,7 +84,7 @@ ERRORS = [
 @pytest.mark.parametrize(
     ("op", "inputs", "attributes", "message", "_body"), ERRORS, ids=[f"{e[0]}-{i}" for i, e in enumerate(ERRORS)]
 )
-def test_errors_say_what_is_wrong(op, inputs, attributes, message, _body, form):
+def test_error_messages(op, inputs, attributes, message, _body, form):
     with pytest.raises((IndexError, ValueError), match=f"{op}: .*{re.escape(message)}"):
         run(form, op, inputs, attributes)
 
@@ -94,7 +94,7 @@ def test_errors_say_what_is_wrong(op, inputs, attributes, message, _body, form):
     [e[:3] for e in ERRORS if e[4]],
     ids=[f"{e[0]}-{i}" for i, e in enumerate(ERRORS) if e[4]],
 )
-def test_bodies_fail_as_well(op, inputs, attributes):
+def test_bodies_fail_for_invalid_inputs(op, inputs, attributes):
     with pytest.raises((state.InvalidArgument, state.Fail), match=f"while running .*'_inlfunc_{op}_"):
         run("body", op, inputs, attributes)
 
@@ -106,9 +106,10 @@ def _zeros(*shapes):
 # operator, inputs (zeros), attributes, the outputs' shapes
 EMPTY = [
     ("MulticlassNms", _zeros((2, 0, 4), (2, 3, 0)), {}, [(0, 6), (0, 1), (2,)]),  # OpenVINO's CPU plugin counts no images
-    ("MulticlassNms", _zeros((2, 4, 4), (2, 3, 4)), {"nms_top_k": 0}, [(0, 6), (0, 1), (2,)]),  # there it crashes
+    ("MulticlassNms", _zeros((2, 4, 4), (2, 3, 4)), {"nms_top_k": 0}, [(0, 6), (0, 1), (2,)]),  # OpenVINO crashes
     ("MatrixNms", _zeros((2, 4, 4), (2, 0, 4)), {}, [(0, 6), (0, 1), (2,)]),
-    ("MatrixNms", _zeros((2, 4, 4), (2, 3, 4)), {}, [(0, 6), (0, 1), (2,)]),  # there none above the threshold is an error
+    # an error in OpenVINO if no score exceeds the threshold
+    ("MatrixNms", _zeros((2, 4, 4), (2, 3, 4)), {}, [(0, 6), (0, 1), (2,)]),
     ("NMSRotated", [*_zeros((2, 0, 5), (2, 3, 0)), *LIMITS.values()], {}, [(0, 3), (0, 3)]),
     ("NMSRotated", [*_zeros((2, 4, 5), (2, 0, 4)), *LIMITS.values()], {}, [(0, 3), (0, 3)]),
     ("NonMaxSuppression", [*_zeros((0, 4, 4), (0, 3, 4)), *LIMITS.values(), F([0.5])], {}, [(0, 3), (0, 3)]),
@@ -125,7 +126,7 @@ EMPTY = [
 
 @pytest.mark.parametrize("form", ["numpy", "python", "body"])
 @pytest.mark.parametrize(("op", "arrays", "attributes", "shapes"), EMPTY, ids=[f"{e[0]}-{i}" for i, e in enumerate(EMPTY)])
-def test_nothing_gives_nothing(op, arrays, attributes, shapes, form):
+def test_empty_inputs_give_empty_outputs(op, arrays, attributes, shapes, form):
     if op == "Proposal":
         arrays = [*arrays[:2], F([9, 9, 1]), arrays[3]]
     outputs = run(form, op, dict(zip(find(op).inputs, arrays, strict=False)), attributes)
@@ -135,7 +136,7 @@ def test_nothing_gives_nothing(op, arrays, attributes, shapes, form):
 
 
 @pytest.mark.parametrize("form", ["numpy", "python", "body"])
-def test_points_at_one_place_do_not_touch_in_soft_nms(form):
+def test_equal_points_do_not_overlap_in_soft_nms(form):
     inputs = {**NMS, "boxes": np.ones((1, 3, 4), F), "scores": F([[[0.5, 0.75, 0.25]]]), "soft_nms_sigma": F([0.5])}
     indices, scores = run(form, "NonMaxSuppression", inputs)
     np.testing.assert_array_equal(indices[:, 2], [1, 0, 2])
@@ -143,8 +144,8 @@ def test_points_at_one_place_do_not_touch_in_soft_nms(form):
 
 
 @pytest.mark.parametrize("form", ["numpy", "python", "body"])
-def test_labels_may_be_none(form):
-    """The sequence of blanks is the only one; OpenVINO's CPU plugin reads outside of its memory."""
+def test_empty_labels(form):
+    """The only sequence consists of blanks. OpenVINO's CPU plugin reads out of bounds."""
     logits = F([[[1, 2, 3], [3, 2, 1]]])
     inputs = {"logits": logits, "logit_length": np.int64([2]), "labels": np.int64([[-5, 99]]), "label_length": np.int64([0])}
     loss = run(form, "CTCLoss", inputs)
@@ -158,7 +159,7 @@ _TURNED = [[2, 3, 1e6, 1e6, 0.3], [0, 0, 1e9, 7, 1], [-900, 4, 3000, 3, 0], [3, 
 @pytest.mark.parametrize("mode", ["avg", "max"])
 @pytest.mark.parametrize(("op", "regions"), [("ROIAlign", _HUGE), ("ROIAlignRotated", _TURNED)])
 def test_regions_far_larger_than_their_map(op, regions, mode):
-    """As many samples as positions, of which only those near the map are computed, in every form the same."""
+    """One sample per position; only those near the map are computed, equally in all forms."""
     attributes = {
         **ALIGN,
         "sampling_ratio": 0,
@@ -174,7 +175,7 @@ def test_regions_far_larger_than_their_map(op, regions, mode):
         np.testing.assert_allclose(run(form, op, inputs, attributes), expected, rtol=1e-4, atol=1e-7)
 
 
-# Its GatherElements takes 64 elements along the axis at most.
+# Its GatherElements supports at most 64 elements along the axis.
 REFERENCE = [
     "NonMaxSuppression-9-soft", "NMSRotated-13-ties", "MulticlassNms-9-own-boxes-eta", "MatrixNms-8-gaussian",
     "DetectionOutput-8-corner-clipped", "DetectionOutput-8-clip-after", "GenerateProposals-9-pixels",

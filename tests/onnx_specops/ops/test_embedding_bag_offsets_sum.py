@@ -1,4 +1,4 @@
-"""EmbeddingBagOffsetsSum: torch's opinion, and a table that is larger than what its body may lose."""
+"""EmbeddingBagOffsetsSum: comparison with torch, and the body with large tables."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def test_torch_agrees(case: Case) -> None:
     np.testing.assert_allclose(session.run(None, dict(case.inputs))[0], by_torch(**case.inputs), rtol=1e-5, atol=1e-4)
 
 
-def test_the_body_loses_no_row_to_parallel_updates() -> None:
-    """Many rows into few bags, with several threads, again and again: whole numbers, so exact in any order."""
+def test_the_body_loses_no_row_with_several_threads() -> None:
+    """Many rows into few bags, with several threads, repeatedly. Integers make the result exact in any order."""
     random = np.random.default_rng(1)
     inputs = {
         "emb_table": random.integers(-8, 8, (100, 64)).astype(np.float32),

@@ -78,7 +78,7 @@ def run(form: str, case: Case) -> np.ndarray:
     feeds = {name: array for name, array in case.inputs.items() if name not in constants}
     if form == "reference":
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)  # NumPy's about overflow
+            warnings.simplefilter("ignore", RuntimeWarning)  # NumPy's warnings about overflow
             return np.asarray(reference_evaluator(model).run(None, feeds)[0])
     options = ort.SessionOptions()
     options.log_severity_level = 4
@@ -136,7 +136,7 @@ def test_errors(case: Case, form: str) -> None:
 def test_bodies_of_unknown_rank(
     name: str, form: str, oracle: Oracle, answers: dict[str, np.ndarray], tmp_path: Path
 ) -> None:
-    """Where not even the number of dimensions is known when the body is made."""
+    """The rank is unknown when the body is created."""
     case = next(case for case in CASES if case.id == name)
     if case.id not in answers:
         answers[case.id] = answer(case, oracle, tmp_path)

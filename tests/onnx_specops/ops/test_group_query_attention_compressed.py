@@ -1,4 +1,4 @@
-"""GroupQueryAttentionCompressed: what it keeps of keys and values, in every form, and what ONNX Runtime makes of that."""
+"""GroupQueryAttentionCompressed: its cache in every form, and agreement with ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TYPES = [np.uint8, np.float16]
 
 
 def tokens(type_: Any, sequence: int, past: int, size: int = 16, batch: int = 1) -> dict[str, np.ndarray]:
-    """What the operator takes for so many tokens behind so many, with room for three beyond."""
+    """Return the operator's inputs for new tokens after past ones, with capacity for three more."""
     rng = np.random.default_rng(sequence)
     query, key, value = (rng.standard_normal((batch, sequence, n * size), np.float32) for n in (4, 2, 2))
     caches = [encoded(rng.standard_normal((batch, 2, past + sequence + 3, size), np.float32), type_) for _ in range(2)]
@@ -37,7 +37,7 @@ def tokens(type_: Any, sequence: int, past: int, size: int = 16, batch: int = 1)
 
 
 def encoded(floats: np.ndarray, type_: Any) -> np.ndarray:
-    """Rows of a cache by the operator's documentation: 256 steps from the least element to the greatest."""
+    """Encode rows of a cache as documented: 256 steps from minimum to maximum."""
     if type_ == np.float16:
         return floats.astype(np.float16)
     least = np.float16(np.floor(floats.min(-1, keepdims=True) * 64) / 64)
@@ -54,7 +54,7 @@ def decoded(rows: np.ndarray) -> np.ndarray:
 
 
 def by_onnx_runtime(inputs: dict[str, np.ndarray], attributes: dict[str, Any]) -> list[np.ndarray]:
-    """GroupQueryAttention of ONNX Runtime's own, over the cache as floats."""
+    """Run ONNX Runtime's GroupQueryAttention with the cache as floats."""
     given = {name: decoded(array) if name.startswith("past") else array for name, array in inputs.items()}
     names = [*list(given)[:7], "cos_cache", "sin_cache"]
     node = helper.make_node(
@@ -95,7 +95,7 @@ CASES: dict[str, tuple[int, int, dict[str, Any]]] = {
 @pytest.mark.parametrize("type_", TYPES)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", CASES)
-def test_it_is_group_query_attention_over_the_cache_as_floats(name: str, form: str, type_: Any) -> None:
+def test_it_agrees_with_group_query_attention_on_floats(name: str, form: str, type_: Any) -> None:
     sequence, past, attributes = CASES[name]
     inputs = tokens(type_, sequence, past)
     if "rotary_interleaved" in attributes:
@@ -113,8 +113,8 @@ def test_it_is_group_query_attention_over_the_cache_as_floats(name: str, form: s
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_rows_of_every_kind_are_kept(form: str) -> None:
-    """Equal elements, zeros, tiny and large ones, one sign only; and what float16 does not hold becomes NaN."""
+def test_the_cache_encoding_of_special_rows(form: str) -> None:
+    """Equal elements, zeros, tiny and large ones, one sign only; rows that float16 cannot represent become NaN."""
     size = 8
     rows = np.float32(
         [
@@ -142,13 +142,13 @@ def test_rows_of_every_kind_are_kept(form: str) -> None:
     got = decoded(key)[0, 0]
     assert np.isnan(got[len(rows) :]).all()
     spread = rows.max(-1, keepdims=True) - rows.min(-1, keepdims=True)
-    # The step is at least float16's least number, and so is what the least element is rounded by.
+    # The step is at least float16's smallest number, as is the rounding of the minimum.
     steps = spread / 255 + np.abs(rows.min(-1, keepdims=True)) * 2**-10 / 255 + 2**-23
     assert (np.abs(got[: len(rows)] - rows) <= 0.51 * steps).all()
 
 
 KERNELS = [form for form in FORMS if form not in ("body", "reference")]
-"""What says itself which row has no such tokens; a body leaves that to the runtime's own operators."""
+"""Forms that detect rows without such tokens; a body leaves that to the runtime's operators."""
 
 NO_SUCH_TOKENS = [
     ({"seqlens_k": np.int32([-(1 << 30)])}, r"seqlens_k\[0\] = -1073741824 is out of range"),
@@ -162,7 +162,7 @@ NO_SUCH_TOKENS = [
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize(("changed", "message"), NO_SUCH_TOKENS)
-def test_rows_that_have_no_such_tokens(form: str, changed: dict[str, np.ndarray], message: str) -> None:
+def test_invalid_numbers_of_tokens(form: str, changed: dict[str, np.ndarray], message: str) -> None:
     with pytest.raises(RAISED[form], match=message if form in KERNELS else None):
         run(form, OPERATOR, tokens(np.uint8, 2, 7) | changed, HEADS)
 
@@ -170,7 +170,7 @@ def test_rows_that_have_no_such_tokens(form: str, changed: dict[str, np.ndarray]
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("type_", [np.float16, np.uint8])
 def test_rows_padded_on_the_left(form: str, type_: Any) -> None:
-    """What onnxruntime-genai's form gives for such rows: no number of tokens that there is."""
+    """onnxruntime-genai's form encodes such rows with an impossible number of tokens."""
     with pytest.raises(RAISED[form], match="out of range" if form in KERNELS else None):
         run(form, OPERATOR, tokens(type_, 5, 0) | {"seqlens_k": np.int32([-(1 << 30)])}, HEADS)
 
@@ -187,7 +187,7 @@ NO_FIT = [
 
 @pytest.mark.parametrize("form", KERNELS)
 @pytest.mark.parametrize(("changed", "message"), NO_FIT)
-def test_inputs_that_do_not_fit(form: str, changed: dict[str, np.ndarray], message: str) -> None:
+def test_invalid_inputs(form: str, changed: dict[str, np.ndarray], message: str) -> None:
     with pytest.raises(RAISED[form], match=message):
         run(form, OPERATOR, tokens(np.uint8, 2, 7) | changed, HEADS)
 
@@ -198,13 +198,13 @@ def test_sines_without_cosines_have_no_body() -> None:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_positions_that_are_not_in_the_tables(form: str) -> None:
+def test_positions_outside_the_tables(form: str) -> None:
     message = "position 8 is out of range of the cos_cache's 5" if form in KERNELS else None
     with pytest.raises(RAISED[form], match=message):
         run(form, OPERATOR, tokens(np.uint8, 2, 7) | turning(5, 8), HEADS)
 
 
-def test_shapes_that_do_not_fit() -> None:
+def test_invalid_shapes() -> None:
     operator = find(OPERATOR)
     inputs = tokens(np.uint8, 2, 7)
     for name, array, message in (

@@ -44,7 +44,7 @@ def test_hash_buckets(case):
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("form", ["numpy", "native"])
 def test_string_to_hash_bucket_of_any_bytes(form, case):
-    # Python strings cannot carry bytes that are not UTF-8 into a session; a constant of the model can.
+    # Python strings cannot pass invalid UTF-8 to a session; a constant of the model can.
     texts = strings([hashed_text(length) for length in TENSORFLOW["lengths"]])
     buckets = run(form, "StringToHashBucket", {"strings": texts}, attributes(case), constants=["strings"])
     assert buckets.tolist() == case["buckets"]

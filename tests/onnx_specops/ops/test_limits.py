@@ -1,4 +1,4 @@
-"""Limits belong to the operators: every form refuses what is beyond them, whoever made the node."""
+"""Limits belong to the operators: every form rejects what exceeds them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ TOO_MUCH = [
      "output_dim * group_size * group_size = 1638400 is more than 1048576"),
 ]  # fmt: skip
 
-# operator, inputs, attributes, how many elements the output would have
+# operator, inputs, attributes, the number of output elements
 TOO_LARGE = [
     ("Multinomial", {"probs": np.ones((2, 3), F), "num_samples": np.array(2**40)}, {"with_replacement": 1}, 2**41),
     ("RandomUniform", {"shape": N([2**20, 2**20]), "minval": np.array(0, F), "maxval": np.array(1, F)}, {}, 2**40),
@@ -51,14 +51,14 @@ TOO_LARGE = [
 @pytest.mark.parametrize(
     ("op", "inputs", "attributes", "message"), TOO_MUCH, ids=[f"{e[0]}-{i}" for i, e in enumerate(TOO_MUCH)]
 )
-def test_what_attributes_ask_for(op, inputs, attributes, message, form) -> None:
+def test_limits_of_attributes(op, inputs, attributes, message, form) -> None:
     with pytest.raises(Exception) as caught:
         run(form, op, inputs, attributes)
     assert f"{op}: {message}" in str(caught.value)
     assert form == "native" or isinstance(caught.value, LimitError)
 
 
-def test_a_body_says_which_node_asks_for_too_much() -> None:
+def test_a_body_error_names_the_node() -> None:
     model = ir.from_proto(one_node("ROIPooling", POOL, TOO_MUCH[3][2]))
     model.graph[0].name = "here"
     with pytest.raises(
@@ -70,7 +70,7 @@ def test_a_body_says_which_node_asks_for_too_much() -> None:
 
 @pytest.mark.parametrize("form", KERNELS)
 @pytest.mark.parametrize(("op", "inputs", "attributes", "elements"), TOO_LARGE, ids=[e[0] for e in TOO_LARGE])
-def test_how_large_an_output_becomes(op, inputs, attributes, elements, form) -> None:
+def test_limits_of_output_sizes(op, inputs, attributes, elements, form) -> None:
     with pytest.raises(
         Exception, match=rf"{op}: output would have {elements} elements, more than 268435456 and than 1024 times"
     ):
@@ -84,7 +84,7 @@ def test_strings_of_more_bytes_than_the_inputs_justify(form) -> None:
         run(form, "StringTensorPack", inputs)
 
 
-def test_the_body_of_an_operator_that_does_not_exist() -> None:
+def test_the_body_of_an_unknown_operator() -> None:
     model = one_node("ErfInv", {"x": F([0])})
     model.graph.node[0].op_type = "ErfOut"
     with pytest.raises(BodyError, match="the domain onnx_specops has no such operator"):
@@ -92,7 +92,7 @@ def test_the_body_of_an_operator_that_does_not_exist() -> None:
 
 
 def test_every_count_has_a_limit() -> None:
-    """An integer decides about work or memory, or it is a flag, a class, a seed, a value: these are all that there are."""
+    """Every integer attribute has a limit, or is a flag, a class, a seed or a value."""
     harmless = {
         "background_class", "background_label_id", "default_value", "feat_stride", "global_seed", "hasher_key_0",
         "hasher_key_1", "input_height", "input_width", "min_size", "op_seed",
@@ -103,14 +103,14 @@ def test_every_count_has_a_limit() -> None:
         for name, attribute in operator.attributes.items()
         if attribute.type is int and attribute.limits is None and attribute.default not in (0, 1)
     }
-    assert unlimited - harmless == {"clockwise_mode", "with_replacement"}  # flags that every node states
+    assert unlimited - harmless == {"clockwise_mode", "with_replacement"}  # flags that every node specifies
 
 
 def _of(hint: Any, default: Any = inspect.Parameter.empty) -> Attribute:
     return Attribute.of(inspect.Parameter("a", inspect.Parameter.KEYWORD_ONLY, default=default), hint)
 
 
-def test_an_attribute_is_what_its_parameter_says() -> None:
+def test_attributes_are_declared_by_parameters() -> None:
     assert _of(int) == Attribute("a", int)
     assert _of(float, 0.5) == Attribute("a", float, 0.5)
     assert _of(Annotated[int, Limits(0, 9)], 3) == Attribute("a", int, 3, Limits(0, 9))
@@ -130,7 +130,7 @@ def test_an_attribute_is_what_its_parameter_says() -> None:
         (Literal["x", "y"], "z" * 99, f"Op: attribute a = '{'z' * 60}' is not one of x, y"),
     ],
 )
-def test_what_an_attribute_may_not_be(hint, value, message) -> None:
+def test_invalid_attribute_values(hint, value, message) -> None:
     with pytest.raises(ValueError) as caught:
         _of(hint).check("Op", value)
     assert str(caught.value) == message

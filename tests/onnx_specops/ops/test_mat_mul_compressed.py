@@ -1,4 +1,4 @@
-"""MatMulCompressed: activations of 8 bits that are no ordinary numbers, and sizes that do not fit."""
+"""MatMulCompressed: 8-bit activations with special values, and invalid dimensions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.onnx_specops.ops.one_node import BODIES, KERNELS, RAISED, run
 OPERATOR = "MatMulCompressed"
 N, K = 24, 64
 FORMS = [(form, "uint8") for form in (*KERNELS, *BODIES)] + [(form, "uint4") for form in (*KERNELS, "body")]
-"""And what weights are; of 4 bits the body has an operator of ONNX Runtime's own."""
+"""The kinds of weights. For 4 bits, the body uses an operator of ONNX Runtime."""
 
 
 def product(form: str, kind: str, a: np.ndarray) -> np.ndarray:
@@ -23,8 +23,8 @@ def product(form: str, kind: str, a: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize(("form", "kind"), FORMS)
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-def test_a_row_that_is_not_finite(form: str, kind: str, value: float) -> None:
-    """It gives NaN, and other rows what they give without it."""
+def test_rows_with_nonfinite_activations(form: str, kind: str, value: float) -> None:
+    """The row becomes NaN; other rows are unaffected."""
     a = np.random.default_rng(0).standard_normal((3, K)).astype(np.float32)
     wanted = product(form, kind, a)
     a[1, 40] = value
@@ -35,8 +35,8 @@ def test_a_row_that_is_not_finite(form: str, kind: str, value: float) -> None:
 
 @pytest.mark.parametrize(("form", "kind"), FORMS)
 @pytest.mark.parametrize("largest", [0.0, 1e-45, 1e-39, 3.7e-37, 4e-37, 1e-30, 1e30])
-def test_blocks_of_any_size(form: str, kind: str, largest: float) -> None:
-    """Of blocks whose scale float32 does not hold nothing is left."""
+def test_blocks_of_any_magnitude(form: str, kind: str, largest: float) -> None:
+    """Blocks whose scale overflows float32 become zeros."""
     a = np.random.default_rng(0).uniform(-1, 1, (2, K)).astype(np.float32)
     wanted = product(form, kind, a)
     got = product(form, kind, (a.astype(np.float64) * largest).astype(np.float32))
@@ -45,8 +45,8 @@ def test_blocks_of_any_size(form: str, kind: str, largest: float) -> None:
 
 
 @pytest.mark.parametrize("form", KERNELS)
-def test_sizes_whose_product_wraps(form: str) -> None:
-    """4,096 matrices of 2^24 by 2^24 elements have 2^64 bits and more."""
+def test_dimensions_whose_product_overflows(form: str) -> None:
+    """4,096 matrices of 2^24 by 2^24 elements exceed 2^64 bits."""
     size = 1 << 24
     inputs = {
         "A": np.zeros((1, 0, size), np.float32),

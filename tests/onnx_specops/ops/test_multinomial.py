@@ -1,4 +1,4 @@
-"""Multinomial: what is special about its seeds, and the distribution that its body draws from."""
+"""Multinomial: special seeds, and the distribution of its body's samples."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def in_session(case: Case, kernels: str) -> np.ndarray:
 
 @pytest.mark.parametrize("kernels", KERNELS)
 def test_seeds_beyond_the_positive_range(kernels: str, oracle: Oracle, tmp_path: Path) -> None:
-    """Unsigned seeds as two's complement. OpenVINO reads none so large, but takes the low 32 bits of those it reads."""
+    """Unsigned seeds as two's complement. OpenVINO rejects such large seeds, but uses the low 32 bits of others."""
     low = case("low-words", TWO_ROWS, 30, global_seed=2**31 + 17, op_seed=2**32 - 1)
     save(low, low.inputs, tmp_path / "model.xml")
     expected = oracle.run(tmp_path / "model.xml", [list(low.inputs.values())])["cpu"][0][0]
@@ -50,8 +50,8 @@ def test_seeds_beyond_the_positive_range(kernels: str, oracle: Oracle, tmp_path:
 
 
 @pytest.mark.parametrize("kernels", KERNELS)
-def test_the_clock_seeds_where_both_seeds_are_zero(kernels: str, oracle: Oracle, tmp_path: Path) -> None:
-    """OpenVINO takes the clock's second as the global seed; so do the kernels, from call to call."""
+def test_the_clock_is_the_seed_if_both_seeds_are_zero(kernels: str, oracle: Oracle, tmp_path: Path) -> None:
+    """OpenVINO uses the current second as the global seed; so do the kernels, for each call."""
     example = case("clock", np.ones((1, 1000)), 20, global_seed=0, op_seed=0)
     save(example, example.inputs, tmp_path / "model.xml")
 
@@ -72,7 +72,7 @@ def test_the_clock_seeds_where_both_seeds_are_zero(kernels: str, oracle: Oracle,
 @pytest.mark.parametrize("with_replacement", [1, 0])
 @pytest.mark.parametrize("form", ["body", "reference"])
 def test_distribution_of_the_body(form: str, with_replacement: int) -> None:
-    """The frequency of every pair of draws, against its probability."""
+    """Compare the frequency of every pair of draws with its probability."""
     probabilities = np.array([0.1, 0.0, 0.45, 0.25, 0.2])
     rows = 20_000
     example = case("distribution", np.tile(probabilities, (rows, 1)) * 3, 2, with_replacement)
@@ -95,7 +95,7 @@ def test_distribution_of_the_body(form: str, with_replacement: int) -> None:
     assert chi_square < freedom + 5 * np.sqrt(2 * freedom)
 
 
-def test_the_body_draws_by_its_seeds() -> None:
+def test_the_body_uses_its_seeds() -> None:
     def draws(**seeds: int) -> list[list[list[int]]]:
         example = case("seeds", np.ones((1, 1000)), 10, **seeds)
         model = onnx_specops.add_bodies(one_node(example.op, example.inputs, example.attributes))
@@ -119,7 +119,7 @@ def test_the_body_draws_by_its_seeds() -> None:
 @pytest.mark.parametrize(
     "probs, samples, expected",
     [
-        # After the certain class is drawn nothing is left in float32: the others follow, the most probable first.
+        # After the certain class is drawn, no probability is left in float32. The others follow, most probable first.
         ([[1.0, 1e-9, 3e-9, 2e-9]], 4, [[0, 2, 3, 1]]),
         ([[1e-12, 1.0]], 2, [[1, 0]]),
     ],
@@ -132,7 +132,7 @@ def test_classes_too_improbable_for_float32(kernels: str, probs: list, samples: 
 @pytest.mark.parametrize("seed", range(1, 6))
 @needs_library
 def test_kernels_agree_where_openvino_is_undefined(seed: int) -> None:
-    """Rows that lose all their probability in float32 and bfloat16 on the way."""
+    """Rows whose remaining probability becomes zero in float32 and bfloat16."""
     random = np.random.default_rng(seed)
     probs = random.random((20, 12)) ** 40 + 1e-30
     example = case("undefined", probs, 12, 0, global_seed=seed, op_seed=1)

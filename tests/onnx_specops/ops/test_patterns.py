@@ -1,4 +1,4 @@
-"""PCRE2's regular expressions, in the library itself and as the package ``regex`` has them, at bytes that are no UTF-8."""
+"""PCRE2's regular expressions in the library and through the package ``regex``, for invalid UTF-8."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from tests.onnx_specops.ops.one_node import run
 
 pytest.importorskip("regex")
 
-# The pattern, the text, and what becomes of it where a match becomes "x": as PCRE2 with MATCH_INVALID_UTF has it.
+# The pattern, the text, and the text after replacing matches by "x", as PCRE2 does with MATCH_INVALID_UTF.
 REPLACED = [
-    (r"a$", b"a\xffa", b"a\xffx"),  # the text ends where its bytes end, not where its characters do
+    (r"a$", b"a\xffa", b"a\xffx"),  # the subject ends with its last byte, not where a run of valid characters ends
     (r"a$", b"a\xff", b"a\xff"),
     (r"a\z", b"a\xffa", b"a\xffx"),
     (r"a\Z", b"a\xffa\n", b"a\xffx\n"),
@@ -30,7 +30,7 @@ REPLACED = [
 
 @pytest.mark.parametrize("form", ["numpy", pytest.param("native", marks=needs_pcre2)])
 @pytest.mark.parametrize(("pattern", "text", "expected"), REPLACED)
-def test_ends_at_bytes_that_are_no_utf8(pattern: str, text: bytes, expected: bytes, form: str) -> None:
+def test_anchors_at_invalid_utf8(pattern: str, text: bytes, expected: bytes, form: str) -> None:
     inputs = {"begins": np.int32([0]), "ends": np.int32([len(text)]), "symbols": np.frombuffer(text, np.uint8)}
     *_, symbols = run(form, "RegexNormalization", inputs, {"pattern": pattern, "replacement": "x"})
     assert np.asarray(symbols).tobytes() == expected

@@ -1,4 +1,4 @@
-"""ScaledDotProductAttentionWithKVCache in all its forms gives what OpenVINO computes of the same keys and values."""
+"""ScaledDotProductAttentionWithKVCache in all forms agrees with OpenVINO's attention over the same keys and values."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def session_of(feeds: dict[str, np.ndarray], kernels: Any, softcap: float = 0.0)
 
 
 def present(past: np.ndarray, new: np.ndarray, feeds: dict[str, np.ndarray]) -> np.ndarray:
-    """The cache with the new tokens in their places."""
+    """Return the cache with the new tokens."""
     length = int(feeds.get("past_length", past.shape[2]))
     rows = feeds.get("beam_idx", np.arange(len(new)))
     total = length + new.shape[2]
@@ -60,7 +60,7 @@ def present(past: np.ndarray, new: np.ndarray, feeds: dict[str, np.ndarray]) -> 
 
 
 def openvino_attention(feeds: dict[str, np.ndarray], keys: np.ndarray, values: np.ndarray, softcap: float) -> np.ndarray:
-    """OpenVINO's MatMul, Softmax and MatMul over keys and values, each of a head of its own."""
+    """Compute OpenVINO's MatMul, Softmax and MatMul for each head."""
     times = feeds["query"].shape[1] // keys.shape[1]
     total = int(feeds.get("past_length", feeds["past_key"].shape[2])) + feeds["key"].shape[2]
     arrays = [feeds["query"], *(np.repeat(array[:, :, :total], times, axis=1) for array in (keys, values))]
@@ -82,7 +82,7 @@ def openvino_attention(feeds: dict[str, np.ndarray], keys: np.ndarray, values: n
 
 
 def drawn(seed: int) -> tuple[dict[str, np.ndarray], float]:
-    """The inputs of a node, of any of its forms, and its softcap."""
+    """Return random inputs of a node, with random optional inputs, and its softcap."""
     _, arrays, _, attributes = random_in_place_attention.attention(np.random.default_rng(seed))
     return {name: array for name, array in zip(NAMES, arrays, strict=True) if array is not None}, attributes["softcap"]
 
@@ -106,8 +106,10 @@ def plain(batch: int = 2, heads: int = 2, sequence: int = 3, room: int = 4, size
 
 
 @pytest.mark.parametrize("kernels", KERNELS)
-def test_what_the_mask_hides_in_all_tokens(kernels: Any) -> None:
-    """By the lowest number: all count alike. By minus infinity: 0, as in OpenVINO's fused attention."""
+def test_a_mask_that_hides_all_tokens(kernels: Any) -> None:
+    """With the lowest number all keys have equal weights. With minus infinity the result is 0, as in OpenVINO's fused
+    attention.
+    """
     feeds = plain()
     mask = np.zeros((2, 1, 3, 7), F)
     mask[0, 0, 0], mask[1, 0, 2] = LOWEST, -np.inf
@@ -118,8 +120,8 @@ def test_what_the_mask_hides_in_all_tokens(kernels: Any) -> None:
 
 @pytest.mark.parametrize("kernels", KERNELS)
 @pytest.mark.parametrize(("added", "is_zero"), [(-np.inf, True), (np.nan, False), (np.inf, False), (LOWEST, False)])
-def test_one_number_beside_infinities(kernels: Any, added: float, is_zero: bool) -> None:
-    """0 where all products are minus infinity alone."""
+def test_one_finite_score_beside_infinities(kernels: Any, added: float, is_zero: bool) -> None:
+    """The result is 0 only if all scores are minus infinity."""
     feeds = plain() | {"attention_mask": np.full((2, 1, 3, 7), -np.inf, F)}
     feeds["attention_mask"][..., 4] = added
     mixed, _, values = session_of(feeds, kernels).run(None, feeds)
@@ -131,14 +133,14 @@ def test_one_number_beside_infinities(kernels: Any, added: float, is_zero: bool)
 
 @pytest.mark.parametrize("kernels", KERNELS)
 @pytest.mark.parametrize("sink", [0.0, -np.inf])
-def test_a_sink_beside_nothing_seen(kernels: Any, sink: float) -> None:
+def test_a_sink_without_visible_keys(kernels: Any, sink: float) -> None:
     feeds = plain() | {"attention_mask": np.full((2, 1, 3, 7), -np.inf, F), "sink": np.full(2, sink, F)}
     np.testing.assert_array_equal(session_of(feeds, kernels).run(None, feeds)[0], np.zeros((2, 2, 3, 8), F))
 
 
 @pytest.mark.parametrize("kernels", KERNELS)
 @pytest.mark.parametrize("place", ["query", "key", "past_value", "attention_mask", "sink"])
-def test_a_number_that_is_none_is_heard_of(kernels: Any, place: str) -> None:
+def test_nan_is_propagated(kernels: Any, place: str) -> None:
     feeds = plain() | {"attention_mask": np.zeros((2, 2, 3, 7), F), "sink": np.zeros(2, F)}
     feeds[place] = feeds[place].copy()
     feeds[place].reshape(-1)[0] = np.nan
@@ -147,7 +149,7 @@ def test_a_number_that_is_none_is_heard_of(kernels: Any, place: str) -> None:
 
 @pytest.mark.parametrize("kernels", KERNELS)
 @pytest.mark.parametrize("changed", [{"batch": 0}, {"heads": 0}, {"sequence": 0}, {"size": 0}, {"room": 0}])
-def test_of_nothing(kernels: Any, changed: dict[str, int]) -> None:
+def test_empty_dimensions(kernels: Any, changed: dict[str, int]) -> None:
     feeds = plain(**changed)
     results = session_of(feeds, kernels).run(None, feeds)
     assert results[0].shape == feeds["query"].shape
@@ -173,8 +175,8 @@ WRONG: dict[str, tuple[dict[str, np.ndarray], str]] = {
 
 @pytest.mark.parametrize("kernels", KERNELS)
 @pytest.mark.parametrize("what", WRONG)
-def test_what_does_not_fit(kernels: Any, what: str) -> None:
-    """Bodies fail too, in whatever words."""
+def test_invalid_inputs(kernels: Any, what: str) -> None:
+    """Bodies fail too, with any message."""
     feeds, message = WRONG[what]
     feeds = plain() | feeds
     session = session_of(feeds, kernels)
@@ -184,7 +186,7 @@ def test_what_does_not_fit(kernels: Any, what: str) -> None:
 
 @pytest.mark.parametrize("kernels", KERNELS)
 @pytest.mark.parametrize("beams", [None, [0, 1], [1, 0], [1, 1], [-1, 0]])
-def test_memory_that_is_input_and_output(kernels: Any, beams: list[int] | None) -> None:
+def test_a_cache_that_is_input_and_output(kernels: Any, beams: list[int] | None) -> None:
     feeds = plain(room=9) | {"past_length": np.array(4)}
     if beams is not None:
         feeds["beam_idx"] = np.array(beams)
@@ -204,7 +206,7 @@ def test_memory_that_is_input_and_output(kernels: Any, beams: list[int] | None) 
         np.testing.assert_array_equal(value.numpy(), array)
 
 
-def test_the_schema_knows_shapes() -> None:
+def test_shape_inference() -> None:
     feeds = plain()
     inferred = onnx.shape_inference.infer_shapes(onnx.load_from_string(model_of(feeds)), strict_mode=True, data_prop=True)
     assert [len(value.type.tensor_type.shape.dim) for value in inferred.graph.output] == [4, 4, 4]

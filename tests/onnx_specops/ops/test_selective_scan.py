@@ -1,4 +1,4 @@
-"""SelectiveScan in all forms gives what OpenVINO's CPU plugin gives with the layers that optimum-intel exports."""
+"""SelectiveScan in all forms agrees with OpenVINO's CPU plugin on the layers that optimum-intel exports."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def run(form: str, given: Given, **options: Any) -> list[np.ndarray]:
     [
         ((1, 1, 4, 16), {}, 0.5),
         ((2, 7, 3, 8), {}, 0.5),
-        ((2, 7, 3, 8), {"epsilon": 1e-4}, 5.0),  # most of what is behind a token is less than epsilon
+        ((2, 7, 3, 8), {"epsilon": 1e-4}, 5.0),  # most contributions of past tokens are below epsilon
         ((1, 65, 5, 3), {}, 0.3),
         ((3, 2, 1, 11), {"epsilon": 0.0}, 0.1),
     ],
@@ -61,7 +61,7 @@ def test_values(form: str, shape: tuple[int, int, int, int], options: dict[str, 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_exponents_of_all_sizes(form: str) -> None:
-    """Decays that let nothing of the past remain, and such as grow beyond float32."""
+    """Decays that erase the past, and decays that grow beyond float32."""
     given = arrays(1, 3, 4, 9)
     given["decay"][:] = np.array([-500, -90, 1, 60], np.float32)[:, None]
     given["time_step"][:] = 1
@@ -86,7 +86,7 @@ def test_errors(form: str, changes: dict[str, tuple[int, ...]], message: str) ->
         run(form, given)
 
 
-def test_a_state_of_no_elements() -> None:
+def test_an_empty_state() -> None:
     given = arrays(2, 5, 3, 0)
     for form in ("numpy", "native"):
         y, present = run(form, given)

@@ -35,7 +35,7 @@ def test_unpack_any_bytes(form):
 
 @pytest.mark.parametrize("form", KERNELS)
 @pytest.mark.parametrize("shape", [(0,), (2, 0)])
-def test_unpack_nothing(form, shape):
+def test_unpack_empty(form, shape):
     begins, ends, symbols = run(form, "StringTensorUnpack", {"data": np.empty(shape, object)})
     assert (begins.shape, ends.shape, symbols.shape) == (shape, shape, (0,))
 
@@ -53,7 +53,7 @@ def test_pack(form, dtype):
 
 @pytest.mark.parametrize("form", KERNELS)
 @pytest.mark.parametrize("shape", [(0,), (0, 3)])
-def test_pack_nothing(form, shape):
+def test_pack_empty(form, shape):
     empty = np.empty(shape, np.int32)
     output = run(form, "StringTensorPack", {"begins": empty, "ends": empty, "symbols": np.empty(0, np.uint8)})
     assert output.shape == shape
@@ -61,7 +61,7 @@ def test_pack_nothing(form, shape):
 
 @pytest.mark.parametrize("form", KERNELS)
 @pytest.mark.parametrize("data", TEXTS, ids=lambda data: str(data.shape))
-def test_there_and_back(form, data):
+def test_round_trip(form, data):
     begins, ends, symbols = run(form, "StringTensorUnpack", {"data": data})
     back = run(form, "StringTensorPack", {"begins": begins, "ends": ends, "symbols": symbols})
     assert back.shape == data.shape
@@ -69,7 +69,7 @@ def test_there_and_back(form, data):
 
 
 @pytest.mark.parametrize("form", ["numpy", "native"])
-def test_there_and_back_with_nul(form):
+def test_round_trip_with_nul(form):
     data = strings(["a\0b", "\0", "", "\0\0"])
     begins, ends, symbols = run(form, "StringTensorUnpack", {"data": data})
     assert ends.tolist() == [3, 4, 4, 6]
@@ -78,13 +78,13 @@ def test_there_and_back_with_nul(form):
 
 
 @pytest.mark.parametrize("constants", [["data"], []], ids=["constant", "fed"])
-def test_python_kernels_refuse_nul(constants):
-    """onnxruntime-extensions would end the string there."""
+def test_python_kernels_reject_nul(constants):
+    """onnxruntime-extensions would truncate the string."""
     with pytest.raises(ValueError, match="holds a NUL"):
         run("python", "StringTensorUnpack", {"data": strings(["a\0b"])}, constants=constants)
 
 
-def test_python_kernels_refuse_to_make_nul():
+def test_python_kernels_do_not_output_nul():
     offsets = np.array([0, 2], np.int32)
     inputs = {"begins": offsets[:1], "ends": offsets[1:], "symbols": np.array([97, 0], np.uint8)}
     with pytest.raises(ValueError, match="holds a NUL"):

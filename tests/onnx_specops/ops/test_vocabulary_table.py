@@ -40,7 +40,9 @@ def name_of(case):
 
 
 def forms_of(case):
-    """All that can say the case: standard ONNX cannot hash; onnxruntime-extensions and onnx end strings at a NUL."""
+    """Return the forms that support the case: standard ONNX cannot hash, and onnxruntime-extensions and onnx truncate at
+    NUL.
+    """
     bodies = BODIES if case["num_oov_buckets"] < 2 else ()
     nul = ("python", "reference") if has_nul(case["keys"]) else ()
     return [form for form in (*KERNELS, *bodies) if form not in nul]
@@ -55,7 +57,7 @@ def has_nul(keys):
     "case, form",
     [pytest.param(case, form, id=f"{name_of(case)}-{form}") for case in CASES for form in forms_of(case)],
 )
-def test_as_tensorflow(case, form, constants):
+def test_agreement_with_tensorflow(case, form, constants):
     inputs, attributes = arguments(case)
     ids = run(form, "VocabularyTable", inputs, attributes, constants)
     assert ids.dtype == np.int64
@@ -63,7 +65,7 @@ def test_as_tensorflow(case, form, constants):
 
 
 @pytest.mark.parametrize("form", KERNELS)
-def test_the_documents_example(form):
+def test_the_documented_example(form):
     ids = run(form, "VocabularyTable", {"keys": SEED_KEYS, "vocabulary": SEED_VOCABULARY}, {"num_oov_buckets": 10})
     assert ids.tolist() == [0, 1, 10, 2, 9, 3, 9]
 
@@ -110,7 +112,7 @@ def test_errors(form, constants, vocabulary, attributes, message):
         run(form, "VocabularyTable", {"keys": keys, "vocabulary": vocabulary}, attributes, constants)
 
 
-def test_what_tensorflow_refuses_is_refused():
+def test_errors_of_tensorflow():
     table, text = strings(["a"]), strings(["a", "b", "a"])
     calls = {
         "duplicate entry": lambda: run("numpy", "VocabularyTable", {"keys": table, "vocabulary": text}),
@@ -150,8 +152,8 @@ def test_many_keys(type_, num_oov_buckets):
     assert ids.tolist() == expected
 
 
-def test_strings_made_to_collide():
-    """Entries that crowd in one place of the table are searched by another hash; their buckets stay what they are."""
+def test_colliding_strings():
+    """Clustered entries switch to another hash; buckets are unchanged."""
     candidates = strings([f"entry {i}" for i in range(300_000)])
     hashes = hash_strings([text.encode() for text in candidates])
     chosen = candidates[np.argsort(hashes)[:4000]]
@@ -162,8 +164,8 @@ def test_strings_made_to_collide():
     assert ids.tolist() == [*buckets.tolist(), *range(2999, -1, -1)]
 
 
-def test_integers_made_to_collide():
-    """The native kernel's own hash of integers, run backwards from hashes that all begin alike."""
+def test_colliding_integers():
+    """Inverts the native kernel's integer hash for hashes with a common prefix."""
 
     def undo_shift(word, shift):
         result = word
@@ -183,8 +185,8 @@ def test_integers_made_to_collide():
     assert ids.tolist() == [*range(30_000), -1]
 
 
-def test_strings_through_the_c_interface_alone():
-    """Where ONNX Runtime's strings cannot be read in place, the answers are the same."""
+def test_strings_through_the_c_interface():
+    """The results are the same if ONNX Runtime's strings cannot be read in place."""
     root = Path(__file__).parents[3]
     code = (
         f"import sys; sys.path.append({str(root)!r})\n"
@@ -204,7 +206,7 @@ def test_strings_through_the_c_interface_alone():
 
 @pytest.mark.parametrize("kernels", ["native", "python"])
 def test_vocabulary_of_an_outer_graph(kernels):
-    """A node in a branch, whose vocabulary is a constant of the graph around it."""
+    """A node in a branch, whose vocabulary is a constant of the outer graph."""
     inputs = {"keys": SEED_KEYS, "vocabulary": SEED_VOCABULARY}
     model = one_node("VocabularyTable", inputs, {"num_oov_buckets": 10}, ["vocabulary"])
     node = model.graph.node[0]
@@ -236,7 +238,7 @@ def test_shape_inference():
 
 
 def test_bodies_of_nodes_with_and_without_buckets():
-    """A node that must hash has no body; another of the same operator keeps its own."""
+    """A node that must hash has no body; another node of the same operator keeps its body."""
     import onnx_ir as ir
 
     inputs = {"keys": SEED_KEYS, "vocabulary": SEED_VOCABULARY}

@@ -1,4 +1,4 @@
-"""Small models that use the domain in all the places that a model has."""
+"""Small models that use the domain in all possible places."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def value(name: str, type_: int, shape: Sequence[Any] | None) -> onnx.ValueInfoP
 
 
 def bag(table: str, indices: str, offsets: str, output: str) -> onnx.NodeProto:
-    """Two inputs left out, which Python kernels cannot do without."""
+    """Return a node with two omitted inputs, which Python kernels require."""
     return helper.make_node("EmbeddingBagOffsetsSum", [table, indices, offsets], [output], domain=onnx_specops.DOMAIN)
 
 
@@ -40,7 +40,7 @@ def constants(table: np.ndarray = TABLE) -> list[onnx.TensorProto]:
 
 
 def sum_of_rows(table: np.ndarray = TABLE) -> onnx.ModelProto:
-    """``indices`` to the sum of these rows of a constant table."""
+    """Return a model that sums the rows at ``indices`` of a constant table."""
     type_ = helper.np_dtype_to_tensor_dtype(table.dtype)
     return model(
         [bag("table", "indices", "offsets", "sum")],
@@ -51,7 +51,7 @@ def sum_of_rows(table: np.ndarray = TABLE) -> onnx.ModelProto:
 
 
 def in_if(table: np.ndarray = TABLE) -> onnx.ModelProto:
-    """The same in a branch of an If that is always taken."""
+    """Return the same in a branch of an If that is always taken."""
     type_ = helper.np_dtype_to_tensor_dtype(table.dtype)
     taken = helper.make_graph(
         [bag("table", "indices", "offsets", "taken")], "then", [], [value("taken", type_, [1, table.shape[1]])]
@@ -72,7 +72,7 @@ def in_if(table: np.ndarray = TABLE) -> onnx.ModelProto:
 
 
 def in_loop(table: np.ndarray = TABLE) -> onnx.ModelProto:
-    """The same, as the last of three iterations of a Loop."""
+    """Return the same as the last of three iterations of a Loop."""
     type_ = helper.np_dtype_to_tensor_dtype(table.dtype)
     row = [1, table.shape[1]]
     body = helper.make_graph(
@@ -92,7 +92,7 @@ def in_loop(table: np.ndarray = TABLE) -> onnx.ModelProto:
 
 
 def in_function(table: np.ndarray = TABLE) -> onnx.ModelProto:
-    """The same in a model-local function that another one calls."""
+    """Return the same in a model-local function that another one calls."""
     inner = helper.make_function(
         "local", "Inner", ["t", "i", "o"], ["s"], [bag("t", "i", "o", "s")], OPSETS[:2], [], [], overload=""
     )

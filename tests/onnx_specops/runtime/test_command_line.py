@@ -1,4 +1,4 @@
-"""``python -m onnx_specops`` tells build systems where things are."""
+"""``python -m onnx_specops`` prints paths for build systems."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def said(capsys: pytest.CaptureFixture[str], argument: str) -> str:
     return capsys.readouterr().out.removesuffix("\n")
 
 
-def test_places_and_versions(capsys: pytest.CaptureFixture[str]) -> None:
+def test_paths_and_versions(capsys: pytest.CaptureFixture[str]) -> None:
     if library.has_library():
         assert said(capsys, "--library-path") == onnx_specops.library_path()
     assert Path(said(capsys, "--cmake-dir"), "onnx_specops-config.cmake").is_file()
@@ -33,7 +33,7 @@ def test_no_library(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixtu
 
 
 @pytest.mark.parametrize("arguments", [[], ["--library-path", "--version"], ["model.onnx"]])
-def test_one_question_at_a_time(arguments: list[str]) -> None:
+def test_one_option_at_a_time(arguments: list[str]) -> None:
     with pytest.raises(SystemExit) as raised:
         main(arguments)
     assert raised.value.code == 2

@@ -1,4 +1,4 @@
-"""Threads and forks, as docs/reliability.md promises them."""
+"""Threads and forks, as promised in docs/reliability.md."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_threads_share_a_session(kernels: str) -> None:
 
 
 @pytest.mark.parametrize("kernels", KERNELS)
-def test_threads_make_sessions(kernels: str) -> None:
+def test_threads_create_sessions(kernels: str) -> None:
     def made(seed: int) -> bool:
         return right(onnx_specops.InferenceSession(has_body(), kernels=kernels), seed)  # type: ignore[arg-type]
 
@@ -56,7 +56,7 @@ def test_threads_make_sessions(kernels: str) -> None:
 
 
 def test_threads_convert(tmp_path: Path) -> None:
-    """Each its own model, into the same bytes as alone."""
+    """Each thread converts its own model to the same bytes as a single thread."""
     for i in range(8):
         x = ops.parameter([2, 4], np.float32, name="x")
         weights = ops.constant(np.random.default_rng(i).random((4, 4), np.float32))
@@ -69,8 +69,8 @@ def test_threads_convert(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 @pytest.mark.parametrize("kernels", KERNELS)
-def test_a_forked_process_makes_sessions_of_its_own(kernels: str, tmp_path: Path) -> None:
-    """After the parent has made and run some, and converted: nothing of ours is locked or lost in the child."""
+def test_a_forked_process_creates_its_own_sessions(kernels: str, tmp_path: Path) -> None:
+    """The parent has created and run sessions and converted. No lock or state breaks the child."""
     onnx.save(onnx_specops.add_bodies(sum_of_rows()), tmp_path / "model.onnx")
     code = f"""
         import os, sys

@@ -1,4 +1,4 @@
-"""Python kernels in sessions: errors, threads, 16-bit floats, strings; nothing may end the process."""
+"""Python kernels in sessions: errors, threads, 16-bit floats, strings. Nothing may crash the process."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def session(made, options: ort.SessionOptions | None = None) -> onnx_specops.Inf
 
 
 def full_form() -> bytes:
-    """All inputs there and all attributes stated: what a plain session can run."""
+    """Return a model with all inputs and attributes, which a plain session can run."""
     absent = [
         numpy_helper.from_array(np.zeros(0, np.int64), "no_default"),
         numpy_helper.from_array(TABLE[0, :0], "no_weights"),
@@ -54,7 +54,7 @@ def full_form() -> bytes:
     "mode", [ort.ExecutionMode.ORT_SEQUENTIAL, ort.ExecutionMode.ORT_PARALLEL], ids=["sequential", "parallel"]
 )
 @pytest.mark.parametrize("place", PLACES)
-def test_run_raises_what_a_kernel_raises(place, mode) -> None:
+def test_run_raises_the_exception_of_a_kernel(place, mode) -> None:
     options = ort.SessionOptions()
     options.execution_mode = mode
     runner = session(place(), options)
@@ -66,7 +66,7 @@ def test_run_raises_what_a_kernel_raises(place, mode) -> None:
 
 
 def test_nothing_runs_after_an_error() -> None:
-    """Not even another kernel of the same graph: the first error is the one that is raised."""
+    """Not even another kernel of the same graph: the first error is raised."""
     made = sum_of_rows()
     made.graph.node.append(bag("sum", "indices", "offsets", "again"))
     made.graph.output.append(value("again", TensorProto.FLOAT, None))
@@ -89,7 +89,7 @@ def test_every_way_to_run_raises() -> None:
     np.testing.assert_array_equal(binding.copy_outputs_to_cpu()[0], SUM)
 
 
-def test_run_async_hands_the_error_to_the_callback() -> None:
+def test_run_async_passes_the_error_to_the_callback() -> None:
     runner, done, seen = session(sum_of_rows()), threading.Event(), {}
 
     def callback(results, user_data, error) -> None:
@@ -106,7 +106,7 @@ def test_run_async_hands_the_error_to_the_callback() -> None:
     assert seen["good"][1] == ""
 
 
-def test_the_caller_s_run_options_survive() -> None:
+def test_the_caller_s_run_options_stay_usable() -> None:
     runner, run_options = session(sum_of_rows()), ort.RunOptions()
     with pytest.raises(IndexError, match=MESSAGE):
         runner.run(None, BAD, run_options)
@@ -117,8 +117,8 @@ def test_the_caller_s_run_options_survive() -> None:
 @pytest.mark.parametrize(
     "mode", [ort.ExecutionMode.ORT_SEQUENTIAL, ort.ExecutionMode.ORT_PARALLEL], ids=["sequential", "parallel"]
 )
-def test_errors_reach_the_thread_that_they_belong_to(mode) -> None:
-    """Threads of two sessions, each with errors of its own, and some without."""
+def test_errors_are_raised_in_their_own_thread(mode) -> None:
+    """Threads of two sessions, each with its own errors, and some without."""
     options = [ort.SessionOptions(), ort.SessionOptions()]
     for each in options:
         each.execution_mode = mode
@@ -170,7 +170,7 @@ def test_an_unforeseen_exception_names_the_operator(monkeypatch: pytest.MonkeyPa
     ],
     ids=repr,
 )
-def test_a_kernel_that_returns_nonsense(result, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_results_of_a_kernel(result, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(onnx_specops.domain.find("EmbeddingBagOffsetsSum"), "kernel", lambda *_, **__: result)
     runner = session(sum_of_rows())
     with warnings.catch_warnings():
@@ -180,7 +180,7 @@ def test_a_kernel_that_returns_nonsense(result, message: str, monkeypatch: pytes
     assert any("EmbeddingBagOffsetsSum" in note for note in caught.value.__notes__)
 
 
-def test_an_interrupt_goes_through(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
@@ -223,15 +223,15 @@ PLAIN = """
 
 
 @pytest.mark.parametrize("options", [(), ("-W", "error"), ("-W", "ignore")], ids=["warnings", "errors", "ignored"])
-def test_a_failing_kernel_does_not_end_the_process(options) -> None:
+def test_a_failing_kernel_does_not_crash_the_process(options) -> None:
     done = in_a_process(PLAIN, *options)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == ["0", str(SUM.tolist())]
     assert ("indices[1] = 17" in done.stderr) == (options != ("-W", "ignore"))
 
 
-def test_an_error_in_a_pool_s_thread_does_not_end_the_process() -> None:
-    """A plain session in parallel mode: no thread of ours."""
+def test_an_error_in_a_pool_thread_does_not_crash_the_process() -> None:
+    """A plain session in parallel mode uses threads that are not ours."""
     code = PLAIN.replace(
         "onnx_specops.register", "options.execution_mode = ort.ExecutionMode.ORT_PARALLEL\n    onnx_specops.register"
     )
@@ -240,8 +240,8 @@ def test_an_error_in_a_pool_s_thread_does_not_end_the_process() -> None:
     assert done.stdout.splitlines() == ["0", str(SUM.tolist())]
 
 
-def test_a_branch_of_declared_shape_does_not_end_the_process() -> None:
-    """ONNX Runtime allocates such an output before the node runs; one of another shape would be the end."""
+def test_a_branch_of_declared_shape_does_not_crash_the_process() -> None:
+    """ONNX Runtime allocates such an output before the node runs; another shape would crash the process."""
     code = """
     sys.path.insert(0, PATH)
     from tests.onnx_specops.runtime.graphs import in_if
@@ -264,7 +264,7 @@ def test_a_branch_of_declared_shape_does_not_end_the_process() -> None:
 
 
 @pytest.mark.parametrize("kernels", ["ours", "plain"])
-def test_bound_memory_does_not_end_the_process(kernels) -> None:
+def test_bound_memory_does_not_crash_the_process(kernels) -> None:
     code = """
     model = bytes.fromhex(sys.stdin.read())
     if KERNELS == "ours":
@@ -335,7 +335,7 @@ def test_constants_that_are_not_utf8() -> None:
     assert "is not UTF-8" in done.stdout
 
 
-# -- 16-bit floats, inputs left out, attributes left out --------------------------------------------------------------------
+# -- 16-bit floats, omitted inputs, omitted attributes ---------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("type_", [np.float16, ml_dtypes.bfloat16], ids=["float16", "bfloat16"])
@@ -351,12 +351,12 @@ def test_16_bit_floats_everywhere(place, type_) -> None:
 
 
 def test_kernels_see_the_16_bit_type() -> None:
-    """Rounded once, by the kernel: 2048 + 1 + 1 is 2048 in float16 arithmetic, and 2050 when summed in float32."""
+    """The kernel rounds once: 2048 + 1 + 1 is 2048 in float16 arithmetic, and 2050 when summed in float32."""
     runner = session(sum_of_rows(np.array([[2048, 0], [1, 0]], np.float16)))
     assert runner.run(None, {"indices": np.array([0, 1, 1])})[0].tolist() == [[2050, 0]]
 
 
-def test_large_weights_do_not_hinder_16_bit_floats() -> None:
+def test_16_bit_floats_with_large_weights() -> None:
     table = np.ones((3000, 300), np.float16)
     assert session(sum_of_rows(table)).run(None, {"indices": np.array([0, 2999])})[0].tolist() == [[2.0] * 300]
 
@@ -368,7 +368,7 @@ def test_models_of_other_opsets(opset: int) -> None:
     np.testing.assert_array_equal(session(made).run(None, GOOD)[0], SUM.astype(np.float16))
 
 
-def test_attributes_left_out_have_their_defaults() -> None:
+def test_omitted_attributes_have_their_defaults() -> None:
     node = helper.make_node("ScatterElementsUpdate", ["data", "i", "u", "axis"], ["output"], domain=onnx_specops.DOMAIN)
     shapes = {"data": TensorProto.FLOAT, "i": TensorProto.INT64, "u": TensorProto.FLOAT}
     axis = numpy_helper.from_array(np.array(0), "axis")
@@ -379,7 +379,7 @@ def test_attributes_left_out_have_their_defaults() -> None:
     assert session(made).run(None, feeds)[0].tolist() == [0, 0, 6]
 
 
-def test_a_branch_and_what_is_around_it_both_have_kernels() -> None:
+def test_a_branch_and_its_outer_graph_both_have_kernels() -> None:
     made = in_if()
     made.graph.node.append(bag("table", "indices", "offsets", "again"))
     made.graph.output.append(value("again", TensorProto.FLOAT, [1, 3]))
@@ -402,7 +402,7 @@ def test_python_operators_of_others_keep_working() -> None:
 
 
 def test_attributes_keep_all_their_digits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """onnxruntime-extensions hands floats over with six digits."""
+    """onnxruntime-extensions passes floats with six digits."""
     operator = onnx_specops.domain.find("ROIPooling")
     seen: list[float] = []
 
@@ -422,7 +422,7 @@ def test_attributes_keep_all_their_digits(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_the_operators_of_onnxruntime_extensions_stay_usable() -> None:
-    """Beside the native kernels, too, in one session: two libraries must not have one domain."""
+    """In one session with the native kernels, too: two libraries must not share a domain."""
     root = Path(__file__).parents[3]
     code = f"""
         import sys

@@ -1,4 +1,4 @@
-"""What importing costs, and what a lean installation says."""
+"""The cost of importing, and the errors of an installation without extras."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_importing_needs_no_extra() -> None:
     assert python("import onnx_specops; print(onnx_specops.DOMAIN)", extras) == "onnx_specops"
 
 
-def test_importing_loads_nothing_beside_three_packages() -> None:
+def test_importing_loads_three_packages_only() -> None:
     code = """
         import sys
         import numpy, onnx, onnxruntime
@@ -41,7 +41,7 @@ def test_importing_loads_nothing_beside_three_packages() -> None:
     assert python(code) == "['onnx', 'onnx_specops']"
 
 
-def test_importing_leaves_the_heavy_modules_alone() -> None:
+def test_importing_does_not_load_the_heavy_modules() -> None:
     code = "import onnx_specops; print({'onnxruntime', 'onnx_ir', 'onnxruntime_extensions'} & set(sys.modules))"
     assert python(code) == "set()"
 
@@ -87,6 +87,6 @@ def test_the_public_names() -> None:
     assert python(code).splitlines() == ["True", "True", "module 'onnx_specops' has no attribute 'nothing'"]
 
 
-def test_type_checkers_are_told_that_the_packages_are_typed() -> None:
+def test_the_packages_have_a_py_typed_file() -> None:
     for package in ("onnx_specops", "converters"):
         assert (resources.files(package) / "py.typed").is_file()

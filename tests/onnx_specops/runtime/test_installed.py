@@ -1,4 +1,4 @@
-"""A checkout that shadows an installation takes the installation's native kernels."""
+"""A checkout that shadows an installation uses the installation's native kernels."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ PACKAGE = Path(onnx_specops.__file__).parent
 
 @pytest.fixture
 def places(tmp_path: Path) -> tuple[Path, Path]:
-    """A checkout without a library, and a site that holds an installation with one."""
+    """Return a checkout without a library, and a site directory with an installation that has one."""
     checkout, site = tmp_path / "checkout", tmp_path / "site"
     ignored = shutil.ignore_patterns("__pycache__", Path(onnx_specops.library_path()).name)
     shutil.copytree(PACKAGE, checkout / "onnx_specops", ignore=ignored)
     (checkout / "onnx_specops" / "native").mkdir(exist_ok=True)
-    (checkout / "onnx_specops" / "native" / "CMakeLists.txt").touch()  # the package may be an installed one, which has none
+    (checkout / "onnx_specops" / "native" / "CMakeLists.txt").touch()  # the package may be installed without this file
     (site / "onnx_specops").mkdir(parents=True)
     shutil.copy(PACKAGE / "__init__.py", site / "onnx_specops")
     shutil.copytree(PACKAGE / "cmake", site / "onnx_specops" / "cmake")
@@ -43,7 +43,7 @@ def install(site: Path, version: str = onnx_specops.__version__) -> None:
 
 
 def python(places: tuple[Path, Path], *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Python in the root of the checkout; the site takes the place of ours."""
+    """Run Python in the root of the checkout with the test's site directory."""
     checkout, site = places
     others = [path for path in sys.path if path and not (Path(path) / "onnx_specops").is_dir()]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(site), *others])}
@@ -69,7 +69,7 @@ print(session.kernels)
 """
 
 
-def test_the_installed_library_serves_the_checkout(places: tuple[Path, Path]) -> None:
+def test_the_checkout_uses_the_installed_library(places: tuple[Path, Path]) -> None:
     install(places[1])
     for asked, expected in (
         ("--library-path", f"native/{Path(onnx_specops.library_path()).name}"),
@@ -82,8 +82,8 @@ def test_the_installed_library_serves_the_checkout(places: tuple[Path, Path]) ->
     assert (done.stdout, done.stderr) == ("native\n", "")
 
 
-def test_one_of_another_version_does_not(places: tuple[Path, Path]) -> None:
-    """And is told of, with what installs the right one."""
+def test_an_installation_of_another_version_is_not_used(places: tuple[Path, Path]) -> None:
+    """A warning names the command that installs the right version."""
     install(places[1], "0.0.9")
     done = python(places, "-m", "onnx_specops", "--library-path")
     assert (done.returncode, done.stdout) == (1, "")
@@ -93,8 +93,8 @@ def test_one_of_another_version_does_not(places: tuple[Path, Path]) -> None:
     assert done.stderr.count("is of version 0.0.9") == 1
 
 
-def test_python_kernels_are_told_of_once(places: tuple[Path, Path]) -> None:
-    """Where the first installation on the path has no library; those that follow it do not count."""
+def test_the_warning_about_python_kernels_is_given_once(places: tuple[Path, Path]) -> None:
+    """The first installation on the path has no library; later ones do not count."""
     install(places[1])
     (places[1] / "onnx_specops" / "native" / Path(onnx_specops.library_path()).name).unlink()
     done = python(places, "-c", SESSION)
@@ -105,8 +105,10 @@ def test_python_kernels_are_told_of_once(places: tuple[Path, Path]) -> None:
     assert python(places, "-c", chosen).stderr == ""
 
 
-def test_other_operators(places: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same version with operators that are declared otherwise: a checkout that is newer than what is installed."""
+def test_an_installation_with_other_operators_is_not_used(
+    places: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same version with other declarations: a checkout that is newer than the installation."""
     install(places[1])
     monkeypatch.setattr(sys, "path", [str(places[1])])
     own, name = places[0] / "onnx_specops", f"native/{Path(library.library_path()).name}"

@@ -1,4 +1,4 @@
-"""Sessions of models that a program holds."""
+"""Sessions of in-memory models."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_proto(kernels: str) -> None:
 
 @pytest.mark.parametrize("type_", [np.float32, np.float16, np.int8])
 @pytest.mark.parametrize("kernels", KERNELS)
-def test_proto_larger_than_protobuf_serializes(kernels: str, type_: type, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_proto_larger_than_the_limit_of_protobuf(kernels: str, type_: type, monkeypatch: pytest.MonkeyPatch) -> None:
     weights = (np.arange(32 * 64).reshape(32, 64) % 5 - 2).astype(type_)
     nodes = [
         helper.make_node("Cast", ["w"], ["f"], to=TensorProto.FLOAT),
@@ -51,8 +51,8 @@ def test_proto_that_is_too_large_without_its_initializers(monkeypatch: pytest.Mo
         onnx_specops.InferenceSession(sum_of_rows())
 
 
-def test_weights_in_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Weights that lie in files are found from the working directory, as ONNX Runtime finds those of bytes."""
+def test_external_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """External weights are relative to the working directory, as for models from bytes in ONNX Runtime."""
     path = tmp_path / "model.onnx"
     onnx.save(sum_of_rows(TABLE), path, save_as_external_data=True, location="weights.bin", size_threshold=0)
     made = onnx.load(path, load_external_data=False)

@@ -1,4 +1,4 @@
-"""Bodies in onnx's reference evaluator as it is, without this project's hooks, against ONNX Runtime."""
+"""Bodies in onnx's unmodified reference evaluator, against ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from tests.onnx_specops.native import nodes
 
 NODES = 4
 EVALUATOR = {
-    # operator: (what the evaluator raises, its fault)
+    # operator: (the evaluator's exception, the defect)
     "RandomUniform": ("'shape' is expected", "takes a node of any domain for ONNX's operator of that name"),
     "NonMaxSuppression": ("need at least one array", "a Loop without iterations has no scan outputs"),
     "GatherTree": ("need at least one array", "a Loop without iterations has no scan outputs"),
     "*": ("at most 64 array objects|cannot reshape array of size .* into shape", "GatherElements by numpy.choose"),
 }
-"""What onnx 1.23's evaluator cannot run, and why: faults of its own, which no form of a body avoids."""
+"""Operators that onnx 1.23's evaluator cannot run, with the defect, which no body can avoid."""
 OTHER_NUMBERS = {"Multinomial", "RandomUniform"}
-"""Operators whose bodies draw random numbers, each runtime its own."""
+"""Operators whose bodies draw random numbers, which differ between runtimes."""
 BODILESS = {operator.name for operator in operators() if operator.emit_body is None}
 
 
@@ -43,7 +43,7 @@ def _by_operator() -> dict[str, list[Callable[[np.random.Generator], nodes.Node]
 MAKERS = {name: makers for name, makers in _by_operator().items() if name not in BODILESS}
 
 
-def test_every_operator_with_a_body_is_here() -> None:
+def test_every_operator_with_a_body_is_tested() -> None:
     assert set(MAKERS) == {operator.name for operator in operators()} - BODILESS
 
 
@@ -55,18 +55,18 @@ def test_bodies(name: str) -> None:
         for _ in range(NODES):
             _, arrays, types, attributes = make(rng)
             if name == "VocabularyTable":
-                attributes = {**attributes, "num_oov_buckets": 1}  # more have no body
-            # Kernels take an empty tensor at run time for an input left out; bodies are made for one or the other.
+                attributes = {**attributes, "num_oov_buckets": 1}  # more buckets have no body
+            # Kernels accept an empty tensor for an omitted input at run time; bodies are created for one or the other.
             arrays = [None if a is None or (a.size == 0 and a.ndim == 1) else a for a in arrays]
             try:
                 expected = nodes.run_body(name, arrays, types, attributes)
-            except Exception:  # what the node holds is out of its bounds
+            except Exception:  # the node's attributes exceed its limits
                 continue
             proto = onnx_specops.add_bodies(onnx.load_from_string(nodes.model(name, arrays, types, attributes)))
             feeds = {f"i{place}": array for place, array in enumerate(arrays) if array is not None}
             try:
                 with warnings.catch_warnings():
-                    warnings.simplefilter("ignore", RuntimeWarning)  # NumPy's about overflow and NaN
+                    warnings.simplefilter("ignore", RuntimeWarning)  # NumPy's warnings about overflow and NaN
                     got = ReferenceEvaluator(proto).run(None, feeds)
             except Exception as error:
                 known = [EVALUATOR[key][0] for key in (name, "*") if key in EVALUATOR]
@@ -91,8 +91,8 @@ def _model(nodes: list[onnx.NodeProto], inputs: dict[str, int], outputs: list[st
     return helper.make_model(graph, opset_imports=opsets, ir_version=10)
 
 
-def test_nodes_that_leave_out_inputs_and_nodes_that_do_not() -> None:
-    """Two bodies of one operator, and the function that chooses between them."""
+def test_nodes_with_and_without_omitted_inputs() -> None:
+    """Two bodies of one operator, and the dispatcher."""
     domain = {"domain": onnx_specops.DOMAIN}
     both = [
         helper.make_node("SegmentMax", ["x", "ids"], ["a"], fill_mode="ZERO", **domain),
@@ -111,7 +111,7 @@ def test_nodes_that_leave_out_inputs_and_nodes_that_do_not() -> None:
 
 
 @pytest.mark.parametrize("shape", [(70,), (3, 70), (70, 3), (2, 70, 2)])
-def test_elements_along_axes_of_any_size(shape: tuple[int, ...]) -> None:
+def test_gather_elements_along_axes_of_any_length(shape: tuple[int, ...]) -> None:
     rng = np.random.default_rng(0)
     axis = shape.index(70)
     data = rng.standard_normal(shape).astype(np.float32)

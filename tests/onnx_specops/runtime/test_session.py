@@ -1,4 +1,4 @@
-"""Sessions: which kernels they get, from where they load, and what they say when something is missing."""
+"""Sessions: the selection of kernels, loading, and the errors for missing parts."""
 
 from __future__ import annotations
 
@@ -51,8 +51,10 @@ def test_from_paths_and_bytes(kernels, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kernels", KERNELS)
 @pytest.mark.parametrize("type_", [np.float32, np.float16])
-def test_weights_in_a_file_beside_the_model(kernels, type_, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Relative to the model, whatever the working directory, and never read into the model's own bytes."""
+def test_external_weights_beside_the_model(kernels, type_, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Paths are relative to the model, whatever the working directory, and weights are never copied into the model's
+    bytes.
+    """
     made = onnx_specops.add_bodies(sum_of_rows(TABLE.astype(type_)))
     folder = tmp_path / "folder"
     folder.mkdir()
@@ -64,8 +66,8 @@ def test_weights_in_a_file_beside_the_model(kernels, type_, tmp_path: Path, monk
 
 
 @pytest.mark.parametrize("kernels", KERNELS)
-def test_options_that_served_a_model_in_another_folder(kernels, tmp_path: Path) -> None:
-    """Its weights are not those of the next model, whose files are of the same names."""
+def test_options_reused_for_a_model_in_another_folder(kernels, tmp_path: Path) -> None:
+    """Weights with the same file name in another folder are not mixed up."""
     options = quiet()
     sevens = model(
         [helper.make_node("Add", ["x", "w"], ["y"])],
@@ -78,7 +80,7 @@ def test_options_that_served_a_model_in_another_folder(kernels, tmp_path: Path) 
         path = tmp_path / folder / "model.onnx"
         onnx.save(made, path, save_as_external_data=True, location="weights.bin", size_threshold=0)
         session = onnx_specops.InferenceSession(path, options, kernels=kernels)
-        session.set_providers(["CPUExecutionProvider"])  # which makes it anew
+        session.set_providers(["CPUExecutionProvider"])  # creates the session again
         if folder == "one":
             np.testing.assert_array_equal(session.run(None, INDICES)[0], SUM)
     np.testing.assert_array_equal(session.run(None, {"x": np.zeros(4, np.float32)})[0], [7] * 4)
@@ -89,8 +91,8 @@ def test_options_that_served_a_model_in_another_folder(kernels, tmp_path: Path) 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a file with holes takes its place on the disk")
 @pytest.mark.parametrize("kernels", KERNELS)
 @pytest.mark.parametrize("type_", [np.float32, np.float16])
-def test_more_weights_than_a_message_holds(kernels, type_, tmp_path: Path) -> None:
-    """Beyond 2 GiB, also where the model is written anew for Python kernels: of the weights what is used is read."""
+def test_more_weights_than_the_limit_of_protobuf(kernels, type_, tmp_path: Path) -> None:
+    """Beyond 2 GiB, also if the model is rewritten for Python kernels. Only used weights are read."""
     dtype, width = np.dtype(type_), 4096
     rows = 2**31 // (width * dtype.itemsize) + 8
     kind = helper.np_dtype_to_tensor_dtype(dtype)
@@ -148,7 +150,7 @@ def test_unknown_kernels() -> None:
         onnx_specops.InferenceSession(b"", kernels="cuda")
 
 
-def test_auto_takes_what_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_auto_selects_available_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     made = onnx_specops.add_bodies(sum_of_rows()).SerializeToString()
     monkeypatch.setattr("onnx_specops.runtime.session.has_library", lambda: False)
     session_module._warn_of_python_kernels.cache_clear()
@@ -184,13 +186,13 @@ def test_none_names_the_operators_without_a_body(tmp_path: Path, capsys: pytest.
     assert "Falling back" not in capsys.readouterr().out
 
 
-def test_none_proposes_bodies() -> None:
+def test_the_error_without_kernels_suggests_bodies() -> None:
     with pytest.raises(MissingKernelError, match=r"EmbeddingBagOffsetsSum\..*onnx_specops.add_bodies\(model\)"):
         onnx_specops.InferenceSession(sum_of_rows().SerializeToString(), quiet(), kernels="none")
 
 
 @pytest.mark.parametrize("kernels", KERNELS)
-def test_what_is_no_model_is_the_runtime_s_to_say(kernels, tmp_path: Path) -> None:
+def test_invalid_models_are_reported_by_onnxruntime(kernels, tmp_path: Path) -> None:
     with pytest.raises(Exception, match=r"INVALID_PROTOBUF|protobuf|ModelProto"):
         onnx_specops.InferenceSession(b"no model", quiet(), kernels=kernels)
     with pytest.raises(Exception, match=r"NO_SUCHFILE|doesn't exist"):
@@ -205,7 +207,7 @@ def test_providers_can_be_set_again(kernels) -> None:
     np.testing.assert_array_equal(session.run(None, INDICES)[0], SUM)
 
 
-def test_models_without_the_domain_are_left_alone() -> None:
+def test_models_without_the_domain_are_unchanged() -> None:
     made = model(
         [helper.make_node("Gather", ["table", "offsets"], ["row"])],
         [],

@@ -1,4 +1,4 @@
-"""The variables of converted models, in sessions of ours and of ONNX Runtime's own, against an OpenVINO infer request."""
+"""The variables of converted models in our sessions and ONNX Runtime's, against an OpenVINO infer request."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ KERNELS = ["native", "python", "none"]
 
 
 def accumulator(*, initial: str = "constant", dtype: type = F, name: str = "memory") -> ov.Model:
-    """Adds its input to a variable, and gives the sum through an operator of the domain."""
+    """Return a model that adds its input to a variable, and outputs the sum through an operator of the domain."""
     x = ops.parameter([2, 3], dtype, name="x")
     kind = {F: ov.Type.f32, np.float16: ov.Type.f16, np.int32: ov.Type.i32}[dtype]
     start = {
@@ -43,7 +43,7 @@ def accumulator(*, initial: str = "constant", dtype: type = F, name: str = "memo
 
 
 def cache() -> ov.Model:
-    """Two growing caches, of which the second is reordered by indices, as language models have them."""
+    """Return a model with two growing caches, the second reordered by indices, as in language models."""
     x, order = ops.parameter([-1, -1, 4], F, name="x"), ops.parameter([-1], np.int32, name="order")
     zero = ops.constant(np.int64(0))
     batch = ops.gather(ops.shape_of(x), ops.constant(np.array([0])), zero)
@@ -60,7 +60,7 @@ def cache() -> ov.Model:
 
 
 def save(model: ov.Model, folder: Path, **options: Any) -> Path:
-    """Convert the model; returns the .onnx."""
+    """Convert the model; return the path of the .onnx."""
     ov.save_model(model, folder / "model.xml", compress_to_fp16=False)
     convert(folder / "model.xml", folder / "model.onnx", **options)
     return folder / "model.onnx"
@@ -128,7 +128,7 @@ def test_a_session_shows_the_model_s_own_inputs_and_outputs(tmp_path: Path) -> N
     np.testing.assert_array_equal(first, np.full((1, 4), 2, F))
 
 
-def test_a_variable_can_be_asked_for_and_fed(tmp_path: Path) -> None:
+def test_a_variable_can_be_requested_and_fed(tmp_path: Path) -> None:
     session = session_of(save(accumulator(), tmp_path), "none")
     mixed, following = session.run(["mixed", "memory.next"], {"x": RUNS[0]})
     np.testing.assert_array_equal(following, RUNS[0] + 5)
@@ -156,7 +156,7 @@ def test_sessions_are_independent(tmp_path: Path) -> None:
 @pytest.mark.parametrize("opset", [21, 13])
 @pytest.mark.parametrize("initial", ["constant", "computed", "none"])
 def test_variables_as_required_inputs(tmp_path: Path, initial: str, opset: int) -> None:
-    """For hosts that feed nothing that has a default: who says that nothing is set begins anew, and so does our session."""
+    """For hosts that feed all inputs: a caller who marks the variables as unset starts again, and so does our session."""
     path = save(accumulator(initial=initial), tmp_path, variables="inputs", opset=opset)
     onnx.checker.check_model(str(path), full_check=True)
     plain, ours, request = ort.InferenceSession(path), session_of(path, "none"), openvino_request(path)
@@ -176,7 +176,7 @@ def test_variables_as_required_inputs(tmp_path: Path, initial: str, opset: int) 
         ours.reset_state()
 
 
-def test_an_initial_value_goes_where_weights_go(tmp_path: Path) -> None:
+def test_an_initial_value_is_stored_with_the_weights(tmp_path: Path) -> None:
     x, start = ops.parameter([300, 300], F, name="x"), np.full((300, 300), 5, F)
     following = ops.add(ops.read_value(ops.constant(start), "memory", ov.Type.f32, ov.PartialShape([300, 300])), x)
     model = ov.Model([ops.result(ops.relu(following))], [ops.assign(following, "memory")], [x])
@@ -190,7 +190,7 @@ def test_an_initial_value_goes_where_weights_go(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("initial", "variables"), [("constant", "inputs"), ("computed", "inputs"), ("computed", "defaults")]
 )
-def test_what_is_fed_counts(tmp_path: Path, initial: str, variables: str) -> None:
+def test_fed_values_replace_the_state(tmp_path: Path, initial: str, variables: str) -> None:
     session = session_of(save(accumulator(initial=initial), tmp_path, variables=variables), "none")
     (following,) = session.run(["memory.next"], {"x": RUNS[1], "memory": np.zeros((2, 3), F)})
     np.testing.assert_array_equal(following, RUNS[1])
@@ -207,7 +207,7 @@ def test_models_with_required_variables_are_compared(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kernels", KERNELS)
-def test_threads_follow_each_other(tmp_path: Path, kernels: str) -> None:
+def test_threads_are_serialized(tmp_path: Path, kernels: str) -> None:
     session = session_of(save(accumulator(), tmp_path), kernels)
     one = np.ones((2, 3), F)
     threads = [threading.Thread(target=lambda: [session.run(None, {"x": one}) for _ in range(20)]) for _ in range(4)]
@@ -220,7 +220,7 @@ def test_threads_follow_each_other(tmp_path: Path, kernels: str) -> None:
 
 
 @pytest.mark.parametrize("kernels", KERNELS)
-def test_every_way_to_run_carries_the_state(tmp_path: Path, kernels: str) -> None:
+def test_every_run_method_carries_the_state(tmp_path: Path, kernels: str) -> None:
     session = session_of(save(accumulator(), tmp_path), kernels)
     one = np.ones((2, 3), F)
     session.run(None, {"x": one})
@@ -239,7 +239,7 @@ def test_every_way_to_run_carries_the_state(tmp_path: Path, kernels: str) -> Non
 
 
 @pytest.mark.parametrize("kernels", KERNELS)
-def test_a_failed_run_leaves_the_state(tmp_path: Path, kernels: str) -> None:
+def test_a_failed_run_keeps_the_state(tmp_path: Path, kernels: str) -> None:
     session = session_of(save(cache(), tmp_path), kernels)
     good = {"x": np.ones((2, 1, 4), F), "order": np.array([0, 1], np.int32)}
     session.run(None, good)
@@ -252,7 +252,7 @@ def test_a_failed_run_leaves_the_state(tmp_path: Path, kernels: str) -> None:
 
 
 @pytest.mark.parametrize("initial", ["constant", "computed", "none"])
-def test_a_plain_session_begins_anew_with_each_run(tmp_path: Path, initial: str) -> None:
+def test_a_plain_session_starts_each_run_from_the_initial_state(tmp_path: Path, initial: str) -> None:
     path = save(accumulator(initial=initial), tmp_path)
     onnx.checker.check_model(str(path), full_check=True)
     session, request = ort.InferenceSession(str(path)), openvino_request(path)
@@ -265,7 +265,7 @@ def test_a_plain_session_begins_anew_with_each_run(tmp_path: Path, initial: str)
 
 @pytest.mark.parametrize("initial", ["constant", "computed"])
 def test_a_plain_session_s_caller_can_carry_the_state(tmp_path: Path, initial: str) -> None:
-    """As any runtime's caller can, by what the model's metadata say."""
+    """Any runtime's caller can, with the model's metadata."""
     path = save(accumulator(initial=initial), tmp_path)
     session, request = ort.InferenceSession(str(path)), openvino_request(path)
     (variable,) = json.loads(session.get_modelmeta().custom_metadata_map[METADATA_KEY])
@@ -281,7 +281,7 @@ def test_a_plain_session_s_caller_can_carry_the_state(tmp_path: Path, initial: s
 
 
 def branch() -> ov.Model:
-    """Where the flag says so, adds its input to a variable that begins as ten times the first one."""
+    """Return a model that, if the flag is set, adds its input to a variable that starts as ten times the first input."""
     flag, x = ops.parameter([], np.bool_, name="flag"), ops.parameter([2, 3], F, name="x")
     a, b = ops.parameter([2, 3], F), ops.parameter([2, 3], F)
     read = ops.read_value(ops.multiply(a, ops.constant(F(10))), "memory", ov.Type.f32, ov.PartialShape([2, 3]))
@@ -298,7 +298,7 @@ def branch() -> ov.Model:
 
 
 def test_a_variable_that_a_run_may_leave_unset(tmp_path: Path) -> None:
-    """Whether it holds anything comes out with it."""
+    """An output tells whether it has a value."""
     path = save(branch(), tmp_path)
     session, request = ort.InferenceSession(str(path)), openvino_request(path)
     (variable,) = json.loads(session.get_modelmeta().custom_metadata_map[METADATA_KEY])
@@ -312,7 +312,7 @@ def test_a_variable_that_a_run_may_leave_unset(tmp_path: Path) -> None:
 
 
 def test_assigning_before_reading(tmp_path: Path) -> None:
-    """What a run assigns is read by the next one, wherever in the file the layers stand."""
+    """A run reads the value that the previous one assigned, whatever the order of layers in the file."""
     x = ops.parameter([2, 3], F, name="x")
     read = ops.read_value(ops.constant(np.full((2, 3), 5, F)), "memory", ov.Type.f32, ov.PartialShape([2, 3]))
     tripled = ops.multiply(x, ops.constant(F(3)))
@@ -324,7 +324,7 @@ def test_assigning_before_reading(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("initial", ["constant", "computed"])
 def test_a_variable_that_nothing_assigns_keeps_its_initial_value(tmp_path: Path, initial: str) -> None:
-    """OpenVINO's CPU refuses such models; by the specification the variable is what its initial value says."""
+    """OpenVINO's CPU plugin rejects such models. By the specification the variable keeps its initial value."""
     x = ops.parameter([2, 3], F, name="x")
     start = ops.multiply(x, ops.constant(F(10))) if initial == "computed" else ops.constant(np.full((2, 3), 5, F))
     read = ops.read_value(start, "memory", ov.Type.f32, ov.PartialShape([2, 3]))
@@ -335,8 +335,8 @@ def test_a_variable_that_nothing_assigns_keeps_its_initial_value(tmp_path: Path,
         np.testing.assert_array_equal(got, x * 11 if initial == "computed" else x + 5)
 
 
-def test_names_that_a_model_uses_twice(tmp_path: Path) -> None:
-    """A variable that is called as an input is."""
+def test_a_variable_with_the_name_of_an_input(tmp_path: Path) -> None:
+    """A variable with the same name as an input."""
     path = save(accumulator(name="x"), tmp_path)
     session, request = session_of(path, "none"), openvino_request(path)
     for x in RUNS:
@@ -351,8 +351,8 @@ def with_metadata(path: Path, text: str) -> bytes:
 
 
 @pytest.mark.parametrize("text", ["", "[]", '[{"name": "a", "input": "b", "output": "c"}]'])
-def test_metadata_that_name_no_variable_of_the_model(tmp_path: Path, text: str) -> None:
-    """The variables are then inputs and outputs like others."""
+def test_metadata_of_unknown_variables(tmp_path: Path, text: str) -> None:
+    """Their inputs and outputs are then ordinary ones."""
     session = onnx_specops.InferenceSession(with_metadata(save(accumulator(), tmp_path), text), kernels="none")
     assert len(session.get_outputs()) == 2
     session.reset_state()
@@ -379,14 +379,14 @@ ENTRY = {"name": "memory", "input": "memory", "output": "memory.next"}
     ],
 )
 def test_damaged_metadata_are_an_error(tmp_path: Path, hostile: object) -> None:
-    """And no crash, no state that is not there, no silence about one that is."""
+    """No crash, no invented state, no silently ignored variable."""
     text = hostile if isinstance(hostile, str) else json.dumps(hostile)
     with pytest.raises(ValueError, match=r"the model's metadata are damaged: onnx_specops\.variables holds"):
         onnx_specops.InferenceSession(with_metadata(save(accumulator(), tmp_path), text), kernels="none")
 
 
 @pytest.mark.parametrize("dtype", [F, np.float16, np.int32])
-def test_lists_are_taken_as_onnx_runtime_takes_them(tmp_path: Path, dtype: type) -> None:
+def test_lists_are_converted_as_in_onnxruntime(tmp_path: Path, dtype: type) -> None:
     session = session_of(save(accumulator(dtype=dtype), tmp_path), "none")
     expected = [session.run(None, {"x": x.astype(dtype)}) for x in RUNS]
     session.reset_state()
