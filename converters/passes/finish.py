@@ -13,6 +13,7 @@ from onnx_ir.passes.common import RemoveUnusedNodesPass, RemoveUnusedOpsetsPass
 from converters.options import Activations, Precision, Quantized
 from converters.passes.activations import DecomposeLogSigmoid, DecomposeMish, FuseHardSigmoid, FuseHardSwish
 from converters.passes.attention.encoder import FUSE_ATTENTION
+from converters.passes.attention.regular_scores import REGULAR
 from converters.passes.attention.standard import LowerToStandardAttention
 from converters.passes.biases import FlattenBiases
 from converters.passes.branches import MoveIntoBranches
@@ -269,7 +270,9 @@ def finish_for(
     check(model, target)
     if opset is None:
         opset = min(least_opset_of(model, target.opsets[0]), target.opsets[1])
-    last: list[InPlacePass] = [LowerToStandardAttention()] if opset >= 23 else []
+    last: list[InPlacePass] = []
+    if opset >= 23:
+        last += [*(step() for step in REGULAR), RemoveUnusedNodesPass(), LowerToStandardAttention()]
     if opset < OPSET:
         last += [Lower(opset), casts(opset=opset)]
     elif precision != "float16":

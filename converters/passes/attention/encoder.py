@@ -188,24 +188,40 @@ def same_batch(*values: Value) -> bool:
     sizes = [value.shape[0] for value in values if value.shape is not None]
     if all(isinstance(size, int) for size in sizes):
         return len(set(sizes)) == 1
-    return len({_origin(value) for value in values}) == 1
+    known: _Known = {}
+    return len({_origin(value, 0, known) for value in values}) == 1
 
 
-def _origin(x: ir.Value, axis: int = 0) -> tuple[ir.Value, int] | str:
+_Origin = tuple[ir.Value, int] | str
+_Known = dict[tuple[ir.Value, int], _Origin]
+_ELEMENTWISE = {"Add", "Div", "Mul", "Pow", "Sub"}
+_LIKE = {"Cast", "Erf", "Gelu", "Identity", "LayerNormalization", "Neg", "Reciprocal", "Relu", "Sigmoid", "Sqrt", "Tanh"}
+
+
+def _origin(x: ir.Value, axis: int, known: _Known) -> _Origin:
     """Return the first value and axis from which a dimension of ``x`` is copied, or the name of the dimension."""
-    while True:
+    asked = []
+    while (x, axis) not in known:
+        asked.append((x, axis))
         size = None if x.shape is None or axis >= len(x.shape) else x.shape[axis]
         if isinstance(size, ir.SymbolicDim) and size.value is not None:
-            return size.value
+            known[x, axis] = size.value
+            break
         node = x.producer()
-        step = None if node is None or node.domain else _copied_from(node, axis)
+        step = None if node is None or node.domain else _copied_from(node, axis, known)
         if step is None or isinstance(step, str):
-            return step or (x, axis)
+            known[x, axis] = step or (x, axis)
+            break
         x, axis = step
+    found = known[x, axis]
+    known.update(dict.fromkeys(asked, found))
+    return found
 
 
-def _copied_from(node: ir.Node, axis: int) -> tuple[ir.Value, int] | str | None:
+def _copied_from(node: ir.Node, axis: int, known: _Known) -> _Origin | None:
     """Return the value and axis from which a dimension of a node's outputs is copied, or the name of the dimension."""
+    if node.op_type in _ELEMENTWISE and (same := _of_both(node, axis, known)) is not None:
+        return same
     source = next((value for value in node.inputs if value is not None and value.const_value is None), None)
     if source is None or source.shape is None:
         return None
@@ -225,12 +241,43 @@ def _copied_from(node: ir.Node, axis: int) -> tuple[ir.Value, int] | str | None:
             if (asked := _asked_for(node.inputs[1], axis)) is not None:
                 return asked
             return (source, axis) if axis < rank and _keeps(node, source, axis) else None
+        case name if name in _LIKE:
+            return source, axis
+        case "ReduceMean":
+            axes = _constant(node.inputs[1]) if len(node.inputs) > 1 else None
+            keeps = (
+                axes is not None and node.attributes.get_int("keepdims", 1) == 1 and axis not in [one % rank for one in axes]
+            )
+            return (source, axis) if keeps else None
+        case "Slice":
+            axes = _constant(node.inputs[3]) if len(node.inputs) > 3 else None
+            return (source, axis) if axes is not None and axis not in [one % rank for one in axes] else None
+        case "Concat":
+            return None if node.attributes.get_int("axis", 0) % rank == axis else (source, axis)
         case "Add" | "Mul":
             others = [value for value in node.inputs if value is not source]
             return (source, axis) if others and all(_keeps_dimension(other, rank - axis, rank) for other in others) else None
         case "MatMul" if source is node.inputs[0] and axis < rank - 1:
             return (source, axis) if _keeps_dimension(node.inputs[1], rank - axis, rank) else None
     return None
+
+
+def _of_both(node: ir.Node, axis: int, known: _Known) -> _Origin | None:
+    """Return the dimension of a result of two values if it is the same dimension, or 1, in both."""
+    rank = None if node.outputs[0].shape is None else len(node.outputs[0].shape)
+    found = set()
+    for x in node.inputs:
+        if x is None or x.shape is None or rank is None:
+            return None
+        place = axis - rank + len(x.shape)
+        if place >= 0 and x.shape[place] != 1:
+            found.add(_origin(x, place, known))
+    return found.pop() if len(found) == 1 else None
+
+
+def _constant(value: ir.Value | None) -> list[int] | None:
+    tensor = None if value is None or value.is_graph_input() else value.const_value
+    return None if tensor is None else [int(one) for one in tensor.numpy().reshape(-1)]
 
 
 def _asked_for(shape: ir.Value | None, axis: int) -> tuple[ir.Value, int] | str | None:

@@ -51,18 +51,20 @@ def _lowered(op: Builder, found: Attention) -> Value | None:
     if query.dtype not in (ir.DataType.FLOAT, ir.DataType.FLOAT16):
         return None
     q, k, v = query.dims, key.dims, value.dims
-    if q is None or k is None or v is None or not len(q) == len(k) == len(v) == 4 or not same_batch(query, key, value):
+    if q is None or k is None or v is None or not len(q) == len(k) == len(v) == 4 or found.order[0] != 0:
         return None
-    if found.order[0] != 0:
-        return None
+    shared = _shared(key, value) if found.is_heads_first else (key, value)
     k = [k[axis] for axis in found.order]
     if q[1] is None or k[1] != v[1] or k[1] not in (1, q[1]) or None in (q[3], v[3]) or 0 in (*q, *k, *v):
         return None
     mask, is_causal = _mask(op, found, q[2], k[2])
-    if found.is_heads_first:
-        key, value = _shared(key, value)
-    else:
+    key, value = shared
+    if not found.is_heads_first:
         key = op.Transpose(key, perm=list(found.order))
+    batch = q[0]
+    if not same_batch(query, *shared):
+        batch = None if None in (q[0], k[0], v[0]) else max(q[0] or 0, k[0] or 0, v[0] or 0)
+        query, key, value = _of_one_batch(op, query, key, value)
     return op.node(
         "Attention",
         query,
@@ -72,9 +74,16 @@ def _lowered(op: Builder, found: Attention) -> Value | None:
         scale=found.scale,
         softcap=found.softcap or None,
         is_causal=1 if is_causal else None,
-        types=[(query.dtype, [q[0], q[1], q[2], v[3]])],
+        types=[(query.dtype, [batch, q[1], q[2], v[3]])],
         version=23,
     )
+
+
+def _of_one_batch(op: Builder, *values: Value) -> list[Value]:
+    """Query, key and value of as many batches: a batch of one is there for all."""
+    largest = op.Max(*(op.Shape(value, start=0, end=1) for value in values))
+    whole = op.Concat(largest, [1, 1, 1], axis=0)
+    return [op.Expand(value, whole) for value in values]
 
 
 def _mask(op: Builder, found: Attention, queries: int | None, keys: int | None) -> tuple[Value | None, bool]:

@@ -1,0 +1,281 @@
+"""Attention scores in the one order that the canonical form has: products, a factor, one mask.
+
+Graphs add a position bias and a mask one after the other, divide their sum with the scores, select the hidden keys, or
+multiply the scores of each head by its own number.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import onnx_ir as ir
+from onnx_ir.passes import InPlacePass, PassResult
+
+from converters.passes.attention.canonical import UnsupportedAttention
+from converters.passes.attention.encoder import JoinMasks
+from converters.passes.attention.prepared_masks import ABSORBING
+from converters.passes.attention.spellings import Constants
+from converters.passes.factors import product
+from converters.passes.patterns import PatternPass, rewrite
+from onnx_specops.building import Builder, Value
+from onnx_specops.graphs import all_nodes
+from onnx_specops.replacing import replace_value, rewriting
+
+_NUMBERS = Constants()
+
+
+@dataclass
+class _Step:
+    """What is done with scores.
+
+    Attributes:
+        factor: the scores are multiplied by it.
+        mask: it is added.
+        condition: where it is false (``inverted``: true), the score is ``lowest``.
+    """
+
+    factor: float = 1.0
+    mask: Value | None = None
+    condition: Value | None = None
+    inverted: bool = False
+    lowest: float = 0.0
+
+
+@dataclass
+class _Chain:
+    """The steps from a value to what a Softmax takes, the last first, and the factors of heads of a product."""
+
+    start: Value
+    steps: list[_Step] = field(default_factory=list)
+    heads: Value | None = None
+
+
+class RegularScores(InPlacePass):
+    """Scores to which several masks are added, that are scaled after that, or whose heads have factors of their own.
+
+    The factors of heads are a constant, which then multiplies the query.
+    """
+
+    def call(self, model: ir.Model) -> PassResult:
+        root: Builder | None = None
+        count = 0
+        for softmax in list(all_nodes(model.graph)):
+            if softmax.domain or softmax.op_type != "Softmax" or not isinstance(softmax.graph, ir.Graph):
+                continue
+            given = softmax.inputs[0]
+            chain = _chain(given) if isinstance(given, Value) else None
+            if chain is None or given is None or _is_regular(chain):
+                continue
+            root = root or Builder.of_existing(model.graph)
+            op = Builder(softmax.graph, root=root, before=softmax)
+            op.scope = softmax.name or softmax.op_type
+            new = _emitted(op, chain)
+            with rewriting("RegularScores", finite=True):
+                count += new is not None and replace_value(given, new)
+        return PassResult(model, modified=count > 0)
+
+
+def _chain(value: Value) -> _Chain | None:
+    found = _Chain(value)
+    while len(value.uses()) == 1 and not value.is_graph_output():
+        node = value.producer()
+        if node is None or node.domain or node.op_type not in ("Add", "Div", "Mul", "Where"):
+            break
+        data = _NUMBERS.operands(node)
+        if len(data) != 1 or node.inputs.count(data[0]) != 1 or not isinstance(data[0], Value):
+            break
+        others = [x for x in node.inputs if x is not data[0]]
+        try:
+            step = _step(node, data[0], others)
+        except UnsupportedAttention:
+            if (heads := _factors_of_heads(node, data[0], others[-1])) is not None:
+                found.heads, found.start = heads, data[0]
+            step = None
+        if step is None:
+            break
+        found.steps.append(step)
+        value = found.start = data[0]
+    return found if found.steps or found.heads is not None else None
+
+
+def _step(node: ir.Node, data: Value, others: Sequence[ir.Value | None]) -> _Step | None:
+    """What a node does with the scores.
+
+    Raises:
+        UnsupportedAttention: it multiplies them by several numbers.
+    """
+    other = others[-1]
+    if not isinstance(other, Value):
+        return None
+    if node.op_type == "Add":
+        return _Step(mask=other)
+    if node.op_type == "Where":
+        condition = node.inputs[0]
+        if data is condition or not isinstance(condition, Value):
+            return None
+        try:
+            lowest = _NUMBERS.number(other)
+        except UnsupportedAttention:
+            return None
+        return _Step(condition=condition, inverted=data is node.inputs[2], lowest=lowest)
+    number = _NUMBERS.number(other)
+    if node.op_type == "Div":
+        number = 1 / number if data is node.inputs[0] and number else math.inf
+    return _Step(factor=number) if product([number]) is not None else None
+
+
+def _factors_of_heads(node: ir.Node, scores: Value, other: ir.Value | None) -> Value | None:
+    """The constant factors of heads, [1, heads, 1, 1] or [heads, 1, 1], by which a node multiplies a product."""
+    made = scores.producer()
+    if node.op_type != "Mul" or made is None or made.op_type != "MatMul" or made.domain or len(scores.uses()) != 1:
+        return None
+    query = made.inputs[0]
+    if not isinstance(other, Value) or other.const_value is None or other.is_graph_input() or not isinstance(query, Value):
+        return None
+    dims, of = other.dims, query.dims
+    if (
+        dims is None
+        or of is None
+        or len(of) != 4
+        or len(dims) not in (3, 4)
+        or dims[-2:] != [1, 1]
+        or other.dtype != query.dtype
+    ):
+        return None
+    return other if dims[-3] == of[1] and dims[:-3] in ([], [1]) else None
+
+
+def _is_regular(chain: _Chain) -> bool:
+    """Whether a mask, if there is one, is the last step."""
+    if chain.heads is not None:
+        return False
+    masks = [index for index, step in enumerate(chain.steps) if step.mask is not None or step.condition is not None]
+    return masks in ([], [0]) and not (masks and chain.steps[0].inverted)
+
+
+def _emitted(op: Builder, chain: _Chain) -> Value | None:
+    steps = list(reversed(chain.steps))
+    scale = product([step.factor for step in steps])
+    masked = [step for step in steps if step.mask is not None or step.condition is not None]
+    conditions = [step for step in masked if step.condition is not None]
+    after = product([step.factor for step in steps[steps.index(conditions[-1]) :]]) if conditions else 1.0
+    if scale is None or after is None:
+        return None
+    is_alone = len(masked) == 1 and bool(conditions)
+    if not is_alone and any(step.lowest > ABSORBING for step in conditions):
+        return None
+    scores = chain.start
+    if chain.heads is not None:
+        made = scores.producer()
+        assert made is not None
+        scores = op.MatMul(op.Mul(made.inputs[0], chain.heads), made.inputs[1])
+        if chain.steps and scores.dtype is None:
+            return None
+    if scale != 1:
+        scores = op.Mul(scores, op.const(scale, scores.dtype))
+    if is_alone:
+        (step,) = conditions
+        return _where(op, _visible(op, step), scores, step.lowest * after, scores.dtype)
+    mask: Value | None = None
+    for step in steps:
+        if mask is not None and step.factor != 1:
+            mask = op.Mul(mask, op.const(step.factor, scores.dtype))
+        if step.mask is not None:
+            mask = step.mask if mask is None else op.Add(mask, step.mask)
+        if step.condition is not None:
+            mask = _where(
+                op, _visible(op, step), op.const(0, scores.dtype) if mask is None else mask, step.lowest, scores.dtype
+            )
+    whole: Value = scores if mask is None else op.Add(scores, mask)
+    return whole
+
+
+def _visible(op: Builder, step: _Step) -> Value:
+    assert step.condition is not None
+    inverted: Value = op.Not(step.condition) if step.inverted else step.condition
+    return inverted
+
+
+def _where(op: Builder, visible: Value, given: Value, lowest: float, dtype: ir.DataType | None) -> Value:
+    result: Value = op.Where(visible, given, op.const(lowest, dtype))
+    return result
+
+
+@rewrite(
+    "MatMul",
+    lambda op, x, shape, v: op.MatMul(op.Softmax(op.Reshape(x, shape), _outputs=["weights"]), v, _outputs=["whole"]),
+)
+def weights_of_heads(op: Builder, *, x: Value, shape: Value, v: Value, weights: Value, whole: Value) -> Value | None:
+    """Weights and values [batch * heads, tokens, size], of scores [batch, heads, queries, keys]."""
+    del shape
+    softmax = weights.producer()
+    dims, of = x.dims, v.dims
+    if softmax is None or softmax.attributes.get_int("axis", -1) not in (-1, 2) or dims is None or of is None:
+        return None
+    if len(dims) != 4 or len(of) != 3 or weights.dims != [_times(dims[0], dims[1]), *dims[2:]] or None in (*dims, *of):
+        return None
+    if of[0] != weights.dims[0] or 0 in dims or whole.dims is None:
+        return None
+    mixed = op.MatMul(op.Softmax(x, axis=-1), op.Reshape(v, [*dims[:2], *of[1:]]))
+    result: Value = op.Reshape(mixed, whole.dims)
+    return result
+
+
+@rewrite(
+    "Reshape", lambda op, q, k, shape: op.Reshape(op.MatMul(q, op.Transpose(k, perm=[0, 2, 1])), shape, _outputs=["whole"])
+)
+def products_of_heads(op: Builder, *, q: Value, k: Value, shape: Value, whole: Value) -> Value | None:
+    """Products [batch * heads, queries, keys] of attention, reshaped to [batch, heads, queries, keys]."""
+    del shape
+    dims, queries, keys = whole.dims, q.dims, k.dims
+    if dims is None or queries is None or keys is None or None in (*dims, *queries, *keys) or 0 in dims:
+        return None
+    if len(dims) != 4 or len(queries) != 3 or len(keys) != 3 or not queries[0] == keys[0] == _times(dims[0], dims[1]):
+        return None
+    if dims[2:] != [queries[1], keys[1]] or not _leads_to_softmax(whole):
+        return None
+    heads = op.Transpose(op.Reshape(k, [*dims[:2], *keys[1:]]), perm=[0, 1, 3, 2])
+    result: Value = op.MatMul(op.Reshape(q, [*dims[:2], *queries[1:]]), heads)
+    return result
+
+
+def _times(a: int | None, b: int | None) -> int | None:
+    return None if a is None or b is None else a * b
+
+
+def _leads_to_softmax(value: ir.Value) -> bool:
+    for _ in range(6):
+        uses = list(value.uses())
+        if len(uses) != 1 or value.is_graph_output() or uses[0][0].domain:
+            return False
+        node = uses[0][0]
+        if node.op_type == "Softmax":
+            return True
+        if node.op_type not in ("Add", "Div", "Mul", "Reshape", "Where"):
+            return False
+        value = node.outputs[0]
+    return False
+
+
+@rewrite("Add", lambda op, x, shape, a, b: op.Add(op.Add(op.Reshape(x, shape, _outputs=["windows"]), a), b), commute=True)
+def masks_of_windows(op: Builder, *, x: Value, shape: Value, windows: Value, a: Value, b: Value) -> Value | None:
+    """Two constants, added to the scores of windows [batch, windows, heads, tokens, tokens]."""
+    del x, shape
+    if a.const_value is None or b.const_value is None or a.is_graph_input() or b.is_graph_input():
+        return None
+    if windows.rank != 5 or a.rank != 5 or a.dims != b.dims:
+        return None
+    result: Value = op.Add(windows, op.Add(a, b))
+    return result
+
+
+class HeadsAside(PatternPass):
+    """Products of matrices that have batch and heads in one dimension, of known sizes, with four dimensions."""
+
+    rewrites = (weights_of_heads, products_of_heads, masks_of_windows)
+
+
+REGULAR = (HeadsAside, JoinMasks, RegularScores)
+"""In their order."""

@@ -1,0 +1,122 @@
+"""Scores in other orders than the canonical form of attention has, and the near misses beside them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx_ir.passes.common import RemoveUnusedNodesPass
+
+from converters.passes.attention.regular_scores import REGULAR
+from converters.passes.attention.standard import LowerToStandardAttention
+from onnx_specops.building import Value
+from tests.converters.passes.graphs import floats, graph, operators, run
+
+RNG = np.random.default_rng(0)
+LOWEST = float(np.finfo(np.float32).min)
+BIAS = RNG.standard_normal((1, 4, 3, 5)).astype(np.float32)
+HIDDEN = np.array([[1, 0, 0, 0, 0], [1, 1, 0, 1, 0], [0, 1, 0, 1, 1]], bool)
+MASK = np.where(HIDDEN, LOWEST, 0).astype(np.float32)
+BLIND = np.where(HIDDEN | [[0], [1], [0]], LOWEST, 0).astype(np.float32)
+"""The second query sees nothing."""
+SHAPES = (2, 4, 3, 8), (2, 4, 5, 8), (2, 4, 5, 6)
+
+
+def _product(op: Any, q: Value, k: Value) -> Value:
+    return op.MatMul(q, op.Transpose(k, perm=[0, *range(1, len(k.dims) - 2), len(k.dims) - 1, len(k.dims) - 2]))
+
+
+def _regular(emit: Any, *dims: tuple[int, ...]) -> list[str]:
+    """The operators; the results stay, NaN and the mean of all values included."""
+    inputs = lambda: [floats(name, *shape) for name, shape in zip("qkv", dims, strict=True)]  # noqa: E731
+    arrays = [RNG.standard_normal(shape).astype(np.float32) for shape in dims]
+    before = run(graph(emit, *inputs()), *arrays)
+    model = graph(emit, *inputs())
+    for step in (
+        *(step() for step in REGULAR),
+        RemoveUnusedNodesPass(),
+        LowerToStandardAttention(),
+        RemoveUnusedNodesPass(),
+    ):
+        step(model)
+    model.graph.opset_imports[""] = 23
+    for old, new in zip(before, run(model, *arrays), strict=True):
+        np.testing.assert_allclose(new, old, rtol=1e-5, atol=1e-5)
+    return operators(model)
+
+
+def _attention(between: Any) -> Any:
+    return lambda op, q, k, v: op.MatMul(op.Softmax(between(op, _product(op, q, k), q), axis=-1), v)
+
+
+@pytest.mark.parametrize(
+    ("between", "found"),
+    [
+        (lambda op, s, q: op.Add(op.Add(s, BIAS), MASK), True),
+        (lambda op, s, q: op.Add(BIAS, op.Add(MASK, op.Mul(s, 0.25))), True),
+        (lambda op, s, q: op.Add(op.Add(s, BLIND), MASK), True),  # what both hide is -inf
+        (lambda op, s, q: op.Div(op.Add(s, BLIND), 2.5), True),
+        (lambda op, s, q: op.Mul(op.Add(op.Mul(s, 0.5), BIAS), 0.5), True),
+        (lambda op, s, q: op.Div(2.5, op.Add(s, BIAS)), False),
+        (lambda op, s, q: op.Where(HIDDEN, LOWEST, s), True),
+        (lambda op, s, q: op.Where(HIDDEN, -np.inf, op.Mul(s, 0.5)), True),
+        (lambda op, s, q: op.Mul(op.Where(HIDDEN, s, LOWEST), 0.5), True),
+        (lambda op, s, q: op.Where(HIDDEN, LOWEST, op.Add(s, BLIND)), True),
+        (lambda op, s, q: op.Add(op.Where(HIDDEN, LOWEST, s), BLIND), True),
+        (lambda op, s, q: op.Where(HIDDEN, -2e4, op.Add(s, BIAS)), False),  # no number that absorbs the scores
+        (lambda op, s, q: op.Where(HIDDEN, BIAS, s), False),
+        (lambda op, s, q: op.Add(op.Mul(s, np.array([1, 2, 3, 4], np.float32).reshape(4, 1, 1)), BIAS), True),
+        (lambda op, s, q: op.Mul(s, np.array([1, 2, 3], np.float32).reshape(3, 1)), False),  # of queries
+        (lambda op, s, q: op.Mul(op.Tanh(s), np.array([1, 2, 3, 4], np.float32).reshape(4, 1, 1)), False),
+        (lambda op, s, q: op.Add(op.Add(s, op.ReduceMean(q, [-1], keepdims=1)), BIAS), True),
+        (lambda op, s, q: op.Sub(op.Add(s, BIAS), MASK), False),
+    ],
+)
+def test_orders(between: Any, found: bool) -> None:
+    assert ("Attention" in _regular(_attention(between), *SHAPES)) == found
+
+
+def test_scores_that_something_else_takes() -> None:
+    def emit(op: Any, q: Value, k: Value, v: Value) -> list[Value]:
+        biased = op.Add(_product(op, q, k), BIAS)
+        return [op.MatMul(op.Softmax(op.Add(biased, MASK), axis=-1), v), biased]
+
+    assert "Attention" not in _regular(emit, *SHAPES)
+
+
+def _of_three_dimensions(op: Any, q: Value, k: Value, v: Value, heads: int = 4, axis: int = -1) -> Value:
+    scores = op.Reshape(_product(op, q, k), [q.dims[0] // heads, heads, q.dims[1], k.dims[1]])
+    weights = op.Softmax(op.Reshape(op.Add(scores, MASK), [q.dims[0], q.dims[1], k.dims[1]]), axis=axis)
+    return op.MatMul(weights, v)
+
+
+@pytest.mark.parametrize(
+    ("heads", "axis", "found"), [(4, -1, True), (2, 2, True), (4, 1, False)], ids=["four", "two", "another axis"]
+)
+def test_batch_and_heads_in_one_dimension(heads: int, axis: int, found: bool) -> None:
+    emit = lambda op, q, k, v: _of_three_dimensions(op, q, k, v, heads, axis)  # noqa: E731
+    assert ("Attention" in _regular(emit, (8, 3, 8), (8, 5, 8), (8, 5, 6))) == found
+
+
+def test_other_products_of_three_dimensions() -> None:
+    """Queries and keys that change places with heads."""
+
+    def emit(op: Any, q: Value, k: Value, v: Value) -> Value:
+        scores = op.Reshape(_product(op, q, k), [2, 3, 4, 5])
+        return op.MatMul(op.Softmax(op.Reshape(scores, [8, 3, 5]), axis=-1), v)
+
+    assert "Attention" not in _regular(emit, (8, 3, 8), (8, 5, 8), (8, 5, 6))
+
+
+@pytest.mark.parametrize("windows", [4, 8])
+def test_masks_of_windows(windows: int) -> None:
+    """A bias of all windows, and two masks of each: windows of one picture, and of two."""
+    masks = [np.where(RNG.random((1, 4, 1, 3, 5)) < 0.2, -100, 0).astype(np.float32) for _ in range(2)]
+
+    def emit(op: Any, q: Value, k: Value, v: Value) -> Value:
+        scores = op.Reshape(op.Add(_product(op, q, k), BIAS), [windows // 4, 4, 4, 3, 5])
+        scores = op.Reshape(op.Add(op.Add(scores, masks[0]), masks[1]), [-1, 4, 3, 5])
+        return op.MatMul(op.Softmax(scores, axis=-1), v)
+
+    assert "Attention" in _regular(emit, (windows, 4, 3, 8), (windows, 4, 5, 8), (windows, 4, 5, 6))
