@@ -90,7 +90,7 @@ def test_genai_is_onnxruntimes() -> None:
 
 
 def test_weights_that_are_folded_are_not_referred_to() -> None:
-    with pytest.raises(ValueError, match="weights='reference' needs target='onnxruntime'"):
+    with pytest.raises(ValueError, match="weights='reference' requires target='onnxruntime'"):
         options.Options(target="standard", weights="reference")
 
 
