@@ -10,10 +10,27 @@ ORIGIN = "origin"
 """The key in a node's ``meta`` for the object, such as a layer, that the node was emitted for. Replacement nodes inherit it.
 """
 
+FULL_RANGE = "full range"
+"""The key in a node's ``meta`` of what `mark_full_range` states."""
+
 
 def origin(node: ir.Node) -> object | None:
     """Return the object that a node was emitted for; ``None`` if unknown."""
     return node.meta.get(ORIGIN)
+
+
+def mark_full_range(value: ir.Value) -> None:
+    """State that the integers that the node of a value computes with may be any of their type.
+
+    Indices and dimensions, which are small, need no mark: an approximation by doubles is exact for them.
+    """
+    if (node := value.producer()) is not None:
+        node.meta[FULL_RANGE] = True
+
+
+def has_full_range(node: ir.Node) -> bool:
+    """Whether `mark_full_range` was called for an output of the node."""
+    return bool(node.meta.get(FULL_RANGE))
 
 
 def nested(node: ir.Node) -> Sequence[ir.Graph]:

@@ -24,7 +24,14 @@ from converters.passes.for_target import Simplify, spelling_passes
 from converters.passes.four_bits import LookUpFourBits
 from converters.passes.newer_forms import newer_forms
 from converters.passes.normalizations import FuseScaleAndBias
-from converters.passes.onnxruntime import KeepFloatWeights, KeepPads, TransposeAfterCasts, fusion_guards, kernel_workarounds
+from converters.passes.onnxruntime import (
+    Col2ImByAddition,
+    KeepFloatWeights,
+    KeepPads,
+    TransposeAfterCasts,
+    fusion_guards,
+    kernel_workarounds,
+)
 from converters.passes.precision import InFloat16, InFloat32
 from converters.passes.quantized import ConvertToIntegers, is_quantized
 from converters.passes.rms_normalization import CanonicalizeRMSNormalization
@@ -241,7 +248,7 @@ def finish_for(
     )
     passes: list[InPlacePass] = [
         *first,
-        *(kernel_workarounds() if target.onnxruntime else ()),
+        *(kernel_workarounds() if target.onnxruntime else (Col2ImByAddition(),)),
         LabelVocabularyTables(),
         FuseHardSigmoid(),
         FuseHardSwish(),

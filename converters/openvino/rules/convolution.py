@@ -273,21 +273,11 @@ def _transposed(
         before, after = begin.constant.tolist(), end.constant.tolist()
         filled = [max(-a, 0) for a in after]
         representable = min(before) >= 0 and all(f < s for f, s in zip(filled, at.strides, strict=True))
-        if representable and _keeps_some(op, data, kernel, at, before, after):
+        if representable:
             pads = [*before, *(max(a, 0) for a in after)]
             return op.ConvTranspose(data, kernel, pads=pads, output_padding=filled, **attributes)
     result = op.ConvTranspose(data, kernel, **attributes)
     return pad_spatial(op, result, op.Neg(begin), op.Neg(end))
-
-
-def _keeps_some(op: Builder, data: Value, kernel: Value, at: Window, before: list[int], after: list[int]) -> bool:
-    """Return whether the cropped result of a transposed convolution is not empty. ONNX Runtime rejects empty ones."""
-    extent = at.extent(op, spatial_shape(op, kernel, at.rank)).constant
-    sizes = [None] * at.rank if data.dims is None else data.dims[2:]
-    return extent is not None and all(
-        ((size or 1) - 1) * stride + reach > cut
-        for size, stride, reach, cut in zip(sizes, at.strides, extent, np.add(before, after), strict=True)
-    )
 
 
 def _deformable(

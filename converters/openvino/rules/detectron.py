@@ -11,7 +11,7 @@ from converters.errors import Malformed
 from converters.openvino.rule import Context, Departure, rule
 from converters.openvino.rules._indices import scalar
 from converters.openvino.rules._shapes import match_shapes
-from converters.openvino.rules.roi import check_bins, with_places
+from converters.openvino.rules.roi import check_bins, check_places
 from onnx_specops.building import Builder, Value
 
 D = ir.DataType
@@ -177,9 +177,10 @@ def roi_feature_extractor(
         if aligned:
             mine = op.Sub(mine, 0.5 * scale)
         batch = op.Mul(chosen, 0)
+        check_places(maps)
         features.append(
             op.RoiAlign(
-                with_places(op, maps),
+                maps,
                 mine,
                 batch,
                 output_height=output_size,

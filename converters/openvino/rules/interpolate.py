@@ -217,7 +217,7 @@ def grid_sample(
     padding_mode: Literal["zeros", "border", "reflection"] = "zeros",
 ):
     """GridSample-9."""
-    if data.dims is not None and 0 in data.dims:  # ONNX Runtime fails for empty dimensions
+    if data.dims is not None and 0 in data.dims:  # nothing to sample: zeros
         shape = op.Concat(op.Shape(data, end=2), op.Shape(grid, start=1, end=3), axis=0)
         return op.Expand(op.const(0, data.dtype), shape)
     names = {"bilinear": "linear", "bicubic": "cubic", "nearest": "nearest"}

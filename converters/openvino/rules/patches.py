@@ -11,7 +11,7 @@ import onnx_ir as ir
 
 from converters.errors import Malformed
 from converters.openvino.rule import rule
-from converters.openvino.rules._indices import dim, flat_range, product, vector
+from converters.openvino.rules._indices import dim, flat_range, vector
 from onnx_specops.building import Builder, Value
 from onnx_specops.padding import pad
 
@@ -136,11 +136,8 @@ def col2im(
     _check_columns(data, image, block, strides, dilations, list(zip(pads_begin, pads_end, strict=True)))
     # Add a batch of one.
     columns = data if data.rank == 3 else op.Reshape(data, op.Concat([-1], op.Shape(data, start=-2), axis=0))
-    if data.dtype in (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.BFLOAT16):
-        pads = [*pads_begin, *pads_end]
-        images = op.Col2Im(columns, image, block, strides=strides, dilations=dilations, pads=pads)
-    else:
-        images = _added_up(op, columns, image, block, strides, dilations, pads_begin, pads_end)
+    pads = [*pads_begin, *pads_end]
+    images = op.Col2Im(columns, image, block, strides=strides, dilations=dilations, pads=pads)
     if data.rank == 3:
         return images
     return op.Reshape(images, op.Concat(op.Shape(data, end=-2), op.Shape(images, start=1), axis=0), allowzero=1)
@@ -164,31 +161,3 @@ def _check_columns(data: Value, image: Value, block: Value, strides, dilations, 
     places = [(size - part) // stride + 1 for size, part, stride in zip(padded, reach, strides, strict=True)]
     if columns != math.prod(places):
         raise Malformed(f"it has {columns} columns where {places} blocks fit into an image")
-
-
-def _added_up(op: Builder, data: Value, image: Value, block: Value, strides, dilations, pads_begin, pads_end) -> Value:
-    """Emit Col2Im for types that ONNX Runtime's kernel would round, by adding all elements of the columns."""
-    batch, columns = dim(op, data, 0), dim(op, data, 1)
-    height, width = (op.Slice(image, [axis], [axis + 1]) for axis in (0, 1))
-    at, inside = [], []
-    for axis, size in enumerate((height, width)):
-        kernel = op.Slice(block, [axis], [axis + 1])
-        room = op.Sub(op.Add(size, pads_begin[axis] + pads_end[axis]), op.Mul(op.Sub(kernel, 1), dilations[axis]))
-        blocks = op.Add(op.Div(op.Sub(room, 1), strides[axis]), 1)
-        within = op.Mul(flat_range(op, kernel), dilations[axis])
-        starts = op.Sub(op.Mul(flat_range(op, blocks), strides[axis]), pads_begin[axis])
-        places = op.Add(op.Unsqueeze(within, [1]), op.Unsqueeze(starts, [0]))
-        # Kernel and block of this axis, with dimensions of 1 for those of the other one.
-        places = op.Unsqueeze(places, [1, 3] if axis == 0 else [0, 2])
-        at.append(places)
-        inside.append(op.And(op.GreaterOrEqual(places, 0), op.Less(places, size)))
-    area = op.Mul(height, width)
-    positions = op.Where(op.And(*inside), op.Add(op.Mul(at[0], width), at[1]), area)
-    channels = op.Div(columns, product(op, block))
-    maps = op.Concat(op.Mul(batch, channels), op.Mul(product(op, block), dim(op, data, 2)), axis=0)
-    values = op.Reshape(data, maps, allowzero=1)
-    positions = op.Expand(op.Reshape(positions, [1, -1]), op.Shape(values))
-    # Elements outside are added to one further element, which is removed.
-    empty = op.Expand(op.CastLike(0, data), op.Concat(op.Slice(maps, [0], [1]), op.Add(area, 1), axis=0))
-    images = op.Slice(op.ScatterElements(empty, positions, values, axis=1, reduction="add"), [0], area, [1])
-    return op.Reshape(images, op.Concat(batch, channels, image, axis=0), allowzero=1)

@@ -96,23 +96,18 @@ def roi_align(
         rois = op.Add(rois, 0.5)
     # A region with the image index -1 is disabled. Its result is undefined, but must not be an error.
     batch = op.Where(op.Equal(batch, -1), 0, batch)
+    check_places(feat)
     return op.RoiAlign(
-        with_places(op, feat), rois, batch,
+        feat, rois, batch,
         output_height=pooled_h, output_width=pooled_w, sampling_ratio=sampling_ratio, spatial_scale=spatial_scale,
         coordinate_transformation_mode="output_half_pixel" if aligned_mode == "asymmetric" else "half_pixel",
     )  # fmt: skip
 
 
-def with_places(op: Builder, maps: Value) -> Value:
-    """Return feature maps ``[N, C, H, W]``; raise an error if they have no elements.
-
-    ONNX Runtime's RoiAlign (1.31) reads out of bounds for empty maps.
-    """
-    places = [None, None] if maps.dims is None else maps.dims[2:]
-    if 0 in places:
+def check_places(maps: Value) -> None:
+    """Raise `Malformed` if feature maps ``[N, C, H, W]`` are known to have no rows or columns."""
+    if maps.dims is not None and 0 in maps.dims[2:]:
         raise Malformed(f"its feature maps {maps.dims} have no elements")
-    # The Reshape to a size of 1 fails for empty maps.
-    return op.Reshape(maps, op.Max(op.Shape(maps), [0, 0, 1, 1])) if None in places else maps
 
 
 @rule(

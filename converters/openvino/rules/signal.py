@@ -360,7 +360,7 @@ def _waves(op: Builder, rows: Value, columns: Value, period: Value, dtype: ir.Da
     steps = op.Mod(op.Mul(op.Unsqueeze(row, [1]), column), period)  # whole turns are removed while the numbers are exact
     turn = op.Div(op.const(2 * math.pi, ir.DataType.DOUBLE), op.Cast(period, to=ir.DataType.DOUBLE))
     angles = op.Mul(op.Cast(steps, to=ir.DataType.DOUBLE), turn)
-    # Older releases of ONNX Runtime have a kernel for the sine of doubles, but not for the cosine.
+    # The cosine is a shifted sine: fewer runtimes have a kernel for the cosine of doubles.
     waves = (op.Sin(shifted) for shifted in (op.Add(angles, math.pi / 2), angles))
     # The sine of a rounded angle is not exactly 0. Real signals have bins without an imaginary part.
     cosine, sine = (op.Where(op.Less(op.Abs(wave), _NOTHING), 0.0, wave) for wave in waves)

@@ -22,8 +22,6 @@ from converters.openvino.rules._indices import (
 )
 from onnx_specops.building import Builder, Value
 
-_INT32_MAX = 2**31 - 1
-
 
 @rule("Slice", since="opset8")
 def slice_(op: Builder, data: Value, start: Value, stop: Value, step: Value, axes: Value | None = None):
@@ -31,16 +29,7 @@ def slice_(op: Builder, data: Value, start: Value, stop: Value, step: Value, axe
     if 0 in (integers(step) or []):
         raise Malformed("one of its steps is 0")
     start, stop, step = (int64(op, x) for x in (start, stop, step))
-    return op.Slice(data, start, _ends(op, stop, step), None if axes is None else int64(op, axes), step)
-
-
-def _ends(op: Builder, stops: Value, steps: Value) -> Value:
-    """Return the ends of ONNX's Slice. In ONNX Runtime, the maxima of int32 and int64 mean "all" also for negative steps."""
-    known = integers(steps)
-    if known is not None and min(known, default=1) > 0:
-        return stops
-    beyond = op.Where(op.Equal(stops, _INT32_MAX), _INT32_MAX + 1, op.Min(stops, INT64_MAX - 1))
-    return op.Where(op.Less(steps, 0), beyond, stops)
+    return op.Slice(data, start, stop, None if axes is None else int64(op, axes), step)
 
 
 @rule(
@@ -274,7 +263,7 @@ def _bounds(
 
 def _sliced(op: Builder, data: Value, starts: Value, stops: Value, axes: Value, steps: Value) -> Value:
     """Emit the Slice, without axes that are taken completely."""
-    bounds = [starts, _ends(op, stops, steps), axes, steps]
+    bounds = [starts, stops, axes, steps]
     known = [integers(x) for x in bounds]
     columns = [x for x in known if x is not None]
     if len(columns) == len(known):

@@ -9,7 +9,7 @@ import onnx_ir as ir
 from converters.errors import Malformed, Unsupported
 from converters.openvino.reader.element_types import ElementType
 from converters.openvino.rule import Departure, rule
-from converters.openvino.rules._indices import INT64_MIN, as_indices, constant_axis, dim, integer, vector
+from converters.openvino.rules._indices import as_indices, constant_axis, integer, vector
 from onnx_specops.building import Builder, Value
 from onnx_specops.padding import pad
 
@@ -77,11 +77,10 @@ def _top_k(
     if (count := integer(k, "k")) is not None and count < 0:
         raise Malformed(f"its k is {count}; it must be 0 or more")
     data = _with_room(op, data, axis, count)
-    keys, k = _ordered(op, data), vector(op, k)
-    values, indices = op.TopK(keys, k, axis=axis, largest=int(mode == "max"), sorted=int(sort == "value"))
+    k = vector(op, k)
+    values, indices = op.TopK(data, k, axis=axis, largest=int(mode == "max"), sorted=int(sort == "value"))
     if sort == "index":
         indices, _ = op.TopK(indices, k, axis=axis, largest=0, sorted=1)
-    if sort == "index" or keys is not data:
         values = op.GatherElements(data, indices, axis=axis)
     return values, as_indices(op, indices, index_element_type)
 
@@ -117,28 +116,9 @@ def unique(
     at = None if axis is None else constant_axis(axis, data.rank)
     if axis is not None and at is None:
         raise Unsupported("its axis is not a constant")
-    keys = _ordered(op, data)
-    known = at == -1 or (data.dims is not None and at is not None and all(data.dims[at + 1 :]))
-    if at is None or known:
-        values, *indices, counts = op.Unique(keys, axis=at, sorted=int(sorted), outputs=4)
-    else:  # the dimensions after the axis may be empty, which crashes ONNX Runtime (1.31)
-        values, *indices, counts = op.if_(
-            op.Equal(op.Size(data), 0),
-            lambda op: _of_nothing(op, keys, at),
-            lambda op: op.Unique(keys, axis=at, sorted=int(sorted), outputs=4),
-        )
-    if keys is not data:
-        values = op.Add(values, op.const(INT64_MIN))
-        values = op.Cast(values, to=ir.DataType.UINT64)
+    values, *indices, counts = op.Unique(data, axis=at, sorted=int(sorted), outputs=4)
     places = (as_indices(op, x, index_element_type) for x in indices)
     return values, *places, as_indices(op, counts, count_element_type)
-
-
-def _of_nothing(op: Builder, keys: Value, axis: int) -> tuple[Value, Value, Value, Value]:
-    """Return the results of Unique for empty slices, which are all equal: the first one, if any."""
-    count = dim(op, keys, axis)
-    first = op.Slice(op.const([0]), [0], count)
-    return op.Slice(keys, [0], [1], [axis]), first, op.Expand(op.const(0), count), op.Slice(count, [0], count)
 
 
 @rule("NonZero", since="opset3")
@@ -162,8 +142,3 @@ def _with_room(op: Builder, data: Value, axis: int, k: int | None) -> Value:
     if 0 not in dims[:at] + dims[at + 1 :]:
         return data
     return data if size is not None and size >= k else pad(op, data, [at], [0], [k if size is None else k - size])
-
-
-def _ordered(op: Builder, data: Value) -> Value:
-    """Map 64-bit unsigned integers to signed ones of the same order, because ONNX Runtime supports no other order."""
-    return op.Add(op.Cast(data, to=ir.DataType.INT64), INT64_MIN) if data.dtype == ir.DataType.UINT64 else data

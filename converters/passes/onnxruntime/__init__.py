@@ -13,19 +13,28 @@ from collections.abc import Sequence
 
 from onnx_ir.passes import InPlacePass
 
+from converters.passes.onnxruntime.column_images import Col2ImByAddition
 from converters.passes.onnxruntime.doubles import ActivationsOfDoubles
+from converters.passes.onnxruntime.float8 import CastToFloat8
 from converters.passes.onnxruntime.float_weights import KeepFloatWeights
 from converters.passes.onnxruntime.local_response import LRNOfFourDimensions
 from converters.passes.onnxruntime.matmuls import MatMulOfVectorsAndEmptyMatrices
 from converters.passes.onnxruntime.pads import KeepPads
 from converters.passes.onnxruntime.recurrent import EmptyBatches
+from converters.passes.onnxruntime.reductions import ExactProducts, ExactSums, ExtremesOfNoBooleans
+from converters.passes.onnxruntime.regions import RoiAlignOfNothing
 from converters.passes.onnxruntime.signs import SignInFloat32
+from converters.passes.onnxruntime.slices import EndsOfBackwardSlices
 from converters.passes.onnxruntime.splits import EmptySplit
 from converters.passes.onnxruntime.strings import GatherOfStrings, PadOfStrings
 from converters.passes.onnxruntime.sums import SumBeforeNormalization
+from converters.passes.onnxruntime.transposed_convolutions import EmptyTransposedConvolutions
 from converters.passes.onnxruntime.transposed_matmuls import TransposeAfterCasts
+from converters.passes.onnxruntime.unique import UniqueOfEmptySlices
+from converters.passes.onnxruntime.unsigned import ExtremesOfUnsigned, TopKOfUnsigned
 
 __all__ = [
+    "Col2ImByAddition",
     "KeepFloatWeights",
     "KeepPads",
     "SumBeforeNormalization",
@@ -39,6 +48,7 @@ def kernel_workarounds() -> Sequence[InPlacePass]:
     """Return the first passes, for nodes without a kernel in ONNX Runtime or with an incorrect one."""
     return [
         ActivationsOfDoubles(),
+        CastToFloat8(),
         LRNOfFourDimensions(),
         SignInFloat32(),
         EmptySplit(),
@@ -46,6 +56,16 @@ def kernel_workarounds() -> Sequence[InPlacePass]:
         EmptyBatches(),
         GatherOfStrings(),
         PadOfStrings(),
+        ExactSums(),
+        ExtremesOfNoBooleans(),
+        ExtremesOfUnsigned(),
+        ExactProducts(),  # emits a maximum of single elements, for which any order is right
+        TopKOfUnsigned(),
+        UniqueOfEmptySlices(),
+        RoiAlignOfNothing(),
+        EndsOfBackwardSlices(),
+        EmptyTransposedConvolutions(),
+        Col2ImByAddition(),
     ]
 
 

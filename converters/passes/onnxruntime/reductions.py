@@ -1,0 +1,91 @@
+"""ReduceSum and ReduceProd of integers, ReduceMax and ReduceMin of booleans. ONNX Runtime (1.31):
+
+- adds and multiplies integers in doubles, which represent them up to 2**53;
+- rejects the maximum and the minimum of booleans along axes without elements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+import numpy as np
+import onnx_ir as ir
+
+from converters.passes.onnxruntime.workaround import Workaround, attributes_of
+from onnx_specops.building import Builder, Value
+from onnx_specops.graphs import has_full_range
+
+D = ir.DataType
+
+_WIDE = frozenset((D.INT64, D.UINT64))
+
+
+class ExactSums(Workaround):
+    """ReduceSum of integers that may be any of their type: of 32 bits in int64, of 64 bits in two halves."""
+
+    operators = frozenset(("ReduceSum",))
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        x, *axes = (cast(Value, value) for value in node.inputs)
+        if not has_full_range(node) or x.dtype not in _WIDE | {D.INT32, D.UINT32}:
+            return None
+
+        def total(x: Value) -> Value:
+            return cast(Value, op.ReduceSum(x, *axes, **attributes_of(node)))
+
+        if x.dtype not in _WIDE:
+            return [op.Cast(total(op.Cast(x, to=D.INT64)), to=x.dtype)]
+        signed = x if x.dtype == D.INT64 else op.Cast(x, to=D.INT64)
+        low = op.BitwiseAnd(signed, 2**32 - 1)
+        high = op.Div(op.Sub(signed, low), 2**32)
+        whole = op.Add(op.Mul(total(high), 2**32), total(low))
+        return [whole if x.dtype == D.INT64 else op.Cast(whole, to=x.dtype)]
+
+
+class ExactProducts(Workaround):
+    """ReduceProd of integers that may be any of their type, by ScatterElements, which multiplies in their type."""
+
+    operators = frozenset(("ReduceProd",))
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        if not has_full_range(node) or len(node.inputs) != 2:
+            return None
+        x, axes = (cast(Value, value) for value in node.inputs)
+        if x.dtype not in _WIDE | {D.INT32}:
+            return None
+        shape = op.Shape(x)
+        if x.rank is not None and axes.constant is not None:
+            kept = op.Where(np.isin(np.arange(x.rank), axes.constant), 1, shape)
+        else:
+            kept = op.ScatterElements(shape, axes, op.Expand(op.const(1), op.Shape(axes)), axis=0)
+        # Each element is scattered to its place in the result.
+        count = op.ReduceProd(kept, keepdims=0)
+        places = op.Expand(op.Reshape(op.Range(0, count, 1), kept, allowzero=1), shape)
+        ones = op.Expand(op.const(1, x.dtype), op.Reshape(count, [1]))
+        product = op.ScatterElements(ones, op.Reshape(places, [-1]), op.Reshape(x, [-1]), axis=0, reduction="mul")
+        product = op.Reshape(product, kept, allowzero=1)
+        attributes = attributes_of(node)
+        # The maximum of single elements removes the axes, of which there may be none.
+        return [product if attributes.get("keepdims", 1) else op.ReduceMax(product, axes, **attributes)]
+
+
+class ExtremesOfNoBooleans(Workaround):
+    """ReduceMax and ReduceMin of booleans in uint8, if an axis may have no elements."""
+
+    operators = frozenset(("ReduceMax", "ReduceMin"))
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        x, *axes = (cast(Value, value) for value in node.inputs)
+        if x.dtype != D.BOOL or _has_elements(x, axes[0] if axes else None):
+            return None
+        attributes: dict[str, Any] = attributes_of(node)
+        return [op.Cast(op.node(node.op_type, op.Cast(x, to=D.UINT8), *axes, **attributes), to=D.BOOL)]
+
+
+def _has_elements(x: Value, axes: Value | None) -> bool:
+    """Whether all axes that are reduced are known to have elements."""
+    if x.dims is None or (axes is not None and axes.constant is None):
+        return False
+    reduced = range(len(x.dims)) if axes is None or axes.constant is None else axes.constant.reshape(-1).tolist()
+    return all(x.dims[axis] for axis in reduced)

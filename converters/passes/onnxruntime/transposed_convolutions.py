@@ -1,0 +1,45 @@
+"""ConvTranspose that gives nothing: ONNX Runtime (1.31) rejects pads that remove the whole result."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+import onnx_ir as ir
+
+from converters.passes.onnxruntime.workaround import Workaround, attributes_of
+from onnx_specops.building import Builder, Value
+
+
+class EmptyTransposedConvolutions(Workaround):
+    """ConvTranspose whose pads may remove the whole result: a Pad with negative counts removes them afterwards."""
+
+    operators = frozenset(("ConvTranspose",))
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        attributes = attributes_of(node)
+        pads, extra = attributes.pop("pads", None), attributes.pop("output_padding", None)
+        if pads is None or "output_shape" in attributes or attributes.get("auto_pad", "NOTSET") != "NOTSET":
+            return None
+        rank = len(pads) // 2
+        begin, end = pads[:rank], [pad - (extra[k] if extra else 0) for k, pad in enumerate(pads[rank:])]
+        x, kernel, *bias = (cast(Value, value) for value in node.inputs)
+        cut = [a + b for a, b in zip(begin, end, strict=True)]
+        if not any(pads) and not any(extra or ()):
+            return None
+        if _leaves_some(x, kernel, attributes, cut):
+            return None
+        whole = op.ConvTranspose(x, kernel, *bias, **attributes)
+        return [op.Pad(whole, [0, 0, *(-n for n in begin), 0, 0, *(-n for n in end)], op.const(0, x.dtype))]
+
+
+def _leaves_some(x: Value, kernel: Value, attributes: dict[str, object], cut: Sequence[int]) -> bool:
+    """Whether the result has more elements along each dimension than ``cut``, as far as the dimensions are known."""
+    rank = len(cut)
+    sizes = [None] * rank if x.dims is None else x.dims[2:]
+    taps = [None] * rank if kernel.dims is None else kernel.dims[2:]
+    strides, dilations = (cast(Sequence[int], attributes.get(name, [1] * rank)) for name in ("strides", "dilations"))
+    return all(
+        tap is not None and ((size or 1) - 1) * stride + (tap - 1) * dilation + 1 > less
+        for size, tap, stride, dilation, less in zip(sizes, taps, strides, dilations, cut, strict=True)
+    )

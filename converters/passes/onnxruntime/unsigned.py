@@ -1,0 +1,55 @@
+"""The order of uint64: ONNX Runtime (1.31) has no kernel of ReduceMax, ReduceMin, TopK and Unique for it.
+
+A cast to another type would change the order. Subtracting 2**63 gives signed integers of the same order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+import onnx_ir as ir
+
+from converters.passes.onnxruntime.workaround import Workaround, attributes_of
+from onnx_specops.building import Builder, Value
+
+_TOP = -(2**63)
+
+
+class ExtremesOfUnsigned(Workaround):
+    """ReduceMax and ReduceMin of uint64."""
+
+    operators = frozenset(("ReduceMax", "ReduceMin"))
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        x, *axes = (cast(Value, value) for value in node.inputs)
+        if x.dtype != ir.DataType.UINT64:
+            return None
+        top = op.const(_TOP)
+        flipped = op.BitwiseXor(op.Cast(x, to=ir.DataType.INT64), top)
+        extreme = op.node(node.op_type, flipped, *axes, **attributes_of(node))
+        return [op.Cast(op.BitwiseXor(extreme, top), to=ir.DataType.UINT64)]
+
+
+class TopKOfUnsigned(Workaround):
+    """TopK of uint64."""
+
+    operators = frozenset(("TopK",))
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        x, k = (cast(Value, value) for value in node.inputs)
+        if x.dtype != ir.DataType.UINT64:
+            return None
+        attributes = attributes_of(node)
+        _, indices = op.TopK(signed(op, x), k, **attributes)
+        return op.GatherElements(x, indices, axis=attributes.get("axis", -1)), indices
+
+
+def signed(op: Builder, x: Value) -> Value:
+    """uint64 as int64 of the same order."""
+    return cast(Value, op.Add(op.Cast(x, to=ir.DataType.INT64), _TOP))
+
+
+def unsigned(op: Builder, x: Value) -> Value:
+    """What `signed` was made of."""
+    return cast(Value, op.Cast(op.Add(x, op.const(_TOP)), to=ir.DataType.UINT64))
