@@ -8,7 +8,6 @@ from converters.targets import limits
 from converters.targets.target import Spelling, Target
 
 _COMMON: tuple[Spelling, ...] = (
-    "one sum",
     "pairwise",
     "sorted TopK",
     "static Reshape",
@@ -59,7 +58,7 @@ OPENVINO = Target(
     opsets=(11, 19),  # it ignores the axis of DFT 20
     quantized="qdq",
     limits=(limits.indices_of_same,),
-    spellings=("matrices", "one sum", "sorted TopK", "static Reshape"),
+    spellings=("matrices", "sorted TopK", "static Reshape"),
     command='`openvino.Core().read_model("model.onnx")`',
 )
 TRACT = Target(

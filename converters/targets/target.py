@@ -19,7 +19,6 @@ Spelling = Literal[
     "no lines",
     "one element",
     "one shape",
-    "one sum",
     "pairwise",
     "pictures",
     "short constants",

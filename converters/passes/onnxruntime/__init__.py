@@ -32,6 +32,7 @@ from converters.passes.onnxruntime.transposed_convolutions import EmptyTranspose
 from converters.passes.onnxruntime.transposed_matmuls import TransposeAfterCasts
 from converters.passes.onnxruntime.unique import UniqueOfEmptySlices
 from converters.passes.onnxruntime.unsigned import ExtremesOfUnsigned, TopKOfUnsigned
+from converters.passes.onnxruntime.workaround import Workarounds
 
 __all__ = [
     "Col2ImByAddition",
@@ -48,24 +49,26 @@ def kernel_workarounds() -> Sequence[InPlacePass]:
     """Return the first passes, for nodes without a kernel in ONNX Runtime or with an incorrect one."""
     return [
         ActivationsOfDoubles(),
-        CastToFloat8(),
         LRNOfFourDimensions(),
         SignInFloat32(),
         EmptySplit(),
-        MatMulOfVectorsAndEmptyMatrices(),
-        EmptyBatches(),
-        GatherOfStrings(),
-        PadOfStrings(),
-        ExactSums(),
-        ExtremesOfNoBooleans(),
-        ExtremesOfUnsigned(),
-        ExactProducts(),  # emits a maximum of single elements, for which any order is right
-        TopKOfUnsigned(),
-        UniqueOfEmptySlices(),
-        RoiAlignOfNothing(),
-        EndsOfBackwardSlices(),
-        EmptyTransposedConvolutions(),
-        Col2ImByAddition(),
+        Workarounds(
+            CastToFloat8(),
+            MatMulOfVectorsAndEmptyMatrices(),
+            EmptyBatches(),
+            GatherOfStrings(),
+            PadOfStrings(),
+            ExactSums(),
+            ExtremesOfNoBooleans(),
+            ExtremesOfUnsigned(),
+            ExactProducts(),
+            TopKOfUnsigned(),
+            UniqueOfEmptySlices(),
+            RoiAlignOfNothing(),
+            EndsOfBackwardSlices(),
+            EmptyTransposedConvolutions(),
+            Col2ImByAddition(),
+        ),
     ]
 
 

@@ -27,15 +27,29 @@ class Workaround(InPlacePass):
         """Return the replacements of the node's outputs; ``None``, before anything is emitted, to keep the node."""
 
     def call(self, model: ir.Model) -> PassResult:
+        return Workarounds(self).call(model)
+
+
+class Workarounds(InPlacePass):
+    """Some workarounds in one traversal; a node is replaced by the first that applies, and not again."""
+
+    def __init__(self, *workarounds: Workaround) -> None:
+        self.by_operator: dict[str, list[Workaround]] = {}
+        for workaround in workarounds:
+            for operator in workaround.operators:
+                self.by_operator.setdefault(operator, []).append(workaround)
+
+    def call(self, model: ir.Model) -> PassResult:
         root: Builder | None = None
         count = 0
         for node in list(all_nodes(model.graph)):
-            if node.domain or node.op_type not in self.operators or not isinstance(node.graph, ir.Graph):
+            candidates = self.by_operator.get(node.op_type)
+            if candidates is None or node.domain or not isinstance(node.graph, ir.Graph):
                 continue
             root = root or Builder.of_existing(model.graph)
             op = Builder(node.graph, root=root, before=node)
             op.scope = node.name or node.op_type
-            values = self.replacement(op, node)
+            values = next((found for one in candidates if (found := one.replacement(op, node)) is not None), None)
             if values is None:
                 continue
             for old, new in zip(node.outputs, values, strict=True):

@@ -17,7 +17,6 @@ from converters.passes.spellings.pictures import OfPictures
 from converters.passes.spellings.reshapes import StaticReshape
 from converters.passes.spellings.short import WithShortConstants
 from converters.passes.spellings.slopes import OfChannels
-from converters.passes.spellings.sums import OneSum
 from converters.passes.spellings.topk import SortedTopK
 
 SPELLINGS: Mapping[str, Callable[[], InPlacePass]] = {
@@ -31,7 +30,6 @@ SPELLINGS: Mapping[str, Callable[[], InPlacePass]] = {
     "no lines": WithoutLines,
     "one element": WithOneElement,
     "one shape": OfOneShape,
-    "one sum": OneSum,
     "pairwise": InPairs,
     "pictures": OfPictures,
     "short constants": WithShortConstants,

@@ -222,15 +222,3 @@ def test_even_padding(operator: str, attributes: dict, found: list[str] | None) 
 def test_matrices(dims: tuple[int, ...], found: list[str]) -> None:
     ones = np.ones(dims, np.float32)
     assert operators(_spelled("matrices", lambda op, x: op.MatMul(x, op.const(ones)))) == found
-
-
-@pytest.mark.unverified  # ONNX Runtime adds integers in doubles
-@pytest.mark.parametrize(("half", "count"), [(2**32, 1), (2**31, 2)])
-def test_one_sum(half: int, count: int) -> None:
-    def emit(op, x):
-        x = op.Mul(op.Cast(x, to=ir.DataType.INT64), op.const(2**33 + 1))
-        low = op.BitwiseAnd(x, op.const(half - 1))
-        upper, lower = (op.ReduceSum(part, [1]) for part in (op.Div(op.Sub(x, low), op.const(half)), low))
-        return op.Add(lower, op.Mul(upper, op.const(half)))
-
-    assert operators(_spelled("one sum", emit)).count("ReduceSum") == count
