@@ -250,5 +250,5 @@ def _to_bfloat16(op: Builder, x: Value) -> Value:
 
 
 def _to_float8(op: Builder, x: Value, to: ir.DataType) -> Value:
-    """Convert from f16, as OpenVINO does, to the nearest number; beyond the range to NaN or, if the type has it, infinity."""
+    """Convert from f16, as OpenVINO does, to the nearest number; out of range to NaN or, if the type has it, infinity."""
     return op.Cast(x, to=to, saturate=0)
