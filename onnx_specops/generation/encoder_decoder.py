@@ -66,6 +66,11 @@ class EncoderDecoder(TextModel):
         self._encoder, self._decoder = (self._session(name, sess_options) for name in (ENCODER, DECODER))
         self._has_cache = bool(variables_of(self._decoder))  # otherwise each run receives all tokens
         self._encoder_names = {value.name for value in self._encoder.get_inputs()}
+        if "input_features" in self._encoder_names:
+            raise GenerationError(
+                f"{self.folder} holds a speech recognition model, which has no text prompt: convert it with --genai, and"
+                " run it in onnxruntime-genai"
+            )
         if unknown := self._encoder_names - {"input_ids", "attention_mask"}:
             raise GenerationError(f"{ENCODER} takes inputs that no text becomes: {', '.join(sorted(unknown))}")
         self._decoder_names = {value.name for value in self._decoder.get_inputs()}

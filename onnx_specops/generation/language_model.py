@@ -114,6 +114,10 @@ class LanguageModel(TextModel):
             ) from None
         try:
             model = settings["model"]
+            if isinstance(model, dict) and model.get("type") == "whisper":
+                raise GenerationError(
+                    f"{self.folder} holds a Whisper, which has no text prompt: run it in onnxruntime-genai"
+                )
             self.positions, self.vocabulary = int(model["context_length"]), int(model["vocab_size"])
             end = model["eos_token_id"]
             self.ends = frozenset(int(token) for token in (end if isinstance(end, list) else [end]))

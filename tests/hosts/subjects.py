@@ -31,6 +31,8 @@ from tests.onnx_specops.native.random_attention import group_query_attention_com
 from tests.onnx_specops.native.random_in_place_attention import attention as cached_attention
 from tests.onnx_specops.native.random_products import attention, mat_mul_compressed
 from tests.onnx_specops.native.random_tokenizers import dense
+from tests.onnx_specops.native.test_random_layers import selective_scan
+from tests.onnx_specops.ops import cases_quantized_conv
 
 MOST = 6
 """Models of an operator."""
@@ -136,13 +138,34 @@ def _over_a_compressed_cache(rng: np.random.Generator) -> nodes.Node:
             return node
 
 
+def _quantized_conv(rng: np.random.Generator) -> nodes.Node:
+    """A case whose weights need not be constants."""
+    cases = [case for case in cases_quantized_conv.CASES if not case.error and not case.body_error]
+    case = cases[rng.integers(len(cases))]
+    names = ("X", "W", "scale", "bias", "x_zero_point", "y_zero_point", "factor", "slope")
+    arrays = [case.inputs.get(name) for name in names]
+    return "QuantizedConv", arrays, [nodes.element_type(case.inputs["y_zero_point"])], dict(case.attributes)
+
+
+def _short_scan(rng: np.random.Generator) -> nodes.Node:
+    """A scan of few tokens: the cumulative sums of many lose digits, which differ between runtimes."""
+    while True:
+        node = selective_scan(rng)
+        x = node[1][0]
+        assert x is not None
+        if x.shape[1] <= 8:
+            return node
+
+
 # Operators that layers become in company only, or in passes.
 _NODES = {
     "Attention": attention,
     "GroupQueryAttentionCompressed": _over_a_compressed_cache,
     "MatMulCompressed": mat_mul_compressed,
+    "QuantizedConv": _quantized_conv,
     "RaggedToDense": dense,
     "ScaledDotProductAttentionWithKVCache": cached_attention,
+    "SelectiveScan": _short_scan,
     "VocabularyTable": _vocabulary,
 }
 
