@@ -1,4 +1,4 @@
-"""A source format of three lines: what a package of another format has to bring, and nothing else.
+"""A source format with three lines: the minimal package of another format.
 
 ::
 

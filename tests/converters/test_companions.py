@@ -1,4 +1,4 @@
-"""The files of a model's folder come along whole or not at all, and over none of themselves."""
+"""The companion files of a model's folder are copied completely or not at all, and never over each other."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ def files(folder: Path) -> dict[str, str]:
     return {path.relative_to(folder).as_posix(): path.read_text() for path in folder.rglob("*") if path.is_file()}
 
 
-def test_all_come_along(folder: Path, tmp_path: Path) -> None:
+def test_all_companions_are_copied(folder: Path, tmp_path: Path) -> None:
     copy_companions(places(folder, tmp_path / "out"), {tmp_path / "out" / "more.json": b"more"})
     assert files(tmp_path / "out") == {**files(folder), "more.json": "more"}
 
 
 @pytest.mark.parametrize("spelling", [".", "part/.."])
-def test_in_their_own_folder_they_stay_as_they_are(folder: Path, spelling: str) -> None:
+def test_companions_in_their_own_folder_are_unchanged(folder: Path, spelling: str) -> None:
     assert places(folder, folder / spelling) == {}
 
 
 @links
-def test_by_another_name_of_their_folder_too(folder: Path, tmp_path: Path) -> None:
+def test_another_name_of_their_folder(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(folder)
     assert places(folder, tmp_path / "link") == {}
 
 
-def test_a_folder_within_theirs_is_not_copied_into_itself(folder: Path) -> None:
+def test_an_inner_folder_is_not_copied_into_itself(folder: Path) -> None:
     for _ in range(2):
         copy_companions(places(folder, folder / "onnx"))
     assert {name for name in files(folder) if name.startswith("onnx/")} == {
@@ -54,7 +54,7 @@ def test_a_folder_within_theirs_is_not_copied_into_itself(folder: Path) -> None:
 
 @links
 @pytest.mark.parametrize("link", [os.link, os.symlink])
-def test_none_takes_the_place_of_another(folder: Path, tmp_path: Path, link) -> None:
+def test_no_companion_overwrites_another(folder: Path, tmp_path: Path, link) -> None:
     before = files(folder)
     (tmp_path / "out").mkdir()
     link(folder / "vocab.txt", tmp_path / "out" / "config.json")
@@ -65,7 +65,7 @@ def test_none_takes_the_place_of_another(folder: Path, tmp_path: Path, link) -> 
 
 
 @pytest.mark.parametrize("fails", [1, 2, 3])
-def test_a_full_disk_leaves_the_files_of_before(
+def test_a_full_disk_keeps_the_previous_files(
     folder: Path, tmp_path: Path, fails: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     target = tmp_path / "out"

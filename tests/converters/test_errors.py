@@ -1,4 +1,4 @@
-"""Errors: whose fault they are, what becomes of their causes, and how the command ends with them."""
+"""Errors: their faults, their causes, and the exit codes of the command."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ def problem(fault: Fault, cause: BaseException | None = None) -> Problem:
         ([INTERNAL, UNSUPPORTED], InternalError),
     ],
 )
-def test_the_worst_problem_decides_the_kind(faults: list[Fault], kind: type[ConversionError]) -> None:
+def test_the_worst_problem_determines_the_error_class(faults: list[Fault], kind: type[ConversionError]) -> None:
     error = ConversionError.of(problem(fault) for fault in faults)
     assert type(error) is kind
     assert [found.fault for found in error.problems] == faults
     assert str(error).splitlines() == [f"{fault} it is" for fault in faults]
 
 
-def test_what_many_places_have_in_common_is_said_once() -> None:
+def test_a_common_problem_is_reported_once() -> None:
     places = [Problem("it is odd", "model.xml", line, f"y{line}", "Relu", line, "mend it") for line in range(1, 13)]
     error = ConversionError.of([*places[:2], problem(MALFORMED), *places[2:]])
     assert str(error).splitlines() == [
@@ -67,7 +67,7 @@ def test_what_many_places_have_in_common_is_said_once() -> None:
     assert len(error.problems) == 13
 
 
-def test_one_problem_needs_no_list() -> None:
+def test_a_single_problem() -> None:
     error = ConversionError.of(problem(UNSUPPORTED))
     assert (type(error), error.problems) == (UnsupportedError, (problem(UNSUPPORTED),))
 
@@ -79,7 +79,7 @@ def test_the_cause_is_that_of_the_worst_problem() -> None:
     assert ConversionError.of([problem(MALFORMED), problem(UNSUPPORTED, causes[0])]).__cause__ is None
 
 
-def test_causes_count_for_nothing_when_problems_are_compared() -> None:
+def test_comparisons_of_problems_ignore_causes() -> None:
     assert problem(MALFORMED, ValueError("one")) == problem(MALFORMED, KeyError("other"))
     assert problem(MALFORMED) != problem(UNSUPPORTED)
 
@@ -93,7 +93,7 @@ def test_a_problem_as_text() -> None:
     assert short("x" * 300) == "x" * 200 + "..."
 
 
-def test_so_many_problems_that_no_one_reads_on() -> None:
+def test_many_problems_are_truncated() -> None:
     problems = Problems("model.xml")
     for _ in range(999):
         problems.add("once more")
@@ -102,11 +102,11 @@ def test_so_many_problems_that_no_one_reads_on() -> None:
     assert len(caught.value.problems) == len(problems) == 1000
 
 
-# -- what rules raise ----------------------------------------------------------------------------------------------------
+# -- exceptions of rules -------------------------------------------------------------------------------------------------
 
 
 def model(folder: Path, *types_of_layers: str) -> Path:
-    """A chain of layers of these types, each on a line of its own."""
+    """Write a chain of layers of these types, each on a separate line."""
     layers, edges = [ir_text.parameter()], []
     for i, kind in enumerate(types_of_layers, 1):
         layers.append(ir_text.layer(i, kind, inputs=[(2,)], outputs=[(2,)]))
@@ -117,7 +117,7 @@ def model(folder: Path, *types_of_layers: str) -> Path:
 
 
 def in_our_code(function: Callable) -> Callable:
-    """The function as if it stood in a module of rules."""
+    """Move the function into a module of rules."""
     return types.FunctionType(function.__code__, vars(activations), function.__name__)
 
 
@@ -147,7 +147,7 @@ def invalid(op, data):
 
 @pytest.fixture
 def rule_is(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable], None]:
-    """Puts another function in the place of the rule of Relu."""
+    """Replace the rule of Relu."""
     monkeypatch.setattr(activations, "Malformed", Malformed, raising=False)
     monkeypatch.setattr(activations, "Unsupported", Unsupported, raising=False)
 
@@ -176,7 +176,7 @@ def specops(*arguments: object) -> Result:
 
 
 @pytest.mark.parametrize(("function", "kind", "code", "message"), ENDS, ids=[row[0].__name__ for row in ENDS])
-def test_what_a_rule_raises(tmp_path: Path, rule_is, function, kind, code: int, message: str) -> None:
+def test_exceptions_of_rules(tmp_path: Path, rule_is, function, kind, code: int, message: str) -> None:
     rule_is(in_our_code(function))
     path = model(tmp_path, "ReLU")
     with pytest.raises(kind) as caught:
@@ -197,15 +197,15 @@ def test_what_a_rule_raises(tmp_path: Path, rule_is, function, kind, code: int, 
     assert f"in {function.__name__}" in result.stderr
 
 
-def test_an_error_of_a_kind_like_ours_from_elsewhere_is_the_file_s_fault(tmp_path: Path, rule_is) -> None:
-    """NumPy and ONNX raise TypeError and the like about what they are given."""
+def test_library_errors_are_faults_of_the_file(tmp_path: Path, rule_is) -> None:
+    """NumPy and ONNX raise TypeError and similar errors about their arguments."""
     rule_is(in_our_code(stacked))
     with pytest.raises(MalformedError, match="do not fit together: "):
         convert(model(tmp_path, "ReLU"))
 
 
-def test_an_error_in_a_rule_of_a_user_s_is_told_with_its_place(tmp_path: Path, rule_is) -> None:
-    rule_is(mistaken)  # this module is not ours
+def test_an_error_in_an_external_rule_is_reported_with_its_line(tmp_path: Path, rule_is) -> None:
+    rule_is(mistaken)  # this module is not part of the package
     with pytest.raises(ConversionError, match=r"its rule fails .*test_errors\.py, line") as caught:
         convert(model(tmp_path, "ReLU"))
     (found,) = caught.value.problems
@@ -227,7 +227,7 @@ def test_problems_of_every_kind_at_once(tmp_path: Path, rule_is) -> None:
     assert specops("convert", path).exit_code == 2
 
 
-def test_a_mistake_in_a_pass_is_told_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_in_a_pass_is_an_internal_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(self: object, found: object) -> None:
         raise KeyError("no such value")
 

@@ -1,4 +1,4 @@
-"""Source formats: one place names them, and nothing else knows one."""
+"""Only the registry refers to source formats."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from converters.validation.validate import validate
 from tests.converters.cli.specops import as_json, save_dense, specops
 
 ROOT = Path(__file__).parents[2]
-# Packages of source formats, which may build on each other.
+# Packages of source formats, which may depend on each other.
 PACKAGES = ("openvino", "inference_engine", "frontends")
-# Model API is OpenVINO's: its images are resized as OpenVINO's Interpolate does.
+# Model API belongs to OpenVINO: its images are resized as OpenVINO's Interpolate does.
 WITH_FORMATS = (*PACKAGES, "model_api")
-# `specops weights` reads the constants of an IR, whose layers tell which weights they are.
+# `specops weights` reads the constants of an IR, whose layers identify the weights.
 OF_IR_ALONE = {"folders/weights.py"}
 
 
 def imported(path: Path) -> Iterator[str]:
-    """The modules that a file imports, wherever in it, by their whole names."""
+    """Iterate over the full names of the modules that a file imports anywhere."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             yield from (name.name for name in node.names)
@@ -36,7 +36,7 @@ def imported(path: Path) -> Iterator[str]:
             yield from (f"{node.module}.{name.name}" for name in node.names)
 
 
-def test_nothing_but_the_registry_knows_a_format() -> None:
+def test_only_the_registry_imports_formats() -> None:
     found = {}
     for path in sorted((ROOT / "converters").rglob("*.py")):
         place = path.relative_to(ROOT / "converters")
@@ -48,14 +48,14 @@ def test_nothing_but_the_registry_knows_a_format() -> None:
     assert found == {}
 
 
-def test_the_plugin_knows_no_converter() -> None:
+def test_the_plugin_does_not_import_the_converters() -> None:
     for path in (ROOT / "onnx_specops").rglob("*.py"):
         assert not any(name.partition(".")[0] == "converters" for name in imported(path)), path
 
 
 @pytest.mark.parametrize("content", [b"", b"<note/>", b"\0\0<ne", b"<net"[:3]])
-def test_what_is_of_no_format(tmp_path: Path, content: bytes) -> None:
-    """The last format says what is wrong with it."""
+def test_files_of_no_format(tmp_path: Path, content: bytes) -> None:
+    """The last format reports the error."""
     path = tmp_path / "model.xml"
     path.write_bytes(content)
     assert recognised(path) is None
@@ -70,8 +70,8 @@ def test_folders_are_searched(tmp_path: Path) -> None:
     assert find_models(tmp_path) == [tmp_path / "a.xml", tmp_path / "b" / "model.xml"]
 
 
-def test_what_a_source_tells(tmp_path: Path) -> None:
-    """Its interface, its layers and its files, before and after outputs are chosen."""
+def test_properties_of_a_source(tmp_path: Path) -> None:
+    """Its interface, layers and files, before and after outputs are selected."""
     x = ops.parameter([-1, 3], np.float32, name="x")
     x.output(0).set_names({"x", "also x"})
     x.set_layout(ov.Layout("NC"))
@@ -105,7 +105,7 @@ def test_what_a_source_tells(tmp_path: Path) -> None:
         np.testing.assert_array_equal(baseline.run([data]).outputs[0][0], np.maximum(data, 0))
 
 
-def test_a_model_that_a_program_holds() -> None:
+def test_an_in_memory_model() -> None:
     x = ops.parameter([2], np.float32, name="x")
     model = ov.Model([ops.relu(x)], [x])
     assert recognised(model) is not None
@@ -117,7 +117,7 @@ def test_a_model_that_a_program_holds() -> None:
 
 @pytest.fixture
 def toys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder of models of a format that is registered besides."""
+    """Create a folder of models of an additional format."""
     monkeypatch.setattr("converters.formats._MODULES", ("tests.converters.another_format", "converters.openvino.format"))
     (tmp_path / "toys" / "deep").mkdir(parents=True)
     (tmp_path / "toys" / "one.toy").write_text("toy\nx 2 3\nrelu y\n")
@@ -126,8 +126,8 @@ def toys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "toys"
 
 
-def test_another_format_needs_its_package_alone(toys: Path, tmp_path: Path) -> None:
-    """Conversion, folders, checks, inspection and validation take it."""
+def test_another_format_only_needs_its_package(toys: Path, tmp_path: Path) -> None:
+    """Conversion, folders, checks, inspection and validation accept it."""
     converted = convert(toys / "one.toy", tmp_path / "one.onnx", input_shapes={"x": [-1, 3]}, rename={"y": "z"})
     assert converted.report.layers == {"input": 1, "relu": 1} and converted.report.nodes == {"Relu": 1}
     assert [value.name for value in converted.model.graph.output] == ["z"]
@@ -142,7 +142,7 @@ def test_another_format_needs_its_package_alone(toys: Path, tmp_path: Path) -> N
     assert validate(toys / "one.toy", tmp_path / "one.onnx").agrees
 
 
-def test_its_errors_are_told(toys: Path) -> None:
+def test_errors_of_another_format_are_reported(toys: Path) -> None:
     (toys / "one.toy").write_text("toy\nx 2 3\nsoftplus y\n")
     result = specops("convert", toys / "one.toy")
     assert result.exit_code == 2 and "no rule converts softplus" in result.stderr

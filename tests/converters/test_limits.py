@@ -1,4 +1,4 @@
-"""Forms of operators that a target computes wrongly: what is refused, and near misses that are not."""
+"""Forms of operators that a target computes incorrectly are rejected; near misses are not."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_conditions(limit: Limit, dims: tuple[int, ...], hit: Any, miss: Any) ->
         assert [limit.applies(node) for node in found] == [applies] * len(found) and (found or not applies)
 
 
-def test_every_limit_is_some_targets() -> None:
+def test_every_limit_belongs_to_a_target() -> None:
     used = {id(limit) for target in TARGETS.values() for limit in target.limits}
     stated = {name: value for name, value in vars(limits).items() if isinstance(value, Limit)}
     assert {name for name, limit in stated.items() if id(limit) not in used} == set()

@@ -1,4 +1,4 @@
-"""Each option is defined once: the signature of `convert`, the command and its page say the same."""
+"""Each option is defined once: the signature of `convert`, the command and its page agree."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_the_signature_of_convert() -> None:
 
 
 @pytest.mark.parametrize("one", options(), ids=lambda one: one.name)
-def test_every_option_is_explained(one: Option) -> None:
+def test_every_option_has_a_description(one: Option) -> None:
     said = one.description
     assert said.help.endswith(".") and said.help[0].isupper()
     assert convert.__doc__ is not None
@@ -49,7 +49,7 @@ def test_the_command_has_every_option() -> None:
 
 
 def test_the_defaults_are_the_same() -> None:
-    """A command that is told nothing converts as `convert` does."""
+    """The command without options converts like `convert`."""
     assert parsed({one.name: one.default for one in parameters()}) == Options(input_shapes={}, rename={})
     assert OPSET == building.OPSET
 
@@ -64,7 +64,7 @@ def test_the_defaults_are_the_same() -> None:
         ({"outputs": ["a,b"], "opset": 13, "verify": True}, {"outputs": ["a,b"], "opset": 13, "verify": True}),
     ],
 )
-def test_what_is_typed(given: dict[str, Any], told: dict[str, Any]) -> None:
+def test_command_line_values(given: dict[str, Any], told: dict[str, Any]) -> None:
     assert parsed({one.name: one.default for one in parameters()} | given) == Options(
         **{"input_shapes": {}, "rename": {}, **told}
     )
@@ -86,7 +86,7 @@ def test_what_is_typed(given: dict[str, Any], told: dict[str, Any]) -> None:
         ({"positions": 0}, "positions must be 1 or more, not 0", "--positions must be 1 or more"),
     ],
 )
-def test_options_that_do_not_fit(given: dict[str, Any], in_python: str, typed: str) -> None:
+def test_invalid_combinations(given: dict[str, Any], in_python: str, typed: str) -> None:
     with pytest.raises(OptionError) as caught:
         Options(**given)
     assert in_python in str(caught.value)
@@ -98,8 +98,8 @@ def test_options_that_do_not_fit(given: dict[str, Any], in_python: str, typed: s
     "given",
     [{"kv_cache": "uint8", "form": "genai"}, {"precision": "float16", "weights": "copy"}, {"weights": "reference"}],
 )
-def test_options_that_do_fit(given: dict[str, Any]) -> None:
-    """The near misses of those that do not."""
+def test_valid_combinations(given: dict[str, Any]) -> None:
+    """The near misses of invalid combinations."""
     options = Options(**given)
     assert pickle.loads(pickle.dumps(options)) == replace(options)
 
@@ -113,7 +113,7 @@ def test_options_that_do_fit(given: dict[str, Any]) -> None:
         (("--outputs", "y", "--genai"), "it excludes --genai"),
     ],
 )
-def test_the_command_refuses_them(arguments: tuple[str, ...], told: str) -> None:
+def test_the_command_rejects_invalid_combinations(arguments: tuple[str, ...], told: str) -> None:
     result = specops("convert", "a.xml", *arguments)
     assert result.exit_code == 2
     assert told in re.sub(r"[\s│]+", " ", result.stderr)

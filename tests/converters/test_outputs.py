@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, and never in place of an input."""
+"""Files are written completely or not at all, and never over an input."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def names(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir()}
 
 
-def test_files_appear_when_all_are_whole(tmp_path: Path) -> None:
+def test_files_appear_when_all_are_complete(tmp_path: Path) -> None:
     with Outputs() as outputs:
         for name in ("data", "model"):
             with outputs.open(tmp_path / name) as file:
@@ -28,7 +28,7 @@ def test_files_appear_when_all_are_whole(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", [KeyboardInterrupt, OSError, ValueError])
-def test_whatever_fails_leaves_the_files_of_before(tmp_path: Path, kind: type[BaseException]) -> None:
+def test_a_failure_keeps_the_previous_files(tmp_path: Path, kind: type[BaseException]) -> None:
     (tmp_path / "data").write_bytes(b"before")
     with pytest.raises(kind), Outputs() as outputs:
         with outputs.open(tmp_path / "data") as file:
@@ -41,9 +41,7 @@ def test_whatever_fails_leaves_the_files_of_before(tmp_path: Path, kind: type[Ba
 
 
 @pytest.mark.parametrize("before", [True, False])
-def test_where_the_last_cannot_be_moved_the_others_are_put_back(
-    tmp_path: Path, before: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_move_restores_the_previous_files(tmp_path: Path, before: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if before:
         (tmp_path / "data").write_bytes(b"before")
     replace = os.replace
@@ -63,7 +61,7 @@ def test_where_the_last_cannot_be_moved_the_others_are_put_back(
     assert not before or (tmp_path / "data").read_bytes() == b"before"
 
 
-def test_errors_name_the_file_that_was_asked_for(tmp_path: Path) -> None:
+def test_errors_name_the_requested_file(tmp_path: Path) -> None:
     for path, kind in ((tmp_path / "none" / "model", FileNotFoundError), (tmp_path, IsADirectoryError)):
         with pytest.raises(kind) as error, Outputs() as outputs, outputs.open(path):
             pass
@@ -81,7 +79,7 @@ def test_a_file_keeps_its_permissions(tmp_path: Path) -> None:
 
 
 @links
-def test_a_link_stays_one(tmp_path: Path) -> None:
+def test_a_link_remains_a_link(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "model").symlink_to("folder/real")
     for content in (b"first", b"second"):
@@ -93,7 +91,7 @@ def test_a_link_stays_one(tmp_path: Path) -> None:
 
 
 @links
-def test_devices_take_bytes() -> None:
+def test_devices() -> None:
     with Outputs() as outputs, outputs.open(Path("/dev/null")) as file:
         file.write(b"content")
     assert Path("/dev/null").is_char_device()

@@ -1,4 +1,4 @@
-"""Converted models in onnx's reference evaluator as it is, without this project's hooks, against ONNX Runtime.
+"""Converted models in onnx's unmodified reference evaluator, against ONNX Runtime.
 
 A third of the networks runs by default, all of them with ``--conformance=all``.
 """
@@ -23,16 +23,16 @@ from tests.conformance.models.table import NETWORKS
 ROOT = Path(__file__).parents[2]
 OVERLOADS = "takes functions that differ in `overload` for one, the last of the name"
 INLINED = {
-    "embedding_bag_offsets_sum": OVERLOADS,  # too many bodies for one function that chooses among them
+    "embedding_bag_offsets_sum": OVERLOADS,  # too many bodies for one dispatcher
     "multinomial": OVERLOADS,
 }
-"""Models whose functions are inlined first, and the fault of onnx 1.23's evaluator that asks for it."""
+"""Models whose functions are inlined first, with the defect of onnx 1.23's evaluator that requires it."""
 FAILING = {"TapasModel": ("cannot reshape array", "GatherElements by numpy.choose")}
-"""What the evaluator raises, and its fault."""
+"""The evaluator's exceptions, with their defects."""
 BODILESS = {"recommender", "vocabulary_table"}
-"""Models of operators that standard ONNX cannot express."""
+"""Models of operators that standard ONNX cannot represent."""
 RANDOM = {"multinomial"}
-"""Models whose bodies draw random numbers, each runtime its own."""
+"""Models whose bodies draw random numbers, which differ between runtimes."""
 NAMED = {network.name: network for network in NETWORKS if network.kept}
 
 
@@ -40,14 +40,15 @@ def compare(name: str, ir: Path, feeds: dict[str, np.ndarray], opset: int = 21) 
     converted = ir.with_name(f"{ir.stem}-plain.onnx")
     convert(ir, converted, opset=opset)
     session = onnx_specops.InferenceSession(str(converted), kernels="none")
-    feeds = dict(zip((value.name for value in session.get_inputs()), feeds.values(), strict=True))  # networks name others
+    # networks use other names
+    feeds = dict(zip((value.name for value in session.get_inputs()), feeds.values(), strict=True))
     names = [output.name for output in session.get_outputs()]
     expected = session.run(names, feeds)
     model = onnx.load(converted)
     if name in INLINED:
         model = onnx.inliner.inline_local_functions(model)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # NumPy's about overflow
+        warnings.simplefilter("ignore", RuntimeWarning)  # NumPy's warnings about overflow
         got = ReferenceEvaluator(model).run(names, feeds)
     for one, other in zip(got, expected, strict=True):
         assert_close(np.asarray(one), other, 1e-3, 1e-4, values=name not in RANDOM)

@@ -1,4 +1,4 @@
-"""Constants in the ONNX file: packed where ONNX can have them packed, by reference, copied or embedded."""
+"""Constants in the ONNX file: packed if ONNX supports it, by reference, copied or embedded."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ PLAIN = {
     "i8": np.int8, "u8": np.uint8, "i16": np.int16, "u16": np.uint16, "i32": np.int32, "u32": np.uint32, "i64": np.int64,
     "u64": np.uint64, "f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "f64": np.float64,
 }  # fmt: skip
-# More bytes than the tables have by which codes are looked up.
+# More bytes than the lookup tables of codes.
 TABLES = 4096
-# How many elements three bytes hold.
+# The number of elements in three bytes.
 GROUPS = {"u3": 8, "u6": 4}
 
 
 def write(folder: Path, kind: str) -> Path:
-    """A constant of random bytes, converted to float32 and added to an input."""
+    """Save a constant of random bytes, converted to float32 and added to an input."""
     size = COUNT * np.dtype(PLAIN[kind]).itemsize if kind in PLAIN else 0
     content = np.random.default_rng(1).integers(0, 48, size, np.uint8).tobytes() if size else codes_of(kind, COUNT)
     return through("", kind, SHAPE, content).save(folder)
@@ -71,7 +71,7 @@ def test_every_type_in_every_place(tmp_path: Path, kind: str, weights: str) -> N
 
 @pytest.mark.parametrize("kind", ["nf4", "f4e2m1", "f8e8m0"])
 def test_codes_within_a_body(tmp_path: Path, kind: str) -> None:
-    """The numbers of a constant that a loop's body holds are looked up once, outside of it."""
+    """A constant in a loop's body is decoded once, outside of the loop."""
 
     def make(ops, x, *, constant):
         state = ops.parameter(SHAPE, np.float32)
@@ -99,7 +99,7 @@ def test_codes_within_a_body(tmp_path: Path, kind: str) -> None:
 
 
 def test_a_constant_that_is_used_twice_is_stored_once(tmp_path: Path) -> None:
-    """Also where the file names it twice, and where the numbers of its codes are looked up."""
+    """Also if the file refers to it twice, and if its codes are looked up."""
 
     def build() -> ov.Model:
         x = ops.parameter([1], np.float32, name="x")

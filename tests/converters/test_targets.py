@@ -1,4 +1,4 @@
-"""Targets: what files for them hold, and what they refuse before anything is written."""
+"""Targets: the contents of their files, and errors before anything is written."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def _network(name: str, folder: Path) -> Path:
     return kept.unpack(next(network for network in NETWORKS if network.name == name), folder)
 
 
-def test_standard_is_standard(tmp_path: Path) -> None:
-    """No function, no domain but ONNX's, the oldest opset; and the results of the default."""
+def test_the_standard_target(tmp_path: Path) -> None:
+    """No function, no domain except ONNX's, the oldest opset, and the same results."""
     model, report = convert(RECOMMENDER, tmp_path / "standard.onnx", target="standard")
     assert not model.functions and {node.domain for node in model.graph.node} <= {"", "ai.onnx.ml"}
     assert report.opset < 21 and report.opset == model.opset_import[0].version
@@ -56,7 +56,7 @@ def test_standard_is_standard(tmp_path: Path) -> None:
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
 
 
-def test_an_opset_that_is_asked_for(tmp_path: Path) -> None:
+def test_a_requested_opset(tmp_path: Path) -> None:
     path = _network("BitModel", tmp_path)
     assert convert(path, target="standard")[1].opset == 11
     assert convert(path, target="standard", opset=17)[1].opset == 17
@@ -64,7 +64,7 @@ def test_an_opset_that_is_asked_for(tmp_path: Path) -> None:
         convert(path, target="openvino", opset=21)
 
 
-def test_open_dimensions_are_told_of_by_name(tmp_path: Path) -> None:
+def test_unknown_dimensions_are_reported_by_name(tmp_path: Path) -> None:
     path, written = _network("BitModel", tmp_path), tmp_path / "model.onnx"
     with pytest.raises(UnsupportedError) as raised:
         convert(path, written, target="opencv")
@@ -76,7 +76,7 @@ def test_open_dimensions_are_told_of_by_name(tmp_path: Path) -> None:
     assert convert(path, written, target="opencv", input_shapes={name: [1, 3, 64, 64]})[1].opset == 11
 
 
-def test_what_a_target_lacks_is_told_of_by_layer(tmp_path: Path) -> None:
+def test_unsupported_operators_are_reported_by_layer(tmp_path: Path) -> None:
     path = _network("Greedy, scripted", tmp_path)
     with pytest.raises(UnsupportedError) as raised:
         convert(path, tmp_path / "model.onnx", target="mnn")
@@ -84,24 +84,24 @@ def test_what_a_target_lacks_is_told_of_by_layer(tmp_path: Path) -> None:
     assert not (tmp_path / "model.onnx").exists()
 
 
-def test_genai_is_onnxruntimes() -> None:
+def test_genai_requires_onnxruntime() -> None:
     with pytest.raises(ValueError, match="target excludes form='genai'"):
         options.Options(target="opencv", form="genai")
 
 
-def test_weights_that_are_folded_are_not_referred_to() -> None:
+def test_folded_weights_are_not_references() -> None:
     with pytest.raises(ValueError, match="weights='reference' requires target='onnxruntime'"):
         options.Options(target="standard", weights="reference")
 
 
 def test_text_has_no_standard_form() -> None:
-    """Hashing strings needs a kernel, which no file for other programs has."""
+    """Hashing strings needs a kernel, which files for other programs cannot have."""
     path = RECOMMENDER.parents[1] / "vocabulary_table" / "model.xml"
     with pytest.raises(UnsupportedError, match="standard ONNX does not take"):
         convert(path, target="standard")
 
 
-def test_inspection_counts_what_a_target_takes(tmp_path: Path) -> None:
+def test_inspection_counts_supported_nodes(tmp_path: Path) -> None:
     path = _network("Greedy, scripted", tmp_path)
     taken = inspect_for(path, "mnn")
     assert taken.opset is None and taken.untaken == {"Loop": 1} and taken.taken["Gemm"] == 3

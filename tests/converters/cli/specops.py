@@ -1,4 +1,4 @@
-"""The command as a user types it, and models to give it."""
+"""The command as a user runs it, and models for it."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def specops(*arguments: object, input: str | None = None) -> Result:
 
 
 def as_json(result: Result) -> dict:
-    """What was printed, which must be one JSON object and nothing else."""
+    """Parse the output, which must be a single JSON object."""
     assert result.stdout.count("\n") == 1, result.stdout
     return json.loads(result.stdout, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
 
 
 def save_dense(path: Path) -> Path:
-    """A dense layer of 32 x 32 weights, of standard ONNX only."""
+    """Save a dense layer with 32 x 32 weights, in standard ONNX only."""
     x = ops.parameter([-1, 32], np.float32, name="x")
     weights = np.random.default_rng(0).standard_normal((32, 32)).astype(np.float32)
     y = ops.relu(ops.matmul(x, ops.constant(weights), False, True), name="y")

@@ -1,4 +1,4 @@
-"""The subcommands of ``specops``: what they print and write, and how they end."""
+"""The subcommands of ``specops``: their output, files and exit codes."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def dense(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def bags(tmp_path: Path) -> Path:
-    """The embedding bags of models/, which become operators of the domain."""
+    """Save the embedding bags of models/, which become operators of the domain."""
     return copy_of("embedding_bag_offsets_sum", tmp_path)
 
 
 def unknown_layer(xml: Path) -> Path:
-    """The model with a layer of a type that no rule knows."""
+    """Give the model a layer of an unknown type."""
     xml.write_text(xml.read_text().replace('type="ReLU"', 'type="Magic[red]Layer"'))
     return xml
 
@@ -39,9 +39,9 @@ def unknown_layer(xml: Path) -> Path:
 # -- the command as such -------------------------------------------------------------------------------------------------
 
 
-def test_without_arguments_it_helps() -> None:
+def test_no_arguments_print_the_help() -> None:
     result = specops()
-    assert result.exit_code in (0, 2)  # typer's own releases differ
+    assert result.exit_code in (0, 2)  # releases of typer differ
     assert all(name in result.output for name in ("convert", "run", "validate", "inspect", "ops"))
 
 
@@ -51,7 +51,7 @@ def test_version() -> None:
 
 
 @pytest.mark.parametrize("command", ["convert", "run", "validate", "inspect", "ops"])
-def test_every_option_is_explained(command: str) -> None:
+def test_every_option_has_help(command: str) -> None:
     result = specops(command, "--help")
     assert result.exit_code == 0
     assert "--json" in result.stdout
@@ -91,7 +91,7 @@ def test_bad_usage(arguments: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize("command", [(), ("convert",), ("validate",), ("inspect",), ("run",), ("ops",)])
-def test_flags_ask_for_no_value(command: tuple[str, ...]) -> None:
+def test_flags_have_no_value(command: tuple[str, ...]) -> None:
     assert "bool" not in specops(*command, "--help").stdout.lower()
 
 
@@ -122,7 +122,7 @@ def test_shells_complete_subcommands_and_options() -> None:
 
 
 @pytest.mark.parametrize("json_too", [(), ("--json",)])
-def test_an_interruption(dense: Path, json_too: tuple[str, ...]) -> None:
+def test_interruption(dense: Path, json_too: tuple[str, ...]) -> None:
     (dense.parent / "rules.py").write_text("raise KeyboardInterrupt")
     result = specops("convert", dense, "--rules", dense.parent / "rules.py", *json_too)
     assert result.exit_code == 130
@@ -198,8 +198,8 @@ def test_convert_as_json(bags: Path) -> None:
     assert document["check"]["agrees"] is True
 
 
-def test_check_fails_beyond_the_tolerance(dense: Path) -> None:
-    """Summation noise alone exceeds a tolerance of nothing."""
+def test_check_fails_for_differences_beyond_the_tolerance(dense: Path) -> None:
+    """Summation noise exceeds a tolerance of zero."""
     result = specops("convert", dense, "--check", "--rtol", "0", "--atol", "0")
     exact = specops("validate", dense, "--json", "--rtol", "0", "--atol", "0")
     shares = [o["exact"] for r in as_json(exact)["runtimes"][1:] for o in r["outputs"].values()]
@@ -216,7 +216,7 @@ def test_output_in_a_folder(dense: Path, tmp_path: Path) -> None:
 
 
 def test_an_input_of_unknown_rank(tmp_path: Path) -> None:
-    """ONNX has no way to say it that its checker takes: the command says so, and what to do."""
+    """ONNX has no representation that its checker accepts. The command gives a remedy."""
     x = ops.parameter(ov.PartialShape.dynamic(), np.float32, name="x")
     x.output(0).set_names({"x"})
     xml = tmp_path / "model.xml"
@@ -239,7 +239,7 @@ def test_run_of_a_scalar(tmp_path: Path) -> None:
     assert "the model takes []" in problem["message"]
 
 
-def test_run_within_the_bounds_that_the_ir_states(tmp_path: Path) -> None:
+def test_run_within_the_bounds_of_the_ir(tmp_path: Path) -> None:
     x = ops.parameter(ov.PartialShape([ov.Dimension(5, 8), 2]), np.float32, name="x")
     ov.save_model(ov.Model([ops.relu(x)], [x]), tmp_path / "model.xml")
     specops("convert", tmp_path / "model.xml")
@@ -248,7 +248,7 @@ def test_run_within_the_bounds_that_the_ir_states(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("json_too", [(), ("--json",)])
-def test_inputs_that_are_cast_are_said(dense: Path, json_too: tuple[str, ...]) -> None:
+def test_casts_of_inputs_are_reported(dense: Path, json_too: tuple[str, ...]) -> None:
     specops("convert", dense)
     np.savez(dense.parent / "in.npz", x=np.ones((1, 32)))
     result = specops("run", dense.with_suffix(".onnx"), "--inputs", dense.parent / "in.npz", *json_too)
@@ -257,7 +257,7 @@ def test_inputs_that_are_cast_are_said(dense: Path, json_too: tuple[str, ...]) -
 
 
 @pytest.mark.parametrize("json_too", [(), ("--json",)])
-def test_too_little_memory_for_what_a_model_computes(tmp_path: Path, json_too: tuple[str, ...]) -> None:
+def test_too_little_memory_for_the_outputs_of_a_model(tmp_path: Path, json_too: tuple[str, ...]) -> None:
     n = ops.parameter([2], np.int64, name="n")
     n.output(0).set_names({"n"})
     ov.save_model(ov.Model([ops.broadcast(ops.constant(np.float32(1)), n)], [n]), tmp_path / "model.xml")
@@ -270,7 +270,7 @@ def test_too_little_memory_for_what_a_model_computes(tmp_path: Path, json_too: t
     assert "which asked for 4,000,000,000,000,000 bytes" in told.replace("\n", " ")
 
 
-def test_what_is_wrong_with_many_layers_alike_is_said_once(tmp_path: Path) -> None:
+def test_equal_problems_of_many_layers_share_a_line(tmp_path: Path) -> None:
     x = ops.parameter([2], np.float32, name="x")
     y = x
     for _ in range(30):
@@ -284,7 +284,7 @@ def test_what_is_wrong_with_many_layers_alike_is_said_once(tmp_path: Path) -> No
     assert len(as_json(specops("convert", tmp_path / "model.xml", "--json"))["problems"]) == 30
 
 
-def test_layers_without_a_rule_are_told_with_their_places(dense: Path) -> None:
+def test_layers_without_a_rule_are_reported_with_their_lines(dense: Path) -> None:
     result = specops("convert", unknown_layer(dense))
     assert result.exit_code == 1
     assert not result.stdout
@@ -307,7 +307,7 @@ def test_problems_as_json(dense: Path) -> None:
 
 @pytest.mark.parametrize("text", ["", "<net", "\0", "<html/>", '<net name="x" version="9"><layers/><edges/></net>'])
 @pytest.mark.parametrize("command", ["convert", "validate", "inspect"])
-def test_what_is_no_ir_is_bad_input(command: str, text: str, tmp_path: Path) -> None:
+def test_files_that_are_not_ir_are_bad_input(command: str, text: str, tmp_path: Path) -> None:
     path = tmp_path / "model.xml"
     path.write_text(text)
     result = specops(command, path)
@@ -352,7 +352,7 @@ def test_no_output_of_several_over_any_input(bags: Path, tmp_path: Path) -> None
     assert bags.read_bytes() == before
 
 
-def test_two_models_do_not_become_one_file(bags: Path, tmp_path: Path) -> None:
+def test_two_models_are_not_written_to_one_file(bags: Path, tmp_path: Path) -> None:
     shutil.copy(bags, tmp_path / "other.xml")
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "model.onnx").symlink_to("other.onnx")
@@ -365,7 +365,7 @@ def test_two_models_do_not_become_one_file(bags: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("output", ["model.onnx", "model.onnx.data", "inputs.npz"])
-def test_outputs_are_not_written_over_what_is_run(dense: Path, output: str) -> None:
+def test_outputs_are_not_written_over_the_model(dense: Path, output: str) -> None:
     specops("convert", dense, "--weights", "copy")
     target, inputs = dense.parent / output, dense.parent / "inputs.npz"
     np.savez(inputs, x=np.zeros((2, 32), np.float32))
@@ -399,7 +399,7 @@ def test_random_inputs_follow_the_seed(dense: Path) -> None:
     assert first["outputs"]["y"]["type"] == "float32"
 
 
-def test_random_inputs_have_the_shapes_asked_for(dense: Path, tmp_path: Path) -> None:
+def test_random_inputs_have_the_requested_shapes(dense: Path, tmp_path: Path) -> None:
     assert specops("convert", dense, "--check", "--shape", "x=7x32").exit_code == 0
     model = dense.with_suffix(".onnx")
     assert as_json(specops("run", model, "--json", "--shape", "x=7x32"))["outputs"]["y"]["shape"] == [7, 32]
@@ -416,7 +416,7 @@ def test_random_inputs_have_the_shapes_asked_for(dense: Path, tmp_path: Path) ->
 
 
 def test_a_size_that_runs_is_found(tmp_path: Path) -> None:
-    """An image network asks for more than the 2 of other open dimensions."""
+    """An image network needs more than the default of 2 for unknown dimensions."""
     x = ops.parameter([-1, 3, -1, -1], np.float32, name="x")
     kernel = ops.constant(np.random.default_rng(0).standard_normal((4, 3, 40, 40)).astype(np.float32))
     y = ops.convolution(x, kernel, [1, 1], [0, 0], [0, 0], [1, 1])
@@ -426,7 +426,7 @@ def test_a_size_that_runs_is_found(tmp_path: Path) -> None:
     assert "x is of shape [2, 3, 64, 64]" in " ".join(result.output.split())
 
 
-def test_guessed_shapes_are_named_where_nothing_runs(tmp_path: Path) -> None:
+def test_guessed_shapes_are_reported_if_none_works(tmp_path: Path) -> None:
     x = ops.parameter([-1, -1], np.float32, name="x")
     y = ops.matmul(x, ops.constant(np.ones((5, 2), np.float32)), False, False)
     ov.save_model(ov.Model([y], [x]), tmp_path / "model.xml")
@@ -444,7 +444,7 @@ def test_run_shows_the_first_values(dense: Path) -> None:
     assert all(len(line) <= 80 for line in result.stdout.splitlines())
 
 
-def test_numbers_that_json_lacks_are_texts(tmp_path: Path) -> None:
+def test_numbers_that_json_lacks_are_strings(tmp_path: Path) -> None:
     x = ops.parameter([3], np.float32, name="x")
     y = ops.log(x)
     y.output(0).set_names({"y"})
@@ -480,7 +480,7 @@ def test_strings_in_and_out(tmp_path: Path) -> None:
     ],
 )
 @pytest.mark.parametrize("command", ["run", "validate", "convert"])
-def test_inputs_that_do_not_fit(dense: Path, tmp_path: Path, arrays: dict, message: str, command: str) -> None:
+def test_invalid_inputs(dense: Path, tmp_path: Path, arrays: dict, message: str, command: str) -> None:
     specops("convert", dense)
     np.savez(tmp_path / "in.npz", **arrays)
     model = dense.with_suffix(".onnx") if command == "run" else dense
@@ -491,7 +491,7 @@ def test_inputs_that_do_not_fit(dense: Path, tmp_path: Path, arrays: dict, messa
 
 
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04", b"\x93NUMPY", b"text"])
-def test_inputs_that_are_no_npz(dense: Path, tmp_path: Path, content: bytes) -> None:
+def test_inputs_that_are_not_npz(dense: Path, tmp_path: Path, content: bytes) -> None:
     specops("convert", dense)
     (tmp_path / "in.npz").write_bytes(content)
     result = specops("run", dense.with_suffix(".onnx"), "--inputs", tmp_path / "in.npz")
@@ -506,7 +506,7 @@ def test_inputs_by_position_and_of_narrower_types(dense: Path, tmp_path: Path) -
     assert result.exit_code == 0, result.output
 
 
-def test_run_in_onnx_runtimes_own_format(dense: Path, tmp_path: Path) -> None:
+def test_run_in_ort_format(dense: Path, tmp_path: Path) -> None:
     assert specops("convert", dense).exit_code == 0
     options = ort.SessionOptions()
     options.optimized_model_filepath = str(tmp_path / "model.ort")
@@ -520,7 +520,7 @@ def test_run_in_onnx_runtimes_own_format(dense: Path, tmp_path: Path) -> None:
         assert outputs[0] == outputs[1]
 
 
-def test_run_of_what_is_no_model(tmp_path: Path) -> None:
+def test_run_of_an_invalid_model(tmp_path: Path) -> None:
     path = tmp_path / "model.onnx"
     path.write_bytes(b"\0\1")
     result = specops("run", path)
@@ -528,7 +528,7 @@ def test_run_of_what_is_no_model(tmp_path: Path) -> None:
     assert result.stderr == f"error: {path} is no ONNX model, or is damaged\n"
 
 
-def test_run_tells_what_a_kernel_says(bags: Path, tmp_path: Path) -> None:
+def test_run_reports_the_error_of_a_kernel(bags: Path, tmp_path: Path) -> None:
     specops("convert", bags)
     with np.load(tmp_path / "inputs.npz") as file:
         arrays = dict(file)
@@ -635,7 +635,7 @@ def test_inspect_without_weights(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["validate", "inspect"])
-def test_weights_elsewhere(command: str, tmp_path: Path) -> None:
+def test_weights_in_another_file(command: str, tmp_path: Path) -> None:
     xml = save_dense(tmp_path / "model.xml")
     (tmp_path / "blobs").mkdir()
     weights = (tmp_path / "model.bin").rename(tmp_path / "blobs" / "0123abcd")
@@ -646,7 +646,7 @@ def test_weights_elsewhere(command: str, tmp_path: Path) -> None:
     assert weights.stat().st_size
 
 
-def test_inspect_shows_what_layers_become(bags: Path) -> None:
+def test_inspect_shows_the_conversion_of_layers(bags: Path) -> None:
     result = specops("inspect", bags)
     assert result.exit_code == 0
     assert "onnx_specops.EmbeddingBagOffsetsSum" in result.stdout
@@ -655,7 +655,7 @@ def test_inspect_shows_what_layers_become(bags: Path) -> None:
     assert not bags.with_suffix(".onnx").exists()
 
 
-def test_inspect_lists_what_cannot_be_converted(dense: Path) -> None:
+def test_inspect_lists_unsupported_layers(dense: Path) -> None:
     result = specops("inspect", unknown_layer(dense))
     assert result.exit_code == 1
     assert re.search(r"Magic\[red\]Layer +opset1 +1 +cannot be converted", result.stdout)

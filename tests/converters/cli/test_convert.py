@@ -1,4 +1,4 @@
-"""The options of ``specops convert``: where models come from, where they go, what is fixed in them."""
+"""The options of ``specops convert``: sources, targets and fixed shapes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ EXTENSION = Path(__file__).parents[3] / "examples" / "extension"
 
 @pytest.fixture
 def zoo(tmp_path: Path) -> Path:
-    """Two models, in folders, and an .xml that is no IR."""
+    """Create two models in folders, and an .xml that is not an IR."""
     folder = tmp_path / "zoo"
     for place in ("a/one.xml", "a/deeper/two.xml"):
         (folder / place).parent.mkdir(parents=True, exist_ok=True)
@@ -49,13 +49,13 @@ def test_a_folder_becomes_a_folder(zoo: Path, tmp_path: Path, jobs: int) -> None
     assert "2 of 2" in result.stdout
 
 
-def test_without_output_each_lies_beside_its_ir(zoo: Path) -> None:
+def test_without_output_each_is_written_beside_its_ir(zoo: Path) -> None:
     assert specops("convert", zoo / "a/one.xml", zoo / "a/deeper").exit_code == 0
     assert (zoo / "a/one.onnx").is_file() and (zoo / "a/deeper/two.onnx").is_file()
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_one_that_fails_keeps_no_other_from_being_converted(zoo: Path, jobs: int) -> None:
+def test_a_failure_does_not_stop_the_other_conversions(zoo: Path, jobs: int) -> None:
     damage(zoo / "a/one.xml")
     result = specops("convert", zoo, "--jobs", jobs, "--json")
     assert result.exit_code == 1
@@ -67,7 +67,7 @@ def test_one_that_fails_keeps_no_other_from_being_converted(zoo: Path, jobs: int
     assert not (zoo / "a/one.onnx").exists()
 
 
-def test_two_models_of_one_name_are_not_written_over_each_other(zoo: Path, tmp_path: Path) -> None:
+def test_models_of_one_name_are_not_written_over_each_other(zoo: Path, tmp_path: Path) -> None:
     (zoo / "b").mkdir()
     save_dense(zoo / "b/one.xml")
     result = specops("convert", zoo / "a/one.xml", zoo / "b/one.xml", "-o", tmp_path / "out")
@@ -98,7 +98,7 @@ def test_folders_are_checked_and_their_inputs_get_shapes(tmp_path: Path, jobs: i
     assert shapes == [[7, 32], [5], [7, 32]]
     rules = tmp_path / "rules.py"
     rules.write_text("from converters.openvino.rule import rule\n\n@rule('ReLU')\ndef relu(op, x):\n    return op.Neg(x)\n")
-    # A process of its own, since the rule stays in the one that loads it.
+    # In a separate process, because the rule stays registered.
     command = [sys.executable, "-m", "converters.cli", "convert", tmp_path / "in", "-o", tmp_path / "out", "--check"]
     said = subprocess.run([*command, "--jobs", str(jobs), "--rules", rules, *rows], capture_output=True, text=True)
     assert said.returncode == 1, said.stderr
@@ -108,13 +108,13 @@ def test_folders_are_checked_and_their_inputs_get_shapes(tmp_path: Path, jobs: i
 
 
 @pytest.mark.parametrize("option", [["--bin", "x.bin"], ["--inputs", "x.npz"]])
-def test_options_that_are_for_one_model_alone(zoo: Path, option: list[str]) -> None:
+def test_options_for_a_single_model(zoo: Path, option: list[str]) -> None:
     result = specops("convert", zoo, *option)
     assert result.exit_code == 2
     assert "a single model only" in result.stderr
 
 
-# -- standard output, weights that lie elsewhere, shapes ---------------------------------------------------------------
+# -- standard output, weights elsewhere, shapes ------------------------------------------------------------------------
 
 
 def test_chosen_outputs_and_names(tmp_path: Path) -> None:
@@ -155,14 +155,14 @@ def test_to_standard_output(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("options", [["--json"], ["--check"], ["--weights", "copy"]])
-def test_standard_output_has_the_model_alone(tmp_path: Path, options: list[str]) -> None:
+def test_standard_output_has_only_the_model(tmp_path: Path, options: list[str]) -> None:
     result = specops("convert", save_dense(tmp_path / "model.xml"), "-o", "-", *options)
     assert result.exit_code == 2
-    said = result.stdout if "--json" in options else result.stderr  # with --json, nothing but JSON is ever said
+    said = result.stdout if "--json" in options else result.stderr  # with --json, the output is JSON only
     assert re.search(rf"(?s){options[0]}.*standard output", said)
 
 
-def test_weights_that_lie_elsewhere(tmp_path: Path) -> None:
+def test_weights_in_another_folder(tmp_path: Path) -> None:
     xml = save_dense(tmp_path / "model.xml")
     (tmp_path / "blobs").mkdir()
     weights = shutil.move(tmp_path / "model.bin", tmp_path / "blobs" / "0123abcd")
@@ -173,8 +173,8 @@ def test_weights_that_lie_elsewhere(tmp_path: Path) -> None:
     assert sorted(kernel.reshape(-1)) == sorted(np.fromfile(weights, np.float32))
 
 
-def test_float16_is_checked_by_its_roundings(tmp_path: Path) -> None:
-    """A deep network is many roundings away from OpenVINO in float32, and right."""
+def test_float16_is_checked_with_its_own_tolerance(tmp_path: Path) -> None:
+    """A deep network differs from OpenVINO in float32 by many roundings, and is correct."""
     rng = np.random.default_rng(0)
     x = hidden = ops.parameter([4, 64], np.float32, name="x")
     for _ in range(12):
@@ -186,7 +186,7 @@ def test_float16_is_checked_by_its_roundings(tmp_path: Path) -> None:
     assert specops("validate", tmp_path / "model.xml", half, "--rtol", 1e-5, "--atol", 1e-6).exit_code == 1
 
 
-def test_a_model_that_is_onnx_already(tmp_path: Path) -> None:
+def test_an_onnx_model_is_rejected(tmp_path: Path) -> None:
     xml = save_dense(tmp_path / "model.xml")
     assert specops("convert", xml).exit_code == 0
     before = (tmp_path / "model.onnx").read_bytes()
@@ -217,7 +217,7 @@ def test_dimensions_that_stay_open(dim: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("dim", ["??", "-2", "1.8", "1..8..9", "²"])
-def test_dimensions_that_are_none(dim: str, tmp_path: Path) -> None:
+def test_invalid_dimensions(dim: str, tmp_path: Path) -> None:
     result = specops("convert", save_dense(tmp_path / "model.xml"), "--input-shape", f"x={dim}x32")
     assert result.exit_code == 2 and "with ? for a dimension that stays open" in " ".join(result.stderr.split())
 
@@ -229,8 +229,8 @@ def test_a_folder_of_models_with_an_open_dimension(zoo: Path, tmp_path: Path) ->
     assert not value.type.tensor_type.shape.dim[0].HasField("dim_value")
 
 
-def test_shapes_that_openvino_takes_by_reshape(tmp_path: Path) -> None:
-    """A network of fixed size, at another one: what the file says of the layers between is no longer true."""
+def test_shapes_that_openvino_accepts_in_reshape(tmp_path: Path) -> None:
+    """A network of fixed size at another size. The shapes in the file are no longer valid."""
     x = ops.parameter([1, 3, 8, 8], np.float32, name="x")
     kernel = ops.constant(np.random.default_rng(0).standard_normal((4, 3, 3, 3)).astype(np.float32))
     y = ops.convolution(x, kernel, [2, 2], [1, 1], [1, 1], [1, 1])
@@ -249,16 +249,16 @@ def test_shapes_that_openvino_takes_by_reshape(tmp_path: Path) -> None:
     ("shape", "message"),
     [("y=5x32", "no input is called y; there are x"), ("x=5", "has 1 dimensions, the input 2"), ("x=ax3", "--input-shape")],
 )
-def test_input_shapes_that_do_not_fit(tmp_path: Path, shape: str, message: str) -> None:
+def test_invalid_input_shapes(tmp_path: Path, shape: str, message: str) -> None:
     result = specops("convert", save_dense(tmp_path / "model.xml"), "--input-shape", shape)
     assert result.exit_code == 2
     assert message in " ".join(result.stderr.split())
 
 
-# -- what OpenVINO passes over -----------------------------------------------------------------------------------------
+# -- attributes that OpenVINO ignores ----------------------------------------------------------------------------------
 
 
-def test_strict_refuses_what_openvino_passes_over(tmp_path: Path) -> None:
+def test_strict_rejects_ignored_attributes(tmp_path: Path) -> None:
     xml = save_dense(tmp_path / "model.xml")
     xml.write_text(xml.read_text().replace('<data transpose_a="false"', '<data eta="1" transpose_a="false"'))
     told = specops("convert", xml)
@@ -270,10 +270,10 @@ def test_strict_refuses_what_openvino_passes_over(tmp_path: Path) -> None:
     assert not (tmp_path / "strict.onnx").exists()
 
 
-# -- rules from outside ------------------------------------------------------------------------------------------------
+# -- external rules ----------------------------------------------------------------------------------------------------
 
 
-def test_rules_of_ones_own(tmp_path: Path) -> None:
+def test_external_rules(tmp_path: Path) -> None:
     result = run(
         "convert", EXTENSION / "sparsemax.xml", "-o", tmp_path / "model.onnx", "--rules", EXTENSION / "sparsemax_rules.py"
     )
@@ -281,7 +281,7 @@ def test_rules_of_ones_own(tmp_path: Path) -> None:
     assert "Sparsemax" in result.stdout
 
 
-def test_without_them_the_layer_is_named(tmp_path: Path) -> None:
+def test_without_external_rules_the_layer_is_reported(tmp_path: Path) -> None:
     result = run("convert", EXTENSION / "sparsemax.xml", "-o", tmp_path / "model.onnx")
     assert result.returncode == 1
     assert "no rule converts Sparsemax" in " ".join(result.stderr.split())
@@ -311,6 +311,6 @@ def test_rules_that_fail(tmp_path: Path, text: str | None, message: str) -> None
 
 
 def run(*arguments: object) -> subprocess.CompletedProcess:
-    """In a process of its own: rules stay registered for the life of one."""
+    """Run the command in a separate process, because rules stay registered."""
     command = [sys.executable, "-m", "converters.cli", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, env=os.environ | {"COLUMNS": "200"})

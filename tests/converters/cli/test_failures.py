@@ -1,4 +1,4 @@
-"""Whatever goes wrong, in our process or in one that it started: one JSON document, and the documented exit code."""
+"""Failures in our process or in a child process give one JSON document and the documented exit code."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from converters.cli.failures import problems_of
 from tests.converters.cli.specops import save_dense
 
 ROOT = Path(__file__).parents[3]
-# A rules file may do all that our own code may do: here it puts something else in the place of a part of it.
+# A rules file may run any code. Here it replaces parts of ours.
 BROKEN = """
 import os, signal
 from converters.errors import Fault, InternalError, Problem
@@ -33,7 +33,7 @@ def model(tmp_path: Path) -> Path:
 
 
 def specops(*arguments: object, path: Path | None = None) -> tuple[int, dict, str]:
-    """Exit code, the JSON document that is all of standard output, and standard error, of a process of its own."""
+    """Run the command in a process; return the exit code, the JSON document on standard output, and standard error."""
     places = [str(place) for place in (path, ROOT, os.environ.get("PYTHONPATH")) if place]
     command = [sys.executable, "-m", "converters.cli", *map(str, arguments), "--json"]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(places)}
@@ -64,7 +64,7 @@ def with_rules(model: Path, code: str) -> tuple[Path, str, Path]:
         ("raise KeyboardInterrupt", 130, "malformed", "interrupted"),
     ],
 )
-def test_our_own_mistakes(model: Path, statement: str, code: int, fault: str, said: str) -> None:
+def test_internal_errors(model: Path, statement: str, code: int, fault: str, said: str) -> None:
     ended, document, told = specops("convert", *with_rules(model, BROKEN.format(statement)))
     (problem,) = document["problems"]
     assert (ended, problem["fault"]) == (code, fault), problem
@@ -74,15 +74,15 @@ def test_our_own_mistakes(model: Path, statement: str, code: int, fault: str, sa
 
 
 @pytest.mark.parametrize("command", ["inspect", "validate"])
-def test_those_of_other_commands(model: Path, command: str) -> None:
+def test_internal_errors_of_other_commands(model: Path, command: str) -> None:
     ended, document, told = specops(command, *with_rules(model, BROKEN.format("raise KeyError('lost')")))
     assert (ended, told) == (3, "")
     assert "internal error: KeyError: 'lost'" in document["problems"][0]["message"]
 
 
 @pytest.mark.parametrize("statement", ["raise KeyError('lost')", "raise SystemExit(0)", "import nothing_of_that_name"])
-def test_rules_that_fail(model: Path, statement: str) -> None:
-    """Are the user's: bad input."""
+def test_rules_files_that_fail(model: Path, statement: str) -> None:
+    """Errors in a rules file are bad input."""
     ended, document, told = specops("convert", *with_rules(model, statement))
     assert (ended, told) == (2, "")
     assert "rules.py fail: " in document["problems"][0]["message"]
@@ -91,7 +91,7 @@ def test_rules_that_fail(model: Path, statement: str) -> None:
 @pytest.mark.parametrize("command", ["convert", "inspect"])
 @pytest.mark.parametrize("statement", ["return data.absent", "return op.Relu(data, 1, 2, 3)", "return {}['absent']"])
 def test_a_rule_that_fails(model: Path, statement: str, command: str) -> None:
-    """It is the rule that has to be corrected, not the model."""
+    """The error blames the rule, not the model."""
     code = f"""
 from converters.openvino.rule import rule
 
@@ -115,8 +115,8 @@ def relu(op, data):
 @pytest.mark.parametrize(
     ("name", "code", "said"), [("SIGSEGV", 3, "ended with"), ("SIGABRT", 3, "ended with"), ("SIGKILL", 2, "little memory")]
 )
-def test_a_process_of_ours_that_crashes(model: Path, name: str, code: int, said: str) -> None:
-    """One of several conversions: the others are there, and told of."""
+def test_a_child_process_that_crashes(model: Path, name: str, code: int, said: str) -> None:
+    """One of several conversions: the others are complete, and the failure is reported."""
     crash = f"if walk.source.path.stem == 'model': os.kill(os.getpid(), signal.{name})"
     _, *rules = with_rules(model, BROKEN.format(crash))
     other = save_dense(model.with_name("other.xml"))
@@ -137,7 +137,7 @@ def test_a_process_of_ours_that_crashes(model: Path, name: str, code: int, said:
     ],
 )
 def test_a_crash_of_openvino(model: Path, code: str, said: str) -> None:
-    """A difference: one of the runtimes gives no answer."""
+    """A difference: one of the runtimes has no result."""
     stub = model.parent / "stub"
     (stub / "openvino").mkdir(parents=True)
     (stub / "openvino" / "__init__.py").write_text(code)
@@ -151,8 +151,8 @@ def test_a_crash_of_openvino(model: Path, code: str, said: str) -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="pipes end otherwise there")
 @pytest.mark.parametrize("arguments", [["ops"], ["ops", "--json"], ["inspect", "--all-operations"]], ids=" ".join)
-def test_nothing_reads_the_output(arguments: list[str]) -> None:
-    """The command ends in silence, as others do in a pipe."""
+def test_a_closed_pipe(arguments: list[str]) -> None:
+    """The command exits silently, like other commands in a pipe."""
     read, written = os.pipe()
     os.close(read)
     command = [sys.executable, "-m", "converters.cli", *arguments]
@@ -163,6 +163,6 @@ def test_nothing_reads_the_output(arguments: list[str]) -> None:
 
 
 @pytest.mark.parametrize(("module", "extra"), [("markupsafe", "report"), ("jinja2", "report"), ("PIL", "images")])
-def test_a_missing_extra_is_named(module: str, extra: str) -> None:
+def test_a_missing_extra_is_reported(module: str, extra: str) -> None:
     (problem,) = problems_of(ModuleNotFoundError(f"No module named {module!r}", name=module))
     assert f"onnx-specops[{extra}]" in problem.message and problem.fault != "internal"

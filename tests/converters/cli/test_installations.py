@@ -1,4 +1,4 @@
-"""What an installation without some extra says: which ``pip install`` mends it."""
+"""The errors of an installation without an extra name the ``pip install`` command."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ sys.modules.update(dict.fromkeys({blocked!r}))
 
 
 def python(code: str, *blocked: str) -> subprocess.CompletedProcess[str]:
-    """Python without the blocked modules."""
+    """Run Python without the blocked modules."""
     script = BLOCK.format(path=sys.path, blocked=blocked) + textwrap.dedent(code)
     return subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=300)
 
 
 def specops(*arguments: object, without: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
-    """The command, in a process of its own."""
+    """Run the command in a separate process."""
     argv = ["specops", *map(str, arguments)]
     code = f"sys.argv = {argv!r}\nfrom converters.cli import main\nmain()"
     return python(code, *without)
@@ -63,7 +63,7 @@ def test_converting_needs_no_extra(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_running_and_listing_need_nothing_of_openvinos_converter(tmp_path: Path) -> None:
+def test_running_and_listing_do_not_load_the_converter(tmp_path: Path) -> None:
     model, inputs = tmp_path / "model.onnx", MODELS / "recommender_int" / "inputs.npz"
     assert specops("convert", MODELS / "recommender_int" / "model.xml", "-o", model).returncode == 0
     for arguments in (("run", model, "--inputs", inputs), ("ops",)):
@@ -73,7 +73,7 @@ def test_running_and_listing_need_nothing_of_openvinos_converter(tmp_path: Path)
 
 @pytest.mark.parametrize("module", ["openvino", "openvino_tokenizers"])
 def test_validating_without_openvino(module: str, tmp_path: Path) -> None:
-    """The other runtimes are compared with each other, and what is missing is told."""
+    """The other runtimes are compared with each other, and the missing one is reported."""
     stub = tmp_path / module
     stub.mkdir()
     (stub / "__init__.py").write_text(f"raise ModuleNotFoundError('not there', name={module!r})")
@@ -114,7 +114,7 @@ def test_python_kernels_without_the_extra(tmp_path: Path) -> None:
     assert 'no Python kernel of any operator: pip install "onnx-specops[python-kernels]"' in listed.stdout
 
 
-def test_a_terminal_less_command_shows_no_progress() -> None:
+def test_no_progress_without_a_terminal() -> None:
     done = specops("inspect", MODELS / "matmul" / "model.xml")
     assert (done.returncode, done.stderr) == (0, "")
     assert "\x1b" not in done.stdout

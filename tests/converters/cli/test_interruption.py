@@ -1,4 +1,4 @@
-"""Ctrl-C in the middle of a conversion, and a disk that is full."""
+"""Ctrl-C during a conversion, and a full disk."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ time.sleep(600)
 
 
 def interrupted(folder: Path, *arguments: object) -> tuple[int, str, str]:
-    """The command's exit code and what it said, when it was interrupted in the middle of its work."""
+    """Return the command's exit code and output after an interruption."""
     (folder / "slow.py").write_text(SLOW)
     command = [sys.executable, "-m", "converters.cli", "convert", *map(str, arguments), "--rules", str(folder / "slow.py")]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
@@ -32,14 +32,14 @@ def interrupted(folder: Path, *arguments: object) -> tuple[int, str, str]:
         text=True,
         env=environment,
         start_new_session=True,
-        # A shell's background jobs ignore it, and hand that on.
+        # A shell's background jobs ignore it and pass that setting on.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     try:
         until = time.monotonic() + 240
         while not (folder / "begun").exists() and time.monotonic() < until and process.poll() is None:
             time.sleep(0.05)
-        os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to the command and to all that it started
+        os.killpg(process.pid, signal.SIGINT)  # like a terminal: to the command and all its children
         out, err = process.communicate(timeout=240)
     finally:
         process.kill()
@@ -49,7 +49,7 @@ def interrupted(folder: Path, *arguments: object) -> tuple[int, str, str]:
 @pytest.mark.skipif(sys.platform == "win32", reason="no signals between processes")
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_ctrl_c(tmp_path: Path, jobs: int) -> None:
-    """The files of before stay; nothing half written is left; the code is the one that shells know."""
+    """Previous files remain, no partial file is left, and the exit code is the one that shells expect."""
     save_dense(tmp_path / "a.xml")
     models: list[object] = [tmp_path / "a.xml"]
     if jobs > 1:

@@ -1,4 +1,4 @@
-"""Mistakes that a new user makes: each is named in a line, with what to do."""
+"""Common mistakes of new users: each error is one line with a remedy."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.converters.cli.specops import MODELS, as_json, save_dense, specops
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A model, its conversion, and files of other kinds."""
+    """Create a model, its conversion, and files of other kinds."""
     save_dense(tmp_path / "model.xml")
     assert specops("convert", tmp_path / "model.xml").exit_code == 0
     (tmp_path / "text.txt").write_text("hello")
@@ -51,7 +51,7 @@ def test_mistakes(folder: Path, arguments: str, message: str) -> None:
     assert "Value error" not in told and "Traceback" not in told
 
 
-def test_a_choice_that_there_is_not_as_json(folder: Path) -> None:
+def test_an_invalid_choice_as_json(folder: Path) -> None:
     result = specops("run", "model.onnx", "--kernels", "natve", "--json")
     (problem,) = as_json(result)["problems"]
     assert problem["fault"] == "usage" and problem["message"].endswith("did you mean native?")

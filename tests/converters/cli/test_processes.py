@@ -1,4 +1,4 @@
-"""Calls in processes of their own, which may end in any way."""
+"""Calls in separate processes, which may end in any way."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ def wait(folder: str, name: str) -> None:
         Path(folder, name).unlink()
 
 
-def test_each_answers(capfd: pytest.CaptureFixture[str]) -> None:
+def test_each_call_has_a_result(capfd: pytest.CaptureFixture[str]) -> None:
     found = dict(call_in_processes(square, [(number,) for number in range(3)], 2))
     assert found == {(0,): 0, (1,): 1, (2,): 4}
     assert capfd.readouterr() == ("", "")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="has no signals")
-def test_those_that_end_do_not_keep_others_from_answering() -> None:
+def test_failed_processes_do_not_affect_others() -> None:
     calls = [("error",), ("exit",), ("SIGKILL",)]
     found = dict(call_in_processes(end, calls, 3))
     assert found[("error",)] == ProcessFailure(1, "KeyError: 'lost'")
@@ -54,7 +54,7 @@ def test_those_that_end_do_not_keep_others_from_answering() -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="has no signals")
-def test_an_interruption_lets_them_tidy_up(tmp_path: Path) -> None:
+def test_interrupted_processes_can_clean_up(tmp_path: Path) -> None:
     def interrupt() -> None:
         while not (tmp_path / "begun").exists():
             time.sleep(0.02)

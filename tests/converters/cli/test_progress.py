@@ -1,4 +1,4 @@
-"""What a person sees on a terminal of work that takes its time, and what no one else does."""
+"""Progress is shown on a terminal for long operations, and nowhere else."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.converters.cli.specops import as_json, save_dense, specops
 
 
 class Clock:
-    """Time that passes by itself: ``step`` seconds whenever someone looks."""
+    """A clock that advances by ``step`` seconds whenever it is read."""
 
     def __init__(self, step: float = 0.0) -> None:
         self.now, self.step = 0.0, step
@@ -35,7 +35,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 @pytest.fixture
 def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[io.StringIO]:
-    """What standard error gets, a terminal."""
+    """Return standard error, as a terminal."""
     screen = io.StringIO()
     made = Console(file=screen, force_terminal=True, color_system=None, width=100)
     for module in (batch, console):
@@ -43,7 +43,7 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[io.StringIO]:
     return screen
 
 
-def test_what_is_over_within_a_second_shows_nothing(terminal: io.StringIO, clock: Clock) -> None:
+def test_short_operations_show_no_progress(terminal: io.StringIO, clock: Clock) -> None:
     with progress(as_json=False) as step:
         bar = step.__self__  # type: ignore[attr-defined]
         step("converting")
@@ -52,7 +52,7 @@ def test_what_is_over_within_a_second_shows_nothing(terminal: io.StringIO, clock
     assert "converting" not in terminal.getvalue()
 
 
-def test_what_takes_longer_is_shown_until_it_is_over(terminal: io.StringIO, clock: Clock) -> None:
+def test_long_operations_show_progress_until_they_end(terminal: io.StringIO, clock: Clock) -> None:
     with progress(as_json=False) as step:
         bar = step.__self__  # type: ignore[attr-defined]
         step("converting")
@@ -89,7 +89,7 @@ def test_a_folder(terminal: io.StringIO, tmp_path: Path) -> None:
     assert "converting" in terminal.getvalue()
 
 
-def test_a_program_is_shown_nothing(terminal: io.StringIO, clock: Clock, tmp_path: Path) -> None:
+def test_no_progress_for_programs(terminal: io.StringIO, clock: Clock, tmp_path: Path) -> None:
     clock.step = 2.0
     xml = save_dense(tmp_path / "model.xml")
     for arguments in (
@@ -101,7 +101,7 @@ def test_a_program_is_shown_nothing(terminal: io.StringIO, clock: Clock, tmp_pat
     assert terminal.getvalue() == ""
 
 
-def test_what_is_no_terminal_is_shown_nothing(
+def test_no_progress_without_a_terminal(
     terminal: io.StringIO, clock: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(console, "err", Console(file=terminal, force_terminal=False))

@@ -1,4 +1,4 @@
-"""Folders of encoders and pipelines become what their hosts look for; those that do not belong together become nothing."""
+"""Folders of encoders and pipelines get the file names of their hosts. Inconsistent folders are rejected."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SIZE, WIDTH, LABELS = 40, 32, 3
 
 
 def save(path: Path, inputs: dict[str, list[int]], outputs: dict[str, int], variable: bool = False) -> Path:
-    """An IR of floats: each output is a product of the first input, of so many channels."""
+    """Save an IR of floats: each output is a product of the first input, with the given number of channels."""
     path.parent.mkdir(parents=True, exist_ok=True)
     given = {name: ops.parameter(dims, np.float32, name=name) for name, dims in inputs.items()}
     for name, node in given.items():
@@ -52,7 +52,7 @@ def write(path: Path, content: Any) -> None:
 
 @pytest.fixture
 def encoder(tmp_path: Path) -> Path:
-    """A classifier."""
+    """Create a classifier."""
     folder = tmp_path / "encoder"
     save(folder / "openvino_model.xml", {"x": [-1, WIDTH]}, {"logits": LABELS})
     labels = {str(number): f"label {number}" for number in range(LABELS)}
@@ -63,7 +63,7 @@ def encoder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def pipeline(tmp_path: Path) -> Path:
-    """A latent diffusion, of products alone."""
+    """Create a latent diffusion pipeline of matrix products."""
     folder = tmp_path / "pipeline"
     part = "openvino_model.xml"
     sample = {"sample": [-1, 4, -1, -1], "encoder_hidden_states": [-1, -1, WIDTH]}
@@ -91,7 +91,7 @@ def files(folder: Path) -> set[str]:
     return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
 
 
-def test_an_encoder_has_the_names_that_hosts_look_for(encoder: Path, tmp_path: Path) -> None:
+def test_an_encoder_gets_the_file_names_of_hosts(encoder: Path, tmp_path: Path) -> None:
     told = as_json(specops("convert", encoder, "-o", tmp_path / "out", "--json"))
     assert told["failed"] == 0
     assert files(tmp_path / "out") == {"onnx/model.onnx", "config.json", "tokenizer.json"}
@@ -117,7 +117,7 @@ def test_files_keep_their_names(encoder: Path, tmp_path: Path, arguments: list[s
     assert "openvino_model.onnx" in files(tmp_path / "out" if given else encoder)
 
 
-def test_what_keeps_variables_keeps_its_name(encoder: Path, tmp_path: Path) -> None:
+def test_a_stateful_model_keeps_its_name(encoder: Path, tmp_path: Path) -> None:
     save(encoder / "openvino_model.xml", {"x": [-1, WIDTH]}, {"logits": LABELS}, variable=True)
     assert specops("convert", encoder, "-o", tmp_path / "out").exit_code == 0
     assert "openvino_model.onnx" in files(tmp_path / "out")
@@ -130,7 +130,7 @@ def test_without_a_configuration_there_is_no_layout(encoder: Path, tmp_path: Pat
     assert files(tmp_path / "out") == {"openvino_model.onnx"}
 
 
-def test_a_pipeline_has_the_names_that_hosts_look_for(pipeline: Path, tmp_path: Path) -> None:
+def test_a_pipeline_gets_the_file_names_of_hosts(pipeline: Path, tmp_path: Path) -> None:
     assert specops("convert", pipeline, "-o", tmp_path / "out").exit_code == 0
     found = {name for name in files(tmp_path / "out") if name.endswith(".onnx")}
     assert found == {"unet/model.onnx", "vae_decoder/model.onnx", "text_encoder/model.onnx"}
@@ -146,7 +146,7 @@ def test_only_components_are_renamed(pipeline: Path) -> None:
     assert found == ["unet/model.onnx", "tokenizer/openvino_tokenizer.onnx", "more/deep/openvino_model.onnx"]
 
 
-def test_variants_are_the_model_in_fewer_bits(encoder: Path, tmp_path: Path) -> None:
+def test_variants_are_quantized_models(encoder: Path, tmp_path: Path) -> None:
     arguments = ["--variant", "fp16", "--variant", "q8", "--variant", "q4"]
     told = as_json(specops("convert", encoder, "-o", tmp_path / "out", "--json", *arguments))
     assert [variant["variant"] for variant in told["variants"]] == ["fp16", "q8", "q4"]
@@ -162,7 +162,7 @@ def test_variants_are_the_model_in_fewer_bits(encoder: Path, tmp_path: Path) -> 
         assert np.linalg.norm(found - expected) <= most * np.linalg.norm(expected)
 
 
-def test_a_variant_without_weights_says_so(tmp_path: Path) -> None:
+def test_a_variant_without_weights_is_an_error(tmp_path: Path) -> None:
     x = ops.parameter([-1, 4], np.float32, name="x")
     (tmp_path / "model").mkdir()
     ov.save_model(ov.Model([ops.relu(x)], [x]), tmp_path / "model/openvino_model.xml")
@@ -194,7 +194,7 @@ def test_options_of_folders_are_for_folders(encoder: Path, pipeline: Path, tmp_p
         ({"architectures": ["BertForMaskedLM"], "vocab_size": SIZE}, f"vocab_size is {SIZE}, but logits"),
     ],
 )
-def test_a_configuration_of_another_model_is_refused(encoder: Path, tmp_path: Path, config: Any, said: str) -> None:
+def test_a_configuration_of_another_model_is_rejected(encoder: Path, tmp_path: Path, config: Any, said: str) -> None:
     write(encoder / "config.json", config)
     told = as_json(specops("convert", encoder, "-o", tmp_path / "out", "--json"))
     assert said in told["problems"][0]["message"] and told["problems"][0]["file"].endswith("config.json")
@@ -204,17 +204,17 @@ def test_a_configuration_of_another_model_is_refused(encoder: Path, tmp_path: Pa
 @pytest.mark.parametrize(
     "config",
     [
-        {"architectures": ["BertModel"], "num_labels": 2},  # of no classes
+        {"architectures": ["BertModel"], "num_labels": 2},  # no classes
         {"architectures": ["BertForSequenceClassification"], "num_labels": LABELS},
         {"architectures": None, "vocab_size": SIZE},
     ],
 )
-def test_a_configuration_that_says_nothing_of_it_is_taken(encoder: Path, tmp_path: Path, config: Any) -> None:
+def test_a_configuration_without_the_setting_is_accepted(encoder: Path, tmp_path: Path, config: Any) -> None:
     write(encoder / "config.json", config)
     assert specops("convert", encoder, "-o", tmp_path / "out").exit_code == 0
 
 
-def test_a_damaged_configuration_is_refused(encoder: Path, tmp_path: Path) -> None:
+def test_a_damaged_configuration_is_rejected(encoder: Path, tmp_path: Path) -> None:
     (encoder / "config.json").write_text("{")
     assert specops("convert", encoder, "-o", tmp_path / "out").exit_code == 2
     assert not (tmp_path / "out").exists()
@@ -256,7 +256,7 @@ def _of_nothing_known(folder: Path) -> None:
         (_of_nothing_known, "it names no model that is known"),
     ],
 )
-def test_a_pipeline_that_does_not_belong_together_is_refused(pipeline: Path, tmp_path: Path, change: Any, said: str) -> None:
+def test_an_inconsistent_pipeline_is_rejected(pipeline: Path, tmp_path: Path, change: Any, said: str) -> None:
     change(pipeline)
     result = specops("convert", pipeline, "-o", tmp_path / "out", "--json")
     assert result.exit_code == 2
@@ -264,7 +264,7 @@ def test_a_pipeline_that_does_not_belong_together_is_refused(pipeline: Path, tmp
     assert not (tmp_path / "out").exists()
 
 
-def test_all_that_is_wrong_is_told(pipeline: Path, tmp_path: Path) -> None:
+def test_all_problems_are_reported(pipeline: Path, tmp_path: Path) -> None:
     for change in (_without_scheduler, _of_another_unet, _of_another_vae):
         change(pipeline)
     assert len(as_json(specops("convert", pipeline, "-o", tmp_path / "out", "--json"))["problems"]) == 3
@@ -283,7 +283,7 @@ def test_a_component_that_does_not_convert_leaves_nothing(pipeline: Path, tmp_pa
     assert "unet/openvino_model.onnx" in files(tmp_path / "out")
 
 
-def test_what_was_there_before_stays(pipeline: Path, tmp_path: Path) -> None:
+def test_existing_files_remain(pipeline: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     assert specops("convert", pipeline, "-o", out).exit_code == 0
     before = files(out)

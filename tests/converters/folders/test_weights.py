@@ -1,6 +1,6 @@
-"""An IR's weights under the names of transformers: which constant is which parameter, and the bytes that are written.
+"""An IR's weights with the names of transformers: the assignment of constants to parameters, and the written bytes.
 
-`Architecture` needs transformers and torch, which the suites need not have: a stub stands for it, but where they are there.
+`Architecture` needs transformers and torch, which may be missing; a stub replaces it then.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LLAMA = Path(__file__).parents[2] / "language" / "models" / "llama.zip"
 
 
 class Stub:
-    """A norm, a linear layer with a bias, one that is transposed, and one that gives the logits."""
+    """A norm, a linear layer with a bias, a transposed one, and one for the logits."""
 
     name = "StubForCausalLM"
     linear = ("a.proj", "head")
@@ -68,7 +68,7 @@ def _numbers(*shape: int) -> np.ndarray:
 
 
 def _decoded(kind: ov.Type, codes: np.ndarray, scale: np.ndarray, zero: np.ndarray | None) -> ov.Node:
-    """``(codes - zero) * scale`` as NNCF writes it."""
+    """Return ``(codes - zero) * scale`` as NNCF exports it."""
     constant = _constant(kind, codes)
     constant.set_friendly_name("self.a.proj.weight")
     value = ops.convert(constant, np.float16)
@@ -126,11 +126,11 @@ def read(path: Path) -> dict[str, np.ndarray]:
     return found
 
 
-def test_each_constant_is_the_parameter_that_it_is(tmp_path: Path) -> None:
+def test_constants_are_assigned_to_parameters(tmp_path: Path) -> None:
     norm = _numbers(IN)
     written = write_weights(save(tmp_path / "ir", norm=norm), tmp_path / "out")
     found = read(tmp_path / "out/model.safetensors")
-    assert np.array_equal(found["norm.weight"], norm)  # not the 1e-5 that the norm takes, too
+    assert np.array_equal(found["norm.weight"], norm)  # not the epsilon of 1e-5, which is also an input of the norm
     assert np.array_equal(found["a.proj.weight"], _numbers(OUT, IN))
     assert np.array_equal(found["a.proj.bias"], _numbers(1, OUT)[0])
     assert np.array_equal(found["conv.weight"], _numbers(OUT, OUT).T)
@@ -142,7 +142,7 @@ def test_each_constant_is_the_parameter_that_it_is(tmp_path: Path) -> None:
     assert (tmp_path / "out/tokenizer.json").is_file()
 
 
-def test_a_scale_of_ones_is_supplied(tmp_path: Path) -> None:
+def test_a_missing_scale_is_ones(tmp_path: Path) -> None:
     written = write_weights(save(tmp_path / "ir"), tmp_path / "out")
     assert written.supplied == ["norm.weight"]
     assert np.array_equal(read(tmp_path / "out/model.safetensors")["norm.weight"], np.ones(IN))
@@ -155,7 +155,7 @@ def unpacked(packed: np.ndarray, bits: int) -> np.ndarray:
 
 @pytest.mark.parametrize("grouped", [False, True])
 @pytest.mark.parametrize("kind", ["i8", "i4"])
-def test_codes_and_scales_stay_as_they_are(kind: str, grouped: bool, tmp_path: Path) -> None:
+def test_codes_and_scales_are_unchanged(kind: str, grouped: bool, tmp_path: Path) -> None:
     bits = int(kind[1])
     shape = (OUT, IN // GROUP, GROUP) if grouped else (OUT, IN)
     draw = np.random.default_rng(3)
@@ -176,7 +176,7 @@ def test_codes_and_scales_stay_as_they_are(kind: str, grouped: bool, tmp_path: P
 
 @pytest.mark.parametrize("each", [True, False])
 @pytest.mark.parametrize("kind", ["u8", "u4"])
-def test_codes_with_zero_points_become_numbers(kind: str, each: bool, tmp_path: Path) -> None:
+def test_codes_with_zero_points_are_decompressed(kind: str, each: bool, tmp_path: Path) -> None:
     bits, draw = int(kind[1]), np.random.default_rng(3)
     codes = draw.integers(0, 2**bits, (OUT, IN // GROUP, GROUP), np.uint8)
     scale = draw.random((OUT, IN // GROUP, 1)).astype(np.float16)
@@ -191,7 +191,7 @@ def test_codes_with_zero_points_become_numbers(kind: str, each: bool, tmp_path: 
 
 
 def test_other_arithmetic_is_computed(tmp_path: Path) -> None:
-    """A scale for each input is not what compressed-tensors has."""
+    """compressed-tensors does not support a scale for each input."""
     codes = np.random.default_rng(3).integers(0, 256, (OUT, IN), np.uint8)
     scale = np.random.default_rng(4).random((1, IN)).astype(np.float16)
     folder = save(tmp_path / "ir", _decoded(ov.Type.u8, codes, scale, None))
@@ -200,7 +200,7 @@ def test_other_arithmetic_is_computed(tmp_path: Path) -> None:
     assert np.allclose(found, codes * scale.astype(np.float32), rtol=1e-3)
 
 
-def test_a_part_of_an_int32_is_filled_up() -> None:
+def test_a_partial_int32_is_padded() -> None:
     codes = np.arange(1, 12, dtype=np.uint8)[None]
     assert pack(codes, 4).shape == (1, 2) and unpacked(pack(codes, 4), 4)[0, :11].tolist() == list(range(1, 12))
     assert pack(codes, 8).shape == (1, 3) and unpacked(pack(codes, 8), 8)[0, 11] == 0
@@ -222,7 +222,7 @@ def _another_shape(folder: Path) -> None:
     path.write_text(path.read_text().replace("self.head.weight", "self.a.proj.weight").replace("__module.head", "head"))
 
 
-def test_all_that_is_missing_or_of_another_shape_is_told(tmp_path: Path) -> None:
+def test_all_missing_or_mismatched_parameters_are_reported(tmp_path: Path) -> None:
     _another_shape(tmp_path / "ir")
     with pytest.raises(ConversionError) as caught:
         write_weights(tmp_path / "ir", tmp_path / "out")
@@ -231,7 +231,7 @@ def test_all_that_is_missing_or_of_another_shape_is_told(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("name", ["openvino_model.xml", "config.json"])
-def test_a_folder_that_lacks_something(name: str, tmp_path: Path) -> None:
+def test_a_folder_without_a_required_file(name: str, tmp_path: Path) -> None:
     (save(tmp_path / "ir") / name).unlink()
     with pytest.raises(ConversionError, match=f"it holds no {name}"):
         write_weights(tmp_path / "ir", tmp_path / "out")
@@ -255,7 +255,7 @@ needs_transformers = pytest.mark.skipif(
         ({"intermediate_size": 80}, "has the shape"),
     ],
 )
-def test_a_configuration_of_another_model_is_refused(change: dict[str, Any], said: str, tmp_path: Path) -> None:
+def test_a_configuration_of_another_model_is_rejected(change: dict[str, Any], said: str, tmp_path: Path) -> None:
     with zipfile.ZipFile(LLAMA) as file:
         file.extractall(tmp_path / "ir")
     config = json.loads((tmp_path / "ir/config.json").read_text())
@@ -267,8 +267,8 @@ def test_a_configuration_of_another_model_is_refused(change: dict[str, Any], sai
 
 @pytest.mark.real
 @needs_transformers
-def test_the_check_tells_of_a_difference(tmp_path: Path) -> None:
-    """This IR has its rotary frequencies in 16 bits, which are no weights."""
+def test_the_check_reports_a_difference(tmp_path: Path) -> None:
+    """This IR has 16-bit rotary frequencies, which are not weights."""
     with zipfile.ZipFile(LLAMA) as file:
         file.extractall(tmp_path / "ir")
     told = as_json(specops("weights", tmp_path / "ir", "-o", tmp_path / "out", "--hf", "--no-check", "--json"))

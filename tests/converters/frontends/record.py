@@ -1,4 +1,4 @@
-"""Makes the models in files/ with their own frameworks, and what these compute: files/answers.npz.
+"""Create the models in files/ with their frameworks, and record the frameworks' results in files/answers.npz.
 
 With tensorflow-cpu, paddlepaddle and torch: ``python -m tests.converters.frontends.record [tensorflow] [paddle] [torch]``
 """
@@ -17,7 +17,7 @@ ANSWERS = FILES / "answers.npz"
 
 
 def image() -> np.ndarray:
-    """The input of all models: ``[2, 3, 8, 8]``; TensorFlow's has the channels last."""
+    """Return the input of all models: ``[2, 3, 8, 8]``; channels are last for TensorFlow."""
     return np.random.default_rng(1).standard_normal((2, 3, 8, 8)).astype(np.float32)
 
 

@@ -1,4 +1,4 @@
-"""Models of other frameworks become what OpenVINO's frontends read, and compute what the frameworks computed."""
+"""Models of other frameworks are converted through OpenVINO's frontends, and agree with the frameworks."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def model(request, tmp_path: Path) -> Path:
     return tmp_path / request.param
 
 
-def test_the_frameworks_answers(model: Path) -> None:
+def test_agreement_with_frameworks(model: Path) -> None:
     target = model.parent / "out.onnx"
     report = convert(model, target).report
     assert str(report.path) == str(model)
@@ -78,7 +78,7 @@ def test_a_damaged_file_is_one_error(name: str, tmp_path: Path) -> None:
         ("model.onnx", b"not one", "ovc"),
     ],
 )
-def test_what_openvino_does_not_read_is_one_error(name: str, content: bytes, remedy: str, tmp_path: Path) -> None:
+def test_files_that_openvino_rejects_are_one_error(name: str, content: bytes, remedy: str, tmp_path: Path) -> None:
     path = tmp_path / name
     path.write_bytes(content)
     with pytest.raises(ConversionError, match="frontend") as caught:
@@ -89,7 +89,7 @@ def test_what_openvino_does_not_read_is_one_error(name: str, content: bytes, rem
 
 
 @pytest.mark.parametrize(("name", "content"), [("a.tflite", b"not one"), ("a.pt2", b"not one"), ("a.txt", b"")])
-def test_what_is_no_model(name: str, content: bytes, tmp_path: Path) -> None:
+def test_files_that_are_not_models(name: str, content: bytes, tmp_path: Path) -> None:
     path = tmp_path / name
     path.write_bytes(content)
     assert recognised(path) is None

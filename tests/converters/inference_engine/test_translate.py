@@ -1,4 +1,4 @@
-"""What files of IR 2 to 7 say, and what is wrong with them."""
+"""The translation of IR 2 to 7, and errors in such files."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ def test_each_version_is_read(version: int, tmp_path: Path) -> None:
     assert model.input_names == [("data",)] and model.output_names == [("pool",)]
 
 
-def test_16_bit_weights_stay_16_bits_wide(tmp_path: Path) -> None:
+def test_16_bit_weights_stay_16_bits(tmp_path: Path) -> None:
     xml, _ = _convolution(precision="FP16").save(tmp_path)
     result = convert(xml, tmp_path / "model.onnx")
     assert {i.type.tensor_type.elem_type for i in result.model.graph.input} == {1}
-    assert result.report.weights_bytes < (4 * 27 + 4) * 4  # the biases are 32 bits wide
+    assert result.report.weights_bytes < (4 * 27 + 4) * 4  # the biases have 32 bits
 
 
 def test_other_shapes_of_inputs(tmp_path: Path) -> None:
@@ -54,20 +54,20 @@ def test_other_shapes_of_inputs(tmp_path: Path) -> None:
     assert (found["pool"] == 27).all()
 
 
-def test_an_output_of_a_layer_within(tmp_path: Path) -> None:
+def test_an_output_of_an_inner_layer(tmp_path: Path) -> None:
     xml, _ = _convolution().save(tmp_path)
     convert(xml, tmp_path / "model.onnx", outputs=["conv"])
     assert list(run(tmp_path / "model.onnx", {"data": np.ones((1, 3, 8, 8), np.float32)}, "none")) == ["conv"]
 
 
-def test_statistics_are_told_of(tmp_path: Path) -> None:
+def test_statistics_are_reported(tmp_path: Path) -> None:
     net = _convolution()
     net.extra = "<statistics><layer><name>conv</name><min>0</min><max>1</max></layer></statistics>"
     _, report = convert(net.save(tmp_path)[0])
     assert any("statistics" in remark.message for remark in report.passed_over)
 
 
-def test_a_scale_is_refused(tmp_path: Path) -> None:
+def test_a_scale_is_rejected(tmp_path: Path) -> None:
     net = _convolution()
     net.extra = '<pre-process><channel id="0"><scale value="2"/></channel></pre-process>'
     with pytest.raises(ConversionError, match="has a scale"):
@@ -92,13 +92,13 @@ def test_a_scale_is_refused(tmp_path: Path) -> None:
         ('from-layer="1"', 'from-layer="7"', "there is none"),
     ],
 )
-def test_what_is_malformed(old: str, new: str, message: str, tmp_path: Path) -> None:
+def test_malformed_files(old: str, new: str, message: str, tmp_path: Path) -> None:
     xml = _changed(_convolution(), tmp_path, old, new)
     with pytest.raises(ConversionError, match=message):
         convert(xml)
 
 
-def test_all_problems_are_told_at_once(tmp_path: Path) -> None:
+def test_all_problems_are_reported_at_once(tmp_path: Path) -> None:
     net = Net(6)
     x = net.input(1, 4)
     for place in range(3):
@@ -116,7 +116,7 @@ def test_a_missing_bin(tmp_path: Path) -> None:
         convert(xml)
 
 
-def test_which_files_are_old(tmp_path: Path) -> None:
+def test_old_files_are_recognized(tmp_path: Path) -> None:
     xml, weights = _convolution(2).save(tmp_path)
     assert weights_of_old_ir(xml) == weights
     xml.write_text(xml.read_text().replace('version="2"', 'version="11"'))
@@ -124,6 +124,6 @@ def test_which_files_are_old(tmp_path: Path) -> None:
     assert weights_of_old_ir(tmp_path / "none.xml") is None
 
 
-def test_the_environment_names_the_python(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_variable_selects_the_python(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(ENVIRONMENT, "/some/python")
     assert python() == "/some/python"

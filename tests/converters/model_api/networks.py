@@ -1,4 +1,4 @@
-"""Small networks of random weights with what each of Model API's wrappers reads, and images for them."""
+"""Small networks with random weights and the metadata of each Model API wrapper, and images for them."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ HIERARCHY = {
 SIZES = [(64, 64), (48, 131), (150, 97)]
 
 NETWORKS: dict[str, Callable[[], ov.Model]] = {}
-"""A function for each network, by its name."""
+"""A function for each network, by name."""
 
 
 def images() -> Iterator[np.ndarray]:
-    """Images in blue, green and red, smooth but for some noise."""
+    """Generate BGR images, smooth with some noise."""
     rng = np.random.default_rng(7)
     for height, width in SIZES:
         coarse = rng.integers(0, 256, (height // 17 + 1, width // 13 + 1, 3))
@@ -39,7 +39,7 @@ def images() -> Iterator[np.ndarray]:
 
 
 class _Network:
-    """What networks are built of; weights are drawn in order."""
+    """The building blocks of networks; weights are drawn in order."""
 
     def __init__(self, seed: int, height: int = 64, width: int = 64, layout: str = "NCHW") -> None:
         self.rng = np.random.default_rng(seed)
@@ -61,7 +61,7 @@ class _Network:
         return o.convolution(x, weights, [stride] * 2, pads, pads, [1, 1])
 
     def numbers(self, count: int, scale: float = 0.5):
-        """``[1, count]`` that depend on the image."""
+        """Return ``[1, count]`` numbers that depend on the image."""
         mean = o.reduce_mean(self.features, o.constant([2, 3]), False)
         product = o.matmul(mean, o.constant(self.weights(16, count) * np.float32(scale)), False, False)
         return o.add(product, o.constant(self.weights(1, count)))
@@ -83,7 +83,7 @@ def _part(x, begin: int, end: int):
 
 
 def _corners(rows, scale: Sequence[float] = (1, 1)):
-    """Numbers as x1, y1, x2, y2."""
+    """Return numbers as x1, y1, x2, y2."""
     positive = o.sigmoid(_part(rows, 0, 4))
     first, size = _part(positive, 0, 2), o.multiply(_part(positive, 2, 4), o.constant(np.float32(0.5)))
     return o.multiply(o.concat([first, o.add(first, size)], 2), o.constant(np.array([*scale, *scale], np.float32)))
@@ -169,7 +169,7 @@ def ssd_boxes_and_labels() -> ov.Model:
 
 
 def _centers(rows):
-    """Numbers as the center and size of boxes in an image of 128 x 96."""
+    """Return numbers as the center and size of boxes in an image of 128 x 96."""
     return o.multiply(o.sigmoid(_part(rows, 0, 4)), o.constant(np.array([128, 96, 60, 50], np.float32)))
 
 
@@ -240,7 +240,7 @@ def mask_rcnn() -> ov.Model:
 
 
 def _image_information(net: _Network):
-    """A second input, which a network is told the size of its image by."""
+    """Add a second input with the size of the image."""
     information = o.parameter([1, 3], np.float32, name="im_info")
     information.output(0).get_tensor().set_names({"im_info"})
     net.others.append(information)
@@ -249,7 +249,7 @@ def _image_information(net: _Network):
 
 @_network
 def mask_rcnn_of_two_inputs() -> ov.Model:
-    """The size of its image scales its boxes, and there is a mask for each class."""
+    """The size of its image scales its boxes, and each class has a mask."""
     net = _Network(35, 96, 128)
     size = o.slice(_image_information(net), o.constant([0]), o.constant([2]), o.constant([1]), o.constant([1]))
     rows = net.rows(20, 6)

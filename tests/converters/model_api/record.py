@@ -1,4 +1,4 @@
-"""Records what Model API makes of the networks' images: answers.npz, which the tests compare with.
+"""Record Model API's results for the networks' images in answers.npz, which the tests compare with.
 
 In an environment with openvino-model-api: ``python -m tests.converters.model_api.record``
 """
@@ -24,12 +24,12 @@ _FIELDS = {
 
 
 def answers_of(name: str) -> dict[str, np.ndarray]:
-    """``NAME/IMAGE/FIELD`` of one network: in a process of its own, for wrappers change each other's defaults."""
+    """Return ``NAME/IMAGE/FIELD`` of one network, from a separate process because wrappers change each other's defaults."""
     from model_api.adapters import OpenvinoAdapter, create_core
     from model_api.models import Model
     from model_api.models.yolo import YOLO, YOLOX, YoloV4
 
-    # Release 0.4.7 lacks these attributes, and the fields that its suppression reads.
+    # Release 0.4.7 lacks these attributes and the fields that its suppression reads.
     YoloV4.anchors = YoloV4.masks = None
     YOLO._filter = staticmethod(_suppressed)
     found = {}
@@ -59,7 +59,7 @@ def _values(result: Any) -> dict[str, np.ndarray]:
 
 
 def _yolox(model: Any, path: str, image: np.ndarray) -> Any:
-    """YOLOX as release 0.4.7 means it: its own preparation is lost when preparation goes into the graph."""
+    """Run YOLOX as release 0.4.7 intends: embedding the preprocessing loses YOLOX's own."""
     network = ov.Core().compile_model(path, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
     model.h, model.w = network.inputs[0].shape[2:]
     prepared, meta = model._resize_image(image)
@@ -68,7 +68,7 @@ def _yolox(model: Any, path: str, image: np.ndarray) -> Any:
 
 
 def _suppressed(detections: Any, threshold: float) -> Any:
-    """As Model API's ``_filter``, with corners by their place."""
+    """Suppress like Model API's ``_filter``, with corners by position."""
     order = np.argsort(detections.scores)[::-1]
     boxes, scores, labels = detections.bboxes[order], detections.scores[order].copy(), detections.labels[order]
     for better in range(len(scores)):

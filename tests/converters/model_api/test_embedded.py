@@ -1,4 +1,4 @@
-"""Model API's wrappers in the graph, compared with what Model API made of the same images (record.py)."""
+"""Model API's wrappers in the graph, compared with Model API's results for the same images (record.py)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.converters.model_api.networks import NETWORKS, images
 
 _ANSWERS = np.load(Path(__file__).with_name("answers.npz"))
 _COORDINATES = 0.5
-"""By how much corners of floats may differ: Model API prepares images for YOLOX with OpenCV, whose pixels are rounded."""
+"""The tolerance of box corners: for YOLOX, Model API resizes with OpenCV, which rounds pixels."""
 
 
 def _converted(name: str, tmp_path: Path, **options: Any) -> onnx.ModelProto:
@@ -42,7 +42,7 @@ _LOWERED = ("letterbox", "ssd_agnostic", "segmentation", "anomaly", "keypoints")
 
 
 @pytest.mark.parametrize(("name", "opset"), [*((name, 21) for name in NETWORKS), *((name, 13) for name in _LOWERED)])
-def test_objects_are_those_of_model_api(name, opset, tmp_path):
+def test_objects_agree_with_model_api(name, opset, tmp_path):
     model = _converted(name, tmp_path, model_api="bgr", opset=opset)
     assert [value.name for value in model.graph.input] == ["image"]
     assert not model.functions or opset == 21
@@ -60,17 +60,17 @@ def _compare(field: str, found: Any, expected: np.ndarray) -> None:
         assert np.array(found).tolist() == expected.tolist()
     elif field in ("mask", "pred_mask"):
         assert found.shape == expected.shape
-        assert np.mean(found != expected) <= 0.005  # OpenCV's vectors and what is left over round differently
+        assert np.mean(found != expected) <= 0.005  # OpenCV's vector code and its remainder round differently
     elif field == "anomaly_map":
         assert np.abs(found.astype(int) - expected.astype(int)).max() <= 1
     else:
-        # A pixel halfway between two whole numbers may be rounded to either.
+        # A pixel halfway between two integers may be rounded to either.
         tolerance = 0.01 if field == "soft_prediction" else 1e-3
         np.testing.assert_allclose(found, expected, rtol=1e-4, atol=tolerance)
 
 
 def _compare_boxes(found: dict[str, Any], expected: dict[str, np.ndarray]) -> None:
-    """Each expected object is among those found, and there are no others; equal scores have no order."""
+    """Match each expected object with a found one, without extra objects; equal scores have no order."""
     assert len(found["boxes"]) == len(expected["boxes"])
     left = list(range(len(found["boxes"])))
     for place, box in enumerate(expected["boxes"]):
@@ -100,8 +100,8 @@ def test_the_callers_order_of_channels(name, tmp_path):
     np.testing.assert_allclose(blue_first["raw_scores"], red_first["raw_scores"], atol=1e-6)
 
 
-def test_names_that_the_network_has_already(tmp_path):
-    """The network's own input and outputs are called like those of its wrapper, too."""
+def test_names_that_the_network_uses(tmp_path):
+    """The network's input and outputs have the same names as those of its wrapper."""
     model = _converted("ssd_boxes_and_labels", tmp_path, model_api="bgr", rename={"input": "scores"})
     assert [value.name for value in model.graph.output] == ["boxes", "labels", "scores", "label_names"]
     onnx.checker.check_model(model, full_check=True)
@@ -119,7 +119,7 @@ def test_names_that_the_network_has_already(tmp_path):
         ({"model_type": "SSD"}, "none that Model API's SSD takes"),
     ],
 )
-def test_what_cannot_be_embedded(info, message, tmp_path):
+def test_wrappers_that_cannot_be_embedded(info, message, tmp_path):
     network = NETWORKS["nearest"]()
     model = ov.Model(network.outputs, network.get_parameters())
     for name, text in info.items():
@@ -133,7 +133,7 @@ def test_what_cannot_be_embedded(info, message, tmp_path):
 
 
 def test_the_command(tmp_path):
-    """The file runs on an image as it is, whose channels `specops run` puts into the order that the graph takes."""
+    """The file accepts unprocessed images; `specops run` reorders their channels."""
     from PIL import Image
 
     path, target = tmp_path / "model.xml", tmp_path / "model.onnx"

@@ -1,7 +1,7 @@
-"""How converting grows with a file: everything that an IR may hold many of, in files of any number of it.
+"""The growth of conversion time and memory with the contents of an IR, for everything that a file may have many of.
 
-``python -m tests.converters.openvino.growth [NAME...]`` converts 1,000, 4,000 and 16,000 of each, in a process of its own,
-and prints time, memory and by how much either grows beyond the number.
+``python -m tests.converters.openvino.growth [NAME...]`` converts 1,000, 4,000 and 16,000 of each kind in separate processes,
+and prints time, memory and their growth relative to the number.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from tests.worker import reset_peak, status
 SIZES = (1_000, 4_000, 16_000)
 LARGE = 5_000  # elements that are not folded
 COMPRESSED = (72, 72)  # of a matrix that is not folded
-FILTERS = (24, 24, 3, 3)  # of a convolution, not folded either
+FILTERS = (24, 24, 3, 3)  # of a convolution that is not folded
 OF_LARGE = ("large constants", "large constants of one value", "copied constants", "constants referred to")
 
 
 def _one_layer(*, data: str = "", extra: str = "", attributes: str = "", tail: str = "", names: str = "") -> str:
-    """A model of one layer, with what is given in its places."""
+    """Return a model of one layer, with the given parts."""
     ports = '<input><port id="0"><dim>2</dim></port></input>'
     ports += f'<output><port id="1" precision="FP32"{names}><dim>2</dim></port></output>'
     relu = f'<layer id="1" name="r" type="ReLU" version="opset1"{attributes}>{data}{ports}{extra}</layer>'
@@ -47,7 +47,7 @@ def _chain(n: int, kind: str = "ReLU", *, name: str | None = None, **keywords) -
 
 
 def _kinds(n: int) -> str:
-    """A chain of layers of 16-bit floats of many kinds."""
+    """Return a chain of layers of 16-bit floats of many kinds."""
     many = ("ReLU", "Sigmoid", "Tanh", "Abs", "Negative", "Floor", "Ceiling", "Exp", "Sin", "Cos", "Erf", "Sign", "Atan")
     layers = [layer(i, many[i % len(many)], inputs=[(2,)], outputs=[(2,)], precision="FP16") for i in range(1, n + 1)]
     edges = [edge(i, min(i, 1), i + 1, 0) for i in range(n + 1)]
@@ -66,7 +66,7 @@ def _results(n: int, through: bool = True) -> str:
 
 
 def _constants(n: int, elements: int = 2, shared: bool = False) -> str:
-    """A sum of ``n`` constants, each added to what is there."""
+    """Return a sum of ``n`` constants."""
     size = 4 * elements
     layers = [parameter(shape=(elements,))]
     edges = [edge(0, 0, 2, 0)]
@@ -81,7 +81,7 @@ def _constants(n: int, elements: int = 2, shared: bool = False) -> str:
 
 
 def _products(n: int) -> str:
-    """Products with a matrix, each with its bias and its activation: what passes look for."""
+    """Return products with a matrix, bias and activation, for the fusing passes."""
     layers, edges, last = [parameter(shape=(2, 2))], [], (0, 0)
     for i in range(n):
         start = 5 * i + 1
@@ -99,7 +99,7 @@ def _products(n: int) -> str:
 
 
 def _compressed(n: int) -> str:
-    """Products with matrices of 8 bits, each with its scales."""
+    """Return products with 8-bit matrices and scales."""
     rows, columns = COMPRESSED
     layers, edges, last = [parameter(shape=(2, rows))], [], (0, 0)
     for i in range(n):
@@ -121,7 +121,7 @@ def _compressed(n: int) -> str:
 
 
 def _pieces(n: int) -> bytes:
-    """A SentencePiece model."""
+    """Return a SentencePiece model."""
     model = model_message()()
     model.pieces.add(piece=b"<unk>", type=2)
     for k in range(n):
@@ -143,7 +143,7 @@ def _sentencepiece(n: int) -> str:
 
 
 def _tokens(n: int) -> tuple[list[bytes], list[bytes]]:
-    """A vocabulary, and the merges that make ``n`` of its tokens of two others each."""
+    """Return a vocabulary, and merges that build ``n`` of its tokens from two others each."""
     count = math.isqrt(n - 1) + 1
     parts = [b"%d" % k for k in range(count)]
     pairs = [(first + b"_", second) for first in parts for second in parts][:n]
@@ -152,7 +152,7 @@ def _tokens(n: int) -> tuple[list[bytes], list[bytes]]:
 
 
 def _packed(texts: list[bytes]) -> list[np.ndarray]:
-    """Begins, ends and bytes of strings."""
+    """Return begins, ends and bytes of strings."""
     ends = np.cumsum([len(text) for text in texts]).astype(np.int32)
     return [np.concatenate([[0], ends[:-1]]).astype(np.int32), ends, np.frombuffer(b"".join(texts), np.uint8)]
 
@@ -177,7 +177,7 @@ def _byte_pairs(n: int) -> str:
 
 
 def _quantized(n: int) -> str:
-    """Layers between each two of which the values are rounded to 8 bits."""
+    """Return layers with 8-bit quantization between them."""
     layers = [parameter(), *(const(k, "f32", (), 4, 16 + 4 * (k % 2)) for k in range(1, 5))]
     edges, last = [], (0, 0)
     for i in range(n):
@@ -193,7 +193,7 @@ def _quantized(n: int) -> str:
 
 
 def _convolutions(n: int) -> str:
-    """Convolutions as NNCF quantises them, each with its bias and its activation."""
+    """Return convolutions quantized by NNCF, with bias and activation."""
     image, scales, bias = (1, FILTERS[1], 3, 3), (FILTERS[0], 1, 1, 1), (1, FILTERS[0], 1, 1)
     size = math.prod(FILTERS)
     levels = 'levels="256" auto_broadcast="numpy"'
@@ -240,7 +240,7 @@ def _concat(n: int) -> str:
 
 
 def _branches(n: int) -> str:
-    """A value that many layers take, and a layer that takes all of theirs."""
+    """Return a value with many consumers, and a layer that consumes their results."""
     layers = [parameter(), *(layer(i, "ReLU", inputs=[(2,)], outputs=[(2,)]) for i in range(1, n + 1))]
     layers += [layer(n + 1, "Concat", inputs=[(2,)] * n, outputs=[(2 * n,)], data='axis="0"'), result(n + 2, (2 * n,))]
     edges = [part for i in range(1, n + 1) for part in (edge(0, 0, i, 0), edge(i, 1, n + 1, i - 1))]
@@ -248,7 +248,7 @@ def _branches(n: int) -> str:
 
 
 def _bodies(n: int) -> str:
-    """Operators of the domain, each with a body of its own."""
+    """Return operators of the domain with different bodies."""
     layers, edges = [parameter(shape=(2, 3)), const(1, "i64", (), 8, precision="I64")], []
     for i in range(n):
         place = 2 * i + 2
@@ -277,7 +277,7 @@ def _variables(n: int) -> str:
 
 
 def _nested(n: int) -> str:
-    """Ifs in one another, as deep as they may be, as often as ``n`` asks for."""
+    """Return nested Ifs of maximum depth, as often as ``n`` requires."""
     depth = 16
 
     def body(level: int) -> str:
@@ -328,7 +328,7 @@ def _dead(n: int) -> str:
 
 
 def _numbers(n: int) -> str:
-    """Whole numbers in an attribute."""
+    """Return integers in an attribute."""
     data = f'eps="1" eps_mode="add" axes="{_many("0,", n)[:-1]}"'
     layers = [parameter(shape=(1, 1)), layer(1, "Reshape", inputs=[(1, 1)], outputs=[(1, 1)], data=data), result(2, (1, 1))]
     return net(layers, [edge(0, 0, 1, 0), edge(1, 1, 2, 0)])
@@ -384,7 +384,7 @@ SUBJECTS: dict[str, Callable[[int], str]] = {
 }
 
 
-# What these are converted with.
+# The options for converting them.
 KEYWORDS: dict[str, dict[str, Any]] = {
     "layers in another opset": {"opset": 13},
     "layers in float16": {"precision": "float16"},
@@ -397,7 +397,7 @@ KEYWORDS: dict[str, dict[str, Any]] = {
 }
 
 
-# What these have of weights; the others have numbers behind a one and a zero.
+# Their weights; the others have numbers after a one and a zero.
 WEIGHTS: dict[str, Callable[[int], bytes]] = {
     "products with compressed weights": lambda n: _numbered(n * math.prod(COMPRESSED) // 4),
     "quantised convolutions": lambda n: _numbered(n * math.prod(FILTERS) // 4),
@@ -411,7 +411,7 @@ def _numbered(count: int) -> bytes:
 
 
 def make(name: str, n: int, folder: Path) -> Path:
-    """The .xml of ``n`` of what is named."""
+    """Write the .xml of ``n`` of the named kind; return its path."""
     if name in WEIGHTS:
         weights = WEIGHTS[name](n)
     else:
@@ -421,8 +421,8 @@ def make(name: str, n: int, folder: Path) -> Path:
 
 
 def measure(name: str, xml: Path) -> tuple[float, float]:
-    """Seconds of the processor that a conversion takes, and by how many MiB the process grows meanwhile."""
-    with contextlib.suppress(OSError, AttributeError):  # else what is free already hides what is taken
+    """Return the processor time of a conversion in seconds, and the growth of the process in MiB."""
+    with contextlib.suppress(OSError, AttributeError):  # otherwise free memory hides allocations
         ctypes.CDLL(None).malloc_trim(0)
     before, started = reset_peak(), time.process_time()
     convert(xml, xml.with_suffix(".onnx"), with_weights=False, **KEYWORDS.get(name, {}))
@@ -430,7 +430,7 @@ def measure(name: str, xml: Path) -> tuple[float, float]:
 
 
 def measured_apart(name: str, n: int) -> tuple[float, float]:
-    """`measure` in a process of its own, which has converted something before: of few layers the median of several times."""
+    """Run `measure` in a separate process after a warm-up; for few layers return the median of several runs."""
     code = "import sys; from pathlib import Path; from tests.converters.openvino.growth import measure\n"
     code += "found = [measure(sys.argv[1], Path(argument)) for argument in sys.argv[2:]][1:]\n"
     code += "print(sorted(seconds for seconds, _ in found)[len(found) // 2], max(memory for _, memory in found))"
@@ -451,7 +451,7 @@ def main() -> None:
                 max(b[k], least) / max(a[k], least) / (m / n)
                 for (a, n), (b, m) in itertools.pairwise(zip(found, SIZES, strict=True))
             ]
-            for k, least in ((0, 0.1), (1, 8.0))  # below these all is noise
+            for k, least in ((0, 0.1), (1, 8.0))  # smaller values are noise
         ]
         print(f"{name:32}", *shown, *(f"{rate:5.2f}" for rates in beyond for rate in rates), flush=True)
 

@@ -22,7 +22,7 @@ def save(folder: Path, results, parameters, *, fp16: bool = False) -> Path:
 
 
 def dense(folder: Path, *, fp16: bool = False) -> Path:
-    """A dense layer with 100 x 100 weights, transposed."""
+    """Save a dense layer with transposed 100 x 100 weights."""
     x = ops.parameter([-1, 100], np.float32, name="x")
     weights = np.random.default_rng(0).standard_normal((100, 100)).astype(np.float32)
     return save(
@@ -39,7 +39,7 @@ def run_both(xml: Path, onnx_path: Path, *arrays: np.ndarray) -> tuple[list[np.n
 
 @pytest.mark.parametrize("fp16", [False, True])
 @pytest.mark.parametrize("weights", ["auto", "embed", "copy", "reference"])
-def test_weights_where_they_were_asked_for(tmp_path, weights, fp16):
+def test_placement_of_weights(tmp_path, weights, fp16):
     xml = dense(tmp_path, fp16=fp16)
     target = tmp_path / "model.onnx"
     model, report = convert(xml, target, weights=weights)
@@ -53,7 +53,7 @@ def test_weights_where_they_were_asked_for(tmp_path, weights, fp16):
     }
     assert locations == {"copy": {"model.onnx.data"}, "reference": {"model.bin"}}.get(weights, set())
     operators = [node.op_type for node in model.graph.node]
-    # Where the .bin's own layout must stay, ONNX Runtime folds the transposition when it loads the model.
+    # If the .bin's layout is kept, ONNX Runtime folds the transposition when it loads the model.
     assert ("Transpose" in operators) == (weights == "reference")
 
 
@@ -72,12 +72,12 @@ def test_large_weights_are_referred_to_by_default(tmp_path, monkeypatch):
     assert convert(xml, tmp_path / "elsewhere" / "model.onnx").report.weights == "copy"
 
 
-def test_unknown_weights_are_refused(tmp_path):
+def test_unknown_weights_are_rejected(tmp_path):
     with pytest.raises(ValueError, match="'auto', 'embed'"):
         convert(dense(tmp_path), tmp_path / "model.onnx", weights="inline")  # type: ignore[arg-type]
 
 
-def test_names_order_and_dynamic_dimensions_are_openvinos(tmp_path):
+def test_names_order_and_dynamic_dimensions_equal_openvino(tmp_path):
     b = ops.parameter([-1, 3], np.float32, name="b")
     a = ops.parameter([2, -1, 3], np.float32, name="a")
     b.output(0).set_names({"second"})
@@ -101,7 +101,7 @@ def test_names_order_and_dynamic_dimensions_are_openvinos(tmp_path):
     assert len({output.name for output in converted.graph.output}) == 3
 
 
-def test_every_problem_of_a_model_is_told_at_once(tmp_path):
+def test_all_problems_of_a_model_are_reported_at_once(tmp_path):
     xml = dense(tmp_path)
     text = (
         xml.read_text().replace('type="MatMul"', 'type="MagicMul"').replace('auto_broadcast="numpy"', 'auto_broadcast="odd"')
@@ -119,7 +119,7 @@ def test_every_problem_of_a_model_is_told_at_once(tmp_path):
 
 
 def changed(xml, old, new):
-    """The file with a change behind its MatMul."""
+    """Return the file with a change after its MatMul."""
     head, tail = xml.read_text().split('type="MatMul"')
     assert old in tail
     xml.write_text(head + 'type="MatMul"' + tail.replace(old, new))
@@ -133,7 +133,7 @@ def changed(xml, old, new):
         ('precision="FP32"', 'precision="I32"', "I32 as the type of output 0 of MatMul, which is f32"),
     ],
 )
-def test_what_openvino_passes_over_changes_nothing_and_is_told(tmp_path, old, new, message):
+def test_ignored_content_has_no_effect_and_is_reported(tmp_path, old, new, message):
     xml = dense(tmp_path)
     before, _ = convert(xml)
     changed(xml, old, new)
@@ -146,7 +146,7 @@ def test_what_openvino_passes_over_changes_nothing_and_is_told(tmp_path, old, ne
     assert not (tmp_path / "strict.onnx").exists()
 
 
-def test_an_attribute_that_is_no_value_is_an_error(tmp_path):
+def test_an_invalid_attribute_value_is_an_error(tmp_path):
     xml = dense(tmp_path)
     changed(xml, 'auto_broadcast="numpy"', 'auto_broadcast="odd"')
     with pytest.raises(ConversionError, match="'odd' is not one of 'numpy'"):

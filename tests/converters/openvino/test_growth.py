@@ -1,4 +1,4 @@
-"""Converting takes time and memory in proportion to what a file holds: two sizes of everything, and their ratio."""
+"""Conversion time and memory are proportional to the contents of a file, measured at two sizes of each kind."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from tests.converters.openvino.growth import KEYWORDS, SUBJECTS, make
 
 SMALL, TIMES = 300, 4
 SLOWER, LARGER = 2.0, 1.3
-"""How much more than in proportion time and memory may grow: what is quadratic grows four times as much.
+"""The allowed growth relative to proportional growth; quadratic growth would be four times as much.
 
-Measured alone on a machine time keeps within 1.3, too (`tests.converters.openvino.growth`); here other tests run beside.
+On an idle machine the growth of time is below 1.3 (`tests.converters.openvino.growth`); here other tests run concurrently.
 """
 
 # Some take a hundred times as long as others.
 _SIZES = {"bodies of operators": 8, "bodies in an older opset": 8, "variables": 50, "products with compressed weights": 50}
 _QUICK = ("attributes", "information", "unknown", "tensor names", "layers that lead", "pieces", "tokens")
-# Below these all is noise.
+# Smaller values are noise.
 _LEAST_SECONDS, _LEAST_BYTES = 0.01, 1 << 20
-# Other programs on the machine disturb a measurement; they do not make one better.
+# Other programs only ever slow a measurement down.
 _ATTEMPTS = 5
 
 
@@ -56,7 +56,7 @@ def _bytes(name: str, xml: Path) -> int:
 
 
 @pytest.mark.parametrize("name", SUBJECTS)
-def test_time_and_memory_are_in_proportion(name: str, tmp_path: Path) -> None:
+def test_time_and_memory_are_proportional(name: str, tmp_path: Path) -> None:
     tiny, small, large = _files(name, tmp_path)
     _converted(name, tiny)
     short, long = [_LEAST_SECONDS], []

@@ -1,4 +1,4 @@
-"""An IR in memory: for programs that decrypt it, or get it over a network."""
+"""An IR in memory, for programs that decrypt or download it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from converters.openvino import convert
 from tests.converters.cli.specops import save_dense
 
 
-def test_bytes_give_the_model_that_files_give(tmp_path: Path) -> None:
+def test_bytes_give_the_same_model_as_files(tmp_path: Path) -> None:
     xml = save_dense(tmp_path / "model.xml")
     weights = xml.with_suffix(".bin")
     from_files = convert(xml).model
@@ -34,14 +34,14 @@ def test_bytes_with_the_weights_in_a_file(tmp_path: Path) -> None:
     assert target.stat().st_size > 0
 
 
-def test_weights_in_memory_belong_to_an_ir_in_memory(tmp_path: Path) -> None:
+def test_weights_in_memory_require_an_ir_in_memory(tmp_path: Path) -> None:
     xml = save_dense(tmp_path / "model.xml")
     with pytest.raises(ValueError, match="bin is a path"):
         convert(xml, bin=b"")
 
 
 @pytest.mark.parametrize("content", [b"", b"not an IR", b"<net"])
-def test_bytes_that_are_no_ir(content: bytes) -> None:
+def test_bytes_that_are_not_ir(content: bytes) -> None:
     with pytest.raises(ConversionError, match="model"):
         convert(content)
 

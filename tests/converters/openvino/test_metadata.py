@@ -1,4 +1,4 @@
-"""What a model says about itself arrives: run-time information, layouts, names, bounds."""
+"""A model's metadata is converted: run-time information, layouts, names, bounds."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def image_model(shape=(1, 3, 8, 8)) -> ov.Model:
     return ov.Model([y], [x], "classifier")
 
 
-def test_what_model_api_writes(tmp_path: Path) -> None:
+def test_model_api_metadata(tmp_path: Path) -> None:
     """As Geti and Model API write it, and as Model API's ONNX adapter reads it from the metadata."""
     model = image_model()
     information = {
@@ -58,7 +58,7 @@ def test_what_model_api_writes(tmp_path: Path) -> None:
     assert custom["model_info labels"] == "cat dog"
 
 
-def test_how_it_was_made(tmp_path: Path) -> None:
+def test_conversion_parameters(tmp_path: Path) -> None:
     model = image_model()
     model.set_rt_info("mixed", ["nncf", "quantization", "preset"])
     model.set_rt_info("2026.4.0-releases", "Runtime_version")
@@ -69,8 +69,8 @@ def test_how_it_was_made(tmp_path: Path) -> None:
     assert found["Runtime_version"] == "2026.4.0-releases"
 
 
-def test_early_files_say_it_elsewhere(tmp_path: Path) -> None:
-    """Before version 11 a file tells of its making in <meta_data>."""
+def test_conversion_parameters_of_early_files(tmp_path: Path) -> None:
+    """Before version 11, a file has this information in <meta_data>."""
     parameters = '<cli_parameters><mean_values value="data[1.0]"/></cli_parameters>'
     extra = f'<meta_data><MO_version value="2020.1"/>{parameters}</meta_data>'
     layers = [ir_text.parameter(), ir_text.layer(1, "ReLU", inputs=[(2,)], outputs=[(2,)]), ir_text.result(2)]
@@ -96,7 +96,7 @@ def test_layouts(tmp_path: Path) -> None:
 
 
 def test_friendly_names(tmp_path: Path) -> None:
-    """The value bears the tensor's name, by which OpenVINO's users know it; the layer's stands beside it."""
+    """The value has the tensor's name, which OpenVINO's users know; the layer's name is stored separately."""
     graph = convert(save(image_model(), tmp_path)).model.graph
     assert graph.input[0].name == "image" and props(graph.input[0])["openvino.friendly_name"] == "image_layer"
     assert graph.output[0].name in ("scores", "another")
@@ -111,14 +111,14 @@ def test_bounds_of_dimensions(tmp_path: Path) -> None:
     assert all(dims[k].dim_param for k in (0, 2, 3))
 
 
-def test_a_dimension_that_stays_bears_one_name(tmp_path: Path) -> None:
+def test_an_unchanged_dimension_keeps_one_name(tmp_path: Path) -> None:
     graph = convert(save(image_model([-1, 3, -1, -1]), tmp_path)).model.graph
     names = [[d.dim_param or d.dim_value for d in v.type.tensor_type.shape.dim] for v in (graph.input[0], graph.output[0])]
     assert names[0] == names[1]
     assert len({*names[0]}) == 4
 
 
-def test_dimensions_of_two_inputs_have_names_of_their_own(tmp_path: Path) -> None:
+def test_dimensions_of_two_inputs_have_different_names(tmp_path: Path) -> None:
     a = ops.parameter(ov.PartialShape([-1, 4]), np.float32, name="a")
     b = ops.parameter(ov.PartialShape([-1, 4]), np.float32, name="b")
     graph = convert(save(ov.Model([ops.relu(a), ops.relu(b)], [a, b], "two"), tmp_path)).model.graph

@@ -1,4 +1,4 @@
-"""``convert(opset=N)``: what a user sees of it."""
+"""``convert(opset=N)`` from a user's perspective."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def domains(model: onnx.ModelProto) -> set[str]:
 
 
 @pytest.mark.parametrize(("opset", "ir_version"), [(11, 6), (13, 7), (15, 8), (17, 8), (19, 9), (20, 9)])
-def test_below_21_the_file_is_standard_onnx_alone(opset: int, ir_version: int, tmp_path: Path):
+def test_below_21_the_file_is_standard_onnx(opset: int, ir_version: int, tmp_path: Path):
     model, report = convert(EMBEDDING, tmp_path / "model.onnx", opset=opset)
     assert [entry.version for entry in model.opset_import if not entry.domain] == [opset]
     assert model.ir_version == ir_version and not model.functions and DOMAIN not in domains(model)
@@ -41,7 +41,7 @@ def test_below_21_the_file_is_standard_onnx_alone(opset: int, ir_version: int, t
         np.testing.assert_allclose(got, expected[output.name], rtol=1e-4, atol=1e-5)
 
 
-def test_from_21_on_it_carries_the_operators_with_their_bodies():
+def test_from_21_on_the_file_has_operators_with_bodies():
     for opset in (21, newest()):
         model, report = convert(EMBEDDING, opset=opset)
         assert report.custom_operators == ["EmbeddingBagOffsetsSum"] and not report.inlined and model.functions
@@ -56,13 +56,13 @@ def test_21_is_the_default():
 @pytest.mark.parametrize(
     ("opset", "told"), [(10, "opset must be 11 or more"), (newest() + 1, f"opset must be 11 to {newest()}")]
 )
-def test_other_opsets_are_no_opsets(opset: int, told: str):
+def test_invalid_opsets(opset: int, told: str):
     with pytest.raises(ValueError, match=told):
         convert(EMBEDDING, opset=opset)
 
 
 def unrepresentable(folder: Path) -> Path:
-    """A model with two layers that opset 11 cannot say."""
+    """Create a model with two layers that opset 11 cannot represent."""
     x = op.parameter([4], ov.Type.bf16, name="x")
     x.output(0).set_names({"x"})
     text = op.parameter(ov.PartialShape([-1]), ov.Type.string, name="text")
@@ -72,7 +72,7 @@ def unrepresentable(folder: Path) -> Path:
     return path
 
 
-def test_what_cannot_be_said_names_the_layer_and_the_least_opset(tmp_path: Path):
+def test_errors_name_the_layer_and_the_lowest_opset(tmp_path: Path):
     with pytest.raises(UnsupportedError) as caught:
         convert(unrepresentable(tmp_path), opset=11)
     problems = caught.value.problems
@@ -100,7 +100,7 @@ def test_the_command(tmp_path: Path):
     assert onnx.load(target).opset_import[0].version == 13
 
 
-def test_the_command_says_that_kernels_no_longer_apply(tmp_path: Path):
+def test_the_command_reports_that_kernels_do_not_apply(tmp_path: Path):
     done = CliRunner().invoke(app, ["convert", str(EMBEDDING), "-o", str(tmp_path / "model.onnx"), "--opset", "13"])
     assert "replaced by their bodies in opset 13, without the plugin's kernels: EmbeddingBagOffsetsSum" in done.output
 

@@ -1,4 +1,4 @@
-"""The mechanism of rules: signatures as specifications, nothing dropped, everything reported."""
+"""The mechanism of rules: signatures are specifications, and nothing is dropped silently."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_attribute_texts_are_parsed_by_annotation(text, annotation, value):
         ("one", float),
     ],
 )
-def test_texts_outside_the_type_are_refused(text, annotation):
+def test_texts_outside_the_type_are_rejected(text, annotation):
     with pytest.raises(ValueError, match=r"is n|is none"):
         parse_value(text, annotation)
 
@@ -90,13 +90,13 @@ def test_lists_with_and_without_blanks(text):
     assert not partial
 
 
-def test_what_openvino_does_not_read_is_remarked():
+def test_ignored_attributes_are_reported():
     remarks: list[str] = []
     assert EXAMPLE.parse({"count": "3", "colour": "red"}, remarks.append) == {"count": 3}
     assert remarks == ["the attribute colour of Example"]
 
 
-def test_all_that_is_wrong_with_the_attributes_is_told_at_once():
+def test_all_attribute_errors_are_reported_at_once():
     with pytest.raises(Malformed) as error:
         EXAMPLE.parse({"mode": "max", "scale": "x", "colour": "red"})
     message = error.value.message
@@ -105,7 +105,7 @@ def test_all_that_is_wrong_with_the_attributes_is_told_at_once():
     assert "'count' is missing" in message
 
 
-def test_a_groups_fields_are_attributes():
+def test_fields_of_a_group_are_attributes():
     assert list(GROUPED.attributes) == ["last", "size", "names"]
     assert GROUPED.keywords({"size": "3", "last": "true"}) == {"shared": Shared(size=3), "last": True}
     assert GROUPED.keywords({"size": "3", "names": "b,c"}) == {"shared": Shared(size=3, names=("b", "c"))}
@@ -118,12 +118,12 @@ def test_defaults_are_left_to_the_function():
 
 
 @pytest.mark.parametrize("count", [0, 3])
-def test_a_wrong_number_of_inputs_is_refused(count):
+def test_a_wrong_number_of_inputs_is_rejected(count):
     with pytest.raises(Malformed, match="takes 1 to 2"):
         EXAMPLE._check_inputs(count)
 
 
-def test_the_rule_of_the_latest_version_not_above_the_layers_is_found():
+def test_the_latest_rule_not_above_the_layer_version_is_found():
     assert find_rule("MatMul", "opset1").since == "opset1"
     assert find_rule("MatMul", "opset9").since == "opset1"
 
@@ -139,6 +139,6 @@ def test_the_rule_of_the_latest_version_not_above_the_layers_is_found():
         ("MatMul", "opset99999999999", "has no version"),
     ],
 )
-def test_what_has_no_rule_is_named(layer_type, version, message):
+def test_layers_without_a_rule_are_reported(layer_type, version, message):
     with pytest.raises(LayerError, match=message):
         find_rule(layer_type, version)

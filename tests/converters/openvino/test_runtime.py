@@ -1,4 +1,4 @@
-"""OpenVINO in its own process: whatever it does there, the caller is told."""
+"""OpenVINO in a separate process: the caller receives every failure."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def plain(tmp_path: Path) -> Path:
 
 
 def replace_openvino(folder: Path, code: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the process find another module in OpenVINO's place; which inputs crash OpenVINO itself changes too often."""
+    """Replace OpenVINO by another module in the process, because the inputs that crash OpenVINO change too often."""
     (folder / "stub" / "openvino").mkdir(parents=True)
     (folder / "stub" / "openvino" / "__init__.py").write_text(code)
     monkeypatch.syspath_prepend(folder / "stub")
@@ -49,7 +49,7 @@ def test_outputs_layers_and_time(plain: Path) -> None:
     assert 0 < found.seconds < 60
 
 
-def test_what_it_refuses(plain: Path, tmp_path: Path) -> None:
+def test_models_that_openvino_rejects(plain: Path, tmp_path: Path) -> None:
     with pytest.raises(OpenVINOError, match="shape"):
         run_openvino(plain, [X[:1]])
     (tmp_path / "bad.xml").write_text("<net/>")
@@ -79,7 +79,7 @@ def test_a_crash(plain: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, c
     assert validation.baseline == "none"
 
 
-def test_an_endless_run(plain: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_timeout(plain: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     replace_openvino(tmp_path, "import time; time.sleep(600)", monkeypatch)
     with pytest.raises(OpenVINOError, match=r"no answer in 0\.5 s"):
         run_openvino(plain, [X], timeout=0.5)
@@ -89,13 +89,13 @@ def test_an_endless_run(plain: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert "no answer" in validation.results[0].error
 
 
-def test_what_openvino_prints_does_not_matter(plain: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_openvinos_output_is_ignored(plain: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     replace_openvino(tmp_path, "import os; print('x' * 100000); os.write(1, b'y'); raise ValueError('no luck')", monkeypatch)
     with pytest.raises(OpenVINOError, match="ValueError: no luck"):
         run_openvino(plain, [X])
 
 
-# -- several questions to one process ---------------------------------------------------------------------------------------
+# -- several requests to one process ---------------------------------------------------------------------------------------
 
 
 def process_id() -> int:
@@ -126,7 +126,7 @@ def refuse() -> None:
 
 
 class Unreadable:
-    """What cannot be made again on the other side."""
+    """An object that cannot be unpickled."""
 
     def __reduce__(self):
         return refuse, ()
@@ -138,7 +138,7 @@ def process() -> Iterator[OpenVINOProcess]:
         yield process
 
 
-def test_a_process_lives_on(process: OpenVINOProcess, plain: Path) -> None:
+def test_a_process_is_reused(process: OpenVINOProcess, plain: Path) -> None:
     first = process.ask(process_id)
     assert first != os.getpid()
     for question in (refuse, Unreadable()):
@@ -148,14 +148,14 @@ def test_a_process_lives_on(process: OpenVINOProcess, plain: Path) -> None:
     assert process.ask(process_id) == first
 
 
-def test_after_a_crash_there_is_another(process: OpenVINOProcess) -> None:
+def test_a_crashed_process_is_replaced(process: OpenVINOProcess) -> None:
     first = process.ask(process_id)
     with pytest.raises(OpenVINOError, match="ended with SIGSEGV"):
         process.ask(crash)
     assert process.ask(process_id) not in (first, os.getpid())
 
 
-def test_after_a_hang_there_is_another(process: OpenVINOProcess) -> None:
+def test_a_hanging_process_is_replaced(process: OpenVINOProcess) -> None:
     first = process.ask(process_id)
     process.timeout = 1
     with pytest.raises(OpenVINOError, match="no answer in 1 s"):
@@ -172,7 +172,7 @@ def test_a_closed_process_has_ended(process: OpenVINOProcess) -> None:
     process.close()
 
 
-# -- what is asked ----------------------------------------------------------------------------------------------------------
+# -- requests ---------------------------------------------------------------------------------------------------------------
 
 
 def test_runs_of_several_shapes(process: OpenVINOProcess, tmp_path: Path) -> None:
@@ -185,7 +185,7 @@ def test_runs_of_several_shapes(process: OpenVINOProcess, tmp_path: Path) -> Non
             assert [output.tolist() for (output,) in answers] == [(run[0] * 3).tolist() for run in runs]
 
 
-def test_variables_keep_their_values_where_they_should(process: OpenVINOProcess, tmp_path: Path) -> None:
+def test_variables_keep_their_values(process: OpenVINOProcess, tmp_path: Path) -> None:
     x = opset13.parameter([2, 3], np.float32, name="x")
     read = opset13.read_value(opset13.constant(np.zeros((2, 3), np.float32)), "memory", ov.Type.f32, ov.PartialShape([2, 3]))
     total = opset13.add(read, x)
@@ -217,7 +217,7 @@ def test_types_that_numpy_lacks(process: OpenVINOProcess, tmp_path: Path, kind: 
 
 
 @pytest.mark.parametrize("kind", ["f4e2m1", "f8e8m0"])
-def test_types_that_float32_stands_for(process: OpenVINOProcess, tmp_path: Path, kind: str) -> None:
+def test_types_that_are_read_as_float32(process: OpenVINOProcess, tmp_path: Path, kind: str) -> None:
     array = np.array([0.5, 1, 4, 2, 1], np.float32)
     x = opset13.parameter([5], np.float32, name="x")
     path = save(tmp_path, [opset13.convert(x, kind)], [x])
@@ -225,8 +225,8 @@ def test_types_that_float32_stands_for(process: OpenVINOProcess, tmp_path: Path,
     assert (output.dtype, output.tolist()) == (array.dtype, array.tolist())
 
 
-def test_layers_that_openvino_cannot_hand_out_are_left_out(tmp_path: Path) -> None:
-    """Its Multinomial takes one consumer only."""
+def test_layers_that_openvino_cannot_output_are_omitted(tmp_path: Path) -> None:
+    """OpenVINO's Multinomial accepts only one consumer."""
     probabilities = opset13.parameter([2, 3], np.float32, name="p")
     drawn = opset13.multinomial(
         opset13.relu(probabilities, name="relu"), opset13.constant(4), "i64", True, False, 1, 2, name="draw"
@@ -243,12 +243,12 @@ def test_layers_that_openvino_cannot_hand_out_are_left_out(tmp_path: Path) -> No
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no processes that share pipes")
-def test_what_it_starts_ends_with_it(process: OpenVINOProcess) -> None:
+def test_child_processes_end_with_it(process: OpenVINOProcess) -> None:
     process.ask(process_id)
     process.timeout = 1
     with pytest.raises(OpenVINOError, match="no answer in 1 s"):
         process.ask(hang_twice)
 
 
-def test_it_tells_no_one(process: OpenVINOProcess) -> None:
+def test_no_telemetry(process: OpenVINOProcess) -> None:
     assert not process.ask(telemetry)

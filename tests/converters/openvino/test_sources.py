@@ -1,4 +1,4 @@
-"""Where models come from: files with their weights elsewhere, and models that a program holds."""
+"""The sources of models: files with weights elsewhere, and in-memory models."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def assert_same(converted: onnx.ModelProto | Path, model: ov.Model) -> None:
     np.testing.assert_allclose(session.run(None, {"x": X})[0], expected, rtol=1e-5, atol=1e-5)
 
 
-def test_a_model_that_a_program_holds(tmp_path: Path) -> None:
+def test_an_in_memory_model(tmp_path: Path) -> None:
     converted, report = convert(dense(), tmp_path / "dense.onnx")
     assert_same(converted, dense())
     assert_same(tmp_path / "dense.onnx", dense())
@@ -40,12 +40,12 @@ def test_a_model_that_a_program_holds(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("weights", ["embed", "copy"])
-def test_its_weights_outlive_it(tmp_path: Path, weights: str) -> None:
+def test_the_weights_outlive_the_model(tmp_path: Path, weights: str) -> None:
     convert(dense(), tmp_path / "dense.onnx", weights=weights)
     assert_same(tmp_path / "dense.onnx", dense())
 
 
-def test_it_has_no_bin_to_refer_to(tmp_path: Path) -> None:
+def test_an_in_memory_model_has_no_bin(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"no \.bin to refer to"):
         convert(dense(), tmp_path / "dense.onnx", weights="reference")
     with pytest.raises(ValueError, match="holds its weights itself"):
@@ -53,7 +53,7 @@ def test_it_has_no_bin_to_refer_to(tmp_path: Path) -> None:
 
 
 def test_after_pre_processing_and_reshape() -> None:
-    """A model as a program has changed it since it was read."""
+    """A model that a program has changed after reading it."""
     model = dense()
     model.reshape([3, 32])
     steps = ov.preprocess.PrePostProcessor(model)
@@ -66,8 +66,8 @@ def test_after_pre_processing_and_reshape() -> None:
     np.testing.assert_allclose(session.run(None, {"x": data})[0], expected, rtol=1e-5, atol=1e-4)
 
 
-def test_weights_that_lie_elsewhere(tmp_path: Path) -> None:
-    """As content-addressed caches have them: under another name, in another folder."""
+def test_weights_in_another_folder(tmp_path: Path) -> None:
+    """As in content-addressed caches: under another name, in another folder."""
     ov.save_model(dense(), tmp_path / "model.xml", compress_to_fp16=False)
     (tmp_path / "blobs").mkdir()
     weights = Path(shutil.move(tmp_path / "model.bin", tmp_path / "blobs" / "6f1c"))
@@ -83,12 +83,12 @@ def test_fixed_shapes() -> None:
     assert_same(converted, dense())
 
 
-def test_fixed_shapes_that_the_layers_do_not_take() -> None:
+def test_fixed_shapes_that_layers_reject() -> None:
     with pytest.raises(ConversionError, match="MatMul"):
         convert(dense(), input_shapes={"x": [3, 31]})
 
 
-def test_problems_name_a_model_that_has_no_file() -> None:
+def test_problems_of_a_model_without_a_file() -> None:
     with pytest.raises(ConversionError) as caught:
         convert(dense(), input_shapes={"y": [3, 32]})
     assert caught.value.problems[0].file == "dense"

@@ -1,4 +1,4 @@
-"""What a conversion writes: never over what it reads, whole or not at all, wherever the weights lie."""
+"""The files that a conversion writes: never over an input, complete or absent, wherever the weights are."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MODES = ("embed", "copy", "reference")
 
 
 def dense(folder: Path, size: int = 70, seed: int = 0) -> Path:
-    """A dense layer and a constant of strings; more weights than are folded or stay in an .onnx."""
+    """Save a dense layer and a string constant, with too many weights to fold or embed."""
     x = ops.parameter([-1, size], np.float32, name="x")
     weights = np.random.default_rng(seed).standard_normal((size, size)).astype(np.float32)
     words = ops.constant(ov.Tensor(np.array(["some", "words", "äöü"])))
@@ -39,7 +39,7 @@ def expected(xml: Path, x: np.ndarray) -> np.ndarray:
 
 
 def assert_runs(xml: Path, onnx_path: Path) -> None:
-    """The file computes what OpenVINO computes of the IR."""
+    """Check that the file agrees with OpenVINO on the IR."""
     session = ort.InferenceSession(str(onnx_path))
     x = np.random.default_rng(1).standard_normal((3, session.get_inputs()[0].shape[1])).astype(np.float32)
     product, words = session.run(None, {"x": x})
@@ -79,12 +79,12 @@ def test_no_weights_over_an_input(tmp_path: Path) -> None:
     assert {**before, "model.onnx": b""} == {**contents(tmp_path), "model.onnx": b""}
 
 
-# -- whole or not at all ---------------------------------------------------------------------------------------------------
+# -- complete or absent ----------------------------------------------------------------------------------------------------
 
 
 @contextlib.contextmanager
 def largest_file(size: int) -> Iterator[None]:
-    """A limit to the size of files, which shows as a full disk does: writing fails after so many bytes."""
+    """Limit the size of files, which has the effect of a full disk."""
     resource = pytest.importorskip("resource")
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
@@ -103,7 +103,7 @@ def largest_file(size: int) -> Iterator[None]:
         ("reference", 100, "model.onnx"),
     ],
 )
-def test_a_full_disk_leaves_the_files_of_before(tmp_path: Path, weights: str, limit: int, named: str) -> None:
+def test_a_full_disk_keeps_the_previous_files(tmp_path: Path, weights: str, limit: int, named: str) -> None:
     xml = dense(tmp_path)
     convert(xml, tmp_path / "model.onnx", weights="copy")
     dense(tmp_path, seed=1)
@@ -115,7 +115,7 @@ def test_a_full_disk_leaves_the_files_of_before(tmp_path: Path, weights: str, li
 
 
 @pytest.mark.parametrize("weights", MODES)
-def test_an_interruption_leaves_the_files_of_before(tmp_path: Path, weights, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interruption_keeps_the_previous_files(tmp_path: Path, weights, monkeypatch: pytest.MonkeyPatch) -> None:
     xml = dense(tmp_path)
     convert(xml, tmp_path / "model.onnx", weights="copy")
     before = contents(tmp_path)
@@ -147,10 +147,10 @@ def test_a_bin_that_changes_meanwhile_is_an_error(tmp_path: Path, monkeypatch: p
     assert not (tmp_path / "model.onnx").exists()
 
 
-# -- no stale and no empty weights -----------------------------------------------------------------------------------------
+# -- no stale or empty weights ---------------------------------------------------------------------------------------------
 
 
-def test_weights_that_nothing_refers_to_any_more_go(tmp_path: Path) -> None:
+def test_unused_weights_are_removed(tmp_path: Path) -> None:
     xml, target = dense(tmp_path), tmp_path / "model.onnx"
     for weights in ("embed", "reference"):
         convert(xml, target, weights="copy")
@@ -160,7 +160,7 @@ def test_weights_that_nothing_refers_to_any_more_go(tmp_path: Path) -> None:
         assert_runs(xml, target)
 
 
-def test_a_file_that_no_model_refers_to_is_not_ours(tmp_path: Path) -> None:
+def test_a_file_that_no_model_refers_to_is_kept(tmp_path: Path) -> None:
     xml, target = dense(tmp_path), tmp_path / "model.onnx"
     (tmp_path / "model.onnx.data").write_bytes(b"notes")
     convert(xml, target)
@@ -182,7 +182,7 @@ def test_no_empty_file_of_weights(tmp_path: Path) -> None:
 @links
 @pytest.mark.parametrize("weights", MODES)
 def test_files_in_a_cache_of_models(tmp_path: Path, weights: str) -> None:
-    """As hubs lay them out: links by the files' names to others elsewhere."""
+    """As model hubs lay them out: symbolic links to files elsewhere."""
     blobs, snapshot = tmp_path / "blobs", tmp_path / "snapshot"
     blobs.mkdir(), snapshot.mkdir()
     xml = dense(blobs)
@@ -205,7 +205,7 @@ def test_files_in_a_cache_of_models(tmp_path: Path, weights: str) -> None:
 
 
 @links
-def test_beside_the_file_that_a_link_leads_to(tmp_path: Path) -> None:
+def test_weights_beside_the_target_of_a_link(tmp_path: Path) -> None:
     xml = dense(tmp_path)
     (tmp_path / "model.bin").rename(tmp_path / "real")
     (tmp_path / "model.bin").symlink_to("real")
@@ -216,7 +216,7 @@ def test_beside_the_file_that_a_link_leads_to(tmp_path: Path) -> None:
 
 
 @links
-def test_where_no_other_name_can_be_given_a_reference_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reference_without_a_possible_name_is_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "blobs").mkdir()
     xml = dense(tmp_path)
     (tmp_path / "model.bin").rename(tmp_path / "blobs" / "hash")
@@ -246,7 +246,7 @@ def test_files_with_several_names(tmp_path: Path, weights: str) -> None:
 
 
 @pytest.mark.parametrize("weights", MODES)
-def test_the_file_is_the_model_that_is_returned(tmp_path: Path, weights: str) -> None:
+def test_the_file_equals_the_returned_model(tmp_path: Path, weights: str) -> None:
     xml = dense(tmp_path)
     model, _ = convert(xml, tmp_path / "model.onnx", weights=weights)  # type: ignore[arg-type]
     assert onnx.load(tmp_path / "model.onnx", load_external_data=False) == model
@@ -255,7 +255,7 @@ def test_the_file_is_the_model_that_is_returned(tmp_path: Path, weights: str) ->
     assert bare.ByteSize() < 3000
 
 
-def test_a_model_beyond_what_one_file_may_have(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_beyond_the_limit_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("converters.streaming.MESSAGE_BYTES", 10_000)
     xml = dense(tmp_path)
     with pytest.raises(ConversionError, match="do not fit into one ONNX file; use weights='reference' or 'copy'"):
@@ -266,7 +266,7 @@ def test_a_model_beyond_what_one_file_may_have(tmp_path: Path, monkeypatch: pyte
 
 
 def overlapping(folder: Path, count: int, size: int = 1 << 20) -> Path:
-    """Constants that begin a byte after one another in a .bin of ``size`` bytes, each to its end."""
+    """Write constants that start at consecutive bytes of a .bin of ``size`` bytes and extend to its end."""
     (folder / "model.bin").write_bytes(os.urandom(size))
     layers, edges = [], []
     for i in range(count):
@@ -282,7 +282,7 @@ def overlapping(folder: Path, count: int, size: int = 1 << 20) -> Path:
     return folder / "model.xml"
 
 
-def test_bytes_that_many_constants_share_are_stored_once(tmp_path: Path) -> None:
+def test_shared_bytes_of_constants_are_stored_once(tmp_path: Path) -> None:
     xml = overlapping(tmp_path, 80)
     for keywords in ({}, {"onnx_path": tmp_path / "model.onnx", "weights": "embed"}):
         with pytest.raises(ConversionError, match="does not account"):
@@ -296,7 +296,7 @@ def test_bytes_that_many_constants_share_are_stored_once(tmp_path: Path) -> None
 
 
 def test_layers_without_names(tmp_path):
-    """An input and an output whose layers have empty names: ONNX's values need some."""
+    """The layers of an input and an output have empty names; ONNX's values need names."""
     x = ops.parameter([1, 3], np.float32)
     ov.save_model(ov.Model([ops.relu(x)], [x]), tmp_path / "model.xml", compress_to_fp16=False)
     text = (tmp_path / "model.xml").read_text()

@@ -1,4 +1,4 @@
-"""Models built with OpenVINO, converted in the forms that passes must cope with, against OpenVINO."""
+"""OpenVINO models, converted in the forms that passes must support, against OpenVINO."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FORMS = {
     "reference": ({"compress_to_fp16": True}, {"weights": "reference"}),
     "opset-13": ({"compress_to_fp16": True}, {"opset": 13}),
 }
-"""Name -> how OpenVINO saves the model, and how it is converted."""
+"""Name -> how OpenVINO saves the model, and the options of its conversion."""
 
 
 def converted(
@@ -33,7 +33,7 @@ def converted(
     rtol: float = 1e-4,
     atol: float = 1e-5,
 ) -> onnx.ModelProto:
-    """The ``openvino.Model`` in ONNX, which gives OpenVINO's results for the inputs."""
+    """Convert the ``openvino.Model``; the result must agree with OpenVINO for the inputs."""
     import openvino as ov
 
     saved, options = FORMS[form]
@@ -48,12 +48,12 @@ def converted(
 
 
 def operators(model: onnx.ModelProto) -> list[str]:
-    """The operators, in alphabetical order."""
+    """Return the sorted operators."""
     return sorted(node.op_type for node in model.graph.node)
 
 
 def optimised(path: Path) -> list[str]:
-    """The operators that ONNX Runtime makes of a model for CPUs."""
+    """Return the operators after ONNX Runtime's optimizations for CPUs."""
     options = ort.SessionOptions()
     options.optimized_model_filepath = str(path.with_suffix(".optimised"))
     options.log_severity_level = 3

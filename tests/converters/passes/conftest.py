@@ -1,4 +1,4 @@
-"""OpenVINO as the oracle; and every replacement that a test of a pass makes is evaluated."""
+"""OpenVINO as the oracle, and verification of every replacement in tests of passes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.conformance.oracle import Oracle
 
 @pytest.fixture(scope="module")
 def oracle() -> Iterator[Oracle]:
-    """OpenVINO, in a process of its own."""
+    """Return OpenVINO in a separate process."""
     oracle = Oracle()
     yield oracle
     oracle.close()
@@ -21,7 +21,7 @@ def oracle() -> Iterator[Oracle]:
 
 @pytest.fixture(autouse=True)
 def verifier(request: pytest.FixtureRequest) -> Iterator[Verifier]:
-    """Fails the test where a pass emits what does not compute the same, unless it is marked ``unverified``."""
+    """Fail the test if a pass replaces a value by a different one, unless the test is marked ``unverified``."""
     found = Verifier(refuse=False)
     with checked_by(found):
         yield found

@@ -1,6 +1,6 @@
-"""Small graphs for passes, and what they compute.
+"""Small graphs for passes, with their results.
 
-A matcher's condition takes a line for the hit and one for the near miss beside it::
+Each condition of a matcher has one line for the match and one for the near miss::
 
     @pytest.mark.parametrize(
         ("emit", "found"),
@@ -12,7 +12,7 @@ A matcher's condition takes a line for the hit and one for the near miss beside 
     def test_pads(emit, found):
         assert rewritten(emit, floats("x", 2, 3), by=[DropCopies()]) == found
 
-`rewritten` runs the graph before and after the passes: whatever they do has to compute the same.
+`rewritten` runs the graph before and after the passes; the results must agree.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Emit = Callable[..., Value | Sequence[Value]]
 
 
 def graph(emit: Emit, *inputs: Value) -> ir.Model:
-    """A model whose outputs are what ``emit(op, *inputs)`` gives, as they are; inputs are vectors of floats by default."""
+    """Return a model whose outputs are the results of ``emit(op, *inputs)``; inputs are vectors of floats by default."""
     op = Builder(ir.Graph(list(inputs), [], nodes=[], name="graph", opset_imports=dict(OPSET_IMPORTS)))
     emitted = emit(op, *inputs)
     op.graph.outputs.extend([emitted] if isinstance(emitted, ir.Value) else emitted)
@@ -46,12 +46,12 @@ def floats(name: str, *dims: int | None) -> Value:
 
 
 def operators(model: ir.Model) -> list[str]:
-    """The operators of every node, those of nested graphs included."""
+    """Return the operators of all nodes, including those of nested graphs."""
     return sorted(node.op_type for node in ir.traversal.RecursiveGraphIterator(model.graph))
 
 
 def run(model: ir.Model, *arrays: np.ndarray) -> list[np.ndarray]:
-    """The outputs; the model must be valid, and say of its outputs what they are."""
+    """Run the model, which must be valid and declare its outputs."""
     proto = ir.to_proto(model)
     onnx.checker.check_model(proto, full_check=True)
     outputs = _outputs(proto, arrays, optimized=False)
@@ -70,17 +70,17 @@ def rewritten(
     share: float = 0.0,
     optimized: bool = False,
 ) -> list[str]:
-    """The operators of a graph after some passes, in alphabetical order.
+    """Return the sorted operators of a graph after some passes.
 
-    The graph computes what it computed before, in ONNX Runtime on the CPU; or the test fails.
+    The results in ONNX Runtime on the CPU must be unchanged.
 
     Args:
         emit, inputs: the graph, see `graph`.
         by: the passes.
-        numbers: what is fed; by default random numbers, of unknown dimensions 5.
-        atol: by how much results may differ.
-        share: how many of the numbers may differ by more: those halfway between two levels.
-        optimized: whether ONNX Runtime optimises the graph that the passes leave.
+        numbers: the fed arrays; by default random, with 5 for unknown dimensions.
+        atol: the allowed absolute difference.
+        share: the fraction of numbers that may differ by more, because they are halfway between two levels.
+        optimized: whether ONNX Runtime optimizes the resulting graph.
     """
     model = graph(emit, *inputs)
     if numbers is None:
@@ -104,7 +104,7 @@ def rewritten(
 
 
 def _proto(model: ir.Model) -> onnx.ModelProto:
-    """A copy of the model whose nodes carry their bodies."""
+    """Return a copy of the model with bodies."""
     copy = ir.from_proto(ir.to_proto(model))
     attach_bodies(copy)
     return ir.to_proto(copy)

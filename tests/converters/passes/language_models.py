@@ -1,4 +1,4 @@
-"""Layers of attention over a cache, as language models in OpenVINO's form have them, and what OpenVINO computes of them."""
+"""Layers of attention with a cache in OpenVINO's form, and OpenVINO's results for them."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ def parameter(name: str, shape: list[int], dtype: Any) -> Any:
 
 
 def dim(value: Any, axis: int) -> Any:
-    """A dimension, ``[1]``."""
+    """Return a dimension, ``[1]``."""
     return ops.gather(ops.shape_of(value), whole([axis]), whole(0))
 
 
 @dataclass(frozen=True)
 class Tokens:
-    """What tells a layer which tokens there are.
+    """The tokens of a layer.
 
     Attributes:
         rows: ``[sequence, 1]``, the slot of each token of the run.
         columns: ``[1, total]``, the slot of each token.
         mask: ``[batch, total]``, the attention_mask.
-        total: ``[1]``, the tokens of all runs.
+        total: ``[1]``, the number of tokens of all runs.
         positions: ``[batch, sequence]``, the position_ids.
         batch: ``[1]``.
     """
@@ -84,21 +84,21 @@ def layer(
     mixed: Change = lambda x, tokens: x,
     more: Sequence[Any] = (),
 ) -> ov.Model:
-    """A layer of attention whose parts can be changed.
+    """Build a layer of attention whose parts can be changed.
 
     Args:
-        heads, groups, size: of the queries, of the keys and values, and the elements of each.
-        window: how many tokens each sees.
+        heads, groups, size: the number of query heads, the number of key and value heads, and the head size.
+        window: the number of tokens that each token attends to.
         positions: whether there is an input position_ids.
-        scale: of the products; one by the square root of the size unless given.
-        lowest: what the mask adds to hide.
-        query, key, value: of this run, ``[batch, heads, sequence, size]``.
-        past: keys or values of earlier runs.
-        held: keys and values of all runs.
-        products: of queries and keys, instead of the scale.
-        seen: the condition that a key is seen, ``[batch, 1, sequence, total]``.
-        bias: what is added to the products, of that shape.
-        mixed: ``[batch, heads, sequence, size]``, what becomes of the values.
+        scale: the factor of the attention scores; by default 1 / sqrt(size).
+        lowest: the mask's addend for hidden tokens.
+        query, key, value: change those of this run, ``[batch, heads, sequence, size]``.
+        past: changes the keys or values of earlier runs.
+        held: changes the keys and values of all runs.
+        products: changes the attention scores, instead of the scale.
+        seen: changes the condition that a key is visible, ``[batch, 1, sequence, total]``.
+        bias: an addend for the scores, of that shape.
+        mixed: changes the result, ``[batch, heads, sequence, size]``.
         more: further inputs of the model.
     """
     x = parameter("x", [-1, -1, WIDTH], np.float32)
@@ -158,11 +158,11 @@ def layer(
 
 @dataclass(frozen=True)
 class Run:
-    """What one run of a model gets.
+    """The inputs of one run.
 
     Attributes:
         x: ``[batch, sequence, width]``, the tokens.
-        mask: ``[batch, total]``, which of all tokens count.
+        mask: ``[batch, total]``, the attention mask of all tokens.
         more: further inputs.
     """
 
@@ -178,7 +178,7 @@ class Run:
 
 
 def runs(*sequences: int, batch: int = 2, seed: int = 0, **more: np.ndarray) -> list[Run]:
-    """Runs of so many tokens, of which all count."""
+    """Return runs with the given numbers of tokens, all of them attended to."""
     generator = np.random.default_rng(seed)
     totals = np.cumsum(sequences)
     return [
@@ -188,7 +188,7 @@ def runs(*sequences: int, batch: int = 2, seed: int = 0, **more: np.ndarray) -> 
 
 
 def by_openvino(model: ov.Model, given: Sequence[Run]) -> list[np.ndarray]:
-    """The logits of each run."""
+    """Return the logits of each run."""
     request = ov.Core().compile_model(model.clone(), "CPU", EXACT).create_infer_request()
     names = {name for value in model.inputs for name in value.names}
     return [
@@ -197,7 +197,7 @@ def by_openvino(model: ov.Model, given: Sequence[Run]) -> list[np.ndarray]:
 
 
 def by_onnx_runtime(conversion: Conversion, given: Sequence[Run], kernels: Any = "native") -> list[np.ndarray]:
-    """The same by the form that generators take; the caches are handed on from run to run."""
+    """Return the same with the converted form for generators; caches are passed from run to run."""
     options = ort.SessionOptions()
     options.log_severity_level = 4
     session = onnx_specops.InferenceSession(conversion.model.SerializeToString(), options, kernels=kernels)
@@ -223,12 +223,12 @@ def decoder_of(conversion: Conversion) -> Decoder:
 
 
 def for_generators(model: ov.Model, *, positions: int | None = 64, **options: Any) -> Conversion:
-    """The model with caches as inputs and outputs."""
+    """Convert the model with caches as inputs and outputs."""
     return convert(model.clone(), form="genai", logits="all", positions=positions, **options)
 
 
 def agrees(model: ov.Model, given: Sequence[Run], *, kernels: Any = "native", **options: Any) -> Decoder:
-    """What became of the attention of a model that gives OpenVINO's results."""
+    """Check agreement with OpenVINO; return the converted attention."""
     conversion = for_generators(model, **options)
     error = _ERRORS[decoder_of(conversion).cache]
     for got, wanted in zip(by_onnx_runtime(conversion, given, kernels), by_openvino(model, given), strict=True):

@@ -1,8 +1,8 @@
-"""Models with the layers of openvino_tokenizers, and what OpenVINO computes for them.
+"""Models with the layers of openvino_tokenizers, and OpenVINO's results for them.
 
     python string_models.py FOLDER
 
-Importing openvino_tokenizers changes OpenVINO's factories: the tests run this in a process of its own.
+Importing openvino_tokenizers changes OpenVINO's factories, so the tests run this in a separate process.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ NUMBERS = np.array([7, 9, -3, 0, 2**31 - 1, 8, 7])
 
 
 class Tables:
-    """The layers as OpenVINO's TensorFlow frontend writes them."""
+    """The layers as OpenVINO's TensorFlow frontend emits them."""
 
     def __init__(self) -> None:
         import openvino as ov
@@ -59,7 +59,7 @@ class Tables:
     def table(
         self, keys, *, hashed=None, buckets=10, offset=3, miss=-1, swapped=False, test="not_equal", found=None, **look_up
     ):
-        """The whole chain: the id where it is no miss, else a bucket."""
+        """The whole chain: the id if it is found, otherwise a bucket."""
         ops = self.ops
         found = self.look_up(keys, **look_up) if found is None else found
         bucket = self.hashed(keys if hashed is None else hashed, buckets)
@@ -75,7 +75,7 @@ class Tables:
     def numbers(
         self, keys, vocabulary=(7, 8, 9), values=None, default=-1, dtype=np.int64, *, places=None, miss=None, axis=-1
     ):
-        """The look-up of integers by comparison."""
+        """The lookup of integers by comparison."""
         ops, size = self.ops, len(vocabulary)
         rank = keys.get_partial_shape().rank.get_length()
         row = np.array(vocabulary, dtype).reshape([1] * rank + [size])
@@ -103,7 +103,7 @@ def _other_keys(t: Tables):
 
 
 def _shared(t: Tables):
-    """The look-up is a result itself, too, and there is a second table."""
+    """The lookup is also a result, and there is a second table."""
     keys = t.parameter(STRINGS.reshape(2, 4), "keys")
     found = t.look_up(keys)
     return [t.table(keys, found=found), found, t.table(keys, vocabulary=["lake"], offset=1, buckets=3)], [
@@ -111,9 +111,9 @@ def _shared(t: Tables):
     ]
 
 
-# name -> a function that gives the results and the inputs.
+# name -> a function that returns the results and the inputs.
 MODELS = {
-    # Recognised: a table with buckets is one node.
+    # Recognized: a table with buckets is one node.
     "table": strings(lambda t, x: t.table(x)),
     "table-swapped": strings(lambda t, x: t.table(x, swapped=True)),
     "table-other-miss": strings(lambda t, x: t.table(x, default=-7, miss=-7)),
@@ -124,7 +124,7 @@ MODELS = {
     "table-numbers-i32": numbers(
         lambda t, x: t.table(t.text(x), found=t.ops.convert(t.numbers(x, dtype=np.int32), "i64")), np.int32
     ),
-    # Near misses: what is not such a table must not become one.
+    # Near misses: other structures must not become a table.
     "miss-inside-the-ids": strings(lambda t, x: t.table(x, default=1, miss=1)),
     "miss-of-another-number": strings(lambda t, x: t.table(x, default=-1, miss=-2)),
     "other-offset": strings(lambda t, x: t.table(x, offset=4)),
@@ -137,7 +137,7 @@ MODELS = {
     "numbers-of-other-keys": numbers(
         lambda t, x: t.table(t.text(t.ops.subtract(x, t.constant(1))), found=t.numbers(x))
     ),
-    # Look-ups alone.
+    # Lookups only.
     "look-up": strings(lambda t, x: t.look_up(x)),
     "look-up-i32": strings(lambda t, x: t.look_up(x, wide=False)),
     "look-up-values": strings(lambda t, x: t.look_up(x, values=[10, 5, 7], default=3)),
@@ -153,7 +153,7 @@ MODELS = {
     "numbers-values": numbers(lambda t, x: t.numbers(x, values=[5, -6, 5], default=77)),
     "numbers-large": numbers(lambda t, x: t.numbers(x, vocabulary=range(-5000, 5000), values=range(0, 20000, 2))),
     "numbers-positive-axis": numbers(lambda t, x: t.numbers(x, axis=1)),
-    # Near misses of look-ups by comparison.
+    # Near misses of lookups by comparison.
     "numbers-equal-entries": numbers(lambda t, x: t.numbers(x, vocabulary=(7, 9, 7), values=[1, 2, 3])),
     "numbers-other-places": numbers(lambda t, x: t.numbers(x, places=[0, 2, 1])),
     "numbers-other-miss": numbers(lambda t, x: t.numbers(x, miss=0)),

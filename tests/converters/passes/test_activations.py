@@ -1,4 +1,4 @@
-"""Activations in the form that is quickest."""
+"""Activations in their fastest form."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_log_sigmoid(form: str, oracle: Oracle, tmp_path: Path) -> None:
 
     x = ops.parameter([-1], np.float32)
     gate = ops.sigmoid(x)
-    # OpenVINO's CPU gives -inf from -87 on, and Model.evaluate from -88.7 on.
+    # OpenVINO's CPU plugin returns -inf below -87, and Model.evaluate below -88.7.
     values = np.float32([*np.linspace(-86, 30, 601), -LARGEST, -104, -90, 88, 104, 1e-30, -1e-30, 0])
     model = ov.Model([ops.log(gate), ops.multiply(x, gate)], [x])
     found = operators(converted(model, [values], oracle, tmp_path, form, rtol=1e-5, atol=1e-6))
@@ -57,13 +57,14 @@ def _clipped(op, x, shift: float = 3.0, top: float = 6.0):
         (lambda op, x: op.Mul(x, op.HardSigmoid(x, alpha=1 / 6, beta=0.5)), ["HardSwish"]),
         (lambda op, x: op.Mul(x, op.HardSigmoid(x)), None),  # a slope of 0.2
         (lambda op, x: op.Mul(x, op.HardSigmoid(x, alpha=1 / 6, beta=0.25)), None),
-        (lambda op, x: op.Mul(op.HardSigmoid(x, alpha=1 / 6), op.HardSigmoid(op.Neg(x), alpha=1 / 6)), None),  # of another
+        # of another value
+        (lambda op, x: op.Mul(op.HardSigmoid(x, alpha=1 / 6), op.HardSigmoid(op.Neg(x), alpha=1 / 6)), None),
         (lambda op, x: op.Div(_clipped(op, x), 5.0), None),
         (lambda op, x: op.Div(_clipped(op, x, shift=2.0), 6.0), None),
         (lambda op, x: op.Div(_clipped(op, x, top=5.0), 6.0), None),
         (lambda op, x: op.Mul(_clipped(op, x), 0.1669), None),
         (lambda op, x: op.Mul(_clipped(op, x), op.Neg(x)), None),
-        (lambda op, x: op.Div(_clipped(op, x), op.const(np.full((1, 1, 1), 6, np.float32))), None),  # a dimension more
+        (lambda op, x: op.Div(_clipped(op, x), op.const(np.full((1, 1, 1), 6, np.float32))), None),  # an extra dimension
         (lambda op, x: op.Div(op.const(np.float32(6)), _clipped(op, x)), None),
     ],
 )
@@ -77,7 +78,7 @@ ENDS = [0, 1, 20, 21, 80, 88, 88.7, 88.8, 200, 1e-30]
 NUMBERS = np.array([sign * end for end in ENDS for sign in (1, -1)], np.float32)
 
 
-def test_mish_of_any_size() -> None:
+def test_mish_of_any_shape() -> None:
     assert "Mish" not in rewritten(lambda op, x: op.Mish(x), floats("x", 20), by=[DecomposeMish()], numbers=[NUMBERS])
     assert not DecomposeMish()(graph(lambda op, x: op.Mish(op.Cast(x, to=ir.DataType.DOUBLE)), floats("x"))).modified
 

@@ -1,4 +1,4 @@
-"""What becomes one node of attention, and the near misses beside it: graphs in ONNX."""
+"""The graphs that become one attention node, with near misses."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _attention(
         ({"divisor": np.full((1, 1, 1, 1), 3, np.float32), "mask": _numbers(2, 1, 1, 5)}, True),
         ({"divisor": _numbers(3, 1, 1)}, False),  # a divisor for each head
         ({"divisor": np.float32(1e-40)}, False),
-        ({"divisor": np.float32(3e38)}, False),  # its reciprocal has not all digits
+        ({"divisor": np.float32(3e38)}, False),  # its reciprocal is inexact
         ({"divisor": np.float32(3), "between": lambda op, scores: op.Div(scores, op.const(np.float32(2)))}, True),
         ({"between": lambda op, scores: op.Mul(op.Mul(scores, 0.5), 3.0)}, True),
         ({"between": lambda op, scores: op.Mul(op.Add(scores, op.const(_numbers(5, 5))), 0.5)}, False),  # after the mask
@@ -88,7 +88,7 @@ def _attention(
 )
 def test_conditions(options: dict[str, Any], found: bool | None) -> None:
     if found is None:
-        options, numbers = options, 5  # keys that are not turned fit only where they are square
+        options, numbers = options, 5  # keys without a transpose fit only square scores
     else:
         numbers = 4
 
@@ -116,13 +116,13 @@ def test_conditions(options: dict[str, Any], found: bool | None) -> None:
         ((2, 3, 5, 4), (2, 1, 300, 4), (2, 1, 300, 6), False),
         ((2, 1, 5, 4), (2, 3, 300, 4), (2, 3, 300, 6), False),
         ((2, 3, 5, 4), (3, 300, 4), (3, 300, 6), False),
-        ((2, 3, 5, 4), (2, 3, 20, 4), (2, 3, 20, 6), False),  # too short for transpositions to pay
-        ((None, 3, 5, 4), (None, 3, 300, 4), (None, 3, 300, 6), False),  # who knows whether the batches are equal
+        ((2, 3, 5, 4), (2, 3, 20, 4), (2, 3, 20, 6), False),  # too short for transpositions to pay off
+        ((None, 3, 5, 4), (None, 3, 300, 4), (None, 3, 300, 6), False),  # the batches may differ
     ],
     ids=str,
 )
 def test_shapes(q: tuple, k: tuple, v: tuple, found: bool) -> None:
-    """Heads as they come: it broadcasts nothing."""
+    """Heads in their original layout, without broadcasting."""
 
     def emit(op, q, k, v):
         return _attention(op, q, k, v, keys=(0, 1, 3, 2) if len(k.dims) == 4 else (0, 2, 1))
@@ -131,7 +131,7 @@ def test_shapes(q: tuple, k: tuple, v: tuple, found: bool) -> None:
     assert ("Attention" in got) is found
 
 
-def test_scores_that_something_else_takes() -> None:
+def test_scores_with_another_consumer() -> None:
     def emit(op, *inputs: Value) -> list[Value]:
         q, k, v = (_heads(op, x) for x in inputs)
         weights = op.Softmax(op.MatMul(q, op.Transpose(k, perm=[0, 1, 3, 2])))
@@ -146,7 +146,7 @@ def test_scores_that_something_else_takes() -> None:
         ((2, 1, 5, 5), -np.inf, True),
         ((5, 5), -np.inf, True),
         ((1, 1, 1, 5, 5), -np.inf, False),
-        ((5, 5), -1e4, False),  # such a number is seen where all are
+        ((5, 5), -1e4, False),  # this number does not hide a key if all keys have it
     ],
     ids=str,
 )
@@ -168,7 +168,7 @@ def test_masks_of_booleans(dims: tuple[int, ...], otherwise: float, found: bool)
     ("dims", "found"), [((2, 1, 5, 5), True), ((2, 1, 1, None), False), ((None, 5), False), ((None,), False)], ids=str
 )
 def test_masks_of_unknown_size(dims: tuple[int | None, ...], found: bool) -> None:
-    """A size that is not known may be 1 or another one."""
+    """An unknown size may be 1 or another number."""
 
     def emit(op, q, k, v, mask):
         q, k, v = (_heads(op, x) for x in (q, k, v))
@@ -191,8 +191,8 @@ def test_masks_of_unknown_size(dims: tuple[int | None, ...], found: bool) -> Non
     ],
     ids=["number", "four dimensions", "of numbers", "zero", "tiny"],
 )
-def test_a_query_that_is_scaled(factor: np.ndarray, found: bool) -> None:
-    """Its factor goes into the attention's, if one number can be both."""
+def test_a_scaled_query(factor: np.ndarray, found: bool) -> None:
+    """Its factor becomes part of the attention's scale if one number can represent both."""
 
     def emit(op, *inputs: Value) -> Value:
         q, k, v = (_heads(op, x) for x in inputs)
@@ -202,7 +202,7 @@ def test_a_query_that_is_scaled(factor: np.ndarray, found: bool) -> None:
     assert ("Mul" not in got and "Attention" in got) is found
 
 
-# -- what is around it ---------------------------------------------------------------------------------------------------
+# -- surroundings --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -264,7 +264,7 @@ def test_projections(dims: tuple, perm: list[int], axis: int, found: bool) -> No
 
 
 @pytest.mark.parametrize(("put", "taken", "gone"), [([1], [1], True), ([0, 2], [0, 2], True), ([1], [0], False)])
-def test_dimensions_in_and_out(put: list[int], taken: list[int], gone: bool) -> None:
+def test_added_and_removed_dimensions(put: list[int], taken: list[int], gone: bool) -> None:
     got = rewritten(
         lambda op, x: op.Relu(op.Squeeze(op.Unsqueeze(op.Abs(x), put), taken)), floats("x", 1, 1, 5), by=[FuseAttention()]
     )
@@ -278,7 +278,7 @@ def test_dimensions_in_and_out(put: list[int], taken: list[int], gone: bool) -> 
         ((3, 4, 4), (2, 1, 4, 4), True),
         ((3, 4, 4), (2, 3, 4, 4), True),
         ((3, 4, 4), (1, 2, 1, 1, 4), True),
-        ((1, 3, 4, 4), (2, 2, 1, 4, 4), False),  # another for each picture
+        ((1, 3, 4, 4), (2, 2, 1, 4, 4), False),  # different for each image
         ((4, 3, 4, 4), (1, 2, 1, 4, 4), False),
         ((1, 3, 4, 4), (1, 1, 1, 4, 4), False),
     ],
@@ -296,7 +296,7 @@ def test_masks_of_windows(bias: tuple[int, ...], mask: tuple[int, ...], joined: 
 
 
 def test_the_passes_together() -> None:
-    """A layer of an encoder keeps no transposition."""
+    """A layer of an encoder keeps no Transpose."""
 
     def emit(op, x):
         q, k, v = (_heads(op, op.MatMul(x, op.const(_numbers(12, 12)))) for _ in range(3))

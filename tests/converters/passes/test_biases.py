@@ -1,4 +1,4 @@
-"""Biases of products become vectors, and ONNX Runtime makes them part of the product."""
+"""Biases of products become vectors, and ONNX Runtime fuses them into the product."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _model(shape: list[int], weights: tuple[int, ...], bias: tuple[int, ...]):
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_of_rows(form: str, oracle: Oracle, tmp_path: Path) -> None:
+def test_row_biases(form: str, oracle: Oracle, tmp_path: Path) -> None:
     model = converted(_model([2, 5, 12], (12, 6), (1, 1, 6)), [_numbers(2, 5, 12)], oracle, tmp_path, form)
     assert [6] in [list(initializer.dims) for initializer in model.graph.initializer]
     found = optimised(tmp_path / "model.onnx")
@@ -41,7 +41,7 @@ def test_of_rows(form: str, oracle: Oracle, tmp_path: Path) -> None:
     [((12, 6), (1, 5, 6)), ((12, 6), (2, 1, 6)), ((12, 6), (1, 1, 1)), ((12, 1), (1, 1, 6)), ((12, 6), (1, 1, 1, 6))],
     ids=str,
 )
-def test_what_is_no_bias(weights, bias, oracle: Oracle, tmp_path: Path) -> None:
+def test_values_that_are_not_biases(weights, bias, oracle: Oracle, tmp_path: Path) -> None:
     model = converted(_model([2, 5, 12], weights, bias), [_numbers(2, 5, 12)], oracle, tmp_path)
     assert operators(model) == ["Add", "MatMul"]
     assert list(bias) in [list(initializer.dims) for initializer in model.graph.initializer]
@@ -52,7 +52,7 @@ def test_what_is_no_bias(weights, bias, oracle: Oracle, tmp_path: Path) -> None:
     [
         ((1, 1, 6), (12, 6), True),
         ((1, 6), (12, 6), True),
-        ((6,), (12, 6), False),  # it is one already
+        ((6,), (12, 6), False),  # it is a vector already
         ((), (12, 6), False),
         ((1,), (12, 1), False),
         ((1, 1, 6), (12, 1), False),  # it broadcasts the product
@@ -73,12 +73,12 @@ def test_conditions(bias: tuple[int, ...], weights: tuple[int, ...], flattened: 
     assert FlattenBiases()(model).modified is flattened
 
 
-def test_a_bias_that_comes_at_run_time_stays() -> None:
+def test_a_run_time_bias_is_unchanged() -> None:
     model = graph(lambda op, x, b: op.Add(op.MatMul(x, op.const(_numbers(12, 6))), b), floats("x", 5, 12), floats("b", 1, 6))
     assert not FlattenBiases()(model).modified
 
 
-def test_a_product_that_something_else_takes_stays() -> None:
+def test_a_product_with_another_consumer_is_unchanged() -> None:
     def emit(op, x):
         product = op.MatMul(x, op.const(_numbers(12, 6)))
         return op.Add(product, op.const(_numbers(1, 1, 6))), op.Relu(product)

@@ -1,4 +1,4 @@
-"""What one branch of an If alone takes moves into it, and the graph says what it said."""
+"""Nodes that only one branch of an If uses move into it, without changing the results."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Make = Callable[[Builder, Value, Value], Value]
 
 
 def moved(make: Make) -> tuple[list[str], list[Any]]:
-    """What the outer graph has after the pass, and what the model gives for true and false."""
+    """Return the outer graph's operators after the pass, and the model's results for true and false."""
     condition, x = new_value(ir.DataType.BOOL, [], "condition"), new_value(ir.DataType.FLOAT, [2, 3], "x")
     graph = ir.Graph([condition, x], [], nodes=[], opset_imports={"": 21}, name="main")
     op = Builder(graph)
@@ -70,7 +70,7 @@ def of_an_if_within(op: Builder, condition: Value, x: Value) -> Value:
 
 
 def of_a_loop_within(op: Builder, condition: Value, x: Value) -> Value:
-    """Into the If, not into the Loop, which would compute it again and again."""
+    """Into the If, not into the Loop, which would compute it repeatedly."""
     begun = op.Abs(x)
 
     def repeated(op: Builder) -> Value:
@@ -80,7 +80,7 @@ def of_a_loop_within(op: Builder, condition: Value, x: Value) -> Value:
 
 
 def of_another_if(op: Builder, condition: Value, x: Value) -> Value:
-    """Which is itself of one branch."""
+    """The other If is in a branch itself."""
     begun = op.Abs(x)
     chosen = op.if_(op.Not(condition), lambda op: op.Exp(begun), lambda op: op.Identity(x))
     return op.if_(condition, lambda op: op.Identity(x), lambda op: op.Neg(chosen))
@@ -98,12 +98,12 @@ def of_another_if(op: Builder, condition: Value, x: Value) -> Value:
         (of_another_if, ["If"]),
     ],
 )
-def test_what_moves(make: Make, left: list[str]) -> None:
+def test_nodes_that_move(make: Make, left: list[str]) -> None:
     outer, _ = moved(make)
     assert outer == left
 
 
-def test_what_is_drawn_is_drawn_in_every_run() -> None:
+def test_random_nodes_do_not_move() -> None:
     def drawn(op: Builder, condition: Value, x: Value) -> Value:
         begun = op.RandomUniformLike(x, seed=1.0)
         return op.if_(condition, lambda op: x, lambda op: op.Mul(op.const(np.float32(0)), begun))

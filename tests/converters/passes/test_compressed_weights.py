@@ -1,4 +1,4 @@
-"""Products with compressed weights take the factor, the bias and the Gelu that follow them."""
+"""Products with compressed weights absorb the following factor, bias and Gelu."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_bias(form: Any, fused: bool, oracle: Oracle, tmp_path: Path) -> None:
 
 
 def _compared(form: Any, oracle: Oracle, folder: Path) -> list[str]:
-    """The operators of the converted form, whose results are right with the plugin and without."""
+    """Return the operators of the converted form, whose results must be right with and without the plugin."""
     import openvino as ov
     from openvino import opset14 as ops
 
@@ -132,8 +132,8 @@ def test_gelu(form: Any, fused: bool, oracle: Oracle, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("weights", ["embed", "copy"])
 @pytest.mark.parametrize("kind", ["u4", "i4", "u2"])
-def test_few_codes_stand_alone(kind: str, weights: Any, oracle: Oracle, tmp_path: Path) -> None:
-    """More of them than what is computed at once, in fewer bytes than what goes into a file of its own."""
+def test_few_codes_without_products(kind: str, weights: Any, oracle: Oracle, tmp_path: Path) -> None:
+    """More of them than are folded, in fewer bytes than are stored in a separate file."""
     import openvino as ov
     from openvino import opset14 as ops
 
@@ -153,7 +153,7 @@ def test_few_codes_stand_alone(kind: str, weights: Any, oracle: Oracle, tmp_path
         assert_all_close([session.run(None, {"x": given})], answers, 1e-4, 1e-4, "it")
 
 
-# With 4 bits on both sides, for each weight, OpenVINO ends with SIGFPE.
+# With 4-bit weights and zero points for each weight, OpenVINO crashes with SIGFPE.
 @pytest.mark.parametrize(("kind", "columns"), [("u8", 1), ("i8", 1), ("u4", 1), ("i4", 1), ("u8", 128), ("i8", 128)])
 def test_scales_of_integers(kind: str, columns: int, oracle: Oracle, tmp_path: Path) -> None:
     """One for each row, or for each weight."""

@@ -1,4 +1,4 @@
-"""Transposed constants are laid out anew at conversion."""
+"""Transposed constants are stored in their transposed layout."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from onnx_ir.passes.common import RemoveUnusedNodesPass
 from converters.passes.constant_transposes import FoldConstantTransposes
 from tests.converters.passes.graphs import floats, graph, operators, run
 
-# More elements than the builder folds by itself.
+# More elements than the builder folds.
 SHAPE = (30, 40, 20)
 WEIGHTS = np.random.default_rng(0).integers(-9, 9, SHAPE).astype(np.float32)
 X = np.ones((1,), np.float32)
@@ -33,7 +33,7 @@ def test_a_transposed_constant_is_a_constant(perm: tuple[int, ...]) -> None:
     np.testing.assert_array_equal(run(model, X)[0], WEIGHTS.transpose(perm) + 1)
 
 
-def test_axes_are_reversed_where_none_are_said() -> None:
+def test_axes_are_reversed_by_default() -> None:
     model, _ = folded(lambda op, x: op.Add(op.node("Transpose", op.const(WEIGHTS)), x))
     assert operators(model) == ["Add"]
     np.testing.assert_array_equal(run(model, X)[0], WEIGHTS.T + 1)
@@ -105,7 +105,7 @@ def test_two_outputs_of_one_transposed_constant() -> None:
         np.testing.assert_array_equal(output, WEIGHTS.transpose(1, 2, 0))
 
 
-def test_what_is_no_constant_stays() -> None:
+def test_other_values_are_unchanged() -> None:
     model = graph(lambda op, x: op.Transpose(x, perm=[1, 0]), floats("x", 2, 3))
     assert not FoldConstantTransposes()(model).modified
     assert operators(model) == ["Transpose"]
@@ -124,8 +124,8 @@ def test_constants_within_branches() -> None:
     np.testing.assert_array_equal(run(model, -X)[0], -WEIGHTS.transpose(0, 2, 1))
 
 
-def test_the_name_of_an_input_is_not_taken() -> None:
-    """Nor of a value of any node; an initializer of an input's name would be that input's default."""
+def test_names_of_inputs_are_not_used() -> None:
+    """An initializer with an input's name would be its default value. Names of other values are avoided, too."""
 
     def emit(op, x, weights_transposed):
         constant = op.const(ir.tensor(WEIGHTS, name="weights"))

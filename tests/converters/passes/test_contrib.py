@@ -1,4 +1,4 @@
-"""ONNX Runtime's own operators in a converted model: with their bodies, or as their bodies."""
+"""ONNX Runtime's own operators in a converted model: with their bodies, or replaced by them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BIAS = np.linspace(-1, 1, 8, dtype=np.float32)
 
 
 def two_forms(op: Builder, x: Value) -> Value:
-    """Two nodes of one operator whose bodies differ."""
+    """Emit two nodes of one operator whose bodies differ."""
     return op.contrib.FastGelu(op.contrib.FastGelu(x, op.const(BIAS)))
 
 
@@ -42,7 +42,7 @@ def expected() -> np.ndarray:
     return y
 
 
-def test_they_carry_their_bodies() -> None:
+def test_nodes_have_bodies() -> None:
     model = finished()
     assert [node.domain for node in model.graph.node] == [CONTRIB_DOMAIN] * 2
     assert [(f.domain, f.overload) for f in model.functions] == [(CONTRIB_DOMAIN, ""), (CONTRIB_DOMAIN, "1")]
@@ -52,7 +52,7 @@ def test_they_carry_their_bodies() -> None:
 
 
 @pytest.mark.parametrize("options", [{"contrib": False}, {"opset": 13}, {"opset": 20}, {"contrib": False, "opset": 17}])
-def test_or_stand_as_their_bodies(options: dict[str, object]) -> None:
+def test_nodes_are_replaced_by_their_bodies(options: dict[str, object]) -> None:
     model = finished(**options)
     assert not model.functions and {entry.domain for entry in model.opset_import} == {""}
     np.testing.assert_allclose(run(model), expected(), rtol=1e-5, atol=1e-6)

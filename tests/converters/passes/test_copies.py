@@ -1,4 +1,4 @@
-"""Slices of everything and pads by nothing go; others stay."""
+"""Slices and pads without effect are removed; others remain."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_copies(emit, shape: list[int], left: list[str], oracle: Oracle, tmp_pat
     assert operators(converted(model, [X], oracle, tmp_path)) == sorted(["Abs", *left, "Relu"])
 
 
-def test_pads_that_are_split_off(oracle: Oracle, tmp_path: Path) -> None:
+def test_separated_pads(oracle: Oracle, tmp_path: Path) -> None:
     """Splits of constants are constants."""
     import openvino as ov
     from openvino import opset14 as ops
@@ -64,7 +64,7 @@ MANY = 2**40
 
 
 def _count(op, x):
-    """How many elements are not zero, here all 24: nobody knows before the model runs."""
+    """Count the nonzero elements, all 24 here, which is unknown until the model runs."""
     return op.Shape(op.NonZero(x), start=1)
 
 
@@ -75,23 +75,23 @@ def _count(op, x):
         (lambda op, x: op.Slice(x, [0, -9], [MANY, MANY], [0, 1], [1, 1]), ["Abs", "Relu"]),
         (lambda op, x: op.Slice(x, [0], [4], [0], [1]), ["Abs", "Relu"]),
         (lambda op, x: op.Slice(x, [0], [3], [0]), ["Abs", "Relu", "Slice"]),
-        (lambda op, x: op.Slice(x, [-1], [-MANY], [0], [-1]), ["Abs", "Relu", "Slice"]),  # as large, backwards
+        (lambda op, x: op.Slice(x, [-1], [-MANY], [0], [-1]), ["Abs", "Relu", "Slice"]),  # same size, reversed
         (lambda op, x: op.Slice(x, [0], [4], [0], op.Div(_count(op, x), 24)), None),
         (lambda op, x: op.Pad(x, [0, 0, 0, 0]), ["Abs", "Relu"]),
         (lambda op, x: op.Pad(x, [0, 0, 0, 0], mode="reflect"), ["Abs", "Relu"]),
         (lambda op, x: op.Pad(x, [0, 0], None, [1]), ["Abs", "Relu"]),
-        (lambda op, x: op.Pad(x, [0, 1, 0, -1]), ["Abs", "Pad", "Relu"]),  # as large, moved
+        (lambda op, x: op.Pad(x, [0, 1, 0, -1]), ["Abs", "Pad", "Relu"]),  # same size, shifted
         (lambda op, x: op.Pad(x, op.Mul(op.Sub(_count(op, x), 24), [1, 1, 1, 1])), None),
     ],
 )
 def test_conditions(emit, left: list[str] | None) -> None:
-    """What is as large need not be the same; steps and pads that come at run time are not known to be 1 and 0."""
+    """Equal sizes do not imply equal values; run-time steps and pads are not known to be 1 and 0."""
     found = rewritten(lambda op, x: op.Relu(emit(op, op.Abs(x))), floats("x", 4, 6), by=[DropCopies()])
     assert found == left or (left is None and {"Pad", "Slice"} & {*found})
 
 
 @pytest.mark.parametrize("dims", [(None, 6), (4, 6)])
-def test_a_slice_of_unknown_size_stays(dims: tuple[int | None, ...]) -> None:
+def test_a_slice_of_unknown_size_is_unchanged(dims: tuple[int | None, ...]) -> None:
     found = rewritten(
         lambda op, x: op.Relu(op.Slice(x, [0], [5], [0])),
         floats("x", *dims),

@@ -1,4 +1,4 @@
-"""What a pass stores is compared with what the graph computes from its constants."""
+"""The constants that a pass stores are compared with the graph's computation."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ZEROS = RNG.integers(0, 256, (96, 1)).astype(np.float32)
 
 
 def _of(emit: Callable[[Builder], Value]) -> ir.Value:
-    """The weights of a product, computed by ``emit`` from constants."""
+    """Return the weights of a product, computed by ``emit`` from constants."""
     model = graph(lambda op, x: op.MatMul(x, op.Transpose(emit(op), perm=[1, 0])), floats("x", 1, 64))
     matmul = next(node for node in model.graph if node.op_type == "MatMul")
     assert matmul.inputs[1] is not None
@@ -52,7 +52,7 @@ def _decompressed(op: Builder) -> Value:
     ],
 )
 def test_folded(emit: Callable[[Builder], Value], expected: np.ndarray | None) -> None:
-    """The graph's own numbers, row by row; of other operators, and where elements move, nothing is said."""
+    """Return the graph's numbers, row by row; other operators and data movement are not evaluated."""
     value = graph(emit).graph.outputs[0]
     got = folded(value, slice(10, 20), list(value.shape or ()), {})
     if expected is None:
@@ -69,7 +69,7 @@ def test_arithmetic_in_16_bits_is_not_rounded() -> None:
     np.testing.assert_array_equal(got, CODES * scale.astype(np.float32))
 
 
-def test_what_comes_at_run_time_is_not_folded() -> None:
+def test_run_time_values_are_not_folded() -> None:
     x = floats("x", 4)
     model = graph(lambda op, x: op.Mul(x, 2.0), x)
     assert folded(model.graph.outputs[0], slice(0, 4), [4], {}) is None
@@ -78,7 +78,7 @@ def test_what_comes_at_run_time_is_not_folded() -> None:
 
 @pytest.mark.parametrize("row", [0, 40_000, 79_999])
 def test_large_constants_are_compared_in_pieces(row: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first and the last rows are always among them."""
+    """The first and the last rows are always included."""
     numbers = np.zeros((80_000, 8), np.float32)
     value = ir.Value(name="w", const_value=ir.tensor(numbers))
     compared = []
@@ -93,14 +93,14 @@ def test_large_constants_are_compared_in_pieces(row: int, monkeypatch: pytest.Mo
         assert found is False
 
 
-# -- the integers of quantised networks ----------------------------------------------------------------------------------
+# -- the integers of quantized networks ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("emit", "found"),
     [
         (_decompressed, True),
-        (lambda op: op.Mul(op.Sub(_cast(op), ZEROS + 5e-4), SCALES), True),  # a file's zero is a little beside a level
+        (lambda op: op.Mul(op.Sub(_cast(op), ZEROS + 5e-4), SCALES), True),  # a file's zero is slightly off a level
         (lambda op: op.Mul(op.Sub(_cast(op), ZEROS + 5e-3), SCALES), False),
         (lambda op: op.Mul(op.Sub(_cast(op), ZEROS + 256), SCALES), False),
         (lambda op: op.Mul(op.Sub(_cast(op), ZEROS), -SCALES), False),
@@ -110,8 +110,8 @@ def test_large_constants_are_compared_in_pieces(row: int, monkeypatch: pytest.Mo
         (lambda op: op.Mul(op.Sub(ZEROS, _cast(op)), SCALES), False),
         (lambda op: op.Mul(op.Cast(_cast(op, to=D.INT8), to=D.FLOAT), SCALES), False),
         (lambda op: op.Mul(op.Cast(_cast(op, to=D.FLOAT16), to=D.FLOAT), SCALES), True),
-        (lambda op: op.Mul(_cast(op), np.float32(RNG.random((96, 64)) + 1)), False),  # no scale for each row
-        (lambda op: op.Mul(_cast(op, CODES[:1]), SCALES), False),  # the constant is repeated
+        (lambda op: op.Mul(_cast(op), np.float32(RNG.random((96, 64)) + 1)), False),  # not one scale per row
+        (lambda op: op.Mul(_cast(op, CODES[:1]), SCALES), False),  # the constant is broadcast
     ],
 )
 def test_integers(emit: Callable[[Builder], Value], found: bool) -> None:
@@ -119,8 +119,8 @@ def test_integers(emit: Callable[[Builder], Value], found: bool) -> None:
     assert (got is not None) is found
 
 
-def test_a_misread_constant_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Were a Cast overlooked, as one from uint8 to int8 was, the comparison would show it."""
+def test_a_misread_constant_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The comparison detects an ignored Cast, such as uint8 to int8."""
     monkeypatch.setattr("converters.passes.quantized.weights._preserve", lambda types, integers: True)
     assert weights(_of(lambda op: op.Mul(op.Cast(_cast(op, to=D.INT8), to=D.FLOAT), SCALES)), axis=-1) is None
 
@@ -128,7 +128,7 @@ def test_a_misread_constant_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("levels", [2, 3, 4, 15, 16, 255, 256])
 @pytest.mark.parametrize("data", ["random", "ties", "nan"])
 def test_levels_of_fake_quantize(levels: int, data: str) -> None:
-    """Integers are those of FakeQuantize itself, halves between two levels included; NaN has none."""
+    """Integers equal those of FakeQuantize, including halves between two levels; NaN has none."""
     top = np.float32(0.7)
     step = 2 * top / (levels - 1)
     numbers = RNG.standard_normal((96, 64)).astype(np.float32)
@@ -170,7 +170,7 @@ def test_compressed(stored: ir.DataType, with_zero: bool) -> None:
     value = _of(emit)
     found = find_weights(value)
     assert found is not None and found.scale is not None and decodes_to(value, found)
-    # A scale of other rows, a zero point that was overlooked, a half of the codes.
+    # A scale of other rows, an ignored zero point, half of the codes.
     wrong = ir.Value(
         name="wrong", type=found.scale.type, shape=found.scale.shape, const_value=ir.tensor(SCALES[::-1].copy())
     )

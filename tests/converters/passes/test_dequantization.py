@@ -1,4 +1,4 @@
-"""What turns stored integers into floats and what is added to a product: the spellings, and the near misses beside them."""
+"""Dequantization of stored integers and biases of products: spellings and near misses."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ F = D.FLOAT
 
 
 def _arithmetic(emit: Callable[..., Value]) -> tuple[bool, bool, int] | None:
-    """Whether there is a zero, whether there is a scale, and the casts before any arithmetic, of a dequantization."""
+    """Return whether a dequantization has a zero point, whether it has a scale, and its number of leading casts."""
     stored = new_value(D.INT8, [4, 6], "stored")
     inputs = [floats("zero", 4, 1), floats("scale", 4, 1), floats("whole", 4, 6)]
     model = graph(lambda op, *values: emit(op, *values), stored, *inputs)
@@ -40,7 +40,7 @@ def _arithmetic(emit: Callable[..., Value]) -> tuple[bool, bool, int] | None:
         (lambda op, q, z, s, w: op.Cast(op.Mul(op.Cast(q, to=F), s), to=D.FLOAT16), (False, True, 1)),
         (lambda op, q, z, s, w: op.Sub(op.Cast(q, to=F), z), (True, False, 1)),
         (lambda op, q, z, s, w: op.Cast(q, to=F), (False, False, 1)),
-        (lambda op, q, z, s, w: op.Sub(op.Mul(op.Cast(q, to=F), s), z), None),  # the zero is in floats
+        (lambda op, q, z, s, w: op.Sub(op.Mul(op.Cast(q, to=F), s), z), None),  # the zero point is subtracted after scaling
         (lambda op, q, z, s, w: op.Sub(z, op.Cast(q, to=F)), None),
         (lambda op, q, z, s, w: op.Mul(op.Mul(op.Cast(q, to=F), s), s), None),
         (lambda op, q, z, s, w: op.Mul(op.Cast(op.Cast(q, to=D.INT32), to=F), s), None),
@@ -80,7 +80,7 @@ def test_added_bias(bias: tuple[int, ...], axis: int, broadcast: bool, found: bo
     assert (added_bias(values["x"], axis, sizes[axis], broadcast=broadcast) is not None) is found
 
 
-def test_a_bias_of_what_something_else_takes() -> None:
+def test_a_bias_of_a_product_with_another_consumer() -> None:
     values: dict[str, Value] = {}
 
     def emit(op: Any, x: Value) -> list[Value]:

@@ -1,4 +1,4 @@
-"""Factors that become one attribute of a node."""
+"""Factors that are combined into one attribute of a node."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from converters.passes.factors import product
         ([], 1.0),
         ([0.5, -4.0], -2.0),
         ([1e-20, 1e-17], 1e-37),
-        ([1e-20, 1e-18], None),  # below the least normal number
-        ([1e-30, 1e-30, 1e30, 1e30], None),  # 0 in between
-        ([1e30, 1e30, 1e-30], None),  # infinite in between
+        ([1e-20, 1e-18], None),  # below the smallest normal number
+        ([1e-30, 1e-30, 1e30, 1e30], None),  # 0 as an intermediate value
+        ([1e30, 1e30, 1e-30], None),  # infinite as an intermediate value
         ([1e-40, 1e4], None),  # rounded before it is multiplied
         ([0.0], None),
         ([math.inf], None),

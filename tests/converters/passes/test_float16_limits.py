@@ -1,4 +1,4 @@
-"""What stays in float32 because float16 has no such numbers, and the near misses that do not."""
+"""Computations that stay in float32 because float16 lacks the range, with near misses."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_positions(emit: Callable[..., Any], type_: ir.DataType, operators: list
     assert sorted(node.op_type for node in found) == operators
 
 
-def test_positions_end_where_other_numbers_join() -> None:
+def test_positions_end_at_other_values() -> None:
     def emit(op, p, x):
         return op.Neg(op.Add(op.Cast(p, to=D.FLOAT), x))
 
@@ -117,7 +117,7 @@ def _layer_norm(x: Any) -> Any:
     ids=["sum", "log", "l2", "scale", "layer-norm"],
 )
 def test_results(layers: Callable[[Any], Any]) -> None:
-    """Of zeros, tiny and ordinary numbers the results are OpenVINO's."""
+    """Zeros, tiny and ordinary numbers give OpenVINO's results."""
     x = ops.parameter([4, 8], np.float32, name="x")
     model = ov.Model([layers(x)], [x])
     given = np.random.default_rng(0).standard_normal((4, 8)).astype(np.float32) * np.float32([[0], [1], [1e-3], [100]])

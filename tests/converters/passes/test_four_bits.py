@@ -1,4 +1,4 @@
-"""Constants of 4 bits stay packed in the file and are looked up, at any opset, as the values that OpenVINO computes with."""
+"""4-bit constants stay packed in the file and are decoded, in any opset, to the values that OpenVINO uses."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FOUR_BITS = (onnx.TensorProto.INT4, onnx.TensorProto.UINT4)
 
 
 def compressed(kind: str, shape: tuple[int, int], move=lambda x: x) -> ov.Model:
-    """A product with weights of 4 bits, scales for each row."""
+    """Build a product with 4-bit weights and scales for each row."""
     codes = np.random.default_rng(5).integers(0, 16, shape).astype(np.uint8)
     if kind == "i4":
         codes = np.where(codes < 8, codes, codes.astype(np.int8) - 16)
@@ -31,13 +31,13 @@ def compressed(kind: str, shape: tuple[int, int], move=lambda x: x) -> ov.Model:
 
 @pytest.mark.parametrize("opset", [11, 17, 21])
 @pytest.mark.parametrize(("kind", "shape"), [("u4", (96, 128)), ("i4", (96, 128)), ("u4", (101, 99)), ("i4", (8, 6))])
-def test_they_are_what_openvino_computes_with(kind: str, shape: tuple[int, int], opset: int, tmp_path: Path):
+def test_values_equal_openvino(kind: str, shape: tuple[int, int], opset: int, tmp_path: Path):
     model = compressed(kind, shape)
     check(model, opset, tmp_path, size=shape[0] * shape[1])
 
 
 @pytest.mark.parametrize("opset", [13, 21])
-def test_they_may_be_moved_before_they_are_cast(opset: int, tmp_path: Path):
+def test_moves_before_the_cast(opset: int, tmp_path: Path):
     model = compressed("u4", (96, 128), lambda x: op.gather(x, np.arange(0, 96)[::-1].copy(), np.array(0)))
     check(model, opset, tmp_path, size=96 * 128)
 
@@ -58,7 +58,7 @@ def check(model: ov.Model, opset: int, folder: Path, size: int) -> None:
     np.testing.assert_allclose(session.run(None, {"x": x})[0], expected, rtol=1e-4, atol=1e-4)
 
 
-def test_they_may_stay_in_the_irs_own_bin(tmp_path: Path):
+def test_references_to_the_bin(tmp_path: Path):
     path = tmp_path / "model.xml"
     ov.save_model(compressed("u4", (96, 128)), path, compress_to_fp16=False)
     converted, _ = convert(path, tmp_path / "model.onnx", weights="reference")

@@ -1,4 +1,4 @@
-"""GroupQueryAttention in the place of an attention over a cache: where its attributes can be said, and near misses."""
+"""Attention with a cache becomes GroupQueryAttention if its attributes can represent it; near misses."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ def divided(*divisors: float) -> Callable[[Any, Any], Any]:
         (capped(0.1, 5.0), 1),
         (capped(0.1, -5.0), 1),
         (capped(-0.1, 5.0), 1),
-        (times(0.0), 0),  # GroupQueryAttention takes it for one by the square root of the size
+        (times(0.0), 0),  # GroupQueryAttention interprets 0 as 1 / sqrt(head size)
         (times(1e-40), 0),
         (times(1e-20, 1e-20), 0),
-        (times(1e25, 1e25, 1e-30, 1e-20), 0),  # infinite products
-        (capped(0.1, 0.0), 0),  # GroupQueryAttention takes it for no softcap
+        (times(1e25, 1e25, 1e-30, 1e-20), 0),  # infinite scores
+        (capped(0.1, 0.0), 0),  # GroupQueryAttention interprets 0 as no softcap
         (capped(0.0, 5.0), 0),
         (capped(1e-30, 1e-30), 0),
         (divided(1e-39, 1e38), 0),
@@ -66,8 +66,8 @@ def test_scales_and_softcaps(products: Any, grouped: int, cache: Any, kernels: A
 
 
 @pytest.mark.parametrize("factor", [0.5, 1e-25])
-def test_a_query_that_is_scaled(factor: float) -> None:
-    """Two factors that are none together: one stays."""
+def test_a_scaled_query(factor: float) -> None:
+    """Two factors whose product is 1: one stays."""
     products = times(1e-25 if factor == 1e-25 else 0.5)
     decoder = agrees(layer(query=times(factor), products=products), GIVEN)
     assert decoder.grouped == 1

@@ -18,7 +18,7 @@ def _numbers(*shape: int) -> np.ndarray:
 
 
 def _heads(ops, x, numbers: int = 4):
-    """[batch, tokens, 3 * numbers] as [batch, 3, tokens, numbers]."""
+    """Reshape [batch, tokens, 3 * numbers] to [batch, 3, tokens, numbers]."""
     return ops.transpose(ops.reshape(x, ops.constant([0, 0, 3, numbers]), True), ops.constant([0, 2, 1, 3]))
 
 
@@ -27,7 +27,7 @@ def _rows(ops, x, size: int = 12):
 
 
 def _attention(shape: list[int]):
-    """Query, key and value by a product each of the same tokens."""
+    """Return query, key and value, from separate products of the same tokens."""
     import openvino as ov
     from openvino import opset13 as ops
 
@@ -38,7 +38,7 @@ def _attention(shape: list[int]):
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("shape", [[2, 5, 12], [-1, -1, 12]], ids=["static", "dynamic"])
-def test_of_separate_products(form: str, shape: list[int], oracle: Oracle, tmp_path: Path) -> None:
+def test_separate_products(form: str, shape: list[int], oracle: Oracle, tmp_path: Path) -> None:
     found = operators(converted(_attention(shape), [_numbers(2, 5, 12)], oracle, tmp_path, form))
     if form == "opset-13":
         assert "Softmax" in found
@@ -48,8 +48,8 @@ def test_of_separate_products(form: str, shape: list[int], oracle: Oracle, tmp_p
 
 
 @pytest.mark.parametrize("with_mask", [False, True], ids=["plain", "mask"])
-def test_of_products_that_are_divided(with_mask: bool, oracle: Oracle, tmp_path: Path) -> None:
-    """As exporters of before ScaledDotProductAttention-13 write it: by the square root of the size of a head."""
+def test_divided_scores(with_mask: bool, oracle: Oracle, tmp_path: Path) -> None:
+    """As exporters before ScaledDotProductAttention-13 write it: divided by the square root of the head size."""
     import openvino as ov
     from openvino import opset13 as ops
 
@@ -64,7 +64,7 @@ def test_of_products_that_are_divided(with_mask: bool, oracle: Oracle, tmp_path:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_of_one_product(form: str, oracle: Oracle, tmp_path: Path) -> None:
+def test_one_product(form: str, oracle: Oracle, tmp_path: Path) -> None:
     import openvino as ov
     from openvino import opset13 as ops
 
@@ -87,11 +87,11 @@ def test_of_one_product(form: str, oracle: Oracle, tmp_path: Path) -> None:
     [
         ([-1, -1, 12], [0, 0, 3, 4], [0, 0, 12], 0),
         ([2, 5, 12], [10, 12], [2, 5, 12], 0),
-        ([-1, 5, 12], [-1, 12], [-1, 5, 12], 2),  # it does, but who knows
+        ([-1, 5, 12], [-1, 12], [-1, 5, 12], 2),  # it does, but this is not proven
         ([2, 5, 12], [0, 60], [5, 2, 12], 2),
     ],
 )
-def test_shapes_there_and_back(shape, apart, together, left: int, oracle: Oracle, tmp_path: Path) -> None:
+def test_reshapes_there_and_back(shape, apart, together, left: int, oracle: Oracle, tmp_path: Path) -> None:
     import openvino as ov
     from openvino import opset13 as ops
 
@@ -103,7 +103,7 @@ def test_shapes_there_and_back(shape, apart, together, left: int, oracle: Oracle
 
 
 def _direct(q: list[int], k: list[int], v: list[int], mask: list[int] | None = None, causal: bool = False):
-    """Heads as they come."""
+    """Return heads in their original layout."""
     import openvino as ov
     from openvino import opset13 as ops
 
@@ -111,8 +111,8 @@ def _direct(q: list[int], k: list[int], v: list[int], mask: list[int] | None = N
     return ov.Model([ops.scaled_dot_product_attention(*inputs, causal=causal)], inputs)
 
 
-def test_of_many_keys(oracle: Oracle, tmp_path: Path) -> None:
-    """Worth transpositions of its own."""
+def test_many_keys(oracle: Oracle, tmp_path: Path) -> None:
+    """Long enough for additional transpositions to pay off."""
     model = _direct([2, 3, 7, 4], [2, 3, 300, 4], [2, 3, 300, 6])
     inputs = [_numbers(2, 3, 7, 4), _numbers(2, 3, 300, 4), _numbers(2, 3, 300, 6)]
     assert "Attention" in operators(converted(model, inputs, oracle, tmp_path))
@@ -125,17 +125,17 @@ def test_of_many_keys(oracle: Oracle, tmp_path: Path) -> None:
         ([2, 3, 7, 4], [1, 3, 300, 4], [1, 3, 300, 6]),  # one batch of keys for all
         ([2, 3, 7, 4], [2, 1, 300, 4], [2, 1, 300, 6]),  # one head of keys for all
         ([2, 7, 4], [2, 300, 4], [2, 300, 4]),  # no heads
-        ([2, 3, 7, 4], [2, 3, 300, 4], [2, 3, 300, 6], [1, 1, 7, 300]),  # a mask, and transpositions of its own
+        ([2, 3, 7, 4], [2, 3, 300, 4], [2, 3, 300, 6], [1, 1, 7, 300]),  # a mask, and additional transpositions
     ],
     ids=["few", "one-batch", "one-head", "no-heads", "mask"],
 )
-def test_what_stays(shapes, oracle: Oracle, tmp_path: Path) -> None:
+def test_unchanged_attention(shapes, oracle: Oracle, tmp_path: Path) -> None:
     inputs = [_numbers(*shape) for shape in shapes]
     assert "Attention" not in operators(converted(_direct(*shapes), inputs, oracle, tmp_path))
 
 
 def _masked(kind: str, mask: list[int], query_factor: bool = False):
-    """Query, key and value of [2, 5, 12], of 3 heads, and a mask."""
+    """Return query, key and value of [2, 5, 12] with 3 heads, and a mask."""
     import openvino as ov
     from openvino import opset13 as ops
 
@@ -152,7 +152,7 @@ def _masked(kind: str, mask: list[int], query_factor: bool = False):
 @pytest.mark.parametrize("mask", [[2, 3, 5, 5], [1, 1, 1, 5], [5, 5]])
 @pytest.mark.parametrize("kind", ["added", "kept", "factor"])
 def test_with_a_mask(kind: str, mask: list[int], oracle: Oracle, tmp_path: Path) -> None:
-    """In ONNX Runtime alone; the factor of the query becomes the attention's."""
+    """For ONNX Runtime only; the factor of the query becomes part of the attention's scale."""
     counts = RNG.random(mask) < 0.7 if kind == "kept" else _numbers(*mask)
     if kind == "kept":
         counts[..., 0] = True
@@ -174,7 +174,9 @@ def test_a_mask_that_makes_scores_wider(oracle: Oracle, tmp_path: Path) -> None:
 
 
 def _windows(pictures: int, mask: list[int], bias: list[int], together: list[int], apart: int = 4):
-    """Attention within the four windows of each picture, of five tokens in three heads: swin's of shifted windows."""
+    """Build attention within the four windows of each image, with five tokens and three heads, like Swin's shifted
+    windows.
+    """
     import openvino as ov
     from openvino import opset13 as ops
 
@@ -191,8 +193,8 @@ def _windows(pictures: int, mask: list[int], bias: list[int], together: list[int
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("pictures", [1, 2, -1], ids=["one", "two", "any"])
-def test_of_windows(form: str, pictures: int, oracle: Oracle, tmp_path: Path) -> None:
-    """The bias of all windows and the masks of each are one mask."""
+def test_windows(form: str, pictures: int, oracle: Oracle, tmp_path: Path) -> None:
+    """The bias of all windows and the mask of each window are combined into one mask."""
     model = _windows(pictures, [1, 4, 1, 5, 5], [1, 3, 5, 5], [-1, 3, 5, 5])
     count = 4 * (pictures if pictures > 0 else 3)
     found = operators(converted(model, [_numbers(count, 5, 12)], oracle, tmp_path, form))
@@ -205,23 +207,23 @@ def test_of_windows(form: str, pictures: int, oracle: Oracle, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("mask", "bias", "together", "apart"),
     [
-        ([2, 4, 1, 5, 5], [1, 3, 5, 5], [-1, 3, 5, 5], 4),  # a mask of each picture
-        ([1, 4, 1, 5, 5], [1, 3, 5, 5], [-1, 3, 5, 5], 8),  # not of as many windows: it does not fit, see below
-        ([4, 3, 5, 5], [8, 3, 5, 5], [-1, 3, 5, 5], 4),  # a bias of each window
+        ([2, 4, 1, 5, 5], [1, 3, 5, 5], [-1, 3, 5, 5], 4),  # a mask for each image
+        ([1, 4, 1, 5, 5], [1, 3, 5, 5], [-1, 3, 5, 5], 8),  # for another number of windows: it does not fit, see below
+        ([4, 3, 5, 5], [8, 3, 5, 5], [-1, 3, 5, 5], 4),  # a bias for each window
         ([1, 1, 5, 1], [3, 1, 1], [-1, 3, 5, 5], 4),  # the same for all windows
     ],
     ids=["pictures", "windows", "biases", "all"],
 )
 def test_other_masks_of_windows(mask, bias, together, apart: int, oracle: Oracle, tmp_path: Path) -> None:
-    """They are right, however they are said."""
+    """They are correct in any spelling."""
     if apart == 8:
         mask = [1, 8, *mask[2:]]
     converted(_windows(2, mask, bias, together, apart), [_numbers(8, 5, 12)], oracle, tmp_path)
 
 
 @pytest.mark.parametrize("what", ["factor", "nothing"])
-def test_numbers_of_more_dimensions(what: str, oracle: Oracle, tmp_path: Path) -> None:
-    """A factor, or what stands where nothing is to be seen: the result has their dimensions."""
+def test_factors_with_more_dimensions(what: str, oracle: Oracle, tmp_path: Path) -> None:
+    """A factor, or the value of hidden scores: the result has its dimensions."""
     import openvino as ov
     from openvino import opset13 as ops
 
@@ -237,7 +239,7 @@ def test_numbers_of_more_dimensions(what: str, oracle: Oracle, tmp_path: Path) -
     assert "Attention" not in operators(converted(model, [_numbers(2, 5, 12)], oracle, tmp_path))
 
 
-def test_of_more_than_three_in_one_product(oracle: Oracle, tmp_path: Path) -> None:
+def test_more_than_three_parts_in_one_product(oracle: Oracle, tmp_path: Path) -> None:
     import openvino as ov
     from openvino import opset13 as ops
 
@@ -254,8 +256,8 @@ def test_of_more_than_three_in_one_product(oracle: Oracle, tmp_path: Path) -> No
     [
         (0.5, 0.25, True),
         (1e-20, 1e-17, True),
-        (1e-20, 1e-20, False),  # 0 as one attribute, which would be one by the square root of the size
-        (1e25, 1e25, False),  # infinite as one
+        (1e-20, 1e-20, False),  # 0 as one attribute, which would mean 1 / sqrt(head size)
+        (1e25, 1e25, False),  # infinite as one attribute
     ],
 )
 def test_two_factors(of_query: float, of_products: float, fused: bool, oracle: Oracle, tmp_path: Path) -> None:
@@ -270,7 +272,7 @@ def test_two_factors(of_query: float, of_products: float, fused: bool, oracle: O
     assert ("Attention" in found) == fused
 
 
-def test_a_factor_of_nothing(oracle: Oracle, tmp_path: Path) -> None:
+def test_a_factor_of_zero(oracle: Oracle, tmp_path: Path) -> None:
     import openvino as ov
     from openvino import opset13 as ops
 
@@ -283,7 +285,7 @@ def test_a_factor_of_nothing(oracle: Oracle, tmp_path: Path) -> None:
 
 
 def _of_batches(query: str, keys: str):
-    """Query, keys and values of the same tokens, whose number of batches is not known, by way of each of `_BATCHES`."""
+    """Return query, keys and values of the same tokens with an unknown batch, computed by each of `_BATCHES`."""
     import openvino as ov
     from openvino import opset13 as ops
 
@@ -321,6 +323,6 @@ _BATCHES = [
     ids=str,
 )
 def test_batches(query: str, keys: str, fused: bool, batch: int, oracle: Oracle, tmp_path: Path) -> None:
-    """Query, keys and values must have equal batches: a constant or a Reshape may give one of them others."""
+    """Query, keys and values must have equal batches, which a constant or a Reshape may change for one of them."""
     found = operators(converted(_of_batches(query, keys), [_numbers(batch, 5, 12)], oracle, tmp_path))
     assert ("Attention" in found) is fused

@@ -1,4 +1,4 @@
-"""Operators of opset 23 and 24: what becomes one, and near misses that stay."""
+"""Operators of opset 23 and 24: the graphs that become one, and near misses."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SHAPE = (2, HEADS, TOKENS, SIZE)
 
 
 def _newer(emit: Any, opset: int, array: np.ndarray, *dims: int | None) -> list[str]:
-    """The operators in an opset; the results stay."""
+    """Return the operators in an opset; the results must be unchanged."""
     before = run(graph(emit, floats("x", *(dims or array.shape))), array)
     model = graph(emit, floats("x", *(dims or array.shape)))
     for step in [*newer_forms(opset), Stamp(opset)]:
@@ -61,7 +61,7 @@ def test_rms_normalization(root: str, scale: np.ndarray | None) -> None:
     [
         lambda op, x: op.Div(x, op.Sqrt(_mean_square(op, x, axes=(1,)))),
         lambda op, x: op.Div(x, op.Sqrt(_mean_square(op, x, axes=(1, 2)))),
-        lambda op, x: op.Div(x, op.Sqrt(_mean_square(op, op.Abs(op.Neg(x))))),  # as large, another value
+        lambda op, x: op.Div(x, op.Sqrt(_mean_square(op, op.Abs(op.Neg(x))))),  # same magnitude, another value
         lambda op, x: op.Mul(x, op.Sqrt(_mean_square(op, x))),
         lambda op, x: op.Mul(x, op.Pow(_mean_square(op, x), op.const(-0.25))),
         lambda op, x: op.Div(x, op.Sqrt(_mean_square(op, x, epsilon=SCALE))),
@@ -74,7 +74,7 @@ def test_other_normalizations(emit: Any) -> None:
 
 @pytest.mark.parametrize("size", [0, 1])
 def test_rms_normalization_of_short_rows(size: int) -> None:
-    """ONNX Runtime rejects rows of no elements."""
+    """ONNX Runtime rejects rows without elements."""
     emit = lambda op, x: op.Mul(op.Div(x, op.Sqrt(_mean_square(op, x))), op.const(np.full(size, 3, np.float32)))  # noqa: E731
     assert ("RMSNormalization" in _newer(emit, 23, X[..., :size])) == bool(size)
 
@@ -91,7 +91,7 @@ def test_numbers_beyond_the_range() -> None:
         assert _newer(lambda op, x: op.Div(x, op.Sqrt(_mean_square(op, x, epsilon=epsilon))), 23, array)  # noqa: B023
 
 
-def test_a_scale_of_one_number_for_each_row_is_a_product() -> None:
+def test_a_scale_per_row_is_a_product() -> None:
     rows = np.array([[1.0], [2], [3]], np.float32)
     emit = lambda op, x: op.Mul(op.Div(x, op.Sqrt(_mean_square(op, x))), op.const(rows))  # noqa: E731
     assert _newer(emit, 23, X) == ["Mul", "RMSNormalization"]
@@ -180,7 +180,7 @@ def test_rotary_embedding_of_tokens_before_heads() -> None:
 
 @pytest.mark.parametrize("heads", [0, 1])
 def test_rotary_embedding_of_no_heads(heads: int) -> None:
-    """ONNX Runtime rejects tokens of no heads."""
+    """ONNX Runtime rejects zero heads."""
     x = np.ascontiguousarray(ROTATED.transpose(0, 2, 1, 3)[:, :, :heads])
     assert ("RotaryEmbedding" in _newer(_constant(HALVES[:, None]), 23, x)) == bool(heads)
 
@@ -206,9 +206,9 @@ def test_rotary_embedding_without_a_batch() -> None:
 @pytest.mark.parametrize(
     "emit",
     [
-        _constant(NEIGHBOURS),  # other angles for the two elements of a pair
+        _constant(NEIGHBOURS),  # different angles for the two elements of a pair
         _constant(HALVES, _neighbour_turn),
-        _constant(np.stack([HALVES, 2 * HALVES])[None]),  # other angles for each head
+        _constant(np.stack([HALVES, 2 * HALVES])[None]),  # different angles for each head
         lambda op, x: op.Sub(op.Mul(x, op.const(np.cos(HALVES))), op.Mul(_half_turn(op, x), op.const(np.sin(HALVES)))),
         lambda op, x: op.Add(op.Mul(x, op.const(HALVES)), op.Mul(_half_turn(op, op.Neg(x)), op.const(HALVES))),
         lambda op, x: _rotated(
@@ -237,7 +237,7 @@ def test_swish(emit: Any, found: list[str]) -> None:
     assert "Swish" not in (*_newer(emit, 23, X), *_newer(emit, 25, X))
 
 
-def test_float64_stays() -> None:
+def test_float64_is_unchanged() -> None:
     emit = lambda op, x: op.Mul(x, op.Sigmoid(x))  # noqa: E731
     model = graph(
         lambda op, x: op.Cast(emit(op, op.Cast(x, to=ir.DataType.DOUBLE)), to=ir.DataType.FLOAT), floats("x", 2, 3)

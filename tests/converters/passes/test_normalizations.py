@@ -1,4 +1,4 @@
-"""Scale and bias behind a normalization become its own."""
+"""Scale and bias after a normalization become its inputs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _numbers(*shape: int) -> np.ndarray:
 
 
 def _model(shape: list[int], axes: list[int], *behind: tuple[str, np.ndarray], **options):
-    """A normalization with arithmetic behind it."""
+    """Build a normalization followed by arithmetic."""
     import openvino as ov
     from openvino import opset14 as ops
 
@@ -35,7 +35,7 @@ def _model(shape: list[int], axes: list[int], *behind: tuple[str, np.ndarray], *
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_of_layers(form: str, oracle: Oracle, tmp_path: Path) -> None:
+def test_layer_normalization(form: str, oracle: Oracle, tmp_path: Path) -> None:
     model = _model([-1, -1, 8], [-1], ("multiply", _numbers(1, 1, 8)), ("add", _numbers(8)))
     found = operators(converted(model, [X], oracle, tmp_path, form))
     assert ("LayerNormalization" in found) == (form != "opset-13")
@@ -43,20 +43,20 @@ def test_of_layers(form: str, oracle: Oracle, tmp_path: Path) -> None:
         assert found == ["LayerNormalization"]
 
 
-def test_of_many_features(oracle: Oracle, tmp_path: Path) -> None:
-    """Sixteen-bit parameters too large to be computed with at conversion."""
+def test_many_features(oracle: Oracle, tmp_path: Path) -> None:
+    """16-bit parameters that are too large to fold."""
     model = _model([1, 2, 6000], [2], ("multiply", _numbers(1, 1, 6000)), ("add", _numbers(1, 1, 6000)))
     found = operators(converted(model, [_numbers(1, 2, 6000)], oracle, tmp_path, "halves"))
     assert [name for name in found if name not in ("Cast", "Reshape", "Expand")] == ["LayerNormalization"], found
 
 
 @pytest.mark.parametrize("axes", [[1, 2], [-1, -2]])
-def test_over_several_axes(axes: list[int], oracle: Oracle, tmp_path: Path) -> None:
+def test_several_axes(axes: list[int], oracle: Oracle, tmp_path: Path) -> None:
     model = _model([-1, 5, 8], axes, ("multiply", _numbers(5, 8)), ("add", _numbers(1, 5, 8)))
     assert operators(converted(model, [X], oracle, tmp_path)) == ["LayerNormalization"]
 
 
-def test_of_instances(oracle: Oracle, tmp_path: Path) -> None:
+def test_instance_normalization(oracle: Oracle, tmp_path: Path) -> None:
     model = _model([-1, 6, -1, -1], [2, 3], ("multiply", _numbers(1, 6, 1, 1)), ("add", _numbers(6, 1, 1)))
     assert operators(converted(model, [PICTURE], oracle, tmp_path)) == ["InstanceNormalization"]
 
@@ -67,25 +67,25 @@ def test_a_bias_without_a_scale(oracle: Oracle, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("shape", [(1, 5, 1), (5, 8), (1, 1, 1, 8), (1,)], ids=str)
-def test_what_is_no_scale(shape: tuple[int, ...], oracle: Oracle, tmp_path: Path) -> None:
+def test_values_that_are_not_scales(shape: tuple[int, ...], oracle: Oracle, tmp_path: Path) -> None:
     model = _model([-1, 5, 8], [2], ("multiply", _numbers(*shape)))
     assert operators(converted(model, [X], oracle, tmp_path)) == ["LayerNormalization", "Mul"]
 
 
 @pytest.mark.parametrize("scaled", [False, True])
 @pytest.mark.parametrize("shape", [(1, 5, 1), (5, 8), (1, 1, 1, 8), (1,), (2, 1, 1), ()], ids=str)
-def test_what_is_no_bias(shape: tuple[int, ...], scaled: bool, oracle: Oracle, tmp_path: Path) -> None:
+def test_values_that_are_not_biases(shape: tuple[int, ...], scaled: bool, oracle: Oracle, tmp_path: Path) -> None:
     scale = [("multiply", _numbers(8))] if scaled else []
     model = _model([2, 5, 8], [2], *scale, ("add", _numbers(*shape)))
     assert operators(converted(model, [X], oracle, tmp_path)) == ["Add", "LayerNormalization"]
 
 
-def test_what_is_no_bias_of_instances(oracle: Oracle, tmp_path: Path) -> None:
+def test_values_that_are_not_biases_of_instances(oracle: Oracle, tmp_path: Path) -> None:
     model = _model([2, 6, 4, 5], [2, 3], ("multiply", _numbers(6, 1, 1)), ("add", _numbers(4, 1)))
     assert operators(converted(model, [PICTURE], oracle, tmp_path)) == ["Add", "InstanceNormalization"]
 
 
-def test_what_is_no_layer(oracle: Oracle, tmp_path: Path) -> None:
+def test_other_normalizations(oracle: Oracle, tmp_path: Path) -> None:
     for number, model in enumerate(
         (
             _model([2, 5, 8], [1]),
@@ -100,8 +100,8 @@ def test_what_is_no_layer(oracle: Oracle, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("used_again", [False, True])
-def test_of_a_sum(used_again: bool, oracle: Oracle, tmp_path: Path) -> None:
-    """ONNX Runtime must not make SkipLayerNormalization of it."""
+def test_a_normalized_sum(used_again: bool, oracle: Oracle, tmp_path: Path) -> None:
+    """ONNX Runtime must not fuse it into SkipLayerNormalization."""
     import openvino as ov
     from openvino import opset14 as ops
 
@@ -131,9 +131,9 @@ def _normal(op, x, ones: float = 1.0, bias: np.ndarray | None = None, **attribut
         (lambda op, x: op.Add(_normal(op, x, ones=2), _numbers(6)), 0),
         (lambda op, x: op.Mul(_normal(op, x, ones=2), _numbers(6)), 1),  # it has a scale
         (lambda op, x: op.Mul(_normal(op, x, bias=_numbers(6)), _numbers(6)), 1),  # the bias would be scaled
-        (lambda op, x: op.Add(_normal(op, x, bias=_numbers(6)), _numbers(6)), 1),  # it has one
+        (lambda op, x: op.Add(_normal(op, x, bias=_numbers(6)), _numbers(6)), 1),  # it has a bias
         (lambda op, x: op.Mul(_normal(op, x), np.float32(3)), 1),  # one number for all
-        (lambda op, x: op.Mul(_normal(op, x), _numbers(5, 1)), 1),  # of rows
+        (lambda op, x: op.Mul(_normal(op, x), _numbers(5, 1)), 1),  # per row
         (lambda op, x: op.Mul(_normal(op, x), _numbers(5, 6)), 1),
         (lambda op, x: op.Mul(_normal(op, x), _numbers(1, 1, 1, 6)), 1),  # it adds a dimension
         (lambda op, x: [op.Mul(normal := _normal(op, x), _numbers(6)), op.Relu(normal)], 1),
@@ -146,7 +146,7 @@ def test_conditions_of_layer_normalization(emit, left: int) -> None:
 
 @pytest.mark.parametrize(("size", "left"), [(6, 0), (None, 1)])
 def test_a_bias_of_unknown_size_may_broadcast(size: int | None, left: int) -> None:
-    """Two unknown sizes need not be the same."""
+    """Two unknown sizes may differ."""
     found = rewritten(
         lambda op, x, scale, bias: op.Add(op.LayerNormalization(x, scale), bias),
         floats("x", 2, 6), floats("scale", size), floats("bias", size),
@@ -171,7 +171,7 @@ def test_a_bias_of_unknown_size_may_broadcast(size: int | None, left: int) -> No
     ids=str,
 )
 def test_conditions_of_instance_normalization(shape: tuple[int, ...], left: int) -> None:
-    """The scale of channels, not that of another axis of the same size."""
+    """The scale of channels, not of another axis with the same length."""
     ones, zeros = np.ones(4, np.float32), np.zeros(4, np.float32)
     found = rewritten(
         lambda op, x: op.Mul(op.InstanceNormalization(x, op.const(ones), op.const(zeros)), _numbers(*shape)),

@@ -1,4 +1,4 @@
-"""Passes that look for patterns: what they find, how often, and what stays of it."""
+"""Passes based on patterns: their matches, counts and remaining nodes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from converters.passes.patterns import PatternPass, number, rewrite
 from tests.converters.passes.graphs import floats, graph, operators, run
 
-pytestmark = pytest.mark.unverified  # what replaces a pattern here is something else, which tells that it was replaced
+pytestmark = pytest.mark.unverified  # the replacements here differ on purpose, to show that they were applied
 
 X = np.array([-1, 0.5, 2], np.float32)
 Y = np.array([3, -4, 0.25], np.float32)
@@ -19,7 +19,7 @@ def product_and_sigmoid(op, x):
 
 
 def seen(root, pattern, emit, **settings):
-    """A pass of one rewrite, and the list of what it was given each time."""
+    """Return a pass of one rewrite, and the list of its arguments at each match."""
     calls = []
 
     @rewrite(root, pattern, **settings)
@@ -37,7 +37,7 @@ def softsign(op, *, x):
     return op.Softsign(x)
 
 
-def test_a_pattern_becomes_what_replaces_it() -> None:
+def test_a_pattern_is_replaced() -> None:
     model = graph(lambda op, x: op.Relu(op.Mul(x, op.Sigmoid(x))), floats("x"))
     passed, calls = seen("Mul", product_and_sigmoid, softsign)
     result = passed(model)
@@ -47,7 +47,7 @@ def test_a_pattern_becomes_what_replaces_it() -> None:
     np.testing.assert_allclose(run(model, X)[0], np.maximum(X / (1 + abs(X)), 0))
 
 
-def test_nothing_is_modified_where_nothing_matches() -> None:
+def test_nothing_is_modified_without_a_match() -> None:
     model = graph(lambda op, x: op.Add(x, op.Sigmoid(x)), floats("x"))
     passed, calls = seen("Add", product_and_sigmoid, softsign)
     assert not passed(model).modified
@@ -82,7 +82,7 @@ def test_each_of_several_matches_counts() -> None:
 
 
 @pytest.mark.parametrize("exclusive", [True, False])
-def test_values_within_that_others_use(exclusive: bool) -> None:
+def test_inner_values_with_other_consumers(exclusive: bool) -> None:
     def shared(op, x):
         inner = op.Sigmoid(x)
         return [op.Mul(x, inner), op.Neg(inner)]
@@ -91,13 +91,13 @@ def test_values_within_that_others_use(exclusive: bool) -> None:
     passed, calls = seen("Mul", product_and_sigmoid, softsign, exclusive=exclusive)
     passed(model)
     assert len(calls) == (0 if exclusive else 1)
-    # What others use stays, for them.
+    # Values with other consumers remain.
     assert operators(model) == (["Mul", "Neg", "Sigmoid"] if exclusive else ["Neg", "Sigmoid", "Softsign"])
     np.testing.assert_allclose(run(model, X)[1], -1 / (1 + np.exp(-X)), rtol=1e-6)
 
 
 @pytest.mark.parametrize("exclusive", [True, False])
-def test_a_value_within_that_is_an_output(exclusive: bool) -> None:
+def test_an_inner_value_that_is_an_output(exclusive: bool) -> None:
     def both(op, x):
         inner = op.Sigmoid(x)
         return [inner, op.Mul(x, inner)]
@@ -130,7 +130,7 @@ def test_an_output_that_becomes_an_input_or_a_constant(becomes: str) -> None:
     np.testing.assert_array_equal(run(model, X)[0], X if becomes == "input" else Y)
 
 
-def test_graphs_within_nodes() -> None:
+def test_nested_graphs() -> None:
     def branches(op, x):
         inner = lambda op: op.Mul(x, op.Sigmoid(x))  # noqa: E731
         return op.if_(op.Greater(op.Size(x), 2), inner, lambda op: op.Mul(op.Neg(x), op.Sigmoid(op.Neg(x))))
@@ -145,7 +145,7 @@ def test_graphs_within_nodes() -> None:
     np.testing.assert_allclose(run(model, X[:2])[0], -X[:2] / (1 + np.exp(X[:2])), rtol=1e-6)
 
 
-def test_a_constant_that_a_replacement_within_a_branch_makes() -> None:
+def test_a_constant_in_a_replacement_within_a_branch() -> None:
     model = graph(
         lambda op, x: op.if_(op.Greater(op.Size(x), 2), lambda op: op.Mul(x, op.Sigmoid(x)), lambda op: x), floats("x")
     )
@@ -155,7 +155,7 @@ def test_a_constant_that_a_replacement_within_a_branch_makes() -> None:
     np.testing.assert_array_equal(run(model, X[:1])[0], X[:1])
 
 
-def test_a_replacement_that_declines_leaves_the_graph() -> None:
+def test_a_replacement_that_declines_keeps_the_graph() -> None:
     model = graph(lambda op, x: op.Mul(x, op.Sigmoid(x)), floats("x"))
     passed, calls = seen("Mul", product_and_sigmoid, lambda op, *, x: None)
     assert not passed(model).modified
@@ -164,7 +164,7 @@ def test_a_replacement_that_declines_leaves_the_graph() -> None:
 
 
 def test_a_replacement_of_another_shape_declines() -> None:
-    """The number adds dimensions, which what replaces it and all lacks."""
+    """The number adds dimensions that the replacement lacks."""
     one = np.ones((1, 1), np.float32)
     model = graph(lambda op, x: op.Mul(x, op.const(one)), floats("x"))
     passed, calls = seen("Mul", lambda op, x: op.Mul(x, number(1)), lambda op, *, x: op.Relu(x))
@@ -195,7 +195,7 @@ def test_the_first_rewrite_that_matches_is_applied() -> None:
     np.testing.assert_allclose(run(model, X, Y)[0], X / (1 + abs(X)) + Y)
 
 
-def test_numbers_stand_for_constants_of_their_value() -> None:
+def test_numbers_match_constants() -> None:
     def doubled(op, x):
         return op.Mul(x, 2.0)
 
@@ -207,7 +207,7 @@ def test_numbers_stand_for_constants_of_their_value() -> None:
     np.testing.assert_array_equal(run(model, X)[0], X * 6)
 
 
-def test_values_within_come_by_the_names_of_their_outputs() -> None:
+def test_inner_values_are_passed_by_name() -> None:
     def named(op, x):
         inner = op.Sigmoid(x, _outputs=["inner"])
         return op.Mul(x, inner)
@@ -220,7 +220,7 @@ def test_values_within_come_by_the_names_of_their_outputs() -> None:
     np.testing.assert_allclose(run(model, X)[0], X + 1 / (1 + np.exp(-X)), rtol=1e-6)
 
 
-def test_patterns_of_several_results() -> None:
+def test_patterns_with_several_results() -> None:
     def halves(op, x):
         first, second = op.Split(x, num_outputs=2, _outputs=["first", "second"])
         return op.Add(first, second)
@@ -237,7 +237,7 @@ def test_patterns_of_several_results() -> None:
     np.testing.assert_array_equal(run(model, np.arange(4, dtype=np.float32))[0], [-2, -2])
 
 
-def test_types_and_shapes_of_what_replaces() -> None:
+def test_types_and_shapes_of_replacements() -> None:
     model = graph(lambda op, x: op.Relu(op.Mul(x, op.Sigmoid(x))), floats("x", 2, None))
     passed, _ = seen("Mul", product_and_sigmoid, softsign)
     passed(model)

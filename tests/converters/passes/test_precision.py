@@ -1,4 +1,4 @@
-"""Float16 and float32 throughout: what OpenVINO computes, within float16's accuracy, and no cast more than it takes."""
+"""Float16 and float32 throughout: agreement with OpenVINO within float16's accuracy, without unnecessary casts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def weights(*shape: int) -> np.ndarray:
 
 
 def image_classifier() -> tuple[ov.Model, list[np.ndarray]]:
-    """Convolutions with batch normalization, a residual, pooling, a linear layer."""
+    """Convolutions with batch normalization, a residual connection, pooling, and a linear layer."""
     x = op.parameter([1, 3, 32, 32], np.float32, name="image")
     y = op.convolution(x, weights(16, 3, 3, 3), [1, 1], [1, 1], [1, 1], [1, 1])
     y = op.batch_norm_inference(y, weights(16) + 1, weights(16), weights(16), abs(weights(16)) + 1, 1e-5)
@@ -36,7 +36,7 @@ def image_classifier() -> tuple[ov.Model, list[np.ndarray]]:
 
 
 def masked_attention() -> tuple[ov.Model, list[np.ndarray]]:
-    """A layer of a language model: a mask of the lowest float32, layer normalization, a gate."""
+    """A layer of a language model: a mask with the lowest float32, layer normalization, a gate."""
     x = op.parameter([1, -1, 32], np.float32, name="hidden")
     mask = op.parameter([1, -1], np.int64, name="mask")
     blocked = op.multiply(op.subtract(np.float32(1), op.convert(mask, "f32")), np.float32(np.finfo(np.float32).min))
@@ -51,7 +51,7 @@ def masked_attention() -> tuple[ov.Model, list[np.ndarray]]:
 
 
 def sums_of_experts() -> tuple[ov.Model, list[np.ndarray]]:
-    """Rows that are added where indices say, as in mixtures of experts: by elements and by slices."""
+    """Rows that are added at indices, as in mixtures of experts: by elements and by slices."""
     x = op.parameter([-1, 8], np.float32, name="rows")
     y = op.matmul(x, weights(8, 8), False, False)
     rows = np.array([[1], [0], [1]])
@@ -113,7 +113,7 @@ def all_nodes(graph: onnx.GraphProto):
 
 @pytest.mark.parametrize("opset", [13, 17, 21])
 @pytest.mark.parametrize("network", NETWORKS)
-def test_float16_is_what_openvino_computes(network, opset: int, tmp_path: Path):
+def test_float16_agrees_with_openvino(network, opset: int, tmp_path: Path):
     path, model, inputs = saved(network, tmp_path)
     converted, _ = convert(path, opset=opset, precision="float16")
     onnx.checker.check_model(converted, full_check=True)
@@ -138,7 +138,7 @@ def test_float32_leaves_no_cast_of_weights(network, tmp_path: Path):
         np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-6)
 
 
-def test_numbers_beyond_float16_are_clamped_and_told_of(tmp_path: Path):
+def test_numbers_beyond_float16_are_clamped_and_reported(tmp_path: Path):
     x = op.parameter([2, 3], np.float32, name="x")
     lowest = op.constant(np.array([[-3.4e38, 0, 1e9]], np.float32), name="far")
     path = tmp_path / "model.xml"
@@ -163,7 +163,7 @@ def test_weights_beyond_float16_are_multiplied_in_float32(far: float, tmp_path: 
     np.testing.assert_allclose(result, given @ weights.data, rtol=1e-3)
 
 
-def test_what_is_computed_from_shapes_stays_exact(tmp_path: Path):
+def test_computations_on_shapes_stay_exact(tmp_path: Path):
     x = op.parameter([1, -1], np.float32, name="x")
     size = op.convert(op.gather(op.shape_of(x), np.array([1]), np.array(0)), "f32")
     half = op.convert(op.floor(op.multiply(size, np.float32(0.5))), "i64")
@@ -180,13 +180,13 @@ def test_float16_keeps_the_types_of_inputs_and_outputs(tmp_path: Path):
         assert [x.type for x in getattr(plain.graph, kind)] == [x.type for x in getattr(halves.graph, kind)]
 
 
-def test_weights_that_change_cannot_be_referred_to(tmp_path: Path):
+def test_changed_weights_cannot_be_references(tmp_path: Path):
     path, _, _ = saved(recurrent, tmp_path)
     with pytest.raises(ValueError, match="cannot be referenced"):
         convert(path, tmp_path / "model.onnx", weights="reference", precision="float16")
 
 
-def test_another_precision_is_no_precision(tmp_path: Path):
+def test_an_invalid_precision(tmp_path: Path):
     path, _, _ = saved(recurrent, tmp_path)
     with pytest.raises(ValueError, match="not 'int8'"):
         convert(path, precision="int8")
@@ -220,7 +220,7 @@ def test_quantized_networks(opset: int, contrib: bool) -> None:
 
 @pytest.mark.parametrize("opset", [13, 21])
 def test_names_of_nodes_in_branches(opset: int) -> None:
-    """ONNX Runtime refuses a graph of which two nodes have one name."""
+    """ONNX Runtime rejects a graph with two nodes of the same name."""
     x = op.parameter([2, 4, 8, 2], np.float32, name="x")
     sizes = op.parameter([2], np.int32, name="sizes")
     model = ov.Model([op.dft(x, op.constant(np.array([1, 2], np.int32)), sizes)], [x, sizes])

@@ -1,4 +1,4 @@
-"""ONNX Runtime recognises normalizations by the root of the mean of squares, however OpenVINO spells them."""
+"""ONNX Runtime recognizes RMS normalization in every spelling of OpenVINO."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_every_form(form: str, oracle: Oracle, tmp_path: Path) -> None:
     [{"axis": 1}, {"scale": np.float32([[[2]]])}, {"scale": np.ones((1, 5, 8), np.float32) * 2}],
     ids=["axis", "one-number", "many"],
 )
-def test_what_is_none(options, oracle: Oracle, tmp_path: Path) -> None:
+def test_other_normalizations(options, oracle: Oracle, tmp_path: Path) -> None:
     converted(_model([2, 5, 8], "power", "one-by", **options), [X], oracle, tmp_path)
     assert "SimplifiedLayerNormalization" not in optimised(tmp_path / "model.onnx")
 
@@ -98,6 +98,6 @@ def test_conditions(options, found: bool) -> None:
     assert ("Reciprocal" not in got) is found
 
 
-def test_a_scale_of_unknown_size_stays() -> None:
+def test_a_scale_of_unknown_size_is_unchanged() -> None:
     model = graph(lambda op, x, scale: _rms(op, x, scale), floats("x", 2, None), floats("scale", None))
     assert not CanonicalizeRMSNormalization()(model).modified

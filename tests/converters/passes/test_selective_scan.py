@@ -1,4 +1,4 @@
-"""The layers of Mamba's recurrence become one node, and others that look like them stay."""
+"""The layers of Mamba's recurrence become one node; near misses remain."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OPERATOR = "onnx_specops.SelectiveScan"
         ({}, True),
         ({"epsilon": 1e-5}, True),
         ({"epsilon": 0.0}, True),
-        ({"epsilon": 0.5}, False),  # no guard of a division
+        ({"epsilon": 0.5}, False),  # not a guard of a division
         ({"turned": False}, False),
         ({"token": 0}, False),
         ({"summed": -2}, False),
@@ -30,7 +30,7 @@ OPERATOR = "onnx_specops.SelectiveScan"
     ],
 )
 def test_conditions(options: dict[str, Any], found: bool, tmp_path: Path) -> None:
-    given = arrays(2, 6, 4, 4)  # as many channels as elements of the state: shapes alone do not tell them apart
+    given = arrays(2, 6, 4, 4)  # as many channels as state elements, so that shapes do not distinguish them
     model = layers(given["decay"], **options)
     converted, report = convert(saved(model, tmp_path))
     assert (OPERATOR in report.nodes) is found
@@ -46,7 +46,7 @@ def test_decay_in_16_bits(tmp_path: Path) -> None:
     assert OPERATOR in report.nodes
 
 
-def test_the_body_takes_its_place_below_opset_21(tmp_path: Path) -> None:
+def test_the_body_replaces_it_below_opset_21(tmp_path: Path) -> None:
     given = arrays(2, 6, 4, 8)
     model = layers(given["decay"])
     converted, report = convert(saved(model, tmp_path), opset=17)

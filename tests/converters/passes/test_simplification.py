@@ -1,4 +1,4 @@
-"""Nodes that change nothing, compute constants, or follow one another: those that go, and near misses that stay."""
+"""Nodes without effect, with constant inputs, or with a matching predecessor are simplified; near misses remain."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ W = np.arange(12, dtype=np.float32).reshape(4, 3) / 3
 
 
 def _agree(emit, step, array: np.ndarray, *dims: int | None) -> list[str]:
-    """The operators after a pass, which changes no result."""
+    """Return the operators after a pass that changes no result."""
     x = floats("x", *dims)
     before = run(graph(emit, x), array)
     model = graph(emit, floats("x", *dims))
@@ -69,8 +69,8 @@ def _until_done(step):
     return apply
 
 
-def test_moves_of_open_dimensions() -> None:
-    """Two unknown dimensions are not one target."""
+def test_moves_of_unknown_dimensions() -> None:
+    """Two unknown dimensions do not fit one target."""
 
     def emit(op, x):
         return op.Abs(op.Unsqueeze(op.Squeeze(op.Unsqueeze(x, [0]), [0]), [2]))
@@ -111,8 +111,8 @@ def test_constants_are_folded() -> None:
     assert operators(model) == ["Add"]
 
 
-def test_what_is_no_constant_stays() -> None:
-    """Random numbers, results far larger than what they are made of, and quantised weights."""
+def test_other_values_are_unchanged() -> None:
+    """Random numbers, results far larger than their inputs, and quantized weights."""
 
     def emit(op, x):
         random = op.RandomUniform(shape=[3])
@@ -125,7 +125,7 @@ def test_what_is_no_constant_stays() -> None:
     assert operators(model) == ["Add", "DequantizeLinear", "Expand", "Neg", "RandomUniform"]
 
 
-def test_small_weights_become_large_where_that_is_asked_for() -> None:
+def test_small_weights_are_decompressed_on_request() -> None:
     def emit(op, x):
         return op.Add(
             x, op.Mul(op.Cast(op.const(np.ones(1 << 17, np.int8)), to=1), op.const(np.full(1 << 17, 0.5, np.float32)))
@@ -181,14 +181,14 @@ def test_biases_of_products(bias: np.ndarray, left: list[str]) -> None:
     assert _agree(emit, FuseBiases(), X[0, :2], 2, 4) == left
 
 
-def test_a_product_of_more_dimensions_stays() -> None:
+def test_a_product_with_more_dimensions_is_unchanged() -> None:
     def emit(op, x):
         return op.Add(op.MatMul(x, W), np.arange(3, dtype=np.float32))
 
     assert _agree(emit, FuseBiases(), X, 2, 3, 4) == ["Add", "MatMul"]
 
 
-def test_integers_have_no_gemm_of_floats() -> None:
+def test_integers_have_no_gemm() -> None:
     def emit(op, x):
         return op.Add(op.MatMul(x, np.ones((4, 3), np.int32)), np.arange(3, dtype=np.int32))
 
@@ -198,15 +198,15 @@ def test_integers_have_no_gemm_of_floats() -> None:
     assert operators(model) == ["Add", "MatMul"]
 
 
-def test_what_is_computed_twice_is_computed_once() -> None:
+def test_common_subexpressions_are_computed_once() -> None:
     def emit(op, x):
         return op.Add(op.Sin(x), op.Sin(x))
 
     assert _agree(emit, Simplify(), X, 2, 3, 4) == ["Add", "Sin"]
 
 
-def test_a_branch_that_gives_a_value_from_outside_keeps_its_identity() -> None:
-    """The output of a graph is computed in that graph."""
+def test_a_branch_that_returns_an_outer_value_keeps_its_identity() -> None:
+    """The output of a graph must be computed in that graph."""
 
     def emit(op, x):
         outside = op.Sin(x)

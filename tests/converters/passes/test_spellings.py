@@ -1,4 +1,4 @@
-"""Spellings that targets need: what changes, and near misses that stay."""
+"""Spellings that targets require, and near misses."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ X = np.arange(6, dtype=np.float32).reshape(2, 3) - 2
 
 
 def _spelled(name: str, emit, array: np.ndarray = X, *dims: int | None) -> ir.Model:
-    """The graph in a spelling that changes no result."""
+    """Return the graph in a spelling that changes no result."""
     before = run(graph(emit, floats("x", *(dims or array.shape))), array)
     model = graph(emit, floats("x", *(dims or array.shape)))
     SPELLINGS[name]()(model)
@@ -84,7 +84,7 @@ def test_booleans() -> None:
     assert all(value.dtype != ir.DataType.BOOL for value in model.graph.initializers.values())
 
 
-def test_a_boolean_input_is_no_constant() -> None:
+def test_a_boolean_input_is_not_a_constant() -> None:
     given = new_value(ir.DataType.BOOL, (3,), "given")
     model = graph(lambda op, x, given: op.Where(given, x, op.Neg(x)), floats("x", 2, 3), given)
     assert not SPELLINGS["no boolean constants"]()(model).modified
@@ -115,7 +115,7 @@ def test_levels() -> None:
 
 
 @pytest.mark.parametrize(("dims", "axes"), [((1, 2, 3), [3]), ((1, 1, 2, 3), None)])
-def test_pictures(dims: tuple[int, ...], axes: list[int] | None) -> None:
+def test_images(dims: tuple[int, ...], axes: list[int] | None) -> None:
     ones = np.ones(dims[1], np.float32)
 
     def emit(op, x):
@@ -171,7 +171,7 @@ def test_choices(other: tuple[int, ...], whole: tuple[int, ...]) -> None:
     assert node.inputs[2] is not None and tuple(node.inputs[2].shape or ()) == whole
 
 
-def test_integers_are_compared_as_they_are() -> None:
+def test_integers_are_compared_directly() -> None:
     model = graph(lambda op, x: op.Less(op.Cast(x, to=ir.DataType.INT32), op.const(np.int32(1))), floats("x", 2, 3))
     assert not SPELLINGS["one shape"]()(model).modified
 

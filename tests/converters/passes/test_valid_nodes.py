@@ -1,4 +1,4 @@
-"""What the last step refuses: nodes that an opset does not have, and names that two values have."""
+"""The last pass rejects nodes that an opset does not have, and duplicate names."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _node(op_type: str, *inputs: ir.Value | None, domain: str = "", outputs: int
 
 
 def _model(make: Callable[[Value], ir.Node]) -> ir.Model:
-    """A graph of one node, made by hand: the builder would refuse most of them."""
+    """Build a graph of one node by hand, because the builder rejects most of them."""
     x = floats("x", 2, 3)
     model = graph(lambda op, x: op.Relu(x), x)
     node = make(x)
@@ -79,7 +79,7 @@ def test_a_node(make: Callable[[Value], ir.Node], message: str | None) -> None:
 
 
 def test_types_of_one_variable() -> None:
-    """Both inputs of Add may be integers, but not one of them alone."""
+    """Both inputs of Add may be integers, but not only one of them."""
     model = graph(lambda op, x: op.Add(x, x), floats("x"))
     node = model.graph[0]
     node.replace_input_with(1, ir.Value(name="y", type=ir.TensorType(D.INT32)))
@@ -107,7 +107,7 @@ def test_nested_graphs_and_functions() -> None:
         CheckNodes()(model)
 
 
-def test_the_opset_decides() -> None:
+def test_nodes_are_checked_by_opset() -> None:
     model = graph(lambda op, x: op.Relu(x), floats("x"))
     model.graph[0].op_type = "Gelu"
     CheckNodes()(model)
@@ -117,7 +117,7 @@ def test_the_opset_decides() -> None:
 
 
 def test_names() -> None:
-    """A second value of one name, also within a nested graph, and a value that is used before it is there."""
+    """A second value with the same name, also in a nested graph, and a value that is used before its producer."""
     model = graph(lambda op, x: op.Relu(op.Abs(x)), floats("x"))
     first, second = model.graph
     second.outputs[0].name = first.outputs[0].name
@@ -139,7 +139,7 @@ def test_names() -> None:
 
 @pytest.fixture
 def broken(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
-    """Makes the last pass turn the nodes of an operator into nodes that no opset has."""
+    """Let the last pass replace the nodes of an operator by invalid nodes."""
     finish = conversion.finish
 
     def of(operator: str) -> None:
@@ -154,8 +154,8 @@ def broken(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
     return of
 
 
-def test_the_layer_is_named(broken: Callable[[str], None]) -> None:
-    """A pass that breaks a node gives an internal error, which names the layer, and no file."""
+def test_the_layer_is_reported(broken: Callable[[str], None]) -> None:
+    """A pass that emits an invalid node gives an internal error that names the layer, and no file."""
     x = ops.parameter([2, 3], np.float32, name="x")
     relu = ops.relu(x)
     relu.set_friendly_name("the layer")
@@ -166,8 +166,8 @@ def test_the_layer_is_named(broken: Callable[[str], None]) -> None:
         convert(ov.Model([ops.abs(relu)], [x]))
 
 
-def test_the_layer_is_named_whatever_nodes_are_called(broken: Callable[[str], None]) -> None:
-    """A node knows its layer: its name may be that of another one."""
+def test_the_layer_is_reported_for_any_node_name(broken: Callable[[str], None]) -> None:
+    """A node has a reference to its layer; its name may equal that of another layer."""
     x = ops.parameter([2, 3], np.float32, name="x")
     swish, other = ops.swish(x), ops.abs(x)
     swish.set_friendly_name("layer")

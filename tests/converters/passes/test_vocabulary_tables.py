@@ -1,4 +1,4 @@
-"""TensorFlow's vocabulary tables: recognised as one node where they are one, still right where they are not."""
+"""TensorFlow's vocabulary tables become one node; near misses stay correct."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.converters.passes.graphs import rewritten
 
 TABLE, LABELS, HASH = "onnx_specops.VocabularyTable", "ai.onnx.ml.LabelEncoder", "onnx_specops.StringToHashBucket"
 
-# What each model becomes: the operators that matter, and how often.
+# The relevant operators of each converted model, with their counts.
 BECOMES: dict[str, dict[str, int]] = {
     "table": {TABLE: 1},
     "table-swapped": {TABLE: 1},
@@ -58,7 +58,7 @@ BECOMES: dict[str, dict[str, int]] = {
 
 @pytest.fixture(scope="session")
 def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The models and OpenVINO's answers, made in a process of their own."""
+    """Create the models and OpenVINO's results in a separate process."""
     folder = tmp_path_factory.mktemp("string_models")
     script = Path(string_models.__file__)
     done = subprocess.run([sys.executable, script, folder], capture_output=True, text=True, timeout=600)
@@ -94,7 +94,7 @@ def test_tables_and_near_misses(models: Path, tmp_path: Path, name: str) -> None
 
 
 def test_tensorflows_own_example(models: Path) -> None:
-    """The ids that TensorFlow documents for this table: OpenVINO's answer is it already."""
+    """The ids that TensorFlow documents for this table equal OpenVINO's."""
     (ids,) = arrays(models / "table" / "expected.npz")
     assert ids[:7].tolist() == [0, 1, 10, 2, 9, 3, 9]
 
@@ -107,7 +107,7 @@ KEYS = np.array([[11, 3, 42], [7, 0, 3]])
 def compared(
     entries=(3, 7, 42), places=(0, 1, 2), miss=3, one=1, zero=0, column=-1, axes=(-1, -1), miss_dims=(), more=False
 ):  # fmt: skip
-    """Every key compared with every entry, as a table of integers arrives."""
+    """Every key is compared with every entry, as in a table of integers."""
 
     def emit(op, keys):
         equal = op.Equal(op.const(np.array(entries, np.int64)), op.Unsqueeze(keys, [column]))
@@ -130,13 +130,13 @@ PLAIN = ["Equal", "Mul", "ReduceMax", "ReduceMax", "Unsqueeze", "Where", "Where"
         (compared(column=2, axes=(2, -1)), ["LabelEncoder"]),
         (compared(entries=[[3, 7, 42]]), ["LabelEncoder"]),
         (compared(miss_dims=(1, 1)), ["LabelEncoder"]),
-        (compared(more=True), ["Equal", "LabelEncoder", "ReduceMax", "Unsqueeze"]),  # what else is taken stays
-        (compared(entries=(3, 7, 3)), PLAIN),  # the last of equal entries counts, of a table the first
+        (compared(more=True), ["Equal", "LabelEncoder", "ReduceMax", "Unsqueeze"]),  # values with other consumers remain
+        (compared(entries=(3, 7, 3)), PLAIN),  # the last of equal entries counts, in a table the first
         (compared(places=(0, 2, 1)), PLAIN),
         (compared(miss=-1), PLAIN),
         (compared(one=2), PLAIN),
         (compared(zero=-1), PLAIN),
-        (compared(miss_dims=(1, 1, 1)), PLAIN),  # a dimension more
+        (compared(miss_dims=(1, 1, 1)), PLAIN),  # an extra dimension
         (compared(entries=[[[3, 7, 42]]] * 2, places=(0, 1, 2)), PLAIN),  # an entry for each row
         (compared(axes=(-1, 1), places=[[0], [1], [2]]), PLAIN),
     ],
@@ -148,7 +148,7 @@ def test_conditions_of_tables_of_integers(emit, operators) -> None:
 
 
 @pytest.mark.parametrize(("given", "operators"), [(False, ["LabelEncoder"]), (True, ["VocabularyTable"])])
-def test_a_vocabulary_that_a_caller_may_replace_stays(given: bool, operators: list[str]) -> None:
+def test_a_vocabulary_with_an_input_is_unchanged(given: bool, operators: list[str]) -> None:
     keys, vocabulary = (new_value(ir.DataType.INT64, dims, name) for dims, name in (([2, 3], "keys"), ([3], "vocabulary")))
     vocabulary.const_value = ir.tensor(np.array([3, 7, 42]), name="vocabulary")
 

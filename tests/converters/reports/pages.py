@@ -1,4 +1,4 @@
-"""What a page of ours must be, whatever it shows."""
+"""The requirements of every report page."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from lxml import html
 import converters.reports
 
 SCRIPT = (Path(converters.reports.__file__).parent / "templates" / "tables.js").read_text(encoding="utf-8").strip()
-"""The one script of a page."""
+"""The only script of a page."""
 
 
 def load(path: Path) -> html.HtmlElement:
-    """The page, which refers to nothing outside itself, and within itself to what is there only."""
+    """Load a page; it must not have external references or broken internal ones."""
     text = path.read_text(encoding="utf-8")
     page = html.document_fromstring(text)
     ids = page.xpath("//@id")
@@ -29,6 +29,6 @@ def load(path: Path) -> html.HtmlElement:
 
 
 def text_of(page: html.HtmlElement, heading: str) -> str:
-    """The text of the section with the heading."""
+    """Return the text of the section with the heading."""
     (section,) = page.xpath("//section[.//h2[@id=$heading]]", heading=heading)
     return " ".join(section.text_content().split())

@@ -8,7 +8,7 @@ from tests.converters.cli.specops import as_json, save_dense, specops
 from tests.converters.reports.pages import load, text_of
 
 
-def test_what_a_model_holds(tmp_path: Path) -> None:
+def test_the_contents_of_a_model(tmp_path: Path) -> None:
     model = save_dense(tmp_path / "model.xml")
     result = specops("inspect", model, "--report", tmp_path / "report.html", "--json")
     assert result.exit_code == 0, result.output
@@ -23,7 +23,7 @@ def test_what_a_model_holds(tmp_path: Path) -> None:
     assert "MatMul" in text_of(page, "layers") and "4.0 KiB" in text_of(page, "weights")
 
 
-def test_what_cannot_be_converted(tmp_path: Path) -> None:
+def test_unsupported_layers(tmp_path: Path) -> None:
     model = save_dense(tmp_path / "model.xml")
     model.write_text(model.read_text().replace('type="ReLU"', 'type="Magic&lt;b&gt;Layer"'))
     result = specops("inspect", model, "--report", tmp_path / "report.html")

@@ -1,4 +1,4 @@
-"""``specops validate --report`` and ``specops diff --report``: of models that part, and of models that do not."""
+"""``specops validate --report`` and ``specops diff --report``, for models that agree and models that differ."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.converters.reports.pages import load, text_of
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """y = relu((x * 2) @ w) - 5, with layers that are called double, turn, bend<b>, end."""
+    """Save y = relu((x * 2) @ w) - 5, with layers that are called double, turn, bend<b>, end."""
     x = ops.parameter([3, 4], np.float32, name="x")
     value = ops.multiply(x, ops.constant(np.full((1, 4), 2, np.float32)), name="double")
     value = ops.matmul(value, ops.constant(np.arange(20, dtype=np.float32).reshape(4, 5)), False, False, name="turn")
@@ -50,7 +50,7 @@ def test_a_conversion_that_agrees(model: Path, tmp_path: Path) -> None:
     assert "all runtimes agree" in page.xpath("//header")[0].text_content()
     assert "bend<b>" in text_of(page, "layers")
     assert "OpenVINO" in text_of(page, "times")
-    # Layers and nodes refer to each other.
+    # Layers and nodes have links to each other.
     (row,) = page.xpath("//tr[starts-with(@id, 'layer-')][td[1] = 'turn']")
     (node,) = page.xpath("//tr[@id = $id]", id=row.xpath(".//a[. = 'MatMul']/@href")[0][1:])
     assert f"#{row.get('id')}" in node.xpath(".//a/@href")
@@ -128,7 +128,7 @@ def test_a_file_and_itself(model: Path) -> None:
     assert "3 inner values with the same name: 3 agree, 0 differ" in result.stdout
 
 
-def test_files_that_name_their_inputs_and_outputs_otherwise(model: Path, tmp_path: Path) -> None:
+def test_files_with_other_names_of_inputs_and_outputs(model: Path, tmp_path: Path) -> None:
     renamed = onnx.load(model.with_name("good.onnx"))
     result = renamed.graph.output[0].name
     for node in renamed.graph.node:
@@ -153,7 +153,7 @@ def test_files_that_cannot_be_compared(model: Path, tmp_path: Path) -> None:
     assert "the models have 1 and 2 inputs" in result.stderr
 
 
-def test_a_page_takes_no_input_s_place(model: Path) -> None:
+def test_a_page_is_not_written_over_an_input(model: Path) -> None:
     before = model.read_bytes()
     result = specops("validate", model, "--report", model)
     assert result.exit_code == 2 and "would be overwritten" in result.stderr

@@ -1,4 +1,4 @@
-"""Random inputs, and arrays from and to .npz files."""
+"""Random inputs, and arrays in .npz files."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_random_inputs_of_given_shapes() -> None:
             random_inputs(specs, shapes=shapes)
 
 
-def test_arrays_survive_a_file(tmp_path) -> None:
+def test_arrays_in_a_file(tmp_path) -> None:
     names = {f"a/{kind}": kind for kind in TYPES} | {"file": "float"}  # `np.savez` has a parameter of that name
     arrays = {name: random_inputs([InputSpec("x", kind, (2, 3))], 1)["x"] for name, kind in names.items()}
     write_arrays(tmp_path / "file", arrays)
@@ -62,7 +62,7 @@ def test_arrays_survive_a_file(tmp_path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["bfloat16", "float8e4m3fn", "uint4"])
-def test_types_that_numpy_lacks_as_it_stores_them(tmp_path, kind: str) -> None:
+def test_stored_types_that_numpy_lacks(tmp_path, kind: str) -> None:
     array = np.array([1, 2.5]).astype(TYPES[kind])
     np.savez(tmp_path / "in.npz", a=array)
     loaded = load_inputs(tmp_path / "in.npz", [InputSpec("a", kind, (2,))])["a"]
@@ -90,7 +90,7 @@ def test_types_that_numpy_lacks_as_it_stores_them(tmp_path, kind: str) -> None:
         (np.array([1j]), "float", False),
     ],
 )
-def test_types_convert_where_nothing_is_lost(array: np.ndarray, kind: str, fits: bool) -> None:
+def test_lossless_type_conversions(array: np.ndarray, kind: str, fits: bool) -> None:
     spec = InputSpec("a", kind, (None,))
     if not fits:
         with pytest.raises(ValueError, match="a holds"):
@@ -101,12 +101,12 @@ def test_types_convert_where_nothing_is_lost(array: np.ndarray, kind: str, fits:
     assert found.shape == array.shape
 
 
-def test_the_order_is_the_model_s() -> None:
+def test_arrays_have_the_models_order() -> None:
     arrays = {"b": np.ones(1, np.float32), "more": np.ones(1), "a": np.zeros(1, np.float32)}
     assert list(check_inputs(arrays, [InputSpec("a", "float", (1,)), InputSpec("b", "float", (1,))], "here")) == ["a", "b"]
 
 
-def test_random_inputs_keep_within_the_bounds_that_the_ir_states() -> None:
+def test_random_inputs_respect_the_bounds_of_the_ir() -> None:
     spec = InputSpec("x", "float", (None, None, None, 7), ((5, 8), (3, None), (0, 1), (7, 7)))
     assert random_inputs([spec])["x"].shape == (5, 3, 1, 7)
     assert random_inputs([spec], shapes={"x": [8, 9, 0, 7]})["x"].shape == (8, 9, 0, 7)
@@ -114,14 +114,14 @@ def test_random_inputs_keep_within_the_bounds_that_the_ir_states() -> None:
         random_inputs([spec], shapes={"x": [9, 3, 1, 7]})
 
 
-def test_an_input_of_unknown_rank_takes_any_shape() -> None:
+def test_an_input_of_unknown_rank_accepts_any_shape() -> None:
     spec = InputSpec("x", "float", None)
     assert random_inputs([spec], shapes={"x": [2, 3]})["x"].shape == (2, 3)
     assert guessed_inputs([spec], {}) == ["x"]
     assert check_inputs({"x": np.ones((1, 2, 3), np.float32)}, [spec], "here")["x"].shape == (1, 2, 3)
 
 
-def test_a_scalar_takes_no_other_shape() -> None:
+def test_a_scalar_accepts_no_other_shape() -> None:
     spec = InputSpec("x", "float", ())
     assert random_inputs([spec])["x"].shape == () and guessed_inputs([spec], {}) == []
     assert check_inputs({"x": np.float32(1)}, [spec], "here")["x"].shape == ()
@@ -131,7 +131,7 @@ def test_a_scalar_takes_no_other_shape() -> None:
         random_inputs([spec], shapes={"x": [2, 3]})
 
 
-def test_what_is_not_taken_as_it_is_is_said() -> None:
+def test_changed_arrays_are_reported() -> None:
     notes: list[str] = []
     arrays = {"a": np.array([1, 2]), "b": np.ones(1, np.float32), "c": np.ones(1)}
     check_inputs(arrays, [InputSpec("a", "float", (2,)), InputSpec("b", "float", (1,))], "in.npz", notes.append)

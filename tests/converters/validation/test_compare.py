@@ -42,7 +42,7 @@ def test_the_statistics() -> None:
         ([NAN, 1.0], [NAN, 1.0], 0.0),
         ([NAN, 1.0], [1.0, 1.0], INF),
         ([INF, 3.0], [INF, 4.0], 0.25),
-        ([1e300, 0.0], [2e300, 0.0], 0.5),  # whose squares no float holds
+        ([1e300, 0.0], [2e300, 0.0], 0.5),  # the squares overflow
         ([], [], 0.0),
     ],
 )
@@ -73,7 +73,7 @@ def test_the_tolerance(got: float, expected: float, agrees: bool) -> None:
 @pytest.mark.parametrize(
     ("got", "expected"), [(INF, 1), (1, INF), (INF, -INF), (NAN, 1), (1, NAN), (NAN, INF), (INF, NAN), (3e38, INF)]
 )
-def test_what_is_not_finite_must_be_the_same(got: float, expected: float) -> None:
+def test_nonfinite_values_must_be_equal(got: float, expected: float) -> None:
     found = floats([got, 1], [expected, 1])
     assert not found.agrees
     assert found.exact == 0.5
@@ -81,7 +81,7 @@ def test_what_is_not_finite_must_be_the_same(got: float, expected: float) -> Non
     assert found.note == ("NaN in other places" if math.isnan(got) != math.isnan(expected) else "")
 
 
-def test_nan_in_other_places() -> None:
+def test_nan_at_other_positions() -> None:
     found = floats([NAN, 1], [1, NAN])
     assert (found.agrees, found.note) == (False, "NaN in other places")
 
@@ -96,7 +96,7 @@ def test_narrow_floats_may_differ_in_their_last_places(dtype: type, step: float)
     assert floats([1 + 2 * step], [1], dtype=dtype).exact == 0.0
 
 
-def test_narrow_floats_may_differ_as_many_units_as_are_said() -> None:
+def test_narrow_floats_with_a_given_tolerance() -> None:
     one, other = np.array([1 + 2**-10], np.float16), np.array([1], np.float16)
     assert compare(one, other, Tolerance(0, 0, units=1)).agrees
     assert not compare(one, other, Tolerance(0, 0, units=0.9)).agrees
@@ -140,7 +140,7 @@ def test_strings(got: list[str], expected: list[str], exact: float) -> None:
     assert found == Comparison((len(got),), "string", None, None, exact, exact == 1.0, beyond=1 - exact)
 
 
-def test_strings_of_any_numpy_kind() -> None:
+def test_strings_of_any_numpy_dtype() -> None:
     assert compare(np.array(["a"]), np.array(["a"], object), Tolerance()).agrees
     assert compare(np.array([b"a"], object), np.array(["a"], object), Tolerance()).agrees
 
@@ -171,7 +171,7 @@ def test_random_outputs_are_excused_only_where_they_differ() -> None:
     assert not compare(np.ones(1, np.int32), np.ones(1, np.int64), Tolerance(), random=True).agrees
 
 
-def test_a_share_of_the_elements_may_differ() -> None:
+def test_a_fraction_of_the_elements_may_differ() -> None:
     expected = np.zeros(100, np.float32)
     got = expected.copy()
     got[:3] = [1, np.nan, 2]

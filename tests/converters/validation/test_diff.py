@@ -1,4 +1,4 @@
-"""Two ONNX models through the same inputs."""
+"""Two ONNX models with the same inputs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.converters.cli.specops import as_json, save_dense, specops
 
 
 def scaled(path: Path, factor: float, element_type: int = TensorProto.FLOAT) -> Path:
-    """A model that multiplies its input, ``[?, 4]``."""
+    """Save a model that multiplies its input, ``[?, 4]``."""
     x, y = (helper.make_tensor_value_info(name, element_type, [None, 4]) for name in "xy")
     dtype = helper.tensor_dtype_to_np_dtype(element_type)
     constant = numpy_helper.from_array(np.full(4, factor, dtype), "factor")
@@ -26,7 +26,7 @@ def scaled(path: Path, factor: float, element_type: int = TensorProto.FLOAT) -> 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Three samples, the second of which is zero."""
+    """Create three samples, the second of which is zero."""
     path = tmp_path / "samples"
     path.mkdir()
     for name, value in {"a": 1.0, "b": 0.0, "c": 3.0}.items():
@@ -43,7 +43,7 @@ def test_folders_of_samples(folder: Path, tmp_path: Path) -> None:
     assert diff(one, one, inputs=folder).agrees
 
 
-def test_the_command_takes_folders_of_samples(folder: Path, tmp_path: Path) -> None:
+def test_the_command_accepts_folders_of_samples(folder: Path, tmp_path: Path) -> None:
     one, other = scaled(tmp_path / "one.onnx", 2.0), scaled(tmp_path / "other.onnx", 2.5)
     result = specops("diff", one, other, "--inputs", folder)
     assert result.exit_code == 1
@@ -51,7 +51,7 @@ def test_the_command_takes_folders_of_samples(folder: Path, tmp_path: Path) -> N
     assert as_json(specops("diff", one, other, "--inputs", folder, "--json"))["samples_apart"] == ["a.npy", "c.npy"]
 
 
-def test_run_takes_folders_of_samples(folder: Path, tmp_path: Path) -> None:
+def test_run_accepts_folders_of_samples(folder: Path, tmp_path: Path) -> None:
     model = scaled(tmp_path / "one.onnx", 2.0)
     result = specops("run", model, "--inputs", folder, "--outputs", tmp_path / "out")
     assert result.exit_code == 0, result.output
@@ -72,7 +72,7 @@ def test_run_takes_folders_of_samples(folder: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(("factor", "agrees"), [(2.0, True), (2.01, True), (2.2, False)])
 @pytest.mark.parametrize("narrow", [TensorProto.FLOAT16, TensorProto.DOUBLE])
 def test_floats_of_other_widths(narrow: int, factor: float, agrees: bool, tmp_path: Path) -> None:
-    """A difference beyond the roundings of the narrower type is one."""
+    """A difference beyond the rounding of the narrower type counts."""
     if narrow == TensorProto.DOUBLE and factor == 2.01:
         agrees = False  # the narrower type is float32
     found = diff(scaled(tmp_path / "one.onnx", 2.0), scaled(tmp_path / "other.onnx", factor, narrow))

@@ -1,4 +1,4 @@
-"""What is excused in quantised networks, and what is not."""
+"""Differences that are excused in quantized networks, and those that are not."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _excused(value: np.ndarray, low: np.ndarray, changed: float) -> tuple[bool, 
 @pytest.mark.parametrize(
     ("low", "changed", "expected"),
     [
-        (EXACT, 1.0, (False, "")),  # nothing is quantised
+        (EXACT, 1.0, (False, "")),  # nothing is quantized
         (EXACT * np.float32(0.97), 0.0, (True, LOW_PRECISION)),
         (FAR + np.float32(1e-5), 0.0, (True, LOW_PRECISION)),
         (EXACT * np.float32(0.99), 0.0, (False, "")),
@@ -41,14 +41,14 @@ def test_conditions(low: np.ndarray, changed: float, expected: tuple[bool, str])
     assert _excused(FAR, low, changed) == expected
 
 
-def test_a_value_that_is_not_finite_is_not_excused() -> None:
+def test_nonfinite_values_are_not_excused() -> None:
     value = EXACT.copy()
     value[0] = np.nan
     assert not _excused(value, FAR, 0.5)[0]
 
 
-def test_the_largest_error_decides_nothing() -> None:
-    """One element is farther from what is right than any in low precision, but all together are nearer."""
+def test_the_largest_error_is_not_decisive() -> None:
+    """One element has a larger error than any in low precision, but the total error is smaller."""
     value = EXACT.copy()
     value[0] += np.float32(0.05)
     low = EXACT + np.float32(0.04)
@@ -58,7 +58,7 @@ def test_the_largest_error_decides_nothing() -> None:
 
 @pytest.mark.parametrize("seed", [0, 2])
 def test_networks_that_amplify_other_levels(tmp_path: Path, seed: int) -> None:
-    """OpenVINO in low precision is nearer to itself than we are; with inputs that change a little it is not."""
+    """OpenVINO in low precision is closer to its exact result than we are; with slightly changed inputs it is not."""
     path = unpack("segmentation", tmp_path)
     onnx_path = tmp_path / "model.onnx"
     model, _ = convert(path, onnx_path)

@@ -1,4 +1,4 @@
-"""Inputs from files: what becomes of images, and which files are samples."""
+"""Inputs from files: the preparation of images, and the recognition of samples."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RED, GREEN = (255, 0, 0), (0, 255, 0)
 
 
 def picture(path: Path, size: tuple[int, int] = (4, 2)) -> Path:
-    """Red on the left, green on the right."""
+    """Write an image that is red on the left and green on the right."""
     image = Image.new("RGB", size, RED)
     image.paste(GREEN, (size[0] // 2, 0, *size))
     image.save(path)
@@ -84,7 +84,7 @@ def test_the_sizes(tmp_path: Path, resize_type: str, corner: list[int], below: l
         ((1, 3, 2, 4), "", {"resize_type": "stretch"}, "'stretch'"),
     ],
 )
-def test_what_takes_no_image(tmp_path: Path, dims: tuple, layout: str, said: dict, what: str) -> None:
+def test_inputs_that_are_not_images(tmp_path: Path, dims: tuple, layout: str, said: dict, what: str) -> None:
     with pytest.raises(ValueError, match=what):
         pixels(picture(tmp_path / "p.png"), dims, layout, **said)
 
@@ -107,7 +107,7 @@ def test_folders(tmp_path: Path) -> None:
         load_samples(tmp_path / "empty", two)
 
 
-def test_files_that_are_none(tmp_path: Path) -> None:
+def test_files_that_are_not_samples(tmp_path: Path) -> None:
     taken = ModelInputs([InputSpec("x", "float", (1, 3, 2, 4))])
     for name in ("x.png", "x.npy", "x.txt"):
         (tmp_path / name).write_bytes(b"nothing of the kind")
@@ -116,7 +116,7 @@ def test_files_that_are_none(tmp_path: Path) -> None:
 
 
 def test_the_command(tmp_path: Path) -> None:
-    """A model that says how its images are prepared, over a folder of them; the conversion says the same."""
+    """A model with metadata for image preparation, on a folder of images; the conversion has the same metadata."""
     x = ops.parameter([1, 3, 4, 4], np.float32, name="x")
     x.output(0).set_names({"x"})
     x.set_layout(ov.Layout("NCHW"))

@@ -1,4 +1,4 @@
-"""Which nodes compute which layers, and times that fit into the whole."""
+"""The assignment of nodes to layers, and times that add up to the total."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_a_node_without_a_layer_of_its_own_belongs_to_the_next() -> None:
     ]
     ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [2]) for name in "xc"]
     graph = helper.make_graph(nodes, "layers", ends[:1], ends[1:])
-    # "c" is the output of two layers, where the second does nothing to it.
+    # "c" is the output of two layers, where the second has no effect.
     found = nodes_by_layer(graph, {"a": [(1, 0)], "b": [(2, 0)], "c": [(3, 1), (4, 0)]})
     assert [(node.name, node.operator, node.layers) for node in found] == [
         ("a", "Relu", ((1, 0),)),
@@ -43,5 +43,5 @@ def test_a_node_without_a_layer_of_its_own_belongs_to_the_next() -> None:
         (1.0, [], []),
     ],
 )
-def test_steps_take_no_longer_than_the_whole(whole: float | None, seconds: list[float], expected: list[float]) -> None:
+def test_steps_add_up_to_the_total(whole: float | None, seconds: list[float], expected: list[float]) -> None:
     assert [step.seconds for step in _within(whole, [Executed((), "Add", time) for time in seconds])] == expected

@@ -1,4 +1,4 @@
-"""Arrays into ONNX Runtime and out of it."""
+"""Arrays as OrtValues and back."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TYPES = {
 
 
 def passed_on(*inputs: tuple[str, int]) -> ort.InferenceSession:
-    """A session that gives its inputs, in reverse order."""
+    """Create a session that returns its inputs in reverse order."""
     nodes = [helper.make_node("Cast", [name], [f"{name}_out"], to=kind) for name, kind in inputs]
     graph = helper.make_graph(
         nodes,
@@ -60,7 +60,7 @@ def test_several_types_and_chosen_outputs() -> None:
     assert [output.tolist() for output in run_session(session, feeds, ["b_out", "a_out"])] == [[1.0, 2.5], [1.0, 1.0]]
 
 
-def test_two_elements_lie_in_a_byte_the_first_in_its_lower_half() -> None:
+def test_packed_elements_begin_with_the_low_bits() -> None:
     array = np.array([1, -2, 7], ml_dtypes.int4)
     assert stored(array).tolist() == [0xE1, 0x07]
     assert loaded(stored(array), array.dtype, (3,)).tolist() == array.tolist()

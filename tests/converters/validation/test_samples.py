@@ -18,7 +18,7 @@ from tests.converters.cli.specops import save_dense
 
 
 class Crashing(OpenVINOBaseline):
-    """OpenVINO as it gives no answer."""
+    """An OpenVINO baseline without results."""
 
     def __init__(self) -> None:
         pass

@@ -1,4 +1,4 @@
-"""Sizes for the dimensions that a model leaves open."""
+"""Sizes for the unknown dimensions of a model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whole validations: sabotaged models, layer by layer, variables, random numbers."""
+"""Whole validations: modified models, layer by layer, variables, random numbers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def save(folder: Path, results, parameters, sinks=(), *, fp16: bool = False) -> 
 
 
 def chain(folder: Path, *, dtype=F, fp16: bool = False) -> Path:
-    """y = ((x * 2 + 3) @ w) - 5, with layers called double, shift, turn, end."""
+    """Save y = ((x * 2 + 3) @ w) - 5, with layers called double, shift, turn, end."""
     x = ops.parameter([-1, 4], dtype, name="x")
     weights = (np.arange(80).reshape(4, 20) % 7 - 3).astype(dtype)
     value = ops.multiply(x, ops.constant(np.full((1, 4), 2, dtype)), name="double")
@@ -54,7 +54,7 @@ def first_layers(validation: Validation) -> dict[str, tuple[str, str, int]]:
 
 
 @pytest.mark.parametrize("dtype", [F, np.float16, np.float64])
-def test_an_honest_conversion_agrees_layer_by_layer(tmp_path: Path, dtype: type) -> None:
+def test_a_correct_conversion_agrees_layer_by_layer(tmp_path: Path, dtype: type) -> None:
     validation = validate(chain(tmp_path, dtype=dtype), per_layer=True)
     assert validation.agrees
     assert validation.baseline == "openvino"
@@ -67,7 +67,7 @@ def test_an_honest_conversion_agrees_layer_by_layer(tmp_path: Path, dtype: type)
 @pytest.mark.parametrize(
     ("constant", "layer"), [(2, ("double", "Multiply", 0)), (3, ("shift", "Add", 0)), (5, ("end", "Subtract", 0))]
 )
-def test_the_sabotaged_layer_is_named(tmp_path: Path, constant: int, layer: tuple[str, str, int]) -> None:
+def test_the_modified_layer_is_reported(tmp_path: Path, constant: int, layer: tuple[str, str, int]) -> None:
     xml = chain(tmp_path)
     convert(xml, tmp_path / "model.onnx")
     sabotage(tmp_path / "model.onnx", constant, 0.5)
@@ -87,7 +87,7 @@ def _largest(xml: Path) -> float:
 
 @pytest.mark.parametrize("weights", ["copy", "reference"])
 def test_weights_in_other_files(tmp_path: Path, weights: str) -> None:
-    """The model that hands out more must lie where it finds the weights, and is taken away again."""
+    """The model with extra outputs must be next to its weights, and is removed afterwards."""
     xml = chain(tmp_path)
     convert(xml, tmp_path / "model.onnx", weights=weights)  # type: ignore[arg-type]
     before = sorted(tmp_path.iterdir())
@@ -95,7 +95,7 @@ def test_weights_in_other_files(tmp_path: Path, weights: str) -> None:
     assert sorted(tmp_path.iterdir()) == before
 
 
-def test_a_difference_within_a_body_is_its_outer_layer_s(tmp_path: Path) -> None:
+def test_a_difference_in_a_body_belongs_to_its_outer_layer(tmp_path: Path) -> None:
     x, row = ops.parameter([3, 4], F, name="x"), ops.parameter([1, 4], F)
     total, start = ops.parameter([1, 4], F), ops.constant(np.zeros((1, 4), F))
     following = ops.add(total, ops.multiply(row, ops.constant(np.full((1, 4), 7, F)), name="inner"))
@@ -144,16 +144,16 @@ def test_layers_of_one_name_are_not_confused(tmp_path: Path) -> None:
     assert validation.layers_compared == 2
 
 
-def test_without_openvino_the_first_runtime_counts(tmp_path: Path) -> None:
+def test_without_openvino_the_first_runtime_is_the_reference(tmp_path: Path) -> None:
     validation = validate(MODELS / "embedding_bag_offsets_sum" / "model.xml", runtimes=["reference", "python", "none"])
     assert (validation.baseline, validation.agrees) == ("python", True)
 
 
-def test_one_runtime_alone_proves_nothing(tmp_path: Path) -> None:
+def test_a_single_runtime_is_not_a_validation(tmp_path: Path) -> None:
     assert not validate(chain(tmp_path), runtimes=["openvino"]).agrees
 
 
-def test_the_tolerance_counts(tmp_path: Path) -> None:
+def test_the_tolerance(tmp_path: Path) -> None:
     xml = chain(tmp_path)
     convert(xml, tmp_path / "model.onnx")
     sabotage(tmp_path / "model.onnx", 5, 0.01)
@@ -174,7 +174,7 @@ def test_the_inputs(tmp_path: Path) -> None:
         validate(xml, runtimes=["torch"])
 
 
-def test_bounds_of_dimensions_are_kept(tmp_path: Path) -> None:
+def test_bounds_of_dimensions_are_respected(tmp_path: Path) -> None:
     x = ops.parameter(ov.PartialShape([ov.Dimension(5, 8), ov.Dimension(3, -1), 2]), F, name="x")
     validation = validate(save(tmp_path, [ops.relu(x)], [x]))
     assert validation.agrees
@@ -206,7 +206,7 @@ def test_another_model_s_conversion(tmp_path: Path, name: str, shape: list[int],
         validate(tmp_path / "one" / "model.xml", tmp_path / "two.onnx")
 
 
-def test_a_model_from_elsewhere_may_have_other_names(tmp_path: Path) -> None:
+def test_an_external_model_may_have_other_names(tmp_path: Path) -> None:
     x = ops.parameter([2, 4], F, name="x")
     xml = save(tmp_path, [ops.relu(x, name="y")], [x])
     text = '<ir_version: 10, opset_import: ["" : 21]> g (float[2, 4] image) => (float[2, 4] scores) { scores = Relu(image) }'
@@ -219,7 +219,7 @@ def test_a_model_from_elsewhere_may_have_other_names(tmp_path: Path) -> None:
     ]
 
 
-# -- quantised models ----------------------------------------------------------------------------------------------------
+# -- quantized models ----------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -227,8 +227,8 @@ def quantized(tmp_path: Path) -> Path:
     return unpack("residual", tmp_path)
 
 
-def test_quantised_models_are_judged_by_what_the_file_says(quantized: Path) -> None:
-    """In floats a conversion is exact; in integers it is as near as OpenVINO's own integers are."""
+def test_quantized_models_are_compared_by_their_metadata(quantized: Path) -> None:
+    """In floats a conversion is exact; in integers its error is similar to OpenVINO's own."""
     onnx_path = quantized.with_name("float.onnx")
     convert(quantized, onnx_path, quantized="float")
     exact = validate(quantized, onnx_path, runtimes=["openvino", "none"])
@@ -240,7 +240,7 @@ def test_quantised_models_are_judged_by_what_the_file_says(quantized: Path) -> N
     assert validation.layers_compared
 
 
-def test_low_precision_excuses_no_mistake(quantized: Path) -> None:
+def test_low_precision_does_not_excuse_errors(quantized: Path) -> None:
     onnx_path = quantized.with_name("model.onnx")
     model, _ = convert(quantized, onnx_path, quantized="float")
     last = next(node for node in model.graph.node if node.output[0] == model.graph.output[0].name)
@@ -252,7 +252,7 @@ def test_low_precision_excuses_no_mistake(quantized: Path) -> None:
     assert not validation.agrees
 
 
-def test_a_share_may_be_allowed(tmp_path: Path) -> None:
+def test_an_allowed_fraction(tmp_path: Path) -> None:
     xml = chain(tmp_path)
     convert(xml, tmp_path / "model.onnx")
     sabotage(tmp_path / "model.onnx", 5, 0.01)
@@ -260,8 +260,8 @@ def test_a_share_may_be_allowed(tmp_path: Path) -> None:
     assert validate(xml, tmp_path / "model.onnx", tolerance=Tolerance(share=0.5)).agrees
 
 
-def test_layers_decide_nothing(tmp_path: Path) -> None:
-    """A layer that differs and makes no difference is named, and the verdict is that without --per-layer."""
+def test_layers_do_not_affect_the_verdict(tmp_path: Path) -> None:
+    """A layer that differs without an effect is named, and the verdict is the same as without --per-layer."""
     x = ops.parameter([2, 4], F, name="x")
     shifted = ops.add(x, ops.constant(np.full((1, 4), 3, F)), name="shifted")
     xml = save(tmp_path, [ops.clamp(ops.add(shifted, ops.constant(np.full((1, 4), 50, F)), name="far"), 0.0, 1.0)], [x])
@@ -277,7 +277,7 @@ def test_layers_decide_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("computed", [False, True])
 @pytest.mark.parametrize("per_layer", [False, True])
-def test_variables_begin_anew_in_every_runtime(tmp_path: Path, computed: bool, per_layer: bool) -> None:
+def test_variables_are_reset_in_every_runtime(tmp_path: Path, computed: bool, per_layer: bool) -> None:
     x = ops.parameter([2, 3], F, name="x")
     start = ops.multiply(x, ops.constant(F(10))) if computed else ops.constant(np.full((2, 3), 5, F))
     read = ops.read_value(start, "memory", ov.Type.f32, ov.PartialShape([2, 3]))
@@ -294,7 +294,7 @@ def test_variables_begin_anew_in_every_runtime(tmp_path: Path, computed: bool, p
 
 
 def drawing(folder: Path, samples: int = 64) -> Path:
-    """Two outputs, one of them random, and a third that is so indirectly."""
+    """Save a model with two outputs, one of them random, and a third that depends on random numbers."""
     p = ops.parameter([2, 5], F, name="p")
     weights = ops.add(ops.relu(p), ops.constant(F(1)), name="weights")
     drawn = ops.multinomial(weights, ops.constant(samples), "i64", True, False, 3, 4, name="drawn")
@@ -302,7 +302,7 @@ def drawing(folder: Path, samples: int = 64) -> Path:
     return save(folder, [weights, more], [p])
 
 
-def test_random_outputs_are_flagged_where_bodies_draw_them(tmp_path: Path) -> None:
+def test_random_outputs_of_bodies_are_flagged(tmp_path: Path) -> None:
     validation = validate(drawing(tmp_path), per_layer=True)
     assert validation.agrees, validation
     notes = {result.runtime: [c.note for c in result.outputs.values()] for result in validation.results if result.outputs}
@@ -311,8 +311,8 @@ def test_random_outputs_are_flagged_where_bodies_draw_them(tmp_path: Path) -> No
         assert notes[runtime] == ["", "other random numbers, of the same distribution"]
 
 
-def test_kernels_get_no_excuse(tmp_path: Path) -> None:
-    """What the kernels draw must be OpenVINO's numbers, bit for bit."""
+def test_random_numbers_of_kernels_are_compared(tmp_path: Path) -> None:
+    """The kernels must draw OpenVINO's numbers, bit for bit."""
     xml = drawing(tmp_path)
     convert(xml, tmp_path / "model.onnx")
     model = onnx.load(tmp_path / "model.onnx")
@@ -338,11 +338,11 @@ def test_the_sampled_shape_must_be_right_everywhere(tmp_path: Path) -> None:
     )
 
 
-# -- what a runtime raises -----------------------------------------------------------------------------------------------
+# -- exceptions of a runtime ---------------------------------------------------------------------------------------------
 
 
 def test_errors_of_a_runtime_are_its_result(tmp_path: Path) -> None:
-    """An index that no table has: all runtimes refuse it, each in its words."""
+    """An index that is out of range for the table: all runtimes reject it with different messages."""
     table = ops.constant(np.arange(40, dtype=F).reshape(10, 4))
     indices, offsets = ops.parameter([3], np.int64, name="indices"), ops.constant(np.array([0, 1]))
     xml = save(tmp_path, [ops.embedding_bag_offsets_sum(table, indices, offsets)], [indices])

@@ -1,4 +1,4 @@
-"""What the reader says of an IR, against what OpenVINO says after it has read the same file."""
+"""Compare the reader's graph of an IR with OpenVINO's for the same file."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ import openvino as ov
 from converters.openvino.reader.graph import Graph, Model
 from converters.openvino.reader.read import read
 
-# The names that differ between the file and OpenVINO's API.
+# Names that differ between the file and OpenVINO's API.
 _TYPE_NAMES = {"Const": "Constant", "ReLU": "Relu", "SoftMax": "Softmax", "PReLU": "PRelu"}
 
 
 def assert_agrees(path: Path, *, ranks: str = "known", stale: bool = False) -> tuple[Model, ov.Model]:
-    """Reads the file twice and compares everything that both know.
+    """Read the file with both and compare all common facts.
 
     Args:
-        ranks: "known" when every rank that OpenVINO infers must be known to the reader, "cautious" when the reader
-            may call a scalar's rank unknown.
-        stale: whether the file's ports may say other dimensions than OpenVINO infers.
+        ranks: "known" if the reader must know every rank that OpenVINO infers, "cautious" if it may consider a scalar's rank
+            unknown.
+        stale: whether the dimensions of the file's ports may differ from those that OpenVINO infers.
     """
     model = read(path)
     oracle = ov.Core().read_model(path)
@@ -71,7 +71,7 @@ def _compare_port(port, oracle: ov.Output, ranks: str, stale: bool) -> None:
         expected = tuple(dim.get_length() if dim.is_static else None for dim in shape)
     if not stale and not (ranks == "cautious" and port.dims is None and expected == ()):
         assert port.dims == expected, port
-    # OpenVINO adds those of a Result, and in version 10 the names of layers.
+    # OpenVINO adds the names of Results, and in version 10 those of layers.
     assert set(port.names) <= oracle.get_names()
 
 

@@ -1,4 +1,4 @@
-"""IR written as text, for what OpenVINO's own API does not write (any more) or would refuse to."""
+"""IR as text, for files that OpenVINO's API does not write or rejects."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def layer(
     attributes="",
     precision="FP32",
 ):
-    """A layer; inputs and outputs are shapes, their ports are numbered through."""
+    """Return a layer; inputs and outputs are shapes, and ports are numbered consecutively."""
     text = f'<layer id="{id}" name="{name or f"{type}_{id}"}" type="{type}" version="{version}"{attributes}>\n'
     if data is not None:
         text += f"<data {data}/>\n"
@@ -66,7 +66,7 @@ def const(id, element_type, shape, size, offset=0, precision="FP32") -> str:
 
 
 def write(folder: Path, text: str | bytes, weights: bytes | None = b"") -> Path:
-    """The .xml's path; `weights` is the .bin beside it, None for none."""
+    """Write the .xml and return its path; `weights` is the .bin, or ``None`` for none."""
     path = folder / "model.xml"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     bin_path = folder / "model.bin"

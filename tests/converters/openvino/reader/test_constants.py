@@ -1,4 +1,4 @@
-"""Constants: every element type decodes to what OpenVINO decodes it to."""
+"""Constants: the reader decodes every element type like OpenVINO."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WHOLE = [t for t in NUMBERS if not t.is_packed]
 
 
 def convert_to(target, element_type, count, size):
-    """An IR: a constant, a Convert, a Result."""
+    """Return an IR with a constant, a Convert and a Result."""
     data = f'destination_type="{target}"'
     layers = [
         ir_text.const(0, element_type, (count,), size, precision=element_type),
@@ -31,7 +31,7 @@ def convert_to(target, element_type, count, size):
 
 
 def all_bytes(element_type):
-    """Bytes in which every code of up to 8 bits stands at every place; else random ones."""
+    """Return bytes with every code of up to 8 bits at every position, or random ones for wider types."""
     generator = np.random.default_rng(element_type.bits)
     data = generator.integers(0, 256, 3 * 1024, dtype=np.uint8)
     data[:768] = np.tile(np.arange(256, dtype=np.uint8), 3)
@@ -46,7 +46,7 @@ def evaluate(path, target):
 
 
 @pytest.mark.parametrize("element_type", NUMBERS, ids=str)
-def test_values_are_openvinos(tmp_path, element_type):
+def test_values_equal_openvino(tmp_path, element_type):
     data = all_bytes(element_type)
     count = len(data) * 8 // element_type.bits
     target = "f64" if element_type is ElementType.F64 else "f32"
@@ -65,7 +65,7 @@ def test_values_are_openvinos(tmp_path, element_type):
 
 @pytest.mark.parametrize("element_type", PACKED, ids=str)
 @pytest.mark.parametrize("count", [1, 2, 3, 5, 7, 8, 9, 11, 16, 17])
-def test_packed_types_that_do_not_fill_their_last_byte(tmp_path, element_type, count):
+def test_packed_types_with_a_partial_last_byte(tmp_path, element_type, count):
     size = element_type.byte_size(count)
     data = all_bytes(element_type)[100 : 100 + size]
     path = ir_text.write(tmp_path, convert_to("f32", element_type, count, size), data)
@@ -155,17 +155,17 @@ def int32(*values):
         int32(2, 0, 1, 2**31 - 1) + b"a",
     ],
 )
-def test_damaged_strings_are_refused(tmp_path, data):
+def test_damaged_strings_are_rejected(tmp_path, data):
     with pytest.raises(MalformedError, match=r"model.xml:4: layer \"Const_0\" \(Const, id 0\): "):
         read(string_ir(tmp_path, data))
 
 
-def test_undamaged_strings_are_not(tmp_path):
+def test_undamaged_strings_are_accepted(tmp_path):
     model = read(string_ir(tmp_path, int32(2, 0, 1, 3) + b"abc"))
     assert model.layers[0].constant.numpy().tolist() == [b"a", b"bc"]
 
 
-def test_a_count_of_strings_that_the_data_cannot_hold_takes_no_memory(tmp_path):
+def test_an_impossible_number_of_strings_allocates_no_memory(tmp_path):
     path = string_ir(tmp_path, int32(2**31 - 1, 0, 0), shape=(2**31 - 1,))
     tracemalloc.start()
     with pytest.raises(MalformedError, match="Const_0"):
@@ -175,14 +175,14 @@ def test_a_count_of_strings_that_the_data_cannot_hold_takes_no_memory(tmp_path):
 
 
 @pytest.mark.parametrize("element_type", ElementType, ids=str)
-def test_element_types_are_openvinos(element_type):
+def test_element_types_equal_openvino(element_type):
     oracle = getattr(ov.Type, element_type.value)
     assert oracle.to_string() == str(element_type)
     assert ElementType.from_name(element_type.value) is element_type
     assert ElementType(element_type.value) is element_type
     if element_type not in (ElementType.STRING, ElementType.DYNAMIC):
         assert oracle.bitwidth == element_type.bits
-        if element_type is ElementType.NF4:  # OpenVINO calls it neither real nor signed, and integral
+        if element_type is ElementType.NF4:  # OpenVINO reports it as neither real nor signed, but integral
             return
         assert oracle.is_real() == element_type.is_floating
         assert oracle.is_integral() == (element_type.is_integer or element_type is ElementType.BOOLEAN)
@@ -190,7 +190,7 @@ def test_element_types_are_openvinos(element_type):
         assert oracle.is_signed() == signed
 
 
-def test_the_ports_spelling_is_known_too(tmp_path):
+def test_the_spelling_of_ports_is_accepted(tmp_path):
     for element_type in ElementType:
         parameter = ov.opset15.parameter([2], getattr(ov.Type, element_type.value))
         path = tmp_path / "model.xml"
@@ -202,7 +202,7 @@ def test_the_ports_spelling_is_known_too(tmp_path):
     assert ElementType.from_name("") is None
 
 
-def test_codes_are_of_narrow_types_only(tmp_path):
+def test_only_narrow_types_have_codes(tmp_path):
     layers = [ir_text.const(0, "f32", (1,), 4), ir_text.result(1, (1,))]
     path = ir_text.write(tmp_path, ir_text.net(layers, [ir_text.edge(0, 0, 1, 0)]), bytes(4))
     with pytest.raises(ValueError, match="f32 elements have no codes"):

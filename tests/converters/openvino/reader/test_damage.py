@@ -1,4 +1,4 @@
-"""Files that are no IR, or a damaged one: always an `MalformedError` that says what is wrong, and nothing worse."""
+"""Damaged files and files that are not IR raise a `MalformedError` with a description, never anything worse."""
 
 from __future__ import annotations
 
@@ -96,12 +96,12 @@ NO_IR = {
 
 
 @pytest.mark.parametrize("case", NO_IR)
-def test_what_is_no_ir(tmp_path, case):
+def test_files_that_are_not_ir(tmp_path, case):
     text, message = NO_IR[case]
     assert message in str(refusal(tmp_path, text))
 
 
-def test_paths_that_are_no_files(tmp_path):
+def test_paths_that_are_not_files(tmp_path):
     with pytest.raises(MalformedError, match="No such file"):
         read(tmp_path / "absent.xml")
     with pytest.raises(MalformedError, match="is a directory"):
@@ -236,7 +236,7 @@ def test_missing_weights(tmp_path):
     assert "the .bin file has 0 bytes" in str(refusal(tmp_path, text, b""))
 
 
-def test_a_cause_that_many_layers_share_is_told_once(tmp_path):
+def test_a_common_cause_of_many_layers_is_reported_once(tmp_path):
     constants = [const(i, "f32", (2,), 8, 8 * i) for i in range(50)]
     results = [result(100 + i) for i in range(50)]
     text = net([*constants, *results], [edge(i, 0, 100 + i, 0) for i in range(50)])
@@ -335,7 +335,7 @@ PASSED_OVER = {
 
 
 @pytest.mark.parametrize("case", PASSED_OVER)
-def test_what_openvino_passes_over_is_passed_over_and_told(tmp_path, case):
+def test_ignored_content_is_ignored_and_reported(tmp_path, case):
     text, message = PASSED_OVER[case]
     model, _ = assert_agrees(ir_text.write(tmp_path, text, bytes(16)), ranks="cautious", stale=True)
     (remark,) = [remark for remark in model.remarks if message in remark.message]
@@ -344,7 +344,7 @@ def test_what_openvino_passes_over_is_passed_over_and_told(tmp_path, case):
     assert str(remark.first).startswith(str(tmp_path / "model.xml:"))
 
 
-def test_a_remark_is_made_once_and_counted(tmp_path):
+def test_a_note_is_reported_once_with_its_count(tmp_path):
     text = replaced(GOOD, "<layers>", "<layers>" + "<blob/>\n" * 5000)
     (remark,) = read(ir_text.write(tmp_path, text)).remarks
     assert (remark.message, remark.count, remark.first.line) == ("the element <blob> in <layers>", 5000, 3)
@@ -365,7 +365,7 @@ def test_bodies_within_bodies(tmp_path):
     assert "not well-formed XML" in str(refusal(tmp_path, nested(2000)))
 
 
-def test_everything_wrong_is_told_at_once(tmp_path):
+def test_all_problems_are_reported_at_once(tmp_path):
     damaged = [const(i, "f32", (2,), 7) for i in range(3, 8)]
     results = [result(i + 10) for i in range(3, 8)]
     edges = [*EDGES, *(edge(i, 0, i + 10, 0) for i in range(3, 8))]
@@ -377,7 +377,7 @@ def test_everything_wrong_is_told_at_once(tmp_path):
     assert re.fullmatch(rf"{said} \(and 4 more like it, lines 24, 29, 34, 39\)", line)
 
 
-def test_a_file_full_of_mistakes_is_given_up_on(tmp_path):
+def test_the_number_of_problems_is_limited(tmp_path):
     error = refusal(tmp_path, net(["<layer/>\n"] * 100_000, []))
     assert len(error.problems) == 1000
 
@@ -412,7 +412,7 @@ NUMBERS = ["-1", "0", "1", "2", "3", "7", "4294967296", "9223372036854775807", "
 
 
 def damaged(rng, text):
-    """The text with one to four random changes: of bytes, of numbers, of whole elements."""
+    """Return the text with one to four random changes of bytes, numbers or elements."""
     for _ in range(rng.randint(1, 4)):
         kind = rng.randrange(7)
         place = rng.randrange(len(text) + 1)
@@ -447,7 +447,7 @@ def damaged(rng, text):
 
 
 def use(graph):
-    """Everything that a reader of the graph may look at."""
+    """Access everything that a consumer of the graph may read."""
     for node in graph.layers:
         assert all(port.source is not None for port in node.inputs)
         if node.constant is not None:
@@ -474,7 +474,7 @@ def test_random_damage_is_an_error_or_harmless(tmp_path, seed):
     assert 100 < refused < 600
 
 
-def test_damage_takes_no_more_time_and_memory_than_the_file_justifies(tmp_path):
+def test_damaged_files_are_bounded_in_time_and_memory(tmp_path):
     wide = [layer(1, "Concat", inputs=[(1,)] * 20_000, outputs=[(20_000,)])]
     wide = net(
         [parameter(0, (1,)), *wide, result(2, (20_000,))],

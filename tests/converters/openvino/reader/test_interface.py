@@ -1,4 +1,4 @@
-"""Outputs and names that a user chooses."""
+"""Outputs and names that a user selects."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ X, Z = np.linspace(-1, 1, 64, dtype=np.float32).reshape(2, 32), np.float32([[1, 
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """y of a part of hidden of x; w of z; a variable that adds up x, and one that counts."""
+    """Create y of a part of hidden of x; w of z; a variable that accumulates x, and a counter."""
     x, z = ops.parameter([2, 32], np.float32, name="x"), ops.parameter([-1, 4], np.float32, name="z")
     weights = np.random.default_rng(0).standard_normal((32, 32)).astype(np.float32)
     hidden = ops.relu(ops.matmul(x, ops.constant(weights), False, False), name="hidden")
@@ -59,7 +59,9 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (["counted"], {"counted": "t"}, [], ["t"]),
     ],
 )
-def test_chosen(model: Path, outputs: Sequence[str], rename: Mapping[str, str], inputs: list, names: list, tmp_path) -> None:
+def test_selected_outputs(
+    model: Path, outputs: Sequence[str], rename: Mapping[str, str], inputs: list, names: list, tmp_path
+) -> None:
     target = tmp_path / "model.onnx"
     proto, _ = convert(model, target, outputs=outputs, rename=rename)
     onnx.checker.check_model(proto, full_check=True)
@@ -99,12 +101,12 @@ def test_values_of_outputs(model: Path) -> None:
         (["y", "y"], {"y": "new"}, "several inputs and outputs are called y"),
     ],
 )
-def test_refused(model: Path, outputs: list[str], rename: dict[str, str], message: str) -> None:
+def test_invalid_selections(model: Path, outputs: list[str], rename: dict[str, str], message: str) -> None:
     with pytest.raises(ConversionError, match=message):
         convert(model, outputs=outputs, rename=rename)
 
 
-def test_one_value_twice(model: Path) -> None:
+def test_duplicate_outputs(model: Path) -> None:
     proto, _ = convert(model, outputs=["y", "y"])
     first, second = ort.InferenceSession(proto.SerializeToString()).run(None, {"x": X})
     np.testing.assert_array_equal(first, second)
@@ -113,12 +115,12 @@ def test_one_value_twice(model: Path) -> None:
 @pytest.mark.parametrize(
     "text", ["", "{}", "[]", '{"inputs": [], "outputs": [[999, 0, ""]]}', '{"inputs": 1, "outputs": []}']
 )
-def test_what_is_recorded_may_be_damaged(model: Path, text: str) -> None:
+def test_damaged_metadata(model: Path, text: str) -> None:
     with pytest.raises(ValueError, match="does not concern"):
         restore(read(model), text)
 
 
-def test_only_what_is_chosen_is_recorded(model: Path) -> None:
+def test_only_selections_are_recorded(model: Path) -> None:
     recorded = [{p.key: p.value for p in convert(model, **more)[0].metadata_props} for more in ({}, {"outputs": ["y"]})]
     assert INTERFACE not in recorded[0]
     assert [name for *_, name in json.loads(recorded[1][INTERFACE])["outputs"]] == [""]

@@ -1,4 +1,4 @@
-"""What early files say otherwise: read as OpenVINO reads it."""
+"""Deviations of early files of version 10, read like OpenVINO reads them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from . import ir_text
 MODULES = (convolution, detectron, normalizations, patches, proposals, recurrent, roi)
 CASES: dict[str, Case] = {case.id: case for module in MODULES for case in module.CASES}
 
-# case, its own opset, what an early file says
+# case, its opset, the opset in an early file
 EARLY = [
     ("MVN-2-float16", "opset2", "opset1"),
     ("ROIPooling-2-max", "opset2", "opset1"),
@@ -44,7 +44,7 @@ EARLY = [
 
 
 def saying(case: Case, folder: Path, old: str, new: str) -> Path:
-    """The case's IR with the layer's opset, or something else of it, as an early file says it."""
+    """Return the case's IR with another opset or other text, as in an early file."""
     path = case.save(folder)
     text = path.read_text()
     assert old in text
@@ -71,7 +71,7 @@ def test_versions_of_early_files(tmp_path: Path, name: str, own: str, said: str)
 
 
 @pytest.mark.parametrize("said", ["experimental", "extension"])
-def test_other_layers_never_were_extensions(tmp_path: Path, said: str) -> None:
+def test_other_layers_were_never_extensions(tmp_path: Path, said: str) -> None:
     path = saying(CASES["MVN-2-float16"], tmp_path, 'type="MVN" version="opset2"', f'type="MVN" version="{said}"')
     with pytest.raises(RuntimeError, match="unsupported opset"):
         ov.Core().read_model(path)
@@ -82,7 +82,7 @@ def test_other_layers_never_were_extensions(tmp_path: Path, said: str) -> None:
 
 @pytest.mark.parametrize("name", ["Convolution-1-explicit", "GroupConvolution-1-groups"])
 @pytest.mark.parametrize(("padding", "kept"), [("", False), ("0,0", False), ("0, 0", False), ("1,0", True)])
-def test_output_padding_of_layers_that_have_none(tmp_path: Path, name: str, padding: str, kept: bool) -> None:
+def test_output_padding_of_layers_without_the_attribute(tmp_path: Path, name: str, padding: str, kept: bool) -> None:
     kind = name.split("-")[0]
     path = saying(CASES[name], tmp_path, ' auto_pad="', f' output_padding="{padding}" auto_pad="')
     assert ("output_padding" in the_layer(read(path), kind).attributes) is kept
@@ -100,7 +100,7 @@ def constant_of(data: str, shape: tuple[int | None, ...]) -> str:
 
 
 @pytest.mark.parametrize("shape", [(), (2,), (1, 2)])
-def test_a_constant_whose_type_only_its_port_says(tmp_path: Path, shape: tuple[int, ...]) -> None:
+def test_a_constant_whose_type_is_only_in_its_port(tmp_path: Path, shape: tuple[int, ...]) -> None:
     count = int(np.prod(shape))
     text = constant_of(f'offset="8" size="{8 * count}"', shape)
     constant = read(ir_text.write(tmp_path, text, np.arange(3).tobytes())).layers[0].constant
@@ -117,7 +117,7 @@ def test_a_constant_whose_type_only_its_port_says(tmp_path: Path, shape: tuple[i
         ('offset="0" size="16" shape="2"', (2,), "the attribute element_type is missing"),
     ],
 )
-def test_a_constant_that_says_half_of_it(tmp_path: Path, data: str, shape, message: str) -> None:
+def test_a_constant_with_an_incomplete_type(tmp_path: Path, data: str, shape, message: str) -> None:
     with pytest.raises(ConversionError, match=message):
         read(ir_text.write(tmp_path, constant_of(data, shape), bytes(16)))
 
@@ -142,7 +142,7 @@ def test_types_of_inputs_and_outputs(tmp_path: Path, kind: str, version: int) ->
 
 
 def relu_and_loop(tmp_path: Path, version: int) -> Path:
-    """A layer before a Loop and two behind it."""
+    """Create a layer before a Loop and two after it."""
     inner = [ir_text.parameter(0, (1, 3)), relu(1, (1, 3)), ir_text.result(2, (1, 3))]
     rows = 'axis="0" start="0" end="-1" stride="1" part_size="1"'
     body = (
@@ -169,8 +169,8 @@ def relu(number: int, shape: tuple[int, ...]) -> str:
 
 
 @pytest.mark.parametrize("version", [10, 11])
-def test_sizes_within_bodies(tmp_path: Path, version: int) -> None:
-    """Of a TensorIterator the outer sizes are right in early files, those within are not."""
+def test_dimensions_in_bodies(tmp_path: Path, version: int) -> None:
+    """In early files the outer dimensions of a TensorIterator are right, and the inner ones are not."""
     model = read(relu_and_loop(tmp_path, version))
     assert [layer.outputs[0].dims for layer in model.layers[:4]] == [(4, 3)] * 4
     inner = model.layers[2].bodies["body"]
@@ -179,7 +179,7 @@ def test_sizes_within_bodies(tmp_path: Path, version: int) -> None:
 
 
 @pytest.mark.parametrize("version", [10, 11])
-def test_sizes_behind_a_loop(tmp_path: Path, version: int) -> None:
+def test_dimensions_after_a_loop(tmp_path: Path, version: int) -> None:
     path = relu_and_loop(tmp_path, version)
     text = path.read_text().replace('type="TensorIterator"', 'type="Loop"')
     path.write_text(text)

@@ -1,4 +1,4 @@
-"""The reader on files that OpenVINO wrote: it sees what OpenVINO sees."""
+"""The reader agrees with OpenVINO on files that OpenVINO wrote."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_constants_are_views_into_the_file_and_share_bytes(tmp_path):
     assert array.ctypes.data == data.ctypes.data + first.offset
 
 
-def test_the_file_stays_mapped_while_a_constant_lives_and_no_longer(tmp_path):
+def test_the_file_stays_mapped_as_long_as_a_constant_exists(tmp_path):
     path = save(tmp_path, [ops.constant(np.arange(8.0))], [])
     model = read(path)
     mapping = weakref.ref(model.weights.obj)
@@ -112,7 +112,7 @@ def test_shapes_are_read_as_openvino_reads_them(tmp_path, text):
 
 
 def rank_cases():
-    """Name -> a function that makes an output which may come without dimensions."""
+    """Name -> a function that builds an output whose dimensions may be missing."""
     i64, zero, one = Type.i64, np.float32(0), np.float32(1)
     cases = {
         "gather": lambda: ops.gather(parameter([3]), parameter([], i64), ops.constant(0)),
@@ -157,7 +157,7 @@ def rank_cases():
 
 
 def parameters_of(output):
-    """The Parameters that a value depends on."""
+    """Return the Parameters that a value depends on."""
     found, pending = {}, [output if isinstance(output, ov.Node) else output.get_node()]
     while pending:
         node = pending.pop()
@@ -168,7 +168,7 @@ def parameters_of(output):
 
 
 @pytest.mark.parametrize("case", rank_cases().items(), ids=lambda case: case[0])
-def test_an_output_without_dimensions_is_a_scalar_only_if_openvino_says_so(tmp_path, case):
+def test_outputs_without_dimensions_are_scalars_as_in_openvino(tmp_path, case):
     output = case[1]()
     assert_agrees(save(tmp_path, [output], parameters_of(output)), ranks="cautious")
 
@@ -206,7 +206,7 @@ def test_names_are_split_as_openvino_splits_them(tmp_path):
         assert set(read(path).parameters[0].outputs[0].names) == oracle.input(0).names
 
 
-def test_results_have_names_of_their_own(tmp_path):
+def test_results_have_their_own_names(tmp_path):
     node = ir_text.layer(2, "Result", inputs=[(2,)], attributes=' output_names="z,q\\,r"')
     relu = ir_text.layer(1, "ReLU", inputs=[(2,)], outputs=[(2,)])
     edges = [ir_text.edge(0, 0, 1, 0), ir_text.edge(1, 1, 2, 0)]
@@ -214,7 +214,7 @@ def test_results_have_names_of_their_own(tmp_path):
     assert model.output_names == [("z", "q,r")]
 
 
-def test_version_10_takes_the_layers_names_in(tmp_path):
+def test_version_10_adds_layer_names(tmp_path):
     split = ir_text.layer(2, "Split", inputs=[(2,), ()], outputs=[(1,), (1,)], data='num_splits="2"')
     layers = [ir_text.parameter(), ir_text.const(1, "i64", (), 8, precision="I64"), split]
     layers += [ir_text.result(3, (1,)), ir_text.result(4, (1,))]
@@ -237,7 +237,7 @@ def test_weights_compressed_to_f16(tmp_path):
     converts = [layer for layer in model.layers if layer.type == "Convert"]
     assert {layer.name for layer in converts} == {"weight", "alone"}
     for convert in converts:
-        # Where the constant is an output the port says FP16, but the value is f32.
+        # If the constant is an output, its port has FP16, but the value is f32.
         assert convert.outputs[0].element_type is ElementType.F32
         assert convert.rt_info == {"decompression": {"version": "0"}}
         assert convert.inputs[0].element_type is ElementType.F16
@@ -338,7 +338,7 @@ def test_if(tmp_path, rank):
 
 
 def test_old_port_maps_count_outputs_from_0(tmp_path):
-    """Model Optimizer numbered an If's outputs by themselves, not by the ids of the output ports."""
+    """Model Optimizer numbered an If's outputs separately, not by the ids of the output ports."""
     path = if_model(tmp_path)
     text = path.read_text()
     assert text.count('<output external_port_id="2"') == 2
@@ -349,7 +349,7 @@ def test_old_port_maps_count_outputs_from_0(tmp_path):
     assert layer.bodies["else_body"].outputs[0].external is layer.outputs[0]
 
 
-def test_version_10_sizes_around_loops_are_not_believed(tmp_path):
+def test_version_10_dimensions_around_loops_are_ignored(tmp_path):
     path = loop_model(tmp_path)
     path.write_text(path.read_text().replace('version="11"', 'version="10"'))
     model = read(path)
@@ -393,7 +393,7 @@ def test_model_and_layer_information(tmp_path):
     assert read(path).rt_info["note"] == "text"
 
 
-def test_information_is_kept_whatever_its_form(tmp_path):
+def test_information_of_any_form_is_kept(tmp_path):
     info = (
         '<rt_info><attribute name="fused_names" version="0" value="a,b"/><custom name="c" value="d"/>'
         '<custom name="n"><custom name="m" value="1"/></custom><attribute name="twice" version="0"/>'
@@ -424,7 +424,7 @@ def test_information_is_kept_whatever_its_form(tmp_path):
     assert model.meta["framework_meta"] == {"batch": "1"}
 
 
-def test_the_first_files_of_version_10_leave_a_constants_type_to_its_port(tmp_path):
+def test_early_files_of_version_10_have_constant_types_in_ports(tmp_path):
     port = f'<output><port id="1" precision="I64">{ir_text.dims((2,))}</port></output>'
     node = ir_text.layer(0, "Const", data='offset="8" size="16"', extra=port)
     text = ir_text.net([node, ir_text.result(1)], [ir_text.edge(0, 1, 1, 0)], version=10)
@@ -446,7 +446,7 @@ def test_a_model_without_constants_needs_no_weights(tmp_path):
     assert (model.weights_path, len(model.weights)) == (None, 0)
 
 
-def test_the_weights_may_lie_anywhere(tmp_path):
+def test_the_weights_may_be_anywhere(tmp_path):
     path = save(tmp_path, [ops.constant(np.arange(3))], [])
     elsewhere = tmp_path / "weights"
     path.with_suffix(".bin").rename(elsewhere)

@@ -1,4 +1,4 @@
-"""Layers that are not as their operation wants them: an error that names the layer, or what OpenVINO makes of it."""
+"""Layers that violate their specification: the conversion names the layer in an error, or follows OpenVINO."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from converters.openvino.reader.element_types import ElementType
 from converters.openvino.reader.shapes import same_dims
 from tests.converters.openvino.reader import ir_text
 
-# What tells of a limit of this release, not of a fault of the file.
+# Messages about limits of this release, not about faults of the file.
 _LIMITS = (
     "^no rule converts|is newer than opset|which the specification leaves open$|^its axis is not a constant$"
     "|decide the type|^it asks for too much|element type cannot be converted"
@@ -27,17 +27,17 @@ _LIMITS = (
 F32, I64, U8, BOOL = ("f32", "FP32"), ("i64", "I64"), ("u8", "U8"), ("boolean", "BOOL")
 
 
-# Messages of what was wrong in the file alone: shapes and types that OpenVINO infers, attributes that it does not read.
+# Messages about facts that OpenVINO does not read or infers itself: shapes, types, attributes.
 PASSED_OVER = "in the file|not known|not a whole number|neither true nor false|gives 2"
 
 
 def rows(table: Sequence[tuple]) -> list:
-    """The rows of a table as parameters of a test: type, opset, attributes, inputs, outputs, message."""
+    """Return the rows of a table as test parameters: type, opset, attributes, inputs, outputs, message."""
     return [pytest.param(row, id=f"{row[0]}-{i}") for i, row in enumerate(table)]
 
 
 def assert_reported(folder: Path, kind: str, version: str, data: str, inputs, outputs, message: str) -> None:
-    """`assert_named`, or `assert_as_openvino_reads` where the message is one of `PASSED_OVER`."""
+    """Call `assert_named`, or `assert_as_openvino_reads` if the message is one of `PASSED_OVER`."""
     if re.search(PASSED_OVER, message):
         assert_as_openvino_reads(folder, kind, version, data, inputs, outputs)
     else:
@@ -45,19 +45,19 @@ def assert_reported(folder: Path, kind: str, version: str, data: str, inputs, ou
 
 
 def typed(shape):
-    """``shape`` with its element type, which is f32 where it has none."""
+    """Return ``shape`` with its element type, f32 by default."""
     return shape if len(shape) == 2 and isinstance(shape[0], tuple) else (shape, F32)
 
 
 def assert_named(folder: Path, kind: str, version: str, data: str, inputs, outputs, message: str) -> None:
-    """Convert an IR with one layer called "culprit"; the error must name that layer alone and match ``message``.
+    """Convert an IR with one layer called "culprit". The error must name only that layer and match ``message``.
 
     Args:
         folder: where to write the IR.
         kind, version: the layer's type and opset.
         data: its attributes as XML text.
         inputs: a shape, or a shape and `F32`, `I64`, `U8` or `BOOL`, for a Parameter; an int64 array for a constant.
-        outputs: a list of shapes alike, or one of them.
+        outputs: a list of such shapes, or one of them.
         message: a regular expression.
     """
     path = write(folder, kind, version, data, inputs, outputs)
@@ -68,17 +68,17 @@ def assert_named(folder: Path, kind: str, version: str, data: str, inputs, outpu
 
 
 def assert_fault(error: ConversionError) -> None:
-    """Every problem's fault must be the file's, or a limit of this release where the message tells of one."""
+    """Check that every problem is attributed to the file, or to a limit of this release if the message says so."""
     for problem in error.problems:
         limit = re.search(_LIMITS, problem.message)
         assert problem.fault is (Fault.UNSUPPORTED if limit else Fault.MALFORMED), (problem.fault, problem.message)
 
 
 def assert_as_openvino_reads(folder: Path, kind: str, version: str, data: str, inputs, outputs) -> None:
-    """Where the file says of the layer what OpenVINO does not read, or infers anew, the conversion goes by OpenVINO.
+    """Check that the conversion follows OpenVINO if the file contradicts OpenVINO's inference or has ignored attributes.
 
-    It is refused, with an error that names it, where OpenVINO refuses it; else a remark tells of it, and shapes and types
-    are those that OpenVINO infers. The arguments are those of `assert_named`.
+    If OpenVINO rejects the layer, an error names it. Otherwise a note reports it, and shapes and types are those that
+    OpenVINO infers. See `assert_named` for the arguments.
     """
     path = write(folder, kind, version, data, inputs, outputs)
     try:
@@ -102,7 +102,7 @@ def assert_as_openvino_reads(folder: Path, kind: str, version: str, data: str, i
 
 
 def write(folder: Path, kind: str, version: str, data: str, inputs, outputs) -> Path:
-    """The IR of one layer called "culprit"; the arguments are those of `assert_named`."""
+    """Write the IR of one layer called "culprit"; see `assert_named` for the arguments."""
     layers, edges, weights = [], [], b""
     for index, given in enumerate(inputs):
         if isinstance(given, np.ndarray):

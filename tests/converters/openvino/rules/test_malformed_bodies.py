@@ -1,4 +1,4 @@
-"""Damaged layers with bodies, and variables that do not fit together: each ends as an error, none as a wrong model."""
+"""Damaged layers with bodies and inconsistent variables raise errors and never give a wrong model."""
 
 from __future__ import annotations
 

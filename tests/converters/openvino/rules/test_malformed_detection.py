@@ -1,4 +1,4 @@
-"""Damaged layers of the detection families: a ConversionError that names the layer, whatever is wrong with it."""
+"""Damaged layers of the detection families raise a ConversionError that names the layer."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CASES = {case.id: case for module in (detection, detectron, proposals, roi, sequ
 
 
 def _attribute(name, value):
-    """Give an attribute another value."""
+    """Change the value of an attribute."""
     return lambda text: re.sub(rf' {name}="[^"]*"', f' {name}="{value}"', text, count=1)
 
 
@@ -30,12 +30,12 @@ def _without(name):
 
 
 def _added(type_):
-    """Give a layer an attribute that its operation does not know."""
+    """Add an attribute that the operation does not have."""
     return lambda text: re.sub(rf'(type="{type_}"[^>]*>\s*<data)', r'\1 surprise="1"', text, count=1)
 
 
 def _shape(index, *dims):
-    """Give a Parameter, its port and the one that it feeds another shape."""
+    """Change the shape of a Parameter, its port and the connected input port."""
     ports = "".join(f"<dim>{d}</dim>" for d in dims)
 
     def change(text):
@@ -106,7 +106,7 @@ DAMAGE = [
 
 
 @pytest.mark.parametrize(("name", "damage", "message"), DAMAGE, ids=[f"{name}-{i}" for i, (name, _, _) in enumerate(DAMAGE)])
-def test_a_damaged_layer_is_named(name, damage, message, tmp_path: Path):
+def test_a_damaged_layer_is_reported(name, damage, message, tmp_path: Path):
     path = CASES[name].save(tmp_path)
     text = path.read_text()
     changed = damage(text)
@@ -122,8 +122,8 @@ def test_a_damaged_layer_is_named(name, damage, message, tmp_path: Path):
 
 
 @pytest.mark.parametrize("dims", [[-1, -1, -1, -1], [1, 2, -1, 3]], ids=["unknown", "unknown rows"])
-def test_feature_maps_of_no_elements_are_refused_at_run_time(dims: list[int], tmp_path: Path):
-    """ONNX Runtime reads beyond them."""
+def test_empty_feature_maps_fail_at_run_time(dims: list[int], tmp_path: Path):
+    """ONNX Runtime reads out of bounds for them."""
     maps, regions, images = ops.parameter(dims, F32), ops.parameter([-1, 4], F32), ops.parameter([-1], np.int32)
     aligned = ops.roi_align(maps, regions, images, 2, 2, 2, 1.0, "avg", "asymmetric")
     ov.save_model(ov.Model([aligned], [maps, regions, images]), tmp_path / "model.xml")
@@ -145,7 +145,7 @@ def test_feature_maps_of_no_elements_are_refused_at_run_time(dims: list[int], tm
         ("Proposal-1-pixels", _attribute("post_nms_topn", "99999999999"), "is more than 1048576"),
     ],
 )
-def test_more_than_an_operator_computes_is_unsupported(name, damage, message, tmp_path: Path):
+def test_exceeded_limits_are_unsupported(name, damage, message, tmp_path: Path):
     path = CASES[name].save(tmp_path)
     path.write_text(damage(path.read_text()))
     with pytest.raises(UnsupportedError, match=f"it asks for too much: .*{re.escape(message)}"):
@@ -153,7 +153,7 @@ def test_more_than_an_operator_computes_is_unsupported(name, damage, message, tm
 
 
 @pytest.mark.parametrize("name", ["NMSRotated-13-clockwise", "Proposal-4-pixels", "ROIAlign-9-max", "CTCLoss-4-plain"])
-def test_a_layer_without_an_input_is_named(name, tmp_path: Path):
+def test_a_layer_without_an_input_is_reported(name, tmp_path: Path):
     path = CASES[name].save(tmp_path)
     type_ = name.split("-")[0]
     text = path.read_text()
@@ -194,5 +194,5 @@ PRIORS = [
 
 
 @pytest.mark.parametrize("row", rows([(*row[:4], (2, 24), row[4]) for row in PRIORS]))
-def test_malformed_prior_boxes_are_named(tmp_path: Path, row):
+def test_malformed_prior_boxes_are_reported(tmp_path: Path, row):
     assert_reported(tmp_path, *row)

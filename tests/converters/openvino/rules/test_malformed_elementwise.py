@@ -1,6 +1,6 @@
 """Malformed layers of the element-by-element operations, activations, reductions, conversions, quantization and images.
 
-Each ends as a `ConversionError` that names the layer.
+Each raises a `ConversionError` that names the layer.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tests.converters.openvino.rules.malformed import BOOL, I64, U8, assert_faul
 
 S = (2, 3)
 
-# type, opset, attributes, inputs (shape and type, or a constant), the output's shape and type, what is said of it
+# type, opset, attributes, inputs (shape and type, or a constant), the output's shape and type, the message
 MALFORMED = [
     ("Add", "opset1", "", [S], S, "takes 2"),
     ("Add", "opset1", "", [S, S, S], S, "takes 2"),
@@ -151,11 +151,11 @@ for _kind in ("BitwiseAnd", "BitwiseOr", "BitwiseXor"):
 
 
 @pytest.mark.parametrize("row", rows(MALFORMED))
-def test_a_malformed_layer_is_named(tmp_path, row):
+def test_a_malformed_layer_is_reported(tmp_path, row):
     assert_reported(tmp_path, *row)
 
 
-def test_a_type_that_a_rank_decides(tmp_path):
+def test_a_type_that_depends_on_a_rank(tmp_path):
     inputs = [unranked(np.array([1], np.uint8)), static(np.int64(1))]
     attributes = {"promote_unsafe": True, "pytorch_scalar_promotion": True}
     model = layer_case("ConvertPromoteTypes", "opset14", "convert_promote_types", "", inputs, attributes)

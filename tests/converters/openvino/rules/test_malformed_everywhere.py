@@ -1,4 +1,4 @@
-"""What every operation refuses alike: too few inputs, too many, attributes that it does not know or that are missing."""
+"""Errors common to all operations: too few or too many inputs, unknown or missing attributes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from converters.openvino.rule import Rule, rules
 from onnx_specops.domain import find
 from tests.converters.openvino.rules.malformed import assert_named
 
-# Of these the reader itself asks for the bodies, or for the type.
+# The reader itself requires the bodies, or the type, of these.
 _READ_FIRST = {"If", "Loop", "TensorIterator", "Convert"}
 RULES = [rule for found in rules().values() for rule in found if rule.operation not in _READ_FIRST]
 SHAPE = (2, 3)
@@ -40,7 +40,7 @@ def test_too_many_inputs(tmp_path, rule: Rule):
 def test_an_attribute_that_openvino_does_not_read(rule: Rule):
     remarks: list[str] = []
     texts = {name: "" for name, attribute in rule.attributes.items() if attribute.required}
-    with contextlib.suppress(Malformed):  # of the attributes without a value
+    with contextlib.suppress(Malformed):  # attributes without a value
         rule.parse({"colour": "red", **texts}, remarks.append)
     assert remarks == [f"the attribute colour of {rule.operation}"]
 
@@ -51,7 +51,7 @@ def test_missing_attributes(tmp_path, rule: Rule):
     refused(tmp_path, rule, rule.min_inputs, "", ".*".join(f"the attribute '{name}' is missing" for name in required))
 
 
-def test_a_body_that_cannot_be_made(tmp_path, monkeypatch: pytest.MonkeyPatch):
+def test_a_body_that_fails(tmp_path, monkeypatch: pytest.MonkeyPatch):
     def emit_body(op, *inputs, **attributes):
         raise RuntimeError("the square is no cube")
 

@@ -1,6 +1,6 @@
 """Malformed layers of shapes, slices, indices, padding, searching, embeddings, random numbers and matrices.
 
-Each ends as a `ConversionError` that names the layer.
+Each raises a `ConversionError` that names the layer.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ FLAGS = (S, BOOL)
 FILLED = [((4, 2), I64), V, ((2,), BOOL)]
 BEST = 'axis="1" mode="max" sort="value"'
 
-# type, opset, attributes, inputs (shape and type, or a constant), the outputs' shapes and types, what is said of it
+# type, opset, attributes, inputs (shape and type, or a constant), the outputs' shapes and types, the message
 MALFORMED = [
     ("ShapeOf", "opset3", 'output_type="f31"', [S], ((2,), I64), "not an element type|no known element type"),
     ("ShapeOf", "opset1", 'output_type="i32"', [S], ((2,), I64), "not known"),
@@ -249,5 +249,5 @@ MALFORMED = [
 
 
 @pytest.mark.parametrize("row", rows(MALFORMED))
-def test_a_malformed_layer_is_named(tmp_path, row):
+def test_a_malformed_layer_is_reported(tmp_path, row):
     assert_reported(tmp_path, *row)

@@ -1,6 +1,6 @@
 """Malformed layers of convolutions, poolings, normalizations, resizing, recurrence, attention, products and transforms.
 
-Each ends as a `ConversionError` that names the layer.
+Each raises a `ConversionError` that names the layer.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ LSTMS = [*SEQUENCE[:2], (2, 1, 4), SEQUENCE[2], (1, 16, 3), (1, 16, 4), (1, 16)]
 PATCHES = 'sizes="2,2" strides="1,1" rates="1,1" auto_pad="valid"'
 DEFORMED = [X, (1, 18, 3, 3), W]
 
-# type, opset, attributes, inputs (shape and type, or a constant), the outputs' shapes and types, what is said of it
+# type, opset, attributes, inputs (shape and type, or a constant), the outputs' shapes and types, the message
 MALFORMED = [
     ("Convolution", "opset1", CONV.replace("strides", "steps"), [X, W], Y, "'steps'|steps='1,1' is not known"),
     ("Convolution", "opset1", 'strides="1,1" dilations="1,1"', [X, W], Y, "pads_begin or pads_end is missing"),
@@ -199,5 +199,5 @@ MALFORMED = [
 
 
 @pytest.mark.parametrize("row", rows(MALFORMED))
-def test_a_malformed_layer_is_named(tmp_path, row):
+def test_a_malformed_layer_is_reported(tmp_path, row):
     assert_reported(tmp_path, *row)

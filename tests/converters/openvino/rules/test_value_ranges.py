@@ -1,4 +1,4 @@
-"""Bounds of integers, as the nodes that made them tell."""
+"""Bounds of integers, derived from their producers."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ def test_bounds(op, emit, expected):
     assert bounds(emit(op, value(D.INT64, 3))) == expected
 
 
-def test_sums_that_wrap_around_say_nothing(op):
+def test_sums_that_wrap_around_have_no_bounds(op):
     x = op.Cast(op.Max(value(D.INT32, 3), 2**31 - 1), to=D.INT32)
     assert bounds(op.Add(x, x)) == (-(2**31), 2**31 - 1)
 
 
-def test_what_is_used_many_times_is_looked_at_once(op):
+def test_shared_values_are_visited_once(op):
     x = op.Mod(value(D.INT64, 3), 2)
     for _ in range(22):
         x = op.Add(x, x)

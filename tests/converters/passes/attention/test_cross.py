@@ -1,4 +1,4 @@
-"""Which decoders with cross-attention become those of onnxruntime-genai."""
+"""The decoders with cross-attention that are converted to onnxruntime-genai's form."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def product(x: ov.Node, seed: int, width: int = WIDTH) -> ov.Node:
 def decoder(
     *, kept: Make = lambda x: x, states_later: bool = False, cross_of_tokens: bool = False, cross: bool = True
 ) -> ov.Model:
-    """One layer of self-attention and cross-attention over variables, as optimum-intel writes them."""
+    """Build a layer of self-attention and cross-attention with variables, as optimum-intel exports them."""
     ids = ops.parameter([-1, -1], np.int64, name="input_ids")
     states = ops.parameter([-1, -1, WIDTH], F, name="encoder_hidden_states")
     beams = ops.parameter([-1], np.int32, name="beam_idx")
@@ -106,6 +106,6 @@ def test_caches_of_both_kinds(tmp_path: Path) -> None:
         (lambda: decoder(cross=False), "it keeps nothing of the encoder's output"),
     ],
 )
-def test_other_decoders_are_refused(model: Callable[[], ov.Model], reason: str, tmp_path: Path) -> None:
+def test_other_decoders_are_rejected(model: Callable[[], ov.Model], reason: str, tmp_path: Path) -> None:
     with pytest.raises(ConversionError, match=reason):
         exposed(model(), tmp_path)

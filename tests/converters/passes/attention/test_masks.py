@@ -1,4 +1,4 @@
-"""Which tokens a mask lets be seen, found out by trying."""
+"""The visible keys of a mask, found by evaluation."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST, LEAST = 1 << 22, 4096
 
 
 def visible_keys(window: int | None, positions: int | None, *, buffer: int | None = None) -> VisibleKeys:
-    """What a causal mask lets be seen, of a window, and cut out of a constant of so many tokens."""
+    """Return the visible keys of a causal mask with a window, sliced from a constant for a number of tokens."""
 
     def emit(op: Any, data: Any, mask: Any) -> Any:
         total, sequence = op.Shape(mask, start=1, end=2), op.Shape(data, start=1, end=2)
@@ -38,7 +38,7 @@ def visible_keys(window: int | None, positions: int | None, *, buffer: int | Non
 
 @pytest.mark.parametrize("window", [8, 4095, 4096, 4097, 100_000, MOST - 1])
 def test_a_window(window: int) -> None:
-    """Also one that is longer than most models' texts, where it is unknown for how many tokens the model is made."""
+    """Also for a window that is longer than most texts, if the maximum length of the model is unknown."""
     assert visible_keys(window, None).window == window
 
 
@@ -52,17 +52,17 @@ def test_a_window_of_as_many_as_positions_hides_nothing(positions: int, found: i
 
 
 @pytest.mark.parametrize("window", [None, 8, 5000])
-def test_a_mask_of_a_size_of_its_own(window: int | None) -> None:
-    """It is tried at the most tokens that it has."""
+def test_a_mask_of_another_size(window: int | None) -> None:
+    """It is evaluated at its maximum number of tokens."""
     assert visible_keys(window, None, buffer=8192).window == (window or -1)
 
 
-def test_a_mask_of_fewer_tokens_than_are_tried() -> None:
+def test_a_mask_of_fewer_tokens_than_are_evaluated() -> None:
     with pytest.raises(UnsupportedAttention):
         visible_keys(None, None, buffer=2048)
 
 
-def test_what_hides_something_else() -> None:
+def test_a_mask_that_hides_other_keys() -> None:
     model = graph(
         lambda op, ids, mask: op.Unsqueeze(op.Greater(mask, 0), [1, 2]),
         *(new_value(ir.DataType.INT64, [None, None], name) for name in ("input_ids", "attention_mask")),

@@ -1,4 +1,4 @@
-"""What of an attention over a cache GroupQueryAttention can be, and the near misses that it cannot: graphs in ONNX."""
+"""The attention with a cache that GroupQueryAttention can represent, with near misses, as ONNX graphs."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def match(
     heads: int = 2,
     groups: int = 2,
 ) -> Attention | None:
-    """The attention of a small decoder, whose parts are changed by functions of them, the data and the mask."""
+    """Build the attention of a small decoder, whose parts are changed by functions of them, the data and the mask."""
     found: dict[str, Value] = {}
 
     def emit(op: Any, x: Value, past_keys: Value, past_values: Value, mask: Value) -> Value:
@@ -71,7 +71,7 @@ def match(
 
 
 def _repeated(op: Any, cache: Value, times: int) -> Value:
-    """Each head of a cache, one after the other."""
+    """Repeat each head of a cache consecutively."""
     if times == 1:
         return cache
     five = op.Expand(op.Unsqueeze(cache, [2]), [1, 1, times, 1, 1])
@@ -79,7 +79,7 @@ def _repeated(op: Any, cache: Value, times: int) -> Value:
 
 
 def _hidden(op: Any, mask: Value) -> Value:
-    """What the mask hides, as numbers that are added."""
+    """Return the mask as addends."""
     return op.Unsqueeze(op.Mul(op.Cast(op.Sub(1, mask), to=D.FLOAT), LOWEST), [1, 2])
 
 
@@ -124,11 +124,11 @@ def test_factors(products: Step, scale: float, softcap: float) -> None:
         (lambda op, s, x, m: op.Mul(op.Tanh(s), 0.0), "which is 0 or beyond"),
         (lambda op, s, x, m: op.Div(s, 1e-40), "which is 0 or beyond"),
         (lambda op, s, x, m: op.Where(_shown(op, m), s, -100.0), "does not hide the masked positions"),
-        (lambda op, s, x, m: op.Where(_shown(op, m), LOWEST, s), "Where precedes"),  # the other way round
+        (lambda op, s, x, m: op.Where(_shown(op, m), LOWEST, s), "Where precedes"),  # reversed
         (lambda op, s, x, m: op.Cast(op.Cast(s, to=D.FLOAT16), to=D.FLOAT), "its attention scores are rounded"),
     ],
 )
-def test_what_it_cannot_be(products: Step, reason: str) -> None:
+def test_unsupported_attention(products: Step, reason: str) -> None:
     with pytest.raises(UnsupportedAttention, match=reason):
         match(products)
 
@@ -142,7 +142,7 @@ def test_what_it_cannot_be(products: Step, reason: str) -> None:
         ({"heads": 4, "groups": 2}, None),
         ({"heads": 4, "groups": 4}, None),
         ({"keys": lambda op, k, x, m: op.Mul(k, 2.0)}, "not those of the cache"),
-        ({"keys": lambda op, k, x, m: op.Gather(k, [1, 0], axis=1)}, "not those of the cache"),  # its heads swapped
+        ({"keys": lambda op, k, x, m: op.Gather(k, [1, 0], axis=1)}, "not those of the cache"),  # its heads are swapped
         ({"keys": lambda op, k, x, m: op.Neg(op.Neg(k))}, None),
     ],
 )
@@ -184,5 +184,5 @@ def test_factors_of_the_query(query: Step, scale: float) -> None:
         (lambda op, w, x, m: op.Slice(w, [0], [1], [2]), False),
     ],
 )
-def test_what_follows_the_softmax(weights: Step, found: bool) -> None:
+def test_consumers_of_the_softmax(weights: Step, found: bool) -> None:
     assert (match(weights=weights) is not None) is found

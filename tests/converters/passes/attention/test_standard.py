@@ -1,4 +1,4 @@
-"""What becomes Attention of ONNX 23, and the near misses beside it: graphs in ONNX, run before and after."""
+"""The graphs that become Attention of ONNX 23, with near misses, run before and after."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RNG = np.random.default_rng(0)
 LOWEST = float(np.finfo(np.float32).min)
 SEEN = np.array([[1, 1, 0, 0, 1], [1, 0, 0, 0, 0], [0, 1, 1, 1, 1]], bool)
 PARTLY = SEEN & np.array([[True], [False], [True]])
-"""The second query sees nothing."""
+"""The second query has no visible key."""
 
 Step = Callable[..., Value]
 
@@ -42,7 +42,7 @@ def _run(model: ir.Model, arrays: list[np.ndarray], opset: int) -> np.ndarray:
 
 
 def _lowered(emit: Callable[..., Value], *dims: tuple[int | None, ...], dtype: ir.DataType = D.FLOAT) -> list[ir.Node]:
-    """The nodes of Attention; both graphs compute the same."""
+    """Return the Attention nodes; both graphs must agree."""
     model = graph(emit, *(new_value(dtype, shape, name) for name, shape in zip("qkv", dims, strict=False)))
     arrays = [RNG.standard_normal([2 if d is None else d for d in shape]).astype(dtype.numpy()) for shape in dims]
     before = _run(model, arrays, 21)
@@ -60,7 +60,9 @@ QUERY, KEY, VALUE = (2, 4, 3, 8), (2, 4, 5, 8), (2, 4, 5, 6)
 
 
 def _lowered_with(emit: Callable[..., Value], mask: tuple[ir.DataType, Any, np.ndarray]) -> set[str]:
-    """The operators with an Attention, none if there is none, of a mask that is an input; both graphs compute the same."""
+    """Return the operators in a graph with Attention, or none without it, for a mask that is an input; both graphs must
+    agree.
+    """
     dtype, dims, array = mask
 
     def model() -> ir.Model:
@@ -87,13 +89,13 @@ def _lowered_with(emit: Callable[..., Value], mask: tuple[ir.DataType, Any, np.n
         (lambda op, s: op.Mul(op.Tanh(op.Div(s, 3.0)), 3.0), True),
         (lambda op, s: op.Add(op.Mul(op.Tanh(op.Div(s, 3.0)), 3.0), np.where(SEEN, 0, LOWEST).astype(np.float32)), True),
         (lambda op, s: op.Add(s, np.where(SEEN, 0, -np.inf).astype(np.float32)), True),
-        (lambda op, s: op.Add(s, np.where(PARTLY, 0, -np.inf).astype(np.float32)), True),  # sees nothing
+        (lambda op, s: op.Add(s, np.where(PARTLY, 0, -np.inf).astype(np.float32)), True),  # no visible key
         (lambda op, s: op.Add(s, np.where(PARTLY, 0, LOWEST).astype(np.float32)), True),
         (lambda op, s: op.Add(s, np.where(PARTLY, -np.inf, LOWEST).astype(np.float32)), True),
         (lambda op, s: op.Add(s, np.full((3, 5), np.nan, np.float32)), False),
         (lambda op, s: op.Add(s, RNG.standard_normal((4, 1, 5)).astype(np.float32)), True),
         (lambda op, s: op.Add(s, RNG.standard_normal((2, 1, 3, 1)).astype(np.float32)), True),
-        (lambda op, s: op.Add(s, op.ReduceMean(s, [-1])), False),  # of the scores
+        (lambda op, s: op.Add(s, op.ReduceMean(s, [-1])), False),  # depends on the scores
         (lambda op, s: op.Where(SEEN, s, -np.inf), True),
         (lambda op, s: op.Where(SEEN, s, LOWEST), True),
         (lambda op, s: op.Where(SEEN, s, -2e4), False),
@@ -121,7 +123,7 @@ MASKS = {
 @pytest.mark.parametrize("known", [False, True])
 @pytest.mark.parametrize("guarded", [False, True])
 def test_masks_of_the_run(name: str, known: bool, guarded: bool) -> None:
-    """A query that sees nothing: NaN, the mean of the values, or 0 where the graph asks for that."""
+    """A query without visible keys gives NaN, the mean of the values, or 0 as in the original graph."""
     mask = MASKS[name].astype(np.float32)
 
     def emit(op: Any, q: Value, k: Value, v: Value, given: Value) -> Value:
@@ -153,7 +155,7 @@ def test_boolean_masks_of_the_run(lowest: float, visible: np.ndarray) -> None:
     ],
 )
 def test_bounds_of_masks(emit: Any, operators_of_mask: set[str]) -> None:
-    """Where no element is -inf or near the lowest number, a mask stays as it is."""
+    """A mask without -inf or values near the lowest number is unchanged."""
 
     def whole(op: Any, q: Value, k: Value, v: Value, given: Value) -> Value:
         return _attention(op, q, k, v, lambda op, scores: op.Add(scores, emit(op, given)))
@@ -175,7 +177,7 @@ def test_masks_that_may_repeat_queries(dims: tuple[int | None, ...], found: bool
     try:
         model = graph(emit, *inputs, new_value(D.FLOAT, dims, "mask"))
     except NodeError:
-        assert not found  # three batches for two
+        assert not found  # three batches instead of two
         return
     assert LowerToStandardAttention()(model).modified == found
 
@@ -186,7 +188,7 @@ def test_masks_that_may_repeat_queries(dims: tuple[int | None, ...], found: bool
 )
 @pytest.mark.parametrize("floats", [False, True])
 def test_causal_masks(visible: np.ndarray, causal: int, floats: bool) -> None:
-    """Each query sees the keys up to its own: no mask."""
+    """Each query attends to the keys up to its own: no mask."""
     mask = np.where(visible, 0, LOWEST).astype(np.float32)
 
     def between(op: Any, scores: Value) -> Value:
@@ -201,10 +203,10 @@ def test_causal_masks(visible: np.ndarray, causal: int, floats: bool) -> None:
     ("dims", "found"),
     [
         ((QUERY, KEY, VALUE), True),
-        # Batches that may differ; ONNX Runtime refuses none at all.
+        # Batches that may differ; ONNX Runtime rejects empty ones.
         pytest.param(((None, 4, 3, 8), (None, 4, 5, 8), (None, 4, 5, 6)), True, marks=pytest.mark.unverified),
         ((QUERY, (1, 4, 5, 8), (1, 4, 5, 6)), True),
-        # ONNX Runtime (1.32) refuses no tokens at all.
+        # ONNX Runtime (1.32) rejects zero tokens.
         pytest.param(((2, 4, None, 8), (2, 4, None, 8), (2, 4, None, 6)), True, marks=pytest.mark.unverified),
         ((QUERY, (2, 1, 5, 8), (2, 1, 5, 6)), True),
         ((QUERY, (2, 1, 5, 8), VALUE), False),
@@ -219,7 +221,7 @@ def test_shapes(dims: tuple[tuple[int | None, ...], ...], found: bool) -> None:
 @pytest.mark.parametrize(
     ("perm", "key", "found"),
     [
-        ((0, 2, 3, 1), (2, 5, 4, 8), True),  # keys before heads: one transposition instead of two
+        ((0, 2, 3, 1), (2, 5, 4, 8), True),  # keys before heads: one Transpose instead of two
         ((0, 1, 2, 3), (2, 4, 8, 5), True),
         ((1, 0, 3, 2), (4, 2, 5, 8), False),
     ],
@@ -231,7 +233,7 @@ def test_transposed_keys(perm: tuple[int, ...], key: tuple[int, ...], found: boo
     assert len(_lowered(emit, QUERY, key, VALUE)) == found
 
 
-@pytest.mark.unverified  # products of large numbers leave float16's range
+@pytest.mark.unverified  # products of large numbers overflow float16
 def test_half() -> None:
     assert _lowered(_attention, QUERY, KEY, VALUE, dtype=D.FLOAT16)
 
@@ -241,8 +243,8 @@ def test_half() -> None:
     [([1, 1, 2, 1, 1], True), (None, False)],
     ids=["each head twice", "all heads twice"],
 )
-def test_heads_that_queries_share(order: list[int] | None, shared: bool) -> None:
-    """Two groups of keys for four heads; heads in another order are other heads."""
+def test_grouped_heads(order: list[int] | None, shared: bool) -> None:
+    """Two groups of keys for four heads; heads in another order are different heads."""
 
     def repeated(op: Any, x: Value, size: int) -> Value:
         axis, by = (2, [1, 1, 2, 1, 1]) if order else (1, [1, 2, 1, 1, 1])
@@ -255,7 +257,7 @@ def test_heads_that_queries_share(order: list[int] | None, shared: bool) -> None
     assert (node.inputs[1] is not None and node.inputs[1].name == "k") is shared
 
 
-def test_weights_that_something_else_takes() -> None:
+def test_attention_weights_with_another_consumer() -> None:
     inputs = [new_value(D.FLOAT, dims, name) for name, dims in zip("qkv", [QUERY, KEY, VALUE], strict=True)]
     model = graph(_both, *inputs)
     assert not LowerToStandardAttention()(model).modified

@@ -1,4 +1,4 @@
-"""What becomes a product with compressed weights, and what of its surroundings becomes part of it: graphs in ONNX."""
+"""The products with compressed weights and the surrounding nodes that are fused, as ONNX graphs."""
 
 from __future__ import annotations
 
@@ -41,14 +41,15 @@ def _found(emit: Callable[..., Any], *dims: int) -> list[str]:
         ((64,), lambda op, x: op.MatMul(x, _weights(op)), True),
         ((3, 96), lambda op, x: op.MatMul(x, op.Transpose(_weights(op), perm=[1, 0])), True),
         ((96, 3), lambda op, x: op.MatMul(_weights(op), x), True),
-        ((3, 64), lambda op, x: op.MatMul(x, _weights(op, zero=_numbers(64, 1))), True),  # a block is one row then
+        ((3, 64), lambda op, x: op.MatMul(x, _weights(op, zero=_numbers(64, 1))), True),  # a block is one row in this case
         ((3, 64), lambda op, x: op.MatMul(x, _weights(op, zero=_numbers(64, 96))), True),
         ((3, 64), lambda op, x: op.MatMul(x, op.Neg(_weights(op))), False),
         ((3, 64), lambda op, x: op.MatMul(x, op.Sub(_weights(op), 1.0)), False),  # after the scale
         ((3, 64), lambda op, x: op.MatMul(x, op.Sub(1.0, op.Cast(op.const(CODES), to=D.FLOAT))), False),
         ((3, 64), lambda op, x: op.MatMul(x, op.Mul(_weights(op), 2.0)), False),  # two scales
-        ((3, 64), lambda op, x: op.MatMul(x, _weights(op, CODES[:, :1], scale=_numbers(96))), False),  # few, repeated
-        ((3, 96), lambda op, x: op.MatMul(x, op.Reshape(_weights(op), [96, 64])), False),  # columns that are none
+        ((3, 64), lambda op, x: op.MatMul(x, _weights(op, CODES[:, :1], scale=_numbers(96))), False),  # a broadcast row
+        # columns that are not columns of the matrix
+        ((3, 96), lambda op, x: op.MatMul(x, op.Reshape(_weights(op), [96, 64])), False),
     ],
 )
 def test_products(dims: tuple[int, ...], emit: Callable[..., Value], found: bool) -> None:
@@ -83,7 +84,7 @@ def _product(op, x: Value, scaled: bool = True) -> Value:
         (lambda op, x: [op.Gelu(y := op.Add(_product(op, x), _numbers(96))), y], ["Gelu"]),
     ],
 )
-def test_what_follows(emit: Callable[..., Any], left: list[str]) -> None:
+def test_following_nodes(emit: Callable[..., Any], left: list[str]) -> None:
     assert _found(emit, 3, 64) == sorted(["MatMulCompressed", *left])
 
 
@@ -98,7 +99,7 @@ def test_what_follows(emit: Callable[..., Any], left: list[str]) -> None:
     ],
 )
 def test_rows(emit: Callable[..., Value], gathered: bool, indices: list[int]) -> None:
-    """Rows are fetched first, and decompressed after that."""
+    """Rows are gathered first, and decompressed afterwards."""
 
     def whole(op, x):
         return op.Add(emit(op, x, op.const(np.array(indices))), op.ReduceMax(x, keepdims=0))

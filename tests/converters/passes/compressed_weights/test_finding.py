@@ -1,4 +1,4 @@
-"""What is recognised as decompressed weights."""
+"""The recognition of decompressed weights."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ D = ir.DataType
     ids=lambda types: "-".join(str(type_) for type_ in types) if isinstance(types, list) else None,
 )
 def test_casts_that_round(types: list[ir.DataType], found: bool) -> None:
-    """Of float16 and bfloat16, each rounds the other's numbers."""
+    """float16 and bfloat16 round each other's numbers."""
     stored, *casts = types
     weights = ir.tensor(np.ones((64, 512), stored.numpy()))
 
@@ -49,7 +49,7 @@ def test_casts_that_round(types: list[ir.DataType], found: bool) -> None:
 
 @pytest.mark.parametrize("scaled", [False, True])
 def test_levels_of_nf4_that_float16_rounds(scaled: bool) -> None:
-    """Without a scale OpenVINO folds the Convert, and the levels are those of float16; with one it does not round them."""
+    """Without a scale OpenVINO folds the Convert, and the levels are float16; with a scale it does not round them."""
     rng = np.random.default_rng(0)
     packed = rng.integers(0, 256, 96 * 256 // 2, np.uint8)
     x = ops.parameter([16, 256], np.float32, name="x")
@@ -72,7 +72,7 @@ def test_levels_of_nf4_that_float16_rounds(scaled: bool) -> None:
 
 
 def _levels(form: str, rows: int) -> ov.Model:
-    """What takes scaled levels of nf4, 64 of them in a row; ``x`` has two rows."""
+    """Build consumers of scaled nf4 levels, 64 per row; ``x`` has two rows."""
     packed = np.random.default_rng(0).integers(0, 256, rows * 32, np.uint8)
     x = ops.parameter([2, 64], np.float32, name="x")
     shape = [rows, 2, 32] if "group" in form else [rows, 64]
@@ -108,8 +108,8 @@ def _levels(form: str, rows: int) -> ov.Model:
         ("group, late", True), ("sum", True), ("product and sum", True), ("rows", True),
     ],
 )  # fmt: skip
-def test_levels_of_nf4_that_products_alone_take(form: str, rounded: bool, rows: int, tmp_path: Path) -> None:
-    """Those OpenVINO takes as they are; of what anything else takes it folds the Convert, and so rounds them."""
+def test_levels_of_nf4_that_only_products_use(form: str, rounded: bool, rows: int, tmp_path: Path) -> None:
+    """OpenVINO keeps them for products only; for other consumers it folds the Convert, which rounds them."""
     model = _levels(form, rows)
     ov.save_model(model, tmp_path / "model.xml", compress_to_fp16=False)
     data = np.zeros((2, 64), np.float32)
@@ -127,8 +127,8 @@ def test_levels_of_nf4_that_products_alone_take(form: str, rounded: bool, rows: 
         np.testing.assert_allclose(session.run(None, {"x": data})[0], expected, rtol=2e-6, atol=1e-6)
 
 
-def test_verification_takes_marked_casts_as_the_model_does(tmp_path: Path) -> None:
-    """A Cast to float16 that rounds nothing is one in the copy of the rewritten part, too."""
+def test_verification_keeps_marked_casts(tmp_path: Path) -> None:
+    """A Cast to float16 that is marked as not rounding is also marked in the copy of the rewritten part."""
     ov.save_model(_levels("group", 256), tmp_path / "model.xml", compress_to_fp16=False)
     converted, _ = convert(tmp_path / "model.xml", verify=True)
     assert "MatMulCompressed" in {node.op_type for node in converted.graph.node}

@@ -1,4 +1,4 @@
-"""What ONNX Runtime has no kernel for, or a wrong one, gets another form; the rest stays as rules emit it."""
+"""Nodes whose ONNX Runtime kernels are missing or wrong get another form; other nodes are unchanged."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_activations_of_doubles(operator: str, dtype: ir.DataType, found: list[s
 
 @pytest.mark.parametrize(("dtype", "found"), [(D.FLOAT16, True), (D.BFLOAT16, True), (D.FLOAT, False), (D.INT32, False)])
 def test_sign(dtype: ir.DataType, found: bool) -> None:
-    """A NaN stays NaN."""
+    """NaN is propagated."""
     model = graph(lambda op, x: op.Sign(x), new_value(dtype, [4], "x"))
     SignInFloat32()(model)
     assert operators(model) == (["Cast", "Cast", "Sign"] if found else ["Sign"])
@@ -64,7 +64,7 @@ def test_lrn(shape: tuple[int, ...]) -> None:
     ("shape", "axis", "found"), [((2, 0), 1, True), ((2, 0), -1, True), ((0, 4), 1, False), ((2, 4), 1, False)]
 )
 def test_split(shape: tuple[int, ...], axis: int, found: bool) -> None:
-    """Along an axis without elements; not where another one has none."""
+    """Along an axis without elements, but not if another axis is empty."""
     model = graph(lambda op, x: op.Split(op.Relu(x), axis=axis, num_outputs=2, outputs=2), floats("x", *shape))
     EmptySplit()(model)
     split = next(node for node in model.graph if node.op_type == "Split")
@@ -72,6 +72,6 @@ def test_split(shape: tuple[int, ...], axis: int, found: bool) -> None:
     assert [part.shape for part in run(model, np.ones(shape, np.float32))] == [(shape[0], shape[1] // 2)] * 2
 
 
-def test_a_split_of_unknown_size_stays() -> None:
+def test_a_split_of_unknown_size_is_unchanged() -> None:
     model = graph(lambda op, x: op.Split(x, axis=1, num_outputs=2, outputs=2), floats("x", 2, None))
     assert not EmptySplit()(model).modified

@@ -1,4 +1,4 @@
-"""MatMul of vectors, of empty matrices and of transposed ones; the near miss beside each hit."""
+"""MatMul with vectors, empty matrices and transposed ones, with near misses."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def unranked(name: str) -> Value:
             ["Expand", "Expand", "MatMul", "Squeeze"],
         ),
         (lambda op, a, b: op.MatMul(a, b), (floats("a", 2, 2, 3), floats("b", 1, 3, 4)), _PLAIN),
-        # The number of matrices is not known: there may be none, where the other operand has one.
+        # The number of matrices is unknown: it may be zero where the other operand has one.
         (
             lambda op, a, b: op.MatMul(op.Transpose(a, perm=[0, 2, 1]), b),
             (floats("a", None, 3, 2), floats("b", 3, 4)),

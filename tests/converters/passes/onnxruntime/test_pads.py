@@ -1,4 +1,4 @@
-"""Pads before poolings are as OpenVINO computes them, and those that ONNX Runtime may fuse are left to it."""
+"""Pads before pooling agree with OpenVINO, and pads that ONNX Runtime may fuse are kept."""
 
 from __future__ import annotations
 
@@ -61,8 +61,9 @@ def test_a_pad_of_zeros(behind, relu: bool, kept: bool, opset: int, oracle: Orac
     [
         (lambda op, x: _max(op, op.Pad(x, [0, 0, 1, 1, 0, 0, 1, 1])), True),
         (lambda op, x: _max(op, op.Pad(op.Relu(x), [0, 0, 1, 1, 0, 0, 1, 1])), False),
-        (lambda op, x: _max(op, op.Pad(op.Relu(x), [0, 0, 3, 1, 0, 0, 1, 1])), True),  # a window of zeros alone
-        (lambda op, x: _max(op, op.Pad(op.Sigmoid(x), [0, 0, 1, 1, 0, 0, 1, 1])), True),  # not negative, but who knows
+        (lambda op, x: _max(op, op.Pad(op.Relu(x), [0, 0, 3, 1, 0, 0, 1, 1])), True),  # a window of zeros only
+        # not negative, but this is not proven
+        (lambda op, x: _max(op, op.Pad(op.Sigmoid(x), [0, 0, 1, 1, 0, 0, 1, 1])), True),
         (lambda op, x: _max(op, op.Pad(op.Relu(x), [0, 0, 1, 1, 0, 0, 1, 1], 7.0)), None),
         (lambda op, x: _max(op, op.Pad(op.Relu(x), [0, 1, 1, 1, 0, 0, 1, 1])), None),
         (lambda op, x: _max(op, op.Pad(op.Relu(x), [0, 0, -1, 1, 0, 0, 1, -1])), None),
@@ -71,12 +72,12 @@ def test_a_pad_of_zeros(behind, relu: bool, kept: bool, opset: int, oracle: Orac
         (lambda op, x: _average(op, op.Pad(op.Relu(x), [0, 0, 1, 1, 0, 0, 1, 1])), True),
         (lambda op, x: op.Relu(op.Pad(x, [0, 0, 1, 1, 0, 0, 1, 1])), False),
         (lambda op, x: _max(op, op.Pad(x, [0, 0, 1, 1, 0, 0, 1, 1], mode="edge")), False),
-        (lambda op, x: _max(op, op.Pad(x, [1, 1, 1, 1], None, [2, 3])), False),  # it names its axes
+        (lambda op, x: _max(op, op.Pad(x, [1, 1, 1, 1], None, [2, 3])), False),  # it has axes
     ],
 )
 @pytest.mark.parametrize("opset", [17, 21])
 def test_conditions(emit, kept: bool | None, opset: int) -> None:
-    """Whatever stays to be fused gives the same when ONNX Runtime has fused it."""
+    """A pad that is kept for fusing gives the same result after ONNX Runtime fuses it."""
     model = graph(emit, floats("x", 2, 2, 6, 6))
     assert KeepPads(opset)(model).modified is kept or kept is None
     if opset == 21:

@@ -1,4 +1,4 @@
-"""GRU and LSTM whose batch may be empty."""
+"""GRU and LSTM with a possibly empty batch."""
 
 from __future__ import annotations
 

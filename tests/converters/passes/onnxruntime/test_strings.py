@@ -20,7 +20,7 @@ _WORDS = np.array([["one", "two", "three"], ["four", "", "six"]], dtype=object)
     [
         (D.STRING, [2, 3], True),
         (D.STRING, None, True),
-        (D.STRING, [2], False),  # a vector: ONNX Runtime is right
+        (D.STRING, [2], False),  # ONNX Runtime is correct for a vector
         (D.FLOAT, [2, 3], False),
     ],
 )

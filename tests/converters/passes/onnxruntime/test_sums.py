@@ -1,4 +1,4 @@
-"""A sum before a LayerNormalization that ONNX Runtime would make one slow node of."""
+"""A sum before a LayerNormalization, which ONNX Runtime would fuse into one slow node."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def test_conditions(emit, found: bool) -> None:
     assert ("Sum" in got) is found
 
 
-def test_halves_stay() -> None:
-    """GPUs compute them, whose kernel is quick."""
+def test_float16_is_unchanged() -> None:
+    """GPUs compute them with a fast kernel."""
     halves = [new_value(ir.DataType.FLOAT16, [2, 6], name) for name in "ab"]
     model = graph(lambda op, a, b: op.LayerNormalization(op.Add(a, b), SCALE.astype(np.float16)), *halves)
     assert not SumBeforeNormalization()(model).modified

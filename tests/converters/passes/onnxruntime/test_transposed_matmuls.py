@@ -1,4 +1,4 @@
-"""Products of what is transposed and cast load in ONNX Runtime, which ends the process where the sides' ranks differ."""
+"""Products of transposed and cast operands, which crash ONNX Runtime if the operands' ranks differ."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _product(ops, x, perm: list[int], rank: int):
 @pytest.mark.parametrize("dtype", [np.float16, np.int32])
 @pytest.mark.parametrize("rank", [2, 4])
 @pytest.mark.parametrize("perm", [[1, 0, 2], [1, 2, 0]])
-def test_a_cast_goes_before_the_transpose(perm, rank, dtype, oracle: Oracle, tmp_path: Path) -> None:
+def test_a_cast_moves_before_the_transpose(perm, rank, dtype, oracle: Oracle, tmp_path: Path) -> None:
     import openvino as ov
     from openvino import opset14 as ops
 
@@ -40,7 +40,7 @@ def test_a_cast_goes_before_the_transpose(perm, rank, dtype, oracle: Oracle, tmp
 
 
 @pytest.mark.parametrize("perms", [([1, 0, 2], [0, 2, 1]), ([0, 2, 1], [2, 0, 1])])
-def test_a_cast_goes_before_transposes_that_together_are_one(perms, oracle: Oracle, tmp_path: Path) -> None:
+def test_a_cast_moves_before_combined_transposes(perms, oracle: Oracle, tmp_path: Path) -> None:
     import openvino as ov
     from openvino import opset14 as ops
 
@@ -54,7 +54,7 @@ def test_a_cast_goes_before_transposes_that_together_are_one(perms, oracle: Orac
     assert [node.op_type for node in model.graph.node] == ["Cast", "Transpose", "Transpose", "MatMul"]
 
 
-def test_what_else_takes_the_transposed_keeps_it(oracle: Oracle, tmp_path: Path) -> None:
+def test_other_consumers_keep_the_transpose(oracle: Oracle, tmp_path: Path) -> None:
     import openvino as ov
     from openvino import opset14 as ops
 
@@ -66,7 +66,7 @@ def test_what_else_takes_the_transposed_keeps_it(oracle: Oracle, tmp_path: Path)
 
 
 def test_a_product_in_16_bits_loads(tmp_path: Path) -> None:
-    """ONNX Runtime itself puts casts around it."""
+    """ONNX Runtime itself inserts casts around it."""
     import openvino as ov
     from openvino import opset14 as ops
 

@@ -1,4 +1,4 @@
-"""Small quantised networks, converted, against OpenVINO without its low-precision transformations."""
+"""Small quantized networks, converted, against OpenVINO without its low-precision transformations."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ EXACT = {"INFERENCE_PRECISION_HINT": "f32", "LP_TRANSFORMS_MODE": "NO", "DYNAMIC
 
 
 def constant(numbers: Any) -> Any:
-    """Floats as float32, other numbers as they are."""
+    """Return floats as float32, other numbers unchanged."""
     numbers = np.asarray(numbers)
     return ops.constant(numbers.astype(np.float32) if numbers.dtype == np.float64 else numbers)
 
 
 def quantized(x: Any, low: Any = -2.0, high: Any = 2.0 * 127 / 128, levels: int = 256) -> Any:
-    """Numbers that stay numbers of the same limits; by default of one step of 1 / 64."""
+    """Quantize numbers with the same input and output limits; by default with a step of 1 / 64."""
     limits = [np.asarray(limit, np.float32) for limit in (low, high)] * 2
     return ops.fake_quantize(x, *map(ops.constant, limits), levels)
 
 
 def answers(model: ov.Model, *given: np.ndarray) -> np.ndarray:
-    """What OpenVINO gives, first of all results."""
+    """Return OpenVINO's first result."""
     request = ov.Core().compile_model(model, "CPU", EXACT).create_infer_request()
     request.infer(list(map(np.ascontiguousarray, given)))
     return np.array(request.get_output_tensor(0).data)
 
 
 def rounded(x: np.ndarray, low: Any = -2.0, high: Any = 2.0 * 127 / 128, levels: int = 256) -> np.ndarray:
-    """What the specification of FakeQuantize gives for `quantized`, in float64."""
+    """Compute `quantized` in float64 by the specification of FakeQuantize."""
     steps = np.rint((np.clip(x.astype(np.float64), low, high) - low) / (high - low) * (levels - 1))
     return steps / (levels - 1) * (high - low) + low
 
@@ -44,7 +44,7 @@ def rounded(x: np.ndarray, low: Any = -2.0, high: Any = 2.0 * 127 / 128, levels:
 def compared(
     model: ov.Model, folder: Path, *given: np.ndarray, atol: float, expected: np.ndarray | None = None, **options: Any
 ) -> onnx.ModelProto:
-    """The model in ONNX, whose first result is OpenVINO's, or the ``expected`` one, within ``atol``."""
+    """Convert the model; its first result must equal OpenVINO's, or ``expected``, within ``atol``."""
     ov.save_model(model, folder / "model.xml", compress_to_fp16=False)
     result, _ = convert(folder / "model.xml", folder / "model.onnx", **options)
     session = onnx_specops.InferenceSession(str(folder / "model.onnx"))
@@ -56,5 +56,5 @@ def compared(
 
 
 def names(model: onnx.ModelProto) -> list[str]:
-    """The operators, in their order."""
+    """Return the operators in order."""
     return [node.op_type for node in model.graph.node]

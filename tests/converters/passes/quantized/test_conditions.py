@@ -1,4 +1,4 @@
-"""What goes into integers, and the near misses beside it that have to stay floats: graphs in ONNX."""
+"""Conditions for integer computation, with near misses that must stay floats, as ONNX graphs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from converters.passes.quantized.affine import Affine, affine, is_scale
 from onnx_specops.building import Value, new_value
 from tests.converters.passes.graphs import Emit, floats, graph, rewritten
 
-pytestmark = pytest.mark.unverified  # integers have no NaN, and round ties of their own
+pytestmark = pytest.mark.unverified  # integers have no NaN, and round ties differently
 RNG = np.random.default_rng(0)
 STEP = 1 / 64
 ENDS = (-2.0, 2.0 - STEP)
@@ -46,14 +46,15 @@ def _conv(
 
 
 def _seen(op, q) -> Value:
-    """What is quantised, as a convolution gives it that multiplies each number by 1."""
+    """Quantize the output of a convolution that multiplies each number by 1."""
     ones = _levels(op, op.const(np.ones((q.dims[1], 1, 1, 1), np.float32)), -2, 2 - STEP)
     return op.Sigmoid(op.Conv(q, ones, group=q.dims[1]))
 
 
 def _integers(emit: Emit, *inputs: Value, share: float = 0.02, contrib: bool = True, optimized: bool = True) -> list[str]:
-    """The operators after the pass. ONNX Runtime makes integers of what it leaves, and rounds numbers halfway between levels
-    to either."""
+    """Return the operators after the pass. ONNX Runtime converts remaining floats to integers, and may round numbers halfway
+    between levels to either.
+    """
     given = inputs or (floats("x", 2, 4, 6, 6),)
     return rewritten(
         emit,
@@ -65,7 +66,7 @@ def _integers(emit: Emit, *inputs: Value, share: float = 0.02, contrib: bool = T
     )
 
 
-# -- what integers stand for ---------------------------------------------------------------------------------------------
+# -- the range of integers -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -77,12 +78,12 @@ def _integers(emit: Emit, *inputs: Value, share: float = 0.02, contrib: bool = T
         (-6.0, 0.0, 256, True),
         (-1.0, 1.0, 65535, True),
         (-1.0, 1.0, 256, False),  # zero is between two levels
-        (-2.0, 2.0, 200, False),  # no type has as many
-        (0.5, 2.0, 256, False),  # zero is not one of the levels
+        (-2.0, 2.0, 200, False),  # no type has this number of levels
+        (0.5, 2.0, 256, False),  # zero is not a level
         (-2.0, -0.5, 256, False),
         (2.0, -2.0, 255, False),
         (0.0, 0.0, 256, False),
-        (0.0, 1e-37, 256, False),  # a step that float32 does not have
+        (0.0, 1e-37, 256, False),  # a step that float32 cannot represent
         (-np.inf, np.inf, 255, False),
         (np.nan, 1.0, 256, False),
     ],
@@ -139,7 +140,7 @@ def test_scales() -> None:
     assert is_scale(numbers).tolist() == [True, True, False, False, False, False, False, False]
 
 
-# -- what moves numbers --------------------------------------------------------------------------------------------------
+# -- data movement -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -152,15 +153,15 @@ def test_scales() -> None:
         (lambda op, q: op.MaxPool(q, kernel_shape=[2, 2], pads=[1, 1, 0, 0]), True),
         (lambda op, q: op.Concat(q, q, axis=1), True),
         (lambda op, q: op.Concat(q, _levels(op, op.Sigmoid(q)), axis=1), True),
-        (lambda op, q: op.Concat(q, _levels(op, op.Sigmoid(q), 0, 4), axis=1), False),  # of other limits
-        (lambda op, q: op.Concat(q, op.Sigmoid(q), axis=1), False),  # one that is not quantised
+        (lambda op, q: op.Concat(q, _levels(op, op.Sigmoid(q), 0, 4), axis=1), False),  # other limits
+        (lambda op, q: op.Concat(q, op.Sigmoid(q), axis=1), False),  # not quantized
         (lambda op, q: op.Neg(q), False),
         (lambda op, q: op.MaxPool(q, kernel_shape=[2, 2], outputs=2)[0], False),  # it has indices, too
         (lambda op, q: op.Pad(q, [0, 0, 1, 1, 0, 0, 1, 1], 7.0), False),
     ],
 )
 def test_moves(emit: Callable[..., Value], moved: bool) -> None:
-    """What only moves numbers moves integers; what makes others of them takes floats."""
+    """Operators that only move numbers move integers; others take floats."""
 
     def whole(op, x):
         result = emit(op, _levels(op, x))
@@ -181,7 +182,7 @@ _MOVED = ("Transpose", "Slice", "Flatten", "MaxPool", "Concat", "Neg", "Pad")
 @pytest.mark.parametrize("limits", ["whole", "channels", "rows"])
 @pytest.mark.parametrize("same", [True, False])
 def test_several_quantisations_of_one_tensor(limits: str, same: bool) -> None:
-    """Two that are alike are one; two of which only the shape of the limits differs are not."""
+    """Two equal quantizations are merged; two that differ in the shape of the limits are not."""
     shapes = {"whole": (), "channels": (1, 4, 1, 1), "rows": (1, 1, 4, 1)}
     top = np.arange(1, 1 + int(np.prod(shapes[limits])), dtype=np.float32).reshape(shapes[limits]) + 1
 
@@ -197,13 +198,13 @@ def test_several_quantisations_of_one_tensor(limits: str, same: bool) -> None:
 
 
 def _of_columns(op, *shape: int) -> Value:
-    """Weights whose columns have limits of their own."""
+    """Return weights with limits per column."""
     top = np.arange(1.0, 1.0 + shape[-1])
     return _weights(op, *shape, low=-top, high=top, levels=255)
 
 
 def _of_rows(op, *shape: int) -> Value:
-    """Weights whose rows have limits of their own."""
+    """Return weights with limits per row."""
     top = np.arange(1.0, 1.0 + shape[-2]).reshape(-1, 1)
     return _weights(op, *shape, low=-top, high=top, levels=255)
 
@@ -236,7 +237,7 @@ def test_products(dims: tuple[int, ...], emit: Callable[..., Value], found: bool
 @pytest.mark.parametrize("bias", [(4,), (1, 4), (1, 1, 4), (4, 1), (2, 1, 4), (4, 4), (1,), ()], ids=str)
 @pytest.mark.parametrize("columns", [4, 1])
 def test_biases_of_products(bias: tuple[int, ...], columns: int) -> None:
-    """A number for each column becomes part of the product; what broadcasts it, or differs from row to row, does not."""
+    """A number for each column becomes part of the product, but not one that broadcasts the product or differs by row."""
     found = _integers(
         lambda op, x: op.Add(op.MatMul(_levels(op, x), _weights(op, 8, columns)), op.const(_numbers(*bias))),
         floats("x", 4, 8),
@@ -246,7 +247,7 @@ def test_biases_of_products(bias: tuple[int, ...], columns: int) -> None:
 
 
 @pytest.mark.parametrize("second", [(-2.0, 2.0 - STEP, 256), (0.0, 4.0, 256), (-2.0, 2.0, 255), (-1.0, 1.0, 65535)], ids=str)
-def test_products_of_what_is_computed(second: tuple[float, float, int]) -> None:
+def test_products_of_two_computed_matrices(second: tuple[float, float, int]) -> None:
     def emit(op, x, y):
         return op.MatMul(_levels(op, x), _levels(op, y, *second))
 
@@ -288,7 +289,7 @@ ASYMMETRIC = {"low": _of_channels(0, -1, -2, 0), "high": _of_channels(2.55, 1.55
 def test_between_convolutions(
     between: Callable[..., Value], ends: tuple[float, float, int], weights: dict[str, Any]
 ) -> None:
-    """What follows a convolution becomes part of its quantisation, where it does what that does."""
+    """Activations after a convolution become part of its quantization if they are equivalent."""
 
     def emit(op, x):
         inner = _conv(op, _levels(op, x), **weights)
@@ -305,8 +306,8 @@ def test_between_convolutions(
         lambda op, y, limit: op.Clip(y, 0.0, limit),
     ],
 )
-def test_limits_that_come_at_run_time(between: Callable[..., Value]) -> None:
-    """They may cut off more than the quantisation does."""
+def test_run_time_limits(between: Callable[..., Value]) -> None:
+    """They may clip more than the quantization does."""
 
     def emit(op, x, limit):
         return _seen(op, _levels(op, between(op, _conv(op, _levels(op, x)), limit), 0.0, 6.0))
@@ -335,7 +336,7 @@ def test_limits_that_come_at_run_time(between: Callable[..., Value]) -> None:
 @pytest.mark.parametrize("low", [-2.0, -1.0, 0.0])
 @pytest.mark.parametrize("contrib", [True, False])
 def test_convolutions(attributes: dict[str, Any], inputs: int, low: float, contrib: bool) -> None:
-    """Without a quantisation after them: in floats, as matrix products of integers, or as they are."""
+    """Without a quantization after them: in floats, as integer matrix products, or unchanged."""
 
     def emit(op, x):
         return op.Sigmoid(_conv(op, _levels(op, x, low, low + 255 * STEP), inputs=inputs, **attributes))
@@ -347,7 +348,7 @@ def test_convolutions(attributes: dict[str, Any], inputs: int, low: float, contr
 @pytest.mark.parametrize("group", [1, 4])
 @pytest.mark.parametrize("follows", ["levels", "sigmoid"])
 def test_scales_along_any_axis(axis: int, group: int, follows: str) -> None:
-    """Of data whose axes all have as many indices as there are channels."""
+    """For data whose axes all have the length of the channel axis."""
     top = np.array([4, 2, 6, 3], np.float32).reshape([-1 if i == axis else 1 for i in range(4)])
 
     def emit(op, x):

@@ -1,4 +1,4 @@
-"""Convolutions that are one node with the function that follows."""
+"""Convolutions fused with the following function."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from openvino import opset13 as ops
 
 from tests.converters.passes.quantized.networks import compared, constant, names, quantized
 
-pytestmark = pytest.mark.unverified  # integers have no NaN, and round ties of their own
+pytestmark = pytest.mark.unverified  # integers have no NaN, and round ties differently
 STEP = 1 / 64
 CHANNELS = 6
 
@@ -34,7 +34,7 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
 
 
 def convolution(x: Any, out: int = CHANNELS, size: int = 3, seed: int = 1, **limits: Any) -> Any:
-    """A convolution with a bias of as many channels as ``x`` has dimensions of space, whose weights are quantised."""
+    """Build a convolution with quantized weights and a bias, for the spatial dimensions of ``x``."""
     rank = len(x.get_output_shape(0))
     weights = np.clip(
         np.random.default_rng(seed).standard_normal((out, x.get_output_shape(0)[1], *[size] * (rank - 2))), -2, 2
@@ -46,7 +46,7 @@ def convolution(x: Any, out: int = CHANNELS, size: int = 3, seed: int = 1, **lim
 
 
 def depthwise(x: Any, seed: int = 2) -> Any:
-    """The same of each channel alone."""
+    """Build the same as a depthwise convolution."""
     channels = x.get_output_shape(0)[1]
     weights = np.clip(np.random.default_rng(seed).standard_normal((channels, 1, 1, 3, 3)), -2, 2)
     filters = quantized(constant(weights), -2, 2, 255)
@@ -67,31 +67,31 @@ def test_functions(function: str, space: list[int], tmp_path: Path) -> None:
     made = compared(follows, tmp_path, given(2, 4, *space), atol=6 * STEP)
     assert names(made).count("QuantizedConv") == 2
     assert not set(names(made)) & {"Conv", "QuantizeLinear", "Sigmoid", "PRelu", "Elu", "Gelu", "Mish"} - {"QuantizeLinear"}
-    assert names(made).count("QuantizeLinear") == 1  # of the input
+    assert names(made).count("QuantizeLinear") == 1  # for the input
     compared(model, tmp_path, given(2, 4, *space), atol=1.01 * STEP)
 
 
 @pytest.mark.parametrize("function", ["prelu", "swish"])
-def test_functions_whose_result_stays_in_floats(function: str, tmp_path: Path) -> None:
+def test_functions_with_a_float_result(function: str, tmp_path: Path) -> None:
     x = ops.parameter([2, 4, 7, 5], np.float32, name="x")
     made = compared(ov.Model([FUNCTIONS[function](convolution(quantized(x)))], [x]), tmp_path, given(2, 4, 7, 5), atol=1e-4)
     assert [name for name in names(made) if name not in ("Transpose", "Constant")] == ["QuantizeLinear", "QuantizedConv"]
 
 
 def _shared(x: Any) -> Any:
-    """The function's input has another use."""
+    """The function's input has another consumer."""
     inner = convolution(quantized(x))
     return ops.add(ops.multiply(inner, ops.sigmoid(inner)), inner)
 
 
 def _of_columns(x: Any) -> Any:
-    """Slopes of the last dimension, as long as that of channels."""
+    """Slopes along the last dimension, which has the length of the channel axis."""
     slopes = constant(np.linspace(-0.5, 1.5, CHANNELS).reshape(1, 1, 1, CHANNELS))
     return ops.prelu(convolution(quantized(x)), slopes)
 
 
 def _of_another(x: Any) -> Any:
-    """A gate that is made of something else."""
+    """A gate that is computed from another value."""
     return ops.multiply(convolution(quantized(x)), ops.sigmoid(convolution(quantized(x), seed=5)))
 
 
@@ -112,7 +112,7 @@ def test_near_misses_of_functions(near: Callable[[Any], Any], tmp_path: Path) ->
 
 
 def test_weights_with_another_zero(tmp_path: Path) -> None:
-    """Weights whose zero is not in the middle stay in a product."""
+    """Weights whose zero point is not in the middle stay in a product."""
     x = ops.parameter([2, 4, 6, 6], np.float32, name="x")
     network = ops.hswish(convolution(quantized(x), low=-0.5, high=0.5 * 255 * 3 / 255, levels=256))
     made = compared(ov.Model([network], [x]), tmp_path, given(2, 4, 6, 6), atol=1e-3)
@@ -120,14 +120,14 @@ def test_weights_with_another_zero(tmp_path: Path) -> None:
 
 
 def _limits(channels: int) -> dict[str, Any]:
-    """Limits of channels that put zero on another level each."""
+    """Return limits with a different zero point for each channel."""
     zeros = np.arange(10, 10 + 13 * channels, 13)
     steps = np.linspace(1, 2, channels) / 64
     return {"low": (-zeros * steps).reshape(1, -1, 1, 1), "high": ((255 - zeros) * steps).reshape(1, -1, 1, 1)}
 
 
-def test_zero_of_each_channel(tmp_path: Path) -> None:
-    """Before a convolution of one channel each, numbers may have a zero point for each channel."""
+def test_zero_points_per_channel(tmp_path: Path) -> None:
+    """Before a depthwise convolution, activations may have a zero point for each channel."""
     x = ops.parameter([2, 4, 6, 6], np.float32, name="x")
     inner = quantized(ops.swish(convolution(quantized(x))), **_limits(CHANNELS))
     made = compared(ov.Model([ops.swish(depthwise(inner))], [x]), tmp_path, given(2, 4, 6, 6), atol=4 * STEP)
@@ -138,7 +138,7 @@ def test_zero_of_each_channel(tmp_path: Path) -> None:
     ]
 
 
-def test_zero_of_each_channel_elsewhere(tmp_path: Path) -> None:
+def test_zero_points_per_channel_elsewhere(tmp_path: Path) -> None:
     """Before another convolution, they stay a FakeQuantize."""
     x = ops.parameter([2, 4, 6, 6], np.float32, name="x")
     inner = quantized(ops.swish(convolution(quantized(x))), **_limits(CHANNELS))
@@ -146,8 +146,8 @@ def test_zero_of_each_channel_elsewhere(tmp_path: Path) -> None:
     assert "FakeQuantize" in names(made)
 
 
-def test_parts_and_nearest_neighbours(tmp_path: Path) -> None:
-    """Split, Concat and Interpolate of nearest neighbours move integers."""
+def test_split_concat_and_nearest_neighbors(tmp_path: Path) -> None:
+    """Split, Concat and nearest-neighbor Interpolate move integers."""
     x = ops.parameter([1, 4, 6, 6], np.float32, name="x")
     whole = quantized(ops.swish(convolution(quantized(x))))
     first, second = ops.split(whole, 1, 2).outputs()
@@ -169,11 +169,11 @@ def _of_line(high: float) -> Callable[[Any], Any]:
 @pytest.mark.parametrize(
     ("emit", "function"),
     [
-        (_clamped(0, 4), b"none"),  # the quantisation cuts off as much: it ends at 3.98
+        (_clamped(0, 4), b"none"),  # the quantization clips as much: it ends at 3.98
         (_clamped(0, 3.9), b"clip"),
         (_clamped(0.1, 4), b"clip"),
         (_of_line(1), b"none"),
-        (_of_line(2), b"hard_sigmoid"),  # which ends before the quantisation does
+        (_of_line(2), b"hard_sigmoid"),  # which saturates before the quantization does
     ],
 )
 def test_functions_that_the_quantisation_cuts_off(emit: Callable[[Any], Any], function: bytes, tmp_path: Path) -> None:
@@ -186,7 +186,7 @@ def test_functions_that_the_quantisation_cuts_off(emit: Callable[[Any], Any], fu
 
 
 def test_biases_are_not_rounded(tmp_path: Path) -> None:
-    """ONNX Runtime's own convolution rounds biases to integers, which moves one result of a thousand by a level."""
+    """ONNX Runtime's own convolution rounds biases to integers, which changes one result in a thousand by a level."""
     x = ops.parameter([1, 4, 60, 60], np.float32, name="x")
     inner = quantized(ops.relu(convolution(quantized(x))), 0, 255 * STEP)
     model = ov.Model([convolution(inner, 5, 1)], [x])

@@ -1,4 +1,4 @@
-"""What is between quantised tensors, in integers."""
+"""Operators between quantized tensors, in integers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from openvino import opset13 as ops
 from converters.openvino import convert
 from tests.converters.passes.quantized.networks import compared, constant, names, quantized, rounded
 
-pytestmark = pytest.mark.unverified  # integers have no NaN, and round ties of their own
+pytestmark = pytest.mark.unverified  # integers have no NaN, and round ties differently
 STEP = 1 / 64
 
 
@@ -32,7 +32,7 @@ STEP = 1 / 64
     ids=str,
 )
 def test_mean(shape: list[int], axes: list[int], pooled: bool, tmp_path: Path) -> None:
-    """A mean over all but batch and channels is a pooling; over no axes it is nothing, of two dimensions too."""
+    """A mean over all axes except batch and channels is a pooling; over no axes it is the identity, for rank 2 too."""
     x = ops.parameter(shape, np.float32, name="x")
     mean = ops.reduce_mean(quantized(x), constant(np.array(axes, np.int64)), True)
     weights = constant(np.float32([[0.5]]))
@@ -45,9 +45,9 @@ def test_mean(shape: list[int], axes: list[int], pooled: bool, tmp_path: Path) -
 @pytest.mark.parametrize("axis", [0, 1, 2, 3])
 @pytest.mark.parametrize("quantized_in", ["integer", "float"])
 def test_limits_along_an_axis(axis: int, quantized_in: Literal["integer", "float"], tmp_path: Path) -> None:
-    """Only limits along the channels become part of a convolution's weights, though all axes have the same size.
+    """Only limits along the channels become part of a convolution's weights, even if all axes have the same length.
 
-    OpenVINO's CPU plugin itself takes limits along H for limits of channels. The specification decides.
+    OpenVINO's CPU plugin itself treats limits along H as limits of channels. The specification decides.
     """
     x = ops.parameter([8, 8, 8, 8], np.float32, name="x")
     weights = np.clip(np.random.default_rng(1).standard_normal((8, 8, 1, 1)), -2, 2).astype(np.float32)
@@ -67,7 +67,7 @@ def test_limits_along_an_axis(axis: int, quantized_in: Literal["integer", "float
 
 
 def test_integers_are_verified(tmp_path: Path) -> None:
-    """``--verify`` refuses them neither for NaN nor for limits that put zero a little beside a level."""
+    """``--verify`` accepts them despite NaN and limits whose zero is slightly off a level."""
     x = ops.parameter([2, 8, 6, 6], np.float32, name="x")
     limited = quantized(x, -2.4649284, 2.445671)
     weights = constant(np.random.default_rng(1).standard_normal((8, 8, 1, 1)))
@@ -79,7 +79,7 @@ def test_integers_are_verified(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("levels", [255, 65535])
 def test_levels_above_a_relu_are_verified(levels: int) -> None:
-    """The integer below an odd number of levels needs no guard where nothing is negative: the check knows that, too."""
+    """The integer below an odd number of levels needs no guard if nothing is negative; the check also knows this."""
     x = ops.parameter([2, 8, 6, 6], np.float32, name="x")
     top = np.float32(1.9409431)
     limited = ops.fake_quantize(ops.relu(x), np.float32(0), top, np.float32(0), top, levels)

@@ -1,4 +1,4 @@
-"""The integers of quantised constants stand for the same numbers as the constants."""
+"""The integers of quantized constants represent the same numbers as the constants."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from openvino import opset13 as ops
 
 from tests.converters.passes.quantized.networks import compared, constant, quantized
 
-pytestmark = pytest.mark.unverified  # integers have no NaN, and round ties of their own
+pytestmark = pytest.mark.unverified  # integers have no NaN, and round ties differently
 
 
 def of_levels(least: int, greatest: int) -> np.ndarray:
-    """A matrix that has numbers at both ends of the levels."""
+    """Return a matrix with numbers at both ends of the levels."""
     numbers = np.random.default_rng(1).standard_normal((24, 16))
     numbers = (numbers - numbers.min()) / (numbers.max() - numbers.min())
     return (numbers * (greatest - least) + least) / 100
@@ -27,7 +27,7 @@ def of_levels(least: int, greatest: int) -> np.ndarray:
     ids=str,
 )
 def test_levels(least: int, greatest: int, tmp_path: Path) -> None:
-    """From -127 steps to +128 the greatest level is not one of int8's; it is one of uint8's."""
+    """From -127 steps to +128, the highest level is outside int8 but within uint8."""
     x = ops.parameter([4, 16], np.float32, name="x")
     ends = np.array([[least]]) / 100, np.array([[greatest]]) / 100
     weights = quantized(constant(of_levels(least, greatest)), *ends, greatest - least + 1)
@@ -52,7 +52,7 @@ def test_levels(least: int, greatest: int, tmp_path: Path) -> None:
     ids=str,
 )
 def test_casts_on_the_way(stored: type, by: list[str], tmp_path: Path) -> None:
-    """Casts that change integers, u8 to i8, change the weights."""
+    """Casts that change integers, such as u8 to i8, change the weights."""
     weights = constant(np.random.default_rng(3).integers(0, 256, (16, 24)).astype(np.uint8).view(stored))
     for type_ in [*by, "f32"]:
         weights = ops.convert(weights, type_)

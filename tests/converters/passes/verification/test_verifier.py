@@ -1,4 +1,4 @@
-"""A rewrite that does not compute what it replaces is found, and refused."""
+"""A rewrite whose result differs from the original is detected and rejected."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.unverified
 
 
 def applied(model: ir.Model, root: str, pattern: Callable, emit: Callable, verifier: Verifier, **options: Any) -> ir.Model:
-    """The model after a pass of one rewrite."""
+    """Return the model after a pass of one rewrite."""
 
     class Pass(PatternPass):
         rewrites = (rewrite(root, pattern, **options)(emit),)
@@ -43,7 +43,7 @@ def test_equal_computations_are_verified() -> None:
     assert verifier.verified.total() == 1
 
 
-def test_a_wrong_rewrite_is_refused_and_named() -> None:
+def test_a_wrong_rewrite_is_rejected_and_reported() -> None:
     verifier = Verifier()
 
     def as_softsign(op, x):
@@ -71,14 +71,14 @@ def test_a_wrong_rewrite_is_refused_and_named() -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_each_corner_is_looked_at(emit: Callable, what: str) -> None:
+def test_corner_cases_are_evaluated(emit: Callable, what: str) -> None:
     verifier = Verifier()
     applied(graph(lambda op, x: op.Relu(x), floats("x")), "Relu", lambda op, x: op.Relu(x), emit, verifier)
     assert len(verifier.differences) == 1, what
 
 
 def test_dimensions_of_one_name_are_equal() -> None:
-    """The computation takes nothing else."""
+    """The computation accepts nothing else."""
     verifier = Verifier()
     x, y = (new_value(ir.DataType.FLOAT, ["n", 4], name) for name in "xy")
     model = graph(lambda op, x, y: op.Concat(op.Neg(x), op.Neg(y), axis=1), x, y)
@@ -87,8 +87,8 @@ def test_dimensions_of_one_name_are_equal() -> None:
     assert verifier.verified.total() == 1, verifier.skipped
 
 
-def test_integers_are_computed_not_chosen() -> None:
-    """The index is the number of columns less one, whatever their number is."""
+def test_integers_are_computed_from_shapes() -> None:
+    """The index is the number of columns minus one, for any number of columns."""
     verifier = Verifier()
     model = graph(
         lambda op, x: op.Gather(op.Neg(x), op.Sub(op.Shape(x, start=1, end=2), 1), axis=1), floats("x", None, None)
@@ -98,7 +98,7 @@ def test_integers_are_computed_not_chosen() -> None:
     assert (verifier.verified.total(), verifier.differences) == (1, [])
 
 
-def test_within_a_branch() -> None:
+def test_a_branch() -> None:
     verifier = Verifier()
 
     def emit(op, x):
@@ -109,8 +109,8 @@ def test_within_a_branch() -> None:
     assert len(verifier.differences) == 1
 
 
-def test_what_is_known_of_a_producer() -> None:
-    """A Relu's result is not negative: that counts where the pass says so, and only there."""
+def test_known_properties_of_a_producer() -> None:
+    """A Relu's result is not negative. This is used only if the pass declares it."""
 
     def run(through: bool) -> Verifier:
         verifier = Verifier()
@@ -126,7 +126,7 @@ def test_what_is_known_of_a_producer() -> None:
     assert len(run(False).differences) == 1
 
 
-def test_what_cannot_be_evaluated_is_counted() -> None:
+def test_failed_evaluations_are_counted() -> None:
     verifier = Verifier()
     x = new_value(ir.DataType.FLOAT, None, "x")
     applied(graph(lambda op, x: op.Relu(x), x), "Relu", lambda op, x: op.Relu(x), lambda op, x: op.Abs(x), verifier)
@@ -148,7 +148,7 @@ def test_difference(expected: list, got: list, differs: bool) -> None:
     assert bool(difference(np.array(expected, np.float32), np.array(got, np.float32))) == differs
 
 
-def test_a_tolerance_is_allowed_for() -> None:
+def test_tolerance() -> None:
     one, other = np.array([1.0], np.float32), np.array([1.2], np.float32)
     assert difference(one, other)
     assert not difference(one, other, noise=0.25)
@@ -185,7 +185,7 @@ def _inputs(given: bool) -> Any:
     return {"x": np.ones((2, 4), np.float32)} if given else True
 
 
-def test_inputs_that_do_not_run_are_told() -> None:
+def test_inputs_that_fail_are_reported() -> None:
     import openvino as ov
     from openvino import opset14 as ops
 
