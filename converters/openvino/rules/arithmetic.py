@@ -269,7 +269,7 @@ def _quotient(op: Builder, a: Value, b: Value, floor: bool) -> Value:
 
 
 def _divisor(op: Builder, b: Value) -> tuple[Value, Value | None, Value | None]:
-    """Return an integer divisor with 1 instead of 0 and -1, at which ONNX Runtime fails, and where it was 0 and -1."""
+    """Return an integer divisor with 1 instead of 0 and -1, which ONNX leaves undefined, and where it was these."""
     known = b.constant
     if known is not None and (known != 0).all() and (b.dtype in UNSIGNED or (known != -1).all()):
         return b, None, None

@@ -11,6 +11,7 @@ import onnx_ir as ir
 
 from converters.errors import Malformed
 from converters.openvino.rule import Departure, rule
+from converters.openvino.rules._onnxruntime import computes_padding
 from converters.openvino.rules._precision import ZERO_WEIGHT, integers_in_float32
 from converters.openvino.rules._windows import Dilated, Window, pad_spatial, spatial_shape
 from onnx_specops.building import Builder, Value
@@ -191,8 +192,7 @@ def _convolve(op: Builder, data: Value, kernel: Value, at: Window, groups: int) 
     _check_channels(data, kernel, 1, groups)
     sizes = spatial_shape(op, kernel, at.rank)
     attributes = {"strides": at.strides, "dilations": at.dilations, "group": groups}
-    # ONNX Runtime computes the padding itself, but not for dilated kernels.
-    found = at.same and sizes.constant is not None and set(at.dilations) == {1}
+    found = at.same and sizes.constant is not None and computes_padding(at.dilations)
     if found and spatial_shape(op, data, at.rank).constant is None:
         return op.Conv(data, kernel, auto_pad=at.auto_pad.upper(), **attributes)
     data, pads = at.pad(op, data, sizes)

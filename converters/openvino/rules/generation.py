@@ -42,7 +42,7 @@ def one_hot(
 ):
     """OneHot-16: with ``normalize``, negative indices count from the end.
 
-    ONNX's OneHot always does that, and ONNX Runtime's kernel is slow and supports few types.
+    ONNX's OneHot always does that.
     """
     ranks = {"depth": (depth, ""), "on_value": (on_value, ""), "off_value": (off_value, "")}
     indices, depth = int64(op, indices), scalar(op, depth)

@@ -12,6 +12,7 @@ from converters.errors import Malformed, Unsupported
 from converters.openvino.reader.element_types import ElementType
 from converters.openvino.rule import Departure, rule
 from converters.openvino.rules._indices import INT64_MAX, dim, index_type
+from converters.openvino.rules._onnxruntime import accepts_pads, computes_padding
 from converters.openvino.rules._precision import HALVES
 from converters.openvino.rules._windows import (
     MaybeDilated,
@@ -295,9 +296,8 @@ def _attributes(kernel: tuple[int, ...], at: Window, begin: Value, end: Value, r
     if begin.constant is not None and end.constant is not None:
         pads = [*begin.constant.tolist(), *end.constant.tolist()]
     elif at.same:
-        # ONNX Runtime computes the padding itself, but not for dilated kernels or windows with gaps between them.
-        apart = any(s > k for s, k in zip(at.strides, kernel, strict=True))
-        return None if apart or "dilations" in attributes else attributes | {"auto_pad": at.auto_pad.upper()}
+        found = computes_padding(at.dilations, at.strides, kernel)
+        return attributes | {"auto_pad": at.auto_pad.upper()} if found else None
     else:
         # ONNX rounds up as ceil_torch does, which is correct if no window can start after the data.
         pads = [*at.pads_begin, *at.pads_end]
@@ -305,15 +305,15 @@ def _attributes(kernel: tuple[int, ...], at: Window, begin: Value, end: Value, r
         extents = [(k - 1) * d + 1 for k, d in zip(kernel, at.dilations, strict=True)]
         if rounding == "ceil" and any(e + s > x for e, s, x in zip(at.pads_end, at.strides, extents, strict=True)):
             return None
-    if not all(0 <= p < k for p, k in zip(pads, [*kernel, *kernel], strict=True)):
-        return None  # ONNX Runtime rejects these
+    if not accepts_pads(pads, kernel):
+        return None
     if any(pads):
         attributes["pads"] = pads
     return attributes
 
 
 def _types(data: Value, attributes: dict[str, Any], outputs: int = 1) -> list[tuple[ir.DataType | None, Any]] | None:
-    """Return the types of a pooling that rounds up. ONNX's inference counts windows that ONNX Runtime omits."""
+    """Return the types of a pooling that rounds up. ONNX's inference counts windows that start in the padding."""
     if "ceil_mode" not in attributes:
         return None
     dims = [*(data.dims or [None, None])[:2], *[None] * len(attributes["strides"])]

@@ -20,15 +20,10 @@ from converters.openvino.rules._indices import (
     strides,
     vector,
 )
+from converters.openvino.rules._onnxruntime import SCATTERED
 from onnx_specops.building import Builder, Value
 
 _REDUCTIONS = {"none": "none", "sum": "add", "sub": "add", "prod": "mul", "min": "min", "max": "max"}
-
-# Types that ONNX Runtime reduces in their own precision.
-_REDUCED = {
-    ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.INT8, ir.DataType.INT16, ir.DataType.INT32, ir.DataType.INT64,
-    ir.DataType.UINT8, ir.DataType.UINT16, ir.DataType.UINT32, ir.DataType.UINT64,
-}  # fmt: skip
 
 
 @rule("ScatterElementsUpdate", since="opset3")
@@ -72,7 +67,7 @@ def scatter_elements_update(
     _check_elements(data, indices, updates, at)
     if reduction == "mean" and data.dtype == ir.DataType.BOOL:
         raise Malformed("it takes the mean of booleans")
-    plain = reduction == "none" or (use_init_val and reduction != "mean" and data.dtype in _REDUCED)
+    plain = reduction == "none" or (use_init_val and reduction != "mean" and data.dtype in SCATTERED)
     if at is not None and plain:
         if indices.dtype != ir.DataType.INT32:
             indices = int64(op, indices)
@@ -149,8 +144,8 @@ def scatter_nd_update(
     """ScatterNDUpdate-15: updates of the same element are applied in order. Booleans are added with OR and subtracted with
     XOR.
 
-    ONNX Runtime's ScatterND applies updates in parallel and loses some for equal indices. It is used only if the indices
-    differ, and ScatterElements otherwise.
+    ONNX does not define a ScatterND with equal indices. It is used only if the indices differ, and ScatterElements
+    otherwise.
     """
     indices = int64(op, indices)
     tuples = indices.dims[-1] if indices.dims else None
@@ -186,7 +181,7 @@ def scatter_nd_update(
 
 
 def _is_nothing(data: Value, updates: Value) -> bool:
-    """Return whether the data or the updates are empty. OpenVINO then ignores the indices, but ONNX Runtime does not."""
+    """Return whether the data or the updates are empty. OpenVINO then ignores the indices."""
     return any(x.dims is not None and 0 in x.dims for x in (data, updates))
 
 
@@ -207,12 +202,12 @@ def _scattered(op: Builder, data: Value, rows: Value, updates: Value, reduction:
         if reduction == "sub":
             result = op.BitwiseAnd(result, op.const(np.uint8(1)))
         return op.Cast(result, to=dtype)
-    wide = dtype if dtype in _REDUCED else ir.DataType.FLOAT
+    wide = dtype if dtype in SCATTERED else ir.DataType.FLOAT
     data, updates = (x if wide == dtype else op.Cast(x, to=wide) for x in (data, updates))
     if reduction == "sub":
         updates = op.Sub(0, updates)
     extreme = reduction in ("min", "max") and wide.is_floating_point()
-    if extreme:  # NaN in the data is kept, and NaN in the updates is ignored; ONNX Runtime uses the last one
+    if extreme:  # NaN in the data is kept, and NaN in the updates is ignored; ONNX leaves both undefined
         none = op.const(np.inf if reduction == "min" else -np.inf, wide)
         updates = op.Where(op.IsNaN(updates), none, updates)
     result = op.ScatterElements(data, rows, updates, axis=0, reduction=_REDUCTIONS[reduction])

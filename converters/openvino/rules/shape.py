@@ -67,7 +67,7 @@ def shape_of(op: Builder, data: Value, *, output_type: ElementType):
 def reshape(op: Builder, data: Value, shape: Value, *, special_zero: bool):
     """Reshape-1: with ``special_zero``, 0 copies the dimension of ``data``. -1 is the remaining dimension.
 
-    ONNX Runtime cannot infer -1 if another dimension is 0, so it is computed here if that may happen.
+    ONNX does not define -1 if another dimension is 0, so it is computed here if that may happen.
     """
     pattern = integers(shape)
     target = vector(op, shape)
