@@ -8,9 +8,9 @@ are:
 - `standard`: Attention of ONNX 23, for targets other than ONNX Runtime;
 - `genai`: caches as inputs and outputs of the graph, with GroupQueryAttention, as onnxruntime-genai needs them.
 
-Attention that no lowering supports stays in standard operators. The rule of ScaledDotProductAttention emits these, too, not the
-canonical form: all passes between the rules and the lowerings, and the probes, which evaluate the graph, then need only standard
-operators, and there is one way to the canonical form, with one set of conditions.
+Attention that no lowering supports stays in standard operators. The rule of ScaledDotProductAttention emits these,
+too, and not the canonical form. The passes between the rules and the lowerings, and the probes, which evaluate the
+graph, then need standard operators only, and one set of conditions leads to the canonical form.
 """
 
 from converters.passes.attention.genai import PAST, PRESENT, Decoder, ExposeCaches, NotACache
