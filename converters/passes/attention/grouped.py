@@ -13,7 +13,7 @@ from converters.passes.attention.canonical import UnsupportedAttention
 from converters.passes.attention.masks import VisibleKeys
 from converters.passes.attention.matching import CachedAttention
 from converters.passes.attention.probe_shapes import Inputs, ProbeShapes
-from converters.passes.attention.probing import ProbeError
+from converters.passes.attention.probing import ProbeError, of_all_sizes
 from converters.passes.attention.rotation import Source, Table
 from onnx_specops.building import Builder, Value, constant_value
 from onnx_specops.ops.group_query_attention_compressed import TAIL
@@ -126,7 +126,7 @@ class Emitter:
         """Return the value after ``mixed`` in the operator's layout ``[batch, sequence, heads * size]``."""
         probe_shapes = ProbeShapes(2, 3, 5)
         shape = (2, found.heads, 3, found.size)
-        mixed = np.random.default_rng(3).standard_normal(shape).astype(np.float32)
+        mixed = of_all_sizes(shape, seed=3)
         wanted = mixed.transpose(0, 2, 1, 3).reshape(2, 3, -1)
         value = found.guarded
         for _ in range(3):

@@ -12,7 +12,6 @@ import onnx_ir as ir
 from converters.passes.attention.probe_shapes import Inputs, ProbeShapes
 from converters.passes.attention.probing import Probe, ProbeError
 from onnx_specops.building import Builder, Value
-from onnx_specops.replacing import replace_value
 
 _PROBE_SHAPES = ProbeShapes(batch=2, sequence=3, past=5)
 _END = 2**62
@@ -57,8 +56,11 @@ def keep_last_token(graph: ir.Graph, inputs: Inputs) -> bool:
         for value in node.outputs:
             _shorten(value)
     if not by_token:
-        replace_value(logits, select.last(logits, None), equal=False)
-        _shorten(graph.outputs[place])
+        last = select.last(logits, None)
+        last.type, last.shape = logits.type, logits.shape
+        _shorten(last)
+        graph.outputs[place] = last
+        last.name, logits.name = logits.name, last.name
     return True
 
 

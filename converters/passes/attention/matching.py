@@ -11,7 +11,7 @@ import onnx_ir as ir
 from converters.passes.attention.caches import Cache
 from converters.passes.attention.canonical import Attention, UnsupportedAttention
 from converters.passes.attention.probe_shapes import Inputs, ProbeShapes
-from converters.passes.attention.probing import Dependence, ProbeError
+from converters.passes.attention.probing import Dependence, ProbeError, of_all_sizes
 from converters.passes.attention.spellings import product_with_values, read
 
 
@@ -97,7 +97,7 @@ class Matcher:
 
     def drops_last(self, weights: ir.Value, node: ir.Node) -> bool:
         """Return whether a node drops only the last column of the attention weights."""
-        whole = np.random.default_rng(4).standard_normal((2, 2, 3, 9)).astype(np.float32)
+        whole = of_all_sizes((2, 2, 3, 9), seed=4)
         try:
             got = self._inputs.probe(PROBE_SHAPES, {weights: whole}).array(node.outputs[0])
         except ProbeError:
@@ -131,7 +131,7 @@ class Matcher:
         """Raise `UnsupportedAttention` unless ``used`` is the cache with each head repeated."""
         if used is cache.present and times == 1:
             return
-        content = np.random.default_rng(1).standard_normal(self._probe.shape(cache.present)).astype(np.float32)
+        content = of_all_sizes(self._probe.shape(cache.present), seed=1)
         try:
             got = self._inputs.probe(PROBE_SHAPES, {cache.present: content}).array(used)
         except ProbeError as error:

@@ -29,6 +29,18 @@ class ProbeError(ValueError):
     """A value cannot be determined."""
 
 
+def of_all_sizes(shape: Sequence[int], seed: int = 0) -> np.ndarray:
+    """Random float32 numbers from 1e-30 to the largest, with which a graph is evaluated that should only move numbers.
+
+    A limit far from usual numbers (the ``clip_qkv`` of some models, for example) changes some of them.
+    """
+    draw = np.random.default_rng(seed)
+    found = (draw.standard_normal(shape) * 10.0 ** draw.uniform(-30, 37, shape)).astype(np.float32)
+    limit = np.finfo(np.float32).max
+    found.reshape(-1)[[0, -1]] = limit, -limit
+    return found
+
+
 @dataclass(frozen=True)
 class Data:
     """A value with a known shape only."""

@@ -8,10 +8,12 @@ import numpy as np
 import onnx_ir as ir
 
 from converters.passes.attention.probe_shapes import Inputs, ProbeShapes
-from converters.passes.attention.probing import Dependence, Probe, ProbeError
+from converters.passes.attention.probing import Dependence, Probe, ProbeError, of_all_sizes
 
 _PARTS = 1 << 22  # elements that are rotated at a time to compute tables
 _ERROR = 1e-4
+_LARGE = 1e30
+"""Numbers of this size are rotated too, so that a limit of usual numbers before or after the rotation is found."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +131,7 @@ class Rotations:
             layout = self._layouts(source, heads, size)
             if layout is None:
                 return None
-            x = _random(_PROBE_SHAPES, heads, size)
+            x = of_all_sizes((_PROBE_SHAPES.batch, heads, _PROBE_SHAPES.sequence, size), seed=2)
             got = self._inputs.probe(_PROBE_SHAPES, {source: layout.from_heads(x)}).array(value)
         except ProbeError:
             return None
@@ -168,12 +170,16 @@ class Rotations:
             ]
         else:
             tried.append(ProbeShapes(1, 1, last))
-        for probe_shapes in tried:
-            x = _random(probe_shapes, rotation.heads, rotation.size)
-            wanted = table.rotate(x, probe_shapes.given_positions)
-            if not np.allclose(rotation(x, probe_shapes), wanted, rtol=_ERROR, atol=_ERROR):
-                return False
-        return True
+        return self._agrees_for(rotation, table, _PROBE_SHAPES, _LARGE) and all(
+            self._agrees_for(rotation, table, probe_shapes, 1.0) for probe_shapes in tried
+        )
+
+    def _agrees_for(self, rotation: _Rotation, table: Table, probe_shapes: ProbeShapes, factor: float) -> bool:
+        """Whether a table describes how numbers of some size are rotated."""
+        x = _random(probe_shapes, rotation.heads, rotation.size)
+        wanted = table.rotate(x, probe_shapes.given_positions)
+        got = rotation(x * np.float32(factor), probe_shapes) / np.float32(factor)
+        return np.allclose(got, wanted, rtol=_ERROR, atol=_ERROR)
 
     def _made(self, rotation: _Rotation) -> Table | None:
         """Return the table of a rotation; ``None`` if it is not a rotary embedding."""

@@ -5,10 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 from openvino import opset13 as ops
 
-from tests.converters.passes.language_models import agrees, floats, layer, runs
+import onnx_specops
+from converters.errors import ConversionError
+from converters.openvino import convert
+from tests.converters.passes.language_models import (
+    Run,
+    agrees,
+    by_onnx_runtime,
+    by_openvino,
+    floats,
+    for_generators,
+    layer,
+    runs,
+    whole,
+)
 
 GIVEN = runs(5, 1, 1)
 KERNELS = ["native", "python", "none"]
@@ -81,3 +95,65 @@ def test_sizes_of_heads(size: int, cache: Any, grouped: int, kernels: Any) -> No
     decoder = agrees(layer(size=size), GIVEN, kernels=kernels, kv_cache=cache)
     assert decoder.grouped == grouped
     assert grouped or list(decoder.kept) == ["its heads have 20 elements, no multiple of 8 as ONNX Runtime takes them"]
+
+
+def limited(x: Any, _: Any) -> Any:
+    """As ``clip_qkv`` of OLMo, DBRX and MPT; the numbers of `LARGE` are beyond it."""
+    return ops.clamp(x, -8.0, 8.0)
+
+
+LARGE = [Run(20 * run.x, run.mask, run.more) for run in GIVEN]
+
+
+@pytest.mark.parametrize(
+    ("place", "grouped", "in_place"),
+    [("query", 1, 1), ("key", 1, 1), ("value", 1, 1), ("mixed", 1, 1), ("held", 0, 0), ("past", None, 0)],
+)
+def test_a_limit_stays(place: str, grouped: int | None, in_place: int) -> None:
+    """What is only moved is moved whatever its size: a limit of usual numbers is not overlooked."""
+    model = layer(**{place: limited})
+    if grouped is None:
+        with pytest.raises(ConversionError, match="are not chosen by beam_idx"):
+            for_generators(model)
+    else:
+        assert agrees(model, LARGE).grouped == grouped
+    conversion = convert(model.clone())
+    assert conversion.report.nodes.get("onnx_specops.ScaledDotProductAttentionWithKVCache", 0) == in_place
+    session = onnx_specops.InferenceSession(conversion.model.SerializeToString())
+    for run, wanted in zip(LARGE, by_openvino(model, LARGE), strict=True):
+        got = session.run(None, {name: run.feeds[name] for name in ("x", "attention_mask", "beam_idx")})[0]
+        np.testing.assert_allclose(got, wanted, rtol=0, atol=1e-4 * float(np.abs(wanted).max()))
+
+
+def rotated(x: Any, tokens: Any) -> Any:
+    """Rotary embeddings of 16 elements, by halves."""
+    angles = ops.multiply(
+        ops.convert(ops.unsqueeze(tokens.positions, whole([1, 3])), "f32"),
+        floats(10.0 ** -np.arange(0, 2, 0.25).reshape(1, 1, 1, 8)),
+    )
+    both = ops.concat([angles, angles], 3)
+    halves = ops.split(x, whole(3), 2)
+    turned = ops.concat([ops.negative(halves.output(1)), halves.output(0)], 3)
+    return ops.add(ops.multiply(x, ops.cos(both)), ops.multiply(turned, ops.sin(both)))
+
+
+@pytest.mark.parametrize(
+    ("change", "inside"),
+    [
+        (rotated, 1),
+        (lambda x, tokens: rotated(limited(x, tokens), tokens), 1),
+        (lambda x, tokens: limited(rotated(x, tokens), tokens), 0),
+    ],
+)
+def test_a_limit_beside_a_rotation_stays(change: Any, inside: int) -> None:
+    decoder = agrees(layer(query=change, key=change, positions=True), LARGE)
+    assert (decoder.grouped, decoder.rotated) == (1, inside)
+
+
+@pytest.mark.parametrize("contrib", [True, False])
+def test_logits_that_the_attention_gives(contrib: bool) -> None:
+    """No node computes the logits of each token by itself: the last token is chosen of them."""
+    model = layer()
+    conversion = convert(model.clone(), form="genai", positions=64, contrib=contrib)
+    for got, wanted in zip(by_onnx_runtime(conversion, GIVEN), by_openvino(model, GIVEN), strict=True):
+        np.testing.assert_allclose(got, wanted[:, -1:], rtol=0, atol=1e-4 * float(np.abs(wanted).max()))

@@ -27,10 +27,16 @@ OPERATOR = "onnx_specops.SelectiveScan"
         ({"summed": -2}, False),
         ({"all_states": True}, False),
         ({"twice": True}, False),
+        ({"limit": 50.0}, False),
+        ({"rows": 2}, True),
+        ({"rows": 1}, False),
     ],
 )
 def test_conditions(options: dict[str, Any], found: bool, tmp_path: Path) -> None:
     given = arrays(2, 6, 4, 4)  # as many channels as state elements, so that shapes do not distinguish them
+    given["x"] *= 20
+    if options.get("rows") == 1:
+        given["state"] = given["state"][:1]
     model = layers(given["decay"], **options)
     converted, report = convert(saved(model, tmp_path))
     assert (OPERATOR in report.nodes) is found

@@ -35,6 +35,8 @@ def layers(
     summed: int = -1,
     all_states: bool = False,
     twice: bool = False,
+    limit: float | None = None,
+    rows: int = -1,
 ) -> ov.Model:
     """Build the layers; the keywords change the computation.
 
@@ -46,14 +48,19 @@ def layers(
         summed: the axis over which the gated states are summed.
         all_states: whether the states of all tokens are an output.
         twice: whether the decay of the previous state is squared.
+        limit: the largest magnitude of what is added to the state.
+        rows: the batch of the previous state.
     """
     channels, size = decay.shape
-    shapes = [[-1, -1, channels]] * 2 + [[-1, -1, size]] * 2 + [[-1, channels, size]]
+    shapes = [[-1, -1, channels]] * 2 + [[-1, -1, size]] * 2 + [[rows, channels, size]]
     given = [ops.parameter(shape, F, name=name) for name, shape in zip(NAMES, shapes, strict=True)]
     x, time_step, input_gate, output_gate, state = given
     one, ends = np.array([1]), np.array([2**31 - 1])
     rate = ops.multiply(ops.unsqueeze(time_step, np.int64(3)), ops.constant(decay))
     added = ops.multiply(ops.unsqueeze(x, np.int64(3)), ops.unsqueeze(input_gate, np.int64(2)))
+
+    if limit is not None:
+        added = ops.clamp(added, -limit, limit)
 
     def flipped(value: ov.Node) -> ov.Node:
         return ops.slice(value, np.array([-1]), np.array([-(2**31)]), np.array([-1]), one)
