@@ -163,7 +163,7 @@ class CacheForm:
         wanted = content if inputs.beams is None else content[rows]
         with np.errstate(over="ignore"):
             wanted = wanted.astype(chosen.dtype)
-        if not np.array_equal(chosen, wanted):
+        if not np.array_equal(chosen, wanted) or not inputs.stays(probe_shapes, self.chosen, chosen, more):
             raise NotACache(f"the rows of the variable {self.name} are not chosen by {BEAMS}")
         if self._first(inputs, probe_shapes)[self.axis] != 0:
             raise NotACache(f"the variable {self.name} does not begin empty")

@@ -137,7 +137,7 @@ class Emitter:
                 got = self.inputs.probe(probe_shapes, {found.guarded: mixed}).array(value)
             except ProbeError:
                 return None
-            if np.array_equal(got, wanted):
+            if np.array_equal(got, wanted) and self.inputs.stays(probe_shapes, value, got, {found.guarded: mixed}):
                 return value
         return None
 

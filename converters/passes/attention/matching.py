@@ -72,6 +72,9 @@ class Matcher:
             raise UnsupportedAttention("its keys and values have different shapes")
         if heads % groups:
             raise UnsupportedAttention(f"{heads} heads cannot share {groups} keys")
+        batch, queries = PROBE_SHAPES.batch, self._probe.shape(found.query)[2]
+        if self._probe.shape(found.guarded) != (batch, heads, queries, size):
+            raise UnsupportedAttention("its factors or its mask add dimensions, or repeat queries")
         for cache, used in ((keys, found.key), (values, found.value)):
             self._check_repeated(cache, used, heads // groups)
         canonical = {each.name: getattr(found, each.name) for each in fields(Attention)}
@@ -91,7 +94,7 @@ class Matcher:
             raise UnsupportedAttention(f"a factor of its attention scores is not known: {error}") from error
         if array.size != 1:
             raise UnsupportedAttention("its attention scores are multiplied by several numbers")
-        if not np.array_equal(array, later):
+        if not np.array_equal(array, later) or not self._inputs.stays(PROBE_SHAPES, value, array):
             raise UnsupportedAttention("a factor of its attention scores changes with the tokens")
         return float(array.reshape(-1)[0])
 
@@ -118,6 +121,8 @@ class Matcher:
             raise UnsupportedAttention(f"the column of its Softmax that leads to no value is not known: {error}") from error
         if any(x.ndim != 4 or x.shape[3] != 1 or not (x == array[:1, :, :1]).all() for x in (array, later)):
             raise UnsupportedAttention("the column of its Softmax that leads to no value is not one number a head")
+        if not self._inputs.stays(PROBE_SHAPES, column, array):
+            raise UnsupportedAttention("the column of its Softmax that leads to no value changes with the tokens")
         return array[0, :, 0, 0]
 
     def _cache(self, value: ir.Value) -> Cache | None:
@@ -136,6 +141,8 @@ class Matcher:
             got = self._inputs.probe(PROBE_SHAPES, {cache.present: content}).array(used)
         except ProbeError as error:
             raise UnsupportedAttention(f"what becomes of its keys or values is not known: {error}") from error
+        if not self._inputs.stays(PROBE_SHAPES, used, got, {cache.present: content}):
+            raise UnsupportedAttention("its keys or values are multiplied by a number that changes with the tokens")
         if content.shape[1] == 1 and np.array_equal(got, content):
             return  # MatMul broadcasts it
         wanted = np.repeat(content, times, axis=1)

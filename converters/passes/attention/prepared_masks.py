@@ -37,7 +37,7 @@ def prepared(op: Builder, found: Attention) -> Value:
     if mask.rank is None or mask.rank > 4 or query.dtype != ir.DataType.FLOAT:
         raise UnsupportedAttention("its mask has an unknown number of dimensions, or another type than float32")
     wide = mask if mask.rank == 4 else op.Unsqueeze(mask, list(range(4 - mask.rank)))
-    _check_dims(wide, query)
+    _check_dims(wide, query, key, found.order[2])
     same = _of_booleans(op, wide, found.lowest) if found.is_boolean else _of_floats(op, wide, found)
     if (_size(wide, 2), _size(wide, 3)) == (_size(query, 2), _size(key, found.order[2])):
         return same
@@ -46,12 +46,17 @@ def prepared(op: Builder, found: Attention) -> Value:
     return expanded
 
 
-def _check_dims(mask: Value, query: Value) -> None:
-    """Raises `UnsupportedAttention` where a mask may have more batches or heads than the query, which is then repeated."""
+def _check_dims(mask: Value, query: Value, key: Value, axis_of_keys: int) -> None:
+    """Raises `UnsupportedAttention` where a mask may have more batches or heads than the query, which is then repeated, or
+    is known to have more queries or keys."""
     for axis in (0, 1):
         size, of = _size(mask, axis), _size(query, axis)
         if size != 1 and size != of and (isinstance(size, int) or isinstance(of, int)):
             raise UnsupportedAttention("its mask may repeat queries")
+    for axis, of in ((2, _size(query, 2)), (3, _size(key, axis_of_keys))):
+        size = _size(mask, axis)
+        if size not in (1, of) and isinstance(size, int) and isinstance(of, int):
+            raise UnsupportedAttention("its mask repeats queries or keys")
 
 
 def _of_booleans(op: Builder, mask: Value, lowest: float) -> Value:

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import onnx_ir as ir
 
-from converters.passes.attention.probing import Data, Probe
+from converters.passes.attention.probing import Data, Probe, ProbeError
 
 MASK, POSITIONS, SLOTS, BEAMS = "attention_mask", "position_ids", "cache_position", "beam_idx"
 """The inputs that are not data, by their names in OpenVINO's form."""
 
 _OWN_MASK = "decoder_attention_mask"
 """The mask of a decoder's own tokens, if the other name is that of the encoder's mask."""
+
+
+_LATER = (1 << 13, 1 << 17, 1 << 22)
+"""Numbers of past tokens after which a value is compared with what it is after a few."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +43,7 @@ class ProbeShapes:
 
     @property
     def given_mask(self) -> np.ndarray:
-        return np.ones((self.batch, self.total), np.int64) if self.mask is None else self.mask
+        return np.broadcast_to(np.int64(1), (self.batch, self.total)) if self.mask is None else self.mask
 
     @property
     def given_positions(self) -> np.ndarray:
@@ -84,7 +88,7 @@ class Inputs:
         for flag in self.flags:
             given[flag] = np.array(flag not in self.unset)
         if self.mask is not None:
-            given[self.mask] = probe_shapes.given_mask.astype(_numpy(self.mask))
+            given[self.mask] = probe_shapes.given_mask.astype(_numpy(self.mask), copy=False)
         if self.positions is not None:
             given[self.positions] = probe_shapes.given_positions.astype(_numpy(self.positions))
         if self.slots is not None:  # for all rows
@@ -92,6 +96,26 @@ class Inputs:
         if self.beams is not None:
             given[self.beams] = np.arange(probe_shapes.batch).astype(_numpy(self.beams))
         return Probe({**given, **(more or {})})
+
+    def stays(
+        self,
+        probe_shapes: ProbeShapes,
+        value: ir.Value,
+        array: np.ndarray,
+        more: Mapping[ir.Value, np.ndarray | Data] | None = None,
+    ) -> bool:
+        """Whether a value is the same array after thousands of tokens, as far as it can be computed for them.
+
+        Some models scale queries by a factor that is 1 for the first thousands of tokens, and grows from there on.
+        """
+        for past in _LATER:
+            try:
+                got = self.probe(replace(probe_shapes, past=past, mask=None, positions=None), more).array(value)
+            except ProbeError:  # more tokens than the model is made for
+                continue
+            if not np.array_equal(got, array):
+                return False
+        return True
 
     @staticmethod
     def _shape(value: ir.Value, sizes: Sequence[int]) -> tuple[int, ...]:

@@ -132,10 +132,12 @@ class Rotations:
             if layout is None:
                 return None
             x = of_all_sizes((_PROBE_SHAPES.batch, heads, _PROBE_SHAPES.sequence, size), seed=2)
-            got = self._inputs.probe(_PROBE_SHAPES, {source: layout.from_heads(x)}).array(value)
+            given = {source: layout.from_heads(x)}
+            got = self._inputs.probe(_PROBE_SHAPES, given).array(value)
         except ProbeError:
             return None
-        return Source(source, layout, None) if np.array_equal(got, x) else None
+        is_plain = np.array_equal(got, x) and self._inputs.stays(_PROBE_SHAPES, value, x, given)
+        return Source(source, layout, None) if is_plain else None
 
     def _rotated(self, value: ir.Value, source: ir.Value, heads: int, size: int, table: Table | None) -> Source | None:
         """Return ``source`` if ``value`` is a rotation of it."""

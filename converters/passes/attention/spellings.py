@@ -296,6 +296,10 @@ def _guarded(output: ir.Value, mask: ir.Value | None) -> ir.Value:
     highest = None if equal is None else _made_by(equal.inputs[0], "ReduceMax")
     if equal is None or highest is None or highest.inputs[0] is not mask or not _is_number(equal.inputs[1], -np.inf):
         return output
+    axes = highest.inputs[1].const_value if len(highest.inputs) > 1 and highest.inputs[1] is not None else None
+    last = -1 if mask.shape is None else len(mask.shape) - 1
+    if axes is None or axes.numpy().tolist() not in ([-1], [last]) or not highest.attributes.get_int("keepdims", 1):
+        return output
     return guard.outputs[0]
 
 

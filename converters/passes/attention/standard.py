@@ -54,6 +54,8 @@ def _lowered(op: Builder, found: Attention) -> Value | None:
     if q is None or k is None or v is None or not len(q) == len(k) == len(v) == 4 or found.order[0] != 0:
         return None
     shared = _shared(key, value) if found.is_heads_first else (key, value)
+    if output.dims is None or len(output.dims) != 4:
+        return None  # a factor or a mask has more dimensions
     k = [k[axis] for axis in found.order]
     if q[1] is None or k[1] != v[1] or k[1] not in (1, q[1]) or None in (q[3], v[3]) or 0 in (*q, *k, *v):
         return None
@@ -101,6 +103,8 @@ def _mask(op: Builder, found: Attention, queries: int | None, keys: int | None) 
         raise UnsupportedAttention("what its mask hides depends on the scores")
     array, dims = tensor.numpy(), found.product.shape
     if dims is None or any(size not in (1, of) for size, of in zip(array.shape[-3::-1], [dims[1], dims[0]], strict=False)):
+        raise UnsupportedAttention("its mask repeats queries")
+    if any(size not in (1, of) for size, of in zip(array.shape[:-3:-1], [keys, queries], strict=False)):
         raise UnsupportedAttention("its mask repeats queries")
     if not found.is_boolean and not (array < np.inf).all():
         raise UnsupportedAttention("its mask is not a number, or infinite")

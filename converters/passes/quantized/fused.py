@@ -110,6 +110,9 @@ def _swish(tail: ir.Value) -> Function | None:
         alpha, gate = float(factor.reshape(())), following
     if not is_node(gate, "Sigmoid") or only_user(gate.outputs[0]) is not product:
         return None
+    shape = product.outputs[0].shape
+    if tail.shape is None or shape is None or len(shape) != len(tail.shape):
+        return None  # the factor has more dimensions
     return Function("swish", product.outputs[0], alpha) if np.isfinite(alpha) else None
 
 

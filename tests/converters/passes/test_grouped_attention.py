@@ -157,3 +157,41 @@ def test_logits_that_the_attention_gives(contrib: bool) -> None:
     conversion = convert(model.clone(), form="genai", positions=64, contrib=contrib)
     for got, wanted in zip(by_onnx_runtime(conversion, GIVEN), by_openvino(model, GIVEN), strict=True):
         np.testing.assert_allclose(got, wanted[:, -1:], rtol=0, atol=1e-4 * float(np.abs(wanted).max()))
+
+
+def by_position(x: Any, tokens: Any) -> Any:
+    """Times a factor that is 1 for the first 16 tokens, as queries of Llama 4 are for the first 8192."""
+    places = ops.convert(ops.unsqueeze(tokens.positions, whole([1, 3])), "f32")
+    return ops.multiply(x, ops.add(ops.multiply(ops.floor(ops.divide(places, floats(16))), floats(0.5)), floats(1)))
+
+
+def by_length(x: Any, tokens: Any) -> Any:
+    """The same by the number of all tokens, one factor for all of them."""
+    total = ops.convert(ops.squeeze(tokens.total, whole(0)), "f32")
+    return ops.multiply(x, ops.maximum(ops.divide(ops.log(total), floats(np.log(16))), floats(1)))
+
+
+@pytest.mark.parametrize(
+    ("changes", "grouped", "in_place"),
+    [
+        ({"query": by_position}, 1, 1),
+        ({"query": lambda x, tokens: by_position(rotated(x, tokens), tokens), "key": rotated, "positions": True}, 1, 1),
+        ({"value": by_position}, 1, 1),
+        ({"mixed": by_position}, 1, 1),
+        ({"products": by_length}, 0, 0),
+        ({"query": by_length}, 1, 1),
+        ({"held": by_length}, 0, 0),
+    ],
+)
+@pytest.mark.parametrize("positions", [None, 64])
+def test_factors_that_grow_later(changes: dict[str, Any], grouped: int, in_place: int, positions: int | None) -> None:
+    """The first tokens, with which graphs are evaluated, do not show them."""
+    model, given = layer(**changes), runs(20, 1, 12)
+    assert agrees(model, given, positions=positions).grouped == grouped
+    conversion = convert(model.clone())
+    assert conversion.report.nodes.get("onnx_specops.ScaledDotProductAttentionWithKVCache", 0) == in_place
+    session = onnx_specops.InferenceSession(conversion.model.SerializeToString())
+    names = [value.name for value in session.get_inputs()]
+    for run, wanted in zip(given, by_openvino(model, given), strict=True):
+        got = session.run(None, {name: run.feeds[name] for name in names})[0]
+        np.testing.assert_allclose(got, wanted, rtol=0, atol=1e-4 * float(np.abs(wanted).max()))

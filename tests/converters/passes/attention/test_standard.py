@@ -183,6 +183,37 @@ def test_masks_that_may_repeat_queries(dims: tuple[int | None, ...], found: bool
 
 
 @pytest.mark.parametrize(
+    ("queries", "rows", "keys", "found"), [(3, 3, 5, True), (1, 1, 5, True), (1, 3, 5, False), (3, 3, 1, True)]
+)
+@pytest.mark.parametrize("constant", [True, False])
+@pytest.mark.parametrize("boolean", [True, False])
+def test_masks_of_more_queries(queries: int, rows: int, keys: int, found: bool, constant: bool, boolean: bool) -> None:
+    """One query under a mask of several is repeated."""
+    visible = np.ones((rows, keys), bool)
+    visible[0, : keys - 1] = False
+    array = visible if boolean else np.where(visible, 0, -np.inf).astype(np.float32)
+
+    def emit(op: Any, q: Value, k: Value, v: Value, *given: Value) -> Value:
+        mask = given[0] if given else array
+        return _attention(op, q, k, v, lambda op, s: op.Where(mask, s, -np.inf) if boolean else op.Add(s, mask))
+
+    dims = [(2, 4, queries, 8), KEY, VALUE]
+    inputs = [new_value(D.FLOAT, shape, name) for name, shape in zip("qkv", dims, strict=True)]
+    mask = new_value(D.BOOL if boolean else D.FLOAT, array.shape, "mask")
+    model = graph(emit, *inputs, *([] if constant else [mask]))
+    assert LowerToStandardAttention()(model).modified == found
+
+
+@pytest.mark.parametrize(("rank", "found"), [(1, True), (4, True), (5, False)])
+def test_factors_of_more_dimensions(rank: int, found: bool) -> None:
+    factor = np.full([1] * rank, 0.5, np.float32)
+    assert (
+        len(_lowered(lambda op, q, k, v: _attention(op, q, k, v, lambda op, s: op.Mul(s, factor)), QUERY, KEY, VALUE))
+        == found
+    )
+
+
+@pytest.mark.parametrize(
     ("visible", "causal"),
     [(np.tri(3, 5, dtype=bool), 1), (np.tri(3, 5, 2, dtype=bool), 0), (np.eye(3, 5, dtype=bool), 0)],
 )

@@ -11,6 +11,8 @@ import openvino as ov
 import pytest
 from openvino import opset13 as ops
 
+import onnx_specops
+from converters.openvino import convert
 from tests.converters.passes.quantized.networks import compared, constant, names, quantized
 
 pytestmark = pytest.mark.unverified  # integers have no NaN, and round ties differently
@@ -109,6 +111,19 @@ def test_near_misses_of_functions(near: Callable[[Any], Any], tmp_path: Path) ->
         b"none",
         b"sigmoid",
     }
+
+
+@pytest.mark.parametrize(("rank", "function"), [(4, b"swish"), (5, b"none")])
+def test_a_factor_that_adds_a_dimension(rank: int, function: bytes) -> None:
+    """OpenVINO's CPU drops the dimension, which the model states."""
+    x = ops.parameter([2, 4, 6, 6], np.float32, name="x")
+    inner = convolution(quantized(x))
+    network = ops.multiply(inner, ops.sigmoid(ops.multiply(inner, constant(np.full([1] * rank, 1.5)))))
+    made = convert(ov.Model([network], [x])).model
+    (node,) = (node for node in made.graph.node if node.op_type == "QuantizedConv")
+    assert next(attribute.s for attribute in node.attribute if attribute.name == "function") == function
+    got = onnx_specops.InferenceSession(made.SerializeToString()).run(None, {"x": given(2, 4, 6, 6)})[0]
+    assert got.shape == tuple(network.shape)
 
 
 def test_weights_with_another_zero(tmp_path: Path) -> None:
