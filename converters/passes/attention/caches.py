@@ -165,6 +165,8 @@ class CacheForm:
             wanted = wanted.astype(chosen.dtype)
         if not np.array_equal(chosen, wanted) or not inputs.stays(probe_shapes, self.chosen, chosen, more):
             raise NotACache(f"the rows of the variable {self.name} are not chosen by {BEAMS}")
+        if not inputs.grows(probe_shapes, self.chosen, self.axis, past=True):
+            raise NotACache(f"the variable {self.name} keeps some of the past tokens only")
         if self._first(inputs, probe_shapes)[self.axis] != 0:
             raise NotACache(f"the variable {self.name} does not begin empty")
 

@@ -118,7 +118,7 @@ def _attentions(graph: ir.Graph, forms: Sequence[CacheForm], chosen: _ChosenRows
             continue
         try:
             if (attention := matcher.match(node)) is not None:
-                _check(attention, probe)
+                _check(attention, probe, chosen)
                 found.append(attention)
         except (UnsupportedAttention, ProbeError):
             continue
@@ -126,7 +126,7 @@ def _attentions(graph: ir.Graph, forms: Sequence[CacheForm], chosen: _ChosenRows
     return [attention for attention in found if times[attention.keys.past] == times[attention.values.past] == 1]
 
 
-def _check(found: CachedAttention, probe: Probe) -> None:
+def _check(found: CachedAttention, probe: Probe, inputs: Inputs) -> None:
     """Raise `UnsupportedAttention` if the operator does not support an attention."""
     check_types(found)
     if probe.shape(found.query)[::2] != (PROBE_SHAPES.batch, PROBE_SHAPES.sequence):
@@ -146,6 +146,8 @@ def _check(found: CachedAttention, probe: Probe) -> None:
     fits = 0 < len(shape) <= 4 and shape[-1] == whole[-1]
     if not fits or any(d not in (1, w) for d, w in zip(shape[::-1], whole[::-1], strict=False)):
         raise UnsupportedAttention(f"its mask has the shape {shape} where {whole} is wanted")
+    if not inputs.grows(PROBE_SHAPES, found.mask, -1):
+        raise UnsupportedAttention("its mask is that of some tokens only")
 
 
 def _tokens(inputs: Inputs, attentions: Sequence[CachedAttention]) -> ir.Value:

@@ -141,6 +141,8 @@ class Matcher:
             got = self._inputs.probe(PROBE_SHAPES, {cache.present: content}).array(used)
         except ProbeError as error:
             raise UnsupportedAttention(f"what becomes of its keys or values is not known: {error}") from error
+        if not self._inputs.grows(PROBE_SHAPES, used, 2):
+            raise UnsupportedAttention("its keys or values are those of some tokens only")
         if not self._inputs.stays(PROBE_SHAPES, used, got, {cache.present: content}):
             raise UnsupportedAttention("its keys or values are multiplied by a number that changes with the tokens")
         if content.shape[1] == 1 and np.array_equal(got, content):

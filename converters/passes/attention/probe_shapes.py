@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -104,17 +105,27 @@ class Inputs:
         array: np.ndarray,
         more: Mapping[ir.Value, np.ndarray | Data] | None = None,
     ) -> bool:
-        """Whether a value is the same array after thousands of tokens, as far as it can be computed for them.
+        """Return whether a value is the same array after thousands of tokens, if it can be computed for them.
 
         Some models scale queries by a factor that is 1 for the first thousands of tokens, and grows from there on.
         """
-        for past in _LATER:
-            try:
-                got = self.probe(replace(probe_shapes, past=past, mask=None, positions=None), more).array(value)
-            except ProbeError:  # more tokens than the model is made for
-                continue
-            if not np.array_equal(got, array):
-                return False
+        for later in _later(probe_shapes):
+            with suppress(ProbeError):  # more tokens than the model is made for
+                if not np.array_equal(self.probe(later, more).array(value), array):
+                    return False
+        return True
+
+    def grows(self, probe_shapes: ProbeShapes, value: ir.Value, axis: int, *, past: bool = False) -> bool:
+        """Return whether an axis has the size of all tokens, however many there are; false for a window, for example.
+
+        Args:
+            probe_shapes, value, axis: the axis of a value, and the shapes of the first evaluation.
+            past: whether it has the size of the past tokens instead.
+        """
+        for shapes in (probe_shapes, *_later(probe_shapes)):
+            with suppress(ProbeError):
+                if self.probe(shapes).shape(value)[axis] != (shapes.past if past else shapes.total):
+                    return False
         return True
 
     @staticmethod
@@ -127,3 +138,7 @@ class Inputs:
 def _numpy(value: ir.Value) -> np.dtype:
     assert value.dtype is not None
     return value.dtype.numpy()
+
+
+def _later(probe_shapes: ProbeShapes) -> list[ProbeShapes]:
+    return [replace(probe_shapes, past=past, mask=None, positions=None) for past in _LATER]

@@ -1,0 +1,77 @@
+"""Attentions that extend their caches in place, and near misses: each computes what OpenVINO computes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from openvino import opset13 as ops
+
+import onnx_specops
+from converters.openvino import convert
+from tests.converters.passes.language_models import by_openvino, floats, layer, runs, whole
+
+OPERATOR = "onnx_specops.ScaledDotProductAttentionWithKVCache"
+
+
+def _last(count: int, axis: int) -> Any:
+    """The last elements along an axis."""
+    return lambda x, _: ops.slice(x, whole([-count]), whole([2**31 - 1]), whole([1]), whole([axis]))
+
+
+def _below(lowest: float) -> Any:
+    """Products of keys that are hidden by a condition instead."""
+
+    def change(x: Any, tokens: Any) -> Any:
+        return ops.select(ops.less_equal(tokens.columns, tokens.rows), ops.multiply(x, floats(0.25)), floats(lowest))
+
+    return change
+
+
+def _biased(*shape: int) -> Any:
+    numbers = np.random.default_rng(0).standard_normal(shape)
+    return lambda x, _: ops.add(x, floats(numbers))
+
+
+def _by_tokens(x: Any, tokens: Any) -> Any:
+    return ops.divide(x, ops.convert(ops.squeeze(tokens.total, whole(0)), "f32"))
+
+
+@pytest.mark.parametrize(
+    ("changes", "in_place"),
+    [
+        ({}, 1),
+        ({"groups": 4}, 1),
+        ({"groups": 1}, 1),
+        ({"query": lambda x, _: ops.multiply(x, floats(0.5))}, 1),
+        ({"query": _last(1, 2)}, 0),  # the last token, under the masks of all
+        ({"products": lambda x, _: ops.divide(x, floats(4))}, 1),
+        ({"products": _by_tokens}, 0),
+        ({"products": lambda x, _: ops.multiply(x, floats(np.arange(1, 5).reshape(4, 1, 1)))}, 0),
+        ({"products": lambda x, _: ops.multiply(ops.tanh(x), floats(5))}, 1),
+        ({"products": lambda x, _: ops.multiply(ops.sinh(ops.tanh(x)), floats(5))}, 0),
+        ({"products": _below(-1e4)}, 0),  # and a mask on top of it
+        ({"bias": _biased(1, 4, 1, 1)}, 1),
+        ({"bias": _biased(2, 1, 1, 1)}, 1),
+        ({"bias": lambda x, _: ops.multiply(x, floats(0.5))}, 1),
+        ({"held": lambda x, _: ops.multiply(x, floats(1))}, 1),
+        ({"held": lambda x, _: ops.multiply(x, floats(2))}, 0),
+        ({"held": _last(16, 2), "bias": _last(16, 3)}, 0),  # a window that the first runs fill
+        ({"past": lambda x, _: ops.multiply(x, floats(1))}, 1),
+        ({"past": lambda x, _: ops.multiply(x, floats(0.5))}, 0),
+        ({"past": _last(4, 2)}, 0),
+        ({"past": _last(16, 2)}, 0),
+        ({"key": lambda x, _: ops.multiply(x, floats(0.5)), "value": lambda x, _: ops.relu(x)}, 1),
+        ({"mixed": lambda x, _: ops.relu(x)}, 1),
+    ],
+)
+def test_conditions(changes: dict[str, Any], in_place: int) -> None:
+    model = layer(**changes)
+    given = runs(4, 1) if "past" in changes else runs(12, 8, 1)
+    conversion = convert(model.clone())
+    assert conversion.report.nodes.get(OPERATOR, 0) == in_place
+    session = onnx_specops.InferenceSession(conversion.model.SerializeToString())
+    for run, wanted in zip(given, by_openvino(model, given), strict=True):
+        got = session.run(None, {name: run.feeds[name] for name in ("x", "attention_mask", "beam_idx")})[0]
+        np.testing.assert_allclose(got, wanted, rtol=0, atol=1e-4 * float(np.abs(wanted).max()))
