@@ -48,6 +48,12 @@ def relu(op: Builder, x: Value):
             reference="broadcasts it",
             follows="reference",
         ),
+        Departure(
+            where="a slope for each channel, directly behind a MatMul of three or more dimensions",
+            cpu="takes it for one for each column, or fails",
+            reference="applies it to the channels",
+            follows="reference",
+        ),
     ],
 )
 def prelu(op: Builder, x: Value, slope: Value):
