@@ -29,6 +29,7 @@ from converters.options import (
     Precision,
     Quantized,
     TargetName,
+    Tiles,
     Variables,
     Weights,
 )
@@ -96,7 +97,7 @@ def convert_with(
         source.choose(outputs, options.rename or {})
         emitted = source.emit()
         if options.model_api is not None:
-            _embed(emitted.model, source, options.model_api)
+            _embed(emitted.model, source, options.model_api, options.model_api_tiles)
         if options.strict and len(source.remarks):
             raise ConversionError.of(source.remarks.problems())
         with _report_internal_errors(source):
@@ -153,6 +154,7 @@ def convert(
     outputs: Sequence[str] = (),
     rename: Mapping[str, str] | None = None,
     model_api: Channels | None = None,
+    model_api_tiles: Tiles = "stated",
     verify: bool | Arrays = False,
 ) -> Conversion:
     """Convert a model into an ONNX model that computes what the model's own runtime computes.
@@ -208,6 +210,9 @@ def convert(
         model_api: add the pre- and postprocessing of Model API to the graph: its input is an image of any size, its outputs
             are objects. The value is the order of the image's channels. The model's run-time information (``model_info``)
             must name a wrapper, as in models of Geti, Anomalib, OTX and the Open Model Zoo.
+        model_api_tiles: whether a model that states ``tile_size`` runs on tiles of the image, with ``model_api``. With
+            ``"stated"``, the network runs in a loop on each tile, and on the whole image unless the model states otherwise.
+            ``"none"`` ignores what the model states about tiles.
         verify: evaluate each rewrite of the passes: run the nodes before and after it on the same inputs. A rewrite that
             changes a result is rejected and reported. The inputs are ordinary numbers, zeros, tiny and large numbers,
             infinities and NaN. The conversion takes several times as long. Inputs of the model, by name, determine the sizes
@@ -241,6 +246,7 @@ def convert(
         outputs=outputs,
         rename=rename,
         model_api=model_api,
+        model_api_tiles=model_api_tiles,
         verify=verify,
     )
     return convert_with(model, onnx_path, options)
@@ -322,13 +328,13 @@ def _run_passes(emitted: Emitted, options: Options, target: Target, first: Seque
     )
 
 
-def _embed(model: ir.Model, source: Source, channels: Channels) -> None:
+def _embed(model: ir.Model, source: Source, channels: Channels, tiles: Tiles) -> None:
     """Add the Model API wrapper that the model names to the graph."""
     from converters.model_api import ModelApiError, embed
 
-    images = [port for port in source.inputs if len(port.dims or ()) == 4]
+    images = [port for port in source.inputs if len(port.dims or ()) in (4, 6)]
     try:
-        embed(model, source.information, channels, images[0].layout if images else "")
+        embed(model, source.information, channels, images[0].layout if images else "", tiles)
     except ModelApiError as error:
         problem = Problem(str(error), str(source.path), remedy="convert it without --model-api", fault=error.fault)
         raise ConversionError.of(problem) from error

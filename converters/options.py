@@ -52,6 +52,7 @@ TargetName = Literal[
     "tensorrt",
 ]
 Channels = Literal["rgb", "bgr"]
+Tiles = Literal["stated", "none"]
 
 OPSET = 21
 """The opset of converted models: `onnx_specops.building.OPSET`, which is not loaded for the command's help."""
@@ -274,6 +275,12 @@ class Options:
         "and the Open Model Zoo.",
         page="See [Model API](model-api.md).",
         excludes=Relation("form", "genai", "a language model has no image"),
+    )
+    model_api_tiles: Tiles = option(
+        "stated",
+        "Whether a model that states `tile_size` runs on tiles of the image, with {model_api}.",
+        details="With `stated`, the network runs in a loop on each tile, and on the whole image unless the model states "
+        "otherwise. `none` ignores what the model states about tiles.",
     )
     verify: bool | Arrays = option(
         False,

@@ -471,10 +471,30 @@ def _option_rows(one: Option) -> Iterator[tuple[str, str]]:
         yield f"{spelled}, `--no-{one.flag[2:]}`" if one.default is True else spelled, in_markdown(one)
 
 
-PARTS = {CONVERT: signature, "docs/command.md": option_rows}
+def model_api_rows() -> Iterator[str]:
+    """Networks with Model API's wrappers, and what was compared of their images."""
+    results = json.loads((ROOT / "tests" / "converters" / "model_api" / "results.json").read_text(encoding="utf-8"))
+    yield ""
+    rows = []
+    for name, found in sorted(results.items(), key=lambda item: (item[1]["model_type"].lower(), item[0])):
+        runs = [found[runtime] for runtime in ("onnxruntime", "onnxruntime-web") if runtime in found]
+        ious = [f"{run['iou']:.5f}" if run["iou"] is not None else "-" for run in runs]
+        equal = ["yes" if run["labels"] and not run["wrong"] else "no" for run in runs]
+        images = str(max(run["images"] for run in runs))
+        rows.append((found["model_type"], f"`{name}`", images, *(_pair(cells) for cells in (ious, equal))))
+    yield from table(("`model_type`", "network", "images", "least IoU", "labels equal"), rows)
+    yield ""
+
+
+def _pair(cells: Sequence[str]) -> str:
+    """One text where both runtimes have the same, else both."""
+    return cells[0] if len(set(cells)) == 1 and len(cells) == 2 else ", ".join(cells)
+
+
+PARTS = {CONVERT: signature, "docs/command.md": option_rows, "docs/model-api.md": model_api_rows}
 """Files with a generated part, between the lines that contain `_BEGIN` and `_END`."""
 
-_BEGIN, _END = "made by docs/make.py from converters/options.py", "to here"
+_BEGIN, _END = "made by docs/make.py from ", "to here"
 
 
 def with_part(text: str, part: Callable[[], Iterator[str]]) -> str:

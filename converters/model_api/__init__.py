@@ -7,7 +7,7 @@ PyPI.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,17 +15,20 @@ import numpy as np
 import onnx_ir as ir
 
 from converters.errors import LayerError, Malformed, Unsupported
+from converters.model_api.action import action, prepare_video, video_input
 from converters.model_api.anomaly import anomaly
 from converters.model_api.classification import classification
 from converters.model_api.configuration import Configuration
 from converters.model_api.detection import ssd
-from converters.model_api.image import Image, image_layout, prepare
+from converters.model_api.image import Image, image_input, image_layout, prepare
 from converters.model_api.instances import detr, mask_rcnn, yolo_seg
 from converters.model_api.keypoints import keypoints
+from converters.model_api.prompting import decoder, encoder
 from converters.model_api.segmentation import segmentation
+from converters.model_api.tiling import Merge, is_tiled, tiled
 from converters.model_api.wrapper import Results, Wrapped
-from converters.model_api.yolo import ultralytics, yolo_v4, yolof, yolox
-from converters.options import Channels
+from converters.model_api.yolo import ultralytics, yolo_regions, yolo_v4, yolof, yolox
+from converters.options import Channels, Tiles
 from onnx_specops.building import Builder, Value
 from onnx_specops.graphs import all_values
 
@@ -43,11 +46,15 @@ class _Wrapper:
         run: emits its results.
         defaults: the defaults of parameters that differ from those of other image models.
         width_first: whether a second input takes the width of the network's image before its height.
+        in_unit: whether a network with an open image size takes pixels from 0 to 1.
+        merge: the kind of results that a tiler merges; ``None`` without a tiler.
     """
 
     run: Callable[[Wrapped], Results]
     defaults: Mapping[str, Any] = field(default_factory=dict)
     width_first: bool = False
+    in_unit: bool = False
+    merge: Merge | None = None
 
 
 _ULTRALYTICS = _Wrapper(
@@ -56,14 +63,18 @@ _ULTRALYTICS = _Wrapper(
         "pad_value": 114, "resize_type": "fit_to_window_letterbox", "reverse_input_channels": True, "scale_values": [255.0],
         "confidence_threshold": 0.25, "nms_execute": True, "iou_threshold": 0.7, "nms_max_predictions": 30000,
     },
+    merge="boxes",
 )  # fmt: skip
+_DECODER = "sam_decoder"
 _WRAPPERS = {
-    "AnomalyDetection": _Wrapper(anomaly),
+    "Action Classification": _Wrapper(action),
+    "AnomalyDetection": _Wrapper(anomaly, in_unit=True),
     "Classification": _Wrapper(classification),
-    "DETRInstSeg": _Wrapper(detr, width_first=True),
-    "MaskRCNN": _Wrapper(mask_rcnn, width_first=True),
-    "SSD": _Wrapper(ssd),
-    "Segmentation": _Wrapper(segmentation),
+    "DETRInstSeg": _Wrapper(detr, width_first=True, merge="instances"),
+    "MaskRCNN": _Wrapper(mask_rcnn, width_first=True, merge="instances"),
+    "SSD": _Wrapper(ssd, merge="boxes"),
+    "Segmentation": _Wrapper(segmentation, merge="maps"),
+    "YOLO": _Wrapper(yolo_regions, {"resize_type": "fit_to_window_letterbox"}, merge="boxes"),
     "YOLO-seg": _Wrapper(
         yolo_seg,
         {
@@ -72,37 +83,47 @@ _WRAPPERS = {
         },
     ),
     "YOLO11": _ULTRALYTICS,
-    "YOLOF": _Wrapper(yolof, {"resize_type": "standard"}),
-    "YOLOV4": _Wrapper(yolo_v4, {"resize_type": "fit_to_window_letterbox"}),
+    "YOLOF": _Wrapper(yolof, {"resize_type": "standard"}, merge="boxes"),
+    "YOLOV4": _Wrapper(yolo_v4, {"resize_type": "fit_to_window_letterbox"}, merge="boxes"),
     "YOLOX": _Wrapper(
         yolox,
         {
             "pad_value": 114, "resize_type": "fit_to_window", "nms_execute": True, "agnostic_nms": True,
             "iou_threshold": 0.65,
         },
+        merge="boxes",
     ),
     "YOLOv5": _ULTRALYTICS,
     "YOLOv8": _ULTRALYTICS,
     "keypoint_detection": _Wrapper(keypoints),
+    "sam_image_encoder": _Wrapper(encoder),
 }  # fmt: skip
 _BY_NAME = {name.lower(): wrapper for name, wrapper in _WRAPPERS.items()}
 
 
 def model_types() -> list[str]:
     """Return the values of ``model_info/model_type`` that `embed` supports."""
-    return sorted(_WRAPPERS, key=str.lower)
+    return sorted([*_WRAPPERS, _DECODER], key=str.lower)
 
 
-def embed(model: ir.Model, information: Mapping[str, str], channels: Channels = "rgb", layout: str = "") -> None:
+def embed(
+    model: ir.Model,
+    information: Mapping[str, str],
+    channels: Channels = "rgb",
+    layout: str = "",
+    tiles: Tiles = "stated",
+) -> None:
     """Add the model's wrapper to its graph.
 
-    The graph then takes ``image``, ``[height, width, channels]`` of any size, and returns the results of the wrapper.
+    The graph then takes ``image``, ``[height, width, channels]`` of any size, and returns the results of the wrapper. A
+    model of videos takes ``video``, and SAM's decoder takes prompts (`decoder`).
 
     Args:
         model: the model that the rules emitted; changed in place.
         information: its run-time information; nested names are joined by a blank (``model_info model_type``).
         channels: the channel order of the caller's image.
         layout: the model's layout of its image input, such as ``[N,C,H,W]``, or empty.
+        tiles: whether the network of a model with a ``tile_size`` runs on tiles of the image.
 
     Raises:
         LayerError: the model's parameters contradict each other, or cannot be represented in ONNX.
@@ -111,31 +132,99 @@ def embed(model: ir.Model, information: Mapping[str, str], channels: Channels = 
     name = stated.text("model_type")
     if not name:
         raise Unsupported("it states no model_info/model_type: it was not made for Model API")
+    graph = model.graph
+    if next(iter(graph), None) is None:
+        raise Malformed("it has no layers")
+    if name.lower() == _DECODER:
+        _embed_decoder(graph, stated)
+        return
     wrapper = _BY_NAME.get(name.lower())
     if wrapper is None:
         raise Unsupported(f"its model_type {name!r} is not supported: supported are {', '.join(model_types())}")
     config = stated.with_defaults(**wrapper.defaults)
-    graph = model.graph
-    images = [value for value in graph.inputs if value.shape is not None and len(value.shape) == 4]
+    rank = 6 if wrapper.run is action else 4
+    images = [value for value in graph.inputs if value.shape is not None and len(value.shape) == rank]
     if len(images) != 1:
-        raise Unsupported(f"it has {len(images)} inputs of four dimensions: expected one, the image")
+        raise Unsupported(f"it has {len(images)} inputs of {_RANKS[rank]} dimensions: expected one, the image")
     network = images[0]
     assert isinstance(network, Value)
-    first = next(iter(graph), None)
-    if first is None:
-        raise Malformed("it has no layers")
-    before = Builder.of_existing(graph, before=first)
-    image = prepare(before, network, image_layout(network, layout), config, channels)
-    others = {v: _image_information(before, v, image, wrapper.width_first) for v in graph.inputs if v is not network}
-    outputs = {value.name or "": value for value in graph.outputs}
-    ir.convenience.replace_all_uses_with(network, image.prepared, replace_graph_outputs=True)
-    for value, given in others.items():
-        ir.convenience.replace_all_uses_with(value, before.place(given))
-    graph.inputs[:] = [image.input]
-    graph.outputs.clear()
-    after = Builder.of_existing(graph)
-    results = wrapper.run(Wrapped(after, outputs, image, config))  # type: ignore[arg-type]
-    _name(after, graph, image, results)
+    tiled_up = tiles == "stated" and is_tiled(config)
+    if tiled_up and wrapper.merge is None:
+        raise Unsupported(f"it states a tile_size, and Model API has no tiler for {name}: --model-api-tiles none ignores it")
+    moved = _Moved(graph)
+    op = Builder.of_existing(graph)
+    if rank == 6:
+        given, run = video_input(network, layout), _on_video
+    else:
+        layout = image_layout(network, layout)
+        given, run = image_input(network, layout, config), _on_image
+    others = [value for value in graph.inputs if value is not network]
+
+    def once(op: Builder, image: Value, config: Configuration) -> Results:
+        prepared = run(op, image, network, layout, config, channels, wrapper)
+        values = {v: _image_information(op, v, prepared, wrapper.width_first) for v in others}
+        outputs = moved.into(op, {network: prepared.prepared, **values})
+        return wrapper.run(Wrapped(op, outputs, prepared, config))
+
+    graph.inputs[:] = [given]
+    if tiled_up and wrapper.merge is not None:
+        results = tiled(op, given, config, wrapper.merge, moved.outputs, once)
+    else:
+        results = once(op, given, config)
+    _name(op, graph, [given], results)
+
+
+_RANKS = {4: "four", 6: "six"}
+
+
+class _Moved:
+    """A network's nodes, taken out of their graph until they are put after others, in it or in a nested one.
+
+    Attributes:
+        outputs: its outputs, by their first name.
+    """
+
+    def __init__(self, graph: ir.Graph) -> None:
+        self.outputs: dict[str, Value] = {value.name or "": value for value in graph.outputs}  # type: ignore[misc]
+        graph.outputs.clear()
+        self._graph, self._nodes = graph, list(graph)
+
+    def into(self, op: Builder, inputs: Mapping[ir.Value, Value]) -> dict[str, Value]:
+        """Append the nodes where ``op`` builds, with values for inputs; returns the network's outputs."""
+        self._graph.remove(self._nodes)
+        for old, new in inputs.items():
+            placed = op.place(new)
+            ir.convenience.replace_all_uses_with(old, placed)
+            self.outputs = {name: placed if value is old else value for name, value in self.outputs.items()}
+        op.graph.extend(self._nodes)
+        return self.outputs
+
+
+def _on_image(
+    op: Builder, given: Value, network: Value, layout: str, config: Configuration, channels: Channels, wrapper: _Wrapper
+) -> Image:
+    return prepare(op, given, network, layout, config, channels, in_unit=wrapper.in_unit)
+
+
+def _on_video(
+    op: Builder, given: Value, network: Value, layout: str, config: Configuration, channels: Channels, wrapper: _Wrapper
+) -> Image:
+    del wrapper  # frames are prepared in one way
+    return prepare_video(op, given, network, layout, config, channels)
+
+
+def _embed_decoder(graph: ir.Graph, config: Configuration) -> None:
+    """SAM's decoder takes prompts, no image."""
+    inputs = {value.name or "": value for value in graph.inputs}
+    moved = _Moved(graph)
+    kept = {value.name: value for value in moved.outputs.values()}
+    op = Builder.of_existing(graph)
+
+    def run(op: Builder, given: Mapping[str, Value]) -> Results:
+        return dict(moved.into(op, {inputs[name]: value for name, value in given.items()}))
+
+    results = decoder(op, graph, list(kept), config, run)
+    _name(op, graph, list(graph.inputs), results)
 
 
 def _image_information(op: Builder, value: ir.Value, image: Image, width_first: bool) -> Value:
@@ -146,14 +235,14 @@ def _image_information(op: Builder, value: ir.Value, image: Image, width_first: 
     return op.const(np.array([[*(size[::-1] if width_first else size), 1]]), value.dtype)
 
 
-def _name(op: Builder, graph: ir.Graph, image: Image, results: Results) -> None:
-    """Name the graph's input and outputs, and rename other values with the same names."""
+def _name(op: Builder, graph: ir.Graph, inputs: Sequence[ir.Value], results: Results) -> None:
+    """Name the graph's outputs, and rename other values with the names of inputs and outputs."""
     given = {name: value for name, value in results.items() if value is not None}
-    taken = {"image", *given}
+    names = [value.name or "" for value in inputs]
+    taken = {*names, *given}
     for value in all_values(graph):
-        if value.name in taken and value is not image.input:
+        if value.name in taken and value not in inputs:
             value.name = op.unique(value.name)
-    image.input.name = "image"
     for name, value in given.items():
         result = op.result(op.Identity(value) if value.producer() is None or value.is_graph_output() else value)
         result.name = name

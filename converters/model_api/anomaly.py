@@ -9,6 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from converters.errors import Malformed, Unsupported
+from converters.model_api.regions import boxes_of_regions
 from converters.model_api.segmentation import resized_levels
 from converters.model_api.wrapper import Results, Wrapped
 from onnx_specops.building import Builder, Value
@@ -21,11 +22,11 @@ def anomaly(model: Wrapped) -> Results:
     """Emit ``pred_score`` float32, ``pred_label`` (a name, or the network's output), ``anomaly_map`` and ``pred_mask``
     uint8.
 
-    Both maps have the size of the image. The mask is 1 for anomalies.
+    Both maps have the size of the image. The mask is 1 for anomalies. The task ``detection`` adds ``pred_boxes``, int32
+    ``[n, 4]``, around the outermost regions of the mask.
     """
     op, config = model.op, model.config
-    if config.text("task", "classification", ("classification", "segmentation", "detection")) == "detection":
-        raise Unsupported("its task 'detection' asks for boxes around regions of the mask, which have no form in ONNX")
+    task = config.text("task", "classification", ("classification", "segmentation", "detection"))
     if all(name in model.outputs for name in _PREDICTED):
         score = op.Reshape(op.Cast(model.outputs["pred_score"], to=_FLOAT), [])
         label: Value = op.Reshape(model.outputs["pred_label"], [])
@@ -46,11 +47,14 @@ def anomaly(model: Wrapped) -> Results:
         score = op.Where(anomalous, score, op.Sub(np.float32(1), score))
         label = op.Gather(op.const(np.array(names[:2], object)), op.Cast(anomalous, to=ir.DataType.INT64), axis=0)
     levels = op.Round(op.Mul(heat, np.float32(255)))
+    mask = resized_levels(op, op.Cast(mask, to=_UINT8), model.image)
+    boxes = op.Cast(boxes_of_regions(op, mask), to=ir.DataType.INT32) if task == "detection" else None
     return {
         "pred_score": score,
         "pred_label": label,
         "anomaly_map": resized_levels(op, op.Cast(levels, to=_UINT8), model.image),
-        "pred_mask": resized_levels(op, op.Cast(mask, to=_UINT8), model.image),
+        "pred_mask": mask,
+        "pred_boxes": boxes,
     }
 
 

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import onnx_ir as ir
 
-from converters.errors import Malformed, Unsupported
+from converters.errors import Malformed
 from converters.model_api.boxes import names_of, where
 from converters.model_api.wrapper import Results, Wrapped
 from onnx_specops.building import Builder, Value
@@ -24,14 +25,18 @@ _XAI = ("saliency_map", "feature_vector")
 def classification(model: Wrapped) -> Results:
     """Emit ``labels`` int64 and ``scores`` float32 of the best classes (``topk``) or of all above ``confidence_threshold``.
 
-    ``label_names`` are present if the model has names, and ``raw_scores`` with ``output_raw_scores``. ``saliency_map`` and
-    ``feature_vector`` are unchanged.
+    ``label_names`` are present if the model has names, and ``raw_scores`` with ``output_raw_scores``. ``feature_vector``
+    is unchanged; so is ``saliency_map``, which a hierarchy has in the order of ``labels``.
     """
     op, config = model.op, model.config
     scored = [name for name in model.outputs if name not in _XAI]
     if not scored:
         raise Malformed("it has no output of scores")
     logits = op.Cast(model.outputs[scored[0]], to=_FLOAT)
+    shape = model.outputs[scored[0]].dims or [None]
+    if len(model.outputs) == 1 and config.labels and len(shape) in (2, 4) and shape[1] == len(config.labels) + 1:
+        config = config.stating(labels=" ".join(["other", *config.labels]))
+        model = replace(model, config=config)
     results: Results = {name: model.outputs[name] for name in _XAI if name in model.outputs}
     if config.flag("multilabel"):
         scores = op.Sigmoid(op.Reshape(logits, [-1]))
@@ -66,8 +71,7 @@ def _probabilities(op: Builder, logits: Value) -> Value:
 def _hierarchy(model: Wrapped, logits: Value, results: Results) -> Value:
     """Return the labels whose ancestors in the tree are also selected, with the best of each group, ordered by name."""
     op, config = model.op, model.config
-    if config.text("hierarchical_postproc", "greedy", ("greedy", "probabilistic")) != "greedy":
-        raise Unsupported("its hierarchical_postproc 'probabilistic' has no form in ONNX")
+    config.text("hierarchical_postproc", "greedy", ("greedy", "probabilistic"))  # both choose the same labels
     try:
         stated = json.loads(config.text("hierarchical_config"))
         heads = stated["cls_heads_info"]
@@ -100,6 +104,11 @@ def _hierarchy(model: Wrapped, logits: Value, results: Results) -> Value:
     # A label is selected if no ancestor is missing.
     missing = op.MatMul(ancestors.astype(np.float32), op.Sub(np.float32(1), candidates))
     kept = where(op, op.And(op.Greater(candidates, np.float32(0)), op.Equal(missing, np.float32(0))))
+    if (maps := results.get("saliency_map")) is not None:
+        own = {name: place for place, name in enumerate(heads.get("class_to_group_idx") or ())}
+        if missed := [name for name in config.labels if name not in own]:
+            raise Malformed(f"its hierarchical_config has no class_to_group_idx of {missed[0]}, to find its saliency map")
+        results["saliency_map"] = op.Gather(maps, np.array([own[name] for name in config.labels], np.int64), axis=1)
     table = np.array([numbers[name] for name in order], np.int64)
     results |= {
         "labels": op.Gather(table, kept, axis=0),

@@ -22,7 +22,7 @@ _HEIGHT, _WIDTH = 1, 2
 
 _TYPES = {"u8": _UINT8, "f32": _FLOAT, "u16": ir.DataType.UINT16, "i16": ir.DataType.INT16}
 _LARGEST = {"u8": 255.0, "u16": 65535.0, "i16": 32767.0, "f32": 1.0}
-_RESIZES = ("standard", "fit_to_window", "fit_to_window_letterbox", "crop")
+RESIZES = ("standard", "fit_to_window", "fit_to_window_letterbox", "crop")
 _MODES = ("LINEAR", "CUBIC", "NEAREST")
 
 
@@ -82,21 +82,46 @@ def image_layout(value: Value, stated: str) -> str:
     return "NCHW" if len(dims) == 4 and dims[1] in range(1, 5) else "NHWC"
 
 
-def prepare(op: Builder, network: Value, layout: str, config: Configuration, channels: Channels) -> Image:
-    """Emit the preparation of an image.
+def image_input(network: Value, layout: str, config: Configuration) -> Value:
+    """The input ``[height, width, channels]`` of a graph with its preparation.
 
     Args:
-        op: the builder, which inserts before the network's nodes.
         network: the network's image input, of four dimensions.
         layout: ``NCHW`` or ``NHWC``.
         config: the model's parameters.
-        channels: the order of the caller's channels.
     """
     dims = dict(zip(layout, network.dims or [None] * 4, strict=True))
     if dims["N"] not in (1, None):
         raise Unsupported(f"its input takes {dims['N']} images at a time: --input-shape sets a batch of 1")
-    if config.flag("embedded_processing"):  # the graph already has it
-        given = new_value(network.dtype, ["height", "width", dims["C"]], "image")
+    if config.flag("embedded_processing"):
+        return new_value(network.dtype, ["height", "width", dims["C"]], "image")
+    count = 1 if config.flag("intensity_repeat_channels") else dims["C"]
+    return new_value(_TYPES[config.text("input_dtype", "u8", tuple(_TYPES))], ["height", "width", count], "image")
+
+
+def prepare(
+    op: Builder,
+    given: Value,
+    network: Value,
+    layout: str,
+    config: Configuration,
+    channels: Channels,
+    *,
+    in_unit: bool = False,
+) -> Image:
+    """Emit the preparation of an image.
+
+    Args:
+        op: the builder, which inserts before the network's nodes.
+        given: the image, ``[height, width, channels]``.
+        network: the network's image input, of four dimensions.
+        layout: ``NCHW`` or ``NHWC``.
+        config: the model's parameters.
+        channels: the order of the caller's channels.
+        in_unit: whether a network whose image has an open size takes pixels from 0 to 1, and nothing else is done to them.
+    """
+    dims = dict(zip(layout, network.dims or [None] * 4, strict=True))
+    if config.flag("embedded_processing"):  # the graph has it already
         height, width = _size_of(op, given)
         pixels = op.Unsqueeze(given, [0])
         if dims["C"] == 3 and channels == "rgb":
@@ -104,9 +129,7 @@ def prepare(op: Builder, network: Value, layout: str, config: Configuration, cha
         own = config.whole("orig_height"), config.whole("orig_width")
         return Image(given, pixels, height, width, *own, _resize_type(config))
     repeated = config.flag("intensity_repeat_channels")
-    count = 1 if repeated else dims["C"]
     text = config.text("input_dtype", "u8", tuple(_TYPES))
-    given = new_value(_TYPES[text], ["height", "width", count], "image")
     height, width = _size_of(op, given)
     pixels = op.Unsqueeze(given, [0])
     if repeated:
@@ -116,14 +139,20 @@ def prepare(op: Builder, network: Value, layout: str, config: Configuration, cha
         if text != "u8":
             pixels = op.Cast(pixels, to=_FLOAT)
         pixels = _resized(op, pixels, (dims["H"], dims["W"]), resize_type, config)
-    pixels = _intensities(op, pixels, text, config)
-    if dims["C"] == 3 and not repeated and (channels == "rgb") != config.flag("reverse_input_channels"):
+        in_unit = False
+        pixels = _intensities(op, pixels, text, config)
+    elif config.text("intensity_mode", "none") != "none" and not in_unit:
+        raise Unsupported("Model API ignores its intensity_mode where the size of its image is open: --input-shape sets it")
+    if dims["C"] == 3 and not repeated and (channels == "rgb") != (config.flag("reverse_input_channels") and not in_unit):
         pixels = op.Gather(pixels, [2, 1, 0], axis=3)
     pixels = op.Cast(pixels, to=_FLOAT)
-    if mean := config.numbers("mean_values"):
-        pixels = op.Sub(pixels, np.array(mean, np.float32))
-    if scale := config.numbers("scale_values"):
-        pixels = op.Div(pixels, np.array(scale, np.float32))
+    if in_unit:
+        pixels = op.Div(pixels, np.float32(255)) if text == "u8" else pixels
+    else:
+        if mean := config.numbers("mean_values"):
+            pixels = op.Sub(pixels, np.array(mean, np.float32))
+        if scale := config.numbers("scale_values"):
+            pixels = op.Div(pixels, np.array(scale, np.float32))
     if layout == "NCHW":
         pixels = op.Transpose(pixels, perm=[0, 3, 1, 2])
     prepared = pixels if network.dtype == _FLOAT else op.Cast(pixels, to=network.dtype)
@@ -132,7 +161,7 @@ def prepare(op: Builder, network: Value, layout: str, config: Configuration, cha
 
 
 def _resize_type(config: Configuration) -> str:
-    return config.text("resize_type", "standard", _RESIZES)
+    return config.text("resize_type", "standard", RESIZES)
 
 
 def _size_of(op: Builder, image: Value) -> tuple[Value, Value]:

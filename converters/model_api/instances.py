@@ -11,8 +11,10 @@ from dataclasses import replace
 import numpy as np
 import onnx_ir as ir
 
-from converters.errors import Unsupported
+from converters.errors import Malformed, Unsupported
 from converters.model_api.boxes import Boxes, areas, kept, names_of, results, suppress, to_image, where
+from converters.model_api.configuration import Configuration
+from converters.model_api.regions import rotated_rectangle
 from converters.model_api.segmentation import resized_linear
 from converters.model_api.wrapper import Results, Wrapped
 from converters.model_api.yolo import best_classes
@@ -31,7 +33,7 @@ def mask_rcnn(model: Wrapped) -> Results:
     """Emit instances with masks that cover their boxes."""
 
     def paint(op: Builder, mask: Value, box: Value) -> Value:
-        return _pasted(op, mask, box, model.image.height, model.image.width)
+        return pasted(op, mask, box, model.image.height, model.image.width)
 
     return _instances(model, paint)
 
@@ -47,7 +49,11 @@ def detr(model: Wrapped) -> Results:
 
 
 def _instances(model: Wrapped, paint: Paint) -> Results:
-    """Emit ``boxes`` int32 ``[n, 4]``, ``labels`` int64, ``scores`` float32, ``masks`` uint8 ``[n, height, width]``."""
+    """Emit ``boxes`` int32 ``[n, 4]``, ``labels`` int64, ``scores`` float32, ``masks`` uint8 ``[n, height, width]``.
+
+    The ``task_type`` ``rotated_detection`` adds ``rotated_rects`` float32 ``[n, 5]``. A model with a ``feature_vector`` has
+    a ``saliency_map`` uint8 ``[labels, height, width]``: where there are objects of each label.
+    """
     op, config = model.op, model.config
     boxes, masks, by_class = _parsed(model)
     boxes = to_image(op, boxes, model.image, normalized=False)
@@ -63,10 +69,42 @@ def _instances(model: Wrapped, paint: Paint) -> Results:
     if by_class:  # one mask for each class
         rows = op.Range(np.int64(0), op.Squeeze(op.Shape(boxes.labels), [0]), np.int64(1))
         masks = op.GatherND(masks, op.Concat(op.Unsqueeze(rows, [1]), op.Unsqueeze(boxes.labels, [1]), axis=1))
-    if config.flag("postprocess_semantic_masks", True):
-        masks = painted(op, masks, boxes.corners, paint)
     found = results(op, boxes, names_of(op, boxes.labels, config))
-    return found | {"masks": masks} | {name: model.outputs[name] for name in _XAI if name in model.outputs}
+    whole = config.flag("postprocess_semantic_masks", True)
+    explained = "feature_vector" in model.outputs
+    images = painted(op, masks, boxes.corners, paint) if whole or explained else masks
+    if explained:
+        found |= {"feature_vector": model.outputs["feature_vector"], "saliency_map": _by_label(op, images, boxes, config)}
+    masks = images if whole else masks
+    return found | {"masks": masks, "rotated_rects": rotated(op, masks) if is_rotated(config) else None}
+
+
+def is_rotated(config: Configuration) -> bool:
+    """Whether a model's results are rotated rectangles."""
+    return config.text("task_type") == "rotated_detection"
+
+
+def rotated(op: Builder, masks: Value) -> Value:
+    """The smallest rotated rectangle around each mask, float32 ``[n, 5]``: center, width, height, angle in degrees."""
+
+    def step(op: Builder, number: Value, condition: Value) -> tuple[Value, Value]:
+        return op.Identity(condition), rotated_rectangle(op, op.Gather(masks, number, axis=0))
+
+    return op.loop(op.Squeeze(op.Shape(masks, end=1), [0]), np.array(True), step)
+
+
+def _by_label(op: Builder, masks: Value, boxes: Boxes, config: Configuration) -> Value:
+    """255 where an object of a label is, uint8 ``[labels, height, width]``; label 1 is the first, 0 the last."""
+    if not config.labels:
+        raise Malformed("it has a feature_vector, and names no labels")
+    count = len(config.labels)
+    places = op.Mod(op.Add(boxes.labels, count - 1), count)
+    of_label = op.Cast(op.Equal(op.Unsqueeze(op.Range(0, count, 1), [1]), op.Unsqueeze(places, [0])), to=_FLOAT)
+    size = op.Shape(masks, start=1)
+    pixels = op.Reshape(op.Cast(masks, to=_FLOAT), op.Concat(op.Shape(masks, end=1), op.ReduceProd(size), axis=0))
+    covered = op.Greater(op.MatMul(of_label, pixels), np.float32(0))
+    levels = op.Where(covered, op.const(np.uint8(255)), op.const(np.uint8(0)))
+    return op.Reshape(levels, op.Concat([count], size, axis=0))
 
 
 def _parsed(model: Wrapped) -> tuple[Boxes, Value, bool]:
@@ -104,7 +142,7 @@ def _above_half(op: Builder, mask: Value) -> Value:
     return op.Cast(op.Greater(mask, np.float32(0.5)), to=_UINT8)
 
 
-def _pasted(op: Builder, mask: Value, box: Value, height: Value, width: Value) -> Value:
+def pasted(op: Builder, mask: Value, box: Value, height: Value, width: Value) -> Value:
     """Resize a mask with a border of zeros to its box with that border, and insert it into an image of zeros."""
     bordered = op.Pad(mask, [1, 1, 1, 1])
     size = op.Shape(bordered)
@@ -183,4 +221,5 @@ def yolo_seg(model: Wrapped) -> Results:
     masks = painted(op, masks, edges, paint)
     boxes = to_image(op, boxes, image, normalized=False)
     names = names_of(op, boxes.labels, config, numbers - 4 - count)
-    return results(op, replace(boxes, labels=op.Add(boxes.labels, 1)), names) | {"masks": masks}
+    found = results(op, replace(boxes, labels=op.Add(boxes.labels, 1)), names)
+    return found | {"masks": masks, "rotated_rects": rotated(op, masks) if is_rotated(config) else None}

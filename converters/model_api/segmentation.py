@@ -17,7 +17,10 @@ _FLOAT, _DOUBLE, _INT64, _UINT8 = ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.Data
 
 
 def segmentation(model: Wrapped) -> Results:
-    """Emit ``mask`` uint8 ``[height, width]``, and ``soft_prediction`` ``[height, width, classes]`` if requested."""
+    """Emit ``mask`` uint8 ``[height, width]``, and ``soft_prediction`` ``[height, width, classes]`` if requested.
+
+    With both, a model with a ``feature_vector`` has a ``saliency_map`` uint8 ``[height, width, classes]``.
+    """
     op, config = model.op, model.config
     maps = [value for name, value in model.outputs.items() if name != "feature_vector"]
     if len(maps) != 1 or maps[0].dims is None or len(maps[0].dims) not in (3, 4):
@@ -38,8 +41,17 @@ def segmentation(model: Wrapped) -> Results:
     mask = op.Cast(op.ArgMax(likely, axis=2, keepdims=0), to=_UINT8 if (classes or 257) <= 256 else ir.DataType.INT32)
     results["mask"] = resized_nearest(op, mask, model.image)
     if config.flag("return_soft_prediction", True):
-        results["soft_prediction"] = resized_nearest(op, soft, model.image)
+        results["soft_prediction"] = shown = resized_nearest(op, soft, model.image)
+        if "feature_vector" in results:
+            results["saliency_map"] = _activations(op, shown)
     return results
+
+
+def _activations(op: Builder, maps: Value) -> Value:
+    """Maps spread over 0 to 255."""
+    lowest, greatest = op.ReduceMin(maps, keepdims=0), op.ReduceMax(maps, keepdims=0)
+    factor = op.Div(np.float32(255), op.Add(op.Sub(greatest, lowest), np.float32(1e-12)))
+    return op.Cast(op.Round(op.Mul(op.Sub(maps, lowest), factor)), to=_UINT8)
 
 
 def _blurred(op: Builder, maps: Value, strength: int) -> Value:
@@ -79,14 +91,34 @@ def resized_linear(op: Builder, planes: Value, height: Value, width: Value) -> V
 
 def resized_levels(op: Builder, levels: Value, image: Image) -> Value:
     """Resize uint8 ``[h, w]`` to the image's size, in the fixed-point arithmetic of ``cv2.INTER_LINEAR``."""
+    return fixed_point_resized(op, levels, image.height, image.width, 0)
+
+
+def fixed_point_resized(op: Builder, levels: Value, height: Value, width: Value, axis: int, others: int = 0) -> Value:
+    """Resize uint8 to another size, in the fixed-point arithmetic of ``cv2.INTER_LINEAR``.
+
+    Args:
+        op: the graph builder.
+        levels: ``[..., h, w, ...]``.
+        height, width: int64 scalars, the new size.
+        axis: the axis of ``h``.
+        others: how many axes follow that of ``w``.
+    """
+    trailing = list(range(1, others + 1))
+
+    def along(worth: Value, axes: list[int]) -> Value:
+        return op.Unsqueeze(worth, axes) if axes else worth
+
     across = op.Cast(levels, to=_INT64)
-    first, second, near, far = _fixed_point(op, across, image.width, 1)
-    across = op.Add(op.Mul(op.Gather(across, first, axis=1), near), op.Mul(op.Gather(across, second, axis=1), far))
-    first, second, near, far = _fixed_point(op, across, image.height, 0)
+    first, second, near, far = _fixed_point(op, across, width, axis + 1)
+    near, far = along(near, trailing), along(far, trailing)
+    left, right = (op.Gather(across, places, axis=axis + 1) for places in (first, second))
+    across = op.Add(op.Mul(left, near), op.Mul(right, far))
+    first, second, near, far = _fixed_point(op, across, height, axis)
     parts = []
     for rows, worth in ((first, near), (second, far)):
-        shifted = op.Div(op.Gather(across, rows, axis=0), 1 << 4)
-        parts.append(op.Div(op.Mul(shifted, op.Unsqueeze(worth, [1])), 1 << 16))
+        shifted = op.Div(op.Gather(across, rows, axis=axis), 1 << 4)
+        parts.append(op.Div(op.Mul(shifted, along(worth, [1, *(place + 1 for place in trailing)])), 1 << 16))
     return op.Cast(op.Div(op.Add(op.Add(*parts), 2), 4), to=_UINT8)
 
 

@@ -5,8 +5,9 @@ Source: Model API, ``models/yolo.py``; Redmon and others, "YOLOv3" (2018); Ge an
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import onnx_ir as ir
@@ -15,9 +16,11 @@ from converters.errors import Malformed, Unsupported
 from converters.model_api.boxes import Boxes, corners_of, kept, names_of, results, suppress, to_image, where
 from converters.model_api.wrapper import Results, Wrapped
 from onnx_specops.building import Builder, Value
+from onnx_specops.graphs import origin
 
 _FLOAT, _INT64 = ir.DataType.FLOAT, ir.DataType.INT64
 
+_THREE = [10, 13, 16, 30, 33, 23, 30, 61, 62, 45, 59, 119, 116, 90, 156, 198, 373, 326]
 _TINY = [10, 14, 23, 27, 37, 58, 81, 82, 135, 169, 344, 319]
 _FOUR = [12, 16, 19, 36, 40, 28, 36, 75, 76, 55, 72, 146, 142, 110, 192, 243, 459, 401]
 _SINGLE = [16, 16, 32, 32, 64, 64, 128, 128, 256, 256, 512, 512]
@@ -106,8 +109,9 @@ class _Grid:
         value: ``[1, anchors * numbers, height, width]``.
         height, width: the size of the grid.
         anchors: width and height of each anchor.
-        numbers: the number of elements per box.
-        has_objectness: whether the fifth element is the probability of an object.
+        numbers: how many numbers a box has.
+        has_objectness: whether the fifth is the probability of an object.
+        in_cells: whether anchors are in cells of the grid, not in pixels.
     """
 
     value: Value
@@ -116,6 +120,7 @@ class _Grid:
     anchors: Sequence[tuple[float, float]]
     numbers: int
     has_objectness: bool = True
+    in_cells: bool = False
 
 
 def yolo_v4(model: Wrapped) -> Results:
@@ -134,6 +139,37 @@ def yolo_v4(model: Wrapped) -> Results:
         pairs = [(anchors[2 * m], anchors[2 * m + 1]) for m in own]
         grids.append(_Grid(value, _side(value, 2), _side(value, 3), pairs, _side(value, 1) // 3))
     return _gridded(model, grids, sigmoid=True)
+
+
+def yolo_regions(model: Wrapped) -> Results:
+    """YOLO up to version 3: outputs of RegionYolo layers, which state their anchors and classes."""
+    op = model.op
+    grids = []
+    for name, value in model.outputs.items():
+        stated = _region(value)
+        try:
+            mask = [int(m) for m in stated.get("mask", "").split(",") if m.strip()]
+            anchors = [float(a) for a in stated.get("anchors", "").split(",") if a.strip()] or [float(a) for a in _THREE]
+            classes, count = int(stated.get("classes", 80)), len(mask) or int(stated.get("num", 3))
+            own = mask or list(range(count))
+            pairs = [(anchors[2 * m], anchors[2 * m + 1]) for m in own]
+        except (IndexError, ValueError) as error:
+            raise Malformed(f"the anchors and masks of its layer {name} do not fit together") from error
+        numbers = 5 + classes
+        if value.rank == 2:  # flat, of cells of 32 x 32 pixels
+            height, width = model.image.size()
+            value = op.Reshape(value, [1, count * numbers, height // 32, width // 32])
+        if _side(value, 1) != count * numbers:
+            raise Unsupported(f"its output {name} has {_side(value, 1)} numbers for each cell: expected {count} x {numbers}")
+        grids.append(_Grid(value, _side(value, 2), _side(value, 3), pairs, numbers, in_cells=not mask))
+    return _gridded(model, grids, sigmoid=False)
+
+
+def _region(value: Value) -> Mapping[str, str]:
+    """What the RegionYolo layer states that a value is computed by; empty if there is none."""
+    producer = value.producer()
+    layer: Any = None if producer is None else origin(producer)
+    return layer.attributes if getattr(layer, "type", "") == "RegionYolo" else {}
 
 
 def yolof(model: Wrapped) -> Results:
@@ -171,7 +207,8 @@ def _gridded(model: Wrapped, grids: Sequence[_Grid], *, sigmoid: bool, by_anchor
         box, label = (op.Squeeze(op.Slice(places, [row], [row + 1], [0]), [0]) for row in (0, 1))
         cells = np.stack(np.meshgrid(np.arange(grid.width), np.arange(grid.height)), 2).reshape(-1, 1, 2)
         cell = np.broadcast_to(cells, (len(cells), count, 2)).reshape(-1, 2).astype(np.float32)
-        anchor = np.tile(np.array(grid.anchors, np.float32), (len(cells), 1)) / np.array([width, height], np.float32)
+        whole = [grid.width, grid.height] if grid.in_cells else [width, height]
+        anchor = np.tile(np.array(grid.anchors, np.float32), (len(cells), 1)) / np.array(whole, np.float32)
         offset = op.Slice(rows, [0], [2], [1])
         sides = np.array([grid.width, grid.height], np.float32)
         if by_anchor:

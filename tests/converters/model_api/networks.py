@@ -1,4 +1,4 @@
-"""Small networks with random weights and the metadata of each Model API wrapper, and images for them."""
+"""Small networks of random weights with what each of Model API's wrappers reads, and images for them."""
 
 from __future__ import annotations
 
@@ -22,28 +22,64 @@ HIERARCHY = {
     },
     "label_tree_edges": [["c", "a"], ["d", "b"], ["f", "c"], ["g", "d"], ["h", "a"]],
 }
-SIZES = [(64, 64), (48, 131), (150, 97)]
+SIZES = [
+    (64, 64), (48, 131), (150, 97), (96, 128), (33, 33), (17, 23), (200, 40), (40, 220), (128, 96), (180, 240),
+    (101, 103), (12, 16), (64, 200), (256, 192), (75, 75), (160, 160), (31, 90), (90, 31), (240, 320), (113, 57),
+]  # fmt: skip
+SHOWN = 3
+"""How many of the images the tests run; ``python -m tests.converters.model_api`` runs them all."""
 
 NETWORKS: dict[str, Callable[[], ov.Model]] = {}
-"""A function for each network, by name."""
+"""A function for each network, by its name."""
 
 
 def images() -> Iterator[np.ndarray]:
-    """Generate BGR images, smooth with some noise."""
+    """Images in blue, green and red: blocks with noise, gradients, stripes and discs, of small, large and odd sizes."""
     rng = np.random.default_rng(7)
-    for height, width in SIZES:
-        coarse = rng.integers(0, 256, (height // 17 + 1, width // 13 + 1, 3))
-        rows, columns = np.arange(height) // 17, np.arange(width) // 13
+    for number, (height, width) in enumerate(SIZES):
+        rows, columns = np.arange(height), np.arange(width)
         noise = rng.integers(-20, 20, (height, width, 3))
-        yield np.clip(coarse[rows][:, columns] + noise, 0, 255).astype(np.uint8)
+        if number < SHOWN or number % 4 == 3:
+            coarse = rng.integers(0, 256, (height // 17 + 1, width // 13 + 1, 3))
+            picture = coarse[rows // 17][:, columns // 13]
+        elif number % 4 == 0:
+            ends = rng.integers(0, 256, (2, 2, 3))
+            down, across = rows[:, None, None] / height, columns[None, :, None] / width
+            picture = (1 - down) * (ends[0, 0] * (1 - across) + ends[0, 1] * across) + down * ends[1, 0]
+        elif number % 4 == 1:
+            waves = rng.uniform(0.05, 0.6, (3, 2))
+            angle = rows[:, None, None] * waves[:, 0] + columns[None, :, None] * waves[:, 1]
+            picture = 127 + 100 * np.sin(angle)
+        else:
+            picture = np.full((height, width, 3), rng.integers(0, 256, 3))
+            for y, x, size in rng.uniform(0, 1, (6, 3)):
+                disc = (rows[:, None] - y * height) ** 2 + (columns[None] - x * width) ** 2 < (
+                    size * min(height, width) / 3
+                ) ** 2
+                picture[disc] = rng.integers(0, 256, 3)
+        yield np.clip(picture + noise, 0, 255).astype(np.uint8)
+
+
+def inputs_of(name: str, image: np.ndarray) -> dict[str, np.ndarray]:
+    """What a converted network takes for an image."""
+    height, width = image.shape[:2]
+    if name == "action":
+        return {"video": np.stack([np.roll(image, 3 * shift, 1) for shift in range(4)])}
+    if name == "sam_decoder":
+        return {
+            "boxes": np.array([[0.1, 0.2, 0.6, 0.9], [0.3, 0.1, 0.9, 0.5]], np.float32) * np.float32([width, height] * 2),
+            "points": np.array([[0.5, 0.5], [0.2, 0.8], [0.9, 0.1]], np.float32) * np.float32([width, height]),
+            "image_size": np.array([height, width]),
+        }
+    return {"image": image}
 
 
 class _Network:
-    """The building blocks of networks; weights are drawn in order."""
+    """What networks are built of; weights are drawn in order."""
 
     def __init__(self, seed: int, height: int = 64, width: int = 64, layout: str = "NCHW") -> None:
         self.rng = np.random.default_rng(seed)
-        shape = [1, 3, height, width] if layout == "NCHW" else [1, height, width, 3]
+        shape = [1, 3, height or -1, width or -1] if layout == "NCHW" else [1, height, width, 3]
         self.input = o.parameter(shape, np.float32, name="input")
         self.input.output(0).get_tensor().set_names({"input"})
         self.height, self.width = height, width
@@ -61,7 +97,7 @@ class _Network:
         return o.convolution(x, weights, [stride] * 2, pads, pads, [1, 1])
 
     def numbers(self, count: int, scale: float = 0.5):
-        """Return ``[1, count]`` numbers that depend on the image."""
+        """``[1, count]`` that depend on the image."""
         mean = o.reduce_mean(self.features, o.constant([2, 3]), False)
         product = o.matmul(mean, o.constant(self.weights(16, count) * np.float32(scale)), False, False)
         return o.add(product, o.constant(self.weights(1, count)))
@@ -83,7 +119,7 @@ def _part(x, begin: int, end: int):
 
 
 def _corners(rows, scale: Sequence[float] = (1, 1)):
-    """Return numbers as x1, y1, x2, y2."""
+    """Numbers as x1, y1, x2, y2."""
     positive = o.sigmoid(_part(rows, 0, 4))
     first, size = _part(positive, 0, 2), o.multiply(_part(positive, 2, 4), o.constant(np.float32(0.5)))
     return o.multiply(o.concat([first, o.add(first, size)], 2), o.constant(np.array([*scale, *scale], np.float32)))
@@ -128,6 +164,12 @@ _classifier(
     hierarchical_config=json.dumps(HIERARCHY), confidence_threshold="0.4",
 )  # fmt: skip
 
+_classifier(
+    "probabilistic", 12, outputs=8, labels="a b c d e f g h", hierarchical="True", hierarchical_postproc="probabilistic",
+    hierarchical_config=json.dumps(HIERARCHY), confidence_threshold="0.4",
+)  # fmt: skip
+_classifier("other_label", 13, outputs=11, topk="2")
+
 _SSD = {"model_type": "SSD", "labels": LABELS, "confidence_threshold": "0.4", "reverse_input_channels": "True"}
 
 
@@ -169,7 +211,7 @@ def ssd_boxes_and_labels() -> ov.Model:
 
 
 def _centers(rows):
-    """Return numbers as the center and size of boxes in an image of 128 x 96."""
+    """Numbers as the center and size of boxes in an image of 128 x 96."""
     return o.multiply(o.sigmoid(_part(rows, 0, 4)), o.constant(np.array([128, 96, 60, 50], np.float32)))
 
 
@@ -240,7 +282,7 @@ def mask_rcnn() -> ov.Model:
 
 
 def _image_information(net: _Network):
-    """Add a second input with the size of the image."""
+    """A second input, which a network is told the size of its image by."""
     information = o.parameter([1, 3], np.float32, name="im_info")
     information.output(0).get_tensor().set_names({"im_info"})
     net.others.append(information)
@@ -249,7 +291,7 @@ def _image_information(net: _Network):
 
 @_network
 def mask_rcnn_of_two_inputs() -> ov.Model:
-    """The size of its image scales its boxes, and each class has a mask."""
+    """The size of its image scales its boxes, and there is a mask for each class."""
     net = _Network(35, 96, 128)
     size = o.slice(_image_information(net), o.constant([0]), o.constant([2]), o.constant([1]), o.constant([1]))
     rows = net.rows(20, 6)
@@ -309,3 +351,190 @@ def anomaly() -> ov.Model:
     stated = {"model_type": "AnomalyDetection", "labels": "Normal Anomaly", "task": "segmentation"}
     stated |= {"image_threshold": "0.6", "pixel_threshold": "0.5", "normalization_scale": "0.8"}
     return net.model({"anomaly_map": heat}, **stated)
+
+
+def _resized(x, height: int, width: int):
+    attributes = ("linear", "sizes", [0, 0, 0, 0], [0, 0, 0, 0], "half_pixel")
+    return o.interpolate(x, o.constant([height, width]), *attributes, axes=o.constant([2, 3]))
+
+
+def _heat(net: _Network, *size: int):
+    """A map of few and large regions."""
+    coarse = net.conv(net.conv(net.features, 16, 8, stride=4, scale=0.2), 8, 1, stride=1, kernel=1)
+    return o.sigmoid(o.multiply(_resized(coarse, *size), o.constant(np.float32(3))))
+
+
+_ANOMALY = {"model_type": "AnomalyDetection", "labels": "Normal Anomaly", "image_threshold": "0.6", "pixel_threshold": "0.5"}
+
+
+@_network
+def anomaly_boxes() -> ov.Model:
+    net = _Network(40)
+    return net.model({"anomaly_map": _heat(net, 64, 64)}, **_ANOMALY, task="detection", normalization_scale="0.8")
+
+
+@_network
+def anomaly_predicted() -> ov.Model:
+    """All that Anomalib predicts."""
+    net = _Network(41)
+    heat = _heat(net, 64, 64)
+    outputs = {
+        "pred_score": o.reduce_max(heat, o.constant([1, 2, 3]), False),
+        "pred_label": o.greater(o.reduce_max(heat, o.constant([1, 2, 3]), False), o.constant(np.float32(0.7))),
+        "anomaly_map": heat,
+        "pred_mask": o.greater(heat, o.constant(np.float32(0.5))),
+    }
+    return net.model(outputs, **_ANOMALY, task="detection")
+
+
+@_network
+def anomaly_of_any_size() -> ov.Model:
+    """An image of an open size: pixels are from 0 to 1, whatever else the model states."""
+    net = _Network(42, 0, 0)
+    bright = o.multiply(net.input, o.constant(np.float32(1)))
+    heat = o.reduce_mean(bright, o.constant([1]), True)
+    return net.model(
+        {"anomaly_map": heat}, **_ANOMALY, task="segmentation", reverse_input_channels="True", mean_values="9 9 9"
+    )
+
+
+@_network
+def hierarchy_explained() -> ov.Model:
+    net = _Network(43)
+    maps = net.conv(net.features, 16, 8, stride=4)
+    heads = HIERARCHY["cls_heads_info"] | {"class_to_group_idx": {label: [0, 0] for label in "hgfedcba"}}
+    stated = {"labels": "a b c d e f g h", "hierarchical_config": json.dumps(HIERARCHY | {"cls_heads_info": heads})}
+    outputs = {"logits": net.numbers(8, scale=3), "saliency_map": maps, "feature_vector": net.numbers(4)}
+    return net.model(outputs, model_type="Classification", hierarchical="True", output_raw_scores="True", **stated)
+
+
+@_network
+def segmentation_explained() -> ov.Model:
+    net = _Network(44, 64, 96)
+    scores = o.softmax(net.conv(net.features, 16, 5, stride=1), 1)
+    return net.model({"maps": scores, "feature_vector": net.numbers(6)}, model_type="Segmentation", labels=LABELS)
+
+
+@_network
+def mask_rcnn_explained() -> ov.Model:
+    model = _instances(45, False, model_type="MaskRCNN", nms_execute="True")
+    mean = o.reduce_mean(model.get_parameters()[0], o.constant([1, 2, 3]), False)
+    mean.output(0).get_tensor().set_names({"feature_vector"})
+    model.add_results([o.result(mean)])
+    return model
+
+
+@_network
+def rotated() -> ov.Model:
+    return _instances(46, False, model_type="MaskRCNN", nms_execute="True", task_type="rotated_detection")
+
+
+_TILES = {"tile_size": "90", "tiles_overlap": "0.4"}
+
+
+@_network
+def tiled_ssd() -> ov.Model:
+    net = _Network(47, 96, 128)
+    rows = net.rows(30, 6)
+    flat = o.constant([1, 30])
+    labels = o.convert(o.reshape(_label(rows, 5), flat, False), "i64")
+    outputs = {"bboxes": _corners(rows), "scores": o.reshape(_score(rows, 4), flat, False), "labels": labels}
+    outputs["feature_vector"] = net.numbers(6)
+    return net.model(outputs, **_SSD, **_TILES, iou_threshold="0.3", max_pred_number="40")
+
+
+@_network
+def tiled_yolo_v8() -> ov.Model:
+    net = _Network(48, 96, 128)
+    rows = net.rows(40, 14)
+    likely = o.sigmoid(o.subtract(_part(rows, 4, 14), o.constant(np.float32(1))))
+    prediction = o.transpose(o.concat([_centers(rows), likely], 2), o.constant([0, 2, 1]))
+    return net.model({"output0": prediction}, model_type="YOLOv8", labels=LABELS, tile_with_full_img="False", **_TILES)
+
+
+@_network
+def tiled_mask_rcnn() -> ov.Model:
+    return _instances(49, False, model_type="MaskRCNN", resize_type="fit_to_window", **_TILES)
+
+
+@_network
+def tiled_segmentation() -> ov.Model:
+    net = _Network(50, 64, 96)
+    scores = o.softmax(net.conv(net.features, 16, 5, stride=1), 1)
+    return net.model({"maps": scores}, model_type="Segmentation", labels="a b c d e", **_TILES)
+
+
+@_network
+def yolo_v3() -> ov.Model:
+    """Two outputs of RegionYolo layers."""
+    net = _Network(51, 96, 96)
+    outputs = {}
+    for place, mask in enumerate(([3, 4, 5], [0, 1, 2])):
+        grid = net.conv(net.conv(net.features, 16, 8, stride=2 * (2 - place)), 8, 27, stride=1, kernel=1, scale=0.4)
+        anchors = [20, 34, 43, 47, 57, 68, 61, 42, 55, 79, 64, 39]
+        outputs[f"region{place}"] = o.region_yolo(grid, 4, 4, 6, False, mask, 1, 3, [float(a) for a in anchors])
+        outputs[f"region{place}"].set_friendly_name(f"region{place}")
+    return net.model(outputs, model_type="YOLO", labels="a b c d", confidence_threshold="0.7")
+
+
+@_network
+def sam_encoder() -> ov.Model:
+    net = _Network(52, 128, 128)
+    embeddings = net.conv(net.conv(net.features, 16, 8, scale=0.15), 8, 8, scale=0.1)
+    return net.model({"image_embeddings": embeddings}, model_type="sam_image_encoder", resize_type="fit_to_window")
+
+
+@_network
+def sam_decoder() -> ov.Model:
+    net = _Network(53)
+    shapes = {
+        "image_embeddings": [1, 8, 8, 8],
+        "point_coords": [1, -1, 2],
+        "point_labels": [1, -1],
+        "mask_input": [1, 1, 256, 256],
+        "has_mask_input": [1, 1],
+        "orig_size": [1, 2],
+    }
+    inputs = {name: o.parameter(dims, np.int64 if name == "orig_size" else np.float32) for name, dims in shapes.items()}
+    for name, value in inputs.items():
+        value.set_friendly_name(name)
+        value.output(0).get_tensor().set_names({name})
+    labels = o.unsqueeze(inputs["point_labels"], o.constant([2]))
+    known = o.concat([o.divide(inputs["point_coords"], o.constant(np.float32(128))), labels], 2)
+    tokens = o.reduce_sum(o.sin(o.matmul(known, o.constant(net.weights(3, 32)), False, False)), o.constant([1]), False)
+    tokens = o.reshape(tokens, o.constant([1, 4, 8]), False)
+    flat = o.reshape(inputs["image_embeddings"], o.constant([1, 8, 64]), False)
+    low = o.reshape(o.matmul(tokens, flat, False, False), o.constant([1, 4, 8, 8]), False)
+    unused = o.add(
+        o.reduce_sum(inputs["mask_input"], o.constant([0, 1, 2, 3]), False),
+        o.squeeze(inputs["has_mask_input"], o.constant([0, 1])),
+    )
+    low = o.add(low, unused)
+    attributes = ("linear", "sizes", [0, 0, 0, 0], [0, 0, 0, 0], "half_pixel")
+    large = o.interpolate(low, o.squeeze(inputs["orig_size"], o.constant([0])), *attributes, axes=o.constant([2, 3]))
+    iou = o.sigmoid(o.reduce_mean(low, o.constant([2, 3]), False))
+    outputs = {"upscaled_masks": large, "iou_predictions": iou, "low_res_masks": low}
+    for name, node in outputs.items():
+        node.output(0).get_tensor().set_names({name})
+    model = ov.Model([o.result(node) for node in outputs.values()], list(inputs.values()))
+    for name, text in {"model_type": "sam_decoder", "image_size": "128", "mask_threshold": "0.1"}.items():
+        model.set_rt_info(text, ["model_info", name])
+    return model
+
+
+@_network
+def action() -> ov.Model:
+    rng = np.random.default_rng(54)
+    video = o.parameter([1, 1, 3, 4, 40, 56], np.float32, name="video")
+    video.output(0).get_tensor().set_names({"video"})
+    scaled = o.multiply(video, o.constant(np.float32(0.02)))
+    mean = o.reduce_mean(o.sin(scaled), o.constant([0, 1, 4]), False)
+    flat = o.reshape(mean, o.constant([1, 3 * 4 * 56]), False)
+    scores = o.matmul(flat, o.constant(rng.standard_normal((3 * 4 * 56, 10)).astype(np.float32)), False, False)
+    scores.output(0).get_tensor().set_names({"scores"})
+    model = ov.Model([o.result(scores)], [video])
+    stated = {"model_type": "Action Classification", "labels": LABELS, "reverse_input_channels": "True"}
+    stated |= {"mean_values": "100 110 120", "scale_values": "50 55 60", "resize_type": "fit_to_window_letterbox"}
+    for name, text in stated.items():
+        model.set_rt_info(text, ["model_info", name])
+    return model

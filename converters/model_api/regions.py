@@ -1,0 +1,176 @@
+"""Regions of a mask: connected components and their boxes, and the smallest rotated rectangle around a mask.
+
+Sources: Suzuki and Abe, "Topological structural analysis of digitized binary images by border following" (1985), of which
+``cv2.findContours`` with ``RETR_EXTERNAL`` gives the outermost borders; Toussaint, "Solving geometric problems with the
+rotating calipers" (1983), which is ``cv2.minAreaRect``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from onnx_specops.building import Builder, Value
+
+_FLOAT, _DOUBLE, _INT32, _INT64 = ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.INT32, ir.DataType.INT64
+_LAST = 2**31 - 1
+
+
+def boxes_of_regions(op: Builder, mask: Value) -> Value:
+    """The boxes of the outermost 8-connected regions of a mask, as contours give them: from the bottom up.
+
+    Args:
+        op: the graph builder.
+        mask: ``[height, width]``; what is not 0 belongs to a region.
+
+    Returns:
+        Int64 ``[n, 4]``: x1, y1, x2, y2, of which the last two are the first pixels outside.
+    """
+    framed = op.Pad(op.Cast(op.Cast(mask, to=ir.DataType.BOOL), to=_INT32), [1, 1, 1, 1])  # the frame is background
+    inside = op.Greater(framed, np.int32(0))
+    size = op.Shape(framed)
+    regions = _components(op, inside, size, diagonal=True)
+    background = _components(op, op.Not(inside), size, diagonal=False)
+    last = op.Sub(op.ReduceProd(size, keepdims=0), 1)
+    around = op.Equal(background, op.Cast(op.Add(last, 1), to=_INT32))  # the region of the last pixel of the frame
+    beside = op.Greater(_neighbors(op, op.Cast(around, to=_INT32), diagonal=False), np.int32(0))
+    outermost = op.And(inside, beside)  # a pixel of a region beside the background around all regions
+    width = op.Slice(size, [1], [2])
+    # A region is known by the number of its last pixel, from 1.
+    places = op.NonZero(op.Reshape(regions, [-1]))
+    flat = op.Squeeze(places, [0])
+    owner = op.Sub(op.Cast(op.Gather(op.Reshape(regions, [-1]), flat, axis=0), to=_INT64), 1)
+    count = op.Reshape(op.Add(last, 1), [1])
+    none = op.Expand(np.int64(0), count)
+    seen = op.ScatterElements(
+        none, owner, op.Cast(op.Gather(op.Reshape(outermost, [-1]), flat, axis=0), to=_INT64), axis=0, reduction="max"
+    )
+    ids = op.Squeeze(op.NonZero(seen), [0])
+    y, x = op.Div(flat, width), op.Mod(flat, width)
+    ends = []
+    for values, reduction, start in ((x, "min", _LAST), (y, "min", _LAST), (x, "max", -1), (y, "max", -1)):
+        table = op.ScatterElements(op.Expand(np.int64(start), count), owner, values, axis=0, reduction=reduction)
+        ends.append(op.Unsqueeze(op.Gather(table, ids, axis=0), [1]))
+    first = op.ScatterElements(op.Expand(np.int64(2**62), count), owner, flat, axis=0, reduction="min")
+    _, order = op.TopK(op.Gather(first, ids, axis=0), op.Shape(ids), axis=0, outputs=2)
+    boxes = op.Sub(op.Concat(*ends, axis=1), np.array([1, 1, 0, 0], np.int64))  # without the frame, ends exclusive
+    return op.Gather(boxes, order, axis=0)
+
+
+def _components(op: Builder, inside: Value, size: Value, *, diagonal: bool) -> Value:
+    """The connected regions of a mask: at each pixel the greatest number, from 1, of a pixel of its region; 0 outside.
+
+    Each step takes the greatest number among the neighbors, then the number that this pixel has: the way doubles.
+    """
+    numbers = op.Reshape(op.Range(1, op.Add(op.ReduceProd(size, keepdims=0), 1), 1), size)
+    start = op.Where(inside, op.Cast(numbers, to=_INT32), np.int32(0))
+
+    def step(op: Builder, _number: Value, _condition: Value, labels: Value) -> tuple[Value, Value]:
+        greater = op.Where(inside, _neighbors(op, labels, diagonal=diagonal), np.int32(0))
+        flat = op.Concat(np.zeros(1, np.int32), op.Reshape(greater, [-1]), axis=0)
+        reached = op.Gather(flat, greater, axis=0)
+        reached = op.Gather(flat, reached, axis=0)
+        changed = op.ReduceMax(op.Cast(op.Not(op.Equal(reached, labels)), to=_INT32), keepdims=0)
+        return op.Cast(changed, to=ir.DataType.BOOL), reached
+
+    return op.loop(None, np.array(True), step, start)
+
+
+def _neighbors(op: Builder, values: Value, *, diagonal: bool) -> Value:
+    """The greatest of each value and its neighbors, of 0 and more; 4 or 8 of them."""
+
+    def greatest(values: Value, axis: int) -> Value:
+        padded = op.Pad(values, [1 - axis, axis, 1 - axis, axis])
+        return op.Max(*(op.Slice(padded, [begin], [end], [axis]) for begin, end in ((0, -2), (1, -1), (2, _LAST))))
+
+    across = greatest(values, 1)
+    return greatest(across, 0) if diagonal else op.Max(across, greatest(values, 0))
+
+
+def rotated_rectangle(op: Builder, mask: Value) -> Value:
+    """The smallest rectangle around the pixels of a mask, in any direction.
+
+    Args:
+        op: the graph builder.
+        mask: ``[height, width]``; what is not 0 belongs to it.
+
+    Returns:
+        Float32 ``[5]``: the center's x and y, width, height, and the angle in degrees, above 0 and at most 90; zeros for an
+        empty mask.
+    """
+    solid = op.Cast(op.Cast(mask, to=ir.DataType.BOOL), to=_INT32)
+    some = op.Greater(op.ReduceMax(solid, keepdims=0), np.int32(0))
+    return op.if_(some, lambda op: _around(op, solid), lambda op: op.Identity(op.const(np.zeros(5, np.float32))))
+
+
+def _around(op: Builder, solid: Value) -> Value:
+    points = _hull(op, solid)
+    count = op.Squeeze(op.Shape(points, end=1), [0])
+    return op.if_(
+        op.Equal(count, np.int64(1)),
+        lambda op: op.Concat(op.Cast(op.Reshape(points, [2]), to=_FLOAT), np.array([0, 0, 90], np.float32), axis=0),
+        lambda op: _smallest(op, points),
+    )
+
+
+def _hull(op: Builder, solid: Value) -> Value:
+    """The corners of the convex hull of a mask's pixels, float64 ``[n, 2]``, in order."""
+    rows = op.Squeeze(op.NonZero(op.ReduceMax(solid, [1], keepdims=0)), [0])
+    filled = op.Gather(solid, rows, axis=0)
+    y = op.Cast(rows, to=_DOUBLE)
+    left, right = (op.Cast(op.ArgMax(filled, axis=1, keepdims=0, select_last_index=last), to=_DOUBLE) for last in (0, 1))
+    numbers = op.Range(np.int64(0), op.Squeeze(op.Shape(rows), [0]), np.int64(1))
+    apart = op.Sub(op.Unsqueeze(numbers, [0]), op.Unsqueeze(numbers, [1]))  # [i, j]: j - i
+    before, after = op.Less(apart, 0), op.Greater(apart, 0)
+    down = op.Sub(op.Unsqueeze(y, [0]), op.Unsqueeze(y, [1]))
+    down = op.Where(op.Equal(apart, 0), np.float64(1), down)
+
+    def corner(x: Value) -> Value:
+        """Whether the line turns at a point, seen from the right: its slopes to all before are below those to all after."""
+        slopes = op.Div(op.Sub(op.Unsqueeze(x, [0]), op.Unsqueeze(x, [1])), down)
+        steepest = op.ReduceMax(op.Where(before, slopes, np.float64(-1e30)), [1], keepdims=0)
+        flattest = op.ReduceMin(op.Where(after, slopes, np.float64(1e30)), [1], keepdims=0)
+        return op.Less(steepest, flattest)
+
+    on_left = corner(left)
+    first = op.Squeeze(op.NonZero(on_left), [0])
+    same = op.And(on_left, op.Equal(right, left))  # a row of one pixel is one corner
+    turned = op.And(corner(op.Neg(right)), op.Not(same))
+    second = op.Slice(op.Squeeze(op.NonZero(turned), [0]), [-1], [-_LAST], [0], [-1])
+
+    def pairs(x: Value, places: Value) -> Value:
+        return op.Concat(*(op.Unsqueeze(op.Gather(v, places, axis=0), [1]) for v in (x, y)), axis=1)
+
+    return op.Concat(pairs(left, first), pairs(right, second), axis=0)
+
+
+def _smallest(op: Builder, points: Value) -> Value:
+    """Of the rectangles along the edges of a convex polygon the smallest; the last of equal ones, by angle."""
+    following = op.Concat(op.Slice(points, [1], [_LAST], [0]), op.Slice(points, [0], [1], [0]), axis=0)
+    edges = op.Sub(following, points)
+    length = op.Sqrt(op.ReduceSum(op.Mul(edges, edges), [1], keepdims=1))
+    lead = op.Mul(op.Cast(edges, to=_FLOAT), op.Cast(op.Div(1.0, length), to=_FLOAT))
+    a, b = op.Slice(lead, [0], [1], [1]), op.Slice(lead, [1], [2], [1])
+    # Turned by right angles until it is in the first quadrant: x above 0, y from 0.
+    for _ in range(3):
+        turn = op.Not(op.And(op.Greater(a, np.float32(0)), op.GreaterOrEqual(b, np.float32(0))))
+        a, b = op.Where(turn, b, a), op.Where(turn, op.Neg(a), b)
+    _, order = op.TopK(op.Squeeze(b, [1]), op.Shape(b, end=1), axis=0, outputs=2)  # by descending angle
+    a, b = op.Gather(a, order, axis=0), op.Gather(b, order, axis=0)
+    x, y = (op.Transpose(op.Cast(op.Slice(points, [i], [i + 1], [1]), to=_FLOAT), perm=[1, 0]) for i in (0, 1))
+    across, along = op.Add(op.Mul(a, x), op.Mul(b, y)), op.Sub(op.Mul(a, y), op.Mul(b, x))
+    ends = [reduce(v, [1], keepdims=0) for v in (across, along) for reduce in (op.ReduceMin, op.ReduceMax)]
+    width, height = op.Sub(ends[1], ends[0]), op.Sub(ends[3], ends[2])
+    best = op.ArgMin(op.Mul(width, height), axis=0, keepdims=1)
+
+    def chosen(value: Value) -> Value:
+        return op.Cast(op.Gather(op.Reshape(value, [-1]), best, axis=0), to=_DOUBLE)
+
+    a, b, width, height = (chosen(v) for v in (a, b, width, height))
+    middle, up = (op.Mul(op.Add(chosen(low), chosen(high)), 0.5) for low, high in (ends[:2], ends[2:]))
+    center = op.Sub(op.Mul(a, middle), op.Mul(b, up)), op.Add(op.Mul(b, middle), op.Mul(a, up))
+    angle = op.Mul(op.Atan(op.Cast(op.Div(b, a), to=_FLOAT)), np.float32(180 / np.pi))
+    flat = op.LessOrEqual(angle, np.float32(0))  # an angle of 0 is one of 90 with the sides exchanged
+    sides = op.Where(flat, op.Concat(height, width, axis=0), op.Concat(width, height, axis=0))
+    angle = op.Where(flat, np.float32(90), angle)
+    return op.Concat(op.Cast(op.Concat(*center, sides, axis=0), to=_FLOAT), angle, axis=0)
