@@ -47,6 +47,7 @@ class _Wrapper:
         defaults: the defaults of parameters that differ from those of other image models.
         width_first: whether a second input takes the width of the network's image before its height.
         in_unit: whether a network with an open image size takes pixels from 0 to 1.
+        opencv: whether Model API prepares the image with OpenCV.
         merge: the kind of results that a tiler merges; ``None`` without a tiler.
     """
 
@@ -54,6 +55,7 @@ class _Wrapper:
     defaults: Mapping[str, Any] = field(default_factory=dict)
     width_first: bool = False
     in_unit: bool = False
+    opencv: bool = False
     merge: Merge | None = None
 
 
@@ -91,6 +93,7 @@ _WRAPPERS = {
             "pad_value": 114, "resize_type": "fit_to_window", "nms_execute": True, "agnostic_nms": True,
             "iou_threshold": 0.65,
         },
+        opencv=True,
         merge="boxes",
     ),
     "YOLOv5": _ULTRALYTICS,
@@ -203,7 +206,7 @@ class _Moved:
 def _on_image(
     op: Builder, given: Value, network: Value, layout: str, config: Configuration, channels: Channels, wrapper: _Wrapper
 ) -> Image:
-    return prepare(op, given, network, layout, config, channels, in_unit=wrapper.in_unit)
+    return prepare(op, given, network, layout, config, channels, in_unit=wrapper.in_unit, opencv=wrapper.opencv)
 
 
 def _on_video(

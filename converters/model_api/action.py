@@ -11,8 +11,8 @@ import onnx_ir as ir
 from converters.errors import Unsupported
 from converters.model_api.boxes import names_of
 from converters.model_api.configuration import Configuration
+from converters.model_api.fixed_point import fixed_point_resized
 from converters.model_api.image import RESIZES, Image
-from converters.model_api.segmentation import fixed_point_resized
 from converters.model_api.wrapper import Results, Wrapped
 from converters.options import Channels
 from onnx_specops.building import Builder, Value, new_value

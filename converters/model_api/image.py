@@ -13,6 +13,7 @@ import onnx_ir as ir
 
 from converters.errors import Malformed, Unsupported
 from converters.model_api.configuration import Configuration
+from converters.model_api.fixed_point import fixed_point_resized
 from converters.openvino.rules.interpolate import Resizing, interpolated
 from converters.options import Channels
 from onnx_specops.building import Builder, Value, new_value
@@ -108,6 +109,7 @@ def prepare(
     channels: Channels,
     *,
     in_unit: bool = False,
+    opencv: bool = False,
 ) -> Image:
     """Emit the preparation of an image.
 
@@ -119,6 +121,7 @@ def prepare(
         config: the model's parameters.
         channels: the order of the caller's channels.
         in_unit: whether a network whose image has an open size takes pixels from 0 to 1, and nothing else is done to them.
+        opencv: whether an image of bytes that keeps its aspect ratio is resized as OpenCV does it.
     """
     dims = dict(zip(layout, network.dims or [None] * 4, strict=True))
     if config.flag("embedded_processing"):  # the graph has it already
@@ -138,7 +141,7 @@ def prepare(
     if isinstance(dims["H"], int) and isinstance(dims["W"], int):
         if text != "u8":
             pixels = op.Cast(pixels, to=_FLOAT)
-        pixels = _resized(op, pixels, (dims["H"], dims["W"]), resize_type, config)
+        pixels = _resized(op, pixels, (dims["H"], dims["W"]), resize_type, config, opencv and text == "u8")
         in_unit = False
         pixels = _intensities(op, pixels, text, config)
     elif config.text("intensity_mode", "none") != "none" and not in_unit:
@@ -169,7 +172,9 @@ def _size_of(op: Builder, image: Value) -> tuple[Value, Value]:
     return op.Squeeze(op.Slice(shape, [0], [1]), [0]), op.Squeeze(op.Slice(shape, [1], [2]), [0])
 
 
-def _resized(op: Builder, pixels: Value, size: tuple[int, int], resize_type: str, config: Configuration) -> Value:
+def _resized(
+    op: Builder, pixels: Value, size: tuple[int, int], resize_type: str, config: Configuration, opencv: bool
+) -> Value:
     """Resize to ``[1, height, width, channels]`` of the network's size."""
     mode = config.text("interpolation_mode", "LINEAR", _MODES).lower()
     if resize_type == "standard":
@@ -181,7 +186,14 @@ def _resized(op: Builder, pixels: Value, size: tuple[int, int], resize_type: str
     sides = [op.Cast(side, to=_FLOAT) for side in own]
     scale = op.Min(*(op.Div(np.array([whole], np.float32), side) for whole, side in zip(size, sides, strict=True)))
     fitted = [op.Cast(op.Round(op.Mul(side, scale)), to=_INT64) for side in sides]
-    pixels = _interpolated(op, pixels, op.Concat(*fitted, axis=0), mode)
+    if opencv and mode == "linear":
+        exact = [op.Cast(side, to=ir.DataType.DOUBLE) for side in own]
+        grown = op.Min(*(op.Div(np.array([float(whole)]), side) for whole, side in zip(size, exact, strict=True)))
+        fitted = [op.Cast(op.Round(op.Mul(side, grown)), to=_INT64) for side in exact]
+        sides = [op.Squeeze(side, [0]) for side in fitted]
+        pixels = fixed_point_resized(op, pixels, sides[0], sides[1], 1, others=1, scale=op.Squeeze(grown, [0]))
+    else:
+        pixels = _interpolated(op, pixels, op.Concat(*fitted, axis=0), mode)
     missing = [op.Sub([whole], side) for whole, side in zip(size, fitted, strict=True)]
     begins = [op.Div(side, 2) for side in missing] if resize_type == "fit_to_window_letterbox" else [op.const([0])] * 2
     ends = [op.Sub(side, begin) for side, begin in zip(missing, begins, strict=True)]

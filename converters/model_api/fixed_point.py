@@ -1,0 +1,61 @@
+"""Resizing of bytes as OpenCV does it: ``cv2.INTER_LINEAR`` in fixed-point arithmetic."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from onnx_specops.building import Builder, Value
+
+_FLOAT, _DOUBLE, _INT64, _UINT8 = ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.INT64, ir.DataType.UINT8
+
+
+def fixed_point_resized(
+    op: Builder, levels: Value, height: Value, width: Value, axis: int, others: int = 0, scale: Value | None = None
+) -> Value:
+    """Resize uint8 to another size, in the fixed-point arithmetic of ``cv2.INTER_LINEAR``.
+
+    Args:
+        op: the graph builder.
+        levels: ``[..., h, w, ...]``.
+        height, width: int64 scalars, the new size.
+        axis: the axis of ``h``.
+        others: how many axes follow that of ``w``.
+        scale: by how much both sides grow, float64; by default the quotient of the sizes.
+    """
+    trailing = list(range(1, others + 1))
+
+    def along(worth: Value, axes: list[int]) -> Value:
+        return op.Unsqueeze(worth, axes) if axes else worth
+
+    across = op.Cast(levels, to=_INT64)
+    first, second, near, far = _fixed_point(op, across, width, axis + 1, scale)
+    near, far = along(near, trailing), along(far, trailing)
+    left, right = (op.Gather(across, places, axis=axis + 1) for places in (first, second))
+    across = op.Add(op.Mul(left, near), op.Mul(right, far))
+    first, second, near, far = _fixed_point(op, across, height, axis, scale)
+    parts = []
+    for rows, worth in ((first, near), (second, far)):
+        shifted = op.Div(op.Gather(across, rows, axis=axis), 1 << 4)
+        parts.append(op.Div(op.Mul(shifted, along(worth, [1, *(place + 1 for place in trailing)])), 1 << 16))
+    return op.Cast(op.Div(op.Add(op.Add(*parts), 2), 4), to=_UINT8)
+
+
+def _fixed_point(
+    op: Builder, levels: Value, size: Value, axis: int, scale: Value | None
+) -> tuple[Value, Value, Value, Value]:
+    """Return the two neighbors of each position along an axis, and their weights in units of 1/2048."""
+    own = op.Squeeze(op.Slice(op.Shape(levels), [axis], [axis + 1]), [0])
+    grown = op.Div(op.Cast(size, to=_DOUBLE), op.Cast(own, to=_DOUBLE)) if scale is None else scale
+    step = op.Div(1.0, grown)
+    positions = op.Add(op.Cast(op.Range(np.int64(0), size, np.int64(1)), to=_DOUBLE), 0.5)
+    source = op.Cast(op.Sub(op.Mul(positions, step), 0.5), to=_FLOAT)
+    first = op.Floor(source)
+    last = op.Sub(own, 1)
+    outside = op.Or(op.Less(source, np.float32(0)), op.GreaterOrEqual(first, op.Cast(last, to=_FLOAT)))
+    fraction = op.Where(outside, np.float32(0), op.Sub(source, first))
+    first = op.Max(op.Min(op.Cast(first, to=_INT64), last), 0)
+    near, far = (
+        op.Cast(op.Round(op.Mul(part, np.float32(2048))), to=_INT64) for part in (op.Sub(np.float32(1), fraction), fraction)
+    )
+    return first, op.Min(op.Add(first, 1), last), near, far
