@@ -19,16 +19,16 @@ def assert_close(
     values: bool = True,
     units: float = 2.0,
 ) -> None:
-    """Shapes and element types must be equal, floats close, everything else equal.
+    """Check that shapes and element types are equal, floats are close, and other elements are equal.
 
     Args:
         got: an array.
-        expected: what it should be.
-        rtol: largest relative error of floats.
-        atol: largest absolute error of floats.
-        place: what the message begins with.
-        values: whether the elements count, too.
-        units: how many units in the last place floats of 16 bits may differ at least; those of fewer bits may not.
+        expected: the expected array.
+        rtol: the largest relative error of floats.
+        atol: the largest absolute error of floats.
+        place: the beginning of the message.
+        values: whether to compare elements, too.
+        units: the minimum tolerance of 16-bit floats in units in the last place; narrower floats have none.
     """
     tolerance = Tolerance(rtol, atol, units if got.dtype.itemsize > 1 else 0.0)
     found = compare(got, expected, tolerance, random=not values)
@@ -44,7 +44,7 @@ def assert_all_close(
     *,
     values: bool = True,
 ) -> None:
-    """`assert_close` for every output of every run."""
+    """Call `assert_close` for every output of every run."""
     assert len(got) == len(expected)
     for run, (some, others) in enumerate(zip(got, expected, strict=True)):
         assert len(some) == len(others), f"{place}: {len(some)} and {len(others)} outputs"
@@ -53,7 +53,7 @@ def assert_all_close(
 
 
 def _difference(got: np.ndarray, expected: np.ndarray) -> str:
-    """The first elements that differ."""
+    """Return the first elements that differ."""
     pairs = zip(np.ndindex(got.shape), got.reshape(-1).tolist(), expected.reshape(-1).tolist(), strict=True)
     found = [f"{list(at)}: {a} instead of {b}" for at, a, b in pairs if a != b and (a == a or b == b)]
     return f"{len(found)} of {got.size} elements differ, {', '.join(found[:5])}"

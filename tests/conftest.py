@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-# The tests' own modules come from the checkout, the packages from where they are installed: the root stands last, and child
-# processes do not put their working directory first.
+# The tests' own modules come from the checkout, and the packages from their installation. Therefore the root is last on the
+# path, and child processes do not put their working directory first.
 sys.path.append(str(Path(__file__).parents[1]))
 os.environ["PYTHONSAFEPATH"] = "1"
 

@@ -1,4 +1,4 @@
-"""Which native kernels there are here: there may be no library, or no PCRE2 for it."""
+"""The available native kernels; the library or PCRE2 may be missing."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from onnx_specops.runtime.library import has_library, native_operators
 
 BUILT = native_operators() if has_library() else frozenset()
 OF_PCRE2 = frozenset({"RegexNormalization", "RegexSplit", "SpecialTokensSplit"})
-"""Those that need PCRE2, which the library opens."""
+"""The operators that need PCRE2, which the library opens."""
 
 needs_library = pytest.mark.skipif(not BUILT, reason="no native library is built here")
 needs_pcre2 = pytest.mark.skipif(not BUILT >= OF_PCRE2, reason="no native library, or no PCRE2 (Debian: libpcre2-8-0)")

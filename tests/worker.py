@@ -1,4 +1,4 @@
-"""A process that does what may crash, hang or eat memory, and what became of it."""
+"""A process for functions that may crash, hang or exhaust the memory, with their outcomes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TAIL = 4000
 
 
 class Lost(Exception):
-    """The process crashed, gave no answer in time, or took too much memory; ``said`` is the end of its standard error."""
+    """The process crashed, timed out, or used too much memory; ``said`` is the end of its standard error."""
 
     def __init__(self, message: str, said: str) -> None:
         super().__init__(message)
@@ -28,12 +28,12 @@ class Lost(Exception):
 
 
 class Worker:
-    """A process for questions, one after another; it starts with the first one, and anew after it was lost.
+    """A process for consecutive calls. It starts with the first call, and again after it was lost.
 
     Args:
-        seconds: how long an answer may take: of the processor's time, or on a busy machine ten times as long by the clock.
-        memory: how many bytes more than before a question the process may have resident at once; ``None`` for any number.
-        environment: variables that only this process has, from its start on.
+        seconds: the time limit of a call in processor time, or ten times as much wall-clock time on a busy machine.
+        memory: the limit for the growth of resident memory during a call, in bytes; ``None`` for no limit.
+        environment: environment variables of this process.
     """
 
     def __init__(self, seconds: float, memory: int | None = None, environment: Mapping[str, str] | None = None) -> None:
@@ -49,10 +49,10 @@ class Worker:
         self.close()
 
     def ask(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """What a function of some module returns or raises there.
+        """Call a function of some module in the process; return its result or raise its exception.
 
         Raises:
-            Lost: the process ended, was silent for too long, or took too much memory.
+            Lost: the process ended, timed out, or used too much memory.
         """
         try:
             connection = self._connection or self._start(function.__module__)
@@ -69,7 +69,7 @@ class Worker:
         return answer
 
     def close(self) -> None:
-        """End the process; the next question starts another."""
+        """End the process; the next call starts another."""
         if self._connection is not None:
             self._connection.close()
             self._process.kill()
@@ -77,7 +77,7 @@ class Worker:
             self._connection = self._process = None
 
     def _answers(self, connection: Connection) -> bool:
-        """Wait for an answer; whether there is one in time."""
+        """Wait for a result; return whether there is one in time."""
         began, used = time.monotonic(), processor_time(self._process.pid)
         while not connection.poll(min(1.0, self.seconds)):
             spent = processor_time(self._process.pid) - used
@@ -110,7 +110,7 @@ class Worker:
                 else:
                     os.environ[name] = value
         other.close()
-        # What it takes to load all that is not the question's time.
+        # Loading the modules does not count as the call's time.
         self._connection.send((_prepare, (module,)))
         self._connection.recv()
         return self._connection
@@ -121,7 +121,7 @@ def _prepare(module: str) -> None:
 
 
 def processor_time(process: int) -> float:
-    """Seconds of the processor's time that a process has used; 0 where no one says."""
+    """Return the processor time of a process in seconds; 0 if unknown."""
     try:
         with open(f"/proc/{process}/stat") as file:
             fields = file.read().rpartition(")")[2].split()
@@ -152,17 +152,17 @@ def _serve(connection: Connection, errors: str, path: list[str]) -> None:
 
 
 def reset_peak() -> int:
-    """Forget the peak of the resident memory so far; returns the bytes that are resident."""
+    """Reset the peak of resident memory; return the resident bytes."""
     try:
         with open("/proc/self/clear_refs", "w") as file:
             file.write("5")
-    except OSError:  # no such system, or not allowed: the peak counts since the start
+    except OSError:  # another system, or no permission: the peak counts from the start
         pass
     return status("VmRSS")
 
 
 def status(name: str) -> int:
-    """Bytes of this process's memory by their name in ``/proc/self/status``; 0 where there is no such file."""
+    """Return a value in bytes from ``/proc/self/status``; 0 if there is no such file."""
     try:
         with open("/proc/self/status") as file:
             return next((int(line.split()[1]) * 1024 for line in file if line.startswith(name)), 0)

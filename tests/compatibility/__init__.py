@@ -1,5 +1,5 @@
-"""Which releases of ONNX Runtime load what is converted at which opset, and give OpenVINO's answers.
+"""Compatibility of converted models with releases of ONNX Runtime, by opset.
 
-``python -m tests.compatibility CACHE`` makes a virtual environment for each release in the folder CACHE (some 200 MB each),
-runs every model of `subjects` at every opset in it, prints the table and writes docs/compatibility.md.
+``python -m tests.compatibility CACHE`` creates a virtual environment for each release in the folder CACHE (about 200 MB
+each), runs every model of `subjects` at every opset in it, prints the table and writes docs/compatibility.md.
 """

@@ -18,17 +18,17 @@ from tests.compatibility.report import Results, table, written
 from tests.compatibility.subjects import subjects, write_manifest
 
 OPSETS = (11, 12, 13, 15, 17, 19, 21)
-"""The opsets that are looked at, but for the newest."""
+"""The tested opsets, except the newest."""
 
 RELEASES = ("1.16", "1.18", "1.20", "1.22", "1.24", "newest")
 NUMPY_1 = ("1.16", "1.17", "1.18")
-"""Releases that were built against the first NumPy."""
+"""Releases that were built with NumPy 1."""
 
 REPORT = Path(__file__).parents[2] / "docs" / "compatibility.md"
 
 
 def python_of(release: str, cache: Path) -> Path:
-    """The interpreter of a virtual environment with the release."""
+    """Return the interpreter of a virtual environment with the release."""
     place = cache / "environments" / release
     python = place / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
     if not (place / "complete").exists():
@@ -41,7 +41,7 @@ def python_of(release: str, cache: Path) -> Path:
 
 
 def run(python: Path, entries: list[dict[str, Any]], folder: Path) -> tuple[str, dict[str, str]]:
-    """The release, and what is wrong with each entry's model; one at which the process dies says so."""
+    """Return the release and the fault of each entry's model, including crashes of the process."""
     faults: dict[str, str] = {}
     release, pending = "", list(entries)
     while pending:
@@ -62,7 +62,7 @@ def run(python: Path, entries: list[dict[str, Any]], folder: Path) -> tuple[str,
 
 
 def probes(opsets: tuple[int, ...], folder: Path) -> list[dict[str, Any]]:
-    """A model of one node for each opset, which tells whether a release reads the opset at all."""
+    """Return a model of one node for each opset, to test whether a release supports the opset at all."""
     entries: list[dict[str, Any]] = []
     for opset in opsets:
         value = onnx.helper.make_tensor_value_info
@@ -79,14 +79,14 @@ def probes(opsets: tuple[int, ...], folder: Path) -> list[dict[str, Any]]:
 
 
 def newest_opset(cache: Path, folder: Path) -> int:
-    """The newest opset that the installed onnx and the newest release both know."""
+    """Return the newest opset that both the installed onnx and the newest release support."""
     candidates = tuple(range(max(OPSETS), onnx.defs.onnx_opset_version() + 1))
     _, faults = run(python_of("newest", cache), probes(candidates, folder), folder)
     return max(opset for opset in candidates if not faults[f"@{opset}"])
 
 
 def main() -> None:
-    """Run what the command line asks for."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(prog="python -m tests.compatibility", description=__doc__)
     parser.add_argument("cache", type=Path, help="the folder for the environments and the models")
     parser.add_argument("--releases", nargs="+", default=RELEASES, metavar="R", help="releases of ONNX Runtime")

@@ -1,4 +1,4 @@
-"""OpenVINO's process, as the conformance suites have it."""
+"""OpenVINO's process, as in the conformance suites."""
 
 from tests.conformance.conftest import oracle
 

@@ -1,4 +1,4 @@
-"""The table of opsets and releases, and the page with the reasons beside it."""
+"""The table of opsets and releases, and the page with the reasons."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Results:
-    """What became of the models.
+    """The results of the models.
 
     Attributes:
-        models: how many there are.
-        opsets: the opsets that they were converted at.
-        faults: release -> opset that it reads -> model -> what is wrong with it, ``""`` where it loads and agrees.
-        refused: opset -> model that cannot be converted at it -> the reasons.
+        models: the number of models.
+        opsets: the opsets of the conversions.
+        faults: release -> supported opset -> model -> its fault, ``""`` if it loads and agrees.
+        refused: opset -> model that cannot be converted -> the reasons.
     """
 
     models: int
@@ -26,7 +26,7 @@ class Results:
 
 
 def table(results: Results) -> str:
-    """Opset by release: how many models load and agree."""
+    """Return the table: for each opset and release, the number of models that load and agree."""
     lines = ["| opset | converted | " + " | ".join(results.faults) + " |", "|---" * (2 + len(results.faults)) + "|"]
     for opset in results.opsets:
         converted = results.models - len(results.refused.get(opset, {}))
@@ -39,7 +39,7 @@ def table(results: Results) -> str:
 
 
 def written(results: Results) -> str:
-    """docs/compatibility.md."""
+    """Return docs/compatibility.md."""
     parts = [
         "# Opsets and releases of ONNX Runtime",
         f"The table shows how many of {results.models} models can be converted at each opset, and how many of these load in "
@@ -59,7 +59,7 @@ def written(results: Results) -> str:
 
 
 def _refused(results: Results) -> str:
-    """Each reason once, with its models and opsets."""
+    """Return each reason once, with its models and opsets."""
     where: defaultdict[str, defaultdict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
     for opset, models in results.refused.items():
         for model, reasons in models.items():
@@ -73,7 +73,7 @@ def _refused(results: Results) -> str:
 
 
 def _faults(results: Results) -> str:
-    """Each fault once, with its models, and the opsets of each release."""
+    """Return each fault once, with its models, and the opsets of each release."""
     where: defaultdict[str, tuple[set[str], defaultdict[str, set[int]]]] = defaultdict(lambda: (set(), defaultdict(set)))
     for release, by_opset in results.faults.items():
         for opset, faults in by_opset.items():
@@ -90,7 +90,7 @@ def _faults(results: Results) -> str:
 
 
 def _releases(opsets: Mapping[str, set[int]], results: Results) -> str:
-    """The releases that share their opsets side by side: ``1.16.3, 1.18.1: 15 to 19``."""
+    """Combine releases with the same opsets: ``1.16.3, 1.18.1: 15 to 19``."""
     shared: defaultdict[str, list[str]] = defaultdict(list)
     for release, some in opsets.items():
         shared[numbers(some, results.opsets)].append(release)
@@ -98,7 +98,7 @@ def _releases(opsets: Mapping[str, set[int]], results: Results) -> str:
 
 
 def numbers(some: Iterable[int], of: Sequence[int]) -> str:
-    """Some of a list of numbers, neighbours in it as a range: ``11 to 19, 28``."""
+    """Format some of a list of numbers, with consecutive ones as a range: ``11 to 19, 28``."""
     chosen, runs = set(some), list[list[int]]()
     for before, number in zip([None, *of], of, strict=False):
         if number in chosen:
@@ -118,7 +118,7 @@ _KINDS = (
 
 
 def short(why: str) -> str:
-    """A fault in one short line, without places in ONNX Runtime's sources and the names of nodes."""
+    """Shorten a fault to one line, without source locations and node names."""
     kind, _, message = why.partition(": ")
     if message:
         message = re.sub(r"/\S+/onnxruntime/\S+|\[ONNXRuntimeError\] : \d+ : [A-Z_]+ : ", "", message)

@@ -1,8 +1,8 @@
-"""Runs converted models in the ONNX Runtime of the environment that it is started in; a script that needs NumPy alone.
+"""Run converted models in the ONNX Runtime of the current environment. The script only needs NumPy.
 
 ``python runner.py MANIFEST`` reads a JSON list of ``{"key", "model", "data", "rtol", "atol", "values"}`` and prints a line
-of JSON for each: ``{"key", "fault"}``, where the fault is empty for a model that loads and agrees. A line that only names
-the key comes first, so that whoever reads knows at which model the process died.
+of JSON for each: ``{"key", "fault"}``, with an empty fault for a model that loads and agrees. A line with only the key
+precedes it, to identify the model at which the process crashes.
 """
 
 import json
@@ -13,7 +13,7 @@ import onnxruntime as ort
 
 
 def fault(subject):
-    """What is wrong with a model, ``""`` where nothing is."""
+    """Return the fault of a model, ``""`` if there is none."""
     options = ort.SessionOptions()
     options.log_severity_level = 4
     options.intra_op_num_threads = 1
@@ -40,7 +40,7 @@ def fault(subject):
 
 
 def difference(got, wanted, subject):
-    """How two arrays differ, ``""`` where they agree."""
+    """Return how two arrays differ, ``""`` if they agree."""
     if got.shape != wanted.shape:
         return f"shapes {got.shape} and {wanted.shape}"
     if not subject["values"]:

@@ -1,4 +1,4 @@
-"""The models whose compatibility is looked at: the repository's own, and one of each kind of rule."""
+"""The models of the compatibility tests: the repository's own, and one for each kind of rule."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.conformance.oracle import Oracle
 
 MODELS = Path(__file__).parents[2] / "models"
 
-# Of each family of rules a case that needs much of an opset: axes of run time, types that operators got late, bodies.
+# For each family of rules, a case with high demands on the opset: run-time axes, new types, bodies.
 CHOSEN = (
     "AvgPool-14-",
     "BitwiseAnd-13-",
@@ -53,14 +53,14 @@ CHOSEN = (
 
 @dataclass(frozen=True)
 class Subject:
-    """A model with inputs and OpenVINO's answers.
+    """A model with inputs and OpenVINO's results.
 
     Attributes:
-        name: what the table calls it.
+        name: its name in the table.
         path: its .xml.
         data: an .npz with ``run0``, ``expected0``, ``run1``, ...: lists of arrays.
-        rtol, atol: how near floats have to be.
-        values: whether the values count, or the shapes alone: of random ones.
+        rtol, atol: the tolerances of floats.
+        values: whether to compare values; otherwise only shapes, for random values.
     """
 
     name: str
@@ -71,7 +71,7 @@ class Subject:
     values: bool
 
     def at(self, opset: int, folder: Path) -> dict[str, object] | list[str]:
-        """The entry of a manifest for the model converted at an opset, or why it cannot be."""
+        """Return the manifest entry for the model at an opset, or the reasons why it cannot be converted."""
         target = folder / f"{self.name}-{opset}.onnx"
         try:
             _, report = convert(self.path, target, opset=opset)
@@ -90,7 +90,7 @@ class Subject:
 
 
 def subjects(folder: Path) -> list[Subject]:
-    """Every subject, with what OpenVINO computes for it."""
+    """Return every subject with OpenVINO's results."""
     oracle = Oracle()
     try:
         return [*_models(oracle, folder), *_cases(oracle, folder)]
@@ -138,6 +138,6 @@ def _saved(path: Path, runs: list[list[np.ndarray]], expected: list[list[np.ndar
 
 
 def write_manifest(path: Path, entries: list[dict[str, object]]) -> Path:
-    """The file that `runner` reads."""
+    """Write the file that `runner` reads."""
     path.write_text(json.dumps(entries))
     return path

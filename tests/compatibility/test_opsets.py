@@ -1,4 +1,4 @@
-"""A sample of what `tests.compatibility` and ``--conformance=all --opset=N`` look at as a whole."""
+"""A sample of `tests.compatibility` and of ``--conformance=all --opset=N``."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_the_chosen_cases_exist():
     assert all(any(case.id.startswith(prefix) for case in CASES) for prefix in CHOSEN)
 
 
-def test_the_page_tells_what_agrees_and_why_the_others_do_not():
+def test_the_page_has_agreements_and_reasons():
     faults = {
         release: {
             opset: {f"a@{opset}": "", f"b@{opset}": "does not load: [ONNXRuntimeError] : 9 : NOT_IMPLEMENTED : " + why}
@@ -51,7 +51,7 @@ def test_the_page_tells_what_agrees_and_why_the_others_do_not():
     assert "| does not load: no kernel of Cos(7) for its types | b | 1.18.1: 13 to 17; 1.20.1: 13 to 21 |" in page
 
 
-def test_a_runner_tells_shapes_types_and_numbers_apart():
+def test_a_runner_distinguishes_shapes_types_and_numbers():
     import numpy as np
 
     subject = {"rtol": 1e-4, "atol": 1e-5, "values": True}

@@ -1,4 +1,4 @@
-"""Writes domain.json: what the version of the domain promises, operator by operator (docs/versioning.md).
+"""Write domain.json: the signatures that the version of the domain promises (docs/versioning.md).
 
 python -m tests.data.make_domain
 """
@@ -15,7 +15,7 @@ PATH = Path(__file__).with_name("domain.json")
 
 
 def promised(operator: Operator) -> dict[str, Any]:
-    """An operator's signature as plain data."""
+    """Return an operator's signature as plain data."""
     attributes = {a.name: None if a.required else a.default for a in operator.attributes.values()}
     return {
         "inputs": list(operator.inputs.items()),
@@ -27,7 +27,7 @@ def promised(operator: Operator) -> dict[str, Any]:
 
 
 def domain() -> dict[str, Any]:
-    """All operators of the domain, with its version."""
+    """Return all operators of the domain, with its version."""
     entries = {operator.name: promised(operator) for operator in operators()}
     return json.loads(json.dumps({"version": OPSET_VERSION, "operators": entries}))
 

@@ -1,4 +1,4 @@
-"""Writes onnxruntime_api.json beside this file: where ONNX Runtime's C header has what native/ort_abi.h declares by hand.
+"""Write onnxruntime_api.json: the layout of ONNX Runtime's C header for the declarations in native/ort_abi.h.
 
 Run it with the folder of the real header: ``python -m tests.data.make_onnxruntime_api /usr/include/onnxruntime``.
 """
@@ -68,20 +68,20 @@ int main() {
 
 
 def custom_op_fields() -> list[str]:
-    """The callbacks of OrtCustomOp in ort_abi.h, in order."""
+    """Return the callbacks of OrtCustomOp in ort_abi.h, in order."""
     body = re.search(r"struct OrtCustomOp \{(.*?)\n\};", HEADER, re.DOTALL)
     assert body is not None
     return re.findall(r"SPECOPS_ORT_CALL\* (\w+)\)", body[1])
 
 
 def enumerators() -> list[str]:
-    """The names of all enumerators in ort_abi.h."""
+    """Return the names of all enumerators in ort_abi.h."""
     bodies = re.findall(r"enum \w+ : int \{(.*?)\}", HEADER, re.DOTALL)
     return [name for body in bodies for name in re.findall(r"(\w+) = \d+", body)]
 
 
 def layout(declarations: str, include: Path) -> dict[str, Any]:
-    """What a compiler makes of a header: places and sizes of the functions and callbacks, and the enumerators' values.
+    """Return the layout of a header: positions and sizes of functions and callbacks, and the values of enumerators.
 
     Args:
         declarations: `REAL` or `OURS`.

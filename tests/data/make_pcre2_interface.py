@@ -1,4 +1,4 @@
-"""Writes pcre2_interface.json beside this file: what native/pcre2_abi.h declares by hand, as PCRE2's own header has it.
+"""Write pcre2_interface.json: the declarations of PCRE2's header that native/pcre2_abi.h has by hand.
 
 Run it with the real header: ``python -m tests.data.make_pcre2_interface /usr/include/pcre2.h``.
 """
@@ -16,7 +16,7 @@ HEADER = (Path(__file__).parents[2] / "onnx_specops" / "native" / "pcre2_abi.h")
 CONSTANTS = dict(re.findall(r"^constexpr [\w:]+ (\w+) = (.+);$", HEADER, re.MULTILINE))
 _POINTER = re.compile(r"^  ([^/\n]+?) ?\(\*(\w+)\)\((.*)\);$", re.MULTILINE)
 FUNCTIONS = {name: (result, parameters) for result, name, parameters in _POINTER.findall(HEADER)}
-# PCRE2's names of types -> those of native/pcre2_abi.h.
+# PCRE2's type names -> those of native/pcre2_abi.h.
 _TYPES = {
     "PCRE2_SPTR": "const unsigned char*",
     "PCRE2_UCHAR": "unsigned char",

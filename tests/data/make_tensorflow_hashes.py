@@ -1,4 +1,4 @@
-"""Writes tensorflow_hashes.json beside this file: what TensorFlow's string hashes and lookup tables give.
+"""Write tensorflow_hashes.json: the results of TensorFlow's string hashes and lookup tables.
 
 Run it where TensorFlow is installed: ``python -m tests.data.make_tensorflow_hashes``.
 """
@@ -54,7 +54,7 @@ def lookup(
     key: tuple[int, int],
     type_: str,
 ) -> list[int]:
-    """The ids that TensorFlow's table gives for keys of ``type_``."""
+    """Return the ids of TensorFlow's table for keys of ``type_``."""
     if count == 0:
         table = tf.lookup.StaticHashTable(initializer(vocabulary), default)
         return table.lookup(tf.constant(keys, tf.int64 if type_ == "int32" else type_)).numpy().tolist()

@@ -1,4 +1,4 @@
-"""Stores what torch computes for cases of EmbeddingBagOffsetsSum: a second opinion, the only one where OpenVINO has none.
+"""Record torch's results for cases of EmbeddingBagOffsetsSum: a second oracle, and the only one where OpenVINO has none.
 
 ``python -m tests.data.make_torch_embedding_bags``
 """
@@ -12,7 +12,7 @@ from tests.onnx_specops.ops.cases_embedding_bag_offsets_sum import FOR_TORCH, ST
 
 
 def embedding_bag(emb_table, indices, offsets, default_index=None, per_sample_weights=None):
-    """The sums by torch, which has no default row: empty bags are given it afterwards."""
+    """Compute the sums with torch, which has no default row; it is added for empty bags afterwards."""
     dims = emb_table.shape[1:]
     weights = None if per_sample_weights is None or not per_sample_weights.size else torch.from_numpy(per_sample_weights)
     bags = torch.nn.functional.embedding_bag(

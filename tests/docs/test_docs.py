@@ -1,4 +1,4 @@
-"""The pages in docs/ say what the code says."""
+"""The pages in docs/ agree with the code."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_the_tables_are_up_to_date() -> None:
 
 
 @needs_library
-def test_native_kernels_are_those_of_the_library(make: ModuleType) -> None:
+def test_native_kernels_match_the_library(make: ModuleType) -> None:
     written = {operator.name for operator in operators() if "native" in make.forms_of(operator)}
     assert written == BUILT | OF_PCRE2
 
@@ -69,7 +69,7 @@ def test_the_examples_of_operators(operator: str) -> None:
         "models/README.md",
     ],
 )
-def test_links_lead_somewhere(page: str) -> None:
+def test_links_have_targets(page: str) -> None:
     path = ROOT / page
     for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", path.read_text(encoding="utf-8")):
         if "://" not in target:
@@ -81,7 +81,7 @@ _DEPARTURES = list(dict.fromkeys([*EVERYWHERE, *(stated.departure for stated in 
 
 @pytest.mark.parametrize("departure", _DEPARTURES, ids=lambda departure: departure.where)
 def test_departures_are_written_in_one_style(departure: Departure) -> None:
-    """Phrases: no capital in front, no full stop behind."""
+    """They are phrases, without a capital letter and a full stop."""
     assert departure.release == OPENVINO_RELEASE
     for text in filter(None, (departure.where, departure.cpu, departure.specification, departure.reference)):
         assert re.fullmatch(r"[a-z0-9`(](.|\n)*[^.\s]", text), text
@@ -104,7 +104,7 @@ def test_a_departure_has_a_counterpart() -> None:
         *(data.comparison, data.distribution, data.times, diff.as_data),
     ],
 )
-def test_every_field_of_the_command_is_explained(source: Callable[..., object]) -> None:
+def test_every_field_of_the_command_is_documented(source: Callable[..., object]) -> None:
     text = (ROOT / "docs" / "command.md").read_text(encoding="utf-8")
     fields = re.findall(r'"(\w+)": ', inspect.getsource(source))
     assert fields

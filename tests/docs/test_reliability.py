@@ -14,7 +14,7 @@ def test_every_promise_has_its_test() -> None:
     for row in (ROOT / "docs" / "reliability.md").read_text().splitlines():
         path = None
         for name in re.findall(r"`([\w/]+\.py(?:::\w+)?|test_\w+)`", row) if row.startswith("| ") else ():
-            if "/" in name:  # a test without a file is of the file before it
+            if "/" in name:  # a test without a file is in the previous file
                 path = TESTS / name.partition("::")[0]
             assert path is not None and path.is_file(), name
             test = name.rpartition("::")[2]

@@ -1,4 +1,4 @@
-"""The worked example of docs/extending.md: a layer of an extension, its rule, its operator with kernel and body."""
+"""The example of docs/extending.md: a layer of an extension, its rule, and its operator with kernel and body."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RULES, EXTENSION = EXAMPLE / "sparsemax_rules.py", EXAMPLE / "sparsemax_openvino
 
 
 def run(*arguments: object, **environment: str) -> subprocess.CompletedProcess:
-    """In a process of its own: what rules register stays."""
+    """Run the command in a separate process, because rules stay registered."""
     path = os.pathsep.join([str(ROOT), environment.pop("PYTHONPATH", "")])
     settings = os.environ | environment | {"PYTHONPATH": path, "COLUMNS": "200"}
     return subprocess.run([sys.executable, *map(str, arguments)], capture_output=True, text=True, env=settings)
@@ -29,7 +29,7 @@ def specops(*arguments: object) -> subprocess.CompletedProcess:
 
 
 @pytest.mark.parametrize("axis", [1, -1, 0])
-def test_every_form_computes_what_the_extension_computes(tmp_path: Path, axis: int) -> None:
+def test_every_form_agrees_with_the_extension(tmp_path: Path, axis: int) -> None:
     for suffix in (".xml", ".bin"):
         (tmp_path / f"model{suffix}").write_bytes((EXAMPLE / f"sparsemax{suffix}").read_bytes())
     xml = tmp_path / "model.xml"
@@ -54,7 +54,7 @@ def test_inspected() -> None:
     assert done.returncode == 0 and "onnx_specops.Sparsemax" in done.stdout, done.stdout + done.stderr
 
 
-def test_an_axis_out_of_range_is_the_file_s_fault(tmp_path: Path) -> None:
+def test_an_axis_out_of_range_is_a_fault_of_the_file(tmp_path: Path) -> None:
     xml = tmp_path / "model.xml"
     xml.write_text(re.sub(r'<data axis="1" */>', '<data axis="2" />', (EXAMPLE / "sparsemax.xml").read_text()))
     (tmp_path / "model.bin").write_bytes((EXAMPLE / "sparsemax.bin").read_bytes())
@@ -63,8 +63,8 @@ def test_an_axis_out_of_range_is_the_file_s_fault(tmp_path: Path) -> None:
     assert "its axis is 2 for a rank of 2" in done.stderr
 
 
-def test_an_installed_package_brings_its_rules(tmp_path: Path) -> None:
-    """As pip leaves it: a module, and beside it what the package announces."""
+def test_an_installed_package_provides_rules(tmp_path: Path) -> None:
+    """As installed by pip: a module with its entry points."""
     site = tmp_path / "site"
     information = site / "sparsemax-1.0.dist-info"
     information.mkdir(parents=True)
@@ -80,7 +80,7 @@ def test_an_installed_package_brings_its_rules(tmp_path: Path) -> None:
     assert "the rules sparsemax_rules of sparsemax fail: ZeroDivisionError" in done.stderr
 
 
-def test_a_name_that_the_domain_has_is_refused(tmp_path: Path) -> None:
+def test_an_existing_name_in_the_domain_is_rejected(tmp_path: Path) -> None:
     rules = tmp_path / "mine.py"
     rules.write_text(
         "from onnx_specops.domain import operator\n\n"
@@ -95,15 +95,15 @@ def test_a_name_that_the_domain_has_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"), [("x = 1", "no class derived from openvino.Op"), ("1 / 0", "ZeroDivisionError")]
 )
-def test_extensions_that_are_none(tmp_path: Path, text: str, message: str) -> None:
+def test_invalid_extensions(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "mine.py").write_text(text)
     done = specops("validate", EXAMPLE / "sparsemax.xml", "--rules", RULES, "--extension", tmp_path / "mine.py")
     assert done.returncode == 1
     assert message in done.stdout + done.stderr
 
 
-def test_the_page_shows_the_example_as_it_is() -> None:
-    """Every function that the page shows begins as the example's does, and the rule is all there."""
+def test_the_page_matches_the_example() -> None:
+    """Every function on the page has the signature of the example's, and the rule is complete."""
     page, source = (ROOT / "docs" / "extending.md").read_text(), RULES.read_text()
     shown = [block for block in re.findall(r"```python\n(.*?)```", page, re.S) if "def " in block]
     functions = [node for block in shown for node in ast.walk(ast.parse(block)) if isinstance(node, ast.FunctionDef)]

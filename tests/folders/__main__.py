@@ -21,7 +21,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-os.environ["HF_HUB_OFFLINE"] = "1"  # everything is made here
+os.environ["HF_HUB_OFFLINE"] = "1"  # no downloads are needed
 
 from converters.folders.weights import write_weights
 from tests.folders import hosts
@@ -39,7 +39,7 @@ _TASKS = {
 
 
 def runs(name: str) -> Iterator[tuple[str, Callable[[Path, Path], hosts.Result]]]:
-    """The hosts of a model, and what each does with the folder and what it became."""
+    """Iterate over the hosts of a model, with a function that runs the original and the converted folder."""
     if name in LANGUAGE_MODELS:
         yield "transformers", hosts.in_transformers
     if name in SPEECH:
@@ -59,11 +59,11 @@ def runs(name: str) -> Iterator[tuple[str, Callable[[Path, Path], hosts.Result]]
 
 
 def measured(name: str, place: Path) -> list[dict[str, Any]]:
-    """A row for each host of a model; one that cannot be had here has none."""
+    """Return a row for each host of a model that is installed."""
     source, target = place / name, place / f"{name}-onnx"
     make(name, source)
     if name in LANGUAGE_MODELS:
-        write_weights(source, target)  # not the command, for transformers takes seconds to load
+        write_weights(source, target)  # not the command, because transformers takes seconds to import
     elif name in SPEECH:
         specops("convert", source, "-o", target, "--genai")
     else:
@@ -81,7 +81,7 @@ def measured(name: str, place: Path) -> list[dict[str, Any]]:
 
 
 def specops(*arguments: object) -> None:
-    """The command."""
+    """Run the command."""
     subprocess.run([sys.executable, "-m", "converters.cli", *map(str, arguments)], check=True)
 
 

@@ -1,4 +1,4 @@
-"""The programs that load converted folders, and what OpenVINO says of the same inputs."""
+"""The programs that load converted folders, and OpenVINO's results for the same inputs."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ RATE = 16000
 
 @dataclass(frozen=True)
 class Result:
-    """How far a host is from OpenVINO.
+    """The difference between a host and OpenVINO.
 
     Attributes:
         compared: what was compared.
-        error: the largest distance, in the unit that ``compared`` names.
-        most: the largest that is allowed.
+        error: the largest difference, in the unit that ``compared`` names.
+        most: the tolerance.
         loaded: the class that loaded the folder.
     """
 
@@ -47,7 +47,7 @@ class Result:
 
 
 def missing(host: str) -> str:
-    """Why a host cannot be had here, and what installs it; ``""`` where it can."""
+    """Return why a host is not available and how to install it; ``""`` if it is available."""
     if host == "Transformers.js":
         if shutil.which("node") is None:
             return "Node is not installed"
@@ -72,7 +72,7 @@ def _is_there(name: str) -> bool:
 
 
 def inputs(name: str, folder: Path) -> ARRAYS:
-    """What an encoder is given: of texts what the folder's tokenizer makes of them."""
+    """Return the inputs of an encoder; texts are tokenized by the folder's tokenizer."""
     reads = ENCODERS[name].reads
     draw = np.random.default_rng(1)
     given: ARRAYS = {}
@@ -89,7 +89,7 @@ def inputs(name: str, folder: Path) -> ARRAYS:
 
 
 def by_openvino(model: Path, given: Mapping[str, np.ndarray]) -> ARRAYS:
-    """The outputs of an IR by name."""
+    """Return the outputs of an IR by name."""
     import openvino as ov
 
     compiled = ov.Core().compile_model(model, "CPU", CPU)
@@ -99,7 +99,7 @@ def by_openvino(model: Path, given: Mapping[str, np.ndarray]) -> ARRAYS:
 
 
 def distance(found: Mapping[str, np.ndarray], expected: Mapping[str, np.ndarray]) -> float:
-    """The largest distance of any output, relative in L2; infinite where shapes differ or nothing has the same name."""
+    """Return the largest relative distance (L2) of any output; infinite for different shapes or no common name."""
     worst = -1.0
     for key in found.keys() & expected.keys():
         if found[key].shape != expected[key].shape:
@@ -110,7 +110,7 @@ def distance(found: Mapping[str, np.ndarray], expected: Mapping[str, np.ndarray]
 
 
 def in_optimum(name: str, source: Path, target: Path) -> Result:
-    """``ORTModelFor...`` of the same task."""
+    """Run ``ORTModelFor...`` of the same task."""
     from optimum import onnxruntime as hosts
 
     kind = getattr(hosts, f"ORTModelFor{ENCODERS[name].task}")
@@ -121,7 +121,7 @@ def in_optimum(name: str, source: Path, target: Path) -> Result:
 
 
 def in_sentence_transformers(name: str, source: Path, target: Path) -> Result:
-    """Embeddings of texts, or scores of pairs, with ``backend="onnx"`` and with ``backend="openvino"``."""
+    """Compare embeddings of texts, or scores of pairs, with ``backend="onnx"`` and ``backend="openvino"``."""
     import sentence_transformers as host
 
     more: dict[str, Any] = {"device": "cpu", "local_files_only": True}
@@ -137,11 +137,11 @@ def in_sentence_transformers(name: str, source: Path, target: Path) -> Result:
 
 
 DTYPES = {"fp32": 1e-5, "fp16": 1e-2, "q8": 0.2, "q4": 2.0}
-"""Transformers.js' types, and how far their outputs may be from OpenVINO's: with 4 bits of random weights they are far."""
+"""Transformers.js' types with tolerances; 4-bit random weights differ a lot from OpenVINO."""
 
 
 def in_transformers_js(name: str, source: Path, target: Path, dtype: str = "fp32") -> Result:
-    """The class that config.json names, in Transformers.js under Node: ids of its tokenizer, and outputs."""
+    """Run the class that config.json names in Transformers.js under Node, and compare its token ids and outputs."""
     told = ENCODERS[name]
     architecture = json.loads((target / "config.json").read_text())["architectures"][0]
     given = inputs(name, source)
@@ -164,7 +164,7 @@ def in_transformers_js(name: str, source: Path, target: Path, dtype: str = "fp32
     mask = given.get("attention_mask")
     if (tokens := found.pop("tokens", None)) is not None and not np.array_equal(tokens, given["input_ids"]):
         raise RuntimeError(f"{tokens} are the tokens, not {given['input_ids']}")
-    if dtype != "fp32" and mask is not None:  # what stands for padding means nothing, and 16 bits round it otherwise
+    if dtype != "fp32" and mask is not None:  # padding positions are meaningless, and 16 bits round them differently
         for outputs in (found, expected):
             padded = [key for key, value in outputs.items() if value.shape[:2] == mask.shape]
             outputs |= {key: outputs[key][mask.astype(bool)] for key in padded}
@@ -174,7 +174,7 @@ def in_transformers_js(name: str, source: Path, target: Path, dtype: str = "fp32
 
 
 def in_diffusers(name: str, source: Path, target: Path, task: str = "text2image") -> Result:
-    """The picture from the same seed, of optimum-intel's pipeline and of optimum-onnx's."""
+    """Compare images from the same seed, by optimum-intel's pipeline and optimum-onnx's."""
     import torch
     from optimum import intel, onnxruntime
 
@@ -197,7 +197,7 @@ def in_diffusers(name: str, source: Path, target: Path, task: str = "text2image"
 
 
 def in_transformers(source: Path, target: Path) -> Result:
-    """The logits of ``AutoModelForCausalLM`` with the weights that ``specops weights`` wrote."""
+    """Compare the logits of ``AutoModelForCausalLM`` with the weights of ``specops weights``."""
     from converters.folders.weights import check_weights
 
     architecture = json.loads((target / "config.json").read_text())["architectures"][0]
@@ -205,7 +205,7 @@ def in_transformers(source: Path, target: Path) -> Result:
 
 
 def in_genai(source: Path, target: Path, search: str = "greedy") -> Result:
-    """The tokens of a Whisper for the same features; the error is how many differ."""
+    """Compare the tokens of a Whisper model for the same features; the error is the number of different tokens."""
     expected, found = speech.in_openvino(source)[search], speech.in_genai(target)[search]
     differing = sum(a != b for one, other in zip(expected, found, strict=True) for a, b in zip(one, other, strict=True))
     compared = "tokens, greedy" if search == "greedy" else f"tokens, {speech.BEAMS} beams"

@@ -1,4 +1,4 @@
-"""Tiny language models of random weights, every parameter of them, as optimum-intel exports them."""
+"""Tiny language models with random parameters, as optimum-intel exports them."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ COMPRESSED: dict[str, tuple[str, Weights]] = {
 
 
 def make_language_model(name: str, folder: Path) -> None:
-    """The folder of one of `CONFIGURATIONS` or `COMPRESSED`: weights as they are, or as NNCF compresses them."""
+    """Create the folder of one of `CONFIGURATIONS` or `COMPRESSED`, with weights as they are or compressed by NNCF."""
     make(*COMPRESSED.get(name, (name, "float")), folder)
 
 
 def make(name: str, weights: Weights, folder: Path) -> None:
-    """The folder of a model."""
+    """Create the folder of a model."""
     import torch
     import transformers
     from optimum.intel import OVModelForCausalLM, OVWeightQuantizationConfig
@@ -61,7 +61,7 @@ def make(name: str, weights: Weights, folder: Path) -> None:
     class_name, settings = CONFIGURATIONS[name]
     model = transformers.AutoModelForCausalLM.from_config(getattr(transformers, class_name)(**settings)).eval()
     with torch.no_grad():
-        for key, parameter in model.named_parameters():  # norms and biases, too: of 1 and 0 an IR holds nothing
+        for key, parameter in model.named_parameters():  # norms and biases, too, because an IR omits values of 1 and 0
             draw = torch.randn_like(parameter)
             parameter.copy_(0.25 * draw if parameter.ndim > 1 else (1 if key.endswith("weight") else 0) + 0.2 * draw)
     how: dict[str, Any] = {"load_in_8bit": False}

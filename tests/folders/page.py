@@ -11,19 +11,19 @@ _BEGIN, _END = "<!-- Made by `python -m tests.folders`. -->\n", "<!-- The end of
 
 
 def pages(rows: Sequence[dict[str, Any]]) -> dict[Path, list[dict[str, Any]]]:
-    """The rows of each page: weights are about language models."""
+    """Return the rows of each page. Rows about weights are for language models."""
     weights = [row for row in rows if row["host"] == "transformers"]
     return {DOCS / "language-models.md": weights, DOCS / "pipelines.md": [row for row in rows if row not in weights]}
 
 
 def write_pages(rows: Sequence[dict[str, Any]]) -> None:
-    """Put the tables in their places."""
+    """Write the tables into the pages."""
     for page, own in pages(rows).items():
         page.write_text(written(page.read_text(encoding="utf-8"), own), encoding="utf-8")
 
 
 def written(text: str, rows: Sequence[dict[str, Any]]) -> str:
-    """The page with the table of these rows in its place."""
+    """Return the page with its table replaced."""
     lines = ["| model | host | loaded by | compared | error |", "|---|---|---|---|---|"]
     for row in rows:
         error = f"{row['error']:.1e}" if row["agrees"] else f"**{row['error']:.1e}, differs**"

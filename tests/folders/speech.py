@@ -1,4 +1,6 @@
-"""A tiny Whisper of random weights as optimum-intel exports it, and its tokens in OpenVINO and in onnxruntime-genai."""
+"""A tiny Whisper model with random weights as optimum-intel exports it, with its tokens in OpenVINO and
+onnxruntime-genai.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ CPU = {"INFERENCE_PRECISION_HINT": "f32", "KV_CACHE_PRECISION": "f32"}
 
 
 def make_whisper(folder: Path, *, eight_bits: bool = False) -> None:
-    """The folder of a Whisper of three layers, with a tokenizer of bytes; its weights as they are, or in 8 bits."""
+    """Create the folder of a Whisper model with three layers and a byte tokenizer, with weights as they are or in 8 bits."""
     import torch
     import transformers
     from optimum.intel import OVModelForSpeechSeq2Seq
@@ -51,12 +53,12 @@ def make_whisper(folder: Path, *, eight_bits: bool = False) -> None:
 
 
 def features(row: int) -> np.ndarray:
-    """Features that no sound has, [1, mels, frames]."""
+    """Return random features, [1, mels, frames]."""
     return np.random.default_rng(row).standard_normal((1, 80, 3000)).astype(np.float32)
 
 
 def in_openvino(folder: Path, rows: int = 2) -> dict[str, list[list[int]]]:
-    """The tokens that transformers generates with OpenVINO for each of the features, greedily and with beams."""
+    """Return the tokens that transformers generates with OpenVINO for each of the features, greedily and with beams."""
     import torch
     from optimum.intel import OVModelForSpeechSeq2Seq
 
@@ -74,7 +76,7 @@ def in_openvino(folder: Path, rows: int = 2) -> dict[str, list[list[int]]]:
 
 
 def in_genai(folder: Path, rows: int = 2) -> dict[str, list[list[int]]]:
-    """The same in onnxruntime-genai, all features at once."""
+    """Return the tokens of onnxruntime-genai, for all features at once."""
     import onnxruntime_genai as genai
 
     model = genai.Model(str(folder))

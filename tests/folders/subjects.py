@@ -1,7 +1,7 @@
-"""Tiny models of random weights in folders as optimum-intel writes them: what `python -m tests.folders` converts and runs.
+"""Tiny models with random weights in folders as optimum-intel writes them, for `python -m tests.folders`.
 
-Needs optimum-intel, transformers, diffusers, torch and openvino; the suites themselves need none of these: they have two of
-the folders in `files/`.
+Needs optimum-intel, transformers, diffusers, torch and openvino. The test suites do not need them: two of the folders are in
+`files/`.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ _SOUND: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Encoder:
-    """A model that is run once for its input.
+    """A model that runs once per input.
 
     Attributes:
-        task: of which ``OVModelFor...`` and ``ORTModelFor...`` have it.
-        architecture: the class of transformers, without its task.
+        task: the suffix of ``OVModelFor...`` and ``ORTModelFor...``.
+        architecture: the class name in transformers, without its task.
         settings: of its configuration.
         reads: ``"text"``, ``"image"`` or ``"sound"``.
-        head: what the class of transformers calls the task; the task itself unless told.
-        labels: how many classes it tells apart.
+        head: the name of the task in transformers' class; the task itself by default.
+        labels: the number of classes.
     """
 
     task: str
@@ -94,7 +94,7 @@ ENCODERS: dict[str, Encoder] = {
 
 
 def _tokenizer(folder: Path, pairs: bool = True) -> None:
-    """A WordPiece of BERT's kind over a few words and all letters."""
+    """Create a WordPiece tokenizer like BERT's, with a few words and all letters."""
     import transformers
     from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
@@ -115,7 +115,7 @@ def _tokenizer(folder: Path, pairs: bool = True) -> None:
 
 
 def make_encoder(name: str, folder: Path) -> None:
-    """The folder of one of `ENCODERS`."""
+    """Create the folder of one of `ENCODERS`."""
     import torch
     import transformers
     from optimum import intel
@@ -150,7 +150,7 @@ def make_encoder(name: str, folder: Path) -> None:
 
 
 def make_sentence_transformer(folder: Path) -> None:
-    """`bert-embedding` as a repository of sentence-transformers: modules, and the IR in ``openvino/``."""
+    """Create `bert-embedding` as a repository of sentence-transformers: modules, and the IR in ``openvino/``."""
     import sentence_transformers
 
     with tempfile.TemporaryDirectory() as place:
@@ -179,7 +179,7 @@ def _torch_encoder(folder: Path) -> None:
 
 
 def _clip_tokenizer() -> Any:
-    """CLIP's byte pairs, of no merges: a token for each letter."""
+    """Return CLIP's byte-pair tokenizer without merges: one token per letter."""
     import transformers
 
     letters = [chr(number) for number in range(33, 127)]
@@ -314,7 +314,7 @@ PIPELINES: dict[str, Callable[[], Any]] = {
 
 
 def make_pipeline(name: str, folder: Path) -> None:
-    """The folder of one of `PIPELINES`."""
+    """Create the folder of one of `PIPELINES`."""
     import torch
     from optimum.intel import OVDiffusionPipeline
 
@@ -333,7 +333,7 @@ SPEECH: dict[str, Callable[[Path], None]] = {
 
 
 def make(name: str, folder: Path) -> Path:
-    """The folder of a model; it is made where it is not there yet."""
+    """Return the folder of a model, which is created if it does not exist."""
     if not folder.is_dir():
         with tempfile.TemporaryDirectory(dir=folder.parent) as place:
             made = Path(place) / "made"

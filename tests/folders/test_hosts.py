@@ -1,4 +1,4 @@
-"""A sample of `python -m tests.folders`; the table that is written of all of it."""
+"""A sample of `python -m tests.folders`, and the table of its results."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ RESULTS = json.loads(Path(__file__).with_name("results.json").read_text())
     ("name", "host"),
     [("bert-embedding", "optimum-onnx"), ("latent-consistency", "diffusers"), ("llama-int4", "transformers")],
 )
-def test_hosts_give_what_openvino_gives(name: str, host: str, tmp_path: Path) -> None:
+def test_hosts_agree_with_openvino(name: str, host: str, tmp_path: Path) -> None:
     if reason := missing(host):
         pytest.skip(reason)
     command = [sys.executable, "-m", "tests.folders", name, "--dry", "--folder", tmp_path]
@@ -38,7 +38,7 @@ def test_every_model_was_measured_and_agrees() -> None:
     assert all(row["agrees"] for row in RESULTS)
 
 
-def test_the_page_has_what_was_measured() -> None:
+def test_the_page_has_the_measurements() -> None:
     for path, rows in page.pages(RESULTS).items():
         before = path.read_text(encoding="utf-8")
         assert rows and page.written(before, rows) == before

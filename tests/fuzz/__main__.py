@@ -1,4 +1,4 @@
-"""Fuzz for as long as one likes.
+"""Fuzz for a given time.
 
 ::
 
@@ -26,7 +26,7 @@ from tests.fuzz.engine import Target, run, summary, until
 
 _EVERY = 60.0
 FILES = {"ir": ir, "language": language}
-"""The targets that are files."""
+"""The targets that change files."""
 
 
 def main() -> int:
@@ -65,7 +65,7 @@ def main() -> int:
 
 
 def _keep(target: Target, seed: int, number: int, wrong: str, folder: Path) -> None:
-    """Write down what is wrong, and the file that shows it."""
+    """Write the finding, and the file that shows it."""
     place = folder / f"{target.name}-{seed}-{number}"
     place.mkdir(parents=True, exist_ok=True)
     only = "".join(f" --only {' '.join(names)}" for names in target.arguments)

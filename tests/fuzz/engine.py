@@ -1,4 +1,4 @@
-"""Runs the cases of a target in processes of their own and says which of them failed."""
+"""Run the cases of a target in separate processes and report the failures."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from tests.worker import Lost, Worker
 
 @dataclass(frozen=True)
 class Target:
-    """Something to be fuzzed.
+    """A fuzz target.
 
     Attributes:
         name: its name on the command line.
-        run: ``run(seed, number, *arguments)`` makes the case of that number and runs it; it returns the kind of its outcome,
-            and raises `Finding` for one that is wrong.
-        seconds: how long a case may take.
-        memory: how many bytes a case may take; ``None`` where that cannot be told.
-        environment: variables of the processes.
-        arguments: what else ``run`` is given.
+        run: ``run(seed, number, *arguments)`` creates and runs the case with that number; it returns the kind of its
+            outcome, and raises `Finding` for a failure.
+        seconds: the time limit of a case.
+        memory: the memory limit of a case in bytes; ``None`` if it cannot be measured.
+        environment: environment variables of the processes.
+        arguments: further arguments of ``run``.
     """
 
     name: str
@@ -37,12 +37,12 @@ class Target:
 
 
 class Finding(Exception):
-    """A case whose outcome is wrong."""
+    """A case failed."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a case came to: its number, the kind of its outcome, or what is wrong."""
+    """The outcome of a case: its number, and the kind of its outcome or the failure."""
 
     number: int
     kind: str
@@ -50,7 +50,7 @@ class Outcome:
 
 
 def run(target: Target, seed: int, numbers: Iterable[int], jobs: int = 1) -> Iterator[Outcome]:
-    """The outcomes of the cases, as they come."""
+    """Yield the outcomes of the cases as they finish."""
     threads, workers = local(), []
 
     def one(number: int) -> Outcome:
@@ -82,7 +82,7 @@ def run(target: Target, seed: int, numbers: Iterable[int], jobs: int = 1) -> Ite
 
 
 def until(first: int, seconds: float) -> Iterator[int]:
-    """Numbers from the first one on, for so long."""
+    """Yield numbers from ``first`` on for a given time."""
     end = time.monotonic() + seconds
     for number in count(first):
         if time.monotonic() >= end:
@@ -91,6 +91,6 @@ def until(first: int, seconds: float) -> Iterator[int]:
 
 
 def summary(kinds: Counter[str], started: float) -> str:
-    """How many cases came to what."""
+    """Return the number of cases by outcome."""
     counts = ", ".join(f"{number} {kind}" for kind, number in kinds.most_common())
     return f"{kinds.total()} cases in {time.monotonic() - started:.0f} s: {counts}"

@@ -1,4 +1,4 @@
-"""Changed IR files, converted: an ONNX model or a `ConversionError` that is no internal one."""
+"""Changed IR files are converted to an ONNX model, or raise a `ConversionError` that is not internal."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.fuzz.engine import Finding, Target
 from tests.fuzz.mutations import Mutator
 
 Source = Callable[[np.random.Generator], tuple[bytes, bytes]]
-"""What gives an .xml and a .bin that are right."""
+"""Returns a valid .xml and .bin."""
 
 CORPUS = Path(__file__).parent / "corpus" / "ir"
 _SECONDS = 30.0
@@ -27,7 +27,7 @@ _MEMORY = 600 * 2**20
 
 
 def run(seed: int, number: int) -> str:
-    """Make and convert the file of that number."""
+    """Create and convert the file with that number."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.xml"
         write(seed, number, path)
@@ -35,7 +35,7 @@ def run(seed: int, number: int) -> str:
 
 
 def write(seed: int, number: int, path: Path, source: Source | None = None, most: int = 5) -> None:
-    """Write the file of that number, with its .bin: what the ``source`` gives after ``most`` changes at the most."""
+    """Write the file with that number and its .bin: those of ``source`` after at most ``most`` changes."""
     rng = np.random.default_rng([seed, number])
     xml, weights = (source or _source)(rng)
     xml, weights = Mutator(xml, weights, rng).mutated(int(rng.integers(1, most + 1)))
@@ -44,11 +44,11 @@ def write(seed: int, number: int, path: Path, source: Source | None = None, most
 
 
 def converted(path: Path, **options: Any) -> str:
-    """Convert a file: what kind of error it is, or ``"converted"``; raises `Finding` for what must not be.
+    """Convert a file; return the kind of error, or ``"converted"``. Raise `Finding` for a failure.
 
     Args:
-        path: of the .xml.
-        options: of `convert`.
+        path: the .xml.
+        options: the options of `convert`.
     """
     try:
         convert(path, path.with_suffix(".onnx"), **options)
@@ -65,7 +65,7 @@ def converted(path: Path, **options: Any) -> str:
 
 
 def _source(rng: np.random.Generator) -> tuple[bytes, bytes]:
-    """An IR that is right: of a conformance case, of one of IR 2 to 7, or of a random model."""
+    """Return a valid IR: of a conformance case, of an IR of version 2 to 7, or of a random model."""
     kind = rng.random()
     if kind < 0.6:
         return _case(int(rng.integers(10**9)))
@@ -110,7 +110,7 @@ def _contents(path: Path) -> tuple[bytes, bytes]:
 
 
 def _weights(path: Path, data: bytes, rng: np.random.Generator) -> None:
-    """Write the .bin; now and then it is no file, or none that stays as it is."""
+    """Write the .bin, sometimes as something other than a regular, constant file."""
     if rng.random() < 0.97:
         path.write_bytes(data)
         return
@@ -134,7 +134,9 @@ def _unreadable(path: Path, data: bytes) -> None:
 
 
 def _changing(path: Path, data: bytes) -> None:
-    """A file that grows and shrinks while it is read, but loses no page that is mapped, which would end the reader."""
+    """Create a file that grows and shrinks while it is read, but keeps its mapped pages, whose loss would crash the
+    reader.
+    """
     size = len(data) % 4096 or 4096
     path.write_bytes(data)
 

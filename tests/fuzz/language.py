@@ -1,4 +1,4 @@
-"""Changed IR files of language models and tokenizers, converted with their variables, or with their caches made explicit."""
+"""Changed IR files of language models and tokenizers, converted with their variables or with explicit caches."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MEMORY = 800 * 2**20
 
 
 def run(seed: int, number: int) -> str:
-    """Make and convert the file of that number."""
+    """Create and convert the file with that number."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.xml"
         write(seed, number, path)
@@ -27,12 +27,13 @@ def run(seed: int, number: int) -> str:
 
 
 def write(seed: int, number: int, path: Path) -> None:
-    """Write the file of that number, with its .bin."""
-    ir.write(seed, number, path, _source, most=2)  # of so many layers one that is refused is soon among them
+    """Write the file with that number and its .bin."""
+    # with many layers, more changes would almost always include a rejected one
+    ir.write(seed, number, path, _source, most=2)
 
 
 def options(seed: int, number: int) -> dict[str, Any]:
-    """How the file of that number is converted."""
+    """Return the conversion options of the file with that number."""
     rng = np.random.default_rng([seed, number, 1])
     if rng.random() < 0.4:
         return {}
@@ -41,14 +42,14 @@ def options(seed: int, number: int) -> dict[str, Any]:
 
 
 def _source(rng: np.random.Generator) -> tuple[bytes, bytes]:
-    """An IR that is right: two of three times a model, else a tokenizer."""
+    """Return a valid IR: a model in two of three cases, otherwise a tokenizer."""
     models, tokenizers = _sources()
     return _contents(str(rng.choice(models if rng.random() < 2 / 3 else tokenizers)))
 
 
 @functools.cache
 def _sources() -> tuple[list[str], list[str]]:
-    """Where the models and the tokenizers are: ``ARCHIVE!NAME`` of those in an archive."""
+    """Return the paths of the models and tokenizers, ``ARCHIVE!NAME`` for those in an archive."""
     archived = [f"{path}!{name}" for path in sorted(LANGUAGE.glob("*/*.zip")) for name in zipfile.ZipFile(path).namelist()]
     files = [name for name in archived if name.endswith(".xml")]
     files += [str(path) for path in sorted((LANGUAGE / "files").glob("*/*.xml"))]

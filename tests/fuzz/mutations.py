@@ -1,4 +1,4 @@
-"""Changes to IR files that no writer makes: to the structure, the numbers, the types, the bytes."""
+"""Changes of IR files: structure, numbers, types, bytes."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ class Mutator:
     """Changes one IR.
 
     Args:
-        xml: its text.
-        weights: its .bin.
-        rng: what all choices come from.
+        xml: the text.
+        weights: the .bin.
+        rng: the source of all choices.
     """
 
     def __init__(self, xml: bytes, weights: bytes, rng: np.random.Generator) -> None:
@@ -40,7 +40,7 @@ class Mutator:
         self.root = ElementTree.fromstring(xml)
 
     def mutated(self, times: int) -> tuple[bytes, bytes]:
-        """The .xml and the .bin after so many changes."""
+        """Return the .xml and the .bin after the given number of changes."""
         for _ in range(times):
             self.pick(*MUTATIONS)(self)
         xml = ElementTree.tostring(self.root)[:MOST_BYTES]
@@ -63,7 +63,7 @@ class Mutator:
         return self.pick(*found) if found else None
 
     def text(self) -> str:
-        """A hostile value, or one from elsewhere in the file."""
+        """Return a hostile value, or one from elsewhere in the file."""
         kind = self.rng.random()
         if kind < 0.45:
             return self.pick(*NUMBERS)
@@ -80,7 +80,7 @@ class Mutator:
         return next((element for element in self.root.iter() if child in list(element)), None)
 
     def damaged(self, data: bytes) -> bytes:
-        """Bytes cut, changed, doubled."""
+        """Cut, change or duplicate bytes."""
         if not data:
             return self.rng.bytes(self.rng.integers(0, 9))
         at, end = sorted(self.rng.integers(0, len(data) + 1, 2).tolist())
@@ -97,7 +97,7 @@ Mutation = Callable[[Mutator], object]
 
 
 def attribute(m: Mutator) -> None:
-    """Another value of an attribute."""
+    """Change the value of an attribute."""
     element = m.element("data", "data", "layer", "port", "edge", "input", "output", "port_map", "net")
     if element is not None and element.attrib:
         element.set(m.pick(*element.attrib), m.text())
@@ -122,7 +122,7 @@ def dimension(m: Mutator) -> None:
 
 
 def shape(m: Mutator) -> None:
-    """Another shape of a Parameter or a constant, and of its port."""
+    """Change the shape of a Parameter or a constant, and of its port."""
     layers = [e for e in m.elements("layer") if e.get("type") in ("Parameter", "Const")]
     if not layers:
         return
@@ -147,7 +147,7 @@ def element_type(m: Mutator) -> None:
 
 
 def constant_bytes(m: Mutator) -> None:
-    """Hostile numbers where constants lie: axes, shapes, counts."""
+    """Write hostile numbers into constants: axes, shapes, counts."""
     if not m.weights:
         return
     places = [e for e in m.elements("data") if e.get("offset", "x").isdigit()]
@@ -168,7 +168,7 @@ def offset(m: Mutator) -> None:
 
 
 def operation(m: Mutator) -> None:
-    """Another operation, or another version of it."""
+    """Change an operation or its version."""
     element = m.element("layer")
     if element is None:
         return
@@ -180,7 +180,7 @@ def operation(m: Mutator) -> None:
 
 
 def edge(m: Mutator) -> None:
-    """An edge that leads elsewhere."""
+    """Redirect an edge."""
     one, other = m.element("edge"), m.element("edge")
     if one is not None and other is not None:
         side = m.pick("from", "to")
@@ -195,7 +195,7 @@ def remove(m: Mutator) -> None:
 
 
 def double(m: Mutator) -> None:
-    """An element twice, or very often."""
+    """Duplicate an element, possibly very often."""
     element = m.element()
     if element is None or (parent := m.parent(element)) is None:
         return
@@ -205,7 +205,7 @@ def double(m: Mutator) -> None:
 
 
 def move(m: Mutator) -> None:
-    """An element into another place of the file."""
+    """Move an element within the file."""
     element, place = m.element(), m.element()
     if element is None or place is None or place in list(element.iter()):
         return
@@ -215,7 +215,7 @@ def move(m: Mutator) -> None:
 
 
 def nest(m: Mutator) -> None:
-    """A body within itself, or the whole graph as a body."""
+    """Nest a body in itself, or the whole graph as a body."""
     place = m.element("body", "then_body", "else_body", "layers", "layer")
     if place is None:
         return

@@ -1,4 +1,6 @@
-"""Hostile nodes of the domain's operators: an answer or a clear error, soon and in little memory, and all kernels agree."""
+"""Hostile nodes of the domain's operators: all kernels give the same result or a clear error, quickly and with little
+memory.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,7 @@ def _fake_quantize(rng: np.random.Generator) -> Node:
 
 
 def _quantized_conv(rng: np.random.Generator) -> Node:
-    """One of the operator's cases."""
+    """Return one of the operator's cases."""
     cases = [case for case in cases_quantized_conv.CASES if not case.error]
     case = cases[rng.integers(len(cases))]
     arrays = [case.inputs.get(name) for name in find(case.op).inputs]
@@ -61,7 +63,7 @@ def _of_one_type(make: Callable[..., Any], rng: np.random.Generator) -> Node:
 
 
 def makers() -> list[Callable[[np.random.Generator], Node]]:
-    """What makes random nodes that are right, for each operator."""
+    """Return functions that create random valid nodes of each operator."""
     typed = (test_random_nodes.scatter, test_random_nodes.multinomial, test_random_nodes.embedding_bag)
     strings = [lambda rng, node=node: node for node in _string_nodes()]
     return [
@@ -75,7 +77,7 @@ def makers() -> list[Callable[[np.random.Generator], Node]]:
 
 
 def valid_nodes(rng: np.random.Generator) -> dict[str, Node]:
-    """A node of each operator, with all that it may have: one that has something to do, of not too many elements."""
+    """Return a node of each operator with all optional parts, which is not empty and not too large."""
     found: dict[str, Node] = {}
     for make in makers():
         candidates = [make(rng) for _ in range(20)]
@@ -85,7 +87,7 @@ def valid_nodes(rng: np.random.Generator) -> dict[str, Node]:
 
 
 def hostile_values(operator: Operator, name: str) -> Iterator[Any]:
-    """What no one means, and the ends of what is allowed."""
+    """Iterate over invalid values and the ends of the valid range."""
     attribute = operator.attributes[name]
     if attribute.type is float:
         yield from NUMBERS
@@ -98,7 +100,7 @@ def hostile_values(operator: Operator, name: str) -> Iterator[Any]:
 
 
 def hostile_nodes(rng: np.random.Generator, share: float) -> Iterator[Node]:
-    """A share of the nodes with one hostile attribute."""
+    """Iterate over a fraction of the nodes with one hostile attribute."""
     valid = valid_nodes(rng)
     for operator in filter(lambda operator: operator.attributes, operators()):
         name, arrays, types, attributes = valid[operator.name]
@@ -112,7 +114,7 @@ def hostile_nodes(rng: np.random.Generator, share: float) -> Iterator[Node]:
 
 
 def _attribute(rng: np.random.Generator, node: Node) -> Node:
-    """Another value of an attribute."""
+    """Change the value of an attribute."""
     name, arrays, types, attributes = node
     operator = find(name)
     if not operator.attributes:
@@ -123,7 +125,7 @@ def _attribute(rng: np.random.Generator, node: Node) -> Node:
 
 
 def _elements(rng: np.random.Generator, array: np.ndarray) -> np.ndarray:
-    """Some elements that no one means."""
+    """Replace some elements by unusual ones."""
     if not array.size:
         return array
     damaged = array.copy().reshape(-1)
@@ -148,7 +150,7 @@ def _hostile_element(rng: np.random.Generator, dtype: np.dtype) -> Any:
 
 
 def _shape(rng: np.random.Generator, array: np.ndarray) -> np.ndarray:
-    """Other dimensions, more or fewer of them, or none."""
+    """Change dimensions or the rank."""
     shape = list(array.shape)
     match rng.integers(6):
         case 0:
@@ -167,7 +169,7 @@ def _shape(rng: np.random.Generator, array: np.ndarray) -> np.ndarray:
 
 
 def _disorder(rng: np.random.Generator, at: int, arrays: list[Any]) -> list[Any]:
-    """Elements in another order, moved by a little, or two inputs in each other's place: begins behind their ends."""
+    """Reorder or perturb elements, or swap two inputs, so that begins exceed ends."""
     array = arrays[at]
     alike = [k for k, other in enumerate(arrays) if other is not None and k != at and other.dtype == array.dtype]
     changed = list(arrays)
@@ -186,7 +188,7 @@ def _disorder(rng: np.random.Generator, at: int, arrays: list[Any]) -> list[Any]
 
 
 def _typed(rng: np.random.Generator, operator: Operator, at: int, arrays: list[Any]) -> list[Any]:
-    """Another type that the operator takes there, and where else it must be the same."""
+    """Change the type of an input to another valid one, also where it must be the same."""
     variables = list(operator.inputs.values())
     names = [name for name in operator.element_types(variables[at]) if name != "string"]
     if not names:
@@ -200,7 +202,7 @@ def _typed(rng: np.random.Generator, operator: Operator, at: int, arrays: list[A
 
 
 def damaged(rng: np.random.Generator, node: Node) -> Node:
-    """The node with up to three things wrong."""
+    """Return the node with up to three changes."""
     name, arrays, types, attributes = node
     operator, arrays = find(name), list(arrays)
     for _ in range(rng.integers(1, 4)):
@@ -223,7 +225,7 @@ def damaged(rng: np.random.Generator, node: Node) -> Node:
 
 
 def _output_types(operator: Operator, arrays: list[Any], types: list[int]) -> list[int]:
-    """The outputs' types, which follow those of the inputs."""
+    """Return the types of the outputs, which follow those of the inputs."""
     bound = {
         variable: nodes.element_type(array)
         for variable, array in reversed(list(zip(operator.inputs.values(), arrays, strict=False)))
@@ -234,20 +236,20 @@ def _output_types(operator: Operator, arrays: list[Any], types: list[int]) -> li
 
 @functools.cache
 def _makers_of(names: tuple[str, ...]) -> list[Callable[[np.random.Generator], Node]]:
-    """The makers of the operators with these names, of all where there are none; each makes nodes of one operator."""
+    """Return the makers of the operators with these names, or all makers; each creates nodes of one operator."""
     rng = np.random.default_rng(0)
     return [make for make in makers() if not names or make(rng)[0] in names]
 
 
 def node(seed: int, number: int, names: tuple[str, ...] = ()) -> Node:
-    """The node of that number, of one of the operators with these names where there are any; one in ten is right."""
+    """Return the node with that number, of one of the named operators if any; one in ten is valid."""
     rng = np.random.default_rng([seed, number])
     choice = _makers_of(names)
     made = choice[rng.integers(len(choice))](rng)
     return made if rng.random() < 0.1 else damaged(rng, made)
 
 
-# -- what becomes of them --------------------------------------------------------------------------------------------------
+# -- outcomes --------------------------------------------------------------------------------------------------------------
 
 
 def run(form: str, node: Node) -> list[np.ndarray]:
@@ -270,13 +272,13 @@ def run(form: str, node: Node) -> list[np.ndarray]:
 
 
 def _left_out(operator: Operator, arrays: list[Any]) -> list[Any]:
-    """The inputs, where an empty one stands for one that is left out: custom ops in Python know no other way."""
+    """Return the inputs with ``None`` for empty optional ones, which represent omitted inputs in Python custom ops."""
     optional = zip(arrays, operator.optional, strict=False)
     return [None if may_be and np.size(array) == 0 else array for array, may_be in optional]
 
 
 def outcome(form: str, node: Node) -> list[np.ndarray] | str:
-    """What a form answers, or says of a node that it refuses; raises `Finding` where that is all the memory there is."""
+    """Return the result of a form, or its error message; raise `Finding` if it exhausts the memory."""
     try:
         return run(form, node)
     except Exception as error:
@@ -287,7 +289,7 @@ def outcome(form: str, node: Node) -> list[np.ndarray] | str:
 
 
 def described(node: Node) -> str:
-    """The node as text."""
+    """Return the node as text."""
     name, arrays, types, attributes = node
     lines = [f"{name} {types} {str(attributes)[:500]}"]
     for array in arrays:
@@ -297,7 +299,7 @@ def described(node: Node) -> str:
 
 
 def dump(node: Node) -> str:
-    """The node as JSON, for the corpus."""
+    """Return the node as JSON, for the corpus."""
     name, arrays, types, attributes = node
     inputs = [
         None if array is None else {"type": array.dtype.name, "shape": array.shape, "values": _plain(array)}
@@ -312,7 +314,7 @@ def _plain(array: np.ndarray) -> list[Any]:
 
 
 def load(text: str) -> Node:
-    """The node that `dump` wrote."""
+    """Return the node that `dump` wrote."""
     given = json.loads(text)
     arrays = [
         None if i is None else np.array(i["values"], _DTYPES.get(i["type"], i["type"])).reshape(i["shape"])
@@ -325,19 +327,19 @@ _DTYPES = {"bfloat16": ml_dtypes.bfloat16}
 
 
 def agreeing(form: str, node: Node) -> str:
-    """Run the node in a form and with the NumPy kernel: either both answer, alike, or both refuse it.
+    """Run the node in a form and with the NumPy kernel: both must give the same result, or both must reject it.
 
     Raises:
-        Finding: they do not.
+        Finding: they disagree.
     """
     got = outcome(form, node)
-    # Empty optional inputs may stand for ones left out.
+    # Empty optional inputs may represent omitted ones.
     expected = [outcome(reference, node) for reference in ("numpy", "left out")]
     if any(isinstance(answer, str) and "pattern" in answer for answer in (got, *expected)):
-        return "refused"  # PCRE2 and Python's kernels do not take all the same patterns
+        return "refused"  # PCRE2 and the Python kernels do not accept exactly the same patterns
     unrepresentable = ("Python kernels give no other", "holds a NUL, where a string ends for Python kernels")
     if isinstance(got, str) and (got.startswith("UnicodeDecodeError") or any(text in got for text in unrepresentable)):
-        return "answered"  # by bytes that ONNX Runtime's Python interface, or onnxruntime-extensions, cannot hand out
+        return "answered"  # by bytes that ONNX Runtime's Python interface, or onnxruntime-extensions, cannot return
     if not any(_alike(got, answer) for answer in expected):
         said = [f"{name}: {_said(o)}" for name, o in zip((form, "numpy"), (got, expected[0]), strict=True)]
         raise Finding("\n".join([*said, described(node)]))
@@ -355,34 +357,34 @@ def _said(outcome: list[np.ndarray] | str) -> str:
 
 
 def run_native(seed: int, number: int, names: tuple[str, ...] = ()) -> str:
-    """The native kernels against the NumPy ones; now and then the body, too."""
+    """Compare the native kernels with the NumPy kernels, sometimes also the body."""
     return try_native(node(seed, number, names), with_body=number % 10 == 0)
 
 
 def try_native(node: Node, with_body: bool = True) -> str:
-    """Run the native kernel and the NumPy one, perhaps the body as well; raises `Finding` as `agreeing` does."""
+    """Run the native and NumPy kernels, optionally also the body; raise `Finding` like `agreeing`."""
     if node[0] in OF_PCRE2 - BUILT:
         return "lacking"
     kind = agreeing("native", node)
-    # A body is standard ONNX, whose operators take as much memory as they are asked for: the kernels refuse that.
+    # A body is standard ONNX, whose operators have no memory limits; kernels do.
     if with_body and kind == "answered" and find(node[0]).emit_body is not None:
         outcome("body", node)
     return kind
 
 
 def run_sanitized(seed: int, number: int, names: tuple[str, ...] = ()) -> str:
-    """The native kernels under sanitizers."""
+    """Run the native kernels with sanitizers."""
     library._PATH = Path(os.environ["ONNX_SPECOPS_TEST_LIBRARY"])
     return "refused" if isinstance(outcome("native", node(seed, number, names)), str) else "answered"
 
 
 def run_python(seed: int, number: int, names: tuple[str, ...] = ()) -> str:
-    """The NumPy kernels as custom ops of ONNX Runtime."""
+    """Run the NumPy kernels as custom ops of ONNX Runtime."""
     return agreeing("python", node(seed, number, names))
 
 
 def targets() -> dict[str, Callable[[], Target]]:
-    """The targets by name; that of the sanitizers builds the library first."""
+    """Return the targets by name. The sanitizer target first builds the library."""
     return {
         "nodes": lambda: Target("nodes", run_native, _SECONDS, _MEMORY),
         "python": lambda: Target("python", run_python, _SECONDS, _MEMORY),

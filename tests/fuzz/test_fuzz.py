@@ -1,4 +1,4 @@
-"""A sample of what `tests.fuzz` runs, and its corpus."""
+"""A sample of `tests.fuzz`, and its corpus."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NODES = Path(__file__).parent / "corpus" / "nodes"
 
 
 def sample(target: Target, first: int, count: int) -> Counter[str]:
-    """How many of the cases came to what; fails where one is wrong."""
+    """Return the number of cases by outcome; fail for a finding."""
     kinds: Counter[str] = Counter()
     for outcome in run(target, SEED, range(first, first + count)):
         assert not outcome.wrong, f"case {outcome.number}: {outcome.wrong}"
@@ -55,13 +55,13 @@ def test_hostile_nodes_with_python_kernels() -> None:
     assert kinds["answered"] > 10 and kinds["refused"] > 10, kinds
 
 
-# -- what once failed ------------------------------------------------------------------------------------------------------
+# -- previous findings -----------------------------------------------------------------------------------------------------
 
 FILES, HOSTILE = sorted(ir.CORPUS.glob("*/model.xml")), sorted(NODES.glob("*.json"))
 
 
-def test_the_corpus_is_there() -> None:
-    assert FILES and HOSTILE  # of no files pytest would make no tests, and say little
+def test_the_corpus_exists() -> None:
+    assert FILES and HOSTILE  # pytest would silently create no tests without files
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.parent.name)
@@ -97,7 +97,7 @@ def hang(seed: int, number: int) -> str:
 
 
 def hoard(seed: int, number: int) -> str:
-    return str(np.ones(2**26).sum())  # half a GiB
+    return str(np.ones(2**26).sum())  # 512 MiB
 
 
 def fault(seed: int, number: int) -> str:
@@ -110,12 +110,12 @@ def fault(seed: int, number: int) -> str:
     ("function", "seconds", "said"),
     [(crash, 30, "crashed: SIGSEGV"), (hang, 1, "no answer in 1 s"), (hoard, 30, "took 51"), (fault, 30, "that is wrong")],
 )
-def test_what_goes_wrong_is_found(function, seconds: float, said: str) -> None:
+def test_failures_are_found(function, seconds: float, said: str) -> None:
     (outcome,) = run(Target("probe", function, seconds, 2**28), SEED, [1])
     assert outcome.wrong.startswith(said)
 
 
-def test_what_goes_well_is_counted() -> None:
+def test_successes_are_counted() -> None:
     outcomes = list(run(Target("probe", fault, 10.0, 2**28), SEED, range(4), jobs=2))
     assert Counter(outcome.kind for outcome in outcomes) == {"well": 3, "wrong": 1}
     assert sorted(outcome.number for outcome in outcomes) == [0, 1, 2, 3]
@@ -126,11 +126,11 @@ def test_every_operator_is_fuzzed() -> None:
 
 
 @pytest.mark.parametrize("names", [("Attention",), ("Inverse", "StringSplit")])
-def test_nodes_of_chosen_operators_alone(names: tuple[str, ...]) -> None:
+def test_nodes_of_selected_operators(names: tuple[str, ...]) -> None:
     assert {nodes.node(SEED, number, names)[0] for number in range(40)} == set(names)
 
 
-def test_nodes_survive_as_text() -> None:
+def test_nodes_as_text() -> None:
     for number in range(200):
         name, arrays, types, attributes = nodes.node(SEED, number)
         other = nodes.load(nodes.dump((name, arrays, types, attributes)))
@@ -145,7 +145,7 @@ def test_nodes_survive_as_text() -> None:
                 np.testing.assert_array_equal(one, another)
 
 
-def test_a_number_is_always_the_same_file(tmp_path: Path) -> None:
+def test_a_number_always_gives_the_same_file(tmp_path: Path) -> None:
     for name in ("one", "other"):
         (tmp_path / name).mkdir()
         ir.write(SEED, 7, tmp_path / name / "model.xml")

@@ -1,4 +1,4 @@
-"""Random nodes of the operators of tokenizers, whose strings lie as begins and ends in one array of bytes."""
+"""Random nodes of tokenizer operators, whose strings are begins and ends in one array of bytes."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _text(rng: np.random.Generator, longest: int = 6) -> bytes:
 
 
 def _strings(rng: np.random.Generator, count: int, texts: list[bytes] | None = None) -> list[np.ndarray]:
-    """Begins, ends and bytes of strings, with gaps between them now and then."""
+    """Return begins, ends and bytes of strings, sometimes with gaps between them."""
     texts = [_text(rng) for _ in range(count)] if texts is None else texts
     begins, ends, data = [], [], b""
     for text in texts:
@@ -55,7 +55,7 @@ def _strings(rng: np.random.Generator, count: int, texts: list[bytes] | None = N
 
 
 def _ragged(rng: np.random.Generator, elements: int) -> list[np.ndarray]:
-    """Begins and ends of rows."""
+    """Return begins and ends of rows."""
     cuts = np.sort(rng.integers(0, elements + 1, rng.integers(0, 4)))
     edges = np.array([0, *cuts, elements], np.int32)
     return [edges[:-1].copy(), edges[1:].copy()]
@@ -162,7 +162,7 @@ def unigram(rng: np.random.Generator) -> Node:
 def _pieces(rng: np.random.Generator) -> list[np.ndarray]:
     vocabulary, count = _vocabulary(rng)
     types = rng.integers(0, 8, count).astype(np.uint8)
-    if rng.random() < 0.8:  # as a model has them: one that is unknown, no bytes, none that is empty
+    if rng.random() < 0.8:  # as in a real model: one unknown piece, no byte pieces, no empty piece
         types[(types == 2) | (types > 5)] = 1
         types[0] = 2
         vocabulary[1][vocabulary[0] == vocabulary[1]] += 1

@@ -1,1 +1,1 @@
-"""Converted models in other programs' hands: each test is skipped, with the reason, where the host is not installed."""
+"""Converted models in other programs. Tests are skipped with a reason if the program is not installed."""

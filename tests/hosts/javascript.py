@@ -1,4 +1,4 @@
-"""ONNX Runtime for Node and for the web, where they are installed: ``npm ci --ignore-scripts --prefix examples``."""
+"""ONNX Runtime for Node and the web, if installed: ``npm ci --ignore-scripts --prefix examples``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SECONDS = 600
 
 
 def missing(host: str) -> str:
-    """Why a host (``"node"``, ``"web"``) cannot be had here, and what to do; ``""`` where it can."""
+    """Return why a host (``"node"``, ``"web"``) is not available, and the remedy; ``""`` if it is available."""
     if shutil.which("node") is None:
         return "Node is not installed"
     packages = {"node": ["onnxruntime-node"], "web": ["onnxruntime-web", "playwright-core"]}[host]
@@ -33,14 +33,14 @@ def missing(host: str) -> str:
 
 
 def version(host: str) -> str:
-    """Package and version of a host."""
+    """Return package and version of a host."""
     package = f"onnxruntime-{host}"
     text = (EXAMPLES / "node_modules" / package / "package.json").read_text()
     return f"{package} {json.loads(text)['version']}"
 
 
 def node(*arguments: object) -> str:
-    """What a program prints; raises `RuntimeError` with its complaint."""
+    """Return the output of a program; raise `RuntimeError` with its error output."""
     done = subprocess.run(["node", *map(str, arguments)], capture_output=True, text=True, encoding="utf-8", timeout=SECONDS)
     if done.returncode:
         raise RuntimeError(done.stdout + done.stderr)
@@ -48,9 +48,9 @@ def node(*arguments: object) -> str:
 
 
 def faults(host: str, manifest: Path) -> dict[str, str]:
-    """What is wrong with each model of a manifest in a host: ``""`` where nothing is; by key.
+    """Return the fault of each model of a manifest in a host, by key; ``""`` if there is none.
 
-    A model that ends the process is a fault of that model, and those behind it are not tried.
+    A crash is a fault of the model, and later models are not run.
     """
     if host == "node":
         command = ["node", HERE / "in_node.mjs", manifest, EXAMPLES]
@@ -73,7 +73,7 @@ def _told(command: list[object]) -> dict[str, str]:
 
 
 class _Handler(http.server.SimpleHTTPRequestHandler):
-    """Files of several folders, by how the path begins."""
+    """Serves files of several folders, selected by the beginning of the path."""
 
     def __init__(self, folders: Mapping[str, Path], *arguments: object) -> None:
         self._folders = folders
@@ -90,7 +90,7 @@ class _Handler(http.server.SimpleHTTPRequestHandler):
 
 @contextlib.contextmanager
 def served(folders: Mapping[str, Path]) -> Iterator[str]:
-    """A server on this machine's loopback address; gives its URL."""
+    """Serve folders on the loopback address; yield the URL."""
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(_Handler, folders))
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()

@@ -1,4 +1,4 @@
-"""ONNX Runtime's C++ headers and library, wherever this machine has them."""
+"""ONNX Runtime's C++ headers and library on this machine."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ _API = "onnxruntime_cxx_api.h"
 
 
 def headers() -> Path | None:
-    """The folder of the headers: in ``ONNXRUNTIME_ROOT``, or the system's."""
+    """Return the folder of the headers: in ``ONNXRUNTIME_ROOT``, or the system's."""
     root = os.environ.get("ONNXRUNTIME_ROOT")
     given = [Path(root) / "include", Path(root) / "include" / "onnxruntime"] if root else []
     return next((folder for folder in [*given, *map(Path, _SYSTEM)] if (folder / _API).is_file()), None)
 
 
 def library() -> Path | None:
-    """The library in the installed wheel of onnxruntime, from 1.20 on."""
+    """Return the library in the installed wheel of onnxruntime, from 1.20 on."""
     pattern = {"darwin": "libonnxruntime*.dylib", "win32": "onnxruntime.dll"}.get(sys.platform, "libonnxruntime.so.*")
     return next(iter(sorted((Path(ort.__file__).parent / "capi").glob(pattern))), None)
 
 
 def make_root(folder: Path) -> Path:
-    """A folder laid out as a release of ONNX Runtime is, with what `headers` and `library` found.
+    """Create a folder with the layout of an ONNX Runtime release from `headers` and `library`.
 
     Raises:
-        LookupError: what is missing.
+        LookupError: a part is missing.
     """
     found, shared = headers(), library()
     if found is None:

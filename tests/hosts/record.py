@@ -1,6 +1,6 @@
-"""Writes down which of the domain's operators run as their bodies in ONNX Runtime for Node and for the web.
+"""Record which of the domain's operators run as bodies in ONNX Runtime for Node and the web.
 
-docs/operators.md tells it::
+docs/operators.md shows the result::
 
     npm ci --ignore-scripts --prefix examples && apt-get install chromium
     python -m tests.hosts.record && python docs/make.py      # all operators, or those that are named
@@ -23,7 +23,9 @@ HOSTS = ("node", "web")
 
 
 def measured(host: str, found: Sequence[Subject], manifest: Path) -> dict[str, dict[str, Any]]:
-    """For each operator how many models ran and agree in a host, of how many, and what is wrong with the others."""
+    """Return, for each operator, the number of models that run and agree in a host, the total, and the faults of the
+    others.
+    """
     wrong = faults(host, manifest)
     entries: dict[str, dict[str, Any]] = {}
     for subject in found:

@@ -1,7 +1,7 @@
 """Small models of each operator that has a body, the domain's and ONNX Runtime's own, with inputs, for JavaScript.
 
-What ONNX Runtime in Python makes of the same files by their bodies is the answer; that the bodies compute what OpenVINO does
-is the conformance cases' business.
+The reference is ONNX Runtime in Python with the same files and their bodies. The conformance cases compare the bodies with
+OpenVINO.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from tests.onnx_specops.native.test_random_layers import selective_scan
 from tests.onnx_specops.ops import cases_quantized_conv
 
 MOST = 6
-"""Models of an operator."""
+"""Returns models of an operator."""
 
-# What tensors of JavaScript hold, by ONNX Runtime's names.
+# The tensor types of JavaScript, by ONNX Runtime's names.
 TYPES = {
     "float32": "float32",
     "float64": "float64",
@@ -55,14 +55,14 @@ TYPES = {
 
 @dataclass(frozen=True)
 class Subject:
-    """A model of an operator, its inputs and what ONNX Runtime in Python computes by the bodies.
+    """A model of an operator, its inputs, and the results of ONNX Runtime in Python with bodies.
 
     Attributes:
-        key: what it is called.
+        key: its name.
         operator: the operator.
         model: the file's bytes.
         inputs, outputs: arrays by name.
-        values: whether the values count, or types and shapes alone: of random ones.
+        values: whether to compare values; otherwise only types and shapes, for random values.
     """
 
     key: str
@@ -74,13 +74,13 @@ class Subject:
 
 
 def with_bodies() -> list[str]:
-    """The domain's operators that have a body, then ONNX Runtime's own."""
+    """Return the domain's operators that have a body, then ONNX Runtime's own."""
     own = [operator.name for operator in operators() if operator.emit_body is not None]
     return own + [operator.name for operator in declared(CONTRIB_DOMAIN)]
 
 
 def subjects(folder: Path, names: Sequence[str] = ()) -> Iterator[Subject]:
-    """Of each operator (or of ``names``) a few models; ``folder`` is for IR files."""
+    """Iterate over a few models of each operator (or of ``names``); ``folder`` is for IR files."""
     layers: dict[str, set[tuple[str, str]]] = {}
     for row in coverage():
         for name in row.custom:
@@ -104,7 +104,7 @@ def subjects(folder: Path, names: Sequence[str] = ()) -> Iterator[Subject]:
 
 def _of_layers(name: str, layers: set[tuple[str, str]], folder: Path) -> Iterator[Subject]:
     cases = [case for case in CASES if (case.operation, case.version) in layers and not case.state]
-    # Not six of one kind: the first ones of a list tend to be alike.
+    # The first models of a list tend to be similar, so they are spread.
     for case in cases[:: max(1, len(cases) // (2 * MOST))] + cases:
         place = folder / case.id
         if place.exists():
@@ -129,7 +129,7 @@ def _vocabulary(rng: np.random.Generator) -> nodes.Node:
 
 
 def _over_a_compressed_cache(rng: np.random.Generator) -> nodes.Node:
-    """What ONNX Runtime's own kernel, of which the body consists, does not refuse: small, of one row, with room."""
+    """Return a node that ONNX Runtime's own kernel in the body accepts: small, one row, with extra capacity."""
     while True:
         node = group_query_attention_compressed(rng)
         query, past, total = node[1][0], node[1][3], node[1][6]
@@ -157,7 +157,7 @@ def _short_scan(rng: np.random.Generator) -> nodes.Node:
             return node
 
 
-# Operators that layers become in company only, or in passes.
+# Operators that only combinations of layers, or passes, emit.
 _NODES = {
     "Attention": attention,
     "GroupQueryAttentionCompressed": _over_a_compressed_cache,
@@ -190,7 +190,7 @@ def _of_contrib(name: str) -> Iterator[Subject]:
 
 
 def _answered(key: str, name: str, model: onnx.ModelProto, inputs: Sequence[Any], values: bool) -> Subject | None:
-    """With Python's answers; ``None`` where a type is one that JavaScript lacks."""
+    """Add the results of Python; return ``None`` if JavaScript lacks a type."""
     bodies = {(f.name, f.overload) for f in model.functions if f.domain == DOMAIN}
     if any((node.op_type, node.overload) not in bodies for node in adapt.domain_nodes(model)):
         return None
@@ -210,7 +210,7 @@ def _answered(key: str, name: str, model: onnx.ModelProto, inputs: Sequence[Any]
 
 
 def write(found: Sequence[Subject], folder: Path) -> Path:
-    """The models, and the manifest that cases.mjs reads; returns the manifest."""
+    """Write the models, and the manifest that cases.mjs reads; return the manifest."""
     entries = []
     for number, subject in enumerate(found):
         (folder / f"{number}.onnx").write_bytes(subject.model)

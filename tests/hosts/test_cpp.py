@@ -35,7 +35,7 @@ def call(*command: object) -> str:
 
 @pytest.fixture(scope="module")
 def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of the built programs."""
+    """Return the folder of the built programs."""
     folder = tmp_path_factory.mktemp("cpp")
     if shutil.which("cmake") is None or shutil.which("c++") is None:
         pytest.skip("no CMake, or no C++ compiler")
@@ -52,7 +52,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def values(lines: Iterable[str]) -> list[tuple[str, np.ndarray]]:
-    """What a program has printed."""
+    """Parse the output of a program."""
     found = []
     for line in lines:
         name, dims, *elements = line.split("\t")
@@ -66,7 +66,7 @@ def values(lines: Iterable[str]) -> list[tuple[str, np.ndarray]]:
 
 
 def feed(model: ov.CompiledModel, printed: list[tuple[str, np.ndarray]]) -> dict[str, np.ndarray]:
-    """The inputs that a program printed, as the model takes them."""
+    """Return the inputs that a program printed, in the form of the model."""
     given = dict(printed)
     types = {port.any_name: port.element_type for port in model.inputs}
     return {
@@ -88,7 +88,7 @@ def test_a_recommender_with_strings(programs: Path, tmp_path: Path) -> None:
         np.testing.assert_allclose(array, outputs[name], rtol=1e-4, atol=1e-5, err_msg=name)
 
 
-def test_variables_are_carried_by_hand(programs: Path, tmp_path: Path) -> None:
+def test_variables_are_passed_by_the_caller(programs: Path, tmp_path: Path) -> None:
     xml = ROOT / "examples" / "stateful" / "model.xml"
     convert(xml, tmp_path / "model.onnx")
     printed = values(call(programs / "stateful", tmp_path / "model.onnx").splitlines())
@@ -106,7 +106,7 @@ def test_variables_are_carried_by_hand(programs: Path, tmp_path: Path) -> None:
     assert not np.allclose(fresh[0], interests[-1], atol=1e-4), "what was remembered counts"
 
 
-def test_a_library_that_is_not_there_is_an_error(programs: Path, tmp_path: Path) -> None:
+def test_a_missing_library_is_an_error(programs: Path, tmp_path: Path) -> None:
     model = tmp_path / "model.onnx"
     convert(ROOT / "examples" / "stateful" / "model.xml", model)
     done = subprocess.run([programs / "stateful", model, tmp_path / "none.so"], capture_output=True, text=True)
@@ -114,7 +114,7 @@ def test_a_library_that_is_not_there_is_an_error(programs: Path, tmp_path: Path)
 
 
 @pytest.mark.skipif(shutil.which("cmake") is None, reason="no CMake")
-def test_the_cmake_package_states_its_version(tmp_path: Path) -> None:
+def test_the_cmake_package_has_a_version(tmp_path: Path) -> None:
     folder = call(sys.executable, "-m", "onnx_specops", "--cmake-dir").strip()
     major, minor = onnx_specops.__version__.split(".")[:2]
     (tmp_path / "CMakeLists.txt").write_text(

@@ -1,4 +1,4 @@
-"""Sessions with other execution providers in front: those that the installed onnxruntime has.
+"""Sessions with other execution providers of the installed onnxruntime before the CPU provider.
 
 pytest tests/hosts/test_execution_providers.py
 """
@@ -21,7 +21,7 @@ from onnx_specops.runtime.library import has_library
 ROOT = Path(__file__).parents[2]
 MODEL = ROOT / "models" / "recommender_int"
 CPU = "CPUExecutionProvider"
-# The CPU's last. The plain wheel has Azure's in front of it, those of onnxruntime-gpu, -directml, ... theirs.
+# The CPU provider is last. The plain wheel has Azure's before it, onnxruntime-gpu, -directml, ... have others.
 AVAILABLE = ort.get_available_providers()
 ASSIGNMENTS = "session.record_ep_graph_assignment_info"
 
@@ -41,7 +41,7 @@ def session_of(model: Path, providers: list[str], kernels: Any) -> onnx_specops.
 
 
 def assigned(session: ort.InferenceSession) -> Counter[tuple[str, str]]:
-    """How many nodes of each domain each provider has."""
+    """Return the number of nodes of each domain and provider."""
     if not hasattr(session, "get_provider_graph_assignment_info"):
         pytest.skip("this release of ONNX Runtime does not tell which provider takes which node")
     parts = session.get_provider_graph_assignment_info()
@@ -50,7 +50,7 @@ def assigned(session: ort.InferenceSession) -> Counter[tuple[str, str]]:
 
 @pytest.mark.parametrize("kernels", ["native", "none"])
 @pytest.mark.parametrize("providers", [AVAILABLE, AVAILABLE[::-1], [CPU]], ids=["theirs first", "CPU first", "CPU"])
-def test_providers_stand_in_the_order_asked_for(model: Path, providers: list[str], kernels: str) -> None:
+def test_providers_have_the_requested_order(model: Path, providers: list[str], kernels: str) -> None:
     if kernels == "native" and not has_library():
         pytest.skip("the native kernels are not built")
     session = session_of(model, providers, kernels)
@@ -68,13 +68,13 @@ def test_the_domain_s_nodes_stay_on_the_cpu_with_kernels(model: Path) -> None:
     assert {provider for provider, domain in found if domain == DOMAIN} == {CPU}
 
 
-def test_bodies_are_everyone_s(model: Path) -> None:
-    """What is left is standard ONNX and ONNX Runtime's own, of which each provider takes what it can."""
+def test_bodies_run_on_all_providers(model: Path) -> None:
+    """The remaining nodes are standard ONNX and ONNX Runtime's own, and each provider runs those that it supports."""
     found = assigned(session_of(model, AVAILABLE, "none"))
     assert sum(found.values()) and not [domain for _, domain in found if domain == DOMAIN]
 
 
-def test_a_provider_that_is_not_there_is_told(model: Path) -> None:
+def test_a_missing_provider_is_reported(model: Path) -> None:
     absent = next(name for name in ("CUDAExecutionProvider", "DmlExecutionProvider") if name not in AVAILABLE)
     with pytest.warns(UserWarning, match=absent):
         session = session_of(model, [absent, CPU], "none")

@@ -1,4 +1,4 @@
-"""examples/node and examples/web against OpenVINO; the domain's operators there against what is recorded.
+"""examples/node and examples/web against OpenVINO, and the domain's operators there against the record.
 
 npm ci --ignore-scripts --prefix examples && pytest tests/hosts/test_javascript.py      (the web: apt-get install chromium)
 """
@@ -58,14 +58,14 @@ def test_a_recommender_without_the_plugin(run: Callable[[Path], dict[str, Tensor
         np.testing.assert_allclose(got, expected[name], rtol=1e-4, atol=1e-6, err_msg=name)
 
 
-def test_a_page_says_what_it_lacks(tmp_path: Path) -> None:
+def test_a_page_reports_missing_parts(tmp_path: Path) -> None:
     need("web")
     with served({"/": EXAMPLES}) as url:
         said = json.loads(node(EXAMPLES / "web" / "look.mjs", f"{url}web/?model=none.onnx"))
     assert said["error"].startswith("none.onnx: 404")
 
 
-def test_variables_are_carried_by_hand(tmp_path: Path) -> None:
+def test_variables_are_passed_by_the_caller(tmp_path: Path) -> None:
     need("node")
     xml = EXAMPLES / "stateful" / "model.xml"
     convert(xml, tmp_path / "model.onnx", variables="inputs")
@@ -79,16 +79,16 @@ def test_variables_are_carried_by_hand(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("host", HOSTS)
-def test_the_record_is_of_today_s_operators(host: str) -> None:
-    """(Those that it lacks are "not measured" in docs/operators.md.)"""
+def test_the_record_has_the_current_operators(host: str) -> None:
+    """(Missing ones are "not measured" in docs/operators.md.)"""
     entries = json.loads(RECORD.read_text())[host]["operators"]
     assert entries.keys() <= set(with_bodies()), "python -m tests.hosts.record"
     assert all(entry["models"] == entry["agree"] + len(entry["faults"]) for entry in entries.values())
 
 
 @pytest.mark.parametrize("host", HOSTS)
-def test_operators_run_as_is_recorded(host: str, tmp_path: Path) -> None:
-    """A few of them; `python -m tests.hosts.record` runs all."""
+def test_operators_run_as_recorded(host: str, tmp_path: Path) -> None:
+    """Runs a few of them; `python -m tests.hosts.record` runs all."""
     need(host)
     found = list(subjects(tmp_path / "ir", ["EmbeddingBagOffsetsSum", "NonMaxSuppression", "ROIAlign", "VocabularyTable"]))
     (tmp_path / "models").mkdir()
@@ -97,7 +97,7 @@ def test_operators_run_as_is_recorded(host: str, tmp_path: Path) -> None:
         assert entry == entries[name]
 
 
-def test_a_wrong_answer_is_noticed(tmp_path: Path) -> None:
+def test_a_wrong_result_is_detected(tmp_path: Path) -> None:
     need("node")
     (subject, *_) = subjects(tmp_path / "ir", ["ErfInv"])
     outputs = {name: array + 1 for name, array in subject.outputs.items()}

@@ -1,4 +1,4 @@
-"""examples/ray_batch.py on this machine, in a process of its own.
+"""examples/ray_batch.py on this machine, in a separate process.
 
 pip install 'ray[data]' && pytest tests/hosts/test_ray.py
 """
@@ -24,11 +24,11 @@ ROWS = 300
 
 
 @pytest.mark.skipif(not all(map(importlib.util.find_spec, ("ray", "pyarrow"))), reason="pip install 'ray[data]'")
-def test_two_workers_score_what_openvino_scores(tmp_path: Path) -> None:
+def test_two_workers_agree_with_openvino(tmp_path: Path) -> None:
     import pyarrow.parquet as pq
 
     convert(XML, tmp_path / "model.onnx")
-    # (Ray's workers are of low priority: on a busy machine they would hardly start.)
+    # (Ray's workers have low priority, so that they hardly start on a busy machine.)
     settings = os.environ | {
         "PYTHONPATH": os.pathsep.join(sys.path),
         "RAY_USAGE_STATS_ENABLED": "0",
@@ -54,10 +54,10 @@ def test_two_workers_score_what_openvino_scores(tmp_path: Path) -> None:
     batch = {name: np.array(values) for name, values in requests.items()}
     model = ov.Core().compile_model(XML, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
     results = model(module.feeds(batch))
-    expected = {port.any_name: results[port][:-1] for port in model.outputs}  # without the row that fills up
+    expected = {port.any_name: results[port][:-1] for port in model.outputs}  # without the padding row
     assert len(scored["visitor"]) == ROWS
 
-    # Blocks come in any order: compare them as a set of rows.
+    # Blocks arrive in any order, so they are compared as a set of rows.
     def rows(visitors, items, probabilities):
         found = [(int(v), tuple(map(int, i)), np.asarray(p)) for v, i, p in zip(visitors, items, probabilities, strict=True)]
         return sorted(found, key=lambda row: (row[:2], row[2].tolist()))

@@ -1,9 +1,9 @@
-"""Tokenizers, models and detokenizers put together to one model, and what OpenVINO computes with it.
+"""Tokenizers, models and detokenizers combined into one model, with OpenVINO's results.
 
     python -m tests.language.connected FOLDER
 
 writes NAME.xml, NAME.bin and NAME.json (inputs and outputs) for each. Importing openvino_tokenizers changes OpenVINO's
-factories: the tests run this in a process of its own.
+factories, so the tests run this in a separate process.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def main(folder: Path) -> None:
     core = ov.Core()
 
     def language_model(names: list[str]) -> Any:
-        """Logits of every token: of its embedding and of the mean of the embeddings that are not masked."""
+        """Return the logits of every token, from its embedding and the mean of the unmasked embeddings."""
         rng = np.random.default_rng(0)
         inputs = {name: opset.parameter([-1, -1], np.int64, name) for name in names}
         for name, node in inputs.items():
@@ -60,7 +60,9 @@ def main(folder: Path) -> None:
         return core.read_model(FILES / kind / f"{name}.xml")
 
     def connected(first: Any, second: Any, **settings: Any) -> Any:
-        """`connect_models` loses what a tokenizer assigns to variables, without which the CPU plugin does not run it."""
+        """Connect the models, keeping a tokenizer's assignments to variables: `connect_models` drops them, and the CPU
+        plugin fails.
+        """
         sinks = [*first.get_sinks(), *second.get_sinks()]
         model = connect_models(first, second, **settings)
         model.add_sinks(sinks)
@@ -91,7 +93,7 @@ def main(folder: Path) -> None:
         outputs = [[array.dtype.kind, np.array(array).tolist()] for array in results.values()]
         text = json.dumps({"inputs": [a.tolist() for a in arrays], "outputs": outputs})
         path.with_suffix(".json").write_text(text)
-    # As `connect_models` leaves it: with a variable that nothing assigns to.
+    # As `connect_models` leaves it: with a variable without an assignment.
     left = connect_models(read("gpt2", "tokenizer"), language_model(["input_ids", "attention_mask"]))
     ov.save_model(left, folder / "gpt2_as_left.xml", compress_to_fp16=False)
     (folder / "gpt2_as_left.json").write_text((folder / "gpt2.json").read_text())

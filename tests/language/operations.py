@@ -1,9 +1,9 @@
-"""Single operations of openvino_tokenizers, and what OpenVINO computes for them.
+"""Single operations of openvino_tokenizers, with OpenVINO's results.
 
     python -m tests.language.operations FOLDER
 
 writes NAME.xml, NAME.bin and NAME.json (inputs and outputs) for each. Importing openvino_tokenizers changes OpenVINO's
-factories: the tests run this in a process of its own.
+factories, so the tests run this in a separate process.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ CHARACTERS = "abcd▁ é日🙂AB①\t"
 
 
 def sentencepiece_model(rng: np.random.Generator) -> tuple[bytes, list[int]]:
-    """A SentencePiece model of random pieces, and which of its ids make no NUL."""
+    """Return a SentencePiece model of random pieces, and the ids whose pieces have no NUL."""
     model = model_message()()
     trainer, normalizer = model.trainer_spec, model.normalizer_spec
     trainer.model_type = int(rng.integers(1, 5))
@@ -177,7 +177,7 @@ def main(folder: Path) -> None:
         for kind in (np.float32, np.float64, np.float16):
             large = [] if kind == np.float16 else [123456, 1234567, 123456.5, 999999.5]
             values = [0.1, -0.0, 1, *large, 1e-4, 9.9999997e-5, 1 / 3, 65504, 6e-8, -2.5]
-            # The CPU plugin takes f64 for f32, which has no infinity of theirs.
+            # The CPU plugin converts f64 to f32, which overflows to infinity.
             beyond = [] if kind == np.float64 else [np.inf, -np.inf, np.nan]
             array = np.array([*values, *beyond], kind)
             node = parameter(array)
@@ -189,7 +189,7 @@ def main(folder: Path) -> None:
             yield f"Sentencepiece{seed}", *sentencepieces(seed)
 
     def sentencepieces(seed: int) -> tuple[list[Any], list[Any], list[np.ndarray]]:
-        """A random model's ids, with other settings for each seed, and what it makes of ids."""
+        """Return a random model's ids, with different settings for each seed, and its texts for ids."""
         rng = np.random.default_rng(seed)
         data, known = sentencepiece_model(rng)
         model = op.Constant(np.frombuffer(data, np.uint8)).output(0)
@@ -221,7 +221,7 @@ def main(folder: Path) -> None:
         try:
             results = ov.Core().compile_model(path, "CPU")([ov.Tensor(array) for array in arrays])
             expected = [results[i].tolist() for i in range(len(outputs))]
-        except RuntimeError:  # pieces that overlap cannot be packed, and such
+        except RuntimeError:  # such as overlapping pieces that cannot be packed
             continue
         inputs = [["object" if array.dtype.kind == "U" else array.dtype.name, array.tolist()] for array in arrays]
         path.with_suffix(".json").write_text(json.dumps({"inputs": inputs, "outputs": expected}))

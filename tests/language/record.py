@@ -1,5 +1,4 @@
-"""Makes tests/language/files: small tokenizers of every kind as openvino_tokenizers writes them, and what OpenVINO makes of
-`texts` with them.
+"""Create tests/language/files: small tokenizers of every kind as openvino_tokenizers writes them, with OpenVINO's results.
 
 Run with transformers, tokenizers, sentencepiece, openvino and openvino_tokenizers installed:
 
@@ -142,9 +141,9 @@ def end_of_word() -> Any:
 
 
 def sentence_piece(kind: str, rules: str = "", **settings_of_tokenizer: Any) -> Any:
-    """Llama 2's and T5's tokenizers are SentencePiece models; the latter may also cut into words or characters.
+    """Return a SentencePiece tokenizer like Llama 2's and T5's; the latter may also split into words or characters.
 
-    ``rules`` are the characters and what is put for them, where that is not NFKC.
+    ``rules`` maps characters to their replacements, instead of NFKC.
     """
     with tempfile.TemporaryDirectory() as folder:
         corpus = Path(folder) / "corpus.txt"
@@ -173,7 +172,7 @@ def sentence_piece(kind: str, rules: str = "", **settings_of_tokenizer: Any) -> 
 
 
 def whole_sentence_piece(kind: str, **settings: Any) -> Any:
-    """The same where openvino_tokenizers takes the model as it is: only of transformers 4 do tokenizers keep its file."""
+    """Return the same as an unmodified model file, which only the tokenizers of transformers 4 keep."""
     if not transformers.__version__.startswith("4."):
         raise RuntimeError("transformers 4 records the kinds that begin with spm: pip install 'transformers<5'")
     return sentence_piece(kind, RULES, **settings)
@@ -183,7 +182,7 @@ RULES = "Ａ=A ①=1 ﬁ=fi ½=1/2 \u0301= Å=A e\u0301=é ß=ss"
 NO_UTF8 = [b"abc\xff\xfe def", b"\xc3", b"a\xe2\x82 b", b"\x80\x80x", b"\xed\xa0\x80", b"\xc0\xaf", b"\xf5\x80\x80\x80"]
 SPM = {"use_sentencepiece_backend": True}
 DEFINED_FOR_ANY_BYTES = ("qwen", "unigram", "sentencepiece_unigram", "spm_bpe", "spm_unigram", "spm_char", "spm_word")
-"""Their texts meet a character map, which replaces what is no UTF-8, before they are split; others may crash OpenVINO."""
+"""Tokenizers whose character map replaces invalid UTF-8 before splitting; others may crash OpenVINO."""
 
 LEFT = {"padding_side": "left", "truncation_side": "left"}
 KINDS: dict[str, tuple[Callable[[], Any], dict[str, Any]]] = {
@@ -243,7 +242,7 @@ def record(kind: str) -> None:
 
 
 def tokenized(model: Any) -> dict[str, Any]:
-    """The outputs by name for every case; None where OpenVINO fails."""
+    """Return the outputs by name for every case; ``None`` if OpenVINO fails."""
     results = {}
     for name, texts in {**TEXTS, "1 MB": [MEGABYTE]}.items():
         request = model.create_infer_request()
@@ -262,7 +261,7 @@ def tokenized(model: Any) -> dict[str, Any]:
 
 
 def detokenized(model: Any, size: int, is_whole: bool) -> list[Any]:
-    """Ids and the texts that they become; whole SentencePiece models take no negative ones."""
+    """Return ids and their texts; complete SentencePiece models reject negative ids."""
     generator = np.random.default_rng(0)
     least = 0 if is_whole else -3
     cases = [
@@ -272,7 +271,7 @@ def detokenized(model: Any, size: int, is_whole: bool) -> list[Any]:
         np.zeros((2, 0)),
         np.zeros((0, 3)),
     ]
-    # NumPy's strings of one length lose NULs at their ends.
+    # NumPy's fixed-length strings lose trailing NULs.
     return [
         [case.astype(int).tolist(), [text.rstrip("\0") for text in model(case.astype(np.int64))[0].tolist()]]
         for case in cases

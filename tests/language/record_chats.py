@@ -1,5 +1,7 @@
-"""Makes tests/language/chats.json: chat templates as models have them, and what transformers makes of conversations;
-tests/language/sampling.json: the tokens that OpenVINO GenAI draws with the models of tests/language/models.
+"""Create tests/language/chats.json and tests/language/sampling.json.
+
+The former has chat templates of real models with transformers' results for conversations. The latter has the tokens that
+OpenVINO GenAI draws with the models of tests/language/models.
 
 Run with transformers, openvino_genai and openvino_tokenizers installed:
 
@@ -79,7 +81,7 @@ PROMPT, COUNT = [5, 17, 200, 33, 33, 98], 24
 
 
 def chats() -> list[dict[str, Any]]:
-    """What transformers makes of each conversation with each template; ``None`` where it refuses."""
+    """Return transformers' result for each conversation and template; ``None`` if it fails."""
     from transformers.utils.chat_template_utils import render_jinja_template
 
     found = []
@@ -95,7 +97,7 @@ def chats() -> list[dict[str, Any]]:
 
 
 def drawn() -> list[dict[str, Any]]:
-    """The tokens that OpenVINO GenAI gives with each model, setting and seed; one that ends the text comes along."""
+    """Return OpenVINO GenAI's tokens for each model, setting and seed, including the end token."""
     import openvino as ov
     import openvino_genai as genai
 

@@ -1,9 +1,9 @@
-"""Makes tests/language/models: small language models as optimum-intel exports them, and what OpenVINO says with them.
+"""Create tests/language/models: small language models as optimum-intel exports them, with OpenVINO's results.
 
-Each NAME.zip is a folder: the decoder with its tokenizer, and expected.json. Those in tests/language/text2text are
-encoder-decoders with theirs, those in tests/language/seq2seq but the decoder of one, those in tests/language/vision models
-of images and text, those in tests/language/speech models of sounds. Run with transformers, optimum-intel,
-openvino_tokenizers and openvino installed:
+Each NAME.zip is a folder with the decoder, its tokenizer and expected.json. Those in tests/language/text2text are
+encoder-decoders, those in tests/language/seq2seq only the decoder of one, those in tests/language/vision models of images
+and text, and those in tests/language/speech models of audio. Run with transformers, optimum-intel, openvino_tokenizers and
+openvino installed:
 
     python -m tests.language.record_models [NAME ...]
 """
@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 _find = importlib.util.find_spec
-# What optimum-intel imports where it is there, and what need not be.
+# Optional imports of optimum-intel that are not needed.
 importlib.util.find_spec = lambda name, *rest: (  # type: ignore[assignment]
     None if name.split(".")[0] in ("torchvision", "timm", "diffusers") else _find(name, *rest)
 )
@@ -43,7 +43,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers  # 
 from tests.folders import speech  # noqa: E402
 
 for _name in ("send_event", "start_session", "end_session", "force_shutdown", "send_error", "send_stack_trace"):
-    setattr(openvino_telemetry.Telemetry, _name, lambda self, *args, **more: None)  # no network is waited for
+    setattr(openvino_telemetry.Telemetry, _name, lambda self, *args, **more: None)  # without waiting for the network
 
 MODELS, SEQ2SEQ, TEXT2TEXT, VISION, SPEECH = (
     Path(__file__).parent / name for name in ("models", "seq2seq", "text2text", "vision", "speech")
@@ -132,12 +132,12 @@ TEXT_TO_TEXT: dict[str, tuple[str, str, dict[str, Any], dict[str, Any]]] = {
 }  # fmt: skip
 VISION_LANGUAGE = {"llava": "LlavaForConditionalGeneration"}
 IMAGE, PIXELS, PATCH = SIZE - 1, 28, 14
-"""The token that stands for a patch of an image, the image's sides and the patch's."""
+"""The token that represents a patch of an image, and the sizes of the image and the patch."""
 ANSWERED = ["Once upon a time", "The converter names file, line, layer and remedy.", "a"]
 
 
 def tokenizer() -> transformers.PreTrainedTokenizerFast:
-    """A byte-level BPE of the repository's own text."""
+    """Return a byte-level BPE tokenizer of the repository's own text."""
     made = Tokenizer(models.BPE())
     made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     made.decoder = decoders.ByteLevel()
@@ -152,7 +152,7 @@ def tokenizer() -> transformers.PreTrainedTokenizerFast:
 
 
 def save_tokenizer(texts: transformers.PreTrainedTokenizerFast, folder: Path) -> None:
-    """In the form of transformers, and OpenVINO's."""
+    """Save the tokenizer in the formats of transformers and OpenVINO."""
     texts.save_pretrained(folder)
     converted = openvino_tokenizers.convert_tokenizer(texts, with_detokenizer=True)
     for part, model in zip(("tokenizer", "detokenizer"), converted, strict=True):
@@ -160,14 +160,14 @@ def save_tokenizer(texts: transformers.PreTrainedTokenizerFast, folder: Path) ->
 
 
 def export(torch_model: Any, exporter: Any, folder: Path, parts: Sequence[str], configurations: Sequence[str] = ()) -> None:
-    """IRs with weights in 16 bits, and configurations, as optimum-intel writes them.
+    """Write IRs with 16-bit weights, and configurations, as optimum-intel does.
 
     Args:
-        torch_model: of transformers.
+        torch_model: a model of transformers.
         exporter: optimum-intel's class for it.
-        folder: where to write.
+        folder: the target.
         parts: the names of the IRs.
-        configurations: those of other files.
+        configurations: the names of other files.
     """
     with tempfile.TemporaryDirectory() as place:
         torch_model.save_pretrained(place)
@@ -191,7 +191,7 @@ class Oracle:
         self._request.reset_state()
 
     def logits(self, ids: Any, past: int, rows: Any) -> np.ndarray:
-        """[rows, vocabulary], behind the last token."""
+        """Return [rows, vocabulary], the logits after the last token."""
         ids = np.asarray(ids, np.int64)
         count, length = ids.shape
         feeds = {
@@ -213,7 +213,7 @@ class Oracle:
         return found
 
     def beams(self, prompt: list[int], count: int, width: int) -> list[int]:
-        """The likeliest of the texts of so many tokens that a search of that width finds, none of which ends."""
+        """Return the most likely text of a beam search that finds texts of the given length without end tokens."""
         self.reset()
         logits = self.logits([prompt] * width, 0, range(width))
         scores, found = np.array([0.0] + [-1e9] * (width - 1)), [[] for _ in range(width)]
@@ -231,7 +231,7 @@ class Oracle:
 
 
 def make(name: str, folder: Path) -> None:
-    """The folder of a model, and what OpenVINO says with it."""
+    """Create the folder of a model, and record OpenVINO's results."""
     class_name, settings = CONFIGURATIONS[name]
     torch.manual_seed(1)
     configuration = getattr(transformers, class_name)(**settings, initializer_range=0.5)
@@ -258,7 +258,7 @@ def make(name: str, folder: Path) -> None:
 
 
 def make_decoder(name: str, folder: Path) -> None:
-    """The decoder of an encoder-decoder, alone."""
+    """Create the folder of the decoder of an encoder-decoder."""
     configuration, class_name, settings = ENCODER_DECODERS[name]
     torch.manual_seed(1)
     torch_model = getattr(transformers, class_name)(getattr(transformers, configuration)(**settings)).eval()
@@ -267,7 +267,7 @@ def make_decoder(name: str, folder: Path) -> None:
 
 
 def make_text_to_text(name: str, folder: Path) -> None:
-    """The folder of an encoder-decoder of texts, and what transformers generates with OpenVINO."""
+    """Create the folder of an encoder-decoder of texts, and record the tokens that transformers generates with OpenVINO."""
     configuration, class_name, settings, rules = TEXT_TO_TEXT[name]
     torch.manual_seed(1)
     torch_model = getattr(transformers, class_name)(getattr(transformers, configuration)(**settings)).eval()
@@ -289,7 +289,7 @@ def make_text_to_text(name: str, folder: Path) -> None:
 
 
 def make_vision(name: str, folder: Path) -> None:
-    """The folder of a LLaVA, an image, prompts with and without it, and what transformers generates with OpenVINO."""
+    """Create the folder of a LLaVA model, an image, prompts with and without it, and the tokens generated with OpenVINO."""
     torch.manual_seed(1)
     vision = transformers.CLIPVisionConfig(
         hidden_size=32, intermediate_size=32, num_hidden_layers=2, num_attention_heads=2, image_size=PIXELS, patch_size=PATCH
@@ -318,7 +318,7 @@ def make_vision(name: str, folder: Path) -> None:
 
 
 def make_speech(name: str, folder: Path) -> None:
-    """The folder of a Whisper, and what transformers generates with OpenVINO."""
+    """Create the folder of a Whisper model, and record the tokens that transformers generates with OpenVINO."""
     speech.make_whisper(folder)
     (folder / "expected.json").write_text(json.dumps(speech.in_openvino(folder)))
 

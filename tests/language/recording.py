@@ -1,4 +1,6 @@
-"""Models with OpenVINO's answers, recorded in a process of its own: openvino_tokenizers changes OpenVINO's factories."""
+"""Models with OpenVINO's results, recorded in a separate process because openvino_tokenizers changes OpenVINO's
+factories.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def recorded_by(module: str, folder: Path) -> list[Path]:
-    """What ``main(folder)`` of a module of this package writes: the answers of each model, which lies beside them."""
+    """Return the results that ``main(folder)`` of a module of this package writes next to each model."""
     command = "import sys; sys.path.append(sys.argv[1]); import importlib, pathlib; "
     command += "importlib.import_module(sys.argv[2]).main(pathlib.Path(sys.argv[3]))"
     given = [str(ROOT), f"tests.language.{module}", str(folder)]

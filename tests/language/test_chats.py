@@ -1,4 +1,4 @@
-"""Sampling as OpenVINO GenAI draws, chat templates as transformers renders them, and stop words."""
+"""Sampling like OpenVINO GenAI, chat templates like transformers, and stop words."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def folder(name: str, place: Path) -> Path:
 
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
 @pytest.mark.parametrize("name", MODELS)
-def test_tokens_are_those_that_openvino_genai_draws(name: str, settings: dict[str, Any], place: Path) -> None:
+def test_tokens_equal_openvino_genai(name: str, settings: dict[str, Any], place: Path) -> None:
     model = LanguageModel(folder(name, place))
     rows = [row for row in json.loads(SAMPLING.read_text()) if row["model"] == name and row["settings"] == settings]
     assert len(rows) == 3
@@ -51,15 +51,15 @@ def test_tokens_are_those_that_openvino_genai_draws(name: str, settings: dict[st
         assert list(model.generate(PROMPT, COUNT, sampling)) == wanted
 
 
-def test_a_draw_is_that_of_c_plus_plus() -> None:
-    """std::mt19937 of its default seed, 5489: its first number is 3499211612."""
+def test_a_draw_equals_std_mt19937() -> None:
+    """std::mt19937 with its default seed, 5489: its first number is 3499211612."""
     draws = np.random.MT19937()
     draws._legacy_seeding(5489)
     assert draws.random_raw() == 3499211612
     assert below_one(0) == 0 and below_one(2**31) == 0.5 and below_one(2**32 - 1) < 1
 
 
-def test_a_share_of_draws_is_a_tokens_probability() -> None:
+def test_frequencies_of_draws_match_probabilities() -> None:
     logits = np.log(np.array([0.5, 0.3, 0.15, 0.05], np.float32))
     sampler = Sampler(Sampling(do_sample=True, seed=3))
     counts = np.bincount([sampler.choose(logits) for _ in range(4000)], minlength=4)
@@ -70,7 +70,7 @@ def test_a_share_of_draws_is_a_tokens_probability() -> None:
     assert {scarce.choose(logits) for _ in range(200)} == {0, 1}
 
 
-def test_tokens_that_may_not_follow_are_not_drawn() -> None:
+def test_forbidden_tokens_are_not_drawn() -> None:
     logits = np.array([-np.inf, 1.0, -np.inf, 0.5], np.float32)
     for settings in ({}, {"top_k": 3}, {"top_p": 0.9}, {"min_p": 0.1, "top_k": 4}):
         sampler = Sampler(Sampling(do_sample=True, **settings))
@@ -84,13 +84,13 @@ def test_tokens_that_may_not_follow_are_not_drawn() -> None:
      {"presence_penalty": 3}, {"temperature": float("nan")}],
     ids=str,
 )  # fmt: skip
-def test_values_that_mean_nothing_are_refused(settings: dict[str, Any]) -> None:
+def test_invalid_settings(settings: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=next(iter(settings))):
         Sampling(**settings)
 
 
 @pytest.mark.parametrize("form", ["file", "configuration", "named", "old file"])
-def test_conversations_are_those_of_transformers(form: str, tmp_path: Path) -> None:
+def test_conversations_equal_transformers(form: str, tmp_path: Path) -> None:
     for row in json.loads(CHATS.read_text()):
         template, settings = TEMPLATES[row["template"]], dict[str, Any](TOKENS)
         if form == "configuration":
@@ -120,7 +120,7 @@ def test_conversations_are_those_of_transformers(form: str, tmp_path: Path) -> N
         ("{{ 1 // 0 }}", "does not take"),
     ],
 )
-def test_templates_that_cannot_be_used(text: str, said: str, tmp_path: Path) -> None:
+def test_invalid_templates(text: str, said: str, tmp_path: Path) -> None:
     (tmp_path / "chat_template.jinja").write_text(text)
     with pytest.raises(GenerationError, match=said):
         ChatTemplate(tmp_path).render([{"role": "user", "content": "x"}])
@@ -164,7 +164,7 @@ def test_nothing_is_generated_after_a_stop_word() -> None:
     ("empty", "some", "found"),
     [([], [7], (0, 0)), ([1], [1, 7], (1, 0)), ([2, 3], [2, 7, 3], (1, 1)), ([3], [7, 3], (0, 1)), ([9], [7], (0, 0))],
 )
-def test_which_tokens_a_tokenizer_adds(empty: list[int], some: list[int], found: tuple[int, int]) -> None:
+def test_tokens_that_a_tokenizer_adds(empty: list[int], some: list[int], found: tuple[int, int]) -> None:
     assert around(empty, some) == found
 
 
@@ -210,11 +210,11 @@ def test_conversations_on_the_command_line(place: Path, tmp_path: Path) -> None:
     [[], ["x", "--system", "y"], ["x", "--stop", ""], ["x", "--top-p", "2"], ["--chat", "--json"], ["x", "--min-p", "1"]],
     ids=str,
 )
-def test_options_that_do_not_fit(arguments: list[str], tmp_path: Path) -> None:
+def test_invalid_options(arguments: list[str], tmp_path: Path) -> None:
     assert specops("generate", tmp_path, *arguments).exit_code == 2
 
 
 @needs_pcre2
-def test_a_text_of_standard_input(place: Path) -> None:
+def test_a_text_from_standard_input(place: Path) -> None:
     told = as_json(specops("generate", folder("llama", place), "-", "--tokens", 4, "--json", input="Once upon a time"))
     assert told["prompt"] == "Once upon a time" and told["tokens"] == 4

@@ -21,7 +21,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "llama"
 
 
-def test_every_ir_of_a_folder_and_what_belongs_to_it(folder: Path, tmp_path: Path) -> None:
+def test_all_irs_and_companions_of_a_folder(folder: Path, tmp_path: Path) -> None:
     (folder / "chat_template.jinja").write_text("{{ messages }}")
     (folder / "model.safetensors").write_bytes(b"weights of another form")
     (folder / ".cache").mkdir()
@@ -46,7 +46,7 @@ def test_every_ir_of_a_folder_and_what_belongs_to_it(folder: Path, tmp_path: Pat
     assert len(document["copied"]) == len(written) - 4
 
 
-def test_models_that_happen_to_lie_in_a_folder_bring_nothing_along(tmp_path: Path) -> None:
+def test_unrelated_models_in_a_folder_have_no_companions(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("notes")
     assert not is_model_folder(tmp_path)
     assert companions(tmp_path) == [tmp_path / "notes.txt"]
@@ -64,12 +64,12 @@ def test_for_onnxruntime_genai(folder: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("arguments", [["-o", "out", "--check"], []])
-def test_genai_takes_a_folder_and_a_place(folder: Path, arguments: list[str]) -> None:
+def test_genai_requires_a_folder_and_an_output(folder: Path, arguments: list[str]) -> None:
     assert specops("convert", folder, "--genai", *arguments).exit_code == 2
     assert specops("convert", folder / "openvino_model.xml", "-o", "x", "--genai").exit_code == 2
 
 
-def test_text_out_of_an_openvino_folder_and_of_what_it_became(folder: Path, tmp_path: Path) -> None:
+def test_generation_from_the_original_and_converted_folder(folder: Path, tmp_path: Path) -> None:
     expected = json.loads((folder / "expected.json").read_text())
     target = tmp_path / "out"
     assert specops("convert", folder, "-o", target, "--genai").exit_code == 0
@@ -81,7 +81,7 @@ def test_text_out_of_an_openvino_folder_and_of_what_it_became(folder: Path, tmp_
     assert "24 tokens" in result.stderr
 
 
-def test_there_is_nothing_to_generate_with(tmp_path: Path) -> None:
+def test_a_folder_without_a_model(tmp_path: Path) -> None:
     result = specops("generate", tmp_path, "text")
     assert result.exit_code == 2 and "holds no genai_config.json" in result.stderr
 
@@ -104,7 +104,7 @@ def test_into_its_own_folder(folder: Path, genai: bool) -> None:
     assert not list(folder.glob(".specops-*"))
 
 
-def test_two_folders_whose_files_would_become_one(folder: Path, tmp_path: Path) -> None:
+def test_two_folders_with_colliding_files(folder: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()
     (other / "config.json").write_text("{}")

@@ -1,5 +1,7 @@
-"""Models that a tokenizer, a detokenizer or both are fused with, as openvino_tokenizers' ``connect_models`` does it, become
-one file: strings in, logits or strings out."""
+"""Models connected to a tokenizer, a detokenizer or both by openvino_tokenizers' ``connect_models`` become one file.
+
+Their inputs are strings, their outputs logits or strings.
+"""
 
 from __future__ import annotations
 

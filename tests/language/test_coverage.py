@@ -17,7 +17,7 @@ VERSIONS = ("extension", "openvino_tokenizers")
 
 
 def registered() -> set[str]:
-    """The operations of the installed library, by the names of its types: those that it hands to OpenVINO as extensions."""
+    """Return the operations of the installed library, by the type names that it passes to OpenVINO as extensions."""
     package = importlib.util.find_spec("openvino_tokenizers")
     if package is None or package.origin is None:
         pytest.skip("openvino_tokenizers is not installed")

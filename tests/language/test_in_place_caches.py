@@ -1,4 +1,4 @@
-"""Language models in OpenVINO's form: the caches that their attention extends give what an OpenVINO infer request gives."""
+"""Language models in OpenVINO's form: caches that are extended in place agree with an OpenVINO infer request."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @cache
 def converted(name: str, place: Path) -> Path:
-    """The .onnx of a model, beside its .xml."""
+    """Return the .onnx of a model, next to its .xml."""
     folder = place / name
     with zipfile.ZipFile(ARCHIVES / f"{name}.zip") as file:
         file.extractall(folder)
@@ -52,7 +52,7 @@ def attentions(path: Path) -> int:
 
 
 def steps(generator: np.random.Generator) -> Iterator[tuple[np.ndarray, np.ndarray, list[int]]]:
-    """Tokens, attention_mask and beam_idx: rows filled up on the left, that change places, multiply and go."""
+    """Yield tokens, attention_mask and beam_idx: left-padded rows that are reordered, duplicated and removed."""
     mask = np.ones((2, 5), np.int64)
     mask[1, :2] = 0
     yield generator.integers(3, 200, (2, 5)), mask, [0, 1]
@@ -62,7 +62,7 @@ def steps(generator: np.random.Generator) -> Iterator[tuple[np.ndarray, np.ndarr
 
 
 def feeds_of(path: Path, tokens: np.ndarray, mask: np.ndarray, beams: list[int]) -> dict[str, np.ndarray]:
-    """What the model takes of it."""
+    """Return the feeds that the model has inputs for."""
     feeds = {
         "input_ids": tokens,
         "attention_mask": mask,
@@ -79,8 +79,8 @@ def agree(got: np.ndarray, wanted: np.ndarray) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("kernels", KERNELS)
-def test_a_session_gives_what_openvino_gives(name: str, kernels: Any, place: Path) -> None:
-    """Rows of what fills up included."""
+def test_a_session_agrees_with_openvino(name: str, kernels: Any, place: Path) -> None:
+    """Including padded rows."""
     path = converted(name, place)
     assert attentions(path) == 2
     session, request = onnx_specops.InferenceSession(path, kernels=kernels), openvino_request(path)
@@ -95,15 +95,15 @@ def test_a_session_gives_what_openvino_gives(name: str, kernels: Any, place: Pat
 
 
 def filled_up(feeds: dict[str, np.ndarray], more: int) -> dict[str, np.ndarray]:
-    """The attention_mask longer than all tokens: many programs feed one of a fixed length."""
+    """Pad the attention_mask beyond all tokens, as many programs feed one of fixed length."""
     return {**feeds, "attention_mask": np.pad(feeds["attention_mask"], [(0, 0), (0, more)])}
 
 
-@pytest.mark.parametrize("name", sorted({*NAMES} - {"bloom"}))  # OpenVINO refuses it: that model does not slice the mask
+@pytest.mark.parametrize("name", sorted({*NAMES} - {"bloom"}))  # OpenVINO rejects it: that model does not slice the mask
 @pytest.mark.parametrize("kernels", KERNELS)
 @pytest.mark.parametrize("more", [1, 90])
 def test_a_longer_mask(name: str, kernels: Any, more: int, place: Path) -> None:
-    """The past tokens are those that the caches hold, however long the mask is."""
+    """The number of past tokens follows from the caches, whatever the length of the mask is."""
     path = converted(name, place)
     session, request = onnx_specops.InferenceSession(path, kernels=kernels), openvino_request(path)
     for tokens, mask, beams in steps(np.random.default_rng(0)):
@@ -112,7 +112,7 @@ def test_a_longer_mask(name: str, kernels: Any, more: int, place: Path) -> None:
 
 
 @pytest.mark.parametrize("variables", ["defaults", "inputs"])
-def test_a_plain_session_s_caller_carries_the_cache(variables: Any, place: Path, tmp_path: Path) -> None:
+def test_the_caller_of_a_plain_session_passes_the_cache(variables: Any, place: Path, tmp_path: Path) -> None:
     source = converted("llama", place)
     path = tmp_path / "model.onnx"
     convert(source.with_suffix(".xml"), path, variables=variables)
@@ -144,7 +144,7 @@ def test_other_ways_to_convert(options: dict[str, Any], place: Path, tmp_path: P
         np.testing.assert_allclose(session.run(None, feeds)[0], wanted, atol=tolerance * np.abs(wanted).max())
 
 
-def test_rows_that_are_not_there(place: Path) -> None:
+def test_rows_out_of_range(place: Path) -> None:
     path = converted("llama", place)
     session = onnx_specops.InferenceSession(path)
     feeds = feeds_of(path, np.full((2, 3), 5), np.ones((2, 3), np.int64), [0, 1])
@@ -164,16 +164,16 @@ def attention(
     batch_size: int = -1,
     other: bool = False,
 ) -> ov.Model:
-    """One attention over a cache, of two heads.
+    """Build attention with a cache and two heads.
 
     Args:
-        mask: what the attention_mask becomes: ``"none"`` (there is no such input), ``"condition"``, ``"added"``,
-            ``"infinite"`` (added, -inf), or ``"constant"`` (it decides nothing).
-        beams: whether rows are chosen.
-        taken: what else is given out: the ``"sum"`` of the keys, their ``"shape"``, the ``"keys"``, or the ``"past"`` ones.
-        batch_size: the rows of each run, where they are fixed.
-        other: whether there is another input of data, before the tokens and of another length.
-        scale: of the products, where there is a mask; by the size of a head otherwise. ``None``: by the number of tokens.
+        mask: the use of the attention_mask: ``"none"`` (there is no such input), ``"condition"``, ``"added"``,
+            ``"infinite"`` (added, -inf), or ``"constant"`` (without effect).
+        beams: whether rows are reordered.
+        taken: another output: the ``"sum"`` of the keys, their ``"shape"``, the ``"keys"``, or the ``"past"`` keys.
+        batch_size: the number of rows, if fixed.
+        other: whether another input of data precedes the tokens, with another length.
+        scale: the scale of the scores with a mask; by default 1 / sqrt(head size). ``None``: by the number of tokens.
     """
     x = ops.parameter([batch_size, -1, 16], F, name="x")
     inputs, sinks = [x], []
@@ -230,7 +230,7 @@ def attention(
 
 
 def follow(model: ov.Model, folder: Path, *, held: bool, kernels: Any = "native") -> onnx_specops.InferenceSession:
-    """Compare some runs with OpenVINO's; returns the session."""
+    """Compare some runs with OpenVINO's; return the session."""
     ov.save_model(model, folder / "model.xml", compress_to_fp16=False)
     convert(folder / "model.xml", folder / "model.onnx")
     assert attentions(folder / "model.onnx") == held
@@ -277,10 +277,10 @@ def test_forms_of_attention(tmp_path: Path, model: Callable[[], ov.Model], in_pl
 
 @pytest.mark.parametrize("kernels", KERNELS)
 @pytest.mark.parametrize("mask", ["condition", "added", "infinite"])
-def test_rows_that_see_nothing(tmp_path: Path, mask: str, kernels: Any) -> None:
-    """OpenVINO's fused attention: 0 where -inf hides all, the mean of all values where a condition or a number does."""
+def test_rows_without_visible_keys(tmp_path: Path, mask: str, kernels: Any) -> None:
+    """OpenVINO's fused attention gives 0 if -inf hides all keys, and the mean of all values for a condition or a number."""
     session = follow(attention(mask=mask), tmp_path, held=True, kernels=kernels)
-    # The operator gives the 0 by itself.
+    # The operator itself returns 0.
     assert "ReduceMax" not in {node.op_type for node in onnx.load(tmp_path / "model.onnx").graph.node}
     request, total = openvino_request(tmp_path / "model.onnx"), 0
     session.reset_state()
@@ -297,8 +297,8 @@ def test_rows_that_see_nothing(tmp_path: Path, mask: str, kernels: Any) -> None:
 
 @pytest.mark.parametrize("kernels", KERNELS)
 @pytest.mark.parametrize("mask", ["condition", "added", "infinite"])
-def test_rows_that_see_nothing_without_beams(tmp_path: Path, mask: str, kernels: Any) -> None:
-    """OpenVINO fuses no attention whose rows are not chosen: NaN, or the mean of all values where a number hides them."""
+def test_rows_without_visible_keys_without_beams(tmp_path: Path, mask: str, kernels: Any) -> None:
+    """OpenVINO does not fuse attention without reordered rows: the result is NaN, or the mean of all values for a number."""
     session = follow(attention(mask=mask, beams=False), tmp_path, held=True, kernels=kernels)
     request, total = openvino_request(tmp_path / "model.onnx"), 0
     session.reset_state()
@@ -314,8 +314,8 @@ def test_rows_that_see_nothing_without_beams(tmp_path: Path, mask: str, kernels:
 
 
 @pytest.mark.parametrize("taken", ["sum", "keys", "past"])
-def test_a_cache_that_something_else_takes_stays_a_variable(tmp_path: Path, taken: str) -> None:
-    """Memory with room for more is not what a model gives out as its keys."""
+def test_a_cache_with_another_consumer_stays_a_variable(tmp_path: Path, taken: str) -> None:
+    """Memory with extra capacity is not a valid output."""
     follow(attention(taken=taken), tmp_path, held=False)
 
 
@@ -324,8 +324,8 @@ def test_a_factor_that_changes_with_the_tokens(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kernels", KERNELS)
-def test_a_run_that_fails_changes_nothing(tmp_path: Path, kernels: Any) -> None:
-    """Its rows had changed places by then, and there was room made for its tokens."""
+def test_a_failed_run_changes_nothing(tmp_path: Path, kernels: Any) -> None:
+    """Its rows had been reordered and memory had been allocated before the failure."""
     session, request = follow(attention(), tmp_path, held=True, kernels=kernels), openvino_request(tmp_path / "model.onnx")
     session.reset_state()
     generator = np.random.default_rng(1)
@@ -341,14 +341,14 @@ def test_a_run_that_fails_changes_nothing(tmp_path: Path, kernels: Any) -> None:
     np.testing.assert_allclose(session.run(None, then)[0], next(iter(request.infer(then).values())), rtol=1e-4, atol=1e-5)
 
 
-def test_a_mask_that_decides_nothing(tmp_path: Path) -> None:
-    """The attention_mask need not be as long as the cache then, but is."""
+def test_a_mask_without_effect(tmp_path: Path) -> None:
+    """The attention_mask need not have the length of the cache in this case, but it has."""
     follow(attention(mask="constant"), tmp_path, held=True)
 
 
 @pytest.mark.parametrize("kernels", KERNELS)
-def test_other_variables_are_carried(tmp_path: Path, kernels: Any) -> None:
-    """A session has variables of all kinds at once."""
+def test_other_variables_are_passed_on(tmp_path: Path, kernels: Any) -> None:
+    """A session with variables of all kinds."""
     model = attention()
     x = model.inputs[0].get_node()
     total = ops.read_value(ops.constant(np.zeros((1, 1, 16), F)), "total", ov.Type.f32, ov.PartialShape([1, 1, 16]))
@@ -359,8 +359,8 @@ def test_other_variables_are_carried(tmp_path: Path, kernels: Any) -> None:
     assert sorted(session._state.in_place) == (["past.key", "past.value"] if kernels == "native" else [])
 
 
-def test_memory_of_a_cache_is_the_caller_s(place: Path) -> None:
-    """One piece of memory, with room for more, as input and output."""
+def test_a_cache_in_the_caller_s_memory(place: Path) -> None:
+    """One block of memory with extra capacity as input and output."""
     path = converted("llama", place)
     options = ort.SessionOptions()
     onnx_specops.register(options)

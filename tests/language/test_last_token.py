@@ -1,4 +1,4 @@
-"""Logits of the last token alone are those that all tokens' have there, and nothing is computed for the others."""
+"""The logits of the last token equal those of the full computation, and nothing is computed for the other tokens."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def converted(name: str, place: Path, logits: Any) -> Path:
 
 
 def runs(session: onnx_specops.InferenceSession, masks: list[np.ndarray]) -> list[np.ndarray]:
-    """The logits of runs of random tokens, whose masks are given."""
+    """Return the logits of runs of random tokens with the given masks."""
     names = {value.name for value in session.get_inputs()}
     draw, past, found = np.random.default_rng(0), 0, []
     for mask in masks:
@@ -64,14 +64,14 @@ def runs(session: onnx_specops.InferenceSession, masks: list[np.ndarray]) -> lis
 
 
 def filled(lengths: list[int], more: int = 0) -> np.ndarray:
-    """The mask of rows of so many tokens, the shorter ones filled up behind them, and of more tokens after that."""
+    """Return a mask for rows of the given lengths, padded on the right, with more tokens after them."""
     mask = np.arange(max(lengths)) < np.array(lengths)[:, None]
     return np.concatenate([mask, np.ones((len(lengths), more), bool)], 1).astype(np.int64)
 
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("kernels", ["native", "none"])
-def test_they_are_those_of_all_tokens(name: str, kernels: Any, place: Path) -> None:
+def test_logits_equal_those_of_all_tokens(name: str, kernels: Any, place: Path) -> None:
     last, whole = (
         onnx_specops.InferenceSession(converted(name, place, logits), kernels=kernels) for logits in ("last", "all")
     )
@@ -92,10 +92,10 @@ def test_they_are_those_of_all_tokens(name: str, kernels: Any, place: Path) -> N
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_they_are_openvinos(name: str, place: Path) -> None:
+def test_logits_equal_openvino(name: str, place: Path) -> None:
     model = ov.Core().read_model(source(name, place))
     names = {port.any_name for port in model.inputs}
-    ids = np.random.default_rng(0).integers(1, 320, (1, 7))  # as of `runs`
+    ids = np.random.default_rng(0).integers(1, 320, (1, 7))  # the same as in `runs`
     feeds = {
         "input_ids": ids,
         "attention_mask": np.ones((1, 7), np.int64),
@@ -111,7 +111,7 @@ def test_they_are_openvinos(name: str, place: Path) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_nothing_is_computed_for_the_other_tokens(name: str, place: Path) -> None:
-    """The selection stands behind the last attention; behind the last mixture of experts, which mixes rows of tokens."""
+    """The selection is after the last attention, and after the last mixture of experts, which mixes rows of tokens."""
     nodes = onnx.load(converted(name, place, "last")).graph.node
     selected = [node.output[0] for node in nodes if node.name.startswith("last_token/Gather")]
     assert 1 <= len(selected) <= 3
@@ -126,7 +126,7 @@ def test_nothing_is_computed_for_the_other_tokens(name: str, place: Path) -> Non
 
 
 def graph_of(model: ov.Model, place: Path) -> tuple[ir.Graph, Inputs]:
-    """A graph of inputs ``x`` [batch, tokens, 4] and perhaps attention_mask."""
+    """Return a graph with inputs ``x`` [batch, tokens, 4] and optionally attention_mask."""
     ov.save_model(model, place / "model.xml", compress_to_fp16=False)
     with opened(place / "model.xml", None) as file:
         graph = emit(file).model.graph
@@ -149,13 +149,13 @@ def test_a_model_without_a_mask(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "make",
     [
-        lambda x: ops.reduce_mean(x, [1], True),  # of one token
-        lambda x: ops.reshape(x, [-1, 4], False),  # of rank 2
+        lambda x: ops.reduce_mean(x, [1], True),  # a single token
+        lambda x: ops.reshape(x, [-1, 4], False),  # rank 2
         lambda x: ops.transpose(x, [1, 0, 2]),
     ],
     ids=["one", "rows", "transposed"],
 )
-def test_other_outputs_stay(make: Any, tmp_path: Path) -> None:
+def test_other_outputs_are_unchanged(make: Any, tmp_path: Path) -> None:
     graph, inputs = of_one_output(make, tmp_path)
     before = [node.op_type for node in graph]
     assert not keep_last_token(graph, inputs)
@@ -167,21 +167,21 @@ def test_other_outputs_stay(make: Any, tmp_path: Path) -> None:
     [
         lambda x: ops.cum_sum(x, 1),
         lambda x: ops.softmax(x, 1),
-        lambda x: ops.subtract(x, ops.reduce_max(x, [0], True)),  # of the rows
+        lambda x: ops.subtract(x, ops.reduce_max(x, [0], True)),  # over the rows
         lambda x: ops.matmul(ops.matmul(x, x, False, True), x, False, False),
         lambda x: ops.slice(x, [-1], [-(2**31)], [-1], [1]),
     ],
     ids=["sum", "softmax", "maximum", "products", "reversed"],
 )
-def test_what_mixes_tokens_stays_before_the_selection(make: Any, tmp_path: Path) -> None:
+def test_token_mixing_stays_before_the_selection(make: Any, tmp_path: Path) -> None:
     graph, inputs = of_one_output(make, tmp_path)
     before = [node.op_type for node in graph]
     assert keep_last_token(graph, inputs)
     assert [node.op_type for node in graph] == [*before, "Slice"]
 
 
-def test_what_others_need_of_all_tokens_stays(tmp_path: Path) -> None:
-    """Another output takes what the logits are made of."""
+def test_values_of_all_tokens_with_other_consumers_stay(tmp_path: Path) -> None:
+    """Another output depends on the input of the logits."""
     x = ops.parameter([-1, -1, 4], np.float32, name="x")
     inner = ops.exp(x)
     logits = ops.tanh(inner)
@@ -191,7 +191,7 @@ def test_what_others_need_of_all_tokens_stays(tmp_path: Path) -> None:
     assert [node.op_type for node in graph if node.op_type != "Abs"] == ["Exp", "Slice", "Tanh"]
 
 
-def test_logits_that_are_more_than_an_output_stay(tmp_path: Path) -> None:
+def test_logits_with_another_consumer_stay(tmp_path: Path) -> None:
     x = ops.parameter([-1, -1, 4], np.float32, name="x")
     logits = ops.tanh(x)
     logits.output(0).set_names({"logits"})
@@ -199,7 +199,7 @@ def test_logits_that_are_more_than_an_output_stay(tmp_path: Path) -> None:
     assert not keep_last_token(graph, inputs)
 
 
-def test_a_constant_by_position_is_not_of_all_tokens() -> None:
+def test_a_constant_by_position_is_not_selected() -> None:
     x = new_value(ir.DataType.FLOAT, [None, None, 4], "x")
     graph = ir.Graph([x], [], nodes=[], opset_imports={"": 21})
     op = Builder(graph)

@@ -1,4 +1,4 @@
-"""Language models give OpenVINO's tokens: in a session that keeps their cache, in onnxruntime-genai, as text."""
+"""Language models give OpenVINO's tokens: in a stateful session, in onnxruntime-genai, and as text."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NAMES = sorted(path.stem for path in ARCHIVES.glob("*.zip"))
 KEPT = {
     "bloom": "its heads see differently",
 }
-"""The models whose attention does not fit, and why."""
+"""The models with unsupported attention, with the reason."""
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @cache
 def folders(name: str, place: Path) -> tuple[Path, Path, Any]:
-    """The folder of a model, what it becomes, and the report."""
+    """Return the folder of a model, its conversion, and the report."""
     source, target = place / name, place / f"{name}.genai"
     with zipfile.ZipFile(ARCHIVES / f"{name}.zip") as file:
         file.extractall(source)
@@ -67,7 +67,7 @@ def test_attention_over_a_cache_is_grouped_query_attention(name: str, place: Pat
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_session_keeps_the_cache_and_gives_openvinos_tokens(name: str, place: Path) -> None:
+def test_a_stateful_session_gives_openvinos_tokens(name: str, place: Path) -> None:
     _, target, _ = folders(name, place)
     model = LanguageModel(target)
     model.ends = frozenset()
@@ -77,8 +77,8 @@ def test_a_session_keeps_the_cache_and_gives_openvinos_tokens(name: str, place: 
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_conversation_goes_on_from_what_the_session_holds(name: str, place: Path) -> None:
-    """Its tokens are those of a session that computes all of it anew."""
+def test_a_conversation_reuses_the_cache(name: str, place: Path) -> None:
+    """Its tokens equal those of a session that computes everything again."""
     _, target, _ = folders(name, place)
     model, anew = LanguageModel(target), LanguageModel(target)
     model.ends = anew.ends = frozenset()
@@ -89,10 +89,11 @@ def test_a_conversation_goes_on_from_what_the_session_holds(name: str, place: Pa
     for turn in ([*prompt, *given, 9, 8, 7], [*prompt, *given, 9], [*prompt[:3], 4]):
         assert list(model.generate(turn, 6)) == list(anew.generate([*turn], 6))
         anew._held = []
-    assert runs[0] == 4 and runs[6] == len(prompt) + 7  # the last token that was given is not held; then less is asked for
+    # the last returned token is not in the cache; later less is requested
+    assert runs[0] == 4 and runs[6] == len(prompt) + 7
 
 
-def test_two_texts_at_a_time_are_refused(place: Path) -> None:
+def test_two_texts_at_a_time_are_rejected(place: Path) -> None:
     _, target, _ = folders("llama", place)
     model = LanguageModel(target)
     first = model.generate([5, 6], 6)
@@ -114,7 +115,7 @@ def test_onnxruntime_genai_gives_openvinos_tokens(name: str, place: Path) -> Non
     def generated(prompts: list[list[int]], count: int, **options: Any) -> list[list[int]]:
         longest = max(map(len, prompts))
         parameters = genai.GeneratorParams(model)
-        # Texts that end go on to the same length, to be compared whole.
+        # Texts that end are padded to the same length, to compare them completely.
         length = longest + count
         parameters.set_search_options(max_length=length, min_length=length, batch_size=len(prompts), **options)
         generator = genai.Generator(model, parameters)
@@ -135,12 +136,12 @@ def test_onnxruntime_genai_gives_openvinos_tokens(name: str, place: Path) -> Non
 
 
 SURE = {"float16": 24, "uint8": 16}
-"""The tokens that random weights, whose likeliest tokens are close to each other, give with such a cache as well."""
+"""The tokens of random weights, whose most likely tokens are close, also with such a cache."""
 
 
 @cache
 def compressed(kind: str, place: Path) -> Path:
-    """A model whose cache holds so much."""
+    """Return a model with the given cache."""
     source, _, _ = folders("llama", place)
     target = place / f"llama.{kind}"
     written = write_genai(source, target, convert, kind)
@@ -195,8 +196,8 @@ def test_a_smaller_cache_in_onnxruntime_genai(kind: str, place: Path, tmp_path: 
         assert beams == wanted["beams"]
 
 
-def test_what_a_cache_holds_by_default(place: Path) -> None:
-    """float32, which any runtime takes, with 8-bit activations too; and where an attention does not fit."""
+def test_the_default_cache_type(place: Path) -> None:
+    """float32, which any runtime supports, with 8-bit activations too, and for unsupported attention."""
     source, _, _ = folders("llama", place)
     how = {"form": "genai", "positions": 64}
     assert convert(source / "openvino_model.xml", **how).report.decoder.cache == "float32"
@@ -221,8 +222,8 @@ def test_text_in_text_out(place: Path) -> None:
     assert "".join(pieces) == wanted["answer_text"] and model.generated == len(wanted["answer"])
 
 
-def test_the_body_says_what_the_kernel_does(place: Path) -> None:
-    """In a runtime that knows nothing of GroupQueryAttention."""
+def test_the_body_agrees_with_the_kernel(place: Path) -> None:
+    """In a runtime without GroupQueryAttention."""
     _, target, _ = folders("llama", place)
     model = onnx.load(target / "model.onnx")
     evaluator = reference_evaluator(model)
@@ -236,7 +237,7 @@ def test_the_body_says_what_the_kernel_does(place: Path) -> None:
         np.testing.assert_allclose(got, wanted, rtol=1e-3, atol=1e-4)
 
 
-def test_without_operators_of_onnx_runtime_the_cache_is_still_explicit(place: Path) -> None:
+def test_the_cache_is_explicit_without_operators_of_onnxruntime(place: Path) -> None:
     source, _, _ = folders("llama", place)
     target = place / "standard"
     write_genai(source, target, lambda *args, **more: convert(*args, contrib=False, **more))
@@ -247,7 +248,7 @@ def test_without_operators_of_onnx_runtime_the_cache_is_still_explicit(place: Pa
     assert list(model.generate(wanted["prompts"][0], 24)) == wanted["greedy"][0]
 
 
-def test_a_cache_in_place_grows_without_losing_what_it_holds(place: Path) -> None:
+def test_a_cache_in_place_grows_without_losing_tokens(place: Path) -> None:
     source, _, _ = folders("llama", place)
     write_genai(source, place / "llama.all", convert, logits="all")
     session = onnx_specops.InferenceSession(place / "llama.all" / "model.onnx")
@@ -262,8 +263,8 @@ def test_a_cache_in_place_grows_without_losing_what_it_holds(place: Path) -> Non
         session.run(None, {"input_ids": ids[:, :2].reshape(2, 1), "attention_mask": np.ones((2, 101), np.int64)})
 
 
-def test_padding_before_the_tokens_is_refused(place: Path) -> None:
-    """GroupQueryAttention counts a row's tokens from its beginning: better an error than other tokens."""
+def test_left_padding_is_rejected(place: Path) -> None:
+    """GroupQueryAttention counts a row's tokens from its beginning, so an error is better than wrong tokens."""
     _, target, _ = folders("llama", place)
     options = ort.SessionOptions()
     options.log_severity_level = 4
@@ -272,7 +273,8 @@ def test_padding_before_the_tokens_is_refused(place: Path) -> None:
         session.run(None, {"input_ids": np.array([[5, 6, 7]]), "attention_mask": np.array([[0, 1, 1]])})
 
 
-# -- folders that do not fit, and prompts -----------------------------------------------------------------------------------
+# -- invalid folders and prompts
+# ---------------------------------------------------------------------------------------------
 
 
 def test_a_prompt_beyond_the_models_positions(place: Path) -> None:
@@ -286,7 +288,7 @@ def test_a_prompt_beyond_the_models_positions(place: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "value"), [("vocab_size", None), ("eos_token_id", {}), ("bos_token_id", []), ("decoder", {"filename": []})]
 )
-def test_settings_that_say_nothing(name: str, value: Any, place: Path, tmp_path: Path) -> None:
+def test_settings_without_effect(name: str, value: Any, place: Path, tmp_path: Path) -> None:
     _, target, _ = folders("llama", place)
     settings = json.loads((target / "genai_config.json").read_text())
     settings["model"][name] = value
@@ -295,7 +297,7 @@ def test_settings_that_say_nothing(name: str, value: Any, place: Path, tmp_path:
         LanguageModel(tmp_path)
 
 
-def test_a_token_that_the_model_does_not_know(place: Path) -> None:
+def test_a_token_outside_the_vocabulary(place: Path) -> None:
     _, target, _ = folders("llama", place)
     with pytest.raises(GenerationError, match="the token 320, the model knows 320"):
         next(LanguageModel(target).generate([5, 320], 1))
@@ -334,7 +336,7 @@ def test_a_folder_of_another_kind(tmp_path: Path) -> None:
     ("positions", "grouped", "said"),
     [(10**6, 2, "a table of 1,000,000 positions would be too large"), (10**9, 0, "1,000,000,000 positions are more than")],
 )
-def test_more_positions_than_are_tried(positions: int, grouped: int, said: str, place: Path) -> None:
+def test_more_positions_than_are_evaluated(positions: int, grouped: int, said: str, place: Path) -> None:
     source, _, _ = folders("llama", place)
     model, report = convert(source / "openvino_model.xml", form="genai", positions=positions)
     assert report.decoder is not None and (report.decoder.grouped, report.decoder.rotated) == (grouped, 0)

@@ -1,4 +1,4 @@
-"""Single operations of openvino_tokenizers give what OpenVINO gives, with native and with Python kernels."""
+"""Single operations of openvino_tokenizers agree with OpenVINO, with native and Python kernels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SentencePiece models that are none, that draw at random, or that nodes have wrong: a clear line each."""
+"""SentencePiece models that are invalid or random, and invalid nodes, give clear errors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FILES = Path(__file__).parent / "files"
 
 
 def proto(*pieces: tuple[str, int], score: float = 0.0, byte_fallback: bool = False) -> bytes:
-    """A model of pieces and their types."""
+    """Return a model of pieces and their types."""
     model = model_message()()
     model.trainer_spec.byte_fallback = byte_fallback
     for piece, kind in pieces:
@@ -27,7 +27,7 @@ def proto(*pieces: tuple[str, int], score: float = 0.0, byte_fallback: bool = Fa
     return model.SerializeToString()
 
 
-def test_a_model_that_says_little_has_sentencepieces_defaults() -> None:
+def test_missing_settings_have_sentencepieces_defaults() -> None:
     model = read_sentencepiece_model(proto(("<unk>", 2), ("a", 1), ("b", 9)))
     assert (model.model_type, model.unk_surface, model.bos_piece) == ("unigram", " ⁇ ".encode(), b"<s>")
     assert model.types.tolist() == [2, 1, 1]
@@ -50,13 +50,13 @@ def test_a_model_that_says_little_has_sentencepieces_defaults() -> None:
         (proto(("<unk>", 2), score=float("nan")), "score 0 of its SentencePiece model is NaN"),
     ],
 )
-def test_models_that_sentencepiece_would_not_load(data: bytes, message: str) -> None:
+def test_models_that_sentencepiece_does_not_load(data: bytes, message: str) -> None:
     with pytest.raises(Malformed, match=re.escape(message)):
         read_sentencepiece_model(data)
 
 
 def changed(folder: Path, pattern: str, replacement: str) -> Path:
-    """The unigram model's tokenizer with something else in its XML."""
+    """Return the unigram model's tokenizer with a change in its XML."""
     path = folder / "tokenizer.xml"
     shutil.copy(FILES / "spm_unigram" / "tokenizer.bin", folder)
     text = (FILES / "spm_unigram" / "tokenizer.xml").read_text()
@@ -72,7 +72,7 @@ def changed(folder: Path, pattern: str, replacement: str) -> Path:
         (r'add_bos="false"', 'add_bos="true"', "its SentencePiece model has no b'<s>'"),
     ],
 )
-def test_settings_that_do_not_convert(tmp_path: Path, pattern: str, replacement: str, message: str) -> None:
+def test_unsupported_settings(tmp_path: Path, pattern: str, replacement: str, message: str) -> None:
     with pytest.raises(ConversionError, match=re.escape(message)):
         convert(changed(tmp_path, pattern, replacement))
 
@@ -102,7 +102,7 @@ def tokenizer(**changes: Any) -> dict[str, np.ndarray]:
         ({"vocab_begins": np.array([3, 3, 6], np.int32)}, "vocab_begins: piece 0 is empty"),
     ],
 )
-def test_nodes_that_are_wrong(form: str, changes: dict[str, Any], message: str) -> None:
+def test_invalid_nodes(form: str, changes: dict[str, Any], message: str) -> None:
     assert run(form, "SentencepieceTokenizer", tokenizer())[2].tolist() == [1, 2]
     with pytest.raises(RAISED[form], match=re.escape(f"SentencepieceTokenizer: {message}")):
         run(form, "SentencepieceTokenizer", tokenizer(**changes))

@@ -1,6 +1,6 @@
-"""Decoders of encoder-decoders in OpenVINO's form: nothing is copied from token to token, and they say what OpenVINO says.
+"""Decoders of encoder-decoders in OpenVINO's form agree with OpenVINO, without copies from token to token.
 
-They have no attention_mask for their own tokens, and keep what they make of the encoder's output once.
+They have no attention_mask for their own tokens, and keep the projections of the encoder's output.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @cache
 def converted(name: str, place: Path) -> Path:
-    """The .onnx of a decoder, beside its .xml."""
+    """Return the .onnx of a decoder, next to its .xml."""
     with zipfile.ZipFile(ARCHIVES / f"{name}.zip") as file:
         file.extractall(place / name)
     path = place / name / "openvino_decoder_model.onnx"
@@ -63,7 +63,7 @@ def session_of(path: Path, kernels: Any = "native") -> onnx_specops.InferenceSes
 
 
 def held(path: Path) -> int:
-    """How many attentions extend their caches."""
+    """Return the number of attention nodes that extend their caches."""
     return sum(node.op_type == OPERATOR for node in onnx.load(path, load_external_data=False).graph.node)
 
 
@@ -73,7 +73,7 @@ def variables_in(path: Path) -> dict[str, Variable]:
 
 
 def encoded(rows: int, length: int, seed: int = 0) -> Feeds:
-    """What an encoder gives, of which the last row is shorter."""
+    """Return an encoder's output, whose last row is shorter."""
     mask = np.ones((rows, length), np.int64)
     mask[-1, length // 2 + 1 :] = 0
     states = np.random.default_rng(seed).standard_normal((rows, length, SIZE)).astype(F)
@@ -90,7 +90,7 @@ def tokens(count: int, beams: list[int], seed: int = 0) -> Feeds:
 
 
 def steps(rows: int) -> Iterator[Feeds]:
-    """Runs of one text: rows that change places, more tokens than there is room for."""
+    """Yield the runs of one text: reordered rows, more tokens than the capacity."""
     own, other, past = list(range(rows)), list(range(rows))[::-1], 0
     for number, (count, beams) in enumerate(
         ((3, own), (1, own), (1, other), (2, [0] * rows), (66, own), (1, other), (1, other))
@@ -103,11 +103,11 @@ def steps(rows: int) -> Iterator[Feeds]:
 
 
 TEXTS = ((1, 5), (3, 9), (2, 3))
-"""Rows of each text, and the length of what the encoder gives."""
+"""Rows of each text, and the length of the encoder's output."""
 
 
 def named(names: Any, feeds: Mapping[str, np.ndarray]) -> Feeds:
-    """Those of the feeds that a model takes."""
+    """Return the feeds that a model has inputs for."""
     return {name: value for name, value in feeds.items() if name in names}
 
 
@@ -120,7 +120,7 @@ def agree(got: np.ndarray, wanted: np.ndarray, tolerance: float = 1e-4) -> None:
 
 
 def follow(session: onnx_specops.InferenceSession, path: Path, texts: Any = TEXTS, tolerance: float = 1e-4) -> None:
-    """Compare texts of runs with OpenVINO's, each begun anew."""
+    """Compare runs of texts with OpenVINO's, each from the initial state."""
     request = openvino_request(path)
     for number, (rows, length) in enumerate(texts):
         for run in steps(rows):
@@ -133,12 +133,12 @@ def follow(session: onnx_specops.InferenceSession, path: Path, texts: Any = TEXT
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("kernels", KERNELS)
-def test_a_session_gives_what_openvino_gives(name: str, kernels: Any, place: Path) -> None:
+def test_a_session_agrees_with_openvino(name: str, kernels: Any, place: Path) -> None:
     path = converted(name, place)
     assert held(path) == 2
     session = session_of(path, kernels)
     kept = [v.input for v in variables_in(path).values() if v.is_set]
-    assert len(kept) >= 4  # the keys and values of two layers, and perhaps what they are made of
+    assert len(kept) >= 4  # the keys and values of two layers, and possibly their inputs
     growing = [v.input for v in variables_in(path).values() if v.axis == 2]
     assert len(growing) == 4
     assert sorted(session._state.in_place) == sorted(kept + growing if kernels == "native" else kept)
@@ -147,7 +147,7 @@ def test_a_session_gives_what_openvino_gives(name: str, kernels: Any, place: Pat
 
 @pytest.mark.parametrize("name", NAMES)
 def test_nothing_is_copied_from_token_to_token(name: str, place: Path) -> None:
-    """What the variables hold lies where it lay."""
+    """The addresses of the variables do not change."""
     session = session_of(converted(name, place))
     places = []
     for number in range(3):
@@ -178,8 +178,8 @@ def test_other_ways_to_convert(name: str, options: dict[str, Any], place: Path, 
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("variables", ["defaults", "inputs"])
-def test_a_plain_session_s_caller_carries_the_variables(name: str, variables: Any, place: Path, tmp_path: Path) -> None:
-    """By what docs/hosts.md says, which need not know what the variables are."""
+def test_the_caller_of_a_plain_session_passes_the_variables(name: str, variables: Any, place: Path, tmp_path: Path) -> None:
+    """As documented in docs/hosts.md, without knowledge of the variables' meaning."""
     source, path = converted(name, place), tmp_path / "model.onnx"
     convert(source.with_suffix(".xml"), path, variables=variables)
     session, ours, request = ort.InferenceSession(path), session_of(path, "none"), openvino_request(source)
@@ -204,8 +204,8 @@ def test_a_plain_session_s_caller_carries_the_variables(name: str, variables: An
         request.reset_state()
 
 
-def test_memory_of_the_variables_is_the_caller_s(place: Path) -> None:
-    """One piece of memory for a cache with room, and for what is kept, as input and output."""
+def test_variables_in_the_caller_s_memory(place: Path) -> None:
+    """One block of memory with extra capacity for a cache, and one for a constant variable, as input and output."""
     path = converted("t5", place)
     options = ort.SessionOptions()
     onnx_specops.register(options)
@@ -249,7 +249,7 @@ def const(*numbers: int) -> ov.Node:
 
 
 def heads(x: ov.Node, seed: int) -> ov.Node:
-    """[batch, 2, tokens, 8] of [batch, tokens, 16]."""
+    """Reshape [batch, tokens, 16] to [batch, 2, tokens, 8]."""
     weights = np.random.default_rng(seed).standard_normal((SIZE, SIZE)).astype(F) / 4
     split = ops.reshape(ops.matmul(x, ops.constant(weights), False, False), const(0, 0, 2, 8), True)
     return ops.transpose(split, const(0, 2, 1, 3))
@@ -264,17 +264,16 @@ def decoder(
     slots: bool = False,
     masked: str = "",
 ) -> ov.Model:
-    """Two layers, each with attention to the tokens before and to what an encoder gave.
+    """Build two layers, each with self-attention and cross-attention.
 
     Args:
-        taken: what is given out, too: the ``"keys"`` of the second layer, the ``"kept"`` ones of the first.
-        kept: what becomes of keys and values made of what the encoder gave: they are ``"plain"``, their rows are
-            ``"gathered"``, or they are ``"replaced"`` by their double in each run.
+        taken: another output: the ``"keys"`` of the second layer, or the ``"kept"`` ones of the first.
+        kept: the projections of the encoder's output: ``"plain"``, with rows that are ``"gathered"``, or ``"replaced"`` by
+            their double in each run.
         shared: whether the second layer has no cache of its own.
-        beams_given: whether beam_idx is given out, too.
-        slots: whether an input says where in the caches the tokens of a run stand, each of which sees those before it.
-        masked: what says which of what the encoder gave counts, ``"attention_mask"``: nothing else, or ``"both"``: and
-            decoder_attention_mask which of the tokens before.
+        beams_given: whether beam_idx is an output, too.
+        slots: whether an input has the slots of a run's tokens in the caches; each token attends to those before it.
+        masked: ``"attention_mask"`` masks the encoder's output; ``"both"`` adds decoder_attention_mask for past tokens.
     """
     x, encoder = ops.parameter([-1, -1, SIZE], F, name="x"), ops.parameter([-1, -1, SIZE], F, name="encoder_hidden_states")
     order, zero = ops.parameter([-1], np.int32, name="beam_idx"), ops.constant(np.int64(0))
@@ -306,7 +305,7 @@ def decoder(
         return value
 
     def before(keys: ov.Node) -> list[ov.Node]:
-        """Which tokens those of the run see."""
+        """Return which keys are visible to the tokens of the run."""
         if masked == "both":
             return [ops.unsqueeze(ops.convert(inputs[-1], bool), const(1, 2))]
         if not slots:
@@ -368,7 +367,7 @@ def decoder(
     ],
 )
 def test_forms_of_decoders(settings: dict[str, Any], attentions: int, kept: int, kernels: Any, tmp_path: Path) -> None:
-    """Caches that something else takes stay as they are, each on its own; what a model gathers is gathered."""
+    """Caches with other consumers are unchanged individually; gathered rows are gathered."""
     path = saved(decoder(**settings), tmp_path)
     assert held(path) == attentions
     session = session_of(path, kernels)
@@ -391,8 +390,8 @@ def first(request: ov.InferRequest, feeds: Feeds) -> np.ndarray:
     return next(iter(request.infer(feeds).values())).copy()
 
 
-def test_a_run_that_fails_changes_nothing(both: Any) -> None:
-    """Wherever it fails: rows that are not there, others that change places, room for many more tokens."""
+def test_a_failed_run_changes_nothing(both: Any) -> None:
+    """For every kind of failure: rows out of range, reordered rows, capacity for many more tokens."""
     session, request = both
     agree(session.run(None, feeds_of(4, [0, 1]))[0], first(request, feeds_of(4, [0, 1])))
     bad = {**feeds_of(100, [1, 0]), "x": np.zeros((2, 100, 7), F)}
@@ -409,8 +408,8 @@ def test_a_run_that_fails_changes_nothing(both: Any) -> None:
         agree(session.run(None, feeds_of(1, beams, seed))[0], first(request, feeds_of(1, beams, seed)))
 
 
-def test_fewer_tokens_than_there_are(both: Any) -> None:
-    """Who feeds past_length goes on from there."""
+def test_a_shorter_past(both: Any) -> None:
+    """A caller who feeds past_length continues from there."""
     session, request = both
     session.run(None, feeds_of(3, [0, 1]))
     session.run(None, feeds_of(5, [0, 1], 1))
@@ -427,8 +426,8 @@ def test_fewer_tokens_than_there_are(both: Any) -> None:
 
 
 @pytest.mark.parametrize("kernels", KERNELS)
-def test_not_all_variables_go_back(tmp_path: Path, kernels: Any) -> None:
-    """The keys that are given out are no cache that counts its tokens."""
+def test_variables_that_cannot_be_shortened(tmp_path: Path, kernels: Any) -> None:
+    """The keys that are an output are not a cache that counts its tokens."""
     session = session_of(saved(decoder(taken="keys"), tmp_path), kernels)
     session.run(None, feeds_of(3, [0, 1]))
     with pytest.raises(ValueError, match="past_length is fed, but not all variables of the model go back"):
@@ -436,8 +435,8 @@ def test_not_all_variables_go_back(tmp_path: Path, kernels: Any) -> None:
 
 
 @pytest.mark.parametrize("kernels", KERNELS)
-def test_what_variables_hold_is_the_session_s(tmp_path: Path, kernels: Any) -> None:
-    """Who asks for it gets a copy, without room."""
+def test_variables_belong_to_the_session(tmp_path: Path, kernels: Any) -> None:
+    """A caller who requests it gets a copy without extra capacity."""
     path = saved(decoder(), tmp_path)
     session, request = session_of(path, kernels), openvino_request(path)
     names = [next(iter(o.name for o in session.get_outputs())), "past.0.key.next", "cross.0.0.next", "past_length.next"]
@@ -452,8 +451,8 @@ def test_what_variables_hold_is_the_session_s(tmp_path: Path, kernels: Any) -> N
         keys[...], kept[...] = 99, 99
 
 
-def test_a_caller_who_feeds_caches_himself(both: Any) -> None:
-    """He gets what he asks for, and what the session holds stays as it is."""
+def test_a_caller_who_feeds_caches(both: Any) -> None:
+    """The caller gets the requested outputs, and the session's state is unchanged."""
     session, request = both
     names = [session.get_outputs()[0].name, *session._state.outputs]
     fresh = dict(zip(names, session.run(names, feeds_of(3, [0, 1])), strict=True))
@@ -467,8 +466,8 @@ def test_a_caller_who_feeds_caches_himself(both: Any) -> None:
     agree(session.run(None, feeds_of(1, [0, 1], 2))[0], first(request, feeds_of(1, [0, 1], 2)))
 
 
-def test_a_caller_who_feeds_what_is_kept(both: Any) -> None:
-    """It counts, and is kept then; the caller's own memory is not written to."""
+def test_a_caller_who_feeds_constant_variables(both: Any) -> None:
+    """The fed value is used and kept; the caller's memory is not written to."""
     session, _ = both
     session.run(None, feeds_of(3, [0, 1]))
     doubled = {}
@@ -483,7 +482,7 @@ def test_a_caller_who_feeds_what_is_kept(both: Any) -> None:
         np.testing.assert_array_equal(session._state._values[name].numpy(), array)
 
 
-def test_threads_follow_each_other(both: Any) -> None:
+def test_threads_are_serialized(both: Any) -> None:
     session, request = both
     feeds = feeds_of(1, [0, 1])
     session.run(None, feeds)
@@ -498,7 +497,7 @@ def test_threads_follow_each_other(both: Any) -> None:
 
 
 @pytest.mark.parametrize("length", ["x", "nowhere"])
-def test_a_number_of_tokens_that_is_none(tmp_path: Path, length: str) -> None:
+def test_an_invalid_number_of_tokens(tmp_path: Path, length: str) -> None:
     model = onnx.load(saved(decoder(), tmp_path))
     entry = next(p for p in model.metadata_props if p.key == METADATA_KEY)
     entries = json.loads(entry.value)
@@ -508,6 +507,6 @@ def test_a_number_of_tokens_that_is_none(tmp_path: Path, length: str) -> None:
     if length == "x":
         with pytest.raises(ValueError, match=r"damaged: .* holds a number of tokens, x, that is no variable"):
             onnx_specops.InferenceSession(model.SerializeToString())
-    else:  # variables of which the model lacks something are the caller's
+    else:  # variables without an input or output are left to the caller
         session = onnx_specops.InferenceSession(model.SerializeToString())
         assert not [name for name in session._state.in_place if name.startswith("past")]

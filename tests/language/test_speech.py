@@ -1,4 +1,4 @@
-"""Whisper in onnxruntime-genai: the tokens that transformers generates with OpenVINO."""
+"""Whisper in onnxruntime-genai gives the tokens that transformers generates with OpenVINO."""
 
 from __future__ import annotations
 
@@ -51,7 +51,8 @@ def written(place: Path, source: Path) -> GenaiFolder:
 def test_onnxruntime_genai_gives_openvinos_tokens(place: Path, source: Path, written: GenaiFolder) -> None:
     pytest.importorskip("onnxruntime_genai")
     expected = json.loads((source / "expected.json").read_text())
-    assert len({tuple(row) for rows in expected.values() for row in rows}) == 4  # none is that of other features, or beams
+    # all are different, for features and for beams
+    assert len({tuple(row) for rows in expected.values() for row in rows}) == 4
     assert speech.in_genai(place / "genai") == expected
 
 
@@ -85,7 +86,7 @@ def test_a_sound_becomes_tokens(place: Path, written: GenaiFolder) -> None:
     inputs = processor(["Once"], audios=genai.Audios.open(str(place / "sound.wav")))
     features = inputs["audio_features"].as_numpy()
     assert features.shape == (1, 80, 3000)
-    spectrum = features[0, :, 10:90]  # of a second's 100 frames, without those at its ends
+    spectrum = features[0, :, 10:90]  # of the 100 frames of a second, without the ends
     assert (spectrum.argmax(0) == spectrum[:, 0].argmax()).all() and (features[0, :, 110:] == features.min()).all()
     parameters = genai.GeneratorParams(model)
     parameters.set_search_options(max_length=12, min_length=12)
@@ -111,7 +112,7 @@ def test_the_command(source: Path, tmp_path: Path) -> None:
         ("tokenizer.json", {"added_tokens": [{"id": 400}]}, "its tokens go up to 400, the model knows 320"),
     ],
 )
-def test_folders_that_do_not_belong_together(file: str, change: dict[str, Any], message: str, tmp_path: Path) -> None:
+def test_inconsistent_folders(file: str, change: dict[str, Any], message: str, tmp_path: Path) -> None:
     folder = unpacked(tmp_path / "whisper")
     path = folder / file
     path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
@@ -120,7 +121,7 @@ def test_folders_that_do_not_belong_together(file: str, change: dict[str, Any], 
     assert not any((tmp_path / "out").glob("*"))
 
 
-def test_nothing_is_left_where_the_encoder_cannot_be_converted(tmp_path: Path) -> None:
+def test_nothing_is_written_if_the_encoder_cannot_be_converted(tmp_path: Path) -> None:
     folder = unpacked(tmp_path / "whisper")
     path = folder / "openvino_encoder_model.xml"
     path.write_text(path.read_text().replace('type="Gelu"', 'type="Unknown"'))
@@ -129,7 +130,7 @@ def test_nothing_is_left_where_the_encoder_cannot_be_converted(tmp_path: Path) -
     assert not any((tmp_path / "out").iterdir())
 
 
-def test_settings_that_the_host_does_not_apply_are_told(tmp_path: Path) -> None:
+def test_ignored_settings_are_reported(tmp_path: Path) -> None:
     folder = unpacked(tmp_path / "whisper")
     path = folder / "generation_config.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "suppress_tokens": [7]}))

@@ -1,4 +1,4 @@
-"""Encoder-decoders of texts give what transformers generates with OpenVINO, as tokens and as text."""
+"""Encoder-decoders of texts agree with transformers on OpenVINO, as tokens and as text."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @cache
 def folders(name: str, place: Path) -> tuple[Path, Path]:
-    """The folder of a model, and what it becomes."""
+    """Return the folder of a model, and its conversion."""
     source, target = place / name, place / f"{name}.onnx"
     with zipfile.ZipFile(ARCHIVES / f"{name}.zip") as file:
         file.extractall(source)
@@ -49,7 +49,7 @@ def expected(source: Path) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("kernels", [pytest.param("native", marks=needs_pcre2), "python"])
-def test_answers_are_those_of_openvino(name: str, kernels: Any, place: Path) -> None:
+def test_answers_equal_openvino(name: str, kernels: Any, place: Path) -> None:
     source, target = folders(name, place)
     model = open_model(target, kernels=kernels)
     assert isinstance(model, EncoderDecoder)
@@ -59,8 +59,8 @@ def test_answers_are_those_of_openvino(name: str, kernels: Any, place: Path) -> 
         assert model.generated == len(given["ids"])
 
 
-def test_a_decoder_that_keeps_nothing_is_given_all_tokens(place: Path, tmp_path: Path) -> None:
-    """Its variables as inputs that are never set: each run computes what others keep."""
+def test_a_decoder_without_a_cache_gets_all_tokens(place: Path, tmp_path: Path) -> None:
+    """Its variables are inputs that are never set, so each run computes what others keep."""
     source, target = folders("bart_text", place)
     shutil.copytree(target, tmp_path / "out")
     path = tmp_path / "out" / "openvino_decoder_model.onnx"
@@ -75,7 +75,7 @@ def test_a_decoder_that_keeps_nothing_is_given_all_tokens(place: Path, tmp_path:
     assert list(EncoderDecoder(tmp_path / "out").generate(EncoderDecoder(target).encode(given["text"]), 40)) == given["ids"]
 
 
-def test_the_first_token_can_be_another_one(place: Path) -> None:
+def test_another_first_token(place: Path) -> None:
     _, target = folders("bart_text", place)
     model = EncoderDecoder(target, forced_bos_token_id=17)
     assert next(model.generate([3, 4, 5], 1)) == 17
@@ -84,7 +84,7 @@ def test_the_first_token_can_be_another_one(place: Path) -> None:
             EncoderDecoder(target, forced_bos_token_id=token)
 
 
-def test_text_out_of_an_openvino_folder_and_of_what_it_became(place: Path, tmp_path: Path) -> None:
+def test_generation_from_the_original_and_converted_folder(place: Path, tmp_path: Path) -> None:
     source, _ = folders("t5_text", place)
     target = tmp_path / "out"
     assert specops("convert", source, "-o", target).exit_code == 0
@@ -96,7 +96,7 @@ def test_text_out_of_an_openvino_folder_and_of_what_it_became(place: Path, tmp_p
     assert result.exit_code == 0 and result.stdout == f"{given['answer']}\n" and "40 tokens" in result.stderr
 
 
-# -- what does not belong together ------------------------------------------------------------------------------------------
+# -- inconsistent folders ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_text_out_of_an_openvino_folder_and_of_what_it_became(place: Path, tmp_p
         ("openvino_tokenizer.onnx", "holds no tokenizer"),
     ],
 )
-def test_something_is_missing(name: str, said: str, place: Path, tmp_path: Path) -> None:
+def test_missing_files(name: str, said: str, place: Path, tmp_path: Path) -> None:
     _, target = folders("t5_text", place)
     shutil.copytree(target, tmp_path / "out")
     (tmp_path / "out" / name).unlink()
@@ -125,7 +125,7 @@ def test_something_is_missing(name: str, said: str, place: Path, tmp_path: Path)
         ("{}", "does not state how a text begins and ends"),
     ],
 )
-def test_settings_that_are_none(settings: str, said: str, place: Path, tmp_path: Path) -> None:
+def test_invalid_settings(settings: str, said: str, place: Path, tmp_path: Path) -> None:
     _, target = folders("t5_text", place)
     shutil.copytree(target, tmp_path / "out")
     for name in ("config.json", "generation_config.json"):
@@ -134,7 +134,7 @@ def test_settings_that_are_none(settings: str, said: str, place: Path, tmp_path:
         open_model(tmp_path / "out")
 
 
-def test_an_encoder_of_something_else(place: Path, tmp_path: Path) -> None:
+def test_an_encoder_of_another_model(place: Path, tmp_path: Path) -> None:
     _, target = folders("t5_text", place)
     shutil.copytree(target, tmp_path / "out")
     path = tmp_path / "out" / "openvino_encoder_model.onnx"
@@ -145,7 +145,7 @@ def test_an_encoder_of_something_else(place: Path, tmp_path: Path) -> None:
         open_model(tmp_path / "out")
 
 
-def test_prompts_that_do_not_fit(place: Path) -> None:
+def test_invalid_prompts(place: Path) -> None:
     _, target = folders("bart_text", place)
     model = EncoderDecoder(target)
     for prompt, said in (([], "no tokens"), ([320], "the model knows 320"), ([5] * 65, "more than the 64")):
@@ -159,11 +159,11 @@ def test_a_folder_without_its_decoder(tmp_path: Path) -> None:
         write_encoder_decoder(tmp_path, tmp_path / "out", convert)
 
 
-# -- which tokens may follow ------------------------------------------------------------------------------------------------
+# -- allowed tokens ---------------------------------------------------------------------------------------------------------
 
 
 def banned(constraints: Constraints, ids: list[int]) -> list[int]:
-    """By the rules of transformers, which the answers above follow, too."""
+    """Return the forbidden tokens by the rules of transformers, which the results above follow, too."""
     scores = constraints.applied(np.zeros(10, np.float32), ids)
     return np.flatnonzero(np.isneginf(scores)).tolist()
 
@@ -177,7 +177,7 @@ def test_constraints() -> None:
     assert banned(of({"no_repeat_ngram_size": 5}, ends), [1, 2]) == []
     assert banned(of({"bad_words_ids": [[4], [2, 5], [9], [1, 2, 6]]}, ends), [1, 2]) == [4, 5, 6]
     assert banned(of({"bad_words_ids": [[1, 2, 6]]}, ends), [2]) == []
-    for rule, least in (("min_length", 3), ("min_new_tokens", 2)):  # the token that a decoder is given first is no new one
+    for rule, least in (("min_length", 3), ("min_new_tokens", 2)):  # the decoder's start token is not a new token
         assert banned(of({rule: least}, ends), [0, 1]) == [9]
         assert banned(of({rule: least}, ends), [0, 1, 2]) == []
     assert banned(of({"suppress_tokens": [3, 30, -1]}, ends), [0]) == [3]
@@ -186,6 +186,6 @@ def test_constraints() -> None:
     assert banned(forced, [0]) == [k for k in range(10) if k != 4] and banned(forced, [0, 4]) == [3]
 
 
-def test_repetition_is_dear() -> None:
+def test_repetition_penalty() -> None:
     scores = Constraints(repetition_penalty=2.0).applied(np.array([1, -1, 3, -3], np.float32), [2, 3, 2])
     np.testing.assert_array_equal(scores, np.array([1, -1, 1.5, -6], np.float32))

@@ -1,4 +1,4 @@
-"""Tokenizers of every kind give OpenVINO's ids, detokenizers its texts, with native and with Python kernels."""
+"""Tokenizers of every kind give OpenVINO's ids, detokenizers its texts, with native and Python kernels."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def session(kind: str, name: str, kernels: Any) -> onnx_specops.InferenceSession
 
 
 def run(kind: str, kernels: str, texts: list[str], truncation: bool = False) -> dict[str, Any]:
-    """The outputs by name."""
+    """Return the outputs by name."""
     tokenizer = session(kind, "tokenizer", kernels)
     tokenizer.reset_state()
     columns = [texts, texts[::-1]]
@@ -51,7 +51,7 @@ def run(kind: str, kernels: str, texts: list[str], truncation: bool = False) -> 
 @pytest.mark.parametrize("kind", KINDS)
 def test_ids(kind: str, kernels: str) -> None:
     for name, expected in EXPECTED[kind]["tokenizer"].items():
-        # Python kernels take no NUL, and need a minute for a megabyte.
+        # Python kernels reject NUL, and need a minute for a megabyte.
         if expected is None or (kernels == "python" and name in ("NUL", "1 MB")):
             continue
         got = run(kind, kernels, CASES[name], truncation=name == "truncated")
@@ -65,7 +65,7 @@ def test_texts(kind: str, kernels: str) -> None:
     name = detokenizer.get_inputs()[0].name
     for ids, expected in EXPECTED[kind]["detokenizer"]:
         array = np.array(ids, np.int64).reshape(len(ids), -1 if ids else 3)
-        if kernels == "python":  # which give no text with a NUL
+        if kernels == "python":  # which reject a text with a NUL
             kept = [i for i, text in enumerate(expected) if "\0" not in text and (text or array.shape[1] != 1)]
             array, expected = array[kept], [expected[i] for i in kept]
         texts = detokenizer.run(None, {name: array})[0]
@@ -74,8 +74,8 @@ def test_texts(kind: str, kernels: str) -> None:
 
 @needs_pcre2
 @pytest.mark.parametrize("kind", KINDS)
-def test_bytes_that_are_no_utf8(kind: str) -> None:
-    """OpenVINO's regular expressions read beyond characters there, and may end the process; ours match nothing."""
+def test_invalid_utf8(kind: str) -> None:
+    """OpenVINO's regular expressions read out of bounds and may crash; ours match nothing."""
     tokenizer = session(kind, "tokenizer", "native")
     name = tokenizer.get_inputs()[0].name
     for text, expected in EXPECTED[kind].get("no utf-8", []):
@@ -86,11 +86,11 @@ def test_bytes_that_are_no_utf8(kind: str) -> None:
 
 @needs_pcre2
 @pytest.mark.parametrize("kind", ["gpt2", "llama3"])
-def test_bytes_that_are_no_utf8_go_through_byte_level_tokenizers(kind: str) -> None:
-    """Where OpenVINO may crash: each such byte has an id, and all others come back as they were."""
+def test_invalid_utf8_in_byte_level_tokenizers(kind: str) -> None:
+    """Where OpenVINO may crash: each such byte has an id, and all others are restored."""
     tokenizer, detokenizer = (session(kind, name, "native") for name in ("tokenizer", "detokenizer"))
     for text, _ in EXPECTED["unigram"]["no utf-8"]:
-        if text in ("\xed\xa0\x80", "\xf5\x80\x80\x80"):  # OpenVINO takes them for characters, Python cannot hold them
+        if text in ("\xed\xa0\x80", "\xf5\x80\x80\x80"):  # OpenVINO accepts them as characters, Python cannot represent them
             continue
         encoded = text.encode("latin-1")
         feed = np.array([encoded], f"S{len(encoded) + 1}")
@@ -100,7 +100,7 @@ def test_bytes_that_are_no_utf8_go_through_byte_level_tokenizers(kind: str) -> N
 
 
 @needs_library
-def test_python_kernels_serve_where_the_library_lacks_regular_expressions(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_python_kernels_replace_missing_native_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     lacking = BUILT - {"RegexSplit"}
     monkeypatch.setattr("onnx_specops.runtime.session.native_operators", lambda: lacking)
     model = convert(FILES / "gpt2" / "tokenizer.xml").model.SerializeToString()

@@ -1,4 +1,4 @@
-"""Models of images and text: their parts, put together as the documentation has it, answer what they answer in OpenVINO."""
+"""Models of images and text: their parts, combined as documented, agree with OpenVINO."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ EXACT = {"INFERENCE_PRECISION_HINT": "f32", "KV_CACHE_PRECISION": "f32"}
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the model as it was and, in OUT, what it becomes."""
+    """Return a folder with the original model and, in OUT, its conversion."""
     place = tmp_path_factory.mktemp("vision")
     with zipfile.ZipFile(ARCHIVES / "llava.zip") as file:
         file.extractall(place / "llava")
@@ -36,7 +36,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("number", [0, 1])
 @pytest.mark.parametrize("kernels", ["native", "python", "none"])
-def test_the_guides_lines_answer_as_openvino_does(
+def test_the_code_of_the_guide_agrees_with_openvino(
     kernels: Any, number: int, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     section = GUIDE.split("## Vision-language models")[1]
@@ -53,7 +53,7 @@ def test_the_guides_lines_answer_as_openvino_does(
     assert names["answer"] == given["answer"]
 
 
-def test_the_cache_lies_where_it_lay(place: Path) -> None:
+def test_the_cache_stays_in_place(place: Path) -> None:
     path = place / "OUT" / "openvino_language_model.onnx"
     assert [node.op_type for node in onnx.load(path).graph.node].count("ScaledDotProductAttentionWithKVCache") == 2
     assert len(onnx_specops.InferenceSession(path, kernels="native")._state.in_place) == 4
@@ -70,7 +70,7 @@ def test_embeddings(part: str, place: Path) -> None:
         np.testing.assert_allclose(one, other, atol=1e-5 * np.abs(other).max())
 
 
-def test_generate_says_what_to_do(place: Path) -> None:
+def test_generate_suggests_the_remedy(place: Path) -> None:
     for folder in ("llava", "OUT"):
         with pytest.raises(GenerationError, match=r"a model of images or sounds and text.*Models of images and text"):
             open_model(place / folder)

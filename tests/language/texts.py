@@ -1,4 +1,4 @@
-"""What tokenizers are tried on: text that looks for the corners of each of their steps."""
+"""Texts for tokenizers, with the corner cases of each of their steps."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ TEXTS: dict[str, list[str]] = {
     "batch": [LONG[:length] for length in range(0, len(LONG), 7)],
     "truncated": [f"word number {i} and all the rest " * 20 for i in range(3)] + ["short", ""],
 }
-"""By name; what is called truncated is tokenized with truncation."""
+"""By name; texts called truncated are tokenized with truncation."""
 
 MEGABYTE = (LONG * (1 + 1_000_000 // len(LONG.encode()))).encode()[:1_000_000].decode(errors="ignore")
 
 
 def digest(ids: object) -> str:
-    """A fingerprint of an array of ids."""
+    """Return a fingerprint of an array of ids."""
     import numpy as np
 
     array = np.ascontiguousarray(ids, "<i8")

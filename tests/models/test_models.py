@@ -1,4 +1,4 @@
-"""The example models are what models/README.md says: whole, portable, and as OpenVINO computes them."""
+"""The example models agree with models/README.md: complete, portable, and consistent with OpenVINO."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def arrays(name: str, file: str) -> dict[str, np.ndarray]:
         return {key: loaded[key] for key in loaded.files}
 
 
-def test_every_folder_is_known() -> None:
+def test_every_folder_is_listed() -> None:
     assert sorted(path.parent.name for path in MODELS.glob("*/model.xml")) == NAMES
 
 
 def test_the_models_stay_small() -> None:
-    files = [path for path in MODELS.glob("*/*") if path.is_file() and ".onnx" not in path.name]  # converted ones
+    files = [path for path in MODELS.glob("*/*") if path.is_file() and ".onnx" not in path.name]  # converted models
     assert sum(path.stat().st_size for path in files) < 2_000_000
 
 
@@ -72,13 +72,13 @@ def test_arrays_are_named_and_typed_like_the_inputs_and_outputs(name: str) -> No
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_nothing_of_a_machine_is_in_the_model(name: str) -> None:
+def test_no_machine_path_is_in_the_model(name: str) -> None:
     text = (MODELS / name / "model.xml").read_text(encoding="utf-8")
     assert not re.search(r"""["'>\s](/[\w.-]+/|[A-Za-z]:[\\/]|\\\\|~/)""", text)
 
 
 @pytest.mark.parametrize("name", ["recommender", "recommender_int"])
-def test_the_recommenders_are_whole(name: str) -> None:
+def test_the_recommenders_are_complete(name: str) -> None:
     found = layers(name)
     types = Counter(layer.get("type", "") for layer in found)
     expected = OPERATORS | (STRING_LAYERS if name == "recommender" else set())
