@@ -1,4 +1,4 @@
-"""What a conformance case is: a model that OpenVINO wrote (or IR text), inputs, and which oracle decides."""
+"""Conformance cases: a model that OpenVINO wrote (or IR text), inputs, and the deciding oracle."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Oracle = Literal["both", "cpu", "evaluate", "expected"]
 
 @dataclass(frozen=True)
 class IRText:
-    """An IR given as text, for what OpenVINO's Python API cannot build."""
+    """An IR as text, for models that OpenVINO's Python API cannot build."""
 
     xml: str
     weights: bytes = b""
@@ -25,22 +25,22 @@ class Case:
     """One model and one or more sets of inputs.
 
     Attributes:
-        operation: the layer type that is tested, as the specification spells it.
-        version: the opset that the layer has in the IR, for example ``"opset12"``.
-        name: what is special about the case; unique within the operation and version.
-        build: makes the ``openvino.Model`` (or `IRText`); called in the oracle's process as well as here, so it must be
+        operation: the tested layer type, as the specification spells it.
+        version: the opset of the layer in the IR, for example ``"opset12"``.
+        name: a description, unique within the operation and version.
+        build: builds the ``openvino.Model`` (or `IRText`). It runs in the oracle's process and here, so it must be
             deterministic.
-        inputs: the arrays for the model's inputs in order; several tuples of them run one after the other (dynamic shapes).
-        oracle: whose answer counts. ``"both"``: the CPU plugin's, and ``Model.evaluate`` must agree with it where it can run
-            the model at all. ``"cpu"`` / ``"evaluate"``: only that one, because they part; ``"expected"``: the values in
+        inputs: the arrays for the model's inputs in order; several tuples run one after another (dynamic shapes).
+        oracle: the deciding oracle. ``"both"``: the CPU plugin, with which ``Model.evaluate`` must agree if it runs the
+            model. ``"cpu"`` / ``"evaluate"``: only that one, because they differ. ``"expected"``: the values in
             ``expected``, from the specification, because OpenVINO cannot run the model.
-        reason: why ``oracle`` is not ``"both"``: where the two part, and what the specification says.
-        rtol: largest relative error of floats.
-        atol: largest absolute error of floats.
+        reason: why ``oracle`` is not ``"both"``: the difference, and the text of the specification.
+        rtol: the relative tolerance of floats.
+        atol: the absolute tolerance of floats.
         expected: for ``oracle="expected"``: the outputs for each set of inputs.
         state: whether the sets of inputs are runs of one session whose variables keep their values.
-        seeded_body: False where the body draws other random numbers than the kernels, or takes another one of equal scores:
-            it then checks shapes and types only.
+        seeded_body: false if the body draws different random numbers than the kernels, or selects another one of equal
+            scores. Only shapes and types are compared then.
     """
 
     operation: str
@@ -65,7 +65,7 @@ class Case:
         return f"{self.operation}-{self.version.removeprefix('opset')}-{self.name}"
 
     def save(self, folder: Path) -> Path:
-        """Write the model as IR into ``folder``; returns the .xml's path."""
+        """Write the model as IR into ``folder``; return the path of the .xml."""
         import openvino as ov
 
         path = folder / "model.xml"

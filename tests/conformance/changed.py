@@ -1,4 +1,4 @@
-"""OpenVINO's answer to a model whose numbers change a little: how far it is from itself."""
+"""The sensitivity of OpenVINO's outputs to small changes of a model's numbers."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from converters.openvino.runtime.inference import FLOAT32
 def infer_changed(
     path: str, arrays: Sequence[np.ndarray], change: float, seed: int, settings: Mapping[str, str] = FLOAT32
 ) -> list[np.ndarray]:
-    """The CPU plugin's outputs where the floats of inputs and of constants with several elements change; in its process.
+    """Return the CPU plugin's outputs after changing the floats of inputs and of non-scalar constants; runs in its process.
 
     Args:
         path: the IR.
         arrays: its inputs.
-        change: by which share of themselves numbers change, up or down.
-        seed: of the directions.
-        settings: the plugin's.
+        change: the relative change of the numbers, up or down.
+        seed: the seed of the directions.
+        settings: the plugin's settings.
     """
     import openvino as ov
 

@@ -1,4 +1,4 @@
-"""Convert a case, run it in every form, compare with the oracle."""
+"""Convert a case, run it in every form, and compare it with the oracle."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SPELLINGS = {"Const": "Constant", "PReLU": "PRelu", "ReLU": "Relu", "SoftMax": 
 
 
 def check(case: Case, oracle: Oracle, folder: Path) -> None:
-    """Fail with what differs; returns when every form gives the oracle's answer."""
+    """Fail if a form differs from the oracle."""
     path = case.save(folder)
     assert (case.operation, case.version) in _layers(path), f"the IR holds no {case.operation} of {case.version}"
     runs = [list(arrays) for arrays in case.inputs]
@@ -36,7 +36,7 @@ def check(case: Case, oracle: Oracle, folder: Path) -> None:
 
 
 def forms(custom: Sequence[str], without_body: Sequence[str]) -> list[str]:
-    """The kernel forms to run: all for a model with custom operators, one for standard ONNX."""
+    """Return the kernel forms to run: all for a model with custom operators, one for standard ONNX."""
     if not custom:
         return ["none"]
     chosen = ["python"] if without_body else ["none", "python"]
@@ -64,7 +64,7 @@ def decide(case: Case, answers: dict[str, Outputs | OracleError]) -> Outputs:
 
 
 def run_model(path: Path, runs: list[list[np.ndarray]], kernels: str, keep: bool = False) -> Outputs:
-    """The outputs of each set of inputs; with `keep` the variables keep their values between them."""
+    """Return the outputs of each set of inputs; with `keep`, variables keep their values between them."""
     session = _session(path, kernels)
     results = []
     for arrays in runs:
@@ -82,7 +82,7 @@ def _session(path: Path, kernels: str) -> ort.InferenceSession:
 
 
 def _fed(array: np.ndarray, onnx_type: str) -> np.ndarray:
-    """The array as the ONNX model takes it, where float32 stands for the types of few bits that ONNX Runtime lacks."""
+    """Return the array in the type of the ONNX model: float32 for narrow types that ONNX Runtime lacks."""
     if onnx_type == "tensor(float)" and array.dtype.itemsize == 1:
         return array.astype(np.float32)
     return np.asarray(array, object) if onnx_type == "tensor(string)" else array

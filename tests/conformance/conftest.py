@@ -1,4 +1,4 @@
-"""The oracle's process, and the sample of the conformance cases that runs by default."""
+"""The oracle's process, and the sample of conformance cases that runs by default."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def oracle() -> Iterator[Oracle]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep a sample of the marked cases, unless all are asked for, and the networks that are asked for."""
+    """Keep a sample of the marked cases, unless all are requested, and the requested networks."""
     words = config.getoption("--networks").split(",")
     unwanted = [
         item
@@ -45,20 +45,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _operation(item: pytest.Function) -> str | None:
-    """The operation and version that a case of the operations' suite tests."""
+    """Return the operation and version of a case of the operations' suite."""
     case = item.callspec.params.get("case")
     return f"{case.operation}-{case.version}" if isinstance(case, Case) else None
 
 
 def sample(cases: Mapping[T, tuple[str, str | None]], every: int) -> set[T]:
-    """One case of each operation, and about one in ``every`` of all.
+    """Select one case of each operation, and about one in ``every`` of all.
 
-    The hash of its name decides for each case: a case that is added changes nothing for the others, but that it may be the
-    one of its operation.
+    The hash of its name decides for each case. A new case does not change the selection of others, except within its
+    operation.
 
     Args:
-        cases: each with its name, and with its operation if it tests one.
-        every: see above.
+        cases: each with its name, and its operation if any.
+        every: the sampling interval.
     """
     numbers = {case: int.from_bytes(hashlib.sha256(name.encode()).digest()[:8]) for case, (name, _) in cases.items()}
     first: dict[str, T] = {}

@@ -1,4 +1,4 @@
-"""Cases built with OpenVINO's Python API, from a function that makes the layer and from what each of its inputs is."""
+"""Cases built with OpenVINO's Python API, from a function that creates the layer and a description of each input."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ TYPES = {
     "f32": np.float32,
     "f64": np.float64,
 }
-"""NumPy's types of numbers, by OpenVINO's names."""
+"""NumPy's number types, by OpenVINO's names."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,32 +48,32 @@ class Input:
 
 
 def static(*arrays: Any) -> Input:
-    """A Parameter of the first array's own shape."""
+    """Return a Parameter with the first array's shape."""
     return Input(tuple(map(np.asarray, arrays)), np.shape(arrays[0]))
 
 
 def dynamic(*arrays: Any, dims: Sequence[int] | None = None) -> Input:
-    """A Parameter whose dimensions are all dynamic, or ``dims``."""
+    """Return a Parameter whose dimensions are all dynamic, or ``dims``."""
     return Input(tuple(map(np.asarray, arrays)), (-1,) * np.ndim(arrays[0]) if dims is None else tuple(dims))
 
 
 def unranked(*arrays: Any) -> Input:
-    """A Parameter of unknown rank."""
+    """Return a Parameter of unknown rank."""
     return Input(tuple(map(np.asarray, arrays)), None)
 
 
 def statics(*runs: Run) -> list[Input]:
-    """For each input a Parameter of its own shape; a run has the arrays of all inputs."""
+    """Return a Parameter of static shape for each input; a run has the arrays of all inputs."""
     return [static(*arrays) for arrays in zip(*runs, strict=True)]
 
 
 def dynamics(*runs: Run) -> list[Input]:
-    """For each input a Parameter whose dimensions are all dynamic."""
+    """Return a Parameter with dynamic dimensions for each input."""
     return [dynamic(*arrays) for arrays in zip(*runs, strict=True)]
 
 
 def shaped(shapes: Sequence[Sequence[int] | None], *runs: Run) -> list[Input]:
-    """For each input a Parameter of the dimensions that ``shapes`` gives, ``None`` for any rank."""
+    """Return a Parameter for each input with the dimensions in ``shapes``, ``None`` for any rank."""
     inputs = zip(zip(*runs, strict=True), shapes, strict=True)
     return [unranked(*arrays) if dims is None else dynamic(*arrays, dims=dims) for arrays, dims in inputs]
 
@@ -89,20 +89,20 @@ def layer_case(
     opset: str | None = None,
     **settings: Any,
 ) -> Case:
-    """A case of one operation, or of the small graph that ``make`` builds around it.
+    """Return a case of one operation, or of the small graph that ``make`` builds around it.
 
     Args:
         operation: its name in the specification.
         version: its opset in the IR.
-        make: the factory's name, or the operation's own, which takes any inputs and attributes; with that of another opset
-            before it where need be (``"opset1.add"``). Or a function ``make(ops, *nodes, **attributes)`` that gets the
-            opset's module; it gives a node, or the results and sinks.
-        name: what is special about the case.
-        inputs: `Input` for a Parameter, an array or a number for a constant, ``None`` for one left out, a type's name as it
-            is, a function for the node that it gives.
-        attributes: keyword arguments of what makes the layer.
-        opset: the opset whose module makes it, where that is not ``version``.
-        settings: the `Case`'s own.
+        make: the name of the factory, or of the operation, which accepts any inputs and attributes, with the prefix of
+            another opset if necessary (``"opset1.add"``). Or a function ``make(ops, *nodes, **attributes)`` with the opset's
+            module, which returns a node, or the results and sinks.
+        name: a description of the case.
+        inputs: `Input` for a Parameter, an array or a number for a constant, ``None`` for an omitted input, the name of a
+            type unchanged, or a function that returns the node.
+        attributes: keyword arguments of the layer.
+        opset: the opset whose module creates it, if it is not ``version``.
+        settings: further fields of `Case`.
     """
     inputs, attributes = list(inputs), attributes or {}
     given = [i.arrays for i in inputs if isinstance(i, Input)]
@@ -162,7 +162,7 @@ def _parameter(given: Input) -> Any:
 
 
 def constant(array: np.ndarray) -> Any:
-    """A constant, of strings and without elements as well."""
+    """Return a constant, also for strings and empty arrays."""
     import openvino as ov
 
     kind = element_type(array)
@@ -176,7 +176,9 @@ def constant(array: np.ndarray) -> Any:
 
 
 def of_no_bytes(dtype: Any) -> Callable[[], Any]:
-    """An input: a constant without elements for which the IR states no byte; for others OpenVINO writes one."""
+    """Return an input: an empty constant for which the IR has no byte; OpenVINO writes one byte for other empty
+    constants.
+    """
 
     def make() -> Any:
         import openvino as ov
@@ -187,7 +189,7 @@ def of_no_bytes(dtype: Any) -> Callable[[], Any]:
 
 
 def element_type(array: np.ndarray) -> Any:
-    """OpenVINO's element type for the array's."""
+    """Return OpenVINO's element type for the array's type."""
     import openvino as ov
 
     if array.dtype.kind in "OU":
@@ -196,13 +198,15 @@ def element_type(array: np.ndarray) -> Any:
 
 
 def decided(oracle: Oracle, reason: str, *expected: np.ndarray, runs: Sequence[Sequence[np.ndarray]] = ()) -> dict[str, Any]:
-    """The settings of a case that one oracle decides: with ``"expected"`` the outputs of its one run, or of all ``runs``."""
+    """Return the settings of a case that one oracle decides; with ``"expected"``, the outputs of its one run or of
+    ``runs``.
+    """
     outputs = [list(run) for run in runs] or ([list(expected)] if expected else None)
     return {"oracle": oracle, "reason": reason} | ({} if outputs is None else {"expected": outputs})
 
 
 def edited(model: Case, edit: Callable[[str, bytes], tuple[str, bytes]]) -> Case:
-    """The case with its IR changed by ``edit``, which gets the .xml's text and the .bin: for what no factory builds."""
+    """Return the case with its IR changed by ``edit``, which receives the text of the .xml and the .bin."""
 
     def build() -> IRText:
         with tempfile.TemporaryDirectory() as folder:
@@ -213,7 +217,7 @@ def edited(model: Case, edit: Callable[[str, bytes], tuple[str, bytes]]) -> Case
 
 
 def replaced(model: Case, old: str, new: str) -> Case:
-    """The case with a text of its .xml replaced by another."""
+    """Return the case with a part of its .xml replaced."""
 
     def edit(text: str, weights: bytes) -> tuple[str, bytes]:
         assert old in text
@@ -223,13 +227,13 @@ def replaced(model: Case, old: str, new: str) -> Case:
 
 
 def ramp(*shape: int, dtype: Any = np.float32) -> np.ndarray:
-    """Distinct values 0, 1, ... in the shape; for booleans alternating."""
+    """Return distinct values 0, 1, ... in the shape; alternating values for booleans."""
     values = np.arange(int(np.prod(shape)))
     return (values % 2 if dtype in (bool, np.bool_) else values).astype(dtype).reshape(shape)
 
 
 def mixed(*shape: int, dtype: Any = np.float32, seed: int = 0) -> np.ndarray:
-    """Values without order, some equal, some negative (where the type has them)."""
+    """Return unordered values, some equal, some negative (if the type supports them)."""
     generator = np.random.default_rng(seed)
     low = 0 if np.dtype(dtype).kind in "ub" else -9
     values = generator.integers(low, 2 if dtype in (bool, np.bool_) else 10, shape)

@@ -1,4 +1,4 @@
-"""A case at another opset: it converts, is valid ONNX and gives the oracle's answer, or it is refused with a clear error."""
+"""A case at another opset is valid ONNX and agrees with the oracle, or is rejected with a clear error."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ SIXTEEN_BITS = frozenset((
     "Constant-1-nf4-through-f16", "Convert-1-computed-bf16-f32", "Convert-1-computed-bf16-f64",
     "Convert-1-computed-bf16-i32", "RandomUniform-8-f16-pytorch", "RandomUniform-8-f16-tensorflow",
 ))  # fmt: skip
-"""Cases whose results show the roundings of a computation in 16 bits, which a target with ``float32`` does in float32."""
+"""Cases whose results show 16-bit rounding, which a target with ``float32`` does not have."""
 
 
 def check_at(opset: int | None, case: Case, oracle: Oracle, folder: Path, target: str = "onnxruntime") -> None:
-    """Fail with what differs; skip what the opset cannot represent or the target does not take, with the reason."""
+    """Fail for differences; skip cases that the opset or target does not support, with the reason."""
     if case.id in SIXTEEN_BITS and TARGETS[target].float32:
         pytest.skip("the target computes in float32 what the model computes in 16 bits")
     path, written = case.save(folder), folder / "model.onnx"
@@ -54,8 +54,10 @@ def check_at(opset: int | None, case: Case, oracle: Oracle, folder: Path, target
 
 
 def check_valid(proto: onnx.ModelProto) -> None:
-    """ONNX's own checks, with shape inference; they know neither inputs and outputs of unknown rank, nor dimensions of 1
-    that Einsum broadcasts, nor which windows of a pooling that rounds up have nothing to pool.
+    """Run ONNX's own checks with shape inference.
+
+    They do not support inputs and outputs of unknown rank, dimensions of 1 that Einsum broadcasts, or empty windows in
+    poolings that round up.
     """
     ports = [*proto.graph.input, *proto.graph.output]
     ranked = all(port.type.tensor_type.HasField("shape") for port in ports)
@@ -64,8 +66,8 @@ def check_valid(proto: onnx.ModelProto) -> None:
 
 
 def read_by_onnxruntime(proto: onnx.ModelProto, path: Path) -> None:
-    """Let ONNX Runtime read opsets that it does not know yet, or has not all kernels of (of 22 it lacks RoiAlign's and
-    RandomUniformLike's): from 21 on nothing but the number changes.
+    """Let ONNX Runtime read opsets that it does not support, or whose kernels are incomplete (for 22 it lacks RoiAlign and
+    RandomUniformLike). From 21 on only the version numbers change.
     """
     if _stamp(proto, *_newest_read()):
         path.write_bytes(proto.SerializeToString())
@@ -74,12 +76,12 @@ def read_by_onnxruntime(proto: onnx.ModelProto, path: Path) -> None:
     except NoKernel:
         if _stamp(proto, OPSET, ir_version(OPSET)):
             path.write_bytes(proto.SerializeToString())
-    except Exception:  # for want of the plugin's kernels
+    except Exception:  # the plugin's kernels are missing
         return
 
 
 def _stamp(proto: onnx.ModelProto, opset: int, ir_version: int) -> bool:
-    """Let the model claim at most an opset and version of the file format; returns whether that changes it."""
+    """Lower the model's opset and file format version to the given ones; return whether they change."""
     imports = [entry for holder in (proto, *proto.functions) for entry in holder.opset_import]
     newer = [entry for entry in imports if not entry.domain and entry.version > opset]
     for entry in newer:
@@ -91,7 +93,7 @@ def _stamp(proto: onnx.ModelProto, opset: int, ir_version: int) -> bool:
 
 @functools.cache
 def _newest_read() -> tuple[int, int]:
-    """The newest opset that the ONNX Runtime at hand reads, and the version of the file format of that."""
+    """Return the newest opset that the installed ONNX Runtime reads, with its file format version."""
     value = onnx.helper.make_tensor_value_info
     node = onnx.helper.make_node("Abs", ["x"], ["y"])
     graph = onnx.helper.make_graph([node], "probe", [value("x", 1, [1])], [value("y", 1, [1])])
@@ -100,7 +102,7 @@ def _newest_read() -> tuple[int, int]:
         model = onnx.helper.make_model(graph, opset_imports=imports, ir_version=ir_version(opset))
         try:
             ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
-        except Exception:  # ONNX Runtime's own, whose kinds have no common base
+        except Exception:  # ONNX Runtime's exceptions have no common base
             continue
         return opset, ir_version(opset)
     raise AssertionError("ONNX Runtime reads no opset from 21 on")

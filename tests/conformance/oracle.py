@@ -1,4 +1,4 @@
-"""OpenVINO as the oracle: the CPU plugin, and the reference kernels as a second answer."""
+"""OpenVINO as the oracle: the CPU plugin, and the reference kernels as a second result."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ TIMEOUT = 120
 
 
 class Oracle(OpenVINOProcess):
-    """A process that answers what OpenVINO computes.
+    """A process that runs OpenVINO.
 
     Args:
-        timeout: the seconds that an answer may take: of the processor's time, or on a busy machine ten times as long by the
-            clock. Its process's start, which loads OpenVINO, is not counted.
+        timeout: the time limit of a request in seconds of processor time, or ten times as much wall-clock time on a busy
+            machine. The start of the process, which loads OpenVINO, is not counted.
     """
 
     serving = __name__, "serve_again"
@@ -62,10 +62,11 @@ class Oracle(OpenVINOProcess):
         names: Sequence[str] = ("cpu", "evaluate"),
         settings: Mapping[str, str] = FLOAT32,
     ) -> dict[str, Outputs | OracleError]:
-        """The outputs of each run by the CPU plugin (``"cpu"``) and by ``Model.evaluate`` (``"evaluate"``), or why not.
+        """Return the outputs of each run by the CPU plugin (``"cpu"``) and by ``Model.evaluate`` (``"evaluate"``), or the
+        error.
 
-        ``names`` are those to ask: one that is not needed may crash, or spoil the process's memory for the next case;
-        ``settings`` are the CPU plugin's.
+        ``names`` selects the runtimes: an unnecessary one may crash, or corrupt the process's memory for the next case.
+            ``settings`` are the CPU plugin's.
         """
         answers: dict[str, Outputs | OracleError] = {}
         for name in names:
@@ -86,16 +87,16 @@ class Oracle(OpenVINOProcess):
         return self.ask(evaluate, str(path), runs)
 
     def import_onnx(self, model: bytes, path: Path, *, dynamic: bool = False) -> list[str]:
-        """Let OpenVINO read an ONNX model and write it as IR to ``path``; raises `OracleError` where it cannot.
+        """Let OpenVINO read an ONNX model and write it as IR to ``path``; raise `OracleError` if it cannot.
 
-        ``dynamic`` makes every dimension of every input unknown. Returns the names of the inputs: OpenVINO leaves out those
-        that nothing uses.
+        ``dynamic`` makes every dimension of every input unknown. Returns the names of the inputs; OpenVINO drops unused
+        ones.
         """
         return self.ask(_import_onnx, model, str(path), dynamic)
 
 
 def _processor_time(process: int) -> float:
-    """Of the process and of those that it started."""
+    """Return the processor time of the process and its children."""
     try:
         children = Path(f"/proc/{process}/task/{process}/children").read_text().split()
     except OSError:
@@ -104,7 +105,9 @@ def _processor_time(process: int) -> float:
 
 
 def serve_again() -> None:
-    """The process: a child of it answers; where one crashes the next takes its place, which need not load OpenVINO again."""
+    """Run the process: its child serves requests. If the child crashes, the next one starts without loading OpenVINO
+    again.
+    """
     if not hasattr(os, "fork"):
         return serve()
     sys.modules["openvino_telemetry"] = None  # type: ignore[assignment]

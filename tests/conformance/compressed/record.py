@@ -1,9 +1,9 @@
-"""Writes files.zip: a small network in every compression that NNCF writes, and what OpenVINO's CPU makes of it.
+"""Write files.zip: a small network in every compression of NNCF, with the outputs of OpenVINO's CPU plugin.
 
     python -m tests.conformance.compressed.record     # with openvino and nncf
 
-The network is an embedding and two products, one with a transposed matrix and one without. Its outputs are recorded twice:
-with float activations (``DYNAMIC_QUANTIZATION_GROUP_SIZE=0``) and as OpenVINO ships.
+The network consists of an embedding and two products, one of them with a transposed matrix. Its outputs are recorded with
+float activations (``DYNAMIC_QUANTIZATION_GROUP_SIZE=0``) and with default settings.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SHIPPED = {"INFERENCE_PRECISION_HINT": "f32"}
 
 
 def network() -> Any:
-    """The network; its matrices' rows recur, which makes a small archive."""
+    """Build the network; the rows of its matrices repeat, for a small archive."""
     import openvino as ov
     from openvino import opset13 as ops
 
@@ -41,11 +41,11 @@ def network() -> Any:
 
 
 def compressions() -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every mode, with groups where it has them and, of the usual ones, without."""
+    """Yield every mode, with groups if it supports them and, for the common modes, without."""
     import nncf
 
     modes = nncf.CompressWeightsMode
-    # (The adaptive codebook writes what the codebook does, and NNCF 3.4 wants a data set for it.)
+    # (The adaptive codebook has the form of the codebook, and NNCF 3.4 requires a data set for it.)
     for mode in (modes.INT8_SYM, modes.INT8_ASYM):
         yield mode.value, {"mode": mode}
     grouped = [mode for mode in modes if mode not in (modes.INT8_SYM, modes.INT8_ASYM, modes.ADAPTIVE_CODEBOOK)]

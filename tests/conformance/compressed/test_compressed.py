@@ -1,4 +1,4 @@
-"""Networks in every compression that NNCF writes stay compressed and give what OpenVINO's CPU gives."""
+"""Networks in every compression of NNCF stay compressed and agree with OpenVINO's CPU plugin."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from tests.conformance.compressed.record import FILES
 
 NAMES = sorted({name.removesuffix(".xml") for name in zipfile.ZipFile(FILES).namelist() if name.endswith(".xml")})
 KERNELS = ["native", "none"] if has_library() else ["none"]
-# Whose activations OpenVINO rounds to 8 bits.
+# Networks whose activations OpenVINO rounds to 8 bits.
 INTEGERS = [name for name in NAMES if name.startswith(("int8", "int4"))]
 
 
 @pytest.fixture
 def recorded(tmp_path: Path, request: pytest.FixtureRequest) -> tuple[Path, dict[str, np.ndarray]]:
-    """The .xml of a network, and its input and outputs."""
+    """Return the .xml of a network, and its inputs and outputs."""
     name = request.param
     with zipfile.ZipFile(FILES) as archive:
         for suffix in (".xml", ".bin"):
@@ -37,7 +37,7 @@ def recorded(tmp_path: Path, request: pytest.FixtureRequest) -> tuple[Path, dict
 
 @pytest.fixture(autouse=True)
 def small_models_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    """16-bit floats are kept in large models only."""
+    """Keep 16-bit floats in small models, too."""
     monkeypatch.setattr(compressed_weights, "HALVES_BYTES", 0)
 
 
@@ -49,7 +49,7 @@ def run(path: Path, arrays: dict[str, np.ndarray], kernels: str) -> np.ndarray:
 @pytest.mark.parametrize("recorded", NAMES, indirect=True)
 def test_float_activations(recorded, weights, request) -> None:
     xml, arrays = recorded
-    thirds = "int3" in request.node.name  # u3, of which constants as small as these become u8
+    thirds = "int3" in request.node.name  # u3, whose small constants become u8
     path = xml.with_suffix(".onnx")
     proto, _ = convert(xml, path, weights=weights)
     assert [node.op_type for node in proto.graph.node].count("MatMulCompressed") == 2
@@ -68,7 +68,7 @@ def test_float_activations(recorded, weights, request) -> None:
 
 @pytest.mark.parametrize("recorded", INTEGERS, indirect=True)
 def test_8_bit_activations(recorded) -> None:
-    """No farther from exact than OpenVINO itself, but for what another rounding may cost."""
+    """The error is at most OpenVINO's own plus that of another rounding."""
     xml, arrays = recorded
     path = xml.with_suffix(".onnx")
     convert(xml, path, activations="int8")
@@ -80,7 +80,7 @@ def test_8_bit_activations(recorded) -> None:
 @pytest.mark.parametrize("recorded", ["int4_asym", "nf4"], indirect=True)
 @pytest.mark.parametrize("changes", [{"opset": 17}, {"precision": "float32"}])
 def test_without_the_operator(recorded, changes) -> None:
-    """Where the plugin's operators cannot be, the file stays small all the same."""
+    """Without the plugin's operators the file also stays small."""
     xml, arrays = recorded
     path = xml.with_suffix(".onnx")
     proto, _ = convert(xml, path, **changes)

@@ -1,4 +1,4 @@
-"""A small IR that does what a public file was found to do."""
+"""Small IRs that reproduce properties of public files."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from tests.converters.openvino.reader import ir_text
 
 @dataclass(frozen=True)
 class Lesson:
-    """An IR and what it teaches.
+    """An IR and the property that it reproduces.
 
     Attributes:
-        name: what the file does.
-        makers: who wrote such files.
-        build: gives the .xml's text and the .bin.
-        remarks: what must be told of it, each once.
-        inputs: arrays in order; random ones where there are none.
-        tolerance: how far floats may part from OpenVINO's.
+        name: the property.
+        makers: the tools that wrote such files.
+        build: returns the text of the .xml and the .bin.
+        remarks: the expected notes, each once.
+        inputs: arrays in order; random if there are none.
+        tolerance: the tolerance of floats.
     """
 
     name: str
@@ -34,13 +34,13 @@ class Lesson:
     tolerance: float = 1e-5
 
     def save(self, folder: Path) -> Path:
-        """Write the files; returns the .xml's path."""
+        """Write the files; return the path of the .xml."""
         text, weights = self.build()
         return ir_text.write(folder, text, weights)
 
 
 class Net:
-    """An IR in the making: layers in a chain of calls, constants laid one behind the other."""
+    """An IR under construction: a chain of layers, and consecutive constants."""
 
     def __init__(self, version: int = 10) -> None:
         self.version = version
@@ -50,13 +50,13 @@ class Net:
         self.extra = ""
 
     def parameter(self, shape: Sequence[int], kind: str = "f32", precision: str | None = None) -> tuple[int, int]:
-        """An input; ``precision`` is what its port says, where that is not its type."""
+        """Add an input; ``precision`` is that of its port, if it differs from its type."""
         precision = precision or _PRECISIONS[kind]
         self.layers.append(ir_text.parameter(len(self.layers), shape, kind, precision))
         return len(self.layers) - 1, 0
 
     def constant(self, array: np.ndarray, *, offset: int | None = None, pad: int = 0) -> tuple[int, int]:
-        """A constant: its bytes behind those before and ``pad`` more, or those that lie at ``offset``."""
+        """Add a constant, with its bytes after the previous ones and ``pad`` more, or at ``offset``."""
         if offset is None:
             self.weights += bytes(pad)
             offset = len(self.weights)
@@ -79,7 +79,7 @@ class Net:
         name: str | None = None,
         extra: str = "",
     ) -> tuple[int, int]:
-        """A layer fed by ``sources``; returns its first output."""
+        """Add a layer fed by ``sources``; return its first output."""
         number = len(self.layers)
         text = ir_text.layer(
             number,
@@ -97,18 +97,18 @@ class Net:
         return number, len(sources)
 
     def result(self, source: tuple[int, int], shape: Sequence[int]) -> Net:
-        """An output."""
+        """Add an output."""
         self.layers.append(ir_text.result(len(self.layers), shape))
         self.edges.append(ir_text.edge(*source, len(self.layers) - 1, 0))
         return self
 
     def built(self) -> tuple[str, bytes]:
-        """The .xml's text and the .bin."""
+        """Return the text of the .xml and the .bin."""
         return ir_text.net(self.layers, self.edges, version=self.version, extra=self.extra), self.weights
 
 
 def saved(model: Callable[[], Any], *changes: tuple[str, str], version: int = 11) -> Callable[[], tuple[str, bytes]]:
-    """What OpenVINO writes of a model, with texts of the .xml replaced by others."""
+    """Return the IR that OpenVINO writes for a model, with parts of the .xml replaced."""
 
     def build() -> tuple[str, bytes]:
         import openvino as ov

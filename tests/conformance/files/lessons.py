@@ -1,4 +1,4 @@
-"""What public IR files taught, each as small as it can be."""
+"""Properties of public IR files, each in a minimal file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def _values(*shape: int, dtype=F32, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).standard_normal(shape).astype(dtype)
 
 
-# -- the border of early files ------------------------------------------------------------------------------------------
+# -- interfaces of early files ------------------------------------------------------------------------------------------
 
 
 def half_inputs():
@@ -63,7 +63,7 @@ def border() -> Iterator[Lesson]:
     yield Lesson("mean values in pre-process", "Open Model Zoo 2020", mean_values)
 
 
-# -- what OpenVINO does not read ------------------------------------------------------------------------------------------
+# -- content that OpenVINO ignores ----------------------------------------------------------------------------------------
 
 
 def pad_value():
@@ -139,7 +139,7 @@ def unread() -> Iterator[Lesson]:
     yield Lesson("Proposal with for_deformable", "Open Model Zoo, Faster R-CNN", for_deformable, names)
 
 
-# -- types that disagree --------------------------------------------------------------------------------------------------
+# -- contradicting types ---------------------------------------------------------------------------------------------------
 
 
 def prelu():
@@ -179,7 +179,7 @@ def parameter_of_two_minds():
 
 
 def bytes_read_twice():
-    """Numbers of two types at one offset, which is no multiple of their size."""
+    """Numbers of two types at one offset, which is not a multiple of their size."""
     net = Net(11)
     x = net.parameter((4,))
     net.weights = b"odd"
@@ -210,7 +210,7 @@ def types() -> Iterator[Lesson]:
     yield Lesson("constants of two types at one odd offset", "Synet", bytes_read_twice)
 
 
-# -- shapes of graphs -----------------------------------------------------------------------------------------------------
+# -- structures of graphs -------------------------------------------------------------------------------------------------
 
 
 def constant_result():
@@ -246,7 +246,7 @@ def information_in_a_port():
 
 
 def flat_response():
-    """LRN that divides by a constant: ONNX Runtime's own takes no alpha of 0."""
+    """LRN that divides by a constant, because ONNX Runtime's LRN rejects an alpha of 0."""
     net = Net()
     x, axes = net.parameter((1, 4, 2, 2)), net.constant(np.array([1], I64))
     data = 'alpha="0" beta="0.75" bias="2" size="5"'
@@ -272,7 +272,7 @@ def variable_without_a_type():
 
 
 def half_hard_swish():
-    """x * min(relu(x + 3), 6) * c where 16 bits made c of a sixth: OpenVINO's CPU takes it for a sixth."""
+    """x * min(relu(x + 3), 6) * c with one sixth rounded to 16 bits as c; OpenVINO's CPU plugin treats it as one sixth."""
     net = Net()
     x = net.parameter((1, 4, 3, 3))
     three, sixth = net.constant(np.array(3, F16)), net.constant(np.array(1 / 6, F16))
@@ -289,7 +289,7 @@ def half_hard_swish():
 
 
 def resize_between_transpositions():
-    """As MediaPipe's networks come from TensorFlow Lite: ONNX Runtime moves the Transpose past the Resize."""
+    """As in MediaPipe's networks from TensorFlow Lite: ONNX Runtime moves the Transpose past the Resize."""
     import openvino as ov
     from openvino import opset13 as ops
 
@@ -303,7 +303,7 @@ def resize_between_transpositions():
 
 
 def output_called_as_a_layer():
-    """The tensor's name is the friendly one of another layer, as TensorFlow Lite's networks have it."""
+    """The tensor's name is the friendly name of another layer, as in TensorFlow Lite's networks."""
     import openvino as ov
     from openvino import opset13 as ops
 
@@ -315,7 +315,7 @@ def output_called_as_a_layer():
 
 
 def pooling_without_names():
-    """Of an operation with two outputs, of which the file has the first."""
+    """An operation with two outputs, of which the file has the first."""
     net = Net()
     x = net.parameter((1, 1, 4, 5))
     data = 'strides="1,1" dilations="1,1" kernel="2,2" pads_begin="0,0" pads_end="0,0" index_element_type="i64" axis="0"'

@@ -1,4 +1,4 @@
-"""Files as people hold them are read as OpenVINO reads them, and compute the same; what was passed over is told."""
+"""Public files are read like OpenVINO reads them, agree with it, and ignored content is reported."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_file(lesson: Lesson, oracle: Oracle, tmp_path: Path) -> None:
     known = ov.Core().read_model(path)
     for ports, values in ((known.inputs, model.graph.input), (known.outputs, model.graph.output)):
         assert len(values) == len(ports) + report.layers.get("ReadValue", 0)
-        for port, value in zip(ports, values, strict=False):  # variables stand behind the model's own
+        for port, value in zip(ports, values, strict=False):  # variables follow the model's own inputs
             source = port.node.input_value(0) if port.node.get_input_size() else port
             friendly = source.node.get_friendly_name()
             several = source.node.get_output_size() > 1

@@ -1,1 +1,1 @@
-"""Models of other frameworks: what OpenVINO's frontends make of them, compared with the frameworks themselves."""
+"""Models of other frameworks through OpenVINO's frontends, compared with the frameworks."""

@@ -1,4 +1,4 @@
-"""Compares all recorded models, and records the results for docs/formats.md::
+"""Compare all recorded models, and record the results for docs/formats.md::
 
 python -m tests.conformance.frontends [FORMAT ...]
 """

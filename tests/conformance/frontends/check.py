@@ -1,4 +1,4 @@
-"""Converts a recorded model and compares it with what the framework computed."""
+"""Convert a recorded model and compare it with the framework's results."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from onnx_specops.runtime.errors import MissingKernelError
 from tests.conformance.frontends.model import Arrays, Recorded
 
 _TOLERANCE = {"int8": 0.03, "int8_in_and_out": 3, "int8_weights": 0.03, "half": 2e-3, "half_weights": 2e-3, "narrow": 2e-2}
-"""What integers and 16-bit floats allow between a framework's kernels and float32."""
+"""The tolerances between integers and 16-bit floats of a framework's kernels and float32."""
 
 
 def plain(name: str) -> str:
-    """A name without TensorFlow's marks."""
+    """Return a name without TensorFlow's suffixes."""
     return name.removeprefix("serving_default_").removesuffix(":0")
 
 
 def check(model: Recorded, folder: Path, kernels: str = "native") -> str:
-    """``"agrees"``, or what does not."""
+    """Return ``"agrees"``, or the difference."""
     try:
         path = model.extract(folder)
         target = folder / f"{model.format}-{model.name}.onnx"
@@ -35,7 +35,7 @@ def check(model: Recorded, folder: Path, kernels: str = "native") -> str:
     options.intra_op_num_threads, options.log_severity_level = 1, 3
     try:
         session = onnx_specops.InferenceSession(str(target), options, kernels=kernels)  # type: ignore[arg-type]
-    except MissingKernelError:  # operators of strings, which standard ONNX cannot represent
+    except MissingKernelError:  # string operators, which standard ONNX cannot represent
         session = onnx_specops.InferenceSession(str(target), options)
     names = [value.name for value in session.get_inputs()]
     if len(names) != len(model.inputs):
@@ -48,7 +48,7 @@ def check(model: Recorded, folder: Path, kernels: str = "native") -> str:
         feeds[name] = model.inputs[found[0]] if found else [*model.inputs.values()][place]
     values = session.run(None, feeds)
     got = dict(zip([value.name for value in session.get_outputs()], values, strict=True))
-    if model.format == "meta":  # such a graph states no outputs: they are the values that nothing takes
+    if model.format == "meta":  # such a graph has no declared outputs; they are the values without consumers
         got = {name: value for name, value in got.items() if any(plain(key) == plain(name) for key in model.outputs)}
     if len(got) != len(model.outputs):
         return f"the outputs are {list(got)} instead of {list(model.outputs)}"
@@ -74,6 +74,6 @@ def _difference(have: np.ndarray, want: np.ndarray, tolerance: float) -> str:
     with contextlib.suppress(ValueError):
         most = float(np.abs(a - b).max())
     scale = 1.0 if want.dtype.kind != "f" else max(1.0, float(np.abs(b).max(initial=0)))
-    # Bytes of a picture are rounded: the last bit of the sum before may turn one.
+    # Bytes of an image are rounded: the last bit of the sum may change one.
     allowed = max(1.0 if want.dtype == np.uint8 else 0.0, tolerance if want.dtype.kind == "f" or tolerance >= 1 else 0.0)
     return "" if most <= allowed * scale else f"differs by {most:.3g}"

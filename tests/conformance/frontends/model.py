@@ -1,4 +1,4 @@
-"""A model of a framework as it is recorded: its files, inputs for it, and what the framework computes of them."""
+"""Recorded models of frameworks: their files, inputs, and the framework's results."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class Recorded:
 
     Attributes:
         format: one of `FORMATS`.
-        name: what it is.
-        path: of the model below its folder; empty for the folder itself.
-        inputs, outputs: by the names that the framework gives them, in its order.
+        name: a description.
+        path: the model within its folder; empty for the folder itself.
+        inputs, outputs: by the framework's names, in its order.
     """
 
     format: str
@@ -34,7 +34,7 @@ class Recorded:
     outputs: Arrays
 
     def extract(self, folder: Path) -> Path:
-        """Writes the model's files into a folder, and gives the path to convert."""
+        """Write the model's files into a folder; return the path to convert."""
         with zipfile.ZipFile(FILES / f"{self.format}.zip") as stored:
             for entry in stored.namelist():
                 if entry.startswith(f"{self.name}/"):
@@ -43,7 +43,7 @@ class Recorded:
 
 
 def recorded(kind: str) -> Iterator[Recorded]:
-    """The models of a format."""
+    """Iterate over the models of a format."""
     with zipfile.ZipFile(FILES / f"{kind}.zip") as stored:
         for entry in stored.namelist():
             if entry.endswith(".npz") and "/" not in entry:
@@ -56,7 +56,7 @@ def recorded(kind: str) -> Iterator[Recorded]:
 
 
 def store(kind: str, models: list[tuple[str, Path, str, Arrays, Arrays]]) -> None:
-    """Writes the models of a format: name, folder of its files, path of the model in it, inputs, outputs."""
+    """Write the models of a format: name, folder of its files, path of the model in it, inputs, outputs."""
     FILES.mkdir(exist_ok=True)
     with zipfile.ZipFile(FILES / f"{kind}.zip", "w", zipfile.ZIP_DEFLATED) as stored:
         for name, folder, path, inputs, outputs in models:
@@ -71,4 +71,5 @@ def store(kind: str, models: list[tuple[str, Path, str, Arrays, Arrays]]) -> Non
 
 
 def _write(stored: zipfile.ZipFile, name: str, content: bytes) -> None:
-    stored.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED)  # no time stamps: the same files give the same zip
+    # no time stamps: the same files give the same archive
+    stored.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED)

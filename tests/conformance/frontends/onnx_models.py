@@ -1,4 +1,4 @@
-"""ONNX models, with what ONNX Runtime computes of them."""
+"""ONNX models, with ONNX Runtime's results."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def models(folder: Path) -> list[tuple[str, Path, str, Arrays, Arrays]]:
                 output.type.CopyFrom(types[output.name])
         onnx.checker.check_model(model)
         (folder / name).mkdir()
-        external = name == "attention"  # its weights are in a file of their own
+        external = name == "attention"  # its weights are in a separate file
         onnx.save_model(
             model, folder / name / "model.onnx", save_as_external_data=external, location="weights", size_threshold=0
         )

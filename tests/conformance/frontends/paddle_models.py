@@ -74,7 +74,7 @@ class Embeddings(nn.Layer):
 
 
 class ControlFlow(nn.Layer):
-    """A condition, and a loop of so many steps."""
+    """A condition, and a loop with a given number of steps."""
 
     def forward(self, x, steps):
         y = paddle.static.nn.cond(paddle.sum(x) > 0, lambda: x * 2.0, lambda: paddle.abs(x))
@@ -104,7 +104,7 @@ class Attention(nn.Layer):
 
 
 class ImageToImage(nn.Layer):
-    """Resizing, a transposed convolution, pixels shuffled, padding."""
+    """Resizing, a transposed convolution, pixel shuffle, padding."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -117,7 +117,7 @@ class ImageToImage(nn.Layer):
 
 
 class Half(nn.Layer):
-    """16-bit floats, of which PaddlePaddle's CPU kernels only cast."""
+    """16-bit floats, for which PaddlePaddle's CPU kernels only have casts."""
 
     def forward(self, x):
         narrow = paddle.cast(paddle.cast(x, "float16"), "float32")

@@ -1,11 +1,11 @@
-"""Makes the models in files/ with their frameworks.
+"""Create the models in files/ with their frameworks.
 
 ::
 
     python -m tests.conformance.frontends.record [saved_model] [frozen] [meta] [tflite] [paddle] [pt2] [onnx]
 
-in an environment that has the framework: tensorflow-cpu, paddlepaddle, torch, or onnxruntime.
-PaddlePaddle has to be 2.6: later releases make no .pdmodel of some of these models.
+in an environment with the framework: tensorflow-cpu, paddlepaddle, torch, or onnxruntime. PaddlePaddle must be 2.6, because
+    later releases do not write .pdmodel for some of these models.
 """
 
 from __future__ import annotations

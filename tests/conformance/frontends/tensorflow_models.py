@@ -20,7 +20,7 @@ def numbers(seed: int, *shape: int, scale: float = 1.0) -> np.ndarray:
 
 
 class _Network(tf.Module):
-    """A function of variables, which are made at the first call."""
+    """A function with variables, which are created in the first call."""
 
     def __init__(self, function: Callable, signature: list[Spec]) -> None:
         super().__init__()
@@ -53,7 +53,7 @@ def cnn(net, image):
 
 
 def recurrent(net, tokens):
-    """An LSTM, written as a loop over the steps."""
+    """An LSTM as a loop over the steps."""
     x = tf.transpose(tokens, [1, 0, 2])
     weights, bias = net.variable(1, 6 + 8, 32), net.variable(2, 32)
     state = (tf.constant(0), tf.zeros([2, 8]), tf.zeros([2, 8]))
@@ -68,14 +68,14 @@ def recurrent(net, tokens):
 
 
 def detection(net, boxes, scores):
-    """Boxes that NonMaxSuppression keeps: as many as there are."""
+    """The boxes that NonMaxSuppression keeps, with a dynamic number."""
     corners = tf.concat([boxes[:, :2], boxes[:, :2] + tf.abs(boxes[:, 2:])], 1)
     kept, values = tf.image.non_max_suppression_with_scores(corners, scores, 8, iou_threshold=0.4, score_threshold=0.2)
     return {"kept": tf.gather(corners, kept), "values": values, "indices": kept}
 
 
 def embeddings(net, tokens):
-    """Mean of embeddings, of which those of token 0 do not count, and the nearest of a table."""
+    """The mean of embeddings without those of token 0, and the nearest entry of a table."""
     table = net.variable(1, 20, 6)
     mask = tf.cast(tf.not_equal(tokens, 0), tf.float32)[..., None]
     mean = tf.reduce_sum(tf.gather(table, tokens) * mask, 1) / tf.maximum(tf.reduce_sum(mask, 1), 1.0)
@@ -84,7 +84,7 @@ def embeddings(net, tokens):
 
 
 def control_flow(net, x, steps):
-    """A condition, and a loop of so many steps."""
+    """A condition, and a loop with a given number of steps."""
     started = tf.cond(tf.reduce_sum(x) > 0, lambda: x * 2.0, lambda: tf.abs(x) @ net.variable(1, 4, 4))
     _, result = tf.while_loop(
         lambda k, _: k < steps, lambda k, v: (k + 1, tf.tanh(v + tf.cast(k, tf.float32))), (tf.constant(0), started)
@@ -93,13 +93,13 @@ def control_flow(net, x, steps):
 
 
 def dynamic_batch(net, features):
-    """A perceptron of any batch."""
+    """A perceptron with a dynamic batch."""
     hidden = tf.nn.gelu(features @ net.variable(1, 10, 16) + net.variable(2, 16))
     return {"logits": tf.nn.log_softmax(hidden @ net.variable(3, 16, 4))}
 
 
 def attention(net, x):
-    """A block of a transformer: attention of two heads, layer normalization, a perceptron."""
+    """A block of a transformer: attention with two heads, layer normalization, a perceptron."""
     query, key, value = (tf.einsum("btd,dhk->bhtk", x, net.variable(n, 8, 2, 4)) for n in (1, 2, 3))
     weights = tf.nn.softmax(tf.einsum("bhtk,bhsk->bhts", query, key) / 2.0)
     mixed = tf.einsum("bhts,bhsk,hkd->btd", weights, value, net.variable(4, 2, 4, 8)) + x
@@ -109,7 +109,7 @@ def attention(net, x):
 
 
 def image_to_image(net, image):
-    """Bytes in, bytes out: resizing, a transposed convolution, cells to depth and back."""
+    """Bytes as input and output: resizing, a transposed convolution, depth-to-space and back."""
     x = tf.cast(image, tf.float32) / 255.0
     x = tf.nn.conv2d(tf.nn.space_to_depth(x, 2), net.variable(1, 3, 3, 12, 6), 1, "SAME")
     x = tf.nn.conv2d_transpose(tf.nn.leaky_relu(x), net.variable(2, 3, 3, 4, 6), [1, 12, 16, 4], 2, "SAME")
@@ -119,7 +119,7 @@ def image_to_image(net, image):
 
 
 def half(net, x):
-    """Products of 16-bit floats, and a sum of float32."""
+    """A product of 16-bit floats, and a sum in float32."""
     narrow = tf.cast(x, tf.float16) @ tf.cast(net.variable(1, 8, 8), tf.float16)
     return {"narrow": narrow, "sum": tf.reduce_sum(tf.cast(narrow, tf.float32), 1)}
 
@@ -136,7 +136,7 @@ def indexing(net, x, places):
 
 
 def pooling(net, x):
-    """Means, shares of neighbors, and a dilated convolution of a sequence."""
+    """Means, local response normalization, and a dilated convolution of a sequence."""
     y = tf.nn.conv1d(x, net.variable(1, 3, 4, 4), 1, "SAME", dilations=2)
     return {"mean": tf.nn.avg_pool1d(y, 2, 2, "VALID"), "least": tf.reduce_min(tf.nn.softplus(y), [1])}
 
@@ -178,7 +178,7 @@ NETWORKS: dict[str, tuple[Callable, list[Spec], Arrays]] = {
 
 
 class _Words(tf.Module):
-    """Strings: words become numbers by a vocabulary, and their embeddings a mean."""
+    """Strings: words are mapped to ids by a vocabulary, and their embeddings are averaged."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -194,7 +194,7 @@ class _Words(tf.Module):
 
 
 class _Signatures(tf.Module):
-    """Two functions of one variable."""
+    """Two functions with a shared variable."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -262,10 +262,10 @@ def frozen(folder: Path) -> list[Made]:
 
 
 def meta(folder: Path) -> list[Made]:
-    """Graphs of TensorFlow 1, with checkpoints."""
+    """Return graphs of TensorFlow 1, with checkpoints."""
     made: list[Made] = []
     for name, (function, signature, inputs) in NETWORKS.items():
-        if name == "control_flow":  # OpenVINO's frontend gives an error for a condition in such a graph
+        if name == "control_flow":  # OpenVINO's frontend rejects a condition in such a graph
             continue
         with tf.Graph().as_default() as graph, tf1.Session() as session:
             tf1.disable_resource_variables()
@@ -293,7 +293,7 @@ def meta(folder: Path) -> list[Made]:
 
 
 def tflite(folder: Path) -> list[Made]:
-    """Files of TensorFlow Lite: floats, and the quantisations of its converter."""
+    """Return TensorFlow Lite files: floats, and the quantizations of its converter."""
     made: list[Made] = []
 
     def add(name: str, net, inputs: Arrays, **settings) -> None:

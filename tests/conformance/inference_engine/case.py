@@ -1,4 +1,4 @@
-"""A case: a net of few layers, and inputs for it."""
+"""Cases: a network of few layers, and its inputs."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ Range = tuple[float, float]
 
 @dataclass(frozen=True)
 class Case:
-    """A net to convert and compare.
+    """A network to convert and compare.
 
     Args:
-        kind: the layer type that it is about.
-        name: what it tries.
-        make: makes the net.
-        feeds: values or ranges of inputs by name; the others are numbers from -1 to 1.
-        runs: how often it runs with the same inputs; the last run counts.
-        tolerance: the greatest difference, relative to the greatest element where that is above 1.
+        kind: the tested layer type.
+        name: a description.
+        make: builds the network.
+        feeds: values or ranges of inputs by name; others are random numbers from -1 to 1.
+        runs: the number of runs with the same inputs; the last run counts.
+        tolerance: the maximum difference, relative to the largest element if that is above 1.
     """
 
     kind: str
@@ -64,12 +64,12 @@ class Case:
 
 
 def random(seed: int, *dims: int, low: float = -1.0, high: float = 1.0) -> np.ndarray:
-    """Numbers for weights."""
+    """Return random numbers for weights."""
     return np.random.default_rng(seed).uniform(low, high, dims).astype(np.float32)
 
 
 def one(kind: str, name: str, dims: Any, out: Any, data: dict[str, Any] | None = None, **options: Any) -> Case:
-    """A case of one layer: ``dims`` of its input (or of several, as a list), ``out`` of its output (or of several)."""
+    """Return a case of one layer: ``dims`` of its input (or a list for several), ``out`` of its output (or several)."""
     blobs, case = options.pop("blobs", None), {k: options.pop(k) for k in _OF_CASES if k in options}
     shapes = dims if isinstance(dims, list) else [dims]
     outs = out if isinstance(out, list) else [out]
@@ -96,7 +96,7 @@ _OF_CASES = ("version", "precision", "feeds", "tolerance")
 
 @functools.cache
 def cases() -> dict[str, Case]:
-    """All cases by key."""
+    """Return all cases by key."""
     from tests.conformance.inference_engine import cases as package
 
     found: dict[str, Case] = {}

@@ -1,4 +1,4 @@
-"""Converts a case, runs it, and compares it with what the Inference Engine gave."""
+"""Convert a case, run it, and compare it with the Inference Engine's results."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from tests.conformance.inference_engine.case import Case
 
 ANSWERS = Path(__file__).with_name("answers.npz")
 KERNELS = ("native", "none", "python") if has_library() else ("none", "python")
-"""What runs: native kernels, no kernels (the operators' bodies), Python kernels."""
+"""The forms: native kernels, no kernels (the operators' bodies), Python kernels."""
 
 
 def converted(case: Case, xml: Path, kernels: str) -> dict[str, np.ndarray] | str:
-    """What the converted model gives, by the outputs' names; or a text that says why there is nothing."""
+    """Return the outputs of the converted model by name, or the error as text."""
     try:
         _, report = convert(xml, xml.with_suffix(".onnx"))
     except ConversionError as error:
@@ -30,12 +30,12 @@ def converted(case: Case, xml: Path, kernels: str) -> dict[str, np.ndarray] | st
         kernels = KERNELS[0]
     try:
         return run(xml.with_suffix(".onnx"), case.inputs(case.net()), kernels, case.runs)
-    except Exception as error:  # ONNX Runtime's, of many kinds
+    except Exception as error:  # ONNX Runtime raises many kinds of exceptions
         return f"{type(error).__name__}: {error}"
 
 
 def run(path: Path, feeds: Mapping[str, np.ndarray], kernels: str, runs: int = 1) -> dict[str, np.ndarray]:
-    """What a converted model gives in the last of some runs, by the outputs' names."""
+    """Return the outputs of the last of several runs of a converted model, by name."""
     options = ort.SessionOptions()
     options.log_severity_level = 3
     options.intra_op_num_threads = 1
@@ -48,7 +48,7 @@ def run(path: Path, feeds: Mapping[str, np.ndarray], kernels: str, runs: int = 1
 
 
 def compare(expected: Mapping[str, np.ndarray], got: Mapping[str, np.ndarray] | str, tolerance: float = 1e-4) -> str:
-    """What differs; an empty text where nothing does."""
+    """Return the differences as text; empty if there are none."""
     if isinstance(got, str):
         return got
     if set(expected) != set(got):
@@ -74,7 +74,7 @@ def compare(expected: Mapping[str, np.ndarray], got: Mapping[str, np.ndarray] | 
 
 @functools.cache
 def answers() -> dict[str, dict[str, np.ndarray]]:
-    """What the Inference Engine gave, by case and output."""
+    """Return the Inference Engine's results by case and output."""
     found: dict[str, dict[str, np.ndarray]] = {}
     with np.load(ANSWERS) as stored:
         for key in stored.files:

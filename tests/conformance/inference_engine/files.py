@@ -1,10 +1,10 @@
-"""Compares conversions of IR files of versions 2 to 7 with the Inference Engine.
+"""Compare conversions of IR files of versions 2 to 7 with the Inference Engine.
 
 ::
 
     SPECOPS_INFERENCE_ENGINE=/path/to/python python -m tests.conformance.inference_engine.files FOLDER
 
-Files without their .bin get weights that are made up: numbers about 0, as large as keeps the values of the layers in bounds.
+Files without a .bin get made-up weights: numbers around 0 that keep the values of the layers in bounds.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MOST = 1 << 30
 
 
 def made_up(xml: Path) -> bytes:
-    """Weights for a file."""
+    """Return weights for a file."""
     root = etree.parse(str(xml)).getroot()
     rng = np.random.default_rng(0)
     parts = []
@@ -51,7 +51,7 @@ def made_up(xml: Path) -> bytes:
 
 
 def _limits(root: etree._Element) -> dict[str | None, float]:
-    """Numbers for the Const layers that are the limits of a Quantize layer, by their ids."""
+    """Return numbers for the Const layers that are limits of Quantize layers, by layer id."""
     levels = {}
     for layer in root.iter("layer"):
         data = layer.find("data")
@@ -81,7 +81,7 @@ def _values(rng: np.random.Generator, count: int, layer: etree._Element, name: s
 
 
 def check(xml: Path, engine: EngineProcess, folder: Path) -> str:
-    """``"agrees"``, or what does not."""
+    """Return ``"agrees"``, or the difference."""
     place = folder / "net.xml"
     place.write_bytes(xml.read_bytes())
     weights = xml.with_suffix(".bin")
@@ -114,7 +114,7 @@ def _compared(place: Path, engine: EngineProcess, *, before_detections: bool = F
     for kernels in KERNELS if report.custom_operators else KERNELS[:1]:
         try:
             got: dict[str, np.ndarray] | str = run(place.with_suffix(".onnx"), feeds, kernels)
-        except Exception as error:  # ONNX Runtime's, of many kinds
+        except Exception as error:  # ONNX Runtime raises many kinds of exceptions
             got = f"{type(error).__name__}: {error}"
         if problem := compare(expected, got if isinstance(got, str) else _in_order(got, expected)):
             if not before_detections and _without_detections(place):
@@ -129,7 +129,7 @@ Arrays = dict[str, np.ndarray]
 
 
 def _expected(place: Path, engine: EngineProcess) -> tuple[Arrays, Arrays]:
-    """Inputs, and what the Inference Engine computes of them."""
+    """Return inputs, and the Inference Engine's results for them."""
     declared = engine.interface(place, place.with_suffix(".bin"))["inputs"]
     rng = np.random.default_rng(1)
     feeds = {name: rng.uniform(-1, 1, dims).astype(np.float32) for name, dims in declared.items()}
@@ -140,9 +140,9 @@ def _expected(place: Path, engine: EngineProcess) -> tuple[Arrays, Arrays]:
 
 
 def _differs_from_itself(place: Path, engine: EngineProcess, feeds: Arrays, expected: Arrays, got: Arrays) -> bool:
-    """Whether the Inference Engine differs from itself by as much where its inputs differ in the last bits.
+    """Whether the Inference Engine's own results change by as much for inputs that differ in the last bits.
 
-    A binary layer takes the sign of its input, and the choice of boxes the order of scores: both can depend on the last bit.
+    A binary layer uses the sign of its input, and the choice of boxes the order of scores. Both may depend on the last bit.
     """
     if set(got) != set(expected) or any(got[name].shape != expected[name].shape for name in got):
         return False
@@ -163,7 +163,7 @@ def _distance(a: np.ndarray, b: np.ndarray) -> float:
 
 
 def _without(xml: Path, tag: str) -> bool:
-    """Removes an element below ``<net>``; returns whether there was one."""
+    """Remove an element below ``<net>``; return whether it existed."""
     root = etree.parse(str(xml)).getroot()
     found = root.findall(tag)
     for element in found:
@@ -173,9 +173,9 @@ def _without(xml: Path, tag: str) -> bool:
 
 
 def _without_detections(xml: Path) -> bool:
-    """Removes DetectionOutput layers, so that what they take are outputs; returns whether there were any.
+    """Remove DetectionOutput layers, so that their inputs become outputs; return whether there were any.
 
-    Of made-up weights' scores many are nearly equal: which ones it keeps is a matter of the last bit.
+    With made-up weights many scores are nearly equal, and the last bit determines the selection.
     """
     root = etree.parse(str(xml)).getroot()
     removed = {layer.get("id") for layer in root.iter("layer") if layer.get("type") == "DetectionOutput"}
@@ -187,7 +187,7 @@ def _without_detections(xml: Path) -> bool:
 
 
 def _in_order(got: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Detections in the order of the Inference Engine: made-up weights give many scores that are nearly equal."""
+    """Return detections in the Inference Engine's order, because made-up weights give many nearly equal scores."""
     ordered = {}
     for name, value in got.items():
         want = expected.get(name)

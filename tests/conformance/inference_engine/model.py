@@ -1,4 +1,4 @@
-"""Makes IR files of versions 2 to 7."""
+"""Create IR files of versions 2 to 7."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Net:
 
     Args:
         version: the IR version.
-        precision: the precision of layers, and of the blobs that floats become.
+        precision: the precision of layers, and of blobs for floats.
     """
 
     version: int = 6
@@ -45,13 +45,13 @@ class Net:
     count: int = 0
 
     def input(self, *dims: int, name: str = "", precision: str = "FP32") -> Port:
-        """An Input layer."""
+        """Add an Input layer."""
         name = name or f"in{self.count}"
         self.inputs[name] = (dims, precision)
         return self.layer("Input", [], [dims], name=name, precision=precision)
 
     def const(self, value: Any, dtype: str = "") -> Port:
-        """A Const layer."""
+        """Add a Const layer."""
         array = np.asarray(value, dtype or None)
         if array.dtype == np.float64:
             array = array.astype(np.float32)
@@ -75,7 +75,7 @@ class Net:
         ports: Sequence[int] = (),
         legacy_blobs: bool = False,
     ) -> Any:
-        """A layer; gives its output, or its outputs."""
+        """Add a layer; return its output or outputs."""
         number, self.count = self.count, self.count + 1
         precision = precision or self.precision
         name = name or f"{kind}{number}"
@@ -105,7 +105,7 @@ class Net:
         return made[0] if len(made) == 1 else made
 
     def segment(self, name: str, value: Any) -> str:
-        """A part of the .bin."""
+        """Add a segment of the .bin."""
         array = np.ascontiguousarray(value)
         if array.dtype == np.float64:
             array = array.astype(np.float32)
@@ -119,7 +119,7 @@ class Net:
         return f'<{name} offset="{offset}" size="{array.nbytes}"{extra}/>'
 
     def xml(self, tag: str = "net") -> str:
-        """The text of the .xml."""
+        """Return the text of the .xml."""
         head = (
             f'<net name="net" version="{self.version}" batch="1" precision="{self.precision}">' if tag == "net" else "<body>"
         )
@@ -127,7 +127,7 @@ class Net:
         return f"{head}\n<layers>\n{layers}\n</layers>\n<edges>\n{edges}\n</edges>\n{self.extra}</{tag}>\n"
 
     def save(self, folder: Path) -> tuple[Path, Path]:
-        """Writes the .xml and the .bin."""
+        """Write the .xml and the .bin."""
         xml, weights = folder / "net.xml", folder / "net.bin"
         xml.write_text('<?xml version="1.0" ?>\n' + self.xml(), encoding="utf-8")
         weights.write_bytes(bytes(self.blob))

@@ -1,4 +1,4 @@
-"""Compares conversions of public IR files of versions 2 to 7 with the Inference Engine, and records what came of them.
+"""Compare conversions of public IR files of versions 2 to 7 with the Inference Engine, and record the results.
 
 ::
 
@@ -6,8 +6,8 @@
     SPECOPS_INFERENCE_ENGINE=/path/to/python python -m tests.conformance.inference_engine.public FOLDER
     python docs/make.py
 
-``--find`` looks for further files in all commits of the clones. The record is public.json. This repository keeps neither the
-files nor their weights. A file whose .bin is missing gets weights that are made up.
+``--find`` searches all commits of the clones for further files. The record is public.json. The files and their weights are
+not in this repository. A file whose .bin is missing gets made-up weights.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class PublicFile:
 
     Attributes:
         weights: ``"own"``, or ``"made up"``.
-        outcome: what `tests.conformance.inference_engine.files.check` tells.
+        outcome: the result of `tests.conformance.inference_engine.files.check`.
     """
 
     repository: str
@@ -53,12 +53,12 @@ class PublicFile:
 
 
 def listed() -> list[PublicFile]:
-    """The files of the record."""
+    """Return the files of the record."""
     return [PublicFile(**row) for row in json.loads(RESULTS.read_text())] if RESULTS.exists() else []
 
 
 def write(files: list[PublicFile]) -> None:
-    """Writes the record."""
+    """Write the record."""
     ordered = sorted(files, key=lambda file: (file.repository.lower(), file.path))
     RESULTS.write_text("[\n" + ",\n".join(json.dumps(asdict(file)) for file in ordered) + "\n]\n")
 
@@ -73,7 +73,7 @@ def _git(clone: Path, *arguments: str) -> bytes:
 
 
 def _blob(clone: Path, commit: str, path: str) -> bytes | None:
-    """A file of a commit; ``None`` where it is missing or a pointer to a file elsewhere."""
+    """Return a file of a commit; ``None`` if it is missing or a pointer to external storage."""
     try:
         content = _git(clone, "cat-file", "blob", f"{commit}:{path}")
     except subprocess.CalledProcessError:
@@ -82,7 +82,7 @@ def _blob(clone: Path, commit: str, path: str) -> bytes | None:
 
 
 def _digest(root: etree._Element) -> str:
-    """A digest of what a file computes: files that only differ in their metadata are one."""
+    """Return a digest of the computation, which ignores metadata."""
     state = hashlib.sha256()
     for name in ("layers", "edges", "pre-process"):
         for element in root.iterfind(f"{name}//*"):
@@ -91,7 +91,7 @@ def _digest(root: etree._Element) -> str:
 
 
 def find(folder: Path, known: list[PublicFile]) -> Iterator[PublicFile]:
-    """Files of the clones that are not known yet, the newest version of each path first."""
+    """Iterate over unknown files of the clones, newest version of each path first."""
     digests = {file.digest for file in known}
     for place in sorted(path for path in folder.iterdir() if path.is_dir() and "+" in path.name):
         repository = place.name.replace("+", "/", 1)
@@ -114,7 +114,7 @@ def find(folder: Path, known: list[PublicFile]) -> Iterator[PublicFile]:
 
 
 def compare(file: PublicFile, folder: Path, engine: EngineProcess) -> None:
-    """Runs a file and writes down what came of it."""
+    """Run a file and store the result."""
     clone = _clone(folder, file.repository)
     content = _blob(clone, file.commit, file.path)
     if content is None:

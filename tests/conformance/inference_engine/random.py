@@ -6,7 +6,7 @@
     SPECOPS_INFERENCE_ENGINE=/path/to/python python -m tests.conformance.inference_engine.random --record
     SPECOPS_INFERENCE_ENGINE=/path/to/python python -m tests.conformance.inference_engine.random --model 4711
 
-``--record`` stores the answers for the sample that is part of pytest.
+``--record`` stores the results of the sample that is part of pytest.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _FUNCTIONS = (
 
 
 def network(seed: int, number: int) -> Case:
-    """The network of that number: one to twelve layers."""
+    """Return the network with that number, of one to twelve layers."""
     rng = np.random.default_rng([seed, number])
     version = int(rng.choice([2, 3, 4, 5, 6, 6, 7, 7]))
     precision = "FP16" if rng.random() < 0.2 else "FP32"
@@ -63,7 +63,7 @@ def network(seed: int, number: int) -> Case:
 
 
 class _Maker:
-    """Adds random layers to a net."""
+    """Adds random layers to a network."""
 
     def __init__(self, net: Net, rng: np.random.Generator) -> None:
         self.net, self.rng = net, rng
@@ -98,7 +98,7 @@ class _Maker:
         return self.net.layer(kind, inputs, [dims], data, **options)
 
     def window(self, x: Port, kernel: list[int], strides: list[int], begin: list[int], end: list[int]) -> dict:
-        """The attributes in the spelling of the version."""
+        """Return the attributes in the spelling of the version."""
         if self.net.version > 2 or len(kernel) != 2:
             return {"kernel": kernel, "strides": strides, "pads_begin": begin, "pads_end": end}
         names = ("kernel", "stride", "pad")
@@ -248,7 +248,7 @@ class _Maker:
     def permute(self, x: Port) -> Port | None:
         order = [0, *(1 + self.rng.permutation(len(x.dims) - 1))]
         moved = [i for i in order if x.dims[i] > 1]
-        if moved == sorted(moved):  # of parts of a Split the Inference Engine takes the wrong elements then
+        if moved == sorted(moved):  # otherwise the Inference Engine reads wrong elements of a Split's parts
             return None
         return self.add("Permute", [x], tuple(x.dims[i] for i in order), {"order": [int(i) for i in order]})
 
@@ -315,7 +315,7 @@ _LAYERS: list[Callable[[_Maker, Port], object]] = [
 
 
 def check(case: Case, engine: EngineProcess, folder: Path, answers: dict[str, np.ndarray] | None = None) -> str:
-    """``"agrees"``, or what does not."""
+    """Return ``"agrees"``, or the difference."""
     net = case.net()
     xml, weights = net.save(folder)
     try:
@@ -336,10 +336,10 @@ def check(case: Case, engine: EngineProcess, folder: Path, answers: dict[str, np
 def _contradicts_itself(
     case: Case, xml: Path, engine: EngineProcess, expected: dict[str, np.ndarray], got: dict[str, np.ndarray]
 ) -> bool:
-    """Whether the Inference Engine gives the same as the converted model if a file has only the layers of one output.
+    """Whether the Inference Engine agrees with the converted model on a file with only the layers of one output.
 
-    It computes some layers in the memory of their inputs, although other layers take these inputs as well. Some layers after
-    a Split take elements of another part.
+    It computes some layers in place although their inputs have other consumers. Some layers after a Split read elements of
+    another part.
     """
     whole, inputs = xml.read_bytes(), case.inputs(case.net())
     for name, value in expected.items():
@@ -354,7 +354,7 @@ def _contradicts_itself(
 def _alone(
     whole: bytes, name: str, xml: Path, engine: EngineProcess, inputs: dict[str, np.ndarray]
 ) -> dict[str, np.ndarray]:
-    """The outputs of a file with only the layers that one output is computed of; parts of a Split are its inputs."""
+    """Return the outputs of a file with only the layers that one output depends on; parts of a Split become inputs."""
     cut, splits = _only(whole, name)
     feeds = dict(inputs)
     for split in splits:
@@ -366,7 +366,7 @@ def _alone(
 
 
 def _only(xml: bytes, name: str) -> tuple[bytes, list[str]]:
-    """That file, and the names of the Splits whose parts are inputs of it."""
+    """Return that file, and the names of the Splits whose parts are its inputs."""
     root = etree.fromstring(xml)
     layers = {layer.get("id"): layer for layer in root.iterfind("layers/layer")}
     edges = root.findall("edges/edge")

@@ -1,10 +1,10 @@
-"""Records what the Inference Engine gives for the cases, and how many of them converted models agree with.
+"""Record the Inference Engine's results for the cases, and the number of cases that agree.
 
 ::
 
     SPECOPS_INFERENCE_ENGINE=/path/to/python python -m tests.conformance.inference_engine.record [PART ...]
 
-where that Python has ``opencv-python-inference-engine`` 4.3.0.2. With parts of names the cases that contain one are run and
+where that Python has ``opencv-python-inference-engine`` 4.3.0.2. With parts of names, the matching cases are run and
 compared, and nothing is written.
 """
 
@@ -27,7 +27,7 @@ _RECORD = Path(inference_engine.__file__).with_name("conformance.json")
 
 
 def main(parts: list[str]) -> int:
-    """Records; gives how many cases the converted models do not agree with."""
+    """Record the results; return the number of cases that differ."""
     executable = python()
     if executable is None:
         raise SystemExit("SPECOPS_INFERENCE_ENGINE has to name a Python that has opencv-python-inference-engine")

@@ -1,4 +1,4 @@
-"""Each case gives what the Inference Engine gave, with each kind of kernels."""
+"""Each case agrees with the Inference Engine, with each kind of kernels."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WITHOUT_ANSWERS = {
     "SpaceToBatch": "the Inference Engine crashes when it reads one",
     "Sqrt": "the Inference Engine refuses it",
 }
-"""Layer types that have a rule, and no case: why."""
+"""Layer types with a rule and without a case, with the reason."""
 
 
 @pytest.mark.parametrize("key", sorted(cases()))

@@ -1,4 +1,4 @@
-"""A fixed sample of random networks gives what the Inference Engine gave."""
+"""A fixed sample of random networks agrees with the Inference Engine."""
 
 from __future__ import annotations
 

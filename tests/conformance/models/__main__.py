@@ -1,4 +1,4 @@
-"""``python -m tests.conformance.models``: runs the networks of the table, and writes results.json and docs/networks.md."""
+"""``python -m tests.conformance.models``: run the networks of the table, and write results.json and docs/networks.md."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.conformance.random.options import BY_NAME as ALL_OPTIONS
 
 PAGE = Path(__file__).parents[3] / "docs" / "networks.md"
 RESULTS = Path(__file__).with_name("results.json")
-"""What became of each network when it was last run: the page is made from it."""
+"""The last result of each network, from which the page is generated."""
 
 _PACKAGES = (
     "openvino",
@@ -60,19 +60,19 @@ changed by 1e-6: the second figure of the column.
 
 
 class Gather:
-    """A plugin of pytest's that adds the tests' results to those known, as they come from its processes."""
+    """A pytest plugin that merges the tests' results into the known ones, as they arrive from its processes."""
 
     def __init__(self, results: dict[str, dict[str, Any]]) -> None:
         self.results = results
         self.count = 0
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Note the result of a network's test, or that it ended without."""
+        """Store the result of a network's test, or that it ended without one."""
         name = report.nodeid.partition("[")[2][:-1]
         found = [value for key, value in report.user_properties if key == "network"]
         if report.when == "call" and found:
             result = found[0]
-        elif report.failed:  # the process died, or its limit of time passed
+        elif report.failed:  # the process crashed or timed out
             result = asdict(Result(problems=[f"the test ended: {report.longreprtext.strip().splitlines()[-1]}"]))
         else:
             return
@@ -85,7 +85,7 @@ class Gather:
 
 
 def write(results: dict[str, dict[str, Any]]) -> None:
-    """Write results.json, a line for each network in the table's order, and the page."""
+    """Write results.json, one line per network in the table's order, and the page."""
     known = [network.name for network in NETWORKS if network.name in results]
     lines = [f"  {json.dumps(name)}: {json.dumps(results[name])}" for name in known]
     RESULTS.write_text("{\n" + ",\n".join(lines) + "\n}\n")
@@ -93,7 +93,7 @@ def write(results: dict[str, dict[str, Any]]) -> None:
 
 
 def page(results: dict[str, dict[str, Any]]) -> Iterator[str]:
-    """The lines of docs/networks.md."""
+    """Iterate over the lines of docs/networks.md."""
     rows = [(network, results[network.name]) for network in NETWORKS if network.name in results]
     agree = sum(not result["problems"] for _, result in rows)
     rest = len(NETWORKS) - len(rows)
@@ -109,7 +109,7 @@ def page(results: dict[str, dict[str, Any]]) -> Iterator[str]:
 
 
 def agrees(result: dict[str, Any] | None) -> bool:
-    """Whether a network has been run and agreed."""
+    """Return whether a network has been run and agrees."""
     return result is not None and not result["problems"]
 
 
@@ -132,7 +132,7 @@ def _versions() -> str:
 
 
 def main() -> int:
-    """Run what the command line asks for."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(prog="python -m tests.conformance.models", description=__doc__)
     parser.add_argument("words", nargs="*", help="run the networks whose name or family contains one of these; default: all")
     parser.add_argument("-n", default="2", help="processes (default: %(default)s)")

@@ -20,15 +20,15 @@ TOLERANCE = Tolerance(relative=1e-3, absolute=1e-4)
 
 @dataclass
 class Result:
-    """What became of a network.
+    """The result of a network.
 
     Attributes:
-        layers, nodes: how many the IR has, and the ONNX model.
-        custom: the domain's operators in it.
-        error: the largest relative error in the L2 norm, of any output in any run and form.
-        allowed: what `error` may be where the network amplifies rounding: how far OpenVINO parts from itself.
+        layers, nodes: the numbers of layers in the IR and of nodes in the ONNX model.
+        custom: the domain's operators in the model.
+        error: the largest relative error (L2 norm) of any output in any run and form.
+        allowed: the limit for `error` if the network amplifies rounding: OpenVINO's own sensitivity.
         problems: why it does not agree.
-        seconds: how long the conversion took.
+        seconds: the time of the conversion.
     """
 
     layers: int = 0
@@ -45,9 +45,9 @@ def check_ir(path: Path, runs: Sequence[dict[str, np.ndarray]], oracle: Oracle, 
 
     Args:
         path: the .xml.
-        runs: the inputs by name, in the order of the model's; one run after the other.
-        oracle: the process that asks OpenVINO.
-        amplifies: whether outputs may differ by as much as OpenVINO's do for inputs or weights changed by 1e-6.
+        runs: the inputs by name, in the model's order.
+        oracle: the process with OpenVINO.
+        amplifies: whether outputs may differ as much as OpenVINO's do after changing inputs or weights by 1e-6.
     """
     arrays = [list(run.values()) for run in runs]
     started = time.perf_counter()
@@ -65,7 +65,7 @@ def check_ir(path: Path, runs: Sequence[dict[str, np.ndarray]], oracle: Oracle, 
     for kernels in ("native", "none") if report.custom_operators else ("none",):
         try:
             got = run_model(path.with_suffix(".onnx"), arrays, kernels)
-        except Exception as error:  # whatever a runtime raises is the result
+        except Exception as error:  # any exception of a runtime is the result
             result.problems.append(f"kernels={kernels!r}: {type(error).__name__}: {' '.join(str(error).split())[:300]}")
             continue
         _compare(got, expected, kernels, result)

@@ -15,7 +15,9 @@ os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
 
 
 def imported(make: Callable[[Any], Any]) -> Callable[[Arrays], Any]:
-    """What makes the ``openvino.Model`` of a Keras model, which ``make`` makes given the module ``keras``."""
+    """Return a function that builds the ``openvino.Model`` of a Keras model from ``make``, which receives the module
+    ``keras``.
+    """
 
     def build(arrays: Arrays) -> Any:
         os.environ["KERAS_BACKEND"] = "tensorflow"
@@ -29,7 +31,7 @@ def imported(make: Callable[[Any], Any]) -> Callable[[Arrays], Any]:
         specs = [tf.TensorSpec([None, *tensor.shape[1:]], tensor.dtype) for tensor in model.inputs]
         function = tf.function(lambda *inputs: model(list(inputs) if len(inputs) > 1 else inputs[0], training=False))
         converted = ov.convert_model(function.get_concrete_function(*specs))
-        # What Keras computes and nothing takes is a result, too.
+        # Values without consumers are results, too.
         returned = [r for r in converted.get_results() if any("Identity" in name for name in r.output(0).get_names())]
         return ov.Model(returned or converted.get_results(), converted.get_parameters())
 
@@ -37,7 +39,7 @@ def imported(make: Callable[[Any], Any]) -> Callable[[Arrays], Any]:
 
 
 def application(name: str, **options: Any) -> Callable[[Arrays], Any]:
-    """One of ``keras.applications``."""
+    """Return one of ``keras.applications``."""
     return imported(lambda keras: getattr(keras.applications, name)(weights=None, classes=10, **options))
 
 
@@ -50,7 +52,7 @@ def _randomize(model: Any) -> None:
 
 
 def recurrent(keras: Any) -> Any:
-    """Recurrent layers over embedded tokens, step by step: OpenVINO imports no lists of tensors."""
+    """Recurrent layers over embedded tokens, step by step, because OpenVINO does not import lists of tensors."""
     layers = keras.layers
     tokens = keras.Input((12,), dtype="int64")
     x = layers.Embedding(50, 16)(tokens)
@@ -60,7 +62,7 @@ def recurrent(keras: Any) -> Any:
 
 
 def conv_lstm(keras: Any) -> Any:
-    """Convolutional LSTMs over the frames of a film."""
+    """Convolutional LSTMs over video frames."""
     layers = keras.layers
     frames = keras.Input((4, 16, 16, 3))
     x = layers.ConvLSTM2D(8, 3, padding="same", return_sequences=True, unroll=True)(frames)

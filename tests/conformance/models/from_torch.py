@@ -1,4 +1,4 @@
-"""Networks in PyTorch: made small from their configuration, with random weights, and imported by OpenVINO."""
+"""Networks in PyTorch, built small from their configurations with random weights, and imported by OpenVINO."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ import numpy as np
 
 Arrays = Mapping[str, np.ndarray]
 
-# Nothing here asks a hub for anything.
+# Nothing here accesses a model hub.
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 
 @dataclass(frozen=True)
 class Imported:
-    """What makes the ``openvino.Model`` of a module; as `imported`."""
+    """Builds the ``openvino.Model`` of a module; see `imported`."""
 
     make: Callable[[], Any]
     positional: bool = True
@@ -41,10 +41,10 @@ class Imported:
             return ov.convert_model(module, example_input=tensors)
 
     def prepared(self, arrays: Arrays) -> tuple[Any, tuple[Any, ...]]:
-        """The module, which returns a tuple of tensors unless it is scripted, and its arguments."""
+        """Return the module, which returns a tuple of tensors unless it is scripted, and its arguments."""
         import torch
 
-        torch.set_num_threads(1)  # many networks are made side by side
+        torch.set_num_threads(1)  # many networks are built in parallel
         torch.manual_seed(0)
         module = self.make().eval().float()
         if not self.scripted:
@@ -55,21 +55,21 @@ class Imported:
 
 
 def imported(make: Callable[[], Any], *, positional: bool = True, scripted: bool = False) -> Imported:
-    """What makes the ``openvino.Model`` of a module.
+    """Return a function that builds the ``openvino.Model`` of a module.
 
     Args:
-        make: makes the module; its random numbers come from a fixed seed.
-        positional: whether the inputs are its arguments in their order; else they are keyword arguments.
-        scripted: whether it is a scripted module, which OpenVINO imports as it is; others are traced.
+        make: creates the module, with random numbers from a fixed seed.
+        positional: whether the inputs are positional arguments; otherwise keyword arguments.
+        scripted: whether it is a scripted module, which OpenVINO imports directly; others are traced.
     """
     return Imported(make, positional, scripted)
 
 
 def randomize(module: Any) -> None:
-    """Weights by which every layer shows in the outputs.
+    """Set weights for which every layer affects the outputs.
 
-    Libraries begin with biases of zero, scales of one, statistics of nothing, and matrices so small that a short network's
-    outputs hardly depend on its inputs.
+    Libraries initialize biases with zeros, scales with ones, statistics with defaults, and matrices with numbers so small
+    that a short network's outputs hardly depend on its inputs.
     """
     import torch
 
@@ -80,7 +80,7 @@ def randomize(module: Any) -> None:
         if bool((data == data.reshape(-1)[0]).all()):
             parameter.data = data + 0.1 * torch.randn(data.shape)
         elif data.dim() > 1:
-            usual = (data.shape[0] / data.numel()) ** 0.5  # one over the root of how many numbers are summed
+            usual = (data.shape[0] / data.numel()) ** 0.5  # 1 / sqrt(number of summed elements)
             parameter.data = data * max(1.0, usual / float(data.std()))
     for name, buffer in module.named_buffers():
         if name.endswith("running_mean"):
@@ -90,7 +90,7 @@ def randomize(module: Any) -> None:
 
 
 def _flat(module: Any, names: tuple[str, ...]) -> Any:
-    """The module with a tuple of tensors as its result, whatever structure it returns."""
+    """Wrap a module to return a tuple of tensors, whatever structure it returns."""
     import torch
 
     class Flat(torch.nn.Module):
@@ -120,7 +120,7 @@ def _tensors(result: Any) -> Iterator[Any]:
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Without what tracing warns of."""
+    """Suppress the warnings of tracing."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         level = logging.root.manager.disable
@@ -135,12 +135,12 @@ def quiet() -> Iterator[None]:
 
 
 def transformer(name: str, config: Mapping[str, Any], part: str | None = None) -> Callable[[], Any]:
-    """A class of transformers, from its configuration class.
+    """Return a maker of a class of transformers, from its configuration class.
 
     Args:
         name: the model's class.
         config: the configuration's fields; a mapping is the configuration of a part.
-        part: the attribute that holds the part of the model to convert; by default all of it.
+        part: the attribute with the part of the model to convert; by default all of it.
     """
 
     def make() -> Any:
@@ -152,7 +152,7 @@ def transformer(name: str, config: Mapping[str, Any], part: str | None = None) -
         transformers.logging.set_verbosity_error()
         cls = getattr(transformers, name)
         fields = cls.config_class(**{key: value for key, value in config.items() if value is not None})
-        # Of the ways to compute attention and mixtures of experts those that can be traced.
+        # Traceable implementations of attention and mixtures of experts.
         ways = {"attn_implementation": "eager"}
         if int(transformers.__version__.partition(".")[0]) >= 5:
             ways["experts_implementation"] = "batched_mm"
@@ -163,7 +163,7 @@ def transformer(name: str, config: Mapping[str, Any], part: str | None = None) -
 
 
 def timm_model(name: str, options: Mapping[str, Any]) -> Callable[[], Any]:
-    """A variant of timm's, without pretrained weights."""
+    """Return a maker of a timm variant, without pretrained weights."""
 
     def make() -> Any:
         from tests.conformance.models import torchvision_ops
@@ -177,7 +177,7 @@ def timm_model(name: str, options: Mapping[str, Any]) -> Callable[[], Any]:
 
 
 def torchvision_model(name: str, options: Mapping[str, Any]) -> Callable[[], Any]:
-    """A model of torchvision's, ``"detection.ssd300_vgg16"``; a detector for one picture without the losses."""
+    """Return a maker of a torchvision model, ``"detection.ssd300_vgg16"``; detectors take one image and have no losses."""
 
     def make() -> Any:
         from tests.conformance.models import torchvision_ops
@@ -192,7 +192,7 @@ def torchvision_model(name: str, options: Mapping[str, Any]) -> Callable[[], Any
 
 
 def diffuser(name: str, options: Mapping[str, Any], method: str | None = None) -> Callable[[], Any]:
-    """A part of diffusers'."""
+    """Return a maker of a part of diffusers."""
 
     def make() -> Any:
         from tests.conformance.models import torchvision_ops
@@ -206,7 +206,7 @@ def diffuser(name: str, options: Mapping[str, Any], method: str | None = None) -
 
 
 def own(name: str, *args: Any, **options: Any) -> Callable[[], Any]:
-    """A class or function of `tests.conformance.models.modules`."""
+    """Return a maker of a class or function of `tests.conformance.models.modules`."""
 
     def make() -> Any:
         from tests.conformance.models import torchvision_ops

@@ -1,4 +1,4 @@
-"""The networks that lie here as IR, compressed: every run of pytest converts them, with no library but OpenVINO."""
+"""Networks that are stored as compressed IR: every pytest run converts them, with no library except OpenVINO."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ _DATE = (1980, 1, 1, 0, 0, 0)
 
 
 def archive(network: Network) -> Path:
-    """Where the network's IR lies."""
+    """Return the path of the network's IR."""
     return FILES / f"{network.name.replace(', ', '_').replace(' ', '_')}.zip"
 
 
 def unpack(network: Network, folder: Path) -> Path:
-    """Write the network's IR into ``folder``; returns the .xml's path."""
+    """Write the network's IR into ``folder``; return the path of the .xml."""
     with zipfile.ZipFile(archive(network)) as file:
         file.extractall(folder)
     return folder / "model.xml"
 
 
 def keep(network: Network) -> None:
-    """Make the network anew and put it there."""
+    """Build the network and store it."""
     import openvino as ov
 
     with tempfile.TemporaryDirectory() as name:

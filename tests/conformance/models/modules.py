@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 
 class Recurrent(nn.Module):
-    """A stack of recurrent layers over embedded tokens, which tells of its last states too."""
+    """A stack of recurrent layers over embedded tokens, with the last states as outputs."""
 
     def __init__(self, kind: str, **options) -> None:
         super().__init__()
@@ -26,7 +26,7 @@ class Recurrent(nn.Module):
 
 
 class PackedLSTM(nn.Module):
-    """Sequences of unlike lengths, as PyTorch packs them."""
+    """Sequences of different lengths, packed by PyTorch."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -39,7 +39,7 @@ class PackedLSTM(nn.Module):
 
 
 class CellLoop(nn.Module):
-    """Cells in a loop over the steps, as many as there are."""
+    """Cells in a loop with a dynamic number of steps."""
 
     def __init__(self, kind: str) -> None:
         super().__init__()
@@ -60,7 +60,7 @@ class CellLoop(nn.Module):
 
 
 class ConvLSTM(nn.Module):
-    """A convolutional LSTM over the frames of a film."""
+    """A convolutional LSTM over video frames."""
 
     def __init__(self, channels: int = 8) -> None:
         super().__init__()
@@ -100,7 +100,7 @@ class Seq2SeqAttention(nn.Module):
 
 
 class SpeechCTC(nn.Module):
-    """Convolutions, recurrent layers and the classes of each frame, as DeepSpeech and CRNN have them."""
+    """Convolutions, recurrent layers and classes per frame, as in DeepSpeech and CRNN."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -125,7 +125,7 @@ class SpeechCTC(nn.Module):
 
 
 class DLRM(nn.Module):
-    """Bags of categories and dense features, and all products of pairs of them."""
+    """Bags of categories, dense features, and the products of all pairs."""
 
     def __init__(self, tables: tuple[int, ...] = (40, 60, 30)) -> None:
         super().__init__()
@@ -157,7 +157,7 @@ class DeepFM(nn.Module):
 
 
 class InterestNetwork(nn.Module):
-    """Deep Interest Network: what was bought before, weighed by what is offered."""
+    """Deep Interest Network: previous purchases weighted by the offered item."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -174,7 +174,7 @@ class InterestNetwork(nn.Module):
 
 
 class Bags(nn.Module):
-    """Bags of unlike lengths by offsets, weighted, with every reduction."""
+    """Bags of different lengths by offsets, weighted, with every reduction."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -192,7 +192,7 @@ class Bags(nn.Module):
 
 
 class Branches(nn.Module):
-    """Takes one of two paths by the data, nested."""
+    """Nested branches that depend on data."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -209,7 +209,7 @@ class Branches(nn.Module):
 
 
 class Repeats(nn.Module):
-    """A loop whose number of turns an input tells."""
+    """A loop whose number of iterations is an input."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -222,7 +222,7 @@ class Repeats(nn.Module):
 
 
 class Settles(nn.Module):
-    """Goes on while the result still changes, 20 times at most."""
+    """A loop that continues while the result changes, at most 20 times."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -239,7 +239,7 @@ class Settles(nn.Module):
 
 
 class Greedy(nn.Module):
-    """Decodes greedily: a loop that picks the likeliest token and feeds it back."""
+    """Greedy decoding: a loop that feeds the most likely token back."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -258,7 +258,7 @@ class Greedy(nn.Module):
 
 
 class EarlyExit(nn.Module):
-    """Leaves a loop as soon as one of its heads is sure."""
+    """A loop that ends as soon as one of its heads is certain."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -281,11 +281,11 @@ def scripted(name: str, *args: str) -> torch.jit.ScriptModule:
     return torch.jit.script(globals()[name](*args).eval())
 
 
-# -- pictures, points, graphs ----------------------------------------------------------------------
+# -- images, points, graphs ----------------------------------------------------------------------
 
 
 class Points(nn.Module):
-    """PointNet: features of each point, and of all of them together."""
+    """PointNet: features of each point, and of all points together."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -302,7 +302,7 @@ class Points(nn.Module):
 
 
 class GraphAttention(nn.Module):
-    """A graph network: messages along edges, softmax over what arrives at each node."""
+    """A graph network: messages along edges, with a softmax over each node's incoming ones."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -320,7 +320,7 @@ class GraphAttention(nn.Module):
 
 
 class TemporalConvolutions(nn.Module):
-    """Dilated causal convolutions with gates, as WaveNet has them."""
+    """Dilated causal convolutions with gates, as in WaveNet."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -341,7 +341,7 @@ class TemporalConvolutions(nn.Module):
 
 
 class SpatialTransformer(nn.Module):
-    """Samples a picture by a grid that it makes itself."""
+    """Samples an image with a grid that it computes."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -360,7 +360,7 @@ class SpatialTransformer(nn.Module):
 
 
 class SuperResolution(nn.Module):
-    """ESPCN: convolutions and pixel shuffle, beside a bicubic enlargement."""
+    """ESPCN: convolutions and pixel shuffle, in parallel with a bicubic upscaling."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -373,7 +373,7 @@ class SuperResolution(nn.Module):
 
 
 class UNet(nn.Module):
-    """The first U-Net: down, up, and what was on the way down beside it."""
+    """The original U-Net, with skip connections."""
 
     def __init__(self, widths: tuple[int, ...] = (8, 16, 32)) -> None:
         super().__init__()
@@ -404,7 +404,7 @@ class UNet(nn.Module):
 
 
 class Detector(nn.Module):
-    """A head as YOLO has it: boxes from a grid and anchors, decoded, and the best of each picture."""
+    """A head like YOLO's: boxes from a grid and anchors, decoded, and the best of each image."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -426,7 +426,7 @@ class Detector(nn.Module):
 
 
 class TwoStages(nn.Module):
-    """A detector of two stages: boxes proposed from a grid, suppressed, their features aligned, and classified."""
+    """A two-stage detector: boxes proposed from a grid, suppressed, their features aligned and classified."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""What a network of the table is: how to build it, and the inputs that it is run with."""
+"""Networks of the table: how to build them, and their inputs."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from tests.conformance.models.comparing import Result, check_ir
 from tests.conformance.oracle import Oracle
 
 Dim = int | str
-"""A dimension: a number, or a name whose value each of `Network.sizes` tells."""
+"""A dimension: a number, or a name whose values are in `Network.sizes`."""
 Size = Mapping[str, int]
 
 
 @dataclass(frozen=True)
 class Input:
-    """An input by what it holds: ``draw`` makes an array of a shape from random numbers."""
+    """An input: ``draw`` creates an array of a shape from random numbers."""
 
     dims: tuple[Dim, ...]
     draw: Callable[[np.random.Generator, tuple[int, ...]], np.ndarray]
 
     def shape(self, size: Size) -> tuple[int, ...]:
-        """The shape at a size."""
+        """Return the shape for the given sizes."""
         return tuple(d if isinstance(d, int) else size[d] for d in self.dims)
 
 
@@ -35,15 +35,15 @@ class Network:
 
     Attributes:
         name: the architecture.
-        family: what it is listed under.
-        package: the library that its layers come from.
-        build: makes the ``openvino.Model``, from the arrays of the first size.
+        family: its heading in the table.
+        package: the library of its layers.
+        build: builds the ``openvino.Model`` from the arrays of the first size.
         inputs: the model's inputs by name.
-        sizes: what the named dimensions are in each run; a dimension that differs between them is dynamic in the IR.
-        amplifies: whether the network amplifies rounding, so that no two runtimes agree within the tolerance: outputs may
-            then differ by as much as OpenVINO's own for inputs changed by 1e-6, which is measured each time.
-        kept: whether its IR lies in ``files/``.
-        note: what else is to be said of it.
+        sizes: the values of the named dimensions in each run; dimensions that differ between runs are dynamic in the IR.
+        amplifies: whether the network amplifies rounding, so that no two runtimes agree within the tolerance. Outputs may
+            then differ as much as OpenVINO's do after changing inputs by 1e-6, which is measured each time.
+        kept: whether its IR is in ``files/``.
+        note: a remark.
     """
 
     name: str
@@ -57,17 +57,17 @@ class Network:
     note: str = ""
 
     def runs(self) -> list[dict[str, np.ndarray]]:
-        """The arrays of each run, reproducible."""
+        """Return the arrays of each run, reproducibly."""
         generator = np.random.default_rng(0)
         return [{name: i.draw(generator, i.shape(size)) for name, i in self.inputs.items()} for size in self.sizes]
 
     def partial_shapes(self) -> list[list[int]]:
-        """The inputs' shapes in the IR, -1 for a dimension that the sizes do not share."""
+        """Return the inputs' shapes in the IR, with -1 for dimensions that differ between the sizes."""
         shapes = [[i.shape(size) for size in self.sizes] for i in self.inputs.values()]
         return [[d[0] if len(set(d)) == 1 else -1 for d in zip(*of_input, strict=True)] for of_input in shapes]
 
     def model(self) -> Any:
-        """The ``openvino.Model``, with its inputs' shapes."""
+        """Return the ``openvino.Model`` with its inputs' shapes."""
         model = self.build(self.runs()[0])
         if len(model.inputs) != len(self.inputs):
             raise ValueError(f"{self.name} has {len(model.inputs)} inputs where the table lists {len(self.inputs)}")
@@ -75,11 +75,11 @@ class Network:
         return model
 
     def chosen(self, words: Sequence[str]) -> bool:
-        """Whether its name or family contains one of ``words``, or there are none."""
+        """Return whether its name or family contains one of ``words``, or there are none."""
         return not words or any(word.lower() in f"{self.name} {self.family}".lower() for word in words)
 
     def check(self, oracle: Oracle, folder: Path) -> Result:
-        """Make it, save it as OpenVINO saves models, convert it and compare."""
+        """Build it, save it as OpenVINO does, convert it and compare."""
         import openvino as ov
 
         path = folder / "model.xml"
@@ -88,7 +88,7 @@ class Network:
 
 
 def squares(image: int, second: int | None = None) -> list[Size]:
-    """Two square pictures at once, then one, which may have another size."""
+    """Return sizes for two square images, then one, possibly of another size."""
     other = second or image
     return [{"b": 2, "h": image, "w": image}, {"b": 1, "h": other, "w": other}]
 
@@ -99,17 +99,17 @@ def floats(*dims: Dim) -> Input:
 
 
 def uniform(*dims: Dim) -> Input:
-    """Numbers in [0, 1), as of pictures."""
+    """Numbers in [0, 1), as in images."""
     return Input(dims, lambda generator, shape: generator.random(shape, np.float32))
 
 
 def ids(below: int, *dims: Dim) -> Input:
-    """Integers in [2, below): indices of a vocabulary whose first two entries mean something else."""
+    """Integers in [2, below): indices of a vocabulary whose first two entries are special."""
     return Input(dims, lambda generator, shape: generator.integers(2, below, shape).astype(np.int64))
 
 
 def mask(*dims: Dim) -> Input:
-    """Ones, and at the end of every row some zeros; of several rows the last has none."""
+    """Ones with some zeros at the end of every row, except the last of several rows."""
 
     def draw(generator: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
         lengths = generator.integers(shape[-1] // 2, shape[-1], shape[:-1])

@@ -1,4 +1,4 @@
-"""How far OpenVINO parts from itself: no nearer than that can another runtime come."""
+"""OpenVINO's sensitivity to rounding, which limits the agreement of any other runtime."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _TRIES = 4
 
 
 def distance_from_itself(path: Path, runs: Sequence[Sequence[np.ndarray]], expected: Outputs, oracle: Oracle) -> float:
-    """The largest relative L2 distance of OpenVINO's outputs, when its float inputs change by `CHANGE` of their values."""
+    """Return the largest relative L2 distance of OpenVINO's outputs after changing its float inputs by `CHANGE`."""
     generator = np.random.default_rng(1)
     changed = [[_changed(array, generator) for array in arrays] for arrays in runs for _ in range(_TRIES)]
     outputs = oracle.run(path, changed, names=("cpu",))["cpu"]

@@ -1,4 +1,4 @@
-"""The networks of the table, converted with every option, at sizes that their IR leaves open or ``Model.reshape`` takes.
+"""The networks of the table, converted with every option, at dynamic sizes or sizes that ``Model.reshape`` accepts.
 
 ::
 
@@ -30,13 +30,13 @@ _CHANGE, _TRIES, _TIMES = 1e-6, 4, 12.0
 
 @dataclass
 class Found:
-    """What became of a network.
+    """The result of a network.
 
     Attributes:
-        runs: how many sizes OpenVINO runs.
-        refused: those that it does not, and why.
-        lacking: the options with which the conversion refuses the network, as they may.
-        problems: what differs: the options, the kernels, the size and how.
+        runs: the number of sizes that OpenVINO runs.
+        refused: the sizes that OpenVINO rejects, with the reason.
+        lacking: the options for which the conversion rejects the network, which is allowed.
+        problems: the differences: options, kernels, size and description.
     """
 
     runs: int = 0
@@ -46,7 +46,7 @@ class Found:
 
 
 def sizes(network: Network) -> list[Size]:
-    """Three batches at the first size, and two of them at another: the second, else one that is half as large again."""
+    """Return three batches at the first size, and two at another: the second, or one that is larger by half."""
     first, second = network.sizes[0], network.sizes[-1]
     other = {name: second[name] if second[name] != value else _larger(value) for name, value in first.items()}
     if "b" not in first:
@@ -61,19 +61,19 @@ def _larger(value: int) -> int:
 
 
 def chosen(network: Network, seed: int, count: int) -> list[Options]:
-    """So many options for a network, by the seed."""
+    """Return the given number of options for a network, by the seed."""
     rng = np.random.default_rng([seed, *network.name.encode()])
     return [ALL[k] for k in sorted(rng.permutation(len(ALL))[:count])]
 
 
 def check(network: Network, path: Path, oracle: Oracle, options: Sequence[Options]) -> Found:
-    """Reshape the IR to unknown dimensions, convert it with each of the options, run it at all sizes and compare.
+    """Reshape the IR to unknown dimensions, convert it with each of the options, and compare it at all sizes.
 
     Args:
-        network: what the IR is of.
+        network: the network of the IR.
         path: the IR; its folder also gets the reshaped IR and its conversions.
-        oracle: the process that asks OpenVINO.
-        options: what to convert it with.
+        oracle: the process with OpenVINO.
+        options: the conversion options.
     """
     found = Found()
     for wide in (True, False):
@@ -93,7 +93,7 @@ def check(network: Network, path: Path, oracle: Oracle, options: Sequence[Option
 
 
 def _dims(network: Network) -> list[list[int]]:
-    """Each named dimension unknown."""
+    """Return the dimensions with every named one unknown."""
     return [[d if isinstance(d, int) else -1 for d in i.dims] for i in network.inputs.values()]
 
 
@@ -110,12 +110,12 @@ class _Run:
     size: Size
     arrays: list[np.ndarray]
     expected: list[np.ndarray]
-    seen: np.ndarray | None  # the mask of the tokens that are no padding
+    seen: np.ndarray | None  # the mask of tokens that are not padding
     moved: dict[float, list[float]] = field(default_factory=dict)
 
 
 def _taken(network: Network, path: Path, oracle: Oracle, found: Found, of: Sequence[Size]) -> list[_Run]:
-    """The sizes that OpenVINO runs, with inputs and outputs."""
+    """Return the sizes that OpenVINO runs, with inputs and outputs."""
     runs = []
     for place, size in enumerate(of):
         rng = np.random.default_rng(place)
@@ -145,7 +145,7 @@ def _compare(path: Path, options: Options, runs: Sequence[_Run], oracle: Oracle,
             place = f"{options.name}, kernels={kernels!r}, {dict(run.size)}"
             try:
                 (got,) = run_model(target, [run.arrays], kernels)
-            except Exception as error:  # whatever a runtime raises is the result
+            except Exception as error:  # any exception of a runtime is the result
                 found.problems.append(f"{place}: {type(error).__name__}: {' '.join(str(error).split())[:300]}")
                 continue
             found.problems += [f"{place}, {said}" for said in _differences(path, options, run, got, oracle)]
@@ -154,7 +154,7 @@ def _compare(path: Path, options: Options, runs: Sequence[_Run], oracle: Oracle,
 def _differences(path: Path, options: Options, run: _Run, got: Sequence[np.ndarray], oracle: Oracle) -> Iterator[str]:
     for index, (ours, expected) in enumerate(zip(got, run.expected, strict=True)):
         if "precision" in options.arguments and run.seen is not None and run.seen.shape == expected.shape[: run.seen.ndim]:
-            # A token of padding may see no token. docs/reliability.md states what float16 makes of it.
+            # A padding token may have no visible token. docs/reliability.md describes the result in float16.
             ours, expected = ours[run.seen], expected[run.seen]
         compared = compare(ours, expected, options.tolerance)
         if compared.agrees:
@@ -170,13 +170,13 @@ def _differences(path: Path, options: Options, run: _Run, got: Sequence[np.ndarr
 
 
 def _moved(path: Path, run: _Run, change: float, oracle: Oracle) -> list[float]:
-    """How far OpenVINO's outputs move when the floats of the inputs and of the weights change."""
+    """Return the change of OpenVINO's outputs after changing the floats of inputs and weights."""
     answers = [oracle.ask(infer_changed, str(path), run.arrays, change, seed) for seed in range(_TRIES)]
     return [max(relative_l2(found[k], should) for found in answers) for k, should in enumerate(run.expected)]
 
 
 def report(network: Network, found: Found) -> str:
-    """A line for a network, and one for each problem."""
+    """Format a line for a network, and one for each problem."""
     head = f"{network.name}: {found.runs} sizes, {len(found.problems)} problems"
     told = [head + (f"; refused by OpenVINO: {len(found.refused)}" if found.refused else "")]
     return "\n  ".join([*told, *itertools.islice(found.problems, 12)])

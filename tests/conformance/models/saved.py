@@ -1,4 +1,4 @@
-"""The networks' IR in a folder, each with the inputs of its runs: what takes long to make is made once."""
+"""The networks' IR in a folder with the inputs of its runs, so that each is built once."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from tests.conformance.models.network import Network
 
 
 def place(network: Network, folder: Path) -> Path:
-    """The .xml of a network in a folder of networks."""
+    """Return the .xml of a network in a folder of networks."""
     return folder / re.sub(r"[^\w.-]+", "_", network.name) / "model.xml"
 
 
 def save(network: Network, folder: Path) -> Path:
-    """Make a network anew and write its IR, and as ``model.npz`` and ``inputs.npz`` the arrays of its first run, by name, in
-    the order of the model's inputs.
+    """Build a network and write its IR, and the arrays of its first run as ``model.npz`` and ``inputs.npz``.
+
+    Arrays are stored by name, in the order of the model's inputs.
 
     ``python -m tests.conformance.random --near --networks FOLDER`` reads the former.
     """
@@ -32,6 +33,6 @@ def save(network: Network, folder: Path) -> Path:
 
 
 def saved(network: Network, folder: Path) -> Path:
-    """The .xml of a network in a folder of networks, where it is made if it is missing."""
+    """Return the .xml of a network in a folder of networks, building it if it is missing."""
     path = place(network, folder)
     return path if path.with_name("inputs.npz").exists() else save(network, folder)

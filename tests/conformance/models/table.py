@@ -15,7 +15,7 @@ from tests.conformance.models.rows import (
     transformers_vision,
 )
 
-# Their IR lies in files/: small ones of every kind, so that each test run converts them.
+# Their IR is in files/: small ones of every kind, which every test run converts.
 _KEPT = (
     "DebertaV2Model",
     "FNetModel",
@@ -38,7 +38,7 @@ _KEPT = (
     "TwoStages",
 )
 
-# Deep ones whose random weights make the last digit of an input more than the tolerance of the output.
+# Deep networks whose random weights amplify the last digit of an input beyond the tolerance of the output.
 _AMPLIFYING = (
     "CLIPSegForImageSegmentation",
     "mobilenetv4_conv_small_035",

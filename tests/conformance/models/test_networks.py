@@ -1,4 +1,4 @@
-"""Whole networks against OpenVINO: those kept as files always, all with ``--networks=all`` or ``--networks=WORD,WORD``."""
+"""Whole networks against OpenVINO: stored ones always, all with ``--networks=all`` or ``--networks=WORD,WORD``."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Torchvision without its compiled operators.
 
-Its wheel on PyPI is built for CUDA's torch; beside torch for the CPU its compiled part does not load. Detectors are then
-traced with suppression and ROI alignment written here: what matters of them is their names, by which OpenVINO's
-importer knows them.
+Its wheel on PyPI is built for CUDA's torch, and its compiled part does not load with torch for the CPU. Detectors are then
+traced with suppression and ROI alignment defined here. Only their names matter, by which OpenVINO's importer recognizes
+them.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ _KEPT: list[torch.library.Library] = []
 
 
 def load() -> None:
-    """Make ``import torchvision`` work, whichever torch there is; before anything that imports it."""
+    """Make ``import torchvision`` work with any torch; call it before anything imports torchvision."""
     if "torchvision" in sys.modules:
         return
     try:
         import torchvision
-    except RuntimeError:  # it tells of its operators' shapes, and they are missing
+    except RuntimeError:  # the registration of its operators' shapes fails because they are missing
         for name in [name for name in sys.modules if name.partition(".")[0] == "torchvision"]:
             del sys.modules[name]
     else:

@@ -1,7 +1,7 @@
-"""ONNX's own backend node tests, as far as OpenVINO reads and runs them.
+"""ONNX's backend node tests that OpenVINO reads and runs.
 
-``openvino_runs.txt`` names them, ``openvino_runs_constants.txt`` those that it only runs where all inputs but the first are
-constants; ``python -m tests.conformance.onnx_roundtrip.list_cases`` makes both anew.
+``openvino_runs.txt`` lists them. ``openvino_runs_constants.txt`` lists those that only run if all inputs except the first
+are constants. ``python -m tests.conformance.onnx_roundtrip.list_cases`` writes both.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ LISTS = {
     False: Path(__file__).with_name("openvino_runs.txt"),
     True: Path(__file__).with_name("openvino_runs_constants.txt"),
 }
-"""Whether inputs have to be constants -> the names of the cases."""
+"""Whether inputs must be constants -> the names of the cases."""
 
-# Random by nature: each runtime draws its own numbers, so that only shapes and types can be compared.
+# Random tests: each runtime draws its own numbers, so only shapes and types are compared.
 RANDOM = {
     "test_bernoulli_seed": "draws with a seed that ONNX gives no generator for",
     "test_bernoulli_double_expanded": "draws with no seed",
@@ -33,12 +33,12 @@ RANDOM = {
 
 @dataclass(frozen=True)
 class Parted:
-    """A case where OpenVINO's CPU plugin parts from its specification, which the conversion follows.
+    """A case in which OpenVINO's CPU plugin differs from its specification, which the conversion follows.
 
     Attributes:
-        judge: whose outputs count instead: ``"evaluate"``: those of ``Model.evaluate``; ``"onnx"``: those that the test
-            itself expects; or the outputs that follow from the specification.
-        reason: how the two part.
+        judge: the reference instead: ``"evaluate"``: ``Model.evaluate``; ``"onnx"``: the test's expected outputs; or the
+            outputs that follow from the specification.
+        reason: the difference.
     """
 
     judge: Literal["evaluate", "onnx"] | list[list[Any]]
@@ -54,7 +54,7 @@ PARTED = {
     "test_bitshift_right_int8_negative_input": Parted("onnx", _TRUNCATED),
     "test_bitshift_right_int32_negative_input": Parted("onnx", _TRUNCATED),
     "test_bitshift_right_int32_shift_ge_width": Parted("evaluate", _TRUNCATED),
-    # [-8, 4, -1] by 2 to the powers 8, 9 and 127, which are 127, 127 and -128 in i8.
+    # [-8, 4, -1] times 2 to the powers 8, 9 and 127, which are 127, 127 and -128 in i8.
     "test_bitshift_right_int8_shift_ge_width": Parted([[-1, 0, 0]], _TRUNCATED),
     "test_cast_FLOAT_to_DOUBLE": Parted("evaluate", _CLAMPED),
     "test_cast_FLOAT16_to_DOUBLE": Parted("evaluate", _CLAMPED),
@@ -93,7 +93,7 @@ KNOWN_DIMENSIONS = {
 
 @functools.cache
 def all_cases() -> dict[str, object]:
-    """Every backend node test of the installed onnx, by name."""
+    """Return every backend node test of the installed onnx, by name."""
     from onnx.backend.test.case.node import collect_testcases
 
     with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
@@ -104,12 +104,12 @@ def all_cases() -> dict[str, object]:
 
 @functools.cache
 def listed(*, constants: bool = False) -> list[str]:
-    """The names of the cases that OpenVINO reads and runs; with ``constants`` the further ones that it so runs."""
+    """Return the names of the cases that OpenVINO reads and runs; with ``constants``, those that need constants."""
     return LISTS[constants].read_text().split() if LISTS[constants].is_file() else []
 
 
 def model(case, *, constants: bool = False) -> bytes:
-    """The case's model; with ``constants`` the first data set's inputs, but for the first, are initializers."""
+    """Return the case's model; with ``constants``, all inputs except the first are initializers."""
     proto = onnx.ModelProto()
     proto.CopyFrom(case.model)
     if constants:
@@ -120,20 +120,22 @@ def model(case, *, constants: bool = False) -> bytes:
 
 
 def inputs(case) -> dict[str, np.ndarray]:
-    """The inputs of the case's first data set, by name."""
+    """Return the inputs of the case's first data set, by name."""
     names = [info.name for info in case.model.graph.input]
     return {name: _array(value) for name, value in zip(names, case.data_sets[0][0], strict=True)}
 
 
 def fed(arrays: dict[str, np.ndarray], names: list[str]) -> list[np.ndarray]:
-    """What to feed a model whose inputs OpenVINO calls ``names``: it leaves unused ones out, and may rename a lone one."""
+    """Return the inputs for a model whose inputs OpenVINO calls ``names``: it drops unused ones, and may rename a single
+    one.
+    """
     if len(names) < len(arrays) and set(names) <= set(arrays):
         return [arrays[name] for name in names]
     return list(arrays.values())[: len(names)]
 
 
 def outputs(case) -> list[np.ndarray]:
-    """The outputs that the test itself expects of its first data set."""
+    """Return the outputs that the test expects for its first data set."""
     return [_array(value) for value in case.data_sets[0][1]]
 
 

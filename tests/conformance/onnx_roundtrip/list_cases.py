@@ -1,7 +1,7 @@
-"""Writes ``openvino_runs.txt`` and ``openvino_runs_constants.txt``.
+"""Write ``openvino_runs.txt`` and ``openvino_runs_constants.txt``.
 
-The first names the backend node tests that this OpenVINO reads, writes as IR, and runs from there; the second those others
-that it does so with where all inputs but the first are constants.
+The first lists the backend node tests that this OpenVINO reads, writes as IR, and runs from there. The second lists the
+others for which this works if all inputs except the first are constants.
 """
 
 from __future__ import annotations

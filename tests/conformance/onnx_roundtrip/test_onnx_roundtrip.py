@@ -1,7 +1,7 @@
-"""ONNX to OpenVINO's IR and back: the outputs must be OpenVINO's.
+"""ONNX to OpenVINO's IR and back: the outputs must equal OpenVINO's.
 
-Each case runs as it is, with every dimension of its inputs unknown, and with all inputs but the first as constants; in every
-form that its model's operators have.
+Each case runs unchanged, with unknown dimensions, and with all inputs except the first as constants, in every form of its
+model's operators.
 
 All cases: ``pytest tests/conformance/onnx_roundtrip --conformance=all``; a sample, fixed by a seed, runs by default.
 """
@@ -47,9 +47,9 @@ def test_onnx_roundtrip(name, oracle: Oracle, tmp_path: Path):
     arrays = _imported(name, oracle, path)
     expected = _expected(name, oracle, path, arrays)
     _check(name, path, arrays, expected, "OpenVINO")
-    # The same outputs are due to the others: what dimensions and inputs are decides them, not when that is known. (The CPU
-    # plugin has less kernels for unknown dimensions: no Convolution of unknown channels, no Tile to an unknown rank; and
-    # rounds less in them.)
+    # The other variants must have the same outputs, which do not depend on when dimensions and inputs are known. (The CPU
+    # plugin has fewer kernels for unknown dimensions, such as no Convolution of unknown channels and no Tile to an unknown
+    # rank, and rounds less in them.)
     if name not in KNOWN_DIMENSIONS:
         arrays = _imported(name, oracle, path, dynamic=True)
         _check(name, path, arrays, expected, "OpenVINO, unknown dimensions")
@@ -67,13 +67,13 @@ def test_onnx_roundtrip_of_constants(name, oracle: Oracle, tmp_path: Path):
 
 
 def _imported(name: str, oracle: Oracle, path: Path, *, dynamic: bool = False, constants: bool = False) -> list[np.ndarray]:
-    """Let OpenVINO write the IR to ``path``; returns what to feed it."""
+    """Let OpenVINO write the IR to ``path``; return the inputs."""
     case = all_cases()[name]
     return fed(inputs(case), oracle.import_onnx(model(case, constants=constants), path, dynamic=dynamic))
 
 
 def _check(name: str, path: Path, arrays: list[np.ndarray], expected: Outputs, who: str) -> None:
-    """Convert the IR at ``path`` and compare every form's outputs."""
+    """Convert the IR at ``path`` and compare the outputs of every form."""
     _, report = convert(path, path.with_suffix(".onnx"))
     for form in forms(report.custom_operators, report.without_body):
         got = run_model(path.with_suffix(".onnx"), [arrays], form)
@@ -89,5 +89,5 @@ def _expected(name: str, oracle: Oracle, path: Path, arrays: list[np.ndarray]) -
     assert not isinstance(answer, OracleError), answer
     if isinstance(judge, str):
         return answer
-    # Where OpenVINO gives wrong values, it still says the types and shapes.
+    # Types and shapes are OpenVINO's even if its values are wrong.
     return [[np.asarray(values, a.dtype).reshape(a.shape) for values, a in zip(judge, answer[0], strict=True)]]

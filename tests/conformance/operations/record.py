@@ -1,6 +1,6 @@
-"""Writes down what the operations of the conformance cases become and how many cases pass.
+"""Record the conversion of the operations in conformance cases, and the number of cases that pass.
 
-``specops inspect --all-operations`` and docs/operations.md tell it::
+``specops inspect --all-operations`` and docs/operations.md show the result::
 
     python -m tests.conformance.operations.record          # all operations; some minutes
     python -m tests.conformance.operations.record Pad OneHot
@@ -33,7 +33,7 @@ Entry = dict[str, bool | int | list[str]]
 
 
 def cases_by_operation() -> dict[tuple[str, str], list[Case]]:
-    """The cases of each operation and version, as the IR spells them."""
+    """Return the cases of each operation and version, as the IR spells them."""
     found = defaultdict(list)
     for case in CASES:
         found[case.operation, case.version].append(case)
@@ -41,7 +41,7 @@ def cases_by_operation() -> dict[tuple[str, str], list[Case]]:
 
 
 def becomes(case: Case, folder: Path) -> set[str]:
-    """The domain's operators among what the layers under test become."""
+    """Return the domain's operators to which the tested layers are converted."""
     return {
         name.removeprefix(f"{DOMAIN}.")
         for (layer_type, version), names in emit(read(case.save(folder))).becomes.items()
@@ -55,8 +55,8 @@ def record(operation: Operation) -> Entry:
     """Run one operation's cases.
 
     Returns:
-        ``"standard"``: whether there are models in which it becomes standard ONNX alone; ``"custom"``: the domain's
-        operators that it becomes in others; ``"cases"`` and ``"passed"``: how many were compared with OpenVINO, and agree.
+        ``"standard"``: whether some models only use standard ONNX; ``"custom"``: the domain's operators in others;
+        ``"cases"`` and ``"passed"``: the numbers of cases compared with OpenVINO, and of those that agree.
     """
     cases = cases_by_operation()[operation.name, operation.version]
     operators, passed = [], 0
@@ -73,7 +73,7 @@ def record(operation: Operation) -> Entry:
 
 
 _oracle = functools.cache(Oracle)
-"""The process's own oracle."""
+"""The oracle of the process."""
 
 
 def main(names: Sequence[str]) -> None:

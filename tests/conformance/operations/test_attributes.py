@@ -1,4 +1,4 @@
-"""What OpenVINO reads of a layer, its rule reads: none of the attributes that OpenVINO visits is passed over."""
+"""Every attribute of a layer that OpenVINO visits is read by its rule."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from converters.openvino.walk import STRUCTURAL
 from tests.conformance.case import Case
 from tests.conformance.operations.cases import CASES
 
-_ATTEMPTS = 3  # how many cases of an operation are tried: some, OpenVINO does not read
+_ATTEMPTS = 3  # the number of cases that are tried per operation, because OpenVINO does not read some
 _SPELLINGS = {"Relu": "ReLU", "PRelu": "PReLU", "Softmax": "SoftMax"}
 _STRUCTURAL = {*STRUCTURAL, "Constant"}
 
 
 def visited(case: Case, folder: Path) -> Mapping[str, object] | None:
-    """The attributes of the case's operation by OpenVINO's names; ``None`` where OpenVINO does not read the case."""
+    """Return the attributes of the case's operation by OpenVINO's names; ``None`` if OpenVINO does not read the case."""
     try:
         model = ov.Core().read_model(case.save(folder))
     except RuntimeError:
@@ -40,7 +40,7 @@ def test_every_attribute_that_openvino_visits_is_in_the_rule(tmp_path: Path) -> 
         for case in some[:_ATTEMPTS]:
             attributes = visited(case, tmp_path)
             if attributes is not None:
-                own = {name.rpartition(".")[2].replace("_", "-") for name in attributes}  # of a group: the last part
+                own = {name.rpartition(".")[2].replace("_", "-") for name in attributes}  # the last part of a group's name
                 missing += [f"{operation} of {version}: {name}" for name in sorted(own - known)]
                 break
         else:

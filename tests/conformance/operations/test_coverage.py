@@ -1,4 +1,4 @@
-"""The list of operations is OpenVINO's own, each has its cases, and the record of them is not out of date."""
+"""The list of operations equals OpenVINO's, each operation has cases, and their record is up to date."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Where OpenVINO's CPU plugin parts from its specification: that it still does, and that the converted model follows.
+"""Departures of OpenVINO's CPU plugin from its specification: they still exist, and the converted model handles them.
 
-Each departure that the rules state (`converters.openvino.rule.Departure`) has an example here, the smallest model that shows
-it. A release of OpenVINO that mends one fails its test: then the rule's ``departs`` is to be changed, and where the rule
-followed the CPU plugin, the rule itself.
+Each departure that the rules declare (`converters.openvino.rule.Departure`) has an example here, the smallest model that
+shows it. If a release of OpenVINO corrects one, its test fails. Then the rule's ``departs`` must change, and the rule itself
+if it followed the CPU plugin.
 
 All of them: ``pytest tests/conformance/operations/test_departures.py --conformance=all``.
 """
@@ -33,7 +33,7 @@ F, I32, I64 = np.float32, np.int32, np.int64
 NAN, INF = np.nan, np.inf
 
 EXAMPLES: list[Case] = []
-"""Of each case the name is how the departure's ``where`` begins, and ``expected`` what the specification says."""
+"""The name of each case is the beginning of the departure's ``where``, and ``expected`` is the specified result."""
 
 UNSHOWN = {
     "no symbols in any string": "a tokenizer shows it: tests/language/test_tokenizers.py",
@@ -55,7 +55,7 @@ UNSHOWN = {
     "`min` and `max` of a NaN": "no one says what is right: it is for the runtime to say",
     "a NaN among the elements": "no one says what is right: by where it lies the answers are equal or are not",
 }
-"""Departures without an example, by how their ``where`` begins; why they have none."""
+"""Departures without an example, by the beginning of their ``where``, with the reason."""
 
 
 def _floats(*values: Any) -> np.ndarray:
@@ -65,13 +65,13 @@ def _floats(*values: Any) -> np.ndarray:
 def _shown(
     operation: str, version: int, where: str, make: Any, inputs: Iterable[Any], attributes: Any = None, expected: Any = None
 ) -> None:
-    """An example; without ``expected`` the answer of ``Model.evaluate`` is what the CPU plugin parts from."""
+    """Register an example; without ``expected`` the CPU plugin differs from the result of ``Model.evaluate``."""
     settings = {} if expected is None else {"expected": [expected if isinstance(expected, list) else [expected]]}
     EXAMPLES.append(layer_case(operation, f"opset{version}", make, where, inputs, attributes, **settings))
 
 
 def _shown_by(name: str, where: str, **changes: Any) -> None:
-    """An example that is one of the operations' own cases."""
+    """Register one of the operations' own cases as an example."""
     (found,) = (c for c in cases.CASES if c.id == name)
     EXAMPLES.append(replace(found, name=where, inputs=found.inputs[:1], **changes))
 
@@ -345,7 +345,7 @@ for _operation, _make, _kernel in (
     ("ConvolutionBackpropData", "convolution_backprop_data", _KERNEL),
     ("GroupConvolutionBackpropData", "group_convolution_backprop_data", _KERNEL[None]),
 ):
-    # Of the whole result, five by five, one row and column are too many at each side.
+    # The result is cropped by one row and column on each side of the full five by five result.
     _shown(
         _operation,
         1,
@@ -394,7 +394,7 @@ _shown("MaxPool", 1, "minus infinity", "MaxPool", [static(_LOWEST)], _GIVEN, exp
 
 
 def _detects(where: str, scores: Any, boxes: Any, classes: Any, found: Any) -> None:
-    """Two regions of ten by ten, one of which reaches beyond the image; two classes, the first is the background."""
+    """Two regions of ten by ten, one of them partly outside the image; two classes, the first is the background."""
     attributes = {
         "score_threshold": 0.05,
         "nms_threshold": 0.5,
@@ -469,7 +469,7 @@ _shown(
     expected=[np.zeros((0, 6), F), np.zeros((0, 1), I32), np.zeros(1, I32)],
 )
 
-# -- elements by place -----------------------------------------------------------------------------------------------------
+# -- indexing --------------------------------------------------------------------------------------------------------------
 
 for _version in (1, 7):
     _shown(
@@ -718,7 +718,7 @@ _shown_by("IRDFT-9-both-longer", "several `signal_size`s")
 
 
 def _recurs(operation: str, gates: int, states: int, expected: Any) -> None:
-    """A sequence of one step in two: the last hidden state is that after the first."""
+    """A sequence with length one of two steps: the last hidden state is that after the first step."""
     x, state, lengths = _floats([[1], [1]]), np.zeros((1, 1, 1), F), np.array([1], I32)
     weights, biases = np.ones((1, gates, 1), F), np.zeros((1, gates), F)
     inputs = [dynamic(x, dims=[1, -1, 1]), *[static(state)] * states, static(lengths), weights, weights, biases]
@@ -799,7 +799,7 @@ _shown("ReadValue", 6, "a variable of i64", _counted, [static(np.array([3]))], e
 
 
 def _cached(ops: Any, token: Any, rows: Any) -> Any:
-    """Attention to three tokens of a cache and another one, which are equal but for their sign."""
+    """Attention to three cached tokens and a new one, which are equal except for their sign."""
     from openvino import opset13
 
     begin = ops.constant(np.ones((1, 1, 3, 2), F))
@@ -825,7 +825,7 @@ _shown(
 
 
 def _resized(version: int) -> Callable[..., Any]:
-    """Integers that are resized, and floats of which Relu is taken."""
+    """Integers that are resized, and floats with a Relu."""
 
     def make(ops: NodeFactory, image: Any) -> Any:
         from openvino import opset1
@@ -845,7 +845,7 @@ for _version in (4, 11):
 
 
 def _blind(ops: NodeFactory, token: Any, mask: Any, rows: Any) -> Any:
-    """An attention over a cache that is computed as one with it; the mask hides all."""
+    """Attention with a cache that is fused; the mask hides all tokens."""
     from openvino import opset13
 
     begin = ops.constant(np.ones((1, 1, 3, 2), F))
@@ -874,7 +874,7 @@ _shown(
 
 
 def _departure(example: Case) -> Departure:
-    """The departure that an example shows."""
+    """Return the departure that an example shows."""
     stated = (
         (*find_rule(example.operation, example.version).departs, *EVERYWHERE)
         if example.operation != "Constant"
@@ -890,7 +890,7 @@ def _answer(oracle: Oracle, path: Path, example: Case, name: str) -> Outputs | O
 
 
 def _part(one: Outputs | OracleError, other: Outputs | OracleError) -> bool:
-    """Whether two answers differ."""
+    """Return whether two results differ."""
     if isinstance(one, OracleError) or isinstance(other, OracleError):
         return isinstance(one, OracleError) != isinstance(other, OracleError)
     try:

@@ -1,6 +1,6 @@
-"""Attention over variables, of tokens that see nothing: what OpenVINO computes as one node gives numbers, the rest NaN.
+"""Attention over variables for tokens without visible keys: fused nodes of OpenVINO give numbers, others NaN.
 
-Queries, keys and values are inputs: `converters.passes.attention.in_place_cache` recognises none of these models.
+Queries, keys and values are inputs, so `converters.passes.attention.in_place_cache` does not match any of these models.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def _ints(*numbers: int) -> ov.Node:
 
 
 def _model(form: str, mask: str) -> ov.Model:
-    """An attention over caches in a form; the mask's second dimension is 1."""
+    """Build attention with caches in a given form; the mask's second dimension is 1."""
     batch, heads, length, size = 0, 1, 2, 3
     if form == "transposed":
         heads, length = 2, 1

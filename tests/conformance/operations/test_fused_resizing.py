@@ -1,6 +1,6 @@
 """8-bit images that are resized before a Convert to floats: where OpenVINO rounds them, and where it does not.
 
-It rounds nothing where dimensions are open and it computes the resizing as one with what follows.
+It does not round if dimensions are unknown and it fuses the resizing with the following layers.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _model(after: Callable[[ov.Node], ov.Node], *, batch: int = -1, mode: str = 
 
 
 def _agrees(model: ov.Model, folder: Path, image: np.ndarray, kernels: tuple[Any, ...] = ("native",), **options: Any) -> Any:
-    """OpenVINO's result, with which the converted model's agrees."""
+    """Compare the converted model with OpenVINO; return OpenVINO's result."""
     ov.save_model(model, folder / "model.xml", compress_to_fp16=False)
     compiled = ov.Core().compile_model(folder / "model.xml", "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
     wanted = next(iter(compiled(image).values()))
@@ -86,7 +86,7 @@ def _agrees(model: ov.Model, folder: Path, image: np.ndarray, kernels: tuple[Any
 
 @pytest.mark.parametrize("name", [*FUSED, *ROUNDED])
 def test_what_follows(name: str, tmp_path: Path) -> None:
-    """Dimensions that are all known make the difference."""
+    """The result depends on whether all dimensions are known."""
     after = (FUSED | ROUNDED)[name]
     whole = _agrees(_model(after, batch=2), tmp_path, IMAGE)
     apart = _agrees(_model(after), tmp_path, IMAGE)
@@ -96,7 +96,7 @@ def test_what_follows(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("mode", ["linear", "linear_onnx", "cubic", "nearest"])
 @pytest.mark.parametrize("kind", [U8, np.int8])
 def test_modes_and_types(mode: str, kind: Any, tmp_path: Path) -> None:
-    """Numbers beyond the range of the type among them."""
+    """Includes numbers outside the range of the type."""
     _agrees(_model(ops.relu, mode=mode, kind=kind), tmp_path, IMAGE.view(kind), ("native", "python", "none"))
 
 
@@ -111,7 +111,7 @@ def test_options(options: dict[str, Any], tmp_path: Path) -> None:
     "steps", ["rf", "rfM", "rfs", "rfS", "rfMS", "rfMs", "rfms", "rlfMS", "rfMlS", "rfls", "frMS", "fMSr"]
 )
 def test_preprocessing(layout: str, end: str, steps: str, tmp_path: Path) -> None:
-    """Steps of a PrePostProcessor: resize, float, mean, scale (of the channels), layout."""
+    """Steps of a PrePostProcessor: resize, float, mean, scale (per channel), layout."""
     x = ops.parameter([-1, 3, 8, 8], F, name="x")
     model = ov.Model([ops.result(ops.relu(x) if end == "relu" else _convolved(x))], [x])
     made = PrePostProcessor(model)

@@ -1,7 +1,7 @@
 """Every operation of OpenVINO's opsets against OpenVINO itself.
 
 All cases: ``pytest tests/conformance/operations --conformance=all``; a sample runs by default, with one of each operation.
-With ``--opset=13`` each is converted at that opset, with ``--target=standard`` for that target.
+    ``--opset=13`` converts them at that opset, ``--target=standard`` for that target.
 """
 
 from __future__ import annotations
@@ -34,5 +34,5 @@ def test_operation(case, oracle: Oracle, tmp_path: Path, pytestconfig: pytest.Co
 
 @pytest.mark.parametrize("name", ["Constant-1-f16-scalar", "Constant-1-string", "SegmentMax-16-float16-LOWEST"])
 def test_standard(name: str, oracle: Oracle, tmp_path: Path):
-    """Operations that were wrong for the target alone: a scalar, strings, a body that knows its type's limits."""
+    """Operations that were wrong for the target only: a scalar, strings, a body that depends on its type's limits."""
     check_at(None, next(case for case in CASES if case.id == name), oracle, tmp_path, "standard")

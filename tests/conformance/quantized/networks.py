@@ -1,4 +1,4 @@
-"""Small networks, quantised by NNCF as users quantise theirs; what `record` writes into files/."""
+"""Small networks, quantized by NNCF as users do, which `record` writes into files/."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Residual(nn.Module):
 
 
 class Mobile(nn.Module):
-    """Inverted residuals: depthwise convolutions, HardSwish, squeeze and excitation by a HardSigmoid."""
+    """Inverted residuals: depthwise convolutions, HardSwish, squeeze-and-excitation with a HardSigmoid."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -58,7 +58,7 @@ class Mobile(nn.Module):
 
 
 class Segmentation(nn.Module):
-    """Down and up again: dilated and grouped convolutions, transposed ones, a concatenation, average pooling."""
+    """Downsampling and upsampling: dilated and grouped convolutions, transposed ones, a concatenation, average pooling."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -95,7 +95,7 @@ class Encoder(nn.Module):
 
 
 class Recurrent(nn.Module):
-    """An LSTM both ways, a GRU and a linear layer."""
+    """A bidirectional LSTM, a GRU and a linear layer."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -135,13 +135,13 @@ def _whole_weights() -> AdvancedQuantizationParameters:
 
 
 def _sixteen_bits() -> ov.Model:
-    """The residual network with activations in 16 bits."""
+    """Return the residual network with 16-bit activations."""
     model = _quantized(lambda: Residual(nn.ReLU), IMAGE)
     for node in model.get_ordered_ops():
         if node.get_type_name() == "FakeQuantize":
             wider = ops.fake_quantize(
                 *(node.input_value(i) for i in range(5)), levels=2**16 - 1
-            )  # of 2^16 OpenVINO's CPU makes something else
+            )  # OpenVINO's CPU plugin treats 2^16 differently
             wider.set_friendly_name(node.get_friendly_name())
             node.output(0).replace(wider.output(0))
     model.validate_nodes_and_infer_types()
@@ -149,7 +149,7 @@ def _sixteen_bits() -> ov.Model:
 
 
 def _float_weights() -> ov.Model:
-    """As tools before NNCF wrote it: float weights under a FakeQuantize of 255 levels, activations of 255 levels."""
+    """Return the form of tools before NNCF: float weights with a FakeQuantize of 255 levels, activations with 255 levels."""
     rng = np.random.default_rng(0)
     x = ops.parameter(list(IMAGE), np.float32, name="x")
     value: Any = x
@@ -183,4 +183,4 @@ MODELS: dict[str, Callable[[], ov.Model]] = {
     "recurrent": lambda: _quantized(Recurrent, TOKENS, preset=nncf.QuantizationPreset.MIXED),
     "float_weights": _float_weights,
 }  # fmt: skip
-"""Name -> what makes the model."""
+"""Name -> a function that creates the model."""

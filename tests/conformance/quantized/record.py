@@ -1,4 +1,4 @@
-"""Makes the networks anew: ``python -m tests.conformance.quantized.record [NAME...]``, with NNCF and PyTorch."""
+"""Create the networks: ``python -m tests.conformance.quantized.record [NAME...]``, with NNCF and PyTorch."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _DATE = (1980, 1, 1, 0, 0, 0)
 
 
 def unpack(name: str, folder: Path) -> Path:
-    """Write a network's IR into ``folder``; returns the .xml's path."""
+    """Write a network's IR into ``folder``; return the path of the .xml."""
     with zipfile.ZipFile(FILES / f"{name}.zip") as file:
         file.extractall(folder)
     return folder / "model.xml"

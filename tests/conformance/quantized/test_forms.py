@@ -1,4 +1,4 @@
-"""Forms of quantised networks that files have and NNCF's own networks of today do not."""
+"""Forms of quantized networks in real files that NNCF does not write today."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _quantized(x: Any, low: float, high: float, kind: Any) -> Any:
 
 
 def _weights(kind: Any, seed: int, *, zero: float = 0.0) -> Any:
-    """Integers of 8 bits, Convert, Subtract, Multiply, with a scale for each channel."""
+    """8-bit integers, Convert, Subtract, Multiply, with a scale for each channel."""
     rng = np.random.default_rng(seed)
     integers = ops.constant(rng.integers(-127, 128, (CHANNELS, CHANNELS, 3, 3), dtype=np.int8))
     zeros = ops.constant(np.full((CHANNELS, 1, 1, 1), zero, kind))
@@ -45,7 +45,7 @@ def _convolution(x: Any, weights: Any, kind: Any, bias: float = 0.1) -> Any:
 
 
 def _limits_of_16_bits(kind: Any) -> ov.Model:
-    """Symmetric limits, rounded to 16 bits: zero lies 0.02 and 0.05 of a level beside a level."""
+    """Symmetric limits, rounded to 16 bits: zero is 0.02 and 0.05 of a level off a level."""
     x = ops.parameter([1, CHANNELS, 12, 12], np.dtype(kind), name="x")
     y = _convolution(_quantized(x, -2.865234375, 2.84375, kind), _weights(kind, 1, zero=7.6e-6), kind)
     y = _convolution(_quantized(y, -1.6875, 1.673828125, kind), _weights(kind, 2), kind)
@@ -53,7 +53,7 @@ def _limits_of_16_bits(kind: Any) -> ov.Model:
 
 
 def _one_tensor_quantized_twice(kind: Any) -> ov.Model:
-    """With a FakeQuantize for each of its users, as early files have it."""
+    """With a FakeQuantize for each consumer, as in early files."""
     x = ops.parameter([1, CHANNELS, 12, 12], np.dtype(kind), name="x")
     y = ops.relu(_convolution(_quantized(x, -2.56, 2.54, kind), _weights(kind, 1), kind))
     ends = [_convolution(_quantized(y, 0, 2.55, kind), _weights(kind, seed), kind) for seed in (2, 3)]
@@ -61,7 +61,7 @@ def _one_tensor_quantized_twice(kind: Any) -> ov.Model:
 
 
 def _floats_between(kind: Any) -> ov.Model:
-    """A convolution with weights in floats between two quantised tensors."""
+    """A convolution with float weights between two quantized tensors."""
     x = ops.parameter([1, CHANNELS, 12, 12], np.dtype(kind), name="x")
     y = ops.relu(_convolution(_quantized(x, -2.56, 2.54, kind), _floats(kind, 1), kind))
     y = _convolution(_quantized(y, 0, 2.55, kind), _weights(kind, 2), kind)
@@ -69,7 +69,7 @@ def _floats_between(kind: Any) -> ov.Model:
 
 
 def _product_with_floats_between(kind: Any) -> ov.Model:
-    """A product with weights in floats, and a bias: ONNX Runtime makes a Gemm of them."""
+    """A product with float weights and a bias, which ONNX Runtime fuses into a Gemm."""
     x = ops.parameter([4, 64], np.dtype(kind), name="x")
     rng = np.random.default_rng(0)
     first = ops.constant((rng.standard_normal((64, 16)) * np.logspace(-3, 0, 16)).astype(kind))
@@ -80,7 +80,7 @@ def _product_with_floats_between(kind: Any) -> ov.Model:
 
 
 def _moved_floats(kind: Any) -> ov.Model:
-    """Weights in floats between two quantised tensors that are pooled, and turned, in between."""
+    """Float weights between two quantized tensors that are pooled and transposed in between."""
     x = ops.parameter([1, CHANNELS, 12, 12], np.dtype(kind), name="x")
     pooled = ops.max_pool(_quantized(x, -2.56, 2.54, kind), [2, 2], [1, 1], [0, 0], [0, 0], [2, 2])
     y = ops.relu(_convolution(pooled.output(0), _floats(kind, 1), kind))
@@ -89,7 +89,7 @@ def _moved_floats(kind: Any) -> ov.Model:
 
 
 def _joined(kind: Any) -> ov.Model:
-    """Two tensors of the same limits, cut and put together, as SqueezeNet's are."""
+    """Two tensors with the same limits, split and concatenated, as in SqueezeNet."""
     x = ops.parameter([1, CHANNELS, 12, 12], np.dtype(kind), name="x")
     x1 = _quantized(x, -2.56, 2.54, kind)
     ends = [_quantized(ops.relu(_convolution(x1, _weights(kind, seed), kind)), 0, 2.55, kind) for seed in (1, 2)]
@@ -99,7 +99,7 @@ def _joined(kind: Any) -> ov.Model:
 
 
 def _one_row_of_weights(kind: Any) -> ov.Model:
-    """Which the scales repeat: each has as many columns as the convolution has channels."""
+    """Weights that the scales broadcast: each has as many columns as the convolution has channels."""
     x = ops.parameter([1, CHANNELS, 12, 12], np.dtype(kind), name="x")
     rng = np.random.default_rng(1)
     integers = ops.constant(rng.integers(-127, 128, (CHANNELS, 1, 3, 3), dtype=np.int8))
@@ -140,7 +140,7 @@ def test_form(build: Any, kind: Any, tmp_path: Path) -> None:
 
 
 def test_a_zero_between_the_levels_of_the_result(tmp_path: Path) -> None:
-    """A tenth of a level beside one, by limits of few digits that are meant so."""
+    """A tenth of a level off a level, because of limits with few digits."""
     x = ops.parameter([4, 64], np.float32, name="x")
     limits = [ops.constant(np.float32(limit)) for limit in (-1.75, 2.5, -1.375, 2)]
     weights = ops.constant(np.ones((64, 8), np.float32))

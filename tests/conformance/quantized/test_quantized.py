@@ -1,4 +1,4 @@
-"""Quantised networks, in integers: as near to OpenVINO as OpenVINO is to itself; and in floats: exactly."""
+"""Quantized networks: in integers the error is that of OpenVINO itself; in floats results are equal."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ NAMES = sorted(file.stem for file in FILES.iterdir())
 SHIPPED = {"INFERENCE_PRECISION_HINT": "f32"}
 EXACT = {**SHIPPED, "LP_TRANSFORMS_MODE": "NO", "DYNAMIC_QUANTIZATION_GROUP_SIZE": "0"}
 ONE_LEVEL = 0.003
-"""What a rounding or two that fall to the other level make of a result: any two computations part by this."""
+"""The effect of one or two values rounded to the neighboring level, by which any two computations differ."""
 
 
 def openvino_outputs(path: str, runs: list[np.ndarray], settings: dict[str, str]) -> list[np.ndarray]:
-    """What OpenVINO's CPU makes of each input."""
+    """Return the outputs of OpenVINO's CPU plugin for each input."""
     import openvino as ov
 
     compiled = ov.Core().compile_model(path, "CPU", settings)
@@ -60,7 +60,7 @@ def test_quantised_network(name: str, openvino: OpenVINOProcess, tmp_path: Path)
         model, report = convert(path, target, **options)
         onnx.checker.check_model(model, full_check=True)
         if not options:
-            assert "QuantizeLinear" in report.nodes or name == "recurrent"  # ONNX Runtime has no LSTM of integers
+            assert "QuantizeLinear" in report.nodes or name == "recurrent"  # ONNX Runtime has no integer LSTM
         plain = outputs(ort.InferenceSession(target, providers=["CPUExecutionProvider"]), runs)
         assert relative_l2(plain, exact) <= allowed, options
         if not options:
@@ -74,8 +74,8 @@ def test_quantised_network(name: str, openvino: OpenVINOProcess, tmp_path: Path)
         assert relative_l2(floats, exact) <= ONE_LEVEL / 2
 
 
-# What is left in floats: transposed, grouped and few-channelled convolutions before an activation function, attention's
-# second product, whose weights NNCF leaves alone.
+# The operators that stay in floats: transposed, grouped and few-channel convolutions before an activation function, and the
+# second product of attention, whose weights NNCF does not quantize.
 FUSED = {
     "encoder": {"com.microsoft.MatMulIntegerToFloat": 11, "MatMul": 2},
     "float_weights": {"com.microsoft.QLinearConv": 2},
@@ -86,7 +86,7 @@ FUSED = {
 
 @pytest.mark.parametrize("name", FUSED)
 def test_onnx_runtime_computes_in_integers(name: str, tmp_path: Path) -> None:
-    """Looks at the graph that ONNX Runtime runs, not at the one written."""
+    """Checks the graph that ONNX Runtime runs, not the written one."""
     convert(unpack(name, tmp_path), tmp_path / "model.onnx")
     options = ort.SessionOptions()
     options.optimized_model_filepath = str(tmp_path / "optimized.onnx")
@@ -97,7 +97,7 @@ def test_onnx_runtime_computes_in_integers(name: str, tmp_path: Path) -> None:
 
 
 def test_weights_stay_integers(tmp_path: Path) -> None:
-    """The file is as small as the .bin: no weight becomes a float, and none is there twice."""
+    """The file is as small as the .bin: no weight becomes a float, and none is duplicated."""
     path = unpack("mobile", tmp_path)
     model, _ = convert(path, tmp_path / "model.onnx")
     kept = sum(np.prod(t.dims) for t in model.graph.initializer if t.data_type == onnx.TensorProto.INT8)

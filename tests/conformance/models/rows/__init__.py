@@ -1,1 +1,1 @@
-"""The table's rows by the libraries that the networks come from."""
+"""The table's rows by library."""

@@ -1,4 +1,4 @@
-"""Timm's families: a small variant of each."""
+"""One small variant of each of timm's families."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.conformance.models.network import Network, floats, squares
 
 
 def timm(name: str, image: int = 64, second: int | None = None, **options: Any) -> Network:
-    """A variant, for pictures of ``image`` pixels and, in the second run, ``second``."""
+    """Return a variant for images of ``image`` pixels and, in the second run, ``second``."""
     make = timm_model(name, {"num_classes": 10} | options)
     return Network(name, "timm", "timm", imported(make), {"x": floats("b", 3, "h", "w")}, squares(image, second))
 

@@ -1,4 +1,4 @@
-"""Torchvision's classifiers, detectors with their suppression inside, segmenters, and networks of films."""
+"""Torchvision's classifiers, detectors including suppression, segmentation networks, and video networks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.conformance.models.network import Network, Size, floats, squares, uni
 
 
 def of_pictures(name: str, image: int = 64, **options: Any) -> Network:
-    """A classifier, or a segmenter."""
+    """Return a classifier or a segmentation network."""
     make = torchvision_model(name, {"num_classes": 10} | options)
     return Network(
         _label(name), "torchvision", "torchvision", imported(make), {"x": floats("b", 3, "h", "w")}, squares(image)
@@ -18,7 +18,7 @@ def of_pictures(name: str, image: int = 64, **options: Any) -> Network:
 
 
 def of_films(name: str, frames: int, image: int, **options: Any) -> Network:
-    """A classifier of films."""
+    """Return a video classifier."""
     make = torchvision_model(name, {"num_classes": 10} | options)
     inputs = {"x": floats("b", 3, frames, image, image)}
     return Network(_label(name), "torchvision", "torchvision", imported(make), inputs, [{"b": 2}, {"b": 1}])
@@ -27,7 +27,7 @@ def of_films(name: str, frames: int, image: int, **options: Any) -> Network:
 def detector(
     name: str, classes: int = 5, sizes: Sequence[Size] = ({"h": 96, "w": 96}, {"h": 96, "w": 128}), **options: Any
 ) -> Network:
-    """A detector, of one picture."""
+    """Return a detector for one image."""
     make = torchvision_model(f"detection.{name}", {"num_classes": classes, "weights_backbone": None} | options)
     return Network(name, "torchvision", "torchvision", imported(make), {"image": uniform(3, "h", "w")}, sizes)
 

@@ -1,4 +1,4 @@
-"""Models of sound of transformers."""
+"""Audio models of transformers."""
 
 from __future__ import annotations
 

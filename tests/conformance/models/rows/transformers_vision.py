@@ -1,4 +1,4 @@
-"""Models of pictures, and of pictures and text, of transformers."""
+"""Vision models, and models of images and text, of transformers."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ DETR = {
 }
 
 RT_DETR = {
-    "initializer_range": 0.3,  # of 0.01 scores differ by less than rounding does, and so do the queries chosen by them
+    "initializer_range": 0.3,  # with 0.01, scores differ by less than rounding, and they determine the selected queries
     "backbone_config": {
         "model_type": "rt_detr_resnet",
         "embedding_size": 8,
