@@ -1,4 +1,4 @@
-"""Run random models against OpenVINO.
+"""Compare random models with OpenVINO.
 
 ::
 
@@ -105,7 +105,7 @@ def _many(given: argparse.Namespace, kind: Kind) -> int:
 
 
 def _unread(numbers: Sequence[int], oracle: Oracle) -> list[str]:
-    """Why OpenVINO does not run the networks that those near misses are pieces of."""
+    """Return why OpenVINO does not run the networks from which these near misses are taken."""
     try:
         count = len(names())
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""Which layer of a model is to blame for a parting, and whether it is known that OpenVINO's CPU plugin parts there."""
+"""Find the layer of a model that causes a difference, and whether OpenVINO's CPU plugin is known to differ there."""
 
 from __future__ import annotations
 
@@ -26,23 +26,22 @@ from tests.conformance.random.noise import (
 from tests.conformance.random.recipe import Dims, Layer, Leaf, Recipe, Ref, leaf_of, side_by_side
 from tests.conformance.random.restate import seconded_in_other_words
 
-# What the table of departures says of all operations.
+# The entries of the table of departures for all operations.
 _EVERYWHERE = ("f64", "i64", "u32", "u64")
-# How the shapes differ of what both say has no elements: the CPU plugin loses track of dimensions that are unknown, then.
+# The difference of shapes of two empty results: the CPU plugin loses track of unknown dimensions in this case.
 _EMPTY = re.compile(r"cpu: output \d+: \[\] \[[^]]*\b0\b[^]]*\] instead of \[\] \[[^]]*\b0\b")
-# What is said where OpenVINO looks away: it counts no elements, neither of a Reshape nor of limits of more dimensions than
-# what they limit, and passes over axes and sizes that are none. Of limits that are larger than what they limit it accesses
-# memory beyond its tensors.
+# Messages where OpenVINO does not check: it counts no elements, neither for a Reshape nor for limits of higher rank than the
+# data, and ignores invalid axes and sizes. With limits larger than the data it accesses memory out of bounds.
 _OVERLOOKED = re.compile(
     r"\((Reshape|FakeQuantize), id \d+\): .* Reshape: \d+ elements cannot become|its batch_dims -\d+ is out of range"
     r"|\(FakeQuantize, id \d+\): its limits are larger than its data"
     r"|\(Interpolate, id \d+\): it has \d+ sizes or scales for \d+ axes|IsAxisInRange"
 )
-# What gives no more than it finds in its first input.
+# Operations whose outputs only contain elements of the first input.
 _MOVES = {"Reshape", "GatherElements", "GatherND", "GridSample"}
-# How the layer is named that the conversion refuses, or whose node fails.
+# The name of the layer in a conversion error, or in an error of its node.
 _NAMED = {"lacks": r'layer "v(\d+)"', "fails": r"Name:'v(\d+)/"}
-# What kernels say of indices into what has no elements, and of images without any.
+# Messages of kernels about indices into empty tensors, and about empty images.
 _LOOKED_UP = (
     "must be within the inclusive range [0,-1]",
     "is greater than input dim=0",
@@ -54,17 +53,16 @@ _LOOKED_UP = (
 
 @dataclass(frozen=True)
 class Explanation:
-    """Why a model parts.
+    """Why a model differs.
 
     Attributes:
-        kind: ``"departure"``: a known one of the layers named; ``"noise"``: the CPU plugin parts as far from itself when its
-            inputs change in their last digits, when it is asked again, when results come or go or dimensions are known, or
-            from the shapes that it infers, or from what it gives layer by layer, or when the model says the same in other
-            words, or it rounds what lies halfway between two whole numbers, or between two levels of a FakeQuantize, or its
-            sums overflow;
-            ``"found"``: something to be mended.
-        recipe: the smallest model that shows it.
-        verdict: on that.
+        kind: ``"departure"``: a known departure of the named layers. ``"noise"``: OpenVINO's own results are unreliable.
+            They change as much when its inputs change in their last digits, when it runs again, when results are added or
+            removed, when dimensions become known, or when the model is restated. Or they differ from the shapes that
+            OpenVINO infers, or from its results layer by layer. Or numbers are halfway between two integers or two levels of
+            a FakeQuantize, or sums overflow. ``"found"``: a finding.
+        recipe: the smallest model that shows the difference.
+        verdict: the verdict on that model.
     """
 
     kind: str
@@ -74,11 +72,11 @@ class Explanation:
 
 @dataclass(frozen=True)
 class Single:
-    """A layer of a model as a model of its own.
+    """A layer of a model as a separate model.
 
     Attributes:
-        place: the layer's, among the model's nodes.
-        recipe: the model of it alone.
+        place: the layer's index among the model's nodes.
+        recipe: the model of this layer.
     """
 
     place: int
@@ -86,9 +84,9 @@ class Single:
 
 
 def explain(recipe: Recipe, verdict: Verdict, judge: Judge) -> Explanation:
-    """Look at each layer by itself, with the values that OpenVINO gives it; else make the model as small as can be.
+    """Judge each layer separately with OpenVINO's values, otherwise shrink the model.
 
-    What is found so in an If is explained by the layers of the branch that is taken, if those part without it.
+    A difference in an If is explained by the layers of the taken branch, if these differ without the If.
     """
     explanation = _explained(recipe, verdict, judge)
     decided = explanation.recipe.decided()
@@ -108,7 +106,7 @@ def _explained(recipe: Recipe, verdict: Verdict, judge: Judge) -> Explanation:
         return Explanation("noise", recipe, verdict)
     small, verdict = shrink(recipe, verdict, judge)
     if len(small.layers()) < len(recipe.layers()):
-        # Its layers may get other values now: what is left out may have spoiled the memory of the others.
+        # The layers may get other values now, because a removed layer may have corrupted the memory of others.
         explained = _of_layers(small, verdict, judge)
         if isinstance(explained, Explanation):
             return explained
@@ -136,14 +134,14 @@ def _explained(recipe: Recipe, verdict: Verdict, judge: Judge) -> Explanation:
 
 
 def _departs(recipe: Recipe, judge: Judge) -> bool:
-    """Whether a known departure explains all that differs."""
+    """Return whether a known departure explains all differences."""
     verdict = judge.judge(recipe)
     explained = _of_layers(recipe, verdict, judge) if verdict.suspect else None
     return isinstance(explained, Explanation) and explained.kind == "departure"
 
 
 def _of_layers(recipe: Recipe, verdict: Verdict, judge: Judge) -> Explanation | tuple[Recipe, Verdict]:
-    """What the layers by themselves explain, with the values that OpenVINO gives them; else what is left to be explained."""
+    """Explain the difference by separate layers with OpenVINO's values, otherwise return the unexplained rest."""
     known: dict[int, Explanation] = {}
     for single, found in suspects(_variants(singles(recipe, judge)), judge):
         folded = _folded(single.recipe, judge) or _folded_within(single.recipe, judge)
@@ -155,7 +153,7 @@ def _of_layers(recipe: Recipe, verdict: Verdict, judge: Judge) -> Explanation | 
         else:
             return Explanation("found", single.recipe, found)
     if known:
-        # What parts and needs none of those layers is to be explained still.
+        # A difference that does not depend on these layers is still to be explained.
         left = recipe.apart_from(known)
         rest = None if verdict.apart is None or not left.results else judge.judge(left)
         if rest is None or not rest.suspect:
@@ -165,9 +163,12 @@ def _of_layers(recipe: Recipe, verdict: Verdict, judge: Judge) -> Explanation | 
 
 
 def _is_nothing(recipe: Recipe, verdict: Verdict, judge: Judge) -> bool:
-    """Whether what we refuse OpenVINO takes, for nothing is to be computed: it looks at no number then, or moves memory.
+    """Return whether OpenVINO accepts a model that we reject because there is nothing to compute.
 
-    One half of it alone, or each with an answer of its own; or both, where kernels look indices up that the rule knows to be
+    OpenVINO then reads no number, or only moves memory. This includes cases in which only one of OpenVINO's two
+    implementations accepts it, or both give different results. It also includes cases in which both accept it, if kernels
+    check indices that the rule knows to be unused once dimensions are known, or if one of them also rejects the same model
+    with elements.
     of no use as soon as it knows the dimensions, or where what we refuse one half of it refuses with elements, too.
     """
     if verdict.kind not in ("lacks", "fails"):
@@ -192,7 +193,7 @@ def _is_nothing(recipe: Recipe, verdict: Verdict, judge: Judge) -> bool:
 
 
 def _of_constants(recipe: Recipe) -> Recipe:
-    """The recipe with constants in the place of inputs, but for those without elements: all sizes are known then."""
+    """Return the recipe with constants in place of non-empty inputs, so that all sizes are known."""
     nodes = (
         replace(node, constant=True) if isinstance(node, Leaf) and node.array is not None and node.array.size else node
         for node in recipe.nodes
@@ -201,14 +202,16 @@ def _of_constants(recipe: Recipe) -> Recipe:
 
 
 def _moves_nothing(recipe: Recipe) -> bool:
-    """Whether all that the model does is to move elements of what has none."""
+    """Return whether the model only moves elements of empty tensors."""
     first, operations = recipe.nodes[0], {layer.operation for layer in recipe.layers()}
     return operations <= _MOVES and isinstance(first, Leaf) and first.array is not None and not first.array.size
 
 
 def unfit(recipe: Recipe, verdict: Verdict) -> bool:
-    """Whether what fails takes a value of other dimensions than its body states: the CPU plugin gave others than OpenVINO
-    infers."""
+    """Return whether a failing layer's input has other dimensions than its body declares.
+
+    The CPU plugin then produced other dimensions than OpenVINO infers.
+    """
     for layer in recipe.nodes if verdict.kind == "fails" else ():
         if not isinstance(layer, Layer) or not layer.bodies or layer.operation == "If":
             continue
@@ -224,7 +227,7 @@ def unfit(recipe: Recipe, verdict: Verdict) -> bool:
 
 
 def _fits(array: np.ndarray | None, dims: Dims) -> bool:
-    """Whether an array has those dimensions, as far as they are known."""
+    """Return whether an array has these dimensions, as far as they are known."""
     if array is None or dims is None:
         return True
     sizes = zip(array.shape, dims, strict=False)
@@ -232,18 +235,18 @@ def _fits(array: np.ndarray | None, dims: Dims) -> bool:
 
 
 def _openvinos(recipe: Recipe, judge: Judge) -> list[list[np.ndarray]]:
-    """The answers that OpenVINO has, of its CPU plugin and of its reference kernels."""
+    """Return the available results of OpenVINO's CPU plugin and reference kernels."""
     answers = [judge.openvinos(recipe, name) for name in ("cpu", "evaluate")]
     return [answer for answer in answers if not isinstance(answer, OracleError)]
 
 
 def _numberless(verdict: Verdict) -> str:
-    """What we say, without numbers."""
+    """Return our message without numbers."""
     return re.sub(r"\d+", "", verdict.text.partition("\n")[0])
 
 
 def _is_noise(single: Recipe, found: Verdict, judge: Judge) -> bool:
-    """Whether OpenVINO's answer to a layer is none that ours could be held to."""
+    """Return whether OpenVINO's result for a layer is unreliable, so that ours need not equal it."""
     followed = ("cpu", "evaluate") if _known(single) else ("cpu",)
     noise = unfit(single, found) or noisy(single, judge) or misshapen(single, judge) or tied(single, found, judge, followed)
     noise = noise or differs_from_itself(single, found, judge) or seconded_in_other_words(single, found, judge)
@@ -251,7 +254,9 @@ def _is_noise(single: Recipe, found: Verdict, judge: Judge) -> bool:
 
 
 def _takes_noise(recipe: Recipe, found: Verdict, place: int, judge: Judge) -> bool:
-    """Whether OpenVINO gives the layer there something else each time, out of memory, or of other shapes than stated."""
+    """Return whether OpenVINO gives the layer different inputs each time, from uninitialized memory, or of other shapes than
+    declared.
+    """
     node = recipe.nodes[place]
     known = [values(recipe, judge) for _ in range(2)]
     given = [[one[ref] for ref in node.inputs if ref in one] for one in known if isinstance(node, Layer)]
@@ -259,8 +264,11 @@ def _takes_noise(recipe: Recipe, found: Verdict, place: int, judge: Judge) -> bo
 
 
 def _is_refused(recipe: Recipe, verdict: Verdict, judge: Judge) -> bool:
-    """Whether OpenVINO refuses the layer, too, that the conversion refuses or the runtime fails at, but leaves it out, for
-    nothing needs it, or it and the one before it are nothing but a Reshape, or looks at no shapes and crashes."""
+    """Return whether OpenVINO also rejects the layer that the conversion or the runtime rejects.
+
+    OpenVINO may accept the whole model because nothing depends on the layer, because it and the previous one are only a
+    Reshape, or because it does not check shapes and crashes.
+    """
     named = re.search(_NAMED[verdict.kind], verdict.text) if verdict.kind in _NAMED else None
     place = int(named.group(1)) if named else len(recipe.nodes)
     node = recipe.nodes[place] if place < len(recipe.nodes) else None
@@ -278,21 +286,25 @@ def _is_refused(recipe: Recipe, verdict: Verdict, judge: Judge) -> bool:
 
 
 def _crashes(recipe: Recipe, judge: Judge) -> bool:
-    """Whether one of OpenVINO's two does not survive the model: what the other gives was read from beyond its inputs."""
+    """Return whether one of OpenVINO's implementations crashes: the other one's result comes from reading out of bounds."""
     return any(crashed(judge.openvinos(recipe, name)) for name in ("cpu", "evaluate"))
 
 
 def agrees_result_by_result(recipe: Recipe, verdict: Verdict, judge: Judge) -> bool:
-    """Whether each result by itself is OpenVINO's, whose CPU plugin has no answer to all of them at once: the reference
-    kernels alone are what we part from."""
+    """Return whether each result separately equals OpenVINO's, if its CPU plugin cannot compute all of them at once.
+
+    Only the reference kernels differ from us in this case.
+    """
     if verdict.kind != "parts" or verdict.apart is not None or len(recipe.results) < 2:
         return False
     return all(judge.judge(replace(recipe, results=(ref,)).pruned()).kind == "agrees" for ref in recipe.results)
 
 
 def spoiled(recipe: Recipe, verdict: Verdict, judge: Judge) -> bool:
-    """Whether all that parts needs one layer of which the table of departures knows, and which the CPU plugin alone does not
-    survive: among others it may, and gives what it finds in memory."""
+    """Return whether all differences depend on one layer with a known departure that crashes the CPU plugin when run alone.
+
+    Among other layers it may not crash, and return the content of memory.
+    """
     if not verdict.apart:
         return False
     apart = {recipe.results[k][0] for k in verdict.apart}
@@ -301,17 +313,17 @@ def spoiled(recipe: Recipe, verdict: Verdict, judge: Judge) -> bool:
 
 
 def _narrowed(recipe: Recipe, verdict: Verdict, judge: Judge) -> tuple[Recipe, Verdict]:
-    """The model with no results but those that part, if they still do."""
+    """Return the model with only the differing results, if they still differ."""
     if not verdict.apart or len(verdict.apart) == len(recipe.results):
         return recipe, verdict
     apart = replace(recipe, results=tuple(recipe.results[k] for k in sorted(verdict.apart))).pruned()
     found = judge.judge(apart)
-    # Without the other results the reference kernels may second ours, which refused one of them.
+    # Without the other results the reference kernels, which rejected one of them, may agree with us.
     return (apart, found) if found.kind == verdict.kind or found.kind == "reference" else (recipe, verdict)
 
 
 def _excused(single: Recipe, found: Verdict) -> bool:
-    """Whether the table of departures says that of the layer."""
+    """Return whether the table of departures describes this difference of the layer."""
     if found.kind == "reference" and _known(single):
         return True
     if found.unseconded and _known(single, ("specification", "reference")):
@@ -322,7 +334,9 @@ def _excused(single: Recipe, found: Verdict) -> bool:
 
 
 def undecided(single: Recipe, found: Verdict, judge: Judge) -> bool:
-    """Whether the table of departures knows of the layer, and OpenVINO's two part from each other as from us."""
+    """Return whether the layer has a departure, and OpenVINO's two implementations differ from each other as much as from
+    us.
+    """
     if found.kind != "parts" or not _known(single):
         return False
     given = _openvinos(single, judge)
@@ -330,14 +344,14 @@ def undecided(single: Recipe, found: Verdict, judge: Judge) -> bool:
 
 
 def _outside(found: Verdict) -> bool:
-    """Whether the CPU plugin's answer is of another shape for nothing, or to what it does not look at."""
+    """Return whether the CPU plugin's result has another, empty shape, or belongs to inputs that it does not check."""
     if found.kind in ("lacks", "fails"):
         return _OVERLOOKED.search(found.text) is not None
     return found.kind == "parts" and _EMPTY.search(found.text) is not None
 
 
 def _folded(single: Recipe, judge: Judge) -> bool:
-    """Whether OpenVINO parts because it computes a layer of constants when it loads the model, by another kernel."""
+    """Return whether OpenVINO differs because it folds a layer of constants with another kernel."""
     first = single.nodes[0]
     if single.parameters() or not isinstance(first, Leaf):
         return False
@@ -347,7 +361,7 @@ def _folded(single: Recipe, judge: Judge) -> bool:
 
 
 def _folded_within(single: Recipe, judge: Judge) -> bool:
-    """Whether a body of the layer has a layer of constants that OpenVINO so computes by another kernel."""
+    """Return whether a body of the layer has a layer of constants that OpenVINO folds with another kernel."""
     for body in (body for layer in single.layers() for body in layer.bodies):
         for place, node in enumerate(body.nodes):
             if not isinstance(node, Layer) or not node.inputs:
@@ -361,14 +375,14 @@ def _folded_within(single: Recipe, judge: Judge) -> bool:
 
 
 def suspects(alone: Sequence[Single], judge: Judge) -> Iterator[tuple[Single, Verdict]]:
-    """Which of the models part, each with its verdict.
+    """Yield the models that differ, each with its verdict.
 
-    They are judged side by side first, and then by themselves those whose outputs part; or halves of them where those are
-    not known, for one model that is refused hides the others' answers.
+    They are judged side by side first, and then individually those whose outputs differ. If these are unknown, halves are
+    judged, because one rejected model hides the results of the others.
     """
     together = [single for single in alone if not is_drawn(single.recipe)]
     for single in alone:
-        # What draws random numbers would let the others' values go unseen.
+        # A layer with random numbers would disable the comparison of the others' values.
         if len(together) == 1 or is_drawn(single.recipe):
             verdict = judge.judge(single.recipe)
             if verdict.suspect:
@@ -389,7 +403,7 @@ def suspects(alone: Sequence[Single], judge: Judge) -> Iterator[tuple[Single, Ve
 
 
 def _variants(alone: Iterable[Single]) -> list[Single]:
-    """The models as they are, and with all dimensions known."""
+    """Return the models unchanged, and with all dimensions known."""
     variants = []
     for single in alone:
         static = single.recipe.static()
@@ -398,14 +412,16 @@ def _variants(alone: Iterable[Single]) -> list[Single]:
 
 
 def values(recipe: Recipe, judge: Judge) -> dict[Ref, np.ndarray]:
-    """What the layers give, by the CPU plugin, or by the reference kernels where it refuses; not those that both refuse."""
+    """Return the layers' values by the CPU plugin, or by the reference kernels if it rejects them; omit those that both
+    reject.
+    """
     refs = [(place, 0) for place, node in enumerate(recipe.nodes) if isinstance(node, Layer)]
     needed = {ref for node in recipe.nodes if isinstance(node, Layer) for ref in node.inputs if ref[1]}
     return _values_of(recipe, refs + sorted(needed | {ref for ref in recipe.results if ref[1]}), judge)
 
 
 def _values_of(recipe: Recipe, refs: list[Ref], judge: Judge) -> dict[Ref, np.ndarray]:
-    """Those values, or halves of them where both refuse: what no result needs may be what they refuse."""
+    """Return these values, by halves if both reject them, because one unneeded value may be the rejected one."""
     exposed = replace(recipe, results=tuple(refs))
     for name in ("cpu", "evaluate"):
         answer = judge.openvinos(exposed, name)
@@ -416,9 +432,9 @@ def _values_of(recipe: Recipe, refs: list[Ref], judge: Judge) -> dict[Ref, np.nd
 
 
 def singles(recipe: Recipe, judge: Judge) -> list[Single]:
-    """Each layer as a model of its own, whose inputs are what OpenVINO computes for them.
+    """Return each layer as a separate model, whose inputs are OpenVINO's values.
 
-    Constants stay constants, and so does what comes from them alone: OpenVINO computes that when it loads the model.
+    Constants stay constants, as do values that only depend on constants, because OpenVINO folds them.
     """
     known, constant = values(recipe, judge), _constant(recipe, judge)
     places = [place for place, node in enumerate(recipe.nodes) if isinstance(node, Layer)]
@@ -426,7 +442,7 @@ def singles(recipe: Recipe, judge: Judge) -> list[Single]:
 
 
 def _alone(recipe: Recipe, place: int, known: Mapping[Ref, np.ndarray], constant: Collection[int]) -> Recipe | None:
-    """The layer there as a model of its own with those values, some of them constants; ``None`` where one is missing."""
+    """Return a layer as a separate model with given values, some of them constants; ``None`` if one is missing."""
     node = recipe.nodes[place]
     leaves: dict[Ref, Leaf] = {}
     for ref in node.inputs if isinstance(node, Layer) else ():
@@ -441,7 +457,7 @@ def _alone(recipe: Recipe, place: int, known: Mapping[Ref, np.ndarray], constant
 
 
 def _constant(recipe: Recipe, judge: Judge) -> set[int]:
-    """The places of constants, and of layers of constants alone that have a reference kernel to compute them."""
+    """Return the indices of constants, and of layers with constant inputs that have a reference kernel."""
     found: set[int] = set()
     for place, node in enumerate(recipe.nodes):
         if isinstance(node, Leaf):
@@ -457,7 +473,9 @@ def _constant(recipe: Recipe, judge: Judge) -> set[int]:
 
 
 def _known(recipe: Recipe, follows: Collection[str] = ("specification", "reference", "runtime")) -> bool:
-    """Whether the table of departures says something of one of the layers, following one of these, or of their types."""
+    """Return whether the table of departures has an entry for a layer or its types that follows one of the given
+    references.
+    """
     types = {node.type for node in recipe.nodes if isinstance(node, Leaf)}
     types |= {word for layer in recipe.layers() for word in layer.attributes.values() if isinstance(word, str)}
     if types & set(_EVERYWHERE):
@@ -470,26 +488,25 @@ def _known(recipe: Recipe, follows: Collection[str] = ("specification", "referen
 
 
 def _between(recipe: Recipe) -> bool:
-    """Whether the table of departures says something of the last layer behind the one before it."""
+    """Return whether the table of departures has an entry for the last layer after the previous one."""
     names = [layer.operation for layer in recipe.layers()]
     return names[-1:] == ["GRN"] and any(name.endswith("Sequence") for name in names[:-1])
 
 
 def _of_16_bits(recipe: Recipe, verdict: Verdict) -> bool:
-    """Whether it parts from the reference kernels alone, which round to 16 bits where the plugin, which has no answer, does
-    not."""
+    """Return whether it only differs from the reference kernels, which round to 16 bits, and the plugin has no result."""
     types = {node.type for node in recipe.nodes if isinstance(node, Leaf)}
     types |= {str(layer.attributes.get("destination_type")) for layer in recipe.layers()}
     return verdict.kind == "parts" and verdict.unseconded and verdict.apart is None and bool(types & {"f16", "bf16"})
 
 
 def _is_empty(recipe: Recipe) -> bool:
-    """Whether an input has no elements."""
+    """Return whether an input is empty."""
     return any(isinstance(node, Leaf) and node.array is not None and node.array.size == 0 for node in recipe.nodes)
 
 
 def _unsaid(recipe: Recipe, found: Verdict) -> bool:
-    """Whether the runtime decides what becomes of what is not finite, or what is none."""
+    """Return whether the result for nonfinite or invalid numbers is up to the runtime."""
     finite = all(np.isfinite(array).all() for array in recipe.arrays() if array.dtype.kind in "fV")
     return (not finite or "NaN in other places" in found.text) and _follows_the_runtime(recipe)
 
@@ -500,7 +517,7 @@ def _follows_the_runtime(recipe: Recipe) -> bool:
 
 
 def shrink(recipe: Recipe, verdict: Verdict, judge: Judge) -> tuple[Recipe, Verdict]:
-    """The smallest recipe found that has a verdict of the same kind."""
+    """Return the smallest recipe found with a verdict of the same kind."""
     changed = True
     while changed:
         changed = False
@@ -513,7 +530,7 @@ def shrink(recipe: Recipe, verdict: Verdict, judge: Judge) -> tuple[Recipe, Verd
 
 
 def _smaller(recipe: Recipe, judge: Judge) -> list[Recipe]:
-    """One result alone; a layer's values in the place of the layer; known dimensions."""
+    """Return smaller recipes: one result only; a layer replaced by its values; known dimensions."""
     found = []
     if len(recipe.results) > 1:
         found += [replace(recipe, results=(ref,)).pruned() for ref in recipe.results]

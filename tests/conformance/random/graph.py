@@ -1,4 +1,4 @@
-"""A random graph that grows: the values that it has so far, and what the families of layers pick from them."""
+"""A random graph under construction: its values, and how the families of layers select them."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ INTEGERS = SIGNED + UNSIGNED
 NUMBERS = FLOATS + INTEGERS
 ANY = (*NUMBERS, "boolean")
 
-# How often a new value is of these types; others come as often as the last one.
+# The probability weights of new values' types; other types have the weight of the last one.
 _WEIGHTS = {"f32": 24.0, "i32": 4.0, "i64": 4.0, "boolean": 2.0, "f16": 2.0, "bf16": 0.4, "f64": 0.4, "u8": 0.8, "i8": 0.8}
 MOST_ELEMENTS = 4000
 
 MAKERS: list[Callable[[Graph], Any]] = []
-"""The families' makers; each adds a layer (or a few) to the graph."""
+"""The makers of the families; each adds a layer (or a few) to the graph."""
 
 
 def maker(weight: int = 1) -> Callable[[Callable[[Graph], Any]], Callable[[Graph], Any]]:
-    """Registers a maker that is called ``weight`` times as often as others."""
+    """Register a maker with a relative frequency of ``weight``."""
 
     def register(function: Callable[[Graph], Any]) -> Callable[[Graph], Any]:
         MAKERS.extend([function] * weight)
@@ -40,17 +40,17 @@ def maker(weight: int = 1) -> Callable[[Callable[[Graph], Any]], Callable[[Graph
 
 
 class Unfit(Exception):
-    """The layer cannot be made of what there is."""
+    """The layer cannot be created from the available values."""
 
 
 @dataclass(frozen=True)
 class Value:
-    """A value of the graph, with what is known of it.
+    """A value of the graph, with the known facts about it.
 
     Attributes:
-        ref: where it comes from.
+        ref: its producer.
         type: its element type.
-        shape: its shape; ``None`` stands for a dimension, or for all, that depends on data.
+        shape: its shape; ``None`` for a dimension, or a shape, that depends on data.
     """
 
     ref: Ref
@@ -65,7 +65,7 @@ class Value:
 
     @property
     def dims(self) -> tuple[int, ...]:
-        """The shape, where it is known."""
+        """Return the shape, which must be known."""
         if self.shape is None or None in self.shape:
             raise Unfit("its shape depends on data")
         return typing.cast(tuple[int, ...], self.shape)
@@ -75,13 +75,13 @@ class Graph:
     """A graph under construction, with shapes inferred by OpenVINO.
 
     Args:
-        rng: what all choices come from.
-        inputs: for a body, the type and the shape of each Parameter.
+        rng: the source of all choices.
+        inputs: for a body, the type and shape of each Parameter.
     """
 
     def __init__(self, rng: np.random.Generator, inputs: Sequence[tuple[str, Sequence[int]]] = (), depth: int = 0) -> None:
         self.rng, self.depth = rng, depth
-        self.static = False  # a layer asks for known dimensions
+        self.static = False  # set by layers that require known dimensions
         self.nodes: list[Leaf | Layer] = []
         self.values: list[Value] = []
         self._outputs: list[Sequence[Any]] = []
@@ -95,18 +95,18 @@ class Graph:
         return bool(self.rng.random() < probability)
 
     def int(self, least: int, most: int) -> int:
-        """A whole number from ``least`` to ``most``."""
+        """Return an integer from ``least`` to ``most``."""
         return int(self.rng.integers(least, most + 1))
 
     def pick(self, *options: Any) -> Any:
         return options[self.rng.integers(len(options))]
 
     def float(self, least: float, most: float) -> float:
-        """A float with few digits."""
+        """Return a float with few digits."""
         return round(float(self.rng.uniform(least, most)) * 8) / 8
 
     def some(self, options: Sequence[Any], least: int = 0, most: int | None = None) -> list[Any]:
-        """Some of the options, in any order."""
+        """Return some of the options, in any order."""
         count = self.int(least, len(options) if most is None else min(most, len(options)))
         return [options[k] for k in self.rng.permutation(len(options))[:count]]
 
@@ -115,27 +115,27 @@ class Graph:
         return str(self.rng.choice(np.array(types), p=weights / weights.sum()))
 
     def shape(self, rank: int, most: int = 6) -> tuple[int, ...]:
-        """Small dimensions, some of them 1, few of them 0."""
+        """Return small dimensions, some of them 1, few of them 0."""
         dims = [1 if self.chance(0.15) else self.int(2, most) for _ in range(rank)]
         if rank and self.chance(0.02):
             dims[self.int(0, rank - 1)] = 0
         return tuple(dims)
 
     def axis(self, value: Value, least: int = 0) -> int:
-        """An axis of the value, from ``least`` on, counted from either end."""
+        """Return an axis of the value, from ``least`` on, counted from either end."""
         if value.rank <= least:
             raise Unfit("too few axes")
         axis = self.int(least, value.rank - 1)
         return axis - value.rank if self.chance(0.3) else axis
 
     def signed(self, axes: Sequence[int], rank: int) -> list[int]:
-        """The axes, some of them counted from the end."""
+        """Return the axes, some of them counted from the end."""
         return [axis - rank if self.chance(0.3) else axis for axis in axes]
 
     # -- values ------------------------------------------------------------------------------------------------------------
 
     def array(self, type_: str, shape: Sequence[int], low: float = -4, high: float = 4) -> np.ndarray:
-        """Multiples of an eighth, or whole numbers, few of them equal to the ends of the range."""
+        """Return multiples of 1/8, or integers, few of them at the ends of the range."""
         if type_ == "boolean":
             return self.rng.integers(0, 2, shape).astype(bool)
         if type_ in INTEGERS:
@@ -146,7 +146,7 @@ class Graph:
         return (np.round(self.rng.uniform(low, high, shape) * 8) / 8).astype(TYPES[type_])
 
     def leaf(self, array: np.ndarray, constant: float = 0.3) -> Value:
-        """A new value: a Constant with the probability ``constant``, else a Parameter (which bodies have as inputs only)."""
+        """Return a new value: a Constant with the probability ``constant``, else a Parameter (in bodies always an input)."""
         fixed = self._in_body or self.chance(constant)
         return self._add_leaf(Leaf(type_name(array), np.asarray(array), np.shape(array), fixed))
 
@@ -154,13 +154,13 @@ class Graph:
         return self.leaf(np.asarray(array), 1.0)
 
     def index(self, numbers: Any, constant: float = 0.8, types: Sequence[str] = ("i64", "i32")) -> Value:
-        """Whole numbers, as a Constant mostly."""
+        """Return integers, usually as a Constant."""
         return self.leaf(np.asarray(numbers).astype(TYPES[self.pick(*types)]), constant)
 
     def fresh(
         self, types: Sequence[str], shape: Sequence[int], constant: float = 0.3, low: float = -4, high: float = 4
     ) -> Value:
-        """A new value of one of the types."""
+        """Return a new value of one of the types."""
         return self.leaf(self.array(self.type(types), shape, low, high), constant)
 
     def value(
@@ -172,14 +172,14 @@ class Graph:
         where: Callable[[Value], bool] = lambda value: True,
         fresh: float = 0.2,
     ) -> Value:
-        """A value that the graph has, or a new one.
+        """Return an existing value or a new one.
 
         Args:
             types: its types.
-            rank: its least and its highest rank.
+            rank: its minimum and maximum rank.
             known: whether its shape must be known.
-            where: what else it must fulfil; a new one does not.
-            fresh: how often a new one is made although there are others.
+            where: a further condition for existing values.
+            fresh: the probability of a new value if there are suitable ones.
         """
         found = [v for v in self.values if v.type in types and self._fits(v, rank, known) and where(v)]
         if found and not self.chance(fresh):
@@ -197,14 +197,14 @@ class Graph:
         return rank[0] <= len(value.shape) <= rank[1] and not (known and None in value.shape)
 
     def of_shape(self, type_: str, shape: Sequence[int], constant: float = 0.3, low: float = -4, high: float = 4) -> Value:
-        """A value of that type and shape: one that the graph has, or a new one."""
+        """Return an existing or new value of the type and shape."""
         found = [value for value in self.values if value.type == type_ and value.shape == tuple(shape)]
         if found and self.chance(0.5):
             return self.pick(*found)
         return self.leaf(self.array(type_, shape, low, high), constant)
 
     def broadcasting(self, value: Value, constant: float = 0.4, low: float = -4, high: float = 4) -> Value:
-        """A value of the same type whose shape broadcasts with the other's."""
+        """Return a value of the same type whose shape broadcasts with the given one."""
         found = [
             other
             for other in self.values
@@ -219,15 +219,15 @@ class Graph:
     # -- growth ------------------------------------------------------------------------------------------------------------
 
     def layer(self, operation: str, opset: str, *inputs: Value, **attributes: Any) -> list[Value]:
-        """Adds a layer; its flags and its attributes with a choice of words, where not given, are drawn.
+        """Add a layer; flags and attributes with a fixed set of words are drawn unless given.
 
         Raises:
-            Unfit: OpenVINO refuses it, or it gives too much.
+            Unfit: OpenVINO rejects it, or its outputs are too large.
         """
         return self.add(Layer(operation, opset, tuple(v.ref for v in inputs), self._drawn(operation, opset, attributes)))
 
     def add(self, node: Layer) -> list[Value]:
-        """Adds a layer as it is; raises `Unfit` as `layer` does."""
+        """Add a layer unchanged; raise `Unfit` like `layer`."""
         try:
             outputs = layer(node, [self._outputs[source][index] for source, index in node.inputs])
             known = [(output.get_element_type(), output.get_partial_shape()) for output in outputs]
@@ -242,7 +242,7 @@ class Graph:
         self.nodes.append(node)
         self._outputs.append(outputs)
         self._used |= set(node.inputs)
-        # What NumPy has no type for goes nowhere.
+        # Types that NumPy lacks have no further consumers.
         self.values += [value for value in made if value.type in TYPES]
         return made
 
@@ -265,7 +265,7 @@ class Graph:
         return value
 
     def grow(self, layers: int) -> None:
-        """Adds about as many layers."""
+        """Add about the given number of layers."""
         for _ in range(layers):
             for _ in range(20):
                 kept = len(self.nodes), len(self.values), set(self._used)
@@ -276,21 +276,21 @@ class Graph:
                     self._cut(*kept)
 
     def _cut(self, nodes: int, values: int, used: set[Ref]) -> None:
-        """Forget what was added after."""
+        """Remove everything that was added later."""
         del self.nodes[nodes:], self._outputs[nodes:], self.values[values:]
         self._used = used
 
     def unused(self) -> list[Value]:
-        """The layers' values that no layer takes."""
+        """Return the layers' values without consumers."""
         return [v for v in self.values if v.ref not in self._used and isinstance(self.nodes[v.ref[0]], Layer)]
 
     def recipe(self, results: Sequence[Value], keep_parameters: bool = False) -> Recipe:
-        """What the results need."""
+        """Return the nodes that the results depend on."""
         return Recipe(tuple(self.nodes), tuple(value.ref for value in results)).pruned(keep_parameters)
 
 
 def type_name(array: np.ndarray) -> str:
-    """OpenVINO's name for an array's type."""
+    """Return OpenVINO's name for an array's type."""
     return next(name for name, dtype in TYPES.items() if np.dtype(dtype) == np.asarray(array).dtype)
 
 
@@ -301,7 +301,7 @@ def _broadcast(one: tuple[int | None, ...] | None, other: tuple[int | None, ...]
 
 
 def with_dims(recipe: Recipe, rng: np.random.Generator) -> Recipe:
-    """The recipe with dimensions of its Parameters unknown: none, some or all of them, or their ranks."""
+    """Return the recipe with unknown dimensions for some, all or none of its Parameters, or with unknown ranks."""
     mode = rng.choice(["static", "some", "all", "rank"], p=[0.45, 0.3, 0.2, 0.05])
 
     def opened(node: Leaf | Layer) -> Leaf | Layer:

@@ -1,4 +1,4 @@
-"""What becomes of a random model: converted and run in every form, against OpenVINO's CPU and its reference kernels."""
+"""The comparison of a random model, in every form, with OpenVINO's CPU plugin and reference kernels."""
 
 from __future__ import annotations
 
@@ -30,24 +30,24 @@ Kind = Literal["agrees", "reference", "refused", "unjudged", "parts", "lacks", "
 
 FINDINGS = ("parts", "lacks", "fails", "breaks")
 SECONDS = 4.0
-"""How long OpenVINO may take for an answer; the models are tiny."""
+"""The time limit of OpenVINO; the models are tiny."""
 
-# Whose bodies draw other numbers than the kernels.
+# Operators whose bodies draw different numbers than the kernels.
 _DRAWN = ("RandomUniform", "Multinomial")
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a model.
+    """The result of a model.
 
     Attributes:
-        kind: ``"agrees"``: with the CPU plugin, or where that refuses the model, with the reference kernels;
-            ``"reference"``: with those alone; ``"parts"``: from both; ``"refused"``: by all; ``"unjudged"``: only we answer;
-            ``"lacks"``: the conversion refuses what OpenVINO runs; ``"fails"``: it does when it runs; ``"breaks"``: the
-            converter's own mistake.
-        text: more of it.
-        unseconded: whether one alone of OpenVINO's two has an answer.
-        apart: the outputs that part from those of the CPU plugin; ``None`` where it has no answer, or we have none.
+        kind: ``"agrees"``: with the CPU plugin, or with the reference kernels if that rejects the model; ``"reference"``:
+            with the reference kernels only; ``"parts"``: differs from both; ``"refused"``: by all; ``"unjudged"``: only we
+            have a result; ``"lacks"``: the conversion rejects a model that OpenVINO runs; ``"fails"``: the converted model
+            fails; ``"breaks"``: an internal error of the converter.
+        text: details.
+        unseconded: whether only one of OpenVINO's implementations has a result.
+        apart: the outputs that differ from the CPU plugin's; ``None`` if it or we have no result.
     """
 
     kind: Kind
@@ -57,17 +57,17 @@ class Verdict:
 
     @property
     def found(self) -> bool:
-        """Whether it is a mistake for sure."""
+        """Whether it is certainly a mistake."""
         return self.kind in FINDINGS
 
     @property
     def suspect(self) -> bool:
-        """Whether there is something to explain."""
+        """Whether there is a difference to explain."""
         return self.found or self.kind == "reference"
 
 
-# Without low-precision transformations, whose integers part from the numbers that FakeQuantize gives; and in two threads: to
-# have more ready costs more than such a model, and in one the plugin hides that a layer fails, and gives what is in memory.
+# Without low-precision transformations, whose integers differ from the numbers of FakeQuantize. With two threads: more cost
+# more than such a model, and with one the plugin hides the failure of a layer and returns uninitialized memory.
 SETTINGS = {**EXACT, "INFERENCE_NUM_THREADS": "2"}
 
 
@@ -79,18 +79,18 @@ def save(recipe: Recipe, path: str) -> None:
 
 
 def save_and_infer(recipe: Recipe, path: str) -> Outputs:
-    """Write the recipe's model as IR; the CPU plugin's answer to it."""
+    """Write the recipe's model as IR; return the CPU plugin's result."""
     save(recipe, path)
     return infer(path, [recipe.arrays()], settings=SETTINGS).outputs
 
 
 def is_drawn(recipe: Recipe) -> bool:
-    """Whether a layer draws random numbers, others in its body than in its kernel."""
+    """Return whether a layer draws random numbers that differ between its body and its kernel."""
     return bool(drawn(recipe))
 
 
 def drawn(recipe: Recipe) -> frozenset[int]:
-    """Which results come from random numbers, of which bodies draw others than kernels."""
+    """Return the results that depend on random numbers that differ between bodies and kernels."""
     places = {
         k for k, n in enumerate(recipe.nodes) if isinstance(n, Layer) and any(d.operation in _DRAWN for d in n.layers())
     }
@@ -99,11 +99,11 @@ def drawn(recipe: Recipe) -> frozenset[int]:
 
 
 class Judge:
-    """Judges a model and what it is made smaller to, with one process for OpenVINO.
+    """Judges a model and its reductions, with one process for OpenVINO.
 
     Args:
-        oracle: that process.
-        options: what models are converted with.
+        oracle: the process.
+        options: the conversion options.
     """
 
     def __init__(self, oracle: Oracle, options: Options = DEFAULT) -> None:
@@ -113,7 +113,7 @@ class Judge:
         self._last: tuple[Recipe, Answers] | None = None
 
     def answers(self, recipe: Recipe) -> Answers:
-        """OpenVINO's answers to a recipe's model, which lies in a file until the next one is asked about.
+        """Return OpenVINO's results for a recipe's model, whose file exists until the next call.
 
         Raises:
             OracleError: OpenVINO cannot build it.
@@ -126,10 +126,10 @@ class Judge:
         return self._last[1]
 
     def answer(self, name: str, path: Path, arrays: Sequence[np.ndarray]) -> Outputs | OracleError:
-        """The answer of OpenVINO's CPU plugin (``"cpu"``) or of its reference kernels (``"evaluate"``), as of `Oracle.run`.
+        """Return the result of the CPU plugin (``"cpu"``) or the reference kernels (``"evaluate"``), as in `Oracle.run`.
 
-        Which of them gave none in time is not asked again: what hangs hangs in the smaller models, too. Where it crashes it
-        is, once, in a new process: kernels that write beyond their outputs spoil the memory for what is asked after them.
+        After a timeout that implementation is not used again, because smaller models would time out, too. After a crash it
+        runs once more in a new process, because kernels that write out of bounds corrupt the memory of later requests.
         """
         if name in self._silent:
             return self._silent[name]
@@ -140,33 +140,33 @@ class Judge:
         return self.oracle.run(path, [list(arrays)], names=(name,), settings=SETTINGS)[name]
 
     def decoded(self, name: str, answer: Outputs | OracleError) -> Outputs | OracleError:
-        """The answer as it is; where it is none in time, no other is asked for."""
+        """Return the result unchanged; after a timeout, no further ones are requested."""
         if isinstance(answer, OpenVINOTimeout):
             self._silent[name] = answer
         return answer
 
     def is_silent(self, name: str) -> bool:
-        """Whether that one of OpenVINO's two is not asked any more."""
+        """Return whether that implementation is not used any more."""
         return name in self._silent
 
     def judge(self, recipe: Recipe, *, python: bool = False) -> Verdict:
-        """The verdict on a recipe's model; ``python``: whether its Python kernels are to be run, too."""
+        """Return the verdict on a recipe's model; ``python``: whether to run its Python kernels, too."""
         try:
             answers = self.answers(recipe)
         except OracleError as error:
             return Verdict("refused", f"OpenVINO cannot build it: {error}")
         verdict = _judged(answers, self.options, python=python, drawn=drawn(recipe))
         if verdict.kind == "lacks" and "rank" in verdict.text and str(recipe.ranked()) != str(recipe):
-            # OpenVINO's plugin takes no unknown rank either: it was told the values' shapes.
+            # OpenVINO's plugin does not support unknown ranks either; it received the values' shapes.
             return self.judge(recipe.ranked(), python=python)
         return verdict
 
     def judge_file(self, path: Path, arrays: Sequence[np.ndarray], *, python: bool = False) -> Verdict:
-        """The verdict on an IR, none of whose bodies draws random numbers."""
+        """Return the verdict on an IR without bodies that draw random numbers."""
         return _judged(Answers(self, path, arrays), self.options, python=python)
 
     def openvinos(self, recipe: Recipe, name: str = "cpu") -> list[np.ndarray] | OracleError:
-        """OpenVINO's answer to a recipe's model, as of `answer`."""
+        """Return OpenVINO's result for a recipe's model, as in `answer`."""
         try:
             answer = self.answers(recipe)[name]
         except OracleError as error:
@@ -174,7 +174,7 @@ class Judge:
         return answer if isinstance(answer, OracleError) else answer[0]
 
     def ours(self, recipe: Recipe, quantized: Quantized | None = None) -> list[list[np.ndarray]]:
-        """Our answers to a model that runs, in every form."""
+        """Return our results for a model that runs, in every form."""
         path = self.answers(recipe).path
         target = path.with_suffix(".onnx")
         chosen = self.options.arguments | ({} if quantized is None else {"quantized": quantized})
@@ -183,7 +183,7 @@ class Judge:
         return [_run(target, recipe.arrays(), form) for form in forms]
 
     def runnable(self, recipe: Recipe) -> Recipe | None:
-        """The recipe, or as much of it as OpenVINO runs; ``None`` where that is nothing."""
+        """Return the recipe, or the part of it that OpenVINO runs; ``None`` if there is none."""
         for _ in range(_MENDED):
             try:
                 answers = self.answers(recipe)
@@ -199,12 +199,12 @@ class Judge:
 
 
 def crashed(answer: Outputs | list[np.ndarray] | OracleError) -> bool:
-    """Whether OpenVINO's process ended instead of giving an answer."""
+    """Return whether OpenVINO's process ended without a result."""
     return isinstance(answer, OracleError) and "crashed" in str(answer)
 
 
 def _judged(answers: Answers, options: Options, *, python: bool, drawn: Collection[int] = ()) -> Verdict:
-    """The verdict on the IR that the answers are to; ``drawn``: the outputs that come from numbers which bodies draw."""
+    """Return the verdict on the IR of the results; ``drawn``: the outputs that depend on random numbers of bodies."""
     target = answers.path.with_suffix(".onnx")
     try:
         _, report = convert(answers.path, target, **options.arguments)
@@ -232,14 +232,16 @@ def _judged(answers: Answers, options: Options, *, python: bool, drawn: Collecti
 
 
 _GRAVEST: tuple[Kind, ...] = ("breaks", "parts", "lacks", "fails", "reference", "unjudged", "refused", "agrees")
-# What OpenVINO says of the layers of an operation without a name.
+# The names in OpenVINO's messages for layers without a name.
 _MEANT = {"_f32_u1 of type Convert": "BinaryConvolution"}
-# How often a model may be made smaller until OpenVINO runs it.
+# The maximum number of reductions until OpenVINO runs a model.
 _MENDED = 8
 
 
 def _mended(recipe: Recipe, said: str) -> Recipe:
-    """What OpenVINO may run instead: with ranks and shapes known, without the layer that it names, or the first half."""
+    """Return a model that OpenVINO may run: with known ranks and shapes, without the layer in its message, or the first
+    half.
+    """
     places = [int(name) for name in re.findall(r"\bv(\d+)\b", said)]
     named = next((k for k in places if k < len(recipe.nodes) and isinstance(recipe.nodes[k], Layer)), None)
     for words, operation in _MEANT.items():
@@ -255,10 +257,10 @@ def _mended(recipe: Recipe, said: str) -> Recipe:
 
 
 class Answers:
-    """OpenVINO's answers to a model, asked for when they are needed first.
+    """OpenVINO's results for a model, computed on first use.
 
     Args:
-        judge: who asks.
+        judge: the judge.
         path: the model.
         arrays: its inputs.
     """
@@ -268,7 +270,7 @@ class Answers:
         self._known: dict[str, Outputs | OracleError] = {}
 
     def build(self, recipe: Recipe) -> None:
-        """Write the recipe's model, and infer it with the same question; raises `OracleError` where it cannot be built."""
+        """Write the recipe's model and infer it in one request; raise `OracleError` if it cannot be built."""
         if self._judge.is_silent("cpu"):
             self._judge.oracle.ask(save, recipe, str(self.path))
             return
@@ -287,14 +289,14 @@ class Answers:
         return self._known[name]
 
     def without(self, kind: Kind, text: str) -> Verdict:
-        """The verdict where we have no answer, of that kind if OpenVINO has one."""
+        """Return the verdict if we have no result: of the given kind if OpenVINO has one."""
         refusals = [f"{name}: {a}" for name in ("cpu", "evaluate") if isinstance(a := self[name], OracleError)]
         if len(refusals) < 2:
             return Verdict(kind, text, unseconded=len(refusals) == 1)
         return Verdict("refused", "\n".join([text, *refusals]))
 
     def verdict(self, got: Sequence[np.ndarray], form: str, *, unseen: Collection[int]) -> Verdict:
-        """The verdict on our answer, but for the outputs ``unseen``."""
+        """Return the verdict on our result, except the outputs ``unseen``."""
         said = [f"kernels={form!r}"]
         refused, apart = 0, None
         for name in ("cpu", "evaluate"):
@@ -319,9 +321,9 @@ class Answers:
         return Verdict("unjudged" if refused == 2 else "parts", "\n".join(said), unseconded=refused == 1, apart=apart)
 
     def _amplifies(self, name: str, got: Outputs, expected: Outputs, found: Collection[int]) -> bool:
-        """Whether we differ from OpenVINO by more than it does from itself, several times over, with rounded inputs.
+        """Return whether we differ from OpenVINO by several times more than its results change for rounded inputs.
 
-        In float16 also with rounded constants: a FakeQuantize may take what is left of an input's rounding away.
+        For float16 constants are rounded, too, because a FakeQuantize may remove an input's rounding.
         """
         rounding = self._judge.options.rounding
         allowed = [0.0] * len(expected)
@@ -348,8 +350,10 @@ _ROUNDED, _TIMES = 4, 12.0
 
 
 def _in_range(ours: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """Our result in float16, with the numbers that float16 does not hold as they should be: at the ends of its range, or
-    infinite, they are what its documentation promises."""
+    """Return our float16 result with the expected values where float16 overflows.
+
+    At the ends of its range, or infinite, they are as documented.
+    """
     if ours.dtype.kind != "f" or ours.shape != wanted.shape:
         return ours
     largest = float(np.finfo(np.float16).max)
@@ -364,7 +368,7 @@ def _rounded(array: np.ndarray, relative: float, rng: np.random.Generator) -> np
 
 
 def _distance(one: np.ndarray, other: np.ndarray) -> float:
-    """The greatest difference; infinite where the shapes differ, or one is finite and the other is not."""
+    """Return the largest difference; infinite for different shapes, or if only one is finite."""
     if one.shape != other.shape:
         return np.inf
     a, b = one.astype(np.float64), other.astype(np.float64)
@@ -382,7 +386,7 @@ def _forms(custom: bool, without_body: bool, python: bool) -> list[str]:
 
 
 def _run(path: Path, arrays: Sequence[np.ndarray], kernels: str) -> list[np.ndarray]:
-    """Our answer; in one thread, for several processes share the cores."""
+    """Return our result; with one thread, because several processes share the cores."""
     options = ort.SessionOptions()
     options.log_severity_level = 4
     options.intra_op_num_threads = 1
@@ -391,7 +395,7 @@ def _run(path: Path, arrays: Sequence[np.ndarray], kernels: str) -> list[np.ndar
 
 
 def differing(got: Sequence[np.ndarray], expected: Sequence[np.ndarray]) -> str:
-    """How the outputs differ; "" if they agree."""
+    """Return the differences of the outputs; "" if they agree."""
     return next(iter(differences(got, expected).values()), "")
 
 
@@ -402,7 +406,7 @@ def differences(
     unseen: Collection[int] = (),
     tolerance: Tolerance = CLOSE,
 ) -> dict[int, str]:
-    """Which outputs differ, and how, but for those ``unseen``."""
+    """Return the outputs that differ, and how, except those ``unseen``."""
     if len(got) != len(expected):
         return dict.fromkeys(range(len(expected)), f"{len(got)} outputs instead of {len(expected)}")
     found = {}

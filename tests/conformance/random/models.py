@@ -1,4 +1,4 @@
-"""The random models by number, judged in processes of their own, and what is kept of those that part."""
+"""Random models by number, judged in separate processes, and the stored findings."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ Kind = Literal["grown", "near"]
 
 MOST_LAYERS = 30
 _COLLECTED = 100
-"""After so many models Python looks for cycles."""
+"""The number of models between garbage collections."""
 _PYTHON = 10
-"""Of so many models one is run with Python kernels, too."""
+"""The number of models per model that also runs with Python kernels."""
 _LIMIT = 300.0
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a model.
+    """The outcome of a model.
 
     Attributes:
         number: the model's.
-        kind: as of `judge.Verdict`, or of `explain.Explanation` where it parts; ``"crashed"`` where our process ended.
-        operations: how many layers of each operation it has.
-        text: the model that shows it, and how.
-        small: that model, where it is to be kept.
+        kind: that of `judge.Verdict`, or of `explain.Explanation` for a difference; ``"crashed"`` if our process ended.
+        operations: the number of layers by operation.
+        text: the model that shows the difference, and a description.
+        small: that model, if it is to be stored.
     """
 
     number: int
@@ -60,12 +60,12 @@ class Outcome:
 
 
 def recipe(seed: int, number: int, kind: Kind = "grown") -> Recipe:
-    """The model of that number; in OpenVINO's process, for OpenVINO infers its shapes.
+    """Return the model with that number; runs in OpenVINO's process, which infers its shapes.
 
     Args:
-        seed: of all numbers.
-        number: of the model.
-        kind: ``"grown"`` layer by layer, or ``"near"``, a piece of a network with a change or two.
+        seed: the seed of all numbers.
+        number: the number of the model.
+        kind: ``"grown"`` layer by layer, or ``"near"``, a changed piece of a network.
     """
     if kind == "near":
         return near.recipe(seed, number)
@@ -82,23 +82,25 @@ def recipe(seed: int, number: int, kind: Kind = "grown") -> Recipe:
         opened = with_dims(made, rng)
         try:
             build(opened)
-        except Exception:  # OpenVINO knows too little then
+        except Exception:  # OpenVINO cannot infer enough
             return made
         return opened
 
 
 class _Loaded(Oracle):
-    """An oracle whose process has loaded this module before it forks: OpenVINO crashes on one random model in ten."""
+    """An oracle whose process has loaded this module before it forks, because OpenVINO crashes on one random model
+    in ten.
+    """
 
     serving = __name__, "serve_again"
 
 
 @functools.cache
 def _oracle() -> Oracle:
-    """The process's own."""
+    """Return the oracle of the process."""
     gc.collect()
-    gc.freeze()  # what is loaded stays
-    gc.disable()  # a conversion makes many objects, and few cycles
+    gc.freeze()  # loaded modules are not collected
+    gc.disable()  # a conversion creates many objects and few cycles
     return _Loaded(SECONDS)
 
 
@@ -106,17 +108,17 @@ _turns = itertools.count(1)
 
 
 def judged(seed: int, number: int, kind: Kind = "grown", option: str = "default") -> Outcome:
-    """Make and judge a model, converted with the options of that name, and explain what differs."""
+    """Create and judge a model, converted with the named options, and explain differences."""
     judge = Judge(_oracle(), BY_NAME[option])
     if next(_turns) % _COLLECTED == 0:
         gc.collect()
-    judge.oracle.timeout = _LIMIT / 2  # to make it takes longer, and on a busy machine much longer
+    judge.oracle.timeout = _LIMIT / 2  # creating it takes longer, especially on a busy machine
     made: Recipe = judge.oracle.ask(recipe, seed, number, kind)
     judge.oracle.timeout = SECONDS
     python = number % _PYTHON == 0
     mended = judge.runnable(made)
     if mended is None or (python and mended is not made):
-        # OpenVINO has nothing to say to it; still it is to be refused, or to run.
+        # OpenVINO has no result, but the model must be rejected or run.
         verdict = judge.judge(made, python=python)
     if mended is not None and (mended is made or not python or not verdict.found):
         made, verdict = mended, judge.judge(mended, python=python)
@@ -133,7 +135,7 @@ def judged(seed: int, number: int, kind: Kind = "grown", option: str = "default"
 def run(
     seed: int, numbers: Iterable[int], jobs: int = 1, kind: Kind = "grown", option: str | None = None
 ) -> Iterator[Outcome]:
-    """The outcome of each model, in any order, converted with the options of that name, or those that its number has."""
+    """Yield the outcome of each model, in any order, with the named options, or those of its number."""
     local = threading.local()
     workers: list[Worker] = []
 
@@ -145,8 +147,8 @@ def run(
             return local.worker.ask(judged, seed, number, kind, option or of(seed, number).name)
         except Lost as error:
             return Outcome(number, "crashed", Counter(), str(error))
-        except Exception as error:  # of OpenVINO, which ended while it made the model
-            # The worker's process of OpenVINO may be of no more use: the next model gets a new worker.
+        except Exception as error:  # an exception of OpenVINO, which ended while creating the model
+            # The worker's OpenVINO process may be unusable, so the next model gets a new worker.
             local.worker.close()
             workers.remove(local.worker)
             del local.worker
@@ -164,7 +166,7 @@ def run(
 def _mapped(
     pool: ThreadPoolExecutor, function: Callable[[int], Outcome], numbers: Iterator[int], ahead: int
 ) -> Iterator[Outcome]:
-    """As ``pool.map``, but never far ahead, and in the order in which they are done."""
+    """Map like ``pool.map``, with limited read-ahead, and in the order of completion."""
     from concurrent.futures import FIRST_COMPLETED, wait
 
     pending = set()
@@ -181,12 +183,12 @@ def _mapped(
 
 
 def prefix(kind: Kind) -> str:
-    """What the names of findings and records begin with."""
+    """Return the prefix of the names of findings and records."""
     return "near-" if kind == "near" else ""
 
 
 def keep(outcome: Outcome, seed: int, folder: Path, oracle: Oracle, kind: Kind = "grown") -> Path:
-    """Write what shows a finding: the small model as IR, its inputs, and the text."""
+    """Write a finding: the small model as IR, its inputs, and the text."""
     place = folder / f"{prefix(kind)}{seed}-{outcome.number}"
     place.mkdir(parents=True, exist_ok=True)
     command = f"python -m tests.conformance.random{' --near' * (kind == 'near')} --seed {seed} --model {outcome.number}"
@@ -198,10 +200,10 @@ def keep(outcome: Outcome, seed: int, folder: Path, oracle: Oracle, kind: Kind =
 
 
 class Record:
-    """Which models of a seed were judged, and what became of them: a file of lines, which outlives an interruption.
+    """The judged models of a seed with their outcomes: a text file that survives interruptions.
 
     Args:
-        path: of the file; made where there is none.
+        path: the file, created if missing.
     """
 
     def __init__(self, path: Path) -> None:
@@ -211,7 +213,7 @@ class Record:
         self._file = path.open("a", buffering=1)
 
     def add(self, outcome: Outcome) -> None:
-        """Write down an outcome."""
+        """Append an outcome."""
         self.kinds[outcome.number] = outcome.kind
         self._file.write(f"{outcome.number} {outcome.kind}\n")
 
@@ -220,7 +222,7 @@ class Record:
 
 
 def summary(outcomes: Counter[str], operations: Counter[str], started: float) -> str:
-    """Counts of the outcomes, and how many layers of how many operations."""
+    """Format the counts of outcomes, and the numbers of layers and operations."""
     counts = ", ".join(f"{count} {kind}" for kind, count in outcomes.most_common())
     layers = f"{operations.total()} layers of {len(operations)} operations"
     return f"{outcomes.total()} models, {layers}, {time.monotonic() - started:.0f} s: {counts}"

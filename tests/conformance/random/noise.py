@@ -1,4 +1,4 @@
-"""Where OpenVINO's answer is none that ours could be held to: it parts from itself."""
+"""Detection of unreliable results of OpenVINO, with which ours need not agree."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.conformance.random.recipe import Layer, Leaf, Recipe, Ref, leaf_of
 
 _TRIES = 3
 _ASKED = 8
-"""How often for what is in memory, which may well be the same thrice."""
+"""The number of runs to detect uninitialized memory, which may be equal three times."""
 _SUMS = (
     "Convolution",
     "ConvolutionBackpropData",
@@ -33,17 +33,17 @@ _SUMS = (
 
 _NORMS = ("GRN", "GroupNormalization", "LRN", "MVN", "NormalizeL2", "ReduceL2")
 _OF_LEVELS = 0.003
-"""The relative L2 distance of tensors in which a few of some thousand numbers are another level."""
+"""The relative L2 distance of tensors in which a few of some thousand numbers have another level."""
 _OFF_LEVELS = 3e-4
-"""The relative change that takes numbers away from the middle between two levels."""
+"""The relative change that moves numbers away from the middle between two levels."""
 _HUGE = 2.0**63
-"""Numbers beyond this may have squares that are infinite in 32 bits, and so may their sums."""
+"""The squares of larger numbers may overflow in 32 bits, and so may their sums."""
 
 
 def noisy(recipe: Recipe, judge: Judge) -> bool:
-    """Whether OpenVINO's own answer changes as far when its floats change in their last digits."""
+    """Return whether OpenVINO's own result changes as much when its floats change in their last digits."""
     first = judge.answers(recipe)["cpu"]
-    for attempt in range(1, _TRIES + 1):  # compiled anew each time: what reads unset memory differs then, too
+    for attempt in range(1, _TRIES + 1):  # compiled again each time, because uninitialized memory changes, too
         if isinstance(first, OracleError):
             return False
         answer = judge.openvinos(replace(recipe, nodes=tuple(_changed(node, attempt) for node in recipe.nodes)))
@@ -55,10 +55,10 @@ def noisy(recipe: Recipe, judge: Judge) -> bool:
 
 
 def differs_from_itself(recipe: Recipe, verdict: Verdict, judge: Judge) -> bool:
-    """Whether the CPU plugin gives our answers where those results stand alone, also with all dimensions known, or those of
-    all layers beside them.
+    """Return whether the CPU plugin agrees with us on the separate results.
 
-    Not where the reference kernels say what it says: ours are wrong then, however it happens that they agree elsewhere.
+    Also with all dimensions known, or with the results of all layers added. Not if the reference kernels agree with the CPU
+    plugin on the original model: our results are wrong then.
     """
     if not verdict.apart or not _plugin_stands_alone(recipe, verdict.apart, judge):
         return False
@@ -75,10 +75,10 @@ def differs_from_itself(recipe: Recipe, verdict: Verdict, judge: Judge) -> bool:
 
 
 def differs_layer_by_layer(recipe: Recipe, verdict: Verdict, judge: Judge) -> bool:
-    """Whether we give what the CPU plugin gives where each layer is a model of its own, with the values of those before it.
+    """Return whether we agree with the CPU plugin on each layer as a separate model, with the values of the previous layers.
 
-    Or what the reference kernels do, of a layer that it refuses by itself, or at which it crashes. Not where those say what
-    it says of the whole.
+    Or with the reference kernels, for a layer that the plugin rejects or crashes on. Not if the reference kernels agree with
+    the plugin on the whole model.
     """
     if not verdict.apart or len(recipe.layers()) < 2 or not _plugin_stands_alone(recipe, verdict.apart, judge):
         return False
@@ -101,9 +101,9 @@ def differs_layer_by_layer(recipe: Recipe, verdict: Verdict, judge: Judge) -> bo
 
 
 def of_levels(recipe: Recipe, verdict: Verdict, judge: Judge) -> bool:
-    """Whether it parts by as little as a few numbers halfway between two levels of a FakeQuantize make.
+    """Return whether the difference is that of a few numbers halfway between two levels of a FakeQuantize.
 
-    In floats, as OpenVINO emulates it, we give what it gives, then: integers round such numbers to either level.
+    In floats, as OpenVINO emulates it, we agree then. Integers round such numbers to either level.
     """
     answer = judge.openvinos(recipe)
     if (
@@ -117,13 +117,13 @@ def of_levels(recipe: Recipe, verdict: Verdict, judge: Judge) -> bool:
     floats = [k for k, array in enumerate(answer) if array.dtype == np.float32]
     if all(relative_l2(form[k], answer[k]) <= _OF_LEVELS for form in judge.ours(recipe) for k in floats):
         return True
-    # A product makes more of it. Other inputs are halfway nowhere.
+    # A product amplifies the difference. Other inputs are not halfway.
     others = (replace(recipe, nodes=tuple(_changed(node, seed, _OFF_LEVELS) for node in recipe.nodes)) for seed in (1, 2))
     return all(judge.judge(other).kind == "agrees" for other in others)
 
 
 def unset(recipe: Recipe, verdict: Verdict, judge: Judge) -> bool:
-    """Whether the CPU plugin, asked again, gives something else, by however little, or nothing: what was in memory."""
+    """Return whether the CPU plugin gives another result, or none, when it runs again, because of uninitialized memory."""
     if not verdict.apart:
         return False
     answers = [judge.openvinos(replace(recipe)) for _ in range(_ASKED)]
@@ -136,10 +136,10 @@ def unset(recipe: Recipe, verdict: Verdict, judge: Judge) -> bool:
 
 
 def overflown(recipe: Recipe, judge: Judge) -> bool:
-    """Whether we part in sums alone, by being infinite where OpenVINO's are NaN, or the other way round.
+    """Return whether we only differ in sums that are infinite in one result and NaN in the other.
 
-    Which of the two a sum is that overflows, or has infinite terms, depends on its order and on what is multiplied first,
-    and so does whether the squares of a norm overflow at all.
+    Which of them results from an overflow or infinite terms depends on the order of the sum and of the products, as does the
+    overflow of a norm's squares.
     """
     layers = [recipe.nodes[place] for place, _ in recipe.results]
     if _is_norm_of_huge(recipe, judge):
@@ -155,7 +155,7 @@ def overflown(recipe: Recipe, judge: Judge) -> bool:
 
 
 def _is_norm_of_huge(recipe: Recipe, judge: Judge) -> bool:
-    """Whether the layer is a norm of numbers whose squares overflow in one of the answers, and agrees on smaller numbers."""
+    """Return whether the layer is a norm of numbers whose squares overflow in one result, and agrees on smaller numbers."""
     if [layer.operation in _NORMS for layer in recipe.layers()] != [True]:
         return False
     given = judge.openvinos(recipe)
@@ -171,7 +171,7 @@ def _is_norm_of_huge(recipe: Recipe, judge: Judge) -> bool:
 
 
 def _smaller(node: Leaf | Layer) -> Leaf | Layer:
-    """The node with finite numbers that are no longer huge."""
+    """Return the node with its finite numbers reduced."""
     if isinstance(node, Layer) or node.array is None or node.array.dtype.kind not in "fV":
         return node
     numbers = node.array.astype(np.float64)
@@ -180,7 +180,7 @@ def _smaller(node: Leaf | Layer) -> Leaf | Layer:
 
 
 def _without_infinities(array: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """The array with 0 where it is NaN and the other infinite, or the other way round."""
+    """Return the array with 0 where one is NaN and the other infinite."""
     if array.shape != other.shape or array.dtype.kind not in "fV":
         return array
     one, two = array.astype(np.float64), other.astype(np.float64)
@@ -190,10 +190,10 @@ def _without_infinities(array: np.ndarray, other: np.ndarray) -> np.ndarray:
 def amplified(
     recipe: Recipe, verdict: Verdict, judge: Judge, explained: Callable[[Recipe], bool] = lambda rest: False
 ) -> bool:
-    """Whether OpenVINO gives our answer where the layers from some one on get our values of those before.
+    """Return whether OpenVINO agrees with us if the layers from some layer on get our values of the previous ones.
 
-    Those values agree with OpenVINO's: of what is left between them the others make more. ``explained`` tells whether it is
-    known why the layers from there on, with our values, give another answer.
+    These values agree with OpenVINO's, and the later layers amplify the remaining difference. ``explained`` tells whether a
+    difference of the later layers with our values has a known reason.
     """
     if verdict.kind not in ("parts", "reference"):
         return False
@@ -222,7 +222,7 @@ def _seconded_after(
     judge: Judge,
     explained: Callable[[Recipe], bool],
 ) -> bool:
-    """Whether OpenVINO's answer, with those values in the place of what the layers give, is ours, or is known to differ."""
+    """Return whether OpenVINO's result with the given values of layers equals ours, or has a known difference."""
     nodes = list(recipe.nodes)
     for (place, _), array in zip(refs, values, strict=True):
         nodes[place] = leaf_of(array)
@@ -236,7 +236,7 @@ def _seconded_after(
 
 
 def _plugin_stands_alone(recipe: Recipe, apart: Collection[int], judge: Judge) -> bool:
-    """Whether the CPU plugin gives those results, and the reference kernels second none of them."""
+    """Return whether the reference kernels agree with none of the CPU plugin's results."""
     plain, seconded = judge.openvinos(recipe), judge.openvinos(recipe, "evaluate")
     if isinstance(plain, OracleError):
         return False
@@ -244,8 +244,7 @@ def _plugin_stands_alone(recipe: Recipe, apart: Collection[int], judge: Judge) -
 
 
 def misshapen(recipe: Recipe, judge: Judge) -> bool:
-    """Whether the only answer, of the CPU plugin or of the reference kernels, is of other shapes than OpenVINO itself infers
-    for the model."""
+    """Return whether OpenVINO's only result has other shapes than OpenVINO infers for the model."""
     answers = judge.answers(recipe)
     given = [answer[0] for name in ("cpu", "evaluate") if not isinstance(answer := answers[name], OracleError)]
     if len(given) != 1:
@@ -259,9 +258,9 @@ def misshapen(recipe: Recipe, judge: Judge) -> bool:
 
 
 def has_wrong_shape_stated(recipe: Recipe, verdict: Verdict, place: int, judge: Judge) -> bool:
-    """Whether what we refuse takes, in the layer there, values of other shapes than OpenVINO infers for them.
+    """Return whether the layer that we reject has inputs of other shapes than OpenVINO infers for them.
 
-    It fits those that are inferred: indices of as many elements, or as far, as there would be.
+    It would fit the inferred shapes: indices have that many elements, or that range.
     """
     layer = recipe.nodes[place]
     if verdict.kind not in ("lacks", "fails") or not isinstance(layer, Layer):
@@ -271,10 +270,10 @@ def has_wrong_shape_stated(recipe: Recipe, verdict: Verdict, place: int, judge: 
 
 
 def tied(single: Recipe, found: Verdict, judge: Judge, followed: Collection[str] = ("cpu",)) -> bool:
-    """Whether a layer rounds floats to whole numbers, and parts by one where its float lies halfway between the two.
+    """Return whether a layer rounds floats to integers, and differs by one where its float is halfway.
 
-    The float is what OpenVINO gives for the same numbers as floats, by its CPU plugin or what else is ``followed``, which we
-    have to agree to.
+    The float is OpenVINO's result for the same numbers as floats, by its CPU plugin or the other ``followed`` references,
+    with which we must agree.
     """
     if found.apart is None:
         return False
@@ -295,7 +294,7 @@ def tied(single: Recipe, found: Verdict, judge: Judge, followed: Collection[str]
 
 
 def _floated(single: Recipe) -> Iterator[Recipe]:
-    """The layer of floats instead of integers: its first input, or all of that type."""
+    """Yield the layer with floats instead of integers: its first input, or all of that type."""
     node = single.nodes[-1]
     data = single.nodes[node.inputs[0][0]] if isinstance(node, Layer) and node.inputs else node
     if not isinstance(node, Layer) or not isinstance(data, Leaf) or data.type not in INTEGERS:
@@ -313,10 +312,10 @@ def _as_float(leaf: Leaf) -> Leaf:
 
 
 def halfway(ours: np.ndarray, whole: np.ndarray, floats: np.ndarray) -> bool:
-    """Whether the whole numbers are equal, or next to each other with the floats halfway between them, or so far from 0 that
-    floats there have no digit for the difference, or the CPU plugin, which computes those of 64 bits in 32, has none.
+    """Return whether integers are equal, or adjacent with the float halfway between them.
 
-    Where it cuts the floats' fractions off, what is halfway is a whole number, and the next one to 0.
+    They may also be so large that floats, or the CPU plugin's 32-bit floats for 64-bit integers, cannot represent the
+    difference. Where fractions are truncated, the halfway point is an integer and the next one towards 0.
     """
     if not ours.shape == whole.shape == floats.shape:
         return False
@@ -332,14 +331,14 @@ def halfway(ours: np.ndarray, whole: np.ndarray, floats: np.ndarray) -> bool:
 
 
 def _inferred(path: str) -> list[list[int | None] | None]:
-    """The dimensions of a model's outputs as OpenVINO infers them, ``None`` for what it does not know."""
+    """Return the dimensions of a model's outputs that OpenVINO infers, ``None`` for unknown ones."""
     _, model = read_model(path)
     shapes = [port.partial_shape for port in model.outputs]
     return [[d.get_length() if d.is_static else None for d in s] if s.rank.is_static else None for s in shapes]
 
 
 def _changed(node: Leaf | Layer, seed: int, least: float = 3e-7) -> Leaf | Layer:
-    """The node, with other last digits of its floats; a constant vector may be an attribute, and stays."""
+    """Return the node with other last digits of its floats; a constant vector may be an attribute, and is unchanged."""
     if isinstance(node, Layer) or node.array is None or node.array.dtype.kind not in "fV":
         return node
     if node.constant and node.array.ndim < 2:

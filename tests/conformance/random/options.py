@@ -1,4 +1,4 @@
-"""The options of a conversion that random models are converted with, and how near their results have to be."""
+"""The conversion options of random models, and their tolerances."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ class Options:
     """Options of `converters.openvino.convert`.
 
     Attributes:
-        name: what they are called.
+        name: the name of the combination.
         arguments: the keywords.
-        tolerance: how far results may differ from OpenVINO's in float32.
-        rounding: the relative error of each number where the options round; results may differ by as much as OpenVINO's own
-            do when its inputs change by that, several times over.
+        tolerance: the tolerance to OpenVINO's float32 results.
+        rounding: the relative error of each number if the options round. Results may differ by several times the change of
+            OpenVINO's own results for inputs changed by this.
     """
 
     name: str
@@ -31,7 +31,7 @@ class Options:
 
     @property
     def may_lack(self) -> bool:
-        """Whether a conversion may refuse with these options what it converts without them."""
+        """Whether a conversion may reject a model with these options that it converts without them."""
         return self.arguments.get("opset", 21) < 21 or "precision" in self.arguments
 
 
@@ -55,12 +55,12 @@ ALL = (
     Options("int8", {"activations": "int8"}, _BYTES, 2.0**-7),
     Options("verified", {"verify": True}),
 )
-"""All of them; every choice has its number in `of`."""
+"""All combinations; `of` selects one by number."""
 
 BY_NAME = {options.name: options for options in ALL}
 
 
 def of(seed: int, number: int) -> Options:
-    """The options for the model of that number: the default for one of five."""
+    """Return the options for the model with that number: the default for one in five."""
     rng = np.random.default_rng([seed, number, 7])
     return ALL[0] if rng.random() < 0.2 else ALL[rng.integers(1, len(ALL))]

@@ -1,4 +1,4 @@
-"""A random model as data: what it is made of, how OpenVINO builds it, how it reads."""
+"""A random model as data: its nodes, how OpenVINO builds it, and its text form."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from tests.conformance.operation_models import TYPES, constant
 
 Ref = tuple[int, int]
-"""A value: the place of the node that gives it, and which of its outputs."""
+"""A value: the index of its node, and the index of the output."""
 
 Dims = tuple[Any, ...] | None
 """A Parameter's dimensions: a number, -1, or an interval as a pair; ``None`` for any rank."""
@@ -23,7 +23,7 @@ class Leaf:
 
     Attributes:
         type: the element type, by OpenVINO's name.
-        array: its value; ``None`` for the Parameters of bodies. Of a Constant of a type that NumPy lacks its bytes.
+        array: its value; ``None`` for Parameters of bodies. For a Constant of a type that NumPy lacks, its bytes.
         dims: the dimensions of a Parameter, or of such a Constant.
         constant: whether it is a Constant.
     """
@@ -40,11 +40,11 @@ class Layer:
 
     Attributes:
         operation: its name in the specification.
-        opset: the opset whose operation it is.
+        opset: the opset of the operation.
         inputs: its inputs.
-        attributes: its attributes, as ``NodeFactory`` takes them.
+        attributes: its attributes, in the form of ``NodeFactory``.
         bodies: the bodies of If, Loop and TensorIterator.
-        ports: how those are connected: names of the Python API's methods with what they take, see `_connected`.
+        ports: the connections of the bodies: names of the Python API's methods with their arguments, see `_connected`.
     """
 
     operation: str
@@ -55,31 +55,31 @@ class Layer:
     ports: tuple[tuple[Any, ...], ...] = ()
 
     def layers(self) -> list[Layer]:
-        """Itself, and the layers of its bodies."""
+        """Return the layer and those of its bodies."""
         return [self, *(layer for body in self.bodies for layer in body.layers())]
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """A model: its nodes, each after those that it takes values from, and its results."""
+    """A model: its nodes in topological order, and its results."""
 
     nodes: tuple[Leaf | Layer, ...]
     results: tuple[Ref, ...]
 
     def parameters(self) -> list[int]:
-        """The places of the Parameters."""
+        """Return the indices of the Parameters."""
         return [k for k, node in enumerate(self.nodes) if isinstance(node, Leaf) and not node.constant]
 
     def arrays(self) -> list[np.ndarray]:
-        """The Parameters' values."""
+        """Return the Parameters' values."""
         return [node.array for node in self.nodes if isinstance(node, Leaf) and not node.constant and node.array is not None]
 
     def layers(self) -> list[Layer]:
-        """The layers, those of bodies too."""
+        """Return the layers, including those of bodies."""
         return [layer for node in self.nodes if isinstance(node, Layer) for layer in node.layers()]
 
     def pruned(self, keep_parameters: bool = False) -> Recipe:
-        """The recipe without what no result needs."""
+        """Return the recipe without nodes that no result depends on."""
         needed = {place for place, _ in self.results}
         for place in reversed(range(len(self.nodes))):
             node = self.nodes[place]
@@ -97,7 +97,7 @@ class Recipe:
         return Recipe(tuple(nodes), tuple((places[source], index) for source, index in self.results))
 
     def needing(self, places: Collection[int]) -> set[int]:
-        """The places of the nodes there and of all that need them."""
+        """Return the indices of the given nodes and of all that depend on them."""
         found = set(places)
         for k, node in enumerate(self.nodes):
             if isinstance(node, Layer) and any(source in found for source, _ in node.inputs):
@@ -105,17 +105,17 @@ class Recipe:
         return found
 
     def without(self, place: int) -> Recipe:
-        """The recipe without that node and all that needs it; without results where nothing is left."""
+        """Return the recipe without a node and all that depend on it; without results if nothing remains."""
         gone = self.needing([place])
         return self._ending([k for k in range(len(self.nodes)) if k not in gone])
 
     def outputs(self, place: int) -> list[int]:
-        """Which outputs of the layer there something takes; its first one where nothing does."""
+        """Return the outputs of a layer with consumers; its first output if there are none."""
         taken = {ref for other in self.nodes if isinstance(other, Layer) for ref in other.inputs} | set(self.results)
         return sorted({index for source, index in taken if source == place}) or [0]
 
     def alone(self, place: int, leaves: Mapping[Ref, Leaf]) -> Recipe:
-        """The layer there as a model of its own, with a leaf for each of its inputs; its results are its `outputs`."""
+        """Return a layer as a separate model, with a leaf for each of its inputs; its results are its `outputs`."""
         node = self.nodes[place]
         assert isinstance(node, Layer)
         places = {ref: at for at, ref in enumerate(leaves)}
@@ -123,36 +123,36 @@ class Recipe:
         return Recipe((*leaves.values(), own), tuple((len(leaves), index) for index in self.outputs(place)))
 
     def apart_from(self, places: Collection[int]) -> Recipe:
-        """The recipe of those results that need no node there."""
+        """Return the recipe of the results that do not depend on the given nodes."""
         needing = self.needing(places)
         return replace(self, results=tuple(ref for ref in self.results if ref[0] not in needing)).pruned()
 
     def first(self, layers: int) -> Recipe:
-        """The recipe of the first layers."""
+        """Return the recipe of the first layers."""
         places = [k for k, node in enumerate(self.nodes) if isinstance(node, Layer)]
         return self._ending(range(places[layers])) if layers < len(places) else self
 
     def _ending(self, places: Collection[int]) -> Recipe:
-        """The nodes there; results are those of their outputs that nothing takes any more, of those that something took."""
+        """Return the given nodes; results are the outputs that lost their consumers."""
         taken = {ref for place in places if isinstance(node := self.nodes[place], Layer) for ref in node.inputs}
         known = {ref for node in self.nodes if isinstance(node, Layer) for ref in node.inputs} | set(self.results)
         results = [r for r in sorted(known - taken) if r[0] in places and isinstance(self.nodes[r[0]], Layer)]
         return Recipe(self.nodes, tuple(results)).pruned()
 
     def ranked(self) -> Recipe:
-        """The recipe with known ranks."""
+        """Return the recipe with known ranks."""
         return replace(self, nodes=tuple(_ranked(node) for node in self.nodes))
 
     def static(self) -> Recipe:
-        """The recipe with the shapes of its values as its Parameters' dimensions."""
+        """Return the recipe with its Parameters' shapes as their dimensions."""
         return replace(self, nodes=tuple(_static(node) for node in self.nodes))
 
     def filled(self) -> Recipe:
-        """The recipe with one element along each dimension of a leaf that has none."""
+        """Return the recipe with one element along each empty dimension of a leaf."""
         return replace(self, nodes=tuple(_filled(node) for node in self.nodes))
 
     def decided(self) -> Recipe:
-        """The recipe with the layers of the branch that is taken in the place of each If whose condition is a leaf."""
+        """Return the recipe with each If replaced by the taken branch, if its condition is a leaf."""
         nodes: list[Leaf | Layer] = []
         results = _laid(self, {}, nodes)
         return Recipe(tuple(nodes), tuple(results))
@@ -162,7 +162,7 @@ class Recipe:
 
 
 def leaf_of(array: np.ndarray) -> Leaf:
-    """A Parameter of that value; booleans are 0 or 1, whatever OpenVINO has left in memory for true."""
+    """Return a Parameter with a value; booleans are normalized to 0 or 1."""
     if array.dtype == np.bool_:
         array = array.view(np.uint8) != 0
     name = next((name for name, dtype in TYPES.items() if np.dtype(dtype) == array.dtype), "string")
@@ -170,7 +170,7 @@ def leaf_of(array: np.ndarray) -> Leaf:
 
 
 def side_by_side(recipes: Sequence[Recipe]) -> Recipe:
-    """One model of them all, which have nothing in common."""
+    """Combine independent recipes into one model."""
     nodes: list[Leaf | Layer] = []
     results: list[Ref] = []
     for recipe in recipes:
@@ -184,7 +184,7 @@ def side_by_side(recipes: Sequence[Recipe]) -> Recipe:
 
 
 def _laid(recipe: Recipe, given: Mapping[int, Ref], nodes: list[Leaf | Layer]) -> list[Ref]:
-    """Add a recipe's nodes, the branch alone of an If; its results. Of Parameters whose places have a ref that is taken."""
+    """Append a recipe's nodes, with only one branch of an If; return its results. ``given`` replaces Parameters."""
     moved: dict[int, int | list[Ref]] = {place: [ref] for place, ref in given.items()}
 
     def at(ref: Ref) -> Ref:
@@ -206,7 +206,7 @@ def _laid(recipe: Recipe, given: Mapping[int, Ref], nodes: list[Leaf | Layer]) -
 
 
 def _laid_branch(node: Layer, branch: int, nodes: list[Leaf | Layer]) -> list[Ref]:
-    """Add the nodes of an If's branch; its outputs."""
+    """Append the nodes of an If's branch; return its outputs."""
     body = node.bodies[branch]
     parameters, given, taken = body.parameters(), {}, []
     for name, *ports in node.ports:
@@ -267,11 +267,11 @@ def _array_text(array: np.ndarray) -> str:
     return " ".join(np.array2string(array, separator=", ", threshold=100).split()) + f" {list(array.shape)}"
 
 
-# -- as OpenVINO builds it -------------------------------------------------------------------------------------------------
+# -- building with OpenVINO ------------------------------------------------------------------------------------------------
 
 
 def build(recipe: Recipe) -> Any:
-    """The ``openvino.Model``; raises what OpenVINO raises where something does not fit."""
+    """Build the ``openvino.Model``; raise OpenVINO's exceptions for contradictions."""
     import openvino as ov
     from openvino import opset1
 
@@ -291,7 +291,7 @@ def build(recipe: Recipe) -> Any:
 
 
 def leaf(node: Leaf) -> list[Any]:
-    """The output of a leaf's node."""
+    """Return the output of a leaf's node."""
     import openvino as ov
     from openvino import opset1
 
@@ -312,18 +312,18 @@ def _dimension(dim: Any) -> Any:
 
 
 def element_type(name: str) -> Any:
-    """OpenVINO's type of that name."""
+    """Return OpenVINO's type with that name."""
     import openvino as ov
 
     return ov.Type.bf16 if name == "bf16" else ov.Type(TYPES[name])
 
 
-# Attributes that OpenVINO spells otherwise than an argument can be; under another name it would overlook them.
+# Attributes whose name in OpenVINO is not a valid argument name; OpenVINO would ignore another name.
 _SPELT = {"exclude_pad": "exclude-pad"}
 
 
 def layer(node: Layer, inputs: Sequence[Any]) -> list[Any]:
-    """The outputs of an operation's node."""
+    """Return the outputs of an operation's node."""
     from openvino.utils.node_factory import NodeFactory
 
     if node.bodies:
@@ -350,11 +350,11 @@ def _connected(node: Layer, inputs: Sequence[Any]) -> list[Any]:
         made.set_body(bodies[0])
     outputs = []
     for name, *given in node.ports:
-        if name == "set_input":  # an input, and of each branch the Parameter, if it has one
+        if name == "set_input":  # an input, and the Parameter of each branch, if it has one
             value, *own = given
             chosen = [None if k is None else parameters[branch][k] for branch, k in enumerate(own)]
             made.set_input(inputs[value], *chosen)
-        elif name == "set_output":  # of each branch the result
+        elif name == "set_output":  # the result of each branch
             outputs.append(made.set_output(*(results[branch][k] for branch, k in enumerate(given))))
         elif name == "set_merged_input":  # Parameter, input, result
             parameter, value, result = given

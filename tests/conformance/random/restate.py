@@ -1,4 +1,4 @@
-"""The same model in other words: where OpenVINO gives our answer to that, it is OpenVINO that parts from itself."""
+"""Equivalent models: if OpenVINO agrees with us on one of them, it contradicts itself."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SCALE = 2.0**20
 
 
 def seconded_in_other_words(recipe: Recipe, verdict: Verdict, judge: Judge) -> bool:
-    """Whether OpenVINO gives our answer, that of every form, to a model that says the same in other words."""
+    """Return whether OpenVINO agrees with our results, in every form, on an equivalent model."""
     if verdict.kind not in ("parts", "reference"):
         return False
     ours = judge.ours(recipe)
@@ -34,7 +34,7 @@ def _in_other_words(recipe: Recipe, judge: Judge) -> Iterator[Recipe]:
     yield from _told_shapes(recipe, judge)
     yield from _laid_as_numpy_does(recipe, judge)
     if isinstance(judge.openvinos(recipe), OracleError):
-        yield recipe.static()  # which the CPU plugin may not refuse
+        yield recipe.static()  # the CPU plugin may accept it
     if len(recipe.layers()) == 1:
         yield from _of_known_dimensions(recipe)
         yield from _of_constant_bounds(recipe)
@@ -45,7 +45,7 @@ def _in_other_words(recipe: Recipe, judge: Judge) -> Iterator[Recipe]:
 
 
 def _told_shapes(recipe: Recipe, judge: Judge) -> Iterator[Recipe]:
-    """With shapes that layers ask for as Parameters: those that it knows OpenVINO computes with when it loads the model."""
+    """Yield the model with the shape inputs of layers as Parameters, because OpenVINO folds known ones."""
     places = [k for k, node in enumerate(recipe.nodes) if isinstance(node, Layer) and node.operation == "ShapeOf"]
     if not places or any(place in places for place, _ in recipe.results):
         return
@@ -59,7 +59,7 @@ def _told_shapes(recipe: Recipe, judge: Judge) -> Iterator[Recipe]:
 
 
 def _laid_as_numpy_does(recipe: Recipe, judge: Judge) -> Iterator[Recipe]:
-    """With leaves that ``pdpd`` lays on dimensions from an axis on told as of all those that follow."""
+    """Yield the model with leaves that ``pdpd`` broadcasts from an axis on, reshaped to all following axes."""
     nodes = list(recipe.nodes)
     for k, layer in enumerate(recipe.nodes):
         axis = layer.attributes.get("auto_broadcast.auto_broadcast_axis", -1) if isinstance(layer, Layer) else -1
@@ -77,14 +77,14 @@ def _laid_as_numpy_does(recipe: Recipe, judge: Judge) -> Iterator[Recipe]:
 
 
 def _of_known_dimensions(recipe: Recipe) -> Iterator[Recipe]:
-    """With all dimensions known, of a layer of which the table says that both of OpenVINO's part from the specification."""
+    """Yield the model with known dimensions, for a layer with a departure of both of OpenVINO's implementations."""
     departures = [departure for layer in recipe.layers() for departure in find_rule(layer.operation, layer.opset).departs]
     if any(departure.of_both for departure in departures) and recipe.static() != recipe:
         yield recipe.static()
 
 
 def _of_constant_bounds(recipe: Recipe) -> Iterator[Recipe]:
-    """A StridedSlice of which begin, end and stride are constant."""
+    """Yield a StridedSlice with constant begin, end and stride."""
     layer = recipe.nodes[-1]
     if not isinstance(layer, Layer) or layer.operation != "StridedSlice":
         return
@@ -97,7 +97,7 @@ def _of_constant_bounds(recipe: Recipe) -> Iterator[Recipe]:
 
 
 def _without_masks(recipe: Recipe) -> Iterator[Recipe]:
-    """A StridedSlice whose shrunk axes are no ellipsis at once, or take the element at 0 where ``begin_mask`` says so."""
+    """Yield a StridedSlice whose shrunk axes are not an ellipsis as well, or start at 0 where ``begin_mask`` requires it."""
     layer = recipe.nodes[-1]
     if not isinstance(layer, Layer) or layer.operation != "StridedSlice":
         return
@@ -119,7 +119,7 @@ def _without_masks(recipe: Recipe) -> Iterator[Recipe]:
 
 
 def _divided_before(recipe: Recipe) -> Iterator[Recipe]:
-    """A remainder of floats of which the divisor was taken as often as can be."""
+    """Yield a remainder of floats from which multiples of the divisor were subtracted before."""
     layer = recipe.nodes[-1]
     if not isinstance(layer, Layer) or layer.operation not in ("Mod", "FloorMod"):
         return
@@ -134,7 +134,7 @@ def _divided_before(recipe: Recipe) -> Iterator[Recipe]:
 
 
 def _scaled(recipe: Recipe) -> Iterator[Recipe]:
-    """An average of numbers so small that their sums do not overflow, made as much greater behind it."""
+    """Yield an average of smaller numbers, whose sums do not overflow, scaled back afterwards."""
     layer, data = recipe.nodes[-1], recipe.nodes[0]
     if not isinstance(layer, Layer) or layer.operation not in _AVERAGES or len(recipe.results) > 1:
         return
@@ -147,7 +147,7 @@ def _scaled(recipe: Recipe) -> Iterator[Recipe]:
 
 
 def _reordered(recipe: Recipe) -> Iterator[Recipe]:
-    """A reduction of its elements in other orders: from the greatest to the least, back, and any."""
+    """Yield a reduction with its elements in other orders: descending, ascending, and random."""
     layer = recipe.nodes[-1]
     if not isinstance(layer, Layer) or not layer.operation.startswith("Reduce"):
         return

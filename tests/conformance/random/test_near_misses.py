@@ -1,4 +1,4 @@
-"""A sample of the near misses, and what makes them."""
+"""A sample of the near misses, and tests of their creation."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.conformance.random.recipe import Layer, Leaf, Recipe
 
 SEED, MODELS = 1, 12
 SAMPLE = (640, 1248, 1664)
-"""The first numbers of the sample: of networks of convolutions, of quantised ones and of language models."""
+"""The first numbers of the sample: networks of convolutions, quantized networks and language models."""
 
 X = Leaf("f32", np.arange(12, dtype=np.float32).reshape(1, 3, 4), (-1, 3, 4))
 LOW, HIGH = (Leaf("f32", np.array(limit, np.float32), (), constant=True) for limit in (-1, 2))
@@ -68,7 +68,7 @@ def test_all_kinds_of_networks_are_there() -> None:
 
 @pytest.mark.parametrize("change", dict.fromkeys(CHANGES), ids=lambda change: change.__name__)
 def test_each_change_changes_something(change: object, oracle: Oracle) -> None:
-    """Whatever the network: of so many tries one fits this one."""
+    """For any network: one of many attempts succeeds."""
     assert oracle.ask(_differs, change.__name__)  # type: ignore[attr-defined]
 
 
@@ -90,7 +90,7 @@ def _changed(seed: int) -> Recipe:
 
 
 def test_numbers_between_two_levels_are_noise(oracle: Oracle) -> None:
-    """Of two sums that lie halfway, integers round one to the other level."""
+    """For two sums that are halfway, integers round one to the other level."""
     made = oracle.ask(models.recipe, 1, 1220, "near")
     judge = Judge(oracle)
     verdict = judge.judge(made)
@@ -101,8 +101,8 @@ def test_numbers_between_two_levels_are_noise(oracle: Oracle) -> None:
 
 
 def test_a_folder_of_networks(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Archives are read too; a file that OpenVINO does not read, or no file, is an error."""
-    monkeypatch.setenv(FOLDER, "")  # undoes what the command sets
+    """Archives are supported; a file that OpenVINO does not read, or a missing file, is an error."""
+    monkeypatch.setenv(FOLDER, "")  # restores the variable that the command sets
     archive = Path(__file__).parents[1] / "compressed" / "files.zip"
     read = shutil.copy(archive, tmp_path)
     arguments = ["random", "--near", "--networks", str(tmp_path), "--keep", str(tmp_path / "kept"), "--options", "default"]

@@ -1,4 +1,4 @@
-"""Makers of layers, by family; importing this registers them."""
+"""Makers of layers by family; importing this module registers them."""
 
 from tests.conformance.random.layers import (  # noqa: F401
     bodies,

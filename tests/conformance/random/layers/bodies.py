@@ -1,4 +1,4 @@
-"""Layers with graphs within: If, Loop, TensorIterator. A body is a random graph, too."""
+"""Layers with bodies: If, Loop, TensorIterator. A body is a random graph, too."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _body(g: Graph, inputs: list[tuple[str, list[int]]], most: int) -> Graph:
 
 
 def _result(g: Graph, inner: Graph, type_: str, shape: tuple[int, ...]) -> Value:
-    """A value of that type and shape: one that the body has, best one that it computes."""
+    """Return a value of the type and shape: one of the body, preferably computed."""
     found = [value for value in inner.values if value.type == type_ and value.shape == shape]
     computed = [value for value in found if isinstance(inner.nodes[value.ref[0]], Layer)]
     return g.pick(*(computed or found))
@@ -56,7 +56,7 @@ def _alike(one: Value, other: Value) -> bool:
 
 
 def _iteration(g: Graph, first: int) -> tuple[list[Value], list[tuple[str, list[int]]], list[tuple[Any, ...]], Value, int]:
-    """Inputs of a repeated body: a state, perhaps slices of a value, invariant ones."""
+    """Return the inputs of a repeated body: a state, perhaps slices of a value, invariant ones."""
     state = g.value(ANY, (0, 3), where=lambda v: 0 not in (v.shape or ()))
     values, inputs = [state], [(state.type, list(state.dims))]
     ports: list[tuple[Any, ...]] = []
@@ -83,7 +83,7 @@ def _iteration(g: Graph, first: int) -> tuple[list[Value], list[tuple[str, list[
 
 
 def _outputs(g: Graph, inner: Graph, results: list[Value], ports: list[tuple[Any, ...]]) -> None:
-    """The body's further results: the last one of each, or all joined."""
+    """Connect the body's further results: the last value of each, or all concatenated."""
     ports.append(("get_iter_value", 0, -1))
     for value in g.some(inner.unused(), 0, 2):
         if value.shape is None or None in value.shape:
@@ -138,6 +138,6 @@ def loop(g: Graph) -> None:
 
 
 def _decided(inner: Graph) -> Value:
-    """Whether to go on, as the body computes it."""
+    """Return the body's condition to continue."""
     found = [value for value in inner.values if value.type == "boolean" and value.shape in ((), (1,))]
     return inner.pick(*found) if found else inner.const(np.array(True))

@@ -1,4 +1,4 @@
-"""Layers that end detectors. Scores are distinct: which of equal ones is first is for OpenVINO's sorting to say."""
+"""Layers of detector postprocessing. Scores are distinct, because the order of equal ones depends on OpenVINO's sorting."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def yolo(g: Graph) -> None:
 
 
 def _settings(**attributes: Any) -> dict[str, Any]:
-    """Lists of floats as the factory takes them."""
+    """Return lists of floats in the form of the factory."""
     return {k: [float(number) for number in v] if isinstance(v, list) else v for k, v in attributes.items()}
 
 
@@ -159,7 +159,7 @@ def proposals(g: Graph) -> None:
     deltas = g.leaf(g.array("f32", (anchors * 4, rows, columns), -1, 1), 0.1)
     operation = "ExperimentalDetectronGenerateProposalsSingleImage"
     scores = _scores(g, anchors, rows, columns)
-    given["post_nms_count"] = 1  # what is behind the last box is undefined
+    given["post_nms_count"] = 1  # boxes after the last one are undefined
     g.layer(operation, "opset6", info, g.leaf(boxes.reshape(-1, 4), 0.2), deltas, scores, **given)
 
 

@@ -1,4 +1,4 @@
-"""Layers that compute each element by itself, and conversions."""
+"""Elementwise layers and conversions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LOGICAL = ["LogicalAnd", "LogicalOr", "LogicalXor", "Xor"]
 
 
 def _named(name: str) -> tuple[str, str]:
-    """The operation and the opset of ``Gelu-7``; of opset 1 without a number."""
+    """Return the operation and opset of ``Gelu-7``; opset 1 without a number."""
     operation, _, number = name.partition("-")
     return operation, f"opset{number or 1}"
 
@@ -87,7 +87,7 @@ def binary(g: Graph) -> None:
 
 @maker()
 def paddle(g: Graph) -> None:
-    """Operands that are laid on each other from an axis on."""
+    """Operands that are broadcast from an axis on."""
     a = g.value(NUMBERS, (1, 4))
     axis = g.int(0, a.rank - 1)
     end = g.int(axis + 1, a.rank)

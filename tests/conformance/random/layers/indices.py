@@ -1,4 +1,4 @@
-"""Layers that take or put elements by index, sort, search or count them."""
+"""Layers that gather or scatter elements by index, sort, search or count them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.conformance.random.graph import ANY, FLOATS, NUMBERS, Graph, Unfit, V
 
 
 def places(g: Graph, size: int, shape: tuple[int, ...] | list[int], negative: bool = True) -> np.ndarray:
-    """Indices into ``size`` elements."""
+    """Return indices into ``size`` elements."""
     if size < 1:
         if 0 in shape:
             return np.zeros(shape, np.int64)
@@ -38,7 +38,7 @@ def gather_elements(g: Graph) -> None:
 
 
 def _tuples(g: Graph, x: Value, batch: int = 0, negative: bool = True) -> np.ndarray:
-    """Indices of leading axes behind the batch axes."""
+    """Return indices of leading axes after the batch axes."""
     depth = g.int(1, x.rank - batch)
     shape = [*x.dims[:batch], *g.shape(g.int(0 if batch else 1, 2), 4)]
     columns = [places(g, size, shape, negative) for size in x.dims[batch : batch + depth]]
@@ -58,7 +58,7 @@ def scatter_tuples(g: Graph) -> None:
     tuples = _tuples(g, x)
     updates = g.fresh((x.type,), [*tuples.shape[:-1], *x.dims[tuples.shape[-1] :]])
     version = g.pick("opset3", "opset15")
-    if version == "opset3":  # of equal indices any may be the last
+    if version == "opset3":  # any of equal indices may be the last
         flat = tuples.reshape(-1, tuples.shape[-1]) % np.array(x.dims[: tuples.shape[-1]])
         if len(np.unique(flat, axis=0)) < len(flat):
             raise Unfit("equal indices")
@@ -86,7 +86,7 @@ def scatter_elements(g: Graph) -> None:
     version = g.pick("opset3", "opset12")
     if version == "opset12":
         indices = places(g, x.dims[axis], shape)
-    else:  # of equal indices any may be the last
+    else:  # any of equal indices may be the last
         indices = np.argsort(g.rng.random([*shape[: axis % x.rank], x.dims[axis], *shape[axis % x.rank + 1 :]]), axis)
         indices = np.take(indices, range(shape[axis]), axis)
     g.layer("ScatterElementsUpdate", version, x, g.index(indices, 0.4), g.fresh((x.type,), shape), g.index(axis, 0.9))
@@ -102,7 +102,7 @@ def one_hot(g: Graph) -> None:
 
 @maker(2)
 def top(g: Graph) -> None:
-    """Of distinct elements: which of equal ones is first is not said of all versions."""
+    """With distinct elements, because the order of equal ones is not specified in all versions."""
     shape = g.shape(g.int(1, 4))
     x = g.leaf(g.rng.permutation(int(np.prod(shape))).reshape(shape).astype(g.pick("f4", "f4", "i4", "i8", "f2")), 0.1)
     axis = g.axis(x)
@@ -115,7 +115,7 @@ def top(g: Graph) -> None:
 
 @maker()
 def top_of_any(g: Graph) -> None:
-    """The values alone, of which equal ones may come in any order."""
+    """Values only, because the order of equal ones is not specified."""
     x = g.value(NUMBERS, (1, 4))
     axis = g.axis(x)
     count = g.index(g.int(min(1, x.dims[axis]), x.dims[axis]), 0.9)
@@ -130,7 +130,7 @@ def non_zero(g: Graph) -> None:
 
 @maker()
 def unique(g: Graph) -> None:
-    """Of whole numbers: the last digits of computed ones decide which are equal."""
+    """With integers, because rounding determines equality of computed floats."""
     x = g.fresh(("i32", "i64", "f32"), g.shape(g.int(1, 3)), 0.1, -2, 2)
     axis = [g.index(g.axis(x), 1.0)] if g.chance(0.3) else []
     types = {name: g.pick("i32", "i64") for name in ("index_element_type", "count_element_type")}
@@ -207,7 +207,7 @@ def bags(g: Graph) -> None:
 
 
 def _reduction(g: Graph, operation: str, weighted: bool) -> dict[str, str]:
-    """Means take no weights."""
+    """Return a reduction; means have no weights."""
     if operation.endswith("Sum"):
         return {}
     return {"reduction": "sum" if weighted else g.pick("sum", "mean")}

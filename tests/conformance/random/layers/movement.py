@@ -138,7 +138,7 @@ def strided_slice(g: Graph) -> None:
     masks = {name: [int(g.chance(share)) for _ in range(count)] for name, share in _MASKS.items()}
     if sum(masks["ellipsis_mask"]) > 1 or x.rank - count > 3:
         masks["ellipsis_mask"] = [0] * count
-    if 0 in x.dims:  # no element to take
+    if 0 in x.dims:  # no element to gather
         masks["shrink_axis_mask"] = [0] * count
     stride = [g.index(steps)] if g.chance(0.8) else []
     g.layer("StridedSlice", "opset1", x, *(g.index(e) for e in ends), *stride, **masks)

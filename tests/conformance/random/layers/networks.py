@@ -1,4 +1,4 @@
-"""Layers of networks: convolutions, pools, products, attention, resizing."""
+"""Layers of networks: convolutions, pooling, products, attention, resizing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _CONVOLVED = ("f32", "f16", "f64")
 
 
 def _windows(g: Graph, spatial: int, *, dilated: bool = True) -> dict[str, Any]:
-    """Strides, pads and dilations."""
+    """Return strides, pads and dilations."""
     given: dict[str, Any] = {
         "strides": [g.pick(1, 1, 2, 3) for _ in range(spatial)],
         "pads_begin": [g.pick(0, 0, 1, 2) for _ in range(spatial)],
@@ -25,7 +25,7 @@ def _windows(g: Graph, spatial: int, *, dilated: bool = True) -> dict[str, Any]:
 
 
 def images(g: Graph, rank: tuple[int, int] = (3, 5), types: tuple[str, ...] = FLOATS) -> Value:
-    """Batches of maps without empty dimensions."""
+    """Return batches of feature maps without empty dimensions."""
     found = [v for v in g.values if v.type in types and v.shape and rank[0] <= len(v.shape) <= rank[1]]
     found = [v for v in found if v.shape and None not in v.shape and 0 not in v.shape]
     if found and g.chance(0.7):
@@ -97,7 +97,7 @@ def pooling(g: Graph) -> None:
     if version == "AvgPool-16" or (operation == "MaxPool" and number != "1"):
         given["dilations"] = [g.pick(1, 1, 2) for _ in range(spatial)]
         if max(given["dilations"]) > 1 and given.get("auto_pad", "").startswith("same"):
-            given["auto_pad"] = "explicit"  # the CPU plugin pads for kernels without dilations, and reads beyond the data
+            given["auto_pad"] = "explicit"  # the CPU plugin pads for kernels without dilations, and reads out of bounds
     if operation == "MaxPool" and number != "1":
         given |= {"index_element_type": g.pick("i32", "i64"), "axis": g.pick(0, 0, 1, 2)}
     g.layer(operation, f"opset{number}", x, **given)
@@ -206,7 +206,7 @@ def sampled(g: Graph) -> None:
 
 @maker()
 def binary_convolution(g: Graph) -> None:
-    """Channels in multiples of 8: of others the CPU plugin reads what is beyond them."""
+    """Channels are multiples of 8; the CPU plugin reads out of bounds for others."""
     g.static = True
     x = g.leaf(g.rng.integers(0, 2, (1, 8, g.int(3, 6), g.int(3, 6))).astype(np.float32), 0.0)
     given = _windows(g, 2) | {"mode": "xnor-popcount", "pad_value": g.pick(-1.0, 0.0, 1.0)}

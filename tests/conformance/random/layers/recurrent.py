@@ -6,7 +6,7 @@ import numpy as np
 
 from tests.conformance.random.graph import Graph, maker
 
-# operation -> its opset, gates, how many states
+# operation -> its opset, gates, number of states
 _CELLS = {"RNN": ("opset1", 1, 1), "GRU": ("opset3", 3, 1), "LSTM": ("opset4", 4, 2)}
 
 
@@ -15,7 +15,7 @@ def recurrent(g: Graph) -> None:
     kind = g.pick(*_CELLS)
     opset, gates, states = _CELLS[kind]
     type_ = g.pick("f32", "f32", "f32", "f16")
-    # Of one constant row the CPU plugin forgets the biases.
+    # For a single constant row the CPU plugin ignores the biases.
     batch, size, hidden, steps = g.int(2, 3), g.int(1, 4), g.int(1, 4), g.int(1, 5)
     sequence = g.chance(0.5)
     direction = g.pick("forward", "reverse", "bidirectional")
@@ -47,7 +47,7 @@ def recurrent(g: Graph) -> None:
 
 @maker()
 def decoded(g: Graph) -> None:
-    """The outputs of networks that read sequences."""
+    """Decoders of the outputs of recognition networks."""
     steps, batch, classes = g.int(1, 7), g.int(1, 3), g.int(2, 5)
     distinct = np.argsort(g.rng.random((steps, batch, classes)), axis=-1).astype(np.float32)
     if g.chance(0.4):

@@ -1,4 +1,4 @@
-"""Layers that reduce or normalise along axes."""
+"""Layers that reduce or normalize along axes."""
 
 from __future__ import annotations
 

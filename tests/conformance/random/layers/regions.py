@@ -1,4 +1,4 @@
-"""Layers that pool regions of maps."""
+"""Layers that pool regions of feature maps."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def _boxes(g: Graph, count: int, extent: float) -> np.ndarray:
 
 
 def _regions(g: Graph, images_: int, extent: float) -> Value:
-    """Image and box, as the older operations want them."""
+    """Return image and box, in the form of the older operations."""
     count = g.int(1, 4)
     numbers = g.rng.integers(0, images_, (count, 1))
     return g.leaf(np.concatenate([numbers, _boxes(g, count, extent)], axis=1).astype(np.float32), 0.2)

@@ -1,4 +1,4 @@
-"""Fourier transforms and colours."""
+"""Fourier transforms and color conversions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def transformed(g: Graph) -> None:
     axes = g.some(range(len(shape)), 1)
     sizes = []
     if g.chance(0.4):
-        # Below the dimension: the plugin reads beyond a shorter input.
+        # Below the dimension, because the plugin reads out of bounds for a shorter input.
         sizes = [g.index([g.int(1, shape[axis]) if g.chance(0.6) else -1 for axis in axes], 1.0)]
     g.layer(kind, "opset9" if "R" in kind else "opset7", x, g.index(axes, 1.0), *sizes)
 
@@ -67,7 +67,7 @@ def colours(g: Graph) -> None:
 
 @maker()
 def drawn(g: Graph) -> None:
-    """Random numbers that depend on their seeds alone."""
+    """Random numbers that only depend on their seeds."""
     seeds = {"global_seed": g.int(1, 99), "op_seed": g.int(1, 99)}
     if g.chance(0.5):
         if g.depth:

@@ -1,4 +1,4 @@
-"""Near misses: pieces of the networks that lie here, with a change or two, which a pattern may overlook."""
+"""Near misses: changed pieces of this repository's networks, to test the conditions of patterns."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import numpy as np
 from tests.conformance.random.recipe import Recipe, build
 
 OF_ONE = 32
-"""So many models in a row are of one network, which is read and run once."""
+"""The number of consecutive models from one network, which is read and run once."""
 
 
 def recipe(seed: int, number: int) -> Recipe:
-    """The near miss of that number; in OpenVINO's process."""
+    """Return the near miss with that number; runs in OpenVINO's process."""
     from tests.conformance.random.near.changes import changed
     from tests.conformance.random.near.networks import network
     from tests.conformance.random.near.pieces import piece
@@ -22,6 +22,6 @@ def recipe(seed: int, number: int) -> Recipe:
         made = piece(of, rng)
         try:
             build(made)
-        except Exception:  # of dimensions that only a value at the border told
+        except Exception:  # dimensions that depended on a value at the border
             continue
         return changed(made, rng)

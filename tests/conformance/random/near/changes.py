@@ -1,4 +1,4 @@
-"""Small changes to a model: each makes something that looks like a pattern, and is none any more, or another one."""
+"""Small changes to a model: the result resembles a pattern but does not match, or matches another one."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ Change = Callable[[Recipe, np.random.Generator], Recipe | None]
 
 _TRIES = 20
 _COUNTS = (0.05, 0.5, 0.3, 0.15)
-"""How often a model has none, one, two and three of them."""
+"""The probabilities of no, one, two and three changes."""
 
-# Operations that stand in for each other, each with the opset of those.
+# Operations that replace each other, with their opsets.
 _ALIKE = (
     ("opset1", ("Add", "Subtract", "Multiply", "Divide", "Maximum", "Minimum", "SquaredDifference", "Power", "Mod")),
     ("opset1", ("Relu", "Sigmoid", "Tanh", "Exp", "Abs", "Negative", "Sqrt", "Sin", "Cos", "Erf", "Floor", "Sign")),
@@ -35,7 +35,7 @@ _UNARY = ("Relu", "Negative", "Sigmoid", "Abs", "Tanh")
 
 
 def changed(recipe: Recipe, rng: np.random.Generator) -> Recipe:
-    """The recipe with up to three changes that OpenVINO takes; in its process."""
+    """Return the recipe with up to three changes that OpenVINO accepts; runs in its process."""
     count = int(rng.choice(len(_COUNTS), p=_COUNTS))
     for _ in range(_TRIES * count):
         if not count:
@@ -46,7 +46,7 @@ def changed(recipe: Recipe, rng: np.random.Generator) -> Recipe:
             continue
         try:
             build(other)
-        except Exception:  # whatever OpenVINO says of what does not fit
+        except Exception:  # any error of OpenVINO about contradictions
             continue
         recipe, count = other, count - 1
     return recipe.pruned()
@@ -61,7 +61,7 @@ def _with(recipe: Recipe, place: int, node: Leaf | Layer) -> Recipe:
 
 
 def _inserted(recipe: Recipe, place: int, new: Sequence[Leaf | Layer]) -> Recipe:
-    """The recipe with nodes before the one there, which they do not count among their inputs."""
+    """Return the recipe with nodes inserted before a place; their inputs do not count inserted nodes."""
 
     def moved(ref: Ref) -> Ref:
         return (ref[0] + len(new) * (ref[0] >= place), ref[1])
@@ -87,7 +87,7 @@ def _layers(recipe: Recipe) -> list[tuple[int, Layer]]:
 
 
 def another_number(recipe: Recipe, rng: np.random.Generator) -> Recipe | None:
-    """One element of a Constant, or all of them, are others."""
+    """Change one or all elements of a Constant."""
     place, node = _picked(_constants(recipe), rng) or (None, None)
     if node is None:
         return None
@@ -108,7 +108,7 @@ def another_number(recipe: Recipe, rng: np.random.Generator) -> Recipe | None:
 
 
 def another_shape(recipe: Recipe, rng: np.random.Generator) -> Recipe | None:
-    """A Constant has a dimension of 1 more or fewer, its dimensions in another order, fewer elements, or more of them."""
+    """Change a Constant's shape: a dimension of 1 more or fewer, another order, fewer or more elements."""
     place, node = _picked(_constants(recipe), rng) or (None, None)
     if node is None:
         return None
@@ -136,7 +136,7 @@ def another_shape(recipe: Recipe, rng: np.random.Generator) -> Recipe | None:
 
 
 def another_kind(recipe: Recipe, rng: np.random.Generator) -> Recipe | None:
-    """A Constant is a Parameter, or a Parameter a Constant."""
+    """Turn a Constant into a Parameter or vice versa."""
     leaves = [(k, n) for k, n in enumerate(recipe.nodes) if isinstance(n, Leaf) and n.type in TYPES and n.array is not None]
     place, node = _picked(leaves, rng) or (None, None)
     if node is None or (not node.constant and len(recipe.parameters()) < 2):
@@ -145,7 +145,7 @@ def another_kind(recipe: Recipe, rng: np.random.Generator) -> Recipe | None:
 
 
 def another_attribute(recipe: Recipe, rng: np.random.Generator) -> Recipe | None:
-    """An attribute has another value."""
+    """Change an attribute."""
     found = [(k, n, name) for k, n in _layers(recipe) for name in n.attributes]
     place, node, name = _picked(found, rng) or (None, None, None)
     if node is None:
@@ -172,7 +172,7 @@ def another_attribute(recipe: Recipe, rng: np.random.Generator) -> Recipe | None
 
 
 def another_operation(recipe: Recipe, rng: np.random.Generator) -> Recipe | None:
-    """A layer is of an operation that takes the same inputs."""
+    """Replace an operation by one with the same inputs."""
     found = [(k, n, opset, alike) for k, n in _layers(recipe) for opset, alike in _ALIKE if n.operation in alike]
     place, node, opset, alike = _picked(found, rng) or (None, None, None, ())
     if node is None:
@@ -182,7 +182,7 @@ def another_operation(recipe: Recipe, rng: np.random.Generator) -> Recipe | None
 
 
 def other_order(recipe: Recipe, rng: np.random.Generator) -> Recipe | None:
-    """Two inputs of a layer have changed places."""
+    """Swap two inputs of a layer."""
     place, node = _picked([(k, n) for k, n in _layers(recipe) if len(set(n.inputs)) > 1], rng) or (None, None)
     if node is None:
         return None
@@ -193,7 +193,7 @@ def other_order(recipe: Recipe, rng: np.random.Generator) -> Recipe | None:
 
 
 def another_source(recipe: Recipe, rng: np.random.Generator) -> Recipe | None:
-    """An input comes from elsewhere, of a value of the same type, and mostly of the same dimensions."""
+    """Connect an input to another value of the same type, usually of the same dimensions."""
     place, node = _picked(_layers(recipe), rng) or (None, None)
     if node is None or not node.inputs:
         return None
@@ -209,7 +209,7 @@ def another_source(recipe: Recipe, rng: np.random.Generator) -> Recipe | None:
 
 
 def without_a_layer(recipe: Recipe, rng: np.random.Generator) -> Recipe | None:
-    """What took a layer's output takes one of its inputs, of the same type."""
+    """Remove a layer; its consumers use one of its inputs of the same type."""
     place, node = _picked(_layers(recipe), rng) or (None, None)
     if node is None:
         return None
@@ -227,7 +227,7 @@ def without_a_layer(recipe: Recipe, rng: np.random.Generator) -> Recipe | None:
 
 
 def with_a_layer(recipe: Recipe, rng: np.random.Generator) -> Recipe | None:
-    """A function, a transposition, a scale or another type and back stands between a layer and one of its inputs."""
+    """Insert a function, a Transpose, a scale, or a pair of Converts before an input."""
     place, node = _picked(_layers(recipe), rng) or (None, None)
     if node is None or not node.inputs:
         return None
@@ -257,7 +257,7 @@ def with_a_layer(recipe: Recipe, rng: np.random.Generator) -> Recipe | None:
 
 
 def another_result(recipe: Recipe, rng: np.random.Generator) -> Recipe | None:
-    """A value from within is a result, too."""
+    """Make an inner value a result, too."""
     kinds = _kinds(recipe, len(recipe.nodes))
     found = [r for r in kinds if isinstance(recipe.nodes[r[0]], Layer) and r not in recipe.results and kinds[r][0] in TYPES]
     ref = _picked(found, rng)
@@ -265,7 +265,7 @@ def another_result(recipe: Recipe, rng: np.random.Generator) -> Recipe | None:
 
 
 def other_values(recipe: Recipe, rng: np.random.Generator) -> Recipe | None:
-    """A Parameter of floats is larger, 0 throughout, or so at one place, or has a large negative number there."""
+    """Change a Parameter of floats: larger, all 0, one 0, or one large negative number."""
     found = [(k, n) for k, n in _parameters(recipe) if n.type in ("f32", "f16") and n.array.size]
     place, node = _picked(found, rng) or (None, None)
     if node is None:
@@ -280,7 +280,7 @@ def other_values(recipe: Recipe, rng: np.random.Generator) -> Recipe | None:
 
 
 def other_limits(recipe: Recipe, rng: np.random.Generator) -> Recipe | None:
-    """The limits of a FakeQuantize are of another axis, or differ along one, or their number of levels is another."""
+    """Change a FakeQuantize: limits along another axis, different limits along one, or another number of levels."""
     place, node = _picked([(k, n) for k, n in _layers(recipe) if n.operation == "FakeQuantize"], rng) or (None, None)
     if node is None:
         return None
@@ -296,7 +296,7 @@ def other_limits(recipe: Recipe, rng: np.random.Generator) -> Recipe | None:
     spread = 1 + rng.integers(0, 3, size) / 2 if rng.random() < 0.8 else np.ones(size)
     taken = list(node.inputs)
     new: list[Leaf | Layer] = []
-    only = rng.random() < 0.2  # the input's limits, or the output's
+    only = rng.random() < 0.2  # only the input's or the output's limits
     for at in (1, 2, 3, 4):
         leaf_ = recipe.nodes[taken[at][0]]
         if not isinstance(leaf_, Leaf) or leaf_.array is None or not leaf_.array.size or leaf_.type != "f32":
@@ -313,7 +313,7 @@ def other_limits(recipe: Recipe, rng: np.random.Generator) -> Recipe | None:
 
 
 def another_type(recipe: Recipe, rng: np.random.Generator) -> Recipe | None:
-    """A Convert is to another type, or to one more type first."""
+    """Change the type of a Convert, or insert another Convert."""
     place, node = _picked([(k, n) for k, n in _layers(recipe) if n.operation == "Convert"], rng) or (None, None)
     if node is None:
         return None
@@ -325,13 +325,13 @@ def another_type(recipe: Recipe, rng: np.random.Generator) -> Recipe | None:
 
 
 def other_rows(recipe: Recipe, rng: np.random.Generator) -> Recipe | None:
-    """Parameters with the same first size, or the same last one, have more there: the batch, or the tokens."""
+    """Enlarge the common first or last dimension of Parameters: the batch, or the tokens."""
     sizes = {(end, n.array.shape[end]) for _, n in _parameters(recipe) if n.array.ndim for end in (0, -1)}
     end, size = _picked(sorted(sizes), rng) or (0, 0)
     if not size:
         return None
     more = int(_picked([1, 2, 3, size], rng))
-    some = rng.random() < 0.2  # one of them alone
+    some = rng.random() < 0.2  # only some of them
     nodes = list(recipe.nodes)
     for place, node in _parameters(recipe):
         array, dims = node.array, node.dims
@@ -347,7 +347,7 @@ def other_rows(recipe: Recipe, rng: np.random.Generator) -> Recipe | None:
 
 
 def other_mask(recipe: Recipe, rng: np.random.Generator) -> Recipe | None:
-    """A Parameter of booleans or integers has zeros at the left, at the right, in a row, or everywhere."""
+    """Set zeros in a Parameter of booleans or integers: at the left, at the right, in a row, or everywhere."""
     found = [(k, n) for k, n in _parameters(recipe) if n.array.dtype.kind in "biu" and n.array.ndim and n.array.size]
     place, node = _picked(found, rng) or (None, None)
     if node is None:
@@ -367,7 +367,7 @@ def other_mask(recipe: Recipe, rng: np.random.Generator) -> Recipe | None:
 
 
 def other_dims(recipe: Recipe, rng: np.random.Generator) -> Recipe | None:
-    """A dimension of a Parameter is known, or is not."""
+    """Make a dimension of a Parameter known or unknown."""
     place, node = _picked([(k, n) for k, n in _parameters(recipe) if n.dims], rng) or (None, None)
     if node is None:
         return None
@@ -378,7 +378,7 @@ def other_dims(recipe: Recipe, rng: np.random.Generator) -> Recipe | None:
 
 
 def _kinds(recipe: Recipe, end: int) -> dict[Ref, tuple[str, tuple[int, ...] | None]]:
-    """The type of each value before ``end``, and its dimensions, -1 where they are not known."""
+    """Return the type and dimensions of each value before ``end``, with -1 for unknown dimensions."""
     made: list[Sequence[Any]] = []
     found = {}
     for place, node in enumerate(recipe.nodes[:end]):
@@ -416,4 +416,4 @@ CHANGES: tuple[Change, ...] = (
     other_rows,
     other_mask,
 )
-"""The changes, some as often again as others."""
+"""The changes with their frequencies."""

@@ -1,4 +1,4 @@
-"""The networks that lie here, as data: each layer as a recipe has it, and each value that one gives."""
+"""The repository's networks as data: each layer in the form of a recipe, and its values."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _TESTS = Path(__file__).parents[3]
 _FOLDERS = ("conformance/models/files", "conformance/quantized/files", "conformance/compressed", "language")
 
 _WITH_BODIES = ("Greedy_scripted",)
-# What stands for the dimensions that are not known.
+# The sizes of unknown dimensions.
 _BATCH, _TOKENS, _PAST = 2, 5, 3
-# But for the batch, of floats: samples and pixels.
+# Except the batch of float inputs: samples and pixels.
 _LATER = {2: 400, 4: 32}
 
 
@@ -33,10 +33,10 @@ class Network:
     """A network.
 
     Attributes:
-        name: of its file.
-        recipe: its layers; what it remembers, and layers with bodies of their own, are Parameters of it.
-        values: what each gives, of one run of OpenVINO.
-        dims: their dimensions, as far as OpenVINO knows them; of types that NumPy lacks neither of the two.
+        name: the name of its file.
+        recipe: its layers. Variables and layers with bodies are Parameters.
+        values: the outputs of each layer in one run of OpenVINO.
+        dims: their dimensions, as far as OpenVINO knows them. Types that NumPy lacks have neither.
     """
 
     name: str
@@ -46,15 +46,15 @@ class Network:
 
 
 FOLDER = "NEAR_NETWORKS"
-"""The environment variable with a folder of other IR files and archives of them. An .npz of the same name has the inputs."""
+"""The environment variable with a folder of further IR files and archives. An .npz with the same name has the inputs."""
 
 
 @functools.cache
 def names() -> tuple[tuple[Path, str], ...]:
-    """Each IR: the archive and the .xml in it, or the .xml and "".
+    """Return each IR: the archive and the .xml in it, or the .xml and "".
 
     Raises:
-        ValueError: the folder that `FOLDER` names has no IR, or an archive cannot be read.
+        ValueError: the folder in `FOLDER` has no IR, or an archive cannot be read.
     """
     if not (folder := os.environ.get(FOLDER)):
         archives = sorted(path for name in _FOLDERS for path in (_TESTS / name).rglob("*.zip"))
@@ -76,10 +76,10 @@ def _members(archive: Path) -> list[tuple[Path, str]]:
 
 
 def check(number: int) -> str:
-    """Why OpenVINO does not read or run the network of that number, or ""; in OpenVINO's process."""
+    """Return why OpenVINO does not read or run the network with that number, or ""; runs in OpenVINO's process."""
     try:
         network(number)
-    except Exception as error:  # what OpenVINO raises
+    except Exception as error:  # any exception of OpenVINO
         path, name = names()[number % len(names())]
         return f"{path / name if name else path}: {' '.join(str(error).split())[:300]}"
     return ""
@@ -87,7 +87,7 @@ def check(number: int) -> str:
 
 @functools.lru_cache(maxsize=4)
 def network(number: int) -> Network:
-    """The network of that number; in OpenVINO's process."""
+    """Return the network with that number; runs in OpenVINO's process."""
     import openvino as ov
 
     path, name = names()[number % len(names())]
@@ -114,7 +114,7 @@ def _extracted(path: Path, name: str, folder: Path) -> Path:
 
 
 def _stated(model: Any, path: Path) -> Mapping[str, np.ndarray]:
-    """The inputs in the .npz beside an .xml, by the friendly names of its Parameters: its first arrays, in their order."""
+    """Return the inputs in the .npz of an .xml by the friendly names of its Parameters: its first arrays, in order."""
     beside = path.with_suffix(".npz")
     if not beside.exists():
         return {}
@@ -152,7 +152,7 @@ def _taken(model: Any, stated: Mapping[str, np.ndarray], rng: np.random.Generato
 
 
 def source(port: Any) -> tuple[str, int]:
-    """Which output an input of a node takes."""
+    """Return the output that an input of a node is connected to."""
     output = port.get_source_output()
     return output.get_node().get_name(), output.get_index()
 
@@ -168,9 +168,9 @@ def _constant(op: Any) -> Leaf:
 
 
 def _parameter(op: Any, past: int, stated: Mapping[str, np.ndarray], rng: np.random.Generator) -> Leaf:
-    """A Parameter with the value that is stated, or one that suits what its name says.
+    """Return a Parameter with the given value, or a value that suits its name.
 
-    The first dimension that is not known is the batch then.
+    Its first unknown dimension is the batch.
     """
     output = op.output(0)
     name = next(iter(sorted(output.get_names())), op.get_friendly_name()).lower()

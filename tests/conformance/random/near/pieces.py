@@ -1,4 +1,4 @@
-"""A piece of a network: a layer, some of those around it, and what OpenVINO gave at its border as inputs."""
+"""A piece of a network: a layer and some of its neighbors, with OpenVINO's values at its border as inputs."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _BACKWARDS = 0.85
 
 
 def piece(network: Network, rng: np.random.Generator) -> Recipe:
-    """Some layers that hang together, with Parameters where others gave them values; results are what others took."""
+    """Return some connected layers, with Parameters for values from other layers; values that others consume are results."""
     chosen = _chosen(network, int(rng.integers(1, MOST_LAYERS + 1)), rng)
     recipe = network.recipe
-    known = rng.random() < 0.3  # all dimensions
+    known = rng.random() < 0.3  # all dimensions are known
     nodes: list[Leaf | Layer] = []
     places: dict[Ref, Ref] = {}
     for place, node in enumerate(recipe.nodes):
@@ -43,7 +43,7 @@ _MOST_OUTPUTS = 64
 
 
 def _chosen(network: Network, size: int, rng: np.random.Generator) -> set[int]:
-    """The places of so many layers: one, and again and again one that gives to those, or takes from them."""
+    """Return the indices of ``size`` layers: one, and repeatedly a producer or consumer of the selected ones."""
     nodes = network.recipe.nodes
     layers = [k for k, node in enumerate(nodes) if isinstance(node, Layer)]
     chosen = {int(rng.choice(layers))}
@@ -59,7 +59,7 @@ def _chosen(network: Network, size: int, rng: np.random.Generator) -> set[int]:
 
 
 def _border(network: Network, ref: Ref, known: bool) -> Leaf:
-    """What stands for a value: the Constant that it is, or a Parameter."""
+    """Return the replacement of a value at the border: the Constant itself, or a Parameter."""
     node = network.recipe.nodes[ref[0]]
     if isinstance(node, Leaf) and node.constant:
         return node
