@@ -85,7 +85,7 @@ def convert_with(
     if options.opset is not None:
         check_opset(options.opset)
     if options.weights == "reference" and not isinstance(model, (str, Path)):
-        raise ValueError("a model that is not in a file has no .bin to refer to: weights must be 'auto', 'embed' or 'copy'")
+        raise ValueError("a model in memory has no .bin file to reference: weights must be 'auto', 'embed' or 'copy'")
     target = None if onnx_path is None else Path(onnx_path)
     with format_of(model).open(model, options.bin) as source:
         # The file can refer to the source's weights only if their type is unchanged.
@@ -110,8 +110,8 @@ def convert_with(
                 complete(emitted.model, emitted.variables, options.variables)
                 CheckNodes()(emitted.model)
             except NotACache as error:
-                remedy = "convert it without --genai: its variables are kept by onnx_specops.InferenceSession then"
-                message = f"it is no decoder with a cache: {error}"
+                remedy = "convert it without --genai: onnx_specops.InferenceSession then keeps its variables"
+                message = f"it is not a decoder with a cache: {error}"
                 problem = Problem(message, str(source.path), remedy=remedy, fault=Fault.UNSUPPORTED)
                 raise ConversionError.of(problem) from error
             except (BodyError, LoweringError, InvalidNodes, TargetError) as error:

@@ -29,7 +29,7 @@ def reject_inputs(outputs: Iterable[Path], inputs: Iterable[Path]) -> None:
         if identity is not None and identity in taken:
             path = taken[identity]
             which = "an input" if output == path else f"the same file as the input {path}"
-            raise OverInputError(f"{output} is {which}, which would be overwritten")
+            raise OverInputError(f"{output} is {which} and would be overwritten")
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

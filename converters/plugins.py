@@ -64,7 +64,7 @@ def _import_file(path: Path) -> None:
     name = f"specops_rules_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
-        raise ImportError("it is no Python file")
+        raise ImportError("it is not a Python file")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     spec.loader.exec_module(module)

@@ -193,7 +193,7 @@ class _Saving:
         weights = self.source.weights
         if weights is None:
             if required and any(isinstance(tensor, MappedTensor) for tensor in self.tensors.values()):
-                raise self.source.source_error("its weights cannot be referred to", "use weights='copy'")
+                raise self.source.source_error("its weights cannot be referenced", "use weights='copy'")
             return None if not required else ""
         folder, real = os.path.realpath(onnx_path.parent), Path(os.path.realpath(weights))
         if str(real.parent) == folder:
@@ -205,15 +205,18 @@ class _Saving:
                 outputs.link(path, real)
             except OSError as error:
                 if required:
-                    message = f"{weights} is a link to {real}, to which no .onnx elsewhere can refer ({error.strerror})"
+                    message = (
+                        f"{weights} is a link to {real}, which an .onnx in another folder cannot reference "
+                        f"({error.strerror})"
+                    )
                     raise self.source.source_error(
                         message, f"write the .onnx to {real.parent}, or use weights='copy'"
                     ) from None
                 return None
             return path.name
         if required:
-            message = f"{onnx_path} cannot refer to {weights}, which is in another folder"
-            raise self.source.source_error(message, "write the .onnx beside the .bin, or use weights='copy'")
+            message = f"{onnx_path} cannot reference {weights}, which is in another folder"
+            raise self.source.source_error(message, "write the .onnx next to the .bin, or use weights='copy'")
         return None
 
     def _most(self) -> int:

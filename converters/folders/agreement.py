@@ -13,7 +13,7 @@ from converters.formats import format_of
 from converters.source import Dims
 
 _IR = "openvino_model.xml"
-_MIXED = "take all files from one export"
+_MIXED = "use the files of a single export"
 
 _COMPONENTS = {
     "unet": "unet", "transformer": "transformer", "text_encoder": "text_encoder", "text_encoder_2": "text_encoder_2",
@@ -68,7 +68,7 @@ def check_pipeline(folder: Path) -> None:
             continue
         path = folder / part / _IR
         if not path.is_file():
-            problems.append(_problem(folder / PIPELINE, f"it names {name}, there is no {part}/{_IR}", AS_WRITTEN))
+            problems.append(_problem(folder / PIPELINE, f"it names {name}, but {part}/{_IR} does not exist", AS_WRITTEN))
         elif (config := folder / part / CONFIG).is_file():
             try:
                 sizes = read_object(config)
@@ -80,9 +80,9 @@ def check_pipeline(folder: Path) -> None:
                 problems += graph.differences(config, path, value, axis, {key: sizes.get(key) for key in keys})
     for name in _OTHER_COMPONENTS:
         if _is_named(index, name) and not (folder / name).is_dir():
-            problems.append(_problem(folder / PIPELINE, f"it names {name}, there is no such folder", AS_WRITTEN))
+            problems.append(_problem(folder / PIPELINE, f"it names {name}, but this folder does not exist", AS_WRITTEN))
     if not any(_is_named(index, name) for name in _COMPONENTS):
-        problems.append(_problem(folder / PIPELINE, "it names no model that is known", AS_WRITTEN))
+        problems.append(_problem(folder / PIPELINE, "it names no known model", AS_WRITTEN))
     if problems:
         raise ConversionError.of(problems)
 
@@ -130,7 +130,7 @@ class _Interface:
         }
         if stated and dims[axis] not in stated.values():
             key, size = next(iter(stated.items()))
-            message = f"{key} is {size}, but {value} of {model.name} has {dims[axis]}: they belong to different models"
+            message = f"{key} is {size}, but {value} of {model.name} has {dims[axis]}: they are from different models"
             yield _problem(config, message, _MIXED)
 
 

@@ -34,23 +34,25 @@ class Architecture:
         except ImportError as error:
             remedy = "pip install 'onnx-specops[weights]'"
             raise path_error(
-                path, f"its architecture's names come from the packages transformers and torch: {error}", remedy
+                path, f"the packages transformers and torch define the names of its architecture: {error}", remedy
             ) from None
         kind = str(config.get("model_type"))
-        remedy = "take a release of transformers that has it"
+        remedy = "install a release of transformers that supports it"
         try:
             known = transformers.AutoConfig.for_model(**config) if kind in transformers.CONFIG_MAPPING else None
         except Exception as error:  # a configuration can contain anything
-            raise path_error(path, f"transformers does not take it: {error}", "get the file anew") from error
+            raise path_error(path, f"transformers rejects it: {error}", "obtain the file again") from error
         if known is None:
             raise path_error(path, f"transformers {transformers.__version__} has no architecture {kind!r}", remedy)
         if type(known) not in transformers.MODEL_FOR_CAUSAL_LM_MAPPING:
-            raise path_error(path, f"{kind!r} is no language model of transformers", "give the folder of a language model")
+            raise path_error(
+                path, f"{kind!r} is not a language model of transformers", "specify the folder of a language model"
+            )
         try:
             with torch.device("meta"):
                 self._model = transformers.AutoModelForCausalLM.from_config(known)
         except Exception as error:
-            raise path_error(path, f"transformers does not take it: {error}", "get the file anew") from error
+            raise path_error(path, f"transformers rejects it: {error}", "obtain the file again") from error
         self._model.tie_weights()
         self.name = type(self._model).__name__
         self.shapes = {name: tuple(value.shape) for name, value in self._model.named_parameters()}

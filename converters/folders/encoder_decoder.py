@@ -26,7 +26,7 @@ def write_encoder_decoder(folder: Path, target: Path, convert: Callable[..., Con
     """
     for name in (ENCODER, DECODER):
         if not (folder / name).is_file():
-            raise path_error(folder, f"it holds no {name}", AS_WRITTEN)
+            raise path_error(folder, f"it contains no {name}", AS_WRITTEN)
     target.mkdir(parents=True, exist_ok=True)
     for name in (ENCODER, DECODER):
         convert(folder / name, (target / name).with_suffix(".onnx"))

@@ -92,7 +92,7 @@ def write_genai(
     copy_companions(copies, {target / CONFIG: f"{json.dumps(config, indent=4)}\n".encode()})
     remarks = _remarks(source, decoder, target, library)
     if logits == "last" and decoder.logits != logits:
-        remarks.append("its output is not [batch, tokens, vocabulary], and stays as it is")
+        remarks.append("its output is not [batch, tokens, vocabulary] and remains unchanged")
     return GenaiFolder(report, remarks, [MODEL])
 
 
@@ -163,14 +163,16 @@ def _remarks(source: LanguageModel, decoder: Decoder, target: Path, library: Pat
         which = "all layers" if len(layers) == decoder.layers else f"layers {', '.join(map(str, layers))}"
         remarks.append(f"{which}: {reason}")
     if decoder.grouped < decoder.layers:
-        remarks.append("where attention stays in standard ONNX the cache is copied for every token")
+        remarks.append("these layers copy the cache for every token")
     if decoder.cache != "float32":
-        loads = "quick where the plugin's kernels are"
+        loads = "the plugin's kernels make it fast"
         if library is not None:
-            loads += f"; onnxruntime-genai takes them from {library.name} beside the model, which is this platform's"
-        remarks.append(f"the cache holds {decoder.cache}: {loads}")
+            loads += f"; onnxruntime-genai loads them from {library.name} next to the model, which is for this platform only"
+        remarks.append(f"the cache is {decoder.cache}: {loads}")
     if source.positions is None:
         remarks.append(f"config.json does not state the number of positions: {_USUAL_POSITIONS} are assumed")
     if not (target / "tokenizer.json").is_file():
-        remarks.append("the folder has no tokenizer.json: onnxruntime_genai.Model loads it, onnxruntime_genai.Tokenizer not")
+        remarks.append(
+            "the folder has no tokenizer.json: onnxruntime_genai.Model can load it, but onnxruntime_genai.Tokenizer cannot"
+        )
     return remarks

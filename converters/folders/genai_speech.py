@@ -97,16 +97,18 @@ def write_speech(
     if ignored := [name for name in _NOT_APPLIED if source.generation.get(name)]:
         remarks.append(f"onnxruntime-genai does not apply {', '.join(ignored)} of generation_config.json")
     if not (target / "tokenizer.json").is_file():
-        remarks.append("the folder has no tokenizer.json: onnxruntime_genai.Model loads it, onnxruntime_genai.Tokenizer not")
+        remarks.append(
+            "the folder has no tokenizer.json: onnxruntime_genai.Model can load it, but onnxruntime_genai.Tokenizer cannot"
+        )
     if logits == "last":
-        remarks.append("all tokens have logits, as a Whisper in onnxruntime-genai has to have them")
+        remarks.append("all tokens have logits, because onnxruntime-genai requires them for Whisper")
     return GenaiFolder(report, remarks, [DECODER, ENCODER])
 
 
 def _read(folder: Path) -> LanguageModel:
     for name in (encoder_decoder.ENCODER, encoder_decoder.DECODER):
         if not (folder / name).is_file():
-            raise path_error(folder, f"it holds no {name}", AS_WRITTEN)
+            raise path_error(folder, f"it contains no {name}", AS_WRITTEN)
     source = read_configurations(folder)
     kind = source.config.get("model_type")
     if kind != "whisper":
@@ -116,7 +118,7 @@ def _read(folder: Path) -> LanguageModel:
         raise path_error(folder / "config.json", message, "convert it without --genai")
     frames = source.config.get("max_source_positions", _FRAMES)
     if frames != _FRAMES:
-        message = f"its encoder has {frames} positions; onnxruntime-genai takes {_FRAMES}"
+        message = f"its encoder has {frames} positions; onnxruntime-genai requires {_FRAMES}"
         raise path_error(folder / "config.json", message, "convert it without --genai")
     return source
 
@@ -129,11 +131,11 @@ def _sounds(folder: Path, source: LanguageModel) -> dict[str, Any]:
         try:
             stated = json.loads(path.read_text(encoding="utf-8"))
         except (ValueError, OSError) as error:
-            raise path_error(path, f"it cannot be read: {error}", "get the file anew") from error
+            raise path_error(path, f"it cannot be read: {error}", "obtain the file again") from error
     mels = source.config.get("num_mel_bins", 80)
     if (features := stated.get("feature_size", mels)) != mels:
-        message = f"it makes {features} features of a frame, the model takes {mels}"
-        raise path_error(path, message, "take the model's own file")
+        message = f"it computes {features} features per frame, but the model needs {mels}"
+        raise path_error(path, message, "use the file of the model")
     size, step, seconds = stated.get("n_fft", 400), stated.get("hop_length", 160), stated.get("chunk_length", 30)
     steps: tuple[tuple[str, str, dict[str, Any]], ...] = (
         ("audio_decoder", "AudioDecoder", {}),

@@ -62,8 +62,8 @@ def check_vocabulary(folder: Path, size: int) -> None:
         return
     highest = _highest_id(_read(path))
     if highest >= size:
-        message = f"its tokens go up to {highest}, the model knows {size}: it is the tokenizer of another model"
-        raise path_error(path, message, "take the tokenizer that the model was made with")
+        message = f"it has tokens up to {highest}, but the model has {size}: the tokenizer is from another model"
+        raise path_error(path, message, "use the tokenizer of the model")
 
 
 def read_language_model(folder: Path) -> LanguageModel:
@@ -75,9 +75,9 @@ def read_language_model(folder: Path) -> LanguageModel:
     if not (folder / DECODER).is_file():
         for name, kind in _OTHER_KINDS.items():
             if (folder / name).is_file():
-                message = f"it holds {kind}; onnxruntime-genai's form is for {DECODER}, one decoder of text"
+                message = f"it contains {kind}; --genai requires {DECODER}, a single decoder of text"
                 raise path_error(folder, message, "convert it without --genai")
-        raise path_error(folder, f"it holds no {DECODER}", AS_WRITTEN)
+        raise path_error(folder, f"it contains no {DECODER}", AS_WRITTEN)
     return read_configurations(folder)
 
 
@@ -88,7 +88,7 @@ def read_configurations(folder: Path) -> LanguageModel:
         ConversionError: config.json is missing, or a file is damaged.
     """
     if not (folder / "config.json").is_file():
-        raise path_error(folder, "it has no config.json, which describes the model", "put the model's own there")
+        raise path_error(folder, "it has no config.json", "add the config.json of the model")
     config = _read(folder / "config.json")
     config = {**config, **config.get("text_config", {})} if isinstance(config.get("text_config"), dict) else config
     generation = folder / "generation_config.json"
@@ -99,9 +99,9 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, OSError) as error:
-        raise path_error(path, f"it cannot be read: {error}", "get the file anew") from error
+        raise path_error(path, f"it cannot be read: {error}", "obtain the file again") from error
     if not isinstance(found, dict):
-        raise path_error(path, "it is no JSON object", "get the file anew")
+        raise path_error(path, "it is not a JSON object", "obtain the file again")
     return found
 
 

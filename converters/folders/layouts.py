@@ -89,9 +89,9 @@ def read_object(path: Path) -> Mapping[str, Any]:
     except (ValueError, OSError, RecursionError) as error:
         raise _damaged(path, f"it cannot be read: {error}") from error
     if not isinstance(found, dict):
-        raise _damaged(path, "it is no JSON object")
+        raise _damaged(path, "it is not a JSON object")
     return found
 
 
 def _damaged(path: Path, message: str) -> ConversionError:
-    return ConversionError.of(Problem(message, str(path), remedy="get the file anew", fault=Fault.MALFORMED))
+    return ConversionError.of(Problem(message, str(path), remedy="obtain the file again", fault=Fault.MALFORMED))

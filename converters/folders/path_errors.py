@@ -6,7 +6,7 @@ from pathlib import Path
 
 from converters.errors import ConversionError, Fault, Problem
 
-AS_WRITTEN = "give the folder that optimum-intel wrote"
+AS_WRITTEN = "specify the folder that optimum-intel wrote"
 """The remedy for a missing file."""
 
 

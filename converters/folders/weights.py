@@ -116,9 +116,9 @@ def write_weights(folder: Path, target: Path) -> Written:
         OSError: a file cannot be written. The previous files are unchanged.
     """
     if not (folder / DECODER).is_file():
-        raise path_error(folder, f"it holds no {DECODER}", AS_WRITTEN)
+        raise path_error(folder, f"it contains no {DECODER}", AS_WRITTEN)
     if not (folder / CONFIG).is_file():
-        raise path_error(folder, f"it holds no {CONFIG}, which names the architecture", AS_WRITTEN)
+        raise path_error(folder, f"it contains no {CONFIG}, which names the architecture", AS_WRITTEN)
     config = read_object(folder / CONFIG)
     architecture = Architecture(folder / CONFIG, config)
     candidates: dict[str, list[Found]] = {}
@@ -133,7 +133,7 @@ def write_weights(folder: Path, target: Path) -> Written:
         weight = next(iter(of_size), None)
         if weight is None:
             if (same := architecture.neutral(name)) is None:
-                problems.append(_problem(folder, f"it holds no {name}, which the architecture has"))
+                problems.append(_problem(folder, f"it contains no {name}, which the architecture requires"))
             else:
                 tensors[name] = ("F32", np.full(shape, same, np.float32))
                 supplied.append(name)
@@ -199,7 +199,7 @@ def check_weights(folder: Path, target: Path) -> float:
 
 
 def _problem(folder: Path, message: str) -> Problem:
-    remedy = "take the config.json of the model that the IR was made of"
+    remedy = "use the config.json of the model from which the IR was converted"
     return Problem(message, str(folder / DECODER), remedy=remedy, fault=Fault.UNSUPPORTED)
 
 

@@ -33,7 +33,7 @@ _MARKS = {".tflite": (4, 8, b"TFL3"), ".gguf": (0, 4, b"GGUF"), ".json": (0, 256
 """The marks of these formats: suffix -> the bytes between two positions of a file."""
 _REMEDIES = {
     ".json": "export it as a .pdmodel: set FLAGS_enable_pir_api=0 before paddle.jit.save",
-    ".gguf": "export the model that it was made of with optimum-intel, or use a release of OpenVINO that reads GGUF",
+    ".gguf": "export the original model with optimum-intel, or use a release of OpenVINO that reads GGUF",
 }
 _SAVED_MODEL = ("saved_model.pb", "saved_model.pbtxt")
 
@@ -120,7 +120,7 @@ def _imported(path: Path, bin: str | Path | bytes | None) -> Iterator[Path]:
                 process.ask(save_as_ir, str(path), str(xml))
         except OpenVINOError as error:
             told = f"OpenVINO's frontend for {framework_of(path)} cannot read it: {_first_cause(str(error))}"
-            remedy = _REMEDIES.get(path.suffix.lower(), "check that OpenVINO's own converter, ovc, takes it")
+            remedy = _REMEDIES.get(path.suffix.lower(), "check that OpenVINO's converter, ovc, accepts it")
             raise ConversionError.of(Problem(told, str(path), remedy=remedy, fault=Fault.UNSUPPORTED)) from error
         yield xml
 
@@ -129,7 +129,7 @@ def _first_cause(text: str) -> str:
     """Return the line of OpenVINO's message with the cause: the last one that is not a position in its sources."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     causes = [line for line in lines if not line.startswith(("Exception from", "Check '", "While validating", "[ERROR]"))]
-    return (causes or lines or ["it gives no reason"])[-1 if causes else 0]
+    return (causes or lines or ["no reason is known"])[-1 if causes else 0]
 
 
 def copied(xml: Path, folder: Path) -> Path:

@@ -116,7 +116,7 @@ class _Graph:
                 a, b, c, d = (end for end in ends if end is not None)
                 self.sources[c, d] = a, b
                 if c not in self.by_id:
-                    self.problems.add(f"the edge leads to layer {c}: there is none", line=edge.sourceline)
+                    self.problems.add(f"the edge ends at layer {c}, which does not exist", line=edge.sourceline)
         for layer in list(self.layers.iterchildren("layer")):
             self.layer(layer)
 
@@ -140,7 +140,7 @@ class _Graph:
             for dim in port.iterchildren("dim"):
                 size = integer((dim.text or "").strip())
                 if size is None or size < 1:
-                    self.problems.add(f'"{short(dim.text or "")}" is no dimension', line=port.sourceline)
+                    self.problems.add(f'"{short(dim.text or "")}" is not a valid dimension', line=port.sourceline)
         if kind.lower() == "input":
             self.input(layer)
         elif const:

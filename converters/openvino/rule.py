@@ -231,7 +231,7 @@ class Rule:
         low, high = self.min_inputs, self.max_inputs
         if count < low or (high is not None and count > high):
             expected = f"at least {low}" if high is None else str(low) if low == high else f"{low} to {high}"
-            raise Malformed(f"it has {count} inputs where {self.operation} of {self.since} takes {expected}")
+            raise Malformed(f"it has {count} inputs, but {self.operation} of {self.since} takes {expected}")
 
     def keywords(self, attributes: dict[str, str], remark: Callable[[str], None] = lambda message: None) -> dict[str, Any]:
         """Return the layer's attributes as the function's keywords, with those of groups in the group."""
@@ -403,11 +403,11 @@ def find_rule(layer_type: str, version: str) -> Rule:
             return candidate
     number = _number(version)
     if number > LATEST_OPSET:
-        raise Unsupported(f"{version} is newer than opset{LATEST_OPSET}, the latest that is known", "update onnx-specops")
+        raise Unsupported(f"{version} is newer than opset{LATEST_OPSET}, the newest supported one", "update onnx-specops")
     chosen = [r for r in candidates if r.since.startswith("opset") and _number(r.since) <= number]
     if not chosen or not _belongs(operation, number):
         known = ", ".join(r.since for r in candidates)
-        raise Malformed(f"{layer_type} has no version {version!r}; known are: {known}")
+        raise Malformed(f"{layer_type} has no version {version!r}; its versions are {known}")
     return chosen[-1]
 
 

@@ -31,7 +31,7 @@ def agree(port: OutputPort, value: Value, stated: Dims | None, remarks: Remarks)
     """Return whether the dimensions in the file are compatible with those of the operation. OpenVINO uses the latter."""
     if stated is None or value.dims is None or same_dims(value.dims, stated):
         return True
-    remarks.add(f"the shape of an output of {short(port.layer.type)} that the operation gives otherwise", layer=port.layer)
+    remarks.add(f"the shape of an output of {short(port.layer.type)} that differs from the operation's", layer=port.layer)
     return False
 
 

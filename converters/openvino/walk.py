@@ -171,10 +171,10 @@ class _Walk:
             found = find_rule(layer.type, layer.version)
             results = found(op, [self.get(port) for port in layer.inputs], context)
             if len(results) < len(layer.outputs):
-                raise Malformed(f"it has {len(layer.outputs)} outputs where {layer.type} gives {len(results)}")
+                raise Malformed(f"it has {len(layer.outputs)} outputs, but {layer.type} has {len(results)}")
             if len(results) > len(layer.outputs) and not layer.bodies:
                 layer.left_out = len(results) - len(layer.outputs)
-                self.source.remarks.add(f"outputs of {layer.type} that the file leaves out", layer=layer)
+                self.source.remarks.add(f"outputs of {layer.type} that the file omits", layer=layer)
             ignored_dims = any(self.get(port) in self.ignored_dims for port in layer.inputs)
             for port, value in zip(layer.outputs, results, strict=False):
                 if ignored_dims and value.const_value is None:
@@ -235,7 +235,7 @@ def layer_problem(file: str, layer: Layer, error: Exception) -> Problem:
     if isinstance(error, LayerError):
         return Problem(error.message, *place, error.remedy, error.fault, error)
     if isinstance(error, LimitError):
-        return Problem(f"it asks for too much: {one_line(error)}", *place, fault=Fault.UNSUPPORTED, cause=error)
+        return Problem(f"it exceeds a limit: {one_line(error)}", *place, fault=Fault.UNSUPPORTED, cause=error)
     if isinstance(error, MemoryError):
         return Problem(not_enough_memory(error), *place, cause=error)
     if (rules := _file_of_rule(layer)) is not None:
@@ -246,7 +246,7 @@ def layer_problem(file: str, layer: Layer, error: Exception) -> Problem:
     if _is_mistake(error):
         text = f"{type(error).__name__}: {one_line(error)} ({_place(error)})"
         return Problem(f"internal error: {text}", *place, REPORT, Fault.INTERNAL, error)
-    message = f"its inputs or attributes do not fit together: {one_line(error)}"
+    message = f"its inputs or attributes are inconsistent: {one_line(error)}"
     return Problem(message, *place, Malformed.usual_remedy, Fault.MALFORMED, error)
 
 
@@ -255,7 +255,7 @@ def body_problem(source: Model, error: BodyError) -> Problem:
     cause = error.__cause__ if isinstance(error.__cause__, Exception) else error
     if (layer := _layer_of(_by_name(source), error)) is not None:
         return layer_problem(str(source.path), layer, cause)
-    message = f"its inputs or attributes do not fit together: {one_line(error)}"
+    message = f"its inputs or attributes are inconsistent: {one_line(error)}"
     return Problem(message, str(source.path), remedy=Malformed.usual_remedy, cause=cause)
 
 
@@ -270,7 +270,7 @@ def opset_problems(source: Model, error: LoweringError, opset: int) -> list[Prob
         found.setdefault(layer, {})[unsupported.message] = unsupported.least
     problems = Problems(str(source.path))
     for layer, messages in found.items():
-        message = f"opset {opset} cannot say {', nor '.join(messages)}"
+        message = f"opset {opset} cannot represent {', nor '.join(messages)}"
         problems.add(message, f"use opset {max(messages.values())} or newer", layer=layer, fault=Fault.UNSUPPORTED)
     return problems.found
 
@@ -300,7 +300,7 @@ def target_problems(source: Model, error: TargetError) -> list[Problem]:
         found.setdefault((layer, one.remedy), {})[one.reason] = None
     problems = Problems(str(source.path))
     for (layer, remedy), reasons in found.items():
-        message = f"{error.target.title} does not take {', nor '.join(reasons)}"
+        message = f"{error.target.title} does not support {', nor '.join(reasons)}"
         problems.add(message, remedy, layer=layer, fault=Fault.UNSUPPORTED)
     return problems.found
 

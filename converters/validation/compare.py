@@ -71,7 +71,7 @@ class Comparison:
         return math.inf if self.relative_l2 is None else self.relative_l2
 
 
-RANDOM = "other random numbers, of the same distribution"
+RANDOM = "different random numbers of the same distribution"
 
 
 def compare(
@@ -90,7 +90,7 @@ def compare(
     """
     shape, element_type = tuple(got.shape), _type_name(got)
     if shape != tuple(expected.shape):
-        return Comparison(shape, element_type, None, None, 0.0, False, f"the shape should be {list(expected.shape)}", 1.0)
+        return Comparison(shape, element_type, None, None, 0.0, False, f"the expected shape is {list(expected.shape)}", 1.0)
     if widths and element_type != _type_name(expected) and "float" in element_type and "float" in _type_name(expected):
         narrow = min(got.dtype, expected.dtype, key=lambda dtype: dtype.itemsize)
         wide = np.promote_types(np.float32, max(got.dtype, expected.dtype, key=lambda dtype: dtype.itemsize))
@@ -101,7 +101,7 @@ def compare(
         note = f"{element_type}, not {_type_name(expected)}"
         return replace(found, element_type=element_type, note=f"{note}; {found.note}" if found.note else note)
     if element_type != _type_name(expected):
-        return Comparison(shape, element_type, None, None, 0.0, False, f"the type should be {_type_name(expected)}", 1.0)
+        return Comparison(shape, element_type, None, None, 0.0, False, f"the expected type is {_type_name(expected)}", 1.0)
     found = _compare_values(got, expected, element_type, tolerance)
     if random and not found.agrees:
         return Comparison(shape, element_type, None, None, found.exact, True, RANDOM)
@@ -137,7 +137,7 @@ def _compare_values(got: np.ndarray, expected: np.ndarray, element_type: str, to
                 absolute = max(absolute, ROUNDINGS * tolerance.rounding * float(np.sqrt(np.square(finite).mean())))
             agrees = same | np.isfinite(a) & np.isfinite(b) & (difference <= absolute + limit * scale)
     beyond = float((~agrees).mean())
-    note = "NaN in other places" if is_float and (np.isnan(a) != np.isnan(b)).any() else ""
+    note = "NaN at different positions" if is_float and (np.isnan(a) != np.isnan(b)).any() else ""
     return Comparison(
         shape,
         element_type,

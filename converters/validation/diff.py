@@ -189,7 +189,7 @@ def _arrays(
 ) -> tuple[dict[str, Arrays], list[str]]:
     """Return the samples by name, and the random inputs with guessed sizes."""
     if inputs is not None and shapes:
-        raise ValueError("shapes are for random inputs, and inputs are given")
+        raise ValueError("shapes apply to random inputs only, but inputs are given")
     if isinstance(inputs, Mapping):
         return {"": check_inputs(inputs, model.inputs, "the inputs")}, []
     if inputs is not None:
@@ -256,7 +256,7 @@ def _run(
     except ImportError:
         raise
     except Exception as error:  # ONNX Runtime's exceptions have no common base class
-        raise ValueError(f"{model.path}: {error} (--shape and --inputs give other inputs)") from None
+        raise ValueError(f"{model.path}: {error} (--shape and --inputs set other inputs)") from None
     return values, seconds
 
 

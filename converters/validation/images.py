@@ -120,15 +120,15 @@ def letters_of(spec: InputSpec, layout: str) -> str:
     """Return the layout of the input, such as ``"NCHW"``. Raise ``ValueError`` if it is not an image's."""
     letters = re.sub(r"[^A-Za-z?]", "", layout).upper()
     if spec.dims is None:
-        raise ValueError(f"{spec.name} is no image's: its rank is unknown")
+        raise ValueError(f"{spec.name} is not an image input: its rank is unknown")
     rank = len(spec.dims)
     if not letters and rank in (3, 4):
         first, last = spec.dims[rank - 3], spec.dims[-1]
         letters = "NCHW"[4 - rank :] if first in _CHANNELS or last not in _CHANNELS else "NHWC"[4 - rank :]
     if len(letters) != rank or any(letters.count(letter) != 1 for letter in "CHW"):
-        raise ValueError(f"{spec.name} is no image's: {layout or f'it has {rank} dimensions'}")
+        raise ValueError(f"{spec.name} is not an image input: {layout or f'it has {rank} dimensions'}")
     if dict(zip(letters, spec.dims, strict=True))["C"] not in (None, *_CHANNELS):
-        raise ValueError(f"{spec.name} is no image's: it has {spec.dims[letters.index('C')]} channels")
+        raise ValueError(f"{spec.name} is not an image input: it has {spec.dims[letters.index('C')]} channels")
     return letters
 
 
@@ -141,7 +141,7 @@ def _open(path: Path, channels: int) -> Any:
         with Image.open(path) as image:
             return image.convert(_CHANNELS[channels])
     except UnidentifiedImageError:
-        raise ValueError(f"{path} is neither an image that Pillow reads nor an .npz or .npy file") from None
+        raise ValueError(f"{path} is not an .npz file, an .npy file or an image that Pillow can read") from None
     except (Image.DecompressionBombError, SyntaxError, EOFError) as error:
         raise ValueError(f"{path}: {error}") from None
 

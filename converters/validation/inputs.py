@@ -71,7 +71,7 @@ def load_samples(path: str | Path, taken: ModelInputs, note: Callable[[str], Non
     known = {".npy", ".npz", *SUFFIXES}
     entries = sorted(e for e in path.iterdir() if _is_sample(e, taken) or (e.is_file() and e.suffix.lower() in known))
     if not entries:
-        raise ValueError(f"{path} holds no samples: no .npz, .npy or image")
+        raise ValueError(f"{path} contains no samples (.npz, .npy or images)")
     return {entry.name: _load(entry, taken, note) for entry in entries}
 
 
@@ -88,13 +88,13 @@ def _load(path: Path, taken: ModelInputs, note: Callable[[str], None]) -> Arrays
     if suffix == ".npy":
         if len(taken.specs) != 1:
             names = ", ".join(spec.name for spec in taken.specs)
-            raise ValueError(f"{path} is one array, and the model takes {names}: an .npz has several")
+            raise ValueError(f"{path} is one array, but the model has the inputs {names}: use an .npz")
         return check_inputs({taken.specs[0].name: _array(path)}, taken.specs, str(path), note)
     if suffix not in SUFFIXES:
         return load_inputs(path, taken.specs, note)
     if len(taken.specs) != 1:
         names = ", ".join(spec.name for spec in taken.specs)
-        raise ValueError(f"{path} is one image, and the model takes {names}: an .npz has several inputs")
+        raise ValueError(f"{path} is one image, but the model has the inputs {names}: use an .npz")
     spec, stated = taken.specs[0], taken.layouts.get(0, "")
     letters_of(spec, stated)
     image = load_image(path, spec, stated, Preparation.stated(taken.information))

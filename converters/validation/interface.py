@@ -26,7 +26,7 @@ def check_interface(source: Source, model: OnnxModel) -> list[str]:
     for kind, names, known in sides:
         if len(names) != len(known):
             count = f"{len(names)} {kind}s where {source.path} has {len(known)}"
-            raise ValueError(f"{model.path} has {count}: it is not its conversion")
+            raise ValueError(f"{model.path} has {count}: it is not the conversion of this IR")
     notes = []
     for kind, names, known in sides:
         if all(_is(name, ours) for name, ours in zip(names, known, strict=True)):
@@ -34,15 +34,15 @@ def check_interface(source: Source, model: OnnxModel) -> list[str]:
         should = ", ".join(ours[0] for ours in known)
         text = f"{model.path} has the {kind}{'s' * (len(names) > 1)} {', '.join(names)} where {source.path} has {should}"
         if model.proto.producer_name == _PRODUCER:
-            raise ValueError(f"{text}: it is not its conversion")
-        notes.append(f"{text}: taken in this order")
+            raise ValueError(f"{text}: it is not the conversion of this IR")
+        notes.append(f"{text}; they are matched in this order")
     for spec, port in zip(model.inputs, source.inputs, strict=True):
         sizes = zip(spec.dims or (), port.dims or (), strict=False)
         unlike = spec.dims is not None and port.dims is not None and len(spec.dims) != len(port.dims)
         if unlike or any(a is not None and b is not None and a != b for a, b in sizes):
             raise ValueError(
                 f"{model.path} takes {_shown(spec.dims)} as {spec.name} where {source.path} takes {_shown(port.dims)}: "
-                "it is not its conversion"
+                "it is not the conversion of this IR"
             )
     return notes
 

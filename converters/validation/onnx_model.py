@@ -46,9 +46,9 @@ class OnnxModel:
         try:
             proto = onnx.load(path, load_external_data=False)
         except DecodeError:
-            raise ValueError(f"{path} is no ONNX model") from None
+            raise ValueError(f"{path} is not an ONNX model") from None
         if not proto.graph.output:
-            raise ValueError(f"{path} is no ONNX model: it has no outputs")
+            raise ValueError(f"{path} is not an ONNX model: it has no outputs")
         nodes = [node for node in all_nodes(proto.graph) if node.domain == DOMAIN]
         bodies = {(f.name, f.overload) for f in proto.functions if f.domain == DOMAIN}
         hidden = _variable_names(proto, "output", "is_set_output")
@@ -90,7 +90,7 @@ def check_is_onnx(path: Path) -> None:
     with path.open("rb") as file:
         start = file.read(64).lstrip()
     if start.startswith((b"<?xml", b"<net")):
-        raise ValueError(f"{path} is an OpenVINO IR, not an ONNX model: specops convert {path} makes one")
+        raise ValueError(f"{path} is an OpenVINO IR, not an ONNX model: specops convert {path} converts it")
 
 
 def files_of(path: Path) -> list[Path]:

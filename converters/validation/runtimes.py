@@ -158,10 +158,10 @@ def run_samples(
         raise
     except Exception as error:  # ONNX Runtime's exceptions have no common base class
         if "INVALID_PROTOBUF" in str(error):
-            raise ValueError(f"{model} is no ONNX model, or is damaged") from None
+            raise ValueError(f"{model} is not an ONNX model, or is damaged") from None
         raise ValueError(f"{model}: {error}") from None
     if inputs is not None and shapes:
-        raise ValueError("shapes are for random inputs, and inputs are given")
+        raise ValueError("shapes apply to random inputs only, but inputs are given")
     taken = _taken(session, model, by_file=inputs is not None)
     if inputs is None:
         samples = {"": random_inputs(taken.specs, seed, shapes or {})}
@@ -179,7 +179,7 @@ def run_samples(
         if (lack := _LACK_OF_MEMORY.search(str(error))) is not None:
             asked = f", which asked for {int(lack[1]):,} bytes" if lack[1] else ""
             raise MemoryError(f"ONNX Runtime ran {model}{asked}") from None
-        hint = "" if inputs is not None else " (with random inputs; --shape and --inputs give others)"
+        hint = "" if inputs is not None else " (with random inputs; --shape and --inputs set others)"
         raise ValueError(f"{model}: {error}{hint}") from None
 
 

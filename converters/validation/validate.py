@@ -313,7 +313,7 @@ def _onnx(
         try:
             layers, _ = run(runtime, file, arrays, list(dict.fromkeys(layer.value for layer in exposed)), timed=False)
         except Exception as error:  # the outputs are valid nevertheless
-            notes.append(f"{NAMES[runtime]} hands out no layers: {type(error).__name__}: {_one_line(error)}")
+            notes.append(f"{NAMES[runtime]} cannot return the outputs of layers: {type(error).__name__}: {_one_line(error)}")
         else:
             values = layers | values
     return result, values
@@ -432,7 +432,7 @@ def _inputs(
 ) -> tuple[dict[str, Arrays], list[str]]:
     """Return the samples as arrays in the order of the model's inputs, and the inputs with guessed shapes."""
     if inputs is not None and shapes:
-        raise ValueError("shapes are for random inputs, and inputs are given")
+        raise ValueError("shapes apply to random inputs only, but inputs are given")
     if isinstance(inputs, Mapping):
         return {"": check_inputs(inputs, model.inputs, "the inputs", note)}, []
     beside = source.path.with_name("inputs.npz")

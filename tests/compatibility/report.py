@@ -64,7 +64,7 @@ def _refused(results: Results) -> str:
     for opset, models in results.refused.items():
         for model, reasons in models.items():
             for reason in reasons:
-                where[re.sub(r"opset \d+ cannot say ", "", reason)][model].add(opset)
+                where[re.sub(r"opset \d+ cannot represent ", "", reason)][model].add(opset)
     lines = [
         f"| {reason} | {', '.join(sorted(models))} | {numbers(set().union(*models.values()), results.opsets)} |"
         for reason, models in sorted(where.items())

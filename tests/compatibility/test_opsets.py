@@ -38,7 +38,10 @@ def test_the_page_has_agreements_and_reasons():
     }
     faults["1.31.1"] = {opset: dict.fromkeys(by_model, "") for opset, by_model in faults["1.31.1"].items()}
     del faults["1.18.1"][21]
-    refused = {opset: {"c": [f"opset {opset} cannot say DFT"], "d": [f"opset {opset} cannot say DFT"]} for opset in (13, 17)}
+    refused = {
+        opset: {"c": [f"opset {opset} cannot represent DFT"], "d": [f"opset {opset} cannot represent DFT"]}
+        for opset in (13, 17)
+    }
     results = Results(4, (13, 17, 21, 28), faults, refused)
     assert table(results).splitlines()[2:] == [
         "| 13 | 2 | 1 | 1 | 2 |",

@@ -42,7 +42,7 @@ def check_at(opset: int | None, case: Case, oracle: Oracle, folder: Path, target
         for problem in error.problems:
             assert problem.fault is Fault.UNSUPPORTED and problem.layer_name is not None, problem
             if target == "onnxruntime":
-                assert problem.message.startswith(f"opset {opset} cannot say "), problem
+                assert problem.message.startswith(f"opset {opset} cannot represent "), problem
                 assert problem.remedy.startswith("use opset "), problem
         pytest.skip("; ".join(problem.message for problem in error.problems))
     check_valid(proto)

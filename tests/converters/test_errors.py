@@ -164,7 +164,7 @@ ENDS = [
         invalid,
         MalformedError,
         2,
-        "its inputs or attributes do not fit together: no such shape; check that the file is intact",
+        "its inputs or attributes are inconsistent: no such shape; check that the file is intact",
     ),
     (mistaken, InternalError, 3, "internal error: AttributeError: 'Value' object has no attribute 'no_such_attribute'"),
     (failing, InternalError, 3, "internal error: AssertionError: a claim of ours"),
@@ -200,7 +200,7 @@ def test_exceptions_of_rules(tmp_path: Path, rule_is, function, kind, code: int,
 def test_library_errors_are_faults_of_the_file(tmp_path: Path, rule_is) -> None:
     """NumPy and ONNX raise TypeError and similar errors about their arguments."""
     rule_is(in_our_code(stacked))
-    with pytest.raises(MalformedError, match="do not fit together: "):
+    with pytest.raises(MalformedError, match="are inconsistent: "):
         convert(model(tmp_path, "ReLU"))
 
 

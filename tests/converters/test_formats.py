@@ -111,7 +111,7 @@ def test_an_in_memory_model() -> None:
     assert recognised(model) is not None
     with format_of(model).open(model) as source:
         assert source.files == ()
-    with pytest.raises(ValueError, match=r"has no \.bin to refer to"):
+    with pytest.raises(ValueError, match=r"has no \.bin file to reference"):
         convert(model, weights="reference")
 
 

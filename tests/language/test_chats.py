@@ -113,7 +113,7 @@ def test_conversations_equal_transformers(form: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("{% if %}", "is no chat template"),
+        ("{% if %}", "is not a valid chat template"),
         ("{{ messages.append(1) }}", "does not take"),  # templates are not trusted
         ("{{ ''.__class__.__mro__ }}", "does not take"),
         ("{{ missing.of.nothing }}", "does not take"),

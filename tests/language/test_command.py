@@ -89,7 +89,7 @@ def test_a_folder_without_a_model(tmp_path: Path) -> None:
 def test_the_cache_of_onnxruntime_genai(folder: Path, tmp_path: Path) -> None:
     target = tmp_path / "out"
     document = as_json(specops("convert", folder, "-o", target, "--genai", "--kv-cache", "uint8", "--json"))
-    assert any("the cache holds uint8" in remark for remark in document["remarks"])
+    assert any("the cache is uint8" in remark for remark in document["remarks"])
     assert specops("convert", folder, "-o", target, "--kv-cache", "uint8").exit_code == 2
 
 

@@ -145,7 +145,7 @@ def compressed(kind: str, place: Path) -> Path:
     source, _, _ = folders("llama", place)
     target = place / f"llama.{kind}"
     written = write_genai(source, target, convert, kind)
-    assert written.report.decoder.cache == kind and any(f"the cache holds {kind}" in remark for remark in written.remarks)
+    assert written.report.decoder.cache == kind and any(f"the cache is {kind}" in remark for remark in written.remarks)
     return target
 
 
@@ -346,5 +346,5 @@ def test_more_positions_than_are_evaluated(positions: int, grouped: int, said: s
 
 
 def test_a_model_without_a_cache() -> None:
-    with pytest.raises(ConversionError, match="no decoder with a cache"):
+    with pytest.raises(ConversionError, match="not a decoder with a cache"):
         convert(Path(__file__).parents[2] / "models/matmul/model.xml", form="genai")

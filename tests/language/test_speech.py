@@ -108,8 +108,8 @@ def test_the_command(source: Path, tmp_path: Path) -> None:
     [
         ("config.json", {"model_type": "bart"}, "no encoder-decoder of the type 'bart'"),
         ("config.json", {"max_source_positions": 750}, "its encoder has 750 positions"),
-        ("config.json", {"num_mel_bins": 128}, "it makes 80 features of a frame, the model takes 128"),
-        ("tokenizer.json", {"added_tokens": [{"id": 400}]}, "its tokens go up to 400, the model knows 320"),
+        ("config.json", {"num_mel_bins": 128}, "it computes 80 features per frame, but the model needs 128"),
+        ("tokenizer.json", {"added_tokens": [{"id": 400}]}, "it has tokens up to 400, but the model has 320"),
     ],
 )
 def test_inconsistent_folders(file: str, change: dict[str, Any], message: str, tmp_path: Path) -> None:

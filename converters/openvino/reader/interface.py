@@ -70,7 +70,7 @@ def restore(model: Model, text: str) -> None:
             if name:
                 model.renamed[result] = name
     except (ValueError, LookupError, TypeError, AttributeError) as error:
-        raise ValueError(f"what the model says of its outputs does not concern {model.path}: {text[:200]}") from error
+        raise ValueError(f"the model's information on its outputs does not match {model.path}: {text[:200]}") from error
     settle_names(model)
 
 
@@ -102,10 +102,10 @@ def _find(model: Model, name: str, known: Mapping[str, list[OutputPort]], proble
         remedy = did_you_mean(name, known) or "specops inspect --json lists the outputs, Netron shows the layers"
         if parts:
             remedy = f"it has several outputs: {', '.join(parts[:5])}"
-        problems.append(Problem(f"no output or layer is called {name}", str(model.path), remedy=remedy))
+        problems.append(Problem(f"no output or layer has the name {name}", str(model.path), remedy=remedy))
         return None
     lines = ", ".join(str(port.layer.line) for port in found[:5])
-    message = f"{len(found)} layers are called {name} (lines {lines}): give the tensor name of one"
+    message = f"{len(found)} layers have the name {name} (lines {lines}): specify the tensor name of one"
     problems.append(Problem(message, str(model.path), fault=Fault.MALFORMED))
     return None
 
@@ -177,4 +177,4 @@ def _check_names(model: Model, new: set[str], problems: list[Problem]) -> None:
         if not name:
             problems.append(Problem("a new name is empty", str(model.path)))
         elif firsts.count(name) > 1:
-            problems.append(Problem(f"several inputs and outputs would be called {name}", str(model.path)))
+            problems.append(Problem(f"several inputs and outputs would have the name {name}", str(model.path)))

@@ -61,7 +61,7 @@ class LayerData:
     def finish(self) -> None:
         """Report the problems of the .bin file, once for all layers."""
         if self._without_file:
-            remedy = "put the .bin file beside the .xml, or give its path"
+            remedy = "put the .bin file next to the .xml, or specify its path"
             what = _count(len(self._without_file), "constant has its value", "constants have their values")
             self._problems.add(f"{what} in the .bin file, which is missing", remedy, layer=self._without_file[0])
         if self._beyond_file:
@@ -69,7 +69,7 @@ class LayerData:
             what = _count(len(self._beyond_file), "constant reaches", "constants reach")
             self._problems.add(
                 f"the .bin file has {len(self._weights)} bytes, and {what} beyond, to byte {end}",
-                "is this the whole .bin that was saved with the .xml?",
+                "check that the .bin is complete and belongs to the .xml",
                 layer=self._beyond_file[0][1],
             )
 
@@ -97,7 +97,7 @@ class LayerData:
         element_type, dims = self._element_type(layer, "element_type"), self._shape(layer)
         offset, size = (integer(layer.attributes.get(key)) for key in ("offset", "size"))
         if offset is None or size is None or offset < 0 or size < 0:
-            self._problems.add("offset and size have to be whole numbers", layer=layer)
+            self._problems.add("offset and size must be integers", layer=layer)
         elif element_type is ElementType.DYNAMIC:
             self._problems.add("a constant cannot be of dynamic type", layer=layer)
         elif dims is None or None in dims:
@@ -126,9 +126,9 @@ class LayerData:
         if len(shape) > _MAX_RANK:
             return f"a constant of {len(shape)} dimensions; {_MAX_RANK} are the most that can be read"
         if math.prod(dim for dim in shape if dim) * 8 > _MAX_BYTES:
-            return f"the shape {list(shape)} is larger than any memory"
+            return f"the shape {list(shape)} is too large"
         if element_type is ElementType.STRING:
-            return "a string constant takes 4 bytes at least" if size < 4 else None
+            return "a string constant requires at least 4 bytes" if size < 4 else None
         need = element_type.byte_size(math.prod(shape))
         if size < need:
             return f"{element_type} of shape {list(shape)} takes {need} bytes, but size is {size}"
@@ -157,7 +157,7 @@ class LayerData:
         if len(layer.inputs) == inputs and len(layer.outputs) == outputs:
             return True
         found = f"{len(layer.inputs)} inputs and {len(layer.outputs)} outputs"
-        self._problems.add(f"it has {found} instead of {inputs} and {outputs}", layer=layer)
+        self._problems.add(f"it has {found}; expected {inputs} and {outputs}", layer=layer)
         return False
 
     def _element_type(self, layer: Layer, attribute: str) -> ElementType | None:
@@ -166,7 +166,7 @@ class LayerData:
         if name is None:
             self._problems.add(f"the attribute {attribute} is missing", layer=layer)
         elif element_type is None:
-            self._problems.add(f'{attribute} "{short(name)}" is no known element type', layer=layer)
+            self._problems.add(f'{attribute} "{short(name)}" is not a known element type', layer=layer)
         return element_type
 
     def _shape(self, layer: Layer) -> Dims | None:

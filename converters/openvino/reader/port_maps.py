@@ -99,7 +99,7 @@ def _fields(
     numbers = {name: integer(text) for name, text in texts.items() if name in _NUMBERS}
     for name in _NUMBERS:
         if numbers.get(name, None if name in _NUMBERS[:2] else 0) is None:
-            problems.add(f"{name} has to be a whole number", line=element.sourceline)
+            problems.add(f"{name} must be an integer", line=element.sourceline)
             return None
     layer = layers.get(numbers["internal_layer_id"])  # type: ignore[arg-type]
     if layer is None:

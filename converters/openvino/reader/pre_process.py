@@ -25,7 +25,7 @@ def subtract_mean(model: Model, element: etree._Element, problems: Problems) -> 
     dims = None if parameter is None else parameter.outputs[0].dims
     if parameter is None or not model.parameters:
         named = short(element.get("reference-layer-name", ""))
-        problems.add(f'<pre-process> names the input "{named}": there is none', line=element.sourceline)
+        problems.add(f'<pre-process> names the input "{named}", which does not exist', line=element.sourceline)
         return
     if dims is None or None in dims or not 2 <= len(dims) <= 5:
         problems.add("<pre-process> is for an input of two to five known dimensions", line=element.sourceline)

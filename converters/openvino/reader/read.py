@@ -80,7 +80,7 @@ def _map_weights(path: Path, bin_path: Path | None) -> tuple[Path | None, memory
     weights_path = path.with_suffix(".bin") if bin_path is None else bin_path
     if bin_path is None and not weights_path.exists():
         return None, memoryview(b"")
-    if xml.regular_file_size(weights_path, "name the IR's .bin file") == 0:
+    if xml.regular_file_size(weights_path, "specify the .bin file of the IR") == 0:
         return weights_path, memoryview(b"")
     try:
         with weights_path.open("rb") as file:
@@ -105,8 +105,8 @@ def _unchanged(path: Path | None) -> Callable[[], None]:
 
     def check() -> None:
         if state() != before:
-            remedy = "convert again when nothing writes to it"
-            raise MalformedError(Problem("changed while it was read", file=str(path), remedy=remedy))
+            remedy = "convert the file again when no program writes to it"
+            raise MalformedError(Problem("changed during the conversion", file=str(path), remedy=remedy))
 
     return check
 
@@ -143,14 +143,14 @@ class _Reader:
         """Read the whole net; ``None`` if there are problems."""
         attributes = xml.attributes(root)
         if root.tag != "net":
-            self.wrong(f"the root element is <{short(root.tag)}>, not <net>", root, "name the IR's .xml file")
+            self.wrong(f"the root element is <{short(root.tag)}>, not <net>", root, "specify the .xml file of the IR")
             return None
         version = integer(attributes.pop("version", None))
         if version is not None and version in inference_engine.VERSIONS:
             inference_engine.translate(root, version, self.problems, self.remarks)
         elif version is None or version not in _VERSIONS:
-            found = "no IR version" if version is None else f"IR version {version}"
-            self.wrong(f"{found} is given; versions 2 to 7, 10 and 11 can be read", root, _RESAVE)
+            found = "the IR version is missing" if version is None else f"IR version {version} is not supported"
+            self.wrong(f"{found}; expected 2 to 7, 10 or 11", root, _RESAVE)
             return None
         parts = self.parts(root, (*_GRAPH, *_META, "pre-process"))
         graph = self.graph(parts, root, depth=0)
@@ -205,7 +205,7 @@ class _Reader:
                 layers.append(layer)
                 self.layer(layer, element, inputs, outputs, depth)
             else:
-                self.remarks.add("layers that lead to no result", layer=layer)
+                self.remarks.add("layers without effect on a result", layer=layer)
         if len(self.problems) > earlier:  # ports may be missing because of other problems
             return None
         in_order = self.connect(edges, live, inputs, outputs, places)
@@ -233,7 +233,7 @@ class _Reader:
             layer_id = self.integers[header.get("id")]
             name, kind, version = header.get("name"), header.get("type"), header.get("version")
             if layer_id is None or layer_id < 0 or name is None or kind is None or version is None:
-                self.wrong("a layer has a whole number as id, a name, a type and a version", element, _RESAVE)
+                self.wrong("a layer must have an integer id, a name, a type and a version", element, _RESAVE)
                 continue
             layer = Layer(layer_id, name, kind, version, {}, [], [], {}, element.sourceline)
             if len(header) > 4:
@@ -256,7 +256,7 @@ class _Reader:
             get = edge.get
             ends = (number[get("from-layer")], number[get("from-port")], number[get("to-layer")], number[get("to-port")])
             if None in ends:
-                self.wrong("an edge has whole numbers as its ends", edge)
+                self.wrong("the ends of an edge must be integers", edge)
             else:
                 found.append((*ends, edge.sourceline))
         return found  # type: ignore[return-value]
@@ -276,16 +276,20 @@ class _Reader:
                 continue
             source, target = outputs.get((from_layer, from_port)), inputs.get((to_layer, to_port))
             if source is None:
-                self.problems.add(f"the edge comes from layer {from_layer}, output {from_port}: there is none", line=line)
+                self.problems.add(
+                    f"the edge starts at output {from_port} of layer {from_layer}, which does not exist", line=line
+                )
             if target is None:
-                self.problems.add(f"the edge leads to layer {to_layer}, input {to_port}: there is none", line=line)
+                self.problems.add(f"the edge ends at input {to_port} of layer {to_layer}, which does not exist", line=line)
             if source is None or target is None:
                 continue
             if source.layer.type == "Result":
-                self.problems.add(f"an edge leads from it to layer {to_layer}: a Result has no outputs", layer=source.layer)
+                self.problems.add(
+                    f"an edge connects it to layer {to_layer}, but a Result has no outputs", layer=source.layer
+                )
                 continue
             if target.source is not None:
-                self.problems.add(f"a second edge leads to its input port {to_port}", layer=target.layer)
+                self.problems.add(f"its input port has a second edge: port {to_port}", layer=target.layer)
                 continue
             target.source = source
             source.consumers.append(target)
@@ -302,7 +306,7 @@ class _Reader:
             for port in layer.inputs:
                 source = port.source
                 if source is None:
-                    self.problems.add(f"no edge leads to its input port {port.id}", layer=layer)
+                    self.problems.add(f"no edge is connected to its input port {port.id}", layer=layer)
                 elif port.declared_dims and port.declared_dims != source.dims and source.dims:
                     self.remarks.add("the dimensions of an input port that differ from those of its source", layer=layer)
 
@@ -328,7 +332,7 @@ class _Reader:
                 passed.add(place)
                 sources = (places[port.source.layer.id] for port in layers[place].inputs)
                 place = next(source for source in sources if waiting[source])
-            self.problems.add("it needs its own result: the graph has a cycle", layer=layers[place])
+            self.problems.add("it depends on its own result: the graph has a cycle", layer=layers[place])
         return ordered
 
     # -- layers
@@ -397,7 +401,7 @@ class _Reader:
             element_type = ElementType.from_name(precision)
             if element_type is None:
                 said = f'the precision "{short(precision)}" of output port {port_id}'
-                self.problems.add(f"{said} is no known element type", layer=layer)
+                self.problems.add(f"{said} is not a known element type", layer=layer)
                 element_type = ElementType.DYNAMIC
             port = OutputPort(
                 layer,
@@ -417,7 +421,7 @@ class _Reader:
         """Return a port's number; -1 (and a problem) if it has none."""
         port_id = self.integers[element.get("id")]
         if port_id is None or port_id < 0:
-            self.problems.add("a port has a whole number as id", layer=layer, line=element.sourceline)
+            self.problems.add("the id of a port must be an integer", layer=layer, line=element.sourceline)
         return -1 if port_id is None else port_id
 
     def port_content(self, layer: Layer, element: etree._Element) -> tuple[Dims, dict[str, Any]]:
@@ -435,7 +439,9 @@ class _Reader:
             numbers = [self.integers[text.strip() if text else None] for text in texts]
             for text, value in zip(texts, numbers, strict=True):
                 if value is None or value < -1:
-                    self.problems.add(f'"{short(text or "")}" is no dimension', layer=layer, line=element.sourceline)
+                    self.problems.add(
+                        f'"{short(text or "")}" is not a valid dimension', layer=layer, line=element.sourceline
+                    )
             dims = self.dims[texts] = tuple(None if value == -1 else value for value in numbers)
         return dims, info
 

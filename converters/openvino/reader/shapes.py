@@ -71,7 +71,7 @@ def parse_partial_shape(text: str) -> tuple[Interval, ...] | None:
     for part in text.split(","):
         interval = parse_dimension(part.strip())
         if interval is None:
-            raise ValueError(f'"{short(part)}" is no dimension')
+            raise ValueError(f'"{short(part)}" is not a valid dimension')
         shape.append(interval)
     return tuple(shape)
 

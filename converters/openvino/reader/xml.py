@@ -21,7 +21,7 @@ _MAX_SEARCHED = 128  # attributes
 _INTEGER = re.compile(r"-?[0-9]{1,19}", re.ASCII)
 
 
-def regular_file_size(path: Path, remedy: str = "name the IR's .xml file") -> int:
+def regular_file_size(path: Path, remedy: str = "specify the .xml file of the IR") -> int:
     """Return the size of the file at `path` in bytes. ``remedy`` is the remedy if it is not a file.
 
     Raises:
@@ -55,7 +55,7 @@ def parse(path: Path) -> etree._Element:
         return MalformedError(Problem(message, file=str(path), line=line, remedy=remedy))
 
     if not data.strip():
-        raise malformed("the file is empty", remedy="name the IR's .xml file")
+        raise malformed("the file is empty", remedy="specify the .xml file of the IR")
     encoding = _ENCODING.match(data.removeprefix(b"\xef\xbb\xbf"))
     stated = encoding[1].decode("ascii").lower() if encoding else "utf-8"
     if encoding and stated not in _ENCODINGS:
@@ -64,7 +64,7 @@ def parse(path: Path) -> etree._Element:
     # the declaration always has these bytes.
     position = data.find(b"<!DOCTYPE")
     if position >= 0:
-        raise malformed("a document type is declared, which no IR has", data.count(b"\n", 0, position) + 1)
+        raise malformed("it declares a document type, which is not allowed in an IR", data.count(b"\n", 0, position) + 1)
     parser = etree.XMLParser(
         encoding=_ENCODINGS[stated],
         resolve_entities=False,
@@ -82,13 +82,13 @@ def parse(path: Path) -> etree._Element:
     except etree.XMLSyntaxError as error:
         beside = path.with_suffix(".xml")
         if path.suffix.lower() == ".onnx":
-            raise malformed("is an ONNX file", remedy="name the .xml file of an OpenVINO IR") from None
+            raise malformed("is an ONNX file", remedy="specify the .xml file of an OpenVINO IR") from None
         if path.suffix.lower() == ".bin" and beside.is_file():
-            raise malformed("holds weights", remedy=f"name the IR's .xml file: {beside.name}") from None
+            raise malformed("holds weights", remedy=f"specify the .xml file of the IR: {beside.name}") from None
         reason = short((error.msg or "unreadable").splitlines()[0])
         remedy = "is this an IR's .xml file?"
         if data.lstrip().startswith((b"<?xml", b"<net")):
-            remedy = "the file is damaged or incomplete: get it again"
+            remedy = "the file is damaged or incomplete; obtain it again"
         raise malformed(f"not well-formed XML: {reason}", error.lineno, remedy) from None
 
 

@@ -36,7 +36,7 @@ def _operations(path: Path) -> list[type]:
 
     spec = importlib.util.spec_from_file_location(f"specops_extension_{path.stem}", path)
     if spec is None or spec.loader is None:
-        raise ValueError(f"{path} is no Python file")
+        raise ValueError(f"{path} is not a Python file")
     module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
@@ -48,5 +48,5 @@ def _operations(path: Path) -> list[type]:
         if issubclass(kind, ov.Op) and kind.__module__ == module.__name__
     ]
     if not found:
-        raise ValueError(f"the extension {path} has no class derived from openvino.Op")
+        raise ValueError(f"the extension {path} contains no class derived from openvino.Op")
     return found

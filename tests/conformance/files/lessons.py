@@ -329,7 +329,7 @@ def graphs() -> Iterator[Lesson]:
         "an unknown layer that no output needs",
         "FPGA projects",
         unknown_layer_that_no_one_needs,
-        ("layers that lead to no result",),
+        ("layers without effect on a result",),
     )
     yield Lesson("an output called as another layer", "Luxonis", saved(output_called_as_a_layer))
     remark = "outputs of MaxPool that the file leaves out"

@@ -508,7 +508,7 @@ def _is_empty(recipe: Recipe) -> bool:
 def _unsaid(recipe: Recipe, found: Verdict) -> bool:
     """Return whether the result for nonfinite or invalid numbers is up to the runtime."""
     finite = all(np.isfinite(array).all() for array in recipe.arrays() if array.dtype.kind in "fV")
-    return (not finite or "NaN in other places" in found.text) and _follows_the_runtime(recipe)
+    return (not finite or "NaN at different positions" in found.text) and _follows_the_runtime(recipe)
 
 
 def _follows_the_runtime(recipe: Recipe) -> bool:

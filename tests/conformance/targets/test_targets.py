@@ -40,6 +40,6 @@ def test_a_consumer_gives_openvinos_results(consumer: str, network: str, tmp_pat
 
 def test_what_it_cannot_take_is_refused_before_it_is_written(tmp_path: Path) -> None:
     folder = make("Greedy, scripted", tmp_path)
-    with pytest.raises(UnsupportedError, match="OpenCV's dnn module does not take the operator Loop"):
+    with pytest.raises(UnsupportedError, match="OpenCV's dnn module does not support the operator Loop"):
         convert(folder / "model.xml", folder / "opencv.onnx", target="opencv")
     assert not (folder / "opencv.onnx").exists()

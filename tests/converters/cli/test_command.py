@@ -338,7 +338,7 @@ def test_no_output_over_an_input(bags: Path, output: str) -> None:
     before = (bags.parent / output).read_bytes()
     target = bags.parent / output
     result = specops("convert", bags, "-o", target, "--check", "--inputs", bags.parent / "inputs.npz")
-    assert (result.exit_code, result.stderr) == (2, f"error: {target} is an input, which would be overwritten\n")
+    assert (result.exit_code, result.stderr) == (2, f"error: {target} is an input and would be overwritten\n")
     assert target.read_bytes() == before
 
 
@@ -371,7 +371,7 @@ def test_outputs_are_not_written_over_the_model(dense: Path, output: str) -> Non
     np.savez(inputs, x=np.zeros((2, 32), np.float32))
     before = target.read_bytes()
     result = specops("run", dense.with_suffix(".onnx"), "--inputs", inputs, "--outputs", target)
-    assert (result.exit_code, result.stderr) == (2, f"error: {target} is an input, which would be overwritten\n")
+    assert (result.exit_code, result.stderr) == (2, f"error: {target} is an input and would be overwritten\n")
     assert target.read_bytes() == before
 
 
@@ -407,7 +407,7 @@ def test_random_inputs_have_the_requested_shapes(dense: Path, tmp_path: Path) ->
     for arguments, message in (
         (("--shape", "x=7x33"), "the model takes"),
         (("--shape", "y=7x32"), "no input is called y"),
-        (("--shape", "x=7x32", "--inputs", "x.npz"), "shapes are for random inputs"),
+        (("--shape", "x=7x32", "--inputs", "x.npz"), "shapes apply to random inputs"),
         (("--shape", "7x32"), "is not of the form"),
         (("--shape", "x=7xn"), "is not of the form"),
     ):
@@ -525,7 +525,7 @@ def test_run_of_an_invalid_model(tmp_path: Path) -> None:
     path.write_bytes(b"\0\1")
     result = specops("run", path)
     assert result.exit_code == 2
-    assert result.stderr == f"error: {path} is no ONNX model, or is damaged\n"
+    assert result.stderr == f"error: {path} is not an ONNX model, or is damaged\n"
 
 
 def test_run_reports_the_error_of_a_kernel(bags: Path, tmp_path: Path) -> None:

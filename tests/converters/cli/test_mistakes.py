@@ -25,7 +25,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("convert model.bin", "holds weights --> model.bin help: name the IR's .xml file: model.xml"),
+        ("convert model.bin", "holds weights --> model.bin help: specify the .xml file of the IR: model.xml"),
         ("convert cut.xml", "help: the file is damaged or incomplete"),
         ("convert text.txt", "help: is this an IR's .xml file?"),
         ("convert model.xml -o other.xml", "the name of an ONNX file ends in .onnx"),
@@ -35,7 +35,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("diff model.onnx model.xml", "model.xml is an OpenVINO IR, not an ONNX model"),
         ("run modle.onnx", "modle.onnx is not a file: did you mean model.onnx?"),
         ("validate model.xml modle.onnx", "modle.onnx is not a file: did you mean model.onnx?"),
-        ("run text.txt", "text.txt is no ONNX model, or is damaged"),
+        ("run text.txt", "text.txt is not an ONNX model, or is damaged"),
         ("run model.onnx --inputs text.txt", "inputs are an .npz, an .npy or an image, or a folder of these"),
         ("run model.onnx --inputs none.npz", "none.npz cannot be read: No such file or directory"),
         ("run model.onnx --kernels natve", "did you mean native?"),

@@ -226,14 +226,16 @@ def test_all_missing_or_mismatched_parameters_are_reported(tmp_path: Path) -> No
     _another_shape(tmp_path / "ir")
     with pytest.raises(ConversionError) as caught:
         write_weights(tmp_path / "ir", tmp_path / "out")
-    assert [problem.message for problem in caught.value.problems] == ["it holds no head.weight, which the architecture has"]
+    assert [problem.message for problem in caught.value.problems] == [
+        "it contains no head.weight, which the architecture requires"
+    ]
     assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize("name", ["openvino_model.xml", "config.json"])
 def test_a_folder_without_a_required_file(name: str, tmp_path: Path) -> None:
     (save(tmp_path / "ir") / name).unlink()
-    with pytest.raises(ConversionError, match=f"it holds no {name}"):
+    with pytest.raises(ConversionError, match=f"it contains no {name}"):
         write_weights(tmp_path / "ir", tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
@@ -250,8 +252,8 @@ needs_transformers = pytest.mark.skipif(
     ("change", "said"),
     [
         ({"model_type": "unheard"}, "has no architecture 'unheard'"),
-        ({"model_type": "vit"}, "is no language model"),
-        ({"num_hidden_layers": 3}, "it holds no model.layers.2."),
+        ({"model_type": "vit"}, "is not a language model"),
+        ({"num_hidden_layers": 3}, "it contains no model.layers.2."),
         ({"intermediate_size": 80}, "has the shape"),
     ],
 )

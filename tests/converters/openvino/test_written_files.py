@@ -142,7 +142,7 @@ def test_a_bin_that_changes_meanwhile_is_an_error(tmp_path: Path, monkeypatch: p
         dense(other, seed=1).with_suffix(".bin").replace(xml.with_suffix(".bin"))
 
     monkeypatch.setattr("converters.saving.write_model", meanwhile)
-    with pytest.raises(MalformedError, match="changed while it was read"):
+    with pytest.raises(MalformedError, match="changed during the conversion"):
         convert(xml, tmp_path / "model.onnx", weights="reference")
     assert not (tmp_path / "model.onnx").exists()
 

@@ -78,12 +78,12 @@ def test_nonfinite_values_must_be_equal(got: float, expected: float) -> None:
     assert not found.agrees
     assert found.exact == 0.5
     assert found.max_absolute == INF
-    assert found.note == ("NaN in other places" if math.isnan(got) != math.isnan(expected) else "")
+    assert found.note == ("NaN at different positions" if math.isnan(got) != math.isnan(expected) else "")
 
 
 def test_nan_at_other_positions() -> None:
     found = floats([NAN, 1], [1, NAN])
-    assert (found.agrees, found.note) == (False, "NaN in other places")
+    assert (found.agrees, found.note) == (False, "NaN at different positions")
 
 
 @pytest.mark.parametrize(
@@ -147,9 +147,9 @@ def test_strings_of_any_numpy_dtype() -> None:
 
 def test_shapes_and_types_must_be_the_same() -> None:
     found = floats([[1.0]], [1.0])
-    assert (found.agrees, found.exact, found.note) == (False, 0.0, "the shape should be [1]")
+    assert (found.agrees, found.exact, found.note) == (False, 0.0, "the expected shape is [1]")
     found = compare(np.ones(1, np.float32), np.ones(1, np.float64), Tolerance())
-    assert (found.agrees, found.max_absolute, found.note) == (False, None, "the type should be float64")
+    assert (found.agrees, found.max_absolute, found.note) == (False, None, "the expected type is float64")
     assert not compare(np.ones(1, np.int32), np.ones(1, np.int64), Tolerance()).agrees
     assert not compare(np.array(["1"], object), np.ones(1, np.int64), Tolerance()).agrees
 

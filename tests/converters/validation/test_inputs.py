@@ -79,7 +79,7 @@ def test_the_sizes(tmp_path: Path, resize_type: str, corner: list[int], below: l
     [
         ((1, 5), "", {}, "it has 2 dimensions"),
         ((1, 5, 2, 4), "[N,C,H,W]", {}, "5 channels"),
-        ((1, 3, 2, 4), "[N,C,D,W]", {}, "no image's"),
+        ((1, 3, 2, 4), "[N,C,D,W]", {}, "not an image input"),
         ((1, 3, 2, 4), "", {"mean_values": "1 2"}, "2 mean or scale values"),
         ((1, 3, 2, 4), "", {"resize_type": "stretch"}, "'stretch'"),
     ],
@@ -100,10 +100,10 @@ def test_folders(tmp_path: Path) -> None:
     assert list(load_samples(tmp_path / "one", two)) == ["one"]
     samples = load_samples(tmp_path, two)
     assert {name: int(arrays["b"][0]) for name, arrays in samples.items()} == {"one": 3, "other": 3, "third.npz": 4}
-    with pytest.raises(ValueError, match="one array, and the model takes a, b"):
+    with pytest.raises(ValueError, match="one array, but the model has the inputs a, b"):
         load_samples(tmp_path / "one" / "a.npy", two)
     (tmp_path / "empty").mkdir()
-    with pytest.raises(ValueError, match="holds no samples"):
+    with pytest.raises(ValueError, match="contains no samples"):
         load_samples(tmp_path / "empty", two)
 
 

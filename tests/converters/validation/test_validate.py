@@ -192,8 +192,8 @@ def test_inputs_of_unknown_rank(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "shape", "message"),
     [
-        ("other", [2, 4], "has the inputs? other where .* has x: it is not its conversion"),
-        ("x", [2, 5], r"takes \[2, 5\] as x where .* takes \[2, 4\]: it is not its conversion"),
+        ("other", [2, 4], "has the inputs? other where .* has x: it is not the conversion of this IR"),
+        ("x", [2, 5], r"takes \[2, 5\] as x where .* takes \[2, 4\]: it is not the conversion of this IR"),
     ],
 )
 def test_another_model_s_conversion(tmp_path: Path, name: str, shape: list[int], message: str) -> None:
@@ -308,7 +308,7 @@ def test_random_outputs_of_bodies_are_flagged(tmp_path: Path) -> None:
     notes = {result.runtime: [c.note for c in result.outputs.values()] for result in validation.results if result.outputs}
     assert notes["openvino"] == notes["python"] == ["", ""]
     for runtime in ("none", "reference"):
-        assert notes[runtime] == ["", "other random numbers, of the same distribution"]
+        assert notes[runtime] == ["", "different random numbers of the same distribution"]
 
 
 def test_random_numbers_of_kernels_are_compared(tmp_path: Path) -> None:

@@ -92,10 +92,10 @@ def test_values_of_outputs(model: Path) -> None:
     [
         (["hiden"], {}, "did you mean hidden"),
         (["parts"], {}, "it has several outputs: parts.0, parts.1"),
-        (["parts.4"], {}, "no output or layer is called parts.4"),
-        (["twin"], {}, "2 layers are called twin"),
+        (["parts.4"], {}, "no output or layer has the name parts.4"),
+        (["twin"], {}, "2 layers have the name twin"),
         ([], {"absent": "new"}, "no input or output is called absent"),
-        ([], {"y": "x"}, "several inputs and outputs would be called x"),
+        ([], {"y": "x"}, "several inputs and outputs would have the name x"),
         (["hidden"], {"y": "new"}, "no input or output is called y"),
         (["x"], {"x": "seen"}, "several inputs and outputs are called x"),
         (["y", "y"], {"y": "new"}, "several inputs and outputs are called y"),
@@ -116,7 +116,7 @@ def test_duplicate_outputs(model: Path) -> None:
     "text", ["", "{}", "[]", '{"inputs": [], "outputs": [[999, 0, ""]]}', '{"inputs": 1, "outputs": []}']
 )
 def test_damaged_metadata(model: Path, text: str) -> None:
-    with pytest.raises(ValueError, match="does not concern"):
+    with pytest.raises(ValueError, match="does not match"):
         restore(read(model), text)
 
 

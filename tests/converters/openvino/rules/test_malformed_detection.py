@@ -148,7 +148,7 @@ def test_empty_feature_maps_fail_at_run_time(dims: list[int], tmp_path: Path):
 def test_exceeded_limits_are_unsupported(name, damage, message, tmp_path: Path):
     path = CASES[name].save(tmp_path)
     path.write_text(damage(path.read_text()))
-    with pytest.raises(UnsupportedError, match=f"it asks for too much: .*{re.escape(message)}"):
+    with pytest.raises(UnsupportedError, match=f"it exceeds a limit: .*{re.escape(message)}"):
         convert(path)
 
 
@@ -161,7 +161,7 @@ def test_a_layer_without_an_input_is_reported(name, tmp_path: Path):
     last = re.findall(rf'<edge [^>]*to-layer="{identifier}" to-port="(\d+)"[^>]*/>', text)[-1]
     text = re.sub(rf'<edge [^>]*to-layer="{identifier}" to-port="{last}"[^>]*/>\s*', "", text)
     path.write_text(text)
-    with pytest.raises(ConversionError, match=f"it has {last} inputs where {type_} of opset") as caught:
+    with pytest.raises(ConversionError, match=f"it has {last} inputs, but {type_} of opset") as caught:
         convert(path)
     assert [problem.layer_type for problem in caught.value.problems] == [type_]
     assert_fault(caught.value)
@@ -176,14 +176,14 @@ PRIORS = [
     ("PriorBox", "opset1", f'{_ONE} aspect_ratio="-2"', [_GRID, _IMAGE], "not positive"),
     ("PriorBox", "opset1", f'{_ONE} aspect_ratio="nan"', [_GRID, _IMAGE], "not positive"),
     ("PriorBox", "opset1", f'{_ONE} density="400"', [_GRID, _IMAGE], "160000 boxes a cell"),
-    ("PriorBox", "opset1", f'{_ONE} density="inf"', [_GRID, _IMAGE], "do not fit together|not all finite"),
+    ("PriorBox", "opset1", f'{_ONE} density="inf"', [_GRID, _IMAGE], "are inconsistent|not all finite"),
     ("PriorBox", "opset1", f'{_ONE} min_max_aspect_ratios_order="1"', [_GRID, _IMAGE], "not known"),
     ("PriorBox", "opset8", f'{_FIXED}"5"', [_GRID, _IMAGE], "1 fixed sizes and 0 densities"),
     ("PriorBox", "opset8", f'{_FIXED}"5" density="0"', [_GRID, _IMAGE], "a density of 0|boxes a cell"),
-    ("PriorBox", "opset8", f'{_FIXED}"nan" density="1"', [_GRID, _IMAGE], "do not fit together"),
+    ("PriorBox", "opset8", f'{_FIXED}"nan" density="1"', [_GRID, _IMAGE], "are inconsistent"),
     ("PriorBox", "opset8", _ONE, [_GRID, np.array([20, 30, 3])], "3 is not 2"),
     ("PriorBox", "opset8", _ONE, [np.array([2]), _IMAGE], "1 is not 2"),
-    ("PriorBox", "opset8", _ONE, [np.array([-2, 3]), _IMAGE], "do not fit together"),
+    ("PriorBox", "opset8", _ONE, [np.array([-2, 3]), _IMAGE], "are inconsistent"),
     ("PriorBox", "opset8", _ONE, [_GRID, (2,)], "integers belong"),
     ("PriorBox", "opset8", _ONE, [np.array([2, 4]), _IMAGE], "in the file"),
     ("PriorBoxClustered", "opset1", 'offset="0.5" width="1,2" height="1"', [_GRID, _IMAGE], "2 widths and 1 heights"),

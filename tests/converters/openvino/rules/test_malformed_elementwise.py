@@ -20,7 +20,7 @@ MALFORMED = [
     ("Add", "opset1", "", [S, S, S], S, "takes 2"),
     ("Add", "opset1", 'axis="1"', [S, S], S, "axis='1' is not known"),
     ("Add", "opset1", 'auto_broadcast="caffe"', [S, S], S, "not one of 'numpy'"),
-    ("Add", "opset1", "", [S, (4,)], S, "do not fit together"),
+    ("Add", "opset1", "", [S, (4,)], S, "are inconsistent"),
     ("Add", "opset1", 'auto_broadcast="none"', [S, (3,)], S, "forbids"),
     ("Add", "opset1", 'auto_broadcast="none"', [S, (2, 4)], S, "forbids"),
     ("Add", "opset1", 'auto_broadcast="pdpd" auto_broadcast.auto_broadcast_axis="-2"', [S, (2,)], S, "is negative"),
@@ -28,20 +28,20 @@ MALFORMED = [
     ("Add", "opset1", 'auto_broadcast="pdpd" auto_broadcast.auto_broadcast_axis="9000000000"', [S, (3,)], S, "does not lie"),
     ("Add", "opset1", 'auto_broadcast="pdpd"', [S, (3,)], S, "does not broadcast"),
     ("Add", "opset1", "", [S, S], (2, 4), "in the file"),
-    ("Add", "opset1", "", [S, (S, I64)], S, "do not fit together"),
+    ("Add", "opset1", "", [S, (S, I64)], S, "are inconsistent"),
     ("Add", "opset99", "", [S, S], S, "newer than"),
     ("Divide", "opset1", 'm_pythondiv="perhaps"', [S, S], S, "neither true nor false"),
     ("Round", "opset5", 'mode="up"', [S], S, "not one of"),
     ("Erf", "opset1", 'approximate="1"', [S], S, "not known"),
     ("CumSum", "opset3", 'exclusive="2"', [S, ((), I64)], S, "neither true nor false"),
     ("Equal", "opset1", "", [S, S], S, "in the file"),
-    ("Select", "opset1", "", [S, S, S], S, "do not fit together"),
+    ("Select", "opset1", "", [S, S, S], S, "are inconsistent"),
     ("Select", "opset1", "", [(S, BOOL), S], S, "takes 3"),
     ("IsNaN", "opset10", "", [(S, I64)], (S, BOOL), "takes floats"),
     ("IsInf", "opset10", 'detect_zero="1"', [S], (S, BOOL), "not known"),
-    ("LogicalAnd", "opset1", "", [S, S], S, "do not fit together"),
+    ("LogicalAnd", "opset1", "", [S, S], S, "are inconsistent"),
     ("LogicalNot", "opset1", "", [S, S], S, "takes 1"),
-    ("BitwiseAnd", "opset13", "", [S, S], S, "do not fit together"),
+    ("BitwiseAnd", "opset13", "", [S, S], S, "are inconsistent"),
     ("BitwiseLeftShift", "opset15", "", [S, S], S, "integers alone"),
     ("Elu", "opset1", "", [S], S, "'alpha' is missing"),
     ("Elu", "opset1", 'alpha="much"', [S], S, "not a number"),
@@ -55,8 +55,8 @@ MALFORMED = [
     ("Selu", "opset1", "", [S, (2,), ()], S, "one number"),
     ("PReLU", "opset1", "", [S], S, "takes 2"),
     ("SoftMax", "opset1", 'axis="-1"', [S], S, "is negative"),
-    ("SoftMax", "opset8", 'axis="2"', [S], S, "do not fit together"),
-    ("LogSoftmax", "opset5", 'axis="-3"', [S], S, "do not fit together"),
+    ("SoftMax", "opset8", 'axis="2"', [S], S, "are inconsistent"),
+    ("LogSoftmax", "opset5", 'axis="-3"', [S], S, "are inconsistent"),
     ("GRN", "opset1", "", [S], S, "'bias' is missing"),
     ("ReduceSum", "opset1", "", [S], S, "takes 2"),
     ("ReduceSum", "opset1", 'keep_dims="true"', [S, np.array([2])], (2, 3), "leave the range"),
@@ -65,7 +65,7 @@ MALFORMED = [
     ("ReduceProd", "opset1", 'keep_dims="true"', [S, np.array([1])], (2, 2), "in the file"),
     ("ReduceLogicalOr", "opset1", 'keep_dims="true"', [S, np.array([1])], (2, 1), "takes booleans"),
     ("Convert", "opset1", "", [S], S, "destination_type is missing"),
-    ("Convert", "opset1", 'destination_type="f31"', [S], S, "no known element type"),
+    ("Convert", "opset1", 'destination_type="f31"', [S], S, "not a known element type"),
     ("Convert", "opset1", 'destination_type="string"', [S], S, "converts f32 to string"),
     ("Convert", "opset1", 'destination_type="dynamic"', [S], S, "no type"),
     ("ConvertLike", "opset1", "", [S], S, "takes 2"),
@@ -76,29 +76,29 @@ MALFORMED = [
     ("FakeQuantize", "opset1", 'levels="16"', [S, (), (), ()], S, "takes 5"),
     ("FakeQuantize", "opset1", 'levels="16"', [S, (5,), (), (), ()], S, "does not broadcast"),
     ("FakeConvert", "opset13", 'destination_type="f16"', [S, ()], S, "not one of"),
-    ("FakeConvert", "opset13", 'destination_type="f8e4m3"', [S, (4,)], S, "do not fit together"),
+    ("FakeConvert", "opset13", 'destination_type="f8e4m3"', [S, (4,)], S, "are inconsistent"),
     ("ErfInv", "opset17", "", [], S, "takes 1"),
     ("CumSum", "opset3", "", [S, S], S, "integers belong"),
     ("IsFinite", "opset10", "", [(S, I64)], (S, BOOL), "takes floats"),
-    ("BitwiseNot", "opset13", "", [S], S, "do not fit together"),
+    ("BitwiseNot", "opset13", "", [S], S, "are inconsistent"),
     ("BitwiseLeftShift", "opset15", "", [(S, I64), (S, BOOL)], (S, I64), "different types"),
     ("BitwiseRightShift", "opset15", "", [(S, I64), (S, U8)], (S, I64), "different types"),
     ("Power", "opset1", "", [S, (S, I64)], S, "different types"),
     ("Swish", "opset4", "", [S, ((), I64)], S, "different types"),
     ("Selu", "opset1", "", [S, (), ((), I64)], S, "different types"),
     ("HardSigmoid", "opset1", "", [S, (), ((), I64)], S, "different types"),
-    ("PReLU", "opset1", "", [S, (2, 1, 3)], S, "do not fit together"),
-    ("GRN", "opset1", 'bias="1"', [(3,)], (3,), "do not fit together"),
-    ("FakeQuantize", "opset1", 'levels="16"', [S, (), (), (), ((), I64)], S, "do not fit together"),
+    ("PReLU", "opset1", "", [S, (2, 1, 3)], S, "are inconsistent"),
+    ("GRN", "opset1", 'bias="1"', [(3,)], (3,), "are inconsistent"),
+    ("FakeQuantize", "opset1", 'levels="16"', [S, (), (), (), ((), I64)], S, "are inconsistent"),
     ("FakeQuantize", "opset1", 'levels="16"', [(1, 3), (2, 3), (2, 3), (), ()], (1, 3), "larger than its data"),
-    ("FakeQuantize", "opset1", 'levels="16"', [S, (2, 1, 1), (), (), ()], S, "do not fit together|does not broadcast"),
+    ("FakeQuantize", "opset1", 'levels="16"', [S, (2, 1, 1), (), (), ()], S, "are inconsistent|does not broadcast"),
     ("NV12toRGB", "opset8", "", [(1, 4, 4, 1)], (1, 2, 4, 3), "4 is no multiple of 3"),
     ("NV12toRGB", "opset8", "", [(1, 3, 4, 2)], (1, 2, 4, 3), "2 is not 1"),
     ("NV12toBGR", "opset8", "", [(1, 3, 5, 1)], (1, 2, 5, 3), "5 is no multiple of 2"),
     ("NV12toBGR", "opset8", "", [(1, 4, 4, 1), (1, 2, 2, 1)], (1, 4, 4, 3), "1 is not 2"),
     ("NV12toRGB", "opset8", "", [(1, 4, 4, 1), (1, 2, 3, 2)], (1, 4, 4, 3), "not half as high and wide"),
     ("NV12toRGB", "opset8", "", [(2, 4, 4, 1), (1, 2, 2, 2)], (2, 4, 4, 3), "1 is not 2"),
-    ("NV12toRGB", "opset8", "", [(1, 4, 4, 1), ((1, 2, 2, 2), U8)], (1, 4, 4, 3), "do not fit together"),
+    ("NV12toRGB", "opset8", "", [(1, 4, 4, 1), ((1, 2, 2, 2), U8)], (1, 4, 4, 3), "are inconsistent"),
     ("I420toRGB", "opset8", "", [(1, 4, 4, 1), (1, 2, 2, 1)], (1, 4, 4, 3), "two inputs"),
     ("I420toRGB", "opset8", "", [(1, 4, 4, 1), (1, 2, 2, 1), (1, 2, 3, 1)], (1, 4, 4, 3), "not half as high and wide"),
     ("I420toBGR", "opset8", "", [(1, 4, 4, 1), (1, 2, 2, 2), (1, 2, 2, 2)], (1, 4, 4, 3), "2 is not 1"),
@@ -121,32 +121,32 @@ _ARITHMETIC = "Add Divide FloorMod Maximum Minimum Mod Multiply Power SquaredDif
 _COMPARISONS = "Equal Greater GreaterEqual Less LessEqual NotEqual"
 _LOGIC = "LogicalAnd LogicalOr LogicalXor Xor"
 MALFORMED += [
-    (kind, version, "", [(S, BOOL)], (S, BOOL), "do not fit together")
+    (kind, version, "", [(S, BOOL)], (S, BOOL), "are inconsistent")
     for version, kinds in _UNARY.items()
     for kind in kinds.split()
     if kind not in ("Ceiling", "Floor")
 ]
 for _kind in _ARITHMETIC.split():
     MALFORMED += [
-        (_kind, "opset1", "", [(S, BOOL), (S, BOOL)], (S, BOOL), "do not fit together"),
-        (_kind, "opset1", "", [S, (S, I64)], S, "do not fit together|different types"),
-        (_kind, "opset1", "", [S, (2, 4)], S, "do not fit together"),
+        (_kind, "opset1", "", [(S, BOOL), (S, BOOL)], (S, BOOL), "are inconsistent"),
+        (_kind, "opset1", "", [S, (S, I64)], S, "are inconsistent|different types"),
+        (_kind, "opset1", "", [S, (2, 4)], S, "are inconsistent"),
     ]
 for _kind in _COMPARISONS.split():
     MALFORMED += [
-        (_kind, "opset1", "", [S, (S, I64)], (S, BOOL), "do not fit together"),
-        (_kind, "opset1", "", [S, (2, 4)], (S, BOOL), "do not fit together"),
+        (_kind, "opset1", "", [S, (S, I64)], (S, BOOL), "are inconsistent"),
+        (_kind, "opset1", "", [S, (2, 4)], (S, BOOL), "are inconsistent"),
         (_kind, "opset1", "", [S, S], S, "in the file"),
     ]
 for _kind in _LOGIC.split():
     MALFORMED += [
-        (_kind, "opset1", "", [(S, I64), (S, I64)], (S, BOOL), "do not fit together"),
-        (_kind, "opset1", "", [(S, BOOL), ((2, 4), BOOL)], (S, BOOL), "do not fit together"),
+        (_kind, "opset1", "", [(S, I64), (S, I64)], (S, BOOL), "are inconsistent"),
+        (_kind, "opset1", "", [(S, BOOL), ((2, 4), BOOL)], (S, BOOL), "are inconsistent"),
     ]
 for _kind in ("BitwiseAnd", "BitwiseOr", "BitwiseXor"):
     MALFORMED += [
-        (_kind, "opset13", "", [S, S], S, "do not fit together"),
-        (_kind, "opset13", "", [(S, I64), (S, BOOL)], (S, I64), "do not fit together"),
+        (_kind, "opset13", "", [S, S], S, "are inconsistent"),
+        (_kind, "opset13", "", [(S, I64), (S, BOOL)], (S, I64), "are inconsistent"),
     ]
 
 

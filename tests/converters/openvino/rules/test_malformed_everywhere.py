@@ -27,13 +27,13 @@ def named(rule: Rule) -> str:
 
 @pytest.mark.parametrize("rule", [rule for rule in RULES if rule.min_inputs], ids=named)
 def test_too_few_inputs(tmp_path, rule: Rule):
-    refused(tmp_path, rule, rule.min_inputs - 1, "", f"it has {rule.min_inputs - 1} inputs where {rule.operation}")
+    refused(tmp_path, rule, rule.min_inputs - 1, "", f"it has {rule.min_inputs - 1} inputs, but {rule.operation}")
 
 
 @pytest.mark.parametrize("rule", [rule for rule in RULES if rule.max_inputs is not None], ids=named)
 def test_too_many_inputs(tmp_path, rule: Rule):
     assert rule.max_inputs is not None
-    refused(tmp_path, rule, rule.max_inputs + 1, "", f"it has {rule.max_inputs + 1} inputs where {rule.operation}")
+    refused(tmp_path, rule, rule.max_inputs + 1, "", f"it has {rule.max_inputs + 1} inputs, but {rule.operation}")
 
 
 @pytest.mark.parametrize("rule", RULES, ids=named)
@@ -56,4 +56,4 @@ def test_a_body_that_fails(tmp_path, monkeypatch: pytest.MonkeyPatch):
         raise RuntimeError("the square is no cube")
 
     monkeypatch.setattr(find("Inverse"), "_body", emit_body)
-    assert_named(tmp_path, "Inverse", "opset14", "", [(2, 2)], (2, 2), "do not fit together.*the square is no cube")
+    assert_named(tmp_path, "Inverse", "opset14", "", [(2, 2)], (2, 2), "are inconsistent.*the square is no cube")
