@@ -47,7 +47,7 @@ class TargetError(ValueError):
 
     def __init__(self, target: Target, untaken: Sequence[UnsupportedItem], taken: Mapping[str, int]) -> None:
         self.target, self.untaken, self.taken = target, tuple(untaken), dict(taken)
-        super().__init__(f"{target.title} does not take it: " + "; ".join(u.reason for u in untaken))
+        super().__init__(f"{target.title} does not support it: " + "; ".join(u.reason for u in untaken))
 
 
 def check(model: ir.Model, target: Target) -> None:

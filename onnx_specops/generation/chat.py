@@ -54,7 +54,7 @@ class ChatTemplate:
         try:
             self._template = environment.from_string(text)
         except jinja2.TemplateError as error:
-            raise GenerationError(f"{self._place} is no chat template: {error}") from error
+            raise GenerationError(f"{self._place} is not a valid chat template: {error}") from error
 
     def render(self, messages: Sequence[Message]) -> str:
         """Return the text of a conversation that the assistant continues.
@@ -66,7 +66,7 @@ class ChatTemplate:
             told = {"messages": list(messages), "add_generation_prompt": True, "tools": None, "documents": None}
             return self._template.render(**self._tokens, **told)
         except (self._error, TypeError, ValueError, KeyError, ArithmeticError, RecursionError) as error:
-            raise GenerationError(f"{self._place} does not take this conversation: {error}") from error
+            raise GenerationError(f"{self._place} rejects this conversation: {error}") from error
 
 
 def _found(folder: Path) -> tuple[Path, str, dict[str, str]]:

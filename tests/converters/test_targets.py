@@ -69,7 +69,7 @@ def test_unknown_dimensions_are_reported_by_name(tmp_path: Path) -> None:
     with pytest.raises(UnsupportedError) as raised:
         convert(path, written, target="opencv")
     (problem,) = raised.value.problems
-    assert "OpenCV's dnn module does not take an input with open dimensions" in problem.message
+    assert "OpenCV's dnn module does not support an input with open dimensions" in problem.message
     assert problem.remedy.startswith("give its shape: --input-shape ") and problem.layer_type == "Parameter"
     assert not written.exists()
     name = problem.remedy.split("--input-shape ")[1].split("=")[0]
@@ -97,7 +97,7 @@ def test_folded_weights_are_not_references() -> None:
 def test_text_has_no_standard_form() -> None:
     """Hashing strings needs a kernel, which files for other programs cannot have."""
     path = RECOMMENDER.parents[1] / "vocabulary_table" / "model.xml"
-    with pytest.raises(UnsupportedError, match="standard ONNX does not take"):
+    with pytest.raises(UnsupportedError, match="standard ONNX does not support"):
         convert(path, target="standard")
 
 

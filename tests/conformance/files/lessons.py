@@ -199,7 +199,7 @@ def types() -> Iterator[Lesson]:
     remark = "FP32 as the type of output 1 of MaxPool, which is i64"
     yield Lesson("MaxPool's indices called FP32", "OpenVINO's importers of 2022", pooling_indices, (remark,))
     yield Lesson(
-        "MaxPool with one output of its two", "Luxonis", one_output_of_two, ("outputs of MaxPool that the file leaves out",)
+        "MaxPool with one output of its two", "Luxonis", one_output_of_two, ("outputs of MaxPool that the file omits",)
     )
     yield Lesson(
         "a Parameter whose port says another type",
@@ -332,7 +332,7 @@ def graphs() -> Iterator[Lesson]:
         ("layers without effect on a result",),
     )
     yield Lesson("an output called as another layer", "Luxonis", saved(output_called_as_a_layer))
-    remark = "outputs of MaxPool that the file leaves out"
+    remark = "outputs of MaxPool that the file omits"
     yield Lesson("one output of two without names", "OpenVINO's own tests", pooling_without_names, (remark,))
     yield Lesson("lists with blanks", "hand-written files", blanks_in_lists)
     yield Lesson("run-time information in ports", "OpenVINO from 2022 on", information_in_a_port)

@@ -79,7 +79,7 @@ def test_errors_name_the_layer_and_the_lowest_opset(tmp_path: Path):
     assert {problem.layer_type for problem in problems} == {"Parameter", "Result"}
     for problem in problems:
         assert problem.fault is Fault.UNSUPPORTED and problem.line is not None
-        assert problem.message == "opset 11 cannot say an input or output of the type BFLOAT16"
+        assert problem.message == "opset 11 cannot represent an input or output of the type BFLOAT16"
         assert problem.remedy == "use opset 13 or newer"
     convert(tmp_path / "model.xml", opset=13)
 
