@@ -114,10 +114,10 @@ def test_conversations_equal_transformers(form: str, tmp_path: Path) -> None:
     ("text", "said"),
     [
         ("{% if %}", "is not a valid chat template"),
-        ("{{ messages.append(1) }}", "does not take"),  # templates are not trusted
-        ("{{ ''.__class__.__mro__ }}", "does not take"),
-        ("{{ missing.of.nothing }}", "does not take"),
-        ("{{ 1 // 0 }}", "does not take"),
+        ("{{ messages.append(1) }}", "rejects this conversation"),  # templates are not trusted
+        ("{{ ''.__class__.__mro__ }}", "rejects this conversation"),
+        ("{{ missing.of.nothing }}", "rejects this conversation"),
+        ("{{ 1 // 0 }}", "rejects this conversation"),
     ],
 )
 def test_invalid_templates(text: str, said: str, tmp_path: Path) -> None:
