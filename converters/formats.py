@@ -21,14 +21,14 @@ def formats() -> Iterator[Format]:
         yield importlib.import_module(module).FORMAT
 
 
-def recognised(model: object) -> Format | None:
+def recognized(model: object) -> Format | None:
     """Return the format that recognizes a model, if any."""
-    return next((one for one in formats() if one.recognises(model)), None)
+    return next((one for one in formats() if one.recognizes(model)), None)
 
 
 def format_of(model: object) -> Format:
     """Return the format that opens a model. For an unknown model it is the one that raises the error."""
-    found = recognised(model)
+    found = recognized(model)
     if found is None:
         *_, found = formats()
     return found
@@ -37,4 +37,4 @@ def format_of(model: object) -> Format:
 def find_models(folder: Path) -> list[Path]:
     """Return the models in a folder and its subfolders, sorted by path."""
     found = {path for one in formats() for suffix in one.suffixes for path in folder.rglob(f"*{suffix}")}
-    return sorted(path for path in found if recognised(path) is not None)
+    return sorted(path for path in found if recognized(path) is not None)

@@ -272,7 +272,7 @@ class Format(Protocol):
     def load(self) -> None:
         """Register the format's own rules, which a user's rules can replace."""
 
-    def recognises(self, model: object) -> bool:
+    def recognizes(self, model: object) -> bool:
         """Return whether a path or an object in memory is of this format, by its content."""
 
     def open(

@@ -182,7 +182,7 @@ def _all_or_none(
     Args:
         folder: a model's folder.
         outcomes: the results of its models.
-        there: the files that existed before, which are kept.
+        existing: the files that existed before, which are kept.
         output: the output folder.
     """
     parts = {model: outcome for model, outcome in outcomes.items() if model.name not in _TOKENIZERS}

@@ -32,7 +32,7 @@ from converters.cli.options import (
 )
 from converters.cli.values import shapes
 from converters.folders.variants import Variant
-from converters.formats import recognised
+from converters.formats import recognized
 from converters.options import Options
 from converters.options import options as all_options
 from converters.outputs import reject_inputs
@@ -156,7 +156,7 @@ def convert(
             )
             checking = Checking(tolerance, seed, inputs, random_shapes, tuple(extension or ()))
         # a SavedModel is a folder, but one model
-        several = len(models) > 1 or (models[0].is_dir() and recognised(models[0]) is None)
+        several = len(models) > 1 or (models[0].is_dir() and recognized(models[0]) is None)
         if several:
             _only_for_one(alone)
         _only_for_checks(context, {"--check": check, "--verify": bool(told.verify)})

@@ -93,21 +93,21 @@ def encoder_problems(model: Path, config: Path) -> list[Problem]:
     An unreadable IR is reported by its conversion.
     """
     try:
-        told = read_object(config)
+        config_values = read_object(config)
     except ConversionError as error:
         return list(error.problems)
     try:
         graph = _Interface(model)
     except ConversionError:
         return []
-    kinds = told.get("architectures")
+    kinds = config_values.get("architectures")
     kind = str(kinds[0]) if isinstance(kinds, list) and kinds else ""
     sizes: dict[str, Any] = {}
     if kind.endswith(_LABELLED):
-        labels = told.get("id2label")
-        sizes = {"id2label": len(labels)} if isinstance(labels, dict) else {"num_labels": told.get("num_labels", 2)}
+        labels = config_values.get("id2label")
+        sizes = {"id2label": len(labels)} if isinstance(labels, dict) else {"num_labels": config_values.get("num_labels", 2)}
     elif kind.endswith(_OF_VOCABULARY):
-        sizes = {"vocab_size": told.get("vocab_size")}
+        sizes = {"vocab_size": config_values.get("vocab_size")}
     return list(graph.differences(config, model, "logits", -1, sizes))
 
 
@@ -120,13 +120,17 @@ class _Interface:
             for port in (*source.inputs, *source.outputs):
                 self._dims |= dict.fromkeys(port.names, port.dims)
 
-    def differences(self, config: Path, model: Path, value: str, axis: int, told: Mapping[str, Any]) -> Iterator[Problem]:
+    def differences(
+        self, config: Path, model: Path, value: str, axis: int, config_values: Mapping[str, Any]
+    ) -> Iterator[Problem]:
         """Yield a problem if the size of an axis differs from the configuration, which may state it under several names."""
         dims = self._dims.get(value)
         if not dims or not -len(dims) <= axis < len(dims) or dims[axis] is None:
             return
         stated = {
-            key: size for key, size in told.items() if isinstance(size, int) and not isinstance(size, bool) and size > 0
+            key: size
+            for key, size in config_values.items()
+            if isinstance(size, int) and not isinstance(size, bool) and size > 0
         }
         if stated and dims[axis] not in stated.values():
             key, size = next(iter(stated.items()))
@@ -135,8 +139,10 @@ class _Interface:
 
 
 def _is_named(index: Mapping[str, Any], name: str) -> bool:
-    told = index.get(name)
-    return isinstance(told, list) and len(told) == 2 and all(isinstance(text, str) for text in told)
+    config_values = index.get(name)
+    return (
+        isinstance(config_values, list) and len(config_values) == 2 and all(isinstance(text, str) for text in config_values)
+    )
 
 
 def _problem(path: Path, message: str, remedy: str) -> Problem:

@@ -64,7 +64,7 @@ class FrontendFormat:
         """Register the rules of OpenVINO's operations."""
         from converters.openvino import walk  # noqa: F401
 
-    def recognises(self, model: object) -> bool:
+    def recognizes(self, model: object) -> bool:
         """Return whether a path is a model of one of the frameworks."""
         if not isinstance(model, (str, Path)):
             return False

@@ -25,7 +25,7 @@ class FrontendSource(OpenVINOSource):
     """
 
     def __init__(self, model: Model, path: Path, xml: Path) -> None:
-        super().__init__(model, held=True)
+        super().__init__(model, in_memory=True)
         self._origin, self._xml = path, xml
 
     @property

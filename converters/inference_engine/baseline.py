@@ -78,7 +78,7 @@ class EngineProcess:
             job["runs"] = runs
             if shapes:
                 job["shapes"] = {name: list(dims) for name, dims in shapes.items()}
-            answer = self._ask(json.dumps(job))
+            answer = self._request(json.dumps(job))
             if "error" in answer:
                 raise BaselineError(answer["error"])
             with np.load(made) as outputs:
@@ -86,7 +86,7 @@ class EngineProcess:
 
     def interface(self, xml: Path, bin_path: Path) -> dict[str, dict[str, list[int]]]:
         """Return the dimensions of ``inputs`` and ``outputs`` by name."""
-        answer = self._ask(json.dumps({"xml": str(xml), "bin": str(bin_path)}))
+        answer = self._request(json.dumps({"xml": str(xml), "bin": str(bin_path)}))
         if "error" in answer:
             raise BaselineError(str(answer["error"]))
         return answer
@@ -98,7 +98,7 @@ class EngineProcess:
             self._process.communicate()
             self._process = None
 
-    def _ask(self, line: str) -> dict:
+    def _request(self, line: str) -> dict:
         if self._process is None or self._process.poll() is not None:
             self.close()
             environment = {"OMP_NUM_THREADS": "1", **os.environ}

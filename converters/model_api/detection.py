@@ -17,7 +17,7 @@ from onnx_specops.building import Builder, Value
 
 _FLOAT, _INT64 = ir.DataType.FLOAT, ir.DataType.INT64
 _XAI = ("saliency_map", "feature_vector")
-_LEAST_AREA = 1
+_MIN_AREA = 1
 
 
 def ssd(model: Wrapped) -> Results:
@@ -27,7 +27,7 @@ def ssd(model: Wrapped) -> Results:
     boxes = kept(op, boxes, suppress(op, boxes, config))
     boxes = to_image(op, boxes, model.image, normalized=True)
     confident = op.Greater(boxes.scores, np.float32(config.number("confidence_threshold", 0.5)))
-    large = op.Greater(areas(op, boxes.corners), _LEAST_AREA)
+    large = op.Greater(areas(op, boxes.corners), _MIN_AREA)
     boxes = boxes.take(op, where(op, op.And(large, confident)))
     found = results(op, boxes, names_of(op, boxes.labels, config))
     return found | {name: model.outputs[name] for name in _XAI if name in model.outputs}

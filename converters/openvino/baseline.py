@@ -53,7 +53,7 @@ class OpenVINOBaseline:
         self, path: Path, bin: Path | None, wanted: RequestedInterface | None, folder: Path, extensions: Sequence[str] = ()
     ) -> None:
         self._extensions = list(extensions)
-        self._path = path if bin is None else _together(path, bin, folder / "ir")
+        self._path = path if bin is None else _adjacent_copies(path, bin, folder / "ir")
         if wanted is not None:
             outputs = [Output(*output) for output in wanted.outputs]
             try:
@@ -92,7 +92,7 @@ def _settings(low_precision: bool) -> Mapping[str, str]:
     return SHIPPED if low_precision else EXACT
 
 
-def _together(xml: Path, weights: Path, folder: Path) -> Path:
+def _adjacent_copies(xml: Path, weights: Path, folder: Path) -> Path:
     """Put an IR's files next to each other in a new folder, where OpenVINO finds them. Return the .xml."""
     folder.mkdir()
     for file, name in ((xml, "model.xml"), (weights, "model.bin")):

@@ -25,7 +25,7 @@ class OpenVINOFormat:
         """Register the rules of OpenVINO's operations."""
         from converters.openvino import walk  # noqa: F401
 
-    def recognises(self, model: object) -> bool:
+    def recognizes(self, model: object) -> bool:
         """Return whether a model is a file with the root of an IR, the bytes of one, or an ``openvino.Model``."""
         if isinstance(model, (bytes, bytearray, memoryview)):
             return b"<net" in bytes(model[:_SNIFFED])
@@ -42,11 +42,11 @@ class OpenVINOFormat:
         self, model: Any, bin: str | Path | bytes | None = None, *, without_weights: bool = False
     ) -> Iterator[OpenVINOSource]:
         """Open the typed graph of an IR; see `converters.openvino.opened.opened`."""
-        from converters.openvino.opened import is_held, opened
+        from converters.openvino.opened import is_in_memory, opened
         from converters.openvino.source import OpenVINOSource
 
         with opened(model, bin, without_weights=without_weights) as graph:
-            yield OpenVINOSource(graph, held=is_held(model), own_bin=bin is None)
+            yield OpenVINOSource(graph, in_memory=is_in_memory(model), own_bin=bin is None)
 
     def inspect(self, path: Path, bin: str | Path | None = None) -> Inspection:
         """See `converters.openvino.inspection.inspect`."""

@@ -50,6 +50,6 @@ def opened(
         yield read(path, name=model.friendly_name)
 
 
-def is_held(model: object) -> bool:
+def is_in_memory(model: object) -> bool:
     """Return whether the model is in memory, without files to refer to."""
     return not isinstance(model, (str, Path))

@@ -38,12 +38,12 @@ class OpenVINOSource:
 
     Args:
         model: its typed graph.
-        held: whether the model is in memory, so that its files are temporary.
+        in_memory: whether the model is in memory, so that its files are temporary.
         own_bin: whether the .bin is the one next to the .xml.
     """
 
-    def __init__(self, model: graph.Model, *, held: bool = False, own_bin: bool = True) -> None:
-        self.model, self.held, self._own_bin = model, held, own_bin
+    def __init__(self, model: graph.Model, *, in_memory: bool = False, own_bin: bool = True) -> None:
+        self.model, self.in_memory, self._own_bin = model, in_memory, own_bin
         self.path, self.remarks = model.path, model.remarks
         self._inputs = [layer.name for layer in model.parameters]
         self._outputs = [layer.inputs[0].source for layer in model.results]
@@ -52,7 +52,7 @@ class OpenVINOSource:
     @property
     def files(self) -> tuple[Path, ...]:
         """The .xml and the .bin."""
-        if self.held:
+        if self.in_memory:
             return ()
         return tuple(path for path in (self.model.path, self.model.weights_path) if path is not None)
 
@@ -126,7 +126,7 @@ class OpenVINOSource:
 
     def weights(self, *, unchanged: bool) -> SavedSource:
         """Return the .bin."""
-        weights = None if self.held or not unchanged else self.model.weights_path
+        weights = None if self.in_memory or not unchanged else self.model.weights_path
         return SavedSource(self.model.path, self.model.weights, weights, self.files, self.model.check)
 
     def problems_of(self, error: Exception, opset: int) -> list[Problem]:

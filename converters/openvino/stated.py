@@ -17,7 +17,7 @@ from converters.openvino.reader.shapes import same_dims
 from onnx_specops.building import Value
 
 
-def settle_element_type(port: OutputPort, value: Value, remarks: Remarks) -> None:
+def set_element_type(port: OutputPort, value: Value, remarks: Remarks) -> None:
     """Set a port's element type to that of the operation. OpenVINO ignores the one in the file."""
     if port.element_type is ElementType.DYNAMIC or value.dtype == data_type(port.element_type):
         return
@@ -27,7 +27,7 @@ def settle_element_type(port: OutputPort, value: Value, remarks: Remarks) -> Non
     port.element_type = given
 
 
-def agree(port: OutputPort, value: Value, stated: Dims | None, remarks: Remarks) -> bool:
+def are_compatible(port: OutputPort, value: Value, stated: Dims | None, remarks: Remarks) -> bool:
     """Return whether the dimensions in the file are compatible with those of the operation. OpenVINO uses the latter."""
     if stated is None or value.dims is None or same_dims(value.dims, stated):
         return True
@@ -35,7 +35,7 @@ def agree(port: OutputPort, value: Value, stated: Dims | None, remarks: Remarks)
     return False
 
 
-def take_dims(value: Value, stated: Dims | None) -> None:
+def add_dims(value: Value, stated: Dims | None) -> None:
     """Add dimensions that only the file knows to a value."""
     if stated is None or value.const_value is not None:
         return
@@ -45,7 +45,7 @@ def take_dims(value: Value, stated: Dims | None) -> None:
         value.shape = ir.Shape([b if b is not None else a for a, b in zip(value.shape, stated, strict=True)])
 
 
-def check_fed(parameter: Layer, value: Value) -> None:
+def check_argument(parameter: Layer, value: Value) -> None:
     """Raise `Malformed` if a body's Parameter has another type or shape than the value that feeds it."""
     port, dims = parameter.outputs[0], value.dims
     fits = port.dims is None or dims is None or same_dims(port.dims, dims)

@@ -19,9 +19,9 @@ from converters.openvino.onnx_types import data_type, element_type
 from converters.openvino.packed import unpacked
 from converters.openvino.reader import ir10
 from converters.openvino.reader.graph import Body, Graph, InputPort, Layer, Model, OutputPort
-from converters.openvino.reader.tensor_names import friendly_name, settle_names
+from converters.openvino.reader.tensor_names import friendly_name, set_names
 from converters.openvino.rule import Context, find_rule
-from converters.openvino.stated import agree, check_fed, settle_element_type, take_dims
+from converters.openvino.stated import add_dims, are_compatible, check_argument, set_element_type
 from converters.openvino.tensors import constant_tensor
 from converters.passes.valid_nodes import InvalidNodes
 from converters.plugins import load_installed
@@ -61,7 +61,7 @@ def walk(source: Model) -> Emitted:
     op.reserve(walk.reserved)
     walk.layers(op, source)
     if any(layer.left_out for layer in source.layers):
-        settle_names(source)
+        set_names(source)
     for layer, names in zip(source.results, source.output_names, strict=True):
         walk.output(op, layer, names[0])
     variables = expose(op, walk.variables.values())
@@ -157,7 +157,7 @@ class _Walk:
 
     def body(self, op: Builder, body: Body, inputs: Sequence[Value]) -> list[Value]:
         for layer, value in zip(body.parameters, inputs, strict=True):
-            check_fed(layer, value)
+            check_argument(layer, value)
             self.values[layer.outputs[0]] = value
         self.layers(op, body)
         return [self.get(layer.inputs[0]) for layer in body.results]
@@ -179,7 +179,7 @@ class _Walk:
             for port, value in zip(layer.outputs, results, strict=False):
                 if ignored_dims and value.const_value is None:
                     self.ignored_dims.add(value)
-                self.values[port] = self.settled(op, port, value)
+                self.values[port] = self.checked_value(op, port, value)
         except Exception as error:  # a malformed layer can cause any exception of ONNX or NumPy
             problem = layer_problem(str(self.source.path), layer, error)
             self.problems.add(problem.message, problem.remedy, layer=layer, fault=problem.fault, cause=problem.cause)
@@ -190,15 +190,15 @@ class _Walk:
                 self.values[port] = _placeholder(port)
         self.count(op, layer, last)
 
-    def settled(self, op: Builder, port: OutputPort, value: Value) -> Value:
+    def checked_value(self, op: Builder, port: OutputPort, value: Value) -> Value:
         """Check a rule's result against the file, complete its type and shape, and give it the layer's name."""
         remarks = self.source.remarks
-        settle_element_type(port, value, remarks)
+        set_element_type(port, value, remarks)
         stated = port.dims
         if stated is not None and value in self.ignored_dims:
             stated = (None,) * len(stated)
-        if agree(port, value, stated, remarks):
-            take_dims(value, stated)
+        if are_compatible(port, value, stated, remarks):
+            add_dims(value, stated)
         else:
             port.dims = None if value.dims is None else tuple(value.dims)
             self.ignored_dims.add(value)  # the file's dimensions of all values that depend on it are incorrect, too

@@ -6,12 +6,12 @@ from collections.abc import Iterable
 
 import numpy as np
 
-_LEAST, _LARGEST = float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).max)
+_MIN_NORMAL, _LARGEST = float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).max)
 
 
 def is_normal(number: float) -> bool:
     """Return whether a number has full precision in float32: not 0, subnormal, infinite or NaN."""
-    return _LEAST <= abs(float(np.float64(number))) <= _LARGEST
+    return _MIN_NORMAL <= abs(float(np.float64(number))) <= _LARGEST
 
 
 def product(factors: Iterable[float]) -> float | None:

@@ -16,7 +16,7 @@ from converters.passes.simplification import FoldConstants, FuseBiases, MergeDat
 from converters.passes.spellings import LAST, SPELLINGS
 from converters.targets.target import Target
 
-_MOST_ROUNDS = 5
+_MAX_ROUNDS = 5
 
 
 class Simplify(InPlacePass):
@@ -38,7 +38,7 @@ class Simplify(InPlacePass):
 
     def call(self, model: ir.Model) -> PassResult:
         changed = False
-        for _ in range(_MOST_ROUNDS):
+        for _ in range(_MAX_ROUNDS):
             modified = [bool(step(model).modified) for step in self.steps]
             changed |= any(modified)
             if not any(modified[:3]) and not modified[4]:

@@ -43,21 +43,21 @@ class InFloat32(InPlacePass):
 # -- float16 --------------------------------------------------------------------------------------------------------------
 
 # Operators that overflow in float16, accumulate its rounding errors, or draw random numbers.
-_SINGLE = frozenset((
+_FLOAT32_ONLY = frozenset((
     "Bernoulli", "CumSum", "DFT", "Multinomial", "NonMaxSuppression", "Pow", "RandomNormal", "RandomNormalLike",
     "RandomUniform", "RandomUniformLike", "Range", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceProd",
     "ReduceSumSquare", "STFT",
 ))  # fmt: skip
 
 # Operators through which values computed from shapes, and values that become an index or a size, are tracked.
-_FOLLOWED = frozenset((
+_TRACKED = frozenset((
     "Abs", "Add", "Cast", "Ceil", "Clip", "Concat", "Div", "Exp", "Expand", "Flatten", "Floor", "Gather",
     "Identity", "Log", "Max", "Min", "Mod", "Mul", "Neg", "Reciprocal", "Reshape", "Round", "Sign", "Slice",
     "Split", "Sqrt", "Squeeze", "Sub", "Tile", "Transpose", "Unsqueeze", "Where",
 ))  # fmt: skip
 
 # These operators need the exact values of constants beyond float16's range. Others use such constants as masks.
-_WEIGHTED = frozenset(("Conv", "ConvTranspose", "Gemm", "MatMul"))
+_WITH_WEIGHTS = frozenset(("Conv", "ConvTranspose", "Gemm", "MatMul"))
 
 # ONNX Runtime 1.32 cannot combine float16 numbers here, although its kernels accept the type.
 _COMBINING = frozenset(("ScatterElements", "ScatterND"))
@@ -65,7 +65,7 @@ _COMBINING = frozenset(("ScatterElements", "ScatterND"))
 _CONTROL = frozenset(("If", "Loop", "Scan"))
 
 
-def _is_beyond(value: ir.Value | None) -> bool:
+def _exceeds_float16(value: ir.Value | None) -> bool:
     """Return whether a constant has finite numbers beyond float16's range."""
     if value is None or value.const_value is None or value.is_graph_input() or value.dtype != D.FLOAT:
         return False
@@ -88,13 +88,13 @@ class InFloat16(InPlacePass):
         self.clamped: list[str] = []
 
     def call(self, model: ir.Model) -> PassResult:
-        work = _Halving(model.graph, self.opset)
+        work = _Float16Conversion(model.graph, self.opset)
         work.run()
         self.clamped = list(dict.fromkeys(work.clamped))
         return PassResult(model, modified=True)
 
 
-class _Halving:
+class _Float16Conversion:
     """The conversion of one graph to float16."""
 
     def __init__(self, graph: ir.Graph, opset: int) -> None:
@@ -102,7 +102,7 @@ class _Halving:
         self.nodes = list(all_nodes(graph))
         self.floats = {value for value in all_values(graph) if value.dtype == D.FLOAT}
         self._unique = Names(value.name for value in all_values(graph)).unique
-        self.single = {node for node in self.nodes if self._is_single(node)}
+        self.single = {node for node in self.nodes if self._stays_float32(node)}
         self.large: set[ir.Value] = set()
         self.clamped: list[str] = []
         self._casts: dict[tuple[ir.Value, ir.DataType, ir.Graph], Value] = {}
@@ -128,15 +128,15 @@ class _Halving:
 
     # -- what stays ---------------------------------------------------------------------------------------------
 
-    def _is_single(self, node: ir.Node) -> bool:
+    def _stays_float32(self, node: ir.Node) -> bool:
         """Return whether a node's operator always computes in float32."""
         if node.op_type in _CONTROL and not node.domain:
             return False
-        if node.domain not in ("", CONTRIB_DOMAIN) or node.op_type in _SINGLE:
+        if node.domain not in ("", CONTRIB_DOMAIN) or node.op_type in _FLOAT32_ONLY:
             return True
         if node.op_type in _COMBINING and node.attributes.get_string("reduction", "none") != "none":
             return True
-        if node.op_type in _WEIGHTED and any(_is_beyond(value) for value in node.inputs):
+        if node.op_type in _WITH_WEIGHTS and any(_exceeds_float16(value) for value in node.inputs):
             return True
         version = OPSET_IMPORTS[node.domain]
         schemas = [onnx.defs.get_schema(node.op_type, version, node.domain)]
@@ -160,7 +160,7 @@ class _Halving:
 
     def _follow_shapes(self) -> None:
         for node in self.nodes:
-            if node.domain or node.op_type not in _FOLLOWED or node.outputs[0] not in self.floats:
+            if node.domain or node.op_type not in _TRACKED or node.outputs[0] not in self.floats:
                 continue
             sources = [v for v in node.inputs if v is not None and v in self.floats and not is_constant(v)]
             of_whole_numbers = node.op_type == "Cast" and node.inputs[0] is not None and _is_whole(node.inputs[0])
@@ -186,7 +186,7 @@ class _Halving:
         pending = [v for n in self.nodes for i, v in enumerate(n.inputs) if v is not None and self._is_exact(n, i)]
         while pending:
             node = pending.pop().producer()
-            if node is None or node.domain or node in self.single or node.op_type not in _FOLLOWED:
+            if node is None or node.domain or node in self.single or node.op_type not in _TRACKED:
                 continue
             if node.outputs[0] in self.floats:
                 self.single.add(node)
@@ -215,7 +215,7 @@ class _Halving:
             node.attributes["to"] = ir.AttrInt64("to", int(D.FLOAT16))
         for attribute in list(node.attributes.values()):
             if attribute.type == ir.AttributeType.TENSOR and attribute.as_tensor().dtype == D.FLOAT:
-                tensor = self._half(attribute.as_tensor(), node.name)
+                tensor = self._as_float16(attribute.as_tensor(), node.name)
                 node.attributes[attribute.name] = ir.AttrTensor(attribute.name, tensor)
 
     def _settle_input(self, node: ir.Node, index: int, value: ir.Value) -> None:
@@ -241,7 +241,9 @@ class _Halving:
         if is_constant(value) and dtype == D.FLOAT16:
             if value not in self._halves:
                 assert value.const_value is not None
-                half = constant_value(self._half(value.const_value, value.name), name=self._unique(f"{value.name}_half"))
+                half = constant_value(
+                    self._as_float16(value.const_value, value.name), name=self._unique(f"{value.name}_half")
+                )
                 self.graph.register_initializer(half)
                 self._halves[value] = half
             return self._halves[value]
@@ -281,7 +283,7 @@ class _Halving:
                 replace_value(result, source, equal=False)
                 node.graph.remove(node, safe=True)
 
-    def _half(self, tensor: ir.TensorProtocol, name: str | None) -> ir.TensorProtocol:
+    def _as_float16(self, tensor: ir.TensorProtocol, name: str | None) -> ir.TensorProtocol:
         """Convert a constant to float16, and clamp numbers beyond the range."""
         array = tensor.numpy()
         beyond = np.isfinite(array) & (np.abs(array) > LARGEST)

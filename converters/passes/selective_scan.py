@@ -21,7 +21,7 @@ from onnx_specops.domain import find
 from onnx_specops.graphs import nested
 from onnx_specops.replacing import replace_value
 
-_MOST_NODES = 60
+_MAX_NODES = 60
 _LARGEST_EPSILON = 1e-3
 _CHANNELS, _SIZE = 3, 5
 """The sizes of values for the evaluation."""
@@ -87,7 +87,7 @@ def _scan(node: ir.Node) -> _Scan | None:
         gates = None if region is None else _region(gate)
         if region is None or gates is None or len(gates.taken) != 1 or gates.matrices:
             continue
-        found = _told_by_evaluation(y, states, region, gates.taken[0])
+        found = _determined(y, states, region, gates.taken[0])
         if found is not None:
             return found
     return None
@@ -133,7 +133,7 @@ def _region(value: ir.Value) -> _Region | None:
         if node is None or node.domain or node.op_type not in _SMOOTH or len(node.outputs) != 1 or nested(node):
             return None
         nodes.append(node)
-        if len(nodes) > _MOST_NODES:
+        if len(nodes) > _MAX_NODES:
             return None
         for one in node.inputs:
             if one is not None and one not in seen:
@@ -142,7 +142,7 @@ def _region(value: ir.Value) -> _Region | None:
     return _Region(nodes, taken, matrices, constants)
 
 
-def _told_by_evaluation(y: ir.Value, states: ir.Value, region: _Region, output_gate: ir.Value) -> _Scan | None:
+def _determined(y: ir.Value, states: ir.Value, region: _Region, output_gate: ir.Value) -> _Scan | None:
     """Return the scan that a region computes, determined by evaluation."""
     if len(region.taken) != 4 or len(region.matrices) != 1 or _rank(y) != 3 or y.dtype != ir.DataType.FLOAT:
         return None
@@ -207,7 +207,7 @@ def _leads_to(value: ir.Value, ends: Sequence[ir.Value]) -> bool:
         current = pending.pop()
         if current in ends:
             continue
-        if current.is_graph_output() or len(seen) > _MOST_NODES:
+        if current.is_graph_output() or len(seen) > _MAX_NODES:
             return False
         following = [output for node, _ in current.uses() for output in node.outputs if output not in seen]
         seen.update(following)

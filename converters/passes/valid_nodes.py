@@ -82,7 +82,7 @@ class _Check:
             self._define(value, scopes, within)
         for node in graph:
             for given in node.inputs:
-                if given is not None and _seen(given.name, scopes) is not given:
+                if given is not None and _lookup(given.name, scopes) is not given:
                     self._add(node, f'the input "{given.name}" of {node.op_type} is not computed before it')
             if problem := self._problem(node):
                 self._add(node, problem)
@@ -91,13 +91,13 @@ class _Check:
             for value in node.outputs:
                 self._define(value, scopes, node)
         for value in graph.outputs:
-            if _seen(value.name, scopes) is not value:
+            if _lookup(value.name, scopes) is not value:
                 self._add(within, f'the output "{value.name}" is not computed')
 
     def _define(self, value: ir.Value, scopes: Sequence[dict[str, ir.Value]], place: ir.Node | None) -> None:
         if not value.name:
             return  # an omitted output
-        known = _seen(value.name, scopes)
+        known = _lookup(value.name, scopes)
         if known is None:
             scopes[-1][value.name] = value
         elif known is not value:
@@ -125,7 +125,7 @@ class _Check:
             tuple([_type(value) for value in node.outputs]),
         )
         if (known := _PROBLEMS.get(key)) is None:
-            if len(_PROBLEMS) >= _MOST_PROBLEMS:
+            if len(_PROBLEMS) >= _MAX_PROBLEMS:
                 _PROBLEMS.clear()
             known = _PROBLEMS[key] = (
                 _attribute_problem(node, schema, operator)
@@ -137,10 +137,10 @@ class _Check:
 
 _PROBLEMS: dict[object, str] = {}
 """The problems of nodes by the properties that are checked."""
-_MOST_PROBLEMS = 10_000
+_MAX_PROBLEMS = 10_000
 
 
-def _seen(name: str | None, scopes: Sequence[dict[str, ir.Value]]) -> ir.Value | None:
+def _lookup(name: str | None, scopes: Sequence[dict[str, ir.Value]]) -> ir.Value | None:
     """Return the value of a name in the innermost graph that has it."""
     if name:
         for scope in reversed(scopes):

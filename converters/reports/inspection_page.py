@@ -9,7 +9,7 @@ from converters.inspection import Inspection
 from converters.reports import plots
 from converters.reports.page import write
 
-_MOST_TYPES = 30
+_MAX_TYPES = 30
 _LONGEST_TEXT = 300
 
 
@@ -19,7 +19,7 @@ def write_inspection(path: Path, inspection: Inspection) -> None:
     counts: Counter[str] = Counter()
     for row in inspection.rows:
         counts[row.type] += row.count
-    shown = counts.most_common(_MOST_TYPES)
+    shown = counts.most_common(_MAX_TYPES)
     write(
         path,
         "inspection.html",

@@ -53,7 +53,7 @@ _STYLE: Any = {
     "savefig.facecolor": "none",
 }
 # With more points, none of them is a link.
-_MOST_LINKS = 6000
+_MAX_LINKS = 6000
 # A smaller range of errors may contain no power of ten as a label.
 _DECADES = 100
 
@@ -89,7 +89,7 @@ def error_plot(series: Mapping[str, Sequence[Point]], described: str, xlabel: st
     low, high = (min(errors), max(errors)) if errors else (1e-7, 1e-6)
     floor, ceiling = 10 ** (math.floor(math.log10(low)) - 0.7), 10 ** (math.ceil(math.log10(high) + 0.01) + 0.3)
     titles = {point.anchor: point.title for points in series.values() for point in points}
-    linked = sum(map(len, series.values())) <= _MOST_LINKS
+    linked = sum(map(len, series.values())) <= _MAX_LINKS
     with _figure(2, 1, (7.5, 3.8), sharex=True, height_ratios=(2, 1)) as (figure, (above, below)):
         for place, (name, points) in enumerate(series.items()):
             look: dict[str, Any] = {

@@ -57,7 +57,7 @@ OPENVINO = Target(
     "openvino 2026.4.1",
     opsets=(11, 19),  # it ignores the axis of DFT 20
     quantized="qdq",
-    limits=(limits.indices_of_same,),
+    limits=(limits.indices_with_auto_pad,),
     spellings=("matrices", "sorted TopK", "static Reshape"),
     command='`openvino.Core().read_model("model.onnx")`',
 )
@@ -91,7 +91,7 @@ MNN = Target(
         limits.counted_padding,
         limits.uneven_padding,
         limits.last_windows,
-        limits.volumes_apart,
+        limits.three_dimensional,
         limits.stated_shape,
         limits.reductions,
         limits.blocks,

@@ -148,7 +148,7 @@ def indices_of_maxima(node: ir.Node) -> bool:
 
 
 @limit("MaxPool", "with indices and auto_pad")
-def indices_of_same(node: ir.Node) -> bool:
+def indices_with_auto_pad(node: ir.Node) -> bool:
     """Match a used second output, with padding that depends on the sizes."""
     same = node.attributes.get_string("auto_pad", "NOTSET").startswith("SAME")
     return same and len(node.outputs) > 1 and bool(node.outputs[1].uses() or node.outputs[1].is_graph_output())
@@ -187,7 +187,7 @@ def last_windows(node: ir.Node) -> bool:
 
 
 @limit("Conv ConvTranspose", "of volumes with dilations, or transposed in groups")
-def volumes_apart(node: ir.Node) -> bool:
+def three_dimensional(node: ir.Node) -> bool:
     """Match three-dimensional convolutions."""
     groups = node.op_type == "ConvTranspose" and node.attributes.get_int("group", 1) > 1
     return _rank(node) > 4 and (groups or any(step != 1 for step in _ints(node, "dilations")))

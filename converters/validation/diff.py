@@ -121,15 +121,15 @@ def diff(
         sample: (arrays, check_inputs({their_inputs[n]: array for n, array in arrays.items()}, other.inputs, str(second)))
         for sample, arrays in samples.items()
     }
-    makers, others = _makers(one), _makers(other)
+    makers, others = _producers(one), _producers(other)
     common = [name for name in makers if name in others and name not in their_outputs]
     random = one.random | other.random
 
-    def compared(name: str, theirs_name: str, mine: Arrays, theirs: Arrays) -> ValueDifference:
+    def compared(name: str, theirs_name: str, first_values: Arrays, second_values: Arrays) -> ValueDifference:
         place, operator = makers.get(name, (-1, ""))
         operators = operator, others.get(theirs_name, (-1, ""))[1]
         is_random = kernels == "none" and name in random
-        found = compare(theirs[theirs_name], mine[name], tolerance, random=is_random, widths=True)
+        found = compare(second_values[theirs_name], first_values[name], tolerance, random=is_random, widths=True)
         return ValueDifference(name, operators, place, found)
 
     narrow = _narrowest(one), _narrowest(other)
@@ -151,12 +151,18 @@ def diff(
         farthest = [max(of_output, key=_distance) for of_output in zip(*rows, strict=True)]
     arrays, renamed = pairs[chosen]
     with tempfile.TemporaryDirectory(prefix="specops-") as folder:
-        mine, seconds = _run(one, arrays, one.outputs, common, kernels, Path(folder), progress)
-        theirs, other_seconds = _run(other, renamed, list(their_outputs.values()), common, kernels, Path(folder), progress)
+        first_values, seconds = _run(one, arrays, one.outputs, common, kernels, Path(folder), progress)
+        second_values, other_seconds = _run(
+            other, renamed, list(their_outputs.values()), common, kernels, Path(folder), progress
+        )
     result = Diff(
         (one.path, other.path),
-        farthest or [compared(name, their_outputs[name], mine, theirs) for name in one.outputs],
-        [compared(name, name, mine, theirs) for name in common if name in mine and name in theirs],
+        farthest or [compared(name, their_outputs[name], first_values, second_values) for name in one.outputs],
+        [
+            compared(name, name, first_values, second_values)
+            for name in common
+            if name in first_values and name in second_values
+        ],
         (seconds, other_seconds),
         (len(one.proto.graph.node), len(other.proto.graph.node)),
         guessed=guessed,
@@ -166,19 +172,19 @@ def diff(
         samples_apart=samples_apart,
     )
     for row in worst([*result.values, *result.outputs], lambda row: row.name):
-        got = theirs[their_outputs.get(row.name, row.name)]
-        result.worst.append(distribution(row, got, mine[row.name]))
+        got = second_values[their_outputs.get(row.name, row.name)]
+        result.worst.append(distribution(row, got, first_values[row.name]))
     return result
 
 
-def _matched(mine: Sequence[str], theirs: Sequence[str], kind: str, by_place: list[str]) -> dict[str, str]:
+def _matched(first: Sequence[str], second: Sequence[str], kind: str, by_place: list[str]) -> dict[str, str]:
     """Match the second model's names with the first's."""
-    if set(mine) == set(theirs):
-        return dict(zip(mine, mine, strict=True))
-    if len(mine) != len(theirs):
-        raise ValueError(f"the models have {len(mine)} and {len(theirs)} {kind}: {', '.join(mine)}; {', '.join(theirs)}")
+    if set(first) == set(second):
+        return dict(zip(first, first, strict=True))
+    if len(first) != len(second):
+        raise ValueError(f"the models have {len(first)} and {len(second)} {kind}: {', '.join(first)}; {', '.join(second)}")
     by_place.append(kind)
-    return dict(zip(mine, theirs, strict=True))
+    return dict(zip(first, second, strict=True))
 
 
 def _arrays(
@@ -227,7 +233,7 @@ def _narrowest(model: OnnxModel) -> float:
     return 2.0**-10 if onnx.TensorProto.FLOAT16 in computed else 0.0
 
 
-def _makers(model: OnnxModel) -> dict[str, tuple[int, str]]:
+def _producers(model: OnnxModel) -> dict[str, tuple[int, str]]:
     """Return for each value of the outermost graph the position and the operator of its node."""
     return {
         name: (place, f"{node.domain}.{node.op_type}" if node.domain else node.op_type)
@@ -249,7 +255,7 @@ def _run(
     """Return the outputs of the unchanged model, and inner values from another session, which fuses less."""
     progress(str(model.path))
     try:
-        values, seconds = _own(model, arrays, outputs, kernels)
+        values, seconds = _run_outputs(model, arrays, outputs, kernels)
         if within:
             progress(f"{model.path}, value by value")
             values |= _within(model, arrays, within, kernels, folder)
@@ -283,7 +289,7 @@ def _outputs_of(
     return results
 
 
-def _own(model: OnnxModel, arrays: Arrays, outputs: Sequence[str], kernels: Kernels) -> tuple[Arrays, float]:
+def _run_outputs(model: OnnxModel, arrays: Arrays, outputs: Sequence[str], kernels: Kernels) -> tuple[Arrays, float]:
     session = onnx_specops.InferenceSession(str(model.path), quiet_options(), kernels=kernels)
     values = infer(session, arrays, outputs)
     return values, median_seconds(lambda: infer(session, arrays, outputs))

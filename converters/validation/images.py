@@ -95,7 +95,7 @@ def load_image(path: Path, spec: InputSpec, layout: str, preparation: Preparatio
         MissingExtraError: Pillow is not installed.
         ValueError: the file is not an image, or the input does not take one.
     """
-    letters = letters_of(spec, layout)
+    letters = layout_of(spec, layout)
     sizes = dict(zip(letters, spec.dims or (), strict=True))
     image = _open(path, sizes["C"] or 3)
     pixels = _sized(image, sizes["W"] or image.width, sizes["H"] or image.height, preparation)
@@ -116,7 +116,7 @@ def load_image(path: Path, spec: InputSpec, layout: str, preparation: Preparatio
     return np.ascontiguousarray(values.astype(spec.dtype))
 
 
-def letters_of(spec: InputSpec, layout: str) -> str:
+def layout_of(spec: InputSpec, layout: str) -> str:
     """Return the layout of the input, such as ``"NCHW"``. Raise ``ValueError`` if it is not an image's."""
     letters = re.sub(r"[^A-Za-z?]", "", layout).upper()
     if spec.dims is None:

@@ -16,7 +16,7 @@ import numpy as np
 
 from converters.openvino.runtime.inference import FLOAT32, evaluate, infer
 from converters.openvino.runtime.process import OpenVINOError as OracleError
-from converters.openvino.runtime.process import OpenVINOProcess, ending, exchange, serve
+from converters.openvino.runtime.process import OpenVINOProcess, describe_exit, exchange, serve
 from tests.worker import processor_time
 
 Outputs = list[list[np.ndarray]]
@@ -122,7 +122,7 @@ def serve_again() -> None:
         if status == 0:
             return None
         code = os.waitstatus_to_exitcode(status)
-        answer = ("error", f"OpenVINO crashed: its process ended with {ending(code)}")
+        answer = ("error", f"OpenVINO crashed: its process ended with {describe_exit(code)}")
         os.write(1, pickle.dumps(answer))
 
 

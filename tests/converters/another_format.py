@@ -130,7 +130,7 @@ class ToyFormat:
     def load(self) -> None:
         pass
 
-    def recognises(self, model: object) -> bool:
+    def recognizes(self, model: object) -> bool:
         return isinstance(model, (str, Path)) and Path(model).is_file() and Path(model).read_bytes()[:3] == b"toy"
 
     @contextmanager

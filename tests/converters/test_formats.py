@@ -12,7 +12,7 @@ import pytest
 from openvino import opset13 as ops
 
 from converters.convert import convert
-from converters.formats import find_models, format_of, formats, recognised
+from converters.formats import find_models, format_of, formats, recognized
 from converters.validation.validate import validate
 from tests.converters.cli.specops import as_json, save_dense, specops
 
@@ -58,9 +58,9 @@ def test_files_of_no_format(tmp_path: Path, content: bytes) -> None:
     """The last format reports the error."""
     path = tmp_path / "model.xml"
     path.write_bytes(content)
-    assert recognised(path) is None
+    assert recognized(path) is None
     assert format_of(path) is list(formats())[-1]
-    assert recognised(tmp_path) is None and recognised(tmp_path / "none.xml") is None and recognised(7) is None
+    assert recognized(tmp_path) is None and recognized(tmp_path / "none.xml") is None and recognized(7) is None
 
 
 def test_folders_are_searched(tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ def test_properties_of_a_source(tmp_path: Path) -> None:
 def test_an_in_memory_model() -> None:
     x = ops.parameter([2], np.float32, name="x")
     model = ov.Model([ops.relu(x)], [x])
-    assert recognised(model) is not None
+    assert recognized(model) is not None
     with format_of(model).open(model) as source:
         assert source.files == ()
     with pytest.raises(ValueError, match=r"has no \.bin file to reference"):

@@ -88,7 +88,7 @@ CASES: list[tuple[Limit, tuple[int, ...], Any, Any]] = [
     (limits.remainders, IMAGE, lambda op, x: op.Mod(x, op.const(2.0), fmod=1), lambda op, x: op.Abs(x)),
     (limits.diagonals, (3, 3), *(lambda op, x, e=e: op.Einsum(x, equation=e) for e in ("ii->i", "ij->i"))),
     (
-        limits.indices_of_same,
+        limits.indices_with_auto_pad,
         IMAGE,
         _pooled("MaxPool", outputs=2, auto_pad="SAME_UPPER"),
         _pooled("MaxPool", outputs=2, pads=[1] * 4),

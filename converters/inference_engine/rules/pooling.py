@@ -62,10 +62,10 @@ def pooling(
     exclude_pad = exclude_pad or not any(sliding.pads_begin or () if pads is None else pads[0])
     if sizes is not None and pads is not None:
         fitting = [r for r in (rounding, "floor", "ceil") if _sizes(sizes[0], kernel, sliding, *pads, r) == sizes[1]]
-        reach = _reach(kernel, sliding, pads[0], sizes)
+        reach = _overhang(kernel, sliding, pads[0], sizes)
         counted = pool_method == "max" or exclude_pad or all(r <= b for r, b in zip(reach, pads[0], strict=True))
         if not fitting or not counted:
-            return _reaching(op, data, kernel, sliding, pads[0], sizes, pool_method, exclude_pad)
+            return _pooled_with_overhang(op, data, kernel, sliding, pads[0], sizes, pool_method, exclude_pad)
         if pool_method == "avg" and not exclude_pad:
             sliding = replace(
                 sliding, auto_pad="explicit", pads_begin=tuple(pads[0]), pads_end=tuple(max(r, 0) for r in reach)
@@ -78,7 +78,7 @@ def pooling(
     return opset.avg_pool_1(op, data, sliding=plain, kernel=tuple(kernel), exclude_pad=exclude_pad, rounding_type=rounding)
 
 
-def _reach(kernel: list[int], sliding: Dilated, begin: list[int], sizes: tuple[list[int], list[int]]) -> list[int]:
+def _overhang(kernel: list[int], sliding: Dilated, begin: list[int], sizes: tuple[list[int], list[int]]) -> list[int]:
     """Return how far the last windows extend beyond the data."""
     rows = zip(*sizes, kernel, sliding.window().strides, begin, strict=True)
     return [(outside - 1) * s + k - inside - b for inside, outside, k, s, b in rows]
@@ -93,7 +93,7 @@ def _sizes(
     return [(size + b + e - k + u) // s + 1 for size, k, s, b, e, u in rows]
 
 
-def _reaching(
+def _pooled_with_overhang(
     op: Builder,
     data: Value,
     kernel: list[int],
@@ -104,7 +104,7 @@ def _reaching(
     exclude_pad: bool,
 ) -> Value:
     """Emit windows that extend as far as the file says."""
-    strides, reach = sliding.window().strides, _reach(kernel, sliding, begin, sizes)
+    strides, reach = sliding.window().strides, _overhang(kernel, sliding, begin, sizes)
     window = {"kernel_shape": kernel, "strides": strides}
     if method == "max":
         lowest = float(np.finfo(np.float32).min)

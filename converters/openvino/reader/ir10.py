@@ -76,14 +76,14 @@ def forget_sizes(model: Model) -> None:
 def _forget_sizes(graph: Graph, *, in_body: bool) -> None:
     # Model Optimizer, which wrote version 10, computed these shapes as if all iterations' results were already concatenated,
     # or as if there were one iteration.
-    doubtful: set[OutputPort] = set()
+    uncertain: set[OutputPort] = set()
     for layer in graph.layers:
         for body in layer.bodies.values():
             _forget_sizes(body, in_body=True)
         if layer.type in ("Parameter", "Const"):
             continue
-        if in_body or layer.type == "Loop" or any(source.source in doubtful for source in layer.inputs):
+        if in_body or layer.type == "Loop" or any(source.source in uncertain for source in layer.inputs):
             for port in layer.outputs:
-                doubtful.add(port)
+                uncertain.add(port)
                 if port.dims:
                     port.dims = (None,) * len(port.dims)

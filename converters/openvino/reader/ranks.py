@@ -29,15 +29,15 @@ _RANK_FROM_AXES = {"Squeeze", "Unsqueeze"}
 _NEVER_SCALAR = {"Eye"}
 
 
-def settle_dims(model: Model) -> None:
+def infer_ranks(model: Model) -> None:
     """Set `OutputPort.dims` to ``None`` if the rank is unknown."""
-    _settle(model)
+    _infer(model)
 
 
-def _settle(graph: Graph) -> None:
+def _infer(graph: Graph) -> None:
     for layer in graph.layers:
         for body in layer.bodies.values():
-            _settle(body)
+            _infer(body)
         if layer.type in ("Parameter", "Const"):
             continue
         for port in layer.outputs:

@@ -22,8 +22,8 @@ from converters.openvino.reader.element_types import ElementType
 from converters.openvino.reader.graph import Body, Dims, InputPort, Layer, Model, OutputPort
 from converters.openvino.reader.layer_data import LayerData
 from converters.openvino.reader.pre_process import subtract_mean
-from converters.openvino.reader.ranks import settle_dims
-from converters.openvino.reader.tensor_names import parse_names, settle_names
+from converters.openvino.reader.ranks import infer_ranks
+from converters.openvino.reader.tensor_names import parse_names, set_names
 from converters.openvino.reader.xml import integer
 
 _VERSIONS = (10, 11)
@@ -69,8 +69,8 @@ def read(
         if model is None:
             raise problems.error()
         if model.version in _VERSIONS:
-            settle_dims(model)
-        settle_names(model)
+            infer_ranks(model)
+        set_names(model)
         ir10.forget_sizes(model)
         model.check = check
         return model
@@ -194,13 +194,13 @@ class _Reader:
         edges = self.edges(parts.get("edges"))
         if len(self.problems) > earlier:
             return None
-        live = _live(headers, edges)
+        needed = _needed_layers(headers, edges)
         layers: list[Layer] = []
         places: dict[int, int] = {}
         inputs: dict[tuple[int, int], InputPort] = {}
         outputs: dict[tuple[int, int], OutputPort] = {}
         for layer, element in headers.values():
-            if layer.id in live:
+            if layer.id in needed:
                 places[layer.id] = len(layers)
                 layers.append(layer)
                 self.layer(layer, element, inputs, outputs, depth)
@@ -208,7 +208,7 @@ class _Reader:
                 self.remarks.add("layers without effect on a result", layer=layer)
         if len(self.problems) > earlier:  # ports may be missing because of other problems
             return None
-        in_order = self.connect(edges, live, inputs, outputs, places)
+        in_order = self.connect(edges, needed, inputs, outputs, places)
         self.check_inputs(layers)
         ordered = layers
         if len(self.problems) == earlier and not in_order:
@@ -264,7 +264,7 @@ class _Reader:
     def connect(
         self,
         edges: list[_Edge],
-        live: set[int],
+        needed: set[int],
         inputs: dict[tuple[int, int], InputPort],
         outputs: dict[tuple[int, int], OutputPort],
         places: dict[int, int],
@@ -272,7 +272,7 @@ class _Reader:
         """Connect inputs with their sources. Return whether the layers are in topological order."""
         in_order = True
         for from_layer, from_port, to_layer, to_port, line in edges:
-            if to_layer not in live:
+            if to_layer not in needed:
                 continue
             source, target = outputs.get((from_layer, from_port)), inputs.get((to_layer, to_port))
             if source is None:
@@ -467,7 +467,7 @@ class _Reader:
             self.problems.add("<back_edges> without a <body>", layer=layer)
 
 
-def _live(headers: dict[int, tuple[Layer, etree._Element]], edges: list[_Edge]) -> set[int]:
+def _needed_layers(headers: dict[int, tuple[Layer, etree._Element]], edges: list[_Edge]) -> set[int]:
     """Return the ids of the layers that results and assignments depend on, and of all Parameters. OpenVINO creates no
     others.
     """
@@ -475,10 +475,10 @@ def _live(headers: dict[int, tuple[Layer, etree._Element]], edges: list[_Edge]) 
     for from_layer, _, to_layer, _, _ in edges:
         sources.setdefault(to_layer, []).append(from_layer)
     pending = [layer.id for layer, _ in headers.values() if layer.type in _SINKS]
-    live = {layer.id for layer, _ in headers.values() if layer.type == "Parameter"}
+    needed = {layer.id for layer, _ in headers.values() if layer.type == "Parameter"}
     while pending:
         layer_id = pending.pop()
-        if layer_id not in live:
-            live.add(layer_id)
+        if layer_id not in needed:
+            needed.add(layer_id)
             pending += sources.get(layer_id, ())
-    return live
+    return needed

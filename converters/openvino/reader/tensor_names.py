@@ -31,7 +31,7 @@ def input_aliases(parameter: Layer) -> tuple[str, ...]:
     return (*parameter.outputs[0].names, parameter.name)
 
 
-def settle_names(model: Model) -> None:
+def set_names(model: Model) -> None:
     """Set the model's `input_names` and `output_names`.
 
     The user's name comes first, then the tensor names. The friendly name is used if there is no other.

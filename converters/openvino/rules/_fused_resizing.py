@@ -21,7 +21,7 @@ _MOVED = {"Transpose", "Reshape", "Squeeze", "Unsqueeze"}
 _FLOATS = {ElementType.F32, ElementType.F16, ElementType.BF16}
 
 
-def is_fused_with_what_follows(interpolate: Layer) -> bool:
+def is_fused_with_next_layers(interpolate: Layer) -> bool:
     """Return whether the plugin does not round the result of an Interpolate of 8-bit integers."""
     dims = interpolate.outputs[0].dims
     if dims is None or None not in dims or len(dims) not in (4, 5):
@@ -37,7 +37,7 @@ def _is_fusible(convert: Layer) -> bool:
     rank = len(convert.outputs[0].dims or ())
     chain = _Linear()
     layer = convert
-    while (port := _taker(layer)) is not None:
+    while (port := _only_consumer(layer)) is not None:
         following = port.layer
         is_float = following.type == "Convert" and following.outputs[0].element_type in _FLOATS
         if is_float or (following.type in _MOVED and port.index == 0):
@@ -49,7 +49,7 @@ def _is_fusible(convert: Layer) -> bool:
                 break
             if constant.size > 1 and constant.ndim != rank:  # it cannot be moved past a Transpose
                 return False
-            if not chain.take(following, port.index, constant):
+            if not chain.add_layer(following, port.index, constant):
                 break
         layer = following
     if chain.scales or chain.moves:
@@ -64,7 +64,7 @@ class _Linear:
         factors, terms: the constants of all layers.
         scales: whether there is a factor.
         is_moved: whether there was a Transpose.
-        is_behind: whether all factors come after a Transpose.
+        is_after_transpose: whether all factors come after a Transpose.
         follows_it: the same, counting also what PrePostProcessor inserts before a Transpose.
     """
 
@@ -72,7 +72,7 @@ class _Linear:
         self.factors: np.ndarray = np.ones(1, np.float32)
         self.terms: np.ndarray = np.zeros(1, np.float32)
         self.scales = self.is_moved = False
-        self.is_behind = self.follows_it = True
+        self.is_after_transpose = self.follows_it = True
 
     @property
     def moves(self) -> bool:
@@ -91,7 +91,7 @@ class _Linear:
         self.factors, self.terms = (x.transpose(order) if x.size > 1 else x for x in (self.factors, self.terms))
         return True
 
-    def take(self, layer: Layer, index: int, constant: np.ndarray) -> bool:
+    def add_layer(self, layer: Layer, index: int, constant: np.ndarray) -> bool:
         """Add a layer with the current result as operand ``index``; return false if the layer has another form."""
         if layer.type in ("Multiply", "Divide"):
             if layer.type == "Divide" and index == 1:
@@ -103,7 +103,7 @@ class _Linear:
             self.factors = self.factors * factor
             self.terms = self.terms * factor if self.moves else self.terms
             self.scales = True
-            self.is_behind &= self.is_moved
+            self.is_after_transpose &= self.is_moved
             self.follows_it &= self.is_moved or "preprocessing" in layer.rt_info
             return True
         if layer.type == "Subtract" and index == 1:
@@ -120,7 +120,7 @@ class _Linear:
         # The plugin multiplies the weights of a Convolution instead.
         is_taken = port is not None and port.layer.type == "Convolution" and self.is_moved
         if self.scales and self.moves:
-            return (self.factors.size == 1 or self.terms.size > 1) and not (is_taken and self.is_behind)
+            return (self.factors.size == 1 or self.terms.size > 1) and not (is_taken and self.is_after_transpose)
         if self.moves:
             return self.terms.size == 1
         return self.factors.size == 1 and not (is_taken and self.follows_it)
@@ -128,7 +128,7 @@ class _Linear:
 
 def _next(layer: Layer, types: set[str]) -> Layer | None:
     """Return the only consumer of a layer's result, possibly after data movement, if it has one of the types."""
-    while (port := _taker(layer)) is not None and port.index == 0:
+    while (port := _only_consumer(layer)) is not None and port.index == 0:
         if port.layer.type in types:
             return port.layer
         if port.layer.type != "Transpose":
@@ -137,7 +137,7 @@ def _next(layer: Layer, types: set[str]) -> Layer | None:
     return None
 
 
-def _taker(layer: Layer) -> InputPort | None:
+def _only_consumer(layer: Layer) -> InputPort | None:
     """Return the only port that uses a layer's result."""
     consumers = layer.outputs[0].consumers if layer.outputs else []
     return consumers[0] if len(consumers) == 1 else None
@@ -150,10 +150,10 @@ def _constant(port: InputPort) -> np.ndarray | None:
     source = port.layer.inputs[1 - port.index].source.layer
     if source.type == "Convert":
         source = source.inputs[0].source.layer
-    if source.constant is None or source.constant.count > _MOST:
+    if source.constant is None or source.constant.count > _MAX_CHANNELS:
         return None
     return source.constant.numpy().astype(np.float32)
 
 
-_MOST = 4096
+_MAX_CHANNELS = 4096
 """Larger constants are not per channel."""

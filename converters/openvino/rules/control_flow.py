@@ -39,7 +39,7 @@ def if_(op: Builder, condition: Value, *inputs: Value, ctx: Context):
             results = ctx.convert_body(op, body, _arguments(op, values, body))
             by_result = dict(zip(body.results, results, strict=True))
             by_port = {entry.external: by_result[entry.result] for entry in body.outputs}
-            outputs = [_of_rank(op, by_port[port], port) for port in ctx.layer.outputs]
+            outputs = [_as_vector(op, by_port[port], port) for port in ctx.layer.outputs]
             return [*outputs, *state.leave_body(op, inner, variables, ctx)]
 
         return emit
@@ -52,7 +52,7 @@ def if_(op: Builder, condition: Value, *inputs: Value, ctx: Context):
     return results[:count]
 
 
-def _of_rank(op: Builder, value: Value, port: OutputPort) -> Value:
+def _as_vector(op: Builder, value: Value, port: OutputPort) -> Value:
     """Return a branch's result. A scalar becomes a vector of one element if the other branch returns a vector."""
     return op.Reshape(value, [-1]) if port.dims is not None and len(port.dims) == 1 and value.rank != 1 else value
 
@@ -99,7 +99,7 @@ def _iterate(op: Builder, values: Sequence[Value], body: Body, count: Value, con
     extra = [entry.result for entry in last if entry.result not in [recurrent[p] for p in carried]]
 
     start = [_fed(values, entries[parameter]) for parameter in carried]
-    start += [_nothing(op, result.inputs[0].source) for result in extra]
+    start += [_placeholder(op, result.inputs[0].source) for result in extra]
     dims: list[DimsLike] = [parameter.outputs[0].dims for parameter in carried]
     dims += [None] * len(extra)
     variables = state.declare(op, [body], ctx)
@@ -127,9 +127,9 @@ def _iterate(op: Builder, values: Sequence[Value], body: Body, count: Value, con
     outputs = {entry.external: by_result[entry.result] for entry in last}
     joint = {entry.external: _join(op, scanned[id(entry)], entry) for entry in joined}
     if _is_zero(condition):
-        outputs = _emptied(op, outputs)
+        outputs = _without_iterations(op, outputs)
     if _is_zero(condition) or _is_zero(count):
-        joint = _emptied(op, joint)
+        joint = _without_iterations(op, joint)
     outputs |= joint
     return [outputs[port] for port in ctx.layer.outputs]
 
@@ -157,7 +157,7 @@ def _arguments(op: Builder, values: Sequence[Value], body: Body) -> list[Value]:
 def _unused(op: Builder, parameter: Layer) -> Value:
     if parameter.outputs[0].consumers:
         raise Malformed(f'nothing is connected to the Parameter "{parameter.name}" of its body')
-    return _nothing(op, parameter.outputs[0])
+    return _placeholder(op, parameter.outputs[0])
 
 
 def _fed(values: Sequence[Value], entry: PortMapInput) -> Value:
@@ -166,13 +166,13 @@ def _fed(values: Sequence[Value], entry: PortMapInput) -> Value:
     return values[entry.external.index]
 
 
-def _nothing(op: Builder, port: OutputPort) -> Value:
+def _placeholder(op: Builder, port: OutputPort) -> Value:
     """Return a value of the port's type and, as far as possible, of its shape."""
     shape = [dim or 0 for dim in port.dims or ()]
     return op.Expand(op.Cast(0, to=data_type(port.element_type)), np.array(shape, np.int64))
 
 
-def _emptied(op: Builder, outputs: dict[OutputPort | None, Value]) -> dict[OutputPort | None, Value]:
+def _without_iterations(op: Builder, outputs: dict[OutputPort | None, Value]) -> dict[OutputPort | None, Value]:
     """Return OpenVINO's results without iterations: empty values, if the file states such shapes."""
     return {
         port: op.Expand(op.Cast(0, to=data_type(port.element_type)), np.array(port.dims, np.int64))

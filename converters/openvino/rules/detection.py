@@ -92,12 +92,12 @@ def detection_output(
         return mixed_in_float32(op, detect, box_logits, class_preds, proposals, aux_class_preds, aux_box_preds)
 
     def without_more(boxes: Value, *others: Value) -> Value:
-        return detect(boxes, *others, left_out(op, boxes), left_out(op, boxes))
+        return detect(boxes, *others, empty_input(op, boxes), empty_input(op, boxes))
 
     return mixed_in_float32(op, without_more, box_logits, class_preds, proposals)
 
 
-def left_out(op: Builder, like: Value) -> Value:
+def empty_input(op: Builder, like: Value) -> Value:
     """Return the empty tensor for an omitted optional input, of the element type of ``like``."""
     return op.const(np.zeros(0), like.dtype)
 

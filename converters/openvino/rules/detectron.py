@@ -15,7 +15,7 @@ from converters.openvino.rules.roi import check_bins, check_places
 from onnx_specops.building import Builder, Value
 
 D = ir.DataType
-_MOST_ROIS = 2**24  # maximum per image, which no network exceeds
+_MAX_ROIS = 2**24  # maximum per image, which no network exceeds
 
 
 @rule(
@@ -209,8 +209,8 @@ def top_k_rois(op: Builder, rois: Value, probs: Value, *, max_rois: int = 0):
 
     Rows without a region, which the specification does not define, are 0.
     """
-    if not 0 <= max_rois <= _MOST_ROIS:
-        raise Malformed(f"its max_rois {max_rois} is out of range [0, {_MOST_ROIS}]")
+    if not 0 <= max_rois <= _MAX_ROIS:
+        raise Malformed(f"its max_rois {max_rois} is out of range [0, {_MAX_ROIS}]")
     match_shapes(rois=(rois, "R 4"), probs=(probs, "R"))
     count = op.Min(op.Shape(probs), max_rois)
     _, best = op.TopK(probs, count, axis=0, outputs=2)

@@ -11,7 +11,7 @@ import onnx_ir as ir
 
 from converters.errors import Malformed
 from converters.openvino.rule import AttributeGroup, Context, Departure, rule
-from converters.openvino.rules._fused_resizing import is_fused_with_what_follows
+from converters.openvino.rules._fused_resizing import is_fused_with_next_layers
 from converters.openvino.rules._precision import ZERO_WEIGHT, integers_in_float32
 from onnx_specops.building import Builder, Value
 from onnx_specops.domain import DOMAIN
@@ -20,7 +20,7 @@ from onnx_specops.padding import pad
 # The maximum rank in OpenVINO's CPU plugin.
 _MAX_RANK = 8
 _BYTES = (ir.DataType.INT8, ir.DataType.UINT8)
-_MOST_BETWEEN = 32
+_MAX_BETWEEN = 32
 """The maximum number of nodes to search for a Transpose. Networks have fewer functions in a row."""
 
 _INT64, _FLOAT = ir.DataType.INT64, ir.DataType.FLOAT
@@ -143,7 +143,7 @@ def interpolate_4(
 ):
     """Interpolate-4."""
     given = sizes if resizing.shape_calculation_mode == "sizes" else scales
-    return _as_asked(op, image, given, axes, mode, resizing, context)
+    return _resized_as_given(op, image, given, axes, mode, resizing, context)
 
 
 @rule(
@@ -182,14 +182,14 @@ def interpolate_11(
     context: Context,
 ):
     """Interpolate-11."""
-    return _as_asked(op, image, scales_or_sizes, axes, mode, resizing, context)
+    return _resized_as_given(op, image, scales_or_sizes, axes, mode, resizing, context)
 
 
-def _as_asked(
+def _resized_as_given(
     op: Builder, image: Value, given: Value, axes: Value | None, mode: str, how: Resizing, context: Context
 ) -> Value:
     """Interpolate to sizes or by scales, whichever are given."""
-    if (mode, image.rank) in _FUSED and image.dtype in _BYTES and is_fused_with_what_follows(context.layer):
+    if (mode, image.rank) in _FUSED and image.dtype in _BYTES and is_fused_with_next_layers(context.layer):
         exact = interpolated(op, op.Cast(image, to=_FLOAT), given, axes, mode, how)
         limits = np.iinfo(image.dtype.numpy())
         rounded = op.Cast(op.Clip(op.Round(exact), float(limits.min), float(limits.max)), to=image.dtype)
@@ -286,7 +286,7 @@ def _interpolated(op: Builder, image: Value, sizes: Value, scales: Value, along:
         return op.Cast(op.Cast(result, to=ir.DataType.INT32), to=image.dtype)  # truncated, and wraps beyond the range
     if along.constant is None:
         if image.rank is None:
-            return _with_ones_in_front(op, image, sizes, scales, along, method)
+            return _with_leading_ones(op, image, sizes, scales, along, method)
         rank = image.rank
         # The axes are known at run time only, so resize along all of them.
         sizes = op.ScatterElements(op.Shape(image), along, sizes)
@@ -320,7 +320,7 @@ def _interpolated(op: Builder, image: Value, sizes: Value, scales: Value, along:
     )
 
 
-def _with_ones_in_front(op: Builder, image: Value, sizes: Value, scales: Value, along: Value, method: _Method) -> Value:
+def _with_leading_ones(op: Builder, image: Value, sizes: Value, scales: Value, along: Value, method: _Method) -> Value:
     """Convert an image of unknown rank to one of the maximum rank, which changes along its last axes only."""
     shape = op.Shape(image)
     more = op.Sub(_MAX_RANK, op.Shape(shape))
@@ -366,11 +366,11 @@ def _resized(op: Builder, image: Value, sizes: Value, scales: Value, axes: list[
         attributes["mode"] = "linear"
     else:
         return None
-    if mode != "nearest" and rank == 4 and not _is_computed_behind(_transposed_before(image), mode, axes, factors):
+    if mode != "nearest" and rank == 4 and not _is_supported_after(_preceding_permutation(image), mode, axes, factors):
         return None
     attributes["coordinate_transformation_mode"] = coordinates
     if not exact:
-        return op.Resize(image, None, None, _of_all_axes(op, image, sizes, attributes), **attributes)
+        return op.Resize(image, None, None, _for_all_axes(op, image, sizes, attributes), **attributes)
     if factors is None:
         return None
     lengths = [None if image.dims is None else image.dims[axis] for axis in axes]
@@ -385,10 +385,10 @@ def _resized(op: Builder, image: Value, sizes: Value, scales: Value, axes: list[
             found = {int(np.float32(factor) * np.float32(length)), int(factor * length)}
             if found != {size} or (size == length and factor != 1):
                 return None
-    return op.Resize(image, None, _of_all_axes(op, image, scales, attributes), **attributes)
+    return op.Resize(image, None, _for_all_axes(op, image, scales, attributes), **attributes)
 
 
-def _is_computed_behind(perm: Sequence[int], mode: str, axes: list[int], factors: list[float] | None) -> bool:
+def _is_supported_after(perm: Sequence[int], mode: str, axes: list[int], factors: list[float] | None) -> bool:
     """Return whether ONNX Runtime's four-dimensional Resize supports the axes after it moved a preceding Transpose by
     ``perm`` past it.
     """
@@ -399,12 +399,12 @@ def _is_computed_behind(perm: Sequence[int], mode: str, axes: list[int], factors
     return True
 
 
-def _transposed_before(image: Value) -> Sequence[int]:
+def _preceding_permutation(image: Value) -> Sequence[int]:
     """Return the permutation of the Transpose before the image, possibly before elementwise functions; empty if there is
     none.
     """
     node = image.producer()
-    for _ in range(_MOST_BETWEEN):
+    for _ in range(_MAX_BETWEEN):
         if node is None or node.op_type in ("Transpose", "YUVtoRGB") or len(node.inputs) != 1 or node.inputs[0] is None:
             break
         node = node.inputs[0].producer()
@@ -415,7 +415,7 @@ def _transposed_before(image: Value) -> Sequence[int]:
     return node.attributes.get_ints("perm", ()) if node.op_type == "Transpose" else ()
 
 
-def _of_all_axes(op: Builder, image: Value, given: Value, attributes: dict[str, object]) -> Value:
+def _for_all_axes(op: Builder, image: Value, given: Value, attributes: dict[str, object]) -> Value:
     """Return sizes or scales for all axes of an image of known rank, and remove the axes from its ``attributes``.
 
     ONNX Runtime assumes this when it moves a Transpose past a Resize.

@@ -213,7 +213,7 @@ def _mean_variance(op: Builder, data: Value, axes: Value, normalize_variance: bo
     return op.Div(centred, op.Sqrt(op.Add(variance, eps)))
 
 
-_MOST_FEATURES = 2**16
+_MAX_FEATURES = 2**16
 """The maximum size of the scale of LayerNormalization, which the file contains."""
 
 
@@ -222,7 +222,7 @@ def _are_layers(data: Value, axes: list[int]) -> bool:
     dims = data.dims or []
     features = math.prod(dims[axis] or 0 for axis in axes)
     # It computes float64 in float32.
-    return data.dtype != ir.DataType.DOUBLE and axes == [*range(axes[0], len(dims))] and 0 < features <= _MOST_FEATURES
+    return data.dtype != ir.DataType.DOUBLE and axes == [*range(axes[0], len(dims))] and 0 < features <= _MAX_FEATURES
 
 
 def _instances(op: Builder, data: Value, channels: int, epsilon: float) -> Value:

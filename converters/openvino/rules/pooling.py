@@ -353,14 +353,14 @@ def _average(
     area = float(math.prod(kernel))
     total = op.Mul(mean, area)
     counts = op.Round(op.Mul(op.AveragePool(_surround(op, ones, at.rank, begin, end, 0), **plain), area))
-    beyond = _beyond(op, data, mean, kernel, at, begin)
+    beyond = _outside(op, data, mean, kernel, at, begin)
     if beyond.constant is None or beyond.constant.any():
         counts = op.Where(beyond, op.const(1, data.dtype), counts)
     excluding = op.Div(op.Round(total) if whole else total, counts)
     return excluding if include is False else op.Where(op.Greater(padded, 0), mean, excluding)
 
 
-def _beyond(op: Builder, data: Value, mean: Value, kernel: tuple[int, ...], at: Window, begin: Value) -> Value:
+def _outside(op: Builder, data: Value, mean: Value, kernel: tuple[int, ...], at: Window, begin: Value) -> Value:
     """Return which windows are entirely after the data. OpenVINO gives 0 there, and NaN for windows of padding."""
     found = None
     for k, extent in enumerate((size - 1) * dilation + 1 for size, dilation in zip(kernel, at.dilations, strict=True)):

@@ -8,7 +8,7 @@ from converters.errors import Malformed
 from converters.openvino.rule import Departure, rule
 from converters.openvino.rules._indices import int64
 from converters.openvino.rules._shapes import match_shapes, of_rank
-from converters.openvino.rules.detection import left_out
+from converters.openvino.rules.detection import empty_input
 from onnx_specops.building import Builder, Value
 from onnx_specops.domain import find
 
@@ -195,7 +195,7 @@ def deformable_psroi_pooling(
     _check_channels(feat, output_dim, group_size * group_size)
     match_shapes(feat=(feat, "N C H W"), rois=(rois, "R 5"), offsets=(offsets, f"R _ {part_size} {part_size}"))
     return op.specops.DeformablePSROIPooling(
-        feat, rois, offsets or left_out(op, feat),
+        feat, rois, offsets or empty_input(op, feat),
         output_dim=output_dim, spatial_scale=spatial_scale, group_size=group_size, spatial_bins_x=spatial_bins_x,
         spatial_bins_y=spatial_bins_y, trans_std=trans_std, part_size=part_size,
     )  # fmt: skip

@@ -27,7 +27,7 @@ from converters.openvino.rules._indices import (
 )
 from onnx_specops.building import Builder, Value
 
-_MOST_BOXES = Departure(
+_MAX_BOXES = Departure(
     where="what NonMaxSuppression-1, -3 or -4 selects",
     cpu="gives the shape of the largest possible result",
     specification="gives the shape of the actual result",
@@ -35,13 +35,13 @@ _MOST_BOXES = Departure(
 )
 
 
-@rule("ShapeOf", departs=[_MOST_BOXES])
+@rule("ShapeOf", departs=[_MAX_BOXES])
 def shape_of_1(op: Builder, data: Value):
     """ShapeOf-1: always int64."""
     return op.Shape(data)
 
 
-@rule("ShapeOf", since="opset3", departs=[_MOST_BOXES])
+@rule("ShapeOf", since="opset3", departs=[_MAX_BOXES])
 def shape_of(op: Builder, data: Value, *, output_type: ElementType):
     """ShapeOf-3. OpenVINO rejects a layer without ``output_type``, although the specification makes it optional."""
     return as_indices(op, op.Shape(data), output_type)

@@ -60,7 +60,7 @@ _AXES_AT_RUN_TIME = Departure(
 @_halves_in_float32
 def dft(op: Builder, data: Value, axes: Value, signal_size: Value | None = None):
     """DFT-7: complex numbers along the last dimension, which the axes do not count."""
-    places, sizes = _places(op, data, axes, signal_size, complex_input=True)
+    places, sizes = _axes_and_sizes(op, data, axes, signal_size, complex_input=True)
     return _transformed(op, data, places, sizes)
 
 
@@ -68,7 +68,7 @@ def dft(op: Builder, data: Value, axes: Value, signal_size: Value | None = None)
 @_halves_in_float32
 def idft(op: Builder, data: Value, axes: Value, signal_size: Value | None = None):
     """IDFT-7."""
-    places, sizes = _places(op, data, axes, signal_size, complex_input=True)
+    places, sizes = _axes_and_sizes(op, data, axes, signal_size, complex_input=True)
     return _transformed(op, data, places, sizes, inverse=True)
 
 
@@ -78,7 +78,7 @@ def rdft(op: Builder, data: Value, axes: Value, signal_size: Value | None = None
     """RDFT-9: real numbers. The result has the first half of the spectrum along the last axis, and all of it along the
     others.
     """
-    places, sizes = _places(op, data, axes, signal_size, complex_input=False)
+    places, sizes = _axes_and_sizes(op, data, axes, signal_size, complex_input=False)
     place = op.Slice(places, [-1], [2**31])
     half = _real_spectrum(op, data, place, _size(op, data, place, sizes, -1))
     return _transformed(op, half, op.Slice(places, [0], [-1]), None if sizes is None else op.Slice(sizes, [0], [-1]))
@@ -88,7 +88,7 @@ def rdft(op: Builder, data: Value, axes: Value, signal_size: Value | None = None
 @_halves_in_float32
 def irdft(op: Builder, data: Value, axes: Value, signal_size: Value | None = None):
     """IRDFT-9: the inverse of RDFT."""
-    places, sizes = _places(op, data, axes, signal_size, complex_input=True)
+    places, sizes = _axes_and_sizes(op, data, axes, signal_size, complex_input=True)
     others = None if sizes is None else op.Slice(sizes, [0], [-1])
     data = _transformed(op, data, op.Slice(places, [0], [-1]), others, inverse=True)
     place = op.Slice(places, [-1], [2**31])
@@ -215,7 +215,7 @@ def _in_the_middle(op: Builder, window: Value, size: Value) -> Value:
     return op.Pad(window, op.Concat(before, op.Sub(missing, before), axis=0))
 
 
-def _places(
+def _axes_and_sizes(
     op: Builder, data: Value, axes: Value, signal_size: Value | None, complex_input: bool
 ) -> tuple[Value, Value | None]:
     """Return the normalized axes, and the sizes along them, with -1 for that of the data."""
@@ -284,7 +284,7 @@ def _spectrum(op: Builder, x: Value, place: Value, size: Value, inverse: bool) -
         return op.DFT(x, op.Squeeze(size, [0]), op.Squeeze(place, [0]), inverse=1 if inverse else None)
 
     last = place.constant is not None and x.rank is not None and int(place.constant[0]) == x.rank - 2
-    return _chosen(op, size, product, transform, contiguous=last)
+    return _matmul_or_dft(op, size, product, transform, contiguous=last)
 
 
 def _real_spectrum(op: Builder, x: Value, place: Value, size: Value) -> Value:
@@ -300,7 +300,7 @@ def _real_spectrum(op: Builder, x: Value, place: Value, size: Value) -> Value:
     def transform(op: Builder) -> Value:
         return op.DFT(op.Unsqueeze(x, [-1]), op.Squeeze(size, [0]), op.Squeeze(place, [0]), onesided=1)
 
-    return _chosen(op, size, product, transform)
+    return _matmul_or_dft(op, size, product, transform)
 
 
 def _real_signal(op: Builder, x: Value, place: Value, size: Value) -> Value:
@@ -326,10 +326,10 @@ def _real_signal(op: Builder, x: Value, place: Value, size: Value) -> Value:
         weighted = op.Mul(x, op.Reshape(weights(op), op.Concat(bins, after, axis=0)))
         return op.Gather(op.DFT(weighted, op.Squeeze(size, [0]), op.Squeeze(place, [0]), inverse=1), 0, axis=-1)
 
-    return _chosen(op, size, product, transform)
+    return _matmul_or_dft(op, size, product, transform)
 
 
-def _chosen(
+def _matmul_or_dft(
     op: Builder,
     size: Value,
     product: Callable[[Builder], Value],

@@ -153,7 +153,7 @@ def strided_slice(
     lenient = data.dims is None or None in data.dims or any(x.constant is None for x in (begin, end, stride))
     # If an ellipsis is also shrunk, OpenVINO uses the sizes of other axes.
     lenient |= any(_bit(ellipsis_mask, i) and _bit(shrink_axis_mask, i) for i in range(count))
-    data = _picked(op, data, begin, begin_mask, plan, lenient)
+    data = _with_single_elements(op, data, begin, begin_mask, plan, lenient)
 
     # The entries of the masks, then those beyond them.
     taken = op.const(plan.taken)
@@ -189,7 +189,9 @@ def strided_slice(
     return result
 
 
-def _picked(op: Builder, data: Value, begin: Value, begin_mask: tuple[int, ...], plan: _Plan, lenient: bool) -> Value:
+def _with_single_elements(
+    op: Builder, data: Value, begin: Value, begin_mask: tuple[int, ...], plan: _Plan, lenient: bool
+) -> Value:
     """Select one element along shrunk axes with a constant index that may be out of range.
 
     These axes are not sliced any more. OpenVINO checks the range of an axis of known size if it knows all numbers. Otherwise

@@ -76,7 +76,7 @@ def _top_k(
 ) -> tuple[Value, Value]:
     if (count := integer(k, "k")) is not None and count < 0:
         raise Malformed(f"its k is {count}; it must be 0 or more")
-    data = _with_room(op, data, axis, count)
+    data = _extended(op, data, axis, count)
     k = vector(op, k)
     values, indices = op.TopK(data, k, axis=axis, largest=int(mode == "max"), sorted=int(sort == "value"))
     if sort == "index":
@@ -132,7 +132,7 @@ def non_zero(op: Builder, data: Value, *, output_type: ElementType = ElementType
     return as_indices(op, op.NonZero(data), output_type)
 
 
-def _with_room(op: Builder, data: Value, axis: int, k: int | None) -> Value:
+def _extended(op: Builder, data: Value, axis: int, k: int | None) -> Value:
     """Extend ``data`` to ``k`` elements if it is empty, because OpenVINO then compares nothing."""
     dims = data.dims
     if k is None or dims is None or not -len(dims) <= axis < len(dims):

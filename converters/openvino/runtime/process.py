@@ -122,7 +122,7 @@ def exchange(
         process.stdin.flush()
         return pickle.load(process.stdout)
     except (OSError, EOFError, pickle.UnpicklingError):
-        return "ended", ending(process.wait())
+        return "ended", describe_exit(process.wait())
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
@@ -140,7 +140,7 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
                 continue
 
 
-def ending(code: int) -> str:
+def describe_exit(code: int) -> str:
     """Describe how a process ended by its exit code, which is negative for a signal."""
     if code >= 0:
         return f"exit code {code}"

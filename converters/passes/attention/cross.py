@@ -57,44 +57,44 @@ class Projections:
         if len(graph.outputs) != 1 or len(graph.inputs) != 1:
             raise NotACache("its encoder has more than one input or output")
         names = Names.of(graph)
-        made = {self.states: graph.outputs[0]}
+        made_copies = {self.states: graph.outputs[0]}
 
         def constant(value: ir.Value) -> ir.Value:
             copy = _constant(value)
             names.register(graph, copy)
             return copy
 
-        for node in _copied(self.nodes, made, constant):
+        for node in _copied(self.nodes, made_copies, constant):
             for value in node.outputs:
                 value.name = names.unique(value.name or "projected")
             graph.append(node)
         for name, value in self.outputs.items():
-            made[value].name = names.unique(name)
-            graph.outputs.append(made[value])
+            made_copies[value].name = names.unique(name)
+            graph.outputs.append(made_copies[value])
 
 
 def _copied(
-    nodes: Sequence[ir.Node], made: dict[ir.Value, ir.Value], constant: Callable[[ir.Value], ir.Value]
+    nodes: Sequence[ir.Node], made_copies: dict[ir.Value, ir.Value], constant: Callable[[ir.Value], ir.Value]
 ) -> list[ir.Node]:
     """Copy nodes.
 
     Args:
         nodes: nodes without nested graphs, in topological order.
-        made: the copies of values. It contains those of outer values, and receives those of computed values.
+        made_copies: the copies of values. It contains those of outer values, and receives those of computed values.
         constant: copies a constant.
     """
     copies = []
     for node in nodes:
         for value in node.inputs:
-            if value is not None and value not in made:
-                made[value] = constant(value)
-        taken = [None if value is None else made[value] for value in node.inputs]
+            if value is not None and value not in made_copies:
+                made_copies[value] = constant(value)
+        taken = [None if value is None else made_copies[value] for value in node.inputs]
         outputs = [new_value(value.dtype, None, value.name) for value in node.outputs]
         for value, output in zip(node.outputs, outputs, strict=True):
             output.shape = value.shape
         attributes = list(node.attributes.values())
         copies.append(ir.Node(node.domain, node.op_type, taken, attributes, outputs=outputs, name=node.name))
-        made |= dict(zip(node.outputs, outputs, strict=True))
+        made_copies |= dict(zip(node.outputs, outputs, strict=True))
     return copies
 
 
@@ -107,7 +107,7 @@ def _constant(value: ir.Value) -> ir.Value:
     return copy
 
 
-def _kept(value: ir.Value) -> ir.Value:
+def _loaded(value: ir.Value) -> ir.Value:
     """Copy a constant and its data, because the file may be closed before the copy is used."""
     copy = _constant(value)
     tensor = copy.const_value
@@ -155,12 +155,12 @@ def expose_encoder_decoder(model: ir.Model, variables: Sequence[ExposedVariable]
     if not crosses:
         raise NotACache("it keeps nothing of the encoder's output")
     closures = [_closure(cross, states) for cross in crosses]
-    made: dict[ir.Value, ir.Value] = {states: new_value(states.dtype, None, states.name)}
-    made[states].shape = states.shape
-    projections = Projections(made[states])
-    projections.nodes = _copied(list(dict.fromkeys(node for nodes in closures for node in nodes)), made, _kept)
+    made_copies: dict[ir.Value, ir.Value] = {states: new_value(states.dtype, None, states.name)}
+    made_copies[states].shape = states.shape
+    projections = Projections(made_copies[states])
+    projections.nodes = _copied(list(dict.fromkeys(node for nodes in closures for node in nodes)), made_copies, _loaded)
     held = [_as_input(graph, cross) for cross in crosses]
-    computed = {past: made[cross.computed] for past, cross in zip(held, crosses, strict=True)}
+    computed = {past: made_copies[cross.computed] for past, cross in zip(held, crosses, strict=True)}
     own = make_explicit(graph, others)
     _count_positions(graph, own[0])
     RemoveUnusedNodesPass()(model)

@@ -238,7 +238,7 @@ def _copied_from(node: ir.Node, axis: int, known: _Known) -> _Origin | None:
             kept = [i for i in range(rank) if i not in {int(out) % rank for out in squeezed.numpy().reshape(-1)}]
             return source, kept[axis]
         case "Reshape":
-            if (asked := _asked_for(node.inputs[1], axis)) is not None:
+            if (asked := _requested_dim(node.inputs[1], axis)) is not None:
                 return asked
             return (source, axis) if axis < rank and _keeps(node, source, axis) else None
         case name if name in _LIKE:
@@ -280,7 +280,7 @@ def _constant(value: ir.Value | None) -> list[int] | None:
     return None if tensor is None else [int(one) for one in tensor.numpy().reshape(-1)]
 
 
-def _asked_for(shape: ir.Value | None, axis: int) -> tuple[ir.Value, int] | str | None:
+def _requested_dim(shape: ir.Value | None, axis: int) -> tuple[ir.Value, int] | str | None:
     """Return the dimension that the computed shape of a Reshape has for an axis."""
     elements = shape.elements if isinstance(shape, Value) else None
     element = None if elements is None or axis >= elements.size else elements.reshape(-1)[axis]

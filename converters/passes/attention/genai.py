@@ -39,8 +39,8 @@ PAST, PRESENT = "past_key_values.{}.{}", "present.{}.{}"
 """The names of the caches, by layer and kind (``key`` or ``value``)."""
 
 _USUAL_POSITIONS = 4096
-_MOST_POSITIONS = 1 << 22  # the maximum number of positions that a mask is probed with
-_MOST_ROTATED = 1 << 18  # the maximum number of positions in a rotary table
+_MAX_POSITIONS = 1 << 22  # the maximum number of positions that a mask is probed with
+_MAX_ROTATED = 1 << 18  # the maximum number of positions in a rotary table
 
 
 @dataclass
@@ -239,16 +239,16 @@ def _grouped(
     decoder: Decoder,
 ) -> dict[ir.Value, ir.Value]:
     """Replace the supported attentions. Return the replacement of each cache's output."""
-    if positions is not None and positions > _MOST_POSITIONS:
+    if positions is not None and positions > _MAX_POSITIONS:
         decoder.kept[f"{positions:,} positions are more than a mask is tried at"] = list(range(len(layers)))
         return {}
     root = Builder.of_existing(graph)
-    masks = Masks(inputs, positions, most=_MOST_POSITIONS, least=_USUAL_POSITIONS)
+    masks = Masks(inputs, positions, most=_MAX_POSITIONS, least=_USUAL_POSITIONS)
     rotations = Rotations(inputs, dependence, positions or _USUAL_POSITIONS)
     supported: list[tuple[int, CachedAttention, VisibleKeys]] = []
     for number, layer in enumerate(layers):
         if layer.attention is not None:
-            with _kept_if_unsupported(decoder, number):
+            with _keep_if_unsupported(decoder, number):
                 check_types(layer.attention)
                 visible = masks.visible_keys(layer.attention.mask, layer.attention.is_boolean)
                 supported.append((number, layer.attention, visible))
@@ -272,7 +272,7 @@ def _grouped(
 
 
 @contextmanager
-def _kept_if_unsupported(decoder: Decoder, number: int) -> Iterator[None]:
+def _keep_if_unsupported(decoder: Decoder, number: int) -> Iterator[None]:
     """If the attention of a layer is not supported, record why and keep it in standard ONNX."""
     try:
         yield
@@ -285,7 +285,7 @@ def _supported_sizes(
 ) -> Iterator[tuple[int, CachedAttention, VisibleKeys]]:
     """Yield the attentions with a head size that ONNX Runtime's operator supports."""
     for number, found, visible in supported:
-        with _kept_if_unsupported(decoder, number):
+        with _keep_if_unsupported(decoder, number):
             if decoder.cache == "float32":
                 check_size(found)
             yield number, found, visible
@@ -300,7 +300,7 @@ def _sources(
     """
     new, groups, size = found.keys.new, found.groups, found.size
     values = rotations.source(found.values.new, groups, size, rotated=False)
-    if positions is not None and positions <= _MOST_ROTATED:
+    if positions is not None and positions <= _MAX_ROTATED:
         query = rotations.source(found.query, found.heads, size, rotated=True)
         keys = rotations.source(new, groups, size, rotated=True)
         if query.table is not None and query.table is keys.table:

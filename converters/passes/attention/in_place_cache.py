@@ -262,7 +262,7 @@ class _Emitter:
         inputs: its inputs.
         tokens: the input whose second dimension is the number of new tokens.
         ranks: the ranks of the attentions' masks.
-        told_by_mask: whether the attention_mask has the length of all tokens.
+        counted_by_mask: whether the attention_mask has the length of all tokens.
         in_place: whether the caches may have spare capacity.
     """
 
@@ -332,7 +332,7 @@ class _Emitter:
             softcap=found.softcap or None,
             outputs=3,
         )
-        if (unseeing := self._unseeing(op, found)) is not None:
+        if (unseeing := self._nan_for_hidden(op, found)) is not None:
             mixed = op.Add(mixed, unseeing)
         replace_value(found.guarded, mixed, equal=False)
         for cache, present in ((found.keys, key), (found.values, value)):
@@ -357,7 +357,7 @@ class _Emitter:
             self._masks[mask] = added
         return self._masks[mask]
 
-    def _unseeing(self, op: Builder, found: CachedAttention) -> ir.Value | None:
+    def _nan_for_hidden(self, op: Builder, found: CachedAttention) -> ir.Value | None:
         """Return NaN for tokens without visible keys under a mask of -inf, and 0 for others; ``None`` if there are no such
         tokens.
 

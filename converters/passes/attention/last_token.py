@@ -52,7 +52,7 @@ def keep_last_token(graph: ir.Graph, inputs: Inputs) -> bool:
             if value is not None and value.producer() not in by_token and _has_tokens(value, probe):
                 node.replace_input_with(index, select.last(value, node))
         if node.op_type == "Reshape":
-            node.replace_input_with(1, select.as_it_is)
+            node.replace_input_with(1, select.unchanged_shape)
         for value in node.outputs:
             _shorten(value)
     if not by_token:
@@ -86,7 +86,7 @@ def _is_by_token(node: ir.Node, probe: Probe) -> bool:
         return False
     data, *others = given
     if node.op_type in _ELEMENTWISE:
-        return all(_has_tokens(value, probe) or _is_of_all(value, probe) for value in (data, *others))
+        return all(_has_tokens(value, probe) or _is_token_independent(value, probe) for value in (data, *others))
     if not _has_tokens(data, probe):
         return False
     if node.op_type == "Reshape":  # a Reshape that keeps the shape, as in GPT-2
@@ -98,7 +98,7 @@ def _is_by_token(node: ir.Node, probe: Probe) -> bool:
         return axes is not None and axes.numpy().tolist() in ([-1], [2])
     if node.op_type in _ALONG:
         along = node.attributes.get_int("axis", _ALONG[node.op_type])
-        return along in (-1, 2) and all(_is_of_all(value, probe) for value in others)
+        return along in (-1, 2) and all(_is_token_independent(value, probe) for value in others)
     if node.op_type == "Slice" and len(others) >= 3:
         axes = others[2].const_value
         return axes is not None and axes.numpy().tolist() in ([-1], [2])
@@ -118,7 +118,7 @@ def _has_tokens(value: ir.Value, probe: Probe) -> bool:
     return shape is not None and len(shape) == 3 and shape[:2] == (_PROBE_SHAPES.batch, _PROBE_SHAPES.sequence)
 
 
-def _is_of_all(value: ir.Value, probe: Probe) -> bool:
+def _is_token_independent(value: ir.Value, probe: Probe) -> bool:
     """Return whether the value is the same for all tokens."""
     shape = _shape(value, probe)
     return shape is not None and len(shape) <= 3 and (len(shape) < 2 or shape[-2] == 1)
@@ -150,7 +150,7 @@ class _Selection:
         self._place: Value | None = None
 
     @property
-    def as_it_is(self) -> Value:
+    def unchanged_shape(self) -> Value:
         """The shape with which Reshape keeps each dimension."""
         return self._root.place(self._root.const([0, 0, 0]))
 
@@ -159,13 +159,13 @@ class _Selection:
         if value not in self._made:
             op = Builder(self._graph, root=self._root, before=before)
             op.scope = "last_token"
-            if (place := self._places()) is None:
+            if (place := self._last_positions()) is None:
                 self._made[value] = op.Slice(value, [-1], [_END], [1])
             else:
                 self._made[value] = op.Unsqueeze(op.Gather(op.Flatten(value, axis=2), place, axis=0), [1])
         return self._made[value]
 
-    def _places(self) -> Value | None:
+    def _last_positions(self) -> Value | None:
         """Return the positions of the last tokens in all rows, ``[batch]``; ``None`` if each is the last of its row."""
         mask = self._inputs.mask
         if mask is None or mask.shape is None or len(mask.shape) != 2:

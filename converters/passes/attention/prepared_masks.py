@@ -21,7 +21,7 @@ ABSORBING = -1e30
 _LOW = -1e38
 """Absorbs every score that is not above 1e30, and is not the lowest number."""
 
-_MOST_STEPS = 30
+_MAX_STEPS = 30
 _MOVES = {"Concat", "Expand", "Gather", "Identity", "Reshape", "Slice", "Squeeze", "Tile", "Transpose", "Unsqueeze"}
 _LIMITS = {ir.DataType.FLOAT16: 65504.0, ir.DataType.FLOAT: float(np.finfo(np.float32).max)}
 
@@ -88,7 +88,7 @@ def _of_floats(op: Builder, mask: Value, found: Attention) -> Value:
     return result
 
 
-def largest(value: ir.Value | None, steps: int = _MOST_STEPS) -> float:
+def largest(value: ir.Value | None, steps: int = _MAX_STEPS) -> float:
     """A number that no element of a value exceeds in size, NaN aside; infinity where none is known."""
     if value is None or value.dtype is None or steps == 0:
         return math.inf

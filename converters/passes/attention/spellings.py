@@ -68,7 +68,7 @@ class Constants:
         )
 
 
-_MOST_STEPS = 8
+_MAX_STEPS = 8
 _ARITHMETIC = {"Add", "Cast", "Div", "Identity", "Mul", "Tanh", "Where"}
 
 
@@ -80,7 +80,7 @@ def _is_product(node: ir.Node) -> bool:
 def _steps_to_product(value: ir.Value) -> int | None:
     """Return the number of arithmetic nodes between a value and the MatMul of queries and keys; ``None`` if it is far."""
     front = {value}
-    for steps in range(_MOST_STEPS):
+    for steps in range(_MAX_STEPS):
         nodes = [node for value in front if (node := value.producer()) is not None]
         if any(_is_product(node) for node in nodes):
             return steps

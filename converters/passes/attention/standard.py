@@ -20,7 +20,7 @@ from converters.passes.attention.spellings import Constants, read
 from converters.passes.patterns import PatternPass, rewrite
 from onnx_specops.building import Builder, Value
 
-_MOST_ELEMENTS = 1 << 22
+_MAX_ELEMENTS = 1 << 22
 """The maximum size of a constant mask for all queries and keys."""
 
 
@@ -109,7 +109,7 @@ def _mask(op: Builder, found: Attention, queries: int | None, keys: int | None) 
     if not found.is_boolean and not (array < np.inf).all():
         raise UnsupportedAttention("its mask is not a number, or infinite")
     whole = np.broadcast_to(array, (*array.shape[:-2], queries, keys)[-max(array.ndim, 2) :])
-    if whole.size > _MOST_ELEMENTS:
+    if whole.size > _MAX_ELEMENTS:
         return prepared(op, found), False
     visible = whole if found.is_boolean else whole > MASKED
     if not visible.any(-1).all():

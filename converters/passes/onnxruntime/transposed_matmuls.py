@@ -32,7 +32,7 @@ class TransposeAfterCasts(InPlacePass):
 def _reordered(root: ir.Graph, node: ir.Node, names: Names) -> bool:
     changed = False
     for index, value in enumerate(node.inputs):
-        between = _before(value)
+        between = _preceding_nodes(value)
         if any(passing.op_type == "Cast" for passing in between):
             _cast_first(node, index, between, names)
             changed = True
@@ -41,7 +41,7 @@ def _reordered(root: ir.Graph, node: ir.Node, names: Names) -> bool:
     return changed
 
 
-def _before(value: ir.Value | None) -> list[ir.Node]:
+def _preceding_nodes(value: ir.Value | None) -> list[ir.Node]:
     """Return the Casts, Identities and Transposes before a value if the Transposes together move the first dimension back,
     or nothing.
     """
@@ -81,7 +81,7 @@ def _cast_first(node: ir.Node, index: int, between: list[ir.Node], names: Names)
             result = Value(name=names.unique(f"{name}_transposed{count}"), type=taken.type, shape=given.shape)
         else:
             result = Value(name=names.unique(f"{name}_cast{count}"), type=given.type, shape=value.shape)
-        node.graph.insert_before(node, _like(old, value, result))
+        node.graph.insert_before(node, _copy_with(old, value, result))
         value = result
     node.replace_input_with(index, value)
     for old in reversed(between):
@@ -89,7 +89,7 @@ def _cast_first(node: ir.Node, index: int, between: list[ir.Node], names: Names)
             old.graph.remove(old, safe=True)
 
 
-def _like(node: ir.Node, value: ir.Value, result: ir.Value) -> ir.Node:
+def _copy_with(node: ir.Node, value: ir.Value, result: ir.Value) -> ir.Node:
     """Copy a node with another input and output."""
     return ir.Node(node.domain, node.op_type, [value], list(node.attributes.values()), outputs=[result], name=result.name)
 

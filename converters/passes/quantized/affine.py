@@ -37,7 +37,7 @@ class Affine:
     shift: np.ndarray | None = None
 
     @property
-    def is_whole(self) -> bool:
+    def is_per_tensor(self) -> bool:
         """Whether there is one scale and zero point for the whole tensor."""
         return self.scale.ndim == 0
 
@@ -65,15 +65,15 @@ class Affine:
 
         Code that combines scales must use this method, so that scales of different axes are never combined.
         """
-        return self.scale if self.is_whole or self.axis == axis else None
+        return self.scale if self.is_per_tensor or self.axis == axis else None
 
     def shares_axis(self, other: Affine) -> bool:
         """Return whether the scales of both differ along at most one common axis."""
-        return self.is_whole or other.scale_along(self.axis) is not None
+        return self.is_per_tensor or other.scale_along(self.axis) is not None
 
-    def is_like(self, other: Affine) -> bool:
+    def is_equal(self, other: Affine) -> bool:
         """Return whether both have the same scale and zero point for the whole tensor."""
-        if not self.is_whole or not other.is_whole or self.zero_point.dtype != other.zero_point.dtype:
+        if not self.is_per_tensor or not other.is_per_tensor or self.zero_point.dtype != other.zero_point.dtype:
             return False
         return bool(self.scale == other.scale and self.zero_point == other.zero_point)
 
@@ -81,7 +81,7 @@ class Affine:
         """Multiply the scale by a factor."""
         return replace(self, scale=np.asarray(self.scale * factor, np.float32))
 
-    def of_steps(self) -> Affine:
+    def with_unit_scale(self) -> Affine:
         """Return the same integers with a scale of 1."""
         return Affine(np.ones([], np.float32), self.zero_point.reshape(-1)[0])
 
@@ -101,7 +101,7 @@ class Affine:
         return constant_value(self.scale), constant_value(self.zero_point)
 
     def _axis(self) -> int | None:
-        return None if self.is_whole else self.axis
+        return None if self.is_per_tensor else self.axis
 
 
 def is_scale(scale: np.ndarray) -> np.ndarray:

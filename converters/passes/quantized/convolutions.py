@@ -24,12 +24,12 @@ from converters.passes.quantized.weights import Weights, array, weights
 from onnx_specops.building import Builder, Value, constant_value
 
 _LARGEST_BIAS = 2**30
-_FEWEST_CHANNELS = 16
+_MIN_CHANNELS = 16
 """With fewer channels, the neighbourhoods cost more than integers save."""
 
 
 @dataclass(frozen=True)
-class _End:
+class _Quantization:
     """The quantization of a convolution's result.
 
     Attributes:
@@ -103,15 +103,19 @@ def convolution(work: Arrangement, node: ir.Node) -> None:
     while (added := added_bias(tail, 1, len(bias), broadcast=True)) is not None:
         tail, bias = added[0].outputs[0], bias + elements(added[1], len(bias))
     op = work.before(node)
-    is_whole = source.affine.is_whole
+    is_per_tensor = source.affine.is_per_tensor
     # ONNX Runtime's integer convolution rounds biases to integers, which changes one result in a thousand.
     if work.contrib and _fused(work, node, source, found, scales, bias, tail, ConvAttributes(shape, *stated.listed())):
         return
-    if is_whole and (end := _end(work, tail)) is not None and _in_integers(work, node, source, found, scales, bias, end, op):
+    if (
+        is_per_tensor
+        and (quantization := _quantization(work, tail)) is not None
+        and _in_integers(work, node, source, found, scales, bias, quantization, op)
+    ):
         return
-    if is_whole and stated.group == 1 and (all(size == 1 for size in stated.kernel) or shape[1] >= _FEWEST_CHANNELS):
-        behind = Affine(scales.astype(np.float32), np.broadcast_to(found.affine.zero_point, shape[:1]), 1)
-        work.replace(node, _as_product(work, op, source, found, behind, stated, shape, bias), tail)
+    if is_per_tensor and stated.group == 1 and (all(size == 1 for size in stated.kernel) or shape[1] >= _MIN_CHANNELS):
+        weights_affine = Affine(scales.astype(np.float32), np.broadcast_to(found.affine.zero_point, shape[:1]), 1)
+        work.replace(node, _as_product(work, op, source, found, weights_affine, stated, shape, bias), tail)
     elif x is not node.inputs[0]:
         rank = len(shape)
         numbers = op.at(21).Cast(found.emit(op), to=ir.DataType.FLOAT)
@@ -128,13 +132,13 @@ def _in_integers(
     found: Weights,
     scales: np.ndarray,
     bias: np.ndarray,
-    end: _End,
+    quantization: _Quantization,
     op: Builder,
 ) -> bool:
     """Convert a convolution to one with integer inputs and outputs. Return whether it is possible."""
     if found.affine.zero_point.dtype == np.int8 and found.affine.zero_point.any():
         return False
-    scales, bias = scales / end.divisor, (bias + end.shift) / end.divisor
+    scales, bias = scales / quantization.divisor, (bias + quantization.shift) / quantization.divisor
     unit = scales.astype(np.float64) * float(x.affine.scale)
     with np.errstate(all="ignore"):
         whole = np.rint(bias / unit)
@@ -147,9 +151,9 @@ def _in_integers(
         terms = _shortest(unit, np.zeros(unit.shape, np.int32))
         inputs.append(terms.dequantize(op, constant_value(whole.astype(np.int32))))
     result = op.Conv(*inputs, **{name: attribute.value for name, attribute in node.attributes.items()})
-    result.shape = end.value.shape
-    end.quantizer.replace_input_with(0, result)
-    end.quantizer.replace_input_with(1, op.place(constant_value(end.affine.scale)))
+    result.shape = quantization.value.shape
+    quantization.quantizer.replace_input_with(0, result)
+    quantization.quantizer.replace_input_with(1, op.place(constant_value(quantization.affine.scale)))
     return True
 
 
@@ -172,8 +176,13 @@ def _fused(
 
 def _target(work: Arrangement, value: ir.Value, channels: int) -> Target | None:
     """Return the quantization of a value with the given number of channels, possibly per channel."""
-    if (end := _quantized(work, value)) is not None:
-        scale, zero, quantizer, divisor = end.affine.scale, end.affine.zero_point, end.quantizer, end.divisor
+    if (quantization := _quantized(work, value)) is not None:
+        scale, zero, quantizer, divisor = (
+            quantization.affine.scale,
+            quantization.affine.zero_point,
+            quantization.quantizer,
+            quantization.divisor,
+        )
     else:
         user = only_user(value)
         along = (
@@ -196,7 +205,7 @@ def _as_product(
     op: Builder,
     x: Quantized,
     found: Weights,
-    behind: Affine,
+    weights_affine: Affine,
     stated: _Attributes,
     shape: Sequence[int],
     bias: np.ndarray,
@@ -220,7 +229,7 @@ def _as_product(
     around = neighbours[0] if len(neighbours) == 1 else op.Concat(*neighbours, axis=-1)
     rows = prod(shape[1:])
     matrix = op.Transpose(found.emit(op), perm=[*range(2, rank), 1, 0])
-    right = Quantized(op.Reshape(matrix, [rows, shape[0]]), behind)
+    right = Quantized(op.Reshape(matrix, [rows, shape[0]]), weights_affine)
     added = bias.astype(np.float32) if bias.any() else None
     result = multiply(work, op, Quantized(around, x.affine), right, added)
     result.shape = ir.Shape([None] * rank) if result.shape is None else result.shape
@@ -238,25 +247,25 @@ def _shortest(scales: np.ndarray, zeros: np.ndarray) -> Affine:
 # -- what follows a convolution --------------------------------------------------------------------------------------------
 
 
-def _end(work: Arrangement, tail: ir.Value) -> _End | None:
+def _quantization(work: Arrangement, tail: ir.Value) -> _Quantization | None:
     """Return the quantization of a convolution's result; ``None`` if the result must be floats."""
     user = only_user(tail)
     if user is None:
         return None
-    if (end := _quantized(work, tail)) is not None:
-        return end
-    behind = _quantized(work, user.outputs[0])
-    if behind is None:
+    if (quantization := _quantized(work, tail)) is not None:
+        return quantization
+    following = _quantized(work, user.outputs[0])
+    if following is None:
         return None
-    if _cuts_nothing(user, behind):
-        return behind
-    if np.all(behind.divisor == 1) and (line := _clipped_line(user, behind.affine)) is not None:
+    if _is_redundant_clip(user, following):
+        return following
+    if np.all(following.divisor == 1) and (line := _clipped_line(user, following.affine)) is not None:
         slope, shift = line
-        return _End(behind.value, behind.affine.scaled(1 / slope), behind.quantizer, shift=shift / slope)
+        return _Quantization(following.value, following.affine.scaled(1 / slope), following.quantizer, shift=shift / slope)
     return None
 
 
-def _quantized(work: Arrangement, value: ir.Value) -> _End | None:
+def _quantized(work: Arrangement, value: ir.Value) -> _Quantization | None:
     """Return the 8-bit quantization of a value."""
     divisor: np.ndarray | float = 1.0
     user = only_user(value)
@@ -272,12 +281,12 @@ def _quantized(work: Arrangement, value: ir.Value) -> _End | None:
     scale, zero = (array(constant) for constant in quantizers[0].inputs[1:])
     if scale is None or zero is None or scale.ndim or zero.dtype.itemsize != 1:
         return None
-    return _End(value, Affine(scale, zero), quantizers[0], divisor=divisor)
+    return _Quantization(value, Affine(scale, zero), quantizers[0], divisor=divisor)
 
 
-def _cuts_nothing(node: ir.Node, end: _End) -> bool:
+def _is_redundant_clip(node: ir.Node, quantization: _Quantization) -> bool:
     """Return whether a node clips only what the quantization clips, too."""
-    if not end.affine.starts_at_zero:
+    if not quantization.affine.starts_at_zero:
         return False
     if is_node(node, "Relu"):
         return True
@@ -286,13 +295,13 @@ def _cuts_nothing(node: ir.Node, end: _End) -> bool:
     if any(value is not None and array(value) is None for value in node.inputs[1:]):
         return False  # a limit is computed at run time
     low, high = ([array(value) for value in node.inputs[1:]] + [None, None])[:2]
-    top = float(np.max(end.affine.scale * 255 * end.divisor))
+    top = float(np.max(quantization.affine.scale * 255 * quantization.divisor))
     return (low is None or float(low) <= 0) and (high is None or float(high) >= top)
 
 
-def _clipped_line(node: ir.Node, behind: Affine) -> tuple[float, float] | None:
+def _clipped_line(node: ir.Node, affine: Affine) -> tuple[float, float] | None:
     """Return slope and shift of a HardSigmoid whose limits are those of the quantization."""
-    if not is_node(node, "HardSigmoid") or not behind.starts_at_zero:
+    if not is_node(node, "HardSigmoid") or not affine.starts_at_zero:
         return None
     alpha, beta = node.attributes.get_float("alpha", 0.2), node.attributes.get_float("beta", 0.5)
-    return (alpha, beta) if alpha > 0 and np.rint(1 / float(behind.scale)) >= 255 else None
+    return (alpha, beta) if alpha > 0 and np.rint(1 / float(affine.scale)) >= 255 else None

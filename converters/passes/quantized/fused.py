@@ -193,7 +193,7 @@ def fuse(
     if shape[1] * stated.group > MOST_CHANNELS or min(numbers) < 0 or x.affine.zero_point.dtype != np.uint8:
         return False
     # If channels have their own zero points, their scales are part of the weights.
-    unit = scales.astype(np.float64) * (float(x.affine.scale) if x.affine.is_whole else 1.0)
+    unit = scales.astype(np.float64) * (float(x.affine.scale) if x.affine.is_per_tensor else 1.0)
     if not is_scale(unit).all() or not np.isfinite(bias.astype(np.float32)).all():
         return False
     op = work.before(node)

@@ -102,7 +102,7 @@ def _quantize(work: Arrangement, node: ir.Node, opset: int) -> None:
     data, *limits = node.inputs
     low, high, start, end = (array(limit) for limit in limits)
     levels = node.attributes.get_int("levels", 0)
-    if data is None or array(data) is not None or data.dtype != D.FLOAT or _is_of_constant(data):
+    if data is None or array(data) is not None or data.dtype != D.FLOAT or _is_cast_constant(data):
         return
     if not _feeds_integers(node.outputs[0]):
         return
@@ -115,7 +115,7 @@ def _quantize(work: Arrangement, node: ir.Node, opset: int) -> None:
     if inner is None or outer is None or not inner.shares_axis(outer):
         return
     if not (inner.has_one_zero and outer.has_one_zero):
-        if work.contrib and opset >= OPSET and _is_of_depthwise(node.outputs[0], inner, outer) and levels % 2 == 0:
+        if work.contrib and opset >= OPSET and _feeds_only_depthwise(node.outputs[0], inner, outer) and levels % 2 == 0:
             _quantize_channels(work, node, data, inner, outer)
         return
     op = work.before(node)
@@ -127,12 +127,12 @@ def _quantize(work: Arrangement, node: ir.Node, opset: int) -> None:
             data = op.Max(data, constant_value(low))
     if inner.shift is not None:
         data = op.Add(data, constant_value(inner.shift))
-    if inner.is_whole and outer.is_whole:
+    if inner.is_per_tensor and outer.is_per_tensor:
         work.dequantized(op, node.outputs[0], inner.quantize(op, data), outer, through=above)
     elif rank is not None:
         # ONNX Runtime's quantization along an axis takes ten times as long as a division.
         divided = op.Div(data, inner.column(rank))
-        found = Quantized(inner.of_steps().quantize(op, divided), outer.of_steps())
+        found = Quantized(inner.with_unit_scale().quantize(op, divided), outer.with_unit_scale())
         steps = found.affine.dequantize(op, found.integers)
         work.quantized[steps] = found
         result = op.Mul(steps, outer.column(rank))
@@ -176,12 +176,17 @@ def _decompose(work: Arrangement, node: ir.Node) -> None:
     work.replace(node, op.Cast(whole, to=D.UINT8))
 
 
-def _is_of_depthwise(value: ir.Value, inner: Affine, outer: Affine) -> bool:
+def _feeds_only_depthwise(value: ir.Value, inner: Affine, outer: Affine) -> bool:
     """Return whether all consumers of a value are depthwise convolutions with quantized weights."""
     users = list(value.consumers())
     if not users or value.is_graph_output() or value.shape is None or len(value.shape) < 3:
         return False
-    if inner.is_whole or inner.axis != 1 or outer.is_whole or not np.array_equal(inner.zero_point, outer.zero_point):
+    if (
+        inner.is_per_tensor
+        or inner.axis != 1
+        or outer.is_per_tensor
+        or not np.array_equal(inner.zero_point, outer.zero_point)
+    ):
         return False
     count = inner.scale.size
     for user in users:
@@ -232,7 +237,7 @@ def _join(work: Arrangement, node: ir.Node) -> None:
     parts = [work.quantized.get(value) for value in node.inputs if value is not None]
     found = [part for part in parts if part is not None]
     if len(found) < len(node.inputs) or any(
-        part.affine.bits != 8 or not part.affine.is_like(found[0].affine) for part in found
+        part.affine.bits != 8 or not part.affine.is_equal(found[0].affine) for part in found
     ):
         return
     op = work.before(node)
@@ -270,7 +275,7 @@ def _feeds_integers(value: ir.Value) -> bool:
     return False
 
 
-def _is_of_constant(value: ir.Value) -> bool:
+def _is_cast_constant(value: ir.Value) -> bool:
     """Return whether a value is a cast constant."""
     node = value.producer()
     return node is not None and is_node(node, "Cast") and array(node.inputs[0]) is not None

@@ -10,7 +10,7 @@ import onnx_ir as ir
 from converters.passes.verification.regions import FLOATS, NotEvaluated, copied_model
 from converters.passes.verification.running import session
 
-_MOST_ELEMENTS = 1 << 16
+_MAX_ELEMENTS = 1 << 16
 """For larger tensors of integers, only the shape is recorded."""
 
 
@@ -44,5 +44,5 @@ def observe(model: ir.Model, feeds: Mapping[ir.Value, np.ndarray]) -> dict[ir.Va
         if value.dtype in FLOATS:
             found[value] = tuple(result.tolist())
         else:
-            found[value] = result if result.size <= _MOST_ELEMENTS else result.shape
+            found[value] = result if result.size <= _MAX_ELEMENTS else result.shape
     return found

@@ -16,9 +16,9 @@ from onnx_specops.lowering import ir_version
 D = ir.DataType
 
 FLOATS = frozenset({D.FLOAT, D.DOUBLE, D.FLOAT16, D.BFLOAT16})
-_MOST_NODES = 2000
+_MAX_NODES = 2000
 """Larger regions are not evaluated."""
-_MOST_BYTES = 1 << 30
+_MAX_BYTES = 1 << 30
 
 
 class NotEvaluated(ValueError):
@@ -124,8 +124,8 @@ def _collect(values: Sequence[ir.Value], is_input: Callable[[ir.Value], bool], i
             inputs[value] = None
         else:
             pending += _reads(node)
-        if len(seen) > _MOST_NODES:
-            raise NotEvaluated(f"more than {_MOST_NODES} values lead to it")
+        if len(seen) > _MAX_NODES:
+            raise NotEvaluated(f"more than {_MAX_NODES} values lead to it")
 
 
 def _dependents(values: Sequence[ir.Value], inputs: Iterable[ir.Value]) -> set[ir.Value]:
@@ -214,7 +214,7 @@ def copied_model(
             tensor = value.const_value
             assert tensor is not None
             size += tensor.nbytes
-            if size > _MOST_BYTES:
+            if size > _MAX_BYTES:
                 raise NotEvaluated("its constants are larger than 1 GiB")
             # ONNX Runtime cannot read external data of a model in memory.
             is_outside = isinstance(tensor, ir.ExternalTensor)

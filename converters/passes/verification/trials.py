@@ -16,7 +16,7 @@ _SIZES: Sequence[Sequence[int]] = ((2, 3, 4, 5, 6, 7), (3,), (1,), (4,), (1, 2, 
 """The sizes of unknown dimensions, in turn. The last one repeats."""
 
 _SPECIAL = (0.0, -0.0, 1.0, -1.0, 1e-30, -1e-30, 3e4, -3e4, np.inf, -np.inf, np.nan, 0.5, -2.5, 100.0, -100.0)
-_MOST_ELEMENTS = 1 << 26
+_MAX_ELEMENTS = 1 << 26
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def trials(
     known = {value: seen for value, seen in observed.items() if value in inputs}
     for choice in choices:
         shapes = _shapes(inputs, choice, known if choice == () else {})
-        if shapes is None or any(np.prod(shape, dtype=np.int64) > _MOST_ELEMENTS for shape in shapes.values()):
+        if shapes is None or any(np.prod(shape, dtype=np.int64) > _MAX_ELEMENTS for shape in shapes.values()):
             continue
         yield (_trial(shapes, kind, known if choice == () else {}) for kind in numbers)
         if all(value.shape is not None and value.shape.is_static() for value in inputs):

@@ -116,7 +116,7 @@ def test_the_axis_of_limits(shape: tuple[int, ...], rank: int | None, axis: int 
     if axis == "no":
         assert got is None
     else:
-        assert got is not None and (None if got.is_whole else got.axis) == axis
+        assert got is not None and (None if got.is_per_tensor else got.axis) == axis
 
 
 def test_scales_meet_along_one_axis_only() -> None:
@@ -127,8 +127,8 @@ def test_scales_meet_along_one_axis_only() -> None:
     pairs = [(whole, whole), (whole, channels), (channels, whole), (channels, channels)]
     assert all(one.shares_axis(other) for one, other in pairs)
     assert not channels.shares_axis(rows) and not rows.shares_axis(channels)
-    assert not whole.is_like(channels) and whole.is_like(Affine(np.float32(1), np.uint8(0)))
-    assert not whole.is_like(Affine(np.float32(1), np.int8(0)))
+    assert not whole.is_equal(channels) and whole.is_equal(Affine(np.float32(1), np.uint8(0)))
+    assert not whole.is_equal(Affine(np.float32(1), np.int8(0)))
     with pytest.raises(ValueError, match="not of one axis"):
         Affine(np.ones((4, 4), np.float32), np.zeros((4, 4), np.uint8))
     with pytest.raises(ValueError, match="not of one axis"):
