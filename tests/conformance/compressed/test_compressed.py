@@ -89,5 +89,5 @@ def test_without_the_operator(recorded, changes) -> None:
     assert relative_l2(run(path, arrays, "none"), arrays["exact"]) < 5e-4
 
 
-def test_the_files_are_those_of_the_script() -> None:
+def test_the_files_match_the_script() -> None:
     assert {"f16", "int8_asym", "int8_sym", "int4_asym", "int4_sym", "nf4", "fp8_e4m3", "mxfp4", "cb4"} <= set(NAMES)

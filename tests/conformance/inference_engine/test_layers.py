@@ -41,5 +41,5 @@ def test_each_layer_type_has_four_cases_or_more() -> None:
     assert not few
 
 
-def test_there_is_an_answer_for_each_case_and_no_other() -> None:
+def test_each_case_has_one_recorded_result() -> None:
     assert set(answers()) == set(cases())

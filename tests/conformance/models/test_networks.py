@@ -22,7 +22,7 @@ def test_names_are_unique():
     assert len(names) == len(set(names)), sorted({name for name in names if names.count(name) > 1})
 
 
-def test_the_kept_files_are_the_tables_and_small():
+def test_the_stored_files_match_the_table_and_are_small():
     files = list(kept.FILES.iterdir())
     assert sorted(files) == sorted(map(kept.archive, KEPT))
     assert sum(file.stat().st_size for file in files) < 1_500_000

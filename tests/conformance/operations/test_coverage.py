@@ -13,7 +13,7 @@ from tests.conformance.operations.record import cases_by_operation
 LEAST = 4
 
 
-def test_the_operations_are_those_of_openvinos_headers() -> None:
+def test_the_operations_match_openvinos_headers() -> None:
     assert operations() == read_headers(Path(ov.__file__).parent / "include")
 
 

@@ -115,6 +115,6 @@ def test_the_reference_evaluator_runs_it(tmp_path: Path) -> None:
         assert relative_l2(reference_evaluator(target).run(None, {"x": run})[0], expected) <= ONE_LEVEL
 
 
-def test_there_are_two_ways(tmp_path: Path) -> None:
+def test_the_two_quantized_forms(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="quantized must be 'integer' or 'float', not 'int8'"):
         convert(unpack("residual", tmp_path), quantized="int8")  # type: ignore[arg-type]

@@ -55,12 +55,12 @@ def test_near_misses(first: int) -> None:
     assert kinds["agrees"] >= MODELS // 2, kinds
 
 
-def test_a_number_is_always_the_same_near_miss(oracle: Oracle) -> None:
+def test_a_number_always_gives_the_same_near_miss(oracle: Oracle) -> None:
     one, again, other = (oracle.ask(models.recipe, SEED, number, "near") for number in (700, 700, 701))
     assert str(one) == str(again) != str(other)
 
 
-def test_all_kinds_of_networks_are_there() -> None:
+def test_all_kinds_of_networks_occur() -> None:
     archives = {path.parent.parent.name for path, _ in names()}
     assert archives >= {"conformance", "models", "quantized", "language"}
     assert len(names()) > 60
@@ -78,7 +78,7 @@ def _differs(name: str) -> bool:
     return any(other is not None and str(other) != str(BIASED) for other in others)
 
 
-def test_changes_are_what_openvino_takes(oracle: Oracle) -> None:
+def test_changes_are_accepted_by_openvino(oracle: Oracle) -> None:
     judge = Judge(oracle)
     for seed in range(8):
         made = oracle.ask(_changed, seed)
@@ -129,8 +129,8 @@ def test_a_folder_of_networks(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert "broken.xml" in said
 
 
-def test_an_index_into_an_axis_that_turns_out_empty_is_none_to_mend(oracle: Oracle) -> None:
-    """OpenVINO gives zeros. ONNX Runtime refuses the index, which nothing needs; docs/reliability.md tells."""
+def test_an_index_into_an_empty_axis_is_excused(oracle: Oracle) -> None:
+    """OpenVINO returns zeros. ONNX Runtime rejects the index, which nothing needs; see docs/reliability.md."""
 
     def leaf(value: object, *, constant: bool = True) -> Leaf:
         array = np.array(value, np.int64)

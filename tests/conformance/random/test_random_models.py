@@ -30,7 +30,7 @@ from tests.conformance.random.restate import seconded_in_other_words
 
 SEED, MODELS = 2026, 8
 SAMPLE = (1, 5, 6)
-"""The seeds of the sample: `python -m tests.conformance.random` looks for what parts, and other seeds still find some."""
+"""The seeds of the sample. `python -m tests.conformance.random` searches for findings, and other seeds still have some."""
 
 
 @pytest.mark.parametrize("seed", SAMPLE)
@@ -42,12 +42,12 @@ def test_random_models(seed: int) -> None:
     assert kinds["agrees"] >= MODELS // 2, kinds
 
 
-def test_a_number_is_always_the_same_model(oracle: Oracle) -> None:
+def test_a_number_always_gives_the_same_model(oracle: Oracle) -> None:
     one, again, other = (oracle.ask(models.recipe, SEED, number) for number in (3, 3, 4))
     assert str(one) == str(again) != str(other)
 
 
-def test_a_record_outlives_an_interruption(tmp_path: Path) -> None:
+def test_a_record_survives_an_interruption(tmp_path: Path) -> None:
     path = tmp_path / "findings" / "1.txt"
     for number, kind in ((3, "agrees"), (1, "found")):
         with closing(models.Record(path)) as record:
@@ -55,13 +55,13 @@ def test_a_record_outlives_an_interruption(tmp_path: Path) -> None:
     assert models.Record(path).kinds == {3: "agrees", 1: "found"}
 
 
-def test_all_families_come_up(oracle: Oracle) -> None:
+def test_all_families_occur(oracle: Oracle) -> None:
     made = {layer.operation for number in range(60) for layer in oracle.ask(models.recipe, SEED, number).layers()}
     assert len(made) > 120
     assert made <= {operation.name for operation in operations()} | {"LogicalXor"}
 
 
-# -- what parts is found, and explained -------------------------------------------------------------------------------------
+# -- differences are found and explained ------------------------------------------------------------------------------------
 
 X = Leaf("f32", np.array([1, 2, 3], np.float32), (3,))
 CHAIN = Recipe(
@@ -77,7 +77,7 @@ CHAIN = Recipe(
 
 
 def _wrong(monkeypatch: pytest.MonkeyPatch, operation: str, opset: str = "opset9") -> None:
-    """Let the rule of an operation give something else."""
+    """Let the rule of an operation give another result."""
     from converters.openvino.rule import find_rule
 
     rule = find_rule(operation, opset)
@@ -90,7 +90,7 @@ def _wrong(monkeypatch: pytest.MonkeyPatch, operation: str, opset: str = "opset9
     monkeypatch.setattr(rule, "function", function)
 
 
-def test_the_layer_that_parts_is_found(oracle: Oracle, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_differing_layer_is_found(oracle: Oracle, monkeypatch: pytest.MonkeyPatch) -> None:
     judge = Judge(oracle)
     assert judge.judge(CHAIN).kind == "agrees"
     _wrong(monkeypatch, "SoftSign")
@@ -101,7 +101,7 @@ def test_the_layer_that_parts_is_found(oracle: Oracle, monkeypatch: pytest.Monke
     assert [layer.operation for layer in found.recipe.layers()] == ["SoftSign"]
 
 
-def test_a_known_departure_is_none_to_mend(oracle: Oracle) -> None:
+def test_a_known_departure_is_excused(oracle: Oracle) -> None:
     nan = Leaf("f32", np.array([np.nan, 1], np.float32), (2,))
     recipe = Recipe((nan, Layer("Relu", "opset1", ((0, 0),), {})), ((1, 0),))
     judge = Judge(oracle)
@@ -110,10 +110,10 @@ def test_a_known_departure_is_none_to_mend(oracle: Oracle) -> None:
     assert explain(recipe, verdict, judge).kind == "departure"
 
 
-def test_what_is_for_the_runtime_to_say_is_of_numbers_that_are_not_finite_alone(
+def test_runtime_dependent_results_are_excused_for_nonfinite_numbers_only(
     oracle: Oracle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of a layer that has no reference kernel, too."""
+    """Also for a layer without a reference kernel."""
     regions, image = np.float32([[9, 9, 1, 1, 0]]), np.array([0], np.int32)
     attributes = {"pooled_h": 1, "pooled_w": 1, "sampling_ratio": 1, "spatial_scale": 1.0, "clockwise_mode": True}
     _wrong(monkeypatch, "ROIAlignRotated", "opset15")
@@ -127,7 +127,7 @@ def test_what_is_for_the_runtime_to_say_is_of_numbers_that_are_not_finite_alone(
         assert explain(recipe, verdict, judge).kind == kind
 
 
-def test_a_known_departure_hides_nothing_beside_it(oracle: Oracle, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_known_departure_does_not_hide_other_differences(oracle: Oracle, monkeypatch: pytest.MonkeyPatch) -> None:
     nan = Leaf("f32", np.array([np.nan, 1], np.float32), (2,))
     layers = (
         Layer("Relu", "opset1", ((0, 0),), {}),
@@ -137,7 +137,7 @@ def test_a_known_departure_hides_nothing_beside_it(oracle: Oracle, monkeypatch: 
     recipe = Recipe((nan, layers[0], X, *layers[1:]), ((1, 0), (4, 0)))
     judge = Judge(oracle)
     assert explain(recipe, judge.judge(recipe), judge).kind == "departure"
-    # A mistake of two layers that either alone does not have.
+    # An error that only occurs in a combination of two layers.
     alone = Judge.judge
 
     def judged(self: Judge, given: Recipe, *, python: bool = False) -> Verdict:
@@ -152,8 +152,8 @@ def test_a_known_departure_hides_nothing_beside_it(oracle: Oracle, monkeypatch: 
     assert [layer.operation for layer in found.recipe.layers()] == ["Abs", "SoftSign"]
 
 
-def test_whole_numbers_beside_what_lies_halfway_are_none_to_mend(oracle: Oracle) -> None:
-    """Of floats that OpenVINO's two and we compute in different order, and which lie halfway between two whole numbers."""
+def test_integers_next_to_halfway_floats_are_excused(oracle: Oracle) -> None:
+    """OpenVINO's two implementations and we compute floats in different orders that are halfway between two integers."""
     rows = np.array([[[2, 7, 5], [3, 8, 1]]], np.uint8)
     floats = np.array([[[2.5, 7.0, 5.5]]], np.float32)
     assert halfway(np.array([[[2, 7, 6]]], np.uint8), np.array([[[3, 7, 5]]], np.uint8), floats)
@@ -171,9 +171,7 @@ def test_whole_numbers_beside_what_lies_halfway_are_none_to_mend(oracle: Oracle)
     assert not halfway(ours, np.array([2, -3, 2], np.int8), floats)
 
 
-def test_whole_numbers_of_several_inputs_are_compared_with_floats_of_all(
-    oracle: Oracle, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_integers_of_several_inputs_are_compared_with_floats_of_all(oracle: Oracle, monkeypatch: pytest.MonkeyPatch) -> None:
     """A pixel whose green is 138.5, which the CPU plugin rounds up."""
     planes = [np.full((1, size, size, 1), number, np.uint8) for size, number in ((2, 190), (1, 219), (1, 163))]
     recipe, judge = _of_one("I420toRGB", "opset8", *planes), Judge(oracle)
@@ -184,8 +182,8 @@ def test_whole_numbers_of_several_inputs_are_compared_with_floats_of_all(
     assert not tied(recipe, judge.judge(recipe), judge)
 
 
-def test_where_openvino_parts_from_itself_there_is_none_to_mend(oracle: Oracle, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of the same layers with other results it gives what we give for both."""
+def test_contradictions_of_openvino_are_excused(oracle: Oracle, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For the same layers with other results it agrees with us on both."""
     judge, verdict = Judge(oracle), Verdict("parts", apart=frozenset({0}))
     assert not differs_from_itself(CHAIN, verdict, judge)  # the reference kernels agree with it
     right = Judge.openvinos
@@ -211,7 +209,7 @@ def _of_one(operation: str, opset: str, *arrays: np.ndarray, **attributes: objec
 
 
 OTHERWISE = [
-    # The reference kernel overlooks the mask.
+    # The reference kernel ignores the mask.
     _of_one(
         "StridedSlice",
         "opset1",
@@ -220,7 +218,7 @@ OTHERWISE = [
         shrink_axis_mask=[1],
         **_NONE,
     ),
-    # The plugin writes nothing, the reference kernel lets the new axis go before the ellipsis.
+    # The plugin writes nothing; in the reference kernel the new axis precedes the ellipsis.
     _of_one(
         "StridedSlice",
         "opset1",
@@ -230,14 +228,14 @@ OTHERWISE = [
         shrink_axis_mask=[0],
         **{**_NONE, "new_axis_mask": [1], "ellipsis_mask": [1]},
     ),
-    # It lets the shrunk axis go before the ellipsis.
+    # The shrunk axis precedes the ellipsis in it.
     _of_one(
         "StridedSlice",
         "opset1",
         *(np.array([k]) for k in ([1, 2, 3], 2, 0)),
         **{**_NONE, "begin_mask": [0], "shrink_axis_mask": [1], "ellipsis_mask": [1]},
     ),
-    # What is infinite and is 0 on the way depends on the order.
+    # An intermediate value is infinite or 0, depending on the order.
     _of_one("ReduceProd", "opset1", np.array([[1e30, 1e30, 0], [1, 2, 3]], np.float32), np.array([1])),
     _of_one("ReduceSum", "opset1", np.arange(24, dtype=np.float32).reshape(2, 3, 4), np.array([-1, 0])),
     # It overflows in sums of more elements than ours.
@@ -247,9 +245,9 @@ OTHERWISE = [
         np.array([[[[3e38, 3e38, 1], [1, 2, 3]], [[1, 2, 3], [4, 5, 6]]]], np.float32),
         np.array([1, 2]),
     ),
-    # Both of OpenVINO's lose the remainder.
+    # Both of OpenVINO's implementations lose the remainder.
     _of_one("FloorMod", "opset1", np.array([-2e22, 5], np.float32), np.array([3], np.float32), auto_broadcast="numpy"),
-    # Both pad as same_upper does.
+    # Both pad like same_upper.
     Recipe(
         (
             Leaf("f32", np.array([[[3, 1, 2, 5]]], np.float32), (-1, -1, -1)),
@@ -270,7 +268,7 @@ OTHERWISE = [
         ),
         ((1, 0),),
     ),
-    # It computes with known shapes when it loads the model.
+    # It folds with known shapes when it loads the model.
     Recipe(
         (
             Leaf("f32", np.ones((1, 3), np.float32), (1, 3)),
@@ -283,7 +281,7 @@ OTHERWISE = [
 
 
 @pytest.mark.parametrize("recipe", OTHERWISE, ids=lambda recipe: recipe.layers()[-1].operation)
-def test_what_openvino_seconds_in_other_words_is_none_to_mend(
+def test_agreement_on_an_equivalent_model_is_excused(
     recipe: Recipe, oracle: Oracle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     judge, verdict = Judge(oracle), Verdict("parts", apart=frozenset({0}))
@@ -292,7 +290,7 @@ def test_what_openvino_seconds_in_other_words_is_none_to_mend(
     assert not seconded_in_other_words(recipe, verdict, judge)
 
 
-def test_what_later_layers_make_more_of_is_none_to_mend(oracle: Oracle, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_amplified_differences_are_excused(oracle: Oracle, monkeypatch: pytest.MonkeyPatch) -> None:
     """ONNX Runtime's sigmoid is 0 where OpenVINO's is 6e-16."""
     judge = Judge(oracle)
     beta = Leaf("f32", np.array(-3.5, np.float32), ())
@@ -309,8 +307,8 @@ def test_what_later_layers_make_more_of_is_none_to_mend(oracle: Oracle, monkeypa
     assert not amplified(recipe, judge.judge(recipe), judge)
 
 
-def test_what_later_layers_make_more_of_is_none_to_mend_where_the_reference_kernels_give_it(oracle: Oracle) -> None:
-    """The CPU plugin quantises to a number beside -0.25, which is the highest."""
+def test_amplified_differences_are_excused_with_the_reference_kernels(oracle: Oracle) -> None:
+    """The CPU plugin quantizes to a number next to -0.25, which is the highest."""
     limits = (Leaf("f32", np.full((1, 1), limit, np.float32), (1, 1), True) for limit in (-4, -0.875, -2.75, -0.25))
     layers = (
         Layer("FakeQuantize", "opset1", tuple((k, 0) for k in range(5)), {"levels": 16, "auto_broadcast": "numpy"}),
@@ -323,8 +321,8 @@ def test_what_later_layers_make_more_of_is_none_to_mend_where_the_reference_kern
     assert amplified(recipe, verdict, judge)
 
 
-def test_what_later_layers_make_more_of_may_depart(oracle: Oracle) -> None:
-    """A level near 0, by whose rounding Mod gives NaN, which FakeQuantize takes for the lower limit."""
+def test_amplified_differences_may_be_departures(oracle: Oracle) -> None:
+    """A level near 0, by whose rounding Mod gives NaN, which FakeQuantize maps to the lower limit."""
     low, high = (Leaf("f32", np.array(limit, np.float32), (), constant=True) for limit in (-0.464609, 0.49860477))
     x = Leaf("f32", np.array([[0.125, 0.375]], np.float32), (1, 2))
     small = Leaf("f32", np.array([[-0.0014893487, 0.3]], np.float32), (1, 2))
@@ -350,9 +348,7 @@ def test_what_later_layers_make_more_of_may_depart(oracle: Oracle) -> None:
     assert explained.kind == "noise"
 
 
-def test_what_openvino_gives_otherwise_when_asked_again_is_none_to_mend(
-    oracle: Oracle, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_results_that_change_between_runs_are_excused(oracle: Oracle, monkeypatch: pytest.MonkeyPatch) -> None:
     judge, verdict, right = Judge(oracle), Verdict("parts", apart=frozenset({0})), Judge.openvinos
     assert not unset(CHAIN, verdict, judge)
     left_in_memory = iter(np.float32([0, 0, 0, 0, 0, 0, 0, 1e-30]))
@@ -368,8 +364,8 @@ def test_what_openvino_gives_otherwise_when_asked_again_is_none_to_mend(
     assert unset(CHAIN, verdict, judge)
 
 
-def test_what_crashes_alone_is_none_to_mend_among_others(oracle: Oracle) -> None:
-    """The CPU plugin overlooks a step that is known at run time only, and divides by what it finds in memory."""
+def test_a_layer_that_crashes_alone_is_excused_among_others(oracle: Oracle) -> None:
+    """The CPU plugin ignores a run-time step, and divides by uninitialized memory."""
     given = [leaf_of(np.array(array, np.int32)) for array in ([2, -1], [4], [-4], [1])]
     step, axis = leaf_of(np.array([1], np.int32)), replace(leaf_of(np.array([-1])), constant=True)
     layer = Layer("SliceScatter", "opset15", tuple((k, 0) for k in range(6)), {})
@@ -378,8 +374,8 @@ def test_what_crashes_alone_is_none_to_mend_among_others(oracle: Oracle) -> None
         assert spoiled(recipe, Verdict("parts", apart=frozenset({apart})), Judge(oracle)) == (apart == 0)
 
 
-def test_what_only_the_reference_kernels_part_in_is_none_to_mend_where_another_layer_crashes(oracle: Oracle) -> None:
-    """They overlook a mask, and the CPU plugin divides by the 0 elements of the rows to be gathered."""
+def test_differences_from_the_reference_kernels_are_excused_next_to_a_crash(oracle: Oracle) -> None:
+    """They ignore a mask, and the CPU plugin divides by the zero elements of the gathered rows."""
     masks = {name: [0] for name in ("end_mask", "new_axis_mask", "ellipsis_mask")}
     given = [replace(leaf_of(np.array([k])), constant=True) for k in (2, 0)]
     data = leaf_of(np.array([1, 2, 3]))
@@ -393,7 +389,7 @@ def test_what_only_the_reference_kernels_part_in_is_none_to_mend_where_another_l
     assert explain(recipe, verdict, judge).kind == "noise"
 
 
-def test_what_crashes_in_spoiled_memory_is_asked_again(oracle: Oracle, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_crash_in_corrupted_memory_is_repeated(oracle: Oracle, monkeypatch: pytest.MonkeyPatch) -> None:
     right, crashes = Oracle.ask, [OracleError("OpenVINO crashed: its process ended with SIGSEGV")]
 
     def asked(self: Oracle, function: Any, *given: Any, **named: Any) -> Any:
@@ -410,7 +406,7 @@ def test_what_crashes_in_spoiled_memory_is_asked_again(oracle: Oracle, monkeypat
     assert not crashes
 
 
-def test_sums_that_overflow_are_none_to_mend(oracle: Oracle, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sums_that_overflow_are_excused(oracle: Oracle, monkeypatch: pytest.MonkeyPatch) -> None:
     rows, columns = np.array([[3e38, 3e38], [1, 2]], np.float32), np.array([[-2], [2]], np.float32)
     recipe, judge = _of_one("MatMul", "opset1", rows, columns, transpose_a=False, transpose_b=False), Judge(oracle)
     monkeypatch.setattr(Judge, "ours", lambda self, recipe: [[np.array([[np.nan], [2]], np.float32)]])
@@ -422,7 +418,7 @@ def test_sums_that_overflow_are_none_to_mend(oracle: Oracle, monkeypatch: pytest
     assert not overflown(recipe, judge)
 
 
-def test_a_norm_whose_squares_overflow_is_none_to_mend(oracle: Oracle, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_norm_whose_squares_overflow_is_excused(oracle: Oracle, monkeypatch: pytest.MonkeyPatch) -> None:
     judge, attributes = Judge(oracle), {"eps": 1e-3, "across_channels": False, "normalize_variance": True}
     for number, is_so in ((-3.4e38, True), (2.0, False)):
         recipe = _of_one("MVN", "opset2", np.full((1, 2, 3), number, np.float32), **attributes)
@@ -434,7 +430,7 @@ def test_a_norm_whose_squares_overflow_is_none_to_mend(oracle: Oracle, monkeypat
             assert overflown(recipe, judge) == is_so
 
 
-def test_a_layer_whose_sums_overflow_is_none_to_mend(oracle: Oracle) -> None:
+def test_a_layer_whose_sums_overflow_is_excused(oracle: Oracle) -> None:
     """OpenVINO multiplies the last two operands first."""
     columns = np.array([[2.75, -1.5], [-3e38, -3e38]], np.float32)
     operands = np.array([[[1, 2]]], np.float32), columns, np.array([1.5, -0.25], np.float32)
@@ -444,8 +440,8 @@ def test_a_layer_whose_sums_overflow_is_none_to_mend(oracle: Oracle) -> None:
     assert explain(recipe, verdict, judge).kind == "noise"
 
 
-def test_what_openvino_s_two_part_in_is_none_to_mend(oracle: Oracle, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the table of departures knows of the layer."""
+def test_differences_between_openvinos_implementations_are_excused(oracle: Oracle, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only if the table of departures has an entry for the layer."""
     known, other = _of_one("StridedSlice", "opset1", X.array), _of_one("Identity", "opset16", X.array)
     judge = Judge(oracle)
     for second, is_so in ((1, True), (0, False)):
@@ -455,7 +451,7 @@ def test_what_openvino_s_two_part_in_is_none_to_mend(oracle: Oracle, monkeypatch
         assert not undecided(known, Verdict("lacks"), judge) and not undecided(other, Verdict("parts"), judge)
 
 
-def test_what_comes_from_constants_is_constant_to_a_layer(oracle: Oracle) -> None:
+def test_values_of_constants_are_constants_of_a_single_layer(oracle: Oracle) -> None:
     one = Leaf("f32", np.ones(3, np.float32), (3,), True)
     layers = Layer("Relu", "opset1", ((1, 0),), {}), Layer("Add", "opset1", ((0, 0), (2, 0)), {"auto_broadcast": "numpy"})
     _, add = singles(Recipe((X, one, *layers), ((3, 0),)), Judge(oracle))
@@ -485,29 +481,27 @@ def _number(number: int) -> Leaf:
 @pytest.mark.parametrize(
     ("inputs", "layer"),
     [
-        ((NOTHING, _number(5)), Layer("TopK", "opset3", ((0, 0), (1, 0)), LARGEST)),  # refused with elements, too
+        ((NOTHING, _number(5)), Layer("TopK", "opset3", ((0, 0), (1, 0)), LARGEST)),  # rejected with elements, too
         (
-            (NO_ROWS, leaf_of(np.zeros((1, 1), np.int64))),  # of memory
+            (NO_ROWS, leaf_of(np.zeros((1, 1), np.int64))),  # for lack of memory checks
             Layer("GatherElements", "opset6", ((0, 0), (1, 0)), {"axis": 0}),
         ),
         (
-            (leaf_of(np.zeros((4, 0), np.float32)), _constant(0)),  # of memory
+            (leaf_of(np.zeros((4, 0), np.float32)), _constant(0)),  # for lack of memory checks
             Layer("Reshape", "opset1", ((0, 0), (1, 0)), {"special_zero": True}),
         ),
         ((NOTHING, _constant(1), _number(0)), Layer("Gather", "opset8", ((0, 0), (1, 0), (2, 0)), {"batch_dims": 0})),
         ((NOTHING, _number(1), _constant(5, -1)), Layer("VariadicSplit", "opset1", ((0, 0), (1, 0), (2, 0)), {})),
     ],
 )
-def test_what_openvino_takes_for_it_looks_at_no_number_is_none_to_mend(
-    oracle: Oracle, inputs: tuple[Leaf, ...], layer: Layer
-) -> None:
+def test_invalid_models_without_numbers_are_excused(oracle: Oracle, inputs: tuple[Leaf, ...], layer: Layer) -> None:
     judge, recipe = Judge(oracle), Recipe((*inputs, layer), ((len(inputs), 0),))
     verdict = judge.judge(recipe)
     assert verdict.kind in ("lacks", "fails"), verdict
-    assert explain(recipe, verdict, judge).kind != "found"  # but noise where it gives something else each time
+    assert explain(recipe, verdict, judge).kind != "found"  # noise, if it gives another result each time
 
 
-def test_what_fails_without_elements_alone_is_to_be_mended(oracle: Oracle, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failures_for_empty_tensors_only_are_findings(oracle: Oracle, monkeypatch: pytest.MonkeyPatch) -> None:
     from converters.openvino.rule import find_rule
 
     rule = find_rule("SoftSign", "opset9")
@@ -519,8 +513,8 @@ def test_what_fails_without_elements_alone_is_to_be_mended(oracle: Oracle, monke
     assert explain(recipe, verdict, judge).kind == "found"
 
 
-def test_a_body_that_gets_other_dimensions_than_it_states_is_none_to_mend(oracle: Oracle) -> None:
-    """The CPU plugin gave others than OpenVINO had inferred for them."""
+def test_a_body_with_other_dimensions_than_declared_is_excused(oracle: Oracle) -> None:
+    """The CPU plugin produced other dimensions than OpenVINO had inferred."""
     ports = (("set_merged_input", 0, 2, 0), ("get_iter_value", 0, -1))
     indices, updates = _constant(0, 2, 1), Leaf("f32", np.ones((3, 3), np.float32), (3, 3), True)
     update = Layer("ScatterUpdate", "opset3", ((0, 0), (1, 0), (2, 0), (3, 0)), {})
@@ -538,8 +532,8 @@ def test_a_body_that_gets_other_dimensions_than_it_states_is_none_to_mend(oracle
     assert not unfit(replace(recipe, nodes=(*recipe.nodes[:3], loop)), verdict)
 
 
-def test_what_fits_dimensions_that_openvino_infers_and_there_are_not_is_none_to_mend(oracle: Oracle) -> None:
-    """As many boxes as there are at most, of which one is left."""
+def test_values_that_fit_wrongly_inferred_dimensions_are_excused(oracle: Oracle) -> None:
+    """The maximum number of boxes, one of which remains."""
     boxes, scores = np.zeros((1, 2, 4), np.float32) + np.float32([0, 0, 1, 1]), np.float32([[[0.5, 0.75]]])
     limits = (replace(leaf_of(np.array(limit)), constant=True) for limit in (np.int32(2), np.float32(0.5), np.float32(0)))
     layers = (
@@ -555,8 +549,8 @@ def test_what_fits_dimensions_that_openvino_infers_and_there_are_not_is_none_to_
     assert not has_wrong_shape_stated(recipe, verdict, 6, judge)
 
 
-def test_where_a_layer_of_openvino_fails_there_is_no_answer(oracle: Oracle) -> None:
-    """Not even of the layers beside it: in one thread it gave what was in memory for all."""
+def test_a_failed_layer_of_openvino_invalidates_the_result(oracle: Oracle) -> None:
+    """Not even for other layers: with one thread it returned uninitialized memory for all."""
     none = {f"{name}_mask": [0] for name in ("begin", "end", "new_axis", "ellipsis")}
     element = Layer("StridedSlice", "opset1", ((0, 0), (1, 0), (2, 0)), {**none, "shrink_axis_mask": [1]})
     recipe = Recipe((X, leaf_of(np.array([1])), _constant(2), element, *CHAIN.nodes[1:2]), ((3, 0), (4, 0)))
@@ -565,8 +559,8 @@ def test_where_a_layer_of_openvino_fails_there_is_no_answer(oracle: Oracle) -> N
     assert judge.judge(recipe).kind == "agrees"  # with the reference kernels
 
 
-def test_what_nothing_needs_may_be_refused_by_both(oracle: Oracle) -> None:
-    """OpenVINO's plugin leaves out what it refuses by itself."""
+def test_an_unused_layer_may_be_rejected_by_both(oracle: Oracle) -> None:
+    """OpenVINO's plugin omits a layer that it would reject."""
     masks = {
         f"{name}_mask": [int(name == "shrink_axis")] for name in ("begin", "end", "new_axis", "shrink_axis", "ellipsis")
     }
@@ -580,7 +574,7 @@ def test_what_nothing_needs_may_be_refused_by_both(oracle: Oracle) -> None:
     assert explain(recipe, verdict, judge).kind == "departure"
 
 
-def test_what_openvino_takes_while_it_does_not_know_the_shapes_may_fail(oracle: Oracle) -> None:
+def test_models_that_openvino_accepts_with_unknown_shapes_may_fail(oracle: Oracle) -> None:
     data = Leaf("f32", np.ones((2, 3), np.float32), (-1, 3))
     indices, updates = Leaf("i32", np.zeros((3, 1), np.int32), (3, 1)), Leaf("f32", np.ones((3, 1), np.float32), (3, 1))
     scatter = Layer("ScatterElementsUpdate", "opset3", ((3, 0), (1, 0), (2, 0), (4, 0)), {})
@@ -589,7 +583,7 @@ def test_what_openvino_takes_while_it_does_not_know_the_shapes_may_fail(oracle: 
     assert found.kind == "departure", found
 
 
-def test_what_openvino_computes_as_a_reshape_it_may_refuse_by_itself(oracle: Oracle) -> None:
+def test_a_layer_that_is_a_reshape_may_be_rejected_alone(oracle: Oracle) -> None:
     masks = {
         "begin_mask": [0, 1],
         "end_mask": [1, 1],
@@ -605,8 +599,8 @@ def test_what_openvino_computes_as_a_reshape_it_may_refuse_by_itself(oracle: Ora
     assert explain(recipe, verdict, judge).kind == "departure"
 
 
-def test_noise_is_none_to_mend(oracle: Oracle) -> None:
-    """Where the last digits decide the answer OpenVINO parts from itself."""
+def test_noise_is_excused(oracle: Oracle) -> None:
+    """If the last digits determine the result, OpenVINO contradicts itself."""
     x = Leaf("f32", np.array([1, 2, 3], np.float32) / np.float32(3), (3,))
     big = Leaf("f32", np.array(2.0**24, np.float32), (), True)
     layers = Layer("Multiply", "opset1", ((0, 0), (1, 0)), {}), Layer("Sin", "opset1", ((2, 0),), {})
@@ -615,7 +609,7 @@ def test_noise_is_none_to_mend(oracle: Oracle) -> None:
     assert found.kind == "noise"
 
 
-def test_what_openvino_refuses_hides_no_other_values(oracle: Oracle) -> None:
+def test_a_rejected_layer_does_not_hide_other_values(oracle: Oracle) -> None:
     attributes = {"strides": [1, 1], "pads_begin": [0, 0], "pads_end": [0, 0], "dilations": [1, 1]}
     attributes |= {"mode": "xnor-popcount", "pad_value": 0.0}
     binary = Layer("BinaryConvolution", "opset1", ((1, 0), (2, 0)), attributes)
@@ -625,7 +619,7 @@ def test_what_openvino_refuses_hides_no_other_values(oracle: Oracle) -> None:
     assert values(recipe, Judge(oracle)).keys() == {(3, 0), (5, 0)}
 
 
-def test_what_openvino_refuses_is_cut_out(oracle: Oracle) -> None:
+def test_a_rejected_layer_is_removed(oracle: Oracle) -> None:
     kernel = Leaf("f32", np.ones((1, 1, 1), np.float32), (-1, -1, -1))
     data = Leaf("f32", np.ones((1, 1, 3), np.float32), (1, 1, 3))
     unlike = {"strides": [1], "pads_begin": [0], "pads_end": [0], "dilations": [1]}
@@ -640,7 +634,7 @@ def test_what_openvino_refuses_is_cut_out(oracle: Oracle) -> None:
 
 
 def test_a_branch_is_explained_by_its_layers(oracle: Oracle, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The CPU plugin hands fractions from one function of integers to the next, in a branch, too."""
+    """The CPU plugin passes fractions from one function of integers to the next, also in a branch."""
     functions = Layer("Cos", "opset1", ((0, 0),), {}), Layer("Sign", "opset1", ((1, 0),), {})
     branches = tuple(
         Recipe((Leaf("i32", None, (2,)), *layers), ((len(layers), 0),)) for layers in (functions, functions[:1])
@@ -660,8 +654,8 @@ def test_a_branch_is_explained_by_its_layers(oracle: Oracle, monkeypatch: pytest
     assert explain(recipe, judge.judge(recipe), judge).kind == "found"
 
 
-def test_a_layer_of_constants_may_part_where_it_would_part_by_a_digit_without_them(oracle: Oracle) -> None:
-    """Cut off when the model is loaded; else rounded, and beyond 2^23 there is no digit for what is right."""
+def test_a_folded_layer_may_differ_in_the_last_digit(oracle: Oracle) -> None:
+    """Folded numbers are truncated, others rounded, and beyond 2^23 there is no digit for the exact result."""
     judge, numbers = Judge(oracle), np.array([4, 16, 19])
     recipe = Recipe((replace(leaf_of(numbers), constant=True), Layer("Exp", "opset1", ((0, 0),), {})), ((1, 0),))
     verdict = judge.judge(recipe)
@@ -670,8 +664,8 @@ def test_a_layer_of_constants_may_part_where_it_would_part_by_a_digit_without_th
     assert explain(recipe, verdict, judge).kind == "departure"
 
 
-def test_what_pdpd_lays_is_asked_for_as_numpy_lays_it(oracle: Oracle) -> None:
-    """The CPU plugin computes a product and what a constant multiplies it by as one, along another dimension."""
+def test_pdpd_broadcasting_is_restated_as_numpy_broadcasting(oracle: Oracle) -> None:
+    """The CPU plugin fuses a product with the multiplication by a constant, along another dimension."""
     x, y, z = leaf_of(np.float32([[1, 2], [3, 4]])), np.float32([[1, 0], [0, 1]]), np.float32([3, 4])
     product = Layer("MatMul", "opset1", ((0, 0), (1, 0)), {"transpose_a": False, "transpose_b": False})
     pdpd = {"auto_broadcast": "pdpd", "auto_broadcast.auto_broadcast_axis": 0}

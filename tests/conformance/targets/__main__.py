@@ -1,7 +1,7 @@
 """The matrix of networks and consumers: ``python -m tests.conformance.targets FOLDER [--consumers A,B] [--networks A,B]``.
 
-The folder gets the networks, an environment for each consumer, and ``results.json``; ``python docs/make.py`` makes
-docs/targets.md of the copy beside this file, which ``--record`` writes.
+The folder contains the networks, an environment for each consumer, and ``results.json``. ``python docs/make.py`` writes
+docs/targets.md from the copy beside this file, which ``--record`` updates.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ RESULTS = Path(__file__).parent / "results.json"
 
 
 def converted(folder: Path, form: str) -> Path:
-    """The network's ONNX model for a target, or PyTorch's own export of it.
+    """Return the network's ONNX model for a target, or PyTorch's own export.
 
     Raises:
-        ConsumerError: there is none.
+        ConsumerError: there is no model.
     """
     if form == "direct":
         path = folder / "direct.onnx"
@@ -46,7 +46,7 @@ def converted(folder: Path, form: str) -> Path:
 
 
 def judge(consumer: Consumer, folder: Path, form: str, environments: Path) -> str:
-    """``""`` where the consumer gives OpenVINO's outputs, else why not."""
+    """Return ``""`` if the consumer agrees with OpenVINO, otherwise the reason."""
     try:
         model = converted(folder, form)
     except ConsumerError as error:
@@ -54,7 +54,7 @@ def judge(consumer: Consumer, folder: Path, form: str, environments: Path) -> st
     proto = onnx.load(model, load_external_data=False)
     given, constants = np.load(folder / "inputs.npz"), {value.name for value in proto.graph.initializer}
     inputs = folder / f"{form}.npz"
-    if form == "direct":  # an export leaves out inputs that it does not need
+    if form == "direct":  # an export omits unused inputs
         kept = {value.name for value in proto.graph.input}
         named = {f"input_{index}": given[name] for index, name in enumerate(given.files)}
         named = {name: array for name, array in named.items() if name in kept}
@@ -83,7 +83,7 @@ def judge(consumer: Consumer, folder: Path, form: str, environments: Path) -> st
 
 
 def main() -> None:
-    """Fill the matrix."""
+    """Run the matrix."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--consumers", default="", help="their names; by default all")
@@ -103,7 +103,7 @@ def main() -> None:
         for name in chosen:
             try:
                 folder = networks.make(name, arguments.folder / "networks")
-            except Exception as error:  # its library's
+            except Exception as error:  # an exception of the network's library
                 print(f"{name}: {' '.join(str(error).split())[:200]}")
                 continue
             for form in arguments.forms.split(",") if arguments.forms else (consumer.target, "direct"):

@@ -1,4 +1,4 @@
-"""The networks of the matrix: each as IR with static shapes, with inputs, OpenVINO's outputs and the direct export."""
+"""The networks of the matrix: IR with static shapes, inputs, OpenVINO's outputs and the direct export."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ QUANTIZED = Path(__file__).parents[1] / "quantized" / "files"
 COMPRESSED = Path(__file__).parents[1] / "compressed" / "files.zip"
 
 KEPT = [network.name for network in NETWORKS if network.kept]
-"""Networks that lie in the repository as IR."""
+"""Networks in the repository as IR."""
 
 EXPORTED = [
     "resnet18",
@@ -32,10 +32,10 @@ EXPORTED = [
     "AutoencoderKL",
     "GRU, num_layers",
 ]
-"""Networks that are made by their libraries, beside their direct export."""
+"""Networks that are built by their libraries, with their direct export."""
 
 FILES = ["quantized/mobile", "quantized/residual", "quantized/encoder", "compressed/int8_asym", "compressed/int4_sym"]
-"""Networks that NNCF quantised or compressed."""
+"""Networks that NNCF quantized or compressed."""
 
 HELD_OUT = [
     "torchvision shufflenet_v2_x0_5",
@@ -57,21 +57,21 @@ HELD_OUT = [
     "ghostnet_050",
     "quantized/segmentation",
 ]
-"""Networks that no pass was written for: what the first lists promise is measured on them."""
+"""Networks that no pass was written for; they measure the claims of the first lists."""
 
 
 def find(name: str) -> Network | None:
-    """The network of the table that has the name."""
+    """Return the network of the table with a given name."""
     return next((network for network in NETWORKS if network.name == name), None)
 
 
 def folder_of(name: str, root: Path) -> Path:
-    """Where `make` writes a network."""
+    """Return the folder where `make` writes a network."""
     return root / name.replace(", ", "_").replace(" ", "_").replace("/", "_")
 
 
 def make(name: str, root: Path) -> Path:
-    """Write model.xml, inputs.npz, expected.npz and, of a module of PyTorch, direct.onnx; returns their folder."""
+    """Write model.xml, inputs.npz, expected.npz and, for PyTorch modules, direct.onnx; return their folder."""
     folder = folder_of(name, root)
     if (folder / "expected.npz").exists():
         return folder
@@ -105,7 +105,7 @@ def make(name: str, root: Path) -> Path:
 
 
 def _from_file(name: str, folder: Path, path: Path, core: Any) -> dict[str, np.ndarray]:
-    """A quantised or compressed network, with static shapes."""
+    """Prepare a quantized or compressed network with static shapes."""
     import openvino as ov
 
     kind, _, stem = name.partition("/")
@@ -125,7 +125,7 @@ def _from_file(name: str, folder: Path, path: Path, core: Any) -> dict[str, np.n
 
 
 def _export(network: Network, arrays: dict[str, np.ndarray], path: Path) -> None:
-    """PyTorch's own export, at opset 17; the reason where it fails."""
+    """Write PyTorch's own export at opset 17, or the reason for its failure."""
     import torch
 
     if not isinstance(network.build, Imported):
@@ -135,5 +135,5 @@ def _export(network: Network, arrays: dict[str, np.ndarray], path: Path) -> None
         with torch.no_grad(), quiet():
             names = [f"input_{index}" for index in range(len(tensors))]
             torch.onnx.export(module, tensors, str(path), input_names=names, opset_version=17, dynamo=False)
-    except Exception as error:  # whatever the exporter raises is the result
+    except Exception as error:  # any exception of the exporter is the result
         path.with_suffix(".txt").write_text(f"{type(error).__name__}: {' '.join(str(error).split())[:500]}")

@@ -1,8 +1,8 @@
 """OpenVINO's operations in a consumer: ``python -m tests.conformance.targets.operations FOLDER CONSUMER [--only NAME]``.
 
-Each case of tests/conformance/operations is converted for the consumer's target, with the shapes of its inputs. What the
-consumer gives is compared with what ONNX Runtime's CPU gives of the same file. A consumer that computes something else is
-the worst outcome: such an operator gets another form for the target, or the target lacks it.
+Each case of tests/conformance/operations is converted for the consumer's target, with the shapes of its inputs. The
+consumer's results are compared with those of ONNX Runtime's CPU for the same file. A wrong result is the worst outcome: such
+an operator gets another form for the target, or the target lacks it.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from tests.conformance.targets.consumers.table import CONSUMERS, HERE, Consumer,
 
 
 class Worker:
-    """A process of a consumer that takes one model after another, and is started again when it ends."""
+    """A process of a consumer that runs one model after another, and is restarted when it ends."""
 
     def __init__(self, consumer: Consumer, environments: Path) -> None:
         self.consumer, self.environments = consumer, environments
         self.process: Any = None
 
     def run(self, model: Path, inputs: Path, outputs: Path, names: list[str]) -> str:
-        """``""`` where the outputs are written, else the error."""
+        """Return ``""`` if the outputs were written, otherwise the error."""
         if self.process is None:
             command = [self.consumer.python(self.environments), str(HERE / "worker.py"), str(HERE / self.consumer.script)]
             self.process = subprocess.Popen(
@@ -63,7 +63,7 @@ class Worker:
 
 
 def made(case: Case, target: Any, path: Path) -> tuple[list[np.ndarray], list[str], dict[str, np.ndarray]] | str:
-    """ONNX Runtime's outputs of a case, their names and the inputs; or why there is no file."""
+    """Return ONNX Runtime's outputs of a case, their names and the inputs; or why there is no file."""
     with tempfile.TemporaryDirectory() as folder:
         xml = case.save(Path(folder))
         shapes: dict[str, list[int]] = {}
@@ -91,7 +91,7 @@ def made(case: Case, target: Any, path: Path) -> tuple[list[np.ndarray], list[st
 
 
 def judge(worker: Worker, case: Case, folder: Path) -> str:
-    """``""`` where the consumer gives ONNX Runtime's outputs, else why not."""
+    """Return ``""`` if the consumer agrees with ONNX Runtime, otherwise the reason."""
     path, inputs, outputs = folder / "model.onnx", folder / "inputs.npz", folder / "outputs.npz"
     outputs.unlink(missing_ok=True)
     expected = made(case, worker.consumer.target, path)

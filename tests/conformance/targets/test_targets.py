@@ -1,6 +1,6 @@
-"""A sample of the matrix: files for targets, read by those consumers that are Python packages of the extra ``test``.
+"""A sample of the matrix: files for targets, read by the consumers that are Python packages of the extra ``test``.
 
-The whole of it, each consumer in an environment of its own: ``python -m tests.conformance.targets FOLDER``.
+For the whole matrix, with each consumer in a separate environment: ``python -m tests.conformance.targets FOLDER``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tests.conformance.targets.networks import make
 
 BY_NAME = {consumer.name: consumer for consumer in CONSUMERS}
 NEEDS = {"standard": "onnxruntime", "openvino": "openvino", "opencv5": "cv2"}
-"""Consumer -> the module without which it is passed over."""
+"""Consumer -> the module without which it is skipped."""
 
 SAMPLE = [
     ("standard", "CLIPModel"),
@@ -38,7 +38,7 @@ def test_a_consumer_gives_openvinos_results(consumer: str, network: str, tmp_pat
     assert judge(BY_NAME[consumer].here(), folder, BY_NAME[consumer].target, tmp_path) == ""
 
 
-def test_what_it_cannot_take_is_refused_before_it_is_written(tmp_path: Path) -> None:
+def test_unsupported_operators_are_rejected_before_writing(tmp_path: Path) -> None:
     folder = make("Greedy, scripted", tmp_path)
     with pytest.raises(UnsupportedError, match="OpenCV's dnn module does not support the operator Loop"):
         convert(folder / "model.xml", folder / "opencv.onnx", target="opencv")

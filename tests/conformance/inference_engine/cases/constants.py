@@ -1,4 +1,4 @@
-"""Layers that the Inference Engine computes when it loads a file: their inputs are constants or shapes."""
+"""Layers that the Inference Engine folds when it loads a file: their inputs are constants or shapes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _arithmetic(kind, name, a, b, version=6) -> Case:
 
 
 def _integers(kind, name, a, b) -> Case:
-    """Integers, which tell a Reshape its dimensions."""
+    """Integers that are the dimensions of a Reshape."""
 
     def make(net: Net) -> None:
         x = net.input(1, 4, 6)
@@ -33,7 +33,7 @@ def _integers(kind, name, a, b) -> Case:
 
 
 def _shape(name, dims, index, rest, out, version=7) -> Case:
-    """A dimension of an input, which a Reshape takes."""
+    """A dimension of an input that is used in a Reshape."""
 
     def make(net: Net) -> None:
         x = net.input(*dims)

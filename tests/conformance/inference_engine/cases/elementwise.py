@@ -1,4 +1,4 @@
-"""Activations, functions of one element, and of several inputs."""
+"""Activations and elementwise functions of one or several inputs."""
 
 from __future__ import annotations
 

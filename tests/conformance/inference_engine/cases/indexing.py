@@ -1,4 +1,4 @@
-"""Reductions, resampling, and layers that look for elements."""
+"""Reductions, resampling, and layers that search for elements."""
 
 from __future__ import annotations
 

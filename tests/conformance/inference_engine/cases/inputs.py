@@ -1,4 +1,4 @@
-"""Inputs, means that are subtracted from them, outputs, and blobs."""
+"""Inputs, mean subtraction, outputs, and blobs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _outputs(name, version) -> Case:
         x = net.input(2, 6)
         a, b = net.layer("Split", [x], [(2, 2), (2, 4)], {"axis": 1}, name="parts")
         net.layer("ReLU", [a], [(2, 2)], {}, name="first")
-        del b  # an output of two has no consumer
+        del b  # one of two outputs has no consumer
 
     return Case("Input", name, make, version)
 

@@ -1,4 +1,4 @@
-"""Normalizations and products of matrices."""
+"""Normalizations and matrix products."""
 
 from __future__ import annotations
 

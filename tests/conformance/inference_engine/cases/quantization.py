@@ -1,4 +1,4 @@
-"""Quantization, and convolutions of bits."""
+"""Quantization and binary convolutions."""
 
 from __future__ import annotations
 

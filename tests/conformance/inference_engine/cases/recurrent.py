@@ -97,7 +97,7 @@ def _memory(name, version, dims) -> Case:
         twice = net.layer("Power", [x], [dims], {"power": 1, "scale": 2, "shift": 0}, name="twice")
         net.layer("Memory", [twice], [], {"id": "state", "index": 0, "size": 2}, name="new")
 
-    # The Inference Engine does not say what the memory holds before the first run.
+    # In the Inference Engine the memory is undefined before the first run.
     return Case("ReadValue", name, make, version, runs=2)
 
 

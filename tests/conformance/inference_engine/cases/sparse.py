@@ -1,4 +1,4 @@
-"""Sparse matrices, and transformations that a number is added to."""
+"""Sparse matrices, and affine transformations."""
 
 from __future__ import annotations
 

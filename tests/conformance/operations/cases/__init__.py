@@ -1,4 +1,4 @@
-"""The cases by family, a module each with its list ``CASES``."""
+"""The cases by family, one module each with its list ``CASES``."""
 
 import importlib
 import pkgutil

@@ -41,11 +41,11 @@ def _bounds(low, high):
     return {"min_value": low, "max_value": high}
 
 
-# -- of one number, and constants -------------------------------------------------------------------------------------
+# -- elementwise, with constants --------------------------------------------------------------------------------------
 
 
 def _activation(case, name, *more, run_time=None, attributes=None):
-    """A kind of activation over every form of input; ``more`` holds its further inputs, of one element each."""
+    """An activation with every form of input; ``more`` has its further inputs, of one element each."""
     for variant, x in (
         ("f32", _X), ("f16", _X.astype(F16)), ("bf16", _X.astype(BF16)), ("f64", _X.astype(F64)), ("scalar", _X[0, 1]),
     ):  # fmt: skip
@@ -111,7 +111,7 @@ def _integers():
 
 
 def _rounded():
-    """OpenVINO's CPU rounds to the nearest integer; no reference kernel."""
+    """OpenVINO's CPU plugin rounds to the nearest integer; there is no reference kernel."""
     whole = [np.array([[0, 1, 2, 3, 100], [4, 5, 2, 2, 1]]), np.array([[0, -1, 2, -3, 100], [4, -5, 2, -2, -1]])]
     for dtype in (np.uint8, np.int8, np.int32, np.int64):
         x, name = static(whole[np.dtype(dtype).kind == "i"].astype(dtype)), f"{np.dtype(dtype).name}-rounded"

@@ -1,4 +1,4 @@
-"""Element by element: arithmetic."""
+"""Elementwise arithmetic."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ def _floats(*values, dtype=np.float32):
 
 
 def _small(dtype, *shape):
-    """Numbers, none of them 0, whose sums and products fit every type."""
+    """Nonzero numbers whose sums and products fit every type."""
     values = np.arange(int(np.prod(shape))) * 7 % 9 + 1
     if np.dtype(dtype).kind != "u":
         values = values * np.where(np.arange(values.size) % 3 == 1, -1, 1)
     return values.astype(dtype).reshape(shape)
 
 
-# -- functions of one number ------------------------------------------------------------------------------------------
+# -- unary functions --------------------------------------------------------------------------------------------------
 
 _ANY = _floats(0.5, -0.5, 1, -1, 2.5, -2.5, 3.7, -7.9, 0, -0.0, 20, -20, INF, -INF)
 _UNIT = _floats(0, -0.0, 0.5, -0.5, 0.9999, -0.9999, 1, -1, 1.5, -2, NAN, INF)
 _POSITIVE = _floats(0, 1, 0.25, 2, 1e-30, 1e30, 3.7, -1, NAN, INF)
-# operation, version, factory, floats, integers that both oracles agree on
+# operation, version, factory, floats, integers on which both oracles agree
 _UNARY = [
     ("Abs", "opset1", "abs", np.append(_ANY, NAN), [-5, 0, 3, 127, -127]),
     ("Acos", "opset1", "acos", _UNIT, [0, 1, -1]),
@@ -62,8 +62,8 @@ _UNARY = [
     ("Tan", "opset1", "tan", np.append(_ANY[:12], NAN), [0, 1, 2, -1, 3, 10, -5]),
     ("Tanh", "opset1", "tanh", np.append(_ANY, NAN), [0, 1, 2, -3, 100]),
 ]
-# Where the oracles part on integers the CPU plugin decides: the specification has a word on Sqrt alone, which rounds.
-# What has no result in the type, or none at all.
+# If the oracles differ on integers, the CPU plugin decides: the specification only mentions Sqrt, which rounds.
+# Inputs whose result does not fit the type or is undefined.
 _BEYOND = {
     "Acos": [2, 100],
     "Acosh": [0, -3],
@@ -98,7 +98,7 @@ def _unary(operation, version, make, floats, integers):
     if operation in _BEYOND:
         for dtype in (np.int8, np.uint8, np.int32):
             chosen = np.array([v for v in _BEYOND[operation] if v >= 0 or dtype != np.uint8], dtype)
-            # Of 8 bits there is no reference kernel.
+            # There is no reference kernel for 8 bits.
             yield case(f"{np.dtype(dtype)}-beyond", [static(chosen)], **decided("cpu", _LOWEST if dtype == I32 else _ALONE))
     if decided_for := _ROUNDED_INTEGERS.get(operation):
         yield case("int32-rounded", [static(np.array(decided_for, I32))], **decided("cpu", _ROUNDED))
@@ -129,7 +129,7 @@ def _rounds():
     yield case("just-below-a-half", [below], {"mode": "half_away_from_zero"}, **up)
 
 
-# -- functions of two numbers -----------------------------------------------------------------------------------------
+# -- binary functions -------------------------------------------------------------------------------------------------
 
 _A = _floats(7.5, -7.5, 7.5, -7.5, 3, -3, 0, -0.0, 1, INF, 1e30)
 _B = _floats(2, 2, -2, -2, 3, 3, 2, 2, 0, 2, 1e30)
@@ -149,13 +149,13 @@ _REMAINDERS = ("FloorMod", "Mod")
 
 
 def pdpd(axis: int) -> dict[str, object]:
-    """The attributes of a binary operation whose second input lies on the first from ``axis`` on."""
+    """Return the attributes of a binary operation whose second input is broadcast from ``axis`` on."""
     return {"auto_broadcast": "PDPD", "auto_broadcast.auto_broadcast_axis": axis}
 
 
 PDPD = "the CPU plugin cannot run this operation with auto_broadcast=pdpd"
 NO_PDPD = decided("evaluate", PDPD)
-# Operations whose reference kernels have no pdpd, or lay the first input on the second.
+# Operations whose reference kernels lack pdpd, or broadcast the first input.
 _WITHOUT_PDPD = {"Mod": np.fmod, "Greater": np.greater, "GreaterEqual": np.greater_equal}
 
 
@@ -285,12 +285,12 @@ def _ends_of_ranges():
 
 
 def _of_the_remainder(ops, a, b):
-    """1 divided by the remainder: infinity of the sign that its 0 has."""
+    """1 divided by the remainder: infinity with the sign of a zero remainder."""
     return ops.divide(F32(1), ops.floor_mod(a, b))
 
 
 def _of_erf(ops, a, b):
-    """A dividend that is computed of constants alone."""
+    """A dividend that only depends on constants."""
     return ops.mod(ops.erf(a), b)
 
 

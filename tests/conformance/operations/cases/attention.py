@@ -41,7 +41,7 @@ def _attentions():
         ("causal-sink", causal, q, k, v, nought, scale, sink),
     ):
         yield _case(name, statics(arrays), attributes)
-    for seen in (False, True):  # false does not stand for no mask, as the number 0 does
+    for seen in (False, True):  # false does not mean "no mask", as the number 0 does
         yield _case(f"boolean-of-one-{seen}", [*statics((q, k, v)), np.array([[seen]])], free)
     shapes = [(-1, 3, -1, 8), (-1, 3, -1, 8), (-1, 3, -1, 8), (-1, 1, -1, -1)]
     runs = (
@@ -51,12 +51,12 @@ def _attentions():
     yield _case("dynamic", shaped(shapes, *runs), free)
     yield _case("dynamic-causal", shaped(shapes[:3], *(run[:3] for run in runs)), causal)
     yield _case("dynamic-embedding", dynamics((q, k, v)), free)
-    # One of the shares is a difference of numbers near each other.
+    # An attention weight is a difference of similar numbers.
     yield _case("float16", statics([x.astype(np.float16) for x in (q, k, v, mask)]), free, atol=2e-3)
 
 
 def _of_unknown_rank(ops, *nodes):
-    """Query, key and value have been given shapes of unknown length."""
+    """Query, key and value are reshaped to shapes of unknown length."""
     from openvino import opset1
     from openvino.utils.node_factory import NodeFactory
 

@@ -28,7 +28,7 @@ def _from_planes():
         for dtype in (F, U8, np.float16):
             planes = [_frame(2, 4, 6, 1, dtype=dtype), *(_frame(*s, dtype=dtype, seed=i) for i, s in enumerate(chroma, 1))]
             kind = np.dtype(dtype).name
-            # Half of a level is rounded up or down as float32's last digit has it.
+            # Half a level is rounded up or down depending on float32's last digit.
             yield case(f"plane-{kind}", statics([_frame(2, 6, 4, 1, dtype=dtype)]))
             yield case(f"planes-{kind}", statics(planes))
         yield case("dynamic-plane", [dynamic(_frame(1, 6, 4, 1), _frame(3, 3, 8, 1), dims=[-1, -1, -1, 1])])
@@ -69,12 +69,12 @@ def _to_nv12(layer, dtype, single_plane, dims=(1, 2, 4, 3)):
 _RGB = np.array(
     [[[[10, 20, 30], [10, 20, 30], [255, 0, 0], [0, 0, 255]], [[10, 20, 30], [10, 20, 30], [0, 0, 255], [255, 0, 0]]]]
 )
-# By the specification's formulas: Y = 0.257 R + 0.504 G + 0.098 B + 16, U = -0.148 R - 0.291 G + 0.439 B + 128,
-# V = 0.439 R - 0.368 G - 0.071 B + 128; U and V of a block are the mean of its pixels'.
+# By the specification's formulas: Y = 0.257 R + 0.504 G + 0.098 B + 16, U = -0.148 R - 0.291 G + 0.439 B + 128, V = 0.439 R
+# - 0.368 G - 0.071 B + 128; U and V of a block are the mean of its pixels'.
 # (10, 20, 30): 31.59, 133.87, 122.9; (255, 0, 0): 81.535, 90.26, 239.945; (0, 0, 255): 40.99, 239.945, 109.895.
 _Y = np.array([[31.59, 31.59, 81.535, 40.99], [31.59, 31.59, 40.99, 81.535]])
 _UV = np.array([[133.87, 122.9, 165.1025, 174.92]])
-# Of bytes each pixel's U and V are rounded first: (90 + 240) / 2 and (240 + 110) / 2.
+# For bytes each pixel's U and V are rounded first: (90 + 240) / 2 and (240 + 110) / 2.
 _Y8 = np.array([[32, 32, 82, 41], [32, 32, 41, 82]])
 _UV8 = np.array([[134, 123, 165, 175]])
 _REASON = "OpenVINO 2026.4 cannot run it; values by the specification's formulas"

@@ -1,4 +1,4 @@
-"""Element by element: comparisons, Select, and what kind of number a float is."""
+"""Elementwise comparisons, Select, and classification of floats."""
 
 from __future__ import annotations
 

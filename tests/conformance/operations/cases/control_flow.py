@@ -20,7 +20,7 @@ def body(ops, parameters, *results, sinks=()):
 
 
 def either(ops, condition, inputs, then_body, else_body):
-    """The outputs of an If; each of ``inputs`` feeds the Parameters of that place in both bodies."""
+    """Return the outputs of an If; ``inputs`` feed the Parameters with the same index in both bodies."""
     node = ops.if_op(condition.output(0))
     node.set_then_body(then_body)
     node.set_else_body(else_body)
@@ -31,7 +31,7 @@ def either(ops, condition, inputs, then_body, else_body):
 
 
 def loop_node(ops, trips, go, inner, counter=-1, condition=1):
-    """A Loop over the body; ``counter`` and ``condition`` are the places of its special Parameter and Result."""
+    """Return a Loop over the body; ``counter`` and ``condition`` are the indices of its special Parameter and Result."""
     node = ops.loop(trips.output(0), go.output(0))
     node.set_function(inner)
     node.set_special_body_ports([counter, condition])
@@ -84,13 +84,13 @@ def _if(nested=False, outputs=1, unlike=False):
 
 
 def _conditional(*flags, x=A, y=B):
-    """The inputs of an If: a flag a run."""
+    """Return the inputs of an If: one flag per run."""
     runs = len(flags)
     return [static(*flags), static(*[x] * runs), static(*[y] * runs)]
 
 
 def _scalar_or_vector(ops, flag, x):
-    """One branch gives a scalar, the other a vector: then both are vectors."""
+    """One branch returns a scalar, the other a vector: then both are vectors."""
     bodies = []
     for emit in (lambda a: ops.reduce_sum(a, ops.constant([0])), ops.relu):
         a = ops.parameter([-1], F)
@@ -118,7 +118,7 @@ iterator_case = partial(layer_case, "TensorIterator", "opset1", opset="opset8")
 
 
 def _iterator(axis=1, stride=1, start=0, end=-1, part=1, join_stride=None, swap=False):
-    """Accumulates slices of ``x`` times an invariant; gives the joined partial sums and the last one."""
+    """Accumulates slices of ``x`` times an invariant; returns the concatenated partial sums and the last one."""
 
     def make(ops, x, factor, state):
         shape = state.get_partial_shape()
@@ -139,7 +139,7 @@ def _iterator(axis=1, stride=1, start=0, end=-1, part=1, join_stride=None, swap=
 
 
 def _iterated(*sizes, axis=1, part=1):
-    """The inputs of an iterator over ``axis``, whose size is unknown where there are several."""
+    """Return the inputs of an iterator over ``axis``, whose length is unknown if there are several."""
     shapes = [[size if i == axis else d for i, d in enumerate((2, 6, 3))] for size in sizes]
     dims = [-1 if i == axis and len(sizes) > 1 else d for i, d in enumerate(shapes[0])]
     factor = np.array([1, -1, 2], F) if axis != 2 else np.array([2], F)
@@ -152,7 +152,7 @@ def _iterated(*sizes, axis=1, part=1):
 
 
 def _slices(start, end, stride, part=1, axis=1, joined=None):
-    """Ten times the sum so far plus the slice, and where ``joined`` says how, the slices joined."""
+    """Ten times the sum so far plus the slice, and the concatenated slices if ``joined`` says how."""
 
     def make(ops, x):
         shape = [part if i == axis else 2 for i in range(3)]
@@ -181,7 +181,7 @@ def _without_slices(ops, x, start):
 
 
 def _nested(ops, x, start):
-    """The outer body takes rows, the inner one their elements: running sums of everything."""
+    """The outer body iterates over rows, the inner one over elements: running sums of everything."""
     length = 3
     element, so_far = ops.parameter([1, 1], F), ops.parameter([1, 1], F)
     go_on = always(ops)
@@ -198,7 +198,7 @@ def _nested(ops, x, start):
     return [_last(outer, outer_body), _joined(outer, outer_body, 1)]
 
 
-# OpenVINO's start and end say how many slices there are; the first slice is always that at the very front, or back.
+# OpenVINO's start and end determine the number of slices; the first slice is always at the very front, or back.
 _FORWARD, _BACKWARD = (0, 1, 1, -1), (-1, -1, 1, 0)
 _SLICES = (
     ("from-the-second", 6, (1, -1, 1, 1, 1, _FORWARD)),
@@ -245,7 +245,7 @@ loop_case = partial(layer_case, "Loop", "opset5", opset="opset8")
 
 
 def _loop(limit=100.0, sliced=False, joined=True, counter="i64", untouched=True):
-    """Adds 1 + iteration until the sum of the state reaches ``limit`` or the trips are over."""
+    """Adds 1 + iteration until the sum of the state reaches ``limit`` or the trip count is reached."""
 
     def make(ops, x, *rest):
         *data, trips, go = rest
@@ -269,7 +269,7 @@ def _loop(limit=100.0, sliced=False, joined=True, counter="i64", untouched=True)
 
 
 def _looped(*trips, go=TRUE, data=None):
-    """The inputs of a Loop: the trips of each run, or the constant number of them."""
+    """Return the inputs of a Loop: the trip count of each run, or a constant one."""
     (first, *_), runs = trips, len(trips)
     inputs = [static(*[ramp(1, 3)] * (runs if isinstance(first, np.ndarray) else 1))]
     inputs += [] if data is None else [static(data)]
@@ -277,7 +277,7 @@ def _looped(*trips, go=TRUE, data=None):
 
 
 def _doubled_in_branch(trips=None):
-    """If the flag says so, x doubled ``trips`` times, else x + 1; the Loop's body holds an If itself."""
+    """x doubled ``trips`` times if the flag is set, else x + 1; the Loop's body contains an If."""
 
     def make(ops, flag, x, count):
         def even_or_odd():
@@ -306,7 +306,7 @@ def _flagged(*runs):
 
 
 def _joined_scalars(ops, x, trips):
-    """Doubles a scalar, and gives all of them."""
+    """Doubles a scalar, and returns all values."""
     state = ops.parameter([], F)
     inner = body(ops, [state], ops.add(state, state), always(ops))
     loop = loop_node(ops, trips, always(ops), inner)
@@ -315,7 +315,7 @@ def _joined_scalars(ops, x, trips):
 
 
 def _joined_of_any_rank(axis):
-    """Doubles a tensor of unknown rank, and gives all of them side by side."""
+    """Doubles a tensor of unknown rank, and concatenates all values."""
 
     def make(ops, x):
         state = ops.parameter(x.get_partial_shape(), F)
@@ -338,7 +338,7 @@ def _loops():
     yield loop_case(_loop(counter="i32"), "i32-counter", _looped(3))
     for axis in (0, 1):
         yield loop_case(_joined_of_any_rank(axis), f"joined-of-any-rank-axis{axis}", [unranked(ramp(2), ramp(2, 3))])
-    # What the last iteration would have given is uninitialised memory in OpenVINO where there is none.
+    # Without an iteration the last value is uninitialized memory in OpenVINO.
     alone = _loop(joined=False, untouched=False)
     yield loop_case(_loop(untouched=False), "no-trips", _looped(np.array(0), np.array(2)))
     yield loop_case(alone, "no-trips-without-joining", _looped(np.array(0)))

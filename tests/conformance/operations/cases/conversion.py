@@ -68,7 +68,7 @@ def _converts():
 
 
 def _computed():
-    """What was computed in 16 bits, converted."""
+    """Conversion of values computed in 16 bits."""
     x = np.array([0.3, 1.2, 2.7, 5.3], F32)
     kept = decided("cpu", "the CPU plugin computes f16 in float32 and converts that; bf16 it rounds first")
     for to in ("f32", "f64", "i32"):
@@ -78,7 +78,7 @@ def _computed():
 
 
 def _to_bf16():
-    """To bf16 and on to f32: the plugin rounds f16 and f32 to the nearest, and all else as constants are rounded."""
+    """To bf16 and on to f32: the plugin rounds f16 and f32 to nearest, and other types like constants."""
     x = np.concatenate([np.arange(512) * 2 + 1, -np.arange(1, 4096, 37) * 1.001, [0, 1e6, -1e6, 1e-3]]) / 256
     nearest = decided("cpu", "the CPU plugin rounds run-time f16 and f32 to the nearest bf16, the reference kernel does not")
 
@@ -118,7 +118,7 @@ def _through(name, kind, array, **settings):
 
 
 def _from_constant(kind, values, to):
-    """A constant of a type that NumPy lacks, converted; added to an input so that something is computed."""
+    """A converted constant of a type that NumPy lacks, added to an input so that something is computed."""
 
     def stored():
         import openvino as ov

@@ -10,7 +10,7 @@ from tests.conformance.operation_models import decided, dynamic, layer_case, ram
 
 
 def _values(*shape, dtype=np.float32, seed=0):
-    """Numbers that make every tap of a window tell."""
+    """Numbers for which every tap of a window matters."""
     r = np.random.default_rng(seed + 7 * len(shape))
     if np.dtype(dtype).kind == "f":
         return r.normal(size=shape).astype(dtype)
@@ -18,7 +18,7 @@ def _values(*shape, dtype=np.float32, seed=0):
 
 
 def _layer(operation, make, name, data, kernel, strides, begin, end, dilations, auto_pad="explicit", **settings):
-    """A case of a convolution of ``data``, by an array for a constant kernel or an input."""
+    """A case of a convolution of ``data``, with an array for a constant kernel, or an input."""
     attributes = {
         "strides": strides, "pads_begin": begin, "pads_end": end, "dilations": dilations, "auto_pad": auto_pad,
     }  # fmt: skip
@@ -30,7 +30,7 @@ _group_convolution = partial(_layer, "GroupConvolution", "group_convolution")
 
 
 def _weights(*shape, dtype=np.float32):
-    """Numbers of float32, whatever their type."""
+    """Numbers that float32 represents, in any type."""
     return _values(*shape, dtype=dtype, seed=1).astype(np.float32).astype(dtype)
 
 
@@ -122,7 +122,7 @@ def _transposed(
 
     def emit(ops, data, kernel, shape=None, **attributes):
         node = getattr(ops, make)(data, kernel, output_shape=shape, **attributes)
-        for name in ("pads_begin", "pads_end"):  # which the function of groups leaves out beside a shape
+        for name in ("pads_begin", "pads_end"):  # omitted with a shape in the function for groups
             node.set_attribute(name, attributes[name])
         return node
 
@@ -163,12 +163,12 @@ def _backprops():
     yield _backprop("dynamic-shape-of-data", data, _weights(3, 2, 1, 1), one, [1, 2], one, one, "explicit", None, [5, 6])
     data = images(_values(1, 3, 5, 2), _values(2, 3, 6, 5))
     yield _backprop("nothing-left-dynamic", data, _weights(3, 2, 1, 1), [1, 3], [0, 2], [0, 2], one)
-    # Stride 2 and a kernel of ones, one row and column wider: every sum is easily added up by hand.
+    # Stride 2 and a kernel of ones, with one more row and column, for simple sums.
     ramp = np.arange(1, 10, dtype=np.float32).reshape(1, 1, 3, 3)
     shapes = static(np.array([6, 6], np.int32), np.array([5, 7], np.int32))
     reason = "the CPU plugin takes no output_shape at run time; values by the specification's formulas"
     for auto, before in (("same_upper", 1), ("same_lower", 0)):
-        # The whole result has the size 7; of the cut-off element OpenVINO takes it from the end unless same_upper.
+        # The full result has the length 7; OpenVINO crops the end unless same_upper.
         settings = decided("expected", reason, runs=[[_rows(6, 6, before)], [_rows(5, 7, 1, 0)]])
         kernel = np.ones((1, 1, 3, 3), np.float32)
         name = f"run-time-shape-{auto}"
@@ -178,7 +178,7 @@ def _backprops():
         yield _backprop(np.dtype(dtype).name, data, kernel, two, one, one, one)
 
 
-# The 3x3 ramp 1..9 spread by the stride 2, each number over a 3x3 square: rows overlap where squares meet.
+# The 3x3 ramp 1..9 with stride 2, each number spread over a 3x3 square; squares overlap in rows.
 _WHOLE = np.array(
     [
         [1, 1, 3, 2, 5, 3, 3],
@@ -255,7 +255,7 @@ def _binaries():
 
 
 def _offsets(*shape, scale=1.5, dtype=np.float32):
-    """Offsets of all kinds: none, whole, across the borders, onto the last row exactly."""
+    """Offsets of all kinds: zero, integer, across the borders, exactly onto the last row."""
     r = np.random.default_rng(9)
     x = r.normal(scale=scale, size=shape)
     x[r.random(shape) < 0.2] = 0

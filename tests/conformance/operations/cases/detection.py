@@ -1,4 +1,4 @@
-"""Outputs of detectors: boxes decoded from a network's predictions."""
+"""Postprocessing of detectors: boxes decoded from a network's predictions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ CENTER_SIZE, CORNER = "caffe.PriorBoxParameter.CENTER_SIZE", "caffe.PriorBoxPara
 
 
 def _make(ops, *inputs, rows=None, **attributes):
-    """``rows``: how many of the output's rows are defined; they are cut off, and its shape stands beside them."""
+    """``rows``: the number of defined output rows; the result has these rows, and the shape of the output."""
     from openvino import opset8
 
     node = ops.detection_output(*inputs[:3], attributes, *inputs[3:])
@@ -63,7 +63,7 @@ def _detection_outputs():
     yield from _case(
         "clip-after", data=small, clip_after_nms=True, background_label_id=-1, keep_top_k=[-1], confidence_threshold=0.5
     )
-    # How many rows there are follows from top_k only where keep_top_k is -1. The CPU plugin leaves the last ones undefined.
+    # top_k determines the number of rows only if keep_top_k is -1. The CPU plugin leaves the last ones undefined.
     yield from _case("keep-below", data=small, rows=40, keep_top_k=[-2], top_k=5, confidence_threshold=0.5)
     yield from _case("own-boxes", data=small, share_location=False, code_type=CENTER_SIZE, keep_top_k=[200])
     yield from _case("encoded", data=small, variance_encoded_in_target=True, code_type=CENTER_SIZE)

@@ -1,4 +1,4 @@
-"""The layers of Detectron's networks. What the specification leaves undefined is cut off."""
+"""The layers of Detectron's networks. Undefined parts of outputs are removed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.conformance.operation_models import dynamics, layer_case, statics
 
 
 def _detectron(operation, keep=None):
-    """Makes cases of a layer; ``keep`` says how many elements of each output are defined."""
+    """Creates cases of a layer; ``keep`` has the number of defined elements of each output."""
     operation = f"ExperimentalDetectron{operation}"
 
     def make(ops, *nodes, **attributes):
@@ -58,7 +58,7 @@ def _detection_outputs():
     yield case("all", statics(plain), attributes)
     yield case("best", statics(plain), {**attributes, "max_detections_per_image": 7})
     yield case("ties", statics(data(40, 1, grid=8)), {**attributes, "post_nms_count": 50, "nms_threshold": 0.2})
-    # Of equal scores of one region OpenVINO's sorting decides which class is first.
+    # For equal scores of one region, OpenVINO's sorting determines the first class.
     equal = plain[0], plain[1], np.round(np.tile(plain[2][:, :1], (1, 4)) * 4) / 4, plain[3]
     yield case("equal-classes", statics(equal), {**attributes, "max_detections_per_image": 17}, seeded_body=False)
     yield case("agnostic", statics(plain), {**attributes, "class_agnostic_box_regression": True})
@@ -68,7 +68,7 @@ def _detection_outputs():
 
 
 def proposal_inputs(rows, columns, anchors, seed=0):
-    """An image's size and scale, anchors, deltas and scores."""
+    """Return an image's size and scale, anchors, deltas and scores."""
     rng = np.random.default_rng(seed)
     count = rows * columns * anchors
     scores = (rng.permutation(count) + 1) / (count + 1)
@@ -90,7 +90,7 @@ def _proposals():
     yield case("few", statics(PLAIN), PROPOSALS | few)
     many = {"post_nms_count": 40, "nms_threshold": 0.9}
     yield _detectron(name, keep=8)("zero-scores", statics(ZEROS), PROPOSALS | many)
-    # Of equal scores OpenVINO's sorting decides which box is better.
+    # For equal scores, OpenVINO's sorting determines the better box.
     yield case("ties", statics(TIES), PROPOSALS | {"min_size": 0.0}, seeded_body=False)
     yield _detectron(name, keep=4)("small", statics(PLAIN), PROPOSALS | {"post_nms_count": 40, "min_size": 15.0})
     yield case("dynamic", dynamics(PLAIN, proposal_inputs(2, 3, 4, 2)), PROPOSALS | {"min_size": 0.5})

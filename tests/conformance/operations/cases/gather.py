@@ -1,4 +1,4 @@
-"""Elements and slices fetched by index."""
+"""Elements and slices gathered by index."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tensors out of numbers: ranges, unit matrices, one-hot codes."""
+"""Tensors generated from numbers: ranges, unit matrices, one-hot codes."""
 
 from __future__ import annotations
 

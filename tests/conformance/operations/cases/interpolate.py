@@ -51,7 +51,7 @@ def _later(version, name, data, given, axes, mode, calculation="sizes", coordina
 
 
 def _of_channels_last():
-    """Along the channels, and behind a Transpose that ONNX Runtime moves past a Resize, whose channels are then elsewhere."""
+    """Along the channels, and after a Transpose that ONNX Runtime moves past a Resize, which moves the channels."""
 
     def make(ops, data, sizes, axes, mode):
         return ops.interpolate(ops.transpose(data, np.array([0, 2, 3, 1])), sizes, mode, "sizes", axes=axes)
@@ -79,7 +79,7 @@ def _of_channels_last():
 
 
 def _of_none():
-    """Images of no elements, and none asked for either."""
+    """Empty images, with empty results."""
     for mode in ("nearest", "linear", "linear_onnx", "cubic"):
         yield _later(11, f"{mode}-of-none", static(_values(1, 0, 2, 0)), [3, 4], [2, 3], mode)
     yield _later(4, "linear-of-none", static(_values(2, 0, 0)), [3], [1], "linear")
@@ -93,7 +93,7 @@ def _modern():
     antialias = decided("evaluate", _ANTIALIAS)
     for version in (4, 11):
         case = partial(_later, version)
-        # 7 rows: 5 times 1.4 in float32, less in float64
+        # 7 rows: 5 times 1.4 in float32, fewer in float64
         yield case("inexact-scale", x, [1.4, 0.5], [2, 3], "nearest", "scales", rounding="floor")
         for mode in _MODES:
             for coordinates in _COORDINATES:
@@ -186,7 +186,7 @@ def _unknown_ranks():
 
 
 def _typed(mode, dtype, reason):
-    """Values without ties between two integers: OpenVINO's CPU resizes integers in float32, in an order of its own."""
+    """Values without ties between two integers: OpenVINO's CPU plugin resizes integers in float32, in its own order."""
     data = _values(1, 2, 5, 4, dtype=dtype)
     if np.dtype(dtype).kind in "iu" and np.dtype(dtype).itemsize > 1:
         data = data * 4
@@ -237,7 +237,7 @@ def _original():
 
 
 def _grid(*shape):
-    """Places inside, outside (a little and far), at corners, at borders and between."""
+    """Positions inside, outside (a little and far), at corners, at borders and between elements."""
     grid = np.random.default_rng(4).normal(scale=1.2, size=shape)
     flat = grid.reshape(-1)
     flat[:8] = [-1, -1, 1, 1, 0, 0, 1, -1]

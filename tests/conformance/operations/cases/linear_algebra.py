@@ -16,7 +16,7 @@ def _values(*shape, dtype=F32):
 
 
 def _turned(ops, matrix, other):
-    """A product whose first operand another layer transposes."""
+    """A product whose first operand is transposed by another layer."""
     return ops.matmul(ops.transpose(matrix, np.array([1, 0])), other, False, False)
 
 
@@ -58,7 +58,7 @@ def _mat_mul():
 
 
 def _grouped_mat_mul():
-    """Each group's matrix is a constant, as the CPU plugin demands."""
+    """Each group's matrix is a constant, as the CPU plugin requires."""
     case = partial(layer_case, "GroupedMatMul", "opset17", "grouped_matmul")
 
     def random(*shape, dtype=F32, seed=0):

@@ -1,4 +1,4 @@
-"""Element by element: logic of booleans and of bits."""
+"""Elementwise logic of booleans and bits."""
 
 from __future__ import annotations
 

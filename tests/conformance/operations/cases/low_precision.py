@@ -1,4 +1,4 @@
-"""Constants of few bits: every code of every type, and the chains in which compressed weights stand."""
+"""Constants of a few bits: every code of every type, and the chains of compressed weights."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from tests.conformance.operation_models import decided, dynamic, edited, layer_c
 F = np.float32
 BITS = {"u1": 1, "u2": 2, "u3": 3, "u4": 4, "u6": 6, "i4": 4, "nf4": 4, "f4e2m1": 4, "f8e4m3": 8, "f8e5m2": 8, "f8e8m0": 8}
 WIDE = {"i8": np.int8, "u8": np.uint8, "f16": np.float16, "bf16": ml_dtypes.bfloat16}
-# Codes of these types that are NaN or infinite, which weights are not.
+# Codes of these types that are NaN or infinite, which do not occur in weights.
 NOT_FINITE = {"f8e4m3": {0x7F, 0xFF}, "f8e5m2": {*range(0x7C, 0x80), *range(0xFC, 0x100)}, "f8e8m0": {0xFF}}
 
 
 def filled(model: Case, fillings: dict[str, bytes]) -> Case:
-    """The case with other bytes in its constants: OpenVINO's API cannot set those of every type.
+    """Return the case with other bytes in its constants, because OpenVINO's API cannot set those of every type.
 
     Args:
-        model: its constants of the types in ``fillings`` are zeros.
-        fillings: element type -> the bytes of all constants of that type, one after the other in the file's order.
+        model: a case whose constants of the types in ``fillings`` are zeros.
+        fillings: element type -> the concatenated bytes of all constants of that type, in the file's order.
     """
 
     def edit(xml: str, weights: bytes) -> tuple[str, bytes]:
@@ -40,7 +40,7 @@ def filled(model: Case, fillings: dict[str, bytes]) -> Case:
 
 
 def codes_of(kind: str, count: int, seed: int = 0) -> bytes:
-    """Random codes, all of which appear where there are enough elements."""
+    """Return random codes, with all codes included if there are enough elements."""
     bits = BITS.get(kind) or np.dtype(WIDE[kind]).itemsize * 8
     groups = {3: 8, 6: 4}.get(bits)
     size = -(-count // groups) * 3 if groups else -(-count * bits // 8)
@@ -52,7 +52,7 @@ def codes_of(kind: str, count: int, seed: int = 0) -> bytes:
 
 
 def zeros(kind: str, *shape: int):
-    """An input: a constant of zeros."""
+    """Return an input: a constant of zeros."""
 
     def make():
         import openvino as ov
@@ -65,7 +65,7 @@ def zeros(kind: str, *shape: int):
 def through(
     name: str, kind: str, shape: tuple[int, ...], content: bytes, target: str = "f32", emit=None, **settings
 ) -> Case:
-    """The constant, converted, and added to an input so that nothing else than a constant folds."""
+    """A converted constant, added to an input so that only the constant folds."""
 
     def make(ops, x, value):
         value = ops.convert(value if emit is None else emit(ops, value), target)
@@ -99,7 +99,7 @@ def _constants():
 
 
 def _moved_at_run_time():
-    """Floats of 8 bits that are moved as indices, orders and counts of run time say."""
+    """8-bit floats that are moved by run-time indices, orders and counts."""
     for kind in ("f8e4m3", "f8e5m2"):
         for operation, opset, emit, numbers in (
             ("Gather", "opset8", lambda ops, x, n: ops.gather(x, n, np.int64(0)), [3, 0, -1]),
@@ -167,7 +167,7 @@ def _compressed():
     yield _weights("i4-groups", "i4", 24, 4, 64)
     yield wide("i4-rows", "i4", 24, 1, 256)
     yield _weights("u2-groups", "u2", 24, 4, 64, "u2")
-    # The CPU plugin does not round nf4's numbers to f16, as the file asks it to.
+    # The CPU plugin does not round nf4's numbers to f16, as the file specifies.
     yield _weights("nf4-groups", "nf4", 24, 4, 64, atol=5e-5)
     yield wide("nf4-groups-f32", "nf4", 24, 4, 64)
     yield wide("f4e2m1-f8e8m0", "f4e2m1", 24, 8, 32, scale_kind="f8e8m0")
@@ -178,7 +178,7 @@ def _compressed():
     yield half("u8-bf16", "u8", 24, 1, 200, "u8", atol=0.2)
     yield half("nf4-bf16", "nf4", 24, 1, 256, atol=1e-3)
     yield half("i4-bf16", "i4", 24, 4, 64, atol=1e-2)
-    # Terms of up to 1,000 make sums of 0.1: their order shows.
+    # Terms of up to 1,000 add up to 0.1, so the order of summation matters.
     yield wide("f8e5m2", "f8e5m2", 24, 1, 256, atol=5e-3)
 
 

@@ -1,4 +1,4 @@
-"""Elements in another order: reversed, rolled, shuffled, moved between channels, batch and space; or as they are."""
+"""Data movement: reversed, rolled, shuffled, moved between channels, batch and space; or unchanged."""
 
 from __future__ import annotations
 

@@ -153,7 +153,7 @@ def _lrns():
 
 
 def _pairs():
-    """Sums of squares over both channels and both elements of each row."""
+    """Return sums of squares over both channels and both elements of each row."""
     return (
         np.array([1 + 4 + 25 + 36] * 2 + [9 + 16 + 49 + 64] * 2, np.float32).repeat(1).reshape(1, 1, 2, 2).repeat(2, axis=1)
     )

@@ -15,7 +15,7 @@ _CORRUPTED = "with same padding and a dynamic shape OpenVINO reads and writes be
 
 
 def _values(*shape, dtype=np.float32, seed=0):
-    """Numbers with ties among them."""
+    """Numbers with ties."""
     r = np.random.default_rng(seed + sum(shape))
     if np.dtype(dtype).kind == "f":
         return (r.integers(-20, 20, shape) / 4).astype(dtype)
@@ -24,7 +24,7 @@ def _values(*shape, dtype=np.float32, seed=0):
 
 def _pool(operation, make, version, name, data, kernel, strides, begin, end, rounding="floor", auto="explicit",
           settings=None, **more):  # fmt: skip
-    """A case of a pooling; ``more``: attributes that not every version has."""
+    """A case of pooling; ``more``: attributes that not every version has."""
     attributes = {
         "kernel_shape": kernel, "strides": strides, "pads_begin": begin, "pads_end": end, "rounding_type": rounding,
         "auto_pad": auto,
@@ -64,7 +64,7 @@ _TORCH = {
 
 
 def _dynamic(data):
-    """An input that leaves all but the channels open, with two arrays."""
+    """An input with unknown dimensions except the channels, and two arrays."""
     other = (data[0] + 1, data[1], *(d + 1 + k for k, d in enumerate(data[2:])))
     return dynamic(_values(*data), _values(*other), dims=(-1, data[1], *[-1] * (len(data) - 2)))
 
@@ -113,7 +113,7 @@ def _maxima():
             yield _maximum(version, f"{name}-dynamic", _dynamic(data), *arguments, settings=settings)
         arguments = [2, 2], [1, 2], [3, 2], [2, 3], "floor", "explicit"
         yield _maximum(version, "pads-beyond-kernel", static(_values(1, 2, 4, 5)), *arguments)
-        for dtype in (np.float16, np.float64):  # windows of nothing but padding
+        for dtype in (np.float16, np.float64):  # windows with padding only
             data = static(_values(1, 2, 4, 5, dtype=dtype))
             yield _maximum(version, f"pads-beyond-kernel-{np.dtype(dtype).name}", data, *arguments)
         lowest = np.full((2, 2, 4, 5), np.finfo(np.float32).min, np.float32)
@@ -126,7 +126,7 @@ def _maxima():
     for version in (8, 14):
         for dtype in (np.float32, np.float16):
             column, more = np.array([[[-1], [np.finfo(dtype).min]]], dtype), {"axis": 1}
-            name, around = f"around-the-data-{np.dtype(dtype).name}", ([2], [1], [1], [1])  # windows of nothing but padding
+            name, around = f"around-the-data-{np.dtype(dtype).name}", ([2], [1], [1], [1])  # windows with padding only
             yield _maximum(version, name, static(column), *around, **more, dilations=[2])
             name = f"lowest-{np.dtype(dtype).name}"
             yield _maximum(version, name, static(column.repeat(3, 2)), [2], [1], [0], [0], **more)

@@ -30,7 +30,7 @@ def _settings(attributes):
 def _prior_box(version, name, attributes, inputs=_SIZES, **settings):
     def make(ops, grid, image, x=None):
         boxes = ops.prior_box(grid, image, _settings(attributes))
-        # A graph of constants alone would be folded away: the boxes are used.
+        # A graph of constants would be folded: the boxes are used.
         return boxes if x is None else ops.add(boxes, x)
 
     return layer_case("PriorBox", version, make, name, inputs, **settings)
@@ -41,7 +41,7 @@ def _prior_boxes():
     for version in ("opset1", "opset8"):
         for name, attributes in _FORMS.items():
             yield _prior_box(version, name, attributes)
-        # OpenVINO's count of boxes leaves some out: they push others out of the output.
+        # OpenVINO's number of boxes is too low: some boxes push others out of the output.
         fixed = {"fixed_size": [6.0], "density": [2.0], "min_size": [4.0]}
         yield _prior_box(version, "fixed-and-min-sizes", fixed, **uncounted)
         yield _prior_box(version, "fixed-ratios-and-min-sizes", fixed | {"fixed_ratio": [0.5, 2.0]}, **uncounted)

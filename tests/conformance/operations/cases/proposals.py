@@ -47,9 +47,9 @@ def _proposals():
     )
     yield from _case("scales", [_maps(1, 6, 6, 8, shape=(60, 80, 0.5, 2))], box_size_scale=5.0, box_coordinate_scale=10.0)
     yield from _case("unclipped", [maps], clip_before_nms=False, normalize=True, nms_thresh=0.3, pre_nms_topn=10000)
-    # The CPU plugin does not write the probabilities behind an image's last box.
+    # The CPU plugin does not write the probabilities after an image's last box.
     yield from _case("few-boxes", [maps], post_nms_topn=50, nms_thresh=0.1, outputs=1)
-    # Of equal scores OpenVINO's sorting decides which box is better.
+    # For equal scores, OpenVINO's sorting determines the better box.
     ties = np.round(maps[0] * 8) / 8, *maps[1:]
     yield from _case("ties", [ties], pre_nms_topn=100, min_size=8, seeded_body=False)
     shapes = [[-1, 12, -1, -1], [-1, 24, -1, -1], [-1]]
@@ -76,7 +76,7 @@ def _generated():
     scaled = _batch(PLAIN, proposal_inputs(4, 5, 3, 3), scales=([1, 3], [4, 0.5]))
     yield case("two-scales", statics(scaled), PROPOSALS | {"post_nms_count": 60})
     given = {"post_nms_count": 7, "min_size": 0.0, "nms_threshold": 0.9}
-    # Of equal scores OpenVINO's sorting decides which box is better.
+    # For equal scores, OpenVINO's sorting determines the better box.
     yield case("ties", statics(_batch(TIES, ZEROS)), PROPOSALS | given, seeded_body=False)
     yield case("none-left", statics(both), PROPOSALS | {"min_size": 1000.0})
     runs = both, _batch(proposal_inputs(2, 3, 2, 5))

@@ -19,7 +19,7 @@ def _f(*values):
 
 
 def _quantized(x, low, high, levels):
-    """The specification's formula, for equal input and output limits."""
+    """Compute the specification's formula for equal input and output limits."""
     level = np.round((x - low) / (high - low) * (levels - 1))
     return np.where(x <= low, low, np.where(x > high, high, level / (levels - 1) * (high - low) + low)).astype(F32)
 

@@ -37,7 +37,7 @@ def _random_uniform():
         yield case("empty", np.array([0, 3]), zero, one, "f32", alignment)
         yield case("scalar", of_no_bytes(I64), zero, one, "f32", alignment,
                    **decided("evaluate", "the CPU plugin draws no scalar"))  # fmt: skip
-        # One run each: in later ones OpenVINO draws on.
+        # One run each, because OpenVINO continues the sequence in later ones.
         for shape, high in (([2, 3], one), ([5, 1], one * 3)):
             inputs = [static(np.array(shape, I32)), static(zero), static(high)]
             yield case(f"at-run-time-{shape[0]}", *inputs, "f32", alignment)

@@ -10,7 +10,7 @@ from tests.conformance.operation_models import decided, dynamic, edited, layer_c
 
 N, T, INPUT, HIDDEN = 3, 4, 5, 2
 
-# operation -> its opset, gates, how many states, activations
+# operation -> its opset, gates, number of states, activations
 _CELLS = {
     "RNNCell": ("opset1", 1, 1, ["tanh"]),
     "GRUCell": ("opset3", 3, 1, ["sigmoid", "tanh"]),
@@ -23,7 +23,7 @@ def _values(*shape, dtype=np.float32, seed=0, scale=1.0):
 
 
 def _weights(gates, dtype=np.float32, bias_gates=None, directions=None):
-    """Weights of the input, of the recurrence, and biases: numbers of float32, whatever their type."""
+    """Return weights of the input, of the recurrence, and biases: numbers that float32 represents, in any type."""
     lead = [] if directions is None else [directions]
     shapes = (gates * HIDDEN, INPUT), (gates * HIDDEN, HIDDEN), ((bias_gates or gates) * HIDDEN,)
     arrays = [_values(*lead, *shape, dtype=dtype, seed=k, scale=0.5) for k, shape in enumerate(shapes, 1)]
@@ -31,13 +31,13 @@ def _weights(gates, dtype=np.float32, bias_gates=None, directions=None):
 
 
 def _input(batches, make, dims):
-    """A Parameter with what ``make`` gives for each batch; where there are several, their sizes are unknown."""
+    """Return a Parameter with an array from ``make`` for each batch; with several, their sizes are unknown."""
     arrays = [make(*batch) for batch in batches]
     return static(*arrays) if len(arrays) == 1 else dynamic(*arrays, dims=dims)
 
 
 def _cell(operation, name, *, opset=None, dtype=np.float32, run_time=False, batches=(N,), **changes):
-    """``batches``: the size of each run's; where there are several it is unknown."""
+    """``batches``: the batch of each run; with several, it is unknown."""
     since, gates, states, activations = _CELLS[operation]
     bias_gates = 4 if operation == "GRUCell" and changes.get("linear_before_reset") else None
     weights = _weights(gates, dtype, bias_gates)
@@ -80,7 +80,7 @@ def _cells():
 
 
 def _peepholes():
-    """Gates of nothing but peepholes and, for c, a bias: then the equations fit on a line."""
+    """Gates with only peepholes and, for c, a bias, so that the equations are short."""
     cell, bias = np.array([[1, -2], [0.5, 3]], np.float32), 0.7
     f, i, o = np.array([[1, 2], [-1, 0.5], [3, -1]], np.float32)
     biases = np.array([0] * 4 + [bias] * 2 + [0] * 2, np.float32)
@@ -97,7 +97,7 @@ def _peepholes():
 
 
 def _with_peepholes(model, peepholes, input_forget):
-    """OpenVINO's API puts zeros in the place of the seventh input and does not write it: here it is written, and filled."""
+    """OpenVINO's API replaces the seventh input by zeros and does not write it; here it is written and filled."""
 
     def edit(text, weights):
         root = ElementTree.fromstring(text)

@@ -38,7 +38,7 @@ def _axes(*values, dtype=np.int64):
 
 
 def _axes_and_ranks(operation, case):
-    """Axes of every kind, constant and at run time, kept or not."""
+    """Axes of every kind, constant and at run time, with and without keep_dims."""
     x = _B if operation in _LOGICAL else _X
     finite = _FINITE if operation == "ReduceMin" else {}
     constant = "the CPU plugin wants the axes of logical reductions constant"
@@ -88,7 +88,7 @@ def _numbers(operation, case):
 
 
 def _is_lowest(ops, x, axes):
-    """Whether a row holds nothing but -inf, as masks of attention are asked."""
+    """Return whether all elements of a row are -inf, as in the handling of attention masks."""
     return ops.equal(ops.reduce_max(x, axes), ops.convert(ops.constant(np.float32(-INF)), "bf16"))
 
 

@@ -1,4 +1,4 @@
-"""Regions of feature maps in one size."""
+"""Pooling of regions of feature maps."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _maps(*shape, seed=0):
 
 
 def _regions(count, images, scale, *, seed=0, ends=None, grid=0):
-    """``image, x1, y1, x2, y2``, some beyond the map, the last ones ended by a -1."""
+    """``image, x1, y1, x2, y2``, some outside the map, the last ones ended by a -1."""
     rng = np.random.default_rng(seed)
     start, size = rng.random((count, 2)) * 0.9 - 0.1, rng.random((count, 2)) * 0.7
     regions = np.concatenate([rng.integers(0, images, (count, 1)), start * scale, (start + size) * scale], axis=1)
@@ -53,7 +53,7 @@ def _roi_pooling():
 
 
 def _typed(arrays, dtype=F32, index=np.int32):
-    """Maps, regions and the indexes of the regions' images in these types."""
+    """Return maps, regions and the image indices of the regions in these types."""
     return [*(array.astype(dtype) for array in arrays[:2]), arrays[2].astype(index)]
 
 
@@ -74,7 +74,7 @@ def _roi_align():
         yield case("max-adaptive", statics(arrays), [2, 2, 0, 0.15, "max"])
         yield case("dynamic-max", shaped(shapes, arrays, _typed(more)), [2, 2, 1, 0.1, "max"], **shapeless)
         yield case("f16", statics(_typed(plain, F16)), [2, 2, 2, 0.125, "avg"], **rounded)
-        # All samples are off the map, and that is known when the model is loaded.
+        # All samples are outside the map, and the model is loaded with this knowledge.
         beyond = np.array([[300, 20, 400, 50]], F32), np.array([1], np.int32)
         yield case("avg-beyond", [*statics(arrays[:1]), *beyond], [2, 3, 0, 0.15, "avg"])
     yield case("dynamic-rank-max", map(unranked, arrays), [3, 2, 2, 0.15, "max"])
@@ -118,7 +118,7 @@ def _psroi_pooling():
     yield case("average-no-bins", statics([maps, pixels]), [4, 3, 0.1, 0, 0, "average"])
     yield case("average-halves", statics([maps, _regions(20, 2, 10, grid=2)]), [9, 2, 1.0, 1, 1, "average"])
     yield case("average-one", statics([maps, pixels]), [36, 1, 0.05, 1, 1, "average"])
-    beyond = np.array([[1, 30, 2, 40, 5]], F32)  # each bin is empty, and that is known when the model is loaded
+    beyond = np.array([[1, 30, 2, 40, 5]], F32)  # each bin is empty, and the model is loaded with this knowledge
     yield case("average-beyond", [*statics([maps]), beyond], [4, 3, 1.0, 1, 1, "average"])
     yield case("bilinear", statics([maps, fractions]), [4, 3, 1.0, 3, 3, "bilinear"])
     yield case("bilinear-one", statics([maps, fractions]), [6, 1, 0.9, 3, 2, "bilinear"])

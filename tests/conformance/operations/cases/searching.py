@@ -1,4 +1,4 @@
-"""Where values belong: sorted sequences, buckets, segments, empty rows of sparse tensors."""
+"""Searches: sorted sequences, buckets, segments, empty rows of sparse tensors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sequences of classes: connectionist temporal classification, decoding and loss, and the trees of beams."""
+"""Sequences of classes: connectionist temporal classification, decoding and loss, and beam search trees."""
 
 from __future__ import annotations
 

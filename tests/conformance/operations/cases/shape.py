@@ -1,4 +1,4 @@
-"""Shapes: asking for them, changing them, repeating along them."""
+"""Shapes: querying them, changing them, repeating along them."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def _transpose():
 
 
 def _between(ops, data, shape):
-    """The layer between others, where ONNX Runtime may take it for one that changes nothing."""
+    """The layer between others, where ONNX Runtime may consider it a no-op."""
     return ops.relu(ops.broadcast(ops.relu(data), shape))
 
 

@@ -38,7 +38,7 @@ def _complex():
             ("prime", (2, 101, 2), [1], None),
             ("large-power-of-two", (1, 2048, 2), [1], None),
         ):
-            # OpenVINO's own error grows with the size.
+            # OpenVINO's own error grows with the length.
             yield case(name, static(_values(*shape)), axes, sizes, **({"atol": 2e-4} if shape[1] > 100 else {}))
         images = partial(dynamic, dims=(-1, -1, -1, 2))
         yield case("dynamic", images(_values(2, 6, 8, 2), _values(1, 4, 9, 2)), [1, -1])
@@ -49,7 +49,7 @@ def _complex():
 
 
 def _of_nothing():
-    """Axes without elements, and the spectrum of one bin, which is that of nothing."""
+    """Axes without elements, and the spectrum of one bin, which is empty."""
     for kind, version in (("DFT", "opset7"), ("IDFT", "opset7"), ("RDFT", "opset9")):
         pairs = () if kind == "RDFT" else (2,)
         for shape, axes in (((0,), [0]), ((3, 0), [0]), ((3, 0), [1]), ((0, 3), [1, 0]), ((2, 0, 3), [0, 1])):
@@ -92,7 +92,7 @@ def _real():
         return ops.sign(ops.rdft(*inputs))
 
     for name, data in (("static", static(_values(2, 7))), ("dynamic", dynamic(_values(3, 7), _values(5, 7)))):
-        # Bins without an imaginary part have none, not nearly none.
+        # Bins without an imaginary part have exactly 0.
         yield layer_case("RDFT", "opset9", signs, f"no-imaginary-part-{name}", [data, np.array([0, 1])])
     for name, shape, axes, sizes in (
         ("last", (3, 5, 2), [1], None),
@@ -112,7 +112,7 @@ def _real():
 
 
 def _real_by_numpy():
-    """What the CPU plugin does not take (axes at run time, -1 for a size) or gets wrong (sizes beyond the data's)."""
+    """Cases that the CPU plugin rejects (run-time axes, -1 as a size) or computes incorrectly (sizes beyond the data's)."""
     reason = "the CPU plugin refuses it or reads beyond its input; values by NumPy"
     for name, shape, axes, sizes in (
         ("longer", (2, 3), [1], [5]),
@@ -208,7 +208,7 @@ def _istfts():
 
 
 def _unknown_ranks():
-    """An input that a shape of unknown length has been given."""
+    """An input that was reshaped to a shape of unknown length."""
     for kind, transform in (("DFT", np.fft.fft2), ("IDFT", np.fft.ifft2)):
 
         def make(ops, x, shape, kind=kind):

@@ -1,4 +1,4 @@
-"""Parts of tensors: cut out and written."""
+"""Parts of tensors: read and written."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _strided_slice():
     def case(name, inputs, settings=None, **masks):
         return layer_case("StridedSlice", "opset1", "strided_slice", name, inputs, attributes(masks), **(settings or {}))
 
-    # Each at once constant and with begins, ends and strides at run time.
+    # Each with constant and with run-time begins, ends and strides.
     for name, begin, end, stride, masks in (
         ("plain", [1, 0, 1], [2, 3, 4], [1, 2, 2], {}),
         ("fewer-than-rank", [1], [2], [1], {}),
@@ -110,7 +110,7 @@ def _slice():
     yield case("axes", data, np.array([0, 1], I32), np.array([2, 100], I32), np.array([1, 2], I32), np.array([-1, 1], I32))
     yield case("backwards", data, np.array([MOST, -2]), np.array([LEAST, 0]), np.array([-2, -1]), np.array([0, 1]))
     yield case("nothing", data, np.array([3]), np.array([1]), np.array([1]), np.array([2]))
-    # ONNX Runtime takes the greatest int32 and int64 for "up to the first element".
+    # ONNX Runtime uses the largest int32 and int64 for "up to the first element".
     for most, dtype in ((MOST, I64), (2**31 - 1, I32)):
         name = np.dtype(dtype).name
         yield case(f"backwards-from-behind-{name}", data, np.array([3, 1]), np.array([0, most]), np.array([-1, -1]))

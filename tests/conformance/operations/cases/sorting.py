@@ -1,4 +1,4 @@
-"""Greatest and smallest elements, distinct elements, elements other than zero."""
+"""Largest and smallest elements, distinct elements, nonzero elements."""
 
 from __future__ import annotations
 

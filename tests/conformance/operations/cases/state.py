@@ -1,4 +1,4 @@
-"""Variables: ReadValue and Assign, at the top and within bodies."""
+"""Variables: ReadValue and Assign, in the main graph and in bodies."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ def _variables(operation):
     yield first(_variable(version="opset3", shape=(1, 4)), "one-row", [row], state=True)
 
 
-# -- within bodies ---------------------------------------------------------------------------------------------------------
+# -- in bodies -------------------------------------------------------------------------------------------------------------
 
 
 def _adding(ops, name="memory", start="constant", factor=1, grow=False):
-    """A body that adds ``factor`` times its Parameter to a variable (or joins it behind), and gives the sum."""
+    """A body that adds ``factor`` times its Parameter to a variable (or appends it), and returns the sum."""
     import openvino as ov
 
     shape = [-1, 2] if grow else [2]
@@ -68,7 +68,7 @@ def _adding(ops, name="memory", start="constant", factor=1, grow=False):
 
 
 def _repeated(ops, inner, trips, x):
-    """The last value of a Loop over the body."""
+    """Return the last value of a Loop over the body."""
     loop = loop_node(ops, trips, always(ops), inner)
     loop.set_invariant_input(inner.get_parameters()[0], x.output(0))
     return loop.get_iter_value(inner.get_results()[0].output(0), -1)

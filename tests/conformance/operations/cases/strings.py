@@ -1,4 +1,4 @@
-"""Strings: taking them apart and putting them together."""
+"""Strings: unpacking and packing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _strings(*texts):
 
 
 def _repack(ops, x):
-    """Apart and together again; and every string without its first byte."""
+    """Unpacked and packed again; and every string without its first byte."""
     begins, ends, symbols = ops.string_tensor_unpack(x).outputs()
     later = ops.minimum(ops.add(begins, ops.constant(np.int32(1))), ends)
     return [ops.string_tensor_pack(begins, ends, symbols), ops.string_tensor_pack(later, ends, symbols)]

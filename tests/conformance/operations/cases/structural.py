@@ -1,4 +1,4 @@
-"""Parameters, constants and results: what a graph begins and ends with."""
+"""Parameters, constants and results: the beginning and end of a graph."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _TEXTS = ["", "a", "two words", "Grüße", "漢字", "x" * 100]
 
 
 def _values(kind: str, *shape: int) -> np.ndarray:
-    """Both ends of the type's range, and what lies between."""
+    """Return both ends of the type's range, and values between them."""
     size = int(np.prod(shape))
     dtype = np.dtype(TYPES[kind])
     if kind == "string":

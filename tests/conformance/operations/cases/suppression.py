@@ -10,7 +10,7 @@ from tests.conformance.operation_models import dynamic, layer_case, shaped, stat
 
 
 def boxes_and_scores(batches, classes, count, *, seed=0, ties=False, center=False, dtype=np.float32):
-    """Overlapping boxes (corners or centres) with scores; ``ties`` puts both on a coarse grid."""
+    """Return overlapping boxes (corners or centers) with scores; ``ties`` puts both on a coarse grid."""
     rng = np.random.default_rng(seed)
     corner, size = rng.random((batches, count, 2)) * 4, rng.random((batches, count, 2)) * 2 + 0.1
     if ties:
@@ -23,7 +23,7 @@ def boxes_and_scores(batches, classes, count, *, seed=0, ties=False, center=Fals
 
 
 def nms(version, name, inputs, limits=(3, 0.5, 0.0), **attributes):
-    """A case of one NonMaxSuppression; its limits, as far as they are given, are numbers for constants, or inputs too."""
+    """A case of one NonMaxSuppression; its limits, as far as they are given, are numbers for constants, or inputs."""
     kinds = (np.int32, np.float32, np.float32, np.float32)
     limits = [kind(limit) if isinstance(limit, (int, float)) else limit for kind, limit in zip(kinds, limits, strict=False)]
     make = "non_max_suppression"
@@ -59,7 +59,7 @@ def _versions():
 
 
 def _boxes_of_selected():
-    """Layers behind a NonMaxSuppression whose file states more rows than there are."""
+    """Layers after a NonMaxSuppression whose file declares more rows than there are."""
 
     def make(ops, boxes, scores, *limits):
         from openvino import opset8
@@ -121,7 +121,7 @@ def _matrix():
         attributes = {"sort_result_type": sort, "sort_result_across_batch": True, "nms_top_k": 12, "output_type": "i32"}
         yield case(f"across-{sort}", statics(plain), attributes)
     yield case("pixels", statics(plain), {"normalized": False, "background_class": 0})
-    # Of equal scores OpenVINO's sorting decides which box is better.
+    # For equal scores, OpenVINO's sorting determines the better box.
     attributes = {"post_threshold": 0.1, "keep_top_k": 9, "nms_top_k": 25}
     yield case("ties", statics(ties), attributes, seeded_body=False)
     attributes = {"decay_function": "gaussian", "keep_top_k": 9}

@@ -1,4 +1,4 @@
-"""Ncnn: pnnx reads the ONNX file, ncnn runs what it writes."""
+"""Ncnn: pnnx converts the ONNX file, and ncnn runs the result."""
 
 import glob
 import os

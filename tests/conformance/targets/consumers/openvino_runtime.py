@@ -1,4 +1,4 @@
-"""OpenVINO's own ONNX frontend, on its CPU in float32."""
+"""OpenVINO's own ONNX frontend, with its CPU plugin in float32."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""ONNX Runtime's QNN execution provider: graphs for the HTP, compiled and simulated on x86-64; the CPU takes no node."""
+"""ONNX Runtime's QNN execution provider: graphs for the HTP, compiled and simulated on x86-64, without CPU nodes."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""The consumers of ONNX that the matrix asks: what installs each, which script runs it, which target is for it."""
+"""The consumers of ONNX in the matrix, with their packages, scripts and targets."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HERE = Path(__file__).parent
 
 
 class ConsumerError(RuntimeError):
-    """A consumer gives no outputs; the message is its own last words."""
+    """A consumer has no outputs; the message is its own error."""
 
 
 @dataclass(frozen=True)
@@ -26,11 +26,11 @@ class Consumer:
 
     Attributes:
         name: its name in the matrix.
-        script: what runs it, in this folder.
-        target: the target of `converters.targets` that is for it.
-        packages: what `pip` installs, or of JavaScript `npm`; nothing where the project's own environment has it.
-        timeout: how many seconds one network may take.
-        error: how far a result may be from OpenVINO's: of the number itself, and of the unit.
+        script: the script that runs it, in this folder.
+        target: its target in `converters.targets`.
+        packages: the packages for `pip`, or `npm` for JavaScript; empty if the project's own environment has it.
+        timeout: the time limit of a network in seconds.
+        error: the relative and absolute tolerance to OpenVINO's results.
     """
 
     name: str
@@ -41,11 +41,11 @@ class Consumer:
     error: tuple[float, float] = (1e-2, 1e-3)
 
     def here(self) -> Consumer:
-        """The consumer as the environment at hand has it."""
+        """Return the consumer in the current environment."""
         return replace(self, packages=())
 
     def python(self, environments: Path) -> str:
-        """The Python of its environment, which is made if it is missing."""
+        """Return the Python of its environment, which is created if missing."""
         if not self.packages:
             return sys.executable
         folder = environments / self.name
@@ -57,7 +57,7 @@ class Consumer:
         return str(python)
 
     def version(self, environments: Path) -> str:
-        """The release of its first package."""
+        """Return the release of its first package."""
         package = (
             re.split("[<>=]", self.packages[0])[0] if self.packages else self.script.partition(".")[0].partition("_")[0]
         )
@@ -65,10 +65,10 @@ class Consumer:
         return f"{package} {subprocess.check_output([self.python(environments), '-c', command], text=True).strip()}"
 
     def run(self, model: Path, inputs: Path, outputs: list[str], environments: Path) -> list[np.ndarray]:
-        """The outputs of a model.
+        """Return the outputs of a model.
 
         Raises:
-            ConsumerError: it does not load or run it.
+            ConsumerError: it does not load or run the model.
         """
         with tempfile.TemporaryDirectory() as name:
             found = Path(name) / "outputs.npz"
@@ -87,7 +87,7 @@ class Consumer:
 
 
 class Web(Consumer):
-    """onnxruntime-web, whose environment is a folder of Node's."""
+    """onnxruntime-web, whose environment is a folder of Node packages."""
 
     def version(self, environments: Path) -> str:
         manifest = environments / self.name / "node_modules" / self.packages[0] / "package.json"
@@ -123,15 +123,15 @@ class Web(Consumer):
 
 
 def environment_of(python: str, *, isolated: bool) -> dict[str, str]:
-    """The variables of a consumer's process; ``isolated``: without the modules of this repository."""
-    # What a consumer starts by its name, such as pip, is its own environment's.
+    """Return the environment variables of a consumer's process; ``isolated``: without this repository's modules."""
+    # Programs that a consumer starts by name, such as pip, belong to its own environment.
     path = f"{Path(python).parent}{os.pathsep}{os.defpath}"
     environment = os.environ | {"OMP_NUM_THREADS": "1", "PATH": path, "PIP_NO_INDEX": "1"}
     return environment | {"PYTHONPATH": ""} if isolated else environment
 
 
 def _reason(done: subprocess.CompletedProcess[str]) -> str:
-    """The last words of a process that matter."""
+    """Return the relevant last line of a process's error output."""
     if done.returncode < 0:
         return f"ends by signal {-done.returncode}: " + " ".join((done.stderr or done.stdout).split())[-300:]
     lines = [line.strip() for line in (done.stderr or done.stdout).splitlines() if line.strip()]
@@ -154,6 +154,6 @@ CONSUMERS = [
     Consumer("iree", "iree_runtime.py", "iree", ("iree-base-compiler", "iree-base-runtime", "onnx", "numpy"), timeout=240),
     Consumer("onnx2torch", "onnx2torch_runtime.py", "tflite", ("onnx2torch", "torch", "onnx", "numpy")),
     Consumer("jaxonnxruntime", "jax_runtime.py", "tflite", ("jaxonnxruntime", "jax", "absl-py", "onnx", "numpy")),
-    Consumer("qnn", "qnn_runtime.py", "qnn", ("onnxruntime-qnn", "onnxruntime", "numpy"), error=(2e-2, 2e-2)),  # in float16
+    Consumer("qnn", "qnn_runtime.py", "qnn", ("onnxruntime-qnn", "onnxruntime", "numpy"), error=(2e-2, 2e-2)),  # float16
     Consumer("webgpu", "webgpu_runtime.py", "webgpu", ("onnxruntime-ep-webgpu", "onnxruntime", "numpy"), timeout=60),
 ]

@@ -1,4 +1,4 @@
-"""ONNX Runtime's WebGPU execution provider on SwiftShader, a Vulkan driver in software; the CPU takes no node."""
+"""ONNX Runtime's WebGPU execution provider on SwiftShader, a software Vulkan driver, without CPU nodes."""
 
 import ctypes
 import json
@@ -6,7 +6,7 @@ import os
 import sys
 import tempfile
 
-CHROMIUM = "/usr/lib/chromium"  # Debian's package, which has the driver and its loader
+CHROMIUM = "/usr/lib/chromium"  # Debian's package, which includes the driver and its loader
 ctypes.CDLL(f"{CHROMIUM}/libvulkan.so.1", ctypes.RTLD_GLOBAL)
 with tempfile.TemporaryDirectory() as folder:
     driver = os.path.join(folder, "swiftshader.json")
@@ -37,4 +37,4 @@ with tempfile.TemporaryDirectory() as folder:
     except Exception as error:
         print(f"{type(error).__name__}: {error}"[-600:], file=sys.stderr, flush=True)
         code = 1
-    os._exit(code)  # the driver's threads never end after an error
+    os._exit(code)  # the driver's threads do not end after an error

@@ -1,6 +1,6 @@
-"""Many models by one process: `python worker.py SCRIPT`, and on its input a line of JSON for each, the script's arguments.
+"""Many models in one process: `python worker.py SCRIPT`, with a line of JSON with the script's arguments for each model.
 
-Each is answered by a line: `""`, or the error. What the script prints goes to stderr.
+Each gets a line as its answer: `""`, or the error. The script's output goes to stderr.
 """
 
 import json
@@ -16,7 +16,7 @@ for line in sys.stdin:
     try:
         runpy.run_path(script, run_name="__main__")
         answer = ""
-    except BaseException as error:  # whatever a consumer raises is its answer
+    except BaseException as error:  # any exception of a consumer is its answer
         answer = f"{type(error).__name__}: {error}"[-600:] or "error"
     answers.write(json.dumps(answer) + "\n")
     answers.flush()
