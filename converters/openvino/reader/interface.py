@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from converters.errors import ConversionError, Fault, Problem
 from converters.openvino.reader.graph import InputPort, Layer, Model, OutputPort
-from converters.openvino.reader.tensor_names import friendly_name, input_aliases, settle_names
+from converters.openvino.reader.tensor_names import friendly_name, input_aliases, set_names
 from converters.suggestions import did_you_mean
 
 
@@ -38,7 +38,7 @@ def choose(model: Model, outputs: Sequence[str] = (), names: Mapping[str, str] |
     for old, new in (names or {}).items():
         _rename(model, old, new, problems)
     if not problems:
-        settle_names(model)
+        set_names(model)
         if names:
             _check_names(model, set(names.values()), problems)
     if problems:
@@ -71,7 +71,7 @@ def restore(model: Model, text: str) -> None:
                 model.renamed[result] = name
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise ValueError(f"the model's information on its outputs does not match {model.path}: {text[:200]}") from error
-    settle_names(model)
+    set_names(model)
 
 
 def _values(model: Model) -> dict[str, list[OutputPort]]:
@@ -157,7 +157,7 @@ def _needed(model: Model, results: Iterable[Layer]) -> set[Layer]:
 
 def _rename(model: Model, old: str, new: str, problems: list[Problem]) -> None:
     """Record the new name of the input or output that is called ``old``."""
-    settle_names(model)
+    set_names(model)
     found = [layer for layer in model.parameters if old in input_aliases(layer)]
     for layer, names in zip(model.results, model.output_names, strict=True):
         source = layer.inputs[0].source

@@ -14,7 +14,7 @@ import pytest
 
 from converters.convert import convert
 from converters.errors import ConversionError
-from converters.formats import find_models, recognised
+from converters.formats import find_models, recognized
 from converters.options import Weights
 from tests.converters.cli.specops import as_json, specops
 from tests.converters.frontends.record import ANSWERS, FILES, image
@@ -96,7 +96,7 @@ def test_files_that_openvino_rejects_are_one_error(name: str, content: bytes, re
 def test_files_that_are_not_models(name: str, content: bytes, tmp_path: Path) -> None:
     path = tmp_path / name
     path.write_bytes(content)
-    assert recognised(path) is None
+    assert recognized(path) is None
 
 
 def test_models_below_a_folder() -> None:
