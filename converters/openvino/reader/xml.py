@@ -18,6 +18,17 @@ _ENCODINGS = dict.fromkeys(("utf-8", "utf8", "us-ascii", "ascii"), "utf-8")
 _ENCODINGS |= dict.fromkeys(("iso-8859-1", "latin1"), "iso-8859-1")
 """The encodings that OpenVINO's XML parser accepts, by lxml's names."""
 _MAX_SEARCHED = 128  # attributes
+_KINDS = {
+    (4, b"TFL3"): ("a TensorFlow Lite model", "rename it: its name must end in .tflite"),
+    (0, b"GGUF"): ("a GGUF model", "export the model that it was made of with optimum-intel"),
+    (0, b"PK\x03\x04"): ("a ZIP archive", "a PyTorch program must end in .pt2; extract other archives first"),
+    (0, b"\x89HDF"): ("an HDF5 file, such as a Keras model", "save it as a SavedModel: model.export(FOLDER)"),
+    (0, b"\x1f\x8b"): ("compressed by gzip", "decompress it first"),
+    (0, b"\x80\x02"): ("a pickle of Python", "export a PyTorch model with torch.export.save, as a .pt2"),
+    (0, b"version https://git-lfs"): ("a pointer of Git LFS", "fetch the file itself: git lfs pull"),
+    (0, b"<!DOCTYPE html"): ("a web page", "download the file itself"),
+}
+"""What other files begin with, at a position: what such a file is, and the remedy."""
 _INTEGER = re.compile(r"-?[0-9]{1,19}", re.ASCII)
 
 
@@ -35,8 +46,17 @@ def regular_file_size(path: Path, remedy: str = "specify the .xml file of the IR
         raise MalformedError(Problem(f"cannot be read: {reason}", file=str(path), remedy=meant)) from None
     if not stat.S_ISREG(status.st_mode):
         kind = "a directory" if stat.S_ISDIR(status.st_mode) else "not a regular file"
-        raise MalformedError(Problem(f"is {kind}", file=str(path), remedy=remedy))
+        raise MalformedError(Problem(f"is {kind}", file=str(path), remedy=_saved_model_in(path) or remedy))
     return status.st_size
+
+
+def _saved_model_in(path: Path) -> str:
+    """Return a remedy that names a SavedModel's folder in the folder at ``path``, and an empty text if there is none."""
+    try:
+        found = next(path.glob("*/saved_model.pb"), None)
+    except OSError:
+        return ""
+    return f"specify the folder of the SavedModel: {found.parent}" if found else ""
 
 
 def parse(path: Path) -> etree._Element:
@@ -56,6 +76,9 @@ def parse(path: Path) -> etree._Element:
 
     if not data.strip():
         raise malformed("the file is empty", remedy="specify the .xml file of the IR")
+    for (begin, mark), (kind, remedy) in _KINDS.items():
+        if data.startswith(mark, begin) and path.suffix.lower() != ".bin":
+            raise malformed(f"is {kind}", remedy=remedy)
     encoding = _ENCODING.match(data.removeprefix(b"\xef\xbb\xbf"))
     stated = encoding[1].decode("ascii").lower() if encoding else "utf-8"
     if encoding and stated not in _ENCODINGS:
@@ -85,6 +108,8 @@ def parse(path: Path) -> etree._Element:
             raise malformed("is an ONNX file", remedy="specify the .xml file of an OpenVINO IR") from None
         if path.suffix.lower() == ".bin" and beside.is_file():
             raise malformed("holds weights", remedy=f"specify the .xml file of the IR: {beside.name}") from None
+        if path.suffix.lower() == ".bin":
+            raise malformed("holds weights", remedy="specify the .xml file of the IR, and its .bin with --bin") from None
         reason = short((error.msg or "unreadable").splitlines()[0])
         remedy = "is this an IR's .xml file?"
         if data.lstrip().startswith((b"<?xml", b"<net")):

@@ -16,6 +16,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     save_dense(tmp_path / "model.xml")
     assert specops("convert", tmp_path / "model.xml").exit_code == 0
     (tmp_path / "text.txt").write_text("hello")
+    (tmp_path / "lone.bin").write_bytes(bytes(range(256)))
+    (tmp_path / "lite.xml").write_bytes(b"\x1c\0\0\0TFL3" + bytes(64))
+    (tmp_path / "pointer.xml").write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 5\n")
+    (tmp_path / "page.xml").write_text("<!DOCTYPE html><html>")
+    (tmp_path / "keras").write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(64))
+    (tmp_path / "outer" / "saved").mkdir(parents=True)
+    (tmp_path / "outer" / "saved" / "saved_model.pb").write_bytes(b"")
     shutil.copy(MODELS / "matmul" / "model.xml", tmp_path / "cut.xml")
     (tmp_path / "cut.xml").write_bytes((tmp_path / "cut.xml").read_bytes()[:5000])
     monkeypatch.chdir(tmp_path)
@@ -26,6 +33,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ("arguments", "message"),
     [
         ("convert model.bin", "holds weights --> model.bin help: specify the .xml file of the IR: model.xml"),
+        ("convert lone.bin", "holds weights --> lone.bin help: specify the .xml file of the IR, and its .bin with --bin"),
+        ("convert lite.xml", "is a TensorFlow Lite model --> lite.xml help: rename it: its name must end in .tflite"),
+        ("convert pointer.xml", "is a pointer of Git LFS --> pointer.xml help: fetch the file itself: git lfs pull"),
+        ("convert page.xml", "is a web page --> page.xml help: download the file itself"),
+        ("convert keras", "is an HDF5 file, such as a Keras model --> keras help: save it as a SavedModel"),
+        ("inspect outer", "is a directory --> outer help: specify the folder of the SavedModel: outer/saved"),
         ("convert cut.xml", "help: the file is damaged or incomplete"),
         ("convert text.txt", "help: is this an IR's .xml file?"),
         ("convert model.xml -o other.xml", "the name of an ONNX file ends in .onnx"),
