@@ -61,7 +61,7 @@ def attach_bodies(model: ir.Model, opset: int = OPSET, *, contrib: bool = True) 
     Raises:
         BodyError: the inputs or attributes of a node contradict each other or exceed the operator's limits.
     """
-    for identifier in [identifier for identifier in model.functions if _carries(*identifier[:2])]:
+    for identifier in [identifier for identifier in model.functions if _has_body(*identifier[:2])]:
         del model.functions[identifier]
     found: dict[Hashable, Variant] = {}
     variants: dict[Declaration, list[Variant]] = {}
@@ -69,7 +69,7 @@ def attach_bodies(model: ir.Model, opset: int = OPSET, *, contrib: bool = True) 
     pending: list[ir.Graph | ir.Function] = [model.graph, *model.functions.values()]
     while pending:
         for node in _nodes_with_bodies(pending.pop()):
-            operator, attributes = _stated(node)
+            operator, attributes = _declaration_and_attributes(node)
             for name in [name for name in node.attributes if name.startswith(INTERNAL)]:
                 del node.attributes[name]
             _trim(node)
@@ -121,7 +121,7 @@ def attach_bodies(model: ir.Model, opset: int = OPSET, *, contrib: bool = True) 
     # The function has as many inputs as the nodes.
     for variant in found.values():
         del variant.function.graph.inputs[len(variant.nodes[0].inputs) :]
-    _put_callees_first(model)
+    _sort_functions(model)
     return sorted(bodiless)
 
 
@@ -131,7 +131,7 @@ def _trim(node: ir.Node) -> None:
     node.resize_inputs(given[-1] + 1 if given else 0)
 
 
-def _put_callees_first(model: ir.Model) -> None:
+def _sort_functions(model: ir.Model) -> None:
     """Sort the functions by operator, each after the functions that it calls, as ONNX's reference evaluator requires."""
     of_operator: dict[tuple[str, str], list[ir.Function]] = {}
     for function in model.functions.values():
@@ -182,7 +182,7 @@ def _inline(root: Builder, domains: Collection[str]) -> tuple[list[str], list[ir
         op = _Inliner(node.graph, root=root, before=node)
         op.scope = node.name or node.op_type
         try:
-            results = _written_out(op, node)
+            results = _emit_body(op, node)
         except NoBodyError:
             without.append(node)
             continue
@@ -211,9 +211,9 @@ class _Inliner(Builder):
         self.emitted.append(node)
 
 
-def _written_out(op: Builder, node: ir.Node) -> Sequence[Value]:
+def _emit_body(op: Builder, node: ir.Node) -> Sequence[Value]:
     """Emit the body of a node with the node's own inputs."""
-    operator, attributes = _stated(node)
+    operator, attributes = _declaration_and_attributes(node)
     if operator.emit_body is None:
         raise NoBodyError(operator.no_body)
     arguments: list[ir.Value | None] = []
@@ -250,16 +250,16 @@ def add_bodies(model: onnx.ModelProto) -> onnx.ModelProto:
     return ir.to_proto(graph_model)
 
 
-def _carries(domain: str, operator: str) -> bool:
+def _has_body(domain: str, operator: str) -> bool:
     """Whether the operator has a body: any of the domain, and the declared ones of ONNX Runtime."""
     return domain == DOMAIN or (domain == CONTRIB_DOMAIN and find_declaration(domain, operator) is not None)
 
 
 def _nodes_with_bodies(holder: Iterable[ir.Node], domains: Collection[str] = DOMAINS) -> list[ir.Node]:
-    return [node for node in all_nodes(holder) if node.domain in domains and _carries(node.domain, node.op_type)]
+    return [node for node in all_nodes(holder) if node.domain in domains and _has_body(node.domain, node.op_type)]
 
 
-def _stated(node: ir.Node) -> tuple[Declaration, dict[str, Any]]:
+def _declaration_and_attributes(node: ir.Node) -> tuple[Declaration, dict[str, Any]]:
     """Return the operator of a node and all its attributes, after checking their limits."""
     operator = find_declaration(node.domain, node.op_type)
     if operator is None:

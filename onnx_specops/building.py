@@ -249,10 +249,10 @@ class Builder:
         if outputs is None:
             outputs = len(types) if types is not None else schema.min_output
         if domain == "" and version is None:
-            self._state(op_type, values, attributes)
+            self._make_target_constant(op_type, values, attributes)
             folded = self._fold(op_type, values, attributes, outputs)
             if folded is None and op_type == "Expand":
-                folded = self._emptied(*values)
+                folded = self._expand_to_empty(*values)
             if folded is None:
                 known = partial_values.evaluate(op_type, values, attributes)
                 folded = _numbers(known, outputs)
@@ -322,7 +322,7 @@ class Builder:
             values.append(constant_value(value, dtype))
         return values
 
-    def _state(self, op_type: str, values: list[Value | None], attributes: dict[str, Any]) -> None:
+    def _make_target_constant(self, op_type: str, values: list[Value | None], attributes: dict[str, Any]) -> None:
         """Replace the partially known target of a Reshape or Expand by an equivalent constant, if there is one."""
         if op_type not in ("Reshape", "Expand") or values[0] is None or values[1] is None:
             return
@@ -385,7 +385,7 @@ class Builder:
             views[key] = tensor, constant_value(view, name=None if data is None else data.name)
         return views[key][1]
 
-    def _emptied(self, data: Value | None, shape: Value | None) -> Value | None:
+    def _expand_to_empty(self, data: Value | None, shape: Value | None) -> Value | None:
         """Expand to zero elements by adding a dimension. ONNX Runtime 1.31 removes an Expand of the same rank because it
         considers it a no-op.
         """
@@ -532,7 +532,7 @@ def _infer(schema: onnx.defs.OpSchema, node: ir.Node, version: int | None = None
 
     Results are cached. Half of a model's nodes repeat an earlier node, because bodies use the same few operators.
     """
-    question = _question(node, version)
+    question = _cache_key(node, version)
     if question is None:
         return _inferred(schema, node, version)
     if (known := _ANSWERS.get(question)) is None:
@@ -547,7 +547,7 @@ _ANSWERS: dict[Any, list[_Type]] = {}
 _MOST_ANSWERS = 10_000
 
 
-def _question(node: ir.Node, version: int | None) -> Any:
+def _cache_key(node: ir.Node, version: int | None) -> Any:
     """Return a key with everything that `_inferred` reads from a node, or ``None`` if an attribute is a graph or tensor."""
     attributes = []
     for attribute in node.attributes.values():

@@ -80,8 +80,8 @@ def dispatcher(
         return ir.Function(operator.domain, operator.name, OVERLOAD, graph=graph, attributes=attributes)
     _fill_absent(operator, variants, names)
     types = zip(*(variant.output_types for variant in variants), strict=True)
-    told = [len(set(of_output)) > 1 for of_output in types]
-    _ask(variants, told)
+    varying = [len(set(of_output)) > 1 for of_output in types]
+    _set_selectors(variants, varying)
     op = Builder(graph, function=True)
     op.reserve(value.name for value in graph.inputs)
     # The number zero, which no release folds. Early releases need the branches that are not taken.
@@ -89,23 +89,23 @@ def dispatcher(
     wanted = Value(name=op.unique("body"), type=ir.TensorType(ir.DataType.INT64), shape=ir.Shape([]))
     graph.append(ir.Node("", "Constant", [], [ir.RefAttr("value_int", BODY, ir.AttributeType.INT)], outputs=[wanted]))
     used = [any(variant.input_type(index) is not None for variant in variants) for index in range(len(graph.inputs))]
-    arguments = [_without_shape(op, x, zero) if is_used else None for x, is_used in zip(graph.inputs, used, strict=True)]
-    chosen = _choose(op, op.Add(wanted, zero), arguments, variants, 0, len(variants), told)
+    arguments = [_hide_shape(op, x, zero) if is_used else None for x, is_used in zip(graph.inputs, used, strict=True)]
+    chosen = _choose(op, op.Add(wanted, zero), arguments, variants, 0, len(variants), varying)
     for name, value in zip(operator.outputs, chosen if isinstance(chosen, tuple) else (chosen,), strict=True):
         value.name = op.unique(name)
         graph.outputs.append(value)
-    asked = [BODY, *(_TYPE.format(index) for index, is_named in enumerate(told) if is_named)]
+    asked = [BODY, *(_TYPE.format(index) for index, is_named in enumerate(varying) if is_named)]
     declared = [ir.Attr(name, ir.AttributeType.INT, None) for name in asked]
     return ir.Function(operator.domain, operator.name, OVERLOAD, graph=graph, attributes=[*attributes, *declared])
 
 
-def _ask(variants: Sequence[Variant], told: Sequence[bool]) -> None:
-    """Give each node the attributes that select its body and, where `told` is true, the types of its outputs."""
+def _set_selectors(variants: Sequence[Variant], varying: Sequence[bool]) -> None:
+    """Give each node the attributes that select its body and, where `varying` is true, the types of its outputs."""
     for number, variant in enumerate(variants):
         for node in variant.nodes:
             node.attributes.add(ir.AttrInt64(BODY, number))
             for index, dtype in enumerate(variant.output_types):
-                if told[index]:
+                if varying[index]:
                     assert dtype is not None
                     node.attributes.add(ir.AttrInt64(_TYPE.format(index), int(dtype)))
 
@@ -136,7 +136,7 @@ def _fill(node: ir.Node, index: int, dtype: ir.DataType, names: Names) -> None:
     node.replace_input_with(index, value)
 
 
-def _without_shape(op: Builder, x: ir.Value, zero: Value) -> Value:
+def _hide_shape(op: Builder, x: ir.Value, zero: Value) -> Value:
     """Return ``x`` as a value whose shape and rank are unknown until the model runs."""
     shape = op.node("Shape", x, types=[(ir.DataType.INT64, [None])])
     return op.node("Reshape", x, op.Slice(shape, [0], op.Add(zero, _MANY)), types=[(None, None)], allowzero=1)
@@ -149,22 +149,22 @@ def _choose(
     variants: Sequence[Variant],
     first: int,
     end: int,
-    told: Sequence[bool],
+    varying: Sequence[bool],
 ) -> Any:
     """Return the results of the selected variant, from ``first`` to ``end``."""
     if end - first == 1:
-        return _written_out(op, variants[first], arguments, told)
+        return _emit_body(op, variants[first], arguments, varying)
     middle = (first + end) // 2
     halves = [
-        op.subgraph(lambda inner, a=a, b=b: _choose(inner, wanted, arguments, variants, a, b, told), name="branch")
+        op.subgraph(lambda inner, a=a, b=b: _choose(inner, wanted, arguments, variants, a, b, varying), name="branch")
         for a, b in ((first, middle), (middle, end))
     ]
     return op.node(
-        "If", op.Less(wanted, middle), types=[(None, None)] * len(told), then_branch=halves[0], else_branch=halves[1]
+        "If", op.Less(wanted, middle), types=[(None, None)] * len(varying), then_branch=halves[0], else_branch=halves[1]
     )
 
 
-def _written_out(op: Builder, variant: Variant, arguments: Sequence[Value | None], told: Sequence[bool]) -> Any:
+def _emit_body(op: Builder, variant: Variant, arguments: Sequence[Value | None], varying: Sequence[bool]) -> Any:
     """Emit the nodes of a variant's body."""
     body = variant.function.graph.clone()
     for index, (formal, argument) in enumerate(zip(body.inputs, arguments, strict=True)):
@@ -183,7 +183,7 @@ def _written_out(op: Builder, variant: Variant, arguments: Sequence[Value | None
     body.outputs.clear()
     body.remove(nodes)
     op.graph.extend(nodes)
-    found = [_of_type(op, output, index) if told[index] else output for index, output in enumerate(outputs)]
+    found = [_of_type(op, output, index) if varying[index] else output for index, output in enumerate(outputs)]
     return tuple(found) if len(found) > 1 else found[0]
 
 

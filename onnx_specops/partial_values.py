@@ -505,10 +505,10 @@ def _reshaped(inputs: Sequence[Any], attributes: Mapping[str, Any]) -> list[Elem
                 dims[i] = data[i] if data is not None and i < len(data) else None
             elif isinstance(x, Expression) and least(x) < 1 and not (data is not None and i < len(data) and data[i] == x):
                 dims[i] = None  # a 0 in a target would copy a dimension
-    return [_left_over(data, dims) if not isinstance(x, Expression) and x == -1 else x for x in dims]
+    return [_inferred_dimension(data, dims) if not isinstance(x, Expression) and x == -1 else x for x in dims]
 
 
-def _left_over(data: list[Element] | None, dims: list[Element | None]) -> Element | None:
+def _inferred_dimension(data: list[Element] | None, dims: list[Element | None]) -> Element | None:
     """Return the value of -1 in ``dims``: the remaining elements of ``data``."""
     others = [x for x in dims if isinstance(x, Expression) or x != -1]
     if data is None or any(x is None for x in others):
@@ -580,12 +580,15 @@ def _sliced(inputs: Sequence[Any], attributes: Mapping[str, Any]) -> list[Elemen
         size = data[axis]
         unit = not isinstance(step, Expression) and step == 1
         whole = unit and not isinstance(start, Expression) and start == 0
-        if not (whole and (end == size if isinstance(end, Expression) == isinstance(size, Expression) else _beyond(end))):
+        if not (
+            whole
+            and (end == size if isinstance(end, Expression) == isinstance(size, Expression) else _exceeds_dimensions(end))
+        ):
             dims[axis] = None
     return dims
 
 
-def _beyond(end: Element) -> bool:
+def _exceeds_dimensions(end: Element) -> bool:
     """Whether the end of a Slice exceeds every dimension."""
     return not isinstance(end, Expression) and end >= np.iinfo(np.int32).max
 

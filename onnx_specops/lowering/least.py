@@ -28,7 +28,7 @@ def least_opset_of(model: ir.Model, oldest: int = OLDEST) -> int:
     for node in list(all_nodes(model.graph)):
         if node.domain:
             continue
-        key = _alike(node)
+        key = _cache_key(node)
         if key is None or key not in known:
             found = _least(node, least)
             if key is not None:
@@ -41,7 +41,7 @@ def least_opset_of(model: ir.Model, oldest: int = OLDEST) -> int:
     return min(least, OPSET)
 
 
-def _alike(node: ir.Node) -> Hashable:
+def _cache_key(node: ir.Node) -> Hashable:
     """Return a key for nodes that need the same opset; ``None`` for a node that must be checked individually."""
     if node.op_type in ("Reshape", "If", "Loop", "Scan"):
         return None

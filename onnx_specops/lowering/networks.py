@@ -80,9 +80,9 @@ def recurrent(op: LoweringBuilder, x, *inputs, layout=0, node, **attributes):
     given = 7 if node.op_type == "LSTM" else 5
     others = [*inputs, *[None] * (given - len(inputs))]
     # The states follow the weights and lengths; LSTM also has peephole weights.
-    turned = [None if s is None else op.Transpose(s, perm=[1, 0, 2]) for s in others[4:6]]
+    transposed = [None if s is None else op.Transpose(s, perm=[1, 0, 2]) for s in others[4:6]]
     outputs = len(node.outputs)
-    results = cell(op.Transpose(x, perm=[1, 0, 2]), *others[:4], *turned, *others[6:], outputs=outputs, **attributes)
+    results = cell(op.Transpose(x, perm=[1, 0, 2]), *others[:4], *transposed, *others[6:], outputs=outputs, **attributes)
     results = list(results) if outputs > 1 else [results]
     orders = [[2, 0, 1, 3], [1, 0, 2], [1, 0, 2]]
     return [op.Transpose(y, perm=order) for y, order in zip(results, orders, strict=False)]

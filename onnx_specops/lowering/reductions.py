@@ -19,7 +19,7 @@ def reduction(op: LoweringBuilder, x: Value, axes: Value | None = None, *, keepd
     reduce = getattr(op.old, node.op_type)
     listed = [] if axes is None else known_list(axes)
     if listed == []:
-        return _alone(op, x, node.op_type) if noop_with_empty_axes else reduce(x, keepdims=keepdims)
+        return _reduce_no_axes(op, x, node.op_type) if noop_with_empty_axes else reduce(x, keepdims=keepdims)
     if listed is not None:
         return reduce(x, axes=listed, keepdims=keepdims)
     assert axes is not None
@@ -45,7 +45,7 @@ def reduction(op: LoweringBuilder, x: Value, axes: Value | None = None, *, keepd
     return op.Reshape(result, op.Compress(shape, op.Not(reduced)), allowzero=1)
 
 
-def _alone(op: LoweringBuilder, x: Value, operator: str) -> Value:
+def _reduce_no_axes(op: LoweringBuilder, x: Value, operator: str) -> Value:
     """Return the result of reducing along no axis."""
     if operator in ("ReduceL1", "ReduceL2"):
         return op.Abs(x)

@@ -34,18 +34,18 @@ def resize_axes(
         places = along(axes, rank)
         if roi is not None:
             whole = op.const(np.r_[np.zeros(rank), np.ones(rank)].astype(np.float32))
-            roi = _among(op, roi, whole, [*places, *(place + rank for place in places)])
+            roi = _insert(op, roi, whole, [*places, *(place + rank for place in places)])
         if scales is not None:
-            scales = _among(op, scales, op.const(np.ones(rank, np.float32)), places)
+            scales = _insert(op, scales, op.const(np.ones(rank, np.float32)), places)
         if sizes is not None:
-            sizes = _among(op, sizes, op.Shape(x), places)
+            sizes = _insert(op, sizes, op.Shape(x), places)
     if op.opset < 13:
         none = op.const(np.zeros(0, np.float32))
         roi, scales = roi if roi is not None else none, scales if scales is not None else none
     return op.old.Resize(x, roi, scales, sizes, **attributes)
 
 
-def _among(op: Builder, given: Value, others: Value, places: list[int]) -> Value:
+def _insert(op: Builder, given: Value, others: Value, places: list[int]) -> Value:
     """Insert the given numbers into the others at their positions."""
     count = (others.dims or [0])[0] or 0
     if places == list(range(count)):

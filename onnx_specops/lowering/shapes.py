@@ -46,13 +46,13 @@ def reshape(op: LoweringBuilder, x: Value, shape: Value, *, allowzero=0, node):
     if (dims := known_list(shape)) is not None and 0 in dims:
         return empty(op)
     if stated is None and (shape.dims or [None])[0] is None:
-        return _cut(op, x, shape)
+        return _reshape_and_slice(op, x, shape)
     types = [(x.dtype, stated)]
     has_zero = op.Greater(op.ReduceSum(op.Cast(op.Equal(shape, 0), to=7), keepdims=0), 0)
     return op.if_(has_zero, empty, lambda inner: inner.node("Reshape", x, shape, version=op.opset, types=types))
 
 
-def _cut(op: Builder, x: Value, shape: Value) -> Value:
+def _reshape_and_slice(op: Builder, x: Value, shape: Value) -> Value:
     """Reshape to a shape of unknown rank, which is needed because If's graphs declare theirs: use 1 for dimensions of 0,
     then slice.
     """

@@ -124,7 +124,7 @@ def GroupQueryAttentionCompressed(
             if softcap > 0:
                 products = np.tanh(products / np.float32(softcap)) * np.float32(softcap)
             sink = -np.inf if head_sink is None else head_sink[head]
-            mixed[row, head] = _mixed(np.where(seen, products, -np.inf), floats[1][group], np.float32(sink))
+            mixed[row, head] = _attend(np.where(seen, products, -np.inf), floats[1][group], np.float32(sink))
     return mixed.transpose(0, 2, 1, 3).reshape(query.shape), *presents
 
 
@@ -196,7 +196,7 @@ def _rotated(x, cosine, sine, interleaved):
     return rotated
 
 
-def _mixed(products, values, sink):
+def _attend(products, values, sink):
     """Return the values weighted by the softmax of the attention scores and a sink."""
     with np.errstate(invalid="ignore"):
         largest = np.maximum(products.max(axis=-1, keepdims=True), sink)

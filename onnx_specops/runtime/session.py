@@ -149,14 +149,14 @@ class InferenceSession(ort.InferenceSession):
         if isinstance(path_or_bytes, onnx.ModelProto):
             path_or_bytes = self._loadable(path_or_bytes)
         if kernels == "auto" and options not in _registered and has_library():
-            kernels = _able(path_or_bytes)
+            kernels = _supported_kernels(path_or_bytes)
         if kernels == "none":
             if options in _registered:
                 raise ValueError(f'kernels="none", but these session options have the {_registered[options]} kernels')
         else:
             _register(options, kernels, plain_too=False)
         self.kernels = _registered.get(options, "none")
-        self._lent = sess_options is not None  # the options may be shared with other sessions
+        self._shares_options = sess_options is not None  # the options may be shared with other sessions
         if self.kernels == "python":
             path_or_bytes, folder = _adapted(path_or_bytes)
             self._folder = folder or self._folder
@@ -199,15 +199,15 @@ class InferenceSession(ort.InferenceSession):
         try:
             super()._create_inference_session(*args, **kwargs)
         except Exception as error:
-            if self.kernels == "none" and (bodiless := self._bodiless()):
+            if self.kernels == "none" and (bodiless := self._operators_without_body()):
                 raise MissingKernelError(_missing(bodiless)) from error
             raise
         finally:
             options.execution_mode = mode
-            if self._folder and self._lent:  # other models' weights may have the same names
+            if self._folder and self._shares_options:  # other models' weights may have the same names
                 options.add_session_config_entry(_EXTERNAL_FOLDER, folder)
 
-    def _bodiless(self) -> list[str]:
+    def _operators_without_body(self) -> list[str]:
         """Return the operators of the domain that the model uses without a body."""
         try:
             if self._model_path:
@@ -328,7 +328,7 @@ def _own_options(providers: Sequence[Any] | None) -> ort.SessionOptions:
     return options
 
 
-def _able(path_or_bytes: Any) -> Kernels:
+def _supported_kernels(path_or_bytes: Any) -> Kernels:
     """Return the kernels for a model if the library is built: Python if the library lacks an operator of the model."""
     absent = {operator.name for operator in operators()} - native_operators()
     if not absent:
