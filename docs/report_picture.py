@@ -1,4 +1,4 @@
-"""Makes docs/report.png: the page of a conversion of models/recommender one of whose weights is wrong, seen in Chromium.
+"""Create docs/report.png: the page of a conversion of models/recommender with a wrong weight, rendered by Chromium.
 
 python docs/report_picture.py   # with the extras validate, report and images, and chromium on the PATH
 """
@@ -23,7 +23,7 @@ SIZE = (1000, 1560)
 
 
 def main() -> None:
-    """Write the picture."""
+    """Write the image."""
     chromium = shutil.which("chromium") or shutil.which("google-chrome")
     if chromium is None:
         sys.exit("there is no chromium on the PATH")

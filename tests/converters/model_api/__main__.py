@@ -1,4 +1,4 @@
-"""Compares each network with Model API on all images, in ONNX Runtime and in onnxruntime-web under Node: results.json.
+"""Compare each network with Model API on all images, in ONNX Runtime and in onnxruntime-web under Node: results.json.
 
 python -m tests.converters.model_api [NETWORK ...] && python docs/make.py
 """
@@ -22,7 +22,7 @@ RESULTS = Path(__file__).with_name("results.json")
 
 
 def main(names: list[str]) -> None:
-    """Compare the networks of these names; all for none."""
+    """Compare the networks with these names, or all."""
     told: dict[str, Any] = json.loads(RESULTS.read_text()) if names and RESULTS.exists() else {}
     runs = {"onnxruntime": in_onnxruntime}
     if reason := missing():

@@ -1,4 +1,4 @@
-"""How far the results of a converted network are from those that Model API gave."""
+"""The difference between the results of a converted network and Model API's."""
 
 from __future__ import annotations
 
@@ -19,24 +19,25 @@ Tensors = Mapping[str, np.ndarray]
 Run = Callable[[onnx.ModelProto, Sequence[Tensors]], list[dict[str, Any]]]
 
 LEAST = {"yolo_v3": 0.99, "yolo_v4": 0.99, "anomaly": 0.99}
-"""The least mean intersection over union of an image's boxes, rectangles and masks, where it is not 0.999: corners of small
-boxes are rounded to either pixel, and a mask of noise has borders everywhere."""
+"""The minimum of the mean intersection over union for an image's boxes, rectangles and masks, if it is not 0.999: corners of
+small boxes are rounded to either pixel, and a mask of noise has borders everywhere.
+"""
 _LABELS = ("labels", "label_names", "pred_label")
 _REGIONS = ("mask", "pred_mask", "masks", "hard_predictions")
 _OBJECTS = ("boxes", "labels", "scores", "label_names", "masks", "rotated_rects")
 _TOLERANCE = {"soft_prediction": 0.01, "soft_predictions": 0.01, "anomaly_map": 1.01, "saliency_map": 1.01, "scores": 5e-3}
-"""Where a pixel of the resized image is halfway between two whole numbers, it may be rounded to either."""
+"""A pixel of the resized image that is halfway between two integers may be rounded to either."""
 
 
 @dataclass
 class Compared:
-    """What a network's images showed.
+    """The results of a network's images.
 
     Attributes:
-        images: how many there were.
+        images: the number of images.
         labels: whether all labels and the numbers of objects are equal.
-        iou: of each image the mean intersection over union of boxes, rectangles and masks; empty if there are none.
-        wrong: which fields of which images differ by more than rounding, or in their shapes.
+        iou: for each image the mean intersection over union of boxes, rectangles and masks; empty if there are none.
+        wrong: the fields of images that differ by more than rounding, or in their shapes.
     """
 
     images: int = 0
@@ -46,14 +47,14 @@ class Compared:
 
 
 def in_onnxruntime(model: onnx.ModelProto, inputs: Sequence[Tensors]) -> list[dict[str, Any]]:
-    """The outputs for each of several inputs."""
+    """Return the outputs for each of several inputs."""
     session = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
     names = [output.name for output in session.get_outputs()]
     return [dict(zip(names, session.run(None, dict(one)), strict=True)) for one in inputs]
 
 
 def compared(name: str, model: onnx.ModelProto, run: Run, count: int | None = None) -> Compared:
-    """The first images of a network, all by default."""
+    """Compare the first images of a network, by default all."""
     assert name in NETWORKS
     feeds = []
     for number, image in zip(range(count or 10**9), images(), strict=False):
@@ -97,7 +98,7 @@ def _field(
 
 
 def _objects(result: Compared, number: int, found: Tensors, expected: Tensors, ious: list[float]) -> None:
-    """Each expected object beside the nearest of those found; equal scores have no order."""
+    """Match each expected object with the nearest found one; equal scores have no order."""
     count = len(expected["boxes"])
     if len(found["boxes"]) != count:
         result.labels = False
@@ -137,19 +138,19 @@ def _overlap(found: np.ndarray, expected: np.ndarray) -> float:
 
 
 def box_iou(found: np.ndarray, expected: np.ndarray) -> float:
-    """Of boxes x1, y1, x2, y2; 1 for what is left of boxes at an edge, less than a pixel."""
+    """Return the IoU of boxes x1, y1, x2, y2; 1 for parts of less than a pixel at an edge."""
     if np.allclose(found, expected, rtol=0, atol=1e-3):  # boxes without an area, too
         return 1.0
     width, height = np.minimum(found[2:], expected[2:]) - np.maximum(found[:2], expected[:2])
     shared = max(float(width), 0) * max(float(height), 0)
     areas = [float(np.prod((box[2:] - box[:2]).astype(np.float64))) for box in (found, expected)]
-    if min(areas) < 1 and np.abs(found - expected).max() <= 0.5:  # cut off at the edge of the image
+    if min(areas) < 1 and np.abs(found - expected).max() <= 0.5:  # clipped at the edge of the image
         return 1.0
     return shared / (sum(areas) - shared) if sum(areas) > shared else 0.0
 
 
 def rectangle_iou(found: np.ndarray, expected: np.ndarray) -> float:
-    """Of rectangles x, y, width, height, angle in degrees."""
+    """Return the IoU of rectangles x, y, width, height, angle in degrees."""
     if np.allclose(found, expected, atol=1e-3):
         return 1.0
     one, other = _corners(found), _corners(expected)
@@ -167,7 +168,7 @@ def _corners(rectangle: np.ndarray) -> np.ndarray:
 
 
 def _cut(polygon: np.ndarray, begin: np.ndarray, end: np.ndarray) -> np.ndarray:
-    """The part of a convex polygon on the left of a line."""
+    """Return the part of a convex polygon on the left of a line."""
     side = [(end[0] - begin[0]) * (p[1] - begin[1]) - (end[1] - begin[1]) * (p[0] - begin[0]) for p in polygon]
     kept = []
     for i, point in enumerate(polygon):

@@ -1,4 +1,4 @@
-"""How results are stored in a small file: masks as bits, large arrays by some of their elements."""
+"""The storage of results in a small file: masks as bits, large arrays as samples."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _MOST = 1500
 
 
 def stored(key: str, value: np.ndarray) -> dict[str, np.ndarray]:
-    """What is stored of a result."""
+    """Return the stored form of a result."""
     field = key.rpartition("/")[2]
     if field in _MASKS:
         return {key: np.packbits(value.astype(bool)), f"{key}#shape": np.array(value.shape)}
@@ -21,7 +21,7 @@ def stored(key: str, value: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def sampled(value: np.ndarray) -> np.ndarray:
-    """Some elements, spread over a large array."""
+    """Return elements sampled from a large array."""
     return value.reshape(-1)[:: -(-value.size // _MOST)]
 
 
@@ -32,7 +32,7 @@ class Answers:
         self._file = np.load(path)
 
     def of(self, name: str, number: int) -> dict[str, tuple[np.ndarray, tuple[int, ...] | None]]:
-        """Each field, with the shape of the whole where only some elements of it are there."""
+        """Return each field, with the shape of the complete array if it was sampled."""
         start, found = f"{name}/{number}/", {}
         for key in self._file.files:
             if key.startswith(start) and not key.endswith("#shape"):

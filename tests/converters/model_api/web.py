@@ -19,7 +19,7 @@ _SCRIPT = Path(__file__).with_name("in_node.mjs")
 
 
 def missing() -> str:
-    """Why onnxruntime-web cannot run here, and what to do; empty if it can."""
+    """Return why onnxruntime-web is not available, and the remedy; empty if it is available."""
     import shutil
 
     if shutil.which("node") is None:
@@ -28,7 +28,7 @@ def missing() -> str:
 
 
 def in_node(model: onnx.ModelProto, inputs: Sequence[Tensors]) -> list[dict[str, Any]]:
-    """The outputs for each of several inputs."""
+    """Return the outputs for each of several inputs."""
     feeds = [{name: _encoded(value) for name, value in one.items()} for one in inputs]
     with tempfile.TemporaryDirectory() as folder:
         paths = [Path(folder, name) for name in ("model.onnx", "feeds.json", "results.json")]

@@ -1,4 +1,4 @@
-"""Attentions that extend their caches in place, and near misses: each computes what OpenVINO computes."""
+"""Attention that extends its caches in place, with near misses: each agrees with OpenVINO."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ OPERATOR = "onnx_specops.ScaledDotProductAttentionWithKVCache"
 
 
 def _last(count: int, axis: int) -> Any:
-    """The last elements along an axis."""
+    """Return the last elements along an axis."""
     return lambda x, _: ops.slice(x, whole([-count]), whole([2**31 - 1]), whole([1]), whole([axis]))
 
 
 def _below(lowest: float) -> Any:
-    """Products of keys that are hidden by a condition instead."""
+    """Return scores whose keys are hidden by a condition instead."""
 
     def change(x: Any, tokens: Any) -> Any:
         return ops.select(ops.less_equal(tokens.columns, tokens.rows), ops.multiply(x, floats(0.25)), floats(lowest))
@@ -45,13 +45,13 @@ def _by_tokens(x: Any, tokens: Any) -> Any:
         ({"groups": 4}, 1),
         ({"groups": 1}, 1),
         ({"query": lambda x, _: ops.multiply(x, floats(0.5))}, 1),
-        ({"query": _last(1, 2)}, 0),  # the last token, under the masks of all
+        ({"query": _last(1, 2)}, 0),  # the last token, with the masks of all
         ({"products": lambda x, _: ops.divide(x, floats(4))}, 1),
         ({"products": _by_tokens}, 0),
         ({"products": lambda x, _: ops.multiply(x, floats(np.arange(1, 5).reshape(4, 1, 1)))}, 0),
         ({"products": lambda x, _: ops.multiply(ops.tanh(x), floats(5))}, 1),
         ({"products": lambda x, _: ops.multiply(ops.sinh(ops.tanh(x)), floats(5))}, 0),
-        ({"products": _below(-1e4)}, 0),  # and a mask on top of it
+        ({"products": _below(-1e4)}, 0),  # with a mask in addition
         ({"bias": _biased(1, 4, 1, 1)}, 1),
         ({"bias": _biased(2, 1, 1, 1)}, 1),
         ({"bias": lambda x, _: ops.multiply(x, floats(0.5))}, 1),

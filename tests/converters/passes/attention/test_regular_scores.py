@@ -1,4 +1,4 @@
-"""Scores in other orders than the canonical form of attention has, and the near misses beside them."""
+"""Scores in other orders than in the canonical form of attention, with near misses."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BIAS = RNG.standard_normal((1, 4, 3, 5)).astype(np.float32)
 HIDDEN = np.array([[1, 0, 0, 0, 0], [1, 1, 0, 1, 0], [0, 1, 0, 1, 1]], bool)
 MASK = np.where(HIDDEN, LOWEST, 0).astype(np.float32)
 BLIND = np.where(HIDDEN | [[0], [1], [0]], LOWEST, 0).astype(np.float32)
-"""The second query sees nothing."""
+"""The second query has no visible key."""
 SHAPES = (2, 4, 3, 8), (2, 4, 5, 8), (2, 4, 5, 6)
 
 
@@ -28,7 +28,7 @@ def _product(op: Any, q: Value, k: Value) -> Value:
 
 
 def _regular(emit: Any, *dims: tuple[int, ...]) -> list[str]:
-    """The operators; the results stay, NaN and the mean of all values included."""
+    """Return the operators; the results are unchanged, including NaN and the mean of all values."""
     inputs = lambda: [floats(name, *shape) for name, shape in zip("qkv", dims, strict=True)]  # noqa: E731
     arrays = [RNG.standard_normal(shape).astype(np.float32) for shape in dims]
     before = run(graph(emit, *inputs()), *arrays)
@@ -55,7 +55,7 @@ def _attention(between: Any) -> Any:
     [
         (lambda op, s, q: op.Add(op.Add(s, BIAS), MASK), True),
         (lambda op, s, q: op.Add(BIAS, op.Add(MASK, op.Mul(s, 0.25))), True),
-        (lambda op, s, q: op.Add(op.Add(s, BLIND), MASK), True),  # what both hide is -inf
+        (lambda op, s, q: op.Add(op.Add(s, BLIND), MASK), True),  # keys hidden by both are -inf
         (lambda op, s, q: op.Div(op.Add(s, BLIND), 2.5), True),
         (lambda op, s, q: op.Mul(op.Add(op.Mul(s, 0.5), BIAS), 0.5), True),
         (lambda op, s, q: op.Div(2.5, op.Add(s, BIAS)), False),
@@ -64,10 +64,10 @@ def _attention(between: Any) -> Any:
         (lambda op, s, q: op.Mul(op.Where(HIDDEN, s, LOWEST), 0.5), True),
         (lambda op, s, q: op.Where(HIDDEN, LOWEST, op.Add(s, BLIND)), True),
         (lambda op, s, q: op.Add(op.Where(HIDDEN, LOWEST, s), BLIND), True),
-        (lambda op, s, q: op.Where(HIDDEN, -2e4, op.Add(s, BIAS)), False),  # no number that absorbs the scores
+        (lambda op, s, q: op.Where(HIDDEN, -2e4, op.Add(s, BIAS)), False),  # the number does not absorb the scores
         (lambda op, s, q: op.Where(HIDDEN, BIAS, s), False),
         (lambda op, s, q: op.Add(op.Mul(s, np.array([1, 2, 3, 4], np.float32).reshape(4, 1, 1)), BIAS), True),
-        (lambda op, s, q: op.Mul(s, np.array([1, 2, 3], np.float32).reshape(3, 1)), False),  # of queries
+        (lambda op, s, q: op.Mul(s, np.array([1, 2, 3], np.float32).reshape(3, 1)), False),  # depends on queries
         (lambda op, s, q: op.Mul(op.Tanh(s), np.array([1, 2, 3, 4], np.float32).reshape(4, 1, 1)), False),
         (lambda op, s, q: op.Add(op.Add(s, op.ReduceMean(q, [-1], keepdims=1)), BIAS), True),
         (lambda op, s, q: op.Sub(op.Add(s, BIAS), MASK), False),
@@ -100,7 +100,7 @@ def test_batch_and_heads_in_one_dimension(heads: int, axis: int, found: bool) ->
 
 
 def test_other_products_of_three_dimensions() -> None:
-    """Queries and keys that change places with heads."""
+    """Queries and keys that are swapped with heads."""
 
     def emit(op: Any, q: Value, k: Value, v: Value) -> Value:
         scores = op.Reshape(_product(op, q, k), [2, 3, 4, 5])
@@ -111,7 +111,7 @@ def test_other_products_of_three_dimensions() -> None:
 
 @pytest.mark.parametrize("windows", [4, 8])
 def test_masks_of_windows(windows: int) -> None:
-    """A bias of all windows, and two masks of each: windows of one picture, and of two."""
+    """A bias for all windows, and two masks for each: windows of one image, and of two."""
     masks = [np.where(RNG.random((1, 4, 1, 3, 5)) < 0.2, -100, 0).astype(np.float32) for _ in range(2)]
 
     def emit(op: Any, q: Value, k: Value, v: Value) -> Value:

@@ -1,4 +1,4 @@
-"""Operators that ONNX Runtime computes wrongly where a tensor has no elements."""
+"""Operators that ONNX Runtime computes incorrectly for empty tensors."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ D = ir.DataType
     [
         ([3, None], D.FLOAT, 0, ["Equal", "If"]),
         (None, D.FLOAT, 0, ["Equal", "If"]),
-        (None, D.FLOAT, -1, []),  # nothing after it
+        (None, D.FLOAT, -1, []),  # no dimension after it
         ([3, None], D.FLOAT, 1, []),
         ([None, 2], D.FLOAT, 0, []),
         ([3, None], D.FLOAT, None, []),
@@ -93,7 +93,7 @@ def test_transposed_convolutions(size: int | None, attributes: dict[str, Any], f
     assert ("Pad" in operators(model)) is found
 
 
-def test_what_is_left_of_a_transposed_convolution() -> None:
+def test_cropped_transposed_convolutions() -> None:
     kernel = np.arange(18, dtype=np.float32).reshape(2, 1, 3, 3)
     plain, model = (
         graph(lambda op, x: op.ConvTranspose(x, kernel, pads=[2, 1, 1, 2]), floats("x", 1, 2, None, None)) for _ in range(2)

@@ -1,4 +1,4 @@
-"""Col2Im, Slice and Cast, of numbers that ONNX Runtime's kernels mistake."""
+"""Col2Im, Slice and Cast for numbers that ONNX Runtime's kernels handle incorrectly."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_columns(dtype: ir.DataType, found: bool) -> None:
 @pytest.mark.parametrize(
     "attributes", [{}, {"strides": [2, 1], "pads": [1, 0, 0, 1]}, {"dilations": [2, 1]}, {"strides": [1, 2]}], ids=str
 )
-def test_what_columns_add_up_to(attributes: dict[str, Any]) -> None:
+def test_sums_of_columns(attributes: dict[str, Any]) -> None:
     strides, dilations = attributes.get("strides", [1, 1]), attributes.get("dilations", [1, 1])
     pads = attributes.get("pads", [0] * 4)
     count = int(np.prod([(5 + pads[k] + pads[k + 2] - dilations[k] - 1) // strides[k] + 1 for k in range(2)]))
@@ -58,7 +58,7 @@ def test_what_columns_add_up_to(attributes: dict[str, Any]) -> None:
     ],
 )
 def test_ends(end: int | None, step: int | None, found: bool) -> None:
-    """None: at run time. From the last element up to the end there is nothing, backwards."""
+    """``None``: at run time. Backwards, the range from the last element to the end is empty."""
     given = [new_value(D.INT64, [1], name) for name, number in (("end", end), ("step", step)) if number is None]
 
     def emit(op: Any, x: Any, *values: Any) -> Any:
@@ -73,7 +73,7 @@ def test_ends(end: int | None, step: int | None, found: bool) -> None:
         assert run(model, np.arange(4, dtype=np.float32), *feeds)[0].size == 0
 
 
-def test_a_slice_without_steps_stays() -> None:
+def test_a_slice_without_steps_is_unchanged() -> None:
     assert not EndsOfBackwardSlices()(graph(lambda op, x: op.Slice(x, [0], [_MOST64]), floats("x", 4))).modified
 
 
@@ -97,7 +97,7 @@ def test_float8(source: ir.DataType, to: ir.DataType, saturate: int | None, foun
     ("to", "numpy"), [(D.FLOAT8E4M3FN, ml_dtypes.float8_e4m3fn), (D.FLOAT8E5M2, ml_dtypes.float8_e5m2)], ids=str
 )
 def test_every_float16(to: ir.DataType, numpy: Any) -> None:
-    """ml_dtypes rounds to the nearest, and gives what is out of range as infinity or NaN."""
+    """ml_dtypes rounds to nearest, and returns infinity or NaN for numbers that are out of range."""
     model = graph(lambda op, x: op.Cast(op.Cast(x, to=to, saturate=0), to=D.FLOAT), new_value(D.FLOAT16, [None], "x"))
     CastToFloat8()(model)
     x = np.arange(2**16, dtype=np.uint16).view(np.float16)

@@ -88,7 +88,7 @@ def test_top_k_of_uint64(largest: int, expected: list[int]) -> None:
     np.testing.assert_array_equal(run(model, x)[0], np.array(expected, np.uint64))
 
 
-def test_top_k_of_int64_stays() -> None:
+def test_top_k_of_int64_is_unchanged() -> None:
     model = graph(lambda op, x: op.TopK(x, [2], axis=0, outputs=2), new_value(D.INT64, [3], "x"))
     assert not TopKOfUnsigned()(model).modified
 
@@ -111,7 +111,7 @@ def test_extremes_of_no_booleans(dims: list[int | None] | None, axes: list[int],
 
 
 @pytest.mark.parametrize(("operator", "expected"), [("ReduceMax", False), ("ReduceMin", True)])
-def test_what_no_booleans_give(operator: str, expected: bool) -> None:
+def test_reductions_of_no_booleans(operator: str, expected: bool) -> None:
     model = graph(_reduced(operator), new_value(D.BOOL, [2, None], "x"))
     ExtremesOfNoBooleans()(model)
     np.testing.assert_array_equal(run(model, np.zeros((2, 0), bool))[0], [[expected], [expected]])

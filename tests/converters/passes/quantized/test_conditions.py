@@ -181,7 +181,7 @@ _MOVED = ("Transpose", "Slice", "Flatten", "MaxPool", "Concat", "Neg", "Pad")
 
 @pytest.mark.parametrize("limits", ["whole", "channels", "rows"])
 @pytest.mark.parametrize("same", [True, False])
-def test_several_quantisations_of_one_tensor(limits: str, same: bool) -> None:
+def test_several_quantizations_of_one_tensor(limits: str, same: bool) -> None:
     """Two equal quantizations are merged; two that differ in the shape of the limits are not."""
     shapes = {"whole": (), "channels": (1, 4, 1, 1), "rows": (1, 1, 4, 1)}
     top = np.arange(1, 1 + int(np.prod(shapes[limits])), dtype=np.float32).reshape(shapes[limits]) + 1

@@ -191,7 +191,7 @@ def _of_line(high: float) -> Callable[[Any], Any]:
         (_of_line(2), b"hard_sigmoid"),  # which saturates before the quantization does
     ],
 )
-def test_functions_that_the_quantisation_cuts_off(emit: Callable[[Any], Any], function: bytes, tmp_path: Path) -> None:
+def test_functions_that_the_quantization_clips(emit: Callable[[Any], Any], function: bytes, tmp_path: Path) -> None:
     x = ops.parameter([2, 4, 6, 6], np.float32, name="x")
     made = compared(ov.Model([convolution(emit(x), 5, 1)], [x]), tmp_path, given(2, 4, 6, 6), atol=4 * STEP)
     found = [
