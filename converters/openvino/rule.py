@@ -90,7 +90,7 @@ class Departure:
 
 EVERYWHERE = (
     Departure(
-        where="integers of 64 bits, and u32, that i32 does not hold",
+        where="integers of 64 bits, and u32, outside the range of i32",
         cpu="computes them in i32, mostly from their lower bits; constants are saturated",
         specification="keeps all numbers of the type",
         follows="specification",

@@ -102,7 +102,7 @@ def read_sentencepiece_model(data: bytes) -> SentencepieceModel:
     try:
         proto = model_message().FromString(data)
     except message.DecodeError:
-        raise Malformed("its constant is no SentencePiece model") from None
+        raise Malformed("its constant is not a SentencePiece model") from None
     trainer, denormalizer = proto.trainer_spec, proto.denormalizer_spec
     kind = trainer.model_type if trainer.model_type in _MODEL_TYPES else 1
     model = SentencepieceModel(

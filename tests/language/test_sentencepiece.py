@@ -38,7 +38,7 @@ def test_missing_settings_have_sentencepieces_defaults() -> None:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"\x0a\xff\xff", "its constant is no SentencePiece model"),
+        (b"\x0a\xff\xff", "its constant is not a SentencePiece model"),
         (b"", "its SentencePiece model has 0 unknown pieces where one is"),
         (proto(("<unk>", 2), ("<u>", 2)), "its SentencePiece model has 2 unknown pieces where one is"),
         (proto(("<unk>", 2), ("", 1)), "piece 1 of its SentencePiece model is empty"),

@@ -141,7 +141,7 @@ def activation(op: Builder, x: Value, weights: Value | None = None, *, type: str
     """Activation: the layer that ``type`` names, with its attributes."""
     rule = find_layer_rule(type)
     if type.lower() not in _ACTIVATIONS:
-        raise Malformed(f"the Inference Engine knows no activation {type}")
+        raise Malformed(f"the Inference Engine has no activation {type}")
     known = {name: value for name, value in context.layer.attributes.items() if name.lower() != "type"}
     keywords = rule.keywords(known, lambda text: context.remarks.add(text, layer=context.layer))
     return rule.function(op, *[value for value in (x, weights) if value is not None], **keywords)

@@ -87,7 +87,7 @@ def one_hot(op: Builder, indices: Value, *, depth: int, on_value: str = "1.0", o
         try:
             numbers.append({"True": 1.0, "False": 0.0}.get(text.strip()) if text.strip() in _TRUTHS else float(text))
         except ValueError:
-            raise Malformed(f"its value {text!r} is no number") from None
+            raise Malformed(f"its value {text!r} is not a number") from None
     if depth < 1:
         raise Malformed(f"its depth is {depth}")
     places = _whole(op, indices)

@@ -72,7 +72,7 @@ def align(op: Builder, a: Value, b: Value, auto_broadcast: AutoBroadcast, axis: 
             start = a.rank - b.rank if axis == -1 else axis
             behind = a.rank - start - trailing
             if start < 0 or behind < 0:
-                raise Malformed(f"its second input {b.dims} does not lie on the first {a.dims} from axis {start} on")
+                raise Malformed(f"its second input {b.dims} does not match the first {a.dims} from axis {start} on")
             kept = op.Slice(op.Shape(b), [0], [trailing])
             return checked_onto(a, op.Reshape(b, op.Concat([1] * start, kept, [1] * behind, axis=0), allowzero=1))
     # For ranks of run time, remove trailing ones of b, and append ones up to a's rank.

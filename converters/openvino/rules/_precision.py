@@ -25,7 +25,7 @@ INTEGERS = SIGNED | UNSIGNED
 WIDE = {D.INT32, D.INT64, D.UINT32, D.UINT64}
 
 ZERO_WEIGHT = Departure(
-    where="a NaN or an infinite number whose share in a result is 0",
+    where="a NaN or an infinite number whose weight in a result is 0",
     cpu="ignores it",
     specification="leaves it undefined",
     follows="runtime",

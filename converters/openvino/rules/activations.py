@@ -49,7 +49,7 @@ def relu(op: Builder, x: Value):
             follows="reference",
         ),
         Departure(
-            where="a slope for each channel, directly behind a MatMul of three or more dimensions",
+            where="a slope for each channel, directly after a MatMul of three or more dimensions",
             cpu="takes it for one for each column, or fails",
             reference="applies it to the channels",
             follows="reference",
@@ -201,7 +201,7 @@ def soft_sign(op: Builder, x: Value):
     departs=[
         Departure(where="a NaN", cpu="gives `min`", reference="keeps it", follows="reference"),
         Departure(
-            where="i8 and u8, with bounds that are no whole numbers",
+            where="i8 and u8, with bounds that are not integers",
             cpu="clamps them as floats, then truncates",
             specification="rounds the bounds inwards",
             follows="specification",

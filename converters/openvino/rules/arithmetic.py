@@ -46,8 +46,8 @@ _LAID_AND_BOUNDED = Departure(
     follows="reference",
 )
 _LAID_IN_PRODUCTS = Departure(
-    where="a constant that `auto_broadcast=pdpd` lays on the result of a MatMul by a constant",
-    cpu="lays it on the last dimension where that has its size; of i8 and u8 gives zeros, or rejects it",
+    where="a constant that `auto_broadcast=pdpd` broadcasts to the result of a MatMul by a constant",
+    cpu="aligns it with the last dimension if that has its size; for i8 and u8, gives zeros or rejects it",
     specification="aligns it with the dimensions from `auto_broadcast_axis` on",
     follows="specification",
 )
@@ -293,7 +293,7 @@ def _defined(op: Builder, result: Value, zero: Value | None) -> Value:
     "FloorMod",
     departs=[
         Departure(
-            where="an integer divisor of 0, of other types than i32",
+            where="an integer divisor of 0, of types other than i32",
             cpu=_LOWEST,
             reference="gives different numbers",
             follows="cpu",

@@ -18,8 +18,8 @@ from onnx_specops.building import Builder, Value
     since="opset13",
     departs=[
         Departure(
-            where="a token that the mask lets see nothing, where keys and values are caches whose rows a Gather picks",
-            cpu="gives 0 where the mask holds numbers, and the mean of all values where it holds booleans",
+            where="a token whose mask hides all keys, if keys and values are caches whose rows a Gather selects",
+            cpu="gives 0 if the mask contains numbers, and the mean of all values if it contains booleans",
             reference="gives NaN",
             follows="cpu",
         ),

@@ -89,7 +89,7 @@ def _divisible(image: Value, rows: int, columns: int) -> None:
     """Check that the height and width of an image are multiples."""
     for size, factor in zip((image.dims or [])[1:3], (rows, columns), strict=False):
         if size is not None and size % factor:
-            raise Malformed(f"its input has the shape {image.dims}, where {size} is no multiple of {factor}")
+            raise Malformed(f"its input has the shape {image.dims}, but {size} is not a multiple of {factor}")
 
 
 def _split_plane(op: Builder, plane: Value) -> tuple[Value, Value]:

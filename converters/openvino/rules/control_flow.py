@@ -20,7 +20,7 @@ _MAX_TRIP_COUNT = np.int64(2**63 - 1)
 
 _START = Departure(
     where="a sliced input whose `start` is not its first element, or with a negative stride its last",
-    cpu="counts the slices from there, but takes the first one from the very end",
+    cpu="counts the slices from there, but takes the first slice from the end of the axis",
     specification="takes the first slice at `start`",
     follows="cpu",
 )

@@ -26,7 +26,7 @@ _PADS_STAND = Departure(
     where="`output_shape` and explicit pads",
     cpu="cuts off `pads_begin`, and at the end what is then too much; ignores them too where one element with strides of 1 "
     "gives the size of the data",
-    specification="ignores the pads, and cuts off half at each side",
+    specification="ignores the pads, and crops half at each side",
     follows="cpu",
 )
 _PADS_OVERLOOKED = Departure(

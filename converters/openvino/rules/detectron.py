@@ -30,7 +30,7 @@ _MAX_ROIS = 2**24  # maximum per image, which no network exceeds
         ),
         Departure(
             where="the background, which is class 0, without `class_agnostic_box_regression`",
-            cpu="leaves out its boxes, as with it",
+            cpu="omits its boxes, as with it",
             specification="gives them too",
             follows="cpu",
         ),
@@ -135,9 +135,9 @@ def prior_grid_generator(
     since="opset6",
     departs=[
         Departure(
-            where="regions of several levels, in the second output",
-            cpu="gives them as they came",
-            specification="gives them in the order of their levels",
+            where="the second output, for regions of several levels",
+            cpu="keeps the input order",
+            specification="orders them by level",
             follows="cpu",
         ),
     ],

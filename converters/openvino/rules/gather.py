@@ -24,8 +24,8 @@ from converters.openvino.rules._value_ranges import bounds
 from onnx_specops.building import Builder, Value
 
 _NEGATIVE = Departure(
-    where="negative indices into data that are not constant, several of them or at run time",
-    cpu="gives zeros, as for all that are out of range",
+    where="several or run-time negative indices into data that are not constant",
+    cpu="gives zeros, as for all indices out of range",
     reference="counts them from the end",
     follows="cpu",
 )

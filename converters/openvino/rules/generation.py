@@ -110,7 +110,7 @@ def range_1(op: Builder, start: Value, stop: Value, step: Value):
 def range_4(op: Builder, start: Value, stop: Value, step: Value, *, output_type: ElementType):
     """Range-4: for an integer ``output_type``, start, stop and step are truncated first."""
     if output_type in (ElementType.BOOLEAN, ElementType.STRING):
-        raise Malformed(f"its output_type {output_type} is no type of numbers")
+        raise Malformed(f"its output_type {output_type} is not a numeric type")
     return _range(op, start, stop, step, data_type(output_type))
 
 

@@ -143,7 +143,7 @@ def depth_to_space(op: Builder, data: Value, *, mode: Order, block_size: int = 1
     if data.dims is not None and len(data.dims) > 2:
         channels, blocks = data.dims[1], block_size ** (len(data.dims) - 2)
         if channels is not None and channels % blocks:
-            raise Malformed(f"its {channels} channels are no multiple of {blocks}")
+            raise Malformed(f"its {channels} channels are not a multiple of {blocks}")
     if data.rank == 4 and data.dtype == ir.DataType.FLOAT:
         return op.DepthToSpace(data, blocksize=block_size, mode="DCR" if mode == "blocks_first" else "CRD")
     front, space, count = _front_and_space(op, data)

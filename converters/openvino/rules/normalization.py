@@ -115,7 +115,9 @@ def group_normalization(op: Builder, data: Value, scale: Value, bias: Value, *, 
             specification="sums `size // 2`",
             follows="cpu",
         ),
-        Departure(where="a `bias` that is not whole", cpu="truncates it", specification="adds it", follows="specification"),
+        Departure(
+            where="a `bias` that is not an integer", cpu="truncates it", specification="adds it", follows="specification"
+        ),
         Departure(
             where="axes that include all dimensions after the channels and others",
             cpu="ignores the others",

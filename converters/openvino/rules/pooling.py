@@ -45,7 +45,7 @@ _NOT_FINITE = (
         follows="runtime",
     ),
     Departure(
-        where="minus infinity and nothing above it",
+        where="minus infinity only",
         cpu="gives the lowest finite number",
         specification="gives the maximum",
         follows="runtime",
@@ -58,8 +58,8 @@ _MAX_WINDOWS = 64  # along an axis, with one node for each
 
 
 _OF_PADDING = Departure(
-    where="windows of nothing but padding, as `ceil` and `dilations` have them",
-    cpu="gives the mean of nothing, a NaN",
+    where="windows of padding only, as with `ceil` and `dilations`",
+    cpu="gives NaN, the mean of no elements",
     specification="leaves it undefined",
     follows="runtime",
 )

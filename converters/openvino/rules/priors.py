@@ -159,7 +159,7 @@ class _Boxes:
 
     def _fixed(self, size: float, count: int, ratios: list[float], fixed_ratio: tuple[float, ...]) -> None:
         if not 1 <= count <= 256:
-            raise Malformed(f"a density of {count} is no number of boxes")
+            raise Malformed(f"a density of {count} is not a valid number of boxes")
         whole, step = int(size), int(size / count)
         first = step / 2 - (whole // 2 if self._folded else whole / 2)
         places = [first + i * step for i in range(count)]

@@ -51,7 +51,7 @@ from onnx_specops.building import Builder, Value
         Departure(
             where="constant limits that are larger than the data",
             cpu="broadcasts the data to them",
-            reference="gives the result the shape of the data, and of such a limit reads the first elements",
+            reference="gives the result the shape of the data, and reads only the first elements of such a limit",
             follows="reference",
         ),
         Departure(

@@ -50,7 +50,7 @@ def multinomial(
             follows="specification",
         ),
         Departure(
-            where="i32 whose range is wider than i32 holds",
+            where="i32 with a range wider than that of i32",
             cpu="overflows",
             specification="draws from the whole range",
             follows="specification",

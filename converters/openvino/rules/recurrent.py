@@ -24,7 +24,7 @@ _LENGTHS_OVERLOOKED = Departure(
 )
 
 _BIASES_LEFT_OUT = Departure(
-    where="a constant `x` of one row, with `clip` or, in GRUCell and LSTMCell, other activations than the usual ones",
+    where="a constant `x` of one row, with `clip` or, in GRUCell and LSTMCell, activations other than the defaults",
     cpu="ignores the biases",
     specification="adds them",
     follows="specification",
@@ -151,7 +151,7 @@ def gru_cell(
     "LSTMCell",
     departs=[
         Departure(
-            where="peepholes and `input_forget`, which the specification does not know",
+            where="peepholes and `input_forget`, which the specification does not define",
             cpu="ignores them",
             reference="computes with them",
             follows="reference",

@@ -22,7 +22,7 @@ _DYNAMIC = Departure(
     departs=[
         Departure(
             where="infinity among the elements, with `bilinear`",
-            cpu="makes it NaN where another has no share",
+            cpu="makes it NaN if another element has the weight 0",
             specification="leaves it undefined",
             follows="runtime",
         )

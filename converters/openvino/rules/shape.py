@@ -28,7 +28,7 @@ from converters.openvino.rules._indices import (
 from onnx_specops.building import Builder, Value
 
 _MAX_BOXES = Departure(
-    where="what NonMaxSuppression-1, -3 or -4 selects",
+    where="the output of NonMaxSuppression-1, -3 or -4",
     cpu="gives the shape of the largest possible result",
     specification="gives the shape of the actual result",
     follows="specification",
@@ -51,7 +51,7 @@ def shape_of(op: Builder, data: Value, *, output_type: ElementType):
     "Reshape",
     departs=[
         Departure(
-            where="data without elements, and a pattern at run time that asks for some",
+            where="data without elements, and a run-time pattern with elements",
             cpu="gives none",
             specification="allows no such pattern",
             follows="runtime",
@@ -267,7 +267,7 @@ def _broadcast(op: Builder, data: Value, target_shape: Value, axes_mapping: Valu
     "Tile",
     departs=[
         Departure(
-            where="repeats that are none, or not constant",
+            where="repeats that are empty or not constant",
             cpu="may not write the result",
             reference="repeats the data",
             follows="reference",

@@ -86,7 +86,7 @@ class _Plan:
             follows="cpu",
         ),
         Departure(
-            where="an ellipsis and a new or shrunk axis at one place",
+            where="an ellipsis and a new or shrunk axis at the same position",
             cpu="processes the ellipsis first",
             reference="processes the axis first",
             follows="cpu",
@@ -100,7 +100,7 @@ class _Plan:
         Departure(
             where="a new axis and a shrunk axis",
             cpu="reads out of bounds",
-            reference="slices, the new axis before the shrunk one where both are at one place",
+            reference="slices, the new axis before the shrunk one if both are at the same position",
             follows="reference",
         ),
         Departure(

@@ -46,7 +46,7 @@ def read_value_3(op: Builder, initial: Value, *, variable_id: str, ctx: Context)
     departs=[
         Departure(where="a variable of i64", cpu="rejects it", specification="allows it", follows="specification"),
         Departure(
-            where="a cache whose rows a Gather picks, before a causal ScaledDotProductAttention",
+            where="a cache whose rows a Gather selects, before a causal ScaledDotProductAttention",
             cpu="aligns the mask with the last key: the last token attends to all",
             specification="aligns the mask with the first key: the first token attends to the first, as without a cache",
             follows="specification",

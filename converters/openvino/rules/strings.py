@@ -52,10 +52,10 @@ def string_tensor_unpack_extension(op: Builder, data: Value, *, mode: Literal["b
     packed = data.constant.tobytes()
     count = int(np.frombuffer(packed, "<i4", 1)[0]) if len(packed) >= 8 else -1
     if count < 0 or len(packed) < 8 + 4 * count:
-        raise Malformed("its bytes are no packed strings")
+        raise Malformed("its bytes are not packed strings")
     edges, symbols = np.frombuffer(packed, "<i4", count + 1, 4), np.frombuffer(packed, np.uint8, offset=8 + 4 * count)
     if edges[0] < 0 or edges[-1] > len(symbols) or (np.diff(edges) < 0).any():
-        raise Malformed("its bytes are no packed strings")
+        raise Malformed("its bytes are not packed strings")
     return op.const(edges[:-1].astype(np.int32)), op.const(edges[1:].astype(np.int32)), op.const(symbols.copy())
 
 

@@ -211,7 +211,7 @@ def multiclass_nms(
     since="opset8",
     departs=[
         Departure(
-            where="no class but that of the background, of boxes of unknown dimensions",
+            where="no class except the background, with boxes of unknown dimensions",
             cpu="fails, or gives no counts",
             specification="selects nothing",
             follows="specification",

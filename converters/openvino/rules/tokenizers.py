@@ -189,7 +189,7 @@ def special_tokens_split(op: Builder, *inputs: Value):
             follows="cpu",
         ),
         Departure(
-            where="bytes that are no UTF-8",
+            where="bytes that are not UTF-8",
             cpu="reads beyond the characters, and may end the process",
             specification="is PCRE2's: such bytes match nothing",
             follows="specification",

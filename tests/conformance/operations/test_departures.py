@@ -37,7 +37,7 @@ EXAMPLES: list[Case] = []
 
 UNSHOWN = {
     "no symbols in any string": "a tokenizer shows it: tests/language/test_tokenizers.py",
-    "bytes that are no UTF-8": "OpenVINO crashes on some: tests/language/test_tokenizers.py",
+    "bytes that are not UTF-8": "OpenVINO crashes on some: tests/language/test_tokenizers.py",
     "u32 as text": "the oracle has no extensions; tests/language/operations.py has them",
     "booleans as text": "the oracle has no extensions; tests/language/operations.py has them",
     "`auto_pad` `same_upper`": "what is read beyond the data may be anything, and spoils the oracle's process",
@@ -51,7 +51,7 @@ UNSHOWN = {
     "a 0 that copies a dimension": "the specification's answer is a refusal: tests/conformance/random tells it by its text",
     "slices without elements": "the CPU plugin answers in one of its types, and fails in the other",
     "images without rows or columns": "what was in memory may be the right answer",
-    "repeats that are none, or not constant": "what was in memory may be the right answer",
+    "repeats that are empty or not constant": "what was in memory may be the right answer",
     "`min` and `max` of a NaN": "no one says what is right: it is for the runtime to say",
     "a NaN among the elements": "no one says what is right: by where it lies the answers are equal or are not",
 }
@@ -312,7 +312,7 @@ for _version in (1, 3):  # two equal boxes, one of which is selected
     _shown(
         "ShapeOf",
         _version,
-        "what NonMaxSuppression",
+        "the output of NonMaxSuppression",
         _shape_of_selected,
         [static(np.array([[[0, 0, 1, 1]] * 2], F)), static(np.array([[[0.9, 0.8]]], F))],
         expected=np.array([1, 3]),
@@ -379,7 +379,7 @@ for _version in (1, 14, 16):
     _shown(
         "AvgPool",
         _version,
-        "windows of nothing but",
+        "windows of padding only",
         "avg_pool",
         [static(np.ones((1, 1, 5), F))],
         {"kernel_shape": [1], "strides": [3], "pads_begin": [0], "pads_end": [0], "exclude_pad": False}
@@ -415,7 +415,7 @@ _detects("the background", [[0.9, 0], [0, 0.7]], [[0, 0, 9, 9], [20, 0, 29, 9]],
 _shown(
     "ExperimentalDetectronROIFeatureExtractor",
     6,
-    "regions of several levels",
+    "the second output, for regions",
     "ExperimentalDetectronROIFeatureExtractor",
     [static(_floats([0, 0, 448, 448], [0, 0, 8, 8])), static(np.ones((1, 1, 4, 4), F)), static(np.full((1, 1, 2, 2), 2, F))],
     {"output_size": 1, "sampling_ratio": 1, "pyramid_scales": [4, 8], "aligned": False},
@@ -475,7 +475,7 @@ for _version in (1, 7):
     _shown(
         "Gather",
         _version,
-        "negative indices into data",
+        "several or run-time negative indices",
         "gather",
         [static(_floats(1, 2)), static(np.array([-1])), np.array(0)],
     )
@@ -783,7 +783,7 @@ def _draws(where: str, shape: list[int], low: Any, high: Any, kind: str) -> None
 
 
 _draws("f16 and f64", [3], np.float64(0), np.float64(1), "f64")
-_draws("i32 whose range", [3], I32(-(2**31)), I32(2**31 - 1), "i32")
+_draws("i32 with a range", [3], I32(-(2**31)), I32(2**31 - 1), "i32")
 _draws("i64 with", [3], I64(0), I64(100), "i64")
 _draws("a scalar", [], F(0), F(1), "f32")
 _shown_by("StringTensorUnpack-15-no-strings", "no strings")
@@ -860,7 +860,7 @@ def _blind(ops: NodeFactory, token: Any, mask: Any, rows: Any) -> Any:
 _shown(
     "ScaledDotProductAttention",
     13,
-    "a token that the mask",
+    "a token whose mask",
     _blind,
     [
         dynamic(np.ones((1, 1, 1, 2), F), dims=[-1, 1, -1, 2]),
