@@ -92,9 +92,9 @@ MALFORMED = [
     ("FakeQuantize", "opset1", 'levels="16"', [S, (), (), (), ((), I64)], S, "are inconsistent"),
     ("FakeQuantize", "opset1", 'levels="16"', [(1, 3), (2, 3), (2, 3), (), ()], (1, 3), "larger than its data"),
     ("FakeQuantize", "opset1", 'levels="16"', [S, (2, 1, 1), (), (), ()], S, "are inconsistent|does not broadcast"),
-    ("NV12toRGB", "opset8", "", [(1, 4, 4, 1)], (1, 2, 4, 3), "4 is no multiple of 3"),
+    ("NV12toRGB", "opset8", "", [(1, 4, 4, 1)], (1, 2, 4, 3), "4 is not a multiple of 3"),
     ("NV12toRGB", "opset8", "", [(1, 3, 4, 2)], (1, 2, 4, 3), "2 is not 1"),
-    ("NV12toBGR", "opset8", "", [(1, 3, 5, 1)], (1, 2, 5, 3), "5 is no multiple of 2"),
+    ("NV12toBGR", "opset8", "", [(1, 3, 5, 1)], (1, 2, 5, 3), "5 is not a multiple of 2"),
     ("NV12toBGR", "opset8", "", [(1, 4, 4, 1), (1, 2, 2, 1)], (1, 4, 4, 3), "1 is not 2"),
     ("NV12toRGB", "opset8", "", [(1, 4, 4, 1), (1, 2, 3, 2)], (1, 4, 4, 3), "not half as high and wide"),
     ("NV12toRGB", "opset8", "", [(2, 4, 4, 1), (1, 2, 2, 2)], (2, 4, 4, 3), "1 is not 2"),
@@ -104,7 +104,7 @@ MALFORMED = [
     ("I420toBGR", "opset8", "", [(1, 4, 4, 1), (1, 2, 2, 2), (1, 2, 2, 2)], (1, 4, 4, 3), "2 is not 1"),
     ("I420toBGR", "opset8", "", [(4, 4, 1)], (1, 4, 4, 3), "instead of"),
     ("RGBtoNV12", "opset17", "", [(1, 4, 4, 4)], (1, 6, 4, 1), "4 is not 3"),
-    ("BGRtoNV12", "opset17", "", [(1, 3, 4, 3)], (1, 6, 4, 1), "3 is no multiple of 2"),
+    ("BGRtoNV12", "opset17", "", [(1, 3, 4, 3)], (1, 6, 4, 1), "3 is not a multiple of 2"),
     ("BGRtoNV12", "opset17", 'single_plane="maybe"', [(1, 4, 4, 3)], (1, 6, 4, 1), "neither true nor false"),
 ]  # fmt: skip
 
