@@ -135,6 +135,27 @@ def test_masks_of_the_run(name: str, known: bool, guarded: bool) -> None:
     assert _lowered_with(emit, (D.FLOAT, dims, mask))
 
 
+@pytest.mark.parametrize(("axis", "zeros"), [(-1, 1), (-2, 0)])
+def test_a_guard_of_another_axis(axis: int, zeros: int) -> None:
+    """The columns that no query sees are not the queries that see nothing: these stay NaN."""
+    mask = np.where(PARTLY[:, [0, 1, 2, 3, 3]], 0, -np.inf).astype(np.float32)
+
+    def emit(op: Any, q: Value, k: Value, v: Value, given: Value) -> Value:
+        mixed = _attention(op, q, k, v, lambda op, scores: op.Add(scores, given))
+        blind = op.Equal(op.ReduceMax(given, [axis], keepdims=1), op.const(np.float32(-np.inf)))
+        return op.Where(blind, op.const(np.float32(0)), mixed)
+
+    dims = [QUERY, KEY, (2, 4, 5, 5)]
+    inputs = [new_value(D.FLOAT, shape, name) for name, shape in zip("qkv", dims, strict=True)]
+    model = graph(emit, *inputs, new_value(D.FLOAT, mask.shape, "mask"))
+    arrays = [*(RNG.standard_normal(shape).astype(np.float32) for shape in dims), mask]
+    before = _run(model, arrays, 21)
+    assert np.isnan(before).any() != bool(zeros)
+    assert LowerToStandardAttention()(model).modified
+    RemoveUnusedNodesPass()(model)
+    np.testing.assert_allclose(_run(model, arrays, 23), before, rtol=1e-5, atol=1e-5)
+
+
 @pytest.mark.parametrize("lowest", [-np.inf, LOWEST, -2e4])
 @pytest.mark.parametrize("visible", [SEEN, PARTLY, PARTLY[1:2], SEEN[:, :1]])
 def test_boolean_masks_of_the_run(lowest: float, visible: np.ndarray) -> None:
