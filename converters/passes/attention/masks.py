@@ -12,6 +12,10 @@ from converters.passes.attention.probe_shapes import Inputs, ProbeShapes
 from converters.passes.attention.probing import ProbeError
 
 
+_ROWS = 512
+"""The number of tokens of a run whose visible keys are all compared."""
+
+
 @dataclass(frozen=True)
 class VisibleKeys:
     """The keys that tokens of a run can attend to: those up to themselves that the attention_mask includes.
@@ -77,6 +81,9 @@ class Masks:
             ]
             if window <= 4096:
                 near.append(ProbeShapes(1, window + 3, 2))
+        # A window may end at chunks of tokens, which begin far from the first ones.
+        near.append(ProbeShapes(1, min(_ROWS, len(last)), 0))
+        near += [ProbeShapes(1, 1, 1 << power) for power in range((len(last) - 1).bit_length()) if 1 << power < len(last)]
         for probe_shapes in near:
             self._check(self._visible(mask, is_boolean, probe_shapes), _visible(probe_shapes, window), probe_shapes, None)
         padding = False

@@ -16,7 +16,9 @@ from tests.converters.passes.graphs import graph
 MOST, LEAST = 1 << 22, 4096
 
 
-def visible_keys(window: int | None, positions: int | None, *, buffer: int | None = None) -> VisibleKeys:
+def visible_keys(
+    window: int | None, positions: int | None, *, buffer: int | None = None, chunk: int | None = None
+) -> VisibleKeys:
     """Return the visible keys of a causal mask with a window, sliced from a constant for a number of tokens."""
 
     def emit(op: Any, data: Any, mask: Any) -> Any:
@@ -29,6 +31,8 @@ def visible_keys(window: int | None, positions: int | None, *, buffer: int | Non
         seen = op.LessOrEqual(slots, rows)
         if window is not None:
             seen = op.And(seen, op.Greater(slots, op.Sub(rows, window)))
+        if chunk is not None:
+            seen = op.And(seen, op.Equal(op.Div(slots, chunk), op.Div(rows, chunk)))
         return op.Unsqueeze(seen, [0, 1])
 
     ids, mask = (new_value(ir.DataType.INT64, [None, None], name) for name in ("input_ids", "attention_mask"))
@@ -40,6 +44,15 @@ def visible_keys(window: int | None, positions: int | None, *, buffer: int | Non
 def test_a_window(window: int) -> None:
     """Also for a window that is longer than most texts, if the maximum length of the model is unknown."""
     assert visible_keys(window, None).window == window
+
+
+@pytest.mark.parametrize("chunk", [7, 16, 100, 8192])
+@pytest.mark.parametrize("window", [4, None])
+@pytest.mark.parametrize("positions", [None, 16384])
+def test_a_window_that_ends_at_chunks(window: int | None, chunk: int, positions: int | None) -> None:
+    """The tokens of Llama 4 see only those of their chunk."""
+    with pytest.raises(UnsupportedAttention, match="others than the tokens before"):
+        visible_keys(window, positions, chunk=chunk)
 
 
 def test_no_window() -> None:
