@@ -11,7 +11,6 @@ from converters.passes.attention.canonical import MASKED, UnsupportedAttention
 from converters.passes.attention.probe_shapes import Inputs, ProbeShapes
 from converters.passes.attention.probing import ProbeError
 
-
 _ROWS = 512
 """The number of tokens of a run whose visible keys are all compared."""
 
