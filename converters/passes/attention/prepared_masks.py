@@ -1,8 +1,8 @@
-"""Masks with which Attention of ONNX 23 computes the softmax of the scores to which they are added.
+"""Masks with which Attention of ONNX 23 computes the softmax of the masked scores.
 
-For a query that sees nothing, the softmax gives NaN if its scores are -inf, and the mean of the values if a low number
-absorbs them. Attention gives 0 for scores of -inf, and ONNX Runtime's kernel of opset 23 and 24 (1.32) also for the lowest
-number.
+For a query without visible keys, the softmax gives NaN if its scores are -inf, and the mean of the values if a low number
+absorbs the scores. Attention gives 0 for scores of -inf. ONNX Runtime's kernel of opset 23 and 24 (1.32) also gives 0 for
+the lowest number.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from converters.passes.attention.canonical import Attention, UnsupportedAttentio
 from onnx_specops.building import Builder, Value
 
 ABSORBING = -1e30
-"""A score to which this is added is this, whatever it was."""
+"""A score to which this is added equals this."""
 
 _LOW = -1e38
-"""Absorbs every score that is not above 1e30, and is not the lowest number."""
+"""Absorbs every score up to 1e30, and differs from the lowest number."""
 
 _MAX_STEPS = 30
 _MOVES = {"Concat", "Expand", "Gather", "Identity", "Reshape", "Slice", "Squeeze", "Tile", "Transpose", "Unsqueeze"}
@@ -27,10 +27,11 @@ _LIMITS = {ir.DataType.FLOAT16: 65504.0, ir.DataType.FLOAT: float(np.finfo(np.fl
 
 
 def prepared(op: Builder, found: Attention) -> Value:
-    """The mask of an attention in float32, ``[1 or batch, 1 or heads, queries, keys]``.
+    """Return the mask of an attention in float32, ``[1 or batch, 1 or heads, queries, keys]``.
 
     Raises:
-        UnsupportedAttention: its type is another, its rank is unknown or above 4, or what it hides depends on the scores.
+        UnsupportedAttention: its type is not supported, its rank is unknown or above 4, or the hidden keys depend on the
+            scores.
     """
     mask, query, key = found.mask, found.query, found.key
     assert isinstance(mask, Value) and isinstance(query, Value) and isinstance(key, Value)
@@ -47,8 +48,10 @@ def prepared(op: Builder, found: Attention) -> Value:
 
 
 def _check_dims(mask: Value, query: Value, key: Value, axis_of_keys: int) -> None:
-    """Raises `UnsupportedAttention` where a mask may have more batches or heads than the query, which is then repeated, or
-    is known to have more queries or keys."""
+    """Raise `UnsupportedAttention` if a mask may have larger dimensions than the scores.
+
+    More batches or heads would repeat the query. More queries or keys must be known.
+    """
     for axis in (0, 1):
         size, of = _size(mask, axis), _size(query, axis)
         if size != 1 and size != of and (isinstance(size, int) or isinstance(of, int)):
@@ -62,7 +65,7 @@ def _check_dims(mask: Value, query: Value, key: Value, axis_of_keys: int) -> Non
 def _of_booleans(op: Builder, mask: Value, lowest: float) -> Value:
     if lowest == -math.inf:
         added = op.Where(mask, op.const(0.0), op.const(-math.inf))
-        result: Value = op.Sub(added, op.ReduceMax(added, [-1], keepdims=1))  # of a query that sees nothing: NaN
+        result: Value = op.Sub(added, op.ReduceMax(added, [-1], keepdims=1))  # NaN for a query without visible keys
         return result
     if lowest > ABSORBING:
         raise UnsupportedAttention("what its mask hides depends on the scores")
@@ -82,14 +85,14 @@ def _of_floats(op: Builder, mask: Value, found: Attention) -> Value:
     infinite = op.const(-math.inf)
     low = op.Where(op.Equal(mask, infinite), infinite, low)
     if found.guarded is not found.output:
-        return low  # the graph asks for 0
+        return low  # the graph computes 0
     highest = op.ReduceMax(low, [-1], keepdims=1)
     result: Value = op.Where(op.Equal(highest, infinite), op.const(math.nan), low)
     return result
 
 
 def largest(value: ir.Value | None, steps: int = _MAX_STEPS) -> float:
-    """A number that no element of a value exceeds in size, NaN aside; infinity where none is known."""
+    """Return a bound of the absolute values of all elements except NaN; infinity if unknown."""
     if value is None or value.dtype is None or steps == 0:
         return math.inf
     if value.dtype == ir.DataType.BOOL:
@@ -110,7 +113,7 @@ def _largest_of_node(node: ir.Node | None, dtype: ir.DataType, steps: int) -> fl
     inputs = list(node.inputs)
     match node.op_type:
         case "Cast" if inputs[0] is not None and inputs[0].dtype is not None:
-            # NaN becomes any integer.
+            # A cast of NaN gives any integer.
             is_known = dtype.is_floating_point() or not inputs[0].dtype.is_floating_point()
             return largest(inputs[0], steps) if is_known else math.inf
         case "Neg" | "Abs":
@@ -128,7 +131,7 @@ def _largest_of_node(node: ir.Node | None, dtype: ir.DataType, steps: int) -> fl
 
 
 def _size(x: Value, axis: int) -> object:
-    """A dimension, by its number or name; a new object where nothing is known."""
+    """Return a dimension as its number or name; a new object if it is unknown."""
     size = None if x.shape is None else x.shape[axis]
     if isinstance(size, ir.SymbolicDim):
         return size.value or object()

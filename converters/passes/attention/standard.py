@@ -89,10 +89,10 @@ def _of_one_batch(op: Builder, *values: Value) -> list[Value]:
 
 
 def _mask(op: Builder, found: Attention, queries: int | None, keys: int | None) -> tuple[Value | None, bool]:
-    """The mask with all queries and keys, and whether the keys up to each query are visible instead.
+    """Return the mask with all queries and keys, and whether the attention is causal instead.
 
     Raises:
-        UnsupportedAttention: the attention has no mask that computes the same.
+        UnsupportedAttention: no mask computes the same.
     """
     if found.mask is None:
         return None, False

@@ -1,6 +1,6 @@
-"""Operators that ONNX added after the builder's opset, in the place of the nodes that compute the same.
+"""Replacement of nodes by operators that ONNX added after the builder's opset.
 
-Each pass says which opset has its operator.
+Each pass names the opset of its operator.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ from converters.passes.newer_forms.swish import FuseSwish
 
 
 def newer_forms(opset: int, *, swish: bool = True) -> list[InPlacePass]:
-    """The passes for an opset.
+    """Return the passes for an opset.
 
     Args:
-        opset: the opset that the model will be in.
-        swish: whether Swish may be emitted. ONNX Runtime (1.32) has no kernel of it. It computes its body, at opset 24
-            alone, which takes 1.8 times as long as Sigmoid and Mul.
+        opset: the opset of the model.
+        swish: whether Swish may be emitted. ONNX Runtime (1.32) has no kernel for it. It computes its body, only at opset
+            24,
+            which takes 1.8 times as long as Sigmoid and Mul.
     """
     passes: list[InPlacePass] = []
     if opset >= 23:

@@ -1,4 +1,4 @@
-"""What the passes of newer forms ask of nodes and constants."""
+"""Properties of nodes and constants that the passes match."""
 
 from __future__ import annotations
 
@@ -10,32 +10,32 @@ from onnx_specops.building import Value
 
 
 def produced(value: ir.Value | None, *operators: str) -> ir.Node | None:
-    """The node that gives a value, if it is one of some standard operators."""
+    """Return the node that computes a value, if it is one of some standard operators."""
     node = None if value is None else value.producer()
     return node if node is not None and not node.domain and node.op_type in operators else None
 
 
 def inputs(node: ir.Node) -> list[Value | None]:
-    """A node's inputs, as the builder's values."""
+    """Return a node's inputs as the builder's values."""
     return [value if isinstance(value, Value) else None for value in node.inputs]
 
 
 def number(value: ir.Value | None) -> float | None:
-    """The number of a constant with one element."""
+    """Return the number in a constant with one element."""
     if value is None or value.is_graph_input() or value.const_value is None or value.const_value.size != 1:
         return None
     return float(value.const_value.numpy().item())
 
 
 def listed(value: ir.Value | None) -> list[int] | None:
-    """The numbers of a constant list of integers."""
+    """Return the elements of a constant vector of integers."""
     if value is None or value.is_graph_input() or value.const_value is None:
         return None
     return [int(one) for one in value.const_value.numpy().reshape(-1)]
 
 
 def orders(node: ir.Node) -> Iterator[tuple[Value, Value]]:
-    """The two inputs of a commutative node, in both orders."""
+    """Yield the two inputs of a commutative node, in both orders."""
     found = inputs(node)
     if len(found) == 2 and found[0] is not None and found[1] is not None:
         yield found[0], found[1]
@@ -43,5 +43,5 @@ def orders(node: ir.Node) -> Iterator[tuple[Value, Value]]:
 
 
 def size_of(value: Value | None, axis: int = -1) -> int | None:
-    """A dimension, where it is known."""
+    """Return a dimension, if it is known."""
     return None if value is None or not value.dims else value.dims[axis]

@@ -15,9 +15,9 @@ from onnx_specops.replacing import replace_value
 
 
 class FuseRMSNormalization(InPlacePass):
-    """x / sqrt(mean(x^2) + epsilon) along the last axis, with or without a scale, in float32.
+    """Fuse x / sqrt(mean(x^2) + epsilon) along the last axis, with or without a scale, in float32.
 
-    The mean is of the last axis, which has a known size above 0, the epsilon a constant. A scale is a constant vector.
+    The last axis has a known size above 0, and the epsilon is a constant. A scale is a constant vector.
     """
 
     def call(self, model: ir.Model) -> PassResult:
@@ -34,7 +34,7 @@ class FuseRMSNormalization(InPlacePass):
 
 
 def _normalized(node: ir.Node) -> tuple[Value, float] | None:
-    """What a node divides by the root of its mean square, and the epsilon."""
+    """Return the value that a node divides by the root of its mean square, and the epsilon."""
     found = inputs(node)
     if node.op_type == "Div":
         root = produced(found[1], "Sqrt")
@@ -43,7 +43,7 @@ def _normalized(node: ir.Node) -> tuple[Value, float] | None:
         pairs = [(x, mean) for x, factor in orders(node) if (mean := _inverse_root(factor)) is not None]
     whole = node.outputs[0]
     for x, square in pairs:
-        # A constant of more dimensions gives more to the result.
+        # A constant of higher rank adds dimensions to the result.
         same_rank = isinstance(whole, Value) and whole.rank == x.rank
         if same_rank and (epsilon := _mean_square(x, square)) is not None:
             return x, epsilon
@@ -51,7 +51,7 @@ def _normalized(node: ir.Node) -> tuple[Value, float] | None:
 
 
 def _inverse_root(value: Value) -> ir.Value | None:
-    """What a value is 1 / sqrt of."""
+    """Return the value of which another is the inverse square root."""
     if (node := produced(value, "Div")) is not None:
         root = produced(node.inputs[1], "Sqrt") if number(node.inputs[0]) == 1 else None
     elif (node := produced(value, "Reciprocal")) is not None:
@@ -67,8 +67,8 @@ def _inverse_root(value: Value) -> ir.Value | None:
 
 
 def _mean_square(x: Value, value: ir.Value | None) -> float | None:
-    """The epsilon that is added to the mean square of ``x``, where a value is that."""
-    # ONNX Runtime rejects rows of no elements.
+    """Return the epsilon that is added to the mean square of ``x``, if ``value`` is their sum."""
+    # ONNX Runtime rejects empty rows.
     if x.dtype != ir.DataType.FLOAT or not x.rank or not size_of(x) or (added := produced(value, "Add")) is None:
         return None
     for mean, epsilon in orders(added):
@@ -112,7 +112,7 @@ def _replaced(node: ir.Node, x: Value, epsilon: float, root: Builder) -> bool:
 
 
 def _is_vector(value: Value, size: int | None) -> bool:
-    """Whether a constant has one number for each element of the last axis."""
+    """Return whether a constant has one number for each element of the last axis."""
     dims = value.dims
     known = value.const_value is not None and not value.is_graph_input()
     return known and bool(dims) and dims is not None and dims[-1] == size and all(dim == 1 for dim in dims[:-1])

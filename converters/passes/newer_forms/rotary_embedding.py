@@ -25,11 +25,11 @@ class _Rotation:
     """A value of rotated pairs.
 
     Attributes:
-        x: what is rotated.
-        cosine, sine: of the angles, broadcast to ``x``; of pairs, or of elements (``doubled``).
-        interleaved: whether neighbours make a pair, else elements of the two halves.
-        doubled: whether the cosines and sines are there for both elements of each pair.
-        through: the values by whose nodes the angles of a pair's elements are the same.
+        x: the value before the rotation.
+        cosine, sine: the cosines and sines of the angles, broadcast to ``x``, of pairs or of elements (``doubled``).
+        interleaved: whether adjacent elements are a pair, rather than elements of the two halves.
+        doubled: whether there are cosines and sines for both elements of each pair.
+        through: the values whose nodes make the angles of a pair's elements equal.
     """
 
     x: Value
@@ -41,13 +41,13 @@ class _Rotation:
 
 
 class FuseRotaryEmbedding(InPlacePass):
-    """Pairs of elements, rotated by angles that all heads share.
+    """Fuse rotations of pairs of elements by angles that all heads share.
 
     The last axis has an even, known size. The cosines and sines of the two elements of a pair are the same value. They are
     broadcast along the heads: [batch or 1, 1, tokens, size] for x [batch, heads, tokens, size], [batch or 1, tokens, 1,
-    size] for [batch, tokens, heads, size], [1, tokens, size] for [heads, tokens, size]. A number of tokens or rows that the
-    angles are known to have, what is rotated is known to have, too. Where neither is known and they differ at run time, the
-    operator is an error.
+    size] for [batch, tokens, heads, size], [1, tokens, size] for [heads, tokens, size]. If the number of tokens or rows of
+    the angles is known, that of ``x`` is known, too. If neither is known and they differ at run time, the operator raises an
+    error.
     """
 
     def call(self, model: ir.Model) -> PassResult:
@@ -100,7 +100,7 @@ def _by_elements(node: ir.Node) -> _Rotation | None:
 
 
 def _quarter_turn(value: Value) -> tuple[Value, bool] | None:
-    """What a value is, rotated by 90 degrees, and whether neighbours are pairs."""
+    """Return the value of which another is a rotation by 90 degrees, and whether adjacent elements are pairs."""
     if (node := produced(value, "Concat")) is not None and _is_last(node, value):
         if len(node.inputs) == 2:
             x, first = _half(_negated(node.inputs[0]), interleaved=False)
@@ -120,20 +120,20 @@ def _quarter_turn(value: Value) -> tuple[Value, bool] | None:
 
 
 def _is_alike(value: Value, x: Value) -> bool:
-    """Whether two values of as many elements have the same dimensions."""
+    """Return whether two values of equal size have the same dimensions."""
     if value.shape is None or x.shape is None or len(value.shape) != len(x.shape):
         return False
     return sum(_name(value, axis) != _name(x, axis) for axis in range(len(x.shape))) <= 1
 
 
 def _has_rows_of(half: Value, x: Value) -> bool:
-    """Whether a value of half as many elements has the same dimensions before the last."""
+    """Return whether a value of half the size has the same dimensions before the last."""
     rank = x.rank or 0
     return half.rank == rank and sum(_name(half, axis) != _name(x, axis) for axis in range(rank - 1)) <= 1
 
 
 def _column(value: ir.Value | None, *, negated: bool) -> tuple[Value | None, int]:
-    """The value whose first (0) or second (1) elements of neighbouring pairs a value [..., 1] has, or their negatives."""
+    """Return the value whose first (0) or second (1) elements of adjacent pairs a value [..., 1] has, or their negatives."""
     if not isinstance(value, Value) or size_of(value) != 1:
         return None, -1
     count = size_of(value, -2)
@@ -163,7 +163,7 @@ def _is_last(node: ir.Node, value: Value) -> bool:
 
 
 def _stacked(node: ir.Node) -> tuple[Value, Value] | None:
-    """Two values whose elements alternate along the last axis of a Reshape's result."""
+    """Return two values whose elements alternate along the last axis of a Reshape's result."""
     pairs = node.inputs[0]
     concat = produced(pairs, "Concat")
     whole = node.outputs[0]
@@ -179,7 +179,7 @@ def _stacked(node: ir.Node) -> tuple[Value, Value] | None:
 
 
 def _unsqueezed(value: ir.Value | None) -> Value | None:
-    """What a value is, with a dimension of 1 at the end."""
+    """Return the value before a dimension of 1 was appended."""
     node = produced(value, "Unsqueeze", "Reshape")
     if node is None or not isinstance(value, Value) or not isinstance(node.inputs[0], Value):
         return None
@@ -192,7 +192,7 @@ def _unsqueezed(value: ir.Value | None) -> Value | None:
 
 
 def _unexpanded(value: Value) -> Value:
-    """What an Expand leaves as it is: each size that it asks for is 1, or there already."""
+    """Return the input of an Expand that has no effect: each requested size is 1 or already present."""
     node = produced(value, "Expand")
     x = None if node is None else node.inputs[0]
     if node is None or not isinstance(x, Value) or value.rank != x.rank:
@@ -215,7 +215,7 @@ def _negated(value: ir.Value | None) -> ir.Value | None:
 
 
 def _half(value: ir.Value | None, *, interleaved: bool) -> tuple[Value | None, int]:
-    """The value that another is the first (0) or second (1) element of each pair of."""
+    """Return the value of which another is the first (0) or second (1) element of each pair."""
     missing = None, -1
     if value is None or not isinstance(value, Value):
         return missing
@@ -257,7 +257,7 @@ def _half(value: ir.Value | None, *, interleaved: bool) -> tuple[Value | None, i
 
 
 def _half_of_pairs(node: ir.Node, value: Value) -> tuple[Value | None, int]:
-    """`_half`, of a value that is reshaped to pairs."""
+    """Return the result of `_half` for a value that is reshaped to pairs."""
     one = node.inputs[0]
     if not isinstance(one, Value) or one.rank is None or value.rank != one.rank - 1 or size_of(value) != size_of(one, -2):
         return None, -1
@@ -266,7 +266,7 @@ def _half_of_pairs(node: ir.Node, value: Value) -> tuple[Value | None, int]:
 
 
 def _part_of_pairs(one: Value) -> tuple[Value | None, int]:
-    """The value that is reshaped to pairs, and which of the two elements a value [..., 1] has."""
+    """Return the value that is reshaped to pairs, and which of the two elements a value [..., 1] has."""
     missing = None, -1
     if one.rank is None or size_of(one) != 1:
         return missing
@@ -291,7 +291,7 @@ def _part_of_pairs(one: Value) -> tuple[Value | None, int]:
 
 
 def _reshaped_to_pairs(pairs: Value) -> Value | None:
-    """What is reshaped to [..., size / 2, 2]."""
+    """Return the value that is reshaped to [..., size / 2, 2]."""
     reshaped = produced(pairs, "Reshape")
     x = None if reshaped is None else reshaped.inputs[0]
     if not isinstance(x, Value) or pairs.rank is None or x.rank != pairs.rank - 1 or size_of(pairs) != 2:
@@ -353,7 +353,9 @@ def _real_and_imaginary(real: ir.Value | None, imaginary: ir.Value | None, *, in
 
 
 def _is_doubled(value: Value, interleaved: bool, through: list[ir.Value], depth: int = 0) -> bool:
-    """Whether the two elements of each pair along the last axis are the same; ``through`` gets the values that decide it."""
+    """Return whether both elements of each pair along the last axis are equal; ``through`` receives the values that decide
+    it.
+    """
     size = size_of(value)
     if size is None or size % 2 or depth > _DEEP:
         return False
@@ -412,17 +414,17 @@ def _is_doubled(value: Value, interleaved: bool, through: list[ir.Value], depth:
 
 
 def _first(array: np.ndarray, interleaved: bool) -> np.ndarray:
-    """The first elements of pairs."""
+    """Return the first elements of pairs."""
     return array[..., ::2] if interleaved else array[..., : array.shape[-1] // 2]
 
 
 def _second(array: np.ndarray, interleaved: bool) -> np.ndarray:
-    """The second elements of pairs."""
+    """Return the second elements of pairs."""
     return array[..., 1::2] if interleaved else array[..., array.shape[-1] // 2 :]
 
 
 def _is_repeated(node: ir.Node, value: Value) -> bool:
-    """Whether a Reshape's result has each element twice: of [..., size, 1], expanded to [..., size, 2] or stacked."""
+    """Return whether a Reshape's result has each element twice: [..., size, 1], expanded to [..., size, 2] or stacked."""
     parts = _stacked(node)
     if parts is not None:
         return parts[0] is parts[1]
@@ -441,7 +443,7 @@ def _size(value: ir.Value | None) -> int | None:
 
 
 def _layout(rotation: _Rotation) -> str | None:
-    """``"BNSH"``, ``"BSNH"`` or ``"NSH"``: the axes of what is rotated, by those along which the angles are broadcast."""
+    """Return ``"BNSH"``, ``"BSNH"`` or ``"NSH"``: the axes of ``x``, from those along which the angles are broadcast."""
     rank, size = rotation.x.rank, size_of(rotation.x)
     if rank is None or not size or size % 2:
         return None
@@ -451,7 +453,7 @@ def _layout(rotation: _Rotation) -> str | None:
         if dims is None or len(dims) > rank:
             return None
         dims = [*[1] * (rank - len(dims)), *dims]
-        # What has one token where the angles have several would be broadcast.
+        # A value with one token would be broadcast to several tokens of the angles.
         if any(dim not in (None, 1, size_of(rotation.x, axis)) for axis, dim in enumerate(dims[:-1])):
             return None
         if rank == 4 and dims[1] == 1:
@@ -491,7 +493,7 @@ def _replaced(node: ir.Node, rotation: _Rotation, layout: str, root: Builder, ca
 
 
 def _name(value: Value, axis: int) -> Hashable:
-    """A dimension, by its number or its name; a new object where nothing is known."""
+    """Return a dimension as its number or name; a new object if it is unknown."""
     dim = None if value.shape is None else value.shape[axis]
     if isinstance(dim, int):
         return dim
@@ -499,14 +501,14 @@ def _name(value: Value, axis: int) -> Hashable:
 
 
 def _angles(op: Builder, value: Value, rotation: _Rotation, layout: str, caches: dict[Hashable, list[Value]]) -> list[Value]:
-    """What computes the cosines or sines of pairs, [batch, tokens, pairs], which are the last of the values."""
+    """Emit the cosines or sines of pairs, [batch, tokens, pairs]; return the emitted values, of which they are the last."""
     x, size = rotation.x, size_of(rotation.x) or 0
     tokens = 1 if layout == "BSNH" or layout == "NSH" else 2
     batch: Hashable = 1 if layout == "NSH" else _name(x, 0)
     key = (value, rotation.interleaved, layout, batch, _name(x, tokens))
     if key in caches:
         return caches[key]
-    # Beside the angles themselves: what follows may be before any of the values that they rotate.
+    # Next to the angles themselves, because the next nodes may be before the rotated values.
     producer = value.producer()
     if producer is not None and producer.graph is op.graph and isinstance(producer.graph, ir.Graph):
         following = _next(producer)
@@ -529,7 +531,7 @@ def _angles(op: Builder, value: Value, rotation: _Rotation, layout: str, caches:
     if (_name(flat, 0), _name(flat, 1)) == (batch, _name(x, tokens)):
         caches[key] = [half, flat]
         return caches[key]
-    # The operator's angles have the batch and the tokens of what they rotate.
+    # The operator's angles have the batch and tokens of ``x``.
     shape = op.Shape(x) if layout != "NSH" else op.Shape(op.Unsqueeze(x, [0]))
     target = op.Concat(
         op.Slice(shape, [0], [1], [0]),

@@ -24,13 +24,13 @@ def _swish(op: Builder, x: Value, alpha: float) -> Value | None:
 
 @rewrite("Mul", lambda op, x: op.Mul(x, op.Sigmoid(x)), commute=True)
 def swish(op: Builder, *, x: Value) -> Value | None:
-    """x * Sigmoid(x)."""
+    """Fuse x * Sigmoid(x)."""
     return _swish(op, x, 1)
 
 
 @rewrite("Mul", lambda op, x, alpha: op.Mul(x, op.Sigmoid(op.Mul(x, alpha))), commute=True)
 def swish_of_factor(op: Builder, *, x: Value, alpha: Value) -> Value | None:
-    """x * Sigmoid(alpha * x), where the factor is a constant number."""
+    """Fuse x * Sigmoid(alpha * x) with a constant number as the factor."""
     factor = number(alpha)
     if factor is None or (alpha.rank or 0) > (x.rank or 0):
         return None
@@ -38,6 +38,6 @@ def swish_of_factor(op: Builder, *, x: Value, alpha: Value) -> Value | None:
 
 
 class FuseSwish(PatternPass):
-    """x * Sigmoid(alpha * x)."""
+    """Fuse x * Sigmoid(alpha * x)."""
 
     rewrites = (swish, swish_of_factor)
