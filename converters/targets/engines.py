@@ -143,6 +143,7 @@ IREE = replace(
     _COMPILED,
     name="iree",
     title="IREE",
+    known_by="iree-base-compiler 3.13",
     command="`iree-import-onnx model.onnx -o model.mlir`",
 )
 

@@ -48,13 +48,13 @@ _COREML = """
 QNN = Target(
     "qnn",
     "ONNX Runtime's QNN execution provider, for Qualcomm's NPUs",
-    "the operators of its documentation and of the releases 2.4 to 2.7 of onnxruntime-qnn",
+    "onnxruntime-qnn 2.7.0, and the operators of its documentation",
     opsets=(13, OPSET),
     onnxruntime=True,
     static=True,
     quantized="qdq",
     operators=frozenset(_QNN.split()),
-    spellings=("pairwise", "sorted TopK", "static Reshape"),
+    spellings=("ArgMax", "pairwise", "sorted TopK", "static Reshape"),
     command='`providers=["QNNExecutionProvider"]`',
 )
 WEBGPU = Target(
@@ -64,8 +64,8 @@ WEBGPU = Target(
     opsets=(13, OPSET),
     onnxruntime=True,
     lacks={"Sum": ""},
-    spellings=("pairwise", "static Reshape"),
-    command='`executionProviders: ["webgpu"]`',
+    spellings=("ArgMax", "pairwise", "products", "static Reshape"),
+    command='`executionProviders: ["webgpu"]`; integers of 64 bits need its option `enableInt64`',
 )
 COREML = Target(
     "coreml",

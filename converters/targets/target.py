@@ -9,6 +9,7 @@ from typing import Literal
 from converters.targets.limits import Limit
 
 Spelling = Literal[
+    "ArgMax",
     "by level",
     "channel slopes",
     "even padding",
@@ -21,6 +22,7 @@ Spelling = Literal[
     "one shape",
     "pairwise",
     "pictures",
+    "products",
     "short constants",
     "sorted TopK",
     "static Reshape",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import onnx_ir as ir
 import pytest
@@ -222,3 +224,25 @@ def test_even_padding(operator: str, attributes: dict, found: list[str] | None) 
 def test_matrices(dims: tuple[int, ...], found: list[str]) -> None:
     ones = np.ones(dims, np.float32)
     assert operators(_spelled("matrices", lambda op, x: op.MatMul(x, op.const(ones)))) == found
+
+
+@pytest.mark.parametrize(
+    ("k", "largest", "output", "found"),
+    [(1, 1, 1, "ArgMax"), (1, 0, 1, "ArgMin"), (2, 1, 1, "TopK"), (1, 1, 0, "TopK"), (1, 1, slice(2), "TopK")],
+)
+def test_arg_max(k: int, largest: int, output: Any, found: str) -> None:
+    """Of equal elements the first; the values stay TopK's."""
+
+    def emit(op, x):
+        results = op.TopK(op.Cast(op.Greater(x, 0.0), to=ir.DataType.INT32), [k], axis=1, largest=largest, outputs=2)[output]
+        return list(results) if isinstance(output, slice) else results
+
+    assert found in operators(_spelled("ArgMax", emit))
+
+
+@pytest.mark.parametrize(
+    ("exponent", "found"), [(2.0, "Mul"), ([2.0], "Mul"), ([[[2.0]]], "Pow"), (3.0, "Pow"), ([2.0, 3, 2], "Pow")]
+)
+def test_products(exponent: Any, found: str) -> None:
+    power = np.array(exponent, np.float32)
+    assert operators(_spelled("products", lambda op, x: op.Pow(x, op.const(power)))) == [found]

@@ -28,7 +28,7 @@ with tempfile.TemporaryDirectory() as folder:
     devices = [device for device in ort.get_ep_devices() if device.ep_name == webgpu.get_ep_name()]
     options = ort.SessionOptions()
     options.add_session_config_entry("session.disable_cpu_ep_fallback", "1")
-    options.add_provider_for_devices(devices[:1], {})
+    options.add_provider_for_devices(devices[:1], {"enableInt64": "1"})
     code = 0
     try:
         session = ort.InferenceSession(model, options)

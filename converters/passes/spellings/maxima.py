@@ -1,0 +1,38 @@
+"""The place of the largest element by ArgMax instead of TopK."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+from onnx_ir.passes import InPlacePass, PassResult
+
+from onnx_specops.building import Builder, Value
+from onnx_specops.graphs import all_nodes
+from onnx_specops.replacing import replace_value
+
+
+class AsArgMax(InPlacePass):
+    """TopK with k = 1, of which only the indices are used, becomes ArgMax or ArgMin.
+
+    Of equal elements the first counts. QNN's TopK (2.7) returns another one, and WebGPU's (0.4) has no integers.
+    """
+
+    def call(self, model: ir.Model) -> PassResult:
+        root: Builder | None = None
+        count = 0
+        for node in list(all_nodes(model.graph)):
+            if node.domain or node.op_type != "TopK" or not isinstance(node.graph, ir.Graph):
+                continue
+            values, indices = node.outputs
+            x, k = node.inputs[:2]
+            number = None if k is None or k.is_graph_input() or k.const_value is None else k.const_value.numpy()
+            if number is None or number.item() != 1 or values.uses() or values.is_graph_output():
+                continue
+            if not isinstance(x, Value) or not isinstance(indices, Value):
+                continue
+            root = root or Builder.of_existing(model.graph)
+            op = Builder(node.graph, root=root, before=node)
+            op.scope = node.name or node.op_type
+            name = "ArgMax" if node.attributes.get_int("largest", 1) else "ArgMin"
+            place = op.node(name, x, axis=node.attributes.get_int("axis", -1), keepdims=1)
+            count += replace_value(indices, place)
+        return PassResult(model, modified=count > 0)
