@@ -47,7 +47,7 @@ def _fixed_point(
     """Return the two neighbors of each position along an axis, and their weights in units of 1/2048."""
     own = op.Squeeze(op.Slice(op.Shape(levels), [axis], [axis + 1]), [0])
     grown = op.Div(op.Cast(size, to=_DOUBLE), op.Cast(own, to=_DOUBLE)) if scale is None else scale
-    step = op.Div(1.0, grown)
+    step = op.Reciprocal(grown)  # ONNX Runtime replaces Mul(x, Div(1, y)) with Div(x, y), which rounds otherwise
     positions = op.Add(op.Cast(op.Range(np.int64(0), size, np.int64(1)), to=_DOUBLE), 0.5)
     source = op.Cast(op.Sub(op.Mul(positions, step), 0.5), to=_FLOAT)
     first = op.Floor(source)

@@ -73,7 +73,8 @@ def resized_nearest(op: Builder, maps: Value, image: Image) -> Value:
     for axis, size in ((0, image.height), (1, image.width)):
         own = op.Slice(op.Shape(maps), [axis], [axis + 1])
         wide = op.Cast(own, to=_DOUBLE)
-        factor = op.Div(1.0, op.Div(op.Cast(size, to=_DOUBLE), wide))
+        # ONNX Runtime replaces Mul(x, Div(1, y)) with Div(x, y), which rounds otherwise
+        factor = op.Reciprocal(op.Div(op.Cast(size, to=_DOUBLE), wide))
         places = op.Floor(op.Mul(op.Cast(op.Range(np.int64(0), size, np.int64(1)), to=_DOUBLE), factor))
         places = op.Min(op.Cast(places, to=_INT64), op.Sub(own, 1))
         maps = op.Gather(maps, places, axis=axis)
