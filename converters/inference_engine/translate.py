@@ -32,7 +32,7 @@ def translate(root: etree._Element, version: int, problems: Problems, remarks: R
     _Graph(root, version_name(version), root.get("precision", ""), problems, remarks).net()
     for scale in root.iterfind("pre-process/channel/scale"):
         if scale.get("value", "1").strip() not in ("1", "1.0"):
-            message = "<pre-process> has a scale, which the Inference Engine refuses"
+            message = "<pre-process> has a scale, which the Inference Engine rejects"
             problems.add(message, "remove it, and scale the input", line=scale.sourceline, fault=Fault.UNSUPPORTED)
     statistics = root.find("statistics")
     if statistics is not None:

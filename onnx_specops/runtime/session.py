@@ -55,7 +55,7 @@ def register(session_options: ort.SessionOptions, kernels: Literal["auto", "nati
         ValueError: ``kernels`` has another value, or the options already have the other kind.
     """
     if session_options in _own:
-        raise ValueError("these session options served a session of onnx_specops; a plain one needs options of its own")
+        raise ValueError("these session options served a session of onnx_specops; a plain session needs separate options")
     _register(session_options, kernels, plain_too=True)
 
 
@@ -65,7 +65,7 @@ def _register(session_options: ort.SessionOptions, kernels: str, *, plain_too: b
     if before is not None and (kernels == "auto" or before == chosen):
         return
     if before is not None:
-        raise ValueError(f"these session options have the {before} kernels already; {chosen} needs options of its own")
+        raise ValueError(f"these session options have the {before} kernels already; {chosen} needs separate options")
     if chosen == "none":
         warnings.warn(
             "onnx_specops has no kernels here: the native library is not built and onnxruntime-extensions is not installed "

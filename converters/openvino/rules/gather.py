@@ -80,7 +80,7 @@ def _gather(op: Builder, data: Value, indices: Value, axis: Value, batch_dims: i
         raise Malformed(f"its data {data.dims} and indices {indices.dims} differ in their {batch_dims} batch_dims")
     at = constant_axis(axis, data.rank)
     if at is not None and at >= 0 and at < batch_dims:
-        raise Malformed(f"its axis {at} lies within its {batch_dims} batch_dims")
+        raise Malformed(f"its axis {at} is one of its {batch_dims} batch_dims")
     if at is not None and data.dims is not None and data.dims[at] == 0:
         shape = op.Concat(op.Shape(data, end=at), op.Shape(indices, start=batch_dims), op.Shape(data, start=at + 1), axis=0)
         return op.Expand(_zero(op, data), shape)  # no index is valid

@@ -84,7 +84,7 @@ def _check_elements(data: Value, indices: Value, updates: Value, axis: int | Non
     if data.dims is None or indices.dims is None:
         return
     if len(indices.dims) != len(data.dims) or (updates.dims is not None and not same_dims(indices.dims, updates.dims)):
-        raise Malformed(f"its data {data.dims}, indices {indices.dims} and updates {updates.dims} do not fit together")
+        raise Malformed(f"its data {data.dims}, indices {indices.dims} and updates {updates.dims} are inconsistent")
     for place, (size, count) in enumerate(zip(data.dims, indices.dims, strict=True)):
         if axis is not None and place != axis and size is not None and count is not None and count > size:
             raise Malformed(f"its indices {indices.dims} reach beyond the data {data.dims}")

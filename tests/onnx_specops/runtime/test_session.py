@@ -137,7 +137,7 @@ def test_one_kind_of_kernels_for_options() -> None:
         pytest.skip("the native library is not built")
     options = ort.SessionOptions()
     onnx_specops.register(options, "native")
-    with pytest.raises(ValueError, match="native kernels already; python needs options of its own"):
+    with pytest.raises(ValueError, match="native kernels already; python needs separate options"):
         onnx_specops.register(options, "python")
     with pytest.raises(ValueError, match='kernels="none", but these session options have the native kernels'):
         onnx_specops.InferenceSession(sum_of_rows().SerializeToString(), options, kernels="none")

@@ -103,7 +103,7 @@ MALFORMED = [
     ("BatchToSpace", "opset2", "", [S, _i(1, -2), _i(0, 0), _i(0, 0)], S, "block_shape is"),
     ("BatchToSpace", "opset2", "", [S, _i(1, 4), _i(0, 0), _i(0, 0)], S, "are inconsistent|in the file"),
     ("Gather", "opset8", "", [S, _i(0), _i(2)], (1, 3), "out of range"),
-    ("Gather", "opset8", 'batch_dims="1"', [S, _i(0, 1), _i(0)], (2,), "lies within"),
+    ("Gather", "opset8", 'batch_dims="1"', [S, _i(0, 1), _i(0)], (2,), "is one of"),
     ("Gather", "opset8", 'batch_dims="-3"', [S, _i(0, 1), _i(0)], (2,), "out of range"),
     ("Gather", "opset1", 'batch_dims="0"', [S, _i(0), _i(0)], (1, 3), "not known"),
     ("Gather", "opset7", "", [S, S, _i(0)], (2, 3, 3), "where integers belong"),
