@@ -316,15 +316,23 @@ class QuantizedConv : public Kernel {
     const std::uint8_t* const end = x + g.batch * g.in[0] * g.in[1] * g.in[2] * g.channels;
     const std::size_t bytes = floats ? sizeof(float) : 1;
     const std::int64_t chunks = (pixels + step - 1) / step, width = kernels.wide ? 2 : 1;
+    // Whether the taps of a line of the kernel are side by side.
+    const bool in_lines = prepared.copied && g.groups == 1 && g.dilations[2] == 1;
+    const std::int64_t copy_step = prepared.depth + beyond;
+    if (in_lines) {
+      const std::vector<std::uint8_t> one = padding;
+      for (std::int64_t tap = 1; tap < g.kernel[2]; ++tap) padding.insert(padding.end(), one.begin(), one.end());
+      padding.resize(padding.size() + beyond);
+    }
     context.parallel_ranges(chunks, 1, [&](std::int64_t first, std::int64_t last) {
-      std::vector<const void*> taps(static_cast<std::size_t>(g.taps * step)), copies(static_cast<std::size_t>(step));
-      std::vector<std::uint8_t> copy(prepared.copied ? static_cast<std::size_t>((step * prepared.depth + beyond) * width) : 0);
+      std::vector<const void*> taps(static_cast<std::size_t>(in_lines ? 0 : g.taps * step)), copies(static_cast<std::size_t>(step));
+      std::vector<std::uint8_t> copy(prepared.copied ? static_cast<std::size_t>(step * copy_step * width) : 0);
       for (std::int64_t i = 0; i < step && prepared.copied; ++i) {
-        copies[static_cast<std::size_t>(i)] = copy.data() + i * prepared.depth * width;
+        copies[static_cast<std::size_t>(i)] = copy.data() + i * copy_step * width;
       }
       for (std::int64_t chunk = first; chunk < last; ++chunk) {
         const std::int64_t row = chunk * step, rows = std::min(step, pixels - row);
-        point(g, x, padding.data(), row, rows, step, taps.data());
+        if (!in_lines) point(g, x, padding.data(), row, rows, step, taps.data());
         char* const to = static_cast<char*>(y) + static_cast<std::size_t>(row * g.columns) * bytes;
         if (g.depthwise()) {
           kernels.depthwise({taps.data(), step, g.taps, g.channels, prepared.matrix(), prepared.start.data(),
@@ -348,11 +356,17 @@ class QuantizedConv : public Kernel {
               g.columns,
           };
           if (prepared.copied) {
+            const auto copied = [&](auto* to) {
+              if (in_lines) {
+                copy_lines(g, x, end, padding.data(), row, rows, copy_step, to);
+              } else {
+                gather(g, taps.data(), step, rows, offset, prepared.depth, copy_step, to);
+              }
+            };
             if (kernels.wide) {
-              gather(g, taps.data(), step, rows, offset, prepared.depth, end,
-                     reinterpret_cast<std::int16_t*>(copy.data()));
+              copied(reinterpret_cast<std::int16_t*>(copy.data()));
             } else {
-              gather(g, taps.data(), step, rows, offset, prepared.depth, end, copy.data());
+              copied(copy.data());
             }
             product.rows = copies.data();
             product.taps = 1;
@@ -407,30 +421,68 @@ class QuantizedConv : public Kernel {
     std::memcpy(to, wide, sizeof wide);
   }
 
-  // Copies the taps of rows side by side, contiguous ones of a line at once. `to` has capacity for `beyond` more bytes.
+  // The taps of output pixels [row, row + rows) side by side, those of a line of the kernel at once, `step` elements from
+  // one pixel to the next. Up to `beyond` elements after the taps are overwritten: their weights are 0. `padding` is a line.
+  template <class T>
+  static void copy_lines(const Geometry& g, const std::uint8_t* x, const std::uint8_t* end, const std::uint8_t* padding,
+                         std::int64_t row, std::int64_t rows, std::int64_t step, T* to) {
+    const std::int64_t channels = g.channels, width = g.kernel[2], run = width * channels, stride = g.strides[2];
+    const std::int64_t parts = (run + beyond - 1) / beyond;
+    const auto copy = [&](const std::uint8_t* from, T* into) {
+      for (std::int64_t part = 0; part < parts; ++part) copy_beyond(from + part * beyond, into + part * beyond);
+    };
+    const auto copy_exactly = [](const std::uint8_t* from, std::int64_t count, T* into) {
+      for (std::int64_t i = 0; i < count; ++i) into[i] = from[i];
+    };
+    for (std::int64_t done = 0; done < rows;) {
+      const std::int64_t at = row + done, column = at % g.out[2], line = at / g.out[2];
+      const std::int64_t count = std::min(rows - done, g.out[2] - column);
+      const std::int64_t height = line % g.out[1], depth = line / g.out[1] % g.out[0], image = line / g.out[1] / g.out[0];
+      const std::int64_t in_width = column * stride - g.begin[2];
+      // Pixels whose taps are all within the line.
+      const std::int64_t before = std::clamp<std::int64_t>(in_width < 0 ? (-in_width + stride - 1) / stride : 0, 0, count);
+      const std::int64_t room = g.in[2] - width - in_width;
+      const std::int64_t until = std::clamp<std::int64_t>(room < 0 ? 0 : room / stride + 1, before, count);
+      T* tap = to + done * step;
+      for (std::int64_t d = 0; d < g.kernel[0]; ++d) {
+        const std::int64_t in_depth = depth * g.strides[0] - g.begin[0] + d * g.dilations[0];
+        for (std::int64_t h = 0; h < g.kernel[1]; ++h, tap += run) {
+          const std::int64_t in_height = height * g.strides[1] - g.begin[1] + h * g.dilations[1];
+          if (in_depth < 0 || in_depth >= g.in[0] || in_height < 0 || in_height >= g.in[1]) {
+            for (std::int64_t i = 0; i < count; ++i) copy(padding, tap + i * step);
+            continue;
+          }
+          const std::int64_t line_at = ((image * g.in[0] + in_depth) * g.in[1] + in_height) * g.in[2];
+          const std::uint8_t* const begin = x + line_at * channels;
+          const auto at_border = [&](std::int64_t i) {
+            T* next = tap + i * step;
+            for (std::int64_t w = in_width + i * stride; w < in_width + i * stride + width; ++w, next += channels) {
+              copy_exactly(w < 0 || w >= g.in[2] ? padding : begin + w * channels, channels, next);
+            }
+          };
+          for (std::int64_t i = 0; i < before; ++i) at_border(i);
+          std::int64_t i = before;
+          const std::int64_t bytes = stride * channels;
+          const std::uint8_t* from = begin + (in_width + i * stride) * channels;
+          for (; i < until && end - from >= parts * beyond; ++i, from += bytes) copy(from, tap + i * step);
+          for (; i < until; ++i, from += bytes) copy_exactly(from, run, tap + i * step);
+          for (; i < count; ++i) at_border(i);
+        }
+      }
+      done += count;
+    }
+  }
+
+  // The rows' taps side by side, `to_step` elements from one row to the next.
   template <class T>
   static void gather(const Geometry& g, const void* const* taps, std::int64_t step, std::int64_t rows, std::int64_t offset,
-                     std::int64_t depth, const std::uint8_t* end, T* to) {
-    const std::int64_t channels = g.group_channels, width = g.kernel[2], run = width * channels;
-    const bool side_by_side = g.dilations[2] == 1 && g.groups == 1;
-    for (std::int64_t i = 0; i < rows; ++i, to += depth) {
+                     std::int64_t depth, std::int64_t to_step, T* to) {
+    const std::int64_t channels = g.group_channels;
+    for (std::int64_t i = 0; i < rows; ++i, to += to_step) {
       T* next = to;
-      for (std::int64_t tap = 0; tap < g.taps; tap += width) {
-        const std::uint8_t* from = static_cast<const std::uint8_t*>(taps[tap * step + i]) + offset;
-        const auto* last = static_cast<const std::uint8_t*>(taps[(tap + width - 1) * step + i]) + offset;
-        if (side_by_side && last - from == run - channels) {
-          if (run <= beyond && end - from >= beyond) {
-            copy_beyond(from, next);
-          } else {
-            for (std::int64_t c = 0; c < run; ++c) next[c] = from[c];
-          }
-          next += run;
-          continue;
-        }
-        for (std::int64_t w = 0; w < width; ++w, next += channels) {
-          const std::uint8_t* one = static_cast<const std::uint8_t*>(taps[(tap + w) * step + i]) + offset;
-          for (std::int64_t c = 0; c < channels; ++c) next[c] = one[c];
-        }
+      for (std::int64_t tap = 0; tap < g.taps; ++tap, next += channels) {
+        const std::uint8_t* one = static_cast<const std::uint8_t*>(taps[tap * step + i]) + offset;
+        for (std::int64_t c = 0; c < channels; ++c) next[c] = one[c];
       }
       while (next < to + depth) *next++ = T{0};
     }
