@@ -19,11 +19,14 @@ from converters.passes.added_bias import added_bias, elements
 from converters.passes.quantized.affine import Affine, is_scale
 from converters.passes.quantized.fused import ConvAttributes, Target, function_of, fuse
 from converters.passes.quantized.graph import Arrangement, Quantized, is_node, only_quantizers, only_user, static_shape
+from converters.passes.quantized.joins import quantizations
 from converters.passes.quantized.matmuls import multiply
 from converters.passes.quantized.weights import Weights, array, weights
 from onnx_specops.building import Builder, Value, constant_value
 
 _LARGEST_BIAS = 2**30
+_MAX_REPEATED_PRODUCTS, _MAX_TARGETS = 128, 3
+"""Sums of this many products are computed again more quickly than floats are quantized by channel."""
 _MIN_CHANNELS = 16
 """With fewer channels, the neighbourhoods cost more than integers save."""
 
@@ -170,8 +173,26 @@ def _fused(
     """Fuse a convolution, the function that follows and its quantization into one node. Return whether it is possible."""
     channels = stated.shape[0]
     function = function_of(tail, channels)
+    if prod(stated.shape[1:]) <= _MAX_REPEATED_PRODUCTS and (several := _several_targets(work, function.value, channels)):
+        fused = [fuse(work, node, x, found, scales, bias, stated, function, target) for target in several]
+        return all(fused)
     target = _target(work, function.value, channels)
     return fuse(work, node, x, found, scales, bias, stated, function, target)
+
+
+def _several_targets(work: Arrangement, value: ir.Value, channels: int) -> list[Target]:
+    """Where a value is quantised in several ways, one of them by channels, and nothing else takes it; empty elsewhere."""
+    found = quantizations(work, value)
+    if not 1 < len(found) <= _MAX_TARGETS or all(one.division is None for one in found):
+        return []
+    targets = []
+    for one in found:
+        scale, zero = (array(constant) for constant in one.quantizer.inputs[1:])
+        if scale is None or zero is None or (scale.ndim and (one.division is None or (scale != 1).any())):
+            return []
+        divisor = 1.0 if one.division is None else one.division.scale
+        targets.append(_target_of(one.quantizer, scale.reshape(-1)[0], zero, divisor, channels))
+    return [target for target in targets if target is not None] if None not in targets else []
 
 
 def _target(work: Arrangement, value: ir.Value, channels: int) -> Target | None:
@@ -194,6 +215,13 @@ def _target(work: Arrangement, value: ir.Value, channels: int) -> Target | None:
         if constants[0] is None or constants[1] is None or (constants[0] != 1).any() or constants[1].size != channels:
             return None
         scale, zero, quantizer, divisor = np.ones([], np.float32), constants[1], quantizers[0], along
+    return _target_of(quantizer, scale, zero, divisor, channels)
+
+
+def _target_of(
+    quantizer: ir.Node, scale: np.ndarray, zero: np.ndarray, divisor: np.ndarray | float, channels: int
+) -> Target | None:
+    """A quantisation by ``scale`` of what is divided before."""
     steps = np.broadcast_to(np.asarray(scale, np.float64) * divisor, (channels,))
     if zero.dtype != np.uint8 or not is_scale(steps).all() or not is_scale(1 / steps).all():
         return None

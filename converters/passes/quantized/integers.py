@@ -10,6 +10,7 @@ from converters.passes.quantized.affine import Affine, affine
 from converters.passes.quantized.convolutions import convolution
 from converters.passes.quantized.fused import is_signed
 from converters.passes.quantized.graph import Arrangement, Quantized, is_node, only_quantizers, remove, static_shape
+from converters.passes.quantized.joins import quantize_parts
 from converters.passes.quantized.matmuls import product
 from converters.passes.quantized.weights import array, weights
 from onnx_specops.building import OPSET, constant_value
@@ -54,6 +55,9 @@ class ConvertToIntegers(InPlacePass):
         work = Arrangement(model.graph, self.contrib)
         for node in [node for node in all_nodes(model.graph) if is_node(node, "FakeQuantize", DOMAIN)]:
             _quantize(work, node, self.opset)
+        if self.contrib:
+            for node in [node for node in all_nodes(model.graph) if is_node(node, "Concat")]:
+                quantize_parts(work, node)
         for node in list(all_nodes(model.graph)):
             _arrange(work, node)
         for node in [node for node in all_nodes(model.graph) if is_node(node, "QuantizeLinear")]:

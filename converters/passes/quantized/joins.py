@@ -1,0 +1,134 @@
+"""Quantization of what Concat joins, instead of its result.
+
+A convolution whose result is quantized gives integers where its sums are made. Where Concat stands between the two, it gives
+floats, which are stored, joined and read again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_ir as ir
+
+from converters.passes.quantized.affine import Affine
+from converters.passes.quantized.graph import Arrangement, Quantized, is_node, only_quantizers, only_user, remove
+from converters.passes.quantized.weights import array
+from onnx_specops.building import Value, constant_value
+from onnx_specops.replacing import replace_value
+
+_FUNCTIONS = frozenset(
+    ("Clip", "Elu", "Gelu", "HardSigmoid", "HardSwish", "LeakyRelu", "Mish", "Mul", "PRelu", "Relu", "Sigmoid")
+)
+
+
+@dataclass(frozen=True)
+class _Quantization:
+    """What quantizes a value.
+
+    Attributes:
+        quantizer: the QuantizeLinear.
+        division: the scales of channels that the value is divided by before.
+    """
+
+    quantizer: ir.Node
+    division: Affine | None = None
+
+
+def quantize_parts(work: Arrangement, node: ir.Node) -> None:
+    """Quantize the inputs of a Concat instead of its result.
+
+    Conditions: it joins channels, whose numbers are known; all that takes its result quantizes it, to 8 bits, with one scale
+    or one for each channel; and a convolution gives one of its inputs, all of whose users quantise it, too.
+    """
+    value = node.outputs[0]
+    parts = [part for part in node.inputs if part is not None]
+    if value.shape is None or len(value.shape) < 3 or node.attributes.get_int("axis") not in (1, 1 - len(value.shape)):
+        return
+    sizes = [None if part.shape is None else part.shape[1] for part in parts]
+    if len(parts) < len(node.inputs) or not all(isinstance(size, int) for size in sizes):
+        return
+    found = quantizations(work, value)
+    if not found or not any(_is_convolved(work, part, node) for part in parts):
+        return
+    ends = np.cumsum([size for size in sizes if isinstance(size, int)]).tolist()
+    for quantization in found:
+        op = work.before(quantization.quantizer)
+        scale, zero = (array(constant) for constant in quantization.quantizer.inputs[1:])
+        assert scale is not None and zero is not None
+        quantized: list[Value] = []
+        for part, begin, end in zip(parts, [0, *ends], ends, strict=False):
+            source = part
+            if (division := quantization.division) is not None:
+                own = Affine(division.scale[begin:end], division.zero_point[begin:end], 1)
+                source = op.Div(part, own.column(len(value.shape)))
+                source.shape = part.shape
+                work.divisions[source] = own
+            along = [numbers[begin:end] if numbers.ndim else numbers for numbers in (scale, zero)]
+            quantized.append(op.QuantizeLinear(source, *map(constant_value, along), axis=1 if scale.ndim else None))
+            quantized[-1].shape = part.shape
+        joined = op.Concat(*quantized, axis=1)
+        joined.shape = value.shape
+        divided = quantization.quantizer.inputs[0]
+        if not replace_value(quantization.quantizer.outputs[0], joined):
+            return
+        for user in joined.consumers():
+            if is_node(user, "DequantizeLinear") and (known := work.quantized.get(user.outputs[0])) is not None:
+                work.quantized[user.outputs[0]] = Quantized(joined, known.affine)
+        remove(quantization.quantizer)
+        if divided is not None and divided is not value and (producer := divided.producer()) is not None:
+            remove(producer)
+    remove(node)
+
+
+def quantizations(work: Arrangement, value: ir.Value) -> list[_Quantization]:
+    """How a value is quantized, to bytes; empty where something else takes it, too."""
+    found = []
+    if value.is_graph_output():
+        return []
+    for user in value.consumers():
+        division = None
+        if is_node(user, "Div"):
+            division, divided = work.divisions.get(user.outputs[0]), user.outputs[0]
+            if division is None or division.is_per_tensor or division.axis != 1:
+                return []
+            quantizers = only_quantizers(divided)
+            if len(quantizers) != 1:
+                return []
+            user = quantizers[0]
+        if not is_node(user, "QuantizeLinear") or user.outputs[0].is_graph_output():
+            return []
+        scale, zero = (array(constant) for constant in user.inputs[1:])
+        if scale is None or zero is None or zero.dtype != np.uint8 or scale.shape != zero.shape:
+            return []
+        if scale.ndim and user.attributes.get_int("axis", 1) != 1:
+            return []
+        found.append(_Quantization(user, division))
+    return found
+
+
+def _is_convolved(work: Arrangement, value: ir.Value, joined: ir.Node) -> bool:
+    """Whether a convolution of integers gives a value, and all that takes it is ``joined`` or quantizes it."""
+    if value.is_graph_output():
+        return False
+    for user in value.consumers():
+        is_division = is_node(user, "Div") and user.outputs[0] in work.divisions
+        if user is not joined and not is_node(user, "QuantizeLinear") and not is_division:
+            return False
+    producer = value.producer()
+    for _ in range(4):  # a function of two nodes, and a bias
+        if producer is None or producer.domain or not producer.inputs or producer.inputs[0] is None:
+            return False
+        if producer.op_type == "Conv":
+            x = producer.inputs[0]
+            return x in work.quantized or x in work.channels
+        source = next((given for given in producer.inputs if given is not None and array(given) is None), None)
+        if source is None:
+            return False
+        if producer.op_type == "Add":
+            if only_user(source) is not producer or all(array(given) is None for given in producer.inputs):
+                return False
+        elif producer.op_type not in _FUNCTIONS:
+            return False
+        producer = source.producer()
+    return False
