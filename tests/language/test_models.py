@@ -320,12 +320,12 @@ def test_a_tokenizer_of_another_vocabulary(place: Path, tmp_path: Path) -> None:
     content = json.loads((other / "tokenizer.json").read_text())
     content["added_tokens"][0]["id"] = 5000
     (other / "tokenizer.json").write_text(json.dumps(content))
-    with pytest.raises(ConversionError, match="tokenizer of another model"):
+    with pytest.raises(ConversionError, match="the tokenizer is from another model"):
         write_genai(other, tmp_path / "out", convert)
 
 
 def test_a_folder_of_another_kind(tmp_path: Path) -> None:
-    with pytest.raises(ConversionError, match=r"holds no openvino_model\.xml"):
+    with pytest.raises(ConversionError, match=r"contains no openvino_model\.xml"):
         write_genai(tmp_path, tmp_path / "out", convert)
     (tmp_path / "openvino_decoder_model.xml").write_text("<net/>")
     with pytest.raises(ConversionError, match="an encoder with a decoder"):

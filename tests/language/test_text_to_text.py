@@ -141,7 +141,7 @@ def test_an_encoder_of_another_model(place: Path, tmp_path: Path) -> None:
     model = onnx.load(path)
     model.graph.input.append(onnx.helper.make_tensor_value_info("input_features", onnx.TensorProto.FLOAT, [1, 80, 3000]))
     onnx.save(model, path)
-    with pytest.raises(GenerationError, match="takes inputs that no text becomes: input_features"):
+    with pytest.raises(GenerationError, match="holds a speech recognition model"):
         open_model(tmp_path / "out")
 
 
@@ -155,7 +155,7 @@ def test_invalid_prompts(place: Path) -> None:
 
 def test_a_folder_without_its_decoder(tmp_path: Path) -> None:
     (tmp_path / "openvino_encoder_model.xml").write_text("<net/>")
-    with pytest.raises(ConversionError, match=r"holds no openvino_decoder_model\.xml"):
+    with pytest.raises(ConversionError, match=r"contains no openvino_decoder_model\.xml"):
         write_encoder_decoder(tmp_path, tmp_path / "out", convert)
 
 

@@ -49,7 +49,7 @@ def relu(op: Builder, x: Value):
             follows="reference",
         ),
         Departure(
-            where="a slope for each channel, directly after a MatMul of three or more dimensions",
+            where="a slope for each channel, directly after a MatMul of four dimensions",
             cpu="takes it for one for each column, or fails",
             reference="applies it to the channels",
             follows="reference",

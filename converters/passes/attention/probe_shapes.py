@@ -18,7 +18,7 @@ _OWN_MASK = "decoder_attention_mask"
 """The mask of a decoder's own tokens, if the other name is that of the encoder's mask."""
 
 
-_LATER = (1 << 13, 1 << 17, 1 << 22)
+_LATER = (1 << 13, 1 << 17, 1 << 20)
 """Numbers of past tokens after which a value is compared with what it is after a few."""
 
 

@@ -134,6 +134,13 @@ for _version in (2, 7):
     _shown("Gelu", _version, "infinity", f"opset{_version}.Gelu", [static(_floats(INF))], _given, _floats(INF))
 _shown("PRelu", 1, "a slope for the last", "prelu", [dynamic(np.full((1, 2, 3), -1, F)), dynamic(_floats(1, 2, 3))])
 _shown(
+    "PRelu",
+    1,
+    "a slope for each channel, directly after",
+    lambda ops, x: ops.prelu(ops.matmul(x, ops.constant(-np.eye(3, dtype=F)), False, False), ops.constant(_floats(1, 2, 3))),
+    [static(np.ones((1, 3, 3, 3), F))],
+)
+_shown(
     "HardSigmoid",
     1,
     "parameters",
