@@ -160,6 +160,19 @@ class Builder:
         builder.reserve(value.name for value in all_values(graph))
         return builder
 
+    @classmethod
+    def before_node(cls, node: ir.Node, root: Builder) -> Builder:
+        """Return a builder that emits before a node, under its name.
+
+        Args:
+            node: a node of a graph, not of a function.
+            root: the builder of the model's own graph.
+        """
+        assert isinstance(node.graph, ir.Graph)
+        builder = cls(node.graph, root=root, before=node)
+        builder.scope = node.name or node.op_type
+        return builder
+
     def __getattr__(self, op_type: str) -> Callable[..., Any]:
         if op_type.startswith("_") or not op_type[0].isupper():
             raise AttributeError(op_type)

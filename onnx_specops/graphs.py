@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 
+import numpy as np
 import onnx_ir as ir
 
 ORIGIN = "origin"
@@ -31,6 +32,26 @@ def mark_full_range(value: ir.Value) -> None:
 def has_full_range(node: ir.Node) -> bool:
     """Whether `mark_full_range` was called for an output of the node."""
     return bool(node.meta.get(FULL_RANGE))
+
+
+def constant_array(value: ir.Value | None) -> np.ndarray | None:
+    """Return the elements of a constant that no caller can replace; ``None`` for any other value."""
+    if value is None or value.const_value is None or value.is_graph_input():
+        return None
+    return value.const_value.numpy()
+
+
+def constant_list(value: ir.Value | None) -> list[int] | None:
+    """Return the elements of a constant with integers, such as axes, as a list; ``None`` for any other value."""
+    array = constant_array(value)
+    return None if array is None else [int(element) for element in array.reshape(-1)]
+
+
+def dimension(value: ir.Value, axis: int) -> Hashable:
+    """Return a dimension as its number or name; a new object, which equals nothing else, if it is unknown."""
+    dim = None if value.shape is None else value.shape[axis]
+    found = dim.value if isinstance(dim, ir.SymbolicDim) else dim
+    return object() if found is None else found
 
 
 def nested(node: ir.Node) -> Sequence[ir.Graph]:

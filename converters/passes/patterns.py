@@ -166,8 +166,7 @@ def _replaced(rewrite: Rewrite, match: language.MatchResult, node: ir.Node, root
     """Emit and insert the replacement of a match. Return whether there is one."""
     if not isinstance(node.graph, ir.Graph):
         return False
-    op = Builder(node.graph, root=root, before=node)
-    op.scope = node.name or node.op_type
+    op = Builder.before_node(node, root)
     with rewriting(rewrite.name, finite=rewrite.finite, tolerance=rewrite.tolerance):
         return _emitted(rewrite, match, op)
 

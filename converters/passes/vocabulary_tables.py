@@ -16,6 +16,7 @@ from onnxscript.rewriter.pattern import OrValue
 from converters.passes.patterns import PatternPass, rewrite
 from onnx_specops.building import Builder, Value, constant_value
 from onnx_specops.domain import DOMAIN, find
+from onnx_specops.graphs import constant_array
 
 _INTEGERS = (ir.DataType.INT32, ir.DataType.INT64)
 
@@ -84,7 +85,7 @@ def table_of_integers(
     op: Builder, *, keys, column, vocabulary, one, zero, places, condition_axes, place_axes, miss
 ) -> Value | None:
     """Replace the comparisons by a lookup whose time does not depend on the vocabulary's size."""
-    entries, positions = _array(vocabulary), _array(places)
+    entries, positions = constant_array(vocabulary), constant_array(places)
     if entries is None or positions is None or not entries.ndim or keys.dtype not in _INTEGERS or keys.shape is None:
         return None
     rank, size = len(keys.shape), entries.shape[-1]
@@ -112,7 +113,7 @@ def values_of_ids(op, values, keys, vocabulary):
 @rewrite("Gather", values_of_ids, exclusive=False)
 def other_default(op: Builder, *, values, keys, vocabulary, table, ids, result) -> Value | None:
     """Remove the Gather from the table if it only returns the ids, with another number for a miss."""
-    numbers, entries = _array(values), _tensor(vocabulary)
+    numbers, entries = constant_array(values), _tensor(vocabulary)
     if numbers is None or entries is None or numbers.dtype.kind not in "iu" or numbers.shape != (entries.size + 1,):
         return None
     axis = result.producer().attributes.get_int("axis", 0)
@@ -195,25 +196,19 @@ def _tensor(value: ir.Value | None) -> ir.TensorProtocol | None:
     return None if value is None or value.is_graph_input() else value.const_value
 
 
-def _array(value: ir.Value | None) -> np.ndarray | None:
-    """Return the elements of a constant."""
-    tensor = _tensor(value)
-    return None if tensor is None else tensor.numpy()
-
-
 def _integer(value: ir.Value) -> int | None:
     """Return the only element of an integer constant."""
-    array = _array(value)
+    array = constant_array(value)
     return int(array.reshape(-1)[0]) if array is not None and array.size == 1 and array.dtype.kind in "iu" else None
 
 
 def _rank(value: ir.Value) -> int:
-    array = _array(value)
+    array = constant_array(value)
     return 0 if array is None else array.ndim
 
 
 def _axes(value: ir.Value) -> list[int] | None:
-    array = _array(value)
+    array = constant_array(value)
     return None if array is None else array.reshape(-1).tolist()
 
 

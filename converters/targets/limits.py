@@ -11,6 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
+from onnx_specops.graphs import constant_array
+
 
 @dataclass(frozen=True)
 class Limit:
@@ -37,10 +39,7 @@ def _ints(node: ir.Node, name: str) -> list[int]:
 
 
 def _constant(node: ir.Node, index: int) -> np.ndarray | None:
-    value = node.inputs[index] if index < len(node.inputs) else None
-    if value is None or value.is_graph_input() or value.const_value is None:
-        return None
-    return value.const_value.numpy()
+    return constant_array(node.inputs[index]) if index < len(node.inputs) else None
 
 
 def _dims(value: ir.Value | None) -> list[int] | None:

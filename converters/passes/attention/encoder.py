@@ -19,6 +19,7 @@ from converters.passes.attention.canonical import Attention, UnsupportedAttentio
 from converters.passes.attention.spellings import Constants, read
 from converters.passes.patterns import PatternPass, rewrite
 from onnx_specops.building import Builder, Value
+from onnx_specops.graphs import constant_list
 from onnx_specops.partial_values import Expression
 
 _HEADS_FIRST = (0, 2, 1, 3)
@@ -244,13 +245,13 @@ def _copied_from(node: ir.Node, axis: int, known: _Known) -> _Origin | None:
         case name if name in _LIKE:
             return source, axis
         case "ReduceMean":
-            axes = _constant(node.inputs[1]) if len(node.inputs) > 1 else None
+            axes = constant_list(node.inputs[1]) if len(node.inputs) > 1 else None
             keeps = (
                 axes is not None and node.attributes.get_int("keepdims", 1) == 1 and axis not in [one % rank for one in axes]
             )
             return (source, axis) if keeps else None
         case "Slice":
-            axes = _constant(node.inputs[3]) if len(node.inputs) > 3 else None
+            axes = constant_list(node.inputs[3]) if len(node.inputs) > 3 else None
             return (source, axis) if axes is not None and axis not in [one % rank for one in axes] else None
         case "Concat":
             return None if node.attributes.get_int("axis", 0) % rank == axis else (source, axis)
@@ -273,11 +274,6 @@ def _of_both(node: ir.Node, axis: int, known: _Known) -> _Origin | None:
         if place >= 0 and x.shape[place] != 1:
             found.add(_origin(x, place, known))
     return found.pop() if len(found) == 1 else None
-
-
-def _constant(value: ir.Value | None) -> list[int] | None:
-    tensor = None if value is None or value.is_graph_input() else value.const_value
-    return None if tensor is None else [int(one) for one in tensor.numpy().reshape(-1)]
 
 
 def _requested_dim(shape: ir.Value | None, axis: int) -> tuple[ir.Value, int] | str | None:

@@ -14,6 +14,7 @@ import onnx_ir as ir
 
 from converters.passes.attention.canonical import Attention, UnsupportedAttention
 from onnx_specops.building import Builder, Value
+from onnx_specops.graphs import dimension
 
 ABSORBING = -1e30
 """A score to which this is added equals this."""
@@ -40,7 +41,7 @@ def prepared(op: Builder, found: Attention) -> Value:
     wide = mask if mask.rank == 4 else op.Unsqueeze(mask, list(range(4 - mask.rank)))
     _check_dims(wide, query, key, found.order[2])
     same = _of_booleans(op, wide, found.lowest) if found.is_boolean else _of_floats(op, wide, found)
-    if (_size(wide, 2), _size(wide, 3)) == (_size(query, 2), _size(key, found.order[2])):
+    if (dimension(wide, 2), dimension(wide, 3)) == (dimension(query, 2), dimension(key, found.order[2])):
         return same
     rows, columns = (_shape(op, x, axis) for x, axis in ((query, 2), (key, found.order[2])))
     expanded: Value = op.Expand(same, op.Concat([1, 1], rows, columns, axis=0))
@@ -53,11 +54,11 @@ def _check_dims(mask: Value, query: Value, key: Value, axis_of_keys: int) -> Non
     More batches or heads would repeat the query. More queries or keys must be known.
     """
     for axis in (0, 1):
-        size, of = _size(mask, axis), _size(query, axis)
+        size, of = dimension(mask, axis), dimension(query, axis)
         if size != 1 and size != of and (isinstance(size, int) or isinstance(of, int)):
             raise UnsupportedAttention("its mask may repeat queries")
-    for axis, of in ((2, _size(query, 2)), (3, _size(key, axis_of_keys))):
-        size = _size(mask, axis)
+    for axis, of in ((2, dimension(query, 2)), (3, dimension(key, axis_of_keys))):
+        size = dimension(mask, axis)
         if size not in (1, of) and isinstance(size, int) and isinstance(of, int):
             raise UnsupportedAttention("its mask repeats queries or keys")
 
@@ -128,14 +129,6 @@ def _largest_of_node(node: ir.Node | None, dtype: ir.DataType, steps: int) -> fl
         case name if name in _MOVES:
             return max(largest(x, steps) for x in (inputs if name == "Concat" else inputs[:1]))
     return math.inf
-
-
-def _size(x: Value, axis: int) -> object:
-    """Return a dimension as its number or name; a new object if it is unknown."""
-    size = None if x.shape is None else x.shape[axis]
-    if isinstance(size, ir.SymbolicDim):
-        return size.value or object()
-    return size if size is not None else object()
 
 
 def _shape(op: Builder, x: Value, axis: int) -> Value:

@@ -69,8 +69,7 @@ class RegularScores(InPlacePass):
             if chain is None or given is None or _is_regular(chain):
                 continue
             root = root or Builder.of_existing(model.graph)
-            op = Builder(softmax.graph, root=root, before=softmax)
-            op.scope = softmax.name or softmax.op_type
+            op = Builder.before_node(softmax, root)
             new = _emitted(op, chain)
             with rewriting("RegularScores", finite=True):
                 count += new is not None and replace_value(given, new)

@@ -61,8 +61,7 @@ class KeepWeightsCompressed(InPlacePass):
         for node in list(all_nodes(model.graph)):
             if node.domain or not isinstance(node.graph, ir.Graph) or node.op_type not in ("MatMul", "Gather"):
                 continue
-            op = Builder(node.graph, root=root, before=node)
-            op.scope = node.name or node.op_type
+            op = Builder.before_node(node, root)
             result = self._product(op, node) if node.op_type == "MatMul" else self._rows(op, node)
             if result is not None:
                 scaled = with_factor(op, node, result)

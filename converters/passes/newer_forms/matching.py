@@ -27,13 +27,6 @@ def number(value: ir.Value | None) -> float | None:
     return float(value.const_value.numpy().item())
 
 
-def listed(value: ir.Value | None) -> list[int] | None:
-    """Return the elements of a constant vector of integers."""
-    if value is None or value.is_graph_input() or value.const_value is None:
-        return None
-    return [int(one) for one in value.const_value.numpy().reshape(-1)]
-
-
 def orders(node: ir.Node) -> Iterator[tuple[Value, Value]]:
     """Yield the two inputs of a commutative node, in both orders."""
     found = inputs(node)

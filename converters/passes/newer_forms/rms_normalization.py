@@ -8,9 +8,9 @@ import numpy as np
 import onnx_ir as ir
 from onnx_ir.passes import InPlacePass, PassResult
 
-from converters.passes.newer_forms.matching import inputs, listed, number, orders, produced, size_of
+from converters.passes.newer_forms.matching import inputs, number, orders, produced, size_of
 from onnx_specops.building import Builder, Value
-from onnx_specops.graphs import all_nodes
+from onnx_specops.graphs import all_nodes, constant_list
 from onnx_specops.replacing import replace_value
 
 
@@ -75,7 +75,7 @@ def _mean_square(x: Value, value: ir.Value | None) -> float | None:
         reduced = produced(mean, "ReduceMean")
         if reduced is None or (least := number(epsilon)) is None or mean.rank != x.rank:
             continue
-        axes = listed(reduced.inputs[1]) if len(reduced.inputs) > 1 else None
+        axes = constant_list(reduced.inputs[1]) if len(reduced.inputs) > 1 else None
         if axes is None or [axis % x.rank for axis in axes] != [x.rank - 1]:
             continue
         if (square := produced(reduced.inputs[0], "Pow")) is not None:
@@ -99,9 +99,8 @@ def _replaced(node: ir.Node, x: Value, epsilon: float, root: Builder) -> bool:
         is_scale = isinstance(other, Value) and user.graph is node.graph and _is_vector(other, size)
         if is_scale and isinstance(whole, Value) and whole.rank == x.rank:
             scale, node, result = other, user, whole
-    assert isinstance(node.graph, ir.Graph) and size is not None
-    op = Builder(node.graph, root=root, before=node)
-    op.scope = node.name or node.op_type
+    assert size is not None
+    op = Builder.before_node(node, root)
     if scale is None:
         scale = op.const(np.ones(size, np.float32))
     elif scale.rank != 1:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import onnx_ir as ir
 from onnx_ir.passes import InPlacePass, PassResult
 
-from converters.passes.newer_forms.matching import inputs, listed, number, orders, produced, size_of
+from converters.passes.newer_forms.matching import inputs, number, orders, produced, size_of
 from onnx_specops.building import Builder, Value
-from onnx_specops.graphs import all_nodes
+from onnx_specops.graphs import all_nodes, constant_list, dimension
 from onnx_specops.replacing import replace_value
 
 _LIKE = frozenset(("Cos", "Sin", "Cast", "Neg", "Identity", "Exp"))
@@ -40,6 +41,21 @@ class _Rotation:
     through: Sequence[ir.Value] = ()
 
 
+@dataclass
+class _Emission:
+    """The state of one traversal.
+
+    Attributes:
+        root: the builder of the graph.
+        following: the node after each node of the graph, before the traversal. New nodes do not change that it is after it.
+        angles: the emitted cosines and sines, which layers share.
+    """
+
+    root: Builder
+    following: Mapping[ir.Node, ir.Node]
+    angles: dict[Hashable, list[Value]] = field(default_factory=dict)
+
+
 class FuseRotaryEmbedding(InPlacePass):
     """Fuse rotations of pairs of elements by angles that all heads share.
 
@@ -51,8 +67,7 @@ class FuseRotaryEmbedding(InPlacePass):
     """
 
     def call(self, model: ir.Model) -> PassResult:
-        root: Builder | None = None
-        caches: dict[Hashable, list[Value]] = {}
+        emission: _Emission | None = None
         count = 0
         for node in list(all_nodes(model.graph)):
             if node.domain or node.graph is not model.graph:
@@ -62,8 +77,8 @@ class FuseRotaryEmbedding(InPlacePass):
                 continue
             if (layout := _layout(rotation)) is None:
                 continue
-            root = root or Builder.of_existing(model.graph)
-            count += _replaced(node, rotation, layout, root, caches)
+            emission = emission or _Emission(Builder.of_existing(model.graph), dict(pairwise(model.graph)))
+            count += _replaced(node, rotation, layout, emission)
         return PassResult(model, modified=count > 0)
 
 
@@ -123,13 +138,13 @@ def _is_alike(value: Value, x: Value) -> bool:
     """Return whether two values of equal size have the same dimensions."""
     if value.shape is None or x.shape is None or len(value.shape) != len(x.shape):
         return False
-    return sum(_name(value, axis) != _name(x, axis) for axis in range(len(x.shape))) <= 1
+    return sum(dimension(value, axis) != dimension(x, axis) for axis in range(len(x.shape))) <= 1
 
 
 def _has_rows_of(half: Value, x: Value) -> bool:
     """Return whether a value of half the size has the same dimensions before the last."""
     rank = x.rank or 0
-    return half.rank == rank and sum(_name(half, axis) != _name(x, axis) for axis in range(rank - 1)) <= 1
+    return half.rank == rank and sum(dimension(half, axis) != dimension(x, axis) for axis in range(rank - 1)) <= 1
 
 
 def _column(value: ir.Value | None, *, negated: bool) -> tuple[Value | None, int]:
@@ -186,8 +201,10 @@ def _unsqueezed(value: ir.Value | None) -> Value | None:
     x = _unexpanded(node.inputs[0])
     if x.rank is None or value.rank != x.rank + 1 or size_of(value) != 1 or size_of(value, -2) != size_of(x):
         return None
-    if node.op_type == "Unsqueeze" and [axis % value.rank for axis in listed(node.inputs[1]) or []] != [value.rank - 1]:
-        return None
+    if node.op_type == "Unsqueeze":
+        axes = constant_list(node.inputs[1]) or []
+        if [axis % value.rank for axis in axes] != [value.rank - 1]:
+            return None
     return x
 
 
@@ -197,7 +214,7 @@ def _unexpanded(value: Value) -> Value:
     x = None if node is None else node.inputs[0]
     if node is None or not isinstance(x, Value) or value.rank != x.rank:
         return value
-    target, dims = listed(node.inputs[1]), x.dims or []
+    target, dims = constant_list(node.inputs[1]), x.dims or []
     if target is None or len(target) > len(dims):
         return value
     kept = all(size in (1, dim) for size, dim in zip(target[::-1], dims[::-1], strict=False))
@@ -234,7 +251,7 @@ def _half(value: ir.Value | None, *, interleaved: bool) -> tuple[Value | None, i
         return missing
     if node.op_type == "Gather":
         axis = node.attributes.get_int("axis", 0) % x.rank
-        chosen = listed(node.inputs[1])
+        chosen = constant_list(node.inputs[1])
         if interleaved and size == 2 and axis == x.rank - 1 and value.rank == x.rank - 1 and chosen in ([0], [1]):
             pairs = _reshaped_to_pairs(x)
             return (pairs, chosen[0]) if pairs is not None else missing
@@ -242,8 +259,8 @@ def _half(value: ir.Value | None, *, interleaved: bool) -> tuple[Value | None, i
             return missing
         places = [place % size for place in chosen]
     else:
-        starts, ends, axes = (listed(one) for one in node.inputs[1:4])
-        steps = listed(node.inputs[4]) if len(node.inputs) > 4 else [1]
+        starts, ends, axes = (constant_list(one) for one in node.inputs[1:4])
+        steps = constant_list(node.inputs[4]) if len(node.inputs) > 4 else [1]
         if starts is None or ends is None or axes is None or steps is None or len(axes) != 1:
             return missing
         if axes[0] % x.rank != x.rank - 1:
@@ -279,7 +296,7 @@ def _part_of_pairs(one: Value) -> tuple[Value | None, int]:
             return missing
         which = list(node.outputs).index(one)
     else:
-        starts, ends, axes = (listed(given) for given in node.inputs[1:4])
+        starts, ends, axes = (constant_list(given) for given in node.inputs[1:4])
         if starts is None or ends is None or axes is None or [axis % one.rank for axis in axes] != [one.rank - 1]:
             return missing
         places = [0, 1][slice(starts[0], ends[0])]
@@ -373,7 +390,7 @@ def _is_doubled(value: Value, interleaved: bool, through: list[ir.Value], depth:
     if node.op_type == "Concat":
         return _is_last(node, value) and len(given) == 2 and x is not None and given[1] is x
     if node.op_type == "Tile":
-        repeats = listed(given[1])
+        repeats = constant_list(given[1])
         return not interleaved and repeats is not None and repeats[-1] % 2 == 0
     if node.op_type == "Reshape" and interleaved and _is_repeated(node, value):
         pairs = node.inputs[0]
@@ -382,7 +399,7 @@ def _is_doubled(value: Value, interleaved: bool, through: list[ir.Value], depth:
         through += [pairs, *parts]
         return True
     if node.op_type == "Gather" and x is not None and x.rank and node.attributes.get_int("axis", 0) % x.rank == x.rank - 1:
-        places = np.array(listed(given[1]) or range(size))
+        places = np.array(constant_list(given[1]) or range(size))
         return value.rank == x.rank and bool((_second(places, interleaved) == _first(places, interleaved)).all())
     if node.op_type == "Where":
         given = [one for one in given if one is None or (one.rank != 0 and size_of(one) != 1)]
@@ -402,14 +419,14 @@ def _is_doubled(value: Value, interleaved: bool, through: list[ir.Value], depth:
     elif node.op_type == "Gather":
         moved = node.attributes.get_int("axis", 0) % x.rank != x.rank - 1
     elif node.op_type == "Slice":
-        axes = listed(given[3]) if len(given) > 3 else None
+        axes = constant_list(given[3]) if len(given) > 3 else None
         moved = axes is not None and all(axis % x.rank != x.rank - 1 for axis in axes)
     else:
         moved = node.op_type in ("Reshape", "Squeeze", "Unsqueeze", "Expand")
         if node.op_type == "Unsqueeze":
-            moved = all(axis % value.rank != value.rank - 1 for axis in listed(given[1]) or [-1])
+            moved = all(axis % value.rank != value.rank - 1 for axis in constant_list(given[1]) or [-1])
         if node.op_type == "Squeeze":
-            moved = len(given) > 1 and all(axis % x.rank != x.rank - 1 for axis in listed(given[1]) or [-1])
+            moved = len(given) > 1 and all(axis % x.rank != x.rank - 1 for axis in constant_list(given[1]) or [-1])
     return moved and _is_doubled(x, interleaved, through, depth + 1)
 
 
@@ -467,12 +484,10 @@ def _layout(rotation: _Rotation) -> str | None:
     return found.pop() if len(found) == 1 else None
 
 
-def _replaced(node: ir.Node, rotation: _Rotation, layout: str, root: Builder, caches: dict[Hashable, list[Value]]) -> bool:
-    assert isinstance(node.graph, ir.Graph)
+def _replaced(node: ir.Node, rotation: _Rotation, layout: str, emission: _Emission) -> bool:
     x, whole = rotation.x, node.outputs[0]
-    op = Builder(node.graph, root=root, before=node)
-    op.scope = node.name or node.op_type
-    made = [_angles(op, one, rotation, layout, caches) for one in (rotation.cosine, rotation.sine)]
+    op = Builder.before_node(node, emission.root)
+    made = [_angles(op, one, rotation, layout, emission) for one in (rotation.cosine, rotation.sine)]
     cosine, sine = (values[-1] for values in made)
     given: dict[str, Any] = {"interleaved": 1} if rotation.interleaved else {}
     shape: Any = None if x.shape is None else list(x.shape)
@@ -492,26 +507,18 @@ def _replaced(node: ir.Node, rotation: _Rotation, layout: str, root: Builder, ca
     return isinstance(whole, Value) and replace_value(whole, result, through=[*rotation.through, *made[0], *made[1]])
 
 
-def _name(value: Value, axis: int) -> Hashable:
-    """Return a dimension as its number or name; a new object if it is unknown."""
-    dim = None if value.shape is None else value.shape[axis]
-    if isinstance(dim, int):
-        return dim
-    return dim.value if isinstance(dim, ir.SymbolicDim) and dim.value is not None else object()
-
-
-def _angles(op: Builder, value: Value, rotation: _Rotation, layout: str, caches: dict[Hashable, list[Value]]) -> list[Value]:
+def _angles(op: Builder, value: Value, rotation: _Rotation, layout: str, emission: _Emission) -> list[Value]:
     """Emit the cosines or sines of pairs, [batch, tokens, pairs]; return the emitted values, of which they are the last."""
     x, size = rotation.x, size_of(rotation.x) or 0
     tokens = 1 if layout == "BSNH" or layout == "NSH" else 2
-    batch: Hashable = 1 if layout == "NSH" else _name(x, 0)
-    key = (value, rotation.interleaved, layout, batch, _name(x, tokens))
-    if key in caches:
-        return caches[key]
+    batch: Hashable = 1 if layout == "NSH" else dimension(x, 0)
+    key = (value, rotation.interleaved, layout, batch, dimension(x, tokens))
+    if key in emission.angles:
+        return emission.angles[key]
     # Next to the angles themselves, because the next nodes may be before the rotated values.
     producer = value.producer()
     if producer is not None and producer.graph is op.graph and isinstance(producer.graph, ir.Graph):
-        following = _next(producer)
+        following = emission.following.get(producer)
         place = Builder(producer.graph, root=op.outermost, before=following) if following is not None else op
         place.scope = op.scope
     else:
@@ -528,9 +535,9 @@ def _angles(op: Builder, value: Value, rotation: _Rotation, layout: str, caches:
     else:
         wide = half if rank == whole_rank else place.Unsqueeze(half, list(range(whole_rank - rank)))
         flat = place.Squeeze(wide, [1 if layout == "BNSH" else 2])
-    if (_name(flat, 0), _name(flat, 1)) == (batch, _name(x, tokens)):
-        caches[key] = [half, flat]
-        return caches[key]
+    if (dimension(flat, 0), dimension(flat, 1)) == (batch, dimension(x, tokens)):
+        emission.angles[key] = [half, flat]
+        return emission.angles[key]
     # The operator's angles have the batch and tokens of ``x``.
     shape = op.Shape(x) if layout != "NSH" else op.Shape(op.Unsqueeze(x, [0]))
     target = op.Concat(
@@ -539,16 +546,5 @@ def _angles(op: Builder, value: Value, rotation: _Rotation, layout: str, caches:
         [size // 2],
         axis=0,
     )
-    caches[key] = [half, flat, op.Expand(flat, target)]
-    return caches[key]
-
-
-def _next(node: ir.Node) -> ir.Node | None:
-    graph = node.graph
-    assert isinstance(graph, ir.Graph)
-    following = False
-    for one in graph:
-        if following:
-            return one
-        following = one is node
-    return None
+    emission.angles[key] = [half, flat, op.Expand(flat, target)]
+    return emission.angles[key]

@@ -47,8 +47,7 @@ class Workarounds(InPlacePass):
             if candidates is None or node.domain or not isinstance(node.graph, ir.Graph):
                 continue
             root = root or Builder.of_existing(model.graph)
-            op = Builder(node.graph, root=root, before=node)
-            op.scope = node.name or node.op_type
+            op = Builder.before_node(node, root)
             values = next((found for one in candidates if (found := one.replacement(op, node)) is not None), None)
             if values is None:
                 continue

@@ -21,8 +21,9 @@ from converters.passes.quantized.fused import ConvAttributes, Target, function_o
 from converters.passes.quantized.graph import Arrangement, Quantized, is_node, only_quantizers, only_user, static_shape
 from converters.passes.quantized.joins import quantizations
 from converters.passes.quantized.matmuls import multiply
-from converters.passes.quantized.weights import Weights, array, weights
+from converters.passes.quantized.weights import Weights, weights
 from onnx_specops.building import Builder, Value, constant_value
+from onnx_specops.graphs import constant_array
 
 _LARGEST_BIAS = 2**30
 _MAX_REPEATED_PRODUCTS, _MAX_TARGETS = 128, 3
@@ -99,7 +100,7 @@ def convolution(work: Arrangement, node: ir.Node) -> None:
         return
     bias = np.zeros(shape[0])
     if len(node.inputs) > 2:
-        if (given := array(node.inputs[2])) is None:
+        if (given := constant_array(node.inputs[2])) is None:
             return
         bias = bias + given
     tail = node.outputs[0]
@@ -187,7 +188,7 @@ def _several_targets(work: Arrangement, value: ir.Value, channels: int) -> list[
         return []
     targets = []
     for one in found:
-        scale, zero = (array(constant) for constant in one.quantizer.inputs[1:])
+        scale, zero = (constant_array(constant) for constant in one.quantizer.inputs[1:])
         if scale is None or zero is None or (scale.ndim and (one.division is None or (scale != 1).any())):
             return []
         divisor = 1.0 if one.division is None else one.division.scale
@@ -211,7 +212,7 @@ def _target(work: Arrangement, value: ir.Value, channels: int) -> Target | None:
         )
         if user is None or along is None or len(quantizers := only_quantizers(user.outputs[0])) != 1:
             return None
-        constants = [array(constant) for constant in quantizers[0].inputs[1:]]
+        constants = [constant_array(constant) for constant in quantizers[0].inputs[1:]]
         if constants[0] is None or constants[1] is None or (constants[0] != 1).any() or constants[1].size != channels:
             return None
         scale, zero, quantizer, divisor = np.ones([], np.float32), constants[1], quantizers[0], along
@@ -306,7 +307,7 @@ def _quantized(work: Arrangement, value: ir.Value) -> _Quantization | None:
     quantizers = only_quantizers(value)
     if len(quantizers) != 1:
         return None
-    scale, zero = (array(constant) for constant in quantizers[0].inputs[1:])
+    scale, zero = (constant_array(constant) for constant in quantizers[0].inputs[1:])
     if scale is None or zero is None or scale.ndim or zero.dtype.itemsize != 1:
         return None
     return _Quantization(value, Affine(scale, zero), quantizers[0], divisor=divisor)
@@ -320,9 +321,9 @@ def _is_redundant_clip(node: ir.Node, quantization: _Quantization) -> bool:
         return True
     if not is_node(node, "Clip"):
         return False
-    if any(value is not None and array(value) is None for value in node.inputs[1:]):
+    if any(value is not None and constant_array(value) is None for value in node.inputs[1:]):
         return False  # a limit is computed at run time
-    low, high = ([array(value) for value in node.inputs[1:]] + [None, None])[:2]
+    low, high = ([constant_array(value) for value in node.inputs[1:]] + [None, None])[:2]
     top = float(np.max(quantization.affine.scale * 255 * quantization.divisor))
     return (low is None or float(low) <= 0) and (high is None or float(high) >= top)
 

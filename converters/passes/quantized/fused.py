@@ -11,8 +11,9 @@ import onnx_ir as ir
 
 from converters.passes.quantized.affine import is_scale
 from converters.passes.quantized.graph import Arrangement, Quantized, is_node, only_user
-from converters.passes.quantized.weights import Weights, array
+from converters.passes.quantized.weights import Weights
 from onnx_specops.building import Builder, Value, constant_value
+from onnx_specops.graphs import constant_array
 from onnx_specops.ops.quantized_conv import MAX_PRODUCTS, MOST_CHANNELS
 from onnx_specops.replacing import replace_value
 
@@ -63,7 +64,7 @@ def function_of(tail: ir.Value, channels: int) -> Function:
         case "Relu":
             return Function("clip", value, 0.0, np.inf)
         case "Clip":
-            limits = [None if limit is None else array(limit) for limit in (*user.inputs[1:], None, None)][:2]
+            limits = [None if limit is None else constant_array(limit) for limit in (*user.inputs[1:], None, None)][:2]
             if any(given is not None and known is None for given, known in zip(user.inputs[1:], limits, strict=False)):
                 return none
             low, high = (
@@ -75,7 +76,7 @@ def function_of(tail: ir.Value, channels: int) -> Function:
             slope = np.full(channels, stated.get_float("alpha", 0.01), np.float32)
             return Function("prelu", value, slope=slope)
         case "PRelu":
-            found = _per_channel(tail, array(user.inputs[1]), channels)
+            found = _per_channel(tail, constant_array(user.inputs[1]), channels)
             return none if found is None else Function("prelu", value, slope=found)
         case "HardSigmoid":
             return Function("hard_sigmoid", value, stated.get_float("alpha", 0.2), stated.get_float("beta", 0.5))
@@ -103,7 +104,7 @@ def _swish(tail: ir.Value) -> Function | None:
         return None
     alpha, gate = 1.0, other
     if is_node(other, "Mul"):
-        factor = next((array(value) for value in other.inputs if value is not tail), None)
+        factor = next((constant_array(value) for value in other.inputs if value is not tail), None)
         following = only_user(other.outputs[0])
         if factor is None or factor.size != 1 or following is None:
             return None
@@ -117,7 +118,7 @@ def _swish(tail: ir.Value) -> Function | None:
 
 
 def _is_scaled(node: ir.Node, value: ir.Value) -> bool:
-    return any(array(other) is not None for other in node.inputs if other is not value)
+    return any(constant_array(other) is not None for other in node.inputs if other is not value)
 
 
 def _per_channel(value: ir.Value, numbers: np.ndarray | None, channels: int) -> np.ndarray | None:
@@ -273,7 +274,7 @@ def _signed(op: Builder, found: Weights) -> Value | None:
         return None
     if found.affine.zero_point.dtype == np.int8:
         return found.emit(op)
-    if (numbers := array(found.emit(op))) is None:
+    if (numbers := constant_array(found.emit(op))) is None:
         return None
     return constant_value((numbers ^ np.uint8(128)).view(np.int8))
 

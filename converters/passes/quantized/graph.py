@@ -47,10 +47,7 @@ class Arrangement:
 
     def before(self, node: ir.Node) -> Builder:
         """Return a builder that emits before ``node``."""
-        assert isinstance(node.graph, ir.Graph)
-        op = Builder(node.graph, root=self._root, before=node)
-        op.scope = node.name or node.op_type
-        return op
+        return Builder.before_node(node, self._root)
 
     def channels_last(self, op: Builder, integers: ir.Value, rank: int) -> Value:
         """Move the channels of integers from the second to the last dimension."""

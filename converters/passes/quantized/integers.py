@@ -12,10 +12,10 @@ from converters.passes.quantized.fused import is_signed
 from converters.passes.quantized.graph import Arrangement, Quantized, is_node, only_quantizers, remove, static_shape
 from converters.passes.quantized.joins import quantize_parts
 from converters.passes.quantized.matmuls import product
-from converters.passes.quantized.weights import array, weights
+from converters.passes.quantized.weights import weights
 from onnx_specops.building import OPSET, constant_value
 from onnx_specops.domain import DOMAIN
-from onnx_specops.graphs import all_nodes
+from onnx_specops.graphs import all_nodes, constant_array
 from onnx_specops.naming import Names
 
 D = ir.DataType
@@ -76,7 +76,7 @@ def _widen_constants(model: ir.Model) -> None:
     for node in list(all_nodes(model.graph)):
         if not is_node(node, "Cast") or node.outputs[0].dtype != D.FLOAT or node.outputs[0].is_graph_output():
             continue
-        constant = array(node.inputs[0])
+        constant = constant_array(node.inputs[0])
         if constant is None or constant.dtype.itemsize != 2 or constant.size > _SMALL or constant.dtype.kind in "iu":
             continue
         wide = constant_value(constant.astype(np.float32), name=f"{node.outputs[0].name}/constant")
@@ -90,7 +90,7 @@ def _share_quantizations(model: ir.Model) -> None:
     """Merge equal FakeQuantize nodes of one tensor. Early files have one for each consumer."""
     known: dict[object, ir.Node] = {}
     for node in [node for node in all_nodes(model.graph) if is_node(node, "FakeQuantize", DOMAIN)]:
-        limits = [array(limit) for limit in node.inputs[1:]]
+        limits = [constant_array(limit) for limit in node.inputs[1:]]
         if any(limit is None for limit in limits) or node.outputs[0].is_graph_output():
             continue
         said = tuple((limit.shape, limit.tobytes()) for limit in limits if limit is not None)
@@ -104,9 +104,9 @@ def _share_quantizations(model: ir.Model) -> None:
 def _quantize(work: Arrangement, node: ir.Node, opset: int) -> None:
     """Convert a FakeQuantize of a computed value to QuantizeLinear and DequantizeLinear."""
     data, *limits = node.inputs
-    low, high, start, end = (array(limit) for limit in limits)
+    low, high, start, end = (constant_array(limit) for limit in limits)
     levels = node.attributes.get_int("levels", 0)
-    if data is None or array(data) is not None or data.dtype != D.FLOAT or _is_cast_constant(data):
+    if data is None or constant_array(data) is not None or data.dtype != D.FLOAT or _is_cast_constant(data):
         return
     if not _feeds_integers(node.outputs[0]):
         return
@@ -171,7 +171,7 @@ def _decompose(work: Arrangement, node: ir.Node) -> None:
     long.
     """
     x, *constants = node.inputs
-    scale, zero = (array(constant) for constant in constants)
+    scale, zero = (constant_array(constant) for constant in constants)
     if x is None or x.shape is None or scale is None or zero is None or not scale.ndim or (scale != 1).any():
         return
     op = work.before(node)
@@ -253,7 +253,7 @@ def _join(work: Arrangement, node: ir.Node) -> None:
 
 def _mean(work: Arrangement, node: ir.Node) -> None:
     """Convert a ReduceMean over the spatial dimensions to GlobalAveragePool, which ONNX Runtime computes in integers."""
-    x, axes = node.inputs[0], None if len(node.inputs) < 2 else array(node.inputs[1])
+    x, axes = node.inputs[0], None if len(node.inputs) < 2 else constant_array(node.inputs[1])
     if x is None or x.shape is None or axes is None or not node.attributes.get_int("keepdims", 1):
         return
     rank = len(x.shape)
@@ -282,4 +282,4 @@ def _feeds_integers(value: ir.Value) -> bool:
 def _is_cast_constant(value: ir.Value) -> bool:
     """Return whether a value is a cast constant."""
     node = value.producer()
-    return node is not None and is_node(node, "Cast") and array(node.inputs[0]) is not None
+    return node is not None and is_node(node, "Cast") and constant_array(node.inputs[0]) is not None

@@ -13,8 +13,8 @@ import onnx_ir as ir
 
 from converters.passes.quantized.affine import Affine
 from converters.passes.quantized.graph import Arrangement, Quantized, is_node, only_quantizers, only_user, remove
-from converters.passes.quantized.weights import array
 from onnx_specops.building import Value, constant_value
+from onnx_specops.graphs import constant_array
 from onnx_specops.replacing import replace_value
 
 _FUNCTIONS = frozenset(
@@ -54,7 +54,7 @@ def quantize_parts(work: Arrangement, node: ir.Node) -> None:
     ends = np.cumsum([size for size in sizes if isinstance(size, int)]).tolist()
     for quantization in found:
         op = work.before(quantization.quantizer)
-        scale, zero = (array(constant) for constant in quantization.quantizer.inputs[1:])
+        scale, zero = (constant_array(constant) for constant in quantization.quantizer.inputs[1:])
         assert scale is not None and zero is not None
         quantized: list[Value] = []
         for part, begin, end in zip(parts, [0, *ends], ends, strict=False):
@@ -98,7 +98,7 @@ def quantizations(work: Arrangement, value: ir.Value) -> list[_Quantization]:
             user = quantizers[0]
         if not is_node(user, "QuantizeLinear") or user.outputs[0].is_graph_output():
             return []
-        scale, zero = (array(constant) for constant in user.inputs[1:])
+        scale, zero = (constant_array(constant) for constant in user.inputs[1:])
         if scale is None or zero is None or zero.dtype != np.uint8 or scale.shape != zero.shape:
             return []
         if scale.ndim and user.attributes.get_int("axis", 1) != 1:
@@ -122,11 +122,11 @@ def _is_convolved(work: Arrangement, value: ir.Value, joined: ir.Node) -> bool:
         if producer.op_type == "Conv":
             x = producer.inputs[0]
             return x in work.quantized or x in work.channels
-        source = next((given for given in producer.inputs if given is not None and array(given) is None), None)
+        source = next((given for given in producer.inputs if given is not None and constant_array(given) is None), None)
         if source is None:
             return False
         if producer.op_type == "Add":
-            if only_user(source) is not producer or all(array(given) is None for given in producer.inputs):
+            if only_user(source) is not producer or all(constant_array(given) is None for given in producer.inputs):
                 return False
         elif producer.op_type not in _FUNCTIONS:
             return False

@@ -14,6 +14,7 @@ from converters.passes.quantized.affine import NEAR, Affine, is_scale
 from converters.passes.quantized.graph import is_node, static_shape
 from onnx_specops.building import Builder, Value, constant_value
 from onnx_specops.domain import DOMAIN, find
+from onnx_specops.graphs import constant_array
 
 D = ir.DataType
 
@@ -38,7 +39,7 @@ def weights(value: ir.Value | None, axis: int) -> Weights | None:
     """Return the integers of an operator's input, with scales along ``axis`` at most; ``None`` if there are none."""
     moves: list[ir.Node] = []
     while value is not None and (node := value.producer()) is not None and node.op_type in _MOVES and not node.domain:
-        if node.op_type == "Reshape" and array(node.inputs[1]) is None:
+        if node.op_type == "Reshape" and constant_array(node.inputs[1]) is None:
             return None
         moves.append(node)
         value = node.inputs[0]
@@ -66,7 +67,7 @@ def weights(value: ir.Value | None, axis: int) -> Weights | None:
                 result = op.Transpose(result, perm=move.attributes["perm"].value if "perm" in move.attributes else None)
             else:
                 result = op.Reshape(
-                    result, op.const(array(move.inputs[1])), allowzero=move.attributes.get_int("allowzero", 0)
+                    result, op.const(constant_array(move.inputs[1])), allowzero=move.attributes.get_int("allowzero", 0)
                 )
         return result
 
@@ -75,19 +76,12 @@ def weights(value: ir.Value | None, axis: int) -> Weights | None:
     return Weights(emit, Affine(scales, zeros, axis))
 
 
-def array(value: ir.Value | None) -> np.ndarray | None:
-    """Return the elements of a constant."""
-    if value is None or value.const_value is None or value.is_graph_input():
-        return None
-    return value.const_value.numpy()
-
-
 def _float_array(value: ir.Value | None) -> np.ndarray | None:
     """Return the float32 elements of a constant or a cast constant."""
     node = None if value is None else value.producer()
     if node is not None and (node.domain, node.op_type) == ("", "Cast") and node.outputs[0].dtype == D.FLOAT:
         value = node.inputs[0]
-    found = array(value)
+    found = constant_array(value)
     return None if found is None else found.astype(np.float32)
 
 
@@ -96,7 +90,7 @@ _Found = tuple[Value, np.ndarray, np.ndarray]
 
 def _represent(value: ir.Value, integers: Value, scale: np.ndarray, zero: np.ndarray) -> bool:
     """Return whether the decoded integers are the numbers of the graph. A zero point in the file may deviate by `NEAR`."""
-    stored, shape = array(integers), static_shape(value)
+    stored, shape = constant_array(integers), static_shape(value)
     assert stored is not None
     if shape != list(stored.shape):
         return False
@@ -111,13 +105,17 @@ def _represent(value: ir.Value, integers: Value, scale: np.ndarray, zero: np.nda
 
 def _decompressed(value: ir.Value) -> _Found | None:
     """Match an 8-bit constant that constants dequantize."""
-    found = dequantization(value, lambda x: x.dtype in _BYTES and array(x) is not None)
+    found = dequantization(value, lambda x: x.dtype in _BYTES and constant_array(x) is not None)
     scale = None if found is None or found.scale is None else _float_array(found.scale)
     if found is None or scale is None:
         return None
     zero = np.zeros((), np.float32) if found.zero is None else _float_array(found.zero)
     integers = found.stored
-    if zero is None or integers.dtype is None or not _preserve([x.dtype for x in reversed(found.before)], array(integers)):
+    if (
+        zero is None
+        or integers.dtype is None
+        or not _preserve([x.dtype for x in reversed(found.before)], constant_array(integers))
+    ):
         return None
     type_ = _BYTES[integers.dtype]
     whole = np.rint(zero)
@@ -148,7 +146,7 @@ def _quantized(value: ir.Value) -> _Found | None:
         node = None if node.inputs[0] is None else node.inputs[0].producer()  # a cast of a 16-bit constant
     if node is None or (node.domain, node.op_type) != (DOMAIN, "FakeQuantize"):
         return None
-    data, limits = _float_array(node.inputs[0]), [array(limit) for limit in node.inputs[1:]]
+    data, limits = _float_array(node.inputs[0]), [constant_array(limit) for limit in node.inputs[1:]]
     levels = node.attributes.get_int("levels", 0)
     attributes = {name: attribute.value for name, attribute in node.attributes.items()}
     if data is None or any(limit is None for limit in limits) or not 2 <= levels <= 256:

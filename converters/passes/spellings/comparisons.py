@@ -51,9 +51,7 @@ def _expand(node: ir.Node, root: Builder) -> bool:
     ]
     if not small or (node.op_type != "Where" and len(small) < len(node.inputs)):
         return False
-    assert isinstance(node.graph, ir.Graph)
-    op = Builder(node.graph, root=root, before=node)
-    op.scope = node.name or node.op_type
+    op = Builder.before_node(node, root)
     for index in small:
         value = node.inputs[index]
         # One element is computed correctly.

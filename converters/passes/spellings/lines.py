@@ -42,8 +42,7 @@ def _expanded(node: ir.Node, root: Builder) -> bool:
     sides = [axis for axis in (2, 3) if before[axis] == 1]
     # A side that stays one is resized from two.
     wide = [max(2, after[axis] or 0) if axis in sides else before[axis] for axis in range(4)]
-    op = Builder(node.graph, root=root, before=node)
-    op.scope = node.name or node.op_type
+    op = Builder.before_node(node, root)
     if len(sides) == 2:
         replace_value(whole, op.Expand(x, after), equal=False)
         node.graph.remove(node, safe=True)

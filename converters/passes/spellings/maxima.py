@@ -6,7 +6,7 @@ import onnx_ir as ir
 from onnx_ir.passes import InPlacePass, PassResult
 
 from onnx_specops.building import Builder, Value
-from onnx_specops.graphs import all_nodes
+from onnx_specops.graphs import all_nodes, constant_array
 from onnx_specops.replacing import replace_value
 
 
@@ -24,14 +24,13 @@ class AsArgMax(InPlacePass):
                 continue
             values, indices = node.outputs
             x, k = node.inputs[:2]
-            number = None if k is None or k.is_graph_input() or k.const_value is None else k.const_value.numpy()
+            number = constant_array(k)
             if number is None or number.item() != 1 or values.uses() or values.is_graph_output():
                 continue
             if not isinstance(x, Value) or not isinstance(indices, Value):
                 continue
             root = root or Builder.of_existing(model.graph)
-            op = Builder(node.graph, root=root, before=node)
-            op.scope = node.name or node.op_type
+            op = Builder.before_node(node, root)
             name = "ArgMax" if node.attributes.get_int("largest", 1) else "ArgMin"
             place = op.node(name, x, axis=node.attributes.get_int("axis", -1), keepdims=1)
             count += replace_value(indices, place)

@@ -87,8 +87,7 @@ def _even(node: ir.Node, root: Builder) -> bool:
         value = 0.0
     else:
         return False
-    op = Builder(node.graph, root=root, before=node)
-    op.scope = node.name or node.op_type
+    op = Builder.before_node(node, root)
     node.replace_input_with(0, op.Pad(x, [0, 0, *pads[:half], 0, 0, *pads[half:]], value))
     for name in ("pads", "auto_pad"):
         node.attributes.pop(name, None)

@@ -27,8 +27,7 @@ class InPairs(InPlacePass):
                 continue
             if not isinstance(node.graph, ir.Graph) or any(value is None for value in node.inputs):
                 continue
-            op = Builder(node.graph, root=root, before=node)
-            op.scope = node.name or node.op_type
+            op = Builder.before_node(node, root)
             result, *others = node.inputs
             for other in others:
                 result = op.node(_PAIRS[node.op_type], result, other)

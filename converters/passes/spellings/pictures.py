@@ -27,11 +27,9 @@ class OfPictures(InPlacePass):
         count = 0
         for node in found:
             x = node.inputs[0]
-            if not isinstance(x, Value) or x.rank != 3:
+            if not isinstance(x, Value) or x.rank != 3 or node.graph is None:
                 continue
-            assert isinstance(node.graph, ir.Graph)
-            op = Builder(node.graph, root=root, before=node)
-            op.scope = node.name or node.op_type
+            op = Builder.before_node(node, root)
             attributes = {name: attribute.value for name, attribute in node.attributes.items()}
             normal = op.InstanceNormalization(op.Unsqueeze(x, [3]), *node.inputs[1:], **attributes)
             replace_value(node.outputs[0], op.Squeeze(normal, [3]), equal=False)
