@@ -25,10 +25,7 @@ class ExtremesOfUnsigned(Workaround):
         x, *axes = (cast(Value, value) for value in node.inputs)
         if x.dtype != ir.DataType.UINT64:
             return None
-        top = op.const(_TOP)
-        flipped = op.BitwiseXor(op.Cast(x, to=ir.DataType.INT64), top)
-        extreme = op.node(node.op_type, flipped, *axes, **attributes_of(node))
-        return [op.Cast(op.BitwiseXor(extreme, top), to=ir.DataType.UINT64)]
+        return [unsigned(op, op.node(node.op_type, signed(op, x), *axes, **attributes_of(node)))]
 
 
 class TopKOfUnsigned(Workaround):
