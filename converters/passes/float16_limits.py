@@ -1,12 +1,13 @@
-"""Numbers that float16 cannot represent: positions, and numbers close to zero.
+"""Numbers that float16 cannot represent: positions, numbers close to zero, and large intermediate results.
 
-float16 represents integers up to 2048. Below 2**-14 it has fewer than 11 significant bits. `positions` and `near_zero` find
-the nodes that compute such numbers from the origin of their inputs. `InFloat16` keeps these nodes in float32.
+float16 represents integers up to 2048. Below 2**-14 it has fewer than 11 significant bits, and above 65504 only infinity.
+`positions`, `near_zero` and `overflowing` find the nodes that compute such numbers from the origin of their inputs.
+`InFloat16` keeps these nodes in float32.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 
 import numpy as np
 import onnx_ir as ir
@@ -35,6 +36,16 @@ _STAYS_NEAR_ZERO = _LAID_OUT | {
 }  # fmt: skip
 _LEAVES_ZERO = frozenset(("Div", "Log", "Pow", "Reciprocal"))
 _TAKES_CONSTANT = frozenset(("Add", "Clip", "Div", "Max", "Min", "Mul", "Pow", "Sub"))
+
+_SUMS = frozenset(("CumSum", "ReduceL1", "ReduceL2", "ReduceSum", "ReduceSumSquare"))
+_GROWS = _SUMS | {"Exp", "ReduceProd"}
+"""Operators whose results may be far larger than their inputs."""
+
+_STAYS_LARGE = _LAID_OUT | {
+    "Abs", "Add", "Clip", "Gather", "Max", "Mean", "Min", "Neg", "ReduceMax", "ReduceMin", "Relu", "Sub", "Sum", "Where",
+}  # fmt: skip
+_RETURNS = frozenset(("Div", "Log", "Pow", "Reciprocal", "Sqrt"))
+"""Operators whose results may be in float16's range for inputs beyond it."""
 
 
 def is_constant(value: ir.Value) -> bool:
@@ -97,7 +108,7 @@ def near_zero(nodes: Iterable[ir.Node], floats: Collection[ir.Value]) -> tuple[s
         if node.domain or node.op_type in _CONTROL or node.outputs[0] not in floats:
             continue
         begins = node.op_type in _TAKES_CONSTANT and any(
-            value is not None and value in floats and _is_near_zero(value, some=node.op_type == "Div" and index == 1)
+            value is not None and value in floats and is_near_zero(value, some=node.op_type == "Div" and index == 1)
             for index, value in enumerate(node.inputs)
         )
         takes = [index for index, value in enumerate(node.inputs) if value in small]
@@ -110,6 +121,85 @@ def near_zero(nodes: Iterable[ir.Node], floats: Collection[ir.Value]) -> tuple[s
         elif node.op_type != "Log":
             large.update(node.outputs)
     return found, large
+
+
+def overflowing(nodes: Iterable[ir.Node], floats: Collection[ir.Value]) -> set[ir.Node]:
+    """Return the nodes between squares, exponentials and sums and the operator that returns to ordinary numbers.
+
+    Such are the mean square and its root in a normalization, or the exponentials and their sum in a softmax. They begin at a
+    square, a power, an Exp or a sum, and end at a Div, Log, Pow, Reciprocal or Sqrt, or at a sum that is multiplied by small
+    constants. Between them, constants and other such numbers are combined. The products in a sum and in a divisor belong to
+    them. A square that is only combined with other numbers does not, nor a sum that is added to them.
+
+    Args:
+        nodes, floats: see `positions`.
+    """
+    large: dict[ir.Value, bool] = {}  # whether the numbers are larger than products
+    taken: dict[ir.Node, list[ir.Value]] = {}  # the large inputs of nodes with large outputs
+    ends: list[tuple[ir.Node, list[ir.Value]]] = []
+    for node in nodes:
+        if node.domain or node.op_type in _CONTROL or node.outputs[0] not in floats:
+            continue
+        inputs = [value for value in node.inputs if value is not None and value in floats]
+        given = [value for value in inputs if value in large]
+        combined = all(value in large or is_constant(value) for value in inputs)
+        if (back := _returning(node, given, large)) and combined | (node.op_type == "Div"):
+            ends.append((node, back))
+        if _grows(node):
+            large[node.outputs[0]] = True
+            taken[node] = given
+        elif given and combined and (node.op_type in _STAYS_LARGE or _keeps_large(node, given, large)):
+            large.update(dict.fromkeys(node.outputs, any(large[value] for value in given)))
+            taken[node] = given
+        elif node.op_type == "Mul" and not any(is_constant(value) for value in inputs):
+            large[node.outputs[0]] = False
+            taken[node] = []
+    found: set[ir.Node] = set()
+    pending = [(node, value) for node, values in ends for value in values]
+    while pending:
+        node, value = pending.pop()
+        found.add(node)
+        source = value.producer()
+        if source is not None and source in taken and source not in found:
+            found.add(source)
+            pending += [(source, inner) for inner in taken[source]]
+    return found
+
+
+def _grows(node: ir.Node) -> bool:
+    """Return whether a node gives numbers far larger than its inputs: powers, exponentials and sums."""
+    if node.op_type == "Mul":
+        return node.inputs[0] is node.inputs[1]
+    if node.op_type == "Pow":
+        exponent = node.inputs[1]
+        return exponent is not None and is_constant(exponent) and bool((_numbers(exponent) > 1).any())
+    return node.op_type in _GROWS
+
+
+def _keeps_large(node: ir.Node, given: Collection[ir.Value], large: Mapping[ir.Value, bool]) -> bool:
+    """Return whether a product or a mean of large numbers is large, too. Means of products are ordinary."""
+    if node.op_type == "Mul" and len(given) == 1:
+        return True
+    return node.op_type in _PRODUCTS | {"Mul", "ReduceMean"} and all(large[value] for value in given)
+
+
+def _returning(node: ir.Node, given: Collection[ir.Value], large: Mapping[ir.Value, bool]) -> list[ir.Value]:
+    """Return the large inputs that a node brings back to ordinary numbers."""
+    if node.op_type == "Mul":
+        factors = [value for value in node.inputs if value is not None and is_constant(value)]
+        sums = [value for value in given if (source := value.producer()) is not None and source.op_type in _SUMS]
+        return sums if factors and all((np.abs(_numbers(value)) < 1).all() for value in factors) else []
+    if node.op_type == "Pow" and _grows(node):
+        return []
+    if node.op_type == "Div":
+        divisor = node.inputs[1]
+        return [value for value in given if large[value] or value is divisor or divisor in given]
+    return list(given) if node.op_type in _RETURNS else []
+
+
+def _numbers(value: ir.Value) -> np.ndarray:
+    assert value.const_value is not None
+    return value.const_value.numpy()
 
 
 def _casts_wide_integers(node: ir.Node) -> bool:
@@ -130,9 +220,9 @@ def _elements(value: ir.Value) -> int:
     return int(np.prod(sizes)) if sizes else 0
 
 
-def _is_near_zero(value: ir.Value, *, some: bool) -> bool:
+def is_near_zero(value: ir.Value | None, *, some: bool) -> bool:
     """Return whether all numbers of a constant, or some of them, are nonzero and below float16's normal ones."""
-    if not is_constant(value) or value.const_value is None or value.dtype != D.FLOAT:
+    if value is None or not is_constant(value) or value.const_value is None or value.dtype != D.FLOAT:
         return False
     magnitudes = np.abs(value.const_value.numpy())
     magnitudes = magnitudes[(magnitudes > 0) & np.isfinite(magnitudes)]

@@ -6,7 +6,8 @@ In float16, for GPUs and NPUs, the following stay in float32, with casts around 
   operators;
 - what is computed from shapes and positions, or becomes an index or a size, because float16 does not represent all
   integers above 2048;
-- MatMul and Conv with constants beyond float16's range, and numbers close to zero (`float16_limits`).
+- MatMul, Conv and BatchNormalization with constants beyond float16's range, numbers close to zero, and large intermediate
+  results, such as the mean square in a normalization (`float16_limits`).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import onnx
 import onnx_ir as ir
 from onnx_ir.passes import InPlacePass, PassResult
 
-from converters.passes.float16_limits import is_constant, near_zero, positions
+from converters.passes.float16_limits import is_constant, is_near_zero, near_zero, overflowing, positions
 from onnx_specops.building import OPSET, OPSET_IMPORTS, Value, constant_value
 from onnx_specops.domain import CONTRIB_DOMAIN
 from onnx_specops.graphs import all_nodes, all_values, nested
@@ -44,7 +45,7 @@ class InFloat32(InPlacePass):
 
 # Operators that overflow in float16, accumulate its rounding errors, or draw random numbers.
 _FLOAT32_ONLY = frozenset((
-    "Bernoulli", "CumSum", "DFT", "Multinomial", "NonMaxSuppression", "Pow", "RandomNormal", "RandomNormalLike",
+    "Bernoulli", "CumSum", "DFT", "LRN", "Multinomial", "NonMaxSuppression", "Pow", "RandomNormal", "RandomNormalLike",
     "RandomUniform", "RandomUniformLike", "Range", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceProd",
     "ReduceSumSquare", "STFT",
 ))  # fmt: skip
@@ -57,7 +58,7 @@ _TRACKED = frozenset((
 ))  # fmt: skip
 
 # These operators need the exact values of constants beyond float16's range. Others use such constants as masks.
-_WITH_WEIGHTS = frozenset(("Conv", "ConvTranspose", "Gemm", "MatMul"))
+_WITH_WEIGHTS = frozenset(("BatchNormalization", "Conv", "ConvTranspose", "Gemm", "MatMul"))
 
 # ONNX Runtime 1.32 cannot combine float16 numbers here, although its kernels accept the type.
 _COMBINING = frozenset(("ScatterElements", "ScatterND"))
@@ -138,6 +139,8 @@ class _Float16Conversion:
             return True
         if node.op_type in _WITH_WEIGHTS and any(_exceeds_float16(value) for value in node.inputs):
             return True
+        if node.op_type == "BatchNormalization" and any(is_near_zero(node.inputs[i], some=True) for i in (1, 4)):
+            return True  # the scale and the variance
         version = OPSET_IMPORTS[node.domain]
         schemas = [onnx.defs.get_schema(node.op_type, version, node.domain)]
         if not node.domain and self.opset < version and onnx.defs.has(node.op_type, self.opset):
@@ -171,7 +174,7 @@ class _Float16Conversion:
 
     def _follow_limits(self) -> None:
         nodes, large = near_zero(self.nodes, self.floats)
-        self.single |= nodes | positions(self.nodes, self.floats)
+        self.single |= nodes | positions(self.nodes, self.floats) | overflowing(self.nodes, self.floats)
         self.large |= large
 
     def _is_large(self, value: ir.Value) -> bool:

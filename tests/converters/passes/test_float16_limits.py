@@ -9,11 +9,12 @@ import numpy as np
 import onnx_ir as ir
 import openvino as ov
 import pytest
+from onnx.reference import ReferenceEvaluator
 from openvino import opset13 as ops
 
 import onnx_specops
 from converters.openvino import convert
-from converters.passes.float16_limits import near_zero, positions
+from converters.passes.float16_limits import near_zero, overflowing, positions
 from onnx_specops.building import new_value
 from onnx_specops.graphs import all_nodes, all_values
 from tests.converters.passes.graphs import floats, graph
@@ -97,6 +98,86 @@ def test_near_zero(emit: Callable[..., Any], operators: list[str], large: int) -
     found, beyond = near_zero(*parts(emit, floats("x", 2)))
     assert sorted(node.op_type for node in found) == operators
     assert len(beyond) == large
+
+
+def _mean(op: Any, x: Any) -> Any:
+    return op.ReduceMean(x, [-1], keepdims=1)
+
+
+def _sum(op: Any, x: Any) -> Any:
+    return op.ReduceSum(x, [-1], keepdims=1)
+
+
+def _area(op: Any, x: Any) -> Any:
+    return op.Mul(op.Slice(x, [0], [1], [1]), op.Slice(x, [1], [2], [1]))
+
+
+MATRIX = np.ones((2, 2), np.float32)
+
+
+@pytest.mark.parametrize(
+    ("emit", "operators"),
+    [
+        # a mean square and its root
+        (lambda op, x, y: op.Div(x, op.Sqrt(_mean(op, op.Mul(x, x)))), ["Mul", "ReduceMean", "Sqrt"]),
+        (lambda op, x, y: op.Div(x, op.Sqrt(_mean(op, op.Pow(x, 2.0)))), ["Pow", "ReduceMean", "Sqrt"]),
+        (lambda op, x, y: op.Div(x, op.Sqrt(op.Add(_mean(op, op.Mul(x, x)), 1.0))), ["Add", "Mul", "ReduceMean", "Sqrt"]),
+        (lambda op, x, y: op.Div(x, op.Sqrt(_mean(op, op.Mul(x, y)))), []),
+        (lambda op, x, y: op.Relu(_mean(op, op.Mul(x, x))), []),
+        (lambda op, x, y: op.Sqrt(op.Add(_mean(op, op.Mul(x, x)), y)), []),
+        (lambda op, x, y: op.Sqrt(op.MatMul(op.Mul(x, x), MATRIX)), ["MatMul", "Mul", "Sqrt"]),
+        (lambda op, x, y: op.Sqrt(op.MatMul(op.Mul(x, y), MATRIX)), []),
+        # exponentials
+        (lambda op, x, y: op.Log(op.Add(op.Exp(x), 1.0)), ["Add", "Exp", "Log"]),
+        (lambda op, x, y: op.Tanh(op.Exp(x)), []),
+        (lambda op, x, y: op.Sqrt(op.Pow(x, 0.5)), []),
+        # sums, with the products in them
+        (lambda op, x, y: op.Div(_sum(op, op.Mul(x, y)), _sum(op, y)), ["Div", "Mul", "ReduceSum", "ReduceSum"]),
+        (lambda op, x, y: op.Mul(_sum(op, x), np.float32(0.25)), ["Mul", "ReduceSum"]),
+        (lambda op, x, y: op.Mul(_sum(op, x), np.float32(2)), []),
+        (lambda op, x, y: op.Mul(_mean(op, x), np.float32(0.25)), []),
+        (lambda op, x, y: op.Div(op.Add(_sum(op, x), y), 4.0), []),
+        # divisors
+        (lambda op, x, y: op.Div(y, op.Add(_area(op, x), _area(op, y))), ["Add", "Div", "Mul", "Mul"]),
+        (lambda op, x, y: op.Div(op.Mul(x, y), 4.0), []),
+        (lambda op, x, y: op.Mul(op.Add(op.Mul(op.Mul(op.Mul(x, x), x), np.float32(0.04)), x), y), []),
+    ],
+)
+def test_overflowing(emit: Callable[..., Any], operators: list[str]) -> None:
+    found = overflowing(*parts(emit, floats("x", 2, 2), floats("y", 2, 2)))
+    assert sorted(node.op_type for node in found) == operators
+
+
+def _rms_norm(x: Any) -> Any:
+    square = ops.reduce_mean(ops.multiply(x, x), ops.constant([1]), True)
+    return ops.divide(x, ops.sqrt(ops.add(square, ops.constant(np.float32(1e-3)))))
+
+
+def _softmax(x: Any) -> Any:
+    exponential = ops.exp(ops.multiply(x, ops.constant(np.float32(0.05))))
+    return ops.divide(exponential, ops.reduce_sum(exponential, ops.constant([1]), True))
+
+
+@pytest.mark.parametrize(
+    "layers",
+    [
+        _rms_norm,
+        _softmax,
+        lambda x: ops.divide(ops.reduce_sum(x, ops.constant([1]), True), ops.constant(np.float32(512))),
+        lambda x: ops.normalize_l2(x, ops.constant([1]), 1e-3, "add"),
+        lambda x: ops.batch_norm_inference(x, *(np.full(512, n, np.float32) for n in (1, 0, 0, 1e5)), 1e-5),
+        lambda x: ops.batch_norm_inference(x, *(np.full(512, n, np.float32) for n in (1e-6, 0, 0, 1e-9)), 1e-12),
+    ],
+    ids=["rms-norm", "softmax", "mean", "l2", "large-variance", "small-variance"],
+)
+def test_large_results(layers: Callable[[Any], Any]) -> None:
+    """ONNX's evaluator computes in float16, where ONNX Runtime's CPU provider would use float32."""
+    x = ops.parameter([2, 512], np.float32, name="x")
+    model = ov.Model([layers(x)], [x])
+    given = np.random.default_rng(0).uniform(150, 250, (2, 512)).astype(np.float32)
+    expected = ov.Core().compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})(given)[0]
+    converted = convert(model, precision="float16", target="standard", opset=17).model
+    np.testing.assert_allclose(ReferenceEvaluator(converted).run(None, {"x": given})[0], expected, rtol=0.01, atol=1e-4)
 
 
 def _layer_norm(x: Any) -> Any:
