@@ -60,6 +60,9 @@ _TRACKED = frozenset((
 # These operators need the exact values of constants beyond float16's range. Others use such constants as masks.
 _WITH_WEIGHTS = frozenset(("BatchNormalization", "Conv", "ConvTranspose", "Gemm", "MatMul"))
 
+# The inputs whose relative error is that of the result: scales, and the variance.
+_SCALES = {"BatchNormalization": (1, 4), "DequantizeLinear": (1,), "QuantizeLinear": (1,)}
+
 # ONNX Runtime 1.32 cannot combine float16 numbers here, although its kernels accept the type.
 _COMBINING = frozenset(("ScatterElements", "ScatterND"))
 
@@ -139,8 +142,8 @@ class _Float16Conversion:
             return True
         if node.op_type in _WITH_WEIGHTS and any(_exceeds_float16(value) for value in node.inputs):
             return True
-        if node.op_type == "BatchNormalization" and any(is_near_zero(node.inputs[i], some=True) for i in (1, 4)):
-            return True  # the scale and the variance
+        if any(is_near_zero(node.inputs[index], some=True) for index in _SCALES.get(node.op_type, ())):
+            return True
         version = OPSET_IMPORTS[node.domain]
         schemas = [onnx.defs.get_schema(node.op_type, version, node.domain)]
         if not node.domain and self.opset < version and onnx.defs.has(node.op_type, self.opset):

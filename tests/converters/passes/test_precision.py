@@ -218,6 +218,30 @@ def test_quantized_networks(opset: int, contrib: bool) -> None:
     np.testing.assert_allclose(session.run(None, {"x": given})[0], expected, atol=0.1)
 
 
+@pytest.mark.unverified  # integers have no NaN
+@pytest.mark.parametrize(("step", "singles"), [(1e-7, 1), (1e-3, 0)])
+def test_small_scales_are_multiplied_in_float32(step: float, singles: int) -> None:
+    """float16 has a step of 6e-8."""
+    x = op.parameter([2, 4], np.float32, name="x")
+    filters = np.random.default_rng(0).integers(-126, 127, (4, 3)).astype(np.float32)
+    filters[0] = 127
+    limits = [np.float32(limit) for limit in (-127 * step, 127 * step) * 2]
+    levels = [np.float32(limit) for limit in (-300.0 * 128, 300.0 * 127) * 2]
+    y = op.matmul(
+        op.fake_quantize(x, *levels, 256), op.fake_quantize(filters * np.float32(step), *limits, 255), False, False
+    )
+    model = ov.Model([y], [x])
+    given = np.random.default_rng(0).uniform(-1e4, 1e4, (2, 4)).astype(np.float32) * np.float32(min(1, 1e-3 / step))
+    exact = {"INFERENCE_PRECISION_HINT": "f32", "LP_TRANSFORMS_MODE": "NO"}
+    expected = ov.Core().compile_model(model, "CPU", exact)(given)[0]
+    converted = convert(model, precision="float16", target="standard", opset=21).model
+    kinds = {value.name: value.data_type for value in converted.graph.initializer}
+    scales = [node.input[1] for node in converted.graph.node if node.op_type == "DequantizeLinear"]
+    assert [kinds[name] for name in scales].count(FLOAT) == singles
+    session = ort.InferenceSession(converted.SerializeToString())
+    np.testing.assert_allclose(session.run(None, {"x": given})[0], expected, atol=0.01 * abs(expected).max())
+
+
 @pytest.mark.parametrize("opset", [13, 21])
 def test_names_of_nodes_in_branches(opset: int) -> None:
     """ONNX Runtime rejects a graph with two nodes of the same name."""
