@@ -88,7 +88,7 @@ class Attribute:
         if typing.get_origin(hint) is typing.Annotated:
             type_, limits = typing.get_args(hint)
             if type_ is not int or not isinstance(limits, Limits):
-                raise TypeError(f"{parameter.name}: {hint} is no integer with limits")
+                raise TypeError(f"{parameter.name}: {hint} is not an integer with limits")
             return cls(parameter.name, type_, default, limits)
         return cls(parameter.name, hint, default)
 

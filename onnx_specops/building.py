@@ -525,7 +525,7 @@ def _schema(op_type: str, domain: str, version: int | None = None) -> onnx.defs.
 
 def _attribute(schema: onnx.defs.OpSchema, name: str, value: Any) -> ir.Attr:
     if name not in schema.attributes:
-        raise ValueError(f"{schema.name}: ONNX knows no attribute {name!r}")
+        raise ValueError(f"{schema.name}: ONNX defines no attribute {name!r}")
     if _is_tensor(value):
         return ir.AttrTensor(name, value)
     kind = ir.AttributeType(attribute_kind(schema.attributes[name].type))

@@ -58,7 +58,7 @@ class Worker:
             connection = self._connection or self._start(function.__module__)
             connection.send((function, arguments))
             if not self._answers(connection):
-                raise self._lost(f"no answer in {self.seconds:g} s")
+                raise self._lost(f"did not respond within {self.seconds:g} s")
             answer, error, taken = connection.recv()
         except (EOFError, OSError):
             raise self._lost("crashed") from None

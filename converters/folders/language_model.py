@@ -13,7 +13,7 @@ DECODER = "openvino_model.xml"
 
 _POSITIONS = ("max_position_embeddings", "n_positions", "n_ctx", "max_sequence_length", "seq_length", "max_seq_len")
 _OTHER_KINDS = {
-    "openvino_language_model.xml": "a model of images or sounds and text, whose decoder takes embeddings",
+    "openvino_language_model.xml": "a multimodal model, whose decoder takes embeddings",
     "openvino_decoder_model.xml": "an encoder with a decoder",
     "openvino_decoder_with_past_model.xml": "an encoder with a decoder",
     "model_index.json": "a pipeline of several models",

@@ -55,4 +55,4 @@ class InferenceEngineBaseline:
 
     def times(self, inputs: Sequence[np.ndarray]) -> tuple[float, list[Executed]]:
         """Raise `BaselineError`."""
-        raise BaselineError("no layer was timed: the Inference Engine tells of none")
+        raise BaselineError("no layer was timed: the Inference Engine reported no times")

@@ -85,5 +85,5 @@ def shaped(op: Builder, blob: Value, dims: Sequence[int]) -> Value:
     try:
         value = op.Reshape(blob, list(dims))
     except Exception as error:
-        raise Malformed(f"its blob of {blob.dims} elements does not make {list(dims)}") from error
+        raise Malformed(f"its blob of {blob.dims} elements does not fit the shape {list(dims)}") from error
     return value if value.dtype == ir.DataType.FLOAT else op.Cast(value, to=ir.DataType.FLOAT)

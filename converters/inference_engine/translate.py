@@ -36,7 +36,7 @@ def translate(root: etree._Element, version: int, problems: Problems, remarks: R
             problems.add(message, "remove it, and scale the input", line=scale.sourceline, fault=Fault.UNSUPPORTED)
     statistics = root.find("statistics")
     if statistics is not None:
-        what = "the <statistics> of a calibration for 8 bits: layers are computed in floats"
+        what = "the <statistics> of an 8-bit calibration: layers compute in floats"
         remarks.add(what, line=statistics.sourceline)
 
 

@@ -134,7 +134,7 @@ def embed(
     stated = Configuration.of(information)
     name = stated.text("model_type")
     if not name:
-        raise Unsupported("it states no model_info/model_type: it was not made for Model API")
+        raise Unsupported("it has no model_info/model_type, which Model API requires")
     graph = model.graph
     if next(iter(graph), None) is None:
         raise Malformed("it has no layers")
@@ -143,7 +143,7 @@ def embed(
         return
     wrapper = _BY_NAME.get(name.lower())
     if wrapper is None:
-        raise Unsupported(f"its model_type {name!r} is not supported: supported are {', '.join(model_types())}")
+        raise Unsupported(f"its model_type {name!r} is not supported; expected one of {', '.join(model_types())}")
     config = stated.with_defaults(**wrapper.defaults)
     rank = 6 if wrapper.run is action else 4
     images = [value for value in graph.inputs if value.shape is not None and len(value.shape) == rank]
@@ -153,7 +153,7 @@ def embed(
     assert isinstance(network, Value)
     tiled_up = tiles == "stated" and is_tiled(config)
     if tiled_up and wrapper.merge is None:
-        raise Unsupported(f"it states a tile_size, and Model API has no tiler for {name}: --model-api-tiles none ignores it")
+        raise Unsupported(f"it has a tile_size, but Model API has no tiler for {name}: --model-api-tiles none ignores it")
     moved = _Moved(graph)
     op = Builder.of_existing(graph)
     if rank == 6:
@@ -233,7 +233,7 @@ def _embed_decoder(graph: ir.Graph, config: Configuration) -> None:
 def _image_information(op: Builder, value: ir.Value, image: Image, width_first: bool) -> Value:
     """Return a detector's second input: the height and width of the network's image, and a scale of 1."""
     if value.shape is None or len(value.shape) != 2:
-        raise Unsupported(f"its input {value.name} is not an image, nor what Model API tells of one")
+        raise Unsupported(f"its input {value.name} is neither an image nor the image information of Model API")
     size = list(image.size())
     return op.const(np.array([[*(size[::-1] if width_first else size), 1]]), value.dtype)
 

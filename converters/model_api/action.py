@@ -33,7 +33,7 @@ def video_input(network: Value, layout: str) -> Value:
     """The input ``[frames, height, width, channels]`` of a graph with its preparation."""
     dims = dict(zip(video_layout(network, layout), network.dims or [None] * 6, strict=True))
     if dims["N"] not in (1, None) or dims["S"] not in (1, None):
-        raise Unsupported("its input takes several clips at a time: --input-shape sets 1")
+        raise Unsupported("its input has several clips: --input-shape sets one")
     return new_value(_UINT8, [dims["T"] or "frames", "height", "width", dims["C"]], "video")
 
 
@@ -54,7 +54,7 @@ def prepare_video(
     dims = dict(zip(letters, network.dims or [None] * 6, strict=True))
     rows, columns = dims["H"], dims["W"]
     if rows is None or columns is None:
-        raise Unsupported("the height and width of its frames are open: --input-shape sets them")
+        raise Unsupported("the height and width of its frames are dynamic: --input-shape sets them")
     shape = op.Shape(given)
     height, width = (op.Squeeze(op.Slice(shape, [axis], [axis + 1]), [0]) for axis in (1, 2))
     resize_type = config.text("resize_type", "standard", RESIZES)
@@ -80,7 +80,7 @@ def _resized(
     if resize_type == "standard":
         return fixed_point_resized(op, frames, op.const(np.int64(rows)), op.const(np.int64(columns)), 1, others=1)
     if resize_type == "crop":
-        raise Unsupported("its resize_type 'crop' of videos is not supported: resize_type 'standard' is")
+        raise Unsupported("its resize_type 'crop' is not supported for videos; expected 'standard'")
     sides = [op.Cast(side, to=_DOUBLE) for side in (height, width)]
     scale = op.Min(*(op.Div(float(whole), side) for whole, side in zip(size, sides, strict=True)))
     fitted = [op.Cast(op.Round(op.Mul(side, scale)), to=_INT64) for side in sides]

@@ -35,7 +35,7 @@ def anomaly(model: Wrapped) -> Results:
         heat = _plane(op, next(iter(model.outputs.values())))
         names = config.labels
         if len(names) < 2:
-            raise Malformed("model_info/labels names fewer than two labels, of the normal and the anomalous")
+            raise Malformed("model_info/labels has fewer than two labels; expected a normal and an anomalous one")
         image_threshold = np.float32(config.number("image_threshold", 0.5))
         pixel_threshold = np.float32(config.number("pixel_threshold", 0.5))
         scale = np.float32(config.number("normalization_scale", 1.0))
@@ -61,7 +61,7 @@ def anomaly(model: Wrapped) -> Results:
 def _plane(op: Builder, value: Value) -> Value:
     """Return the last two dimensions of a map in float32."""
     if value.rank is None or value.rank < 2:
-        raise Unsupported("its output is not a map of anomalies")
+        raise Unsupported("its output is not an anomaly map")
     return op.Reshape(op.Cast(value, to=_FLOAT), op.Slice(op.Shape(value), [-2], [2**31 - 1]))
 
 

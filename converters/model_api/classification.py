@@ -85,7 +85,7 @@ def _hierarchy(model: Wrapped, logits: Value, results: Results) -> Value:
         ancestors = _ancestors(order, parents)
         places = {name: place for place, name in enumerate(order)}
     except (KeyError, TypeError, ValueError) as error:
-        raise Malformed(f"its hierarchical_config is not what Model API writes: {error!r}") from error
+        raise Malformed(f"its hierarchical_config does not have Model API's form: {error!r}") from error
     probabilities, chosen, scores = [], [], []
     for group, (begin, end) in zip(groups, ranges, strict=False):
         part = op.Softmax(op.Slice(logits, [int(begin)], [int(end)]), axis=0)
@@ -107,7 +107,9 @@ def _hierarchy(model: Wrapped, logits: Value, results: Results) -> Value:
     if (maps := results.get("saliency_map")) is not None:
         own = {name: place for place, name in enumerate(heads.get("class_to_group_idx") or ())}
         if missed := [name for name in config.labels if name not in own]:
-            raise Malformed(f"its hierarchical_config has no class_to_group_idx of {missed[0]}, to find its saliency map")
+            raise Malformed(
+                f"its hierarchical_config has no class_to_group_idx of {missed[0]}, which its saliency map requires"
+            )
         results["saliency_map"] = op.Gather(maps, np.array([own[name] for name in config.labels], np.int64), axis=1)
     table = np.array([numbers[name] for name in order], np.int64)
     results |= {

@@ -45,7 +45,7 @@ def _parsed(model: Wrapped) -> Boxes:
         return Boxes(op.Cast(corners, to=_FLOAT), op.Cast(scores, to=_FLOAT), op.Cast(labels, to=_INT64))
     fives = [v for v in outputs.values() if v.dims is not None and len(v.dims) in (2, 3) and v.dims[-1] == 5]
     if len(fives) != 1:
-        raise Unsupported(f"its outputs {', '.join(outputs)} are none that Model API's SSD takes")
+        raise Unsupported(f"its outputs {', '.join(outputs)} are not those of Model API's SSD")
     height, width = model.image.size()
     rows = op.Reshape(op.Cast(fives[0], to=_FLOAT), [-1, 5])
     corners = op.Div(op.Slice(rows, [0], [4], [1]), np.array([width, height, width, height], np.float32))

@@ -50,7 +50,7 @@ class Image:
     def size(self) -> tuple[int, int]:
         """The network's height and width; raises `Unsupported` if they are dynamic."""
         if self.network_height is None or self.network_width is None:
-            raise Unsupported("the height and width of its image are open: --input-shape sets them")
+            raise Unsupported("the height and width of its image are dynamic: --input-shape sets them")
         return self.network_height, self.network_width
 
     def geometry(self, op: Builder) -> tuple[Value, Value, Value, Value]:
@@ -93,7 +93,7 @@ def image_input(network: Value, layout: str, config: Configuration) -> Value:
     """
     dims = dict(zip(layout, network.dims or [None] * 4, strict=True))
     if dims["N"] not in (1, None):
-        raise Unsupported(f"its input takes {dims['N']} images at a time: --input-shape sets a batch of 1")
+        raise Unsupported(f"its batch size is {dims['N']}: --input-shape sets it to 1")
     if config.flag("embedded_processing"):
         return new_value(network.dtype, ["height", "width", dims["C"]], "image")
     count = 1 if config.flag("intensity_repeat_channels") else dims["C"]
@@ -145,7 +145,7 @@ def prepare(
         in_unit = False
         pixels = _intensities(op, pixels, text, config)
     elif config.text("intensity_mode", "none") != "none" and not in_unit:
-        raise Unsupported("Model API ignores its intensity_mode where the size of its image is open: --input-shape sets it")
+        raise Unsupported("Model API ignores its intensity_mode if the size of its image is dynamic: --input-shape sets it")
     if dims["C"] == 3 and not repeated and (channels == "rgb") != (config.flag("reverse_input_channels") and not in_unit):
         pixels = op.Gather(pixels, [2, 1, 0], axis=3)
     pixels = op.Cast(pixels, to=_FLOAT)
@@ -200,7 +200,7 @@ def _resized(
     pads = op.Concat([0], *begins, [0], [0], *ends, [0], axis=0)
     value = config.whole("pad_value", 0)
     if not 0 <= value <= (255 if pixels.dtype == _UINT8 else 65535):
-        raise Malformed(f"model_info/pad_value is {value}: its pixels do not hold it")
+        raise Malformed(f"model_info/pad_value is {value}; its pixels cannot represent it")
     padded = op.Pad(pixels, pads, op.const(value, pixels.dtype))
     return op.Reshape(padded, [1, *size, (pixels.dims or [-1] * 4)[3] or -1])  # makes the shape known
 
@@ -232,7 +232,7 @@ def _intensities(op: Builder, pixels: Value, text: str, config: Configuration) -
     if mode == "none":
         return pixels
     if mode == "percentile":
-        raise Unsupported("its intensity_mode 'percentile' is not part of Model API's own graphs either")
+        raise Unsupported("its intensity_mode 'percentile' is not supported; Model API does not add it to a graph either")
     floats = op.Cast(pixels, to=_FLOAT)
     largest = config.number("intensity_max_value")
     if mode == "scale_to_unit":

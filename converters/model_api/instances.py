@@ -96,7 +96,7 @@ def rotated(op: Builder, masks: Value) -> Value:
 def _by_label(op: Builder, masks: Value, boxes: Boxes, config: Configuration) -> Value:
     """255 where an object of a label is, uint8 ``[labels, height, width]``; label 1 is the first, 0 the last."""
     if not config.labels:
-        raise Malformed("it has a feature_vector, and names no labels")
+        raise Malformed("it has a feature_vector, but no labels")
     count = len(config.labels)
     places = op.Mod(op.Add(boxes.labels, count - 1), count)
     of_label = op.Cast(op.Equal(op.Unsqueeze(op.Range(0, count, 1), [1]), op.Unsqueeze(places, [0])), to=_FLOAT)
@@ -186,11 +186,11 @@ def yolo_seg(model: Wrapped) -> Results:
     op, config, image = model.op, model.config, model.image
     ranks = {value.rank: op.Cast(value, to=_FLOAT) for value in model.outputs.values()}
     if set(ranks) != {3, 4} or len(model.outputs) != 2:
-        raise Unsupported("it has not two outputs, of boxes [1, numbers, n] and of prototypes [1, k, height, width]")
+        raise Unsupported("it does not have two outputs, boxes [1, numbers, n] and prototypes [1, k, height, width]")
     prediction, prototypes = op.Squeeze(ranks[3], [0]), op.Squeeze(ranks[4], [0])
     dims, numbers = prototypes.dims or [], (prediction.dims or [None])[0]
     if numbers is None or None in dims:
-        raise Unsupported("the sizes of its outputs are not known: --input-shape sets the size of its image")
+        raise Unsupported("the sizes of its outputs are unknown: --input-shape sets the size of its image")
     count, rows, columns = (int(d or 0) for d in dims)
     boxes, coefficients = best_classes(op, prediction, model, numbers - 4 - count)
     positions = suppress(op, boxes, config)

@@ -20,7 +20,7 @@ def keypoints(model: Wrapped) -> Results:
     """Emit ``keypoints`` float32 ``[n, 2]``, x and y in pixels of the image, and ``scores`` float32 ``[n]``."""
     op = model.op
     if len(model.outputs) != 2:
-        raise Unsupported("it has not two outputs, of the classes of x and of y")
+        raise Unsupported("it does not have two outputs, the classes of x and of y")
     axes = [op.Reshape(op.Cast(value, to=_FLOAT), [-1, _size(value)]) for value in model.outputs.values()]
     places = [op.Cast(op.ArgMax(axis, axis=1, keepdims=0), to=_FLOAT) for axis in axes]
     plain = op.Min(*(op.ReduceMax(axis, [1], keepdims=0) for axis in axes))
@@ -40,7 +40,7 @@ def keypoints(model: Wrapped) -> Results:
 def _size(value: Value) -> int:
     size = value.dims[-1] if value.dims else None
     if size is None:
-        raise Unsupported("the number of its classes of x and y is not known: --input-shape sets the size of its image")
+        raise Unsupported("the number of its classes of x and y is unknown: --input-shape sets the size of its image")
     return size
 
 

@@ -25,7 +25,7 @@ def segmentation(model: Wrapped) -> Results:
     op, config = model.op, model.config
     maps = [value for name, value in model.outputs.items() if name != "feature_vector"]
     if len(maps) != 1 or maps[0].dims is None or len(maps[0].dims) not in (3, 4):
-        raise Unsupported("it has not one output of three or four dimensions beside feature_vector")
+        raise Unsupported("it does not have exactly one output of three or four dimensions besides feature_vector")
     results: Results = {name: value for name, value in model.outputs.items() if name == "feature_vector"}
     scores = maps[0]
     classes = scores.dims[1] if scores.dims is not None and len(scores.dims) == 4 else 0

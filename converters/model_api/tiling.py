@@ -47,9 +47,9 @@ def tiled(op: Builder, image: Value, config: Configuration, merge: Merge, output
         run: emits the network with its wrapper, once.
     """
     if merge != "maps" and "saliency_map" in outputs:
-        raise Unsupported("it has a saliency_map for each tile, and their merging has no form here: --outputs leaves it out")
+        raise Unsupported("the saliency_map of tiles is not supported: --outputs omits it")
     if merge == "instances" and "feature_vector" in outputs:
-        raise Unsupported("it has a feature_vector, whose saliency maps are not merged: --outputs leaves it out")
+        raise Unsupported("the saliency maps of its feature_vector are not supported with tiles: --outputs omits it")
     size = [op.Squeeze(op.Slice(op.Shape(image), [axis], [axis + 1]), [0]) for axis in (0, 1)]
     tiles = _tiles(op, size[0], size[1], config)
     count = op.Squeeze(op.Shape(tiles, end=1), [0])
@@ -72,7 +72,7 @@ def _tiles(op: Builder, height: Value, width: Value, config: Configuration) -> V
     length, overlap = config.whole("tile_size", 400), config.number("tiles_overlap", 0.5)
     stride = int(length * (1 - overlap)) if 0 <= overlap <= 1 else 0
     if length < 1 or stride < 1:
-        raise Malformed(f"its tile_size {length} and tiles_overlap {overlap} leave no distance between tiles")
+        raise Malformed(f"its tile_size {length} and tiles_overlap {overlap} give no positive distance between tiles")
     xs, ys = (op.Range(np.int64(0), side, np.int64(stride)) for side in (width, height))
     pairs = op.Concat(op.Shape(xs), op.Shape(ys), axis=0)
     first = op.Reshape(op.Expand(op.Unsqueeze(xs, [1]), pairs), [-1])
@@ -144,7 +144,7 @@ def _mask_sides(outputs: dict[str, Value]) -> tuple[int, int]:
     masks = max(outputs.values(), key=lambda value: value.rank or 0)
     sides = tuple(masks.dims or ())[-2:]
     if len(sides) < 2 or not all(isinstance(side, int) for side in sides):
-        raise Unsupported("the height and width of its masks are not known: --input-shape sets the size of its image")
+        raise Unsupported("the height and width of its masks are unknown: --input-shape sets the size of its image")
     return int(sides[0] or 0), int(sides[1] or 0)
 
 
@@ -152,7 +152,7 @@ def _maps(op: Builder, size: list[Value], config: Configuration, count: Value, c
     """The mean of the soft predictions of all tiles that cover a pixel, and its best class."""
     classes = len(config.labels)
     if not classes:
-        raise Malformed("it states tiles, and names no labels, of which there must be one for each class")
+        raise Malformed("it has a tile_size, but no labels; expected one for each class")
     height, width = size
     shape = op.Concat(*(op.Unsqueeze(side, [0]) for side in size), [1], axis=0)
     sums = op.Expand(np.zeros((1, 1, classes), np.float32), op.Concat(op.Slice(shape, [0], [2]), [classes], axis=0))
@@ -162,7 +162,7 @@ def _maps(op: Builder, size: list[Value], config: Configuration, count: Value, c
         tile, place = cut(op, number)
         found = run(op, tile, config.stating(return_soft_prediction="True")).get("soft_prediction")
         if found is None:
-            raise Unsupported("its output is the numbers of classes already, which tiles have no mean of")
+            raise Unsupported("its output contains class indices, which cannot be averaged over tiles")
         x1, y1, x2, y2 = (op.Slice(place, [at], [at + 1]) for at in range(4))
         below, beside = op.Sub(op.Unsqueeze(height, [0]), y2), op.Sub(op.Unsqueeze(width, [0]), x2)
         pads = op.Concat(y1, x1, [0], below, beside, [0], axis=0)

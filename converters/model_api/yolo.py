@@ -135,7 +135,7 @@ def yolo_v4(model: Wrapped) -> Results:
             value = model.op.Transpose(value, perm=[0, 3, 1, 2])
         own = masks[place * 3 : place * 3 + 3]
         if len(own) < 3 or max(own) * 2 + 1 >= len(anchors):
-            raise Malformed(f"its {len(anchors)} anchors and {len(masks)} masks do not suffice for {len(outputs)} outputs")
+            raise Malformed(f"its {len(anchors)} anchors and {len(masks)} masks are too few for {len(outputs)} outputs")
         pairs = [(anchors[2 * m], anchors[2 * m + 1]) for m in own]
         grids.append(_Grid(value, _side(value, 2), _side(value, 3), pairs, _side(value, 1) // 3))
     return _gridded(model, grids, sigmoid=True)
@@ -182,7 +182,7 @@ def yolof(model: Wrapped) -> Results:
 def _side(value: Value, axis: int) -> int:
     size = value.dims[axis] if value.dims is not None and len(value.dims) == 4 else None
     if size is None:
-        raise Unsupported("an output of its detector has no known shape [1, numbers, height, width]")
+        raise Unsupported("an output of its detector has an unknown shape; expected [1, numbers, height, width]")
     return size
 
 

@@ -39,7 +39,7 @@ def charsmap(form: str, case_fold: bool) -> bytes:
     """
     form = form.lower()
     if form not in FORMS or (form == "identity" and not case_fold):
-        raise ValueError(f"no character map is called {form!r}" + (" with case folding" if case_fold else ""))
+        raise ValueError(f"no character map has the name {form!r}" + (" with case folding" if case_fold else ""))
     mapping = {} if form == "identity" else _normalization(form.upper())
     return compile_map(_folding(mapping) if case_fold else mapping)
 

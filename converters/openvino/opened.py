@@ -27,7 +27,7 @@ def opened(
     """
     if isinstance(model, (str, Path)):
         if isinstance(bin_path, (bytes, bytearray, memoryview)):
-            raise ValueError("the weights of an IR in a file are in a file too: bin is a path")
+            raise ValueError("the weights of an IR in a file must be in a file too: bin must be a path")
         yield read(model, bin_path, without_weights=without_weights)
         return
     if isinstance(model, (bytes, bytearray, memoryview)):
@@ -40,7 +40,7 @@ def opened(
             yield read(path, bin_path, without_weights=without_weights, name="model")
         return
     if bin_path is not None:
-        raise ValueError("a .bin belongs to an .xml; an openvino.Model holds its weights itself")
+        raise ValueError("a .bin belongs to an .xml; an openvino.Model contains its weights")
     import openvino
 
     with tempfile.TemporaryDirectory(prefix="specops-") as folder:

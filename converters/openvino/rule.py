@@ -78,9 +78,11 @@ class Departure:
 
     def __post_init__(self) -> None:
         if not self.specification and not self.reference:
-            raise ValueError(f"{self.where}: the specification or the reference kernel is what the CPU plugin parts from")
+            raise ValueError(
+                f"{self.where}: a departure needs the behaviour of the specification or of the reference kernel"
+            )
         if self.follows in ("specification", "reference") and not getattr(self, self.follows):
-            raise ValueError(f"{self.where}: it follows the {self.follows}, of which it says nothing")
+            raise ValueError(f"{self.where}: it follows the {self.follows}, which it does not describe")
 
     @property
     def of_both(self) -> bool:
@@ -323,7 +325,7 @@ def parse_value(text: str, annotation: Any, partial: list[str] | None = None) ->
         return int(_beginning(text, _INTEGER, "a whole number", partial))
     if annotation is float:
         return float(_beginning(text, _NUMBER, "a number", partial))
-    raise TypeError(f"rules know no attribute type {annotation}")
+    raise TypeError(f"rules do not support attributes of the type {annotation}")
 
 
 # Python's own functions would also accept underscores and digits of other scripts.

@@ -134,13 +134,13 @@ def _check(model: SentencepieceModel, byte_fallback: bool) -> None:
         if not piece or b"\0" in piece:
             raise Malformed(f"piece {place} of its SentencePiece model is {'empty' if not piece else repr(piece)}")
         if (key := (kind in RESERVED, piece)) in met:
-            raise Malformed(f"piece {place} of its SentencePiece model, {piece!r}, is there already")
+            raise Malformed(f"piece {place} of its SentencePiece model, {piece!r}, is a duplicate")
         met.add(key)
         if kind == PieceType.BYTE and (not byte_fallback or byte_of(piece) is None):
-            raise Malformed(f"piece {place} of its SentencePiece model, {piece!r}, is a byte where none may be")
+            raise Malformed(f"piece {place} of its SentencePiece model, {piece!r}, is an unexpected byte piece")
     counts = np.bincount(model.types, minlength=7)
     if counts[PieceType.UNKNOWN] != 1:
-        raise Malformed(f"its SentencePiece model has {counts[PieceType.UNKNOWN]} unknown pieces where one is")
+        raise Malformed(f"its SentencePiece model has {counts[PieceType.UNKNOWN]} unknown pieces; expected one")
     if byte_fallback and counts[PieceType.BYTE] != 256:
         raise Malformed(f"its SentencePiece model has {counts[PieceType.BYTE]} of 256 bytes")
     if np.isnan(model.scores).any():

@@ -284,7 +284,7 @@ def node_problems(source: Model, error: InvalidNodes) -> list[Problem]:
     problems = Problems(str(source.path))
     for layer, message in found:
         if layer is not None and (rules := _file_of_rule(layer)) is not None:
-            problems.add(f"its rule ({rules}) gives an invalid node: {message}", _USER_RULE, layer=layer, fault=Fault.USAGE)
+            problems.add(f"its rule ({rules}) emits an invalid node: {message}", _USER_RULE, layer=layer, fault=Fault.USAGE)
         else:
             problems.add(f"internal error: {message}", REPORT, layer=layer, fault=Fault.INTERNAL)
     return problems.found

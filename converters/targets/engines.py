@@ -24,7 +24,7 @@ _NOT_IN_TENSORRT = """
 
 _COMPILED = Target(
     "compiled",
-    "an engine that knows every shape beforehand",
+    "an engine that requires static shapes",
     "not measured",
     opsets=(11, 21),
     static=True,
@@ -121,7 +121,7 @@ TINYGRAD = replace(
 NCNN = replace(
     _COMPILED,
     name="ncnn",
-    title="ncnn, by way of pnnx",
+    title="ncnn, through pnnx",
     known_by="ncnn and pnnx of 2026",
     command="`pnnx model.onnx inputshape=[1,3,224,224]`",
 )
@@ -135,7 +135,7 @@ RKNN = replace(
 TFLITE = replace(
     _COMPILED,
     name="tflite",
-    title="TensorFlow Lite, by way of onnx2tf",
+    title="TensorFlow Lite, through onnx2tf",
     opsets=(11, 18),
     command="`onnx2tf -i model.onnx`",
 )

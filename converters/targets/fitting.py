@@ -86,12 +86,12 @@ def why_unsupported(node: ir.Node, target: Target) -> tuple[str, str] | None:
     if operator in target.lacks:
         return f"the operator {operator}", target.lacks[operator] or _ELSEWHERE
     if operator in _CONTROL_FLOW and not target.control_flow:
-        return f"the operator {operator}: it has no control flow", _ELSEWHERE
+        return f"the operator {operator}: it does not support control flow", _ELSEWHERE
     if not node.domain and target.operators is not None and operator not in target.operators:
         return f"the operator {operator}", _ELSEWHERE
     for limit in target.limits:
         if not node.domain and operator in limit.operators and limit.applies(node):
-            return f"{operator} {limit.reason}: it gives other results", _ELSEWHERE
+            return f"{operator} {limit.reason}, which it computes incorrectly", _ELSEWHERE
     if target.types is not None:
         for value in (*node.inputs, *node.outputs):
             if value is not None and value.dtype is not None and type_name(value.dtype)[7:-1] not in target.types:
@@ -105,12 +105,12 @@ def _open_inputs(model: ir.Model, target: Target) -> Iterator[UnsupportedItem]:
             continue
         if value.shape is None:
             yield UnsupportedItem(
-                value.name or "", "", "an input of unknown rank", f"give its shape: --input-shape {value.name}=..."
+                value.name or "", "", "an input of unknown rank", f"specify its shape: --input-shape {value.name}=..."
             )
         elif not all(isinstance(dim, int) for dim in value.shape):
             dims = "x".join(str(dim) if isinstance(dim, int) else "N" for dim in value.shape)
-            remedy = f"give its shape: --input-shape {value.name}={dims}, with a number for each N"
-            yield UnsupportedItem(value.name or "", "", "an input with open dimensions", remedy)
+            remedy = f"specify its shape: --input-shape {value.name}={dims}, with a number for each N"
+            yield UnsupportedItem(value.name or "", "", "an input with dynamic dimensions", remedy)
 
 
 def supported_by(model: ir.Model, target: Target) -> Counter[str]:

@@ -60,7 +60,7 @@ def _rank(node: ir.Node) -> int:
 _DIRECTIONS = {"GRU": (["Sigmoid", "Tanh"]), "LSTM": (["Sigmoid", "Tanh", "Tanh"]), "RNN": (["Tanh"])}
 
 
-@limit("GRU LSTM RNN", "in reverse alone, with lengths, a clip, peepholes or other activations")
+@limit("GRU LSTM RNN", "only in reverse, with lengths, a clip, peepholes or other activations")
 def recurrent(node: ir.Node) -> bool:
     """Match anything except whole sequences, forward or bidirectional, with the default functions."""
     usual = _DIRECTIONS[node.op_type]
@@ -82,7 +82,7 @@ def reset_before(node: ir.Node) -> bool:
     return not node.attributes.get_int("linear_before_reset", 0)
 
 
-@limit("Resize", "by scales that are not the quotients of the sizes")
+@limit("Resize", "by scales that differ from the quotients of the sizes")
 def free_scales(node: ir.Node) -> bool:
     """Match coordinates that depend on the scales, where the program uses the sizes."""
     scales, before, after = _constant(node, 2), _dims(node.inputs[0]), _dims(node.outputs[0])
@@ -95,7 +95,7 @@ def free_scales(node: ir.Node) -> bool:
     return any(abs(scale * size - result) > 1e-3 for scale, size, result in zip(scales, before, after, strict=True))
 
 
-@limit("Resize", "by scales that are not the quotients of the sizes, with align_corners")
+@limit("Resize", "by scales that differ from the quotients of the sizes, with align_corners")
 def free_scales_of_corners(node: ir.Node) -> bool:
     """Match `free_scales` with aligned corners."""
     if node.attributes.get_string("coordinate_transformation_mode", "half_pixel") != "align_corners":
@@ -106,14 +106,14 @@ def free_scales_of_corners(node: ir.Node) -> bool:
     return any(abs(scale * size - result) > 1e-3 for scale, size, result in zip(scales, before, after, strict=True))
 
 
-@limit("Resize", "nearest, rounded up")
+@limit("Resize", "nearest, rounding up")
 def rounded_up(node: ir.Node) -> bool:
     """Match rounding modes other than down."""
     nearest = node.attributes.get_string("nearest_mode", "round_prefer_floor")
     return node.attributes.get_string("mode", "nearest") == "nearest" and nearest in ("ceil", "round_prefer_ceil")
 
 
-@limit("Resize", "cubic, by the centers of pixels or another coefficient")
+@limit("Resize", "cubic with half_pixel coordinates or another cubic_coeff_a")
 def cubic_centers(node: ir.Node) -> bool:
     """Match cubic interpolation with half pixels."""
     if node.attributes.get_string("mode", "nearest") != "cubic":
@@ -153,14 +153,14 @@ def indices_with_auto_pad(node: ir.Node) -> bool:
     return same and len(node.outputs) > 1 and bool(node.outputs[1].uses() or node.outputs[1].is_graph_output())
 
 
-@limit("AveragePool", "that rounds up and counts the padding")
+@limit("AveragePool", "with ceil_mode and count_include_pad")
 def counted_padding(node: ir.Node) -> bool:
     """Match windows that extend beyond the padding."""
     both = node.attributes.get_int("ceil_mode", 0) and node.attributes.get_int("count_include_pad", 0)
     return bool(both and any(_ints(node, "pads")))
 
 
-@limit("AveragePool MaxPool", "with another padding at the end, or of volumes with padding")
+@limit("AveragePool MaxPool", "with different padding at the end, or three-dimensional with padding")
 def uneven_padding(node: ir.Node) -> bool:
     """Match asymmetric pads, for which the program has one number."""
     pads = _ints(node, "pads")
@@ -168,7 +168,7 @@ def uneven_padding(node: ir.Node) -> bool:
     return same or pads[: len(pads) // 2] != pads[len(pads) // 2 :] or (_rank(node) > 4 and any(pads))
 
 
-@limit("AveragePool MaxPool", "that rounds up to a window of padding alone")
+@limit("AveragePool MaxPool", "with ceil_mode and a window of padding only")
 def last_windows(node: ir.Node) -> bool:
     """Match rounding up with windows that would begin in the padding at the end, which ONNX omits."""
     pads, kernel, strides = (_ints(node, name) for name in ("pads", "kernel_shape", "strides"))
@@ -185,7 +185,7 @@ def last_windows(node: ir.Node) -> bool:
     return False
 
 
-@limit("Conv ConvTranspose", "of volumes with dilations, or transposed in groups")
+@limit("Conv ConvTranspose", "three-dimensional with dilations, or transposed with groups")
 def three_dimensional(node: ir.Node) -> bool:
     """Match three-dimensional convolutions."""
     groups = node.op_type == "ConvTranspose" and node.attributes.get_int("group", 1) > 1
@@ -204,7 +204,7 @@ def reductions(node: ir.Node) -> bool:
     return node.attributes.get_string("reduction", "none") != "none"
 
 
-@limit("ScatterND", "of more than single elements")
+@limit("ScatterND", "of slices")
 def blocks(node: ir.Node) -> bool:
     """Match indices with fewer dimensions than the data."""
     indices = None if node.inputs[1] is None or node.inputs[1].shape is None else node.inputs[1].shape[-1]
@@ -218,27 +218,27 @@ def negative_indices(node: ir.Node) -> bool:
     return indices is not None and bool((indices < 0).any())
 
 
-@limit("Pad", "that removes elements")
+@limit("Pad", "with negative pads")
 def negative_pads(node: ir.Node) -> bool:
     """Match negative pads."""
     pads = _constant(node, 1)
     return pads is not None and bool((pads < 0).any())
 
 
-@limit("Mod", "of floats with the sign of the dividend")
+@limit("Mod", "with fmod=1")
 def remainders(node: ir.Node) -> bool:
     """Match the remainder of C."""
     return bool(node.attributes.get_int("fmod", 0))
 
 
-@limit("Einsum", "of a diagonal")
+@limit("Einsum", "with a repeated index in a term")
 def diagonals(node: ir.Node) -> bool:
     """Match an index that is repeated in a term."""
     terms = node.attributes.get_string("equation", "").replace(" ", "").partition("->")[0].split(",")
     return any(len(set(letters)) < len(letters) for letters in (term.replace("...", "") for term in terms))
 
 
-@limit("Celu", "at all")
+@limit("Celu", "with any attributes")
 def celu(node: ir.Node) -> bool:
     """Match all nodes."""
     return True

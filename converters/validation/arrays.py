@@ -89,8 +89,8 @@ class InputSpec:
             low <= size and (high is None or size <= high) for size, (low, high) in zip(shape, intervals, strict=False)
         )
         if len(shape) != len(intervals) or not all(inside):
-            takes = ", ".join(map(_shown, intervals))
-            raise ValueError(f"{where}: {self.name} has the shape {list(shape)}, the model takes [{takes}]")
+            required = ", ".join(map(_shown, intervals))
+            raise ValueError(f"{where}: {self.name} has the shape {list(shape)}, but the model requires [{required}]")
 
     @property
     def _intervals(self) -> tuple[Interval, ...] | None:
@@ -133,8 +133,8 @@ def random_inputs(
     if unknown := sorted(set(shapes) - {spec.name for spec in specs}):
         names = [spec.name for spec in specs]
         meant = did_you_mean(unknown[0], names)
-        known = f"there are {', '.join(names) or 'none'}"
-        raise ValueError(f"no input is called {unknown[0]}; {known}{f': {meant}' if meant else ''}")
+        known = f"the inputs are {', '.join(names)}" if names else "the model has no inputs"
+        raise ValueError(f"no input has the name {unknown[0]}; {known}{f': {meant}' if meant else ''}")
     generator = np.random.default_rng(seed)
     arrays = {}
     for spec in specs:
@@ -161,7 +161,7 @@ def load_inputs(
     try:
         file = np.load(path, allow_pickle=False)
         if not isinstance(file, np.lib.npyio.NpzFile):
-            raise ValueError("it holds one array without a name")
+            raise ValueError("it contains one array without a name")
         with file:
             stored = {name: file[name] for name in file.files}
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
@@ -192,7 +192,7 @@ def check_inputs(
         ValueError: an input is missing, a rank or size is wrong, or the type cannot represent the values.
     """
     if missing := sorted(spec.name for spec in specs if spec.name not in arrays):
-        raise ValueError(f"{where}: {', '.join(missing)} missing; there are {', '.join(arrays) or 'none'}")
+        raise ValueError(f"{where}: {', '.join(missing)} missing; the file has {', '.join(arrays) or 'no arrays'}")
     fitted = {}
     for spec in specs:
         array = np.asarray(arrays[spec.name])
@@ -208,7 +208,7 @@ def _fit(array: np.ndarray, spec: InputSpec, where: str) -> np.ndarray:
     spec.check(array.shape, where)
     if spec.element_type == "string":
         if array.dtype.kind not in "USO":
-            raise ValueError(f"{where}: {spec.name} holds {array.dtype}, the model takes strings")
+            raise ValueError(f"{where}: {spec.name} contains {array.dtype}, but the model requires strings")
         texts = [e.decode() if isinstance(e, bytes) else str(e) for e in array.reshape(-1).tolist()]
         strings = np.empty(len(texts), object)
         strings[:] = texts

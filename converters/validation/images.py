@@ -63,7 +63,7 @@ class Preparation:
             return cls()
         resize_type = told.get("resize_type") or "standard"
         if resize_type not in _FITS:
-            raise ValueError(f"the model asks for the resize_type {resize_type!r}, which is not one of {', '.join(_FITS)}")
+            raise ValueError(f"the model's resize_type {resize_type!r} is not one of {', '.join(_FITS)}")
         pad = _numbers(told.get("pad_value", ""))
         return cls(
             resize_type,

@@ -25,14 +25,14 @@ def check_interface(source: Source, model: OnnxModel) -> list[str]:
     )
     for kind, names, known in sides:
         if len(names) != len(known):
-            count = f"{len(names)} {kind}s where {source.path} has {len(known)}"
+            count = f"{len(names)} {kind}s, but {source.path} has {len(known)}"
             raise ValueError(f"{model.path} has {count}: it is not the conversion of this IR")
     notes = []
     for kind, names, known in sides:
         if all(_is(name, ours) for name, ours in zip(names, known, strict=True)):
             continue
         should = ", ".join(ours[0] for ours in known)
-        text = f"{model.path} has the {kind}{'s' * (len(names) > 1)} {', '.join(names)} where {source.path} has {should}"
+        text = f"{model.path} has the {kind}{'s' * (len(names) > 1)} {', '.join(names)}, but {source.path} has {should}"
         if model.proto.producer_name == _PRODUCER:
             raise ValueError(f"{text}: it is not the conversion of this IR")
         notes.append(f"{text}; they are matched in this order")
@@ -41,8 +41,8 @@ def check_interface(source: Source, model: OnnxModel) -> list[str]:
         unlike = spec.dims is not None and port.dims is not None and len(spec.dims) != len(port.dims)
         if unlike or any(a is not None and b is not None and a != b for a, b in sizes):
             raise ValueError(
-                f"{model.path} takes {_shown(spec.dims)} as {spec.name} where {source.path} takes {_shown(port.dims)}: "
-                "it is not the conversion of this IR"
+                f"the input {spec.name} of {model.path} has the shape {_shown(spec.dims)}, but {_shown(port.dims)} in "
+                f"{source.path}: it is not the conversion of this IR"
             )
     return notes
 
@@ -57,4 +57,4 @@ def _without_number(name: str) -> str:
 
 
 def _shown(dims: Sequence[int | None] | None) -> str:
-    return "any shape" if dims is None else f"[{', '.join('?' if size is None else str(size) for size in dims)}]"
+    return "of any rank" if dims is None else f"[{', '.join('?' if size is None else str(size) for size in dims)}]"

@@ -177,7 +177,7 @@ def run_samples(
         raise
     except Exception as error:
         if (lack := _LACK_OF_MEMORY.search(str(error))) is not None:
-            asked = f", which asked for {int(lack[1]):,} bytes" if lack[1] else ""
+            asked = f", which requested {int(lack[1]):,} bytes" if lack[1] else ""
             raise MemoryError(f"ONNX Runtime ran {model}{asked}") from None
         hint = "" if inputs is not None else " (with random inputs; --shape and --inputs set others)"
         raise ValueError(f"{model}: {error}{hint}") from None

@@ -225,7 +225,7 @@ def validate(
                         arrays = random_inputs(model.inputs, seed, {**(shapes or {}), **sizes})
                         outcomes[runtime] = _baseline(baseline, arrays, model, exposed)
                         notes += [
-                            f"{name} is of shape {dims}: {baseline.title.partition(',')[0]} fails at smaller ones"
+                            f"{name} has the shape {dims}: {baseline.title.partition(',')[0]} fails with smaller shapes"
                             for name, dims in sizes.items()
                         ]
         finally:

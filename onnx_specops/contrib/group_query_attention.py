@@ -90,7 +90,7 @@ def GroupQueryAttention(
     if key is None or past_key is None or position_ids is not None:
         raise NoBodyError("packed queries, no cache, or given positions")
     if (smooth_softmax, causal, qk_output, sliding_window_cache, k_quant_type, v_quant_type) != (0, 1, 0, 0, "NONE", "NONE"):
-        raise NoBodyError("smooth, not causal, with the products, with a cache of the window or quantised")
+        raise NoBodyError("smooth softmax, no causal mask, an output of scores, or a cache of the window or in integers")
     sequence = op.Shape(query, start=1, end=2)
     total = op.Reshape(op.Cast(total_sequence_length, to=Type.INT64), [1])
     lengths = op.Cast(seqlens_k, to=Type.INT64)

@@ -57,8 +57,8 @@ def open_model(
     place = Path(folder)
     if not (place / CONFIG).is_file() and any((place / f"{_OF_EMBEDDINGS}{end}").is_file() for end in (".onnx", ".xml")):
         raise GenerationError(
-            f"{place} holds a model of images or sounds and text, whose prompts its processor makes: convert the folder, and"
-            ' put its parts together as docs/language-models.md has it under "Models of images and text"'
+            f"{place} contains a multimodal model, whose processor prepares the prompts: convert the folder, and"
+            ' combine its models as docs/language-models.md describes under "Vision-language models"'
         )
     pair = (place / ENCODER).is_file() and not (place / CONFIG).is_file()
     kind: type[LanguageModel] | type[EncoderDecoder] = EncoderDecoder if pair else LanguageModel

@@ -34,7 +34,7 @@ class ChatTemplate:
             from jinja2.ext import Extension
             from jinja2.sandbox import ImmutableSandboxedEnvironment
         except ImportError:
-            raise GenerationError("a chat template takes the package jinja2: pip install 'onnx-specops[chat]'") from None
+            raise GenerationError("a chat template requires the package jinja2: pip install 'onnx-specops[chat]'") from None
 
         class Generation(Extension):
             """``{% generation %}``, which marks the assistant's text and does not change it."""
@@ -87,7 +87,7 @@ def _found(folder: Path) -> tuple[Path, str, dict[str, str]]:
         named = {one.get("name"): one.get("template") for one in template if isinstance(one, dict)}
         template = named.get("default")
     if not isinstance(template, str):
-        raise GenerationError(f"{folder} has no chat template: neither {_FILE} nor one in {_TOKENIZER}")
+        raise GenerationError(f"{folder} has no chat template, neither in {_FILE} nor in {_TOKENIZER}")
     return (old if old.is_file() else path), template, tokens
 
 

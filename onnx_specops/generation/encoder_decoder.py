@@ -68,14 +68,14 @@ class EncoderDecoder(TextModel):
         self._encoder_names = {value.name for value in self._encoder.get_inputs()}
         if "input_features" in self._encoder_names:
             raise GenerationError(
-                f"{self.folder} holds a speech recognition model, which has no text prompt: convert it with --genai, and"
+                f"{self.folder} contains a speech recognition model, which has no text prompt: convert it with --genai, and"
                 " run it in onnxruntime-genai"
             )
         if unknown := self._encoder_names - {"input_ids", "attention_mask"}:
-            raise GenerationError(f"{ENCODER} takes inputs that no text becomes: {', '.join(sorted(unknown))}")
+            raise GenerationError(f"{ENCODER} has inputs other than tokens and their mask: {', '.join(sorted(unknown))}")
         self._decoder_names = {value.name for value in self._decoder.get_inputs()}
         if unknown := self._decoder_names - _KNOWN:
-            raise GenerationError(f"{DECODER} takes inputs that no decoder of text has: {', '.join(sorted(unknown))}")
+            raise GenerationError(f"{DECODER} has inputs that a text decoder lacks: {', '.join(sorted(unknown))}")
 
     def generate(self, prompt: Sequence[int], tokens: int, sampling: Sampling = GREEDY) -> Iterator[int]:
         """Generate the tokens that answer a prompt, up to an end token, which is not returned.
@@ -119,14 +119,16 @@ class EncoderDecoder(TextModel):
     def _session(self, name: str, options: ort.SessionOptions | None) -> InferenceSession:
         path = self.folder / name
         if not path.is_file():
-            raise GenerationError(f"{self.folder} holds no {name}: specops convert FOLDER -o OUT writes it")
+            raise GenerationError(f"{self.folder} contains no {name}: specops convert FOLDER -o OUT writes it")
         return InferenceSession(path, options, kernels=self._kernels)
 
     def _configure(self, forced: int | None) -> None:
         try:
             config = read_json(self.folder / _CONFIG)
         except FileNotFoundError:
-            raise GenerationError(f"{self.folder} holds no {_CONFIG}, which states how a text begins and ends") from None
+            raise GenerationError(
+                f"{self.folder} contains no {_CONFIG}, which specifies the first and last tokens"
+            ) from None
         try:
             generation = read_json(self.folder / _GENERATION)
         except FileNotFoundError:
@@ -142,12 +144,14 @@ class EncoderDecoder(TextModel):
             self.vocabulary = int(settings["vocab_size"])
             found = [int(config[name]) for name in _POSITIONS if config.get(name)]
         except (KeyError, TypeError, ValueError) as error:
-            message = f"{self.folder / _CONFIG} does not state how a text begins and ends: {type(error).__name__} {error}"
-            raise GenerationError(message) from error
+            cause = f"{type(error).__name__} {error}"
+            raise GenerationError(f"{self.folder / _CONFIG} does not specify the first and last tokens: {cause}") from error
         self.positions = min(found, default=None)
         begin = [token for token in (self.start, self.constraints.forced_begin) if token is not None]
         if beyond := [token for token in begin if not 0 <= token < self.vocabulary]:
-            raise GenerationError(f"a text is to begin with the token {beyond[0]}, the model knows {self.vocabulary}")
+            raise GenerationError(
+                f"the first token of a text is {beyond[0]}, but the vocabulary has {self.vocabulary} tokens"
+            )
 
 
 def _of_run(ids: Sequence[int], past: int) -> dict[str, np.ndarray]:

@@ -46,13 +46,13 @@ class LanguageModel(TextModel):
         super().__init__(Path(folder), kernels)
         path = self._configure()
         if not path.is_file():
-            raise GenerationError(f"{self.folder} holds no {path.name}, which its {CONFIG} names")
+            raise GenerationError(f"{self.folder} contains no {path.name}, which its {CONFIG} names")
         self._session = InferenceSession(path, sess_options, kernels=kernels)
         self._held: list[int] = []
         self._run = object()
         self._names = {value.name for value in self._session.get_inputs()}
         if unknown := self._names - {"input_ids", "attention_mask", "position_ids"}:
-            raise GenerationError(f"{path.name} takes inputs that no decoder of text has: {', '.join(sorted(unknown))}")
+            raise GenerationError(f"{path.name} has inputs that a text decoder lacks: {', '.join(sorted(unknown))}")
 
     def generate(self, prompt: Sequence[int], tokens: int, sampling: Sampling = GREEDY) -> Iterator[int]:
         """Generate the tokens that follow a prompt, up to an end token, which is not returned.
@@ -81,7 +81,7 @@ class LanguageModel(TextModel):
         fed = ids[past:]
         for _ in range(min(tokens, self.positions - len(ids))):
             if run is not self._run:
-                raise GenerationError("another text was begun before this one was done with")
+                raise GenerationError("another text was started before this one was finished")
             (logits,) = self._session.run(["logits"], self._feeds(np.array([fed], np.int64), past))
             past += len(fed)
             self._held = [*ids, *self.given]
@@ -105,18 +105,18 @@ class LanguageModel(TextModel):
         """Read the configuration; return the path of the model."""
         path = self.folder / CONFIG
         if not self.folder.is_dir():
-            raise GenerationError(f"{self.folder} is not a folder: specops generate takes the folder of a language model")
+            raise GenerationError(f"{self.folder} is not a folder: specops generate requires the folder of a language model")
         try:
             settings = read_json(path)
         except FileNotFoundError:
             raise GenerationError(
-                f"{self.folder} holds no {CONFIG}: specops convert FOLDER -o OUT --genai writes it"
+                f"{self.folder} contains no {CONFIG}: specops convert FOLDER -o OUT --genai writes it"
             ) from None
         try:
             model = settings["model"]
             if isinstance(model, dict) and model.get("type") == "whisper":
                 raise GenerationError(
-                    f"{self.folder} holds a Whisper, which has no text prompt: run it in onnxruntime-genai"
+                    f"{self.folder} contains a Whisper model, which has no text prompt: run it in onnxruntime-genai"
                 )
             self.positions, self.vocabulary = int(model["context_length"]), int(model["vocab_size"])
             end = model["eos_token_id"]

@@ -54,7 +54,7 @@ class Sampling:
             ("seed", 0 <= self.seed < 2**32, "from 0 to 4294967295"),
         ):
             if not fits:
-                raise ValueError(f"{name} is {what}, not {getattr(self, name)}")
+                raise ValueError(f"{name} must be {what}, not {getattr(self, name)}")
 
 
 class Sampler:

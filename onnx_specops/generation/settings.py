@@ -23,5 +23,5 @@ def read_json(path: Path) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise GenerationError(f"{path} cannot be read: {type(error).__name__} {error}") from error
     if not isinstance(found, dict):
-        raise GenerationError(f"{path} holds no settings, but {type(found).__name__}")
+        raise GenerationError(f"{path} contains {type(found).__name__} instead of a JSON object")
     return found

@@ -97,10 +97,11 @@ class TextModel(ABC):
         if not all(0 <= token < vocabulary for token in prompt):
             worst = max(prompt, key=lambda token: token if token >= 0 else vocabulary - token)
             raise GenerationError(
-                f"the prompt has the token {worst}, the model knows {vocabulary}: it is the tokenizer of another model"
+                f"the prompt has the token {worst}, but the vocabulary has {vocabulary} tokens: the tokenizer is from "
+                "another model"
             )
         if most is not None and len(prompt) > most:
-            raise GenerationError(f"the prompt has {len(prompt)} tokens, more than the {most} that the model takes")
+            raise GenerationError(f"the prompt has {len(prompt)} tokens, more than the {most} that the model supports")
 
     @cached_property
     def _template(self) -> ChatTemplate:

@@ -81,11 +81,11 @@ def around(empty: Sequence[int], some: Sequence[int]) -> tuple[int, int]:
 def _of_package(folder: Path) -> Tokenizer:
     path = folder / "tokenizer.json"
     if not path.is_file():
-        raise GenerationError(f"{folder} holds no tokenizer: neither {TOKENIZER} and {DETOKENIZER} nor {path.name}")
+        raise GenerationError(f"{folder} contains no tokenizer: neither {TOKENIZER} and {DETOKENIZER} nor {path.name}")
     try:
         from tokenizers import Tokenizer as Package
     except ImportError:
-        raise GenerationError(f"{path.name} takes the package tokenizers: pip install tokenizers") from None
+        raise GenerationError(f"{path.name} requires the package tokenizers: pip install tokenizers") from None
     tokenizer = Package.from_file(str(path))
     return Tokenizer(
         lambda text, special: list(tokenizer.encode(text, add_special_tokens=special).ids),

@@ -67,7 +67,7 @@ def batch_normalization(
     op: LoweringBuilder, x, scale, bias, mean, variance, *, epsilon=1e-5, momentum=0.9, training_mode=0, node
 ):
     if training_mode:
-        raise NotRepresentableError("BatchNormalization while training")
+        raise NotRepresentableError("BatchNormalization in training mode")
     return op.old.BatchNormalization(x, scale, bias, mean, variance, epsilon=epsilon, momentum=momentum)
 
 

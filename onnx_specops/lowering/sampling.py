@@ -28,9 +28,9 @@ def resize_axes(
 ):  # fmt: skip
     """Resize all axes; those that were not named keep their size."""
     if antialias or keep_aspect_ratio_policy != "stretch":
-        raise NotRepresentableError("Resize with antialias" if antialias else "Resize that keeps the aspect ratio")
+        raise NotRepresentableError("Resize with antialias" if antialias else "Resize with keep_aspect_ratio_policy")
     if axes is not None:
-        rank = need_rank(x, "Resize of some axes")
+        rank = need_rank(x, "Resize with axes")
         places = along(axes, rank)
         if roi is not None:
             whole = op.const(np.r_[np.zeros(rank), np.ones(rank)].astype(np.float32))
@@ -76,7 +76,7 @@ def average_pool(
                 pads[count + i] = max(0, missing)
         ceil_mode = int(None in sizes[0] + sizes[1])
     if spread and (ceil_mode or auto_pad != "NOTSET"):
-        raise NotRepresentableError("AveragePool with dilations that rounds its size up")
+        raise NotRepresentableError("AveragePool with dilations and ceil_mode")
     given = {"kernel_shape": kernel_shape, "strides": strides, "pads": pads if auto_pad == "NOTSET" else None}
     if not spread:
         return op.old.AveragePool(
@@ -250,7 +250,7 @@ def deform_conv(
 ):  # fmt: skip
     """Gather the samples of each window, then compute one MatMul for each group."""
     if 4 not in (x.rank, weights.rank, offset.rank):
-        raise NotRepresentableError("DeformConv of anything but images")
+        raise NotRepresentableError("DeformConv of inputs other than images")
     strides, dilations, pads = strides or [1, 1], dilations or [1, 1], pads or [0] * 4
     taps, spots = op.Shape(weights, start=2), op.Shape(offset, start=2)
     batch = op.Shape(x, end=1)

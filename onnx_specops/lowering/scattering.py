@@ -27,7 +27,7 @@ def scatter_elements(op: LoweringBuilder, data, indices, updates, *, axis=0, red
         return SAME if op.opset >= 16 else op.old.ScatterElements(data, indices, updates, axis=axis)
     rank = next((x.rank for x in (data, indices, updates) if x.rank is not None), None)
     if rank is None:
-        raise NotRepresentableError("ScatterElements that combines in a tensor of unknown rank")
+        raise NotRepresentableError("ScatterElements with a reduction in a tensor of unknown rank")
     (place,) = along([axis], rank)
     indices = op.Cast(indices, to=ir.DataType.INT64)
     size = op.Shape(data, start=place, end=place + 1)
@@ -51,7 +51,7 @@ def scatter_nd(op: LoweringBuilder, data, indices, updates, *, reduction="none")
         return SAME if op.opset >= 16 else op.old.ScatterND(data, indices, updates)
     depth = (indices.dims or [None])[-1]
     if depth is None:
-        depth = need_rank(data, "ScatterND that combines") - (need_rank(updates, "it") - need_rank(indices, "it") + 1)
+        depth = need_rank(data, "ScatterND with a reduction") - (need_rank(updates, "it") - need_rank(indices, "it") + 1)
     sizes = op.Shape(data, end=depth)
     places = op.Where(op.Less(indices, 0), op.Add(indices, sizes), indices)
     flat: Value | None = None

@@ -128,7 +128,7 @@ def squeeze(op: LoweringBuilder, x: Value, axes: Value | None = None):
         return SAME
     if (listed := known_list(axes)) is not None:
         return op.old.Squeeze(x, axes=listed) if listed else x
-    rank = need_rank(x, "Squeeze along axes of run time")
+    rank = need_rank(x, "Squeeze along run-time axes")
     gone = is_among(op, op.const(list(range(rank))), axes, rank)
     return op.Reshape(x, op.Compress(op.Shape(x), op.Not(gone)), allowzero=1)
 
@@ -174,9 +174,9 @@ def pad_around(op: LoweringBuilder, x: Value, pads: Value, value: Value | None =
     if mode != "wrap":
         return SAME
     if axes is None:
-        axes = op.const(list(range(need_rank(x, "Pad that comes around"))))
+        axes = op.const(list(range(need_rank(x, "Pad with the mode wrap"))))
     if (listed := known_list(axes)) is None:
-        raise NotRepresentableError("Pad that comes around along axes of run time")
+        raise NotRepresentableError("Pad with the mode wrap along run-time axes")
     for i, axis in enumerate(listed):
         size = op.Gather(op.Shape(x), axis)
         before, after = (op.Gather(pads, place) for place in (i, len(listed) + i))
@@ -199,7 +199,7 @@ def pad_axes(op: LoweringBuilder, x: Value, pads: Value, value: Value | None = N
 @below(15, "CastLike")
 def cast_like(op: LoweringBuilder, x: Value, like: Value, *, saturate=1):
     if like.dtype is None:
-        raise NotRepresentableError("CastLike to a type that is not known")
+        raise NotRepresentableError("CastLike to an unknown type")
     return op.Cast(x, to=like.dtype)
 
 
@@ -216,7 +216,7 @@ def gather_nd(op: LoweringBuilder, data: Value, indices: Value, *, batch_dims=0)
     """Prepend batch indices to the other indices."""
     if not batch_dims:
         return op.old.GatherND(data, indices)
-    rank = need_rank(indices, "GatherND in batches")
+    rank = need_rank(indices, "GatherND with batch_dims")
     places = op.Concat(op.Shape(indices, end=-1), [1], axis=0)
     batches = []
     for axis in range(batch_dims):
@@ -240,7 +240,7 @@ def constant(op: LoweringBuilder, *, value=None, sparse_value=None, **numbers):
 def dropout(op: LoweringBuilder, x: Value, ratio: Value | None = None, training: Value | None = None, *, seed=0, node):
     drops = training is not None and ((state := known(training)) is None or bool(state.reshape(-1)[0]))
     if drops or any(value.uses() for value in node.outputs[1:]):
-        raise NotRepresentableError("Dropout while training")
+        raise NotRepresentableError("Dropout in training mode")
     return [x, *node.outputs[1:]]
 
 

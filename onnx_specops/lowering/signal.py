@@ -37,7 +37,7 @@ def _spectrum(op: Builder, x: Value, length: Value | None, place: int, inverse: 
     if opset >= 17:
         return op.at(opset).DFT(x, length, axis=place, inverse=inverse, onesided=onesided)
     if inverse and onesided:
-        raise NotRepresentableError("DFT that is inverse and of one side")
+        raise NotRepresentableError("DFT that is inverse and one-sided")
     rank = need_rank(x, "DFT")
     if x.dims is None or x.dims[-1] is None:
         raise NotRepresentableError("DFT of numbers that may be real or complex")

@@ -32,4 +32,6 @@ class LoweringError(ValueError):
 
     def __init__(self, unsupported: Iterable[UnsupportedNode]) -> None:
         self.unsupported = tuple(unsupported)
-        super().__init__("; ".join(f"{r.node_name}: {r.message} (opset {r.least} can)" for r in self.unsupported))
+        super().__init__(
+            "; ".join(f"{r.node_name}: {r.message} (supported from opset {r.least} on)" for r in self.unsupported)
+        )

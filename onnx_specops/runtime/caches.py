@@ -44,7 +44,7 @@ class Shapes:
             shape = value.shape() if isinstance(value, ort.OrtValue) else np.shape(value)
             for dim, size in zip(self._named.get(name, ()), shape, strict=False):
                 if isinstance(dim, str) and sizes.setdefault(dim, size) != size:
-                    raise ValueError(f"the dimension {dim} of {name} is {size}, that of another input {sizes[dim]}")
+                    raise ValueError(f"the dimension {dim} of {name} is {size}, but {sizes[dim]} in another input")
         return sizes
 
     def shape(self, variable: Variable, sizes: Mapping[Any, int], tokens: int) -> list[int]:
@@ -189,7 +189,7 @@ class Caches:
         for name in self.lengths & feeds.keys():
             told = int(feeds[name].numpy().reshape(-1)[0])
             if told > self._tokens:
-                raise ValueError(f"{name} is {told} where the caches hold {self._tokens} tokens")
+                raise ValueError(f"{name} is {told}, but the caches contain {self._tokens} tokens")
             past = told if told >= 0 else past
         return past, past + sizes[dim]
 
@@ -197,14 +197,16 @@ class Caches:
         """Whether a run reorders rows."""
         rows, held = feeds[beams].numpy(), next((len(memory.array) for memory in self._memory.values()), 0)
         if self._memory and rows.size and not -held <= rows.min() <= rows.max() < held:
-            raise ValueError(f"{beams} names a row that is not one of the {held} before")
+            raise ValueError(f"{beams} selects a row outside the {held} rows of the previous run")
         return not np.array_equal(rows, np.arange(held))
 
     def _with_room(self, variable: Variable, held: _Memory | None, shape: list[int], past: int, total: int) -> _Memory:
         """Return memory of the given shape that contains the past tokens and has capacity for all."""
         room = 0 if held is None else held.array.shape[variable.axis]
         if held is not None and shape != list(held.array.shape):
-            raise ValueError(f"{shape[0]} rows follow {held.array.shape[0]}: reset_state() begins anew")
+            raise ValueError(
+                f"the run has {shape[0]} rows, but the caches have {held.array.shape[0]}: call reset_state() first"
+            )
         if held is not None and room >= total:
             return held
         # Capacity grows by half each time, so that at most three times the final size is copied in total.

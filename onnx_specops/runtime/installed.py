@@ -39,13 +39,13 @@ def installed_package(own: Path, library: str) -> Path | None:
     if not (package / library).is_file():
         return None
     if distribution.version != onnx_specops.__version__:
-        fault = f"is of version {distribution.version}"
+        fault = f"has the version {distribution.version}"
     elif differing := _differing(describe(package / library)):
         fault = f"differs in {', '.join(differing)}"
     else:
         return package
     warnings.warn(
-        f"the native kernels installed in {package} are not used: that onnx-specops {fault}, and {own} is of version "
+        f"the native kernels installed in {package} are not used: that onnx-specops {fault}, and {own} has the version "
         f"{onnx_specops.__version__}. `pip install .` in the checkout installs its own",
         RuntimeWarning,
         stacklevel=2,

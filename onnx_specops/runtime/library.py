@@ -47,7 +47,7 @@ def remedy() -> str:
             "-B build && cmake --build build` there, builds them (with a C++17 compiler)"
         )
     return (
-        "Installing with a C++17 compiler at hand builds them: "
+        "An installation with a C++17 compiler builds them: "
         "pip install --force-reinstall --no-deps --no-binary onnx-specops onnx-specops"
     )
 

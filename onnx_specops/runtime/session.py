@@ -55,7 +55,9 @@ def register(session_options: ort.SessionOptions, kernels: Literal["auto", "nati
         ValueError: ``kernels`` has another value, or the options already have the other kind.
     """
     if session_options in _own:
-        raise ValueError("these session options served a session of onnx_specops; a plain session needs separate options")
+        raise ValueError(
+            "these session options were used for a session of onnx_specops; a plain session needs separate options"
+        )
     _register(session_options, kernels, plain_too=True)
 
 
@@ -65,11 +67,12 @@ def _register(session_options: ort.SessionOptions, kernels: str, *, plain_too: b
     if before is not None and (kernels == "auto" or before == chosen):
         return
     if before is not None:
-        raise ValueError(f"these session options have the {before} kernels already; {chosen} needs separate options")
+        raise ValueError(f"these session options already have the {before} kernels; {chosen} needs separate options")
     if chosen == "none":
         warnings.warn(
-            "onnx_specops has no kernels here: the native library is not built and onnxruntime-extensions is not installed "
-            f'(pip install "onnx-specops[python-kernels]"); only models that carry bodies will run. {remedy()}',
+            "the kernels of onnx_specops are not available: the native library is not built, and onnxruntime-extensions is "
+            "not installed "
+            f'(pip install "onnx-specops[python-kernels]"); only models with bodies run. {remedy()}',
             RuntimeWarning,
             stacklevel=3,
         )
@@ -89,8 +92,8 @@ def _register(session_options: ort.SessionOptions, kernels: str, *, plain_too: b
 @functools.cache  # cached: once per process
 def _warn_of_python_kernels(how: str) -> None:
     warnings.warn(
-        "onnx_specops runs its Python kernels, which are many times slower: the native ones are not built. "
-        f'{how}; kernels="python" asks for them without this warning',
+        "onnx_specops uses its Python kernels, which are many times slower, because the native kernels are not built. "
+        f'{how}. kernels="python" disables this warning',
         RuntimeWarning,
         stacklevel=4,
     )
@@ -384,7 +387,7 @@ def _has_external(model: onnx.ModelProto) -> bool:
 def _missing(names: Sequence[str]) -> str:
     plural = "s" if len(names) > 1 else ""
     return (
-        f'kernels="none", but the model carries no body of its node{plural} of {", ".join(names)}. Where standard ONNX can '
-        'say the operator, onnx_specops.add_bodies(model) adds one; otherwise use kernels="native", or kernels="python" '
-        '(pip install "onnx-specops[python-kernels]")'
+        f'kernels="none", but the model has no body of its node{plural} of {", ".join(names)}. If standard ONNX can '
+        'represent the operator, onnx_specops.add_bodies(model) adds a body; otherwise use kernels="native", or '
+        'kernels="python" (pip install "onnx-specops[python-kernels]")'
     )

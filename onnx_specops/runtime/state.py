@@ -81,7 +81,9 @@ class State:
         if any(variable.axis >= 0 and variable.input in feeds for variable in self.variables):
             return list(run(output_names, {**self._blanks, **self._flags({}, feeds), **feeds}, {}))
         if not self._fixed.isdisjoint(feeds):
-            raise ValueError(f"{min(self._fixed)} is fed, but not all variables of the model go back to so many tokens")
+            raise ValueError(
+                f"{min(self._fixed)} is fed, but not all variables of the model can return to an earlier number of tokens"
+            )
         with self._lock:
             step = self._caches.step(feeds)
             held = {**self._blanks, **self._empty(feeds), **self._values, **step.inputs}

@@ -84,18 +84,18 @@ def parse_variables(text: str) -> tuple[Variable, ...]:
         raise _damaged("no list")
     for entry in entries:
         if not isinstance(entry, dict) or not _REQUIRED <= entry.keys() <= _FIELDS.keys():
-            raise _damaged("entries that are no variables")
+            raise _damaged("entries that are not variables")
         for name, value in entry.items():
             if type(value) is not _FIELDS[name]:
-                raise _damaged(f"a variable whose {name} is no {_FIELDS[name].__name__}")
+                raise _damaged(f"a variable whose {name} is not of the type {_FIELDS[name].__name__}")
     variables = tuple(Variable(**entry) for entry in entries)
     if len({variable.input for variable in variables}) < len(variables):
-        raise _damaged("two variables of one input")
+        raise _damaged("two variables with the same input")
     return variables
 
 
 def _damaged(what: str) -> ValueError:
-    return ValueError(f"the model's metadata are damaged: {METADATA_KEY} holds {what}")
+    return ValueError(f"the model's metadata are damaged: {METADATA_KEY} contains {what}")
 
 
 def variables_of(session: ort.InferenceSession) -> tuple[Variable, ...]:
@@ -123,7 +123,7 @@ def variables_of(session: ort.InferenceSession) -> tuple[Variable, ...]:
         if variable.past_length and (
             variable.past_length not in carried or fed[variable.past_length].type != "tensor(int64)"
         ):
-            raise _damaged(f"a number of tokens, {variable.past_length}, that is no variable of whole numbers")
+            raise _damaged(f"a number of tokens, {variable.past_length}, that is not an integer variable")
         variables.append(variable)
     return tuple(variables)
 

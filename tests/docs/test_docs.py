@@ -91,7 +91,7 @@ def test_departures_are_written_in_one_style(departure: Departure) -> None:
 
 
 def test_a_departure_has_a_counterpart() -> None:
-    with pytest.raises(ValueError, match="the specification or the reference kernel"):
+    with pytest.raises(ValueError, match="the specification or of the reference kernel"):
         Departure(where="u8", cpu="bounds", follows="cpu")
     with pytest.raises(ValueError, match="follows the specification"):
         Departure(where="u8", cpu="bounds", reference="wraps", follows="specification")

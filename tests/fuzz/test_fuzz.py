@@ -108,7 +108,12 @@ def fault(seed: int, number: int) -> str:
 
 @pytest.mark.parametrize(
     ("function", "seconds", "said"),
-    [(crash, 30, "crashed: SIGSEGV"), (hang, 1, "no answer in 1 s"), (hoard, 30, "took 51"), (fault, 30, "that is wrong")],
+    [
+        (crash, 30, "crashed: SIGSEGV"),
+        (hang, 1, "did not respond within 1 s"),
+        (hoard, 30, "took 51"),
+        (fault, 30, "that is wrong"),
+    ],
 )
 def test_failures_are_found(function, seconds: float, said: str) -> None:
     (outcome,) = run(Target("probe", function, seconds, 2**28), SEED, [1])

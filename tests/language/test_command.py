@@ -83,7 +83,7 @@ def test_generation_from_the_original_and_converted_folder(folder: Path, tmp_pat
 
 def test_a_folder_without_a_model(tmp_path: Path) -> None:
     result = specops("generate", tmp_path, "text")
-    assert result.exit_code == 2 and "holds no genai_config.json" in result.stderr
+    assert result.exit_code == 2 and "contains no genai_config.json" in result.stderr
 
 
 def test_the_cache_of_onnxruntime_genai(folder: Path, tmp_path: Path) -> None:

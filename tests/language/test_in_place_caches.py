@@ -150,7 +150,7 @@ def test_rows_out_of_range(place: Path) -> None:
     feeds = feeds_of(path, np.full((2, 3), 5), np.ones((2, 3), np.int64), [0, 1])
     session.run(None, feeds)
     after = feeds_of(path, np.full((2, 1), 5), np.ones((2, 4), np.int64), [0, 2])
-    with pytest.raises(ValueError, match="beam_idx names a row that is not one of the 2 before"):
+    with pytest.raises(ValueError, match="beam_idx selects a row outside the 2 rows of the previous run"):
         session.run(None, after)
     session.run(None, {**after, "beam_idx": np.array([1, 1], np.int32)})
 

@@ -39,13 +39,13 @@ def test_missing_settings_have_sentencepieces_defaults() -> None:
     ("data", "message"),
     [
         (b"\x0a\xff\xff", "its constant is not a SentencePiece model"),
-        (b"", "its SentencePiece model has 0 unknown pieces where one is"),
-        (proto(("<unk>", 2), ("<u>", 2)), "its SentencePiece model has 2 unknown pieces where one is"),
+        (b"", "its SentencePiece model has 0 unknown pieces; expected one"),
+        (proto(("<unk>", 2), ("<u>", 2)), "its SentencePiece model has 2 unknown pieces; expected one"),
         (proto(("<unk>", 2), ("", 1)), "piece 1 of its SentencePiece model is empty"),
         (proto(("<unk>", 2), ("a\0", 1)), "piece 1 of its SentencePiece model is b'a\\x00'"),
         (proto(("<unk>", 2), ("a", 1), ("a", 4)), "piece 2 of its SentencePiece model, b'a', is there already"),
-        (proto(("<unk>", 2), ("<0x0A>", 6)), "piece 1 of its SentencePiece model, b'<0x0A>', is a byte where none may be"),
-        (proto(("<unk>", 2), ("a", 6), byte_fallback=True), "b'a', is a byte where none may be"),
+        (proto(("<unk>", 2), ("<0x0A>", 6)), "piece 1 of its SentencePiece model, b'<0x0A>', is an unexpected byte piece"),
+        (proto(("<unk>", 2), ("a", 6), byte_fallback=True), "b'a', is an unexpected byte piece"),
         (proto(("<unk>", 2), byte_fallback=True), "its SentencePiece model has 0 of 256 bytes"),
         (proto(("<unk>", 2), score=float("nan")), "score 0 of its SentencePiece model is NaN"),
     ],
@@ -67,8 +67,8 @@ def changed(folder: Path, pattern: str, replacement: str) -> Path:
 @pytest.mark.parametrize(
     ("pattern", "replacement", "message"),
     [
-        (r'nbest_size="\d+"', 'nbest_size="5"', "it draws pieces at random"),
-        (r'nbest_size="\d+"', 'nbest_size="-1"', "it draws pieces at random"),
+        (r'nbest_size="\d+"', 'nbest_size="5"', "it samples different pieces"),
+        (r'nbest_size="\d+"', 'nbest_size="-1"', "it samples different pieces"),
         (r'add_bos="false"', 'add_bos="true"', "its SentencePiece model has no b'<s>'"),
     ],
 )

@@ -396,11 +396,11 @@ def test_a_failed_run_changes_nothing(both: Any) -> None:
     agree(session.run(None, feeds_of(4, [0, 1]))[0], first(request, feeds_of(4, [0, 1])))
     bad = {**feeds_of(100, [1, 0]), "x": np.zeros((2, 100, 7), F)}
     for feeds, message in (
-        (feeds_of(1, [0, 2]), "beam_idx names a row that is not one of the 2 before"),
+        (feeds_of(1, [0, 2]), "beam_idx selects a row outside the 2 rows of the previous run"),
         (bad, "imension"),
         ({**bad, "beam_idx": np.array([0, 1], np.int32)}, "imension"),
         (named(("beam_idx", "encoder_hidden_states"), bad), "feed the x"),
-        ({**feeds_of(1, [0, 1]), "past_length": np.array(5)}, "past_length is 5 where the caches hold 4 tokens"),
+        ({**feeds_of(1, [0, 1]), "past_length": np.array(5)}, "past_length is 5, but the caches contain 4 tokens"),
     ):
         with pytest.raises(Exception, match=message):
             session.run(None, feeds)
@@ -430,7 +430,7 @@ def test_variables_that_cannot_be_shortened(tmp_path: Path, kernels: Any) -> Non
     """The keys that are an output are not a cache that counts its tokens."""
     session = session_of(saved(decoder(taken="keys"), tmp_path), kernels)
     session.run(None, feeds_of(3, [0, 1]))
-    with pytest.raises(ValueError, match="past_length is fed, but not all variables of the model go back"):
+    with pytest.raises(ValueError, match="past_length is fed, but not all variables of the model can return"):
         session.run(None, {**feeds_of(1, [0, 1]), "past_length": np.array(2)})
 
 
@@ -505,7 +505,7 @@ def test_an_invalid_number_of_tokens(tmp_path: Path, length: str) -> None:
         item |= {"past_length": length} if "axis" in item else {}
     entry.value = json.dumps(entries)
     if length == "x":
-        with pytest.raises(ValueError, match=r"damaged: .* holds a number of tokens, x, that is no variable"):
+        with pytest.raises(ValueError, match=r"damaged: .* contains a number of tokens, x, that is not an integer variable"):
             onnx_specops.InferenceSession(model.SerializeToString())
     else:  # variables without an input or output are left to the caller
         session = onnx_specops.InferenceSession(model.SerializeToString())

@@ -80,7 +80,7 @@ def test_another_first_token(place: Path) -> None:
     model = EncoderDecoder(target, forced_bos_token_id=17)
     assert next(model.generate([3, 4, 5], 1)) == 17
     for token in (320, -1):
-        with pytest.raises(GenerationError, match=f"begin with the token {token}, the model knows 320"):
+        with pytest.raises(GenerationError, match=f"first token of a text is {token}, but the vocabulary has 320 tokens"):
             EncoderDecoder(target, forced_bos_token_id=token)
 
 
@@ -102,9 +102,9 @@ def test_generation_from_the_original_and_converted_folder(place: Path, tmp_path
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("openvino_decoder_model.onnx", "holds no openvino_decoder_model.onnx"),
-        ("config.json", "holds no config.json"),
-        ("openvino_tokenizer.onnx", "holds no tokenizer"),
+        ("openvino_decoder_model.onnx", "contains no openvino_decoder_model.onnx"),
+        ("config.json", "contains no config.json"),
+        ("openvino_tokenizer.onnx", "contains no tokenizer"),
     ],
 )
 def test_missing_files(name: str, said: str, place: Path, tmp_path: Path) -> None:
@@ -120,9 +120,9 @@ def test_missing_files(name: str, said: str, place: Path, tmp_path: Path) -> Non
     ("settings", "said"),
     [
         ("{", "cannot be read"),
-        ("[]", "holds no settings"),
-        ('{"eos_token_id": "one"}', "does not state how a text begins and ends"),
-        ("{}", "does not state how a text begins and ends"),
+        ("[]", "contains list instead of a JSON object"),
+        ('{"eos_token_id": "one"}', "does not specify the first and last tokens"),
+        ("{}", "does not specify the first and last tokens"),
     ],
 )
 def test_invalid_settings(settings: str, said: str, place: Path, tmp_path: Path) -> None:
@@ -141,14 +141,14 @@ def test_an_encoder_of_another_model(place: Path, tmp_path: Path) -> None:
     model = onnx.load(path)
     model.graph.input.append(onnx.helper.make_tensor_value_info("input_features", onnx.TensorProto.FLOAT, [1, 80, 3000]))
     onnx.save(model, path)
-    with pytest.raises(GenerationError, match="holds a speech recognition model"):
+    with pytest.raises(GenerationError, match="contains a speech recognition model"):
         open_model(tmp_path / "out")
 
 
 def test_invalid_prompts(place: Path) -> None:
     _, target = folders("bart_text", place)
     model = EncoderDecoder(target)
-    for prompt, said in (([], "no tokens"), ([320], "the model knows 320"), ([5] * 65, "more than the 64")):
+    for prompt, said in (([], "no tokens"), ([320], "the vocabulary has 320 tokens"), ([5] * 65, "more than the 64")):
         with pytest.raises(GenerationError, match=said):
             next(model.generate(prompt, 1))
 

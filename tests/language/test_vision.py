@@ -72,9 +72,9 @@ def test_embeddings(part: str, place: Path) -> None:
 
 def test_generate_suggests_the_remedy(place: Path) -> None:
     for folder in ("llava", "OUT"):
-        with pytest.raises(GenerationError, match=r"a model of images or sounds and text.*Models of images and text"):
+        with pytest.raises(GenerationError, match=r"a multimodal model.*Vision-language models"):
             open_model(place / folder)
         result = specops("generate", place / folder, "text")
-        assert result.exit_code == 2 and "images or sounds" in result.stderr
+        assert result.exit_code == 2 and "a multimodal model" in result.stderr
     result = specops("convert", place / "llava", "-o", place / "genai", "--genai")
     assert result.exit_code == 1 and "whose decoder takes embeddings" in result.stderr

@@ -64,7 +64,7 @@ class Windows(AttributeGroup):
                 1 if self.dilation_x is None else self.dilation_x,
             ]
         if min(self.sizes(), default=0) < 1:
-            raise Malformed(f"its kernel is {self.sizes()}", "check that the file is intact")
+            raise Malformed(f"its kernel is {self.sizes()}; each size must be 1 or more", "check that the file is intact")
         given = {"strides": strides, "pads_begin": begin, "pads_end": end, "dilations": dilations}
         for name, numbers in given.items():
             if len(numbers) != rank:

@@ -78,7 +78,7 @@ def deconvolution(
         )
     else:
         if each % group:
-            raise Malformed(f"{each} channels do not make {group} groups")
+            raise Malformed(f"its {each} channels are not a multiple of group={group}")
         shape = [group, each // group, output // group, *kernel]
         result = opset.group_convolution_backprop_data(
             op, data, shaped(op, weights, shape), sliding=sliding, output_padding=tuple(extra)
@@ -144,17 +144,17 @@ def _check(data: Value, rank: int, group: int, output: int) -> None:
     if data.rank is not None and data.rank != rank + 2:
         raise Malformed(f"its input has {data.rank} dimensions for a kernel of {rank}")
     if group < 1 or output < 1 or output % group:
-        raise Malformed(f"{output} outputs do not make {group} groups")
+        raise Malformed(f"its {output} outputs are not a positive multiple of group={group}")
 
 
 def _channels(weights: Value, rest: int) -> int:
     """Return the number of channels of the weights, whose other dimensions have ``rest`` elements together."""
     dims = weights.dims
     if dims is None or None in dims:
-        raise Malformed("the dimensions of its weights are not known")
+        raise Malformed("the dimensions of its weights are unknown")
     count = math.prod(dim for dim in dims if dim is not None)
     if rest < 1 or count % rest or count < rest:
-        raise Malformed(f"its {count} weights do not make kernels of {rest} elements")
+        raise Malformed(f"its {count} weights are not a multiple of the {rest} elements of a kernel")
     return count // rest
 
 

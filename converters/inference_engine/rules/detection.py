@@ -315,7 +315,7 @@ def simpler_nms(
 ):
     """SimplerNMS: proposals of anchors with a base of 16 and ratios of 0.5, 1 and 2, padded with rows of zeros."""
     if len(scale) != 3:
-        raise Malformed(f"it has {len(scale)} scales; the Inference Engine takes 3")
+        raise Malformed(f"it has {len(scale)} scales; expected 3")
     if deltas.dims and scores.dims and (scores.dims[1] or 0) > (deltas.dims[1] or 0):
         scores, deltas = deltas, scores
     base, count = _anchors(scale), 9

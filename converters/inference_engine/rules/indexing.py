@@ -89,7 +89,7 @@ def one_hot(op: Builder, indices: Value, *, depth: int, on_value: str = "1.0", o
         except ValueError:
             raise Malformed(f"its value {text!r} is not a number") from None
     if depth < 1:
-        raise Malformed(f"its depth is {depth}")
+        raise Malformed(f"its depth is {depth}; it must be 1 or more")
     places = _whole(op, indices)
     values = op.const(np.array(numbers, np.float32))
     return _hot(op, places, depth, values, axis, indices.rank)
@@ -189,7 +189,7 @@ def _segments(kind: str) -> None:
         ids = _whole(op, segment_ids)
         stated = context.output_dims()
         if stated is None or stated[0] is None:
-            raise Unsupported("the number of its segments is not stated", "convert it with the file's own shapes")
+            raise Unsupported("the number of its segments is unknown", "convert it with the shapes in the file")
         zeros = op.Expand(op.const(np.zeros(1, np.float32)), op.Concat([stated[0]], op.Shape(data, start=1), axis=0))
         places = op.Unsqueeze(ids, [1])
         total = op.ScatterND(zeros, places, rows, reduction="add")

@@ -17,10 +17,10 @@ def fully_connected(op: Builder, x: Value, weights: Value, biases: Value | None 
     """
     dims = weights.dims
     if dims is None or None in dims:
-        raise Malformed("the dimensions of its weights are not known")
+        raise Malformed("the dimensions of its weights are unknown")
     count = math.prod(dim for dim in dims if dim is not None)
     if out_size < 1 or count % out_size:
-        raise Malformed(f"its {count} weights do not make {out_size} outputs")
+        raise Malformed(f"its {count} weights are not a multiple of out_size={out_size}")
     stated = context.output_dims()
     by_last = x.rank == 3 and stated is not None and len(stated) == 3
     if not by_last and x.rank != 2:

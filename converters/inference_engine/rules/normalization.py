@@ -15,7 +15,7 @@ def batch_normalization(op: Builder, x: Value, weights: Value, biases: Value, *,
     """BatchNormalization: the weights are the variances, the biases the means."""
     count = weights.dims[0] if weights.dims else None
     if count is None:
-        raise Malformed("the dimensions of its weights are not known")
+        raise Malformed("the dimensions of its weights are unknown")
     ones, zeros = op.const(np.ones(count, np.float32)), op.const(np.zeros(count, np.float32))
     variance, mean = (shaped(op, blob, [count]) for blob in (weights, biases))
     return op.BatchNormalization(x, ones, zeros, mean, variance, epsilon=epsilon)

@@ -21,7 +21,7 @@ def fake_quantize(
 ):
     """FakeQuantize, and Quantize before version 6: rounding to one of ``levels`` levels."""
     if levels < 2:
-        raise Malformed(f"its levels are {levels}")
+        raise Malformed(f"its levels are {levels}; expected 2 or more")
     if levels == 2:
         return op.Where(op.Greater(x, input_high), output_high, output_low)
     return opset.fake_quantize(op, x, input_low, input_high, output_low, output_high, levels=levels)

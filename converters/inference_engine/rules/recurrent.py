@@ -18,7 +18,7 @@ def _parts(op: Builder, x: Value, weights: Value, biases: Value | None, rows: in
     """Return the weights of the input, the weights of the hidden state, and the biases."""
     count = None if not weights.dims or None in weights.dims else int(np.prod([d or 0 for d in weights.dims]))
     if count is None or rows < 1 or hidden < 1 or count % (rows * hidden) or count // (rows * hidden) <= hidden:
-        raise Malformed(f"its {count} weights are not those of {hidden} hidden numbers")
+        raise Malformed(f"its {count} weights do not match hidden_size={hidden}")
     size = count // (rows * hidden) - hidden
     whole = shaped(op, weights, [rows * hidden, size + hidden])
     w, r = op.Slice(whole, [0], [size], [1]), op.Slice(whole, [size], [size + hidden], [1])
@@ -99,7 +99,7 @@ def rnn_cell(
 def _lower(names: tuple[str, ...]) -> tuple[str, ...]:
     lower = tuple(name.strip().lower() for name in names)
     if any(name not in ("sigmoid", "tanh", "relu") for name in lower):
-        raise Malformed(f"its activations are {', '.join(names)}; sigmoid, tanh and relu are known")
+        raise Malformed(f"its activations are {', '.join(names)}; expected sigmoid, tanh or relu")
     return lower
 
 
@@ -195,7 +195,7 @@ def rnn_sequence(
 
 def _batch_first(op: Builder, x: Value, axis: int) -> Value:
     if axis not in (0, 1) or x.rank not in (None, 3):
-        raise Malformed(f"its sequence is the axis {axis} of {x.rank} dimensions")
+        raise Malformed(f"its sequence is along axis {axis} of {x.rank} dimensions; expected axis 0 or 1 of 3")
     return op.Transpose(x, perm=[1, 0, 2]) if axis == 0 else x
 
 

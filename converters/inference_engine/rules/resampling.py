@@ -33,7 +33,9 @@ def interp(
     sizes = _sizes(op, x, context, height, width, [factor or zoom_factor, shrink_factor])
     if pad_beg or pad_end:
         if pad_beg > 0 or pad_end > 0:
-            raise Malformed(f"its pads are {pad_beg} and {pad_end}; the Inference Engine reads beyond the data above 0")
+            raise Malformed(
+                f"its pads are {pad_beg} and {pad_end}; expected 0 or less, as the Inference Engine reads out of bounds"
+            )
         x = pad_spatial(op, x, op.const([pad_beg] * 2), op.const([pad_end] * 2))
     return _resized(op, x, sizes, mode="linear", where="align_corners" if align_corners else "asymmetric")
 
@@ -71,7 +73,7 @@ def _sizes(op: Builder, x: Value, context: Context, height: int, width: int, fac
     if shrink:
         inside = op.Div(inside, float(shrink))
     if not grow and not shrink:
-        raise Malformed("nothing states the size of its output")
+        raise Malformed("the size of its output is unknown")
     return op.Cast(op.Floor(inside), to=ir.DataType.INT64)
 
 
@@ -85,7 +87,7 @@ def _triangles(op: Builder, x: Value, sizes: Value, antialias: bool) -> Value:
     """Emit a MatMul with a matrix of weights along each axis, divided by the sum of all axes' weights."""
     rank = (x.rank or 4) - 2
     if x.dims is None or None in x.dims[2:] or sizes.constant is None:
-        raise Malformed("its sizes have to be known")
+        raise Malformed("its sizes must be known")
     for k in range(rank):
         inside, outside = int(x.dims[2 + k] or 1), int(sizes.constant[k])
         weights = op.const(_weights(inside, outside, antialias))

@@ -91,7 +91,7 @@ def tile(op: Builder, data: Value, *, axis: int = -1, tiles: int):
     if data.rank is None:
         raise Unsupported("the rank of its data is unknown", "give the model's input a rank")
     if not -data.rank <= axis < data.rank or tiles < 1:
-        raise Malformed(f"{tiles} times the axis {axis} of {data.rank} dimensions is not possible")
+        raise Malformed(f"its axis {axis} or tiles={tiles} is out of range for {data.rank} dimensions")
     repeats = [1] * data.rank
     repeats[axis] = tiles
     return op.Tile(data, repeats)

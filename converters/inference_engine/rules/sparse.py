@@ -17,7 +17,7 @@ def _stated(context: Context, index: int = 0) -> int:
     """Return the first dimension of an output in the file."""
     dims = context.output_dims(index)
     if not dims or dims[0] is None:
-        raise Unsupported("the number of its rows is not stated", "convert it with the file's own shapes")
+        raise Unsupported("the number of its rows is unknown", "convert it with the shapes in the file")
     return dims[0]
 
 

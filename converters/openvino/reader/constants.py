@@ -138,13 +138,13 @@ def check_strings(raw: memoryview, count: int) -> str | None:
     String i is text[positions[i] : positions[i + 1]].
     """
     if len(raw) < 4:
-        return f"{len(raw)} bytes cannot hold a string constant"
+        return f"{len(raw)} bytes are too few for a string constant"
     stored = int(np.frombuffer(raw[:4], "<i4")[0])
     if stored != count:
-        return f"the shape has {count} elements, the data {stored} strings"
+        return f"the shape has {count} elements, but the data has {stored} strings"
     text_start = 4 * (count + 2)
     if text_start > len(raw):
-        return f"{len(raw)} bytes cannot hold {count} strings"
+        return f"{len(raw)} bytes are too few for {count} strings"
     positions = np.frombuffer(raw[4:text_start], "<i4")
     if positions[0] != 0 or (np.diff(positions.astype(np.int64)) < 0).any() or positions[-1] > len(raw) - text_start:
         return "the positions of the strings are outside the data"

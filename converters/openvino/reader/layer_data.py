@@ -68,7 +68,7 @@ class LayerData:
             end = max(end for end, _ in self._beyond_file)
             what = _count(len(self._beyond_file), "constant reaches", "constants reach")
             self._problems.add(
-                f"the .bin file has {len(self._weights)} bytes, and {what} beyond, to byte {end}",
+                f"the .bin file has {len(self._weights)} bytes, but {what} byte {end}",
                 "check that the .bin is complete and belongs to the .xml",
                 layer=self._beyond_file[0][1],
             )
@@ -101,7 +101,7 @@ class LayerData:
         elif element_type is ElementType.DYNAMIC:
             self._problems.add("a constant cannot be of dynamic type", layer=layer)
         elif dims is None or None in dims:
-            self._problems.add("the shape of a constant has to be known", layer=layer)
+            self._problems.add("the shape of a constant must be known", layer=layer)
         elif element_type is not None:
             shape = tuple(dim for dim in dims if dim is not None)
             wrong = self._misfit(element_type, shape, size)
@@ -124,7 +124,7 @@ class LayerData:
     def _misfit(self, element_type: ElementType, shape: tuple[int, ...], size: int) -> str | None:
         """Return the problem of a constant with this type, shape and `size` in bytes."""
         if len(shape) > _MAX_RANK:
-            return f"a constant of {len(shape)} dimensions; {_MAX_RANK} are the most that can be read"
+            return f"a constant has {len(shape)} dimensions; the maximum is {_MAX_RANK}"
         if math.prod(dim for dim in shape if dim) * 8 > _MAX_BYTES:
             return f"the shape {list(shape)} is too large"
         if element_type is ElementType.STRING:

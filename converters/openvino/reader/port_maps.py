@@ -68,7 +68,7 @@ def _connect_outputs(layer: Layer, body: Body, outputs: list[tuple[int, dict[str
     order = sorted(external_id for external_id, _ in outputs if external_id >= 0)
     if len(order) != len(layer.outputs) or len(set(order)) < len(order):
         names = ", ".join(map(str, order[:20])) or "none"
-        wanted = f"{len(layer.outputs)} outputs, its port map gives values to these: {names}"
+        wanted = f"{len(layer.outputs)} outputs, but its port map defines these: {names}"
         problems.add(f"it has {wanted}", layer=layer)
         return
     index = {external_id: place for place, external_id in enumerate(order)}
@@ -105,7 +105,7 @@ def _fields(
     if layer is None:
         kind = "Parameter" if element.tag == "input" else "Result"
         internal = numbers["internal_layer_id"]
-        problems.add(f"the port map names layer {internal}: no {kind} of the body", line=element.sourceline)
+        problems.add(f"the port map names layer {internal}which is not a {kind} of the body", line=element.sourceline)
         return None
     return {
         "external_id": numbers["external_port_id"],

@@ -50,7 +50,7 @@ def subtract_mean(model: Model, element: etree._Element, problems: Problems) -> 
     elif all("offset" in mean.attrib and "size" in mean.attrib for mean in present) and len(image) == 2:
         planes = [_plane(layers, mean, (1, *image)) for mean in _in_order(element, present)]
         if None in planes:
-            problems.add("a mean of <pre-process> is not where or as large as it should be", line=element.sourceline)
+            problems.add("a mean of <pre-process> has an invalid offset or size", line=element.sourceline)
             return
         mean = layers.add("Concat", [plane for plane in planes if plane is not None], (channels, *image), axis="0")
     else:

@@ -20,7 +20,7 @@ _ENCODINGS |= dict.fromkeys(("iso-8859-1", "latin1"), "iso-8859-1")
 _MAX_SEARCHED = 128  # attributes
 _KINDS = {
     (4, b"TFL3"): ("a TensorFlow Lite model", "rename it: its name must end in .tflite"),
-    (0, b"GGUF"): ("a GGUF model", "export the model that it was made of with optimum-intel"),
+    (0, b"GGUF"): ("a GGUF model", "export the original model with optimum-intel"),
     (0, b"PK\x03\x04"): ("a ZIP archive", "a PyTorch program must end in .pt2; extract other archives first"),
     (0, b"\x89HDF"): ("an HDF5 file, such as a Keras model", "save it as a SavedModel: model.export(FOLDER)"),
     (0, b"\x1f\x8b"): ("compressed by gzip", "decompress it first"),

@@ -22,7 +22,7 @@ INT64_MIN, INT64_MAX = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 def int64(op: Builder, x: Value) -> Value:
     """Convert integers to int64."""
     if x.dtype is not None and not x.dtype.is_integer():
-        raise Malformed(f"one of its inputs is {x.dtype.name.lower()} where integers belong")
+        raise Malformed(f"one of its inputs is {x.dtype.name.lower()} instead of an integer type")
     return x if x.dtype == ir.DataType.INT64 else op.Cast(x, to=ir.DataType.INT64)
 
 
@@ -42,7 +42,7 @@ def vector(op: Builder, x: Value) -> Value:
 def index_type(element_type: ElementType) -> ir.DataType:
     """Return the type of indices and counts that an attribute names."""
     if element_type not in (ElementType.I32, ElementType.I64):
-        raise Malformed(f"it gives indices as {element_type.value} instead of i32 or i64")
+        raise Malformed(f"the type of its indices is {element_type.value} instead of i32 or i64")
     return data_type(element_type)
 
 

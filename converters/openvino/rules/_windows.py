@@ -120,16 +120,16 @@ def window(
 def check_fits(data: Value, kernel: Value, at: Window, begin: Value, end: Value) -> None:
     """Raise `Malformed` if a window does not fit into the padded data, as far as the sizes are known."""
     if data.rank is not None and data.rank != at.rank + 2:
-        raise Malformed(f"its input has the rank {data.rank} where the window has {at.rank} spatial dimensions")
+        raise Malformed(f"its input has the rank {data.rank}, but the window has {at.rank} spatial dimensions")
     sizes = kernel.constant
     if sizes is None or data.dims is None or begin.constant is None or end.constant is None:
         return
     if sizes.size != at.rank or (sizes < 1).any():
-        raise Malformed(f"a kernel of the size {sizes.tolist()} does not fit {at.rank} spatial dimensions")
+        raise Malformed(f"its kernel size {sizes.tolist()} does not fit {at.rank} spatial dimensions")
     for k, size in enumerate(data.dims[2:]):
         reach = (int(sizes[k]) - 1) * at.dilations[k] + 1
         if size is not None and size + int(begin.constant[k]) + int(end.constant[k]) < reach:
-            raise Malformed(f"a kernel that spans {reach} elements does not fit into the dimension {k + 2} of {size}")
+            raise Malformed(f"its kernel spans {reach} elements and does not fit into dimension {k + 2} of size {size}")
 
 
 def spatial_shape(op: Builder, data: Value, rank: int) -> Value:

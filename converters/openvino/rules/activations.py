@@ -50,7 +50,7 @@ def relu(op: Builder, x: Value):
         ),
         Departure(
             where="a slope for each channel, directly after a MatMul of four dimensions",
-            cpu="takes it for one for each column, or fails",
+            cpu="treats it as one for each column, or fails",
             reference="applies it to the channels",
             follows="reference",
         ),
@@ -226,7 +226,7 @@ def clamp(op: Builder, x: Value, *, min: float, max: float):
 def softmax_1(op: Builder, x: Value, *, axis: int = 1):
     """Softmax-1: along one axis, which is not negative."""
     if axis < 0:
-        raise Malformed(f"its axis {axis} is negative", "Softmax counts axes from the end since opset8")
+        raise Malformed(f"its axis {axis} is negative", "Softmax supports negative axes since opset8")
     return integers_rounded(op, lambda x: op.Softmax(x, axis=axis), x)
 
 
@@ -271,5 +271,5 @@ def _scalar(x: Value) -> float | None:
 def _flat(op: Builder, x: Value) -> Value:
     """Convert a parameter of one element to a scalar, which broadcasts without adding dimensions."""
     if x.dims and any(d not in (1, None) for d in x.dims):
-        raise Malformed(f"its parameter has the shape {x.dims}, it must be one number")
+        raise Malformed(f"its parameter has the shape {x.dims}; it must be one number")
     return x if x.rank == 0 else op.Reshape(x, op.const(np.empty(0, np.int64)))

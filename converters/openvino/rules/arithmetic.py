@@ -55,7 +55,7 @@ _LOWEST = "gives the lowest i8, or the bits of the lowest i32"
 _BY_0 = Departure(where="an integer divisor of 0", cpu=_LOWEST, reference="fails", follows="cpu")
 _BIG_QUOTIENT = Departure(
     where="floats whose quotient is beyond 2^24",
-    cpu="takes a multiple of the rounded quotient, which is off by its rounding",
+    cpu="subtracts a multiple of the rounded quotient, so that the result has its rounding error",
     specification="gives the remainder",
     follows="specification",
 )
@@ -125,7 +125,7 @@ def sign(op: Builder, x: Value):
     "Negative",
     departs=[
         Departure(
-            where="unsigned integers", cpu="rejects them", specification="takes any numeric type", follows="specification"
+            where="unsigned integers", cpu="rejects them", specification="allows any numeric type", follows="specification"
         ),
     ],
 )

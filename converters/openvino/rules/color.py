@@ -64,7 +64,7 @@ def _from_nv12(op: Builder, y: Value, uv: Value | None, *, bgr: bool) -> Value:
 
 def _from_i420(op: Builder, y: Value, u: Value | None, v: Value | None, *, bgr: bool) -> Value:
     if (u is None) != (v is None):
-        raise Malformed("it has two inputs where it takes one plane, or Y, U and V")
+        raise Malformed("it has two inputs; expected one plane, or Y, U and V")
     if u is None or v is None:
         y, chroma = _split_plane(op, y)
         size = op.Shape(y)

@@ -94,5 +94,5 @@ def is_finite(op: Builder, x: Value):
 
 def _float(x: Value) -> Value:
     if x.dtype not in FLOATS:
-        raise Malformed(f"its input is {x.dtype and x.dtype.name}, the operation takes floats")
+        raise Malformed(f"its input is {x.dtype and x.dtype.name}; expected floats")
     return x

@@ -68,7 +68,9 @@ def tensor_iterator(op: Builder, *inputs: Value, ctx: Context):
             joined, part = (_size(port, entry.axis) for port in (entry.external, entry.result.inputs[0].source))
             known |= {joined // part} if joined and part else set()
     if len(known) > 1:
-        raise Malformed(f"its inputs and outputs have {' and '.join(map(str, sorted(known)))} slices")
+        raise Malformed(
+            f"its inputs and outputs have {' and '.join(map(str, sorted(known)))} slices; the numbers must be equal"
+        )
     if not counts:
         counts = [op.const(next(iter(known), 1))]
     # An input with fewer slices than others is an error at run time.
@@ -187,11 +189,14 @@ def _check_shapes(body: Body) -> None:
     for edge in body.back_edges:
         source, target = edge.result.inputs[0].source, edge.parameter.outputs[0]
         if source.dims is not None and target.dims is not None and not same_dims(source.dims, target.dims):
-            raise Malformed(f'a back edge hands {list(source.dims)} to "{edge.parameter.name}", {list(target.dims)}')
+            raise Malformed(
+                f'a back edge updates "{edge.parameter.name}" of the shape {list(target.dims)} with the shape '
+                f"{list(source.dims)}"
+            )
     for entry in body.inputs:
         part = None if entry.axis is None else _size(entry.parameter.outputs[0], entry.axis)
         if part is not None and part != entry.part_size:
-            raise Malformed(f'it gives slices of {entry.part_size} to "{entry.parameter.name}", which takes {part}')
+            raise Malformed(f'it passes slices of {entry.part_size} elements to "{entry.parameter.name}", which has {part}')
     for output in body.outputs:
         source, port = output.result.inputs[0].source, output.external
         if output.axis is None or port is None or source.dims is None or port.dims is None:
@@ -199,7 +204,10 @@ def _check_shapes(body: Body) -> None:
         dims = source.dims or (1,)  # scalars are concatenated to a vector
         axis = output.axis + len(dims) if output.axis < 0 else output.axis
         if port.dims != (0,) and not same_dims([None if i == axis else d for i, d in enumerate(dims)], port.dims):
-            raise Malformed(f"it joins {list(source.dims)} along axis {output.axis} into {list(port.dims)}")
+            raise Malformed(
+                f"its slices of the shape {list(source.dims)}, concatenated along axis {output.axis}, cannot have the shape "
+                f"{list(port.dims)}"
+            )
 
 
 def _size(port: OutputPort, axis: int) -> int | None:
@@ -219,14 +227,14 @@ def _slice_count(op: Builder, value: Value, entry: PortMapInput) -> Value:
     """Return the number of slices between ``start`` and ``end``. Negative ones count from one past the end."""
     assert entry.axis is not None
     if entry.stride == 0 or entry.part_size < 1:
-        raise Malformed(f"it slices its input with stride={entry.stride} and part_size={entry.part_size}")
+        raise Malformed(f"its stride={entry.stride} or part_size={entry.part_size} is out of range")
     size = op.Gather(op.Shape(value), entry.axis)
     start = op.Add(size, entry.start + 1) if entry.start < 0 else op.const(np.int64(entry.start))
     end = op.Add(size, entry.end + 1) if entry.end < 0 else op.const(np.int64(entry.end))
     length = op.Sub(end, start) if entry.stride > 0 else op.Sub(start, end)
     stride = abs(entry.stride)
     if length.constant is not None and (length.constant < 0 or length.constant % stride):
-        raise Malformed(f"it slices {length.constant} elements with stride={entry.stride}")
+        raise Malformed(f"it cannot slice {length.constant} elements with stride={entry.stride}")
     return op.Div(length, stride)
 
 

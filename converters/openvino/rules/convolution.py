@@ -24,7 +24,7 @@ _SHAPE_REJECTED = Departure(
 )
 _PADS_STAND = Departure(
     where="`output_shape` and explicit pads",
-    cpu="cuts off `pads_begin`, and at the end what is then too much; ignores them too where one element with strides of 1 "
+    cpu="crops `pads_begin` at the start and the surplus at the end; ignores the pads too if one element with strides of 1 "
     "gives the size of the data",
     specification="ignores the pads, and crops half at each side",
     follows="cpu",
@@ -49,7 +49,7 @@ def convolution(
 ):
     """Convolution-1. Old files may have an ``output_padding`` of zeros."""
     if any(output_padding):
-        raise Malformed("a Convolution takes no output_padding")
+        raise Malformed("a Convolution has no output_padding")
     at = sliding.window()
     return integers_in_float32(op, lambda x, w: _convolve(op, x, w, at, 1), data, kernel)
 
@@ -65,7 +65,7 @@ def group_convolution(
 ):
     """GroupConvolution-1: the kernel is ``[groups, outputs / groups, inputs / groups, ...]``."""
     if any(output_padding):
-        raise Malformed("a GroupConvolution takes no output_padding")
+        raise Malformed("a GroupConvolution has no output_padding")
     at = sliding.window()
     return integers_in_float32(op, lambda x, w: _in_groups(op, x, w, at, _convolve), data, kernel)
 
@@ -188,7 +188,7 @@ def deformable_convolution_8(
 def _convolve(op: Builder, data: Value, kernel: Value, at: Window, groups: int) -> Value:
     """Emit a Conv. The kernel is ``[outputs, inputs / groups, ...]``."""
     if kernel.rank is not None and kernel.rank != at.rank + 2:
-        raise Malformed(f"its kernel has {kernel.rank - 2} spatial dimensions where strides has {at.rank}")
+        raise Malformed(f"its kernel has {kernel.rank - 2} spatial dimensions, but strides has {at.rank}")
     _check_channels(data, kernel, 1, groups)
     sizes = spatial_shape(op, kernel, at.rank)
     attributes = {"strides": at.strides, "dilations": at.dilations, "group": groups}
@@ -204,7 +204,7 @@ def _check_channels(data: Value, kernel: Value, axis: int, groups: int = 1) -> N
     if data.dims and kernel.dims:
         channels, taken = data.dims[1], kernel.dims[axis]
         if channels is not None and taken is not None and channels != taken * groups:
-            raise Malformed(f"its input has {channels} channels, its kernel takes {taken * groups}")
+            raise Malformed(f"its input has {channels} channels, but its kernel has {taken * groups}")
 
 
 def _in_groups(
@@ -212,10 +212,10 @@ def _in_groups(
 ) -> Value:
     """Apply ``convolve`` with the groups of the kernel ``[groups, a, b, ...]``, in ONNX ``[groups * a, b, ...]``."""
     if kernel.rank is not None and kernel.rank != at.rank + 3:
-        raise Malformed(f"its kernel has the rank {kernel.rank} where strides needs {at.rank + 3}")
+        raise Malformed(f"its kernel has the rank {kernel.rank} instead of {at.rank + 3}")
     groups = None if kernel.dims is None else kernel.dims[0]
     if groups is not None and groups < 1:
-        raise Malformed(f"its kernel has {groups} groups")
+        raise Malformed(f"its kernel has {groups} groups; expected 1 or more")
     merged = op.Reshape(kernel, op.Concat([-1], op.Shape(kernel, start=2), axis=0))
     if groups is not None:
         return convolve(op, data, merged, at, groups)
@@ -247,10 +247,10 @@ def _transposed(
     """Emit a transposed convolution. The kernel is ``[inputs, outputs / groups, ...]``."""
     extra = list(output_padding) or [0] * at.rank
     if len(extra) != at.rank or min(extra) < 0:
-        raise Malformed(f"output_padding is {extra} for {at.rank} spatial dimensions")
+        raise Malformed(f"its output_padding is {extra} for {at.rank} spatial dimensions")
     for value in (data, kernel):
         if value.rank is not None and value.rank != at.rank + 2:
-            raise Malformed(f"an input has {value.rank - 2} spatial dimensions where strides has {at.rank}")
+            raise Malformed(f"an input has {value.rank - 2} spatial dimensions, but strides has {at.rank}")
     _check_channels(data, kernel, 0)
     attributes = {"strides": at.strides, "dilations": at.dilations, "group": groups}
     sizes = spatial_shape(op, kernel, at.rank)
@@ -297,7 +297,7 @@ def _deformable(
     and the mask emulate this.
     """
     if at.rank != 2 or group < 1 or deformable_group < 1:
-        raise Malformed(f"group {group} or deformable_group {deformable_group} is out of range, or it is not 2D")
+        raise Malformed(f"its group {group} or deformable_group {deformable_group} is out of range, or it is not 2D")
 
     def compute(data: Value, offsets: Value, kernel: Value, mask: Value | None = None) -> Value:
         if not bilinear_interpolation_pad:

@@ -57,7 +57,7 @@ def detection_output_1(
     logits, scores = (value.dims[1] if value.rank == 2 and value.dims else None for value in (box_logits, class_preds))
     each = 4 if attributes.share_location else 4 * num_classes
     if logits is not None and (logits % each or scores not in (None, logits // each * num_classes)):
-        raise Malformed(f"its {logits} box_logits and {scores} class_preds are not those of {num_classes} classes")
+        raise Malformed(f"its {logits} box_logits and {scores} class_preds do not match {num_classes} classes")
     return detection_output(op, box_logits, class_preds, proposals, aux_class_preds, aux_box_preds, attributes=attributes)
 
 
@@ -76,7 +76,7 @@ def detection_output(
     if not attributes.keep_top_k:
         raise Malformed("its keep_top_k is empty")
     if (aux_class_preds is None) != (aux_box_preds is None):
-        raise Malformed("it has one of the two additional inputs only")
+        raise Malformed("it has only one of the two additional inputs")
     if attributes.decrease_label_id and attributes.background_label_id != 0:
         raise Malformed("with decrease_label_id its background_label_id must be 0")
     match_shapes(
@@ -123,9 +123,9 @@ def region_yolo(
     """
     entries, regions = coords + 1 + classes, num if do_softmax else len(mask)
     if not 0 <= coords <= 2**12 or classes < 0 or regions < 1 or entries < 2:
-        raise Malformed(f"it has {regions} regions of {coords} coordinates and {classes} classes")
+        raise Malformed(f"its {regions} regions, {coords} coordinates or {classes} classes are out of range")
     if data.rank not in (None, 4) or (data.dims is not None and data.dims[1] not in (None, regions * entries)):
-        raise Malformed(f"its input of the shape {data.dims} does not hold {regions} regions of {entries} entries")
+        raise Malformed(f"its input of the shape {data.dims} does not contain {regions} regions of {entries} entries")
     shape = op.Shape(data)
     grid = op.Concat([0, regions, entries], op.Slice(shape, [2], [4]), axis=0)
     parts = _segments(coords, classes, do_softmax)

@@ -30,8 +30,8 @@ _MAX_ROIS = 2**24  # maximum per image, which no network exceeds
         ),
         Departure(
             where="the background, which is class 0, without `class_agnostic_box_regression`",
-            cpu="omits its boxes, as with it",
-            specification="gives them too",
+            cpu="omits its boxes in both cases",
+            specification="includes them",
             follows="cpu",
         ),
     ],
@@ -60,7 +60,7 @@ def detection_output(
     del im_info, class_agnostic_box_regression
     match_shapes(rois=(rois, "R 4"), deltas=(deltas, f"R {4 * num_classes}"), scores=(scores, f"R {num_classes}"))
     if len(deltas_weights) != 4:
-        raise Malformed("its deltas_weights are not four")
+        raise Malformed(f"its deltas_weights has {len(deltas_weights)} numbers instead of four")
     boxes, classes, box_scores = op.specops.ExperimentalDetectronDetectionOutput(
         rois, deltas, scores, op.const(np.array(deltas_weights), rois.dtype),
         score_threshold=score_threshold, nms_threshold=nms_threshold, post_nms_count=post_nms_count,
@@ -159,7 +159,9 @@ def roi_feature_extractor(
     check_bins(output_size, output_size, sampling_ratio)
     levels = len(pyramid)
     if not levels or len(pyramid_scales) < levels or min(pyramid_scales) < 1:
-        raise Malformed(f"it has {levels} feature maps and {len(pyramid_scales)} pyramid_scales")
+        raise Malformed(
+            f"it has {levels} feature maps and {len(pyramid_scales)} pyramid_scales; expected a positive scale for each map"
+        )
     match_shapes(rois=(rois, "R 4"), **{f"pyramid_{i}": (maps, "_ C _ _") for i, maps in enumerate(pyramid)})
     regions = rois if rois.dtype == D.FLOAT else op.Cast(rois, to=D.FLOAT)
     x1, y1, x2, y2 = (op.Gather(regions, np.array(i), axis=1) for i in range(4))
@@ -202,7 +204,7 @@ def roi_feature_extractor(
 @rule(
     "ExperimentalDetectronTopKROIs",
     since="opset6",
-    restrictions="equal scores go in their own order; among more than 16 OpenVINO's CPU plugin may take others of them",
+    restrictions="equal scores stay in input order; among more than 16, OpenVINO's CPU plugin may select others",
 )
 def top_k_rois(op: Builder, rois: Value, probs: Value, *, max_rois: int = 0):
     """ExperimentalDetectronTopKROIs-6: the first of equal probabilities wins.

@@ -61,7 +61,7 @@ def embedding_bag_offsets(
     if reduction == "sum":
         return embedding_bag_offsets_sum(op, emb_table, indices, offsets, default_index, per_sample_weights)
     if per_sample_weights is not None:
-        raise Malformed("it has per_sample_weights, which the mean does not take")
+        raise Malformed("it has per_sample_weights, which the mean does not support")
     table, places, default = _rows(op, emb_table, indices, default_index)
     sums, to = embedding_bag_offsets_sum(op, table, places, offsets, default), emb_table.dtype
     starts = vector(op, offsets)

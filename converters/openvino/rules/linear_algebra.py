@@ -27,7 +27,7 @@ from onnx_specops.building import Builder, Value
         Departure(
             where="constants of 8 bits and less with scales in bf16",
             cpu="rounds them to bf16 when they are scaled",
-            specification="leaves the precision open; the scaled constants stay in float32",
+            specification="does not define the precision; the scaled constants stay in float32",
             follows="specification",
         ),
     ],
@@ -77,7 +77,7 @@ def grouped_mat_mul(op: Builder, mat_a: Value, mat_b: Value, offsets: Value | No
 def inverse(op: Builder, data: Value, *, adjoint: bool = False):
     """Inverse-14."""
     if data.dims is not None and (len(data.dims) < 2 or not same_dims(data.dims[-1:], data.dims[-2:-1])):
-        raise Malformed(f"its input of the shape {data.dims} does not hold square matrices")
+        raise Malformed(f"its input of the shape {data.dims} does not contain square matrices")
     return op.specops.Inverse(data, adjoint=int(adjoint))
 
 
@@ -90,7 +90,7 @@ def einsum(op: Builder, *inputs: Value, equation: str):
     left, arrow, right = equation.partition("->")
     terms = left.split(",")
     if len(terms) != len(inputs):
-        raise Malformed(f"its equation {equation!r} has {len(terms)} operands, the layer {len(inputs)} inputs")
+        raise Malformed(f"its equation {equation!r} has {len(terms)} operands, but the layer has {len(inputs)} inputs")
     if any(not re.fullmatch(r"[A-Za-z]*(\.\.\.)?[A-Za-z]*", term) for term in (*terms, right)):
         raise Malformed(f"its equation {equation!r} is not well-formed")
     letters = left.replace(".", "").replace(",", "")

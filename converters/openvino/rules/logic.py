@@ -92,7 +92,7 @@ def _shift(op: Builder, a: Value, b: Value, direction: str) -> Value:
     """Shift integers. ONNX supports unsigned ones, and ONNX Runtime those of 8, 32 and 64 bits."""
     check_types(a, b)
     if a.dtype not in UNSIGNED and a.dtype not in SIGNED:
-        raise Malformed(f"its inputs are {a.dtype and a.dtype.name}, integers alone can be shifted")
+        raise Malformed(f"its inputs are {a.dtype and a.dtype.name}; expected integers")
     if a.dtype in UNSIGNED:
         return op.BitShift(a, b, direction=direction)
     to = _UNSIGNED_OF[a.dtype]

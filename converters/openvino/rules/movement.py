@@ -191,7 +191,7 @@ def batch_to_space(op: Builder, data: Value, block_shape: Value, crops_begin: Va
     outer = op.Mul(inner, blocks)
     cut = op.Add(vector(op, crops_begin), vector(op, crops_end))
     if outer.constant is not None and cut.constant is not None and (cut.constant > outer.constant).any():
-        raise Malformed(f"its crops {cut.constant.tolist()} are more than there is, {outer.constant.tolist()}")
+        raise Malformed(f"its crops {cut.constant.tolist()} are larger than the dimensions {outer.constant.tolist()}")
     if (size := _square(data, block_shape)) is not None:
         depth = op.Mul(op.Slice(inner, [1], [2]), size * size)
         shape = op.Concat(op.Slice(inner, [0], [1]), depth, op.Slice(inner, [2], [4]), axis=0)

@@ -96,7 +96,7 @@ def group_normalization(op: Builder, data: Value, scale: Value, bias: Value, *, 
     """GroupNormalization-12 as InstanceNormalization of groups. ONNX Runtime has no kernel for ONNX's GroupNormalization."""
     channels = data.dims[1] if data.dims and len(data.dims) > 1 else None
     if num_groups < 1 or (channels is not None and channels % num_groups):
-        raise Malformed(f"{channels} channels do not make {num_groups} groups")
+        raise Malformed(f"its {channels} channels are not a multiple of num_groups={num_groups}")
     size = op.Div(op.ReduceProd(op.Shape(data, start=1), keepdims=1), num_groups)
     groups = op.Reshape(data, op.Concat(op.Shape(data, start=0, end=1), [num_groups], size, axis=0), allowzero=1)
     normal = op.Reshape(_instances(op, groups, num_groups, epsilon), op.Shape(data), allowzero=1)
@@ -162,7 +162,9 @@ def _known_axes(data: Value, axes: Value) -> list[int] | None:
     """
     rank, given = data.rank, None if axes.constant is None else axes.constant.tolist()
     if rank is None and (given is None or min(given, default=0) < 0):
-        raise Unsupported("its axes count from the end, or come at run time, in data of unknown rank", "give it a rank")
+        raise Unsupported(
+            "its axes are negative or not constant, and the rank of its data is unknown", "give the model's input a rank"
+        )
     if given is None:
         return None
     if rank is not None and any(not -rank <= axis < rank for axis in given):

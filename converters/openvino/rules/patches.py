@@ -70,7 +70,7 @@ def _gathered_patches(
     for axis, count, size, stride, rate in zip((2, 4), counts, sizes, strides, rates, strict=True):
         starts = op.Mul(op.Range(np.int64(0), op.Squeeze(count, [0]), np.int64(1)), stride)
         if size > 4096:
-            raise Malformed(f"its attribute sizes asks for patches of {size} elements along one axis")
+            raise Malformed(f"its attribute sizes has {size} elements along one axis; the maximum is 4096")
         data = op.Gather(data, op.Add(op.Unsqueeze(starts, [1]), np.arange(0, size * rate, rate)), axis=axis)
     # [N, C, rows, size, columns, size] to [N, size, size, C, rows, columns]
     patches = op.Transpose(data, perm=[0, 3, 5, 1, 2, 4])
@@ -131,7 +131,7 @@ def col2im(
     for name, given in (("strides", strides), ("dilations", dilations), ("pads_begin", pads_begin), ("pads_end", pads_end)):
         if len(given) != 2 or min(given) < (0 if name.startswith("pads") else 1) or max(given) >= 2**31:
             least = 0 if name.startswith("pads") else 1
-            raise Malformed(f"its {name} are {list(given)}; two numbers from {least} to 2^31 - 1 are expected")
+            raise Malformed(f"its {name} are {list(given)}; expected two numbers from {least} to 2^31 - 1")
     image, block = vector(op, output_size), vector(op, kernel_size)
     _check_columns(data, image, block, strides, dilations, list(zip(pads_begin, pads_end, strict=True)))
     # Add a batch of one.
@@ -146,18 +146,20 @@ def col2im(
 def _check_columns(data: Value, image: Value, block: Value, strides, dilations, pads) -> None:
     """Reject columns whose number or size does not fit the images."""
     if image.dims not in (None, [2], [None]) or block.dims not in (None, [2], [None]):
-        raise Malformed(f"its output_size has the shape {image.dims}, its kernel_size {block.dims}: each has two elements")
+        raise Malformed(
+            f"its output_size has the shape {image.dims}, its kernel_size {block.dims}; expected two elements each"
+        )
     if data.dims is None or block.constant is None:
         return
     if len(data.dims) not in (2, 3):
         raise Malformed(f"its input has the rank {len(data.dims)} instead of 2 or 3")
     kernel, (rows, columns) = block.constant.tolist(), data.dims[-2:]
     if rows is not None and (min(kernel) < 1 or rows % math.prod(kernel)):
-        raise Malformed(f"its columns of {rows} elements do not hold blocks of {kernel}")
+        raise Malformed(f"its columns of {rows} elements cannot contain blocks of {kernel}")
     if columns is None or image.constant is None:
         return
     reach = [dilation * (size - 1) + 1 for size, dilation in zip(kernel, dilations, strict=True)]
     padded = [size + sum(pad) for size, pad in zip(image.constant.tolist(), pads, strict=True)]
     places = [(size - part) // stride + 1 for size, part, stride in zip(padded, reach, strides, strict=True)]
     if columns != math.prod(places):
-        raise Malformed(f"it has {columns} columns where {places} blocks fit into an image")
+        raise Malformed(f"it has {columns} columns, but {places} blocks fit into an image")

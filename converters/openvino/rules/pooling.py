@@ -274,7 +274,7 @@ def _adaptive_windows(
 def _end_padding(op: Builder, data: Value, kernel: tuple[int, ...], at: Window, rounding: str) -> tuple[Value, Value]:
     """Return the padding before and after the data with which windows rounded down have the layer's number."""
     if len(kernel) != at.rank or min(kernel) < 1:
-        raise Malformed(f"a kernel of the size {list(kernel)} does not fit {at.rank} spatial dimensions")
+        raise Malformed(f"its kernel size {list(kernel)} does not fit {at.rank} spatial dimensions")
     sizes = op.const(list(kernel))
     begin, end = at.padding(op, data, sizes)
     check_fits(data, sizes, at, begin, end)

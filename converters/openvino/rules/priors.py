@@ -60,7 +60,7 @@ class PriorBoxes(AttributeGroup):
 
 _ODD = Departure(
     where="an odd `fixed_size`, and sizes that are not constant",
-    cpu="places the boxes in the middle; of constant sizes OpenVINO folds the layer by its reference kernel",
+    cpu="centers the boxes; for constant sizes, OpenVINO folds the layer with its reference kernel",
     reference="shifts them by half a pixel",
     follows="cpu",
 )
@@ -182,7 +182,7 @@ class _Boxes:
 
 def _checked_count(count: int) -> int:
     if not 0 <= count <= 1 << 16:
-        raise Malformed(f"it describes {count} boxes a cell; 0 to 65,536 are possible")
+        raise Malformed(f"it describes {count} boxes a cell; expected 0 to 65,536")
     return count
 
 
@@ -231,7 +231,7 @@ def _boxes(
 ) -> Value:
     """Return ``[2, H * W * places * 4]``: the corners of ``count`` boxes per cell, and then the variances."""
     if len(variance) not in (0, 1, 4):
-        raise Malformed(f"it has {len(variance)} variances; 0, 1 or 4 are possible")
+        raise Malformed(f"it has {len(variance)} variances; expected 0, 1 or 4")
     size = op.Concat(cells, [count], axis=0)
     values = op.Concat(*[op.Unsqueeze(op.Expand(corner, size), [3]) for corner in corners], axis=3)
     if clip:

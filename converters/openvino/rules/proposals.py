@@ -74,7 +74,7 @@ def generate_proposals(
 ):
     """GenerateProposals-9. OpenVINO supports only an ``nms_eta`` of 1."""
     if nms_eta != 1.0:
-        raise Malformed(f"its nms_eta is {nms_eta}; OpenVINO knows 1 only")
+        raise Malformed(f"its nms_eta is {nms_eta}; OpenVINO supports only 1")
     match_shapes(
         im_info=(im_info, "N _"),
         anchors=(anchors, "H W A 4"),

@@ -38,7 +38,7 @@ from onnx_specops.building import Builder, Value
         ),
         Departure(
             where="constant limits of different shapes",
-            cpu="mixes them up",
+            cpu="confuses them",
             specification="broadcasts each",
             follows="specification",
         ),
@@ -80,7 +80,7 @@ def fake_quantize(
 ):
     """FakeQuantize-1, in the specification's order of operations; halves round to even."""
     if levels < 2:
-        raise Malformed(f"it has levels={levels}, quantization needs 2 at least")
+        raise Malformed(f"its levels is {levels}; expected 2 or more")
     given = (input_low, input_high, output_low, output_high)
     aligned = (align(op, x, limit, auto_broadcast, auto_broadcast_axis) for limit in given)
     limits = [within_rank(op, x, limit) for limit in aligned]

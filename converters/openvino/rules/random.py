@@ -45,20 +45,20 @@ def multinomial(
     departs=[
         Departure(
             where="f16 and f64",
-            cpu="draws f32 numbers and converts them",
+            cpu="generates f32 numbers and converts them",
             specification="builds each number of the type from the generator's bits",
             follows="specification",
         ),
         Departure(
             where="i32 with a range wider than that of i32",
             cpu="overflows",
-            specification="draws from the whole range",
+            specification="samples the whole range",
             follows="specification",
         ),
         Departure(
             where="i64 with `TENSORFLOW`",
-            cpu="takes one number of 32 bits for each, as in the specification",
-            reference="takes two",
+            cpu="uses one 32-bit number for each, as in the specification",
+            reference="uses two",
             follows="cpu",
         ),
         Departure(
@@ -67,7 +67,7 @@ def multinomial(
             specification="restarts from its seeds",
             follows="specification",
         ),
-        Departure(where="a scalar", cpu="draws nothing", specification="draws a number", follows="specification"),
+        Departure(where="a scalar", cpu="generates nothing", specification="generates a number", follows="specification"),
     ],
 )
 def random_uniform(
@@ -84,7 +84,7 @@ def random_uniform(
     """RandomUniform-8: every run, and every iteration of a loop, draws the numbers of OpenVINO's first run."""
     to = data_type(output_type)
     if minval.dtype != to or maxval.dtype != to:
-        raise Malformed(f"its bounds are not of its output_type, {output_type}")
+        raise Malformed(f"the type of its bounds differs from its output_type, {output_type}")
     seeds = {"global_seed": _signed(global_seed), "op_seed": _signed(op_seed)}
     return op.specops.RandomUniform(vector(op, shape), minval, maxval, **seeds, alignment=alignment)
 

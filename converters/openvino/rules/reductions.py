@@ -26,7 +26,7 @@ _NO_AXES = Departure(
     follows="reference",
 )
 _AXES_AT_RUN_TIME = Departure(
-    where="axes that are not constant", cpu="rejects them", reference="takes them", follows="reference"
+    where="axes that are not constant", cpu="rejects them", reference="allows them", follows="reference"
 )
 _NAN = Departure(
     where="a NaN among the elements",
@@ -127,7 +127,7 @@ def reduce_logical_or(op: Builder, x: Value, axes: Value, *, keep_dims: bool = F
 
 def _logical(op: Builder, operation: str, x: Value, axes: Value, keep_dims: bool) -> Value:
     if x.dtype != D.BOOL:
-        raise Malformed(f"its input is {x.dtype and x.dtype.name}, the operation takes booleans")
+        raise Malformed(f"its input is {x.dtype and x.dtype.name}; expected booleans")
     return _reduce(op, operation, x, axes, keep_dims)
 
 
@@ -146,5 +146,5 @@ def _distinct(op: Builder, x: Value, axes: Value) -> Value:
         return op.const(np.unique(known))
     limit = max(x.rank, 1)
     if ((known < -limit) | (known >= limit)).any():
-        raise Malformed(f"its axes {known.tolist()} leave the range of an input of rank {x.rank}")
+        raise Malformed(f"its axes {known.tolist()} are out of range for an input of rank {x.rank}")
     return op.const(np.unique(known % limit)[: x.rank])

@@ -66,7 +66,7 @@ def scatter_elements_update(
         return op.Identity(data)
     _check_elements(data, indices, updates, at)
     if reduction == "mean" and data.dtype == ir.DataType.BOOL:
-        raise Malformed("it takes the mean of booleans")
+        raise Malformed("it computes the mean of booleans")
     plain = reduction == "none" or (use_init_val and reduction != "mean" and data.dtype in SCATTERED)
     if at is not None and plain:
         if indices.dtype != ir.DataType.INT32:

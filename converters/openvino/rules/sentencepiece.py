@@ -43,11 +43,11 @@ def sentencepiece_tokenizer(
     """
     if nbest_size not in (0, 1):
         raise Unsupported(
-            f"with nbest_size={nbest_size} it draws pieces at random, other ones in every run",
+            f"with nbest_size={nbest_size} it samples different pieces in each run",
             "convert it with nbest_size=1",
         )
     if len(inputs) not in (1, 3, 5, 7):
-        raise Malformed(f"it has {len(inputs) + 1} inputs where 2, 4, 6 or 8 were expected")
+        raise Malformed(f"it has {len(inputs) + 1} inputs; expected 2, 4, 6 or 8")
     has_specials = len(inputs) > 3
     strings, specials = (inputs[:-4], inputs[-4:]) if has_specials else (inputs, ())
     begins, ends, symbols = op.specops.StringTensorUnpack(strings[0]) if len(strings) == 1 else strings

@@ -251,11 +251,11 @@ def _broadcast(op: Builder, data: Value, target_shape: Value, axes_mapping: Valu
     if not explicit:
         return op.Expand(data, target)
     if axes_mapping is None:
-        raise Malformed("it has no axes_mapping, which the explicit mode needs")
+        raise Malformed("it has no axes_mapping, which the explicit mode requires")
     mapping, rank = integers(axes_mapping), length(target)
     if mapping is not None and rank is not None:
         if sorted(set(mapping)) != mapping or any(not 0 <= axis < rank for axis in mapping):
-            raise Malformed(f"its axes_mapping {mapping} does not rise within the {rank} dimensions of its output")
+            raise Malformed(f"its axes_mapping {mapping} is not ascending within the {rank} dimensions of its output")
         new = [axis for axis in range(rank) if axis not in mapping]
         return op.Expand(op.Unsqueeze(data, new) if new else data, target)
     ones = op.Expand(op.const([1]), op.Shape(target))
@@ -293,8 +293,8 @@ def tile(op: Builder, data: Value, repeats: Value):
     departs=[
         Departure(
             where="data without elements, of known dimensions and of unknown ones",
-            cpu="leaves out those of known dimensions",
-            reference="counts them all",
+            cpu="omits those of known dimensions",
+            reference="includes all of them",
             follows="reference",
         ),
     ],
@@ -320,7 +320,7 @@ def split(op: Builder, data: Value, axis: Value, *, num_splits: int, context: Co
         lengths = op.Expand(op.Div(dim(op, data, at), num_splits), [num_splits])
         return op.Split(data, lengths, axis=at, outputs=num_splits)
     if size % num_splits:
-        raise Malformed(f"it splits {size} elements into {num_splits} equal parts")
+        raise Malformed(f"it cannot split {size} elements into {num_splits} equal parts")
     return op.Split(data, axis=at, num_outputs=num_splits, outputs=num_splits)
 
 

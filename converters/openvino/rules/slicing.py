@@ -149,7 +149,7 @@ def strided_slice(
     if given is not None and any(given[i] == 0 for i in plan.taken if i < len(given) and not _bit(shrink_axis_mask, i)):
         raise Malformed("one of its strides is 0")
     if data.rank is not None and len(plan.axes) > data.rank:
-        raise Malformed(f"it slices {len(plan.axes)} axes of {data.rank}")
+        raise Malformed(f"it slices {len(plan.axes)} axes, but its data has the rank {data.rank}")
     lenient = data.dims is None or None in data.dims or any(x.constant is None for x in (begin, end, stride))
     # If an ellipsis is also shrunk, OpenVINO uses the sizes of other axes.
     lenient |= any(_bit(ellipsis_mask, i) and _bit(shrink_axis_mask, i) for i in range(count))

@@ -16,7 +16,7 @@ from onnx_specops.padding import pad
 Mode = Literal["max", "min"]
 Sort = Literal["value", "index", "none"]
 
-_TIES = "equal elements go in their own order"
+_TIES = "equal elements stay in input order"
 _OTHERS = Departure(
     where="equal elements",
     cpu="may select them in another order",
@@ -29,7 +29,7 @@ _UNSIGNED = Departure(
     reference="orders them as numbers",
     follows="reference",
 )
-_NONE = Departure(where="a `k` of 0", cpu="rejects it", specification="takes none", follows="specification")
+_NONE = Departure(where="a `k` of 0", cpu="rejects it", specification="selects none", follows="specification")
 _NAN = Departure(
     where="a NaN among the elements",
     cpu="orders it before or after others, depending on their positions",
@@ -67,7 +67,7 @@ def top_k(
 ):
     """TopK-11: always stable, also with sorting by index."""
     if stable and sort == "none":
-        raise Malformed("it is stable without an order")
+        raise Malformed("stable=true requires an order, but sort is none")
     return _top_k(op, data, k, axis, mode, sort, index_element_type)
 
 

@@ -150,10 +150,10 @@ def _read(op: Builder, initial: Value | None, attributes: VariableAttributes, ct
     if variable.is_read or variable.graph is not op.graph:
         raise Malformed(f'the variable "{variable_id}" is read twice')
     if initial is not None and initial.dtype != variable.value.dtype:
-        raise Malformed(f'its initial value is {initial.dtype}, the variable "{variable_id}" {variable.value.dtype}')
+        raise Malformed(f'its initial value is {initial.dtype}, but the variable "{variable_id}" is {variable.value.dtype}')
     dims = variable.value.dims
     if initial is not None and initial.dims is not None and dims is not None and not same_dims(initial.dims, dims):
-        raise Malformed(f'its initial value is {initial.dims}, the variable "{variable_id}" {dims}')
+        raise Malformed(f'its initial value is {initial.dims}, but the variable "{variable_id}" is {dims}')
     variable.is_read = True
     if variable.is_set is None or initial is None:
         return op.Identity(variable.value)
@@ -164,7 +164,7 @@ def _declare(op: Builder, attributes: VariableAttributes, layer: Layer, initial:
     """Declare a variable of the model's main graph from the ReadValue that reads it."""
     name, shape, port = attributes.variable_id, attributes.variable_shape, layer.outputs[0]
     if not op.is_outermost:
-        raise Malformed(f'the variable "{name}" is not known outside its body')
+        raise Malformed(f'the variable "{name}" is undefined outside its body')
     stated = attributes.variable_type
     # Models of openvino_tokenizers state "dynamic". The port has the type of the initial value.
     dtype = data_type(port.element_type if stated is None or stated == ElementType.DYNAMIC else stated)

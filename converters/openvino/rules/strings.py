@@ -76,7 +76,9 @@ def string_tensor_pack(
     "NumericToString",
     since="openvino_tokenizers",
     departs=[
-        Departure(where="u32 as text", cpu="takes them for i32", reference="writes them as they are", follows="reference"),
+        Departure(
+            where="u32 as text", cpu="treats them as i32", reference="writes them as unsigned integers", follows="reference"
+        ),
         Departure(where="booleans as text", cpu="writes 1 and 0", reference="writes true and false", follows="cpu"),
     ],
 )

@@ -32,8 +32,8 @@ _REACHED = Departure(
         _REACHED,
         Departure(
             where="boxes whose score equals `score_threshold`",
-            cpu="drops them",
-            specification="takes them",
+            cpu="removes them",
+            specification="keeps them",
             follows="cpu",
         ),
     ],

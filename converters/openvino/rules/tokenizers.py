@@ -26,7 +26,7 @@ def _split_skips(inputs: Sequence[Value], strings: int, others: int) -> tuple[li
     """Split the inputs into strings, optional skips, and the rest."""
     has_skips = len(inputs) == strings + 1 + others
     if len(inputs) != strings + has_skips + others:
-        raise Malformed(f"it has {len(inputs)} inputs where {strings + others} or {strings + others + 1} were expected")
+        raise Malformed(f"it has {len(inputs)} inputs; expected {strings + others} or {strings + others + 1}")
     return list(inputs[:strings]), inputs[strings] if has_skips else None, list(inputs[strings + has_skips :])
 
 
@@ -72,11 +72,13 @@ def chars_map_normalization(
     skips = next((value for value in others if value.dtype == ir.DataType.BOOL), None)
     maps = [value for value in others if value is not skips]
     if len(others) > 2 or len(maps) > 1 or (maps and others[-1] is not maps[0]):
-        raise Malformed(f"it has {len(others) + 3} inputs where strings, skips and a map were expected")
+        raise Malformed(f"it has {len(others) + 3} inputs; expected strings, skips and a character map")
     if normalization_form and maps and skips is None:
-        raise Unsupported("it has both a map and a form, and reads one for the other", "convert the tokenizer anew")
+        raise Unsupported(
+            "it has both a character map and a normalization form, and confuses them", "convert the original tokenizer again"
+        )
     if not normalization_form and not maps:
-        raise Malformed("it has neither a map nor a form")
+        raise Malformed("it has neither a character map nor a normalization form")
     mapping = _unicode_map(op, normalization_form, case_fold) if normalization_form else maps[0]
     results = op.specops.CharsMapNormalization(
         begins,
@@ -124,7 +126,7 @@ def case_fold(
     kept = [] if skips is None else [skips]
     if encoding:
         if not lower:
-            raise Malformed("it has an encoding and lower=false")
+            raise Malformed("it has an encoding, which requires lower=true")
         mapping = _unicode_map(op, "identity", True)
         return [*op.specops.CharsMapNormalization(begins, ends, symbols, mapping, skips, remove_extra_whitespaces=0), *kept]
     first, last = (ord("A"), ord("Z")) if lower else (ord("a"), ord("z"))
@@ -184,14 +186,14 @@ def special_tokens_split(op: Builder, *inputs: Value):
     departs=[
         Departure(
             where="no symbols in any string",
-            cpu="gives one row, however many there are",
-            specification="is silent; one row each would be",
+            cpu="gives one row, whatever their number",
+            specification="is silent; one row for each would be expected",
             follows="cpu",
         ),
         Departure(
             where="bytes that are not UTF-8",
-            cpu="reads beyond the characters, and may end the process",
-            specification="is PCRE2's: such bytes match nothing",
+            cpu="reads out of bounds, and may crash",
+            specification="such bytes match nothing, as in PCRE2",
             follows="specification",
         ),
     ],
@@ -247,7 +249,7 @@ def bpe_tokenizer(
     ``fuse_unk`` and ``suffix_indicator`` are ignored, as in OpenVINO. ``cache_capacity`` does not affect the result.
     """
     if len(inputs) not in (11, 14, 15, 18):
-        raise Malformed(f"it has {len(inputs)} inputs where 11, 14, 15 or 18 were expected")
+        raise Malformed(f"it has {len(inputs)} inputs; expected 11, 14, 15 or 18")
     vocabulary = {token: number for number, token in enumerate(tokens_of(inputs[5:8], "vocabulary"))}
     left = tokens_of(inputs[8:11], "merges")
     if len(inputs) in (14, 18):
@@ -285,7 +287,7 @@ def bpe_tokenizer(
 def wordpiece_tokenizer(op: Builder, *inputs: Value, suffix_indicator: str = "##", max_bytes_per_word: int = 100):
     """WordpieceTokenizer of openvino_tokenizers."""
     if len(inputs) != 9:
-        raise Malformed(f"it has {len(inputs)} inputs where 9 were expected")
+        raise Malformed(f"it has {len(inputs)} inputs; expected 9")
     unknown = int(constant_of(inputs[8], "id of unknown words").reshape(-1)[0])
     return op.specops.WordpieceTokenizer(
         *inputs[:8], suffix_indicator=suffix_indicator, max_bytes_per_word=max_bytes_per_word, unk_token_id=unknown
@@ -303,7 +305,7 @@ def unigram_tokenizer(
 ):
     """UnigramTokenizer of openvino_tokenizers, which ignores ``byte_fallback``, ``fuse_unk`` and ``min_score``."""
     if len(inputs) != 9:
-        raise Malformed(f"it has {len(inputs)} inputs where 9 were expected")
+        raise Malformed(f"it has {len(inputs)} inputs; expected 9")
     return op.specops.UnigramTokenizer(*inputs, unk_token_id=unk_token_id)
 
 
@@ -311,7 +313,7 @@ def unigram_tokenizer(
 def trie_tokenizer(op: Builder, *inputs: Value):
     """TrieTokenizer of openvino_tokenizers, such as RWKV's."""
     if len(inputs) != 9:
-        raise Malformed(f"it has {len(inputs)} inputs where 9 were expected")
+        raise Malformed(f"it has {len(inputs)} inputs; expected 9")
     return op.specops.TrieTokenizer(*inputs)
 
 
@@ -323,11 +325,11 @@ def truncate(op: Builder, *inputs: Value, m_num_inputs: int = 1):
     """Truncate of openvino_tokenizers: rows, or pairs of rows, with a maximum number of elements."""
     count = (len(inputs) - 3) // 3
     if count not in (1, 2) or len(inputs) != 3 * count + 3:
-        raise Malformed(f"it has {len(inputs)} inputs where 6 or 9 were expected")
+        raise Malformed(f"it has {len(inputs)} inputs; expected 6 or 9")
     longest = op.Cast(op.Reshape(inputs[-3], []), to=ir.DataType.INT32)
     side, mode = text_of(inputs[-2], "side"), text_of(inputs[-1], "mode")
     if side not in ("left", "right") or mode not in ("only_first", "only_second", "longest_first"):
-        raise Malformed(f"it truncates {mode!r} from {side!r}")
+        raise Malformed(f"its truncation mode {mode!r} or side {side!r} is unknown")
     lengths = [op.Sub(inputs[3 * i + 1], inputs[3 * i]) for i in range(count)]
     kept = [op.Min(lengths[0], longest)] if count == 1 else _lengths_of_pairs(op, lengths[0], lengths[1], longest, mode)
     results: list[Value] = []
@@ -366,7 +368,7 @@ def _lengths_of_pairs(op: Builder, first: Value, second: Value, longest: Value, 
 def combine_segments(op: Builder, *inputs: Value):
     """CombineSegments of openvino_tokenizers: rows concatenated from several segments, such as [CLS], text, [SEP]."""
     if len(inputs) < 4 or len(inputs) % 3 != 1:
-        raise Malformed(f"it has {len(inputs)} inputs where three for each segment and one more were expected")
+        raise Malformed(f"it has {len(inputs)} inputs; expected three for each segment and one more")
     *segments, ids = inputs
     begins, ends, elements = segments[::3], segments[1::3], segments[2::3]
     rows = [value for value in begins if value.rank != 0]
@@ -402,7 +404,7 @@ def ragged_to_dense(
 ):
     """RaggedToDense of openvino_tokenizers: rows of equal length, padded at one end."""
     if m_pad_max_length:
-        raise Unsupported("m_pad_max_length reads beyond the rows", "convert a tokenizer that pads by its lengths")
+        raise Unsupported("m_pad_max_length reads out of bounds", "convert a tokenizer that pads by its lengths")
     side = op.const(np.bool_(pad_right)) if pad_right_input is None else op.Cast(pad_right_input, to=ir.DataType.BOOL)
     return op.specops.RaggedToDense(begins, ends, data, length, default_value, side)
 

@@ -52,7 +52,7 @@ def extract(
             continue
         found = by_name.get(output.layer, [])
         if len(found) != 1 or output.index >= found[0].get_output_size():
-            raise ValueError(f"OpenVINO knows no output {output.index} of {output.layer}")
+            raise ValueError(f"OpenVINO has no output {output.index} of {output.layer}")
         ports.append(found[0].output(output.index))
     sinks = [sink for sink in model.get_sinks() if sink.get_variable_id() in variables]
     parameters = [model.inputs[place].get_node() for place in inputs]

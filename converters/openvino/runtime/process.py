@@ -73,7 +73,7 @@ class OpenVINOProcess:
             except BaseException as error:
                 self.close()  # this ends the thread, too
                 if isinstance(error, TimeoutError):
-                    raise OpenVINOTimeout(f"OpenVINO gave no answer in {timeout:g} s") from None
+                    raise OpenVINOTimeout(f"OpenVINO did not respond within {timeout:g} s") from None
                 raise
         if kind == "ended":
             self.close()

@@ -71,7 +71,7 @@ def require_caches(graph: ir.Graph, variables: Sequence[ExposedVariable]) -> tup
     if problems:
         raise problems[0]
     if not found:
-        raise NotACache("the model has no variables: it keeps no keys and values from token to token")
+        raise NotACache("the model has no variables, so it does not cache keys and values")
     if inputs.beams is not None:
         _check_beams(inputs.beams, found)
     return found, inputs
@@ -159,16 +159,16 @@ class CacheForm:
         try:
             chosen = inputs.probe(probe_shapes, more).array(self.chosen)
         except ProbeError as error:
-            raise NotACache(f"what becomes of the variable {self.name} between runs is not known: {error}") from error
+            raise NotACache(f"the update of the variable {self.name} between runs is unknown: {error}") from error
         wanted = content if inputs.beams is None else content[rows]
         with np.errstate(over="ignore"):
             wanted = wanted.astype(chosen.dtype)
         if not np.array_equal(chosen, wanted) or not inputs.stays(probe_shapes, self.chosen, chosen, more):
-            raise NotACache(f"the rows of the variable {self.name} are not chosen by {BEAMS}")
+            raise NotACache(f"{BEAMS} does not select the rows of the variable {self.name}")
         if not inputs.grows(probe_shapes, self.chosen, self.axis, past=True):
-            raise NotACache(f"the variable {self.name} keeps some of the past tokens only")
+            raise NotACache(f"the variable {self.name} keeps only some of the past tokens")
         if self._first(inputs, probe_shapes)[self.axis] != 0:
-            raise NotACache(f"the variable {self.name} does not begin empty")
+            raise NotACache(f"the variable {self.name} is not empty before the first run")
 
     def _first(self, inputs: Inputs, probe_shapes: ProbeShapes) -> tuple[int, ...]:
         """Return the shape of the initial value."""
@@ -177,10 +177,10 @@ class CacheForm:
         try:
             content = np.ones(inputs.probe(probe_shapes).shape(self.past), self.past.dtype.numpy())  # type: ignore[union-attr]
             if not np.array_equal(inputs.probe(probe_shapes, {self.past: content}).array(self.read), content):
-                raise NotACache(f"the variable {self.name} is not read as it is")
+                raise NotACache(f"the variable {self.name} is changed after it is read")
             return inputs.probe(probe_shapes, {self.is_set: np.array(False)}).shape(self.read)
         except ProbeError as error:
-            raise NotACache(f"the initial value of the variable {self.name} is not known: {error}") from error
+            raise NotACache(f"the initial value of the variable {self.name} is unknown: {error}") from error
 
     def rewritten(self, graph: ir.Graph) -> Cache:
         if self.is_set is not None:
@@ -208,15 +208,15 @@ def _recognize(item: ExposedVariable, dependence: Dependence) -> CacheForm:
         assert present is not None
         node = present.producer()
     if node is None or (node.op_type, node.domain) != ("Concat", "") or len(node.inputs) != 2:
-        raise NotACache(f"the variable {variable.name} is not one that each run's keys or values are appended to")
+        raise NotACache(f"the variable {variable.name} is not a cache: no Concat appends the keys or values of a run")
     chosen, new = node.inputs
     if chosen is None or new is None or past.shape is None or variable.assigned_is_set is not None:
-        raise NotACache(f"the variable {variable.name} has no known rank, or is set by a branch")
+        raise NotACache(f"the rank of the variable {variable.name} is unknown, or a branch assigns it")
     axis = node.attributes.get_int("axis", 0)
     axis += len(past.shape) if axis < 0 else 0
     dominators = dependence.dominators(chosen) if chosen in dependence else []
     if not dominators:
-        raise NotACache(f"the variable {variable.name} is not what its keys or values are appended to")
+        raise NotACache(f"the keys or values of a run are not appended to the variable {variable.name}")
     initial = tuple(variable.initial.shape.numpy())
     return CacheForm(variable.name, past, variable.is_set, dominators[-1], chosen, present, new, axis, initial)
 
@@ -229,7 +229,7 @@ def _check_beams(beams: ir.Value, forms: Sequence[CacheForm]) -> None:
     while pending:
         value = pending.pop()
         if value.is_graph_output():
-            raise NotACache(f"{BEAMS} does more than select the rows of the caches")
+            raise NotACache(f"{BEAMS} is used for more than the rows of the caches")
         for node, _ in value.uses():
             if node.op_type == "Shape" and not node.attributes:
                 continue

@@ -153,7 +153,7 @@ def expose_encoder_decoder(model: ir.Model, variables: Sequence[ExposedVariable]
         else:
             crosses.append(found)
     if not crosses:
-        raise NotACache("it keeps nothing of the encoder's output")
+        raise NotACache("no variable stores values computed from the encoder's output")
     closures = [_closure(cross, states) for cross in crosses]
     made_copies: dict[ir.Value, ir.Value] = {states: new_value(states.dtype, None, states.name)}
     made_copies[states].shape = states.shape
@@ -169,16 +169,16 @@ def expose_encoder_decoder(model: ir.Model, variables: Sequence[ExposedVariable]
     fixed = [Cache(value.name or "", value, value, value, 2) for value in held]
     pairs = _pairs(graph, inputs, own, fixed)
     if len(pairs) * 2 != len(own) + len(fixed):
-        raise NotACache("its attention over a cache has another form")
+        raise NotACache("an attention over a cache has an unsupported form")
     pasts = {cache.past for cache in own}
     layers = [pair for pair in pairs if pair.keys.past in pasts]
     crossed = [pair for pair in pairs if pair.keys.past not in pasts]
     if len(layers) != len(crossed):
-        raise NotACache("it has not as many cross-attentions as others")
+        raise NotACache("the number of its cross-attentions differs from that of its other attentions")
     _rename(graph, layers, crossed, computed, projections)
     first = layers[0]
     decoder = Decoder(len(layers), first.groups, first.heads, first.size)
-    decoder.kept["attention beside cross-attention stays in standard ONNX"] = list(range(len(layers)))
+    decoder.kept["the self-attention of a decoder with cross-attention stays in standard ONNX"] = list(range(len(layers)))
     return decoder, projections
 
 
@@ -228,13 +228,13 @@ def _closure(cross: _Cross, states: ir.Value) -> list[ir.Node]:
             order.append(node)
             continue
         if nested(node):
-            raise NotACache(f"what the variable {cross.exposed.variable.name} begins with has branches")
+            raise NotACache(f"the initial value of the variable {cross.exposed.variable.name} has branches")
         pending.append((node, True))
         for value in node.inputs:
             if value is None or value is states or value.const_value is not None:
                 continue
             if value.producer() is None:
-                text = f"the variable {cross.exposed.variable.name} is computed from {value.name}, not from {STATES} alone"
+                text = f"the variable {cross.exposed.variable.name} is computed from {value.name}, not only from {STATES}"
                 raise NotACache(text)
             pending.append((value.producer(), False))
     if not order:
@@ -289,12 +289,12 @@ def _replace_states(graph: ir.Graph, states: ir.Value, past: ir.Value) -> None:
         if node.op_type != "Shape" or node.domain or node.attributes.get_int("end", 3) != axis + 1 or axis not in (0, 1):
             shape = node.op_type == "Shape" and not node.domain and not node.attributes
             if not shape:
-                raise NotACache(f"{node.op_type} takes {STATES} in every run")
+                raise NotACache(f"{node.op_type} reads {STATES} in every run")
             op = Builder(graph, root=Builder.of_existing(graph), before=node)
             dims = list(states.shape or ())
             width = dims[2] if len(dims) == 3 else None
             if not isinstance(width, int):
-                raise NotACache(f"the size of {STATES} is not known")
+                raise NotACache(f"the size of {STATES} is unknown")
             whole = op.Concat(op.Shape(past, start=0, end=1), op.Shape(past, start=2, end=3), [width], axis=0)
             node.outputs[0].replace_all_uses_with(whole)
             graph.remove(node, safe=True)
@@ -317,7 +317,7 @@ def _pairs(graph: ir.Graph, inputs: Inputs, own: Sequence[Cache], fixed: Sequenc
                 if (attention := matcher.match(node)) is not None:
                     found.append(attention)
             except (UnsupportedAttention, ProbeError) as error:
-                raise NotACache(f"its attention has another form: {error}") from error
+                raise NotACache(f"an attention has an unsupported form: {error}") from error
     taken = [cache for attention in found for cache in (attention.keys, attention.values)]
     if len({id(cache) for cache in taken}) != len(taken):
         raise NotACache("several attentions share a cache")

@@ -145,7 +145,7 @@ def expose_caches(
     reasons = [found for found in matches if isinstance(found, UnsupportedAttention)]
     for number, layer in enumerate(layers):
         if layer.attention is None:
-            text = str(reasons[0]) if reasons else "no Softmax takes products with its keys"
+            text = str(reasons[0]) if reasons else "no Softmax follows a MatMul with its keys"
             kept.setdefault(text, []).append(number)
     decoder = _decoder(layers, inputs)
     decoder.kept = kept
@@ -154,7 +154,7 @@ def expose_caches(
     if contrib:
         results = _grouped(graph, layers, inputs, dependence, positions, cache, decoder)
     else:
-        kept["operators of ONNX Runtime's own are not wanted"] = list(range(len(layers)))
+        kept["the options exclude ONNX Runtime's own operators"] = list(range(len(layers)))
     if decoder.cache != cache:
         kept[f"the cache stays float32: {cache} needs every attention of the model in a supported form"] = list(
             range(len(layers))
@@ -210,7 +210,7 @@ def _layers(caches: Sequence[Cache], attentions: Sequence[CachedAttention]) -> l
         pairs.setdefault(re.sub(r"key|value", "*", cache.variable), []).append(cache)
     for name, pair_ in pairs.items():
         if len(pair_) != 2:
-            raise NotACache(f"the variables {name} are not one of keys and one of values")
+            raise NotACache(f"the variables {name} are not a pair of keys and values")
         keys, values = sorted(pair_, key=lambda cache: "key" not in cache.variable)
         layers.append(_Layer(keys, values))
     if len(layers) > len(attentions):
@@ -240,7 +240,7 @@ def _grouped(
 ) -> dict[ir.Value, ir.Value]:
     """Replace the supported attentions. Return the replacement of each cache's output."""
     if positions is not None and positions > _MAX_POSITIONS:
-        decoder.kept[f"{positions:,} positions are more than a mask is tried at"] = list(range(len(layers)))
+        decoder.kept[f"{positions:,} positions are more than the limit of {_MAX_POSITIONS:,}"] = list(range(len(layers)))
         return {}
     root = Builder.of_existing(graph)
     masks = Masks(inputs, positions, most=_MAX_POSITIONS, least=_USUAL_POSITIONS)
@@ -307,15 +307,15 @@ def _sources(
             rotated = 2 * query.table.cosine.shape[1]
             if any_size or (size % 16 == 0 and rotated % 16 == 0):
                 return (query, keys, values), query.table, ""
-            reason = f"ONNX Runtime does not rotate {rotated} of {size} elements"
+            reason = f"ONNX Runtime does not support the rotation of {rotated} of {size} elements"
         elif query.table is None and keys.table is None and "BSD" in (query.layout.name, keys.layout.name):
             return (query, keys, values), None, ""  # there is no rotation
         else:
-            reason = "rotary embeddings of a form that a table of positions does not have stay outside"
+            reason = "rotary embeddings stay outside the operator: a table of positions cannot represent them"
     elif positions is None:
-        reason = "rotary embeddings stay outside: the number of positions is not known"
+        reason = "rotary embeddings stay outside the operator: the number of positions is unknown"
     else:
-        reason = f"rotary embeddings stay outside: a table of {positions:,} positions would be too large"
+        reason = f"rotary embeddings stay outside the operator: a table of {positions:,} positions would be too large"
     query = rotations.source(found.query, found.heads, size, rotated=False)
     keys = rotations.source(new, groups, size, rotated=False)
     return (query, keys, values), None, reason

@@ -183,6 +183,4 @@ def check_types(found: CachedAttention) -> None:
 def check_size(found: CachedAttention) -> None:
     """Raise `UnsupportedAttention` if ONNX Runtime's kernel rejects the head size."""
     if found.size % _MULTIPLE:
-        raise UnsupportedAttention(
-            f"its heads have {found.size} elements, no multiple of {_MULTIPLE} as ONNX Runtime takes them"
-        )
+        raise UnsupportedAttention(f"its heads have {found.size} elements; ONNX Runtime requires a multiple of {_MULTIPLE}")

@@ -138,16 +138,16 @@ def _check(found: CachedAttention, probe: Probe, inputs: Inputs) -> None:
     if found.mask is None:
         return
     if found.is_boolean and found.lowest > _HIDDEN:
-        raise UnsupportedAttention("what its mask hides depends on what it hides")
+        raise UnsupportedAttention("the effect of its mask depends on the masked scores")
     if not found.is_boolean and found.mask.dtype != ir.DataType.FLOAT:
         raise UnsupportedAttention(f"its mask is {found.mask.dtype}")
     shape = probe.shape(found.mask)
     whole = (PROBE_SHAPES.batch, found.heads, PROBE_SHAPES.sequence, PROBE_SHAPES.total)
     fits = 0 < len(shape) <= 4 and shape[-1] == whole[-1]
     if not fits or any(d not in (1, w) for d, w in zip(shape[::-1], whole[::-1], strict=False)):
-        raise UnsupportedAttention(f"its mask has the shape {shape} where {whole} is wanted")
+        raise UnsupportedAttention(f"its mask has the shape {shape} instead of {whole}")
     if not inputs.grows(PROBE_SHAPES, found.mask, -1):
-        raise UnsupportedAttention("its mask is that of some tokens only")
+        raise UnsupportedAttention("its mask covers only some of the tokens")
 
 
 def _tokens(inputs: Inputs, attentions: Sequence[CachedAttention]) -> ir.Value:
@@ -195,7 +195,7 @@ def _sizes(past: ir.Value) -> tuple[int, int]:
     dims = _dims(past)
     if len(dims) == 4 and isinstance(dims[1], int) and isinstance(dims[3], int):
         return dims[1], dims[3]
-    raise UnsupportedAttention("how many numbers its cache has of a token is not known")
+    raise UnsupportedAttention("the size of a token in its cache is unknown")
 
 
 def _with_exclusive_caches(

@@ -52,13 +52,13 @@ class Masks:
             UnsupportedAttention: the mask shows something other than previous tokens, or does not hide the others.
         """
         if mask is None:
-            raise UnsupportedAttention("it sees tokens that come later")
+            raise UnsupportedAttention("it attends to later tokens")
         key = (mask, is_boolean)
         if key not in self._found:
             try:
                 self._found[key] = self._probed(mask, is_boolean)
             except ProbeError as error:
-                self._found[key] = UnsupportedAttention(f"its mask is not known: {error}")
+                self._found[key] = UnsupportedAttention(f"its mask is unknown: {error}")
             except UnsupportedAttention as error:
                 self._found[key] = error
         found = self._found[key]
@@ -110,20 +110,20 @@ class Masks:
     def _check(visible: np.ndarray, wanted: np.ndarray, probe_shapes: ProbeShapes, given: np.ndarray | None) -> None:
         some = wanted.any(-1)  # the values of a row without visible keys do not matter
         if not np.array_equal(visible[some], wanted[some]):
-            raise UnsupportedAttention("it sees others than the tokens before, all or those of a window")
+            raise UnsupportedAttention("its mask does not select all previous tokens or a window of them")
 
     def _visible(self, mask: ir.Value, is_boolean: bool, probe_shapes: ProbeShapes) -> np.ndarray:
         """Return whether each key is visible, ``[batch, sequence, total]``."""
         array = self._inputs.probe(probe_shapes).array(mask)
         whole = (probe_shapes.batch, 1, probe_shapes.sequence, probe_shapes.total)
         if array.ndim > 4 or (array.ndim == 4 and array.shape[1] != 1 and not (array == array[:, :1]).all()):
-            raise UnsupportedAttention("its heads see differently")
+            raise UnsupportedAttention("its mask differs between heads")
         if array.ndim == 4:
             array = array[:, :1]
         try:
             array = np.broadcast_to(array, whole)[:, 0]
         except ValueError as error:
-            raise UnsupportedAttention(f"its mask has the shape {array.shape} where {whole} is wanted") from error
+            raise UnsupportedAttention(f"its mask has the shape {array.shape} instead of {whole}") from error
         if is_boolean:
             return array.astype(bool)
         visible = array == 0

@@ -61,20 +61,20 @@ class Matcher:
             return None
         found = read(softmax, self)
         if not found.is_heads_first:
-            raise UnsupportedAttention("its keys are not transposed for the product")
+            raise UnsupportedAttention("its keys are not transposed before the matrix multiplication")
         sinks = None if found.sink is None else self._sinks(found.sink)
         keys = self._cache(found.key)
         if keys is None:
-            raise UnsupportedAttention("its keys are not those of a cache")
+            raise UnsupportedAttention("its keys are not from a cache")
         heads, size = self._probe.shape(found.query)[1::2]
         groups = self._probe.shape(keys.present)[1]
         if keys.axis != 2 or values.axis != 2 or self._probe.shape(values.present) != self._probe.shape(keys.present):
             raise UnsupportedAttention("its keys and values have different shapes")
         if heads % groups:
-            raise UnsupportedAttention(f"{heads} heads cannot share {groups} keys")
+            raise UnsupportedAttention(f"{heads} query heads are not a multiple of {groups} key heads")
         batch, queries = PROBE_SHAPES.batch, self._probe.shape(found.query)[2]
         if self._probe.shape(found.guarded) != (batch, heads, queries, size):
-            raise UnsupportedAttention("its factors or its mask add dimensions, or repeat queries")
+            raise UnsupportedAttention("its factors or its mask add dimensions or broadcast the queries")
         for cache, used in ((keys, found.key), (values, found.value)):
             self._check_repeated(cache, used, heads // groups)
         canonical = {each.name: getattr(found, each.name) for each in fields(Attention)}
@@ -91,7 +91,7 @@ class Matcher:
         try:
             array, later = self._probe.array(value), self._later.array(value)
         except ProbeError as error:
-            raise UnsupportedAttention(f"a factor of its attention scores is not known: {error}") from error
+            raise UnsupportedAttention(f"a factor of its attention scores is unknown: {error}") from error
         if array.size != 1:
             raise UnsupportedAttention("its attention scores are multiplied by several numbers")
         if not np.array_equal(array, later) or not self._inputs.stays(PROBE_SHAPES, value, array):
@@ -114,15 +114,15 @@ class Matcher:
     def _sinks(self, column: ir.Value) -> np.ndarray:
         """Return the score of each head without a value."""
         if column in self._dependence:
-            raise UnsupportedAttention("the column of its Softmax that leads to no value depends on data")
+            raise UnsupportedAttention("its attention sink depends on data")
         try:
             array, later = (probe.array(column) for probe in (self._probe, self._later))
         except ProbeError as error:
-            raise UnsupportedAttention(f"the column of its Softmax that leads to no value is not known: {error}") from error
+            raise UnsupportedAttention(f"its attention sink is unknown: {error}") from error
         if any(x.ndim != 4 or x.shape[3] != 1 or not (x == array[:1, :, :1]).all() for x in (array, later)):
-            raise UnsupportedAttention("the column of its Softmax that leads to no value is not one number a head")
+            raise UnsupportedAttention("its attention sink is not one number per head")
         if not self._inputs.stays(PROBE_SHAPES, column, array):
-            raise UnsupportedAttention("the column of its Softmax that leads to no value changes with the tokens")
+            raise UnsupportedAttention("its attention sink changes with the tokens")
         return array[0, :, 0, 0]
 
     def _cache(self, value: ir.Value) -> Cache | None:
@@ -140,16 +140,16 @@ class Matcher:
         try:
             got = self._inputs.probe(PROBE_SHAPES, {cache.present: content}).array(used)
         except ProbeError as error:
-            raise UnsupportedAttention(f"what becomes of its keys or values is not known: {error}") from error
+            raise UnsupportedAttention(f"the processing of its keys or values is unknown: {error}") from error
         if not self._inputs.grows(PROBE_SHAPES, used, 2):
-            raise UnsupportedAttention("its keys or values are those of some tokens only")
+            raise UnsupportedAttention("its keys or values cover only some of the tokens")
         if not self._inputs.stays(PROBE_SHAPES, used, got, {cache.present: content}):
             raise UnsupportedAttention("its keys or values are multiplied by a number that changes with the tokens")
         if content.shape[1] == 1 and np.array_equal(got, content):
             return  # MatMul broadcasts it
         wanted = np.repeat(content, times, axis=1)
         if got.shape != wanted.shape or not np.array_equal(got, wanted):
-            raise UnsupportedAttention("its keys or values are not those of the cache, each for a group of heads")
+            raise UnsupportedAttention("its keys or values are not those of the cache, repeated for groups of heads")
 
 
 PROBE_SHAPES = ProbeShapes(batch=2, sequence=3, past=5)

@@ -37,7 +37,7 @@ def prepared(op: Builder, found: Attention) -> Value:
     mask, query, key = found.mask, found.query, found.key
     assert isinstance(mask, Value) and isinstance(query, Value) and isinstance(key, Value)
     if mask.rank is None or mask.rank > 4 or query.dtype != ir.DataType.FLOAT:
-        raise UnsupportedAttention("its mask has an unknown number of dimensions, or another type than float32")
+        raise UnsupportedAttention("the rank of its mask is unknown or more than 4, or its queries are not float32")
     wide = mask if mask.rank == 4 else op.Unsqueeze(mask, list(range(4 - mask.rank)))
     _check_dims(wide, query, key, found.order[2])
     same = _of_booleans(op, wide, found.lowest) if found.is_boolean else _of_floats(op, wide, found)
@@ -56,11 +56,11 @@ def _check_dims(mask: Value, query: Value, key: Value, axis_of_keys: int) -> Non
     for axis in (0, 1):
         size, of = dimension(mask, axis), dimension(query, axis)
         if size != 1 and size != of and (isinstance(size, int) or isinstance(of, int)):
-            raise UnsupportedAttention("its mask may repeat queries")
+            raise UnsupportedAttention("its mask may broadcast the queries")
     for axis, of in ((2, dimension(query, 2)), (3, dimension(key, axis_of_keys))):
         size = dimension(mask, axis)
         if size not in (1, of) and isinstance(size, int) and isinstance(of, int):
-            raise UnsupportedAttention("its mask repeats queries or keys")
+            raise UnsupportedAttention("its mask broadcasts queries or keys")
 
 
 def _of_booleans(op: Builder, mask: Value, lowest: float) -> Value:
@@ -69,14 +69,14 @@ def _of_booleans(op: Builder, mask: Value, lowest: float) -> Value:
         result: Value = op.Sub(added, op.ReduceMax(added, [-1], keepdims=1))  # NaN for a query without visible keys
         return result
     if lowest > ABSORBING:
-        raise UnsupportedAttention("what its mask hides depends on the scores")
+        raise UnsupportedAttention("the effect of its mask depends on the scores")
     result = op.Where(mask, op.const(0.0), op.const(_LOW))
     return result
 
 
 def _of_floats(op: Builder, mask: Value, found: Attention) -> Value:
     if mask.dtype != ir.DataType.FLOAT:
-        raise UnsupportedAttention("its mask has another type than float32")
+        raise UnsupportedAttention("the type of its mask is not float32")
     bound = largest(mask)
     if bound < -_LOW:
         return mask

@@ -120,7 +120,7 @@ class Probe:
                 continue
             node = current.producer()
             if node is None:
-                raise ProbeError(f"{current.name} is an input that is not given")
+                raise ProbeError(f"{current.name} is an input without a value")
             needed = self._needed(node, current)
             if unknown := [v for v in needed if v not in self._known]:
                 pending += unknown

@@ -51,7 +51,7 @@ class Constants:
     def number(self, value: ir.Value) -> float:
         tensor = value.const_value
         if tensor is None or tensor.size != 1 or value.is_graph_input():
-            raise UnsupportedAttention("its attention scores are multiplied by several numbers, or by an unknown one")
+            raise UnsupportedAttention("its attention scores are multiplied by several numbers or by an unknown number")
         return float(tensor.numpy().item())
 
     def drops_last(self, weights: ir.Value, node: ir.Node) -> bool:
@@ -139,11 +139,11 @@ def read(softmax: ir.Node, evaluation: Evaluation) -> Attention:
     assert query is not None and transposed is not None
     transpose, axis = _made_by(transposed, "Transpose"), softmax.attributes.get_int("axis", -1)
     if transpose is None or len(transposed.shape or ()) != 4 or axis not in (-1, 3):
-        raise UnsupportedAttention("its keys are not transposed for the product")
+        raise UnsupportedAttention("its keys are not transposed before the matrix multiplication")
     key = transpose.inputs[0]
     perm = tuple(transpose.attributes.get_ints("perm", ()))
     if len(perm) != 4 or key is None:
-        raise UnsupportedAttention("its keys are not transposed for the product")
+        raise UnsupportedAttention("its keys are not transposed before the matrix multiplication")
     own = list(reversed(found.factors))
     factors, unscaled = _factors_of(query, evaluation)
     if product([*factors, *own]) is None:  # keep the factors of the query
@@ -183,10 +183,10 @@ def _sink(scores: ir.Value) -> tuple[ir.Value, ir.Value]:
     """Return the scores without their last column, and that column."""
     node = scores.producer()
     if node is None or (node.op_type, node.domain) != ("Concat", "") or len(node.inputs) != 2:
-        raise UnsupportedAttention("the column of its Softmax that leads to no value depends on data")
+        raise UnsupportedAttention("its attention sink depends on data")
     others, column = node.inputs
     if node.attributes.get_int("axis", 0) not in (-1, 3) or others is None or column is None:
-        raise UnsupportedAttention("its Softmax has more than a column that leads to no value")
+        raise UnsupportedAttention("the Concat before its Softmax does not append an attention sink")
     return others, column
 
 
@@ -196,7 +196,7 @@ def _scores(value: ir.Value, evaluation: Evaluation) -> _Scores:
     while True:
         node = value.producer()
         if node is None or node.domain:
-            raise UnsupportedAttention("the input of its Softmax is not a product of queries and keys")
+            raise UnsupportedAttention("the input of its Softmax is not a matrix multiplication of queries and keys")
         data = evaluation.operands(node)
         others = [v for v in node.inputs if v is not None and v not in data]
         found.inner.append(value)
@@ -204,7 +204,7 @@ def _scores(value: ir.Value, evaluation: Evaluation) -> _Scores:
             found.product = node
             return found
         if not data:
-            raise UnsupportedAttention("the input of its Softmax is not a product of queries and keys")
+            raise UnsupportedAttention("the input of its Softmax is not a matrix multiplication of queries and keys")
         if len(data) != 1 or node.inputs.count(data[0]) > 1:
             raise UnsupportedAttention(f"{node.op_type} of two data-dependent inputs precedes its Softmax")
         value = data[0]

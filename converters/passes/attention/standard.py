@@ -100,12 +100,12 @@ def _mask(op: Builder, found: Attention, queries: int | None, keys: int | None) 
     if tensor is None or queries is None or keys is None or len(tensor.shape) > 4:
         return prepared(op, found), False
     if found.is_boolean and found.lowest > ABSORBING:
-        raise UnsupportedAttention("what its mask hides depends on the scores")
+        raise UnsupportedAttention("the effect of its mask depends on the scores")
     array, dims = tensor.numpy(), found.product.shape
     if dims is None or any(size not in (1, of) for size, of in zip(array.shape[-3::-1], [dims[1], dims[0]], strict=False)):
-        raise UnsupportedAttention("its mask repeats queries")
+        raise UnsupportedAttention("its mask broadcasts queries")
     if any(size not in (1, of) for size, of in zip(array.shape[:-3:-1], [keys, queries], strict=False)):
-        raise UnsupportedAttention("its mask repeats queries")
+        raise UnsupportedAttention("its mask broadcasts queries")
     if not found.is_boolean and not (array < np.inf).all():
         raise UnsupportedAttention("its mask is not a number, or infinite")
     whole = np.broadcast_to(array, (*array.shape[:-2], queries, keys)[-max(array.ndim, 2) :])

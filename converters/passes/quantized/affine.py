@@ -58,7 +58,7 @@ class Affine:
 
     def __post_init__(self) -> None:
         if self.scale.ndim > 1 or self.zero_point.shape != self.scale.shape:
-            raise ValueError(f"scales {self.scale.shape} and zero points {self.zero_point.shape} are not of one axis")
+            raise ValueError(f"scales {self.scale.shape} and zero points {self.zero_point.shape} have different axes")
 
     def scale_along(self, axis: int) -> np.ndarray | None:
         """Return the scale of the whole tensor, or the scales along ``axis``; ``None`` if they differ along another axis.

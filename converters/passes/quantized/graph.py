@@ -60,7 +60,7 @@ class Arrangement:
         self, op: Builder, value: ir.Value, integers: Value, affine: Affine, through: Sequence[ir.Value] = ()
     ) -> None:
         """Replace a value by its dequantized integers. For ``through`` see `onnx_specops.replacing.Rewriting`."""
-        assert affine.is_per_tensor, "what follows reads one scale for all"
+        assert affine.is_per_tensor, "the consumers require one scale for all channels"
         result = affine.dequantize(op, integers)
         level = float(affine.scale.max())
         # The limits may not put zero exactly on a level.

@@ -125,7 +125,7 @@ def _collect(values: Sequence[ir.Value], is_input: Callable[[ir.Value], bool], i
         else:
             pending += _reads(node)
         if len(seen) > _MAX_NODES:
-            raise NotEvaluated(f"more than {_MAX_NODES} values lead to it")
+            raise NotEvaluated(f"it depends on more than {_MAX_NODES} values")
 
 
 def _dependents(values: Sequence[ir.Value], inputs: Iterable[ir.Value]) -> set[ir.Value]:
@@ -194,7 +194,7 @@ def copied_model(
     """
     versions = {node.version for node in nodes if not node.domain and node.version is not None} | {OPSET}
     if older := sorted(version for version in versions if version < OPSET):
-        raise NotEvaluated(f"it holds operators of opset {', '.join(map(str, older))}")
+        raise NotEvaluated(f"it contains operators of opset {', '.join(map(str, older))}")
     opset = max(versions)
     given = set(inputs)
     copies: dict[ir.Value, ir.Value] = {}
@@ -207,7 +207,7 @@ def copied_model(
         if value in copies:
             return copies[value]
         if value.type is None:
-            raise NotEvaluated(f"the type of {value.name} is not known")
+            raise NotEvaluated(f"the type of {value.name} is unknown")
         copied = copies[value] = Value(name=f"v{len(copies)}", type=value.type, shape=value.shape)
         copied.unrounded = isinstance(value, Value) and value.unrounded
         if _is_constant(value):

@@ -84,7 +84,7 @@ class Verifier:
         """Return how the two computations differ; "" if they agree."""
         sessions = [session(model) for model in (found.old, found.new)]
         compared = 0
-        reason = "no sizes were found that it takes"
+        reason = "no valid input sizes were found"
         for of_sizes in trials(found.inputs, numbers, self.observed):
             for trial in of_sizes:
                 try:
@@ -147,4 +147,6 @@ def difference(expected: np.ndarray, got: np.ndarray, *, noise: float = 0.0, lev
 
 def _description(expected: np.ndarray, got: np.ndarray, unequal: np.ndarray) -> str:
     first = tuple(int(index) for index in np.argwhere(unequal)[0])
-    return f"{int(unequal.sum())} of {unequal.size} elements differ: {got[first]} for {expected[first]} at {list(first)}"
+    return (
+        f"{int(unequal.sum())} of {unequal.size} elements differ: {got[first]} instead of {expected[first]} at {list(first)}"
+    )

@@ -84,9 +84,9 @@ def _check_bytes(name: str, text: bytes) -> None:
     try:
         text.decode()
     except UnicodeDecodeError as error:
-        raise ValueError(f"{name}: {text[:60]!r} is not UTF-8, and Python kernels take no other strings") from error
+        raise ValueError(f"{name}: {text[:60]!r} is not UTF-8, which Python kernels require") from error
     if b"\0" in text:
-        raise ValueError(f"{name}: {text[:60]!r} holds a NUL, where a string ends for Python kernels")
+        raise ValueError(f"{name}: {text[:60]!r} contains a NUL, which ends a string in Python kernels")
 
 
 def _replace_nodes(holder: Any, nodes: list[onnx.NodeProto]) -> None:

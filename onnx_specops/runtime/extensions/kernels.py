@@ -208,9 +208,9 @@ def _output(result: Any, dtype: np.dtype) -> tuple[tuple[int, ...], Any]:
         try:
             texts = [str(text).encode() for text in result.reshape(-1)]
         except UnicodeEncodeError as error:
-            raise ValueError(f"{error.object[:60]!r} is not UTF-8, and Python kernels give no other strings") from error
+            raise ValueError(f"{error.object[:60]!r} is not UTF-8, which the strings of Python kernels must be") from error
         if nul := [text for text in texts if b"\0" in text]:
-            raise ValueError(f"{nul[0][:60]!r} holds a NUL, where a string ends for Python kernels")
+            raise ValueError(f"{nul[0][:60]!r} contains a NUL, which ends a string in Python kernels")
         return shape, texts
     carrier = np.dtype(np.float32) if dtype.name in SIXTEEN_BITS else dtype
     # Contiguous, because the library copies a block of memory.

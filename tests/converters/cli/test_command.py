@@ -267,7 +267,7 @@ def test_too_little_memory_for_the_outputs_of_a_model(tmp_path: Path, json_too: 
     assert result.exit_code == 2
     told = as_json(result)["problems"][0]["message"] if json_too else result.stderr
     assert "not enough memory: ONNX Runtime ran" in told
-    assert "which asked for 4,000,000,000,000,000 bytes" in told.replace("\n", " ")
+    assert "which requested 4,000,000,000,000,000 bytes" in told.replace("\n", " ")
 
 
 def test_equal_problems_of_many_layers_share_a_line(tmp_path: Path) -> None:
@@ -405,8 +405,8 @@ def test_random_inputs_have_the_requested_shapes(dense: Path, tmp_path: Path) ->
     assert as_json(specops("run", model, "--json", "--shape", "x=7x32"))["outputs"]["y"]["shape"] == [7, 32]
     assert specops("validate", dense, model, "--shape", "x=1x32").exit_code == 0
     for arguments, message in (
-        (("--shape", "x=7x33"), "the model takes"),
-        (("--shape", "y=7x32"), "no input is called y"),
+        (("--shape", "x=7x33"), "the model requires"),
+        (("--shape", "y=7x32"), "no input has the name y"),
         (("--shape", "x=7x32", "--inputs", "x.npz"), "shapes apply to random inputs"),
         (("--shape", "7x32"), "is not of the form"),
         (("--shape", "x=7xn"), "is not of the form"),

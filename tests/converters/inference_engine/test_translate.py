@@ -78,9 +78,9 @@ def test_a_scale_is_rejected(tmp_path: Path) -> None:
     ("old", "new", "message"),
     [
         ('kernel="3,3"', 'kernel="3"', "its input has 4 dimensions for a kernel of 1"),
-        ('kernel="3,3"', 'kernel="0,3"', "do not make kernels of 0 elements"),
+        ('kernel="3,3"', 'kernel="0,3"', "are not a multiple of the 0 elements of a kernel"),
         ('kernel="3,3"', "", "the attribute 'kernel' is missing"),
-        ('output="4"', 'output="5"', "do not make kernels"),
+        ('output="4"', 'output="5"', "elements of a kernel"),
         ('output="4"', 'output="x"', "is not a whole number"),
         ("<dim>3</dim>", "<dim>0</dim>", '"0" is not a valid dimension'),
         ("<dim>3</dim>", "<dim>-1</dim>", '"-1" is not a valid dimension'),

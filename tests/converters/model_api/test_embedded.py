@@ -74,17 +74,17 @@ def test_names_that_the_network_has_already(tmp_path):
 @pytest.mark.parametrize(
     ("info", "message"),
     [
-        ({}, "states no model_info/model_type"),
+        ({}, "has no model_info/model_type"),
         ({"model_type": "Sudoku"}, "model_type 'Sudoku' is not supported"),
         ({"model_type": "Classification", "resize_type": "shrink"}, "model_info/resize_type is 'shrink': expected one of"),
         ({"model_type": "Classification", "topk": "many"}, "model_info/topk is 'many': expected a number"),
         ({"model_type": "Classification", "mean_values": "1 x"}, "model_info/mean_values is '1 x': expected numbers"),
-        ({"model_type": "AnomalyDetection", "labels": "a"}, "names fewer than two labels"),
+        ({"model_type": "AnomalyDetection", "labels": "a"}, "has fewer than two labels"),
         ({"model_type": "Classification", "tile_size": "100"}, "Model API has no tiler for Classification"),
-        ({"model_type": "SSD", "tile_size": "100", "tiles_overlap": "1"}, "leave no distance between tiles"),
+        ({"model_type": "SSD", "tile_size": "100", "tiles_overlap": "1"}, "give no positive distance between tiles"),
         ({"model_type": "Action Classification"}, "0 inputs of six dimensions"),
         ({"model_type": "sam_decoder"}, "expected image_embeddings, point_coords"),
-        ({"model_type": "SSD"}, "none that Model API's SSD takes"),
+        ({"model_type": "SSD"}, "not those of Model API's SSD"),
     ],
 )
 def test_what_cannot_be_embedded(info, message, tmp_path):

@@ -36,7 +36,7 @@ def test_bytes_with_the_weights_in_a_file(tmp_path: Path) -> None:
 
 def test_weights_in_memory_require_an_ir_in_memory(tmp_path: Path) -> None:
     xml = save_dense(tmp_path / "model.xml")
-    with pytest.raises(ValueError, match="bin is a path"):
+    with pytest.raises(ValueError, match="bin must be a path"):
         convert(xml, bin=b"")
 
 

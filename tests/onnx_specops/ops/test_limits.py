@@ -115,7 +115,7 @@ def test_attributes_are_declared_by_parameters() -> None:
     assert _of(float, 0.5) == Attribute("a", float, 0.5)
     assert _of(Annotated[int, Limits(0, 9)], 3) == Attribute("a", int, 3, Limits(0, 9))
     assert _of(Literal["x", "y"], "y") == Attribute("a", str, "y", choices=("x", "y"))
-    with pytest.raises(TypeError, match="no integer with limits"):
+    with pytest.raises(TypeError, match="not an integer with limits"):
         _of(Annotated[float, Limits(0, 1)])
 
 

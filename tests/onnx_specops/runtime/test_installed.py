@@ -87,10 +87,10 @@ def test_an_installation_of_another_version_is_not_used(places: tuple[Path, Path
     install(places[1], "0.0.9")
     done = python(places, "-m", "onnx_specops", "--library-path")
     assert (done.returncode, done.stdout) == (1, "")
-    assert "onnx-specops is of version 0.0.9" in done.stderr and "`pip install .`" in done.stderr
+    assert "onnx-specops has the version 0.0.9" in done.stderr and "`pip install .`" in done.stderr
     done = python(places, "-c", SESSION)
     assert done.stdout == "python\n"
-    assert done.stderr.count("is of version 0.0.9") == 1
+    assert done.stderr.count("has the version 0.0.9") == 1
 
 
 def test_the_warning_about_python_kernels_is_given_once(places: tuple[Path, Path]) -> None:
@@ -99,7 +99,7 @@ def test_the_warning_about_python_kernels_is_given_once(places: tuple[Path, Path
     (places[1] / "onnx_specops" / "native" / Path(onnx_specops.library_path()).name).unlink()
     done = python(places, "-c", SESSION)
     assert done.stdout == "python\n"
-    assert done.stderr.count("runs its Python kernels, which are many times slower") == 1
+    assert done.stderr.count("uses its Python kernels, which are many times slower") == 1
     assert f"`pip install .` in {places[0]}" in done.stderr
     chosen = SESSION.replace("SerializeToString())", 'SerializeToString(), kernels="python")')
     assert python(places, "-c", chosen).stderr == ""

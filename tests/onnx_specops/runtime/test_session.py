@@ -137,7 +137,7 @@ def test_one_kind_of_kernels_for_options() -> None:
         pytest.skip("the native library is not built")
     options = ort.SessionOptions()
     onnx_specops.register(options, "native")
-    with pytest.raises(ValueError, match="native kernels already; python needs separate options"):
+    with pytest.raises(ValueError, match="already have the native kernels; python needs separate options"):
         onnx_specops.register(options, "python")
     with pytest.raises(ValueError, match='kernels="none", but these session options have the native kernels'):
         onnx_specops.InferenceSession(sum_of_rows().SerializeToString(), options, kernels="none")
@@ -154,10 +154,12 @@ def test_auto_selects_available_kernels(monkeypatch: pytest.MonkeyPatch) -> None
     made = onnx_specops.add_bodies(sum_of_rows()).SerializeToString()
     monkeypatch.setattr("onnx_specops.runtime.session.has_library", lambda: False)
     session_module._warn_of_python_kernels.cache_clear()
-    with pytest.warns(RuntimeWarning, match="runs its Python kernels"):
+    with pytest.warns(RuntimeWarning, match="uses its Python kernels"):
         assert onnx_specops.InferenceSession(made).kernels == "python"
     monkeypatch.setattr(python_kernels, "is_available", lambda: False)
-    with pytest.warns(RuntimeWarning, match=r"no kernels here.*pip install \"onnx-specops\[python-kernels\]\""):
+    with pytest.warns(
+        RuntimeWarning, match=r"kernels of onnx_specops are not available.*pip install \"onnx-specops\[python-kernels\]\""
+    ):
         session = onnx_specops.InferenceSession(made)
     assert session.kernels == "none"
     np.testing.assert_array_equal(session.run(None, INDICES)[0], SUM)

@@ -212,9 +212,9 @@ CONSTANTS = {
     "nothing of much": (f'element_type="f32" shape="0,{2**62},{2**62}" offset="0" size="0"', "is too large"),
     "many dimensions": (f'element_type="f32" shape="{",".join("1" * 70)}" offset="0" size="4"', "70 dimensions"),
     "very many dimensions": (f'element_type="f32" shape="{",".join("9" * 99999)}" offset="0" size="4"', "99999 dimensions"),
-    "unknown dimension": ('element_type="f32" shape="?" offset="0" size="8"', "the shape of a constant has to be known"),
-    "unknown rank": ('element_type="f32" shape="..." offset="0" size="8"', "the shape of a constant has to be known"),
-    "interval": ('element_type="f32" shape="1..2" offset="0" size="8"', "the shape of a constant has to be known"),
+    "unknown dimension": ('element_type="f32" shape="?" offset="0" size="8"', "the shape of a constant must be known"),
+    "unknown rank": ('element_type="f32" shape="..." offset="0" size="8"', "the shape of a constant must be known"),
+    "interval": ('element_type="f32" shape="1..2" offset="0" size="8"', "the shape of a constant must be known"),
     "dynamic": ('element_type="dynamic" shape="2" offset="0" size="8"', "a constant cannot be of dynamic type"),
     "string": ('element_type="string" shape="2" offset="0" size="0"', "a string constant requires at least 4 bytes"),
     "no data": ("", "offset and size must be integers"),
@@ -243,9 +243,7 @@ def test_a_common_cause_of_many_layers_is_reported_once(tmp_path):
     missing = refusal(tmp_path, text, None)
     assert [problem.layer_name for problem in missing.problems] == ["Const_0"]
     assert "50 constants have their values in the .bin file, which is missing" in str(missing)
-    assert "the .bin file has 100 bytes, and 38 constants reach beyond, to byte 400" in str(
-        refusal(tmp_path, text, bytes(100))
-    )
+    assert "the .bin file has 100 bytes, but 38 constants reach byte 400" in str(refusal(tmp_path, text, bytes(100)))
 
 
 BODIES = {
@@ -260,15 +258,15 @@ BODIES = {
     ),
     "no output": (
         replaced(BODY, '<output external_port_id="1" internal_layer_id="2"/>', ""),
-        "it has 1 outputs, its port map gives values to these: none",
+        "it has 1 outputs, but its port map defines these: none",
     ),
     "output without a port": (
         replaced(BODY, '<output external_port_id="1"', '<output external_port_id="-1"'),
-        "it has 1 outputs, its port map gives values to these: none",
+        "it has 1 outputs, but its port map defines these: none",
     ),
     "output twice": (
         replaced(BODY, "<output", '<output external_port_id="1" internal_layer_id="2"/><output'),
-        "its port map gives values to these: 1, 1",
+        "its port map defines these: 1, 1",
     ),
     "no number": (replaced(BODY, 'external_port_id="0"', 'external_port_id="x"'), "external_port_id must be an integer"),
     "no axis": (replaced(BODY, 'external_port_id="0"', 'axis="" external_port_id="0"'), "axis must be an integer"),

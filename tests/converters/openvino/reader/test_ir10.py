@@ -112,7 +112,7 @@ def test_a_constant_whose_type_is_only_in_its_port(tmp_path: Path, shape: tuple[
 @pytest.mark.parametrize(
     ("data", "shape", "message"),
     [
-        ('offset="0" size="16"', (None,), "the shape of a constant has to be known"),
+        ('offset="0" size="16"', (None,), "the shape of a constant must be known"),
         ('offset="0" size="16" element_type="i64"', (2,), "the attribute shape is missing"),
         ('offset="0" size="16" shape="2"', (2,), "the attribute element_type is missing"),
     ],

@@ -100,10 +100,13 @@ def test_caches_of_both_kinds(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("model", "reason"),
     [
-        (lambda: decoder(kept=lambda x: ops.multiply(x, F(2))), "it keeps nothing of the encoder's output"),
+        (
+            lambda: decoder(kept=lambda x: ops.multiply(x, F(2))),
+            "no variable stores values computed from the encoder's output",
+        ),
         (lambda: decoder(states_later=True), "ReduceMean takes encoder_hidden_states in every run"),
         (lambda: decoder(cross_of_tokens=True), "not from encoder_hidden_states alone"),
-        (lambda: decoder(cross=False), "it keeps nothing of the encoder's output"),
+        (lambda: decoder(cross=False), "no variable stores values computed from the encoder's output"),
     ],
 )
 def test_other_decoders_are_rejected(model: Callable[[], ov.Model], reason: str, tmp_path: Path) -> None:

@@ -129,9 +129,9 @@ def test_scales_meet_along_one_axis_only() -> None:
     assert not channels.shares_axis(rows) and not rows.shares_axis(channels)
     assert not whole.is_equal(channels) and whole.is_equal(Affine(np.float32(1), np.uint8(0)))
     assert not whole.is_equal(Affine(np.float32(1), np.int8(0)))
-    with pytest.raises(ValueError, match="not of one axis"):
+    with pytest.raises(ValueError, match="have different axes"):
         Affine(np.ones((4, 4), np.float32), np.zeros((4, 4), np.uint8))
-    with pytest.raises(ValueError, match="not of one axis"):
+    with pytest.raises(ValueError, match="have different axes"):
         Affine(np.ones(4, np.float32), np.uint8(0))
 
 
