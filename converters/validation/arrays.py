@@ -227,7 +227,9 @@ def _fit(array: np.ndarray, spec: InputSpec, where: str) -> np.ndarray:
             if not same or ((converted < 0) != (array < 0)).any():
                 converted = None
     if converted is None:
-        message = f"{where}: {spec.name} holds {array.dtype} values that {spec.dtype}, which the model takes, cannot hold"
+        message = (
+            f"{where}: {spec.name} contains {array.dtype} values that {spec.dtype}, the type of the input, cannot represent"
+        )
         if array.dtype.kind == "f" and spec.dtype.kind == "f":
             message += f"; array.astype(np.{spec.dtype}) rounds them"
         raise ValueError(message)

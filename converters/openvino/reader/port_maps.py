@@ -105,7 +105,7 @@ def _fields(
     if layer is None:
         kind = "Parameter" if element.tag == "input" else "Result"
         internal = numbers["internal_layer_id"]
-        problems.add(f"the port map names layer {internal}which is not a {kind} of the body", line=element.sourceline)
+        problems.add(f"the port map names layer {internal}, which is not a {kind} of the body", line=element.sourceline)
         return None
     return {
         "external_id": numbers["external_port_id"],

@@ -236,7 +236,7 @@ def test_run_of_a_scalar(tmp_path: Path) -> None:
     outputs = as_json(specops("run", tmp_path / "model.onnx", "--json"))["outputs"]
     assert [output["shape"] for output in outputs.values()] == [[]]
     (problem,) = as_json(specops("run", tmp_path / "model.onnx", "--shape", "x=2x3", "--json"))["problems"]
-    assert "the model takes []" in problem["message"]
+    assert "the model requires []" in problem["message"]
 
 
 def test_run_within_the_bounds_of_the_ir(tmp_path: Path) -> None:
@@ -470,12 +470,13 @@ def test_strings_in_and_out(tmp_path: Path) -> None:
     [
         ({}, "x missing; there are none"),
         ({"z": np.zeros((2, 32), np.float32)}, "x missing; there are z"),
-        ({"x": np.zeros((2, 31), np.float32)}, "x has the shape [2, 31], the model takes [?, 32]"),
-        ({"x": np.zeros(32, np.float32)}, "x has the shape [32], the model takes [?, 32]"),
-        ({"x": np.full((2, 32), "a")}, "x holds <U1 values that float32, which the model takes, cannot hold"),
+        ({"x": np.zeros((2, 31), np.float32)}, "x has the shape [2, 31], but the model requires [?, 32]"),
+        ({"x": np.zeros(32, np.float32)}, "x has the shape [32], but the model requires [?, 32]"),
+        ({"x": np.full((2, 32), "a")}, "x contains <U1 values that float32, the type of the input, cannot represent"),
         (
             {"x": np.full((2, 32), 0.1)},
-            "x holds float64 values that float32, which the model takes, cannot hold; array.astype(np.float32) rounds them",
+            "x contains float64 values that float32, the type of the input, cannot represent; "
+            "array.astype(np.float32) rounds them",
         ),
     ],
 )

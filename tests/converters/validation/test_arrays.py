@@ -43,7 +43,7 @@ def test_random_inputs_of_given_shapes() -> None:
     assert [array.shape for array in arrays.values()] == [(5, 3), (2,), ()]
     assert guessed_inputs(specs, {"a": [5, 3]}) == ["b"]
     for shapes, message in (
-        ({"a": [5, 4]}, r"a has the shape \[5, 4\], the model takes \[\?, 3\]"),
+        ({"a": [5, 4]}, r"a has the shape \[5, 4\], but the model requires \[\?, 3\]"),
         ({"b": []}, "b has the shape"),
         ({"x": [1]}, "no input has the name x; the inputs are a, b, c"),
     ):
@@ -93,7 +93,7 @@ def test_stored_types_that_numpy_lacks(tmp_path, kind: str) -> None:
 def test_lossless_type_conversions(array: np.ndarray, kind: str, fits: bool) -> None:
     spec = InputSpec("a", kind, (None,))
     if not fits:
-        with pytest.raises(ValueError, match="a holds"):
+        with pytest.raises(ValueError, match="a contains"):
             check_inputs({"a": array}, [spec], "here")
         return
     found = check_inputs({"a": array}, [spec], "here")["a"]
@@ -110,7 +110,9 @@ def test_random_inputs_respect_the_bounds_of_the_ir() -> None:
     spec = InputSpec("x", "float", (None, None, None, 7), ((5, 8), (3, None), (0, 1), (7, 7)))
     assert random_inputs([spec])["x"].shape == (5, 3, 1, 7)
     assert random_inputs([spec], shapes={"x": [8, 9, 0, 7]})["x"].shape == (8, 9, 0, 7)
-    with pytest.raises(ValueError, match=r"x has the shape \[9, 3, 1, 7\], the model takes \[5\.\.8, 3\.\., \.\.1, 7\]"):
+    with pytest.raises(
+        ValueError, match=r"x has the shape \[9, 3, 1, 7\], but the model requires \[5\.\.8, 3\.\., \.\.1, 7\]"
+    ):
         random_inputs([spec], shapes={"x": [9, 3, 1, 7]})
 
 
@@ -125,9 +127,9 @@ def test_a_scalar_accepts_no_other_shape() -> None:
     spec = InputSpec("x", "float", ())
     assert random_inputs([spec])["x"].shape == () and guessed_inputs([spec], {}) == []
     assert check_inputs({"x": np.float32(1)}, [spec], "here")["x"].shape == ()
-    with pytest.raises(ValueError, match=r"here: x has the shape \[1\], the model takes \[\]"):
+    with pytest.raises(ValueError, match=r"here: x has the shape \[1\], but the model requires \[\]"):
         check_inputs({"x": np.ones(1, np.float32)}, [spec], "here")
-    with pytest.raises(ValueError, match=r"the shapes: x has the shape \[2, 3\], the model takes \[\]"):
+    with pytest.raises(ValueError, match=r"the shapes: x has the shape \[2, 3\], but the model requires \[\]"):
         random_inputs([spec], shapes={"x": [2, 3]})
 
 

@@ -197,7 +197,7 @@ def test_damaged_graphs(tmp_path, case):
     assert message in str(refusal(tmp_path, text))
 
 
-BEYOND = "the .bin file has 16 bytes, and 1 constant reaches beyond"
+BEYOND = "the .bin file has 16 bytes, but 1 constant reaches byte"
 CONSTANTS = {
     "beyond the file": ('element_type="f32" shape="2" offset="12" size="8"', BEYOND),
     "offset beyond the file": ('element_type="f32" shape="2" offset="4096" size="8"', BEYOND),
@@ -250,11 +250,11 @@ BODIES = {
     "no input": (replaced(BODY, 'input external_port_id="0"', 'input external_port_id="3"'), "layer 1 has no input 3"),
     "no such parameter": (
         replaced(BODY, 'internal_layer_id="0"', 'internal_layer_id="1"'),
-        "the port map names layer 1: no Parameter of the body",
+        "the port map names layer 1, which is not a Parameter of the body",
     ),
     "no such result": (
         replaced(BODY, 'internal_layer_id="2"', 'internal_layer_id="0"'),
-        "the port map names layer 0: no Result of the body",
+        "the port map names layer 0, which is not a Result of the body",
     ),
     "no output": (
         replaced(BODY, '<output external_port_id="1" internal_layer_id="2"/>', ""),

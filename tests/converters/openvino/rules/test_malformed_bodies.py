@@ -45,7 +45,7 @@ MODELS = {
             "nothing is connected to the Parameter",
         ),
         ("TensorIterator", r'<output external_port_id="4".*?/>', "", "it has 3 outputs"),
-        ("TensorIterator", r'internal_layer_id="6"', 'internal_layer_id="4"', "no Result of the body"),
+        ("TensorIterator", r'internal_layer_id="6"', 'internal_layer_id="4"', "not a Result of the body"),
         (
             "TensorIterator",
             r'<edge from-layer="6" to-layer="2" />',
