@@ -43,7 +43,7 @@ def test_missing_settings_have_sentencepieces_defaults() -> None:
         (proto(("<unk>", 2), ("<u>", 2)), "its SentencePiece model has 2 unknown pieces; expected one"),
         (proto(("<unk>", 2), ("", 1)), "piece 1 of its SentencePiece model is empty"),
         (proto(("<unk>", 2), ("a\0", 1)), "piece 1 of its SentencePiece model is b'a\\x00'"),
-        (proto(("<unk>", 2), ("a", 1), ("a", 4)), "piece 2 of its SentencePiece model, b'a', is there already"),
+        (proto(("<unk>", 2), ("a", 1), ("a", 4)), "piece 2 of its SentencePiece model, b'a', is a duplicate"),
         (proto(("<unk>", 2), ("<0x0A>", 6)), "piece 1 of its SentencePiece model, b'<0x0A>', is an unexpected byte piece"),
         (proto(("<unk>", 2), ("a", 6), byte_fallback=True), "b'a', is an unexpected byte piece"),
         (proto(("<unk>", 2), byte_fallback=True), "its SentencePiece model has 0 of 256 bytes"),
