@@ -423,7 +423,7 @@ def test_a_size_that_runs_is_found(tmp_path: Path) -> None:
     ov.save_model(ov.Model([y], [x]), tmp_path / "model.xml", compress_to_fp16=False)
     result = specops("validate", tmp_path / "model.xml", "--runtime", "openvino", "--runtime", "none")
     assert result.exit_code == 0, result.output
-    assert "x is of shape [2, 3, 64, 64]" in " ".join(result.output.split())
+    assert "x has the shape [2, 3, 64, 64]" in " ".join(result.output.split())
 
 
 def test_guessed_shapes_are_reported_if_none_works(tmp_path: Path) -> None:
@@ -468,8 +468,8 @@ def test_strings_in_and_out(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arrays", "message"),
     [
-        ({}, "x missing; there are none"),
-        ({"z": np.zeros((2, 32), np.float32)}, "x missing; there are z"),
+        ({}, "x missing; the file has no arrays"),
+        ({"z": np.zeros((2, 32), np.float32)}, "x missing; the file has z"),
         ({"x": np.zeros((2, 31), np.float32)}, "x has the shape [2, 31], but the model requires [?, 32]"),
         ({"x": np.zeros(32, np.float32)}, "x has the shape [32], but the model requires [?, 32]"),
         ({"x": np.full((2, 32), "a")}, "x contains <U1 values that float32, the type of the input, cannot represent"),
@@ -608,7 +608,7 @@ def test_validate_against_another_model(dense: Path, tmp_path: Path) -> None:
     specops("convert", tmp_path / "other.xml")
     result = specops("validate", dense, tmp_path / "other.onnx")
     assert result.exit_code == 2
-    assert "has 2 outputs where" in result.stderr
+    assert "has 2 outputs, but" in result.stderr
     for content in (b"", b"text"):
         (tmp_path / "bad.onnx").write_bytes(content)
         result = specops("validate", dense, tmp_path / "bad.onnx")

@@ -192,8 +192,8 @@ def test_inputs_of_unknown_rank(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "shape", "message"),
     [
-        ("other", [2, 4], "has the inputs? other where .* has x: it is not the conversion of this IR"),
-        ("x", [2, 5], r"takes \[2, 5\] as x where .* takes \[2, 4\]: it is not the conversion of this IR"),
+        ("other", [2, 4], "has the inputs? other, but .* has x: it is not the conversion of this IR"),
+        ("x", [2, 5], r"the input x of .* has the shape \[2, 5\], but \[2, 4\] in .*: it is not the conversion of this IR"),
     ],
 )
 def test_another_model_s_conversion(tmp_path: Path, name: str, shape: list[int], message: str) -> None:
@@ -214,8 +214,8 @@ def test_an_external_model_may_have_other_names(tmp_path: Path) -> None:
     validation = validate(xml, tmp_path / "o.onnx")
     assert validation.agrees
     assert [note.split(" has ")[1] for note in validation.notes] == [
-        f"the input image where {xml}",
-        f"the output scores where {xml}",
+        f"the input image, but {xml}",
+        f"the output scores, but {xml}",
     ]
 
 

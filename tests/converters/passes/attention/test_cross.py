@@ -104,8 +104,8 @@ def test_caches_of_both_kinds(tmp_path: Path) -> None:
             lambda: decoder(kept=lambda x: ops.multiply(x, F(2))),
             "no variable stores values computed from the encoder's output",
         ),
-        (lambda: decoder(states_later=True), "ReduceMean takes encoder_hidden_states in every run"),
-        (lambda: decoder(cross_of_tokens=True), "not from encoder_hidden_states alone"),
+        (lambda: decoder(states_later=True), "ReduceMean reads encoder_hidden_states in every run"),
+        (lambda: decoder(cross_of_tokens=True), "not only from encoder_hidden_states"),
         (lambda: decoder(cross=False), "no variable stores values computed from the encoder's output"),
     ],
 )
