@@ -57,6 +57,13 @@ from onnx_specops.building import Builder, Value
         Departure(
             where="65,536 levels with constant limits in f32", cpu="rejects it", reference="quantizes", follows="reference"
         ),
+        Departure(
+            where="a reduction without `keep_dims` over the first or second dimension, times or plus a constant for each "
+            "channel, then FakeQuantize",
+            cpu="reads the constant along another dimension",
+            specification="multiplies or adds by channel before it quantizes",
+            follows="specification",
+        ),
         Departure(where="a NaN", cpu="gives the lower limit", reference="keeps it", follows="reference"),
         Departure(
             where="`auto_broadcast=pdpd`",

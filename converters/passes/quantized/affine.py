@@ -141,3 +141,20 @@ def affine(low: np.ndarray, high: np.ndarray, levels: int, rank: int | None, *, 
     whole = scale.size == 1
     flat = [np.ascontiguousarray(a).reshape([] if whole else [-1]) for a in (scale, zero.astype(_TYPES[levels]))]
     return Affine(flat[0], flat[1], axis, shift)
+
+
+def quantize_given(op: Builder, x: ir.Value, low: np.ndarray, high: np.ndarray, levels: int) -> Value:
+    """Emit the quantization of an input of the model in OpenVINO's order of operations.
+
+    QuantizeLinear divides by the scale, rounds, and adds the zero point. OpenVINO multiplies by the number of levels in a
+    unit, adds the level of zero, and rounds. Near halves, about 10 of a million numbers get another level. Both read the
+    same numbers from an input, so OpenVINO's order gives exactly its levels.
+    """
+    steps = np.asarray(np.float32(levels - 1) / (high.reshape(()) - low.reshape(())), np.float32)
+    level = op.Mul(x, constant_value(steps))
+    if low.any():
+        level = op.Add(level, constant_value(np.asarray(-low.reshape(()) * steps, np.float32)))
+    first = np.iinfo(_TYPES[levels]).max + 1 - levels
+    if first:  # there is an integer below the levels
+        level = op.Max(level, np.float32(0))
+    return Affine(np.ones([], np.float32), np.asarray(first, _TYPES[levels])).quantize(op, level)

@@ -6,7 +6,7 @@ import numpy as np
 import onnx_ir as ir
 from onnx_ir.passes import InPlacePass, PassResult
 
-from converters.passes.quantized.affine import Affine, affine
+from converters.passes.quantized.affine import Affine, affine, quantize_given
 from converters.passes.quantized.convolutions import convolution
 from converters.passes.quantized.fused import is_signed
 from converters.passes.quantized.graph import Arrangement, Quantized, is_node, only_quantizers, remove, static_shape
@@ -30,6 +30,9 @@ _MOVES = frozenset(
     )
 )  # fmt: skip
 """Operators that only move or select numbers. They apply to integers as to floats."""
+
+_ONLY_MOVES = frozenset(("Identity", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"))
+"""Those of `_MOVES` through which `_is_given` looks for an input of the model."""
 
 _COMPUTES = frozenset(("Add", "AveragePool", "Concat", "Conv", "GlobalAveragePool", "MatMul", "Mul", "ReduceMean", "Resize"))
 """Operators that ONNX Runtime can compute in integers."""
@@ -123,6 +126,10 @@ def _quantize(work: Arrangement, node: ir.Node, opset: int) -> None:
             _quantize_channels(work, node, data, inner, outer)
         return
     op = work.before(node)
+    if work.contrib and inner.is_per_tensor and outer.is_per_tensor and low.size == high.size == 1 and _is_given(data):
+        work.dequantized(op, node.outputs[0], quantize_given(op, data, low, high, levels), outer)
+        remove(node)
+        return
     above: list[ir.Value] = []
     if levels % 2:  # there is an integer below the levels
         if is_node(data.producer(), "Relu") and not low.any():
@@ -277,6 +284,15 @@ def _feeds_integers(value: ir.Value) -> bool:
                 pending += [output for output in user.outputs if output not in seen]
                 seen.update(user.outputs)
     return False
+
+
+def _is_given(value: ir.Value) -> bool:
+    """Return whether a value has the numbers of an input of the model, possibly moved or converted to another type."""
+    while (node := value.producer()) is not None:
+        if node.domain or node.op_type not in ("Cast", *_ONLY_MOVES) or node.inputs[0] is None:
+            return False
+        value = node.inputs[0]
+    return value.is_graph_input()
 
 
 def _is_cast_constant(value: ir.Value) -> bool:

@@ -301,6 +301,18 @@ _quantizes("constant limits of different", np.ones((1, 2, 2), F), [[[-1], [-2]]]
 _quantizes("limits of more dimensions", _floats(-0.5, 0.5), [[-1]], [[1]], [[-1]], [[1]], levels=16)
 _quantizes("constant limits that are larger", _floats([-0.5], [0.5]), -1, 1, -1, [[1, 2], [3, 4]], levels=16)
 _quantizes("65,536 levels", _floats(-0.5, 0, 0.5), -1, 1, -1, 1, levels=65536)
+for _function in ("multiply", "add"):
+    _shown(
+        "FakeQuantize",
+        1,
+        "a reduction without `keep_dims`",
+        lambda ops, x, function=_function: ops.fake_quantize(
+            getattr(ops, function)(ops.reduce_mean(x, np.array([1]), False), _floats([0.5, 1, 1.5])),
+            *(_floats(limit) for limit in (-4, 4, -4, 4)),
+            257,
+        ),
+        [static(_floats([[0.25, 0.5, -0.75], [0.75, -1.5, 0.25]]))],
+    )
 _quantizes("a NaN", _floats(NAN), -1, 1, -1, 1, levels=16)
 _shown_by("FakeQuantize-1-pdpd", "`auto_broadcast=pdpd`")
 _shown_by("FakeConvert-13-f8e4m3-subnormal", "subnormal")

@@ -56,5 +56,12 @@ def compared(
 
 
 def names(model: onnx.ModelProto) -> list[str]:
-    """Return the operators in order."""
-    return [node.op_type for node in model.graph.node]
+    """Return the operators in order, without those that prepare an input of the model for its QuantizeLinear."""
+    scaled = {value.name for value in model.graph.input}
+    found = []
+    for node in model.graph.node:
+        if node.op_type in ("Mul", "Add", "Max") and node.input[0] in scaled:
+            scaled.update(node.output)
+        else:
+            found.append(node.op_type)
+    return found

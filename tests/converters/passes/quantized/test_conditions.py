@@ -243,7 +243,7 @@ def test_biases_of_products(bias: tuple[int, ...], columns: int) -> None:
         floats("x", 4, 8),
     )
     is_bias = (columns == 4 and bias in [(4,), (1, 4)]) or (columns == 1 and bias == (1,))
-    assert ("Add" not in found) is is_bias
+    assert (found.count("Add") == 1) is is_bias  # the other is part of the quantization of x
 
 
 @pytest.mark.parametrize("second", [(-2.0, 2.0 - STEP, 256), (0.0, 4.0, 256), (-2.0, 2.0, 255), (-1.0, 1.0, 65535)], ids=str)

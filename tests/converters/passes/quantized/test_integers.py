@@ -88,3 +88,31 @@ def test_levels_above_a_relu_are_verified(levels: int) -> None:
     result, report = convert(model, verify=True)
     assert report.verified is not None and not report.verified.differences
     assert "QuantizeLinear" in names(result)
+
+
+@pytest.mark.parametrize("moved", [False, True])
+@pytest.mark.parametrize(("zero", "levels"), [(0, 256), (128, 256), (57, 256), (127, 255), (0, 255)])
+def test_inputs_get_the_levels_of_openvino(zero: int, levels: int, moved: bool, tmp_path: Path) -> None:
+    """Numbers near halves, too: the order of operations is OpenVINO's."""
+    step = 0.0352257
+    low, high = np.float32(-zero * step), np.float32((levels - 1 - zero) * step)
+    rng = np.random.default_rng(0)
+    halves = (rng.integers(-zero - 9, levels - zero + 9, (4, 8, 64, 64)) + 0.5) * step
+    given = (halves * (1 + 1e-7 * rng.integers(-4, 5, halves.shape))).astype(np.float32)
+    x = ops.parameter(given.shape, np.float32, name="x")
+    moves = ops.reshape(x, constant(np.array([4, 8, 32, 128])), False) if moved else x
+    one = quantized(constant(np.ones((8, 1, 1, 1, 1))), -2, 2, 255)
+    limited = quantized(moves, low, high, levels)
+    model = ov.Model([ops.group_convolution(limited, one, [1, 1], [0, 0], [0, 0], [1, 1])], [x])
+    made = compared(model, tmp_path, given, atol=0.01 * step)
+    assert [node.op_type for node in made.graph.node].count("QuantizeLinear") == 1
+
+
+def test_computed_numbers_are_divided_by_the_scale(tmp_path: Path) -> None:
+    """Nothing but the numbers of an input is the same in both: QuantizeLinear alone takes less time."""
+    x = ops.parameter([2, 8, 6, 6], np.float32, name="x")
+    one = quantized(constant(np.ones((8, 1, 1, 1, 1))), -2, 2, 255)
+    model = ov.Model([ops.group_convolution(quantized(ops.sin(x)), one, [1, 1], [0, 0], [0, 0], [1, 1])], [x])
+    given = np.random.default_rng(0).standard_normal((2, 8, 6, 6)).astype(np.float32)
+    made = compared(model, tmp_path, given, atol=1.01 * STEP)
+    assert not {node.op_type for node in made.graph.node} & {"Mul", "Add"}
