@@ -8,11 +8,11 @@ from converters.targets import limits
 from converters.targets.target import Spelling, Target
 
 _COMMON: tuple[Spelling, ...] = (
-    "pairwise",
+    "binary operators",
     "sorted TopK",
     "static Reshape",
-    "one element",
-    "short constants",
+    "no scalar constants",
+    "no leading 1s",
     "no boolean constants",
 )
 
@@ -48,7 +48,15 @@ OPENCV = replace(
         limits.counted_padding,
         limits.stated_shape,
     ),
-    spellings=(*_COMMON, "channel slopes", "explicit padding", "no defaults", "no lines", "pictures", "by level"),
+    spellings=(
+        *_COMMON,
+        "channel slopes",
+        "explicit padding",
+        "no defaults",
+        "expanded Resize",
+        "4D InstanceNormalization",
+        "sorted by depth",
+    ),
     command='`cv2.dnn.readNetFromONNX("model.onnx")`',
 )
 OPENVINO = Target(
@@ -58,7 +66,7 @@ OPENVINO = Target(
     opsets=(11, 19),  # it ignores the axis of DFT 20
     quantized="qdq",
     limits=(limits.indices_with_auto_pad,),
-    spellings=("matrices", "sorted TopK", "static Reshape"),
+    spellings=("matrix operands", "sorted TopK", "static Reshape"),
     command='`openvino.Core().read_model("model.onnx")`',
 )
 TRACT = Target(
@@ -101,7 +109,7 @@ MNN = Target(
         limits.diagonals,
     ),
     control_flow=False,
-    spellings=(*_COMMON, "channel slopes", "even padding", "explicit padding", "one shape"),
+    spellings=(*_COMMON, "channel slopes", "symmetric padding", "explicit padding", "equal shapes"),
     command="`mnnconvert -f ONNX --modelFile model.onnx --MNNModel model.mnn --bizCode x`",
 )
 TVM = replace(
@@ -153,7 +161,7 @@ TENSORRT = Target(
     "the operators that onnx-tensorrt lists",
     opsets=(13, 21),
     lacks=dict.fromkeys(_NOT_IN_TENSORRT.split(), ""),
-    spellings=("sorted TopK", "static Reshape", "short constants"),
+    spellings=("sorted TopK", "static Reshape", "no leading 1s"),
     command="`trtexec --onnx=model.onnx`",
 )
 

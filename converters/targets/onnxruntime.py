@@ -54,7 +54,7 @@ QNN = Target(
     static=True,
     quantized="qdq",
     operators=frozenset(_QNN.split()),
-    spellings=("ArgMax", "pairwise", "sorted TopK", "static Reshape"),
+    spellings=("ArgMax", "binary operators", "sorted TopK", "static Reshape"),
     command='`providers=["QNNExecutionProvider"]`',
 )
 WEBGPU = Target(
@@ -64,7 +64,7 @@ WEBGPU = Target(
     opsets=(13, OPSET),
     onnxruntime=True,
     lacks={"Sum": ""},
-    spellings=("ArgMax", "pairwise", "products", "static Reshape"),
+    spellings=("ArgMax", "binary operators", "Mul for squares", "static Reshape"),
     command='`executionProviders: ["webgpu"]`; integers of 64 bits need its option `enableInt64`',
 )
 COREML = Target(
@@ -75,7 +75,7 @@ COREML = Target(
     onnxruntime=True,
     static=True,
     operators=frozenset(_COREML.split()),
-    spellings=("pairwise", "sorted TopK", "static Reshape"),
+    spellings=("binary operators", "sorted TopK", "static Reshape"),
     command='`providers=["CoreMLExecutionProvider"]`',
 )
 DIRECTML = Target(

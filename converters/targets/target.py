@@ -9,23 +9,23 @@ from typing import Literal
 from converters.targets.limits import Limit
 
 Spelling = Literal[
+    "4D InstanceNormalization",
     "ArgMax",
-    "by level",
+    "binary operators",
     "channel slopes",
-    "even padding",
+    "equal shapes",
+    "expanded Resize",
     "explicit padding",
-    "matrices",
-    "no defaults",
+    "matrix operands",
+    "Mul for squares",
     "no boolean constants",
-    "no lines",
-    "one element",
-    "one shape",
-    "pairwise",
-    "pictures",
-    "products",
-    "short constants",
+    "no defaults",
+    "no leading 1s",
+    "no scalar constants",
+    "sorted by depth",
     "sorted TopK",
     "static Reshape",
+    "symmetric padding",
 ]
 """The name of a pass in `converters.passes.spellings`, for targets that need a particular spelling."""
 

@@ -4,42 +4,42 @@ from collections.abc import Callable, Mapping
 
 from onnx_ir.passes import InPlacePass
 
-from converters.passes.spellings.attributes import WithoutDefaults
-from converters.passes.spellings.booleans import WithoutBooleanConstants
-from converters.passes.spellings.comparisons import OfOneShape
-from converters.passes.spellings.elements import WithOneElement
-from converters.passes.spellings.lines import WithoutLines
-from converters.passes.spellings.matrices import OfMatrices
-from converters.passes.spellings.maxima import AsArgMax
-from converters.passes.spellings.order import ByLevel
-from converters.passes.spellings.padding import EvenPads, WithPads
-from converters.passes.spellings.pairs import InPairs
-from converters.passes.spellings.pictures import OfPictures
+from converters.passes.spellings.arg_max import TopKToArgMax
+from converters.passes.spellings.attributes import RemoveDefaults
+from converters.passes.spellings.binary import BinaryOperators
+from converters.passes.spellings.booleans import RemoveBooleanConstants
+from converters.passes.spellings.comparisons import EqualShapes
+from converters.passes.spellings.expanded_resize import ExpandBeforeResize
+from converters.passes.spellings.instance_normalization import InstanceNormalization4D
+from converters.passes.spellings.leading_ones import RemoveLeadingOnes
+from converters.passes.spellings.matrices import VectorsToMatrices
+from converters.passes.spellings.order import SortByDepth
+from converters.passes.spellings.padding import ExplicitPads, SymmetricPads
 from converters.passes.spellings.reshapes import StaticReshape
-from converters.passes.spellings.short import WithShortConstants
-from converters.passes.spellings.slopes import OfChannels
-from converters.passes.spellings.squares import AsProducts
+from converters.passes.spellings.scalars import ScalarsToVectors
+from converters.passes.spellings.slopes import ChannelSlopes
+from converters.passes.spellings.squares import PowToMul
 from converters.passes.spellings.topk import SortedTopK
 
 SPELLINGS: Mapping[str, Callable[[], InPlacePass]] = {
-    "by level": ByLevel,
-    "ArgMax": AsArgMax,
-    "channel slopes": OfChannels,
-    "even padding": EvenPads,
-    "explicit padding": WithPads,
-    "matrices": OfMatrices,
-    "no boolean constants": WithoutBooleanConstants,
-    "no defaults": WithoutDefaults,
-    "no lines": WithoutLines,
-    "one element": WithOneElement,
-    "one shape": OfOneShape,
-    "pairwise": InPairs,
-    "pictures": OfPictures,
-    "products": AsProducts,
-    "short constants": WithShortConstants,
+    "4D InstanceNormalization": InstanceNormalization4D,
+    "ArgMax": TopKToArgMax,
+    "binary operators": BinaryOperators,
+    "channel slopes": ChannelSlopes,
+    "equal shapes": EqualShapes,
+    "expanded Resize": ExpandBeforeResize,
+    "explicit padding": ExplicitPads,
+    "matrix operands": VectorsToMatrices,
+    "Mul for squares": PowToMul,
+    "no boolean constants": RemoveBooleanConstants,
+    "no defaults": RemoveDefaults,
+    "no leading 1s": RemoveLeadingOnes,
+    "no scalar constants": ScalarsToVectors,
+    "sorted by depth": SortByDepth,
     "sorted TopK": SortedTopK,
     "static Reshape": StaticReshape,
+    "symmetric padding": SymmetricPads,
 }
 
-LAST = frozenset(("by level", "no boolean constants"))
+LAST = frozenset(("sorted by depth", "no boolean constants"))
 """Spellings that simplification would revert."""

@@ -11,7 +11,7 @@ _BETA = 0.5
 """The default of HardSigmoid."""
 
 
-class WithoutDefaults(InPlacePass):
+class RemoveDefaults(InPlacePass):
     """Remove the ``beta`` of HardSigmoid if it is the default.
 
     With both attributes, OpenCV (5.0.0) mistakes any product with a HardSigmoid for a HardSwish.

@@ -10,7 +10,7 @@ from onnx_specops.building import Value, constant_value
 from onnx_specops.naming import Names
 
 
-class WithoutBooleanConstants(InPlacePass):
+class RemoveBooleanConstants(InPlacePass):
     """Replace each boolean constant by an int32 constant and a Cast. OpenCV and TVM cannot read boolean tensors."""
 
     def call(self, model: ir.Model) -> PassResult:

@@ -11,7 +11,7 @@ from onnx_specops.graphs import all_nodes, all_values
 _COMPARED = frozenset(("Less", "LessOrEqual", "Greater", "GreaterOrEqual"))
 
 
-class OfOneShape(InPlacePass):
+class EqualShapes(InPlacePass):
     """Expand the inputs of Where, and of comparisons of floats that broadcast in both directions, to the shape of the
     result. Less of floats becomes Greater.
 

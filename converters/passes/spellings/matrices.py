@@ -1,4 +1,4 @@
-"""Products of vectors as products of matrices."""
+"""MatMul of matrices instead of vectors."""
 
 from __future__ import annotations
 
@@ -7,15 +7,17 @@ from onnx_specops.building import Builder, Value
 
 
 @rewrite("MatMul", lambda op, a, b: op.MatMul(a, b))
-def product_of_vector(op: Builder, *, a: Value, b: Value) -> Value | None:
-    """A product whose second input has one dimension."""
+def mat_mul_of_vector(op: Builder, *, a: Value, b: Value) -> Value | None:
+    """Return the MatMul with the second input as a matrix of one column, and the column removed."""
     if b.rank != 1 or a.rank is None or a.rank < 2:
         return None
     result: Value = op.Squeeze(op.MatMul(a, op.Unsqueeze(b, [1])), [-1])
     return result
 
 
-class OfMatrices(PatternPass):
-    """A vector is a matrix of one column: OpenVINO (2026.4.1) multiplies it with a transposed matrix as that was before."""
+class VectorsToMatrices(PatternPass):
+    """Convert vectors to matrices of one column. OpenVINO (2026.4.1) multiplies a transposed matrix with a vector as
+    if it were not transposed.
+    """
 
-    rewrites = (product_of_vector,)
+    rewrites = (mat_mul_of_vector,)

@@ -8,7 +8,7 @@ from onnx_ir.passes import InPlacePass, PassResult
 from onnx_specops.graphs import all_nodes, nested
 
 
-class ByLevel(InPlacePass):
+class SortByDepth(InPlacePass):
     """Sort nodes by their depth in the graph.
 
     OpenCV (5.0.0) fuses an attention into one layer at the position of its first node. The nodes that compute its mask must

@@ -10,7 +10,7 @@ from onnx_specops.building import Builder, Value
 from onnx_specops.graphs import all_nodes, all_values
 
 
-class WithPads(InPlacePass):
+class ExplicitPads(InPlacePass):
     """Convert ``output_shape`` to the equivalent ``pads`` and ``output_padding`` if the sizes are known.
 
     OpenCV (5.0.0), tract (0.23) and MNN (3.6) ignore the attribute, or distribute the padding differently.
@@ -53,7 +53,7 @@ def _padded(node: ir.Node) -> bool:
     return True
 
 
-class EvenPads(InPlacePass):
+class SymmetricPads(InPlacePass):
     """Move asymmetric padding of a pooling to a Pad before it.
 
     MNN (3.6) has one number for both ends.

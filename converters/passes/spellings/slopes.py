@@ -10,7 +10,7 @@ from onnx_specops.building import Builder, Value
 
 @rewrite("PRelu", lambda op, x, slope: op.PRelu(x, slope))
 def other_slopes(op: Builder, *, x: Value, slope: Value) -> Value | None:
-    """Emit positive numbers unchanged, and others times the slopes."""
+    """Return positive numbers unchanged, and negative numbers times the slopes."""
     if slope.dims is None or x.rank is None or x.dtype not in (ir.DataType.FLOAT, ir.DataType.DOUBLE):
         return None
     dims = [1] * (x.rank - len(slope.dims)) + slope.dims
@@ -20,7 +20,7 @@ def other_slopes(op: Builder, *, x: Value, slope: Value) -> Value | None:
     return op.Add(op.Max(x, zero), op.Mul(op.Min(x, zero), slope))
 
 
-class OfChannels(PatternPass):
-    """Convert such a PRelu to products. OpenCV (5.0.0) and MNN (3.6) use the slopes for channels."""
+class ChannelSlopes(PatternPass):
+    """Convert such a PRelu to Mul and Add. OpenCV (5.0.0) and MNN (3.6) apply the slopes to the channels."""
 
     rewrites = (other_slopes,)

@@ -1,4 +1,4 @@
-"""Squares as products."""
+"""Mul instead of Pow for squares."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from onnx_specops.building import Builder, Value
 
 
 @rewrite("Pow", lambda op, x: op.Pow(x, number(2), _outputs=["square"]))
-def square_as_product(op: Builder, *, x: Value, square: Value) -> Value | None:
-    """x ** 2, of the dimensions that x has."""
+def square_as_mul(op: Builder, *, x: Value, square: Value) -> Value | None:
+    """Return x * x, unless the exponent adds dimensions."""
     if x.rank is None or square.rank != x.rank:
         return None
     result: Value = op.Mul(x, x)
     return result
 
 
-class AsProducts(PatternPass):
-    """Pow with the exponent 2 becomes Mul: WebGPU (0.4) fails to compute some of them."""
+class PowToMul(PatternPass):
+    """Convert Pow with the exponent 2 to Mul. WebGPU (0.4) fails to compute some of these."""
 
-    rewrites = (square_as_product,)
+    rewrites = (square_as_mul,)

@@ -29,7 +29,7 @@ def test_pairs() -> None:
     def emit(op, x):
         return op.Sum(x, op.Neg(x), op.Abs(x)), op.Max(x, op.Neg(x), op.Abs(x)), op.Min(x, op.Neg(x)), op.Mean(x, x, x)
 
-    found = operators(_spelled("pairwise", emit))
+    found = operators(_spelled("binary operators", emit))
     assert found == sorted(["Add", "Add", "Max", "Max", "Min", "Mean", *["Neg"] * 3, *["Abs"] * 2])
 
 
@@ -70,7 +70,7 @@ def test_scalars() -> None:
     def emit(op, x):
         return op.Mul(x, op.const(2.0)), op.Mul(op.ReduceSum(x, keepdims=0), op.const(2.0)), op.Gather(x, op.const(1))
 
-    model = _spelled("one element", emit)
+    model = _spelled("no scalar constants", emit)
     products = [node for node in model.graph if node.op_type == "Mul"]
     assert [len(node.inputs[1].shape or ()) for node in products if node.inputs[1] is not None] == [1, 0]
     gather = next(node for node in model.graph if node.op_type == "Gather")
@@ -97,7 +97,7 @@ def test_constants_of_leading_ones() -> None:
         two = op.Reshape(x, [1, 2, 3])
         return op.Add(two, op.const(np.ones((1, 1, 3), np.float32))), op.Mul(x, op.const(np.ones((1, 1, 3), np.float32)))
 
-    first, second = (node for node in _spelled("short constants", emit).graph if node.op_type in ("Add", "Mul"))
+    first, second = (node for node in _spelled("no leading 1s", emit).graph if node.op_type in ("Add", "Mul"))
     assert first.inputs[1] is not None and len(first.inputs[1].shape or ()) == 1
     assert second.inputs[1] is not None and len(second.inputs[1].shape or ()) == 3  # it gives the result its dimensions
 
@@ -113,7 +113,7 @@ def test_levels() -> None:
         late = op.Exp(op.Sin(op.Neg(x)))
         return op.Add(late, op.Abs(x))
 
-    assert [node.op_type for node in _spelled("by level", emit).graph] == ["Neg", "Abs", "Sin", "Exp", "Add"]
+    assert [node.op_type for node in _spelled("sorted by depth", emit).graph] == ["Neg", "Abs", "Sin", "Exp", "Add"]
 
 
 @pytest.mark.parametrize(("dims", "axes"), [((1, 2, 3), [3]), ((1, 1, 2, 3), None)])
@@ -123,7 +123,7 @@ def test_images(dims: tuple[int, ...], axes: list[int] | None) -> None:
     def emit(op, x):
         return op.InstanceNormalization(x, ones, ones)
 
-    model = _spelled("pictures", emit, X.reshape(dims))
+    model = _spelled("4D InstanceNormalization", emit, X.reshape(dims))
     assert operators(model) == (["InstanceNormalization", "Squeeze", "Unsqueeze"] if axes else ["InstanceNormalization"])
 
 
@@ -145,7 +145,7 @@ def test_sides_of_one(dims: tuple[int, ...], sizes: list[int], found: list[str],
     array = np.linspace(-1, 1, int(np.prod(dims)), dtype=np.float32).reshape(dims)
     before = run(graph(emit, floats("x", *dims)), array)
     model = graph(emit, floats("x", *dims))
-    SPELLINGS["no lines"]()(model)
+    SPELLINGS["expanded Resize"]()(model)
     assert operators(model) == found
     np.testing.assert_allclose(run(model, array)[0], before[0], rtol=1e-6, atol=1e-6)
 
@@ -161,7 +161,7 @@ def test_sides_of_one(dims: tuple[int, ...], sizes: list[int], found: list[str],
 def test_comparisons(dims: tuple[int, ...], other: tuple[int, ...], found: list[str]) -> None:
     right = np.linspace(-2, 2, int(np.prod(other)), dtype=np.float32).reshape(other)
     left = np.linspace(-3, 3, int(np.prod(dims)), dtype=np.float32).reshape(dims)
-    assert operators(_spelled("one shape", lambda op, x: op.Less(x, op.const(right)), left)) == found
+    assert operators(_spelled("equal shapes", lambda op, x: op.Less(x, op.const(right)), left)) == found
 
 
 @pytest.mark.parametrize(("other", "whole"), [((3, 1), (2, 3, 4)), ((1,), (1,)), ((2, 3, 4), (2, 3, 4))])
@@ -169,13 +169,13 @@ def test_choices(other: tuple[int, ...], whole: tuple[int, ...]) -> None:
     def emit(op, x):
         return op.Where(op.IsInf(x), x, op.const(np.ones(other, np.float32)))
 
-    _, node = _spelled("one shape", emit, np.zeros((2, 3, 4), np.float32)).graph
+    _, node = _spelled("equal shapes", emit, np.zeros((2, 3, 4), np.float32)).graph
     assert node.inputs[2] is not None and tuple(node.inputs[2].shape or ()) == whole
 
 
 def test_integers_are_compared_directly() -> None:
     model = graph(lambda op, x: op.Less(op.Cast(x, to=ir.DataType.INT32), op.const(np.int32(1))), floats("x", 2, 3))
-    assert not SPELLINGS["one shape"]()(model).modified
+    assert not SPELLINGS["equal shapes"]()(model).modified
 
 
 @pytest.mark.parametrize(
@@ -216,14 +216,16 @@ def test_even_padding(operator: str, attributes: dict, found: list[str] | None) 
     x = np.linspace(-3, 1, 30, dtype=np.float32).reshape(1, 1, 5, 6)
     given = {name: value for name, value in attributes.items() if operator == "AveragePool" or name != "count_include_pad"}
     found = found if found is not None else ["Pad"] if operator == "MaxPool" else []
-    model = _spelled("even padding", lambda op, x: op.node(operator, x, kernel_shape=[2, 2], strides=[2, 2], **given), x)
+    model = _spelled(
+        "symmetric padding", lambda op, x: op.node(operator, x, kernel_shape=[2, 2], strides=[2, 2], **given), x
+    )
     assert operators(model) == sorted([*found, operator])
 
 
 @pytest.mark.parametrize(("dims", "found"), [((3,), ["MatMul", "Squeeze"]), ((3, 1), ["MatMul"])])
 def test_matrices(dims: tuple[int, ...], found: list[str]) -> None:
     ones = np.ones(dims, np.float32)
-    assert operators(_spelled("matrices", lambda op, x: op.MatMul(x, op.const(ones)))) == found
+    assert operators(_spelled("matrix operands", lambda op, x: op.MatMul(x, op.const(ones)))) == found
 
 
 @pytest.mark.parametrize(
@@ -245,4 +247,4 @@ def test_arg_max(k: int, largest: int, output: Any, found: str) -> None:
 )
 def test_products(exponent: Any, found: str) -> None:
     power = np.array(exponent, np.float32)
-    assert operators(_spelled("products", lambda op, x: op.Pow(x, op.const(power)))) == [found]
+    assert operators(_spelled("Mul for squares", lambda op, x: op.Pow(x, op.const(power)))) == [found]

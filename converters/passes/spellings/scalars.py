@@ -1,4 +1,4 @@
-"""Scalar constants of arithmetic as tensors of one element."""
+"""Tensors of one element instead of scalar constants in arithmetic."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BROADCASTING = frozenset((
 """Operators that broadcast their inputs."""
 
 
-class WithOneElement(InPlacePass):
+class ScalarsToVectors(InPlacePass):
     """Convert a scalar constant that is combined with a tensor of one or more dimensions to a tensor of one element."""
 
     def call(self, model: ir.Model) -> PassResult:

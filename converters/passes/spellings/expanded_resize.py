@@ -1,4 +1,4 @@
-"""Resize of images with a side of one element."""
+"""Linear Resize of images with a height or width of 1."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from onnx_specops.naming import Names
 from onnx_specops.replacing import replace_value
 
 
-class WithoutLines(InPlacePass):
-    """Expand such a side to the result's size before a linear Resize, which does not change the result.
+class ExpandBeforeResize(InPlacePass):
+    """Expand a height or width of 1 to the result's size before a linear Resize, which does not change the result.
 
-    OpenCV (5.0.0) reads out of bounds when it resizes the result of a convolution with a side of one element.
+    OpenCV (5.0.0) reads out of bounds when it resizes the result of a convolution with a height or width of 1.
     """
 
     def call(self, model: ir.Model) -> PassResult:

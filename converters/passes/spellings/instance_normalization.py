@@ -1,4 +1,4 @@
-"""InstanceNormalization of images."""
+"""InstanceNormalization of four dimensions."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from onnx_specops.graphs import all_nodes, all_values
 from onnx_specops.replacing import replace_value
 
 
-class OfPictures(InPlacePass):
+class InstanceNormalization4D(InPlacePass):
     """Convert three-dimensional InstanceNormalization to four dimensions, with a last dimension of 1.
 
-    GroupNormalization uses it between two Reshapes. After a convolution, OpenCV (5.0.0) accepts only images.
+    GroupNormalization uses it between two Reshapes. After a convolution, OpenCV (5.0.0) requires four dimensions.
     """
 
     def call(self, model: ir.Model) -> PassResult:

@@ -1,4 +1,4 @@
-"""The place of the largest element by ArgMax instead of TopK."""
+"""ArgMax instead of TopK for the index of the largest element."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from onnx_specops.graphs import all_nodes, constant_array
 from onnx_specops.replacing import replace_value
 
 
-class AsArgMax(InPlacePass):
-    """TopK with k = 1, of which only the indices are used, becomes ArgMax or ArgMin.
+class TopKToArgMax(InPlacePass):
+    """Convert TopK with k = 1 to ArgMax or ArgMin if only its indices are used.
 
-    Of equal elements the first counts. QNN's TopK (2.7) returns another one, and WebGPU's (0.4) has no integers.
+    The index is that of the first of equal elements. QNN's TopK (2.7) returns another one, and WebGPU's (0.4)
+    does not support integers.
     """
 
     def call(self, model: ir.Model) -> PassResult:

@@ -12,10 +12,10 @@ from onnx_specops.replacing import replace_value
 _PAIRS = {"Sum": "Add", "Max": "Max", "Min": "Min"}
 
 
-class InPairs(InPlacePass):
-    """Convert Sum to Add, and Max and Min of more than two tensors to a sequence of binary ones, in the order of the inputs.
+class BinaryOperators(InPlacePass):
+    """Convert Sum to Add, and Max and Min of more than two tensors to binary operators, in the order of the inputs.
 
-    OpenCV, MNN and WebGPU have binary kernels only, or no Sum.
+    OpenCV, MNN and WebGPU have only binary kernels, or no kernel of Sum.
     """
 
     def call(self, model: ir.Model) -> PassResult:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import onnx_ir as ir
 from onnx_ir.passes import InPlacePass, PassResult
 
-from converters.passes.spellings.elements import BROADCASTING
+from converters.passes.spellings.scalars import BROADCASTING
 from onnx_specops.building import constant_value
 from onnx_specops.graphs import all_nodes
 from onnx_specops.naming import Names
 
 
-class WithShortConstants(InPlacePass):
+class RemoveLeadingOnes(InPlacePass):
     """Remove the leading dimensions of 1 from a constant that is combined with a tensor of at least the same rank.
 
     In OpenVINO, constants have the rank of the other operand. Other programs expect a vector, as PyTorch's exporter writes
