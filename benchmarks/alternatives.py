@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[1]
 _PATIENCE = 300  # seconds for a conversion
 
 _PAGE = """\
-# What works against the alternatives
+# Comparison with alternatives
 
 <!-- Made by `python -m benchmarks.alternatives`. -->
 

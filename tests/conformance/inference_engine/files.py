@@ -103,12 +103,12 @@ def _compared(place: Path, engine: EngineProcess, *, before_detections: bool = F
         feeds, expected = _expected(place, engine)
     except BaselineError as error:
         if not _without(place, "statistics"):
-            return f"refused by both: {error}; {refusal}" if refusal else f"refused by the Inference Engine: {error}"
+            return f"rejected by both: {error}; {refusal}" if refusal else f"rejected by the Inference Engine: {error}"
         noted = " without <statistics>"
         try:
             feeds, expected = _expected(place, engine)
         except BaselineError as error:
-            return f"refused by the Inference Engine: {error}"
+            return f"rejected by the Inference Engine: {error}"
     if report is None:
         return refusal or ""
     for kernels in KERNELS if report.custom_operators else KERNELS[:1]:

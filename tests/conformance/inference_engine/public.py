@@ -38,7 +38,7 @@ class PublicFile:
     """A file in a public repository.
 
     Attributes:
-        weights: ``"own"``, or ``"made up"``.
+        weights: ``"original"``, or ``"random"``.
         outcome: the result of `tests.conformance.inference_engine.files.check`.
     """
 
@@ -120,7 +120,7 @@ def compare(file: PublicFile, folder: Path, engine: EngineProcess) -> None:
     if content is None:
         raise SystemExit(f"{clone} has no {file.path} at {file.commit}")
     weights = _blob(clone, file.commit, str(Path(file.path).with_suffix(".bin")))
-    file.weights = "made up" if weights is None else "own"
+    file.weights = "random" if weights is None else "original"
     with tempfile.TemporaryDirectory() as given, tempfile.TemporaryDirectory() as work:
         xml = Path(given) / "net.xml"
         xml.write_bytes(content)

@@ -41,7 +41,7 @@ def converted(folder: Path, form: str) -> Path:
         try:
             convert(folder / "model.xml", path, target=form)
         except Exception as error:
-            raise ConsumerError(f"refused: {' '.join(str(error).split())[:600]}") from error
+            raise ConsumerError(f"not converted: {' '.join(str(error).split())[:600]}") from error
     return path
 
 

@@ -71,7 +71,7 @@ def made(case: Case, target: Any, path: Path) -> tuple[list[np.ndarray], list[st
             proto, _ = convert(xml, path, target=target)
         except Exception as error:
             if "--input-shape" not in str(error):
-                return f"refused: {' '.join(str(error).split())[-300:]}"
+                return f"not converted: {' '.join(str(error).split())[-300:]}"
             import openvino as ov
 
             ports = ov.Core().read_model(xml).inputs
@@ -79,7 +79,7 @@ def made(case: Case, target: Any, path: Path) -> tuple[list[np.ndarray], list[st
             try:
                 proto, _ = convert(xml, path, target=target, input_shapes=shapes)
             except Exception as again:
-                return f"refused: {' '.join(str(again).split())[-300:]}"
+                return f"not converted: {' '.join(str(again).split())[-300:]}"
     if any(node.op_type in RANDOM for node in proto.graph.node):
         return "random"
     try:

@@ -347,10 +347,10 @@ SUBJECTS: dict[str, Callable[[int], str]] = {
     "constants of one value": lambda n: _constants(n, shared=True),
     "large constants": lambda n: _constants(n, LARGE),
     "large constants of one value": lambda n: _constants(n, LARGE, shared=True),
-    "products with biases": _products,
-    "products with compressed weights": _compressed,
-    "quantised layers": _quantized,
-    "quantised convolutions": _convolutions,
+    "matrix multiplications with biases": _products,
+    "matrix multiplications with compressed weights": _compressed,
+    "quantized layers": _quantized,
+    "quantized convolutions": _convolutions,
     "outputs of a layer": _split,
     "inputs of a layer": _concat,
     "layers that take a value": _branches,
@@ -399,8 +399,8 @@ KEYWORDS: dict[str, dict[str, Any]] = {
 
 # Their weights; the others have numbers after a one and a zero.
 WEIGHTS: dict[str, Callable[[int], bytes]] = {
-    "products with compressed weights": lambda n: _numbered(n * math.prod(COMPRESSED) // 4),
-    "quantised convolutions": lambda n: _numbered(n * math.prod(FILTERS) // 4),
+    "matrix multiplications with compressed weights": lambda n: _numbered(n * math.prod(COMPRESSED) // 4),
+    "quantized convolutions": lambda n: _numbered(n * math.prod(FILTERS) // 4),
     "pieces of a tokenizer": _pieces,
     "tokens and merges of a tokenizer": lambda n: b"".join(a.tobytes() for texts in _tokens(n) for a in _packed(texts)),
 }

@@ -19,7 +19,12 @@ On an idle machine the growth of time is below 1.3 (`tests.converters.openvino.g
 """
 
 # Some take a hundred times as long as others.
-_SIZES = {"bodies of operators": 8, "bodies in an older opset": 8, "variables": 50, "products with compressed weights": 50}
+_SIZES = {
+    "bodies of operators": 8,
+    "bodies in an older opset": 8,
+    "variables": 50,
+    "matrix multiplications with compressed weights": 50,
+}
 _QUICK = ("attributes", "information", "unknown", "tensor names", "layers that lead", "pieces", "tokens")
 # Smaller values are noise.
 _LEAST_SECONDS, _LEAST_BYTES = 0.01, 1 << 20
