@@ -29,11 +29,11 @@ def fixed_point_resized(
         return op.Unsqueeze(worth, axes) if axes else worth
 
     across = op.Cast(levels, to=_INT64)
-    first, second, near, far = _fixed_point(op, across, width, axis + 1, scale)
+    first, second, near, far = _fixed_point(op, across, width, axis + 1, scale, bounded=True)
     near, far = along(near, trailing), along(far, trailing)
     left, right = (op.Gather(across, places, axis=axis + 1) for places in (first, second))
     across = op.Add(op.Mul(left, near), op.Mul(right, far))
-    first, second, near, far = _fixed_point(op, across, height, axis, scale)
+    first, second, near, far = _fixed_point(op, across, height, axis, scale, bounded=False)
     parts = []
     for rows, worth in ((first, near), (second, far)):
         shifted = op.Div(op.Gather(across, rows, axis=axis), 1 << 4)
@@ -42,9 +42,13 @@ def fixed_point_resized(
 
 
 def _fixed_point(
-    op: Builder, levels: Value, size: Value, axis: int, scale: Value | None
+    op: Builder, levels: Value, size: Value, axis: int, scale: Value | None, *, bounded: bool
 ) -> tuple[Value, Value, Value, Value]:
-    """Return the two neighbors of each position along an axis, and their weights in units of 1/2048."""
+    """Return the two neighbors of each position along an axis, and their weights in units of 1/2048.
+
+    Positions outside the image are moved to its border if ``bounded``, as OpenCV does along rows. Along columns it takes the
+    border twice, with two weights, and rounds each product.
+    """
     own = op.Squeeze(op.Slice(op.Shape(levels), [axis], [axis + 1]), [0])
     grown = op.Div(op.Cast(size, to=_DOUBLE), op.Cast(own, to=_DOUBLE)) if scale is None else scale
     step = op.Reciprocal(grown)  # ONNX Runtime replaces Mul(x, Div(1, y)) with Div(x, y), which rounds otherwise
@@ -52,10 +56,12 @@ def _fixed_point(
     source = op.Cast(op.Sub(op.Mul(positions, step), 0.5), to=_FLOAT)
     first = op.Floor(source)
     last = op.Sub(own, 1)
-    outside = op.Or(op.Less(source, np.float32(0)), op.GreaterOrEqual(first, op.Cast(last, to=_FLOAT)))
-    fraction = op.Where(outside, np.float32(0), op.Sub(source, first))
-    first = op.Max(op.Min(op.Cast(first, to=_INT64), last), 0)
+    fraction, second = op.Sub(source, first), op.Add(first, np.float32(1))
+    if bounded:
+        outside = op.Or(op.Less(source, np.float32(0)), op.GreaterOrEqual(first, op.Cast(last, to=_FLOAT)))
+        fraction = op.Where(outside, np.float32(0), fraction)
+    first, second = (op.Max(op.Min(op.Cast(place, to=_INT64), last), 0) for place in (first, second))
     near, far = (
         op.Cast(op.Round(op.Mul(part, np.float32(2048))), to=_INT64) for part in (op.Sub(np.float32(1), fraction), fraction)
     )
-    return first, op.Min(op.Add(first, 1), last), near, far
+    return first, second, near, far

@@ -14,6 +14,7 @@ import onnx_ir as ir
 from converters.errors import Malformed, Unsupported
 from converters.model_api.configuration import Configuration
 from converters.model_api.fixed_point import fixed_point_resized
+from converters.model_api.interpolation import cubic_bytes, linear_bytes
 from converters.openvino.rules.interpolate import Resizing, interpolated
 from converters.options import Channels
 from onnx_specops.building import Builder, Value, new_value
@@ -25,6 +26,7 @@ _TYPES = {"u8": _UINT8, "f32": _FLOAT, "u16": ir.DataType.UINT16, "i16": ir.Data
 _LARGEST = {"u8": 255.0, "u16": 65535.0, "i16": 32767.0, "f32": 1.0}
 RESIZES = ("standard", "fit_to_window", "fit_to_window_letterbox", "crop")
 _MODES = ("LINEAR", "CUBIC", "NEAREST")
+_OF_BYTES = {"linear": linear_bytes, "cubic": cubic_bytes}
 
 
 @dataclass(frozen=True)
@@ -221,6 +223,9 @@ def _cropped(op: Builder, pixels: Value, own: list[Value], size: tuple[int, int]
 
 
 def _interpolated(op: Builder, pixels: Value, sizes: Value, mode: str) -> Value:
+    if pixels.dtype == _UINT8 and mode in _OF_BYTES:
+        height, width = (op.Squeeze(op.Slice(sizes, [place], [place + 1]), [0]) for place in (0, 1))
+        return _OF_BYTES[mode](op, pixels, height, width)
     resizing = Resizing(shape_calculation_mode="sizes")
     return interpolated(op, pixels, sizes, op.const([_HEIGHT, _WIDTH]), mode, resizing)
 
