@@ -20,6 +20,9 @@ LEAST_NORMAL = 2.0**-14
 _FEW = 4096
 """A larger constant in a MatMul is a matrix of weights."""
 
+_TABLE = 1 << 16
+"""Larger constants that are combined with each other are weights, which stay small in the file."""
+
 _PRODUCTS = frozenset(("Conv", "ConvTranspose", "Einsum", "Gemm", "MatMul"))
 _CONTROL = frozenset(("If", "Loop", "Scan"))
 _BOUNDED = frozenset(("Cos", "Erf", "HardSigmoid", "Sigmoid", "Sign", "Sin", "Softmax", "Softsign", "Tanh"))
@@ -29,6 +32,10 @@ _LAID_OUT = frozenset((
     "Cast", "Concat", "Expand", "Flatten", "Identity", "Reshape", "Slice", "Split", "Squeeze", "Tile", "Transpose",
     "Unsqueeze",
 ))  # fmt: skip
+
+_ARITHMETIC = _LAID_OUT | {"Abs", "Add", "Clip", "Div", "Floor", "Max", "Min", "Mul", "Neg", "Round", "Sub"}
+_EXACT = frozenset(("Cos", "Equal", "Sin"))
+_SMALL_INTEGERS = frozenset((D.BOOL, D.INT8, D.UINT8))
 
 _STAYS_NEAR_ZERO = _LAID_OUT | {
     "Abs", "Clip", "Gather", "Max", "Min", "Mul", "Neg", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum", "Relu", "Sqrt",
@@ -53,18 +60,22 @@ def is_constant(value: ir.Value) -> bool:
     return value.const_value is not None and value.producer() is None and not value.is_graph_input()
 
 
-def positions(nodes: Iterable[ir.Node], floats: Collection[ir.Value]) -> set[ir.Node]:
-    """Return the nodes that compute with integers of 16 bits or more and constants only.
+def positions(nodes: Iterable[ir.Node], floats: Collection[ir.Value], given: Collection[ir.Value] = ()) -> set[ir.Node]:
+    """Return the nodes that compute with integers and constants only, or compute angles of inputs.
 
-    They begin at a Cast of integers. They end where other numbers are combined, at a matrix of weights, or after a function
-    with results between -1 and 1, such as Cos.
+    They begin at a Cast of integers of 16 bits or more, at a sum of smaller integers, and at constants. They end where other
+    numbers are combined, at a matrix of weights, or after a function with results between -1 and 1, such as Cos. The inputs
+    of a model may be positions, too, if a Cos, Equal or Sin follows, with only arithmetic and data movement between.
 
     Args:
         nodes: the nodes of a graph and its nested graphs, in topological order.
         floats: the values that would become float16.
+        given: the inputs of the model.
     """
     found: set[ir.Node] = set()
     derived: set[ir.Value] = set()
+    counted: set[ir.Value] = set()  # small integers
+    from_inputs = {value for value in given if value in floats}
     laid_out: dict[ir.Value, ir.Node] = {}  # reshaped constants
     for node in nodes:
         if node.domain or node.op_type in _CONTROL:
@@ -74,21 +85,52 @@ def positions(nodes: Iterable[ir.Node], floats: Collection[ir.Value]) -> set[ir.
         if node.op_type in _LAID_OUT and inputs and len(fixed) == len(inputs):
             laid_out.update((output, node) for output in node.outputs)
             continue
-        if not _casts_wide_integers(node):
-            if not any(value in derived for value in inputs):
-                continue
-            if not all(value in derived or value in fixed for value in inputs):
-                continue
-            if node.op_type in _PRODUCTS and any(_elements(value) > _FEW for value in fixed):
-                continue
-        found.add(node)
-        if node.op_type not in _BOUNDED:
-            derived.update(node.outputs)
-        pending = [value for value in fixed if value in laid_out]
-        while pending:
-            source = laid_out[pending.pop()]
-            found.add(source)
-            pending += [value for value in source.inputs if value in laid_out and value is not None]
+        if _is_position(node, inputs, fixed, derived, counted):
+            found.add(node)
+            if node.op_type not in _BOUNDED:
+                derived.update(node.outputs)
+        elif _casts_integers(node) or (
+            node.op_type in _ARITHMETIC and inputs and all(v in counted or v in fixed for v in inputs)
+        ):
+            counted.update(node.outputs)
+        elif any(v in from_inputs for v in inputs) and all(v in from_inputs or v in derived or v in fixed for v in inputs):
+            if node.op_type in _EXACT:
+                found |= {node, *_sources(inputs, from_inputs)}
+            elif node.op_type in _ARITHMETIC:
+                from_inputs.update(node.outputs)
+        if node in found:
+            found |= _sources(fixed, laid_out)
+    return found
+
+
+def _is_position(
+    node: ir.Node,
+    inputs: Collection[ir.Value],
+    fixed: Collection[ir.Value],
+    derived: Collection[ir.Value],
+    counted: Collection[ir.Value],
+) -> bool:
+    if _casts_integers(node, wide=True):
+        return True
+    if not inputs or (node.op_type in _PRODUCTS and any(_elements(value) > _FEW for value in fixed)):
+        return False
+    if node.op_type in ("CumSum", "ReduceSum") and all(value in counted for value in inputs):
+        return True
+    if not any(value in derived for value in inputs):  # of constants alone, except weights
+        constant = all(value is None or is_constant(value) or value in fixed for value in node.inputs)
+        return constant and node.op_type != "DequantizeLinear" and sum(map(_elements, fixed)) <= _TABLE
+    return all(value in derived or value in fixed for value in inputs)
+
+
+def _sources(values: Iterable[ir.Value], among: Collection[ir.Value]) -> set[ir.Node]:
+    """Return the nodes that compute values through others of a collection."""
+    found: set[ir.Node] = set()
+    pending = [value for value in values if value in among]
+    while pending:
+        node = pending.pop().producer()
+        if node is not None and node not in found:
+            found.add(node)
+            pending += [value for value in node.inputs if value is not None and value in among]
     return found
 
 
@@ -202,15 +244,12 @@ def _numbers(value: ir.Value) -> np.ndarray:
     return value.const_value.numpy()
 
 
-def _casts_wide_integers(node: ir.Node) -> bool:
+def _casts_integers(node: ir.Node, *, wide: bool = False) -> bool:
+    """Return whether a node casts integers or booleans, or, if ``wide``, integers of 16 bits or more."""
     source = node.inputs[0] if node.op_type == "Cast" else None
-    return (
-        source is not None
-        and source.dtype is not None
-        and source.dtype.is_integer()
-        and source.dtype.bitwidth > 8
-        and not is_constant(source)
-    )
+    if source is None or source.dtype is None or is_constant(source):
+        return False
+    return source.dtype.is_integer() and source.dtype.bitwidth > 8 if wide else source.dtype in _SMALL_INTEGERS
 
 
 def _elements(value: ir.Value) -> int:

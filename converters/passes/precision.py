@@ -57,6 +57,9 @@ _TRACKED = frozenset((
     "Split", "Sqrt", "Squeeze", "Sub", "Tile", "Transpose", "Unsqueeze", "Where",
 ))  # fmt: skip
 
+# Operators through which the latter are tracked: sums of ones are counts.
+_COUNTING = _TRACKED | {"ReduceMax", "ReduceMin", "ReduceSum"}
+
 # These operators need the exact values of constants beyond float16's range. Others use such constants as masks.
 _WITH_WEIGHTS = frozenset(("BatchNormalization", "Conv", "ConvTranspose", "Gemm", "MatMul"))
 
@@ -177,8 +180,12 @@ class _Float16Conversion:
 
     def _follow_limits(self) -> None:
         nodes, large = near_zero(self.nodes, self.floats)
-        self.single |= nodes | positions(self.nodes, self.floats) | overflowing(self.nodes, self.floats)
+        exact = positions(self.nodes, self.floats, self.graph.inputs)
+        self.single |= nodes | exact | overflowing(self.nodes, self.floats)
         self.large |= large
+        for node in self.nodes:
+            if node in exact and any(self._is_large(value) for value in node.inputs if value is not None):
+                self.large.update(node.outputs)
 
     def _is_large(self, value: ir.Value) -> bool:
         if value in self.large:
@@ -192,7 +199,7 @@ class _Float16Conversion:
         pending = [v for n in self.nodes for i, v in enumerate(n.inputs) if v is not None and self._is_exact(n, i)]
         while pending:
             node = pending.pop().producer()
-            if node is None or node.domain or node in self.single or node.op_type not in _TRACKED:
+            if node is None or node.domain or node in self.single or node.op_type not in _COUNTING:
                 continue
             if node.outputs[0] in self.floats:
                 self.single.add(node)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import onnx_ir as ir
 from onnx_ir.passes import InPlacePass, PassResult
 
-from onnx_specops.building import Builder
+from onnx_specops.building import Builder, Value
 from onnx_specops.graphs import all_nodes, all_values
 from onnx_specops.replacing import replace_value
 
@@ -31,8 +31,9 @@ class BinaryOperators(InPlacePass):
             result, *others = node.inputs
             for other in others:
                 result = op.node(_PAIRS[node.op_type], result, other)
-            assert result is not None
-            replace_value(node.outputs[0], result, equal=False)
+            # The builder folds constants.
+            assert isinstance(result, Value)
+            replace_value(node.outputs[0], op.place(result), equal=False)
             node.graph.remove(node, safe=True)
             count += 1
         return PassResult(model, modified=count > 0)

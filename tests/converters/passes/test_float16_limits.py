@@ -68,6 +68,57 @@ def test_positions(emit: Callable[..., Any], type_: ir.DataType, operators: list
     assert sorted(node.op_type for node in found) == operators
 
 
+@pytest.mark.parametrize(
+    ("emit", "type_", "operators"),
+    [
+        # sums of small integers
+        (lambda op, p: op.CumSum(op.Cast(p, to=D.FLOAT), 0), D.BOOL, ["CumSum"]),
+        (lambda op, p: op.ReduceSum(op.Sub(1.0, op.Cast(p, to=D.FLOAT))), D.UINT8, ["ReduceSum"]),
+        (lambda op, p: op.Mul(op.ReduceSum(op.Cast(p, to=D.FLOAT)), 0.5), D.BOOL, ["Mul", "ReduceSum"]),
+        (lambda op, p: op.ReduceMax(op.Cast(p, to=D.FLOAT)), D.BOOL, []),
+        (lambda op, p: op.CumSum(op.Exp(op.Cast(p, to=D.FLOAT)), 0), D.BOOL, []),
+        # angles of an input
+        (lambda op, p: op.Cos(op.Mul(op.Unsqueeze(p, [2]), 0.01)), D.FLOAT, ["Cos", "Mul", "Unsqueeze"]),
+        (lambda op, p: op.Equal(p, 3000.0), D.FLOAT, ["Equal"]),
+        (lambda op, p: op.Relu(op.Mul(p, 0.01)), D.FLOAT, []),
+        (lambda op, p: op.Cos(op.Exp(p)), D.FLOAT, []),
+        (lambda op, p: op.Cos(op.MatMul(p, np.ones((1, 5000), np.float32))), D.FLOAT, []),
+        (lambda op, p: op.Less(p, 3000.0), D.FLOAT, []),
+        # constants
+        (lambda op, p: op.Add(p, op.Sin(op.Mul(op.const(5000.0), op.const(FREQUENCIES)))), D.FLOAT, ["Sin"]),
+        (lambda op, p: op.Add(p, op.Exp(op.const(FREQUENCIES))), D.FLOAT, ["Exp"]),
+        (lambda op, p: op.MatMul(p, op.Exp(op.const(np.zeros((1, 70_000), np.float32)))), D.FLOAT, []),
+    ],
+)
+def test_positions_of_sums_and_inputs(emit: Callable[..., Any], type_: ir.DataType, operators: list[str]) -> None:
+    p = new_value(type_, [None, 1], "p")
+    nodes, values = parts(emit, p)
+    assert sorted(node.op_type for node in positions(nodes, values, [p])) == operators
+
+
+@pytest.mark.parametrize(
+    ("layers", "given"),
+    [
+        (lambda p: ops.convert(ops.reduce_sum(ops.convert(p, "f32"), ops.constant([1])), "i64"), np.ones((1, 5001), bool)),
+        (lambda p: ops.convert(ops.reduce_sum(p, ops.constant([1])), "i64"), np.ones((1, 5001), np.float32)),
+        (lambda p: ops.cum_sum(ops.convert(p, "f32"), ops.constant(1)), np.ones((1, 2001), bool)),
+        (lambda p: ops.equal(p, ops.constant(np.float32(3000))), np.arange(2990, 3010, dtype=np.float32).reshape(1, -1)),
+        (lambda p: ops.cos(ops.multiply(p, ops.constant(np.float32(0.9)))), np.float32([[981.5, 999, 3]])),
+    ],
+    ids=["count", "count-of-floats", "cumulative", "ids", "time-steps"],
+)
+def test_exact_results(layers: Callable[[Any], Any], given: np.ndarray) -> None:
+    """ONNX's evaluator computes in float16, where ONNX Runtime's CPU provider would use float32."""
+    p = ops.parameter([1, -1], given.dtype, name="p")
+    model = ov.Model([layers(p)], [p])
+    expected = ov.Core().compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})(given)[0]
+    converted = convert(model, precision="float16", target="standard", opset=17).model
+    (got,) = ReferenceEvaluator(converted).run(None, {"p": given})
+    np.testing.assert_allclose(
+        got.astype(np.float64), expected.astype(np.float64), atol=2e-3 if got.dtype == np.float32 else 0
+    )
+
+
 def test_positions_end_at_other_values() -> None:
     def emit(op, p, x):
         return op.Neg(op.Add(op.Cast(p, to=D.FLOAT), x))

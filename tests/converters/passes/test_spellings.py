@@ -33,6 +33,16 @@ def test_pairs() -> None:
     assert found == sorted(["Add", "Add", "Max", "Max", "Min", "Mean", *["Neg"] * 3, *["Abs"] * 2])
 
 
+def test_sums_of_constants() -> None:
+    """The builder folds them, so the result is a constant."""
+
+    def emit(op, x):
+        ones = op.const(np.ones(2, np.float32))
+        return op.node("Sum", ones, ones, ones)
+
+    assert operators(_spelled("pairwise", emit)) == ["Identity"]
+
+
 def test_sorted_top() -> None:
     def emit(op, x):
         return op.TopK(x, [2], sorted=0, outputs=2)
