@@ -125,9 +125,12 @@ def _constant_of_shape(attributes: Attributes, shape) -> np.ndarray | None:
 
 def _range(_: Attributes, start, limit, delta) -> np.ndarray | None:
     # Python integers do not wrap around.
-    if delta == 0 or (limit.item() - start.item()) / delta.item() > FOLDED_ELEMENTS:
+    if delta == 0 or not abs(count := (limit.item() - start.item()) / delta.item()) <= FOLDED_ELEMENTS:
         return None
-    return np.arange(start, limit, delta, dtype=start.dtype)
+    if start.dtype.kind != "f":
+        return np.arange(start, limit, delta, dtype=start.dtype)
+    # NumPy rounds the step to a difference of two elements.
+    return start + np.arange(math.ceil(count)).astype(start.dtype) * delta
 
 
 def _expand(_: Attributes, x, shape) -> np.ndarray | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 import onnx_ir as ir
@@ -115,13 +116,24 @@ def range_4(op: Builder, start: Value, stop: Value, step: Value, *, output_type:
 
 
 def _range(op: Builder, start: Value, stop: Value, step: Value, to: ir.DataType) -> Value:
-    """Emit a range. A step away from ``stop`` gives an empty one. The number of floats is computed in double precision."""
+    """Emit a range. A step away from ``stop`` gives an empty one. The number of floats is computed in double precision.
+
+    OpenVINO multiplies the step if start, stop and step are constants. Otherwise, it adds the step repeatedly, as ONNX
+    Runtime does.
+    """
     wide = ir.DataType.INT64 if to.is_integer() else to if to == ir.DataType.DOUBLE else ir.DataType.FLOAT
     bounds = [one_element(op, x if x.dtype == wide else op.Cast(x, to=wide)) for x in (start, stop, step)]
     if to.is_integer() and step.dtype is not None and step.dtype.is_floating_point():
         # A step that is truncated to 0 gives an empty range.
         none = op.Equal(bounds[2], 0)
         bounds = [bounds[0], op.Where(none, bounds[0], bounds[1]), op.Where(none, 1, bounds[2])]
+    first, last, by = (bound.constant for bound in bounds)
+    if not wide.is_integer() and first is not None and last is not None and by is not None and by:
+        count = (last.item() - first.item()) / by.item()
+        if abs(count) < 2**31:
+            numbers = op.Cast(op.Range(0, max(0, math.ceil(count)), 1), to=wide)
+            result = op.Add(op.Mul(numbers, bounds[2]), bounds[0])
+            return result if wide == to else op.Cast(result, to=to)
     result = op.Range(*bounds)
     return result if wide == to else op.Cast(result, to=to)
 

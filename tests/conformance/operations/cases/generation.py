@@ -24,6 +24,8 @@ def _range():
         yield case(version, "fractions", _scalars([F32] * 3, (0, 1, 0.1), (1, 0, -0.3), (0.1, 100.1, 12.3)), to("f32"))
         yield case(version, "f64", _scalars([F64] * 3, (0, 1, 0.25), (1, 0, -0.3)), to("f64"))
         yield case(version, "constant", [np.array(x, F32) for x in (0, 5, 2)], to("f32"))
+        for name, run in (("count", (0, 0.3, 0.1)), ("steps", (1e7, 1e7 + 40, 0.5)), ("long", (1e6, 1001000, 0.2))):
+            yield case(version, f"constant-{name}", [np.array(x, F32) for x in run], to("f32"))
         yield case(version, "wrong-way", _scalars([I32] * 3, (5, 1, 1), (1, 5, -2)), to("i32"), **decided("evaluate", "the CPU plugin counts as if the step led from start to stop"))  # fmt: skip
     cast = decided("evaluate", "the CPU plugin rounds after adding up, the specification truncates before")
     for name, kinds, kind, *runs in (
