@@ -38,9 +38,9 @@ def test_sums_of_constants() -> None:
 
     def emit(op, x):
         ones = op.const(np.ones(2, np.float32))
-        return op.node("Sum", ones, ones, ones)
+        return op.Sum(ones, ones, ones), op.Neg(x)
 
-    assert operators(_spelled("pairwise", emit)) == ["Identity"]
+    assert operators(_spelled("binary operators", emit)) == ["Identity", "Neg"]
 
 
 def test_sorted_top() -> None:
