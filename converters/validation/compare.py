@@ -151,6 +151,16 @@ def _compare_values(got: np.ndarray, expected: np.ndarray, element_type: str, to
     )
 
 
+def in_one_width(got: np.ndarray, expected: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return a layer's values in the narrower of two float types, because intermediate 16-bit floats may be float32."""
+    if got.dtype != expected.dtype and {got.dtype.itemsize, expected.dtype.itemsize} == {2, 4}:
+        narrow = min(got.dtype, expected.dtype, key=lambda dtype: dtype.itemsize)
+        if narrow.kind not in "iu":
+            with np.errstate(over="ignore"):
+                return got.astype(narrow), expected.astype(narrow)
+    return got, expected
+
+
 def relative_l2(got: np.ndarray, expected: np.ndarray) -> float:
     """Return the distance of two arrays divided by the norm of the second; infinite if they cannot be compared."""
     return compare(got, expected, DEFAULT).distance

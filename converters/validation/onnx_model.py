@@ -73,10 +73,14 @@ class OnnxModel:
         extended.CopyFrom(self.proto)
         present = {output.name for output in extended.graph.output}
         extended.graph.output.extend(onnx.ValueInfoProto(name=n) for n in dict.fromkeys(names) if n not in present)
-        external = any(tensor.external_data for tensor in extended.graph.initializer)
-        target = self.path.with_name(f".{self.path.stem}.per-layer.onnx") if external else folder / "per-layer.onnx"
+        target = self.variant("per-layer", folder)
         target.write_bytes(extended.SerializeToString())
         return target
+
+    def variant(self, name: str, folder: Path) -> Path:
+        """Return the path for a changed copy of the model: in ``folder``, or next to weights in other files."""
+        external = any(tensor.external_data for tensor in self.proto.graph.initializer)
+        return self.path.with_name(f".{self.path.stem}.{name}.onnx") if external else folder / f"{name}.onnx"
 
 
 def check_is_onnx(path: Path) -> None:

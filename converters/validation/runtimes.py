@@ -32,6 +32,9 @@ NAMES = {
     "reference": "ONNX reference evaluator",
 }
 
+BY_BODY = frozenset({"none", "reference"})
+"""The runtimes without the plugin, whose bodies draw their own random numbers."""
+
 Arrays = dict[str, np.ndarray]
 
 # If ONNX's reference evaluator takes longer, the time of the first run counts, because it needs no warm-up.

@@ -14,7 +14,8 @@ from converters.source import Baseline, BaselineError
 from converters.validation.compare import Comparison, Tolerance, compare
 from converters.validation.excuse import distances, excused
 from converters.validation.onnx_model import OnnxModel
-from converters.validation.runtimes import NAMES, Arrays, runner, unavailable
+from converters.validation.runtimes import BY_BODY, NAMES, Arrays, runner, unavailable
+from converters.validation.selections import Selections
 
 
 @dataclass
@@ -53,6 +54,7 @@ def compare_samples(
     runtimes: Sequence[str],
     tolerance: Tolerance,
     progress: Callable[[str, int, int], None] = lambda step, done, total: None,
+    selections: Selections | None = None,
 ) -> Sampled:
     """Run all samples in each runtime. A runtime that fails has no comparisons; it reports why when it runs alone.
 
@@ -64,6 +66,7 @@ def compare_samples(
         runtimes: the runtimes, the baseline first.
         tolerance: the allowed difference of floats.
         progress: receives the name of each step, the number of finished samples and their total.
+        selections: the judge of differences that a selection causes.
     """
     sampled = Sampled(list(samples))
     inputs = [list(arrays.values()) for arrays in samples.values()]
@@ -103,7 +106,7 @@ def compare_samples(
             continue
         parting = sampled.comparisons[runtime] = {
             name: [
-                compare(got[place], should[place], tolerance, random=runtime in _BY_BODY and name in model.random)
+                compare(got[place], should[place], tolerance, random=runtime in BY_BODY and name in model.random)
                 for got, should in zip(found, expected, strict=True)
             ]
             for place, name in enumerate(model.outputs)
@@ -121,7 +124,9 @@ def compare_samples(
                     excused(row, repeated[place], got[place], less[place], tolerance, partial(moved, sample, place))
                     for sample, (row, repeated, got, less) in enumerate(zip(rows, itself, found, low, strict=True))
                 ]
+        if selections is not None and baseline == source.runtime:
+            for sample, arrays in enumerate(samples.values()):
+                judged = selections.judged(runtime, arrays, {name: rows[sample] for name, rows in parting.items()})
+                for name, rows in parting.items():
+                    rows[sample] = judged[name]
     return sampled
-
-
-_BY_BODY = ("none", "reference")

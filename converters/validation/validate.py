@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -17,15 +18,16 @@ from converters.formats import format_of
 from converters.metadata_keys import INTERFACE
 from converters.source import Baseline, BaselineError, Layer, LayerOutput, Source
 from converters.validation.arrays import check_inputs, guessed_inputs, random_inputs
-from converters.validation.compare import DEFAULT, Comparison, Tolerance, compare
+from converters.validation.compare import DEFAULT, Comparison, Tolerance, compare, in_one_width
 from converters.validation.distributions import Distribution, distribution, worst
 from converters.validation.excuse import distances, excused
 from converters.validation.inputs import ModelInputs, load_samples
 from converters.validation.interface import check_interface
 from converters.validation.nodes import LayerNode, nodes_by_layer
 from converters.validation.onnx_model import OnnxModel
-from converters.validation.runtimes import NAMES, Arrays, chosen, run, unavailable
+from converters.validation.runtimes import BY_BODY, NAMES, Arrays, chosen, run, unavailable
 from converters.validation.samples import Sampled, compare_samples
+from converters.validation.selections import Selections
 from converters.validation.sizes import first_that_runs
 from converters.validation.times.measure import Times, measure
 
@@ -160,7 +162,8 @@ def validate(
     The expected values are OpenVINO's in float32 (`EXACT`). If a runtime differs, OpenVINO also runs with its default
     settings (`SHIPPED`), where it computes quantized layers in integers. If that changes an output, other runtimes may
     differ as much from the expected values, or as much as OpenVINO does for slightly changed inputs; see
-    `converters.validation.excuse`.
+    `converters.validation.excuse`. A runtime may also differ where a selection decides a tie, if it agrees when each
+    selection receives OpenVINO's values; see `converters.validation.selections`.
 
     Args:
         model_path: the IR's .xml.
@@ -188,8 +191,9 @@ def validate(
     if unknown := set(runtimes) - set(NAMES):
         raise ValueError(f"{sorted(unknown)[0]!r} is not one of the runtimes {', '.join(NAMES)}")
     path = Path(model_path)
-    with tempfile.TemporaryDirectory(prefix="specops-") as folder_name, format_of(path).open(path, bin) as source:
-        folder = Path(folder_name)
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="specops-")))
+        source = stack.enter_context(format_of(path).open(path, bin))
         progress("converting")
         target = folder / "model.onnx" if onnx_path is None else Path(onnx_path)
         names_of_values: dict[tuple[int, int], str] = {}
@@ -204,8 +208,15 @@ def validate(
         samples, guessed = _inputs(inputs, source, model, seed, shapes, notes.append)
         sampled, (name, arrays) = None, next(iter(samples.items()))
         taking_part, names = chosen(runtimes, baseline.runtime), {**NAMES, baseline.runtime: baseline.title}
+
+        @functools.cache
+        def layers() -> dict[str, LayerOutput]:
+            names = names_of_values or convert(path, None, bin=bin).report.values
+            return {one.value: one.output for one in reversed(_exposed(source, names, model))}
+
+        selections = stack.enter_context(closing(Selections(layers, baseline, model, folder, tolerance)))
         if len(samples) > 1:
-            sampled = compare_samples(baseline, target, model, samples, taking_part, tolerance, progress)
+            sampled = compare_samples(baseline, target, model, samples, taking_part, tolerance, progress, selections)
             # Examine a sample for which runtimes differ.
             name = next(iter(sampled.apart()), name)
             arrays = samples[name]
@@ -242,6 +253,11 @@ def validate(
             values = {runtime: arrays for runtime, (_, arrays) in outcomes.items()}
             changed = _Moved(baseline, arrays, model, values[baseline.runtime], tolerance)
             _excuse(validation, values, _baseline(baseline, arrays, model, [], low_precision=True), tolerance, changed)
+        if ran_itself:
+            for result in validation.results:
+                if not result.agrees and not result.error and result.runtime != baseline.runtime:
+                    progress("selections")
+                    result.outputs = selections.judged(result.runtime, arrays, result.outputs)
         if sampled is not None:
             _of_samples(validation, sampled, name)
         ran = [kernels for kernels in _KERNELS if kernels in outcomes and outcomes[kernels][1]]
@@ -380,7 +396,7 @@ def _compared(
     compared: set[tuple[int, int]] = set()
     for runtime, (result, values) in outcomes.items():
         # Bodies draw different random numbers from OpenVINO and the kernels, and in each run.
-        by_body = {runtime, baseline} & {"none", "reference"} and runtime != baseline
+        by_body = {runtime, baseline} & BY_BODY and runtime != baseline
         random = model.random if by_body else frozenset()
         for name in model.outputs:
             if name in values and name in expected:
@@ -399,7 +415,7 @@ def _compared(
     names = {(layer.layer.id, layer.index): layer.value for layer in exposed}
     for row in worst(validation.layers, lambda row: (row.layer_id, row.output)):
         name = names[row.layer_id, row.output]
-        value, should = _same_width(outcomes[row.runtime][1][name], expected[name])
+        value, should = in_one_width(outcomes[row.runtime][1][name], expected[name])
         validation.worst.append(distribution(row, value, should))
     return validation
 
@@ -407,19 +423,9 @@ def _compared(
 def _layer_difference(
     runtime: str, layer: _Exposed, got: np.ndarray, expected: np.ndarray, tolerance: Tolerance, random: bool
 ) -> LayerDifference:
-    found = compare(*_same_width(got, expected), tolerance, random=random)
+    found = compare(*in_one_width(got, expected), tolerance, random=random)
     place = layer.layer
     return LayerDifference(runtime, place.id, place.name, place.type, place.line, layer.index, found)
-
-
-def _same_width(got: np.ndarray, expected: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return a layer's values in the narrower of two float types, because intermediate 16-bit floats may be float32."""
-    if got.dtype != expected.dtype and {got.dtype.itemsize, expected.dtype.itemsize} == {2, 4}:
-        narrow = min(got.dtype, expected.dtype, key=lambda dtype: dtype.itemsize)
-        if narrow.kind not in "iu":
-            with np.errstate(over="ignore"):
-                return got.astype(narrow), expected.astype(narrow)
-    return got, expected
 
 
 def _inputs(
