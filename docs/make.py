@@ -19,6 +19,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+import converters
 from converters.inference_engine import rules as _layer_rules  # noqa: F401  (importing it registers them)
 from converters.inference_engine.rule import layer_rules
 from converters.openvino.coverage.departures import declared_departures
@@ -688,6 +689,11 @@ PAGES = {
 
 def main(check: bool) -> int:
     """Write the pages; with ``check`` only report those that are out of date."""
+    source = Path(converters.__file__).parents[1]
+    if not check and source != ROOT:
+        # An installed package may be older than this checkout.
+        print(f"the pages would describe {source}: PYTHONPATH={ROOT} python docs/make.py", file=sys.stderr)
+        return 1
     stale = 0
     texts = {f"docs/{name}": "\n".join(page()) + "\n" for name, page in PAGES.items()}
     texts |= {name: with_part((ROOT / name).read_text(encoding="utf-8"), part) for name, part in PARTS.items()}
