@@ -1,8 +1,7 @@
 """Model API's wrappers as part of the graph: from an image to objects.
 
-Vision models of Geti, Anomalib, OTX and the Open Model Zoo state in ``model_info`` how Model API prepares their image and
-interprets their outputs. `embed` adds both to the graph in standard ONNX. The reference is ``openvino-model-api`` 0.4.7 from
-PyPI.
+Vision models of Geti, Anomalib, OTX and the Open Model Zoo contain settings for Model API's preprocessing and postprocessing
+in ``model_info``. `embed` adds both to the graph in standard ONNX. The reference is ``openvino-model-api`` 0.4.7 from PyPI.
 """
 
 from __future__ import annotations
@@ -45,8 +44,8 @@ class _Wrapper:
     Attributes:
         run: emits its results.
         defaults: the defaults of parameters that differ from those of other image models.
-        width_first: whether a second input takes the width of the network's image before its height.
-        in_unit: whether a network with an open image size takes pixels from 0 to 1.
+        width_first: whether a second input contains the width of the network's image before its height.
+        in_unit: whether a network with a dynamic image size expects pixels from 0 to 1.
         opencv: whether Model API prepares the image with OpenCV.
         merge: the kind of results that a tiler merges; ``None`` without a tiler.
     """
@@ -118,8 +117,8 @@ def embed(
 ) -> None:
     """Add the model's wrapper to its graph.
 
-    The graph then takes ``image``, ``[height, width, channels]`` of any size, and returns the results of the wrapper. A
-    model of videos takes ``video``, and SAM's decoder takes prompts (`decoder`).
+    The graph's input is then ``image``, ``[height, width, channels]`` of any size, and its outputs are the results of the
+    wrapper. A model of videos has the input ``video``, and SAM's decoder has prompts (`decoder`).
 
     Args:
         model: the model that the rules emitted; changed in place.
@@ -181,7 +180,7 @@ _RANKS = {4: "four", 6: "six"}
 
 
 class _Moved:
-    """A network's nodes, taken out of their graph until they are put after others, in it or in a nested one.
+    """A network's nodes, removed from their graph until they are inserted after others, in the same or in a nested graph.
 
     Attributes:
         outputs: its outputs, by their first name.
@@ -193,7 +192,7 @@ class _Moved:
         self._graph, self._nodes = graph, list(graph)
 
     def into(self, op: Builder, inputs: Mapping[ir.Value, Value]) -> dict[str, Value]:
-        """Append the nodes where ``op`` builds, with values for inputs; returns the network's outputs."""
+        """Insert the nodes at the position of ``op``, with values for inputs; return the network's outputs."""
         self._graph.remove(self._nodes)
         for old, new in inputs.items():
             placed = op.place(new)
@@ -212,12 +211,12 @@ def _on_image(
 def _on_video(
     op: Builder, given: Value, network: Value, layout: str, config: Configuration, channels: Channels, wrapper: _Wrapper
 ) -> Image:
-    del wrapper  # frames are prepared in one way
+    del wrapper  # frames have only one kind of preprocessing
     return prepare_video(op, given, network, layout, config, channels)
 
 
 def _embed_decoder(graph: ir.Graph, config: Configuration) -> None:
-    """SAM's decoder takes prompts, no image."""
+    """Add SAM's decoder, whose inputs are prompts instead of an image."""
     inputs = {value.name or "": value for value in graph.inputs}
     moved = _Moved(graph)
     kept = {value.name: value for value in moved.outputs.values()}

@@ -1,6 +1,6 @@
-"""Videos: the class of what happens in them.
+"""Action classification of videos.
 
-Source: Model API, ``models/action_classification.py``, which prepares frames with OpenCV.
+Source: Model API, ``models/action_classification.py``, which preprocesses frames with OpenCV.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _FLOAT, _DOUBLE, _INT64, _UINT8 = ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.Data
 
 
 def video_layout(network: Value, stated: str) -> str:
-    """``NSCTHW`` or ``NSTHWC``: as stated, else by where there are up to 4 channels."""
+    """Return ``NSCTHW`` or ``NSTHWC``: the stated layout, or else that in which the channel dimension is up to 4."""
     letters = "".join(letter for letter in stated.upper() if letter.isalpha())
     if letters in ("NSCTHW", "NSTHWC"):
         return letters
@@ -30,7 +30,7 @@ def video_layout(network: Value, stated: str) -> str:
 
 
 def video_input(network: Value, layout: str) -> Value:
-    """The input ``[frames, height, width, channels]`` of a graph with its preparation."""
+    """The input ``[frames, height, width, channels]`` of a graph with its preprocessing."""
     dims = dict(zip(video_layout(network, layout), network.dims or [None] * 6, strict=True))
     if dims["N"] not in (1, None) or dims["S"] not in (1, None):
         raise Unsupported("its input has several clips: --input-shape sets one")
@@ -40,13 +40,13 @@ def video_input(network: Value, layout: str) -> Value:
 def prepare_video(
     op: Builder, given: Value, network: Value, layout: str, config: Configuration, channels: Channels
 ) -> Image:
-    """Emit the preparation of a video.
+    """Emit the preprocessing of a video.
 
     Args:
         op: the graph builder.
         given: the video, ``[frames, height, width, channels]``.
         network: the network's input, of six dimensions.
-        layout: the layout that the model states of it.
+        layout: its layout as the model states it, or empty.
         config: the model's parameters.
         channels: the order of the caller's channels.
     """
@@ -95,7 +95,7 @@ def _resized(
 
 
 def action(model: Wrapped) -> Results:
-    """``labels`` int64 ``[1]``, the class of the greatest score, ``scores`` float32 ``[1]`` and ``label_names``."""
+    """``labels`` int64 ``[1]``, the class with the highest score, ``scores`` float32 ``[1]`` and ``label_names``."""
     op = model.op
     scores = op.Reshape(op.Cast(next(iter(model.outputs.values())), to=_FLOAT), [-1])
     label = op.ArgMax(scores, axis=0, keepdims=1)

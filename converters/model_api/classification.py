@@ -71,7 +71,7 @@ def _probabilities(op: Builder, logits: Value) -> Value:
 def _hierarchy(model: Wrapped, logits: Value, results: Results) -> Value:
     """Return the labels whose ancestors in the tree are also selected, with the best of each group, ordered by name."""
     op, config = model.op, model.config
-    config.text("hierarchical_postproc", "greedy", ("greedy", "probabilistic"))  # both choose the same labels
+    config.text("hierarchical_postproc", "greedy", ("greedy", "probabilistic"))  # both select the same labels
     try:
         stated = json.loads(config.text("hierarchical_config"))
         heads = stated["cls_heads_info"]

@@ -29,7 +29,7 @@ class Configuration:
         return cls({k.removeprefix(_PREFIX): v for k, v in information.items() if k.startswith(_PREFIX)})
 
     def with_defaults(self, **defaults: Any) -> Configuration:
-        """Return a copy with a wrapper's own defaults."""
+        """Return a copy with the defaults of a wrapper."""
         return Configuration(self.stated, {**self.defaults, **defaults})
 
     def stating(self, **stated: str) -> Configuration:

@@ -20,8 +20,8 @@ def fixed_point_resized(
         levels: ``[..., h, w, ...]``.
         height, width: int64 scalars, the new size.
         axis: the axis of ``h``.
-        others: how many axes follow that of ``w``.
-        scale: by how much both sides grow, float64; by default the quotient of the sizes.
+        others: the number of axes after that of ``w``.
+        scale: the growth of height and width, float64; the quotient of the sizes by default.
     """
     trailing = list(range(1, others + 1))
 
@@ -51,7 +51,7 @@ def _fixed_point(
     """
     own = op.Squeeze(op.Slice(op.Shape(levels), [axis], [axis + 1]), [0])
     grown = op.Div(op.Cast(size, to=_DOUBLE), op.Cast(own, to=_DOUBLE)) if scale is None else scale
-    step = op.Reciprocal(grown)  # ONNX Runtime replaces Mul(x, Div(1, y)) with Div(x, y), which rounds otherwise
+    step = op.Reciprocal(grown)  # ONNX Runtime replaces Mul(x, Div(1, y)) with Div(x, y), which rounds differently
     positions = op.Add(op.Cast(op.Range(np.int64(0), size, np.int64(1)), to=_DOUBLE), 0.5)
     source = op.Cast(op.Sub(op.Mul(positions, step), 0.5), to=_FLOAT)
     first = op.Floor(source)

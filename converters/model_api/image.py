@@ -31,13 +31,13 @@ _OF_BYTES = {"linear": linear_bytes, "cubic": cubic_bytes}
 
 @dataclass(frozen=True)
 class Image:
-    """An image and its preparation.
+    """An image and its preprocessing.
 
     Attributes:
         input: the graph's input, ``[height, width, channels]``.
         prepared: the replacement of the network's own input.
         height, width: the size of the image, int64 scalars.
-        network_height, network_width: the size that the network takes; ``None`` if it takes any.
+        network_height, network_width: the image size of the network; ``None`` if it supports any.
         resize_type: how the image was resized.
     """
 
@@ -50,7 +50,7 @@ class Image:
     resize_type: str
 
     def size(self) -> tuple[int, int]:
-        """The network's height and width; raises `Unsupported` if they are dynamic."""
+        """Return the network's height and width. Raise `Unsupported` if they are dynamic."""
         if self.network_height is None or self.network_width is None:
             raise Unsupported("the height and width of its image are dynamic: --input-shape sets them")
         return self.network_height, self.network_width
@@ -86,7 +86,7 @@ def image_layout(value: Value, stated: str) -> str:
 
 
 def image_input(network: Value, layout: str, config: Configuration) -> Value:
-    """The input ``[height, width, channels]`` of a graph with its preparation.
+    """The input ``[height, width, channels]`` of a graph with its preprocessing.
 
     Args:
         network: the network's image input, of four dimensions.
@@ -113,7 +113,7 @@ def prepare(
     in_unit: bool = False,
     opencv: bool = False,
 ) -> Image:
-    """Emit the preparation of an image.
+    """Emit the preprocessing of an image.
 
     Args:
         op: the builder, which inserts before the network's nodes.
@@ -122,8 +122,8 @@ def prepare(
         layout: ``NCHW`` or ``NHWC``.
         config: the model's parameters.
         channels: the order of the caller's channels.
-        in_unit: whether a network whose image has an open size takes pixels from 0 to 1, and nothing else is done to them.
-        opencv: whether an image of bytes that keeps its aspect ratio is resized as OpenCV does it.
+        in_unit: whether a network with a dynamic image size expects pixels from 0 to 1 without other preprocessing.
+        opencv: whether uint8 images that keep their aspect ratio are resized as in OpenCV.
     """
     dims = dict(zip(layout, network.dims or [None] * 4, strict=True))
     if config.flag("embedded_processing"):  # the graph has it already
@@ -208,7 +208,7 @@ def _resized(
 
 
 def _cropped(op: Builder, pixels: Value, own: list[Value], size: tuple[int, int]) -> Value:
-    """Crop the middle of the image to the network's aspect ratio, which Model API computes as height by width."""
+    """Crop the center of the image to the network's aspect ratio, which Model API computes as height by width."""
     height, width = own
     ratio = size[0] / size[1]
     if ratio == 1:

@@ -80,12 +80,12 @@ def _instances(model: Wrapped, paint: Paint) -> Results:
 
 
 def is_rotated(config: Configuration) -> bool:
-    """Whether a model's results are rotated rectangles."""
+    """Return whether a model's results are rotated rectangles."""
     return config.text("task_type") == "rotated_detection"
 
 
 def rotated(op: Builder, masks: Value) -> Value:
-    """The smallest rotated rectangle around each mask, float32 ``[n, 5]``: center, width, height, angle in degrees."""
+    """Return the smallest rotated rectangle of each mask, float32 ``[n, 5]``: center, width, height, angle in degrees."""
 
     def step(op: Builder, number: Value, condition: Value) -> tuple[Value, Value]:
         return op.Identity(condition), rotated_rectangle(op, op.Gather(masks, number, axis=0))
@@ -94,7 +94,7 @@ def rotated(op: Builder, masks: Value) -> Value:
 
 
 def _by_label(op: Builder, masks: Value, boxes: Boxes, config: Configuration) -> Value:
-    """255 where an object of a label is, uint8 ``[labels, height, width]``; label 1 is the first, 0 the last."""
+    """Return 255 at the objects of each label, uint8 ``[labels, height, width]``; label 1 is the first, 0 the last."""
     if not config.labels:
         raise Malformed("it has a feature_vector, but no labels")
     count = len(config.labels)

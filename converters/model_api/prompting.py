@@ -1,4 +1,4 @@
-"""Visual prompting: SAM's encoder of images, and its decoder, which gives a mask for each box and each point.
+"""Visual prompting: SAM's image encoder, and its decoder, which returns a mask for each box and each point.
 
 Sources: Model API, ``models/sam_models.py`` and ``models/visual_prompting.py``; Kirillov and others, "Segment Anything"
 (2023).
@@ -23,11 +23,11 @@ _GIVEN = (
     "masks", "best_iou", "upscaled_masks", "hard_predictions", "soft_predictions", "iou_predictions", "low_res_masks",
 )  # fmt: skip
 _CORNERS = (2, 3)
-"""The labels of a box's first and last point; that of a point is 1."""
+"""The labels of a box's corners. The label of a point is 1."""
 
 
 def encoder(model: Wrapped) -> Results:
-    """``image_embeddings``: the network's first output, as it is."""
+    """Return ``image_embeddings``, the network's first output."""
     return {"image_embeddings": next(iter(model.outputs.values()))}
 
 
@@ -35,9 +35,9 @@ Run = Callable[[Builder, Mapping[str, Value]], Results]
 
 
 def decoder(op: Builder, graph: ir.Graph, outputs: Sequence[str | None], config: Configuration, run: Run) -> Results:
-    """A mask for each prompt: first for the boxes, then for the points.
+    """Emit a mask for each prompt, first for the boxes, then for the points.
 
-    The graph then takes ``image_embeddings``, ``boxes`` float32 ``[b, 4]`` (x1, y1, x2, y2) and ``points`` float32
+    The graph's inputs are then ``image_embeddings``, ``boxes`` float32 ``[b, 4]`` (x1, y1, x2, y2) and ``points`` float32
     ``[p, 2]`` in pixels of the image, and ``image_size`` int64 ``[2]``, its height and width.
 
     Args:
@@ -45,10 +45,10 @@ def decoder(op: Builder, graph: ir.Graph, outputs: Sequence[str | None], config:
         graph: the network's graph.
         outputs: the names of the network's outputs.
         config: the model's parameters.
-        run: emits the network once, with values for its inputs; gives its outputs.
+        run: emits the network once, with values for its inputs, and returns its outputs.
 
     Returns:
-        ``masks`` uint8 ``[n, height, width]``, the best of each prompt, and ``best_iou`` float32 ``[n]``; of all candidates
+        ``masks`` uint8 ``[n, height, width]``, the best of each prompt, and ``best_iou`` float32 ``[n]``; for all candidates
         ``upscaled_masks``, ``hard_predictions`` uint8, ``soft_predictions`` ``[n, k, height, width]``, ``iou_predictions``
         ``[n, k]`` and ``low_res_masks``.
     """
@@ -116,7 +116,9 @@ def _need(found: Results, name: str) -> Value:
 
 
 def _best(op: Builder, masks: Value, scores: Value) -> tuple[Value, Value]:
-    """Of the candidates after the first the mask of the best score that is not empty, and its score; else zeros and 0."""
+    """Return the mask with the highest score among the nonempty candidates after the first, and its score; otherwise zeros
+    and 0.
+    """
     later = op.Concat(op.Slice(masks, [1], [2**31 - 1], [0]), op.Mul(op.Slice(masks, [0], [1], [0]), np.uint8(0)), axis=0)
     lowest = np.array([np.finfo(np.float32).min], np.float32)
     values = op.Concat(op.Slice(scores, [1], [2**31 - 1], [0]), lowest, axis=0)

@@ -1,8 +1,8 @@
 """Regions of a mask: connected components and their boxes, and the smallest rotated rectangle around a mask.
 
-Sources: Suzuki and Abe, "Topological structural analysis of digitized binary images by border following" (1985), of which
-``cv2.findContours`` with ``RETR_EXTERNAL`` gives the outermost borders; Toussaint, "Solving geometric problems with the
-rotating calipers" (1983), which is ``cv2.minAreaRect``.
+Sources: Suzuki and Abe, "Topological structural analysis of digitized binary images by border following" (1985), whose
+outermost borders ``cv2.findContours`` returns with ``RETR_EXTERNAL``; Toussaint, "Solving geometric problems with the
+rotating calipers" (1983), as in ``cv2.minAreaRect``.
 """
 
 from __future__ import annotations
@@ -17,14 +17,15 @@ _LAST = 2**31 - 1
 
 
 def boxes_of_regions(op: Builder, mask: Value) -> Value:
-    """The boxes of the outermost 8-connected regions of a mask, as contours give them: from the bottom up.
+    """Return the boxes of the outermost 8-connected regions of a mask, in the order of OpenCV's contours: from the bottom
+    up.
 
     Args:
         op: the graph builder.
-        mask: ``[height, width]``; what is not 0 belongs to a region.
+        mask: ``[height, width]``; nonzero pixels belong to regions.
 
     Returns:
-        Int64 ``[n, 4]``: x1, y1, x2, y2, of which the last two are the first pixels outside.
+        Int64 ``[n, 4]``: x1, y1, x2, y2; x2 and y2 are exclusive.
     """
     framed = op.Pad(op.Cast(op.Cast(mask, to=ir.DataType.BOOL), to=_INT32), [1, 1, 1, 1])  # the frame is background
     inside = op.Greater(framed, np.int32(0))
@@ -34,9 +35,9 @@ def boxes_of_regions(op: Builder, mask: Value) -> Value:
     last = op.Sub(op.ReduceProd(size, keepdims=0), 1)
     around = op.Equal(background, op.Cast(op.Add(last, 1), to=_INT32))  # the region of the last pixel of the frame
     beside = op.Greater(_neighbors(op, op.Cast(around, to=_INT32), diagonal=False), np.int32(0))
-    outermost = op.And(inside, beside)  # a pixel of a region beside the background around all regions
+    outermost = op.And(inside, beside)  # a pixel of a region next to the background around all regions
     width = op.Slice(size, [1], [2])
-    # A region is known by the number of its last pixel, from 1.
+    # The number of its last pixel, from 1, identifies a region.
     places = op.NonZero(op.Reshape(regions, [-1]))
     flat = op.Squeeze(places, [0])
     owner = op.Sub(op.Cast(op.Gather(op.Reshape(regions, [-1]), flat, axis=0), to=_INT64), 1)
@@ -58,9 +59,10 @@ def boxes_of_regions(op: Builder, mask: Value) -> Value:
 
 
 def _components(op: Builder, inside: Value, size: Value, *, diagonal: bool) -> Value:
-    """The connected regions of a mask: at each pixel the greatest number, from 1, of a pixel of its region; 0 outside.
+    """Return the connected regions of a mask: for each pixel the highest number, from 1, of a pixel of its region; 0
+    outside.
 
-    Each step takes the greatest number among the neighbors, then the number that this pixel has: the way doubles.
+    Each step selects the highest number among the neighbors, then the number of that pixel, which doubles the distance.
     """
     numbers = op.Reshape(op.Range(1, op.Add(op.ReduceProd(size, keepdims=0), 1), 1), size)
     start = op.Where(inside, op.Cast(numbers, to=_INT32), np.int32(0))
@@ -77,7 +79,7 @@ def _components(op: Builder, inside: Value, size: Value, *, diagonal: bool) -> V
 
 
 def _neighbors(op: Builder, values: Value, *, diagonal: bool) -> Value:
-    """The greatest of each value and its neighbors, of 0 and more; 4 or 8 of them."""
+    """Return the maximum of each nonnegative value and its 4 or 8 neighbors."""
 
     def greatest(values: Value, axis: int) -> Value:
         padded = op.Pad(values, [1 - axis, axis, 1 - axis, axis])
@@ -88,11 +90,11 @@ def _neighbors(op: Builder, values: Value, *, diagonal: bool) -> Value:
 
 
 def rotated_rectangle(op: Builder, mask: Value) -> Value:
-    """The smallest rectangle around the pixels of a mask, in any direction.
+    """Return the smallest rotated rectangle around the pixels of a mask.
 
     Args:
         op: the graph builder.
-        mask: ``[height, width]``; what is not 0 belongs to it.
+        mask: ``[height, width]``; nonzero pixels belong to it.
 
     Returns:
         Float32 ``[5]``: the center's x and y, width, height, and the angle in degrees, above 0 and at most 90; zeros for an
@@ -114,7 +116,7 @@ def _around(op: Builder, solid: Value) -> Value:
 
 
 def _hull(op: Builder, solid: Value) -> Value:
-    """The corners of the convex hull of a mask's pixels, float64 ``[n, 2]``, in order."""
+    """Return the corners of the convex hull of a mask's pixels, float64 ``[n, 2]``, in order."""
     rows = op.Squeeze(op.NonZero(op.ReduceMax(solid, [1], keepdims=0)), [0])
     filled = op.Gather(solid, rows, axis=0)
     y = op.Cast(rows, to=_DOUBLE)
@@ -126,7 +128,7 @@ def _hull(op: Builder, solid: Value) -> Value:
     down = op.Where(op.Equal(apart, 0), np.float64(1), down)
 
     def corner(x: Value) -> Value:
-        """Whether the line turns at a point, seen from the right: its slopes to all before are below those to all after."""
+        """Return whether each point is a corner: its slopes to all previous points are below those to all later points."""
         slopes = op.Div(op.Sub(op.Unsqueeze(x, [0]), op.Unsqueeze(x, [1])), down)
         steepest = op.ReduceMax(op.Where(before, slopes, np.float64(-1e30)), [1], keepdims=0)
         flattest = op.ReduceMin(op.Where(after, slopes, np.float64(1e30)), [1], keepdims=0)
@@ -145,13 +147,13 @@ def _hull(op: Builder, solid: Value) -> Value:
 
 
 def _smallest(op: Builder, points: Value) -> Value:
-    """Of the rectangles along the edges of a convex polygon the smallest; the last of equal ones, by angle."""
+    """Return the smallest of the rectangles along the edges of a convex polygon; among equal ones, the last by angle."""
     following = op.Concat(op.Slice(points, [1], [_LAST], [0]), op.Slice(points, [0], [1], [0]), axis=0)
     edges = op.Sub(following, points)
     length = op.Sqrt(op.ReduceSum(op.Mul(edges, edges), [1], keepdims=1))
     lead = op.Mul(op.Cast(edges, to=_FLOAT), op.Cast(op.Div(1.0, length), to=_FLOAT))
     a, b = op.Slice(lead, [0], [1], [1]), op.Slice(lead, [1], [2], [1])
-    # Turned by right angles until it is in the first quadrant: x above 0, y from 0.
+    # Rotated by right angles into the first quadrant: x above 0, y from 0.
     for _ in range(3):
         turn = op.Not(op.And(op.Greater(a, np.float32(0)), op.GreaterOrEqual(b, np.float32(0))))
         a, b = op.Where(turn, b, a), op.Where(turn, op.Neg(a), b)
@@ -170,7 +172,7 @@ def _smallest(op: Builder, points: Value) -> Value:
     middle, up = (op.Mul(op.Add(chosen(low), chosen(high)), 0.5) for low, high in (ends[:2], ends[2:]))
     center = op.Sub(op.Mul(a, middle), op.Mul(b, up)), op.Add(op.Mul(b, middle), op.Mul(a, up))
     angle = op.Mul(op.Atan(op.Cast(op.Div(b, a), to=_FLOAT)), np.float32(180 / np.pi))
-    flat = op.LessOrEqual(angle, np.float32(0))  # an angle of 0 is one of 90 with the sides exchanged
+    flat = op.LessOrEqual(angle, np.float32(0))  # an angle of 0 is equal to 90 with width and height exchanged
     sides = op.Where(flat, op.Concat(height, width, axis=0), op.Concat(width, height, axis=0))
     angle = op.Where(flat, np.float32(90), angle)
     return op.Concat(op.Cast(op.Concat(*center, sides, axis=0), to=_FLOAT), angle, axis=0)

@@ -29,7 +29,7 @@ def segmentation(model: Wrapped) -> Results:
     results: Results = {name: value for name, value in model.outputs.items() if name == "feature_vector"}
     scores = maps[0]
     classes = scores.dims[1] if scores.dims is not None and len(scores.dims) == 4 else 0
-    if classes is not None and classes < 2:  # already class numbers
+    if classes is not None and classes < 2:  # already class indices
         numbers = op.Reshape(scores, op.Slice(op.Shape(scores), [-2], [2**31 - 1]))
         return results | {"mask": resized_nearest(op, op.Cast(numbers, to=_UINT8), model.image)}
     soft = op.Transpose(op.Squeeze(op.Cast(scores, to=_FLOAT), [0]), perm=[1, 2, 0])
@@ -49,7 +49,7 @@ def segmentation(model: Wrapped) -> Results:
 
 
 def _activations(op: Builder, maps: Value) -> Value:
-    """Maps spread over 0 to 255."""
+    """Return maps scaled to the range 0 to 255."""
     lowest, greatest = op.ReduceMin(maps, keepdims=0), op.ReduceMax(maps, keepdims=0)
     factor = op.Div(np.float32(255), op.Add(op.Sub(greatest, lowest), np.float32(1e-12)))
     return op.Cast(op.Round(op.Mul(op.Sub(maps, lowest), factor)), to=_UINT8)
@@ -73,7 +73,7 @@ def resized_nearest(op: Builder, maps: Value, image: Image) -> Value:
     for axis, size in ((0, image.height), (1, image.width)):
         own = op.Slice(op.Shape(maps), [axis], [axis + 1])
         wide = op.Cast(own, to=_DOUBLE)
-        # ONNX Runtime replaces Mul(x, Div(1, y)) with Div(x, y), which rounds otherwise
+        # ONNX Runtime replaces Mul(x, Div(1, y)) with Div(x, y), which rounds differently
         factor = op.Reciprocal(op.Div(op.Cast(size, to=_DOUBLE), wide))
         places = op.Floor(op.Mul(op.Cast(op.Range(np.int64(0), size, np.int64(1)), to=_DOUBLE), factor))
         places = op.Min(op.Cast(places, to=_INT64), op.Sub(own, 1))

@@ -1,4 +1,4 @@
-"""Tiling: the network on parts of an image and on the whole, and one result of all.
+"""Tiling: the network runs on parts of an image and on the whole image, and the results are merged.
 
 Source: Model API, ``tilers/``.
 """
@@ -21,7 +21,7 @@ from onnx_specops.building import Builder, Value
 _FLOAT, _INT32 = ir.DataType.FLOAT, ir.DataType.INT32
 
 Merge = Literal["boxes", "instances", "maps"]
-"""What the results of tiles are."""
+"""The kind of the results of tiles."""
 
 
 class OnTile(Protocol):
@@ -31,18 +31,18 @@ class OnTile(Protocol):
 
 
 def is_tiled(config: Configuration) -> bool:
-    """Whether a model states tiles."""
+    """Return whether a model has tiles."""
     return bool(config.text("tile_size"))
 
 
 def tiled(op: Builder, image: Value, config: Configuration, merge: Merge, outputs: dict[str, Value], run: OnTile) -> Results:
-    """The results of all tiles of an image.
+    """Emit the merged results of all tiles of an image.
 
     Args:
         op: the graph builder.
         image: ``[height, width, channels]``.
         config: the model's parameters.
-        merge: what the results are.
+        merge: the kind of the results.
         outputs: the network's outputs.
         run: emits the network with its wrapper, once.
     """
@@ -68,7 +68,7 @@ Cut = Callable[[Builder, Value], tuple[Value, Value]]
 
 
 def _tiles(op: Builder, height: Value, width: Value, config: Configuration) -> Value:
-    """Int64 ``[n, 4]``: x1, y1, x2, y2 of each tile, column by column; first of the whole image, where that is a tile."""
+    """Return x1, y1, x2, y2 of each tile, int64 ``[n, 4]``, by columns. If the whole image is a tile, it is the first."""
     length, overlap = config.whole("tile_size", 400), config.number("tiles_overlap", 0.5)
     stride = int(length * (1 - overlap)) if 0 <= overlap <= 1 else 0
     if length < 1 or stride < 1:
@@ -95,7 +95,7 @@ def _objects(
     cut: Cut,
     run: OnTile,
 ) -> Results:
-    """Detections of all tiles, after suppression by class."""
+    """Return the detections of all tiles after suppression by class."""
     start = [np.zeros((0, 4), np.int32), np.zeros(0, np.int64), np.zeros(0, np.float32)]
     dims: list[list[int | None]] = [[None, 4], [None], [None]]
     if merge == "instances":
@@ -140,7 +140,7 @@ def _need(found: Results, name: str) -> Value:
 
 
 def _mask_sides(outputs: dict[str, Value]) -> tuple[int, int]:
-    """Height and width of the network's masks, those of its output of the highest rank."""
+    """Return the height and width of the network's masks, which are those of its output with the highest rank."""
     masks = max(outputs.values(), key=lambda value: value.rank or 0)
     sides = tuple(masks.dims or ())[-2:]
     if len(sides) < 2 or not all(isinstance(side, int) for side in sides):
@@ -149,7 +149,7 @@ def _mask_sides(outputs: dict[str, Value]) -> tuple[int, int]:
 
 
 def _maps(op: Builder, size: list[Value], config: Configuration, count: Value, cut: Cut, run: OnTile) -> Results:
-    """The mean of the soft predictions of all tiles that cover a pixel, and its best class."""
+    """Return the mean of the soft predictions of all tiles that cover a pixel, and the best class."""
     classes = len(config.labels)
     if not classes:
         raise Malformed("it has a tile_size, but no labels; expected one for each class")

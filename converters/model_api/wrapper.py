@@ -15,7 +15,7 @@ Results = dict[str, "Value | None"]
 
 @dataclass(frozen=True)
 class Wrapped:
-    """A network whose image input is prepared.
+    """A network with a preprocessed image input.
 
     Attributes:
         op: the builder, which appends to the network's graph.

@@ -109,7 +109,7 @@ class _Grid:
         value: ``[1, anchors * numbers, height, width]``.
         height, width: the size of the grid.
         anchors: width and height of each anchor.
-        numbers: how many numbers a box has.
+        numbers: the number of values of a box.
         has_objectness: whether the fifth is the probability of an object.
         in_cells: whether anchors are in cells of the grid, not in pixels.
     """
@@ -142,7 +142,7 @@ def yolo_v4(model: Wrapped) -> Results:
 
 
 def yolo_regions(model: Wrapped) -> Results:
-    """YOLO up to version 3: outputs of RegionYolo layers, which state their anchors and classes."""
+    """Emit YOLO up to version 3: outputs of RegionYolo layers, which contain the anchors and classes."""
     op = model.op
     grids = []
     for name, value in model.outputs.items():
@@ -166,7 +166,7 @@ def yolo_regions(model: Wrapped) -> Results:
 
 
 def _region(value: Value) -> Mapping[str, str]:
-    """What the RegionYolo layer states that a value is computed by; empty if there is none."""
+    """Return the attributes of the RegionYolo layer that computes a value; empty without such a layer."""
     producer = value.producer()
     layer: Any = None if producer is None else origin(producer)
     return layer.attributes if getattr(layer, "type", "") == "RegionYolo" else {}

@@ -1,7 +1,7 @@
-"""Attention scores in the one order that the canonical form has: products, a factor, one mask.
+"""The canonical order of attention scores: the matrix multiplication, a factor, one mask.
 
-Graphs add a position bias and a mask one after the other, divide their sum with the scores, select the hidden keys, or
-multiply the scores of each head by its own number.
+Some graphs add a position bias and a mask separately, divide the sum of scores and mask, select the visible scores with
+Where, or multiply the scores of each head by a separate factor.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NUMBERS = Constants()
 
 @dataclass
 class _Step:
-    """What is done with scores.
+    """A step of the computation of scores.
 
     Attributes:
         factor: the scores are multiplied by it.
@@ -45,17 +45,18 @@ class _Step:
 
 @dataclass
 class _Chain:
-    """The steps from a value to what a Softmax takes, the last first, and the factors of heads of a product."""
+    """The steps from the matrix multiplication to the input of a Softmax, in reverse order, and the factors of heads."""
 
     start: Value
     steps: list[_Step] = field(default_factory=list)
-    heads: Value | None = None
+    head_factors: Value | None = None
 
 
 class RegularScores(InPlacePass):
-    """Scores to which several masks are added, that are scaled after that, or whose heads have factors of their own.
+    """Convert scores with several masks, with a factor after the mask, or with a factor for each head, to the canonical
+    order.
 
-    The factors of heads are a constant, which then multiplies the query.
+    Factors of heads are a constant. They are moved to the query.
     """
 
     def call(self, model: ir.Model) -> PassResult:
@@ -89,18 +90,18 @@ def _chain(value: Value) -> _Chain | None:
         try:
             step = _step(node, data[0], others)
         except UnsupportedAttention:
-            if (heads := _factors_of_heads(node, data[0], others[-1])) is not None:
-                found.heads, found.start = heads, data[0]
+            if (factors := _head_factors(node, data[0], others[-1])) is not None:
+                found.head_factors, found.start = factors, data[0]
             step = None
         if step is None:
             break
         found.steps.append(step)
         value = found.start = data[0]
-    return found if found.steps or found.heads is not None else None
+    return found if found.steps or found.head_factors is not None else None
 
 
 def _step(node: ir.Node, data: Value, others: Sequence[ir.Value | None]) -> _Step | None:
-    """What a node does with the scores.
+    """Return the step of a node; ``None`` if it is another operation.
 
     Raises:
         UnsupportedAttention: it multiplies them by several numbers.
@@ -125,12 +126,12 @@ def _step(node: ir.Node, data: Value, others: Sequence[ir.Value | None]) -> _Ste
     return _Step(factor=number) if product([number]) is not None else None
 
 
-def _factors_of_heads(node: ir.Node, scores: Value, other: ir.Value | None) -> Value | None:
-    """The constant factors of heads, [1, heads, 1, 1] or [heads, 1, 1], by which a node multiplies a product."""
-    made = scores.producer()
-    if node.op_type != "Mul" or made is None or made.op_type != "MatMul" or made.domain or len(scores.uses()) != 1:
+def _head_factors(node: ir.Node, scores: Value, other: ir.Value | None) -> Value | None:
+    """Return the constant factors of heads, ``[1, heads, 1, 1]`` or ``[heads, 1, 1]``, by which a node multiplies scores."""
+    matmul = scores.producer()
+    if node.op_type != "Mul" or matmul is None or matmul.op_type != "MatMul" or matmul.domain or len(scores.uses()) != 1:
         return None
-    query = made.inputs[0]
+    query = matmul.inputs[0]
     if not isinstance(other, Value) or other.const_value is None or other.is_graph_input() or not isinstance(query, Value):
         return None
     dims, of = other.dims, query.dims
@@ -147,8 +148,8 @@ def _factors_of_heads(node: ir.Node, scores: Value, other: ir.Value | None) -> V
 
 
 def _is_regular(chain: _Chain) -> bool:
-    """Whether a mask, if there is one, is the last step."""
-    if chain.heads is not None:
+    """Return whether the order is canonical: at most one mask, as the last step."""
+    if chain.head_factors is not None:
         return False
     masks = [index for index, step in enumerate(chain.steps) if step.mask is not None or step.condition is not None]
     return masks in ([], [0]) and not (masks and chain.steps[0].inverted)
@@ -162,19 +163,19 @@ def _emitted(op: Builder, chain: _Chain) -> Value | None:
     after = product([step.factor for step in steps[steps.index(conditions[-1]) :]]) if conditions else 1.0
     if scale is None or after is None:
         return None
-    is_alone = len(masked) == 1 and bool(conditions)
-    if not is_alone and any(step.lowest > ABSORBING for step in conditions):
+    is_only_condition = len(masked) == 1 and bool(conditions)
+    if not is_only_condition and any(step.lowest > ABSORBING for step in conditions):
         return None
     scores = chain.start
-    if chain.heads is not None:
-        made = scores.producer()
-        assert made is not None
-        scores = op.MatMul(op.Mul(made.inputs[0], chain.heads), made.inputs[1])
+    if chain.head_factors is not None:
+        matmul = scores.producer()
+        assert matmul is not None
+        scores = op.MatMul(op.Mul(matmul.inputs[0], chain.head_factors), matmul.inputs[1])
         if chain.steps and scores.dtype is None:
             return None
     if scale != 1:
         scores = op.Mul(scores, op.const(scale, scores.dtype))
-    if is_alone:
+    if is_only_condition:
         (step,) = conditions
         return _where(op, _visible(op, step), scores, step.lowest * after, scores.dtype)
     mask: Value | None = None
@@ -207,13 +208,15 @@ def _where(op: Builder, visible: Value, given: Value, lowest: float, dtype: ir.D
     lambda op, x, shape, v: op.MatMul(op.Softmax(op.Reshape(x, shape), _outputs=["weights"]), v, _outputs=["whole"]),
 )
 def weights_of_heads(op: Builder, *, x: Value, shape: Value, v: Value, weights: Value, whole: Value) -> Value | None:
-    """Weights and values [batch * heads, tokens, size], of scores [batch, heads, queries, keys]."""
+    """Return the MatMul of weights and values ``[batch * heads, tokens, size]`` in four dimensions, for scores ``[batch,
+    heads, queries, keys]``.
+    """
     del shape
     softmax = weights.producer()
     dims, of = x.dims, v.dims
     if softmax is None or softmax.attributes.get_int("axis", -1) not in (-1, 2) or dims is None or of is None:
         return None
-    if len(dims) != 4 or len(of) != 3 or weights.dims != [_times(dims[0], dims[1]), *dims[2:]] or None in (*dims, *of):
+    if len(dims) != 4 or len(of) != 3 or weights.dims != [_product(dims[0], dims[1]), *dims[2:]] or None in (*dims, *of):
         return None
     if of[0] != weights.dims[0] or 0 in dims or whole.dims is None:
         return None
@@ -225,13 +228,13 @@ def weights_of_heads(op: Builder, *, x: Value, shape: Value, v: Value, weights: 
 @rewrite(
     "Reshape", lambda op, q, k, shape: op.Reshape(op.MatMul(q, op.Transpose(k, perm=[0, 2, 1])), shape, _outputs=["whole"])
 )
-def products_of_heads(op: Builder, *, q: Value, k: Value, shape: Value, whole: Value) -> Value | None:
-    """Products [batch * heads, queries, keys] of attention, reshaped to [batch, heads, queries, keys]."""
+def scores_of_heads(op: Builder, *, q: Value, k: Value, shape: Value, whole: Value) -> Value | None:
+    """Return the MatMul of queries and keys, ``[batch * heads, queries, keys]`` before a Reshape, in four dimensions."""
     del shape
     dims, queries, keys = whole.dims, q.dims, k.dims
     if dims is None or queries is None or keys is None or None in (*dims, *queries, *keys) or 0 in dims:
         return None
-    if len(dims) != 4 or len(queries) != 3 or len(keys) != 3 or not queries[0] == keys[0] == _times(dims[0], dims[1]):
+    if len(dims) != 4 or len(queries) != 3 or len(keys) != 3 or not queries[0] == keys[0] == _product(dims[0], dims[1]):
         return None
     if dims[2:] != [queries[1], keys[1]] or not _leads_to_softmax(whole):
         return None
@@ -240,7 +243,7 @@ def products_of_heads(op: Builder, *, q: Value, k: Value, shape: Value, whole: V
     return result
 
 
-def _times(a: int | None, b: int | None) -> int | None:
+def _product(a: int | None, b: int | None) -> int | None:
     return None if a is None or b is None else a * b
 
 
@@ -260,7 +263,7 @@ def _leads_to_softmax(value: ir.Value) -> bool:
 
 @rewrite("Add", lambda op, x, shape, a, b: op.Add(op.Add(op.Reshape(x, shape, _outputs=["windows"]), a), b), commute=True)
 def masks_of_windows(op: Builder, *, x: Value, shape: Value, windows: Value, a: Value, b: Value) -> Value | None:
-    """Two constants, added to the scores of windows [batch, windows, heads, tokens, tokens]."""
+    """Return the scores of windows, ``[batch, windows, heads, tokens, tokens]``, plus the sum of two constants."""
     del x, shape
     if a.const_value is None or b.const_value is None or a.is_graph_input() or b.is_graph_input():
         return None
@@ -270,11 +273,11 @@ def masks_of_windows(op: Builder, *, x: Value, shape: Value, windows: Value, a: 
     return result
 
 
-class HeadsAside(PatternPass):
-    """Products of matrices that have batch and heads in one dimension, of known sizes, with four dimensions."""
+class FourDimensionalHeads(PatternPass):
+    """Convert matrix multiplications with batch and heads in one dimension of known size to four dimensions."""
 
-    rewrites = (weights_of_heads, products_of_heads, masks_of_windows)
+    rewrites = (weights_of_heads, scores_of_heads, masks_of_windows)
 
 
-REGULAR = (HeadsAside, JoinMasks, RegularScores)
-"""In their order."""
+REGULAR = (FourDimensionalHeads, JoinMasks, RegularScores)
+"""The passes, in order."""

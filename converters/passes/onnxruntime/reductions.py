@@ -22,7 +22,7 @@ _WIDE = frozenset((D.INT64, D.UINT64))
 
 
 class ExactSums(Workaround):
-    """ReduceSum of integers that may be any of their type: of 32 bits in int64, of 64 bits in two halves."""
+    """Convert ReduceSum of integers in the full range of their type: 32 bits in int64, 64 bits in two halves."""
 
     operators = frozenset(("ReduceSum",))
 
@@ -44,7 +44,7 @@ class ExactSums(Workaround):
 
 
 class ExactProducts(Workaround):
-    """ReduceProd of integers that may be any of their type, by ScatterElements, which multiplies in their type."""
+    """Convert ReduceProd of integers in the full range of their type to ScatterElements, which multiplies in that type."""
 
     operators = frozenset(("ReduceProd",))
 
@@ -59,19 +59,19 @@ class ExactProducts(Workaround):
             kept = op.Where(np.isin(np.arange(x.rank), axes.constant), 1, shape)
         else:
             kept = op.ScatterElements(shape, axes, op.Expand(op.const(1), op.Shape(axes)), axis=0)
-        # Each element is scattered to its place in the result.
+        # Each element is scattered to its position in the result.
         count = op.ReduceProd(kept, keepdims=0)
         places = op.Expand(op.Reshape(op.Range(0, count, 1), kept, allowzero=1), shape)
         ones = op.Expand(op.const(1, x.dtype), op.Reshape(count, [1]))
         product = op.ScatterElements(ones, op.Reshape(places, [-1]), op.Reshape(x, [-1]), axis=0, reduction="mul")
         product = op.Reshape(product, kept, allowzero=1)
         attributes = attributes_of(node)
-        # The maximum of single elements removes the axes, of which there may be none.
+        # The maximum of single elements removes the axes; there may be none.
         return [product if attributes.get("keepdims", 1) else op.ReduceMax(product, axes, **attributes)]
 
 
 class ExtremesOfNoBooleans(Workaround):
-    """ReduceMax and ReduceMin of booleans in uint8, if an axis may have no elements."""
+    """Convert ReduceMax and ReduceMin of booleans to uint8 if an axis may have no elements."""
 
     operators = frozenset(("ReduceMax", "ReduceMin"))
 
@@ -84,7 +84,7 @@ class ExtremesOfNoBooleans(Workaround):
 
 
 def _has_elements(x: Value, axes: Value | None) -> bool:
-    """Whether all axes that are reduced are known to have elements."""
+    """Return whether all reduced axes are known to have elements."""
     if x.dims is None or (axes is not None and axes.constant is None):
         return False
     reduced = range(len(x.dims)) if axes is None or axes.constant is None else axes.constant.reshape(-1).tolist()

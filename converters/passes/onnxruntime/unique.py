@@ -1,4 +1,4 @@
-"""Unique of slices without elements, which ends ONNX Runtime's process (1.31), and of uint64, for which it has no kernel."""
+"""Unique of slices without elements, which crashes ONNX Runtime (1.31), and of uint64, for which it has no kernel."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from onnx_specops.building import Builder, Value
 
 
 class UniqueOfEmptySlices(Workaround):
-    """Unique along an axis after which there may be no elements: an If gives the first slice. Of uint64 in int64."""
+    """Convert Unique along an axis whose slices may have no elements: an If selects the first slice. Compute uint64 in
+    int64.
+    """
 
     operators = frozenset(("Unique",))
 
@@ -36,14 +38,14 @@ class UniqueOfEmptySlices(Workaround):
 
 
 def _has_elements(x: Value, axis: int) -> bool:
-    """Whether slices along an axis are known to have elements."""
+    """Return whether slices along an axis are known to have elements."""
     if axis == -1:
         return True
     return x.dims is not None and all(x.dims[axis % len(x.dims) + 1 :])
 
 
 def _of_nothing(op: Builder, keys: Value, axis: int) -> list[Value]:
-    """What Unique gives for slices without elements, which are all equal: the first of them, if there is any."""
+    """Return the outputs of Unique for slices without elements, which are all equal: the first slice, if there is one."""
     count = op.Shape(keys, start=axis, end=axis + 1)
     first = op.Slice(op.const([0]), [0], count)
     return [op.Slice(keys, [0], [1], [axis]), first, op.Expand(op.const(0), count), op.Slice(count, [0], count)]

@@ -1,4 +1,4 @@
-"""The order of uint64: ONNX Runtime (1.31) has no kernel of ReduceMax, ReduceMin, TopK and Unique for it.
+"""The order of uint64: ONNX Runtime (1.31) has no kernels of ReduceMax, ReduceMin, TopK and Unique for this type.
 
 A cast to another type would change the order. Subtracting 2**63 gives signed integers of the same order.
 """
@@ -17,7 +17,7 @@ _TOP = -(2**63)
 
 
 class ExtremesOfUnsigned(Workaround):
-    """ReduceMax and ReduceMin of uint64."""
+    """Convert ReduceMax and ReduceMin of uint64."""
 
     operators = frozenset(("ReduceMax", "ReduceMin"))
 
@@ -29,7 +29,7 @@ class ExtremesOfUnsigned(Workaround):
 
 
 class TopKOfUnsigned(Workaround):
-    """TopK of uint64."""
+    """Convert TopK of uint64."""
 
     operators = frozenset(("TopK",))
 
@@ -43,10 +43,10 @@ class TopKOfUnsigned(Workaround):
 
 
 def signed(op: Builder, x: Value) -> Value:
-    """uint64 as int64 of the same order."""
+    """Return int64 values in the order of uint64 values."""
     return cast(Value, op.Add(op.Cast(x, to=ir.DataType.INT64), _TOP))
 
 
 def unsigned(op: Builder, x: Value) -> Value:
-    """What `signed` was made of."""
+    """Return the uint64 values of a result of `signed`."""
     return cast(Value, op.Cast(op.Add(x, op.const(_TOP)), to=ir.DataType.UINT64))

@@ -136,7 +136,7 @@ def _overlap(found: np.ndarray, expected: np.ndarray) -> float:
 
 
 def box_iou(found: np.ndarray, expected: np.ndarray) -> float:
-    """Return the IoU of boxes x1, y1, x2, y2; 1 for parts of less than a pixel at an edge."""
+    """Return the IoU of boxes x1, y1, x2, y2; 1 for boxes of less than a pixel at an edge."""
     if np.allclose(found, expected, rtol=0, atol=1e-3):  # boxes without an area, too
         return 1.0
     width, height = np.minimum(found[2:], expected[2:]) - np.maximum(found[:2], expected[:2])

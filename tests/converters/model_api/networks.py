@@ -1,4 +1,4 @@
-"""Small networks of random weights with what each of Model API's wrappers reads, and images for them."""
+"""Small networks with random weights for each of Model API's wrappers, and images for them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SIZES = [
     (101, 103), (12, 16), (64, 200), (256, 192), (75, 75), (160, 160), (31, 90), (90, 31), (240, 320), (113, 57),
 ]  # fmt: skip
 SHOWN = 3
-"""How many of the images the tests run; ``python -m tests.converters.model_api`` runs them all."""
+"""The number of images that the tests run; ``python -m tests.converters.model_api`` runs them all."""
 
 NETWORKS: dict[str, Callable[[], ov.Model]] = {}
 """A function for each network, by its name."""
@@ -61,7 +61,7 @@ def images() -> Iterator[np.ndarray]:
 
 
 def inputs_of(name: str, image: np.ndarray) -> dict[str, np.ndarray]:
-    """What a converted network takes for an image."""
+    """Return the inputs of a converted network for an image."""
     height, width = image.shape[:2]
     if name == "action":
         return {"video": np.stack([np.roll(image, 3 * shift, 1) for shift in range(4)])}
@@ -75,7 +75,7 @@ def inputs_of(name: str, image: np.ndarray) -> dict[str, np.ndarray]:
 
 
 class _Network:
-    """What networks are built of; weights are drawn in order."""
+    """The parts of networks. Weights are generated in order."""
 
     def __init__(self, seed: int, height: int = 64, width: int = 64, layout: str = "NCHW") -> None:
         self.rng = np.random.default_rng(seed)
@@ -119,7 +119,7 @@ def _part(x, begin: int, end: int):
 
 
 def _corners(rows, scale: Sequence[float] = (1, 1)):
-    """Numbers as x1, y1, x2, y2."""
+    """Convert numbers to x1, y1, x2, y2."""
     positive = o.sigmoid(_part(rows, 0, 4))
     first, size = _part(positive, 0, 2), o.multiply(_part(positive, 2, 4), o.constant(np.float32(0.5)))
     return o.multiply(o.concat([first, o.add(first, size)], 2), o.constant(np.array([*scale, *scale], np.float32)))
@@ -211,7 +211,7 @@ def ssd_boxes_and_labels() -> ov.Model:
 
 
 def _centers(rows):
-    """Numbers as the center and size of boxes in an image of 128 x 96."""
+    """Convert numbers to centers and sizes of boxes in an image of 128 x 96."""
     return o.multiply(o.sigmoid(_part(rows, 0, 4)), o.constant(np.array([128, 96, 60, 50], np.float32)))
 
 
@@ -282,7 +282,7 @@ def mask_rcnn() -> ov.Model:
 
 
 def _image_information(net: _Network):
-    """A second input, which a network is told the size of its image by."""
+    """A second input with the size of the image."""
     information = o.parameter([1, 3], np.float32, name="im_info")
     information.output(0).get_tensor().set_names({"im_info"})
     net.others.append(information)
@@ -291,7 +291,7 @@ def _image_information(net: _Network):
 
 @_network
 def mask_rcnn_of_two_inputs() -> ov.Model:
-    """The size of its image scales its boxes, and there is a mask for each class."""
+    """The size of the image scales the boxes, and there is a mask for each class."""
     net = _Network(35, 96, 128)
     size = o.slice(_image_information(net), o.constant([0]), o.constant([2]), o.constant([1]), o.constant([1]))
     rows = net.rows(20, 6)
@@ -359,7 +359,7 @@ def _resized(x, height: int, width: int):
 
 
 def _heat(net: _Network, *size: int):
-    """A map of few and large regions."""
+    """A map with few large regions."""
     coarse = net.conv(net.conv(net.features, 16, 8, stride=4, scale=0.2), 8, 1, stride=1, kernel=1)
     return o.sigmoid(o.multiply(_resized(coarse, *size), o.constant(np.float32(3))))
 
@@ -375,7 +375,7 @@ def anomaly_boxes() -> ov.Model:
 
 @_network
 def anomaly_predicted() -> ov.Model:
-    """All that Anomalib predicts."""
+    """All predictions of Anomalib."""
     net = _Network(41)
     heat = _heat(net, 64, 64)
     outputs = {
@@ -389,7 +389,7 @@ def anomaly_predicted() -> ov.Model:
 
 @_network
 def anomaly_of_any_size() -> ov.Model:
-    """An image of an open size: pixels are from 0 to 1, whatever else the model states."""
+    """An image of dynamic size: pixels are from 0 to 1, whatever the other settings."""
     net = _Network(42, 0, 0)
     bright = o.multiply(net.input, o.constant(np.float32(1)))
     heat = o.reduce_mean(bright, o.constant([1]), True)

@@ -1,4 +1,4 @@
-"""Records what Model API makes of the networks' images: answers.npz, which the tests compare with.
+"""Record Model API's results for the networks' images in answers.npz, with which the tests compare.
 
 In an environment with openvino-model-api: ``python -m tests.converters.model_api.record``
 """
@@ -31,7 +31,9 @@ _TILERS["tiled_segmentation"] = "SemanticSegmentationTiler"
 
 
 def answers_of(name: str) -> dict[str, np.ndarray]:
-    """``NAME/IMAGE/FIELD`` of one network: in a process of its own, for wrappers change each other's defaults."""
+    """Return ``NAME/IMAGE/FIELD`` of one network. It runs in a separate process, because wrappers change each other's
+    defaults.
+    """
     from model_api import tilers
     from model_api.models import add_rotated_rects
     from model_api.models.yolo import YOLO, YOLOX, YoloV4
@@ -71,7 +73,7 @@ def _model(name: str, folder: str) -> Any:
 
 
 def _prompted(folder: str) -> dict[str, np.ndarray]:
-    """What SAM's encoder and decoder make of boxes and points."""
+    """Return the results of SAM's encoder and decoder for boxes and points."""
     from model_api.models import Prompt, SAMVisualPrompter
 
     name, encoder = "sam_decoder", _model("sam_encoder", folder)
@@ -97,7 +99,7 @@ def _prompted(folder: str) -> dict[str, np.ndarray]:
 
 def _values(result: Any) -> dict[str, np.ndarray]:
     if isinstance(result, np.ndarray):
-        return {"image_embeddings": result.copy()}  # its memory is used again
+        return {"image_embeddings": result.copy()}  # its memory is reused
     explained = {
         name: np.array(getattr(result, name))
         for name in ("saliency_map", "feature_vector")
@@ -129,7 +131,7 @@ _EXPLANATIONS = ("saliency_map", "feature_vector")
 
 
 def _yolox(model: Any, path: str, image: np.ndarray) -> Any:
-    """YOLOX as release 0.4.7 means it: its own preparation is lost when preparation goes into the graph."""
+    """YOLOX as release 0.4.7 intends it: its own preprocessing is lost if preprocessing is added to the graph."""
     network = ov.Core().compile_model(path, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
     model.h, model.w = network.inputs[0].shape[2:]
     prepared, meta = model._resize_image(image)
@@ -138,7 +140,7 @@ def _yolox(model: Any, path: str, image: np.ndarray) -> Any:
 
 
 def _suppressed(detections: Any, threshold: float) -> Any:
-    """As Model API's ``_filter``, with corners by their place."""
+    """Model API's ``_filter``, with corners by position."""
     order = np.argsort(detections.scores)[::-1]
     boxes, scores, labels = detections.bboxes[order], detections.scores[order].copy(), detections.labels[order]
     for better in range(len(scores)):
@@ -158,7 +160,7 @@ def _overlap(one: np.ndarray, other: np.ndarray) -> float:
 
 
 def main(names: Sequence[str]) -> None:
-    """Record the networks of these names; all for none."""
+    """Record the networks with these names, or all."""
     with multiprocessing.get_context("spawn").Pool(2, maxtasksperchild=1) as pool:
         found = pool.map(answers_of, names or list(NETWORKS), chunksize=1)
     kept = dict(np.load(ANSWERS)) if names else {}

@@ -1,4 +1,4 @@
-"""Model API's wrappers in the graph, compared with what Model API made of the same images (record.py)."""
+"""Model API's wrappers in the graph, compared with Model API's results for the same images (record.py)."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_the_callers_order_of_channels(name, tmp_path):
 
 
 def test_names_that_the_network_has_already(tmp_path):
-    """The network's own input and outputs are called like those of its wrapper, too."""
+    """The input and outputs of the network may have the names of those of its wrapper."""
     model = _converted("ssd_boxes_and_labels", tmp_path, model_api="bgr", rename={"input": "scores"})
     assert [value.name for value in model.graph.output] == ["boxes", "labels", "scores", "label_names"]
     onnx.checker.check_model(model, full_check=True)
@@ -103,7 +103,7 @@ def test_what_cannot_be_embedded(info, message, tmp_path):
 
 
 def test_the_command(tmp_path):
-    """The file runs on an image as it is, whose channels `specops run` puts into the order that the graph takes."""
+    """The file runs on an unchanged image. `specops run` reorders its channels as the graph requires."""
     from PIL import Image
 
     path, target = tmp_path / "model.xml", tmp_path / "model.onnx"
@@ -144,8 +144,11 @@ def _on_mask(emit: Callable[..., Value], mask: np.ndarray) -> np.ndarray:
     [
         (["....", "...."], []),
         (["#..#", "...."], [[0, 0, 1, 1], [3, 0, 4, 1]]),
-        (["#..", ".#.", "..#"], [[0, 0, 3, 3]]),  # diagonal neighbors are of one region
-        (["#####", "#...#", "#.#.#", "#...#", "#####"], [[0, 0, 5, 5]]),  # a region in a hole of another is none
+        (["#..", ".#.", "..#"], [[0, 0, 3, 3]]),  # diagonal neighbors belong to one region
+        (
+            ["#####", "#...#", "#.#.#", "#...#", "#####"],
+            [[0, 0, 5, 5]],
+        ),  # a region in a hole of another region does not count
         (["#####", "#...#", "#.#..", "#...#", "#####"], [[0, 0, 5, 5], [2, 2, 3, 3]]),  # unless the hole is open
         (["##", "##"], [[0, 0, 2, 2]]),
     ],
@@ -168,7 +171,7 @@ def test_boxes_of_regions(rows, boxes):
     ],
 )
 def test_rotated_rectangles(rows, rectangle):
-    """As ``cv2.minAreaRect`` gives them, with angles that Model API makes positive."""
+    """Rectangles of ``cv2.minAreaRect``, with positive angles as in Model API."""
     mask = np.array([[letter == "#" for letter in row] for row in rows]).astype(np.uint8)
     np.testing.assert_allclose(_on_mask(rotated_rectangle, mask), rectangle, atol=1e-5)
 
