@@ -2,7 +2,7 @@
 
     python -m benchmarks.files FOLDER                    # all .xml files in it and in folders within
     python -m benchmarks.files FOLDER --only yolo        # those whose paths contain one of these
-    python -m benchmarks.files FOLDER --layers           # the slowest layers of what takes longer than 1.2, side by side
+    python -m benchmarks.files FOLDER --layers           # the slowest layers of files above 1.2, side by side
     python -m benchmarks.files FOLDER --simd avx2        # without newer instructions, of either
     python -m benchmarks.files FOLDER --json
 
@@ -171,7 +171,7 @@ def main() -> int:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--only", nargs="+", default=[""], metavar="PART", help="files whose paths contain one of these")
     parser.add_argument("--rounds", type=int, default=5, help="turns of each runtime (default: %(default)s)")
-    parser.add_argument("--layers", action="store_true", help=f"the slowest layers of what takes longer than {SLOW}")
+    parser.add_argument("--layers", action="store_true", help=f"the slowest layers of files that take longer than {SLOW}")
     parser.add_argument("--simd", choices=("avx2", "avx512", "avx512_vnni"), help="the instructions that both may use")
     parser.add_argument("--json", action="store_true", help="print the figures for programs")
     options = parser.parse_args()

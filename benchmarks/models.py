@@ -192,7 +192,7 @@ def table(rows: Sequence[Row]) -> Iterator[str]:
 def main() -> int:
     """Run the command line."""
     arguments = parser("benchmarks.models", __doc__.partition("\n")[0], "one thread each, and the time of its processor")
-    arguments.add_argument("--make-only", action="store_true", help="make the models, and measure nothing")
+    arguments.add_argument("--make-only", action="store_true", help="create the models without measuring")
     options = arguments.parse_args()
     if options.processor_time:
         os.environ["BENCHMARK_THREADS"] = "1"

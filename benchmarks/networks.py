@@ -74,7 +74,7 @@ def serve(model: Path, inputs: Path, outputs: Path, kernels: str) -> None:
 
 
 def _resident() -> int:
-    """The bytes of memory that this process holds; 0 where the system does not say."""
+    """Return the resident memory of this process in bytes; 0 if the system does not report it."""
     try:
         return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except OSError:
@@ -86,8 +86,8 @@ class Contender:
 
     Attributes:
         load: seconds until it had loaded the model.
-        memory: bytes that it holds for that.
-        outputs: what the model computes there.
+        memory: the bytes of memory for that.
+        outputs: the model's outputs there.
         times: of every run, in seconds.
     """
 

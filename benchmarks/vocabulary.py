@@ -80,7 +80,7 @@ def string_tensor(name: str, texts: Sequence[str]) -> TensorProto:
 
 
 def string_value(texts: Sequence[str]) -> ort.OrtValue:
-    """Return strings as an OrtValue, by way of a session's output, because Python cannot create such an OrtValue."""
+    """Return strings as an OrtValue, through a session's output, because Python cannot create such an OrtValue."""
     graph = helper.make_graph(
         [helper.make_node("Identity", ["texts"], ["output"])],
         "strings",

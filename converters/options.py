@@ -348,7 +348,7 @@ class Option:
 
     @property
     def flag(self) -> str:
-        """What the command line calls it."""
+        """The name on the command line."""
         return self.description.flag or f"--{self.name.replace('_', '-')}"
 
 
@@ -378,12 +378,12 @@ def _either(choices: Sequence[str]) -> str:
 
 
 def in_python(name: str, value: str) -> str:
-    """How Python spells an option, or one with a value."""
+    """Return the Python form of an option, or of an option with a value."""
     return f"{name}={value!r}" if value else name
 
 
 def in_command(name: str, value: str) -> str:
-    """How the command line spells an option, or one with a value."""
+    """Return the command line's form of an option, or of an option with a value."""
     one = find(name)
     if one is None:
         return f"--{name.replace('_', '-')}"

@@ -1,4 +1,4 @@
-"""What the site needs beyond its pages: the repository's files that they refer to, as pages of their own."""
+"""Files of the repository that the pages refer to, as separate pages of the site."""
 
 from __future__ import annotations
 

@@ -473,7 +473,7 @@ def _option_rows(one: Option) -> Iterator[tuple[str, str]]:
 
 
 def model_api_rows() -> Iterator[str]:
-    """Networks with Model API's wrappers, and what was compared of their images."""
+    """Networks with Model API's wrappers, and the comparison of their results."""
     results = json.loads((ROOT / "tests" / "converters" / "model_api" / "results.json").read_text(encoding="utf-8"))
     yield ""
     rows = []

@@ -25,19 +25,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--opset",
         type=int,
         metavar="N",
-        help="convert the operations' conformance cases at this opset; what it cannot say is skipped, with the reason",
+        help="convert the operations' conformance cases at this opset; unsupported cases are skipped with the reason",
     )
     parser.addoption(
         "--target",
         default="onnxruntime",
-        help="convert the operations' conformance cases for this target; what it does not take is skipped, with the reason",
+        help="convert the operations' conformance cases for this target; unsupported cases are skipped with the reason",
     )
     parser.addoption(
         "--networks",
         default="",
         metavar="all|WORD,...",
-        help="which whole networks to build from their libraries and run: all, or those whose names or families contain a "
-        "word (default: none; those that lie in tests/conformance/models/files run always)",
+        help="the whole networks to build from their libraries and run: all, or those whose names or families contain a "
+        "word (default: none; those in tests/conformance/models/files always run)",
     )
 
 

@@ -1,4 +1,4 @@
-"""What pip asks of the build backend to learn the project's dependencies."""
+"""The calls of pip to the build backend for the project's dependencies."""
 
 from __future__ import annotations
 

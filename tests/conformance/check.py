@@ -23,7 +23,7 @@ _SPELLINGS = {"Const": "Constant", "PReLU": "PRelu", "ReLU": "Relu", "SoftMax": 
 def check(case: Case, oracle: Oracle, folder: Path) -> None:
     """Fail if a form differs from the oracle."""
     path = case.save(folder)
-    assert (case.operation, case.version) in _layers(path), f"the IR holds no {case.operation} of {case.version}"
+    assert (case.operation, case.version) in _layers(path), f"the IR contains no {case.operation} of {case.version}"
     runs = [list(arrays) for arrays in case.inputs]
     names = {"both": ("cpu", "evaluate"), "expected": ()}.get(case.oracle, (case.oracle,))
     answers = oracle.run(path, runs, state=case.state, names=names)

@@ -30,7 +30,7 @@ SIXTEEN_BITS = frozenset((
 def check_at(opset: int | None, case: Case, oracle: Oracle, folder: Path, target: str = "onnxruntime") -> None:
     """Fail for differences; skip cases that the opset or target does not support, with the reason."""
     if case.id in SIXTEEN_BITS and TARGETS[target].float32:
-        pytest.skip("the target computes in float32 what the model computes in 16 bits")
+        pytest.skip("the target computes in float32, the model in 16 bits")
     path, written = case.save(folder), folder / "model.onnx"
     runs = [list(arrays) for arrays in case.inputs]
     names = {"both": ("cpu",), "expected": ()}.get(case.oracle, (case.oracle,))

@@ -10,7 +10,7 @@ import pytest
 
 from converters.outputs import Outputs, OverInputError, reject_inputs
 
-links = pytest.mark.skipif(sys.platform == "win32", reason="links take rights there that users lack")
+links = pytest.mark.skipif(sys.platform == "win32", reason="links need rights that users lack there")
 
 
 def names(folder: Path) -> set[str]:

@@ -21,7 +21,7 @@ from tests.conformance.models import kept
 from tests.conformance.models.table import NETWORKS
 
 ROOT = Path(__file__).parents[2]
-OVERLOADS = "takes functions that differ in `overload` for one, the last of the name"
+OVERLOADS = "treats functions that differ in `overload` as one, the last of the name"
 INLINED = {
     "embedding_bag_offsets_sum": OVERLOADS,  # too many bodies for one dispatcher
     "multinomial": OVERLOADS,

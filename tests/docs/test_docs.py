@@ -87,7 +87,7 @@ def test_departures_are_written_in_one_style(departure: Departure) -> None:
         assert re.fullmatch(r"[a-z0-9`(](.|\n)*[^.\s]", text), text
         assert "  " not in text and "\n" not in text, text
         assert text.count("`") % 2 == 0, text
-        assert not re.search(r"CPU|OpenVINO's", departure.cpu), "the column says who it is"
+        assert not re.search(r"CPU|OpenVINO's", departure.cpu), "the column names it"
 
 
 def test_a_departure_has_a_counterpart() -> None:

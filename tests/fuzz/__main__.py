@@ -38,9 +38,9 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0, help="the number of the first one (default: %(default)s)")
     parser.add_argument("--jobs", type=int, default=1, help="how many at a time (default: %(default)s)")
     parser.add_argument("--keep", type=Path, default=Path("fuzz-findings"), help="where findings go (default: %(default)s)")
-    parser.add_argument("--case", type=int, help="run the case of this number alone")
+    parser.add_argument("--case", type=int, help="run only the case with this number")
     parser.add_argument(
-        "--only", nargs="+", default=[], metavar="OPERATOR", help="the operators whose nodes are made (default: all)"
+        "--only", nargs="+", default=[], metavar="OPERATOR", help="the operators of the nodes (default: all)"
     )
     given = parser.parse_args()
     known = set() if given.target in FILES else {operator.name for operator in operators()}

@@ -57,7 +57,7 @@ def converted(path: Path, **options: Any) -> str:
     except ConversionError as error:
         lines = str(error).splitlines()
         if not lines or not all(lines):
-            raise Finding(f"an error that says nothing: {error!r}") from error
+            raise Finding(f"an error without a message: {error!r}") from error
         return type(error).__name__
     except Exception as error:
         raise Finding(f"{type(error).__name__}: {error}") from error

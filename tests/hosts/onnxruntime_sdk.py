@@ -37,7 +37,7 @@ def make_root(folder: Path) -> Path:
             "ONNX Runtime's C++ headers are not here: apt-get install libonnxruntime-dev, or ONNXRUNTIME_ROOT=..."
         )
     if shared is None or sys.platform != "linux":
-        raise LookupError("the wheel of onnxruntime holds no library that a program can be linked with here")
+        raise LookupError("the wheel of onnxruntime contains no library that a program can link here")
     (folder / "lib").mkdir(parents=True)
     (folder / "include").symlink_to(found.resolve(), target_is_directory=True)
     for name in ("libonnxruntime.so", "libonnxruntime.so.1"):

@@ -103,7 +103,7 @@ def test_variables_are_passed_by_the_caller(programs: Path, tmp_path: Path) -> N
         np.testing.assert_allclose(visit, states[name.removesuffix(".next")].state.data, rtol=1e-5, atol=1e-6)
         interests.append(interest)
     fresh = onnx_specops.InferenceSession(tmp_path / "model.onnx").run(["interest"], {"event": steps[-1][0][1].astype("f4")})
-    assert not np.allclose(fresh[0], interests[-1], atol=1e-4), "what was remembered counts"
+    assert not np.allclose(fresh[0], interests[-1], atol=1e-4), "the stored value counts"
 
 
 def test_a_missing_library_is_an_error(programs: Path, tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ def session_of(model: Path, providers: list[str], kernels: Any) -> onnx_specops.
 def assigned(session: ort.InferenceSession) -> Counter[tuple[str, str]]:
     """Return the number of nodes of each domain and provider."""
     if not hasattr(session, "get_provider_graph_assignment_info"):
-        pytest.skip("this release of ONNX Runtime does not tell which provider takes which node")
+        pytest.skip("this release of ONNX Runtime does not report the provider of each node")
     parts = session.get_provider_graph_assignment_info()
     return Counter((part.ep_name, node.domain) for part in parts for node in part.get_nodes())
 

@@ -60,7 +60,7 @@ def test_answers_equal_openvino(name: str, kernels: Any, place: Path) -> None:
 
 
 def test_a_decoder_without_a_cache_gets_all_tokens(place: Path, tmp_path: Path) -> None:
-    """Its variables are inputs that are never set, so each run computes what others keep."""
+    """Its variables are inputs that are never set, so each run computes the values that other models keep."""
     source, target = folders("bart_text", place)
     shutil.copytree(target, tmp_path / "out")
     path = tmp_path / "out" / "openvino_decoder_model.onnx"

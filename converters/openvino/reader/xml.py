@@ -28,7 +28,7 @@ _KINDS = {
     (0, b"version https://git-lfs"): ("a pointer of Git LFS", "fetch the file itself: git lfs pull"),
     (0, b"<!DOCTYPE html"): ("a web page", "download the file itself"),
 }
-"""What other files begin with, at a position: what such a file is, and the remedy."""
+"""The first bytes of other files, by position: the kind of file, and the remedy."""
 _INTEGER = re.compile(r"-?[0-9]{1,19}", re.ASCII)
 
 

@@ -1,4 +1,4 @@
-"""Which of two forms ONNX Runtime (1.31) computes, where a rule has to choose while it builds the graph.
+"""Choices between two forms for ONNX Runtime (1.31) that a rule must make while it builds the graph.
 
 The choice depends on what only the rule knows, such as padding that follows from sizes at run time. What a pass can work
 around is in `converters.passes.onnxruntime`; Resize is in `interpolate`, and DFT in `signal`.

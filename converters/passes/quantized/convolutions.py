@@ -182,7 +182,9 @@ def _fused(
 
 
 def _several_targets(work: Arrangement, value: ir.Value, channels: int) -> list[Target]:
-    """Where a value is quantised in several ways, one of them by channels, and nothing else takes it; empty elsewhere."""
+    """Return the quantizations of a value that has several, one of them per channel, and no other consumers; otherwise
+    empty.
+    """
     found = quantizations(work, value)
     if not 1 < len(found) <= _MAX_TARGETS or all(one.division is None for one in found):
         return []
@@ -222,7 +224,7 @@ def _target(work: Arrangement, value: ir.Value, channels: int) -> Target | None:
 def _target_of(
     quantizer: ir.Node, scale: np.ndarray, zero: np.ndarray, divisor: np.ndarray | float, channels: int
 ) -> Target | None:
-    """A quantisation by ``scale`` of what is divided before."""
+    """Return a quantization by ``scale`` of values that were divided before."""
     steps = np.broadcast_to(np.asarray(scale, np.float64) * divisor, (channels,))
     if zero.dtype != np.uint8 or not is_scale(steps).all() or not is_scale(1 / steps).all():
         return None

@@ -1,7 +1,7 @@
-"""Quantization of what Concat joins, instead of its result.
+"""Quantization of the inputs of a Concat instead of its result.
 
-A convolution whose result is quantized gives integers where its sums are made. Where Concat stands between the two, it gives
-floats, which are stored, joined and read again.
+A convolution whose result is quantized computes integers from its sums. With a Concat between the two, it computes floats,
+which are stored, concatenated and read again.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _FUNCTIONS = frozenset(
 
 @dataclass(frozen=True)
 class _Quantization:
-    """What quantizes a value.
+    """The quantization of a value.
 
     Attributes:
         quantizer: the QuantizeLinear.
-        division: the scales of channels that the value is divided by before.
+        division: the scales of channels by which the value is divided before.
     """
 
     quantizer: ir.Node
@@ -38,8 +38,8 @@ class _Quantization:
 def quantize_parts(work: Arrangement, node: ir.Node) -> None:
     """Quantize the inputs of a Concat instead of its result.
 
-    Conditions: it joins channels, whose numbers are known; all that takes its result quantizes it, to 8 bits, with one scale
-    or one for each channel; and a convolution gives one of its inputs, all of whose users quantise it, too.
+    Conditions: it concatenates channels of known number; all consumers of its result quantize it to 8 bits, with one scale
+    or one for each channel; and a convolution computes one of its inputs, all consumers of which quantize it too.
     """
     value = node.outputs[0]
     parts = [part for part in node.inputs if part is not None]
@@ -82,7 +82,7 @@ def quantize_parts(work: Arrangement, node: ir.Node) -> None:
 
 
 def quantizations(work: Arrangement, value: ir.Value) -> list[_Quantization]:
-    """How a value is quantized, to bytes; empty where something else takes it, too."""
+    """Return the quantizations of a value to 8 bits; empty if it has other consumers."""
     found = []
     if value.is_graph_output():
         return []
@@ -108,7 +108,7 @@ def quantizations(work: Arrangement, value: ir.Value) -> list[_Quantization]:
 
 
 def _is_convolved(work: Arrangement, value: ir.Value, joined: ir.Node) -> bool:
-    """Whether a convolution of integers gives a value, and all that takes it is ``joined`` or quantizes it."""
+    """Return whether an integer convolution computes a value, and all its consumers are ``joined`` or quantize it."""
     if value.is_graph_output():
         return False
     for user in value.consumers():

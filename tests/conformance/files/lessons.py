@@ -202,7 +202,7 @@ def types() -> Iterator[Lesson]:
         "MaxPool with one output of its two", "Luxonis", one_output_of_two, ("outputs of MaxPool that the file omits",)
     )
     yield Lesson(
-        "a Parameter whose port says another type",
+        "a Parameter whose port states another type",
         "ROS",
         parameter_of_two_minds,
         inputs=(np.arange(6, dtype=I32).reshape(2, 3),),

@@ -12,13 +12,13 @@ from tests.conformance.inference_engine.check import KERNELS, answers, compare, 
 
 WITHOUT_ANSWERS = {
     "BatchToSpace": "the Inference Engine crashes when it reads one",
-    "Assign": "a Memory layer that writes, which the cases of ReadValue hold",
-    "Copy": "the Inference Engine refuses it",
+    "Assign": "a Memory layer that writes; the cases of ReadValue contain it",
+    "Copy": "the Inference Engine rejects it",
     "Fill": "its inputs are constants, and the Inference Engine folds it",
     "Range": "its inputs are constants, and the Inference Engine folds it",
-    "ScatterUpdate": "the Inference Engine refuses it in files of version 7",
+    "ScatterUpdate": "the Inference Engine rejects it in files of version 7",
     "SpaceToBatch": "the Inference Engine crashes when it reads one",
-    "Sqrt": "the Inference Engine refuses it",
+    "Sqrt": "the Inference Engine rejects it",
 }
 """Layer types with a rule and without a case, with the reason."""
 

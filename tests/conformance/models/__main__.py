@@ -97,7 +97,7 @@ def page(results: dict[str, dict[str, Any]]) -> Iterator[str]:
     rows = [(network, results[network.name]) for network in NETWORKS if network.name in results]
     agree = sum(not result["problems"] for _, result in rows)
     rest = len(NETWORKS) - len(rows)
-    missing = f"; {rest} more stand in the table and have not been run" if rest else ""
+    missing = f"; {rest} more are in the table and have not been run" if rest else ""
     yield _HEAD.format(agree=agree, total=len(rows), rest=missing, versions=_versions())
     for family in dict.fromkeys(network.family for network, _ in rows):
         yield f"\n## {family[0].upper()}{family[1:]}\n"
@@ -137,11 +137,11 @@ def main() -> int:
     parser.add_argument("words", nargs="*", help="run the networks whose name or family contains one of these; default: all")
     parser.add_argument("-n", default="2", help="processes (default: %(default)s)")
     parser.add_argument("--missing", action="store_true", help="run those that do not agree, or have not been run")
-    parser.add_argument("--keep", action="store_true", help="make the files of the kept networks anew, and run nothing")
+    parser.add_argument("--keep", action="store_true", help="create the files of the stored networks again, and run nothing")
     parser.add_argument("--reshaped", action="store_true", help="run them at other sizes, with options of a conversion")
     parser.add_argument("--options", help='with --reshaped: names of options, or "all" (default: two by the seed)')
     parser.add_argument("--seed", type=int, default=1, help="with --reshaped: which options (default: %(default)s)")
-    parser.add_argument("--folder", type=Path, help="with --reshaped: where their IR is kept (default: made anew)")
+    parser.add_argument("--folder", type=Path, help="with --reshaped: the folder of their IR (default: created again)")
     options = parser.parse_args()
     if options.reshaped:
         return _reshaped(options)

@@ -143,7 +143,7 @@ class DLRM(nn.Module):
 
 
 class DeepFM(nn.Module):
-    """Factorization machine beside a perceptron over the same embedded fields."""
+    """Factorization machine and perceptron over the same embedded fields."""
 
     def __init__(self, fields: int = 5, entries: int = 100) -> None:
         super().__init__()

@@ -178,5 +178,5 @@ def _moved(path: Path, run: _Run, change: float, oracle: Oracle) -> list[float]:
 def report(network: Network, found: Found) -> str:
     """Format a line for a network, and one for each problem."""
     head = f"{network.name}: {found.runs} sizes, {len(found.problems)} problems"
-    told = [head + (f"; refused by OpenVINO: {len(found.refused)}" if found.refused else "")]
+    told = [head + (f"; rejected by OpenVINO: {len(found.refused)}" if found.refused else "")]
     return "\n  ".join([*told, *itertools.islice(found.problems, 12)])

@@ -68,10 +68,10 @@ PARTED = {
     "test_top_k_same_values": Parted("evaluate", _TIED),
     "test_top_k_same_values_2d": Parted("evaluate", _TIED),
     "test_top_k_same_values_largest": Parted("evaluate", _TIED),
-    "test_tile": Parted("evaluate", "the CPU plugin leaves the result of Tile with repeats of run time unwritten"),
+    "test_tile": Parted("evaluate", "the CPU plugin does not write the result of Tile with run-time repeats"),
 }
 
-_COL2IM = "OpenVINO fails to infer the shape of Col2Im where nothing is known of the data's"
+_COL2IM = "OpenVINO fails to infer the shape of Col2Im if the shape of the data is unknown"
 _LENGTHS = "the number of the lengths is that of VariadicSplit's outputs"
 
 # OpenVINO cannot write these with unknown dimensions.

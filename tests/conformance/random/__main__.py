@@ -41,7 +41,7 @@ def main() -> int:
     parser.add_argument(
         "--keep", type=Path, default=Path("random-findings"), help="where findings go (default: %(default)s)"
     )
-    parser.add_argument("--model", type=int, help="judge the model of this number alone, and print it")
+    parser.add_argument("--model", type=int, help="judge only the model with this number, and print it")
     parser.add_argument("--file", type=Path, help="judge a finding that was kept: the folder of model.xml and inputs.npz")
     parser.add_argument("--near", action="store_true", help="pieces of networks with a change or two, not grown models")
     parser.add_argument("--networks", type=Path, help="with --near: a folder of IR (.xml, .zip) instead of the tests' own")

@@ -89,7 +89,7 @@ def main() -> None:
     parser.add_argument("--consumers", default="", help="their names; by default all")
     parser.add_argument("--networks", default="", help="a list of networks.py, or names of networks; by default all")
     parser.add_argument("--forms", default="", help="targets, or direct; by default the consumer's own target and direct")
-    parser.add_argument("--record", action="store_true", help="write the results beside this file")
+    parser.add_argument("--record", action="store_true", help="write the results next to this file")
     arguments = parser.parse_args()
     lists = {name: getattr(networks, name) for name in ("KEPT", "EXPORTED", "FILES", "HELD_OUT")}
     chosen = [n for word in arguments.networks.split(",") if word for n in lists.get(word, [word])]

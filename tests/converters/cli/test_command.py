@@ -36,7 +36,7 @@ def unknown_layer(xml: Path) -> Path:
     return xml
 
 
-# -- the command as such -------------------------------------------------------------------------------------------------
+# -- the command itself -------------------------------------------------------------------------------------------------
 
 
 def test_no_arguments_print_the_help() -> None:

@@ -20,7 +20,7 @@ from converters.errors import MalformedError
 from converters.openvino import ConversionError, convert
 from converters.outputs import OverInputError
 
-links = pytest.mark.skipif(sys.platform == "win32", reason="links take rights there that users lack")
+links = pytest.mark.skipif(sys.platform == "win32", reason="links need rights that users lack there")
 MODES = ("embed", "copy", "reference")
 
 

@@ -110,7 +110,7 @@ LARGE = [Run(20 * run.x, run.mask, run.more) for run in GIVEN]
     [("query", 1, 1), ("key", 1, 1), ("value", 1, 1), ("mixed", 1, 1), ("held", 0, 0), ("past", None, 0)],
 )
 def test_a_limit_stays(place: str, grouped: int | None, in_place: int) -> None:
-    """What is only moved is moved whatever its size: a limit of usual numbers is not overlooked."""
+    """Moved values must be unchanged at any magnitude, so that a limit beyond usual numbers is detected."""
     model = layer(**{place: limited})
     if grouped is None:
         with pytest.raises(ConversionError, match="beam_idx does not select the rows"):

@@ -33,7 +33,7 @@ def preloaded() -> str:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold a lock against other processes."""
+    """Lock other processes out."""
     import fcntl
 
     with path.open("w") as file:

@@ -59,7 +59,7 @@ def _cases():
     yield _case("late", (1, 3, 8), (1, 530, 8), (1, 530, 8), late)
     lowest = np.full((1, 4), np.finfo(F).min)
     yield _case("lowest", (1, 3, 8), (1, 4, 8), (1, 4, 8), lowest)
-    nan, reason = np.full((1, 3, 8), np.nan, F), "OpenVINO's plugin makes zeros of what the specification leaves open"
+    nan, reason = np.full((1, 3, 8), np.nan, F), "OpenVINO's plugin gives zeros where the specification is silent"
     yield _case("none-count", (1, 3, 8), (1, 4, 8), (1, 4, 8), np.zeros((1, 4), bool), expected=nan, reason=reason)
     unknown = rng.standard_normal((1, 3, 8)).astype(F)
     unknown[0, 1] = np.nan

@@ -83,7 +83,7 @@ def _interpolate():
             expected=np.array(3, F), reason="OpenVINO has no scalars to interpolate",
         )  # fmt: skip
     yield _case("no-batch", "nearest", [7, 3], IMAGE[:0])
-    yield _case("to-nothing", "nearest", [0, 3], expected=np.zeros((2, 3, 0, 3), F), reason="OpenVINO refuses a size of 0")
+    yield _case("to-nothing", "nearest", [0, 3], expected=np.zeros((2, 3, 0, 3), F), reason="OpenVINO rejects a size of 0")
     whole = (IMAGE * 40).astype(np.int64)
     for type_ in (np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64):
         image = np.abs(whole).astype(type_) if np.dtype(type_).kind == "u" else whole.astype(type_)
@@ -131,7 +131,7 @@ def _grouped(name, offsets, rows=7, type_=F, index_type=np.int64, **options):
         wide = np.float64 if np.dtype(type_).kind not in "iu" else type_
         parts = [inputs["mat_a"][i].astype(wide) @ matrices[g].T.astype(wide) for i, g in enumerate(group)]
         expected = np.array(parts, wide).reshape(rows, 5).astype(type_)
-        options |= {"expected": expected, "reason": "the CPU plugin takes constant matrices only; products by NumPy"}
+        options |= {"expected": expected, "reason": "the CPU plugin requires constant matrices; results by NumPy"}
     return Case("GroupedMatMul", name, inputs, **options)
 
 

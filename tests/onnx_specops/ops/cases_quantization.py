@@ -8,7 +8,7 @@ from tests.onnx_specops.ops.case import Case
 
 LIMITS = ("input_low", "input_high", "output_low", "output_high")
 F, NAN = np.float32, np.nan
-OPTIMISED = "the CPU plugin's kernel for constant limits parts from the specification here"
+OPTIMISED = "the CPU plugin's kernel for constant limits differs from the specification here"
 
 
 def _layer(*nodes, levels, ordered=0):

@@ -131,7 +131,7 @@ CASES = [
     *both_axes("sum-of-int64", [2**40, 5], [0, -1], [3, 2**41], type_=np.int64, reduction="sum", **WIDE),
     *both_axes("infinite-maximum-alone", [1, 2], [0], [-np.inf], reduction="max", use_init_val=0,
                expected=np.array([-np.inf, 2], F),
-               reason="the maximum of -inf alone; OpenVINO begins with the lowest finite number"),
+               reason="the maximum of -inf only; OpenVINO starts from the lowest finite number"),
     *both_axes("sum-without-a-nan", [np.nan, np.nan], [0], [1], reduction="sum", use_init_val=0),
     # Axes and shapes.
     *[case(f"axis-{axis}", np.arange(24).reshape(2, 3, 4), np.ones((1, 2, 3)), np.ones((1, 2, 3)), axis, reduction="sum")

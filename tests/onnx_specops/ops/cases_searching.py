@@ -88,7 +88,7 @@ def _segment_max():
         yield _segments(f"{count}-segments", DATA.astype(F), IDS.astype(I32), count)
         yield _segments(f"{count}-segments-vector", DATA.astype(F), IDS, [count], fill="LOWEST", expected=np.array(
             [[-3, 5], *[[np.finfo(F).min] * 2], [1, 0], [9, 4], *[[np.finfo(F).min] * 2] * 2][:count], F),
-            reason="OpenVINO takes a scalar only")  # fmt: skip
+            reason="OpenVINO only supports a scalar")  # fmt: skip
     yield _segments("last-id", DATA[:2].astype(F), np.array([0, 2**63 - 1]), 1, expected=DATA[:1].astype(F),
                     reason="OpenVINO's ids are of 32 bits at run time")  # fmt: skip
     yield _segments("error-last-id", DATA[:2].astype(F), np.array([0, 2**63 - 1]), error="(segment_ids|output)")

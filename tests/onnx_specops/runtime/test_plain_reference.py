@@ -22,7 +22,7 @@ from tests.onnx_specops.native import nodes
 NODES = 4
 EVALUATOR = {
     # operator: (the evaluator's exception, the defect)
-    "RandomUniform": ("'shape' is expected", "takes a node of any domain for ONNX's operator of that name"),
+    "RandomUniform": ("'shape' is expected", "treats a node of any domain as ONNX's operator of that name"),
     "NonMaxSuppression": ("need at least one array", "a Loop without iterations has no scan outputs"),
     "GatherTree": ("need at least one array", "a Loop without iterations has no scan outputs"),
     "*": ("at most 64 array objects|cannot reshape array of size .* into shape", "GatherElements by numpy.choose"),

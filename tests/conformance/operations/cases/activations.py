@@ -12,10 +12,10 @@ from tests.conformance.operation_models import decided, dynamic, layer_case, sta
 F16, BF16, F64, I8, I32 = np.float16, ml_dtypes.bfloat16, np.float64, np.int8, np.int32
 NAN, INF = np.nan, np.inf
 _X = np.array([[0.5, -0.5, 1, -1, 2.5, -2.5], [3.7, -7.9, 0, -0.0, 20, -20]], np.float32)
-_CONSTANT = "the CPU plugin wants constant parameters, and there is no reference kernel"
-_CHANNELS = "the CPU plugin takes a slope of rank 1 for the channels' wherever it does not know the dimensions"
+_CONSTANT = "the CPU plugin requires constant parameters, and there is no reference kernel"
+_CHANNELS = "the CPU plugin applies a slope of rank 1 to the channels if the dimensions are unknown"
 _NARROW = decided("evaluate", "the CPU plugin computes 64-bit integers in 32 bits")
-_RANK = decided("evaluate", "the CPU plugin takes no Parameter of dynamic rank")
+_RANK = decided("evaluate", "the CPU plugin does not support a Parameter of dynamic rank")
 
 relu = partial(layer_case, "Relu", "opset1", "relu")
 sigmoid = partial(layer_case, "Sigmoid", "opset1", "sigmoid")

@@ -17,7 +17,7 @@ _EXACT = decided(
     "evaluate",
     "the CPU plugin computes integers of 32 and 64 bits in fewer, the reference kernels as the specification has them",
 )
-_RANK = decided("evaluate", "the CPU plugin takes no Parameter of dynamic rank")
+_RANK = decided("evaluate", "the CPU plugin does not support a Parameter of dynamic rank")
 
 
 def _floats(*values, dtype=np.float32):
@@ -74,7 +74,9 @@ _BEYOND = {
     "Sinh": [30, 100, -100],
     "Sqrt": [-3, -100, 4],
 }
-_LOWEST = "the CPU plugin gives the greatest float of Cosh and Sinh, and rounds the others, of which the reference gives the lowest"
+_LOWEST = (
+    "the CPU plugin gives the largest float for Cosh and Sinh and rounds the others; the reference gives the lowest integer"
+)
 _ALONE = "the reference kernel has no integers of 8 bits"
 _ROUNDED_INTEGERS = {"Asin": [1, -1], "Exp": [1], "Log": [2, 100], "Sin": [1, 2, -1, 10, -5, 100]}
 _ROUNDED = "the CPU plugin rounds functions of integers to the nearest, the reference kernel truncates this one"
@@ -124,7 +126,7 @@ def _rounds():
         yield case(f"{mode}-i32", [static(_small(I32, 5))], {"mode": mode})
         yield case(f"{mode}-scalar", [static(F32(-2.5))], {"mode": mode})
     yield case("boolean", [static(np.array([True, False]))], {"mode": "half_to_even"})
-    up = decided("evaluate", "the CPU plugin adds a half before it takes the floor, which rounds 0.49999997 up")
+    up = decided("evaluate", "the CPU plugin adds a half before the floor, which rounds 0.49999997 up")
     below = static(_floats(0.49999997, -0.49999997, 8388609))
     yield case("just-below-a-half", [below], {"mode": "half_away_from_zero"}, **up)
 
@@ -218,7 +220,7 @@ def _of_two(operation, name, dtype, a, b, **settings):
 
 def _signs():
     i, j = np.array([7, -7, 7, -7, 6, -6, 0, 1000000007]), np.array([2, 2, -2, -2, 3, 3, 5, 10])
-    python = "the CPU plugin truncates integer quotients whatever m_pythondiv says, which the specification rounds down"
+    python = "the CPU plugin truncates integer quotients regardless of m_pythondiv; the specification rounds them down"
     for dtype in (np.int8, np.int32, np.int64):
         name, last = np.dtype(dtype).name, 7 if dtype == np.int8 else 8
         a, b = i[:last].astype(dtype), j[:last].astype(dtype)

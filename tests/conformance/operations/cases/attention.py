@@ -75,7 +75,7 @@ def _unknown_ranks():
         weights = np.exp(weights) * np.tri(4, 5)
         shares = weights / weights.sum(-1, keepdims=True)
         expected.append([(shares @ v.reshape(v_shape)).astype(np.float32)])
-    reason = "OpenVINO takes no inputs of unknown rank; values by the specification's formula"
+    reason = "OpenVINO does not support inputs of unknown rank; values by the specification's formula"
     settings = decided("expected", reason, runs=expected)
     make = _of_unknown_rank
     yield layer_case("ScaledDotProductAttention", "opset13", make, "unknown-rank", dynamics(*runs), **settings)

@@ -20,7 +20,7 @@ def _comparison(operation, make):
     a = np.array([1, 2, 3, -1, 0, -0.0, INF, -INF, INF], F32)
     b = np.array([1, 3, 2, -2, -0.0, 0, INF, INF, 1], F32)
     nans = [np.array([NAN, 1, NAN], F32), np.array([1, NAN, NAN], F32)]
-    greater = decided("evaluate", "the CPU plugin holds NaN to be greater than a number")
+    greater = decided("evaluate", "the CPU plugin treats NaN as greater than a number")
     exact = decided("evaluate", "the CPU plugin compares integers of 32 bits and more in float32 or in 32 bits")
     yield from broadcasts(operation, make)
     yield case("corners", [static(a), static(b)])
@@ -58,7 +58,7 @@ def _selects():
     yield case("constant-branches", [static(c), F32(1), F32(NAN)])
     yield with_axis("pdpd-right", [static(c[0]), static(x), static(y[0])], pdpd(-1))
     yield with_axis("pdpd-front", [static(c[:, 0]), static(x), static(y[:, 0])], pdpd(0), **NO_PDPD)
-    rank = decided("evaluate", "the CPU plugin takes no Parameter of dynamic rank")
+    rank = decided("evaluate", "the CPU plugin does not support a Parameter of dynamic rank")
     yield case("dynamic-rank", [unranked(c, c[0]), unranked(x, F32(1)), unranked(y, y)], **rank)
     yield case("empty", [dynamic(c[:0]), dynamic(x[:0]), dynamic(y[:0])])
     large = [c[0], np.array([2**63 + 1, 1, 2**64 - 1], U64), np.zeros(3, U64)]

@@ -152,7 +152,7 @@ def _iterated(*sizes, axis=1, part=1):
 
 
 def _slices(start, end, stride, part=1, axis=1, joined=None):
-    """Ten times the sum so far plus the slice, and the concatenated slices if ``joined`` says how."""
+    """Ten times the sum so far plus the slice, and the concatenated slices if ``joined`` is given."""
 
     def make(ops, x):
         shape = [part if i == axis else 2 for i in range(3)]

@@ -62,7 +62,9 @@ def _plain():
         [np.array([73, 137, 62, 202, 368, 162], np.float32).reshape(1, 1, 2, 3)],
         [np.array([4, 7, 2, 3, 10, 19, 8, 15], np.float32).reshape(1, 2, 1, 4)],
     ]
-    settings = decided("expected", "the CPU plugin takes no kernel of dynamic shape; values by torch", runs=expected)
+    settings = decided(
+        "expected", "the CPU plugin does not support a kernel of dynamic shape; values by torch", runs=expected
+    )
     name = "run-time-kernel-of-any-shape"
     yield _convolution(name, data, kernel, [2, 1], [1, 0], [1, 1], [1, 2], "same_lower", **settings)
     yield _convolution("no-batch", dynamic(_values(0, 3, 7, 8), dims=(-1, 3, 7, 8)), _weights(*k), ones, zero, zero, ones)
@@ -98,7 +100,9 @@ def _grouped():
         [np.array(_GROUPS_1, np.float32).reshape(2, 4, 2, 2)],
         [np.array(_GROUPS_2, np.float32).reshape(1, 2, 2, 1)],
     ]
-    settings = decided("expected", "the CPU plugin takes no kernel of dynamic shape; values by torch", runs=expected)
+    settings = decided(
+        "expected", "the CPU plugin does not support a kernel of dynamic shape; values by torch", runs=expected
+    )
     for name, known in (("known", 2), ("unknown", -1)):
         kernel = dynamic(ramp(2, 2, 1, 1, 2), ramp(2, 1, 2, 2, 1), dims=(known, -1, -1, -1, -1))
         name = f"run-time-kernel-groups-{name}"
@@ -166,7 +170,7 @@ def _backprops():
     # Stride 2 and a kernel of ones, with one more row and column, for simple sums.
     ramp = np.arange(1, 10, dtype=np.float32).reshape(1, 1, 3, 3)
     shapes = static(np.array([6, 6], np.int32), np.array([5, 7], np.int32))
-    reason = "the CPU plugin takes no output_shape at run time; values by the specification's formulas"
+    reason = "the CPU plugin does not support a run-time output_shape; values by the specification's formulas"
     for auto, before in (("same_upper", 1), ("same_lower", 0)):
         # The full result has the length 7; OpenVINO crops the end unless same_upper.
         settings = decided("expected", reason, runs=[[_rows(6, 6, before)], [_rows(5, 7, 1, 0)]])

@@ -43,7 +43,7 @@ def _gather():
             "out-of-range-axis-at-run-time",
             [dynamic(ramp(3, 2) + 1), dynamic(np.array([1, 2], I32)), static(np.array(1))],
         )
-        uninitialized = decided("evaluate", "the CPU plugin gives what was in memory")
+        uninitialized = decided("evaluate", "the CPU plugin returns uninitialized memory")
         indices = static(np.array([[1, 0]]))
         yield case(version, "of-none", [static(ramp(2, 0, 3)), indices, np.array(1)], **uninitialized)
         yield case(version, "of-none-to-none", [static(ramp(0, 0, 3)), dynamic(np.array([2, 1])), np.array(-3)])
@@ -56,7 +56,7 @@ def _gather():
             yield case(version, f"one-negative-constant-{np.ndim(index)}d", [data, np.array(index, I32), np.array(0)])
         one = [dynamic(ramp(3, 2) + 1, ramp(4, 2)), np.array([-1]), np.array(0)]
         yield case(version, "one-negative-constant-of-dynamic", one, **wrapped)
-        folded = decided("evaluate", "the CPU plugin gives what was in memory")
+        folded = decided("evaluate", "the CPU plugin returns uninitialized memory")
         short = [static(ramp(5, dtype=I64) + 1), np.array([-1, 1, -5]), np.array(0)]
         yield case(version, "negative-of-short-integers", short, **({} if version == "opset8" else folded))
         long = [static(ramp(65, dtype=I32) + 1), np.array([-1, 1, -65]), np.array(0)]

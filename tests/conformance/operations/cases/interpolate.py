@@ -14,7 +14,7 @@ _COORDINATES = ("half_pixel", "pytorch_half_pixel", "asymmetric", "tf_half_pixel
 _ROUNDINGS = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil", "simple")
 
 _ANTIALIAS = "the CPU plugin leaves out antialiasing in this layout, the specification does not"
-_OF_MEMORY = "the CPU plugin gives what was in memory"
+_OF_MEMORY = "the CPU plugin returns uninitialized memory"
 
 
 def _values(*shape, dtype=np.float32):
@@ -124,7 +124,7 @@ def _modern():
             yield case(f"{mode}-one-axis", x, [8], [3], mode)
             axes = static(np.array([2, 3]), np.array([3, 2]))
             yield case(f"{mode}-run-time-axes", dynamic(data, data), [8, 4], axes, mode)
-            axes = decided("evaluate", "the CPU plugin takes other axes of three-dimensional data")
+            axes = decided("evaluate", "the CPU plugin uses other axes of three-dimensional data")
             yield case(f"{mode}-3d", static(_values(2, 4, 5)), [7, 3], [1, 2], mode, **axes)
         for mode in ("linear_onnx", "nearest", "linear"):
             yield case(f"{mode}-5d", static(_values(1, 2, 3, 4, 5)), [5, 3, 7], [2, 3, 4], mode)
@@ -160,7 +160,7 @@ def _resize(ops, image, given, axes, *, mode, shape_calculation_mode):
 def _unknown_ranks():
     data = _values(2, 3, 5, 6)
     inputs = dynamics([data.reshape(-1), np.array(data.shape)])
-    refused = decided("evaluate", "the CPU plugin takes no inputs of unknown rank")
+    refused = decided("evaluate", "the CPU plugin does not support inputs of unknown rank")
     for name, make in (
         *((f"{mode}-unknown-rank", _of_unknown_rank(mode)) for mode in ("nearest", "linear", "cubic")),
         ("unknown-rank-all-axes", _of_unknown_rank("linear", (2, 3, 8, 3), None)),
@@ -209,7 +209,7 @@ def _pillow():
         yield case(f"{mode}-channels-last", static(_values(1, 5, 6, 3)), [3, 8], [1, 2])
         for dtype in (np.float16, np.uint8, np.int8):
             yield _typed(mode, dtype, "Model.evaluate rounds ties away from zero, and after each of the two axes")
-    always = decided("evaluate", "the CPU plugin takes the coefficient -0.5 always")
+    always = decided("evaluate", "the CPU plugin always uses the coefficient -0.5")
     yield _later(11, "bicubic_pillow-coefficient", static(data), [8, 4], [2, 3], "bicubic_pillow", cube=-0.9, **always)
 
 

@@ -29,7 +29,7 @@ def _mat_mul():
     yield case("vector-matrix", statics([_values(5), _values(3, 5)]), False, True)
     yield case("matrix-vector", statics([_values(5, 3), _values(5)]), True, True)
     yield case("batches", statics([_values(2, 1, 4, 3), _values(5, 4, 2)]), True)
-    rank = decided("evaluate", "the CPU plugin takes no Parameter of dynamic rank")
+    rank = decided("evaluate", "the CPU plugin does not support a Parameter of dynamic rank")
     first = unranked(_values(3, 2), _values(2, 3, 2), _values(3), _values(3, 2))
     yield case("dynamic-rank", [first, unranked(_values(4, 3), _values(4, 3), _values(3), _values(3))], True, True, **rank)
     turned = partial(layer_case, "MatMul", "opset1", _turned)

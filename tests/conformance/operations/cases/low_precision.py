@@ -76,7 +76,7 @@ def through(
 
 
 def _constants():
-    denormals = decided("evaluate", "the CPU plugin takes 2^-127, which is no normal number of float32, for 0")
+    denormals = decided("evaluate", "the CPU plugin treats 2^-127, which is not a normal float32, as 0")
     for kind in BITS:
         settings = denormals if kind == "f8e8m0" else {}
         for shape in ((7,), (16, 16), (197, 211)):
@@ -151,7 +151,7 @@ def _weights(name, kind, rows, groups, size, zero_point=None, scale_kind=None, m
     if several:
         x = dynamic(*x.arrays, generator.standard_normal((1, columns)).astype(F), dims=[-1, columns])
     if middle != "f32":
-        settings |= decided("cpu", "the CPU plugin scales in float32 what the reference kernels scale in 16 bits")
+        settings |= decided("cpu", "the CPU plugin scales in float32, the reference kernels in 16 bits")
     return filled(layer_case("MatMul", "opset1", make, f"weights-{name}", [x, *inputs], **settings), contents)
 
 

@@ -33,7 +33,7 @@ def _reverse():
     yield case("index", data, np.array([2, 0]), "index")
     yield case("one-index", data, np.array([1], I32), "index")
     yield case("mask", data, np.array([True, False, True]), "mask")
-    yield case("no-axes", dynamic(ramp(2, 3)), of_no_bytes(I64), "index", **decided("expected", "OpenVINO refuses an empty constant", ramp(2, 3)))  # fmt: skip
+    yield case("no-axes", dynamic(ramp(2, 3)), of_no_bytes(I64), "index", **decided("expected", "OpenVINO rejects an empty constant", ramp(2, 3)))  # fmt: skip
     yield case("empty-mask", data, np.array([False] * 3), "mask")
     yield case("index-at-run-time", data, static(np.array([0, 1], I32), np.array([2, 0], I32)), "index")
     yield case("mask-at-run-time", data, static(np.array([True, False, False]), np.array([False] * 3)), "mask")
@@ -71,7 +71,7 @@ def _roll():
     yield case("negative", data, np.array([-1], I32), np.array([-1], I32))
     yield case("two-axes", data, np.array([2, -3]), np.array([1, 0]))
     yield case("axis-twice", data, np.array([1, 1]), np.array([0, 0]))
-    yield case("one-shift-for-all", dynamic(ramp(3, 4)), np.array(1), np.array([0, 1]), **decided("expected", "OpenVINO's kernels take as many shifts as axes only", np.roll(ramp(3, 4), (1, 1), (0, 1))))  # fmt: skip
+    yield case("one-shift-for-all", dynamic(ramp(3, 4)), np.array(1), np.array([0, 1]), **decided("expected", "OpenVINO's kernels require as many shifts as axes", np.roll(ramp(3, 4), (1, 1), (0, 1))))  # fmt: skip
     yield case("beyond-size", data, np.array([9, -11]), np.array([0, 1]))
     yield case("shift-at-run-time", data, static(np.array([1, 0], I32), np.array([-2, 5], I32)), np.array([0, 1]))
     yield case(

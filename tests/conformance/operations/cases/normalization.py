@@ -88,7 +88,7 @@ def _l2_cases():
     axes = dynamic(np.array([1]), np.array([-1, 0]))
     unknown = decided("cpu", "Model.evaluate does not know NormalizeL2")
     yield case("run-time-axes", dynamic(_values(2, 3, 4), _values(1, 5, 2)), axes, **unknown)
-    reason = "the CPU plugin takes a sum over no axes at run time for a sum over all; the specification: 1 where not 0"
+    reason = "the CPU plugin sums over all axes if there are no run-time axes; the specification: 1 for nonzero numbers"
     data, axes = dynamic(np.array([[3, -4], [0, 0.5]], F32)), dynamic(np.array([], np.int64))
     yield case("run-time-axes-none", data, axes, **decided("expected", reason, np.array([[1, 1], [0, 1]], F32)))
     yield case("float16", static(_values(2, 3, 4, dtype=F16)), np.array([1]))
@@ -142,10 +142,10 @@ def _lrns():
     total = np.full(ramp.shape, sum(i * i for i in range(1, 9)), F32)
     rows = np.array([5, 5, 25, 25, 61, 61, 113, 113], F32).reshape(ramp.shape)
     nothing = ramp * ramp
-    parts = "the CPU plugin parts from the specification's formula, by which the values are computed"
+    parts = "the CPU plugin differs from the specification's formula, which gives the values"
     for name, axes, sums in (("all-but-batch", [1, 2, 3], total), ("negative-axis", [-1], rows), ("no-axes", [], nothing)):
         yield case(name, static(ramp), axes, 3, 3.0 ** len(axes), 1.0, 0.0, **decided("expected", parts, ramp / sums))
-    reason = "the CPU plugin takes constant axes only; values by the specification's formula"
+    reason = "the CPU plugin requires constant axes; values by the specification's formula"
     expected = [[ramp / sums_1], [ramp / rows], [ramp / (_pairs() / 3)]]
     axes = dynamic(np.array([-3]), np.array([3]), np.array([1, 3]))
     settings = decided("expected", reason, runs=expected)

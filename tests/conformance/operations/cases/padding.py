@@ -28,7 +28,7 @@ def _pad():
         yield case(version, "value-at-run-time", data, np.array([1, 1]), np.array([0, 2]), "constant",
                    static(np.array(2.5, np.float32), np.array(-1, np.float32)))  # fmt: skip
         yield case(version, "value-of-known-dimensions", static(ramp(2, 3)), np.array([1, 1]), np.array([0, 2]), "constant",
-                   static(np.array(2.5, np.float32)), **decided("evaluate", "the CPU plugin takes 0 for the value"))  # fmt: skip
+                   static(np.array(2.5, np.float32)), **decided("evaluate", "the CPU plugin uses the value 0"))  # fmt: skip
         yield case(version, "empty", dynamic(ramp(0, 3)), np.array([1, 0]), np.array([1, 2]), "constant")
         yield case(version, "nothing", data, np.array([0, 0]), np.array([0, 0]), "symmetric")
         for dtype in (bool, U8, np.int8, I32, I64, F16, F64):

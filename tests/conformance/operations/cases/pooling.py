@@ -8,7 +8,7 @@ import numpy as np
 
 from tests.conformance.operation_models import decided, dynamic, layer_case, static
 
-_NO_INDICES = "the CPU plugin takes 32-bit indices only, Model.evaluate none at all; values by torch"
+_NO_INDICES = "the CPU plugin only supports 32-bit indices, Model.evaluate no indices; values by torch"
 _KEPT = "Model.evaluate keeps the padding of the first run"
 _UNSIZED = "Model.evaluate writes beyond outputs of dynamic shape"
 _CORRUPTED = "with same padding and a dynamic shape OpenVINO reads and writes beyond its buffers; values by torch"

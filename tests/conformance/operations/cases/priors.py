@@ -51,7 +51,7 @@ def _prior_boxes():
         inputs = [np.array([2, 3]), np.array([20, 30]), static(np.zeros(1, F))]
         yield _prior_box(version, "odd-fixed-sizes-constant", odd, inputs)
     attributes = {"min_size": [4.0], "max_size": [9.0], "aspect_ratio": [4.0], "min_max_aspect_ratios_order": False}
-    reason = "the CPU plugin refuses this order and Model.evaluate crashes; values by the specification"
+    reason = "the CPU plugin rejects this order, and Model.evaluate crashes; values by the specification"
     # Around (5, 5): half sizes 2 x 2, 4 x 1 (ratio 4), 3 x 3 (the root of 4 times 9), all by 10.
     boxes = np.array([[0.3, 0.3, 0.7, 0.7, 0.1, 0.4, 0.9, 0.6, 0.2, 0.2, 0.8, 0.8], [0.1] * 12], F)
     inputs = [static(np.array([1, 1])), static(np.array([10, 10]))]

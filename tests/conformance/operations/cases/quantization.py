@@ -31,7 +31,7 @@ def _quantizes():
     x = ((np.arange(48).reshape(2, 3, 4, 2) * 7 % 48) / 17 - 1.37).astype(F32)
     one, low, high = _f(1).reshape(()), _f(-1, -0.9, -0.71).reshape(3, 1, 1), _f(1.3, 0.6, 1.1).reshape(3, 1, 1)
     unit, even = (-one, one, -one, one), (_f(-1, -2), _f(1, 2.5), _f(0, 1), _f(2, 3))
-    stride = decided("evaluate", "the CPU plugin takes constant limits of different shapes for each other's")
+    stride = decided("evaluate", "the CPU plugin confuses constant limits of different shapes")
     equal = decided("evaluate", "the CPU plugin gives NaN where constant limits are equal")
     inverted = decided("evaluate", "the CPU plugin gives the lower end where constant limits are in the wrong order")
     for name, arrays, levels, settings in (
@@ -66,7 +66,7 @@ def _quantizes():
     fails = decided("evaluate", "the CPU plugin's transformations fail on this model")
     yield _quantize("many-levels", [static(x), *unit], {"levels": 65536}, **fails)
     yield _quantize("dynamic", [dynamic(x, x[:1, :2]), *unit], {"levels": 16})
-    rank = decided("evaluate", "the CPU plugin takes no Parameter of dynamic rank")
+    rank = decided("evaluate", "the CPU plugin does not support a Parameter of dynamic rank")
     yield _quantize("dynamic-rank", [unranked(x, x[0]), *unit], {"levels": 16}, **rank)
     yield _quantize("halves", [static(_f(0.5, 1.5, 2.5, 3.5)), one * 0, one * 4, one * 0, one * 4], {"levels": 5})
     arrays = [x, x * 0 - 1, x * 0 + 1, x * 0, x * 0 + 2]

@@ -31,7 +31,7 @@ def _random_uniform():
         yield case("i32", np.array([2, 3]), np.array(50, I32), np.array(100, I32), "i32", alignment, (80, 100))
         yield case("i32-whole-range", np.array([50]), np.array(-(2**31), I32), np.array(2**31 - 1, I32), "i32", alignment,
                    **decided("evaluate", "the CPU plugin overflows"))  # fmt: skip
-        specified = decided("cpu", "the reference takes two numbers for one, the specification one")
+        specified = decided("cpu", "the reference uses two numbers for each, the specification one")
         yield case("i64", np.array([50]), np.array(-50), np.array(100), "i64", alignment, (80, 100),
                    **(specified if alignment == "TENSORFLOW" else {}))  # fmt: skip
         yield case("empty", np.array([0, 3]), zero, one, "f32", alignment)
@@ -44,7 +44,7 @@ def _random_uniform():
         yield case("vectors-of-one", np.array([4]), np.array([1], I32), np.array([9], I32), "i32", alignment)
     for low, high in ((-5, 2**41), (2**40, 2**62 + 11), (-(2**62), 2**62)):
         yield case(f"i64-{low}-{high}", np.array([40]), np.array(low), np.array(high), "i64", "PYTORCH", (80, 1),
-                   **decided("evaluate", "the CPU plugin holds 64-bit integers in 32 bits"))  # fmt: skip
+                   **decided("evaluate", "the CPU plugin stores 64-bit integers in 32 bits"))  # fmt: skip
     yield case("no-seed-of-operation", np.array([9]), np.array(0, F32), np.array(1, F32), "f32", seeds=(7, 0))
     yield case("no-global-seed", np.array([9]), np.array(0, F32), np.array(1, F32), "f32", seeds=(0, 7))
 

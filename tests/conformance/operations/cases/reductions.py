@@ -29,7 +29,7 @@ _LOGICAL = {
 }
 _X = ((np.arange(24, dtype=F32).reshape(2, 3, 4) * 7 % 11) - 5) / 4
 _B = (np.arange(24).reshape(2, 3, 4) % 5 > 0) ^ (np.arange(2).reshape(2, 1, 1) > 0)
-_RANK = decided("evaluate", "the CPU plugin refuses what has a rank of run time, or no axes")
+_RANK = decided("evaluate", "the CPU plugin rejects a dynamic rank, and no axes")
 _FINITE = decided("evaluate", "the CPU plugin starts from the largest finite number")
 
 
@@ -41,7 +41,7 @@ def _axes_and_ranks(operation, case):
     """Axes of every kind, constant and at run time, with and without keep_dims."""
     x = _B if operation in _LOGICAL else _X
     finite = _FINITE if operation == "ReduceMin" else {}
-    constant = "the CPU plugin wants the axes of logical reductions constant"
+    constant = "the CPU plugin requires constant axes of logical reductions"
     run_time = decided("evaluate", constant) if operation in _LOGICAL else {}
     for keep in (False, True):
         attributes, suffix = {"keep_dims": keep}, f"keep-{keep}".lower()

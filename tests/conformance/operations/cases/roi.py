@@ -107,7 +107,7 @@ def _small():
     return maps, np.array([[0, 0, 0, 2, 2], [0, 1, 0, 2, 1]], F32)
 
 
-_REFUSED = "the CPU plugin takes no dynamic shapes; expected is its answer for the static ones"
+_REFUSED = "the CPU plugin does not support dynamic shapes; expected is its result for static ones"
 
 
 def _psroi_pooling():

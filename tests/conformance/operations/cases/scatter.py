@@ -82,7 +82,7 @@ def _update():
         np.array(1),
     )
     yield case("scalar-index", data, static(np.array(2)), dynamic(-ramp(3)), np.array(0),
-               **decided("evaluate", "the CPU plugin takes no scalar indices"))  # fmt: skip
+               **decided("evaluate", "the CPU plugin does not support scalar indices"))  # fmt: skip
     yield case("empty", data, dynamic(np.zeros(0, I64)), dynamic(ramp(0, 3)), np.array(0))
     yield case("empty-data", static(ramp(0, 2)), static(np.array([1])), static(ramp(1, 2)), np.array(0), **_NOWHERE)
     yield case("empty-rows", static(ramp(3, 4, 0)), static(np.array([2, 0])), static(ramp(3, 2, 0)), np.array(1))

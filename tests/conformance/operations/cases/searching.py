@@ -79,7 +79,7 @@ def _segment_max():
                    dynamic(np.array([0, 0, 1, 1, 2, 3])), fill=fill)  # fmt: skip
     yield case("float16", dynamic(data.astype(F16)), dynamic(ids))
     least = np.array([[-3, 5], [-65504, -65504], [1, 0], [9, 4]], F16)
-    yield case("float16", dynamic(data.astype(F16)), dynamic(ids), fill="LOWEST", **decided("expected", "the CPU plugin takes the lowest float32, which is not one of float16", least))  # fmt: skip
+    yield case("float16", dynamic(data.astype(F16)), dynamic(ids), fill="LOWEST", **decided("expected", "the CPU plugin uses the lowest float32, which float16 cannot represent", least))  # fmt: skip
 
 
 def _sparse_fill_empty_rows():

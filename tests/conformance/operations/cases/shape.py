@@ -8,8 +8,8 @@ from tests.conformance.operation_models import decided, dynamic, layer_case, mix
 
 I32, I64, U8, F16, F64 = np.int32, np.int64, np.uint8, np.float16, np.float64
 
-WIDE = decided("evaluate", "the CPU plugin holds 64-bit integers in 32 bits")
-_NO_DYNAMIC_RANK = decided("evaluate", "the CPU plugin takes no layer of dynamic rank")
+WIDE = decided("evaluate", "the CPU plugin stores 64-bit integers in 32 bits")
+_NO_DYNAMIC_RANK = decided("evaluate", "the CPU plugin does not support a layer of dynamic rank")
 
 
 def _shape_of():
@@ -106,7 +106,7 @@ def _transpose():
     yield case("at-run-time", dynamic(ramp(2, 3, 4), ramp(4, 0, 1), ramp(1, 2, 2)),
                static(np.array([2, 0, 1]), np.array([0, 2, 1]), np.array([1, 2, 0])))  # fmt: skip
     yield case("i64-at-run-time", dynamic(ramp(2, 3, dtype=I64) << 40), static(np.array([1, 0], U8)), **WIDE)
-    reversed_ = decided("expected", "OpenVINO refuses or crashes on an empty order")
+    reversed_ = decided("expected", "OpenVINO rejects an empty order or crashes")
     yield case("empty-order", dynamic(ramp(2, 3, 4)), dynamic(np.zeros(0, I64)), expected=[[ramp(2, 3, 4).T]], **reversed_)
     yield case("maybe-empty-order", dynamic(ramp(2, 3, 4), ramp(2, 3, 4)), dynamic(np.zeros(0, I64), np.array([1, 0, 2])),
                expected=[[ramp(2, 3, 4).T], [ramp(2, 3, 4).transpose(1, 0, 2)]], **reversed_)  # fmt: skip

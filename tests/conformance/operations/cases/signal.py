@@ -113,7 +113,7 @@ def _real():
 
 def _real_by_numpy():
     """Cases that the CPU plugin rejects (run-time axes, -1 as a size) or computes incorrectly (sizes beyond the data's)."""
-    reason = "the CPU plugin refuses it or reads beyond its input; values by NumPy"
+    reason = "the CPU plugin rejects it or reads out of bounds; values by NumPy"
     for name, shape, axes, sizes in (
         ("longer", (2, 3), [1], [5]),
         ("both-longer", (2, 3, 4), [1, 2], [5, 9]),
@@ -220,7 +220,7 @@ def _unknown_ranks():
             result = transform(data[..., 0] + 1j * data[..., 1], axes=(-1, 0))
             runs.append((data.reshape(-1), np.array(shape)))
             expected.append([np.stack([result.real, result.imag], -1).astype(np.float32)])
-        settings = decided("expected", "OpenVINO takes no inputs of unknown rank; values by NumPy", runs=expected)
+        settings = decided("expected", "OpenVINO does not support inputs of unknown rank; values by NumPy", runs=expected)
         yield layer_case(kind, "opset7", make, "unknown-rank", dynamics(*runs), **settings)
 
 

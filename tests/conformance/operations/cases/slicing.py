@@ -13,7 +13,7 @@ MOST, LEAST = np.iinfo(np.int64).max, np.iinfo(np.int64).min
 _PARTINGS = {
     "shrink-begin-mask": decided("cpu", "the reference overlooks begin_mask at a shrunk axis"),
     "ellipsis-before-new-and-shrink": decided("cpu", "the reference lets a new axis go before an ellipsis"),
-    "ellipsis-before-shrink": decided("cpu", "the reference takes nothing"),
+    "ellipsis-before-shrink": decided("cpu", "the reference slices nothing"),
     "shrink-new-axis": decided("evaluate", "the CPU plugin reads beyond its input"),
 }
 
@@ -63,7 +63,7 @@ def _strided_slice():
     masks = {"ellipsis": [1, 0], "shrink_axis": [1, 1]}
     bounds = [static(ramp(2, 6, 3)), *map(np.array, ([0, 5], [0, 0], [1, 1]))]
     yield case("shrunk-ellipsis-before-beyond", bounds, decided("cpu", "the reference shrinks the ellipsis"), **masks)
-    unset = decided("evaluate", "the CPU plugin gives what was in memory")
+    unset = decided("evaluate", "the CPU plugin returns uninitialized memory")
     none = [static(ramp(2, 3, 4)), *(static(np.array(x)) for x in ([5, 0], [6, 0], [1, 1]))]
     yield case("ellipsis-alone-at-run-time", none, unset, ellipsis=[0, 1], new_axis=[1, 0])
     yield case("new-axes-alone-at-run-time", none, unset, new_axis=[1, 1])
@@ -88,7 +88,7 @@ def _strided_slice():
     )
     yield case("several-shapes", [dynamic(ramp(5, 2), ramp(3, 4), ramp(0, 4)), np.array([1, -1], I32), np.array([-1, 0], I32),
                np.array([1, -1], I32)], end=[0, 1])  # fmt: skip
-    beyond = decided("cpu", "the reference refuses an index out of range")
+    beyond = decided("cpu", "the reference rejects an index out of range")
     for index in (2, -4):
         yield case(f"shrink-beyond{index}", [dynamic(ramp(2, 3), ramp(3, 3), dims=[-1, 3]), np.array([index]), np.array([0]),
                    np.array([1])], beyond, shrink_axis=[1])  # fmt: skip
@@ -96,7 +96,7 @@ def _strided_slice():
                    static(np.array([1, 1]))], beyond, shrink_axis=[1, 0])  # fmt: skip
         yield case(f"shrink-beyond{index}-a-known-size-beside-an-unknown-one", [dynamic(ramp(2, 2), ramp(3, 2), dims=[-1, 2]),
                    np.array([0, index]), np.array([3, 0]), np.array([1, 1])], beyond, shrink_axis=[0, 1])  # fmt: skip
-    unknown = decided("evaluate", "the CPU plugin takes no begins of unknown number")
+    unknown = decided("evaluate", "the CPU plugin does not support an unknown number of begins")
     bounds = [dynamic(np.array(a), np.array(b)) for a, b in (([1, 0], [0, 1, 1]), ([2, 2], [2, 3, 3]), ([1, 1], [1, 1, 1]))]
     yield case("unknown-number", [dynamic(ramp(2, 3, 4), ramp(2, 3, 4)), *bounds], unknown, begin=[0, 1], end=[1])
 

@@ -36,7 +36,7 @@ def _top_k():
         yield case("whole", static(_distinct(7)), np.array(7), 0, "min")
         at_run_time = static(np.array(1, I32), np.array(3, I32))
         yield case("k-at-run-time", data, at_run_time, 1, "max", "index",
-                   settings=decided("cpu", "the reference takes another k when that is not constant"))  # fmt: skip
+                   settings=decided("cpu", "the reference uses another k if it is not constant"))  # fmt: skip
         for dtype in (I8, U8, I32, I64, F16, F64):
             yield case(np.dtype(dtype).name, dynamic(_distinct(2, 9, dtype=dtype)), np.array(3), 1)
         yield case("of-none", static(np.zeros((0, 2, 5), F32)), np.array(3), 1)
@@ -48,7 +48,7 @@ def _top_k():
         yield case(f"stable-{sort}-min-i32", dynamic(mixed(4, 12, dtype=I32)), np.array(5), 1, "min", sort, stable=True,
                    settings={} if sort == "value" else _TIED)  # fmt: skip
     huge = np.array([[1, 2**63, 2**64 - 1, 0, 2**63 - 1, 5]], U64)
-    yield case("u64", dynamic(huge), np.array(3), 1, settings=decided("expected", "neither oracle has an order of 64-bit unsigned integers", huge[:, [2, 1, 4]], np.array([[2, 1, 4]], I32)))  # fmt: skip
+    yield case("u64", dynamic(huge), np.array(3), 1, settings=decided("expected", "neither oracle orders 64-bit unsigned integers", huge[:, [2, 1, 4]], np.array([[2, 1, 4]], I32)))  # fmt: skip
     yield case("infinities", dynamic(np.array([[1, np.inf, -np.inf, 0, 3]], F32)), np.array(5), 1, "min")
 
 
@@ -74,7 +74,7 @@ def _unique():
         count = data.shape[axis]
         places = [np.zeros(size, I64) for size in (min(count, 1), count)]
         expected = [data.take(places[0], axis), *places, np.array([count] if count else [], I64)]
-        equal = decided("expected", "the CPU plugin gives no slice, the reference refuses them", *expected)
+        equal = decided("expected", "the CPU plugin returns no slice, and the reference rejects them", *expected)
         for kind in (static, dynamic):
             yield case(f"axis-of-{name}-{kind.__name__}", kind(data), np.array(axis), settings=equal)
     yield case("types", dynamic(mixed(9, dtype=I32)), None, True, index_element_type="i32", count_element_type="i32")

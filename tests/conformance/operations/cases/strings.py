@@ -50,7 +50,7 @@ def _packed():
     wide = np.frombuffer("Grüße漢".encode(), np.uint8)
     given = np.array([0, 7], np.int32), np.array([7, 10], np.int32), wide
     yield case("characters-of-several-bytes", statics(given))
-    reason = "the CPU plugin cannot hold strings that it computes while it compiles"
+    reason = "the CPU plugin cannot store strings that it computes when it compiles the model"
     settings = decided("expected", reason, _strings("emerson", "lake", "palmer"))
     yield case("constants", [begins, ends, symbols], **settings)
     yield layer_case("StringTensorPack", "opset15", _repack, "repacked", [static(_strings("ab", "", "c"))])

@@ -103,7 +103,7 @@ def _outputs(g: Graph, inner: Graph, results: list[Value], ports: list[tuple[Any
 def iterator(g: Graph) -> None:
     values, inputs, ports, state, _ = _iteration(g, 0)
     if not any(port[0] == "set_sliced_input" for port in ports):
-        raise Unfit("nothing says how often")
+        raise Unfit("the number of iterations is undefined")
     inner = _body(g, inputs, 4)
     results = [_result(g, inner, state.type, state.dims)]
     ports.insert(0, ("set_merged_input", 0, 0, 0))
@@ -112,7 +112,7 @@ def iterator(g: Graph) -> None:
     taken = {ref[0] for node in body.nodes if isinstance(node, Layer) for ref in node.inputs}
     taken |= {ref[0] for ref in body.results}
     if not any(port[2] in taken for port in ports if port[0] == "set_sliced_input"):
-        raise Unfit("where nothing takes a slice the CPU plugin runs the body once")
+        raise Unfit("without a slice, the CPU plugin runs the body once")
     g.add(Layer("TensorIterator", "opset1", tuple(v.ref for v in values), {}, (body,), tuple(ports)))
 
 

@@ -71,13 +71,13 @@ def binary(g: Graph) -> None:
     operation = g.pick(*_BINARY)
     a = g.value(FLOATS if operation in ("Power", "PRelu") and g.chance(0.9) else NUMBERS)
     if operation == "SquaredDifference" and a.type in ("i8", "u8"):
-        raise Unfit("the CPU plugin gives no squares, and no reference kernel tells more")
+        raise Unfit("the CPU plugin does not give squares, and there is no reference kernel")
     low = 1 if operation in ("Divide", "Mod", "FloorMod") and g.chance(0.8) else -4
     b = g.broadcasting(a, low=0 if operation == "Power" else low)
     if operation == "PRelu" and (
         b.rank > a.rank or any(d not in (1, e) for d, e in zip(b.dims[::-1], a.dims[::-1], strict=False))
     ):
-        raise Unfit("slopes that do not fit the data: the CPU plugin takes some of them")
+        raise Unfit("slopes that do not fit the data: the CPU plugin accepts some of them")
     swapped = operation not in ("PRelu", "Divide", "Mod", "FloorMod", "Power") and g.chance(0.4)
     broadcast = (
         {} if operation == "PRelu" else {"auto_broadcast": "none" if a.shape == b.shape and g.chance(0.1) else "numpy"}
@@ -94,7 +94,7 @@ def paddle(g: Graph) -> None:
     b = g.fresh((a.type,), a.dims[axis:end], 0.5, 1)
     operation = g.pick("Add", "Multiply", "Maximum", "FloorMod", "Power", "Greater", "GreaterEqual", "Minimum")
     if operation.startswith("Greater"):
-        raise Unfit("neither the CPU plugin nor the reference kernel lays operands on each other here")
+        raise Unfit("neither the CPU plugin nor the reference kernel broadcasts operands here")
     laid = {
         "auto_broadcast": "pdpd",
         "auto_broadcast.auto_broadcast_axis": axis if end < a.rank or g.chance(0.5) else -1,

@@ -161,7 +161,7 @@ def test_scales() -> None:
     ],
 )
 def test_moves(emit: Callable[..., Value], moved: bool) -> None:
-    """Operators that only move numbers move integers; others take floats."""
+    """Operators that only move numbers move integers; others get floats."""
 
     def whole(op, x):
         result = emit(op, _levels(op, x))

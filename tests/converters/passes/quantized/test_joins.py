@@ -1,4 +1,4 @@
-"""Quantisation of what Concat joins, and convolutions whose results are quantised in several ways."""
+"""Quantization of the inputs of Concat, and convolutions whose results are quantized in several ways."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _positive(x: Any) -> Any:
 
 
 def _ghost(x: Any, inputs: int = 4, is_zero_shared: bool = True) -> tuple[Any, Any]:
-    """A convolution and a cheaper one of what it gives, as GhostNet joins them."""
+    """A convolution and a cheaper one of its result, concatenated as in GhostNet."""
     first = ops.relu(convolution(quantized(x)))
     return first, ops.relu(depthwise(_by_channels(first, is_zero_shared)))
 
@@ -62,7 +62,7 @@ def test_parts_are_quantized_by_channels(is_zero_shared: bool, tmp_path: Path) -
 
 
 def test_a_part_that_no_convolution_gives(tmp_path: Path) -> None:
-    """It is quantised by itself."""
+    """It is quantized separately."""
 
     def model(x: Any) -> list[Any]:
         return [convolution(_positive(ops.concat([ops.relu(convolution(quantized(x))), ops.sin(x)], 1)))]
@@ -110,7 +110,7 @@ def test_convolutions_are_repeated(channels: int, divisions: int, tmp_path: Path
 
 
 def test_convolutions_quantized_in_several_ways_without_channels_are_not_repeated(tmp_path: Path) -> None:
-    """ONNX Runtime quantises by one scale more quickly than a convolution is made."""
+    """ONNX Runtime quantizes with one scale faster than a convolution computes."""
 
     def model(x: Any) -> list[Any]:
         whole = ops.relu(convolution(quantized(x)))
