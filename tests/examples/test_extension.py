@@ -64,7 +64,7 @@ def test_an_axis_out_of_range_is_a_fault_of_the_file(tmp_path: Path) -> None:
 
 
 def test_an_installed_package_provides_rules(tmp_path: Path) -> None:
-    """As installed by pip: a module with its entry points."""
+    """A module with its entry points, as pip installs it."""
     site = tmp_path / "site"
     information = site / "sparsemax-1.0.dist-info"
     information.mkdir(parents=True)

@@ -93,7 +93,7 @@ def main(folder: Path) -> None:
         outputs = [[array.dtype.kind, np.array(array).tolist()] for array in results.values()]
         text = json.dumps({"inputs": [a.tolist() for a in arrays], "outputs": outputs})
         path.with_suffix(".json").write_text(text)
-    # As `connect_models` leaves it: with a variable without an assignment.
+    # The result of `connect_models`, with a variable without an assignment.
     left = connect_models(read("gpt2", "tokenizer"), language_model(["input_ids", "attention_mask"]))
     ov.save_model(left, folder / "gpt2_as_left.xml", compress_to_fp16=False)
     (folder / "gpt2_as_left.json").write_text((folder / "gpt2.json").read_text())

@@ -179,7 +179,7 @@ def test_other_ways_to_convert(name: str, options: dict[str, Any], place: Path, 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("variables", ["defaults", "inputs"])
 def test_the_caller_of_a_plain_session_passes_the_variables(name: str, variables: Any, place: Path, tmp_path: Path) -> None:
-    """As documented in docs/hosts.md, without knowledge of the variables' meaning."""
+    """The host follows docs/hosts.md and does not know the meaning of the variables."""
     source, path = converted(name, place), tmp_path / "model.onnx"
     convert(source.with_suffix(".xml"), path, variables=variables)
     session, ours, request = ort.InferenceSession(path), session_of(path, "none"), openvino_request(source)
@@ -451,7 +451,7 @@ def test_variables_belong_to_the_session(tmp_path: Path, kernels: Any) -> None:
         keys[...], kept[...] = 99, 99
 
 
-def test_a_caller_who_feeds_caches(both: Any) -> None:
+def test_caches_fed_by_the_caller(both: Any) -> None:
     """The caller gets the requested outputs, and the session's state is unchanged."""
     session, request = both
     names = [session.get_outputs()[0].name, *session._state.outputs]
@@ -466,7 +466,7 @@ def test_a_caller_who_feeds_caches(both: Any) -> None:
     agree(session.run(None, feeds_of(1, [0, 1], 2))[0], first(request, feeds_of(1, [0, 1], 2)))
 
 
-def test_a_caller_who_feeds_constant_variables(both: Any) -> None:
+def test_constant_variables_fed_by_the_caller(both: Any) -> None:
     """The fed value is used and kept; the caller's memory is not written to."""
     session, _ = both
     session.run(None, feeds_of(3, [0, 1]))

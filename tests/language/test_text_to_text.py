@@ -49,7 +49,7 @@ def expected(source: Path) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("kernels", [pytest.param("native", marks=needs_pcre2), "python"])
-def test_answers_equal_openvino(name: str, kernels: Any, place: Path) -> None:
+def test_results_equal_openvino(name: str, kernels: Any, place: Path) -> None:
     source, target = folders(name, place)
     model = open_model(target, kernels=kernels)
     assert isinstance(model, EncoderDecoder)

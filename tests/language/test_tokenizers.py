@@ -87,7 +87,7 @@ def test_invalid_utf8(kind: str) -> None:
 @needs_pcre2
 @pytest.mark.parametrize("kind", ["gpt2", "llama3"])
 def test_invalid_utf8_in_byte_level_tokenizers(kind: str) -> None:
-    """Where OpenVINO may crash: each such byte has an id, and all others are restored."""
+    """OpenVINO may crash on these bytes. Each of them has an id, and all others are restored."""
     tokenizer, detokenizer = (session(kind, name, "native") for name in ("tokenizer", "detokenizer"))
     for text, _ in EXPECTED["unigram"]["no utf-8"]:
         if text in ("\xed\xa0\x80", "\xf5\x80\x80\x80"):  # OpenVINO accepts them as characters, Python cannot represent them

@@ -52,7 +52,7 @@ def test_nodes_that_differ_in_one_property_have_their_own_types(x):
         assert op.Abs(new_value(ir.DataType.INT8, [4], "z")).dims == [4]
 
 
-def test_python_numbers_take_the_type_of_the_other_input(x):
+def test_python_numbers_have_the_type_of_the_other_input(x):
     op = builder(x)
     y = op.Mul(op.Add(x, 1), 2)
     assert run(op, [y], x=np.ones((1, 3), np.float32))[0].tolist() == [[4, 4, 4]]
@@ -149,7 +149,7 @@ def test_unknown_attributes_are_errors(x):
         ("Max", [[1, 5], [3, 2], [2, 2]], {}),
     ],
 )
-def test_folding_computes_what_onnx_runtime_computes(op_type, inputs, attributes):
+def test_folding_computes_the_results_of_onnx_runtime(op_type, inputs, attributes):
     arrays = [np.asarray(value) for value in inputs]
     op = builder()
     folded = op.node(op_type, *[op.const(array) for array in arrays], **attributes)

@@ -289,7 +289,7 @@ def half_hard_swish():
 
 
 def resize_between_transpositions():
-    """As in MediaPipe's networks from TensorFlow Lite: ONNX Runtime moves the Transpose past the Resize."""
+    """MediaPipe's networks from TensorFlow Lite have this form: ONNX Runtime moves the Transpose past the Resize."""
     import openvino as ov
     from openvino import opset13 as ops
 

@@ -24,7 +24,7 @@ WITHOUT_ANSWERS = {
 
 
 @pytest.mark.parametrize("key", sorted(cases()))
-def test_it_gives_what_the_inference_engine_gave(key: str, tmp_path: Path) -> None:
+def test_results_equal_the_inference_engine(key: str, tmp_path: Path) -> None:
     case = cases()[key]
     xml, _ = case.net().save(tmp_path)
     expected = answers()[key]

@@ -23,7 +23,7 @@ def _answers() -> dict[int, dict[str, np.ndarray]]:
 
 
 @pytest.mark.parametrize("number", sorted(_answers()))
-def test_it_gives_what_the_inference_engine_gave(number: int, tmp_path: Path) -> None:
+def test_results_equal_the_inference_engine(number: int, tmp_path: Path) -> None:
     case = network(0, number)
     xml, _ = case.net().save(tmp_path)
     assert not compare(_answers()[number], converted(case, xml, KERNELS[0]), case.tolerance)

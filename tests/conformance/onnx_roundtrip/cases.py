@@ -25,14 +25,14 @@ LISTS = {
 
 # Random tests: each runtime draws its own numbers, so only shapes and types are compared.
 RANDOM = {
-    "test_bernoulli_seed": "draws with a seed that ONNX gives no generator for",
+    "test_bernoulli_seed": "samples with a seed, for which ONNX defines no generator",
     "test_bernoulli_double_expanded": "draws with no seed",
-    "test_bernoulli_seed_expanded": "draws with a seed that ONNX gives no generator for",
+    "test_bernoulli_seed_expanded": "samples with a seed, for which ONNX defines no generator",
 }
 
 
 @dataclass(frozen=True)
-class Parted:
+class Departing:
     """A case in which OpenVINO's CPU plugin differs from its specification, which the conversion follows.
 
     Attributes:
@@ -50,25 +50,25 @@ _CLAMPED = "the CPU plugin converts f64 through its own f32 and makes infinities
 _TIED = "TopK that is not stable: the CPU plugin's order of equal elements is its own"
 
 PARTED = {
-    "test_div_int32_trunc": Parted("evaluate", _TRUNCATED),
-    "test_bitshift_right_int8_negative_input": Parted("onnx", _TRUNCATED),
-    "test_bitshift_right_int32_negative_input": Parted("onnx", _TRUNCATED),
-    "test_bitshift_right_int32_shift_ge_width": Parted("evaluate", _TRUNCATED),
+    "test_div_int32_trunc": Departing("evaluate", _TRUNCATED),
+    "test_bitshift_right_int8_negative_input": Departing("onnx", _TRUNCATED),
+    "test_bitshift_right_int32_negative_input": Departing("onnx", _TRUNCATED),
+    "test_bitshift_right_int32_shift_ge_width": Departing("evaluate", _TRUNCATED),
     # [-8, 4, -1] times 2 to the powers 8, 9 and 127, which are 127, 127 and -128 in i8.
-    "test_bitshift_right_int8_shift_ge_width": Parted([[-1, 0, 0]], _TRUNCATED),
-    "test_cast_FLOAT_to_DOUBLE": Parted("evaluate", _CLAMPED),
-    "test_cast_FLOAT16_to_DOUBLE": Parted("evaluate", _CLAMPED),
-    "test_cast_DOUBLE_to_FLOAT": Parted("evaluate", _CLAMPED),
-    "test_castlike_FLOAT_to_DOUBLE": Parted("onnx", _CLAMPED),
-    "test_castlike_FLOAT16_to_DOUBLE": Parted("onnx", _CLAMPED),
-    "test_castlike_DOUBLE_to_FLOAT": Parted("onnx", _CLAMPED),
-    "test_castlike_FLOAT_to_DOUBLE_expanded": Parted("onnx", _CLAMPED),
-    "test_castlike_FLOAT16_to_DOUBLE_expanded": Parted("onnx", _CLAMPED),
-    "test_castlike_DOUBLE_to_FLOAT_expanded": Parted("onnx", _CLAMPED),
-    "test_top_k_same_values": Parted("evaluate", _TIED),
-    "test_top_k_same_values_2d": Parted("evaluate", _TIED),
-    "test_top_k_same_values_largest": Parted("evaluate", _TIED),
-    "test_tile": Parted("evaluate", "the CPU plugin does not write the result of Tile with run-time repeats"),
+    "test_bitshift_right_int8_shift_ge_width": Departing([[-1, 0, 0]], _TRUNCATED),
+    "test_cast_FLOAT_to_DOUBLE": Departing("evaluate", _CLAMPED),
+    "test_cast_FLOAT16_to_DOUBLE": Departing("evaluate", _CLAMPED),
+    "test_cast_DOUBLE_to_FLOAT": Departing("evaluate", _CLAMPED),
+    "test_castlike_FLOAT_to_DOUBLE": Departing("onnx", _CLAMPED),
+    "test_castlike_FLOAT16_to_DOUBLE": Departing("onnx", _CLAMPED),
+    "test_castlike_DOUBLE_to_FLOAT": Departing("onnx", _CLAMPED),
+    "test_castlike_FLOAT_to_DOUBLE_expanded": Departing("onnx", _CLAMPED),
+    "test_castlike_FLOAT16_to_DOUBLE_expanded": Departing("onnx", _CLAMPED),
+    "test_castlike_DOUBLE_to_FLOAT_expanded": Departing("onnx", _CLAMPED),
+    "test_top_k_same_values": Departing("evaluate", _TIED),
+    "test_top_k_same_values_2d": Departing("evaluate", _TIED),
+    "test_top_k_same_values_largest": Departing("evaluate", _TIED),
+    "test_tile": Departing("evaluate", "the CPU plugin does not write the result of Tile with run-time repeats"),
 }
 
 _COL2IM = "OpenVINO fails to infer the shape of Col2Im if the shape of the data is unknown"

@@ -30,7 +30,7 @@ from tests.conformance.onnx_roundtrip.cases import (
 from tests.conformance.oracle import Oracle, OracleError, Outputs
 
 
-def test_the_lists_hold_the_cases_that_openvino_runs():
+def test_the_lists_contain_the_cases_that_openvino_runs():
     assert len(listed()) > 1300
     assert len({*listed(), *listed(constants=True)}) == len(listed()) + len(listed(constants=True))
     assert {*listed(), *listed(constants=True)} <= set(all_cases())

@@ -85,7 +85,7 @@ def _agrees(model: ov.Model, folder: Path, image: np.ndarray, kernels: tuple[Any
 
 
 @pytest.mark.parametrize("name", [*FUSED, *ROUNDED])
-def test_what_follows(name: str, tmp_path: Path) -> None:
+def test_consumers_of_the_result(name: str, tmp_path: Path) -> None:
     """The result depends on whether all dimensions are known."""
     after = (FUSED | ROUNDED)[name]
     whole = _agrees(_model(after, batch=2), tmp_path, IMAGE)

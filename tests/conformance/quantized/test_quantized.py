@@ -51,7 +51,7 @@ def outputs(session: ort.InferenceSession, runs: list[np.ndarray]) -> np.ndarray
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_quantised_network(name: str, openvino: OpenVINOProcess, tmp_path: Path) -> None:
+def test_quantized_network(name: str, openvino: OpenVINOProcess, tmp_path: Path) -> None:
     path, runs = unpack(name, tmp_path), inputs(name)
     exact, shipped = (np.stack(openvino.ask(openvino_outputs, str(path), runs, settings)) for settings in (EXACT, SHIPPED))
     allowed = max(relative_l2(shipped, exact), ONE_LEVEL)

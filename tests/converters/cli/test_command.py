@@ -145,7 +145,7 @@ def test_too_little_memory(tmp_path: Path, command: str, json_too: tuple[str, ..
 # -- convert -------------------------------------------------------------------------------------------------------------
 
 
-def test_convert_writes_beside_the_model(dense: Path) -> None:
+def test_convert_writes_next_to_the_model(dense: Path) -> None:
     result = specops("convert", dense)
     target = dense.with_suffix(".onnx")
     assert result.exit_code == 0

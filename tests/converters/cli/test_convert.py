@@ -49,7 +49,7 @@ def test_a_folder_becomes_a_folder(zoo: Path, tmp_path: Path, jobs: int) -> None
     assert "2 of 2" in result.stdout
 
 
-def test_without_output_each_is_written_beside_its_ir(zoo: Path) -> None:
+def test_without_output_each_is_written_next_to_its_ir(zoo: Path) -> None:
     assert specops("convert", zoo / "a/one.xml", zoo / "a/deeper").exit_code == 0
     assert (zoo / "a/one.onnx").is_file() and (zoo / "a/deeper/two.onnx").is_file()
 

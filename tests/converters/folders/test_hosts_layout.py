@@ -97,7 +97,7 @@ def test_an_encoder_gets_the_file_names_of_hosts(encoder: Path, tmp_path: Path) 
     assert files(tmp_path / "out") == {"onnx/model.onnx", "config.json", "tokenizer.json"}
 
 
-def test_the_ir_may_be_in_a_folder_of_its_own(encoder: Path, tmp_path: Path) -> None:
+def test_the_ir_may_be_in_a_separate_folder(encoder: Path, tmp_path: Path) -> None:
     (encoder / "openvino").mkdir()
     for suffix in (".xml", ".bin"):
         (encoder / f"openvino_model{suffix}").rename(encoder / f"openvino/openvino_model{suffix}")

@@ -89,7 +89,7 @@ def test_names_that_the_network_has_already(tmp_path):
         ({"model_type": "SSD"}, "not those of Model API's SSD"),
     ],
 )
-def test_what_cannot_be_embedded(info, message, tmp_path):
+def test_models_that_cannot_be_embedded(info, message, tmp_path):
     network = NETWORKS["nearest"]()
     model = ov.Model(network.outputs, network.get_parameters())
     for name, text in info.items():

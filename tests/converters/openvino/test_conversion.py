@@ -57,7 +57,7 @@ def test_placement_of_weights(tmp_path, weights, fp16):
     assert ("Transpose" in operators) == (weights == "reference")
 
 
-def test_references_need_the_bin_beside_the_model(tmp_path):
+def test_references_need_the_bin_next_to_the_model(tmp_path):
     xml = dense(tmp_path)
     (tmp_path / "elsewhere").mkdir()
     with pytest.raises(ConversionError, match="use weights='copy'"):

@@ -36,7 +36,7 @@ def image_model(shape=(1, 3, 8, 8)) -> ov.Model:
 
 
 def test_model_api_metadata(tmp_path: Path) -> None:
-    """As Geti and Model API write it, and as Model API's ONNX adapter reads it from the metadata."""
+    """Geti and Model API write this form, and Model API's ONNX adapter reads it from the metadata."""
     model = image_model()
     information = {
         "model_type": "Classification",

@@ -67,7 +67,7 @@ def test_after_pre_processing_and_reshape() -> None:
 
 
 def test_weights_in_another_folder(tmp_path: Path) -> None:
-    """As in content-addressed caches: under another name, in another folder."""
+    """Content-addressed caches store files under another name in another folder."""
     ov.save_model(dense(), tmp_path / "model.xml", compress_to_fp16=False)
     (tmp_path / "blobs").mkdir()
     weights = Path(shutil.move(tmp_path / "model.bin", tmp_path / "blobs" / "6f1c"))

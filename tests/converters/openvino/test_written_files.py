@@ -182,7 +182,7 @@ def test_no_empty_file_of_weights(tmp_path: Path) -> None:
 @links
 @pytest.mark.parametrize("weights", MODES)
 def test_files_in_a_cache_of_models(tmp_path: Path, weights: str) -> None:
-    """As model hubs lay them out: symbolic links to files elsewhere."""
+    """Model hubs store symbolic links to files elsewhere."""
     blobs, snapshot = tmp_path / "blobs", tmp_path / "snapshot"
     blobs.mkdir(), snapshot.mkdir()
     xml = dense(blobs)
@@ -205,7 +205,7 @@ def test_files_in_a_cache_of_models(tmp_path: Path, weights: str) -> None:
 
 
 @links
-def test_weights_beside_the_target_of_a_link(tmp_path: Path) -> None:
+def test_weights_next_to_the_target_of_a_link(tmp_path: Path) -> None:
     xml = dense(tmp_path)
     (tmp_path / "model.bin").rename(tmp_path / "real")
     (tmp_path / "model.bin").symlink_to("real")

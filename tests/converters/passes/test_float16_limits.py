@@ -33,7 +33,7 @@ def angles(op: Any, p: Any) -> Any:
 
 
 def expanded(op: Any, p: Any) -> Any:
-    """As exporters write it: the frequencies are repeated for each batch."""
+    """Exporters repeat the frequencies for each batch."""
     whole = op.Expand(op.const(FREQUENCIES), op.Concat(op.Shape(p, start=0, end=1), [16], axis=0))
     return op.Mul(op.Cast(p, to=D.FLOAT), whole)
 

@@ -98,7 +98,7 @@ def test_sizes_of_heads(size: int, cache: Any, grouped: int, kernels: Any) -> No
 
 
 def limited(x: Any, _: Any) -> Any:
-    """As ``clip_qkv`` of OLMo, DBRX and MPT; the numbers of `LARGE` are beyond it."""
+    """Apply a limit like ``clip_qkv`` of OLMo, DBRX and MPT. The numbers of `LARGE` exceed it."""
     return ops.clamp(x, -8.0, 8.0)
 
 
@@ -145,7 +145,7 @@ def rotated(x: Any, tokens: Any) -> Any:
         (lambda x, tokens: limited(rotated(x, tokens), tokens), 0),
     ],
 )
-def test_a_limit_beside_a_rotation_stays(change: Any, inside: int) -> None:
+def test_a_limit_next_to_a_rotation_stays(change: Any, inside: int) -> None:
     decoder = agrees(layer(query=change, key=change, positions=True), LARGE)
     assert (decoder.grouped, decoder.rotated) == (1, inside)
 

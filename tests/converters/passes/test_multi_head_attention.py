@@ -49,7 +49,7 @@ def test_separate_products(form: str, shape: list[int], oracle: Oracle, tmp_path
 
 @pytest.mark.parametrize("with_mask", [False, True], ids=["plain", "mask"])
 def test_divided_scores(with_mask: bool, oracle: Oracle, tmp_path: Path) -> None:
-    """As exporters before ScaledDotProductAttention-13 write it: divided by the square root of the head size."""
+    """Exporters before ScaledDotProductAttention-13 divide by the square root of the head size."""
     import openvino as ov
     from openvino import opset13 as ops
 

@@ -243,7 +243,7 @@ def test_matrices(dims: tuple[int, ...], found: list[str]) -> None:
     [(1, 1, 1, "ArgMax"), (1, 0, 1, "ArgMin"), (2, 1, 1, "TopK"), (1, 1, 0, "TopK"), (1, 1, slice(2), "TopK")],
 )
 def test_arg_max(k: int, largest: int, output: Any, found: str) -> None:
-    """Of equal elements the first; the values stay TopK's."""
+    """The index is that of the first of equal elements. A TopK whose values are used stays."""
 
     def emit(op, x):
         results = op.TopK(op.Cast(op.Greater(x, 0.0), to=ir.DataType.INT32), [k], axis=1, largest=largest, outputs=2)[output]

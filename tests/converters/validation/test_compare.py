@@ -110,7 +110,7 @@ def test_integers_of_four_bits_are_exact() -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.uint32, np.int64, np.uint64, np.bool_])
-def test_integers_are_exact_whatever_the_tolerance(dtype: type) -> None:
+def test_integers_are_exact_regardless_of_the_tolerance(dtype: type) -> None:
     found = floats([1, 0], [1, 1], dtype=dtype, relative=10, absolute=10)
     assert replace(found, relative_l2=None) == Comparison((2,), np.dtype(dtype).name, 1.0, 1.0, 0.5, False, beyond=0.5)
     assert floats([1, 0], [1, 0], dtype=dtype, relative=0, absolute=0).agrees

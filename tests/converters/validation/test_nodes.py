@@ -11,7 +11,7 @@ from converters.validation.nodes import nodes_by_layer
 from converters.validation.times.measure import _within
 
 
-def test_a_node_without_a_layer_of_its_own_belongs_to_the_next() -> None:
+def test_a_node_without_a_separate_layer_belongs_to_the_next() -> None:
     nodes = [
         helper.make_node("Relu", ["x"], ["a"]),
         helper.make_node("Neg", ["a"], ["inner"]),

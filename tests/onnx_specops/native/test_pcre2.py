@@ -73,7 +73,7 @@ def test_without_pcre2_all_other_kernels_are_available(tmp_path: Path) -> None:
 
 @linux
 @needs_pcre2
-def test_a_library_beside_the_kernels_comes_first(tmp_path: Path) -> None:
+def test_a_library_next_to_the_kernels_comes_first(tmp_path: Path) -> None:
     kernels = shutil.copy(library_path(), tmp_path)
     _, loaded = described(Path(library_path()))
     (installed,) = re.findall(r"'([^']*)'", loaded)

@@ -13,7 +13,7 @@ KNOWN = find("Interpolate").attributes
 IMAGE = np.random.default_rng(7).normal(size=(2, 3, 5, 6)).astype(F)
 # Larger and smaller, twice as large, smaller in both, one element, unchanged.
 TARGETS = {"mixed": [9, 2], "double": [10, 12], "smaller": [3, 4], "one": [1, 1], "same": [5, 6]}
-ANTIALIAS = "the CPU plugin leaves out antialiasing in this layout, the specification does not"
+ANTIALIAS = "the CPU plugin ignores antialiasing in this layout, the specification does not"
 
 
 def _layer(image, sizes, scales, *, axes, mode, by_scales=False, **attributes):

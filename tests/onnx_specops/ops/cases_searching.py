@@ -20,7 +20,7 @@ def _type_name(type_):
 SEQUENCES = np.array([[1, 3, 3, 7], [0, 0, 2, 9]])
 VALUES = np.array([[3, 0, 8], [0, 2, 9]])
 LEFT, RIGHT = np.array([[1, 0, 4], [0, 2, 3]]), np.array([[3, 0, 4], [2, 3, 4]])
-BY_HAND = "counted by hand: OpenVINO does not know the type, or reads beyond the sequence"
+BY_HAND = "computed by hand: OpenVINO does not support the type, or reads out of bounds"
 
 
 def _sorted_layer(sorted_sequence, values, right_mode=0):
@@ -83,7 +83,7 @@ def _segment_max():
             expected = np.array([values[:2].max(0), [0, 0], values[2], values[3:].max(0)]).astype(type_)
             expected[1] = empty
             yield _segments(f"{fill.lower()}-{_type_name(type_)}", values.astype(type_), IDS.astype(I32), fill=fill,
-                            expected=expected, reason="by hand: OpenVINO does not know every type")  # fmt: skip
+                            expected=expected, reason="by hand: OpenVINO does not support every type")  # fmt: skip
     for count in (2, 6):
         yield _segments(f"{count}-segments", DATA.astype(F), IDS.astype(I32), count)
         yield _segments(f"{count}-segments-vector", DATA.astype(F), IDS, [count], fill="LOWEST", expected=np.array(

@@ -120,7 +120,7 @@ def test_a_mask_that_hides_all_tokens(kernels: Any) -> None:
 
 @pytest.mark.parametrize("kernels", KERNELS)
 @pytest.mark.parametrize(("added", "is_zero"), [(-np.inf, True), (np.nan, False), (np.inf, False), (LOWEST, False)])
-def test_one_finite_score_beside_infinities(kernels: Any, added: float, is_zero: bool) -> None:
+def test_one_finite_score_among_infinities(kernels: Any, added: float, is_zero: bool) -> None:
     """The result is 0 only if all scores are minus infinity."""
     feeds = plain() | {"attention_mask": np.full((2, 1, 3, 7), -np.inf, F)}
     feeds["attention_mask"][..., 4] = added

@@ -51,7 +51,7 @@ def test_from_paths_and_bytes(kernels, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kernels", KERNELS)
 @pytest.mark.parametrize("type_", [np.float32, np.float16])
-def test_external_weights_beside_the_model(kernels, type_, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_external_weights_next_to_the_model(kernels, type_, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Paths are relative to the model, whatever the working directory, and weights are never copied into the model's
     bytes.
     """

@@ -93,7 +93,7 @@ def _corners():
     yield elu("ends", ends, {"alpha": 0.7})
     yield clamp("ends", ends, _bounds(-1.0, 2.0))
     for case, attributes in ((relu, {}), (hsigmoid, {}), (clamp, _bounds(-1.0, 2.0))):
-        yield case("nan", [static(_f(NAN, 1))], attributes, **decided("evaluate", "the CPU plugin makes a NaN 0"))
+        yield case("nan", [static(_f(NAN, 1))], attributes, **decided("evaluate", "the CPU plugin gives 0 for a NaN"))
 
 
 def _integers():
@@ -135,7 +135,7 @@ def _prelus():
     s = {n: _f(*(0.25 * i - 0.5 for i in range(n))) for n in (1, 2, 3, 4)}
     decided_for = {
         "last": _CHANNELS,
-        "more-dimensions": "the CPU plugin fails on a slope of more dimensions than the data where it does not know them",
+        "more-dimensions": "the CPU plugin fails on a slope of more dimensions than the data if these are unknown",
     }
     for name, data, slope in (
         ("channels", x, s[3]),

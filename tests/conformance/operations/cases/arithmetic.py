@@ -252,7 +252,7 @@ def _ends_of_ranges():
         yield _of_two(operation, "large", dtype, a, b, **_EXACT)
     yield _of_two("Add", "wraps", I32, [2**31 - 1], [1])
     yield _of_two("Multiply", "wraps", I32, large, [10])
-    wraps = decided("cpu", "the reference kernels of Add and Subtract wrap 8 bits, which the specification leaves open")
+    wraps = decided("cpu", "the reference kernels of Add and Subtract wrap 8 bits, which the specification does not define")
     for operation, dtype, a, b in (
         ("Add", np.uint8, [200, 255, 3], [100, 2, 4]),
         ("Add", np.int8, [100, -100, 3], [100, -100, 4]),
@@ -274,7 +274,7 @@ def _ends_of_ranges():
                 reason = "the CPU plugin lays the second operand on the last dimension of the first, and bounds the results"
                 settings = decided("evaluate", reason)
             yield layer_case(operation, "opset1", operation, name, statics(laid), pdpd(0), **settings)
-    zero = decided("cpu", "the reference kernel fails at a divisor of 0, the specification leaves the result open")
+    zero = decided("cpu", "the reference kernel fails at a divisor of 0, the specification does not define the result")
     for operation in ("Divide", "Mod", "FloorMod"):
         for dtype in INTEGERS:
             yield _of_two(operation, "by-zero", dtype, [7, 0, 9, 100], [0, 0, 3, 7], **zero)

@@ -13,7 +13,7 @@ _MODES = ("nearest", "linear", "linear_onnx", "cubic")
 _COORDINATES = ("half_pixel", "pytorch_half_pixel", "asymmetric", "tf_half_pixel_for_nn", "align_corners")
 _ROUNDINGS = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil", "simple")
 
-_ANTIALIAS = "the CPU plugin leaves out antialiasing in this layout, the specification does not"
+_ANTIALIAS = "the CPU plugin ignores antialiasing in this layout, the specification does not"
 _OF_MEMORY = "the CPU plugin returns uninitialized memory"
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from tests.conformance.operation_models import decided, dynamic, layer_case, replaced, static, statics, unranked
 
 F16, F32 = np.float16, np.float32
-_UNSIZED = decided("cpu", "Model.evaluate writes beyond outputs of dynamic shape")
+_UNSIZED = decided("cpu", "Model.evaluate writes out of bounds for dynamic shapes")
 
 
 def _values(*shape, dtype=np.float32, seed=0):
@@ -86,7 +86,7 @@ def _l2_cases():
                     yield replaced(added, 'eps_mode="add"', 'eps_mode="max"') if mode == "max" else added
     yield case("dynamic", dynamic(_values(2, 3, 4), _values(1, 5, 1)), np.array([1, 2]))
     axes = dynamic(np.array([1]), np.array([-1, 0]))
-    unknown = decided("cpu", "Model.evaluate does not know NormalizeL2")
+    unknown = decided("cpu", "Model.evaluate does not support NormalizeL2")
     yield case("run-time-axes", dynamic(_values(2, 3, 4), _values(1, 5, 2)), axes, **unknown)
     reason = "the CPU plugin sums over all axes if there are no run-time axes; the specification: 1 for nonzero numbers"
     data, axes = dynamic(np.array([[3, -4], [0, 0.5]], F32)), dynamic(np.array([], np.int64))

@@ -10,8 +10,8 @@ from tests.conformance.operation_models import decided, dynamic, layer_case, sta
 
 _NO_INDICES = "the CPU plugin only supports 32-bit indices, Model.evaluate no indices; values by torch"
 _KEPT = "Model.evaluate keeps the padding of the first run"
-_UNSIZED = "Model.evaluate writes beyond outputs of dynamic shape"
-_CORRUPTED = "with same padding and a dynamic shape OpenVINO reads and writes beyond its buffers; values by torch"
+_UNSIZED = "Model.evaluate writes out of bounds for dynamic shapes"
+_CORRUPTED = "with same padding and a dynamic shape OpenVINO reads and writes out of bounds; values by torch"
 
 
 def _values(*shape, dtype=np.float32, seed=0):

@@ -37,7 +37,7 @@ def _prior_box(version, name, attributes, inputs=_SIZES, **settings):
 
 
 def _prior_boxes():
-    uncounted = decided("cpu", "Model.evaluate writes the boxes beyond its output's end, and may crash")
+    uncounted = decided("cpu", "Model.evaluate writes out of bounds, and may crash")
     for version in ("opset1", "opset8"):
         for name, attributes in _FORMS.items():
             yield _prior_box(version, name, attributes)

@@ -88,7 +88,7 @@ def _peepholes():
         forget, enter = _sigmoid(f * cell), _sigmoid(i * cell)
         state = forget * cell + (1 - forget if input_forget else enter) * np.tanh(bias)
         hidden = _sigmoid(o * state) * np.tanh(state)
-        reason = "the CPU plugin leaves out peepholes and input_forget; values by the reference kernel's equations"
+        reason = "the CPU plugin ignores peepholes and input_forget; values by the reference kernel's equations"
         settings = decided("expected", reason, hidden.astype(np.float32), state.astype(np.float32))
         zeros = np.zeros((8, 3), np.float32), np.zeros((8, 2), np.float32)
         inputs = [*statics([_values(2, 3), _values(2, 2), cell]), *zeros, biases]

@@ -77,7 +77,7 @@ def test_orders(between: Any, found: bool) -> None:
     assert ("Attention" in _regular(_attention(between), *SHAPES)) == found
 
 
-def test_scores_that_something_else_takes() -> None:
+def test_scores_with_other_consumers() -> None:
     def emit(op: Any, q: Value, k: Value, v: Value) -> list[Value]:
         biased = op.Add(_product(op, q, k), BIAS)
         return [op.MatMul(op.Softmax(op.Add(biased, MASK), axis=-1), v), biased]

@@ -61,7 +61,7 @@ def test_parts_are_quantized_by_channels(is_zero_shared: bool, tmp_path: Path) -
     assert sorted(found) == ["Concat", "QuantizeLinear", *["QuantizedConv"] * 4]
 
 
-def test_a_part_that_no_convolution_gives(tmp_path: Path) -> None:
+def test_a_part_without_a_convolution(tmp_path: Path) -> None:
     """It is quantized separately."""
 
     def model(x: Any) -> list[Any]:
@@ -119,7 +119,7 @@ def test_convolutions_quantized_in_several_ways_without_channels_are_not_repeate
     assert _made(model, tmp_path).count("QuantizedConv") == 3
 
 
-def test_only_with_operators_of_its_own(tmp_path: Path) -> None:
+def test_only_with_operators_of_the_domain(tmp_path: Path) -> None:
     def model(x: Any) -> list[Any]:
         return [convolution(_positive(ops.concat(list(_ghost(x)), 1)))]
 
