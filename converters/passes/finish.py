@@ -17,6 +17,7 @@ from converters.passes.attention.regular_scores import REGULAR
 from converters.passes.attention.standard import LowerToStandardAttention
 from converters.passes.biases import FlattenBiases
 from converters.passes.branches import MoveIntoBranches
+from converters.passes.column_images import Col2ImByAddition
 from converters.passes.compressed_weights import KeepWeightsCompressed
 from converters.passes.constant_transposes import FoldConstantTransposes
 from converters.passes.copies import DropCopies
@@ -25,7 +26,6 @@ from converters.passes.four_bits import LookUpFourBits
 from converters.passes.newer_forms import newer_forms
 from converters.passes.normalizations import FuseScaleAndBias
 from converters.passes.onnxruntime import (
-    Col2ImByAddition,
     KeepFloatWeights,
     KeepPads,
     TransposeAfterCasts,
@@ -168,6 +168,7 @@ def finish(
     passes: list[InPlacePass] = [
         *first,
         *kernel_workarounds(),
+        Col2ImByAddition(),
         FuseVocabularyTables(),
         LabelVocabularyTables(),
         FuseHardSigmoid(),
@@ -248,7 +249,8 @@ def finish_for(
     )
     passes: list[InPlacePass] = [
         *first,
-        *(kernel_workarounds() if target.onnxruntime else (Col2ImByAddition(),)),
+        *(kernel_workarounds() if target.onnxruntime else ()),
+        Col2ImByAddition(),
         LabelVocabularyTables(),
         FuseHardSigmoid(),
         FuseHardSwish(),

@@ -76,7 +76,7 @@ TRACT = Target(
     opsets=(11, 21),
     lacks={"Loop": "", "RoiAlign": ""},
     limits=(limits.free_scales_of_corners, limits.cubic_samples, limits.stated_shape, limits.celu, limits.remainders),
-    spellings=(*_COMMON, "explicit padding"),
+    spellings=(*_COMMON, "explicit padding", "Div for Mod"),
     command='`tract.onnx().load("model.onnx")`',
 )
 MNN = Target(

@@ -227,8 +227,9 @@ def negative_pads(node: ir.Node) -> bool:
 
 @limit("Mod", "with fmod=1")
 def remainders(node: ir.Node) -> bool:
-    """Match the remainder of C."""
-    return bool(node.attributes.get_int("fmod", 0))
+    """Match the remainder of C, where its operands are not integers."""
+    dtype = None if node.inputs[0] is None else node.inputs[0].dtype
+    return bool(node.attributes.get_int("fmod", 0)) and (dtype is None or not dtype.is_integer())
 
 
 @limit("Einsum", "with a repeated index in a term")

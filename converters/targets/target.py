@@ -11,6 +11,7 @@ from converters.targets.limits import Limit
 Spelling = Literal[
     "4D InstanceNormalization",
     "ArgMax",
+    "Div for Mod",
     "binary operators",
     "channel slopes",
     "equal shapes",

@@ -334,13 +334,7 @@ def mod(op: Builder, a: Value, b: Value):
     if a.dtype in FLOATS:
         return op.Mod(a, b, fmod=1)
     divisor, zero, _ = _divisor(op, b)
-    # ONNX Runtime computes fmod of integers in floats.
-    if a.dtype in UNSIGNED:
-        remainder = op.Mod(a, divisor)
-    else:
-        # Neg prevents ONNX Runtime from converting ``1 / x * y`` to ``y / x``, which it also does for integers and a folded
-        # 1.
-        remainder = op.Add(a, op.Mul(op.Neg(op.Div(a, divisor)), divisor))
+    remainder = op.Mod(a, divisor, fmod=None if a.dtype in UNSIGNED else 1)
     return _defined(op, remainder, zero)
 
 

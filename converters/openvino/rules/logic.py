@@ -89,7 +89,7 @@ def bitwise_right_shift(op: Builder, a: Value, b: Value):
 
 
 def _shift(op: Builder, a: Value, b: Value, direction: str) -> Value:
-    """Shift integers. ONNX supports unsigned ones, and ONNX Runtime those of 8, 32 and 64 bits."""
+    """Shift integers. ONNX supports unsigned ones only."""
     check_types(a, b)
     if a.dtype not in UNSIGNED and a.dtype not in SIGNED:
         raise Malformed(f"its inputs are {a.dtype and a.dtype.name}; expected integers")

@@ -93,7 +93,10 @@ def normalize_l2(op: Builder, data: Value, axes: Value, *, eps: float, eps_mode:
 
 @rule("GroupNormalization", since="opset12")
 def group_normalization(op: Builder, data: Value, scale: Value, bias: Value, *, num_groups: int, epsilon: float):
-    """GroupNormalization-12 as InstanceNormalization of groups. ONNX Runtime has no kernel for ONNX's GroupNormalization."""
+    """GroupNormalization-12 as InstanceNormalization of groups.
+
+    ONNX's GroupNormalization has a scale for each channel from opset 21 on only; the file would need this opset.
+    """
     channels = data.dims[1] if data.dims and len(data.dims) > 1 else None
     if num_groups < 1 or (channels is not None and channels % num_groups):
         raise Malformed(f"its {channels} channels are not a multiple of num_groups={num_groups}")

@@ -346,13 +346,13 @@ def _average(
         types = _types(data, attributes)
         return op.AveragePool(data, count_include_pad=None if include is False else 1, types=types, **attributes)
     plain = {"kernel_shape": kernel, "strides": at.strides, "dilations": at.dilations}
-    mean = op.AveragePool(_surround(op, data, at.rank, begin, end, 0), **plain)
+    mean = op.AveragePool(pad_spatial(op, data, begin, end), **plain)
     if include:
         return mean
     ones = op.Expand(op.const(1, data.dtype), op.Concat([1, 1], spatial_shape(op, data, at.rank), axis=0))
     area = float(math.prod(kernel))
     total = op.Mul(mean, area)
-    counts = op.Round(op.Mul(op.AveragePool(_surround(op, ones, at.rank, begin, end, 0), **plain), area))
+    counts = op.Round(op.Mul(op.AveragePool(pad_spatial(op, ones, begin, end), **plain), area))
     beyond = _outside(op, data, mean, kernel, at, begin)
     if beyond.constant is None or beyond.constant.any():
         counts = op.Where(beyond, op.const(1, data.dtype), counts)
@@ -386,7 +386,7 @@ def _maximum(
     if attributes is not None:
         results = op.MaxPool(x, outputs=outputs, types=_types(x, attributes, outputs), **attributes)
     else:
-        padded = _surround(op, x, at.rank, begin, end, _lowest(x))
+        padded = pad_spatial(op, x, begin, end, _lowest(x))
         results = op.MaxPool(padded, outputs=outputs, kernel_shape=kernel, strides=at.strides, dilations=at.dilations)
     maxima, places = results if outputs == 2 else (results, None)
     if attributes is None and places is not None:
@@ -427,21 +427,6 @@ def _maximum_with_indices(
     if axis % rank:
         places = op.Mod(places, op.ReduceProd(op.Shape(data, start=axis % rank), keepdims=1))
     return [maxima, op.Cast(places, to=to)]
-
-
-def _surround(op: Builder, data: Value, rank: int, begin: Value, end: Value, fill: float | int) -> Value:
-    """Pad ``data`` along its ``rank`` spatial dimensions.
-
-    Do not use Pad, because ONNX Runtime fuses it into the pooling, which it then rejects.
-    """
-    for k in range(rank):
-        before, after = op.Shape(data, start=0, end=2 + k), op.Shape(data, start=3 + k)
-        sides = [
-            op.Expand(op.const(fill, data.dtype), op.Concat(before, op.Slice(pads, [k], [k + 1]), after, axis=0))
-            for pads in (begin, end)
-        ]
-        data = op.Concat(sides[0], data, sides[1], axis=2 + k)
-    return data
 
 
 def _lowest(data: Value) -> float | int:

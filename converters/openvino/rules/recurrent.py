@@ -337,7 +337,7 @@ def _coupled(
     activations: Sequence[str],
     clip: float,
 ) -> list[Value]:
-    """Emit a step of an LSTM whose gate i is 1 - f. ONNX Runtime's ``input_forget`` computes f as 1 - i."""
+    """Emit a step of an LSTM whose gate i is 1 - f. ONNX does not define which gate ``input_forget`` computes."""
     total = op.Add(
         op.MatMul(x, op.Transpose(weights, perm=[1, 0])), op.MatMul(hidden, op.Transpose(recurrence, perm=[1, 0]))
     )

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 
 from onnx_ir.passes import InPlacePass
 
-from converters.passes.onnxruntime.column_images import Col2ImByAddition
 from converters.passes.onnxruntime.doubles import ActivationsOfDoubles
 from converters.passes.onnxruntime.float8 import CastToFloat8
 from converters.passes.onnxruntime.float_weights import KeepFloatWeights
@@ -23,6 +22,7 @@ from converters.passes.onnxruntime.pads import KeepPads
 from converters.passes.onnxruntime.recurrent import EmptyBatches
 from converters.passes.onnxruntime.reductions import ExactProducts, ExactSums, ExtremesOfNoBooleans
 from converters.passes.onnxruntime.regions import RoiAlignOfNothing
+from converters.passes.onnxruntime.remainders import ExactRemainders
 from converters.passes.onnxruntime.signs import SignInFloat32
 from converters.passes.onnxruntime.slices import EndsOfBackwardSlices
 from converters.passes.onnxruntime.splits import EmptySplit
@@ -35,7 +35,6 @@ from converters.passes.onnxruntime.unsigned import ExtremesOfUnsigned, TopKOfUns
 from converters.passes.onnxruntime.workaround import Workarounds
 
 __all__ = [
-    "Col2ImByAddition",
     "KeepFloatWeights",
     "KeepPads",
     "SumBeforeNormalization",
@@ -67,7 +66,7 @@ def kernel_workarounds() -> Sequence[InPlacePass]:
             RoiAlignOfNothing(),
             EndsOfBackwardSlices(),
             EmptyTransposedConvolutions(),
-            Col2ImByAddition(),
+            ExactRemainders(),
         ),
     ]
 

@@ -17,7 +17,9 @@ class KeepPads(InPlacePass):
     """Keep ONNX Runtime from fusing a Pad into the pooling that follows it.
 
     The fused pooling would differ: MaxPool pads with the lowest number instead of zero, and AveragePool does not count the
-    padding. If the input of MaxPool is not negative, the results are equal and the fusion is allowed.
+    padding. It also rejects pads that are not smaller than its kernel. If the input of MaxPool is not negative, the results
+    are equal and the fusion is allowed. Pads that are not constant may become so in ONNX Runtime, by dimensions that a
+    session fixes.
 
     From opset 18, the Pad gets the input ``axes``. Before, Pad has no such input, and a Clip without limits follows it.
 
@@ -46,14 +48,15 @@ def _is_fused(node: ir.Node) -> bool:
     if node.attributes.get_string("mode", "constant") != "constant":
         return False
     pads = node.inputs[1].const_value if node.inputs[1] is not None else None
-    poolings = [user for user in _users(node) if (user.domain, user.op_type) in _POOLINGS]
-    return pads is not None and not all(_is_same(node, pads.numpy(), pooling) for pooling in poolings)
+    poolings = _poolings(node)
+    if pads is None:
+        return bool(poolings)
+    return not all(_is_same(node, pads.numpy(), pooling) for pooling in poolings)
 
 
 def _name_axes(root: ir.Graph, node: ir.Node, names: Names) -> None:
-    pads = node.inputs[1]
-    assert pads is not None and pads.const_value is not None
-    axes = constant_value(ir.tensor(np.arange(pads.const_value.size // 2)), name=f"{node.outputs[0].name}_axes")
+    rank = 2 + len(_poolings(node)[0].attributes.get_ints("kernel_shape", ()))
+    axes = constant_value(ir.tensor(np.arange(rank)), name=f"{node.outputs[0].name}_axes")
     names.register(root, axes)
     node.resize_inputs(4)
     node.replace_input_with(3, axes)
@@ -67,10 +70,11 @@ def _clip(node: ir.Node, names: Names) -> None:
     node.graph.insert_after(node, ir.Node("", "Clip", [padded], outputs=[result], name=result.name))
 
 
-def _users(node: ir.Node) -> list[ir.Node]:
-    """Return the consumers of a Pad, including those after a Cast."""
+def _poolings(node: ir.Node) -> list[ir.Node]:
+    """Return the poolings of a Pad's result, including those after a Cast."""
     users = list(node.outputs[0].consumers())
-    return users + [behind for user in users if user.op_type == "Cast" for behind in user.outputs[0].consumers()]
+    users += [after for user in users if user.op_type == "Cast" for after in user.outputs[0].consumers()]
+    return [user for user in users if (user.domain, user.op_type) in _POOLINGS]
 
 
 def _is_same(node: ir.Node, pads: np.ndarray, pooling: ir.Node) -> bool:

@@ -15,6 +15,7 @@ from converters.passes.spellings.leading_ones import RemoveLeadingOnes
 from converters.passes.spellings.matrices import VectorsToMatrices
 from converters.passes.spellings.order import SortByDepth
 from converters.passes.spellings.padding import ExplicitPads, SymmetricPads
+from converters.passes.spellings.remainders import ModToDiv
 from converters.passes.spellings.reshapes import StaticReshape
 from converters.passes.spellings.scalars import ScalarsToVectors
 from converters.passes.spellings.slopes import ChannelSlopes
@@ -24,6 +25,7 @@ from converters.passes.spellings.topk import SortedTopK
 SPELLINGS: Mapping[str, Callable[[], InPlacePass]] = {
     "4D InstanceNormalization": InstanceNormalization4D,
     "ArgMax": TopKToArgMax,
+    "Div for Mod": ModToDiv,
     "binary operators": BinaryOperators,
     "channel slopes": ChannelSlopes,
     "equal shapes": EqualShapes,

@@ -198,6 +198,21 @@ def test_slopes(dims: tuple[int, ...], found: list[str] | int) -> None:
     assert left == found if isinstance(found, list) else len(left) == found
 
 
+@pytest.mark.parametrize(
+    ("dtype", "fmod", "found"),
+    [
+        (ir.DataType.INT32, 1, True),
+        (ir.DataType.INT64, 1, True),
+        (ir.DataType.INT32, 0, False),
+        (ir.DataType.FLOAT, 1, False),
+    ],
+)
+def test_remainders(dtype: ir.DataType, fmod: int, found: bool) -> None:
+    x = np.array([-7, -1, 0, 3, 8], np.float32)
+    left = operators(_spelled("Div for Mod", lambda op, x: op.Mod(op.Cast(x, to=dtype), op.const(3, dtype), fmod=fmod), x))
+    assert ("Div" in left) is found and ("Mod" in left) is not found
+
+
 @pytest.mark.parametrize("auto_pad", ["SAME_UPPER", "SAME_LOWER"])
 @pytest.mark.parametrize("sizes", [[8, 7], [9, 9], [10, 9]])
 def test_padding(auto_pad: str, sizes: list[int]) -> None:

@@ -1,4 +1,4 @@
-"""Col2Im, Slice and Cast for numbers that ONNX Runtime's kernels handle incorrectly."""
+"""Slice, Mod and Cast for numbers that ONNX Runtime's kernels handle incorrectly."""
 
 from __future__ import annotations
 
@@ -9,38 +9,15 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 
-from converters.passes.onnxruntime.column_images import Col2ImByAddition
 from converters.passes.onnxruntime.float8 import CastToFloat8
+from converters.passes.onnxruntime.remainders import ExactRemainders
 from converters.passes.onnxruntime.slices import EndsOfBackwardSlices
 from onnx_specops.building import new_value
-from tests.converters.passes.graphs import floats, graph, operators, run
+from tests.converters.passes.graphs import floats, graph, operators, rewritten, run
 
 D = ir.DataType
 
 _MOST32, _MOST64 = 2**31 - 1, 2**63 - 1
-
-
-@pytest.mark.parametrize(("dtype", "found"), [(D.INT32, True), (D.DOUBLE, True), (D.FLOAT, False), (D.FLOAT16, False)])
-def test_columns(dtype: ir.DataType, found: bool) -> None:
-    model = graph(lambda op, x: op.Col2Im(x, [4, 4], [2, 2]), new_value(dtype, [1, 4, 9], "x"))
-    assert Col2ImByAddition()(model).modified is found
-
-
-@pytest.mark.parametrize(
-    "attributes", [{}, {"strides": [2, 1], "pads": [1, 0, 0, 1]}, {"dilations": [2, 1]}, {"strides": [1, 2]}], ids=str
-)
-def test_sums_of_columns(attributes: dict[str, Any]) -> None:
-    strides, dilations = attributes.get("strides", [1, 1]), attributes.get("dilations", [1, 1])
-    pads = attributes.get("pads", [0] * 4)
-    count = int(np.prod([(5 + pads[k] + pads[k + 2] - dilations[k] - 1) // strides[k] + 1 for k in range(2)]))
-    of_floats, of_integers = (
-        graph(lambda op, x: op.Col2Im(x, [5, 5], [2, 2], **attributes), new_value(dtype, [None, 8, count], "x"))
-        for dtype in (D.FLOAT, D.INT32)
-    )
-    Col2ImByAddition()(of_integers)
-    x = np.random.default_rng(0).integers(-9, 9, (3, 8, count), dtype=np.int32)
-    np.testing.assert_array_equal(run(of_integers, x)[0], run(of_floats, x.astype(np.float32))[0])
-    assert run(of_integers, x[:0])[0].shape == (0, 2, 5, 5)
 
 
 @pytest.mark.parametrize(
@@ -75,6 +52,37 @@ def test_ends(end: int | None, step: int | None, found: bool) -> None:
 
 def test_a_slice_without_steps_is_unchanged() -> None:
     assert not EndsOfBackwardSlices()(graph(lambda op, x: op.Slice(x, [0], [_MOST64]), floats("x", 4))).modified
+
+
+@pytest.mark.parametrize(
+    ("dtype", "fmod", "found"),
+    [
+        (D.INT64, 1, ["Add", "Div", "Mul", "Neg"]),
+        (D.INT64, 0, ["Mod"]),
+        (D.UINT64, 1, ["Mod"]),
+        (D.INT32, 1, ["Mod"]),  # doubles represent them
+        (D.FLOAT, 1, ["Mod"]),
+    ],
+)
+def test_remainders(dtype: ir.DataType, fmod: int, found: list[str]) -> None:
+    """Of int64 and uint64, also above 2**53, with the sign of the dividend."""
+    model = graph(lambda op, a, b: op.Mod(a, b, fmod=fmod), new_value(dtype, [4], "a"), new_value(dtype, [4], "b"))
+    assert ExactRemainders()(model).modified is (fmod == 1 and dtype in (D.INT64, D.UINT64))
+    assert operators(model) == found
+    if dtype in (D.INT64, D.UINT64) and fmod:
+        a = np.array([2**62 + 1, 7, 2**53 + 1, 5], dtype.numpy())
+        if dtype == D.INT64:
+            a[2:] *= -1
+        b = np.array([10, 7, 1000, 3], dtype.numpy())
+        np.testing.assert_array_equal(run(model, a, b)[0], np.fmod(a, b))
+
+
+def test_a_one_by_each_number() -> None:
+    """ONNX Runtime would otherwise fuse ``1 / x * x``."""
+    emit = lambda op, x: op.Mod(op.const(1), x, fmod=1)  # noqa: E731
+    assert "Mod" not in rewritten(
+        emit, new_value(D.INT64, [3], "x"), by=[ExactRemainders()], numbers=[np.array([3, 1, -7])], optimized=True
+    )
 
 
 @pytest.mark.parametrize(

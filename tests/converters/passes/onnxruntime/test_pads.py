@@ -6,6 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnx_ir as ir
+import onnxruntime as ort
 import pytest
 
 from converters.openvino import convert
@@ -70,6 +72,8 @@ def test_a_pad_of_zeros(behind, relu: bool, kept: bool, opset: int, oracle: Orac
         (lambda op, x: _max(op, op.Pad(op.Relu(x), [0, 0, 1, 1, 0, 0, 1, 1]), dilations=[2, 2]), None),
         (lambda op, x: _max(op, op.Pad(op.Relu(x), [0, 0, 1, 1, 0, 0, 1, 1]), pads=[2, 2, 2, 2]), None),
         (lambda op, x: _average(op, op.Pad(op.Relu(x), [0, 0, 1, 1, 0, 0, 1, 1])), True),
+        (lambda op, x: _average(op, op.Pad(x, _at_run_time(op, x))), True),
+        (lambda op, x: op.Relu(op.Pad(x, _at_run_time(op, x))), False),
         (lambda op, x: op.Relu(op.Pad(x, [0, 0, 1, 1, 0, 0, 1, 1])), False),
         (lambda op, x: _max(op, op.Pad(x, [0, 0, 1, 1, 0, 0, 1, 1], mode="edge")), False),
         (lambda op, x: _max(op, op.Pad(x, [1, 1, 1, 1], None, [2, 3])), False),  # it has axes
@@ -82,6 +86,28 @@ def test_conditions(emit, kept: bool | None, opset: int) -> None:
     assert KeepPads(opset)(model).modified is kept or kept is None
     if opset == 21:
         rewritten(emit, floats("x", 2, 2, 6, 6), by=[KeepPads(21)], optimized=True)
+
+
+def test_pads_of_dimensions_that_a_session_fixes() -> None:
+    """ONNX Runtime folds them to constants."""
+    model = graph(lambda op, x: _average(op, op.Pad(x, _at_run_time(op, x))), floats("x", 1, 1, None, None))
+    KeepPads(21)(model)
+    proto = ir.to_proto(model)
+    for axis, name in ((2, "height"), (3, "width")):
+        proto.graph.input[0].type.tensor_type.shape.dim[axis].dim_param = name
+    options = ort.SessionOptions()
+    options.add_free_dimension_override_by_name("height", 2)
+    options.add_free_dimension_override_by_name("width", 2)
+    x = np.ones((1, 1, 2, 2), np.float32)
+    for chosen in (ort.SessionOptions(), options):
+        (got,) = ort.InferenceSession(proto.SerializeToString(), chosen).run(None, {"x": x})
+        np.testing.assert_allclose(got.ravel(), np.array([1, 2, 2, 1, 2, 4, 4, 2, 2, 4, 4, 2, 1, 2, 2, 1]) / 9, rtol=1e-6)
+
+
+def _at_run_time(op, x):
+    """Return half the height and width before them, and the same after them."""
+    inner = op.Min(op.Shape(x, start=2), 2)
+    return op.Concat([0, 0], inner, [0, 0], inner, axis=0)
 
 
 def _max(op, x, **attributes):

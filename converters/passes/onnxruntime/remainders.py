@@ -1,0 +1,29 @@
+"""Mod of 64-bit integers with the sign of the dividend: ONNX Runtime up to 1.31 computes it in doubles (1.32 does not)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+import onnx_ir as ir
+
+from converters.passes.onnxruntime.workaround import Workaround, attributes_of
+from onnx_specops.building import Builder, Value
+
+
+class ExactRemainders(Workaround):
+    """Mod with ``fmod`` of int64 and uint64: the dividend minus the product of the truncated quotient and the divisor."""
+
+    operators = frozenset(("Mod",))
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        a, b = (cast(Value, value) for value in node.inputs)
+        if not attributes_of(node).get("fmod", 0):
+            return None
+        if a.dtype == ir.DataType.UINT64:
+            return [op.Mod(a, b)]
+        if a.dtype != ir.DataType.INT64:
+            return None
+        # Neg prevents ONNX Runtime from converting ``1 / a * b`` to ``b / a``, which it also does for integers and a folded
+        # 1.
+        return [op.Add(a, op.Mul(op.Neg(op.Div(a, b)), b))]
