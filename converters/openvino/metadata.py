@@ -7,16 +7,18 @@ Run-time information becomes the model's ``metadata_props`` with the same names.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import onnx_ir as ir
 
 from converters.metadata_keys import FRIENDLY_NAME, LAYOUT, SHAPE
 from converters.openvino.information import information, layout
-from converters.openvino.reader.graph import InputPort, Model, OutputPort
+from converters.openvino.reader.graph import InputPort, Layer, Model, OutputPort
 from converters.openvino.reader.shapes import PartialShape
 from converters.openvino.reader.tensor_names import friendly_name
 
 
-def describe(model: ir.Model, source: Model, *, values: bool = True) -> None:
+def describe(model: ir.Model, source: Model, omitted: Mapping[Layer, int], *, values: bool = True) -> None:
     """Copy the IR's run-time information to the model and, if they are the IR's own, to its inputs and outputs."""
     model.metadata_props.update(information(source))
     if not values:
@@ -28,7 +30,7 @@ def describe(model: ir.Model, source: Model, *, values: bool = True) -> None:
             value.metadata_props[SHAPE] = str(shape)
     for value, layer in zip(model.graph.outputs, source.results, strict=False):
         port = layer.inputs[0].source
-        _describe(value, friendly_name(port), layer.inputs[0], port)
+        _describe(value, friendly_name(port, omitted), layer.inputs[0], port)
 
 
 def _describe(value: ir.Value, friendly: str, *ports: InputPort | OutputPort) -> None:

@@ -39,6 +39,7 @@ from converters.openvino.onnx_types import data_type
 from converters.openvino.reader.element_types import ElementType
 from converters.openvino.reader.graph import Body, Layer
 from converters.openvino.reader.shapes import PartialShape
+from converters.openvino.stated import Corrections
 from converters.variables import Variable
 from onnx_specops.building import Builder, Value
 
@@ -148,7 +149,8 @@ class Context:
             of its Parameters, in the order of ``body.parameters``. It returns the values of its Results.
         variables: the model's variables (ReadValue and Assign) so far, by variable id.
         remarks: collects what OpenVINO ignores in the file.
-        distrusted: the values whose dimensions in the file are ignored, see `ignore_stated_dims`.
+        ignored_dims: the values whose dimensions in the file are ignored, see `ignore_stated_dims`.
+        corrections: the types and dimensions that the file states differently.
     """
 
     layer: Layer
@@ -156,6 +158,7 @@ class Context:
     variables: dict[str, Variable]
     ignored_dims: set[Value]
     remarks: Remarks
+    corrections: Corrections
 
     def ignore_stated_dims(self, value: Value) -> Value:
         """Return ``value`` with the dimensions, but not the rank, that ONNX infers instead of those in the file.
@@ -167,11 +170,15 @@ class Context:
 
     def output_type(self, index: int = 0) -> ir.DataType:
         """Return the ONNX element type of the layer's output."""
-        return data_type(self.layer.outputs[index].element_type)
+        return data_type(self.corrections.type_of(self.layer.outputs[index]))
+
+    def input_type(self, index: int = 0) -> ElementType:
+        """Return the element type of one of the layer's inputs, which may have no equivalent in ONNX."""
+        return self.corrections.type_of(self.layer.inputs[index].source)
 
     def output_dims(self, index: int = 0) -> tuple[int | None, ...] | None:
         """Return the dimensions of the layer's output in the file; ``None`` for an unknown rank."""
-        return self.layer.outputs[index].dims
+        return self.corrections.dims_of(self.layer.outputs[index])
 
 
 @dataclass(frozen=True, kw_only=True)

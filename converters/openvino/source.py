@@ -19,7 +19,8 @@ from converters.openvino.reader import graph
 from converters.openvino.reader.element_types import ElementType
 from converters.openvino.reader.interface import choose, described, restore
 from converters.openvino.reader.reshape import reshape
-from converters.openvino.reader.tensor_names import input_aliases
+from converters.openvino.reader.tensor_names import input_aliases, output_names
+from converters.openvino.stated import Corrections
 from converters.openvino.walk import all_layers, body_problem, emit, node_problems, opset_problems, target_problems
 from converters.passes.valid_nodes import InvalidNodes
 from converters.saving import Source as SavedSource
@@ -48,6 +49,7 @@ class OpenVINOSource:
         self._inputs = [layer.name for layer in model.parameters]
         self._outputs = [layer.inputs[0].source for layer in model.results]
         self._restored = False
+        self._corrections = Corrections()
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -68,8 +70,11 @@ class OpenVINOSource:
     @property
     def outputs(self) -> list[Port]:
         """The inputs of the Results."""
-        layers = zip(self.model.results, self.model.output_names, strict=True)
-        return [Port(names, layer.inputs[0].dims, layout(layer.inputs[0])) for layer, names in layers]
+        layers = zip(self.model.results, output_names(self.model, self._corrections.omitted), strict=True)
+        return [
+            Port(names, self._corrections.dims_of(layer.inputs[0].source), layout(layer.inputs[0]))
+            for layer, names in layers
+        ]
 
     @cached_property
     def layers(self) -> list[Layer]:
@@ -82,8 +87,8 @@ class OpenVINOSource:
                 layer.line,
                 _KINDS.get(layer.type, "operation"),  # type: ignore[arg-type]
                 tuple(port.source.layer.id for port in layer.inputs),
-                tuple(port.dims for port in layer.outputs),
-                tuple(port.element_type not in _NO_ARRAY for port in layer.outputs),
+                tuple(self._corrections.dims_of(port) for port in layer.outputs),
+                tuple(self._corrections.type_of(port) not in _NO_ARRAY for port in layer.outputs),
             )
             for layer in self.model.layers
         ]
@@ -118,11 +123,12 @@ class OpenVINOSource:
 
     def emit(self) -> Emitted:
         """See `converters.openvino.walk.emit`."""
-        return emit(self.model)
+        self._corrections = Corrections()
+        return emit(self.model, self._corrections)
 
     def describe(self, model: ir.Model, *, values: bool = True) -> None:
         """See `converters.openvino.metadata.describe`."""
-        describe(model, self.model, values=values)
+        describe(model, self.model, self._corrections.omitted, values=values)
 
     def weights(self, *, unchanged: bool) -> SavedSource:
         """Return the .bin."""
@@ -134,7 +140,7 @@ class OpenVINOSource:
         if isinstance(error, BodyError):
             return [body_problem(self.model, error)]
         if isinstance(error, LoweringError):
-            return opset_problems(self.model, error, opset)
+            return opset_problems(self.model, error, opset, self._corrections)
         if isinstance(error, TargetError):
             return target_problems(self.model, error)
         assert isinstance(error, InvalidNodes)

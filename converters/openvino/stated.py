@@ -6,6 +6,7 @@ OpenVINO infers both when it reads a file. Those in the file are used only if ON
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import onnx_ir as ir
 
@@ -17,14 +18,38 @@ from converters.openvino.reader.shapes import same_dims
 from onnx_specops.building import Value
 
 
-def set_element_type(port: OutputPort, value: Value, remarks: Remarks) -> None:
-    """Set a port's element type to that of the operation. OpenVINO ignores the one in the file."""
-    if port.element_type is ElementType.DYNAMIC or value.dtype == data_type(port.element_type):
+@dataclass(frozen=True)
+class Corrections:
+    """The types, dimensions and outputs of operations that the file states differently or omits. The graph keeps the file's.
+
+    Attributes:
+        types: the element types that differ from the file's.
+        dims: the dimensions that are incompatible with the file's.
+        omitted: the number of an operation's outputs that the file omits.
+    """
+
+    types: dict[OutputPort, ElementType] = field(default_factory=dict)
+    dims: dict[OutputPort, Dims | None] = field(default_factory=dict)
+    omitted: dict[Layer, int] = field(default_factory=dict)
+
+    def type_of(self, port: OutputPort) -> ElementType:
+        """Return the element type of a value."""
+        return self.types.get(port, port.element_type)
+
+    def dims_of(self, port: OutputPort) -> Dims | None:
+        """Return the dimensions of a value."""
+        return self.dims.get(port, port.dims)
+
+
+def correct_element_type(port: OutputPort, value: Value, corrections: Corrections, remarks: Remarks) -> None:
+    """Record the operation's element type if the file has another. OpenVINO ignores the one in the file."""
+    known = corrections.type_of(port)
+    if known is ElementType.DYNAMIC or value.dtype == data_type(known):
         return
     layer, given = port.layer, element_type(value.dtype)
     stated = f"{short(port.precision)} as the type of output {port.index} of {short(layer.type)}, which is {given}"
     remarks.add(stated, layer=layer)
-    port.element_type = given
+    corrections.types[port] = given
 
 
 def are_compatible(port: OutputPort, value: Value, stated: Dims | None, remarks: Remarks) -> bool:

@@ -19,9 +19,9 @@ from converters.openvino.onnx_types import data_type, element_type
 from converters.openvino.packed import unpacked
 from converters.openvino.reader import ir10
 from converters.openvino.reader.graph import Body, Graph, InputPort, Layer, Model, OutputPort
-from converters.openvino.reader.tensor_names import friendly_name, set_names
+from converters.openvino.reader.tensor_names import friendly_name, output_names
 from converters.openvino.rule import Context, find_rule
-from converters.openvino.stated import add_dims, are_compatible, check_argument, set_element_type
+from converters.openvino.stated import Corrections, add_dims, are_compatible, check_argument, correct_element_type
 from converters.openvino.tensors import constant_tensor
 from converters.passes.valid_nodes import InvalidNodes
 from converters.plugins import load_installed
@@ -41,28 +41,29 @@ _OURS = ("converters", "onnx_specops")
 _USER_RULE = "correct the rule, or check that the file is intact"
 
 
-def emit(source: Model) -> Emitted:
-    """Apply the rules to all layers. Raise `ConversionError` with everything that cannot be converted."""
-    emitted = walk(source)
+def emit(source: Model, corrections: Corrections | None = None) -> Emitted:
+    """Apply the rules to all layers. Raise `ConversionError` with everything that cannot be converted.
+
+    ``corrections`` receives what the file states differently.
+    """
+    emitted = walk(source, corrections)
     if emitted.problems:
         raise ConversionError.of(emitted.problems)
     return emitted
 
 
-def walk(source: Model) -> Emitted:
-    """Apply the rules to all layers, regardless of errors."""
+def walk(source: Model, corrections: Corrections | None = None) -> Emitted:
+    """Apply the rules to all layers, regardless of errors. ``source`` is not changed, except its remarks."""
     load_installed()
     graph = ir.Graph([], [], nodes=[], name=source.name or "model", opset_imports=dict(OPSET_IMPORTS))
-    walk = _Walk(source)
+    walk = _Walk(source, Corrections() if corrections is None else corrections)
     op = Builder(graph)
     for layer, names in zip(source.parameters, source.input_names, strict=True):
         walk.input(op, layer, names[0])
     walk.reserved = {names[0] for names in source.output_names} - {value.name for value in graph.inputs}
     op.reserve(walk.reserved)
     walk.layers(op, source)
-    if any(layer.left_out for layer in source.layers):
-        set_names(source)
-    for layer, names in zip(source.results, source.output_names, strict=True):
+    for layer, names in zip(source.results, output_names(source, walk.corrections.omitted), strict=True):
         walk.output(op, layer, names[0])
     variables = expose(op, walk.variables.values())
     model = ir.Model(
@@ -88,6 +89,7 @@ class _Walk:
     """The values of all output ports so far, and the problems."""
 
     source: Model
+    corrections: Corrections
     values: dict[OutputPort, Value] = field(default_factory=dict)
     becomes: dict[tuple[str, str], Counter[str]] = field(default_factory=dict)
     variables: dict[str, Variable] = field(default_factory=dict)
@@ -121,8 +123,9 @@ class _Walk:
         """Add the input of a Result as an output of the model, with the type that OpenVINO gives it."""
         port = layer.inputs[0]
         inner = value = self.get(port)
-        presented = ir10.output_type(self.source, port.element_type)
-        if presented is not port.element_type:
+        kind = self.corrections.type_of(port.source)
+        presented = ir10.output_type(self.source, kind)
+        if presented is not kind:
             value = _unrounded(op, inner, data_type(presented))
         if value.name == name and value.is_graph_input() and not value.is_graph_output():
             op.graph.outputs.append(value)  # the value is an input and an output
@@ -164,7 +167,7 @@ class _Walk:
 
     def layer(self, op: Builder, layer: Layer) -> None:
         """Emit one layer. If it cannot be converted, record why, and continue with values of the types in the file."""
-        context = Context(layer, self.body, self.variables, self.ignored_dims, self.source.remarks)
+        context = Context(layer, self.body, self.variables, self.ignored_dims, self.source.remarks, self.corrections)
         outer, op.scope = op.scope, layer.name
         last = op.graph[-1] if len(op.graph) else None
         try:
@@ -173,7 +176,7 @@ class _Walk:
             if len(results) < len(layer.outputs):
                 raise Malformed(f"it has {len(layer.outputs)} outputs, but {layer.type} has {len(results)}")
             if len(results) > len(layer.outputs) and not layer.bodies:
-                layer.left_out = len(results) - len(layer.outputs)
+                self.corrections.omitted[layer] = len(results) - len(layer.outputs)
                 self.source.remarks.add(f"outputs of {layer.type} that the file omits", layer=layer)
             ignored_dims = any(self.get(port) in self.ignored_dims for port in layer.inputs)
             for port, value in zip(layer.outputs, results, strict=False):
@@ -193,19 +196,19 @@ class _Walk:
     def checked_value(self, op: Builder, port: OutputPort, value: Value) -> Value:
         """Check a rule's result against the file, complete its type and shape, and give it the layer's name."""
         remarks = self.source.remarks
-        set_element_type(port, value, remarks)
-        stated = port.dims
+        correct_element_type(port, value, self.corrections, remarks)
+        stated = self.corrections.dims_of(port)
         if stated is not None and value in self.ignored_dims:
             stated = (None,) * len(stated)
         if are_compatible(port, value, stated, remarks):
             add_dims(value, stated)
         else:
-            port.dims = None if value.dims is None else tuple(value.dims)
+            self.corrections.dims[port] = None if value.dims is None else tuple(value.dims)
             self.ignored_dims.add(value)  # the file's dimensions of all values that depend on it are incorrect, too
         producer = value.producer()
         if producer is not None and producer.graph is op.graph and value not in self.named:
             self.named.add(value)
-            value.name = op.unique(friendly_name(port))
+            value.name = op.unique(friendly_name(port, self.corrections.omitted))
         return value
 
     def count(self, op: Builder, layer: Layer, last: ir.Node | None) -> None:
@@ -259,10 +262,11 @@ def body_problem(source: Model, error: BodyError) -> Problem:
     return Problem(message, str(source.path), remedy=Malformed.usual_remedy, cause=cause)
 
 
-def opset_problems(source: Model, error: LoweringError, opset: int) -> list[Problem]:
+def opset_problems(source: Model, error: LoweringError, opset: int, corrections: Corrections) -> list[Problem]:
     """Return what an opset cannot represent, once per layer."""
     ports = {names[0]: layer for layer, names in zip(source.parameters, source.input_names, strict=True)}
-    ports |= {names[0]: layer for layer, names in zip(source.results, source.output_names, strict=True)}
+    results = zip(source.results, output_names(source, corrections.omitted), strict=True)
+    ports |= {names[0]: layer for layer, names in results}
     found: dict[Layer | None, dict[str, int]] = {}
     layers = _by_name(source)
     for unsupported in error.unsupported:

@@ -100,7 +100,6 @@ class Layer:
         constant: the value of a Const layer.
         bodies: the sub-graphs by the names of their elements: "body", or "then_body" and "else_body".
         extra: attributes of ``<layer>`` other than id, name, type, version and output_names.
-        left_out: the number of outputs of the operation that the file omits, known after its rule is applied.
     """
 
     id: int
@@ -116,7 +115,6 @@ class Layer:
     constant: Constant | None = None
     bodies: dict[str, Body] = field(default_factory=dict)
     extra: dict[str, str] = field(default_factory=dict)
-    left_out: int = 0
 
     def __repr__(self) -> str:
         return f"<{self.type} {self.name!r} (id {self.id}, {self.version})>"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from converters.openvino.reader import ir10
 from converters.openvino.reader.graph import Layer, Model, OutputPort
@@ -20,10 +21,14 @@ def parse_names(text: str) -> tuple[str, ...]:
     return tuple(name.replace("\\,", ",") for name in _SEPARATOR.split(text) if name)
 
 
-def friendly_name(port: OutputPort) -> str:
-    """Return the name of the value's layer, with ".0", ".1", ... if the layer has several outputs."""
+def friendly_name(port: OutputPort, omitted: Mapping[Layer, int] | None = None) -> str:
+    """Return the name of the value's layer, with ".0", ".1", ... if the layer has several outputs.
+
+    ``omitted`` has the number of outputs that the file omits.
+    """
     layer = port.layer
-    return layer.name if len(layer.outputs) + layer.left_out == 1 else f"{layer.name}.{port.index}"
+    count = len(layer.outputs) + (omitted or {}).get(layer, 0)
+    return layer.name if count == 1 else f"{layer.name}.{port.index}"
 
 
 def input_aliases(parameter: Layer) -> tuple[str, ...]:
@@ -37,8 +42,14 @@ def set_names(model: Model) -> None:
     The user's name comes first, then the tensor names. The friendly name is used if there is no other.
     """
     model.input_names = [_names(model, layer, layer.outputs[0].names, layer.name) for layer in model.parameters]
-    model.output_names = [
-        _names(model, layer, _result_names(model, layer), friendly_name(layer.inputs[0].source)) for layer in model.results
+    model.output_names = output_names(model)
+
+
+def output_names(model: Model, omitted: Mapping[Layer, int] | None = None) -> list[tuple[str, ...]]:
+    """Return the names of the model's outputs, with the number of outputs that the file omits of some layers."""
+    return [
+        _names(model, layer, _result_names(model, layer), friendly_name(layer.inputs[0].source, omitted))
+        for layer in model.results
     ]
 
 

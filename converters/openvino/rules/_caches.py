@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from converters.openvino.reader.element_types import ElementType
 from converters.openvino.reader.graph import InputPort, Layer, OutputPort
+from converters.openvino.stated import Corrections
 
 _SHAPES = ("ShapeOf",)
 _READERS = ("ScaledDotProductAttention", "Convert", "Gather", *_SHAPES)
 
 
-def is_fused_with_cache(attention: Layer) -> bool:
+def is_fused_with_cache(attention: Layer, corrections: Corrections) -> bool:
     """Return whether the CPU plugin fuses a ScaledDotProductAttention with the variables of its keys and values.
 
     Both must be ReadValue, Gather of rows by an i32 vector, Concat with the new ones, Assign. They may then be repeated for
@@ -26,7 +27,7 @@ def is_fused_with_cache(attention: Layer) -> bool:
         if any(order != orders[1] for order in orders):
             return False
         cached = [value.layer.inputs[0].source for value in cached]
-    found = [_appended(_shared(value)) for value in cached]
+    found = [_appended(_shared(value), corrections) for value in cached]
     keys, values = found
     return keys is not None and keys == values
 
@@ -51,7 +52,7 @@ def _shared(value: OutputPort) -> OutputPort:
     return single.layer.inputs[0].source
 
 
-def _appended(value: OutputPort) -> tuple[OutputPort, str] | None:
+def _appended(value: OutputPort, corrections: Corrections) -> tuple[OutputPort, str] | None:
     """Return the source of the row indices and the axis of the new tokens if ``value`` is a cache with new tokens, else
     ``None``.
     """
@@ -62,7 +63,8 @@ def _appended(value: OutputPort) -> tuple[OutputPort, str] | None:
     if gather.type != "Gather" or len(gather.outputs[0].consumers) != 1 or len(gather.inputs) != 3:
         return None
     rows = gather.inputs[1].source
-    if rows.element_type != ElementType.I32 or rows.dims is None or len(rows.dims) != 1:
+    dims = corrections.dims_of(rows)
+    if corrections.type_of(rows) != ElementType.I32 or dims is None or len(dims) != 1:
         return None
     read = gather.inputs[0].source.layer
     if read.type == "Convert" and len(read.outputs[0].consumers) == 1:

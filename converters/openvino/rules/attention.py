@@ -48,12 +48,12 @@ def scaled_dot_product_attention(
         weights = op.Where(seen, weights, op.const(-math.inf, query.dtype))
     elif attention_mask is not None and not _is_zero(attention_mask):
         if attention_mask.dtype == ir.DataType.BOOL:
-            is_fused = sink is None and is_fused_with_cache(context.layer)
+            is_fused = sink is None and is_fused_with_cache(context.layer, context.corrections)
             lowest = _lowest(query) if is_fused else -math.inf
             weights = op.Where(attention_mask, weights, op.const(lowest, query.dtype))
         else:
             weights = op.Add(weights, attention_mask)
-            if sink is None and is_fused_with_cache(context.layer):
+            if sink is None and is_fused_with_cache(context.layer, context.corrections):
                 blind = op.Equal(op.ReduceMax(attention_mask, [-1], keepdims=1), op.const(-math.inf, attention_mask.dtype))
     if sink is None:
         mixed = op.MatMul(op.Softmax(weights, axis=-1), value)

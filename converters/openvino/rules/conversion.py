@@ -71,7 +71,7 @@ def convert(op: Builder, x: Value, *, destination_type: ElementType, context: Co
         narrow = op.Cast(exact, to=data_type(destination_type))
         narrow.unrounded = True
         return narrow
-    source = context.layer.inputs[0].element_type
+    source = context.input_type()
     if source == _T.NF4 and destination_type != _T.BF16 and _is_decompressed_by_products(context.layer):
         levels = op.at(OPSET).Cast(x, to=data_type(destination_type))
         levels.unrounded = True
@@ -149,7 +149,7 @@ def _exact(op: Builder, x: Value) -> Value | None:
 @rule("ConvertLike", departs=_DEPARTS)
 def convert_like(op: Builder, x: Value, like: Value, *, context: Context):
     """ConvertLike-1: to the element type of the second input, whose values are not used."""
-    source, target = (port.element_type for port in context.layer.inputs)
+    source, target = context.input_type(0), context.input_type(1)
     return converted(op, x, source, target)
 
 
@@ -165,7 +165,7 @@ def convert_promote_types(
     context: Context,
 ):
     """ConvertPromoteTypes-14."""
-    types = [port.element_type for port in context.layer.inputs]
+    types = [context.input_type(0), context.input_type(1)]
     ranks = [(True, False) if value.rank is None else (value.rank == 0,) for value in (a, b)]
     possible = {
         _promoted(types, scalars, pytorch_scalar_promotion, u64_integer_promotion_target)

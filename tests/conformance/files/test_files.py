@@ -10,6 +10,11 @@ import pytest
 
 from converters.openvino import convert
 from converters.openvino.onnx_types import element_type
+from converters.openvino.reader.graph import Model
+from converters.openvino.reader.read import read
+from converters.openvino.reader.tensor_names import output_names
+from converters.openvino.stated import Corrections
+from converters.openvino.walk import all_layers, emit
 from tests.comparison import assert_all_close
 from tests.conformance.check import forms, run_model
 from tests.conformance.files.lesson import Lesson
@@ -38,6 +43,40 @@ def test_file(lesson: Lesson, oracle: Oracle, tmp_path: Path) -> None:
     for form in forms(report.custom_operators, report.without_body):
         got = run_model(target, [inputs], form)
         assert_all_close(got, answer, lesson.tolerance, lesson.tolerance, f"kernels={form!r} and OpenVINO")
+
+
+@pytest.mark.parametrize(
+    "lesson", [lesson for lesson in LESSONS if lesson.remarks], ids=lambda lesson: lesson.name.replace(" ", "-")
+)
+def test_the_walk_does_not_change_the_file(lesson: Lesson, tmp_path: Path) -> None:
+    """Corrections of types, dimensions and names are beside the reader's graph."""
+    model = read(lesson.save(tmp_path))
+    before = _stated(model)
+    corrections = Corrections()
+    emitted = emit(model, corrections)
+    assert _stated(model) == before
+    assert [value.name for value in emitted.model.graph.outputs][: len(model.results)] == [
+        names[0] for names in output_names(model, corrections.omitted)
+    ]
+    assert emit(model).model.graph.outputs[0].name == emitted.model.graph.outputs[0].name
+
+
+def _stated(model: Model) -> object:
+    ports = [
+        (
+            layer.type,
+            layer.name,
+            dict(layer.attributes),
+            port.index,
+            port.element_type,
+            port.dims,
+            port.names,
+            len(port.consumers),
+        )
+        for layer in all_layers(model)
+        for port in layer.outputs
+    ]
+    return ports, list(model.input_names), list(model.output_names)
 
 
 def random(port: ov.Output, seed: int) -> np.ndarray:
