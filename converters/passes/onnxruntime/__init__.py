@@ -25,6 +25,7 @@ from converters.passes.onnxruntime.regions import RoiAlignOfNothing
 from converters.passes.onnxruntime.remainders import ExactRemainders
 from converters.passes.onnxruntime.signs import SignInFloat32
 from converters.passes.onnxruntime.slices import EndsOfBackwardSlices
+from converters.passes.onnxruntime.slopes import PReluByProducts
 from converters.passes.onnxruntime.splits import EmptySplit
 from converters.passes.onnxruntime.strings import GatherOfStrings, PadOfStrings
 from converters.passes.onnxruntime.sums import SumBeforeNormalization
@@ -37,6 +38,7 @@ from converters.passes.onnxruntime.workaround import Workarounds
 __all__ = [
     "KeepFloatWeights",
     "KeepPads",
+    "PReluByProducts",
     "SumBeforeNormalization",
     "TransposeAfterCasts",
     "fusion_guards",
@@ -73,4 +75,4 @@ def kernel_workarounds() -> Sequence[InPlacePass]:
 
 def fusion_guards(opset: int) -> Sequence[InPlacePass]:
     """Return the last passes, which prevent incorrect or slow fusions of ONNX Runtime, for a model of the given opset."""
-    return [KeepPads(opset), TransposeAfterCasts(), KeepFloatWeights(), SumBeforeNormalization()]
+    return [KeepPads(opset), TransposeAfterCasts(), KeepFloatWeights(), SumBeforeNormalization(), PReluByProducts()]
