@@ -23,6 +23,7 @@ from converters.passes.onnxruntime.recurrent import EmptyBatches
 from converters.passes.onnxruntime.reductions import ExactProducts, ExactSums, ExtremesOfNoBooleans
 from converters.passes.onnxruntime.regions import RoiAlignOfNothing
 from converters.passes.onnxruntime.remainders import ExactRemainders
+from converters.passes.onnxruntime.resizes import CubicByAxes
 from converters.passes.onnxruntime.signs import SignInFloat32
 from converters.passes.onnxruntime.slices import EndsOfBackwardSlices
 from converters.passes.onnxruntime.slopes import PReluByProducts
@@ -34,8 +35,10 @@ from converters.passes.onnxruntime.transposed_matmuls import TransposeAfterCasts
 from converters.passes.onnxruntime.unique import UniqueOfEmptySlices
 from converters.passes.onnxruntime.unsigned import ExtremesOfUnsigned, TopKOfUnsigned
 from converters.passes.onnxruntime.workaround import Workarounds
+from onnx_specops.building import OPSET
 
 __all__ = [
+    "CubicByAxes",
     "KeepFloatWeights",
     "KeepPads",
     "PReluByProducts",
@@ -75,4 +78,6 @@ def kernel_workarounds() -> Sequence[InPlacePass]:
 
 def fusion_guards(opset: int) -> Sequence[InPlacePass]:
     """Return the last passes, which prevent incorrect or slow fusions of ONNX Runtime, for a model of the given opset."""
-    return [KeepPads(opset), TransposeAfterCasts(), KeepFloatWeights(), SumBeforeNormalization(), PReluByProducts()]
+    guards = [KeepPads(opset), TransposeAfterCasts(), KeepFloatWeights(), SumBeforeNormalization(), PReluByProducts()]
+    # The plugin's kernels do not apply to older opsets.
+    return [*guards, CubicByAxes()] if opset >= OPSET else guards

@@ -1,0 +1,56 @@
+"""Cubic Resize: ONNX Runtime's kernel (1.32) computes each element from 16 others.
+
+From 270 x 480 to 1080 x 1920 pixels of three channels it takes 390 ms. The domain's Interpolate resizes one axis after the
+other, in 16 ms, or 210 without the plugin.
+"""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from converters.passes.patterns import PatternPass, rewrite
+from onnx_specops.building import Builder, Value
+
+_COORDINATES = ("half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric")
+
+
+@rewrite("Resize", lambda op, x: op.Resize(x, _allow_other_inputs=True, _outputs=["whole"]), finite=True, tolerance=1e-5)
+def cubic(op: Builder, *, x: Value, whole: Value) -> Value | None:
+    """Replace a cubic Resize of float32 matrices or images by the domain's Interpolate."""
+    node = whole.producer()
+    assert node is not None
+    stated = node.attributes
+    coordinates = stated.get_string("coordinate_transformation_mode", "half_pixel")
+    if stated.get_string("mode", "nearest") != "cubic" or coordinates not in _COORDINATES:
+        return None
+    if any(name in stated for name in ("axes", "keep_aspect_ratio_policy")) or x.dtype != ir.DataType.FLOAT:
+        return None
+    if stated.get_int("antialias", 0) or stated.get_int("exclude_outside", 0) or x.dims is None or len(x.dims) not in (2, 4):
+        return None
+    given = [value if isinstance(value, Value) and value.dims != [0] else None for value in (*node.inputs, None, None)]
+    scales, sizes = given[2:4]
+    axes = [len(x.dims) - 2, len(x.dims) - 1]
+    lengths = op.Cast(op.Gather(op.Shape(x), axes, axis=0), to=ir.DataType.FLOAT)
+    if sizes is not None:
+        sizes = op.Gather(sizes, axes, axis=0)
+        scales = op.Div(op.Cast(sizes, to=ir.DataType.FLOAT), lengths)
+    elif scales is not None:
+        scales = op.Gather(scales, axes, axis=0)
+        sizes = op.Cast(op.Floor(op.Mul(lengths, scales)), to=ir.DataType.INT64)
+    else:
+        return None
+    return op.specops.Interpolate(
+        x,
+        sizes,
+        scales,
+        axes=",".join(map(str, axes)),
+        mode="cubic",
+        coordinate_transformation_mode=coordinates,
+        cube_coeff=stated.get_float("cubic_coeff_a", -0.75),
+    )
+
+
+class CubicByAxes(PatternPass):
+    """Compute a cubic Resize by the domain's Interpolate."""
+
+    rewrites = (cubic,)
