@@ -118,7 +118,8 @@ def _quantize(work: Arrangement, node: ir.Node, opset: int) -> None:
     rank = None if data.shape is None else len(data.shape)
     # Changed numbers depend on the exact limits.
     rounded = np.array_equal(low, start) and np.array_equal(high, end)
-    inner, outer = (affine(*ends, levels, rank, rounded=rounded) for ends in ((low, high), (start, end)))
+    inner = affine(low, high, levels, rank, rounded=rounded)
+    outer = inner if rounded else affine(start, end, levels, rank, rounded=False)
     if inner is None or outer is None or not inner.shares_axis(outer):
         return
     if not (inner.has_one_zero and outer.has_one_zero):

@@ -192,5 +192,7 @@ def _moved(x: np.ndarray, moves: list[ir.Node]) -> np.ndarray:
 
 def _along(x: np.ndarray, axis: int) -> np.ndarray | None:
     """Return the numbers along an axis if they are equal along all others."""
+    # Along the axes of a broadcast, all numbers are the same element.
+    x = x[tuple(slice(None) if step or i == axis else slice(1) for i, step in enumerate(x.strides))]
     rows = np.moveaxis(x, axis, 0).reshape(x.shape[axis], -1)
     return np.ascontiguousarray(rows[:, 0]) if rows.size and (rows == rows[:, :1]).all() else None
