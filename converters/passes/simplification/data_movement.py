@@ -137,6 +137,9 @@ def two_casts(op: Builder, *, x: Value, inner: Value, whole: Value) -> Value | N
     # Integers from bool or other integers may wrap around differently than from floats.
     if whole.dtype != x.dtype and not (inner.dtype.is_integer() or whole.dtype.is_floating_point() or whole.dtype == D.BOOL):
         return None
+    # Casts to 8-bit floats may saturate, and ONNX Runtime computes those of float16 incorrectly if they do not.
+    if whole.dtype.is_floating_point() and whole.dtype.bitwidth <= 8:
+        return None
     return x if whole.dtype == x.dtype else op.Cast(x, to=whole.dtype)
 
 

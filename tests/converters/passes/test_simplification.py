@@ -96,6 +96,20 @@ def test_casts(through: ir.DataType, to: ir.DataType, left: list[str]) -> None:
     assert _agree(emit, MergeDataMovement(), X / 3, 2, 3, 4) == sorted(["Identity", *left])
 
 
+@pytest.mark.parametrize(("to", "left"), [(ir.DataType.FLOAT8E5M2, 2), (ir.DataType.BFLOAT16, 1)])
+def test_casts_that_do_not_saturate(to: ir.DataType, left: int) -> None:
+    attributes = {"saturate": 0} if to == ir.DataType.FLOAT8E5M2 else {}
+
+    def emit(op, x):
+        return op.Cast(op.Cast(op.Cast(x, to=ir.DataType.FLOAT), to=to, **attributes), to=ir.DataType.FLOAT)
+
+    model = graph(emit, new_value(ir.DataType.FLOAT16, [2, 3], "x"))
+    MergeDataMovement()(model)
+    inner = [node for node in model.graph if node.op_type == "Cast"][:-1]
+    assert len(inner) == left
+    assert inner[-1].attributes.get_int("saturate", 1) == (0 if attributes else 1)
+
+
 def test_constants_are_folded() -> None:
     big = np.arange(20000, dtype=np.float32)
 
