@@ -137,6 +137,8 @@ SPECOPS_INFERENCE_ENGINE=ie/bin/python specops validate old.xml
   Some layers after a Split or a Slice read the elements of another output. Converted files compute the definition of the
   layers. Of 2,500 random networks (seed 1), 1,203 agree. 5 differ for these reasons: the Inference Engine agrees if the
   network contains only the layers of one output. It rejects 1,291, and the values of one are too large to compare.
+- Eltwise multiplies its inputs by `coeff` also when it broadcasts them. The Inference Engine then ignores `coeff`.
+- Softplus of numbers above 88 is the number. The Inference Engine returns infinity.
 - Files of version 7 with SpaceToBatch, BatchToSpace or ScatterUpdate are supported. The Inference Engine 2020.2 does not run
   them.
 

@@ -6,13 +6,17 @@ spellings. Blobs of a layer are its last inputs, ``weights`` and ``biases``, wit
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import onnx_ir as ir
 
-from converters.errors import Malformed, Unsupported
+from converters.errors import Malformed, Unsupported, short
 from converters.inference_engine.translate import VERSIONS, version_name
+from converters.openvino.reader.graph import OutputPort
+from converters.openvino.reader.shapes import same_dims
 from converters.openvino.rule import Context, Rule, register_versions
 from onnx_specops.building import Builder, Value
 
@@ -28,7 +32,27 @@ class LayerRule(Rule):
 
     def __call__(self, op: Builder, inputs: Sequence[Value], context: Context) -> list[Value]:
         names = [*self.input_names, *[""] * len(inputs)]
-        return super().__call__(op, [self._input(op, *pair) for pair in zip(names, inputs, strict=False)], context)
+        values = [self._input(op, *pair) for pair in zip(names, inputs, strict=False)]
+        results = super().__call__(op, values, context)
+        for index, port in enumerate(context.layer.outputs[: len(results)]):
+            results[index] = _stated(op, results[index], port)
+        return results
+
+    def parse(self, attributes: dict[str, str], remark: Callable[[str], None] = lambda message: None) -> dict[str, Any]:
+        """Parse attributes as the Inference Engine does. It reads names literally, and numbers except 0 as true."""
+        read: dict[str, str] = {}
+        for name, text in attributes.items():
+            key = name.replace("-", "_")
+            if "-" not in name and key in _HYPHENATED:
+                remark(f"the attribute {short(name)} of {self.operation}, which is {name.replace('_', '-')}")
+                continue
+            if key in read:
+                raise Malformed(f"it has the attribute {key!r} twice", "check that the file is intact")
+            read[key] = text
+            parameter = self.attributes.get(key)
+            if parameter is not None and parameter.annotation is bool:
+                read[key] = _truth(name, text)
+        return super().parse(read, remark)
 
     def _input(self, op: Builder, name: str, value: Value) -> Value:
         if name in _BLOBS or value.dtype in (None, ir.DataType.FLOAT):
@@ -36,6 +60,37 @@ class LayerRule(Rule):
         if self.integers and value.dtype is not None and not value.dtype.is_floating_point():
             return value
         return op.Cast(value, to=ir.DataType.FLOAT)
+
+
+_HYPHENATED = (
+    "kernel_x", "kernel_y", "stride_x", "stride_y", "pad_x", "pad_y", "pad_r", "pad_b", "dilation_x", "dilation_y",
+    "pool_method", "exclude_pad", "out_size",
+)  # fmt: skip
+
+
+def _truth(name: str, text: str) -> str:
+    lower = text.strip().lower()
+    if lower in ("true", "false"):
+        return lower
+    number = re.match(r"[+-]?[0-9]{1,10}", lower, re.ASCII)
+    if number is None:
+        raise Malformed(f"its attribute {name}={text!r} is neither true nor false nor a number")
+    return "true" if int(number[0]) else "false"
+
+
+def _stated(op: Builder, value: Value, port: OutputPort) -> Value:
+    """Return a result with the shape in the file. Raise `Malformed` if another one is computed.
+
+    Files state a scalar with or without a dimension.
+    """
+    stated, dims = port.dims, value.dims
+    if stated is None or dims is None or same_dims(dims, stated):
+        return value
+    if {tuple(stated), tuple(dims)} == {(), (1,)}:
+        return op.Reshape(value, np.array(stated, np.int64))
+    raise Malformed(
+        f"its output {port.index} is {list(dims)}, and the file states {list(stated)}", "check that the file is intact"
+    )
 
 
 def layer(*types: str, integers: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

@@ -17,8 +17,18 @@ from converters.openvino.reader.xml import integer
 VERSIONS = range(2, 8)
 
 _BLOBS = ("weights", "biases", "blobs")
-_WEIGHTS_FIRST = {"weights": 0, "biases": 1}
+_NAMES = ("weights", "biases")
 _CROP = ("axis", "offset", "dim")
+_ATTRIBUTES = {
+    "fullyconnected": ("fc", "fc_data", "data"),
+    "innerproduct": ("fc", "fc_data", "data"),
+    "norm": ("lrn", "norm", "norm_data", "data"),
+    "lrn": ("lrn", "norm", "norm_data", "data"),
+    "crop": ("crop", "crop-data", "data"),
+    "batchnormalization": ("batch_norm", "batch_norm_data", "data"),
+    "eltwise": ("elementwise", "elementwise_data", "data"),
+}
+"""The elements that can hold the attributes, the first one counts; by layer type in lower case."""
 _MAX_NESTED_BODIES = 32
 
 
@@ -126,13 +136,12 @@ class _Graph:
         layer.set("version", self.version)
         if layer.get("name") == "":
             layer.set("name", f"{kind}{layer.get('id', '')}")
-        precision = layer.get("precision") or self.precision or "FP32"
-        for child in layer:
-            if child.tag != "data" and str(child.tag).endswith(("_data", "-data")):
-                child.tag = "data"
+        self.attributes(layer)
         self.crops(layer)
         for side in ("output", "input"):
             self.sort_ports(layer, side)
+        ports = [port.get("precision") for port in _ports(layer, "output")]
+        precision = layer.get("precision") or self.precision or next(filter(None, ports), "FP32")
         const = kind.lower() == "const"
         for port in _ports(layer, "output"):
             stated = port.get("precision") or precision
@@ -156,6 +165,18 @@ class _Graph:
             if body is not None and self.depth < _MAX_NESTED_BODIES:
                 inner = _Graph(body, self.version, precision, self.problems, self.remarks, self.depth + 1)
                 inner.body(layer)
+
+    def attributes(self, layer: etree._Element) -> None:
+        """Rename the element that holds the attributes to ``<data>``."""
+        kind = layer.get("type", "").lower()
+        names = _ATTRIBUTES.get(kind, ("data", f"{kind}_data", kind))
+        found = next((child for name in names if (child := layer.find(name)) is not None), None)
+        for child in list(layer):
+            if child is not found and (child.tag == "data" or str(child.tag).endswith(("_data", "-data"))):
+                self.remarks.add(f"<{short(str(child.tag))}> of {short(kind)}", line=child.sourceline)
+                layer.remove(child)
+        if found is not None:
+            found.tag = "data"
 
     def crops(self, layer: etree._Element) -> None:
         """Convert ``<crop axis= offset= dim=>`` elements to attributes."""
@@ -215,8 +236,12 @@ class _Graph:
     def blobs(self, layer: etree._Element, precision: str) -> None:
         """Convert the blobs of a layer to Const layers that feed further inputs."""
         ports = layer.find("input")
-        found = sorted(_blobs(layer), key=lambda blob: _WEIGHTS_FIRST.get(str(blob.tag), 2))
+        blobs = {str(blob.tag): blob for blob in _blobs(layer)}
         _remove(layer, _BLOBS)
+        for name in [name for name in blobs if name not in _NAMES]:
+            what = f"the blob <{short(name)}> of {short(layer.get('type', ''))}"
+            self.remarks.add(what, line=blobs.pop(name).sourceline)
+        found = [blobs[name] for name in _NAMES if name in blobs]
         if not found:
             return
         if str(found[0].tag) == "biases":

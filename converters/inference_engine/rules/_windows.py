@@ -15,7 +15,7 @@ from converters.openvino.rule import AttributeGroup, Context
 from converters.openvino.rules._windows import Dilated
 from onnx_specops.building import Value
 
-AutoPad = Literal["", "explicit", "notset", "same_upper", "same_lower", "valid"]
+AutoPad = Literal["explicit", "same_upper", "same_lower", "valid"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +37,13 @@ class Windows(AttributeGroup):
     dilations: tuple[int, ...] = ()
     dilation_x: int | None = None
     dilation_y: int | None = None
-    auto_pad: AutoPad = ""
+    auto_pad: str | None = None
+
+    def padding(self) -> AutoPad:
+        """How the pads are determined. The Inference Engine reads any text as "same", except "valid" in lower case."""
+        if self.auto_pad is None:
+            return "explicit"
+        return self.auto_pad if self.auto_pad in ("same_lower", "valid") else "same_upper"  # type: ignore[return-value]
 
     def sizes(self) -> list[int]:
         """The sizes of the kernel."""
@@ -76,7 +82,7 @@ class Windows(AttributeGroup):
             pads_begin=tuple(begin),
             pads_end=tuple(end),
             dilations=tuple(dilations),
-            auto_pad=self.auto_pad or "explicit",
+            auto_pad=self.padding(),
         )
         sliding.window()  # raises an error if a number is out of range
         return sliding

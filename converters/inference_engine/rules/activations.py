@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from converters.errors import Malformed, Unsupported
-from converters.inference_engine.rule import find_layer_rule, layer, shaped
+from converters.errors import Malformed
+from converters.inference_engine.rule import find_layer_rule, layer
+from converters.inference_engine.rules._channels import by_channel
 from converters.openvino.rule import Context
 from converters.openvino.rules import activations as opset
 from onnx_specops.building import Builder, Value
@@ -62,13 +63,8 @@ def relu6(op: Builder, x: Value, *, n: float = 6.0):
 
 @layer("PReLU")
 def prelu(op: Builder, x: Value, weights: Value, *, channel_shared: bool = False):
-    """PReLU: a slope for each channel, or one for all."""
-    count = weights.dims[0] if weights.dims else None
-    if count == 1 or channel_shared:
-        return op.PRelu(x, shaped(op, op.Slice(weights, [0], [1]), [1]))
-    if x.rank is None or count is None:
-        raise Unsupported("the rank of its data is unknown", "give the model's input a rank")
-    return op.PRelu(x, shaped(op, weights, [count, *[1] * (x.rank - 2)]))
+    """PReLU: a slope for each channel, or one for all. As many slopes as channels are used even if they are shared."""
+    return op.PRelu(x, by_channel(op, x, weights, "slopes", shared=channel_shared))
 
 
 @layer("ELU")
@@ -85,14 +81,14 @@ def clamp(op: Builder, x: Value, *, min: float, max: float):
 
 @layer("HardSigmoid")
 def hard_sigmoid(op: Builder, x: Value, *, alpha: float = 0.2, beta: float = 0.5):
-    """HardSigmoid."""
-    return op.HardSigmoid(x, alpha=alpha, beta=beta)
+    """HardSigmoid. 0 is not a value: the Inference Engine replaces it by the default."""
+    return op.HardSigmoid(x, alpha=alpha or 0.2, beta=beta or 0.5)
 
 
 @layer("Selu")
-def selu(op: Builder, x: Value, *, alpha: float = 1.67326319217681884765625, gamma: float = 1.05070102214813232421875):
-    """Selu."""
-    return op.Selu(x, alpha=alpha, gamma=gamma)
+def selu(op: Builder, x: Value, *, alpha: float = 0.0, gamma: float = 0.0):
+    """Selu. 0 is not a value: the Inference Engine replaces it by the default."""
+    return op.Selu(x, alpha=alpha or 1.67326, gamma=gamma or 1.0507)
 
 
 @layer("Swish")
@@ -120,8 +116,8 @@ def softmax(op: Builder, x: Value, *, axis: int = 1):
 
 
 @layer("LogSoftmax")
-def log_softmax(op: Builder, x: Value, *, axis: int = 1):
-    """LogSoftmax."""
+def log_softmax(op: Builder, x: Value, *, axis: int = -1):
+    """LogSoftmax: along the last axis by default, unlike SoftMax."""
     return op.LogSoftmax(x, axis=axis)
 
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import functools
-import math
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
 import onnx_ir as ir
 
-from converters.errors import Malformed, Unsupported
-from converters.inference_engine.rule import layer, shaped
+from converters.errors import Malformed
+from converters.inference_engine.rule import layer
+from converters.inference_engine.rules._channels import by_channel
+from converters.openvino.rule import Context
 from onnx_specops.building import Builder, Value
 
 Operation = Literal[
@@ -25,12 +27,33 @@ _LOGICAL = {"logical_and": "And", "logical_or": "Or", "logical_xor": "Xor"}
 
 
 @layer("Eltwise", integers=True)
-def eltwise(op: Builder, *inputs: Value, operation: Operation = "sum", coeff: tuple[float, ...] = ()):
-    """Eltwise: of two or more inputs, from left to right. True is 1 and false is 0."""
+def eltwise_layer(
+    op: Builder, *inputs: Value, operation: Operation = "sum", coeff: tuple[float, ...] = (), context: Context
+):
+    """Eltwise: of two or more inputs, from left to right. True is 1 and false is 0.
+
+    The type of the output in the file is the type of the computation, except in comparisons. Floats are rounded to integers.
+    """
+    stated = ir.DataType.INT32 if context.output_type() in _INTEGERS else ir.DataType.FLOAT
+    compared = operation in _COMPARISONS or operation == "not_equal"
+    result = eltwise(op, inputs, None if compared else stated, operation=operation, coeff=coeff)
+    return result if result.dtype == stated else op.Cast(result, to=stated)
+
+
+def eltwise(
+    op: Builder,
+    inputs: Sequence[Value],
+    dtype: ir.DataType | None = None,
+    *,
+    operation: Operation = "sum",
+    coeff: tuple[float, ...] = (),
+) -> Value:
+    """Compute in ``dtype``, or in the type of the inputs: int32 if all are integers, else float32."""
     if not inputs:
         raise Malformed("it has no inputs")
-    dtype = ir.DataType.INT32 if all(x.dtype in _INTEGERS for x in inputs) else ir.DataType.FLOAT
-    values = [x if x.dtype == dtype else op.Cast(x, to=dtype) for x in inputs]
+    if dtype is None:
+        dtype = ir.DataType.INT32 if all(x.dtype in _INTEGERS for x in inputs) else ir.DataType.FLOAT
+    values = [_typed(op, x, dtype) for x in inputs]
     if coeff:
         if operation not in ("", "sum") or len(coeff) != len(values):
             raise Malformed(f"it has {len(coeff)} coefficients for {len(values)} inputs of the operation {operation!r}")
@@ -43,6 +66,13 @@ def eltwise(op: Builder, *inputs: Value, operation: Operation = "sum", coeff: tu
 
 
 _INTEGERS = (ir.DataType.INT32, ir.DataType.INT64)
+
+
+def _typed(op: Builder, x: Value, dtype: ir.DataType) -> Value:
+    if x.dtype == dtype:
+        return x
+    whole = dtype == ir.DataType.INT32 and x.dtype is not None and x.dtype.is_floating_point()
+    return op.Cast(op.Round(x) if whole else x, to=dtype)
 
 
 def _of_two(op: Builder, operation: str, a: Value, b: Value) -> Value:
@@ -63,14 +93,16 @@ def _of_two(op: Builder, operation: str, a: Value, b: Value) -> Value:
     return op.Sub(a, op.Mul(op.Floor(op.Div(a, b)), b))  # floor_mod
 
 
-def _of_constants(kind: str) -> None:
+def _of_constants(kind: str, operation: Operation) -> None:
     @layer(kind, integers=True)
     def emit(op: Builder, a: Value, b: Value):
-        return eltwise(op, a, b, operation={"Add": "sum", "Mul": "mul", "Div": "div"}[kind])
+        return eltwise(op, [a, b], operation=operation)
 
 
-for _kind in ("Add", "Mul", "Div"):  # the Inference Engine computes these only for constants
-    _of_constants(_kind)
+# The Inference Engine computes these only for constants.
+_of_constants("Add", "sum")
+_of_constants("Mul", "mul")
+_of_constants("Div", "div")
 
 
 @layer("PowerFile")
@@ -98,20 +130,9 @@ def power(op: Builder, x: Value, *, power: float, scale: float, shift: float):
 
 @layer("ScaleShift")
 def scale_shift(op: Builder, x: Value, weights: Value, biases: Value | None = None, *, broadcast: int | None = None):
-    """ScaleShift: a factor and an addend for each channel."""
-    x = op.Mul(x, _by_channel(op, x, weights))
-    return x if biases is None else op.Add(x, _by_channel(op, x, biases))
-
-
-def _by_channel(op: Builder, x: Value, blob: Value) -> Value:
-    """Return a number for each channel or each element, depending on the size of the blob."""
-    count = None if blob.dims is None or None in blob.dims else math.prod(d for d in blob.dims if d is not None)
-    if x.rank is None or count is None:
-        raise Unsupported("the rank of its data is unknown", "give the model's input a rank")
-    if count == 1:
-        return shaped(op, blob, [1])
-    channels = x.rank - 1 if x.rank < 2 else 1
-    return shaped(op, blob, [count, *[1] * (x.rank - 1 - channels)])
+    """ScaleShift: a factor and an addend for each channel, or for all."""
+    x = op.Mul(x, by_channel(op, x, weights, "weights", shared=bool(broadcast)))
+    return x if biases is None else op.Add(x, by_channel(op, x, biases, "biases", shared=bool(broadcast)))
 
 
 @layer("Select", integers=True)

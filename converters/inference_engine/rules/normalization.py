@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from converters.errors import Malformed, Unsupported
+from converters.errors import Unsupported
 from converters.inference_engine.rule import layer, shaped
+from converters.inference_engine.rules._channels import by_channel, count_for_channels
 from converters.openvino.rules import normalization as opset
 from onnx_specops.building import Builder, Value
 
@@ -13,9 +14,7 @@ from onnx_specops.building import Builder, Value
 @layer("BatchNormalization")
 def batch_normalization(op: Builder, x: Value, weights: Value, biases: Value, *, epsilon: float):
     """BatchNormalization: the weights are the variances, the biases the means."""
-    count = weights.dims[0] if weights.dims else None
-    if count is None:
-        raise Malformed("the dimensions of its weights are unknown")
+    count = count_for_channels(x, weights, "weights")
     ones, zeros = op.const(np.ones(count, np.float32)), op.const(np.zeros(count, np.float32))
     variance, mean = (shaped(op, blob, [count]) for blob in (weights, biases))
     return op.BatchNormalization(x, ones, zeros, mean, variance, epsilon=epsilon)
@@ -49,8 +48,8 @@ def normalize(
     x: Value,
     weights: Value,
     *,
-    across_spatial: bool = True,
-    channel_shared: bool = True,
+    across_spatial: bool = False,
+    channel_shared: bool = False,
     eps: float,
 ):
     """Normalize: division by the length along the channels, or of a whole image, and multiplication by a factor."""
@@ -58,6 +57,5 @@ def normalize(
         raise Unsupported("the rank of its data is unknown", "give the model's input a rank")
     squares = op.ReduceSum(op.Mul(x, x), [*range(1, x.rank)] if across_spatial else [1], keepdims=1)
     normal = op.Div(x, op.Sqrt(op.Add(squares, eps)))
-    count = 1 if channel_shared else (weights.dims or [1])[0] or 1
-    scale = shaped(op, op.Slice(weights, [0], [count]), [1] if channel_shared else [count, *[1] * (x.rank - 2)])
-    return op.Mul(normal, scale)
+    first = op.Slice(weights, [0], [1]) if channel_shared else weights
+    return op.Mul(normal, by_channel(op, x, first, "weights"))

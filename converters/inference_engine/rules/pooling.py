@@ -24,7 +24,7 @@ def pooling(
     windows: Windows,
     pool_method: Literal["max", "avg"] = "max",
     exclude_pad: bool = False,
-    rounding_type: Literal["floor", "ceil"] = "floor",
+    rounding_type: str = "floor",
     kernel_size: int = 0,
     kernel_w: int = 0,
     kernel_h: int = 0,
@@ -51,13 +51,13 @@ def pooling(
             pads_begin=(pad_h or pad, pad_w or pad),
             pads_end=(0, 0),
         )
-        pool_method = "max" if pool == "caffe.PoolingParameter.MAX" else "avg"
+        pool_method, exclude_pad = "max" if pool == "caffe.PoolingParameter.MAX" else "avg", False
     kernel, sliding = windows.sizes(), windows.sliding()
     if data.rank is not None and data.rank != len(kernel) + 2:
         raise Malformed(f"its input has {data.rank} dimensions for a kernel of {len(kernel)}")
     sizes = stated_sizes(data, context)
     pads = None if sizes is None else same_padding(sliding, kernel, sizes[0])
-    rounding = rounding_type
+    rounding: Literal["floor", "ceil"] = "ceil" if rounding_type == "ceil" else "floor"
     # Padding only at the end is never included in a mean, regardless of the attribute.
     exclude_pad = exclude_pad or not any(sliding.pads_begin or () if pads is None else pads[0])
     if sizes is not None and pads is not None:

@@ -98,6 +98,62 @@ def test_malformed_files(old: str, new: str, message: str, tmp_path: Path) -> No
         convert(xml)
 
 
+@pytest.mark.parametrize(
+    ("kind", "count", "message"),
+    [
+        ("ScaleShift", 5, "it has 5 weights for 3 channels"),
+        ("PReLU", 2, "it has 2 slopes for 3 channels"),
+        ("Normalize", 5, "it has 5 weights for 3 channels"),
+    ],
+)
+def test_a_blob_with_another_number_of_channels(kind: str, count: int, message: str, tmp_path: Path) -> None:
+    net = Net(6)
+    x = net.input(1, 3, 4, 5)
+    net.layer(kind, [x], [(1, 3, 4, 5)], {"eps": 1}, blobs={"weights": np.ones(count, np.float32)})
+    with pytest.raises(ConversionError, match=message):
+        convert(net.save(tmp_path)[0])
+
+
+def test_a_blob_that_would_broadcast_one_channel(tmp_path: Path) -> None:
+    net = Net(6)
+    x = net.input(1, 1, 4, 5)
+    net.layer("ScaleShift", [x], [(1, 1, 4, 5)], {}, blobs={"weights": np.ones(3, np.float32)})
+    with pytest.raises(ConversionError, match="it has 3 weights for 1 channels"):
+        convert(net.save(tmp_path)[0])
+
+
+def test_a_shape_that_differs_from_the_computed_one(tmp_path: Path) -> None:
+    net = Net(6)
+    x = net.input(1, 3, 4, 5)
+    net.layer("Concat", [x, x], [(1, 5, 4, 5)], {"axis": 1}, name="joined")
+    with pytest.raises(ConversionError, match=r"its output 0 is \[1, 6, 4, 5\], and the file states \[1, 5, 4, 5\]"):
+        convert(net.save(tmp_path)[0])
+
+
+def test_an_attribute_that_is_neither_true_nor_false(tmp_path: Path) -> None:
+    net = Net(6)
+    x = net.input(1, 3, 4, 5)
+    blobs = {"weights": np.ones(3, np.float32)}
+    net.layer("Normalize", [x], [(1, 3, 4, 5)], {"eps": 1, "across_spatial": "yes"}, blobs=blobs)
+    with pytest.raises(ConversionError, match="across_spatial='yes' is neither true nor false nor a number"):
+        convert(net.save(tmp_path)[0])
+
+
+@pytest.mark.parametrize(
+    ("data", "element", "blobs", "message"),
+    [
+        ({"negative_slope": 0.5}, "elu_data", None, "<elu_data> of relu"),
+        ({"negative_slope": 0.5}, "data", {"weights": np.ones(3, np.float32), "scales": np.ones(3)}, "the blob <scales> of"),
+    ],
+)
+def test_what_the_inference_engine_ignores_is_reported(data, element, blobs, message: str, tmp_path: Path) -> None:
+    net = Net(6, data_element=element)
+    x = net.input(1, 3, 4, 5)
+    net.layer("ReLU" if blobs is None else "ScaleShift", [x], [(1, 3, 4, 5)], data, blobs=blobs)
+    _, report = convert(net.save(tmp_path)[0])
+    assert any(message in remark.message for remark in report.passed_over)
+
+
 def test_all_problems_are_reported_at_once(tmp_path: Path) -> None:
     net = Net(6)
     x = net.input(1, 4)

@@ -65,6 +65,45 @@ CASES = [
         (1, 3, 4, 4),
         {"kernel": "3,3", "strides": "2,2", "pool-method": "avg", "exclude-pad": "false", "auto_pad": "same_upper"},
     ),
+    *[
+        _pool(
+            f"auto_pad_{text or 'empty'}_{method}",
+            (1, 3, 7, 8),
+            (1, 3, 4, 4),
+            {
+                "kernel": "3,3",
+                "strides": "2,2",
+                "pads_begin": "1,1",
+                "pads_end": "1,1",
+                "pool-method": method,
+                "auto_pad": text,
+            },
+        )
+        for text in ("explicit", "", "SAME_LOWER")
+        for method in ("max", "avg")
+    ],
+    _pool(
+        "rounding_of_another_kind", (1, 3, 7, 8), (1, 3, 3, 4), {"kernel": "3,3", "strides": "2,2", "rounding_type": "up"}
+    ),
+    _pool(
+        "exclude_pad_by_another_name",
+        (1, 3, 7, 8),
+        (1, 3, 4, 4),
+        {
+            "kernel": "3,3",
+            "strides": "2,2",
+            "pads_begin": "1,1",
+            "pads_end": "1,1",
+            "pool-method": "avg",
+            "exclude_pad": "true",
+        },
+    ),
+    _pool(
+        "caffe_exclude_pad",
+        (1, 3, 7, 8),
+        (1, 3, 4, 4),
+        {"kernel_size": 3, "stride": 2, "pad": 1, "pool": "caffe.PoolingParameter.AVE", "exclude-pad": "true"},
+    ),
     _conv("plain", (1, 3, 8, 8), (1, 4, 6, 6), (3, 3), (4, 3, 3, 3)),
     _conv("no_biases", (1, 3, 8, 8), (1, 4, 6, 6), (3, 3), (4, 3, 3, 3), bias=False),
     _conv(

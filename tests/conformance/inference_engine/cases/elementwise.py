@@ -32,22 +32,30 @@ def _eltwise(name, dims, out, operation, data=None, **options) -> Case:
     return one("Eltwise", name, dims, out, {"operation": operation, **(data or {})}, **options)
 
 
+_WHOLE = {"in0": [1, 2, 3, 4, 5, 6], "in1": [2, 3, 2, 5, 2, 5]}
+_HALVES = {"in0": [1.5, 2.5, 3.4, 4.6, -5.5, 0.5], "in1": [1.5, 2.2, 2.5, 0.6, 3.5, 9.0]}
 _INTEGRAL = {"in0": [0, 1, 2, 3, 0, 2], "in1": [0, 2, 2, 1, 3, 0]}
 
 CASES = [
     *[case for kind, (low, high) in _MATH.items() for case in _unary(kind, low, high)],
     one("ReLU", "slope", _D, _D, {"negative_slope": 0.1}),
+    one("ReLU", "element_of_another_type", _D, _D, {"negative_slope": 0.25}, version=2, data_element="elu_data"),
     one("ReLU", "version2", _D, _D, {"negative_slope": 0.25}, version=2, data_element="relu_data"),
     one("ReLU6", "n", _D, _D, {"n": 1.5}, feeds=_WIDE),
     one("ELU", "alpha", _D, _D, {"alpha": 0.3}),
     one("HardSigmoid", "attributes", _D, _D, {"alpha": 0.4, "beta": 0.1}),
     one("Selu", "attributes", _D, _D, {"alpha": 1.2, "gamma": 0.5}),
+    one("HardSigmoid", "no_offset", _D, _D, {"alpha": 0.4, "beta": 0}, feeds=_WIDE),
+    one("HardSigmoid", "no_slope", _D, _D, {"alpha": 0, "beta": 0.2}, feeds=_WIDE),
+    one("Selu", "zeros", _D, _D, {"alpha": 0, "gamma": 0}, feeds=_WIDE),
     one("Clamp", "plain", _D, _D, {"min": -0.3, "max": 0.4}),
     one("Clamp", "rows", (3, 7), (3, 7), {"min": 0, "max": 6}, feeds={"in0": (-9, 9)}),
     one("Clamp", "exponent", _D, _D, {"min": "-3.402823e+38", "max": "1e-1"}),
     one("Clamp", "five_dimensions", (1, 2, 3, 2, 2), (1, 2, 3, 2, 2), {"min": -0.1, "max": 0.1}),
     one("PReLU", "channels", _D, _D, {"channel_shared": 0}, blobs={"weights": random(1, 3)}),
     one("PReLU", "shared", _D, _D, {"channel_shared": 1}, blobs={"weights": random(1, 1)}),
+    one("PReLU", "shared_but_as_many_as_channels", _D, _D, {"channel_shared": 1}, blobs={"weights": random(1, 3)}),
+    one("PReLU", "shared_by_number", _D, _D, {"channel_shared": 2}, blobs={"weights": random(1, 1)}),
     one("PReLU", "rows", (3, 7), (3, 7), {}, blobs={"weights": random(1, 7)}),
     one("PReLU", "half", _D, _D, {}, blobs={"weights": random(1, 3)}, precision="FP16"),
     one("Activation", "relu", _D, _D, {"type": "relu"}),
@@ -72,6 +80,7 @@ CASES = [
     one("SoftMax", "version2", (2, 9), (2, 9), {"axis": 1}, version=2, data_element="softmax_data"),
     one("LogSoftmax", "channels", _D, _D, {"axis": 1}),
     one("LogSoftmax", "rows", (3, 7), (3, 7), {}),
+    one("LogSoftmax", "default", _D, _D, {}),
     one("LogSoftmax", "last", (1, 4, 7), (1, 4, 7), {"axis": 2}),
     one("LogSoftmax", "width", _D, _D, {"axis": 3}),
     one("GRN", "plain", _D, _D, {"bias": 1.0}),
@@ -117,6 +126,11 @@ CASES = [
     _eltwise("broadcast_rank", [_D, (4, 5)], _D, "sum"),
     _eltwise("broadcast_first", [(5,), _D], _D, "sub"),
     _eltwise("version2", [_D, _D], _D, "max", version=2, data_element="elementwise_data"),
+    _eltwise("element_of_its_own", [_D, _D], _D, "max", version=2, data_element="elementwise"),
+    _eltwise("element_of_another_type", [_D, _D], _D, "max", version=2, data_element="eltwise_data"),
+    _eltwise("integers_in_floats", [((2, 3), "I32"), ((2, 3), "I32")], (2, 3), "div", version=7, feeds=_WHOLE),
+    _eltwise("integers_in_floats_of_version_6", [((2, 3), "I32"), ((2, 3), "I32")], (2, 3), "div", feeds=_WHOLE),
+    _eltwise("floats_in_integers", [(2, 3), (2, 3)], (2, 3), "mul", version=7, precisions=["I32"], feeds=_HALVES),
     _eltwise("of_a_constant", [_D, random(3, 1, 3, 1, 1)], _D, "sub", version=7),
     one("Power", "plain", _D, _D, {"power": 2, "scale": 0.5, "shift": 1}),
     one("Power", "line", _D, _D, {"power": 1, "scale": 2, "shift": -1}),
@@ -127,6 +141,9 @@ CASES = [
     one("Power", "rows", (3, 7), (3, 7), {"power": 2, "scale": 1, "shift": 0.5}),
     one("Power", "version2", _D, _D, {"power": 2, "scale": 1, "shift": 0.5}, version=2, data_element="power_data"),
     one("ScaleShift", "plain", _D, _D, {}, blobs={"weights": random(1, 3), "biases": random(2, 3)}),
+    one("ScaleShift", "other_blob", _D, _D, {}, blobs={"weights": random(1, 3), "scales": random(2, 3)}),
+    one("ScaleShift", "one_weight", _D, _D, {"broadcast": 1}, blobs={"weights": random(1, 1), "biases": random(2, 3)}),
+    one("ScaleShift", "first_weight", _D, _D, {"broadcast": 2}, blobs={"weights": random(1, 2)}),
     one("ScaleShift", "no_biases", _D, _D, {}, blobs={"weights": random(1, 3)}),
     one("ScaleShift", "rows", (3, 7), (3, 7), {}, blobs={"weights": random(1, 7), "biases": random(2, 7)}),
     one("ScaleShift", "half", _D, _D, {}, blobs={"weights": random(1, 3), "biases": random(2, 3)}, precision="FP16"),

@@ -79,6 +79,8 @@ CASES = [
         {"across_spatial": 0, "channel_shared": 0, "eps": 1e-10},
         blobs={"weights": random(1, 6)},
     ),
+    one("Normalize", "defaults", _D, _D, {"eps": 1e-3}, blobs={"weights": random(1, 6)}),
+    one("Normalize", "defaults_of_version_3", _D, _D, {"eps": 1e-3}, blobs={"weights": random(1, 6)}, version=3),
     one(
         "Normalize",
         "shared",
