@@ -104,14 +104,17 @@ them like files of versions 10 and 11:
 
 ```console
 specops convert old.xml
+specops convert FOLDER -o ONNX_FOLDER
 specops inspect old.xml
 specops validate old.xml
 ```
 
+`convert` of a folder converts all IR files in it. `--json` gives each command's result as JSON.
+
 The reference is the CPU plugin of the Inference Engine 2020.2, which the PyPI package `opencv-python-inference-engine`
 4.3.0.2 contains. The package needs Python 3.11 or older and NumPy below 2, so install it in a separate environment.
-`specops validate` compares with it if `SPECOPS_INFERENCE_ENGINE` names the Python of that environment. Otherwise it compares
-the ONNX runtimes with each other:
+`specops validate` compares with it if the environment variable `SPECOPS_INFERENCE_ENGINE` is the path of the Python in that
+environment. Otherwise it compares the ONNX runtimes with each other:
 
 ```console
 python3.11 -m venv ie && ie/bin/pip install 'numpy<2' opencv-python-inference-engine==4.3.0.2
@@ -125,6 +128,8 @@ SPECOPS_INFERENCE_ENGINE=ie/bin/python specops validate old.xml
 - `<statistics>` of an 8-bit calibration are ignored, and the report notes it: layers compute in floats.
 - The output shapes in the file determine the padding at the end of Pooling and Convolution, as in the Inference Engine. With
   `--input-shape`, the attributes determine it.
+- A layer whose shape in the file differs from the computed one is an error, also where the Inference Engine runs the file
+  and returns memory that no layer wrote. The report notes blobs and attributes that the Inference Engine ignores.
 
 ## Differences from the Inference Engine
 
@@ -138,6 +143,9 @@ SPECOPS_INFERENCE_ENGINE=ie/bin/python specops validate old.xml
   layers. Of 2,500 random networks (seed 1), 1,203 agree. 5 differ for these reasons: the Inference Engine agrees if the
   network contains only the layers of one output. It rejects 1,291, and the values of one are too large to compare.
 - Eltwise multiplies its inputs by `coeff` also when it broadcasts them. The Inference Engine then ignores `coeff`.
+- ReduceMax of negative numbers is the largest one. The Inference Engine can return 1.2e-38.
+- DetectionOutput with priors for each image uses the variances of each image. The Inference Engine reads boxes as variances
+  from the second image on.
 - Softplus of numbers above 88 is the number. The Inference Engine returns infinity.
 - Files of version 7 with SpaceToBatch, BatchToSpace or ScatterUpdate are supported. The Inference Engine 2020.2 does not run
   them.

@@ -170,8 +170,17 @@ def _targets(models: Sequence[Path], output: Path | None, layout: Layout) -> dic
             targets[model] = (model if output is None else output / place).with_suffix(".onnx")
     _reject_duplicate_outputs(targets)
     if output is not None and output.is_file():
-        raise ValueError(f"{output} is a file, and several models need a folder")
+        raise ValueError(needs_folder(str(output)))
     return targets
+
+
+def needs_folder(output: str) -> str:
+    """Return the message for the name of a file as the output of several models."""
+    folder = str(Path(output).with_suffix("")) or "FOLDER"
+    return (
+        f"{output} is a file, and several models need a folder: use -o {folder} for one .onnx per model in a new folder, "
+        "omit -o for one next to each model, or convert a single model"
+    )
 
 
 def _all_or_none(

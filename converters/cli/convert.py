@@ -162,7 +162,7 @@ def convert(
         _only_for_checks(context, {"--check": check, "--verify": bool(told.verify)})
         if several:
             if output is not None and output.lower().endswith(".onnx") and not Path(output).is_dir():
-                raise typer.BadParameter(f"{output} is a file, and several models need a folder", param_hint="--output")
+                raise typer.BadParameter(batch.needs_folder(output), param_hint="--output")
             folder = None if output is None else Path(output)
             chosen = batch.Folders("files" if folder is None else "hosts", variants or ())
             if layout is not None:

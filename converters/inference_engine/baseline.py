@@ -103,14 +103,17 @@ class EngineProcess:
             self.close()
             environment = {"OMP_NUM_THREADS": "1", **os.environ}
             environment.pop("PYTHONPATH", None)
-            self._process = subprocess.Popen(
-                [self._executable, str(_SCRIPT)],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                text=True,
-                env=environment,
-            )
+            try:
+                self._process = subprocess.Popen(
+                    [self._executable, str(_SCRIPT)],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.DEVNULL,
+                    text=True,
+                    env=environment,
+                )
+            except OSError as error:
+                raise BaselineError(f"{ENVIRONMENT}={self._executable} is not a Python: {error.strerror}") from None
         process = self._process
         assert process.stdin is not None and process.stdout is not None
         try:

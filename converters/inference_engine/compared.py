@@ -38,7 +38,8 @@ class InferenceEngineBaseline:
         executable = python()
         if executable is None:
             raise ModuleNotFoundError(
-                f"no OpenVINO reads IR 2 to 7; {ENVIRONMENT} names a Python with opencv-python-inference-engine"
+                f"no OpenVINO reads IR 2 to 7: set {ENVIRONMENT} to the Python of an environment with "
+                "opencv-python-inference-engine (docs/old-ir.md)"
             )
         found = []
         with EngineProcess(executable) as engine:

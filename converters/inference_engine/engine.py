@@ -49,7 +49,7 @@ class Engine:
     def __init__(self) -> None:
         spec = importlib.util.find_spec("cv2")
         if spec is None or not spec.submodule_search_locations:
-            raise EngineError("opencv-python-inference-engine is not installed")
+            raise EngineError(f"{sys.executable} has no opencv-python-inference-engine")
         folder = Path(next(iter(spec.submodule_search_locations)))
         library = folder / "libinference_engine_c_api.so"
         if not library.exists():
@@ -142,9 +142,10 @@ def _answer(engine: Engine, job: dict[str, Any]) -> dict[str, Any]:
 
 def main() -> None:
     """Process the jobs on standard input, one per line."""
-    engine = Engine()
+    engine: Engine | None = None
     for line in sys.stdin:
         try:
+            engine = engine or Engine()
             answer = _answer(engine, json.loads(line))
         except (EngineError, KeyError, ValueError) as error:
             answer = {"error": f"{type(error).__name__}: {error}"}

@@ -15,6 +15,7 @@ import onnx_ir as ir
 
 from converters.errors import Malformed, Unsupported, short
 from converters.inference_engine.translate import VERSIONS, version_name
+from converters.openvino.onnx_types import data_type
 from converters.openvino.reader.graph import OutputPort
 from converters.openvino.reader.shapes import same_dims
 from converters.openvino.rule import Context, Rule, register_versions
@@ -34,9 +35,7 @@ class LayerRule(Rule):
         names = [*self.input_names, *[""] * len(inputs)]
         values = [self._input(op, *pair) for pair in zip(names, inputs, strict=False)]
         results = super().__call__(op, values, context)
-        for index, port in enumerate(context.layer.outputs[: len(results)]):
-            results[index] = _stated(op, results[index], port)
-        return results
+        return [_stated(op, *pair) for pair in zip(results, context.layer.outputs, strict=False)]
 
     def parse(self, attributes: dict[str, str], remark: Callable[[str], None] = lambda message: None) -> dict[str, Any]:
         """Parse attributes as the Inference Engine does. It reads names literally, and numbers except 0 as true."""
@@ -68,6 +67,9 @@ _HYPHENATED = (
 )  # fmt: skip
 
 
+_STATED_TYPES = (ir.DataType.FLOAT, ir.DataType.INT32)
+
+
 def _truth(name: str, text: str) -> str:
     lower = text.strip().lower()
     if lower in ("true", "false"):
@@ -79,14 +81,17 @@ def _truth(name: str, text: str) -> str:
 
 
 def _stated(op: Builder, value: Value, port: OutputPort) -> Value:
-    """Return a result with the shape in the file. Raise `Malformed` if another one is computed.
+    """Return a result with the type and the shape in the file. Raise `Malformed` if the shape differs from the computed one.
 
-    Files state a scalar with or without a dimension.
+    Dimensions of 1 do not count.
     """
+    kind = data_type(port.element_type)
+    if kind in _STATED_TYPES and value.dtype is not None and value.dtype != kind:
+        value = op.Cast(value, to=kind)
     stated, dims = port.dims, value.dims
     if stated is None or dims is None or same_dims(dims, stated):
         return value
-    if {tuple(stated), tuple(dims)} == {(), (1,)}:
+    if None not in stated and [dim for dim in stated if dim != 1] == [dim for dim in dims if dim != 1]:
         return op.Reshape(value, np.array(stated, np.int64))
     raise Malformed(
         f"its output {port.index} is {list(dims)}, and the file states {list(stated)}", "check that the file is intact"

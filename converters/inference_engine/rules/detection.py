@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Literal
 
 import numpy as np
 import onnx_ir as ir
 
-from converters.errors import Malformed
+from converters.errors import Malformed, Unsupported
 from converters.inference_engine.rule import layer
 from converters.openvino.rule import Context
 from converters.openvino.rules import detection, patches, priors, proposals, roi
@@ -22,6 +22,8 @@ class LayerDetections(Detections):
 
     keep_top_k: tuple[int, ...] = (-1,)
     normalized: bool = True
+    confidence_threshold: float = float(np.finfo(np.float32).min)
+    clip: bool = False
 
 
 @layer("DetectionOutput")
@@ -42,9 +44,12 @@ def detection_output(
     # Without keep_top_k, only the file states the number of rows.
     if attributes.keep_top_k == (-1,) and stated is not None and len(stated) == 4 and stated[2] is not None:
         attributes = replace(attributes, keep_top_k=(stated[2],))
+    usual = Detections(**{field.name: getattr(attributes, field.name) for field in fields(Detections)})
+    if attributes.clip:  # the name of clip_before_nms in older files
+        usual = replace(usual, clip_before_nms=True)
     flat = [value if value.rank == 2 else op.Reshape(value, [0, -1]) for value in (box_logits, class_preds)]
     return detection.detection_output_1(
-        op, *flat, proposals, aux_class_preds, aux_box_preds, num_classes=num_classes, attributes=attributes
+        op, *flat, proposals, aux_class_preds, aux_box_preds, num_classes=num_classes, attributes=usual
     )
 
 
@@ -120,8 +125,10 @@ def prior_box_clustered(
     img_w: int = 0,
     num_priors: int = 0,
 ):
-    """PriorBoxClustered: grid and image have the sizes of the two inputs, unless ``img_h`` and ``img_w`` are given."""
-    size = op.const(np.array([img_h, img_w], np.int64)) if img_h and img_w else _size(op, image)
+    """PriorBoxClustered: grid and image have the sizes of the two inputs, except those that ``img_h`` and ``img_w`` give."""
+    whole = _size(op, image)
+    given = [op.const([n]) if n else op.Slice(whole, [k], [k + 1]) for k, n in enumerate((img_h, img_w))]
+    size = op.Concat(*given, axis=0) if img_h or img_w else whole
     boxes = priors.prior_box_clustered(
         op,
         _size(op, features),
@@ -162,17 +169,18 @@ def proposal(
     normalize: bool = False,
     box_size_scale: float = 1.0,
     box_coordinate_scale: float = 1.0,
-    framework: Literal["", "tensorflow"] = "",
+    framework: str = "",
     for_deformable: int = 0,
     num_outputs: int = 0,
     context: Context,
 ):
-    """Proposal: height, width and scales of the image are the first numbers of the third input, which has a batch."""
+    """Proposal: height, width and scales of the image are the first numbers of the third input's first row."""
+    info = image if image.rank == 1 else op.Slice(image, [0], [1], [0])
     return proposals.proposal(
         op,
         class_probs,
         bbox_deltas,
-        op.Slice(op.Reshape(image, [-1]), [0], [4]),
+        op.Slice(op.Reshape(info, [-1]), [0], [4]),
         base_size=base_size,
         pre_nms_topn=pre_nms_topn,
         post_nms_topn=post_nms_topn,
@@ -186,7 +194,7 @@ def proposal(
         normalize=normalize,
         box_size_scale=box_size_scale,
         box_coordinate_scale=box_coordinate_scale,
-        framework=framework,
+        framework="tensorflow" if framework == "tensorflow" else "",
         context=context,
     )
 
@@ -227,8 +235,20 @@ def psroi_pooling(
     pooled_height: int = 0,
     pooled_width: int = 0,
 ):
-    """PSROIPooling, including the deformable form."""
+    """PSROIPooling, including the deformable form. The size of the result is pooled_height x pooled_width."""
     rois = rois if rois.rank == 2 else op.Reshape(rois, [-1, 5])
+    size = pooled_height or group_size
+    if size != (pooled_width or group_size) or (mode == "average" and size != group_size):
+        message = f"{pooled_height} x {pooled_width} bins of {group_size} x {group_size} groups are not supported"
+        raise Unsupported(message, "remove the layer, and pool outside the model")
+    if mode == "bilinear_deformable":
+        if spatial_bins_x != spatial_bins_y:
+            message = f"it has {spatial_bins_x} x {spatial_bins_y} bins; other numbers for x and y are not supported"
+            raise Unsupported(message, "remove the layer, and pool outside the model")
+        if size != group_size:
+            features, group_size = _regrouped(op, features, output_dim, group_size, size), size
+    elif mode == "bilinear":
+        group_size = size
     if mode == "bilinear_deformable":
         return roi.deformable_psroi_pooling(
             op,
@@ -257,6 +277,13 @@ def psroi_pooling(
     )
 
 
+def _regrouped(op: Builder, features: Value, output_dim: int, groups: int, bins: int) -> Value:
+    """Return the channels for as many groups as bins: each bin reads the group that it lies in."""
+    group = np.arange(bins) * groups // bins
+    channels = (np.arange(output_dim)[:, None, None] * groups + group[:, None]) * groups + group
+    return op.Gather(features, channels.reshape(-1).astype(np.int64), axis=1)
+
+
 @layer("RegionYolo")
 def region_yolo(
     op: Builder,
@@ -272,7 +299,9 @@ def region_yolo(
     anchors: tuple[float, ...] = (),
     context: Context,
 ):
-    """RegionYolo: with the output's shape in the file."""
+    """RegionYolo: with the output's shape in the file. Without a softmax and a mask, it does not change its input."""
+    if not do_softmax and not mask:
+        return op.Identity(data)
     result = detection.region_yolo(
         op,
         data,

@@ -52,10 +52,10 @@ def top_k(
     sort: Literal["value", "index", "none"] = "index",
     context: Context,
 ):
-    """TopK."""
+    """TopK: sorted by value if ``sort`` says so, else by index."""
     count = op.Reshape(_whole(op, k), [1])
     values, indices = op.node("TopK", data, count, axis=axis, largest=int(mode == "max"), sorted=1, outputs=2)
-    if sort == "index":
+    if sort != "value":
         indices, order = op.node("TopK", indices, count, axis=axis, largest=0, sorted=1, outputs=2)
         values = op.GatherElements(values, order, axis=axis)
     results = [values, op.Cast(indices, to=_INT32)]

@@ -104,6 +104,21 @@ def _lower(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 Direction = Literal["Forward", "Backward"]
+
+
+def _given(op: Builder, x: Value, values: tuple[Value | None, ...], states: int, axis: int, hidden: int) -> list[Any]:
+    """Return the states, the weights and the biases. States that the file omits are zeros."""
+    known = [value for value in values if value is not None]
+    blobs = [value for value in known if value.rank == 1]
+    given: list[Any] = known[: len(known) - len(blobs)]
+    if not blobs or len(given) not in (0, states):
+        raise Malformed(f"it has {len(given)} states and {len(blobs)} blobs")
+    if not given:
+        shape = op.Concat(op.Slice(op.Shape(x), [1 - axis], [2 - axis]), [hidden], axis=0)
+        given = [op.Expand(op.const(np.zeros((1, 1), np.float32)), shape)] * states
+    return [*given, *blobs, None][: states + 2]
+
+
 _DIRECTIONS: dict[str, Literal["forward", "reverse"]] = {"Forward": "forward", "Backward": "reverse"}
 
 
@@ -111,9 +126,9 @@ _DIRECTIONS: dict[str, Literal["forward", "reverse"]] = {"Forward": "forward", "
 def lstm_sequence(
     op: Builder,
     x: Value,
-    hidden: Value,
-    cell: Value,
-    weights: Value,
+    hidden: Value | None = None,
+    cell: Value | None = None,
+    weights: Value | None = None,
     biases: Value | None = None,
     *,
     hidden_size: int,
@@ -125,6 +140,7 @@ def lstm_sequence(
     clip: float = 0.0,
 ):
     """LSTMSequence: over the dimension ``axis``, 0 or 1."""
+    hidden, cell, weights, biases = _given(op, x, (hidden, cell, weights, biases), 2, axis, hidden_size)
     w, r, b = _parts(op, x, weights, biases, 4, hidden_size, 4)
     given = {"hidden_size": hidden_size, "activations": _lower(activations), "clip": clip}
     attributes = _attributes(opset.LSTM, given)
@@ -141,8 +157,8 @@ def lstm_sequence(
 def gru_sequence(
     op: Builder,
     x: Value,
-    hidden: Value,
-    weights: Value,
+    hidden: Value | None = None,
+    weights: Value | None = None,
     biases: Value | None = None,
     *,
     hidden_size: int,
@@ -155,6 +171,7 @@ def gru_sequence(
     linear_before_reset: bool = False,
 ):
     """GRUSequence: over the dimension ``axis``, 0 or 1."""
+    hidden, weights, biases = _given(op, x, (hidden, weights, biases), 1, axis, hidden_size)
     w, r, b = _parts(op, x, weights, biases, 3, hidden_size, 4 if linear_before_reset else 3)
     given = {"hidden_size": hidden_size, "activations": _lower(activations), "clip": clip}
     attributes = _attributes(opset.GRU, {**given, "linear_before_reset": linear_before_reset})
@@ -170,8 +187,8 @@ def gru_sequence(
 def rnn_sequence(
     op: Builder,
     x: Value,
-    hidden: Value,
-    weights: Value,
+    hidden: Value | None = None,
+    weights: Value | None = None,
     biases: Value | None = None,
     *,
     hidden_size: int,
@@ -183,6 +200,7 @@ def rnn_sequence(
     clip: float = 0.0,
 ):
     """RNNSequence: over the dimension ``axis``, 0 or 1."""
+    hidden, weights, biases = _given(op, x, (hidden, weights, biases), 1, axis, hidden_size)
     w, r, b = _parts(op, x, weights, biases, 1, hidden_size, 1)
     given = {"hidden_size": hidden_size, "activations": _lower(activations), "clip": clip}
     x = _batch_first(op, x, axis)

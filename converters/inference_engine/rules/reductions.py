@@ -6,6 +6,7 @@ import numpy as np
 import onnx_ir as ir
 
 from converters.inference_engine.rule import layer
+from converters.openvino.rule import Context
 from onnx_specops.building import Builder, Value
 
 _NODES = ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")
@@ -13,7 +14,9 @@ _NODES = ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum"
 
 def _register(name: str) -> None:
     @layer(f"Reduce{name}", integers=True)
-    def emit(op: Builder, x: Value, axes: Value, *, keep_dims: bool = True):
+    def emit(op: Builder, x: Value, axes: Value, *, keep_dims: bool = True, context: Context):
+        if x.dtype != context.output_type() == ir.DataType.FLOAT:
+            x = op.Cast(x, to=ir.DataType.FLOAT)
         return op.node(f"Reduce{name}", x, _axes(op, axes), keepdims=int(keep_dims))
 
 

@@ -55,6 +55,11 @@ def resample(
     """Resample: the nearest element, or a mean with weights that decrease with the distance from the centre."""
     sizes = _sizes(op, x, context, height, width, [factor, 0])
     if type == "caffe.ResampleParameter.NEAREST":
+        pairs = _pairs(x, sizes)
+        if pairs is not None and any(outside % inside and inside % outside for inside, outside in pairs):
+            for axis, (inside, outside) in enumerate(pairs, 2):
+                x = op.Gather(x, _nearest(inside, outside), axis=axis)
+            return x
         return _resized(op, x, sizes, mode="nearest", where="half_pixel", nearest_mode="round_prefer_ceil")
     return _triangles(op, x, sizes, antialias)
 
@@ -86,10 +91,13 @@ def _resized(op: Builder, x: Value, sizes: Value, *, mode: str, where: str, near
 def _triangles(op: Builder, x: Value, sizes: Value, antialias: bool) -> Value:
     """Emit a MatMul with a matrix of weights along each axis, divided by the sum of all axes' weights."""
     rank = (x.rank or 4) - 2
-    if x.dims is None or None in x.dims[2:] or sizes.constant is None:
+    pairs = _pairs(x, sizes)
+    if pairs is None:
         raise Malformed("its sizes must be known")
-    for k in range(rank):
-        inside, outside = int(x.dims[2 + k] or 1), int(sizes.constant[k])
+    if all(inside == outside for inside, outside in pairs):
+        return x
+    antialias = antialias and any(inside > outside for inside, outside in pairs)  # of all axes
+    for k, (inside, outside) in enumerate(pairs):
         weights = op.const(_weights(inside, outside, antialias))
         last = rank + 1
         order = [*range(rank + 2)]
@@ -98,10 +106,24 @@ def _triangles(op: Builder, x: Value, sizes: Value, antialias: bool) -> Value:
     return x
 
 
+def _pairs(x: Value, sizes: Value) -> list[tuple[int, int]] | None:
+    """Return the spatial sizes of the input and the output; ``None`` if they are unknown."""
+    if x.dims is None or None in x.dims[2:] or sizes.constant is None:
+        return None
+    return [(inside or 1, int(outside)) for inside, outside in zip(x.dims[2:], sizes.constant, strict=True)]
+
+
+def _nearest(inside: int, outside: int) -> np.ndarray:
+    """Return the index of the element for each result. The rounding to float32 decides between equally near elements."""
+    scale = np.float32(inside) / np.float32(outside)
+    places = np.arange(outside, dtype=np.float32) * scale + scale / np.float32(2) - np.float32(0.5)
+    return np.floor(np.maximum(places, 0).astype(np.float64) + 0.5).astype(np.int64)
+
+
 def _weights(inside: int, outside: int, antialias: bool) -> np.ndarray:
     """Return the weight of each element in each result, [inside, outside]."""
     scale = np.float32(inside) / np.float32(outside)
-    a = np.float32(1) / scale if antialias and scale > 1 else np.float32(1)
+    a = np.float32(1) / scale if antialias else np.float32(1)
     reach = 2 if scale < 1 else int(np.ceil(np.float32(2) / a))
     shares = np.zeros((inside, outside), np.float32)
     for o in range(outside):

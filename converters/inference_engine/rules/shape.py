@@ -43,8 +43,10 @@ def shape_of(op: Builder, data: Value):
 
 
 @layer("Flatten", integers=True)
-def flatten(op: Builder, data: Value, *, axis: int = 0, end_axis: int = -1):
-    """Flatten: the dimensions from ``axis`` to ``end_axis`` are merged."""
+def flatten(op: Builder, data: Value, *, axis: int = 0, end_axis: int = -1, context: Context):
+    """Flatten: the dimensions from ``axis`` to ``end_axis`` are merged. The dimensions in the file have priority."""
+    if (stated := _stated(data, context)) is not None:
+        return op.Reshape(data, stated)
     if data.rank is None:
         raise Unsupported("the rank of its data is unknown", "give the model's input a rank")
     first, last = (a + data.rank if a < 0 else a for a in (axis, end_axis))
@@ -117,9 +119,11 @@ def crop(
         raise Malformed(f"its axes {list(axis)} and offsets {list(begin)} differ in length")
     if data.rank is not None and any(not 0 <= a < data.rank for a in axis):
         raise Malformed(f"its axes {list(axis)} are out of range for {data.rank} dimensions")
-    if stated is not None and all(a < len(stated) and stated[a] is not None for a in axis):
-        sizes = [stated[a] or 0 for a in axis]
-        return op.Slice(data, list(begin), [b + size for b, size in zip(begin, sizes, strict=True)], list(axis))
+    if stated is not None and None not in stated and len(stated) == data.rank:
+        # Axes that the layer does not name start at 0.
+        first = [dict(zip(axis, begin, strict=True)).get(a, 0) for a in range(len(stated))]
+        sizes = [size for size in stated if size is not None]
+        return op.Slice(data, first, [b + size for b, size in zip(first, sizes, strict=True)], [*range(len(stated))])
     if like is not None:
         end = op.Add(op.Gather(op.Shape(like), list(axis), axis=0), list(begin))
         return op.Slice(data, list(begin), end, list(axis))

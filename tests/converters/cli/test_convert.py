@@ -49,6 +49,13 @@ def test_a_folder_becomes_a_folder(zoo: Path, tmp_path: Path, jobs: int) -> None
     assert "2 of 2" in result.stdout
 
 
+def test_a_file_as_the_output_of_a_folder(zoo: Path, tmp_path: Path) -> None:
+    result = specops("convert", zoo, "-o", tmp_path / "x.onnx")
+    assert result.exit_code == 2
+    assert "several models need a folder" in " ".join(result.stderr.replace("│", " ").split())
+    assert "omit -o for one next to each model" in " ".join(result.stderr.replace("│", " ").split())
+
+
 def test_without_output_each_is_written_next_to_its_ir(zoo: Path) -> None:
     assert specops("convert", zoo / "a/one.xml", zoo / "a/deeper").exit_code == 0
     assert (zoo / "a/one.onnx").is_file() and (zoo / "a/deeper/two.onnx").is_file()

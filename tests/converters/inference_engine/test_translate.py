@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from converters.errors import ConversionError, MalformedError
-from converters.inference_engine.baseline import ENVIRONMENT, python, weights_of_old_ir
+from converters.inference_engine.baseline import ENVIRONMENT, BaselineError, EngineProcess, python, weights_of_old_ir
 from converters.openvino import convert
 from converters.openvino.reader.read import read
 from tests.conformance.inference_engine.check import run
@@ -152,6 +153,35 @@ def test_what_the_inference_engine_ignores_is_reported(data, element, blobs, mes
     net.layer("ReLU" if blobs is None else "ScaleShift", [x], [(1, 3, 4, 5)], data, blobs=blobs)
     _, report = convert(net.save(tmp_path)[0])
     assert any(message in remark.message for remark in report.passed_over)
+
+
+def test_bins_that_the_operation_does_not_have(tmp_path: Path) -> None:
+    net = Net(6)
+    x, rois = net.input(1, 18, 8, 8), net.input(3, 5)
+    data = {"output_dim": 2, "group_size": 3, "spatial_scale": 1.0, "pooled_height": 6, "pooled_width": 6}
+    net.layer("PSROIPooling", [x, rois], [(3, 2, 3, 3)], data)
+    with pytest.raises(ConversionError, match="6 x 6 bins of 3 x 3 groups are not supported"):
+        convert(net.save(tmp_path)[0])
+
+
+def test_a_sequence_with_one_of_two_states(tmp_path: Path) -> None:
+    net = Net(6)
+    x, state = net.input(2, 3, 5), net.input(2, 4)
+    data = {"hidden_size": 4, "direction": "Forward"}
+    blobs = {"weights": np.ones(16 * 9, np.float32)}
+    net.layer("LSTMSequence", [x, state], [(2, 3, 4)], data, blobs=blobs)
+    with pytest.raises(ConversionError, match="it has 1 states and 1 blobs"):
+        convert(net.save(tmp_path)[0])
+
+
+@pytest.mark.parametrize(
+    ("executable", "message"),
+    [("/no/such/python", "SPECOPS_INFERENCE_ENGINE=/no/such/python is not a Python"), (sys.executable, "has no ")],
+)
+def test_a_python_without_the_inference_engine(executable: str, message: str, tmp_path: Path) -> None:
+    xml, weights = _convolution().save(tmp_path)
+    with EngineProcess(executable) as engine, pytest.raises(BaselineError, match=message):
+        engine.interface(xml, weights)
 
 
 def test_all_problems_are_reported_at_once(tmp_path: Path) -> None:

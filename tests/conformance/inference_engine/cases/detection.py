@@ -123,6 +123,67 @@ def _simpler(name, data=None, **options) -> Case:
 
 
 CASES = [
+    _priors("image_height", {"img_h": 96, "step": 0}, 2, kind="PriorBoxClustered"),
+    _detections("clip", {"clip": 1}),
+    _proposal("framework_by_another_name", {"framework": "TensorFlow"}),
+    one(
+        "Proposal",
+        "batch",
+        [(2, 12, 6, 8), (2, 24, 6, 8), np.array([[96, 128, 1.0], [48, 64, 2.0]], np.float32)],
+        (16, 5),
+        _PROPOSAL,
+        feeds={"in0": (0, 1), "in1": (-0.3, 0.3)},
+    ),
+    one(
+        "Proposal",
+        "four_dimensions",
+        [(1, 12, 6, 8), (1, 24, 6, 8), _INFO],
+        (8, 5, 1, 1),
+        _PROPOSAL,
+        feeds={"in0": (0, 1), "in1": (-0.3, 0.3)},
+    ),
+    one(
+        "PSROIPooling",
+        "bilinear_pooled",
+        [(1, 8, 8, 8), np.array([[0, 0.1, 0.1, 0.6, 0.7], [0, 0, 0, 1, 1]], np.float32)],
+        (2, 2, 5, 5),
+        {
+            "output_dim": 2,
+            "group_size": 3,
+            "spatial_scale": 1.0,
+            "mode": "bilinear",
+            "spatial_bins_x": 2,
+            "spatial_bins_y": 2,
+            "pooled_height": 5,
+            "pooled_width": 5,
+        },
+    ),
+    one(
+        "PSROIPooling",
+        "deformable_pooled",
+        [(1, 8, 8, 8), _ROIS, (3, 2, 2, 2)],
+        (3, 2, 4, 4),
+        {
+            "output_dim": 2,
+            "group_size": 2,
+            "spatial_scale": 0.5,
+            "mode": "bilinear_deformable",
+            "spatial_bins_x": 3,
+            "spatial_bins_y": 3,
+            "trans_std": 0.1,
+            "part_size": 2,
+            "no_trans": 0,
+            "pooled_height": 4,
+            "pooled_width": 4,
+        },
+    ),
+    one(
+        "RegionYolo",
+        "no_mask",
+        (1, 16, 4, 5),
+        (1, 16, 4, 5),
+        {"classes": 3, "coords": 4, "num": 2, "do_softmax": 0},
+    ),
     _priors(
         "not_all_sizes", {"min_size": "16,24", "max_size": "", "aspect_ratio": "2,0.5", "flip": 0, "scale_all_sizes": 0}, 4
     ),

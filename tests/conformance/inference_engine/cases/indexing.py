@@ -40,6 +40,39 @@ def _topk(name, dims, out, k, data, **options):
 
 
 CASES = [
+    _resample("nearest_between_two", (1, 2, 21, 27), {**_NEAREST, "factor": 1}, dims=(1, 2, 30, 20)),
+    _resample("linear_larger_and_smaller", (1, 2, 3, 13), {**_LINEAR, "antialias": 1, "factor": 1}, dims=(1, 2, 9, 5)),
+    one(
+        "Gather",
+        "integers_in_floats",
+        [((6, 4), "I32"), np.array([0, 5, 3, -1, 6], np.int32)],
+        (5, 4),
+        {"axis": 0},
+        version=7,
+    ),
+    *[
+        one(
+            "TopK",
+            f"unsorted_{mode}",
+            [(2, 9), np.array([4], np.int32)],
+            [(2, 4), (2, 4)],
+            {"axis": 1, "mode": mode, "sort": "none"},
+            version=7,
+            precisions=("FP32", "I32"),
+        )
+        for mode in ("max", "min")
+    ],
+    one("TopK", "version6", [(2, 9), np.array([4], np.int32)], [(2, 4), (2, 4)], {"axis": 1, "sort": "value"}),
+    one("OneHot", "one_element", [((1,), "I32")], (4,), {"depth": 4}, version=7),
+    one(
+        "ReduceMean",
+        "integers_in_floats",
+        [((2, 3), "I32"), np.array([1], np.int32)],
+        (2, 1),
+        {"keep_dims": 1},
+        version=7,
+    ),
+    one("ReduceAnd", "integers", [((2, 3), "I32"), np.array([1], np.int32)], (2, 1), {}, version=7, precision="I32"),
     *[
         case
         for kind in ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare", "And", "Or")

@@ -116,6 +116,17 @@ CASES = [
             _sequence(kind, "half", precision="FP16"),
         )
     ],
+    *[
+        one(
+            f"{kind}Sequence",
+            "no_states",
+            (2, 3, 5),
+            (2, 3, 4),
+            {"hidden_size": 4, "axis": 1, "direction": "Forward"},
+            blobs={"weights": random(1, gates * 4, 9), "biases": random(2, gates * 4)},
+        )
+        for kind, (gates, _) in _GATES.items()
+    ],
     _cell("GRU", "linear_before_reset", {"linear_before_reset": 1}),
     _sequence("GRU", "linear_before_reset", {"linear_before_reset": 1}),
     _cell("RNN", "relu", {"activations": "relu"}),

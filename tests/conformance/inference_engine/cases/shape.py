@@ -20,6 +20,10 @@ def _slice(name, dims, out, begin, end, strides, data, **options):
 
 
 CASES = [
+    one("Flatten", "no_axes", _D, (1, _D[1] * _D[2] * _D[3]), {}),
+    one("Flatten", "four_dimensions", _D, (1, _D[1] * _D[2] * _D[3], 1, 1), {"axis": 1, "end_axis": -1}),
+    one("Crop", "other_axes_by_the_shape", _D, (1, _D[1], 2, _D[3] - 2), {"axis": 2, "offset": 1, "dim": 2}),
+    one("Concat", "integers_in_floats", [((2, 3), "I32"), ((2, 3), "I32")], (2, 6), {"axis": 1}),
     one("Reshape", "zero_and_rest", _D, (1, 6, 20), {"dim": "0,0,-1"}),
     one("Reshape", "sizes", (2, 12), (4, 6), {"dim": "4,6"}),
     one("Reshape", "flat", (2, 3, 4), (2, 12), {"axis": 0, "dim": "0,-1", "num_axes": -1}),
