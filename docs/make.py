@@ -124,7 +124,8 @@ SPECOPS_INFERENCE_ENGINE=ie/bin/python specops validate old.xml
 - Weights are read from `<weights>`, `<biases>` and `<blobs>`, and from Const layers. 16-bit weights stay 16 bits wide in the
   file; layers compute in float32, as in the Inference Engine.
 - `Input` layers become inputs, and values without consumers become outputs. They have the names of their layers.
-- `<pre-process>` with mean values or mean images becomes part of the graph.
+- `<pre-process>` with mean values or mean images becomes part of the graph. A `<scale>` is ignored, as in the CPU plugin,
+  and the report notes it.
 - `<statistics>` of an 8-bit calibration are ignored, and the report notes it: layers compute in floats.
 - The output shapes in the file determine the padding at the end of Pooling and Convolution, as in the Inference Engine. With
   `--input-shape`, the attributes determine it.

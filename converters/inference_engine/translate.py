@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from lxml import etree
 
-from converters.errors import Fault, Problems, Remarks, short
+from converters.errors import Problems, Remarks, short
 from converters.openvino.reader import xml
 from converters.openvino.reader.element_types import ElementType
 from converters.openvino.reader.xml import integer
@@ -42,8 +42,7 @@ def translate(root: etree._Element, version: int, problems: Problems, remarks: R
     _Graph(root, version_name(version), root.get("precision", ""), problems, remarks).net()
     for scale in root.iterfind("pre-process/channel/scale"):
         if scale.get("value", "1").strip() not in ("1", "1.0"):
-            message = "<pre-process> has a scale, which the Inference Engine rejects"
-            problems.add(message, "remove it, and scale the input", line=scale.sourceline, fault=Fault.UNSUPPORTED)
+            remarks.add("the <scale> of <pre-process>", line=scale.sourceline)
     statistics = root.find("statistics")
     if statistics is not None:
         what = "the <statistics> of an 8-bit calibration: layers compute in floats"

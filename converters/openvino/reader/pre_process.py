@@ -41,13 +41,24 @@ def subtract_mean(model: Model, element: etree._Element, problems: Problems) -> 
         problems.add(f"<pre-process> has {len(present)} means for {channels} channels", line=element.sourceline)
         return
     layers = _Layers(model, parameter)
-    if all("value" in mean.attrib for mean in present):
-        values = _in_order(element, [float(mean.get("value", "nan")) for mean in present])
-        dtype = parameter.outputs[0].element_type.dtype
+    early = model.version < 10  # the Inference Engine prefers images, and subtracts floats
+    if early:
+        layers.element_type = ElementType.F32
+        if _places(element) != set(range(channels)):
+            problems.add("<pre-process> has a channel more than once, or one that does not exist", line=element.sourceline)
+            return
+    images = all("offset" in mean.attrib and "size" in mean.attrib for mean in present) and len(image) == 2
+    if all("value" in mean.attrib for mean in present) and not (early and images):
+        numbers = [_number(mean.get("value", "")) for mean in present]
+        if None in numbers:
+            problems.add("a mean of <pre-process> is not a number", line=element.sourceline)
+            return
+        values = _in_order(element, numbers)
+        dtype = layers.element_type.dtype
         assert dtype is not None
         data = np.array(values, np.float64).astype(dtype).tobytes()
         mean = layers.constant((channels, *[1] * len(image)), None, memoryview(data))
-    elif all("offset" in mean.attrib and "size" in mean.attrib for mean in present) and len(image) == 2:
+    elif images:
         planes = [_plane(layers, mean, (1, *image)) for mean in _in_order(element, present)]
         if None in planes:
             problems.add("a mean of <pre-process> has an invalid offset or size", line=element.sourceline)
@@ -66,6 +77,23 @@ def _input(model: Model, element: etree._Element) -> Layer | None:
     # The oldest files do not name the input. The first image is meant.
     images = (layer for layer in model.parameters if len(layer.outputs[0].dims or ()) == 4)
     return next(images, model.parameters[0] if model.parameters else None)
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def _places(element: etree._Element) -> set[int]:
+    """Return the channels' ids. Each counts on from the one before by default."""
+    places, last = set(), -1
+    for channel in element.iterchildren("channel"):
+        number = integer(channel.get("id"))
+        last = last + 1 if number is None else number
+        places.add(last)
+    return places
 
 
 def _in_order(element: etree._Element, values: list[Any]) -> list[Any]:
@@ -117,6 +145,8 @@ class _Layers:
         value = self.parameter.outputs[0]
         consumers, value.consumers = value.consumers, []
         dims = tuple(dim for dim in value.dims or () if dim is not None)
+        if value.element_type is not self.element_type:
+            value = self.add("Convert", [value], dims, destination_type="f32")
         difference = self.add("Subtract", [value, mean], dims)
         for port in consumers:
             port.source = difference

@@ -68,10 +68,26 @@ def test_statistics_are_reported(tmp_path: Path) -> None:
     assert any("statistics" in remark.message for remark in report.passed_over)
 
 
-def test_a_scale_is_rejected(tmp_path: Path) -> None:
+def test_a_scale_is_ignored_and_reported(tmp_path: Path) -> None:
     net = _convolution()
     net.extra = '<pre-process><channel id="0"><scale value="2"/></channel></pre-process>'
-    with pytest.raises(ConversionError, match="has a scale"):
+    _, report = convert(net.save(tmp_path)[0])
+    assert any("<scale>" in remark.message for remark in report.passed_over)
+
+
+@pytest.mark.parametrize(
+    ("channels", "message"),
+    [
+        (['id="0"><mean value="1,5"/>', 'id="1"><mean value="2"/>', 'id="2"><mean value="3"/>'], "is not a number"),
+        (['id="0"><mean value="1"/>', 'id="0"><mean value="2"/>', 'id="2"><mean value="3"/>'], "more than once"),
+        (['id="0"><mean value="1"/>', 'id="1"><mean value="2"/>', 'id="5"><mean value="3"/>'], "does not exist"),
+        (['id="0"><mean value="1"/>', 'id="1"><mean value="2"/>'], "has 2 means for 3 channels"),
+    ],
+)
+def test_malformed_means(channels: list[str], message: str, tmp_path: Path) -> None:
+    net = _convolution()
+    net.extra = f"<pre-process>{''.join(f'<channel {text}</channel>' for text in channels)}</pre-process>"
+    with pytest.raises(ConversionError, match=message):
         convert(net.save(tmp_path)[0])
 
 

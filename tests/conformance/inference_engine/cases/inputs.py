@@ -8,15 +8,22 @@ from tests.conformance.inference_engine.case import Case, random
 from tests.conformance.inference_engine.model import Net
 
 
-def _mean(name, channels, dims=(1, 3, 4, 5), reference="in0", version=6, precision="FP32") -> Case:
+def _mean(name, channels, dims=(1, 3, 4, 5), reference="in0", version=6, precision="FP32", input="FP32") -> Case:
     def make(net: Net) -> None:
-        x = net.input(*dims)
-        net.layer("ReLU", [x], [dims], {"negative_slope": 0.5}, name="out")
+        x = net.input(*dims, precision=input)
+        if input == "U8":  # its activations round
+            net.layer("Power", [x], [dims], {"power": 1, "scale": 0.5, "shift": 0}, name="out")
+        else:
+            net.layer("ReLU", [x], [dims], {"negative_slope": 0.5}, name="out")
         texts = [f'<channel id="{i}">{channel(net)}</channel>' for i, channel in enumerate(channels)]
         named = f' reference-layer-name="{reference}"' if reference else ""
         net.extra = f'<pre-process{named} mean-precision="{precision}">{"".join(texts)}</pre-process>'
 
-    return Case("Input", name, make, version)
+    return Case("Input", name, make, version, feeds={"in0": (0, 200)} if input == "U8" else None)
+
+
+def _value_and_image(number, seed, *dims):
+    return lambda net: net.segment("mean", random(seed, *dims)).replace("<mean", f'<mean value="{number}"')
 
 
 def _value(number):
@@ -67,6 +74,10 @@ CASES = [
     _mean("mean_values", [_value(0.5), _value(-0.25), _value(2)]),
     _mean("mean_values_without_reference", [_value(0.5), _value(-0.25), _value(2)], reference=""),
     _mean("mean_image", [_image(1, 4, 5), _image(2, 4, 5), _image(3, 4, 5)]),
+    _mean("mean_values_and_images", [_value_and_image(i, i, 4, 5) for i in range(3)]),
+    _mean("mean_values_of_bytes", [_value(100.5), _value(200), _value(3.7)], version=7, input="U8"),
+    _mean("mean_image_of_bytes", [_image(1, 4, 5), _image(2, 4, 5), _image(3, 4, 5)], version=7, input="U8"),
+    _mean("scale", [lambda net: '<mean value="1"/><scale value="2"/>'] * 3),
     _mean("mean_values_of_version_2", [_value(104), _value(117), _value(123)], version=2),
     _outputs("output_that_nothing_takes", 6),
     _outputs("output_that_nothing_takes_of_version_7", 7),
