@@ -144,6 +144,8 @@ SPECOPS_INFERENCE_ENGINE=ie/bin/python specops validate old.xml
   layers. Of 2,500 random networks (seed 1), 1,203 agree. 5 differ for these reasons: the Inference Engine agrees if the
   network contains only the layers of one output. It rejects 1,291, and the values of one are too large to compare.
 - Eltwise multiplies its inputs by `coeff` also when it broadcasts them. The Inference Engine then ignores `coeff`.
+- Activations of an integer input compute in floats. The Inference Engine rounds their results to integers.
+- FakeQuantize with the levels 0 and 1 gives these numbers. The Inference Engine gives bits, which BinaryConvolution reads.
 - ReduceMax of negative numbers is the largest one. The Inference Engine can return 1.2e-38.
 - DetectionOutput with priors for each image uses the variances of each image. The Inference Engine reads boxes as variances
   from the second image on.

@@ -421,10 +421,11 @@ def non_max_suppression(
     output_type: str = "I64",
     context: Context,
 ):
-    """NonMaxSuppression: with the number of rows in the file, padded with -1."""
-    whole = op.const(np.array([0], np.int64)) if most is None else op.Reshape(op.Cast(most, to=ir.DataType.INT64), [-1])
+    """NonMaxSuppression: with the number of rows in the file, padded with -1. Without limits, it selects all boxes."""
+    whole = op.Shape(boxes, start=1, end=2) if most is None else op.Reshape(op.Cast(most, to=ir.DataType.INT64), [-1])
     limits = [
-        op.const(np.zeros(1, np.float32)) if x is None else op.Reshape(x, [-1]) for x in (iou_threshold, score_threshold)
+        op.const(np.array([usual], np.float32)) if x is None else op.Reshape(x, [-1])
+        for x, usual in ((iou_threshold, 1.0), (score_threshold, 0.0))
     ]
     found = op.NonMaxSuppression(boxes, scores, whole, *limits, center_point_box=int(center_point_box))
     if sort_result_descending:

@@ -123,6 +123,8 @@ def _simpler(name, data=None, **options) -> Case:
 
 
 CASES = [
+    _nms("no_limits", {}, [], (10, 3)),
+    _nms("no_iou_threshold", {}, [np.array([2], np.int32)], (4, 3)),
     _priors("image_height", {"img_h": 96, "step": 0}, 2, kind="PriorBoxClustered"),
     _detections("clip", {"clip": 1}),
     _proposal("framework_by_another_name", {"framework": "TensorFlow"}),

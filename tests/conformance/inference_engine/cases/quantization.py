@@ -21,10 +21,12 @@ def _channels(*values):
     return np.array(values, np.float32).reshape(1, -1, 1, 1)
 
 
-def _binary(name, channels, outputs, size, kernel, out, data=None, out_low=-1.0, low=0.1) -> Case:
+def _binary(name, channels, outputs, size, kernel, out, data=None, out_low=-1.0, low=0.1, high=None) -> Case:
     def make(net: Net) -> None:
         x = net.input(1, channels, size, size)
-        limits = [net.const(np.full((1, 1, 1, 1), v, np.float32)) for v in (low, low, out_low, 1.0)]
+        limits = [
+            net.const(np.full((1, 1, 1, 1), v, np.float32)) for v in (low, low if high is None else high, out_low, 1.0)
+        ]
         bits = net.layer("FakeQuantize", [x, *limits], [x.dims], {"levels": 2})
         count = outputs * channels * kernel * kernel
         weights = np.random.default_rng(5).integers(0, 256, count // 8, dtype=np.uint8)
@@ -50,6 +52,8 @@ CASES = [
     _fq("channels", _channels(-1, -0.5, 0), _channels(1, 0.5, 2), _channels(-1, -0.5, 0), _channels(1, 0.5, 2)),
     _fq("two_levels", 0.1, 0.1, -1.0, 1.0, 2),
     _fq("two_levels_of_channels", _channels(-1, 0, 1), _channels(-1, 0, 1), _channels(-1, -1, -1), _channels(1, 1, 1), 2),
+    _fq("two_levels_of_a_range", -1.0, 1.0, -0.5, 2.0, 2),
+    _binary("bits_of_a_range", 8, 8, 5, 3, (1, 8, 3, 3), out_low=0.0, low=-0.5, high=1.0),
     _fq("version7", -1.0, 1.0, -1.0, 1.0, version=7),
     _fq("bytes", -1.0, 1.0, -1.0, 1.0, kind="Quantize", version=5),
     _fq("few_levels", -1.0, 1.0, -2.0, 2.0, 5, kind="Quantize", version=5),
