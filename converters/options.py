@@ -123,8 +123,8 @@ class OptionError(ValueError):
         return OptionError, (self.option, self.template)
 
 
-_GENAI_CACHE = Relation("form", "genai", "in OpenVINO's form the cache is variables")
-_GENAI_LOGITS = Relation("form", "genai", "in OpenVINO's form the model keeps all its outputs")
+_GENAI_CACHE = Relation("form", "genai", "in OpenVINO's form, the cache consists of variables")
+_GENAI_LOGITS = Relation("form", "genai", "in OpenVINO's form, the model keeps all its outputs")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -226,9 +226,7 @@ class _Saving:
         """Reject weights that are much larger than the source's."""
         if size > self._most():
             size_of_source = len(self.source.content)
-            message = (
-                f"its constants and states make {size:,} bytes, for which the .bin of {size_of_source:,} does not account"
-            )
+            message = f"its constants and states need {size:,} bytes, but the .bin has {size_of_source:,}"
             remedy = "use weights='reference'"
             if placement == "embed":
                 remedy = "use weights='copy', which stores shared bytes once"

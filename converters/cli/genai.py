@@ -28,9 +28,9 @@ def convert_folder(
     from converters.folders.tokenizers import write_tokenizers
 
     if len(models) != 1 or not models[0].is_dir():
-        raise typer.BadParameter("it takes one folder, as optimum-intel writes it", param_hint=_HINT)
+        raise typer.BadParameter("it requires one folder that optimum-intel wrote", param_hint=_HINT)
     if output is None or output.is_file():
-        raise typer.BadParameter("name a folder to write to", param_hint="--output")
+        raise typer.BadParameter("specify an output folder", param_hint="--output")
     (folder,) = models
     with progress(as_json) as step:
         step("converting")

@@ -57,7 +57,7 @@ def write_speech(
     """
     source = _read(folder)
     if kv_cache not in (None, "float32"):
-        raise path_error(folder, f"a Whisper's cache is float32, not {kv_cache}", "leave --kv-cache out")
+        raise path_error(folder, f"a Whisper's cache is float32, not {kv_cache}", "omit --kv-cache")
     sounds = _sounds(folder, source)
     target.mkdir(parents=True, exist_ok=True)
     found: list[Projections] = []
@@ -112,9 +112,7 @@ def _read(folder: Path) -> LanguageModel:
     source = read_configurations(folder)
     kind = source.config.get("model_type")
     if kind != "whisper":
-        message = (
-            f"onnxruntime-genai has no encoder-decoder of the type {kind!r}: of these it is whisper that --genai converts"
-        )
+        message = f"--genai does not support encoder-decoders of the type {kind!r}; expected 'whisper'"
         raise path_error(folder / "config.json", message, "convert it without --genai")
     frames = source.config.get("max_source_positions", _FRAMES)
     if frames != _FRAMES:

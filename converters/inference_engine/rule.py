@@ -126,7 +126,7 @@ def find_layer_rule(layer_type: str) -> LayerRule:
     found = _rules.get(layer_type.lower())
     if layer_type in _NOT_IMPLEMENTED:
         raise Unsupported(
-            f"the Inference Engine has no implementation of {layer_type} for the CPU: there is nothing to compare with",
+            f"the Inference Engine has no implementation of {layer_type} for the CPU, so there is no reference",
             "convert the original model",
         )
     if found is None:
