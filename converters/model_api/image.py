@@ -243,10 +243,10 @@ def _intensities(op: Builder, pixels: Value, text: str, config: Configuration) -
     if mode == "scale_to_unit":
         return op.Div(floats, np.float32(_LARGEST[text] if largest is None else largest))
     if mode == "window":
-        centre, span = config.number("intensity_window_center"), config.number("intensity_window_width")
-        if centre is None or not span:
+        center, span = config.number("intensity_window_center"), config.number("intensity_window_width")
+        if center is None or not span:
             raise Malformed("its intensity_mode 'window' needs intensity_window_center and intensity_window_width")
-        scaled = op.Div(op.Sub(floats, np.float32(centre - span / 2)), np.float32(span))
+        scaled = op.Div(op.Sub(floats, np.float32(center - span / 2)), np.float32(span))
         return op.Clip(scaled, np.float32(0), np.float32(1))
     factor, least = config.number("intensity_scale_factor", 1.0), config.number("intensity_min_value", 0.0)
     largest = 1e9 if largest is None else largest

@@ -79,9 +79,7 @@ class Departure:
 
     def __post_init__(self) -> None:
         if not self.specification and not self.reference:
-            raise ValueError(
-                f"{self.where}: a departure needs the behaviour of the specification or of the reference kernel"
-            )
+            raise ValueError(f"{self.where}: a departure needs the behavior of the specification or of the reference kernel")
         if self.follows in ("specification", "reference") and not getattr(self, self.follows):
             raise ValueError(f"{self.where}: it follows the {self.follows}, which it does not describe")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import onnx
 from markupsafe import Markup
 
-from converters.reports import neighbourhood, plots
+from converters.reports import neighborhood, plots
 from converters.reports.formats import errors, shortened
 from converters.reports.page import write
 from converters.validation.diff import Diff, ValueDifference
@@ -68,7 +68,7 @@ def _difference(diff: Diff, rows: Sequence[ValueDifference], anchors: dict[str, 
     for place, sources in before.items():
         for source in sources:
             behind.setdefault(source, []).append(place)
-    shown = sorted(neighbourhood.around(diff.first.place, before, behind))
+    shown = sorted(neighborhood.around(diff.first.place, before, behind))
     by_place = {row.place: row for row in rows}
     drawn = {}
     for place in shown:
@@ -77,7 +77,7 @@ def _difference(diff: Diff, rows: Sequence[ValueDifference], anchors: dict[str, 
         if row is not None:
             lines.append(errors(row.comparison.relative_l2, row.comparison.exact, name="L2"))
         kind = "" if row is None else "good" if row.comparison.agrees else "bad"
-        kind += " centre" if place == diff.first.place else ""
-        drawn[place] = neighbourhood.Node(lines, kind.strip(), anchors[row.name] if row else "")
+        kind += " center" if place == diff.first.place else ""
+        drawn[place] = neighborhood.Node(lines, kind.strip(), anchors[row.name] if row else "")
     edges = [(source, place) for place in shown for source in before[place]]
-    return neighbourhood.drawing(drawn, edges, f"The nodes around {diff.first.name}")
+    return neighborhood.drawing(drawn, edges, f"The nodes around {diff.first.name}")

@@ -1,4 +1,4 @@
-"""Plots as SVG with the colours of the page, for both themes."""
+"""Plots as SVG with the colors of the page, for both themes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from converters.validation.distributions import Distribution
 
-# The style sheet replaces these colours.
+# The style sheet replaces these colors.
 _INK, _LINE = "#101010", "#202020"
 _SERIES = ("#300001", "#300002", "#300003", "#300004", "#300005")
 _COLOURS = {_INK: "var(--ink)", _LINE: "var(--line)"} | {c: f"var(--series{i})" for i, c in enumerate(_SERIES)}
@@ -116,11 +116,11 @@ def histograms(distribution: Distribution, expected: str, got: str, described: s
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     with _figure(1, 2, (7.2, 2.3)) as (figure, (values, errors)):
-        for name, counts, colour, width in (
+        for name, counts, color, width in (
             (expected, distribution.expected, _SERIES[0], 3.2),
             (got, distribution.got, _SERIES[1], 1.2),
         ):
-            values.stairs(counts, distribution.edges, color=colour, linewidth=width, label=name)
+            values.stairs(counts, distribution.edges, color=color, linewidth=width, label=name)
         values.set(title="values", ylabel="elements")
         values.set_yscale("symlog", linthresh=1)
         values.locator_params(axis="x", nbins=5)
@@ -139,12 +139,12 @@ def time_bars(rows: Sequence[tuple[str, float | None, float | None]], names: tup
     """Plot the times of two runtimes in seconds, for each row with its name."""
     with _figure(1, 1, (7.5, 0.7 + 0.34 * len(rows))) as (figure, axes):
         places = range(len(rows))
-        for shift, name, colour, seconds in (
+        for shift, name, color, seconds in (
             (-0.19, names[0], _SERIES[0], [row[1] for row in rows]),
             (0.19, names[1], _SERIES[1], [row[2] for row in rows]),
         ):
             lengths = [(time or 0.0) * 1e3 for time in seconds]
-            bars = axes.barh([place + shift for place in places], lengths, 0.36, color=colour, label=name)
+            bars = axes.barh([place + shift for place in places], lengths, 0.36, color=color, label=name)
             axes.bar_label(bars, [duration(time) or "nothing" for time in seconds], padding=3, fontsize=8)
         axes.set_yticks(list(places), [shortened(row[0], 44) for row in rows])
         axes.invert_yaxis()
@@ -185,7 +185,7 @@ _drawn = 0
 
 
 def _svg(figure: Figure, described: str, titles: Mapping[str, str] | None = None) -> Markup:
-    """Return a figure's SVG with unique ids and the page's colours. An element with the id ``anchor:x`` becomes a link."""
+    """Return a figure's SVG with unique ids and the page's colors. An element with the id ``anchor:x`` becomes a link."""
     global _drawn
     _drawn += 1
     file = io.StringIO()

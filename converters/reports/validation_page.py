@@ -9,7 +9,7 @@ from pathlib import Path
 from markupsafe import Markup
 
 from converters.formats import format_of
-from converters.reports import neighbourhood, plots
+from converters.reports import neighborhood, plots
 from converters.reports.formats import dims, errors, number, shortened
 from converters.reports.page import write
 from converters.source import Layer
@@ -137,7 +137,7 @@ def _difference(layers: Sequence[Layer], validation: Validation, rows: Sequence[
             return None
         found = [worst.of]
     places = {row.anchor: place for place, row in enumerate(rows)}
-    centre = min(found, key=lambda row: places[f"layer-{row.layer_id}-{row.output}"]).layer_id
+    center = min(found, key=lambda row: places[f"layer-{row.layer_id}-{row.output}"]).layer_id
     by_id = {layer.id: layer for layer in layers}
     kept = [layer for layer in layers if layer.kind != "constant"]
     before = {layer.id: [other for other in layer.before if by_id[other].kind != "constant"] for layer in kept}
@@ -145,24 +145,24 @@ def _difference(layers: Sequence[Layer], validation: Validation, rows: Sequence[
     for layer in kept:
         for other in before[layer.id]:
             behind[other].append(layer.id)
-    shown = sorted(neighbourhood.around(centre, before, behind), key=list(by_id).index)
+    shown = sorted(neighborhood.around(center, before, behind), key=list(by_id).index)
     by_layer: dict[int, list[_Row]] = {}
     for row in rows:
         by_layer.setdefault(row.layer.layer_id, []).append(row)
-    nodes = {id_: _node(by_id[id_], by_layer.get(id_, []), id_ == centre) for id_ in shown}
+    nodes = {id_: _node(by_id[id_], by_layer.get(id_, []), id_ == center) for id_ in shown}
     edges = [(one, other) for other in shown for one in before[other]]
     names = ", ".join(f"{by_id[id_].name} ({by_id[id_].type})" for id_ in shown)
-    return _Difference(found, neighbourhood.drawing(nodes, edges, f"The layers around {by_id[centre].name}: {names}"))
+    return _Difference(found, neighborhood.drawing(nodes, edges, f"The layers around {by_id[center].name}: {names}"))
 
 
-def _node(layer: Layer, rows: Sequence[_Row], centre: bool) -> neighbourhood.Node:
+def _node(layer: Layer, rows: Sequence[_Row], center: bool) -> neighborhood.Node:
     cells = [cell for row in rows for cell in row.cells if cell is not None]
     worst = max((cell.relative_l2 for cell in cells if cell.relative_l2 is not None), default=None)
     lines = [shortened(layer.name, 30), layer.type + (f"  {dims(layer.dims[0])}" if layer.dims else "")]
     if worst is not None:
         lines.append(errors(worst, min(cell.exact for cell in cells), name="L2"))
     kind = "" if not cells else "good" if all(cell.agrees for cell in cells) else "bad"
-    return neighbourhood.Node(lines, f"{kind} centre" if centre else kind, rows[0].anchor if rows else "")
+    return neighborhood.Node(lines, f"{kind} center" if center else kind, rows[0].anchor if rows else "")
 
 
 def _histograms(validation: Validation) -> list[tuple[Distribution[LayerDifference], Markup]]:

@@ -156,9 +156,9 @@ def _sized(image: Any, width: int, height: int, preparation: Preparation) -> np.
         return np.asarray(image.resize(size, method))
     if preparation.resize_type == "crop":
         return np.asarray(ImageOps.fit(image, size, method))
-    colour = preparation.pad_value if image.mode == "L" else (preparation.pad_value,) * len(image.mode)
+    color = preparation.pad_value if image.mode == "L" else (preparation.pad_value,) * len(image.mode)
     middle = (0.5, 0.5) if preparation.resize_type == "fit_to_window_letterbox" else (0.0, 0.0)
-    return np.asarray(ImageOps.pad(image, size, method, color=colour, centering=middle))
+    return np.asarray(ImageOps.pad(image, size, method, color=color, centering=middle))
 
 
 def _per_channel(values: Sequence[float], channels: int) -> np.ndarray:

@@ -31,8 +31,8 @@ def SkipLayerNormalization(op, input, skip, gamma, beta=None, bias=None, *, epsi
     total = op.Add(input, skip)
     if bias is not None:
         total = op.Add(total, bias)
-    normalised, mean, inverse = op.LayerNormalization(total, gamma, beta, epsilon=epsilon, axis=-1, outputs=3)
-    return normalised, mean, inverse, total
+    normalized, mean, inverse = op.LayerNormalization(total, gamma, beta, epsilon=epsilon, axis=-1, outputs=3)
+    return normalized, mean, inverse, total
 
 
 @SkipLayerNormalization.infer_shapes

@@ -42,9 +42,9 @@ def layer_normalization(op: LoweringBuilder, x, scale, bias=None, *, axis=-1, ep
     wide = ir.DataType(stash_type)
     inner = op.Cast(x, to=wide) if x.dtype != wide else x
     mean = op.ReduceMean(inner, axes)
-    centred = op.Sub(inner, mean)
-    deviation = op.Sqrt(op.Add(op.ReduceMean(op.Mul(centred, centred), axes), epsilon))
-    normal = op.Div(centred, deviation)
+    centered = op.Sub(inner, mean)
+    deviation = op.Sqrt(op.Add(op.ReduceMean(op.Mul(centered, centered), axes), epsilon))
+    normal = op.Div(centered, deviation)
     result = op.Mul(op.Cast(normal, to=x.dtype) if x.dtype != wide else normal, scale)
     result = result if bias is None else op.Add(result, bias)
     return [result, mean, op.Reciprocal(deviation)][: len(node.outputs)]

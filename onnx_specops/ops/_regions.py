@@ -72,7 +72,7 @@ def whole(x: Array) -> npt.NDArray[np.int64]:
     return np.nan_to_num(np.clip(x, -FAR, FAR), nan=0.0).astype(np.int64)
 
 
-def neighbours(position: Array, size: int) -> tuple[Array, Array, Array]:
+def neighbors(position: Array, size: int) -> tuple[Array, Array, Array]:
     """Return the integer positions on both sides of ``position``, in ``[0, size - 1]``, and the distance from the
     first one.
     """
@@ -105,7 +105,7 @@ def emit_whole(op: Builder, x: Value) -> Value:
     return op.Cast(op.Clip(x, -FAR, FAR), to=Type.INT64)
 
 
-def emit_neighbours(op: Builder, position: Value, size: Value) -> tuple[Value, Value, Value]:
+def emit_neighbors(op: Builder, position: Value, size: Value) -> tuple[Value, Value, Value]:
     """Return the integer positions (int64) on both sides of ``position``, in ``[0, size - 1]``, and the distance from the
     first.
     """
@@ -130,8 +130,8 @@ def emit_bilinear(op: Builder, values: Value, base: Value, y: Value, x: Value, s
     Returns:
         The shape of the positions (and channels).
     """
-    top, bottom, down = emit_neighbours(op, y, size[0])
-    left, right, across = emit_neighbours(op, x, size[1])
+    top, bottom, down = emit_neighbors(op, y, size[0])
+    left, right, across = emit_neighbors(op, x, size[1])
     rows = [op.Add(base, op.Mul(row, size[1])) for row in (top, bottom)]
     corners = [op.Gather(values, op.Add(row, column), axis=0) for row in rows for column in (left, right)]
     if values.rank == 2:
@@ -226,7 +226,7 @@ def pooled_samples(
     for row, down in zip(y.bins, np.split(y.positions, y.starts[1:]), strict=True):
         at_y, at_x = np.broadcast_arrays(*(turn or _unrotated)(down[:, None], x.positions))
         inside = (at_y >= -1) & (at_y <= height) & (at_x >= -1) & (at_x <= width)
-        (top, bottom, dy), (left, right, dx) = neighbours(at_y, height), neighbours(at_x, width)
+        (top, bottom, dy), (left, right, dx) = neighbors(at_y, height), neighbors(at_x, width)
         upper = maps[:, top, left] + (maps[:, top, right] - maps[:, top, left]) * dx
         lower = maps[:, bottom, left] + (maps[:, bottom, right] - maps[:, bottom, left]) * dx
         values = np.where(inside, upper + (lower - upper) * dy, 0)

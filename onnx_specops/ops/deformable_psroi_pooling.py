@@ -17,7 +17,7 @@ from onnx_specops.ops._regions import (
     emit_real_regions,
     emit_rounded,
     emit_whole,
-    neighbours,
+    neighbors,
     real_regions,
     rounded,
     whole,
@@ -103,7 +103,7 @@ def DeformablePSROIPooling(
             px = x + (lengths[:, 0] / dtype(spatial_bins_x) * dtype(across)).reshape(-1, 1, 1, 1)
             py = y + (lengths[:, 1] / dtype(spatial_bins_y) * dtype(down)).reshape(-1, 1, 1, 1)
             inside = (px >= -0.5) & (px <= width - 0.5) & (py >= -0.5) & (py <= height - 0.5)
-            (top, bottom, dy), (left, right, dx) = neighbours(py, height), neighbours(px, width)
+            (top, bottom, dy), (left, right, dx) = neighbors(py, height), neighbors(px, width)
             upper = maps[at, channel, top, left] * (1 - dx) + maps[at, channel, top, right] * dx
             lower = maps[at, channel, bottom, left] * (1 - dx) + maps[at, channel, bottom, right] * dx
             total = total + np.where(inside, upper * (1 - dy) + lower * dy, 0)

@@ -182,8 +182,8 @@ def _triangle_weights(length: int, size: int, scale: np.float32, how: str) -> np
 def _pillow_weights(length: int, size: int, mode: str, a: float) -> np.ndarray:
     """Return ``[size, length]``: a triangle, or a cubic curve of twice its width, at least as wide as an output element."""
     step = length / max(size, 1)
-    centre = (np.arange(size) + 0.5) * step
-    t = np.abs((np.arange(length) + 0.5 - centre[:, None]) / max(step, 1.0))
+    center = (np.arange(size) + 0.5) * step
+    t = np.abs((np.arange(length) + 0.5 - center[:, None]) / max(step, 1.0))
     if mode == "bilinear_pillow":
         return _normalized(np.maximum(0, 1 - t))
     return _normalized(np.where(t < 1, _cubic(t, a, far=False), np.where(t < 2, _cubic(t, a, far=True), 0)))
@@ -340,8 +340,8 @@ def _triangle_rows(op, x, length, scale):
 def _pillow_rows(op, length, size, mode, a):
     double = Type.DOUBLE
     step = op.Div(op.Cast(length, to=double), op.Cast(op.Max(size, op.const([1])), to=double))
-    centre = op.Mul(op.Add(_positions(op, size, double), 0.5), step)
-    offset = op.Sub(op.Add(_positions(op, length, double), 0.5), op.Unsqueeze(centre, [1]))
+    center = op.Mul(op.Add(_positions(op, size, double), 0.5), step)
+    offset = op.Sub(op.Add(_positions(op, length, double), 0.5), op.Unsqueeze(center, [1]))
     t = op.Abs(op.Div(offset, op.Max(step, 1.0)))
     if mode == "bilinear_pillow":
         return _divided(op, op.Relu(op.Sub(1.0, t)))

@@ -21,7 +21,7 @@ from onnx_specops.ops._regions import (
     emit_real_regions,
     emit_rounded,
     emit_whole,
-    neighbours,
+    neighbors,
     real_regions,
     rounded,
     whole,
@@ -102,7 +102,7 @@ def PSROIPooling(
     # [R, parts_y, parts_x, output_dim, bins_y, bins_x]
     x, y = lines[0][:, None, :, None, None, :], lines[1][:, :, None, None, :, None]
     inside = (y >= 0) & (y <= height - 1) & (x >= 0) & (x <= width - 1)
-    (top, bottom, down), (left, right, across) = neighbours(y, height), neighbours(x, width)
+    (top, bottom, down), (left, right, across) = neighbors(y, height), neighbors(x, width)
     at = batch.reshape(-1, *[1] * 5)
     channel = np.arange(output_dim * parts).reshape(1, spatial_bins_y, spatial_bins_x, output_dim, 1, 1)
     upper = maps[at, channel, top, left]

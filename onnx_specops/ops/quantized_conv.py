@@ -338,7 +338,7 @@ def _in_halves(op, x, weights, products: int, stated):
 def _as_product(op, X, W, scale, bias, zero, geometry: _Geometry, shape: Sequence[int]):
     """Emit a MatMul of the pixels' windows and the weights."""
     rank = len(shape)
-    neighbours, first = [], None
+    neighbors, first = [], None
     if math.prod(shape[2:]) > 1:  # slicing too few pixels is not an error
         extents = [(size - 1) * step + 1 for size, step in zip(shape[2:], geometry.dilations, strict=True)]
         few = op.Less(op.Shape(X, start=1, end=rank - 1), np.array(extents, np.int64))
@@ -354,8 +354,8 @@ def _as_product(op, X, W, scale, bias, zero, geometry: _Geometry, shape: Sequenc
         if not is_all:
             starts = begins if first is None or any(begins) else op.Expand(first, [len(begins)])
             taken = op.Slice(X, starts, ends, list(range(1, rank - 1)), list(geometry.strides))
-        neighbours.append(X if is_all else taken)
-    around = neighbours[0] if len(neighbours) == 1 else op.Concat(*neighbours, axis=-1)
+        neighbors.append(X if is_all else taken)
+    around = neighbors[0] if len(neighbors) == 1 else op.Concat(*neighbors, axis=-1)
     matrix = op.Flatten(op.Transpose(W, perm=[*range(2, rank), 1, 0]), axis=rank - 1)
     return op.contrib.MatMulIntegerToFloat(around, matrix, np.float32(1), scale, zero, None, bias)
 

@@ -17,7 +17,7 @@ from onnx_specops.ops._regions import (
     emit_rounded,
     emit_rows,
     emit_whole,
-    neighbours,
+    neighbors,
     real_regions,
     rounded,
     whole,
@@ -57,7 +57,7 @@ def ROIPooling(
             _samples(starts[:, i], ends[:, i], count, size)
             for i, (count, size) in enumerate(((pooled_h, height), (pooled_w, width)))
         ]
-        (top, bottom, down), (left, right, across) = (neighbours(*x) for x in zip(lines, (height, width), strict=True))
+        (top, bottom, down), (left, right, across) = (neighbors(*x) for x in zip(lines, (height, width), strict=True))
         inside = [(line >= 0) & (line <= size - 1) for line, size in zip(lines, (height, width), strict=True)]
         at = batch[:, None, None]
         corner = [maps[at, :, y[:, :, None], x[:, None]] for y in (top, bottom) for x in (left, right)]

@@ -350,13 +350,13 @@ def simpler_nms(
     base, count = _anchors(scale), 9
     cells = op.Shape(scores, start=2, end=4)
     sizes = op.const((base[:, 2:] - base[:, :2] + 1).astype(np.float32))  # [9, 2]: width and height
-    centres = op.const((base[:, :2] + (base[:, 2:] - base[:, :2] + 1) * np.float32(0.5)).astype(np.float32))
+    centers = op.const((base[:, :2] + (base[:, 2:] - base[:, :2] + 1) * np.float32(0.5)).astype(np.float32))
     # [H * W * 9, ...]: positions in row-major order, with the anchors of a position next to each other
     moved = op.Reshape(op.Transpose(op.Slice(deltas, [0], [1], [0]), perm=[0, 2, 3, 1]), [-1, count, 4])
     found = op.Slice(op.Transpose(op.Slice(scores, [0], [1], [0]), perm=[0, 2, 3, 1]), [count], [2 * count], [3])
     confidence = op.Reshape(found, [-1])
     shift = _grid(op, cells, feat_stride)  # [H * W, 1, 2]
-    middle = op.Add(op.Add(op.Mul(op.Slice(moved, [0], [2], [2]), sizes), centres), shift)
+    middle = op.Add(op.Add(op.Mul(op.Slice(moved, [0], [2], [2]), sizes), centers), shift)
     half = op.Mul(op.Mul(op.Exp(op.Slice(moved, [2], [4], [2])), sizes), 0.5)
     info = op.Reshape(image, [-1])
     floats = ir.DataType.FLOAT

@@ -1,4 +1,4 @@
-"""Normalizations: by batch statistics, by mean and variance, by neighbours, by length."""
+"""Normalizations: by batch statistics, by mean and variance, by neighbors, by length."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def norm(
     k: int = 1,
     region: str = "across",
 ):
-    """Norm: by the squares of neighbours, across channels or in the same channel."""
+    """Norm: by the squares of neighbors, across channels or in the same channel."""
     axes = [1] if region.lower() == "across" else [2, 3]
     return opset.lrn(op, x, op.const(axes), alpha=alpha, beta=beta, bias=k, size=local_size)
 

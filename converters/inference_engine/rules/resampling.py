@@ -52,7 +52,7 @@ def resample(
     width: int = 0,
     context: Context,
 ):
-    """Resample: the nearest element, or a mean with weights that decrease with the distance from the centre."""
+    """Resample: the nearest element, or a mean with weights that decrease with the distance from the center."""
     sizes = _sizes(op, x, context, height, width, [factor, 0])
     if type == "caffe.ResampleParameter.NEAREST":
         pairs = _pairs(x, sizes)
@@ -127,10 +127,10 @@ def _weights(inside: int, outside: int, antialias: bool) -> np.ndarray:
     reach = 2 if scale < 1 else int(np.ceil(np.float32(2) / a))
     shares = np.zeros((inside, outside), np.float32)
     for o in range(outside):
-        centre = o * scale + scale / 2 - np.float32(0.5)
-        middle = int(np.floor(centre + np.float32(0.5))) if centre > -0.5 else 0
+        center = o * scale + scale / 2 - np.float32(0.5)
+        middle = int(np.floor(center + np.float32(0.5))) if center > -0.5 else 0
         for i in range(max(0, middle - reach), min(inside, middle + reach + 1)):
-            shares[i, o] = a * max(0.0, 1 - abs(float(a * (centre - np.float32(i)))))
+            shares[i, o] = a * max(0.0, 1 - abs(float(a * (center - np.float32(i)))))
         total = shares[:, o].sum()
         if total:
             shares[:, o] /= total

@@ -1,4 +1,4 @@
-"""Normalizations by batch statistics, mean and variance, neighbours, or length."""
+"""Normalizations by batch statistics, mean and variance, neighbors, or length."""
 
 from __future__ import annotations
 
@@ -211,13 +211,13 @@ def _mean_variance(op: Builder, data: Value, axes: Value, normalize_variance: bo
     if normalize_variance and not outside and inner and data.dims and _are_layers(data, inner):
         ones = op.const(np.ones([data.dims[axis] for axis in inner]), data.dtype)
         return op.LayerNormalization(data, ones, axis=inner[0] - len(data.dims), epsilon=eps)
-    centred = op.Sub(data, op.ReduceMean(data, axes, keepdims=1, noop_with_empty_axes=1))
+    centered = op.Sub(data, op.ReduceMean(data, axes, keepdims=1, noop_with_empty_axes=1))
     if not normalize_variance:
-        return centred
-    variance = op.ReduceMean(op.Pow(centred, op.const(2.0, data.dtype)), axes, keepdims=1, noop_with_empty_axes=1)
+        return centered
+    variance = op.ReduceMean(op.Pow(centered, op.const(2.0, data.dtype)), axes, keepdims=1, noop_with_empty_axes=1)
     if outside:
-        return op.Div(centred, op.Add(op.Sqrt(variance), eps))
-    return op.Div(centred, op.Sqrt(op.Add(variance, eps)))
+        return op.Div(centered, op.Add(op.Sqrt(variance), eps))
+    return op.Div(centered, op.Sqrt(op.Add(variance, eps)))
 
 
 _MAX_FEATURES = 2**16

@@ -113,18 +113,18 @@ def prior_box_clustered(
     cells, grid, image = _sizes(op, output_size, image_size)
     given = [step_h or step, step_w or step]
     steps = [op.const(_F(size)) if any(given) else _step(op, grid, image, axis, 0.0) for axis, size in enumerate(given)]
-    centres = [_centres(op, cells, axis, offset, steps[axis]) for axis in (0, 1)]
+    centers = [_centers(op, cells, axis, offset, steps[axis]) for axis in (0, 1)]
     half = np.array([width, height], _F) / 2
     corners = []
     for sign in (-1, 1):
-        for axis, centre in ((1, centres[1]), (0, centres[0])):
+        for axis, center in ((1, centers[1]), (0, centers[0])):
             size = half[0 if axis == 1 else 1] * _F(sign)
-            corners.append(op.Div(op.Add(centre, size), _element(op, image, axis)))
+            corners.append(op.Div(op.Add(center, size), _element(op, image, axis)))
     return _boxes(op, cells, corners, len(width), len(width), clip, variance)
 
 
 class _Boxes:
-    """The boxes of one cell: offsets of the centre, half widths and heights, and whether the box is clipped to the image.
+    """The boxes of one cell: offsets of the center, half widths and heights, and whether the box is clipped to the image.
 
     Sizes are in pixels. If ``scaled``, they are fractions of the image's height: some scale with it, and others with its
     square root.
@@ -209,7 +209,7 @@ def _grid(op: Builder, output_size: Value, image_size: Value, priors: PriorBoxes
             steps = [_step(op, grid, image, axis, 0.0) for axis in (0, 1)]
     else:
         steps = [_step(op, grid, image, axis, step) for axis in (0, 1)]
-    centres = [_centres(op, cells, axis, 0.5 if step == 0 else priors.offset, steps[axis]) for axis in (0, 1)]
+    centers = [_centers(op, cells, axis, 0.5 if step == 0 else priors.offset, steps[axis]) for axis in (0, 1)]
     shifts, halves = np.array(boxes.shifts, _F).reshape(-1, 2), np.array(boxes.halves, _F).reshape(-1, 2)
     corners = []
     for sign in (-1, 1):
@@ -217,7 +217,7 @@ def _grid(op: Builder, output_size: Value, image_size: Value, priors: PriorBoxes
             half: Value | np.ndarray = halves[:, column] * _F(sign)
             if boxes.scaled:
                 half = op.Mul(op.Pow(image_height, np.array(boxes.powers, _F)), half)
-            position = op.Add(op.Add(centres[axis], shifts[:, column]), half)
+            position = op.Add(op.Add(centers[axis], shifts[:, column]), half)
             corner = op.Mul(position, op.Reciprocal(_element(op, image, axis)))
             if any(boxes.cut):
                 edged = op.Max(corner, 0.0) if sign < 0 else op.Min(corner, 1.0)
@@ -263,9 +263,9 @@ def _step(op: Builder, grid: Value, image: Value, axis: int, step: float) -> Val
     return op.Div(_element(op, image, axis), _element(op, grid, axis))
 
 
-def _centres(op: Builder, cells: Value, axis: int, offset: float, step: Value) -> Value:
-    """Return the centres along an axis, shaped to broadcast over ``[H, W, boxes]``."""
+def _centers(op: Builder, cells: Value, axis: int, offset: float, step: Value) -> Value:
+    """Return the centers along an axis, shaped to broadcast over ``[H, W, boxes]``."""
     count = op.Gather(cells, axis)
     places = op.Cast(op.Range(np.int64(0), count, np.int64(1)), to=ir.DataType.FLOAT)
-    centres = op.Mul(op.Add(places, _F(offset)), step)
-    return op.Unsqueeze(centres, [1, 2] if axis == 0 else [0, 2])
+    centers = op.Mul(op.Add(places, _F(offset)), step)
+    return op.Unsqueeze(centers, [1, 2] if axis == 0 else [0, 2])

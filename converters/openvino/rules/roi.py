@@ -81,7 +81,7 @@ def roi_align(
 ):
     """ROIAlign-3 (always ``asymmetric``) and -9.
 
-    The mean is ONNX's. The maximum is not: ONNX uses the weighted neighbours of a sample. A bin without samples is 0.
+    The mean is ONNX's. The maximum is not: ONNX uses the weighted neighbors of a sample. A bin without samples is 0.
     """
     match_shapes(feat=(feat, "N C H W"), rois=(rois, "R 4"), batch_indices=(batch_indices, "R"))
     batch = of_rank(op, int64(op, batch_indices), 1)

@@ -88,7 +88,7 @@ def _rotation(node: ir.Node) -> _Rotation | None:
     if node.op_type == "Concat":
         return _by_pairs(node)
     if node.op_type == "Reshape":
-        return _by_neighbours(node)
+        return _by_neighbors(node)
     return None
 
 
@@ -330,7 +330,7 @@ def _by_pairs(node: ir.Node) -> _Rotation | None:
     return found
 
 
-def _by_neighbours(node: ir.Node) -> _Rotation | None:
+def _by_neighbors(node: ir.Node) -> _Rotation | None:
     whole = node.outputs[0]
     if not isinstance(whole, Value) or (parts := _stacked(node)) is None:
         return None

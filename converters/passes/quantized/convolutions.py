@@ -2,7 +2,7 @@
 
 ONNX Runtime has an integer convolution whose result is also integers, with one scale. If something other than a quantization
 follows, such as an activation function, the result must be floats. The convolution then becomes a matrix product of the
-pixels' neighbourhoods and the weights.
+pixels' neighborhoods and the weights.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _LARGEST_BIAS = 2**30
 _MAX_REPEATED_PRODUCTS, _MAX_TARGETS = 128, 3
 """Sums of this many products are computed again more quickly than floats are quantized by channel."""
 _MIN_CHANNELS = 16
-"""With fewer channels, the neighbourhoods cost more than integers save."""
+"""With fewer channels, the neighborhoods cost more than integers save."""
 
 
 @dataclass(frozen=True)
@@ -241,7 +241,7 @@ def _as_product(
     shape: Sequence[int],
     bias: np.ndarray,
 ) -> Value:
-    """Emit a convolution as a product of neighbourhoods and weights."""
+    """Emit a convolution as a product of neighborhoods and weights."""
     rank = len(shape)
     pixels = op.Transpose(x.integers, perm=[0, *range(2, rank), 1])
     if any(stated.pads):
@@ -249,15 +249,15 @@ def _as_product(
         pads = [0, *stated.pads[:half], 0, 0, *stated.pads[half:], 0]
         pixels = op.Pad(pixels, pads, constant_value(x.affine.zero_point))
     spatial = list(range(1, rank - 1))
-    neighbours = []
+    neighbors = []
     for offsets in itertools.product(*(range(size) for size in stated.kernel)):
         begins = [offset * step for offset, step in zip(offsets, stated.dilations, strict=True)]
-        # The last neighbour ends with the data, the others the same distance before it.
+        # The last neighbor ends with the data, the others the same distance before it.
         ends = [begin - (size - 1) * step for begin, size, step in zip(begins, stated.kernel, stated.dilations, strict=True)]
         ends = [end if end < 0 else np.iinfo(np.int64).max for end in ends]
         is_all = not any(begins) and all(end > 0 for end in ends) and all(step == 1 for step in stated.strides)
-        neighbours.append(pixels if is_all else op.Slice(pixels, begins, ends, spatial, list(stated.strides)))
-    around = neighbours[0] if len(neighbours) == 1 else op.Concat(*neighbours, axis=-1)
+        neighbors.append(pixels if is_all else op.Slice(pixels, begins, ends, spatial, list(stated.strides)))
+    around = neighbors[0] if len(neighbors) == 1 else op.Concat(*neighbors, axis=-1)
     rows = prod(shape[1:])
     matrix = op.Transpose(found.emit(op), perm=[*range(2, rank), 1, 0])
     right = Quantized(op.Reshape(matrix, [rows, shape[0]]), weights_affine)

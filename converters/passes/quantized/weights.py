@@ -167,14 +167,14 @@ def _quantized(value: ir.Value) -> _Found | None:
         return None
     level = np.rint(level)
     type_: type[np.int8] | type[np.uint8]
-    centred = level - zero
+    centered = level - zero
     if (
-        centred.size
-        and centred.min() >= -128
-        and centred.max() <= 127
+        centered.size
+        and centered.min() >= -128
+        and centered.max() <= 127
         and ((zero == levels // 2) | (zero == (levels - 1) // 2)).all()
     ):
-        numbers, zero, type_ = centred, np.zeros_like(zero), np.int8
+        numbers, zero, type_ = centered, np.zeros_like(zero), np.int8
     else:
         numbers, type_ = level, np.uint8
     integers = constant_value(numbers.astype(type_), name=f"{value.name}/levels")

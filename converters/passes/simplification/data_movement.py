@@ -52,8 +52,8 @@ def transpose_of_ones(op: Builder, *, x: Value, whole: Value) -> Value | None:
     order, before = _order(whole, x.rank), x.producer()
     if order is None or not _keeps_order(order, x) or (target := one_target(x, whole)) is None:
         return None
-    neighbours = [node for node in (before, *(user for user, _ in whole.uses())) if node is not None]
-    if not any(not node.domain and node.op_type in _MOVES for node in neighbours):
+    neighbors = [node for node in (before, *(user for user, _ in whole.uses())) if node is not None]
+    if not any(not node.domain and node.op_type in _MOVES for node in neighbors):
         return None
     return op.Reshape(x, target)
 

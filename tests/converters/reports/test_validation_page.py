@@ -77,7 +77,7 @@ def test_a_conversion_that_differs(model: Path, tmp_path: Path) -> None:
     parting = text_of(page, "parting")
     assert "The first difference" in parting and "turn (MatMul), output 0" in parting
     (graph,) = page.xpath("//section[.//h2[@id='parting']]//svg")
-    assert [node.text_content().split()[0] for node in graph.xpath(".//g[contains(@class, 'centre')]")] == ["turn"]
+    assert [node.text_content().split()[0] for node in graph.xpath(".//g[contains(@class, 'center')]")] == ["turn"]
     assert len(graph.xpath(".//g[@class='edge']")) >= 3
     assert len(page.xpath("//figure")) == 3
 

@@ -24,7 +24,7 @@ class Node:
 
     Attributes:
         lines: its text.
-        kind: its class in the style sheet: ``"centre"``, ``"good"``, ``"bad"`` or ``""``.
+        kind: its class in the style sheet: ``"center"``, ``"good"``, ``"bad"`` or ``""``.
         anchor: its anchor on the page, or empty.
     """
 
@@ -33,20 +33,20 @@ class Node:
     anchor: str = ""
 
 
-def around(centre: Key, before: Mapping[Key, Sequence[Key]], behind: Mapping[Key, Sequence[Key]]) -> list[Key]:
-    """Return the centre and its neighbours, nearest first, up to a limit.
+def around(center: Key, before: Mapping[Key, Sequence[Key]], behind: Mapping[Key, Sequence[Key]]) -> list[Key]:
+    """Return the center and its neighbors, nearest first, up to a limit.
 
     Args:
-        centre: a node.
+        center: a node.
         before, behind: the inputs and the consumers of each node.
     """
-    found = {centre: None}
-    edges: tuple[list[Key], list[Key]] = ([centre], [centre])
+    found = {center: None}
+    edges: tuple[list[Key], list[Key]] = ([center], [center])
     for _ in range(_STEPS):
-        for side, (edge, neighbours) in enumerate(zip(edges, (before, behind), strict=True)):
+        for side, (edge, neighbors) in enumerate(zip(edges, (before, behind), strict=True)):
             following: list[Key] = []
             for node in edge:
-                for other in neighbours.get(node, ()):
+                for other in neighbors.get(node, ()):
                     if other not in found and len(found) < _MOST:
                         found[other] = None
                         following.append(other)
