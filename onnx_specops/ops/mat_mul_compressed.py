@@ -76,10 +76,10 @@ def MatMulCompressed(
     Attributes:
         N, K: the dimensions of the matrices.
         block_size: the number of elements along ``K`` that share a scale; ``K``: all.
-        packed: the type of the elements of ``B``, if a byte holds several.
+        packed: the type of the elements of ``B``, if a byte contains several.
         transB: whether ``B`` stores the matrices column by column.
         activations: ``"int8"`` rounds each block of 32 elements along ``K`` of ``A`` to 8-bit integers, with the largest
-            magnitude mapped to 127. This applies if ``B`` holds integers, ``transB`` is 1, and ``K`` and ``block_size``
+            magnitude mapped to 127. This applies if ``B`` contains integers, ``transB`` is 1, and ``K`` and ``block_size``
             are multiples of 32 (``block_size`` may also be ``K`` or more). A block whose largest magnitude is below
             3.75e-37 becomes zeros. A block with a NaN or an infinity becomes NaN. (ONNX Runtime's own operator, which
             the body uses for 4 bits, rounds blocks of ``block_size``.)

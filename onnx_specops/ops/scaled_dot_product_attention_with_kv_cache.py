@@ -41,7 +41,7 @@ def ScaledDotProductAttentionWithKVCache(
     """Computes attention over a cache of keys and values, and extends the cache by those of this run's tokens.
 
     The result is ``Softmax(query @ keys * scale + attention_mask) @ values``. The memory of the cache may have room for
-    more tokens than it holds; ``past_length`` is then the number of valid tokens. If a caller binds the same memory to
+    more tokens than it contains; ``past_length`` is then the number of valid tokens. If a caller binds the same memory to
     an input and the corresponding output of the cache, the cache is extended in place, without a copy.
 
     Inputs:

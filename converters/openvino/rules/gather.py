@@ -45,7 +45,7 @@ _OF_NONE = Departure(
 )
 
 _BATCH_OF_ONE = Departure(
-    where="`batch_dims` of known dimensions, of which all before the axis are 1",
+    where="`batch_dims` of known dimensions that are all 1 before the axis",
     cpu="returns uninitialized memory for the first elements, or crashes",
     specification="gathers",
     follows="specification",

@@ -32,7 +32,7 @@ def RegexSplit(
     invert: Annotated[int, Limits(0, 1)] = 0,
     max_splits: Annotated[int, Limits(-1)] = -1,
 ):
-    """Splits strings at the matches of a regular expression. ``behaviour`` determines what becomes of the matches.
+    """Splits strings at the matches of a regular expression. ``behaviour`` determines the treatment of the matches.
 
     Inputs:
         ragged_begins, ragged_ends, begins, ends, symbols: rows of strings.
