@@ -19,6 +19,8 @@ class UnsupportedAttention(ValueError):
 class Attention:
     """``softmax(softcap * tanh(scale * query @ key.T / softcap) + mask) @ value``, in four dimensions.
 
+    A lowering may accept three dimensions as well, with batch and heads in the first one.
+
     Attributes:
         softmax: the Softmax node.
         query: ``[batch, heads, queries, size]``.

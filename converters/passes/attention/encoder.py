@@ -186,11 +186,16 @@ def _transposed(x: ir.Value) -> ir.Value:
 
 def same_batch(*values: Value) -> bool:
     """Return whether the values have the same batch: equal sizes, or the same dimension of one value."""
-    sizes = [value.shape[0] for value in values if value.shape is not None]
+    return same_dimension(*((value, 0) for value in values))
+
+
+def same_dimension(*places: tuple[Value, int]) -> bool:
+    """Return whether dimensions of values are equal: equal sizes, or the same dimension of one value."""
+    sizes = [None if value.shape is None else value.shape[axis] for value, axis in places]
     if all(isinstance(size, int) for size in sizes):
         return len(set(sizes)) == 1
     known: _Known = {}
-    return len({_origin(value, 0, known) for value in values}) == 1
+    return len({_origin(value, axis, known) for value, axis in places}) == 1
 
 
 _Origin = tuple[ir.Value, int] | str
@@ -259,6 +264,8 @@ def _copied_from(node: ir.Node, axis: int, known: _Known) -> _Origin | None:
             others = [value for value in node.inputs if value is not source]
             return (source, axis) if others and all(_keeps_dimension(other, rank - axis, rank) for other in others) else None
         case "MatMul" if source is node.inputs[0] and axis < rank - 1:
+            if axis == rank - 2 and _has_rank(node.inputs[1], rank):  # the rows are those of the first operand
+                return source, axis
             return (source, axis) if _keeps_dimension(node.inputs[1], rank - axis, rank) else None
     return None
 
@@ -286,6 +293,10 @@ def _requested_dim(shape: ir.Value | None, axis: int) -> tuple[ir.Value, int] | 
         case ("dim", ir.Value() as value, int(of)):
             return value, of
     return None
+
+
+def _has_rank(value: ir.Value | None, largest: int) -> bool:
+    return value is not None and value.shape is not None and len(value.shape) <= largest
 
 
 def _keeps_dimension(other: ir.Value | None, place: int, rank: int) -> bool:

@@ -121,8 +121,13 @@ def product_with_values(softmax: ir.Node, evaluation: Evaluation) -> ir.Node | N
     return _next(_without_sink(softmax, evaluation)[0], "MatMul")
 
 
-def read(softmax: ir.Node, evaluation: Evaluation) -> Attention:
+def read(softmax: ir.Node, evaluation: Evaluation, *, ranks: Sequence[int] = (4,)) -> Attention:
     """Return the attention of a Softmax for which `product_with_values` found a MatMul.
+
+    Args:
+        softmax: the Softmax.
+        evaluation: the knowledge about the graph's values.
+        ranks: the ranks of keys. Those of rank 3 have batch and heads in one dimension, see `Attention`.
 
     Raises:
         UnsupportedAttention: the canonical form does not support it.
@@ -138,11 +143,12 @@ def read(softmax: ir.Node, evaluation: Evaluation) -> Attention:
     query, transposed = found.product.inputs[:2]
     assert query is not None and transposed is not None
     transpose, axis = _made_by(transposed, "Transpose"), softmax.attributes.get_int("axis", -1)
-    if transpose is None or len(transposed.shape or ()) != 4 or axis not in (-1, 3):
+    rank = len(transposed.shape or ())
+    if transpose is None or rank not in ranks or axis not in (-1, rank - 1):
         raise UnsupportedAttention("its keys are not transposed before the matrix multiplication")
     key = transpose.inputs[0]
     perm = tuple(transpose.attributes.get_ints("perm", ()))
-    if len(perm) != 4 or key is None:
+    if len(perm) != rank or key is None:
         raise UnsupportedAttention("its keys are not transposed before the matrix multiplication")
     own = list(reversed(found.factors))
     factors, unscaled = _factors_of(query, evaluation)
@@ -154,7 +160,7 @@ def read(softmax: ir.Node, evaluation: Evaluation) -> Attention:
         softmax=softmax,
         query=unscaled,
         key=key,
-        order=(*perm[:2], perm[3], perm[2]),
+        order=(*perm[:-2], perm[-1], perm[-2]),
         value=values,
         scale=scale,
         softcap=softcap,

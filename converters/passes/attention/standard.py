@@ -7,18 +7,20 @@ replaces, so the default target does without it.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import onnx_ir as ir
 
 from converters.passes.attention.canonical import MASKED, Attention, UnsupportedAttention
-from converters.passes.attention.encoder import same_batch
+from converters.passes.attention.encoder import same_batch, same_dimension
 from converters.passes.attention.prepared_masks import ABSORBING, prepared
 from converters.passes.attention.probing import Probe, ProbeError
 from converters.passes.attention.spellings import Constants, read
 from converters.passes.patterns import PatternPass, rewrite
 from onnx_specops.building import Builder, Value
+from onnx_specops.graphs import constant_array
 
 _MAX_ELEMENTS = 1 << 22
 """The maximum size of a constant mask for all queries and keys."""
@@ -26,13 +28,15 @@ _MAX_ELEMENTS = 1 << 22
 
 @rewrite("MatMul", lambda op, scores, v: op.MatMul(op.Softmax(scores, _outputs=["weights"]), v), finite=True)
 def to_standard_attention(op: Builder, *, scores: Value, v: Value, weights: Value) -> Value | None:
-    """Lower softmax(softcap * tanh(scale * q @ k.T / softcap) + mask) @ v in four dimensions."""
+    """Lower softmax(softcap * tanh(scale * q @ k.T / softcap) + mask) @ v in three or four dimensions."""
     del scores, v
     softmax = weights.producer()
     assert softmax is not None
     try:
-        found = read(softmax, Constants())
-        return _lowered(op, found) if found.is_exclusive else None
+        found = read(softmax, Constants(), ranks=(3, 4))
+        if not found.is_exclusive:
+            return None
+        return _lowered(op, found) if len(found.order) == 4 else _of_three_dimensions(op, found)
     except UnsupportedAttention:
         return None
 
@@ -57,7 +61,10 @@ def _lowered(op: Builder, found: Attention) -> Value | None:
     if output.dims is None or len(output.dims) != 4:
         return None  # a factor or a mask has more dimensions
     k = [k[axis] for axis in found.order]
-    if q[1] is None or k[1] != v[1] or k[1] not in (1, q[1]) or None in (q[3], v[3]) or 0 in (*q, *k, *v):
+    if q[1] is None or None in (q[3], v[3]) or 0 in (*q, *k, *v):
+        return None
+    # Heads of an unknown number are one, or as many as those of the query: otherwise there would be no scores.
+    if not (_same_heads(key, value, found.order[1]) if k[1] is None else k[1] == v[1] and k[1] in (1, q[1])):
         return None
     mask, is_causal = _mask(op, found, q[2], k[2])
     key, value = shared
@@ -79,6 +86,67 @@ def _lowered(op: Builder, found: Attention) -> Value | None:
         types=[(query.dtype, [batch, q[1], q[2], v[3]])],
         version=23,
     )
+
+
+def _same_heads(key: Value, value: Value, axis: int) -> bool:
+    """Return whether the keys' dimension ``axis`` and the values' heads are equal, although unknown.
+
+    Both are reshaped by the same shape, from equally large tensors.
+    """
+    (first, first_axis), (second, second_axis) = _before_transposes(key, axis), _before_transposes(value, 1)
+    if first_axis != second_axis:
+        return False
+    nodes = [first.producer(), second.producer()]
+    if any(node is None or node.domain or node.op_type != "Reshape" for node in nodes):
+        return False
+    (x, shape), (y, other) = (node.inputs[:2] for node in nodes if node is not None)
+    if shape is not other or not isinstance(x, Value) or not isinstance(y, Value) or x.rank is None or x.rank != y.rank:
+        return False
+    return all(same_dimension((x, axis), (y, axis)) for axis in range(x.rank))
+
+
+def _before_transposes(value: ir.Value, axis: int) -> tuple[ir.Value, int]:
+    while (node := value.producer()) is not None and node.op_type == "Transpose" and not node.domain:
+        perm = node.attributes.get_ints("perm", ())
+        if not perm or node.inputs[0] is None:
+            break
+        value, axis = node.inputs[0], perm[axis]
+    return value, axis
+
+
+def _of_three_dimensions(op: Builder, found: Attention) -> Value | None:
+    """Lower attention with batch and heads in one dimension: a batch of one head.
+
+    Queries, keys, values and scores have three dimensions, and the mask has at most three.
+    """
+    query, key, value, output = found.query, found.key, found.value, found.output
+    assert isinstance(query, Value) and isinstance(key, Value) and isinstance(value, Value) and isinstance(output, Value)
+    if not query.rank == key.rank == value.rank == output.rank == len(found.scores.shape or ()) == 3:
+        return None
+    with_heads: dict[str, Any] = {}
+    ordered = key if found.order == (0, 1, 2) else op.Transpose(key, perm=list(found.order))
+    for name, given in (("query", query), ("key", ordered), ("value", value)):
+        with_heads[name] = op.Unsqueeze(given, [1])
+    if found.mask is not None:
+        mask = found.mask
+        assert isinstance(mask, Value)
+        if mask.rank is None or mask.rank > 3:
+            return None
+        if mask.rank == 3:
+            with_heads["mask"] = _with_one_head(op, mask)
+    for name, given in (("product", found.product), ("output", output)):
+        dims = list(given.shape or ())
+        with_heads[name] = Value(name=given.name, type=given.type, shape=ir.Shape([dims[0], 1, *dims[1:]]))
+    if found.guarded is found.output:
+        with_heads["guarded"] = with_heads["output"]
+    whole = _lowered(op, replace(found, order=(0, 1, 2, 3), **with_heads))
+    return None if whole is None else op.Squeeze(whole, [1])
+
+
+def _with_one_head(op: Builder, mask: Value) -> Value:
+    array = constant_array(mask)
+    whole: Value = op.Unsqueeze(mask, [1]) if array is None else op.const(array[:, None])
+    return whole
 
 
 def _of_one_batch(op: Builder, *values: Value) -> list[Value]:

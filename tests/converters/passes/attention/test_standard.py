@@ -43,7 +43,7 @@ def _run(model: ir.Model, arrays: list[np.ndarray], opset: int) -> np.ndarray:
 
 def _lowered(emit: Callable[..., Value], *dims: tuple[int | None, ...], dtype: ir.DataType = D.FLOAT) -> list[ir.Node]:
     """Return the Attention nodes; both graphs must agree."""
-    model = graph(emit, *(new_value(dtype, shape, name) for name, shape in zip("qkv", dims, strict=False)))
+    model = graph(emit, *(new_value(dtype, shape, name) for name, shape in zip("qkvm", dims, strict=False)))
     arrays = [RNG.standard_normal([2 if d is None else d for d in shape]).astype(dtype.numpy()) for shape in dims]
     before = _run(model, arrays, 21)
     LowerToStandardAttention()(model)
@@ -318,3 +318,83 @@ def test_attention_weights_with_another_consumer() -> None:
 def _both(op: Any, q: Value, k: Value, v: Value) -> list[Value]:
     weights = op.Softmax(op.MatMul(q, op.Transpose(k, perm=[0, 1, 3, 2])), axis=-1)
     return [op.MatMul(weights, v), weights]
+
+
+ROWS, COLUMNS, VALUES = (6, 3, 8), (6, 5, 8), (6, 5, 7)
+"""Batch and heads in one dimension."""
+
+
+def _of_three_dimensions(between: Step = _same, order: tuple[int, ...] = (0, 2, 1), axis: int = -1) -> Callable[..., Value]:
+    def emit(op: Any, q: Value, k: Value, v: Value) -> Value:
+        return op.MatMul(op.Softmax(between(op, op.MatMul(q, op.Transpose(k, perm=order))), axis=axis), v)
+
+    return emit
+
+
+@pytest.mark.parametrize(
+    ("emit", "dims", "found"),
+    [
+        (_of_three_dimensions(), (ROWS, COLUMNS, VALUES), True),
+        (_of_three_dimensions(axis=2), (ROWS, COLUMNS, VALUES), True),
+        (_of_three_dimensions(axis=1), (ROWS, COLUMNS, VALUES), False),
+        pytest.param(_of_three_dimensions(), ((None, 3, 8), (None, 5, 8), (None, 5, 7)), True, marks=pytest.mark.unverified),
+        (_of_three_dimensions(order=(1, 2, 0)), (ROWS, (5, 6, 8), VALUES), True),
+        (_of_three_dimensions(order=(0, 1, 2)), (ROWS, (6, 8, 5), VALUES), True),
+        (_of_three_dimensions(order=(1, 0)), (ROWS, (5, 8), VALUES), False),  # shared keys
+        (_of_three_dimensions(), (ROWS, COLUMNS, (5, 7)), False),  # shared values
+        (_of_three_dimensions(), ((1, 3, 8), COLUMNS, VALUES), True),  # shared queries
+        (_of_three_dimensions(lambda op, s: op.Mul(op.Tanh(op.Mul(s, 0.1)), 4.0)), (ROWS, COLUMNS, VALUES), True),
+        (_of_three_dimensions(lambda op, s: op.Mul(s, -0.5)), (ROWS, COLUMNS, VALUES), False),
+        (_of_three_dimensions(lambda op, s: op.Add(s, RNG.standard_normal((6, 3, 5)).astype("f"))),
+         (ROWS, COLUMNS, VALUES), True),
+        (_of_three_dimensions(lambda op, s: op.Add(s, RNG.standard_normal((6, 1, 5)).astype("f"))),
+         (ROWS, COLUMNS, VALUES), True),
+        (_of_three_dimensions(lambda op, s: op.Add(s, RNG.standard_normal((3, 5)).astype("f"))),
+         (ROWS, COLUMNS, VALUES), True),
+        (_of_three_dimensions(lambda op, s: op.Where(SEEN, s, -np.inf)), (ROWS, COLUMNS, VALUES), True),
+        (_of_three_dimensions(lambda op, s: op.Where(PARTLY, s, -np.inf)), (ROWS, COLUMNS, VALUES), True),
+        (_of_three_dimensions(lambda op, s: op.Where(PARTLY[None], s, LOWEST)), (ROWS, COLUMNS, VALUES), True),
+        (_of_three_dimensions(lambda op, s: op.Add(s, RNG.standard_normal((6, 3, 5)).astype("f"))),
+         ((1, 3, 8), (1, 5, 8), VALUES), False),  # the mask repeats the scores
+        (_of_three_dimensions(lambda op, s: op.Reshape(op.Add(s, np.zeros((1, 1, 3, 5), "f")), [6, 3, 5])),
+         (ROWS, COLUMNS, VALUES), False),
+    ],
+)  # fmt: skip
+def test_batch_and_heads_in_one_dimension(emit: Any, dims: Any, found: bool) -> None:
+    assert len(_lowered(emit, *dims)) == found
+
+
+def test_three_dimensions_of_a_mask_that_is_computed() -> None:
+    def emit(op: Any, q: Value, k: Value, v: Value, mask: Value) -> Value:
+        return _of_three_dimensions(lambda op, s: op.Add(s, op.Mul(mask, -1e9)))(op, q, k, v)
+
+    assert len(_lowered(emit, ROWS, COLUMNS, VALUES, (6, 3, 5))) == 1
+    assert len(_lowered(emit, ROWS, COLUMNS, VALUES, (1, 3, 5))) == 1
+    assert len(_lowered(emit, (1, 3, 8), (1, 5, 8), (1, 5, 7), (6, 3, 5))) == 0
+
+
+@pytest.mark.unverified  # other numbers of heads have no scores
+@pytest.mark.parametrize(
+    ("shape_of", "right", "found"),
+    [("q", [32], True), ("y", [32], False), ("q", [1, 32], True), ("q", [2, 32], False)],
+    ids=["one shape", "two shapes", "another rank", "two batches"],
+)
+def test_an_unknown_number_of_heads(shape_of: str, right: list[int], found: bool) -> None:
+    """Keys and values are reshaped to a number of heads that depends on the shape of another tensor."""
+    of_keys, of_values = (RNG.standard_normal((*dims, 32)).astype(np.float32) for dims in ([32], right))
+
+    def emit(op: Any, q: Value, x: Value, y: Value) -> Value:
+        shape = op.Concat(op.Shape(q, start=0, end=1), op.Shape(x, start=1, end=2), [-1, 8], axis=0)
+        other = op.Concat(op.Shape(y, start=0, end=1), op.Shape(x, start=1, end=2), [-1, 8], axis=0)
+        key = op.Transpose(op.Reshape(op.MatMul(x, of_keys), shape), perm=[0, 2, 1, 3])
+        value = op.Reshape(op.MatMul(x, of_values), shape if shape_of == "q" else other)
+        return op.Add(_attention(op, q, key, op.Transpose(value, perm=[0, 2, 1, 3])), op.ReduceMean(y))
+
+    dims = (None, 4, 3, 8), (None, None, 32), (None, 2)
+    arrays = [RNG.standard_normal([size or 2 for size in shape]).astype(np.float32) for shape in dims]
+    model = graph(emit, *(new_value(D.FLOAT, shape, name) for name, shape in zip("qxy", dims, strict=True)))
+    before = _run(model, arrays, 21)
+    LowerToStandardAttention()(model)
+    RemoveUnusedNodesPass()(model)
+    assert ("Attention" in operators(model)) == found
+    np.testing.assert_allclose(_run(model, arrays, 23), before, rtol=1e-5, atol=1e-5)
