@@ -114,7 +114,7 @@ def attach_bodies(model: ir.Model, opset: int = OPSET, *, contrib: bool = True) 
         # runtimes that ignore ``overload`` have kernels for ONNX Runtime's operators
         if len(several) > 1 and operator.domain == DOMAIN:
             names = Names.of(model.graph, *model.functions.values())
-            function = dispatcher(operator, several, _declared(operator), names)
+            function = dispatcher(operator, several, _declared(operator), names, model.graph)
             model.functions[function.identifier()] = function
             for node in (node for variant in several for node in variant.nodes):
                 node.resize_inputs(len(operator.inputs))

@@ -60,7 +60,7 @@ class Variant:
 
 
 def dispatcher(
-    operator: Declaration, variants: Sequence[Variant], attributes: Sequence[ir.Attr], names: Names
+    operator: Declaration, variants: Sequence[Variant], attributes: Sequence[ir.Attr], names: Names, main: ir.Graph
 ) -> ir.Function:
     """Return the function that selects a body by an attribute of the nodes; add the attribute to the nodes.
 
@@ -69,6 +69,7 @@ def dispatcher(
         variants: its bodies, at least two.
         attributes: the attribute declarations of the operator's functions.
         names: the names of the model that has the nodes.
+        main: the model's graph.
     """
     graph = ir.Graph([new_value(None, None, name) for name in operator.inputs], [], nodes=[], name=operator.name)
     graph.opset_imports.update(OPSET_IMPORTS)
@@ -78,7 +79,7 @@ def dispatcher(
         graph.opset_imports[_NEEDS] = 1
         graph.outputs.extend(graph[0].outputs)
         return ir.Function(operator.domain, operator.name, OVERLOAD, graph=graph, attributes=attributes)
-    _fill_absent(operator, variants, names)
+    _fill_absent(operator, variants, names, main)
     types = zip(*(variant.output_types for variant in variants), strict=True)
     varying = [len(set(of_output)) > 1 for of_output in types]
     _set_selectors(variants, varying)
@@ -110,9 +111,10 @@ def _set_selectors(variants: Sequence[Variant], varying: Sequence[bool]) -> None
                     node.attributes.add(ir.AttrInt64(_TYPE.format(index), int(dtype)))
 
 
-def _fill_absent(operator: Declaration, variants: Sequence[Variant], names: Names) -> None:
+def _fill_absent(operator: Declaration, variants: Sequence[Variant], names: Names, main: ir.Graph) -> None:
     """Give nodes that omit an input the empty tensor that represents an omitted input, if other nodes have the input."""
     variables = list(operator.inputs.values())
+    of_main = set(all_nodes(main))
     for index, variable in enumerate(variables):
         types = [variant.input_type(index) for variant in variants]
         given = next((dtype for dtype in types if dtype is not None), None)
@@ -122,18 +124,34 @@ def _fill_absent(operator: Declaration, variants: Sequence[Variant], names: Name
             alike = (variant.input_type(other) for other, name in enumerate(variables) if name == variable)
             dtype = next((dtype for dtype in alike if dtype is not None), given)
             for node in variant.nodes:
-                _fill(node, index, dtype, names)
+                _fill(node, index, dtype, names, main if node in of_main else None)
 
 
-def _fill(node: ir.Node, index: int, dtype: ir.DataType, names: Names) -> None:
-    nothing = ir.AttrTensor("value", ir.Tensor(np.empty(0, dtype.numpy()), dtype=dtype))
-    name = names.unique(f"{node.outputs[0].name}_without_{index}")
-    value = Value(name=name, type=ir.TensorType(dtype), shape=ir.Shape([0]))
-    assert node.graph is not None
-    node.graph.insert_before(node, ir.Node("", "Constant", [], [nothing], outputs=[value]))
+def _fill(node: ir.Node, index: int, dtype: ir.DataType, names: Names, main: ir.Graph | None) -> None:
+    """Give a node an empty tensor: an initializer of ``main``, which its nodes share, or a Constant of a function."""
+    nothing = ir.Tensor(np.empty(0, dtype.numpy()), dtype=dtype)
+    if main is not None:
+        value = _initializer(main, f"nothing_{dtype.name.lower()}", nothing, names)
+    else:
+        name = names.unique(f"{node.outputs[0].name}_without_{index}")
+        value = Value(name=name, type=ir.TensorType(dtype), shape=ir.Shape([0]))
+        assert node.graph is not None
+        attribute = ir.AttrTensor("value", nothing)
+        node.graph.insert_before(node, ir.Node("", "Constant", [], [attribute], outputs=[value]))
     if index >= len(node.inputs):
         node.resize_inputs(index + 1)
     node.replace_input_with(index, value)
+
+
+def _initializer(main: ir.Graph, name: str, tensor: ir.Tensor, names: Names) -> ir.Value:
+    """Return the initializer of a name with an equal tensor; a new one if there is none."""
+    found = main.initializers.get(name)
+    known = None if found is None or found.is_graph_input() else found.const_value
+    if found is not None and known is not None and known.dtype == tensor.dtype and known.size == 0:
+        return found
+    value = Value(name=name, type=ir.TensorType(tensor.dtype), shape=ir.Shape([0]), const_value=tensor)
+    names.register(main, value)
+    return value
 
 
 def _hide_shape(op: Builder, x: ir.Value, zero: Value) -> Value:

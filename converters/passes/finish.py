@@ -42,6 +42,7 @@ from converters.targets.target import Target
 from onnx_specops.bodies import DOMAINS, attach_bodies, inline_bodies
 from onnx_specops.building import OPSET
 from onnx_specops.domain import CONTRIB_DOMAIN
+from onnx_specops.folding import FOLDED_ELEMENTS
 from onnx_specops.graphs import origin
 from onnx_specops.kernel_types import insert_casts
 from onnx_specops.lowering import Lower, Stamp, UnsupportedNode, least_opset_of
@@ -194,6 +195,7 @@ def finish(
     passes.append(LookUpFourBits())
     if precision != "model":
         passes.append(halves if precision == "float16" else InFloat32())
+    passes += [RemoveUnusedNodesPass(), Simplify(limit=FOLDED_ELEMENTS, halves=False, fold=fold)]
     if opset < OPSET:
         passes += [inline, RemoveUnusedNodesPass(), Lower(opset, inline.unsupported)]
     elif not contrib:
@@ -266,7 +268,13 @@ def finish_for(
         passes += [halves, inline]
     else:  # a body depends on the limits and random numbers of the model's type
         passes += [inline, InFloat32()] if target.float32 or precision == "float32" else [inline]
-    passes += [RemoveUnusedNodesPass(), Simplify(stored=True), *spelling_passes(target), casts(), Simplify(stored=True)]
+    passes += [
+        RemoveUnusedNodesPass(),
+        Simplify(stored=True, halves=False),
+        *spelling_passes(target),
+        casts(),
+        Simplify(stored=True),
+    ]
     passes += spelling_passes(target, last=True)
     if target.onnxruntime:
         passes += [KeepPads(OPSET), TransposeAfterCasts(), KeepFloatWeights()]

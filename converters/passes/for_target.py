@@ -6,42 +6,41 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 from onnx_ir.passes import InPlacePass, PassResult
-from onnx_ir.passes.common import (
-    CommonSubexpressionEliminationPass,
-    DeduplicateInitializersPass,
-    RemoveUnusedNodesPass,
-)
+from onnx_ir.passes.common import DeduplicateInitializersPass, RemoveUnusedNodesPass
 
-from converters.passes.simplification import FoldConstants, FuseBiases, MergeDataMovement
+from converters.passes.simplification import MAX_GROWTH, FoldConstants, FuseBiases, MergeDataMovement, MergeDuplicates
 from converters.passes.spellings import LAST, SPELLINGS
 from converters.targets.target import Target
 
 _MAX_ROUNDS = 5
+_CLEANING = (DeduplicateInitializersPass, RemoveUnusedNodesPass)
+"""The passes after which no other pass finds more."""
 
 
 class Simplify(InPlacePass):
     """Fold constants, merge data movement, and remove duplicate and unused nodes until nothing changes.
 
     Args:
-        stored: see `FoldConstants`.
+        stored, limit, halves: see `FoldConstants`.
+        fold: whether constants are folded.
     """
 
-    def __init__(self, *, stored: bool = False) -> None:
+    def __init__(self, *, stored: bool = False, limit: int = MAX_GROWTH, halves: bool = True, fold: bool = True) -> None:
         self.steps: Sequence[InPlacePass] = (
-            FoldConstants(stored=stored),
+            *([FoldConstants(stored=stored, limit=limit, halves=halves)] if fold else []),
             MergeDataMovement(),
             FuseBiases(),
             DeduplicateInitializersPass(),
-            CommonSubexpressionEliminationPass(),
+            MergeDuplicates(),
             RemoveUnusedNodesPass(),
         )
 
     def call(self, model: ir.Model) -> PassResult:
         changed = False
         for _ in range(_MAX_ROUNDS):
-            modified = [bool(step(model).modified) for step in self.steps]
-            changed |= any(modified)
-            if not any(modified[:3]) and not modified[4]:
+            modified = [step for step in self.steps if step(model).modified]
+            changed |= bool(modified)
+            if all(isinstance(step, _CLEANING) for step in modified):
                 break
         return PassResult(model, modified=changed)
 

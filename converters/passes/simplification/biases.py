@@ -13,9 +13,22 @@ from onnx_specops.building import Builder, Value
 _FLOATS = (ir.DataType.FLOAT16, ir.DataType.FLOAT, ir.DataType.DOUBLE)
 
 
-def _is_weight(value: ir.Value | None) -> bool:
-    """Return whether a value is a constant. Quantized weights have their own biases."""
-    return value is not None and value.const_value is not None and not value.is_graph_input()
+_STORED = {"Cast", "Mul", "Reshape", "Sub", "Transpose", "Unsqueeze"}
+"""The operators of weights that are stored in fewer bits."""
+
+_MAX_STEPS = 5
+
+
+def _is_weight(value: ir.Value | None, steps: int = _MAX_STEPS) -> bool:
+    """Return whether a value is a constant, or computed from constants. Quantized weights have their own biases."""
+    if value is None or value.is_graph_input():
+        return False
+    if value.const_value is not None:
+        return True
+    node = value.producer()
+    if node is None or node.domain or node.op_type not in _STORED or not steps:
+        return False
+    return all(_is_weight(given, steps - 1) for given in node.inputs)
 
 
 def _convolution(operator: str) -> Rewrite:
@@ -26,10 +39,16 @@ def _convolution(operator: str) -> Rewrite:
     def replace(op: Builder, *, x: Value, weight: Value, bias: Value, product: Value, whole: Value) -> Value | None:
         node = product.producer()
         assert node is not None
-        if not (_is_weight(weight) and _is_weight(bias)) or product.dtype not in _FLOATS or product.rank is None:
+        if not _is_weight(weight) or product.dtype not in _FLOATS or product.rank is None:
             return None
         channels = (product.dims or [None, None])[1]
-        if channels is None or bias.constant is None or (bias.rank or 0) > product.rank or whole.rank != product.rank:
+        if (
+            channels is None
+            or bias.constant is None
+            or bias.is_graph_input()
+            or (bias.rank or 0) > product.rank
+            or whole.rank != product.rank
+        ):
             return None
         aligned = [1] * (product.rank - len(bias.constant.shape)) + list(bias.constant.shape)
         if any(size != 1 for axis, size in enumerate(aligned) if axis != 1) or aligned[1] not in (1, channels):
@@ -48,7 +67,7 @@ def _convolution(operator: str) -> Rewrite:
 )
 def product_of_matrices(op: Builder, *, x: Value, weight: Value, bias: Value, product: Value, whole: Value) -> Value | None:
     """Convert a MatMul with a constant matrix and an added constant row to Gemm."""
-    if not (_is_weight(weight) and _is_weight(bias)) or product.dtype not in _FLOATS:
+    if not (_is_weight(weight) and _is_weight(bias, 0)) or product.dtype not in _FLOATS:
         return None
     if not x.rank == weight.rank == product.rank == whole.rank == 2:
         return None

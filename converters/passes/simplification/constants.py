@@ -9,7 +9,9 @@ import onnx_ir as ir
 import onnxruntime as ort
 from onnx_ir.passes import InPlacePass, PassResult
 
+from onnx_specops.bodies import attach_bodies
 from onnx_specops.building import OPSET_IMPORTS, constant_value
+from onnx_specops.domain import DOMAIN
 from onnx_specops.graphs import all_nodes, nested
 from onnx_specops.kernel_types import insert_casts
 from onnx_specops.naming import Names
@@ -23,8 +25,8 @@ RANDOM = frozenset(("Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLik
 _NOT_STORED = frozenset(("DequantizeLinear", "QuantizeLinear"))
 """Operators that are not folded, so that weights stay small and a quantized network stays quantized."""
 
-_FREE = 1 << 16
-"""The number of elements by which a result may always exceed its inputs."""
+MAX_GROWTH = 1 << 16
+"""The number of elements of a result that may have more elements than its inputs."""
 
 _AT_ONCE = 64 << 20
 """The number of bytes of constants that one session computes with."""
@@ -37,15 +39,22 @@ _TYPES = frozenset((
 class FoldConstants(InPlacePass):
     """Replace nodes with only constant inputs by constants, including those of nested graphs.
 
+    Operators of the domain are computed by their bodies. A node without a body remains.
+
     A result with more elements than the constants is not folded, such as ``Expand`` of a number to an image.
 
     Args:
-        stored: whether constants may become larger in bytes, such as weights stored in 8 bits that are used in float32.
+        stored: whether weights are folded, such as weights stored in 8 bits that are used in float32.
+        limit: the number of elements of results that are folded although they may be weights.
+        halves: whether 16-bit floats are folded. Before `InsertCasts`, their values may have the precision of float32.
         kept: operators that are not folded.
     """
 
-    def __init__(self, *, stored: bool = False, kept: frozenset[str] = _NOT_STORED) -> None:
-        self.stored, self.kept = stored, kept
+    def __init__(
+        self, *, stored: bool = False, limit: int = MAX_GROWTH, halves: bool = True, kept: frozenset[str] = _NOT_STORED
+    ) -> None:
+        self.stored, self.limit, self.kept = stored, limit, kept
+        self.types = _TYPES if halves else _TYPES - {D.FLOAT16}
 
     def call(self, model: ir.Model) -> PassResult:
         found: dict[ir.Value, ir.Node] = {}
@@ -68,22 +77,22 @@ class FoldConstants(InPlacePass):
         return PassResult(model, modified=count > 0)
 
     def _is_foldable(self, node: ir.Node, found: dict[ir.Value, ir.Node]) -> bool:
-        if node.domain or node.op_type in RANDOM or node.op_type in self.kept or nested(node):
+        if node.domain not in ("", DOMAIN) or node.op_type in RANDOM or node.op_type in self.kept or nested(node):
             return False
-        if any(value.dtype not in _TYPES or value.is_graph_output() for value in node.outputs):
+        if any(value.dtype not in self.types or value.is_graph_output() for value in node.outputs):
             return False
         inputs = [value for value in node.inputs if value is not None]
         if not all(value in found or _is_constant(value) for value in inputs):
             return False
         if node.op_type == "Constant":
             return "value" in node.attributes
-        sizes = [(_size(value), value.dtype.itemsize if value.dtype else 0) for value in inputs]
-        results = [(_size(value), value.dtype.itemsize if value.dtype else 0) for value in node.outputs]
-        if any(size is None for size, _ in (*sizes, *results)):
+        sizes, results = ([_size(value) for value in values] for values in (inputs, node.outputs))
+        if None in sizes or None in results:
             return False
-        given, made = (sum(size or 0 for size, _ in of) for of in (sizes, results))
-        given_bytes, made_bytes = (sum((size or 0) * each for size, each in of) for of in (sizes, results))
-        return made <= _FREE or (made <= given and (self.stored or made_bytes <= given_bytes))
+        given, made = (sum(size or 0 for size in of) for of in (sizes, results))
+        if made > given:
+            return made <= MAX_GROWTH
+        return self.stored or made <= self.limit
 
 
 def _is_constant(value: ir.Value) -> bool:
@@ -164,7 +173,7 @@ def _run(values: Sequence[ir.Value], found: dict[ir.Value, ir.Node]) -> list[np.
     for node in sorted(order, key=places.__getitem__):
         outputs = [ir.Value(name=f"v{len(copies) + i}", type=o.type, shape=o.shape) for i, o in enumerate(node.outputs)]
         inputs = [None if value is None else copies[value] for value in node.inputs]
-        graph.append(ir.Node("", node.op_type, inputs, list(node.attributes.values()), outputs=outputs))
+        graph.append(ir.Node(node.domain, node.op_type, inputs, list(node.attributes.values()), outputs=outputs))
         copies |= dict(zip(node.outputs, outputs, strict=True))
     for value in values:
         graph.outputs.append(copies[value])
@@ -174,6 +183,8 @@ def _run(values: Sequence[ir.Value], found: dict[ir.Value, ir.Node]) -> list[np.
     options.log_severity_level = 4
     options.intra_op_num_threads = 1
     names = [value.name for value in graph.outputs]
-    data = ir.to_proto(ir.Model(graph, ir_version=10)).SerializeToString()
+    model = ir.Model(graph, ir_version=10)
+    attach_bodies(model)
+    data = ir.to_proto(model).SerializeToString()
     session = ort.InferenceSession(data, options, providers=["CPUExecutionProvider"])
     return list(session.run(names, {}))

@@ -9,6 +9,7 @@ import onnx_ir as ir
 
 from converters.passes.patterns import PatternPass, Rewrite, rewrite
 from onnx_specops.building import Builder, Value
+from onnx_specops.graphs import constant_array
 
 D = ir.DataType
 
@@ -111,6 +112,40 @@ def _same_shape(operator: str) -> Rewrite:
     return replace
 
 
+@rewrite("Reshape", lambda op, x, shape: op.Reshape(x, shape, _outputs=["whole"]), exclusive=False)
+def reshape_to_itself(op: Builder, *, x: Value, shape: Value, whole: Value) -> Value | None:
+    """Remove a Reshape that keeps each dimension, except that it computes one from the others."""
+    target, node = _listed(shape), whole.producer()
+    if target is None or x.dims is None or len(target) != len(x.dims) or target.count(-1) > 1:
+        return None
+    copies = node is not None and not node.attributes.get_int("allowzero", 0)
+    kept = [size == dim or (size == 0 and copies) for size, dim in zip(target, x.dims, strict=True)]
+    return x if all(same or size == -1 for same, size in zip(kept, target, strict=True)) else None
+
+
+def _neutral(operator: str, number: int, *, commute: bool) -> Rewrite:
+    @rewrite(operator, lambda op, a, b: getattr(op, operator)(a, b, _outputs=["whole"]), exclusive=False)
+    def replace(op: Builder, *, a: Value, b: Value, whole: Value) -> Value | None:
+        """Remove the arithmetic with a constant that changes nothing, and adds no dimension."""
+        orders = [(a, b), (b, a)] if commute else [(a, b)]
+        return next((x for x, other in orders if _is_neutral(other, number, x)), None)
+
+    return replace
+
+
+def _is_neutral(other: Value, number: int, x: Value) -> bool:
+    array = constant_array(other) if (other.const_value is not None and other.const_value.size <= _MAX_NEUTRAL) else None
+    if array is None or array.size == 0 or x.dims is None or x.dtype != other.dtype or array.ndim > len(x.dims):
+        return False
+    aligned = [1] * (len(x.dims) - array.ndim) + list(array.shape)
+    if any(size not in (1, dim) for size, dim in zip(aligned, x.dims, strict=True)):
+        return False
+    return array.dtype.kind in "fiu" and bool((array == number).all())
+
+
+_MAX_NEUTRAL = 1 << 20
+"""The number of elements of a constant that is read."""
+
 _EXACT = {
     D.BOOL: (D.UINT8, D.INT8, D.INT32, D.INT64, D.FLOAT, D.DOUBLE),
     D.UINT8: (D.INT16, D.UINT16, D.INT32, D.INT64, D.FLOAT, D.DOUBLE),
@@ -207,7 +242,9 @@ def of_one(op: Builder, *, x: Value) -> Value:
 
 
 class MergeDataMovement(PatternPass):
-    """Merge chains of Transpose, Reshape, Squeeze, Unsqueeze, Flatten and Cast, and remove those without effect."""
+    """Merge chains of Transpose, Reshape, Squeeze, Unsqueeze, Flatten and Cast, and remove those without effect, and
+    arithmetic without effect.
+    """
 
     rewrites = (
         two_transposes,
@@ -216,10 +253,15 @@ class MergeDataMovement(PatternPass):
         two_slices,
         *(_joined(outer, inner) for outer in _MOVES for inner in _MOVES),
         _same_shape("Reshape"),
+        reshape_to_itself,
         _same_shape("Expand"),
         _same_shape("Tile"),
         identity_cast,
         two_casts,
         identity,
         of_one,
+        _neutral("Add", 0, commute=True),
+        _neutral("Sub", 0, commute=False),
+        _neutral("Mul", 1, commute=True),
+        _neutral("Div", 1, commute=False),
     )

@@ -227,3 +227,133 @@ def test_a_branch_that_returns_an_outer_value_keeps_its_identity() -> None:
         return op.if_(op.Greater(op.ReduceSum(x, keepdims=0), 0.0), lambda inner: outside, lambda inner: inner.Neg(outside))
 
     assert _agree(emit, Simplify(), X, 2, 3, 4) == ["Greater", "Identity", "If", "Neg", "ReduceSum", "Sin"]
+
+
+@pytest.mark.parametrize(
+    ("emit", "left"),
+    [
+        (lambda op, x: op.Add(op.Softmax(x, axis=1), op.Softmax(x, axis=1)), ["Add", "Softmax"]),
+        (lambda op, x: op.Add(op.Softmax(x, axis=1), op.Softmax(x, axis=2)), ["Add", "Softmax", "Softmax"]),
+        (lambda op, x: op.Sub(op.Sub(x, 1.0), op.Sub(1.0, x)), ["Sub", "Sub", "Sub"]),
+        (lambda op, x: op.Add(op.LeakyRelu(x, alpha=0.0), op.LeakyRelu(x, alpha=-0.0)), ["Add", "LeakyRelu", "LeakyRelu"]),
+        (lambda op, x: op.Add(op.Add(x, op.RandomUniform(shape=[1])), op.RandomUniform(shape=[1])),
+         ["Add", "Add", "RandomUniform", "RandomUniform"]),
+        (lambda op, x: op.Sub(op.Bernoulli(op.Sigmoid(x)), op.Bernoulli(op.Sigmoid(x))),
+         ["Bernoulli", "Bernoulli", "Sigmoid", "Sub"]),
+    ],
+    ids=["equal", "another axis", "another order", "zeros of two signs", "random numbers", "random choices"],
+)  # fmt: skip
+def test_duplicates(emit, left: list[str]) -> None:
+    model = graph(emit, floats("x", 2, 3, 4))
+    Simplify()(model)
+    assert operators(model) == left
+
+
+def test_duplicates_of_several_results() -> None:
+    """Equal nodes with other results in use; the results of both are outputs of the graph."""
+
+    def emit(op, x):
+        first, second = op.Split(x, num_outputs=2, axis=1, outputs=2), op.Split(x, num_outputs=2, axis=1, outputs=2)
+        return op.Neg(first[0]), op.Neg(second[1]), op.Neg(first[0])
+
+    array = X[:, :2]
+    before = run(graph(emit, floats("x", 2, 2, 4)), array)
+    model = graph(emit, floats("x", 2, 2, 4))
+    Simplify()(model)
+    assert operators(model) == ["Neg", "Neg", "Neg", "Split"]
+    for old, new in zip(before, run(model, array), strict=True):
+        np.testing.assert_array_equal(new, old)
+
+
+def test_limit() -> None:
+    """Weights stored in fewer bits remain unless they are small."""
+
+    def emit(op, x):
+        small, large = (op.Cast(op.const(np.ones(size, np.int8)), to=1) for size in (5000, 5001))
+        return op.Add(op.Slice(x, [0], [5000]), small), op.Add(x, large)
+
+    model = graph(emit, floats("x", 5001))
+    Simplify(limit=5000)(model)
+    assert operators(model) == ["Add", "Add", "Cast", "Slice"]
+    model = graph(emit, floats("x", 5001))
+    Simplify(limit=5000, fold=False)(model)
+    assert operators(model) == ["Add", "Add", "Cast", "Cast", "Slice"]
+
+
+def test_halves() -> None:
+    """Before casts are inserted, OpenVINO's 16-bit floats have the precision of float32."""
+
+    def emit(op, x):
+        third = op.Cast(op.Div(op.Cast(op.const(np.float32(1)), to=10), op.const(np.float16(3))), to=1)
+        return op.Mul(op.Add(x, op.Sin(op.const(np.float32(1)))), third)
+
+    model = graph(emit, floats("x", 2))
+    Simplify(halves=False)(model)
+    assert operators(model) == ["Add", "Cast", "Cast", "Div", "Mul"]
+    Simplify()(model)
+    assert operators(model) == ["Add", "Mul"]
+
+
+@pytest.mark.parametrize(
+    ("emit", "left"),
+    [
+        (lambda op, x: op.Reshape(x, [0, -1, 4]), []),
+        (lambda op, x: op.Reshape(x, [0, 0, 4]), []),
+        (lambda op, x: op.Reshape(x, [-1, 0, 4]), []),
+        (lambda op, x: op.Reshape(x, [-1, 2, 4]), ["Reshape"]),  # it is 2 in this run only
+        (lambda op, x: op.Reshape(x, [0, -1]), ["Reshape"]),
+        (lambda op, x: op.Add(x, np.zeros((1, 1, 4), np.float32)), []),
+        (lambda op, x: op.Add(np.float32(0), x), []),
+        (lambda op, x: op.Add(x, np.array([0, 0, 0, 1e-9], np.float32)), ["Add"]),
+        (lambda op, x: op.Add(x, np.zeros((1, 1, 1, 4), np.float32)), ["Add"]),  # another rank
+        (lambda op, x: op.Add(x, np.zeros((2, 1), np.float32)), ["Add"]),  # the dimension may be 1
+        (lambda op, x: op.Sub(x, np.float32(0)), []),
+        (lambda op, x: op.Sub(np.float32(0), x), ["Sub"]),
+        (lambda op, x: op.Mul(np.ones(4, np.float32), x), []),
+        (lambda op, x: op.Div(x, np.float32(1)), []),
+        (lambda op, x: op.Div(np.float32(1), x), ["Div"]),
+        (lambda op, x: op.Mul(x, np.float32(0)), ["Mul"]),
+    ],
+)
+def test_arithmetic_and_reshapes_without_effect(emit, left: list[str]) -> None:
+    array = X[:, :2] + 0.25
+    assert _agree(lambda op, x: op.Abs(emit(op, op.Neg(x))), MergeDataMovement(), array, None, None, 4) == sorted(
+        ["Abs", "Neg", *left]
+    )
+
+
+@pytest.mark.parametrize(
+    ("stored", "left"),
+    [
+        (lambda op, x: op.Mul(op.Cast(op.const(np.ones((5, 3, 2000), np.int8)), to=1), 0.5), ["Cast", "Conv", "Mul"]),
+        (lambda op, x: op.Neg(op.Cast(op.const(np.ones((5, 3, 2000), np.int8)), to=1)), ["Add", "Cast", "Conv", "Neg"]),
+        (lambda op, x: op.DequantizeLinear(op.const(np.ones((5, 3, 2000), np.int8)), op.const(np.float32(0.5))),
+         ["Add", "Conv", "DequantizeLinear"]),
+        (lambda op, x: op.Mul(op.Cast(op.const(np.ones((5, 3, 2000), np.int8)), to=1), op.ReduceMean(x)),
+         ["Add", "Cast", "Conv", "Mul", "ReduceMean"]),
+    ],
+    ids=["computed from constants", "another operator", "quantized", "computed from the input"],
+)  # fmt: skip
+def test_biases_of_stored_weights(stored, left: list[str]) -> None:
+    def emit(op, x):
+        return op.Add(op.Conv(x, stored(op, x)), np.arange(5, dtype=np.float32).reshape(5, 1))
+
+    model = graph(emit, floats("x", 1, 3, 2000))
+    FuseBiases()(model)
+    assert operators(model) == left
+
+
+def test_operators_of_the_domain() -> None:
+    """Those with a body are computed by it; random numbers remain."""
+
+    def emit(op, x):
+        data, updates = np.arange(6, dtype=np.float32), np.array([4, 5], np.float32)
+        scattered = op.specops.ScatterElementsUpdate(data, np.array([1, 1]), updates, np.array([0]), reduction="sum")
+        random = op.specops.RandomUniform(np.array([6]), np.float32(0), np.float32(1))
+        return op.Add(x, scattered), op.Add(x, random)
+
+    model = graph(emit, floats("x", 6))
+    Simplify()(model)
+    assert operators(model) == ["Add", "Add", "RandomUniform"]
+    (result,) = (value.const_value for value in model.graph.initializers.values() if "folded" in (value.name or ""))
+    np.testing.assert_array_equal(result.numpy(), [0, 10, 2, 3, 4, 5])

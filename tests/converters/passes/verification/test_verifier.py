@@ -176,7 +176,7 @@ def test_a_conversion_is_verified(with_inputs: bool) -> None:
     y = ops.add(ops.matmul(x, weights, False, False), ops.constant(np.ones((1, 3), np.float32)))
     report = convert(ov.Model([ops.multiply(y, ops.constant(np.float32(2)))], [x]), verify=_inputs(with_inputs)).report
     assert report.verified is not None
-    assert report.verified.verified == {"as_vector": 1}
+    assert report.verified.verified == {"as_vector": 1, "product_of_matrices": 1}
     assert not report.verified.differences
     assert not report.verified.skipped
 

@@ -1,0 +1,72 @@
+"""The nodes that simplifiers remove from files: ``python -m tests.conformance.targets.simplifiers FOLDER FILE...``.
+
+Each file is an IR, or a folder in which all are used. It is converted for a target, the default one by default, and
+simplified by onnxslim and onnxsim in an environment of FOLDER. The command prints the number of nodes of each file, and the
+operators of all files that a simplifier removes or adds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+from converters.openvino import convert
+from tests.conformance.targets.consumers.table import Consumer, environment_of
+
+SIMPLIFIERS = Consumer("simplifiers", "simplify.py", "onnxruntime", ("onnxslim", "onnxsim", "onnxruntime"))
+
+
+def simplified(model: Path, tool: str, python: str) -> tuple[Counter[str], Counter[str]]:
+    """Return the operators of a file before and after a tool.
+
+    Raises:
+        RuntimeError: the tool does not simplify it.
+    """
+    script = Path(__file__).parent / "consumers" / SIMPLIFIERS.script
+    command = [python, str(script), str(model), tool]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment_of(python, isolated=True))
+    if done.returncode:
+        raise RuntimeError(" ".join(done.stderr.split())[-200:])
+    before, after = json.loads(done.stdout.splitlines()[-1])
+    return Counter(before), Counter(after)
+
+
+def main() -> None:
+    """Count the nodes."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("files", type=Path, nargs="+")
+    parser.add_argument("--target", default="onnxruntime")
+    parser.add_argument("--tools", default="onnxslim,onnxsim")
+    arguments = parser.parse_args()
+    python = SIMPLIFIERS.python(arguments.folder / "environments")
+    files = [file for given in arguments.files for file in (sorted(given.rglob("*.xml")) if given.is_dir() else [given])]
+    totals = {tool: [Counter[str](), Counter[str]()] for tool in arguments.tools.split(",")}
+    with tempfile.TemporaryDirectory() as name:
+        for file in files:
+            model = Path(name) / "model.onnx"
+            try:
+                convert(file, model, target=arguments.target)
+            except Exception as error:
+                print(f"{file}: {' '.join(str(error).split())[:200]}")
+                continue
+            for tool, (removed, added) in totals.items():
+                try:
+                    before, after = simplified(model, tool, python)
+                except (RuntimeError, subprocess.TimeoutExpired) as error:
+                    print(f"{file}: {tool}: {error}")
+                    continue
+                print(f"{file}: {tool}: {before.total()} -> {after.total()}", dict(before - after), dict(after - before))
+                removed.update(before - after)
+                added.update(after - before)
+    for tool, (removed, added) in totals.items():
+        print(f"{tool} removes {removed.total()}: {removed.most_common()}")
+        print(f"{tool} adds {added.total()}: {added.most_common()}")
+
+
+if __name__ == "__main__":
+    main()
