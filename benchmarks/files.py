@@ -4,6 +4,7 @@
     python -m benchmarks.files FOLDER --only yolo        # those whose paths contain one of these
     python -m benchmarks.files FOLDER --layers           # the slowest layers of files above 1.2, side by side
     python -m benchmarks.files FOLDER --simd avx2        # without newer instructions, of either
+    python -m benchmarks.files FOLDER --distances 8      # no times: the mean distances over 8 inputs
     python -m benchmarks.files FOLDER --json
 
 Each runtime has a process of its own with one thread, and they take turns: the converted file with the plugin's kernels and
@@ -21,18 +22,19 @@ import os
 import statistics
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks.networks import Contender
+from benchmarks.networks import Contender, open_session
 from converters.validation.compare import relative_l2
 
 RUNTIMES = ("ours", "no plugin", "openvino", "exact")
 SLOW = 1.2
 _MOST_LAYERS = 12
+_EXACT = {"LP_TRANSFORMS_MODE": "NO", "DYNAMIC_QUANTIZATION_GROUP_SIZE": "0"}
 
 
 @dataclass(frozen=True)
@@ -95,7 +97,7 @@ class _Turns(Contender):
 
 
 def _contenders(path: Path, folder: Path) -> dict[str, _Turns]:
-    settings = {"openvino": {}, "exact": {"LP_TRANSFORMS_MODE": "NO", "DYNAMIC_QUANTIZATION_GROUP_SIZE": "0"}}
+    settings: dict[str, dict[str, str]] = {"openvino": {}, "exact": _EXACT}
     found: dict[str, _Turns] = {}
     before = os.environ.copy()
     try:
@@ -111,11 +113,11 @@ def _contenders(path: Path, folder: Path) -> dict[str, _Turns]:
     return found
 
 
-def _inputs(path: Path) -> list[np.ndarray]:
+def _inputs(path: Path, seed: int = 0) -> list[np.ndarray]:
     """Return random inputs in the model's order; unknown dimensions are 1."""
     import openvino as ov
 
-    rng, arrays = np.random.default_rng(0), []
+    rng, arrays = np.random.default_rng(seed), []
     for port in ov.Core().read_model(path).inputs:
         shape = [dim.get_length() if dim.is_static else 1 for dim in port.partial_shape]
         dtype = port.element_type.to_dtype()
@@ -129,6 +131,35 @@ def _inputs(path: Path) -> list[np.ndarray]:
 def _distance(outputs: Sequence[np.ndarray], exact: Sequence[np.ndarray]) -> float:
     pairs = [(a, b) for a, b in zip(outputs, exact, strict=True) if b.dtype.kind == "f" and a.shape == b.shape and b.size]
     return max((relative_l2(a.reshape(-1), b.reshape(-1)) for a, b in pairs), default=math.nan)
+
+
+def distances(path: Path, name: str, count: int) -> Row:
+    """Return the mean distances over random inputs. Those of one input depend on single numbers next to a rounding edge."""
+    from converters.openvino import convert
+
+    with tempfile.TemporaryDirectory() as temporary:
+        converted = Path(temporary) / "converted.onnx"
+        try:
+            convert(path, converted)
+            exact, theirs = (_opened(path, settings) for settings in (_EXACT, {}))
+            ours = open_session(converted, 1, "native")
+            found = []
+            for seed in range(count):
+                inputs = _inputs(path, seed)
+                expected = exact(inputs)
+                found.append([_distance(run(inputs), expected) for run in (ours, theirs)])
+        except Exception as error:  # any exception of a library; the other files are still measured
+            return Row(name, problem=f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}")
+    return Row(name, {}, *map(float, np.mean(found, axis=0)))
+
+
+def _opened(path: Path, settings: dict[str, str]) -> Callable[[Sequence[np.ndarray]], list[np.ndarray]]:
+    before = os.environ.get("BENCHMARK_OPENVINO")
+    os.environ["BENCHMARK_OPENVINO"] = json.dumps(settings)
+    try:
+        return open_session(path, 1)
+    finally:
+        os.environ["BENCHMARK_OPENVINO"] = before or "{}"
 
 
 def _layers(path: Path, converted: Path) -> Iterator[str]:
@@ -165,6 +196,18 @@ def table(rows: Sequence[Row]) -> Iterator[str]:
         yield f"\nGeometric mean of {len(measured)} files: {statistics.geometric_mean(measured):.2f} of OpenVINO's time."
 
 
+def distance_table(rows: Sequence[Row]) -> Iterator[str]:
+    """Iterate over the lines of a Markdown table of distances."""
+    yield "| file | ours | OpenVINO's own |"
+    yield "|---|---|---|"
+    for row in rows:
+        yield (
+            f"| {row.name} | {row.problem} | |"
+            if row.problem
+            else f"| {row.name} | {row.distance:.5f} | {row.allowed:.5f} |"
+        )
+
+
 def main() -> int:
     """Run the command line."""
     parser = argparse.ArgumentParser("benchmarks.files", description=__doc__.partition("\n")[0])
@@ -173,6 +216,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=5, help="turns of each runtime (default: %(default)s)")
     parser.add_argument("--layers", action="store_true", help=f"the slowest layers of files that take longer than {SLOW}")
     parser.add_argument("--simd", choices=("avx2", "avx512", "avx512_vnni"), help="the instructions that both may use")
+    parser.add_argument("--distances", type=int, default=0, metavar="N", help="no times: mean distances over N inputs")
     parser.add_argument("--json", action="store_true", help="print the figures for programs")
     options = parser.parse_args()
     if options.simd:
@@ -183,9 +227,13 @@ def main() -> int:
     for path in sorted(options.folder.rglob("*.xml")):
         name = str(path.relative_to(options.folder).with_suffix("")).removesuffix("/model")
         if any(part in name for part in options.only):
+            if options.distances:
+                rows.append(distances(path, name, options.distances))
+                continue
             rows.append(measure(path, name, options.rounds, layers=options.layers))
             print(f"{name}: {rows[-1].problem or format(rows[-1].ratio('openvino'), '.2f')}", file=sys.stderr, flush=True)
-    print(json.dumps([asdict(row) for row in rows]) if options.json else "\n".join(table(rows)))
+    lines = distance_table(rows) if options.distances else table(rows)
+    print(json.dumps([asdict(row) for row in rows]) if options.json else "\n".join(lines))
     return 0
 
 
