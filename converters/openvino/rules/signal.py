@@ -11,14 +11,13 @@ import onnx_ir as ir
 
 from converters.errors import Malformed
 from converters.openvino.rule import Departure, rule
+from converters.openvino.rules._onnxruntime import DFT_BY_PRODUCT, is_dft_better
 from converters.openvino.rules._precision import halves_in_float32
 from converters.openvino.rules._shapes import match_shapes
 from onnx_specops.building import Builder, Value
 
 _INT64 = ir.DataType.INT64
 
-# The largest size for which a transform becomes a MatMul with a matrix of waves.
-_MAX_PRODUCT = 2048
 # Far above the rounding error of an angle in double precision, and far below any other value of a wave with so many columns.
 _NOTHING = 1e-12
 
@@ -338,18 +337,15 @@ def _matmul_or_dft(
 ) -> Value:
     """Select between a MatMul with a matrix of waves, for sizes up to a limit, and ONNX's DFT.
 
-    ONNX Runtime's DFT is slower, and inexact except for powers of two. For these, it is faster if complex numbers are
-    ``contiguous``. If the size is unknown, the matrix is computed in each run, except for powers of two.
+    If the size is unknown, the matrix is computed in each run, except for powers of two.
     """
     if size.constant is not None:
         number = int(size.constant.reshape(-1)[0])
-        power = not number & (number - 1)
-        limit = 1 if power and contiguous else _MAX_PRODUCT // 2 if power else _MAX_PRODUCT
-        return (product if number <= limit else transform)(op)
-    # The lowest bit of a power of two is above all bits of its predecessor. ONNX Runtime has no DFT of size 0.
+        return (transform if is_dft_better(number, contiguous) else product)(op)
+    # The lowest bit of a power of two is above all bits of its predecessor. Size 0 is a product, too.
     below = op.Sub(size, 1)
     no_power = op.LessOrEqual(op.BitwiseXor(size, below), below)
-    chosen = op.And(no_power, op.LessOrEqual(size, _MAX_PRODUCT))
+    chosen = op.And(no_power, op.LessOrEqual(size, DFT_BY_PRODUCT))
     return op.if_(op.Squeeze(chosen, [0]), product, transform)
 
 
