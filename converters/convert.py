@@ -73,8 +73,9 @@ def convert_with(
     Args:
         model, onnx_path: see `convert`.
         options: the keywords.
-        adapt: changes the emitted model before the passes, instead of the form that ``options.form`` selects. A folder of
-            several models uses it to give each the form in which they fit together. It may raise `NotACache`.
+        adapt: changes the emitted model before the passes. The form ``"genai"`` applies to its result; the form
+            ``"openvino"`` does not, so that ``adapt`` can change variables. A folder of several models uses it to give each
+            the form in which they fit together. It may raise `NotACache`.
     """
     started = time.perf_counter()
     aim = find_target(options.target)
@@ -123,7 +124,8 @@ def convert_with(
             emitted.model.metadata_props[INTERFACE] = source.chosen()
         saved = save(emitted.model, target, options.weights, weights, with_weights=options.with_weights)
         placed = (saved.weights, saved.size, time.perf_counter() - started)
-        decoder = next((step.decoder for step in caches if not isinstance(step, ExtendCachesInPlace)), None)
+        decoders = [step.decoder for step in caches if not isinstance(step, ExtendCachesInPlace)]
+        decoder = next((found for found in decoders if found is not None), None)
         done = report(source, emitted, note.names, finished, finished.opset, *placed, decoder, verifier)
         return Conversion(saved.proto, done)
 
@@ -291,20 +293,22 @@ def _caches(
     target: Target,
     adapt: Callable[[Emitted], Decoder | None] | None,
 ) -> list[ExposeCaches | ExtendCachesInPlace | _AdaptCaches]:
-    """Return the pass that gives a language model's cache the requested form."""
+    """Return the passes that give a language model's cache the requested form."""
+    steps: list[ExposeCaches | ExtendCachesInPlace | _AdaptCaches] = []
     if adapt is not None:
-        return [_AdaptCaches(emitted, adapt)]
+        steps.append(_AdaptCaches(emitted, adapt))
     if options.form != "genai":
-        return [ExtendCachesInPlace(emitted.variables)] if target.is_default else []
-    return [
-        ExposeCaches(
-            emitted.variables,
-            positions=options.positions,
-            contrib=options.contrib and options.opset == OPSET,
-            cache=options.kv_cache or "float32",
-            logits=options.logits or "last",
-        )
-    ]
+        if adapt is None and target.is_default:
+            steps.append(ExtendCachesInPlace(emitted.variables))
+        return steps
+    exposed = ExposeCaches(
+        emitted.variables,
+        positions=options.positions,
+        contrib=options.contrib and options.opset == OPSET,
+        cache=options.kv_cache or "float32",
+        logits=options.logits or "last",
+    )
+    return [*steps, exposed]
 
 
 def _run_passes(emitted: Emitted, options: Options, target: Target, first: Sequence[InPlacePass]) -> Finished:

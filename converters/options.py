@@ -216,8 +216,8 @@ class Options:
         flags={
             "genai": (
                 "--genai",
-                "Convert the folder of a language model or a Whisper for onnxruntime-genai: models with the cache as inputs "
-                "and outputs, genai_config.json, and the files of the tokenizer.",
+                "Convert the folder of a language model, a Whisper or a vision-language model for onnxruntime-genai: models "
+                "with the cache as inputs and outputs, genai_config.json, and the files of the tokenizer.",
             )
         },
     )

@@ -71,6 +71,12 @@ def generate(
         list[str] | None,
         typer.Option(metavar="TEXT", help="A text that ends the output. Can be given several times.", show_default=False),
     ] = None,
+    image: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE", help="An image for a vision-language model. Can be given several times.", show_default=False
+        ),
+    ] = None,
     kernels: Annotated[Kernels, typer.Option(help="The kernels of the domain.")] = Kernels.auto,
     as_json: Json = False,
     debug: Debug = False,
@@ -105,20 +111,23 @@ def generate(
         with _converted(folder, as_json) as ready:
             import onnxruntime
 
-            from onnx_specops.generation import open_model
+            from onnx_specops.generation import VisionLanguageModel, open_model
 
             # Its warnings would interrupt the text. Errors raise exceptions.
             onnxruntime.set_default_logger_severity(4)
             model = open_model(ready, kernels=kernels.value)
+            given_images: dict[str, Any] = {"images": image} if image else {}
+            if image and not isinstance(model, VisionLanguageModel):
+                raise typer.BadParameter("the model takes no images", param_hint="--image")
             turn = _Turn(model, tokens, sampling, tuple(stop or ()), as_json)
             if not chat:
                 assert text is not None
-                turn.run(text, lambda: model.write(text, *turn.how), shown=text if model.goes_on else "")
+                turn.run(text, lambda: model.write(text, *turn.how, **given_images), shown=text if model.goes_on else "")
                 return
             messages = [] if system is None else [{"role": "system", "content": system}]
             for said in _lines() if text is None else [text]:
                 messages.append({"role": "user", "content": said})
-                answer = turn.run(said, lambda: model.chat(messages, *turn.how))
+                answer = turn.run(said, lambda: model.chat(messages, *turn.how, **given_images))
                 messages.append({"role": "assistant", "content": answer})
 
 
@@ -179,14 +188,19 @@ def _converted(folder: Path, as_json: bool) -> Iterator[Path]:
     from onnx_specops.generation import CONFIG, ENCODER
 
     decoder = (folder / language_model.DECODER).is_file()
+    decoder = decoder or (folder / language_model.LANGUAGE).is_file()
     pair = not decoder and (folder / encoder_decoder.ENCODER).is_file()
     ready = (folder / CONFIG).is_file() or (pair and (folder / ENCODER).is_file())
     if ready or not (decoder or pair):
         yield folder
         return
-    from converters.convert import convert
+    from converters.convert import Conversion, convert_with
     from converters.folders.genai import write_genai
     from converters.folders.tokenizers import write_tokenizers
+    from converters.options import Options
+
+    def convert(model: Path, target: Path | None, *, adapt: Any = None, **more: Any) -> Conversion:
+        return convert_with(model, target, Options(**more), adapt=adapt)
 
     with tempfile.TemporaryDirectory(prefix="specops-") as place:
         with progress(as_json) as step:

@@ -13,7 +13,7 @@ import onnx
 from converters.convert import Conversion
 from converters.folders import encoder_decoder
 from converters.folders.companions import copy_companions, places
-from converters.folders.language_model import LanguageModel, read_language_model
+from converters.folders.language_model import LANGUAGE, LanguageModel, read_language_model
 from converters.options import KvCache, LogitsOf
 from converters.passes.attention import PAST, PRESENT, Decoder
 from converters.report import Report
@@ -62,9 +62,10 @@ def write_genai(
     """Convert a language model's decoder, and write the files that onnxruntime-genai needs.
 
     Args:
-        folder: the folder of a language model or a Whisper that optimum-intel wrote.
+        folder: the folder of a language model, a Whisper, or a model of images and text that optimum-intel wrote.
         target: the output folder.
-        convert: `converters.convert.convert` with the user's options; for a Whisper `convert_with`, with ``adapt``.
+        convert: `converters.convert.convert` with the user's options; for a Whisper and for models of images and text
+            `convert_with`, with ``adapt``.
         kv_cache: the type of the cache of keys and values, see there.
         logits: the tokens that have logits, see there.
 
@@ -76,13 +77,17 @@ def write_genai(
         from converters.folders.genai_speech import write_speech
 
         return write_speech(folder, target, convert, kv_cache, logits)
+    if (folder / LANGUAGE).is_file():
+        from converters.folders.genai_vision import write_vision
+
+        return write_vision(folder, target, convert, kv_cache, logits)
     source = read_language_model(folder)
     target.mkdir(parents=True, exist_ok=True)
     how = {"form": "genai", "positions": source.positions, "kv_cache": kv_cache, "logits": logits}
     model, report = convert(source.decoder, target / MODEL, **how)
     decoder = report.decoder
     assert decoder is not None
-    vocabulary = _vocabulary(model, source)
+    vocabulary = vocabulary_of(model, source)
     source.check_vocabulary(vocabulary)
     library = Path(library_path()) if decoder.cache != "float32" and has_library() else None
     config = genai_config(source, decoder, [value.name for value in model.graph.input], vocabulary, library)
@@ -90,14 +95,19 @@ def write_genai(
     if library is not None:
         copies[library] = target / library.name
     copy_companions(copies, {target / CONFIG: f"{json.dumps(config, indent=4)}\n".encode()})
-    remarks = _remarks(source, decoder, target, library)
+    remarks = remarks_of(source, decoder, target, library)
     if logits == "last" and decoder.logits != logits:
         remarks.append("its output is not [batch, tokens, vocabulary] and remains unchanged")
     return GenaiFolder(report, remarks, [MODEL])
 
 
 def genai_config(
-    source: LanguageModel, decoder: Decoder, inputs: list[str], vocabulary: int, library: Path | None = None
+    source: LanguageModel,
+    decoder: Decoder,
+    inputs: list[str],
+    vocabulary: int,
+    library: Path | None = None,
+    filename: str = MODEL,
 ) -> dict[str, Any]:
     """Return the content of genai_config.json.
 
@@ -107,6 +117,7 @@ def genai_config(
         inputs: the names of the model's inputs.
         vocabulary: the number of tokens in its vocabulary.
         library: the library with the domain's kernels if onnxruntime-genai needs it; a file of that name is in the folder.
+        filename: the name of the decoder's file.
     """
     positions = source.positions or _USUAL_POSITIONS
     end = source.token("eos_token_id")
@@ -117,15 +128,14 @@ def genai_config(
     search = {name: SEARCH[name] if value is None else value for name, value in search.items()}
     search |= {"max_length": positions, "early_stopping": True, "past_present_share_buffer": decoder.in_place}
     kind = str(source.config.get("model_type", ""))
-    kernels = {} if library is None else {"custom_ops_library": library.name}
-    own = {name: name for name in ("input_ids", "attention_mask", "position_ids") if name in inputs}
+    own = {name: name for name in ("input_ids", "inputs_embeds", "attention_mask", "position_ids") if name in inputs}
     return {
         "model": {
             "bos_token_id": 1 if begin is None else begin,
             "context_length": positions,
             "decoder": {
-                "session_options": {"log_id": "onnxruntime-genai", "provider_options": [], **kernels},
-                "filename": MODEL,
+                "session_options": session_options(library),
+                "filename": filename,
                 "head_size": decoder.size + (TAIL if decoder.cache == "uint8" else 0),  # the size of the caches' rows
                 "hidden_size": source.config.get("hidden_size") or decoder.heads * decoder.size,
                 "inputs": {
@@ -151,13 +161,21 @@ def genai_config(
     }
 
 
-def _vocabulary(model: onnx.ModelProto, source: LanguageModel) -> int:
+def session_options(library: Path | None) -> dict[str, Any]:
+    """Return the session options in genai_config.json, with the library of kernels if there is one."""
+    kernels = {} if library is None else {"custom_ops_library": library.name}
+    return {"log_id": "onnxruntime-genai", "provider_options": [], **kernels}
+
+
+def vocabulary_of(model: onnx.ModelProto, source: LanguageModel) -> int:
+    """Return the number of tokens of a decoder's vocabulary."""
     dims = model.graph.output[0].type.tensor_type.shape.dim
     size = dims[-1].dim_value if dims else 0
     return size or int(source.config.get("vocab_size") or 0)
 
 
-def _remarks(source: LanguageModel, decoder: Decoder, target: Path, library: Path | None) -> list[str]:
+def remarks_of(source: LanguageModel, decoder: Decoder, target: Path, library: Path | None) -> list[str]:
+    """Return notes for the user about the form of the attention, the cache and missing files."""
     remarks = []
     for reason, layers in decoder.kept.items():
         which = "all layers" if len(layers) == decoder.layers else f"layers {', '.join(map(str, layers))}"

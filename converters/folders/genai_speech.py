@@ -17,6 +17,7 @@ from converters.folders.companions import copy_companions, places
 from converters.folders.genai import CONFIG, SEARCH, GenaiFolder
 from converters.folders.language_model import LanguageModel, check_vocabulary, read_configurations
 from converters.folders.path_errors import AS_WRITTEN, path_error
+from converters.folders.whole import all_or_none
 from converters.options import KvCache, LogitsOf
 from converters.passes.attention import Decoder
 from converters.passes.attention.cross import (
@@ -59,7 +60,6 @@ def write_speech(
     if kv_cache not in (None, "float32"):
         raise path_error(folder, f"a Whisper's cache is float32, not {kv_cache}", "omit --kv-cache")
     sounds = _sounds(folder, source)
-    target.mkdir(parents=True, exist_ok=True)
     found: list[Projections] = []
 
     def decode(emitted: Emitted) -> Decoder:
@@ -73,8 +73,7 @@ def write_speech(
         graph = emitted.model.graph
         graph.inputs[0].name, graph.outputs[0].name = "audio_features", "hidden_states"
 
-    there = {path for path in target.iterdir() if path.is_file()}
-    try:
+    with all_or_none(target, (ENCODER, DECODER)):
         model, report = convert(folder / encoder_decoder.DECODER, target / DECODER, adapt=decode, form="openvino")
         decoder = report.decoder
         assert decoder is not None
@@ -83,12 +82,6 @@ def write_speech(
         )
         check_vocabulary(folder, vocabulary)
         convert(folder / encoder_decoder.ENCODER, target / ENCODER, adapt=encode, form="openvino")
-    except BaseException:
-        for name in (ENCODER, DECODER):
-            for path in (target / name, target / f"{name}.data"):
-                if path not in there:
-                    path.unlink(missing_ok=True)
-        raise
     config = _genai_config(source, decoder, vocabulary)
     contents = {target / CONFIG: config, target / SOUNDS: sounds}
     copies = {path: place for path, place in places(folder, target).items() if place not in contents}

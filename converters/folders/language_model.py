@@ -10,10 +10,12 @@ from typing import Any
 from converters.folders.path_errors import AS_WRITTEN, path_error
 
 DECODER = "openvino_model.xml"
+LANGUAGE = "openvino_language_model.xml"
+"""The decoder of embeddings in a folder of images or audio and text."""
 
 _POSITIONS = ("max_position_embeddings", "n_positions", "n_ctx", "max_sequence_length", "seq_length", "max_seq_len")
 _OTHER_KINDS = {
-    "openvino_language_model.xml": "a multimodal model, whose decoder takes embeddings",
+    LANGUAGE: "a multimodal model, whose decoder takes embeddings",
     "openvino_decoder_model.xml": "an encoder with a decoder",
     "openvino_decoder_with_past_model.xml": "an encoder with a decoder",
     "model_index.json": "a pipeline of several models",

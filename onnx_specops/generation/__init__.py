@@ -19,8 +19,10 @@ from onnx_specops.generation.encoder_decoder import DECODER, ENCODER, EncoderDec
 from onnx_specops.generation.errors import GenerationError
 from onnx_specops.generation.language_model import CONFIG, LanguageModel
 from onnx_specops.generation.sampling import Sampling
+from onnx_specops.generation.settings import read_json
 from onnx_specops.generation.text_model import TextModel
 from onnx_specops.generation.tokenizer import DETOKENIZER, TOKENIZER
+from onnx_specops.generation.vision_language import VisionLanguageModel
 from onnx_specops.runtime.session import Kernels
 
 __all__ = [
@@ -34,6 +36,7 @@ __all__ = [
     "LanguageModel",
     "Sampling",
     "TextModel",
+    "VisionLanguageModel",
     "open_model",
 ]
 
@@ -44,8 +47,8 @@ _OF_EMBEDDINGS = "openvino_language_model"
 def open_model(
     folder: str | os.PathLike[str], *, kernels: Kernels = "auto", sess_options: ort.SessionOptions | None = None
 ) -> TextModel:
-    """Open the model of a folder: an `EncoderDecoder` if it has an encoder and no genai_config.json, otherwise a
-    `LanguageModel`.
+    """Open the model of a folder: an `EncoderDecoder` if it has an encoder and no genai_config.json, a `VisionLanguageModel`
+    if genai_config.json has a vision encoder, otherwise a `LanguageModel`.
 
     Args:
         folder: the result of ``specops convert FOLDER -o OUT``, with ``--genai`` for a language model.
@@ -62,4 +65,8 @@ def open_model(
         )
     pair = (place / ENCODER).is_file() and not (place / CONFIG).is_file()
     kind: type[LanguageModel] | type[EncoderDecoder] = EncoderDecoder if pair else LanguageModel
+    if (place / CONFIG).is_file():
+        model = read_json(place / CONFIG).get("model")
+        if isinstance(model, dict) and "vision" in model and "embedding" in model:
+            kind = VisionLanguageModel
     return kind(place, kernels=kernels, sess_options=sess_options)

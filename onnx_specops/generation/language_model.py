@@ -35,6 +35,7 @@ class LanguageModel(TextModel):
     """
 
     goes_on = True
+    _known = frozenset({"input_ids", "attention_mask", "position_ids"})
 
     def __init__(
         self,
@@ -51,7 +52,7 @@ class LanguageModel(TextModel):
         self._held: list[int] = []
         self._run = object()
         self._names = {value.name for value in self._session.get_inputs()}
-        if unknown := self._names - {"input_ids", "attention_mask", "position_ids"}:
+        if unknown := self._names - self._known:
             raise GenerationError(f"{path.name} has inputs that a text decoder lacks: {', '.join(sorted(unknown))}")
 
     def generate(self, prompt: Sequence[int], tokens: int, sampling: Sampling = GREEDY) -> Iterator[int]:

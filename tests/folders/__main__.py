@@ -27,7 +27,7 @@ from converters.folders.weights import write_weights
 from tests.folders import hosts
 from tests.folders.language_models import COMPRESSED, CONFIGURATIONS
 from tests.folders.page import write_pages
-from tests.folders.subjects import ENCODERS, MAKERS, PIPELINES, SPEECH, make
+from tests.folders.subjects import ENCODERS, MAKERS, PIPELINES, SPEECH, VISION, make
 
 RESULTS = Path(__file__).with_name("results.json")
 LANGUAGE_MODELS = (*CONFIGURATIONS, *COMPRESSED)
@@ -45,6 +45,9 @@ def runs(name: str) -> Iterator[tuple[str, Callable[[Path, Path], hosts.Result]]
     if name in SPEECH:
         for search in ("greedy", "beams"):
             yield "onnxruntime-genai", partial(hosts.in_genai, search=search)
+    if name in VISION:
+        for run in (hosts.in_genai_with_images, hosts.in_genai_processor):
+            yield "onnxruntime-genai", partial(run, name)
     if name in PIPELINES:
         for task in _TASKS.get(name, ("text2image",)):
             yield "diffusers", partial(hosts.in_diffusers, name, task=task)
@@ -64,7 +67,7 @@ def measured(name: str, place: Path) -> list[dict[str, Any]]:
     make(name, source)
     if name in LANGUAGE_MODELS:
         write_weights(source, target)  # not the command, because transformers takes seconds to import
-    elif name in SPEECH:
+    elif name in SPEECH or name in VISION:
         specops("convert", source, "-o", target, "--genai")
     else:
         specops("convert", source, "-o", target, *([] if name in PIPELINES else _VARIANTS))
@@ -92,7 +95,7 @@ def main() -> int:
     parser.add_argument("--dry", action="store_true", help="write neither results.json nor docs/pipelines.md")
     told = parser.parse_args()
     warnings.filterwarnings("ignore")
-    names = [*ENCODERS, *MAKERS, *PIPELINES, *SPEECH, *LANGUAGE_MODELS]
+    names = [*ENCODERS, *MAKERS, *PIPELINES, *SPEECH, *VISION, *LANGUAGE_MODELS]
     chosen = [name for name in names if not told.words or any(word in name for word in told.words)]
     rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as temporary:

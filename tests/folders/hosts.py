@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.folders import speech
+from tests.folders import speech, vision
 from tests.folders.subjects import ENCODERS, TEXTS
 
 HERE = Path(__file__).parent
@@ -210,3 +210,44 @@ def in_genai(source: Path, target: Path, search: str = "greedy") -> Result:
     differing = sum(a != b for one, other in zip(expected, found, strict=True) for a, b in zip(one, other, strict=True))
     compared = "tokens, greedy" if search == "greedy" else f"tokens, {speech.BEAMS} beams"
     return Result(compared, float(differing), 0.0, "Model")
+
+
+def in_genai_with_images(name: str, source: Path, target: Path) -> Result:
+    """Compare the tokens of a model of images and text, for the images that transformers prepares."""
+    expected, found = vision.in_openvino(source, name), vision.in_genai(target, name)
+    differing = sum(
+        abs(len(one) - len(other)) + sum(a != b for a, b in zip(one, other, strict=False))
+        for one, other in zip(expected, found, strict=True)
+    )
+    return Result("tokens, greedy", float(differing), 0.0, "Model")
+
+
+def in_genai_processor(name: str, source: Path, target: Path) -> Result:
+    """Compare the tokens and images that onnxruntime-genai's processor prepares with those of transformers.
+
+    Both round to 256 levels after each pass of a resize, and need not take the passes in the same order.
+    """
+    import onnxruntime_genai as genai
+
+    model = genai.Model(str(target))
+    deviation = json.loads((source / "preprocessor_config.json").read_text())["image_std"]
+    worst = 0.0
+    for request in vision.requests(name, smooth=True):
+        named = vision.processed_by_genai(model, request)
+        found = {key: named[key].as_numpy() for key in named.keys()}  # noqa: SIM118
+        for key, expected in vision.prepared(source, request).items():
+            array = _without_padding(found) if key == "pixel_values" else found[key]
+            if array.shape != expected.shape or (key != "pixel_values" and not np.array_equal(array, expected)):
+                worst = float("inf")
+            elif key == "pixel_values":
+                worst = max(worst, float(np.abs(array - expected).max()) * 255 * max(deviation))
+    return Result("prompts, images of 255", worst, 3.0, "MultiModalProcessor")
+
+
+def _without_padding(found: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Return images without the padding of smaller images, in patches, to the number of patches of the largest."""
+    pixels, grids = found["pixel_values"], found.get("image_grid_thw")
+    if grids is None:
+        return pixels
+    images = pixels.reshape(len(grids), -1, pixels.shape[-1])
+    return np.concatenate([image[: grid.prod()] for image, grid in zip(images, grids, strict=True)])

@@ -17,6 +17,7 @@ from typing import Any
 
 from tests.folders.language_models import make_language_model
 from tests.folders.speech import make_whisper
+from tests.folders.vision import CONFIGURATIONS, make_vision
 
 SIZE = 320
 TEXTS = ["The converter names file, line, layer and remedy.", "Once upon a time"]
@@ -330,6 +331,10 @@ SPEECH: dict[str, Callable[[Path], None]] = {
     "whisper": make_whisper,
     "whisper-int8": partial(make_whisper, eight_bits=True),
 }
+VISION: dict[str, Callable[[Path], None]] = {
+    **{name: partial(make_vision, name) for name in CONFIGURATIONS},
+    "qwen2.5-vl-int8": partial(make_vision, "qwen2.5-vl", eight_bits=True),
+}
 
 
 def make(name: str, folder: Path) -> Path:
@@ -338,8 +343,8 @@ def make(name: str, folder: Path) -> Path:
         with tempfile.TemporaryDirectory(dir=folder.parent) as place:
             made = Path(place) / "made"
             made.mkdir()
-            if name in MAKERS or name in SPEECH:
-                {**MAKERS, **SPEECH}[name](made)
+            if maker_of_one := {**MAKERS, **SPEECH, **VISION}.get(name):
+                maker_of_one(made)
             else:
                 maker = make_pipeline if name in PIPELINES else make_encoder if name in ENCODERS else make_language_model
                 maker(name, made)

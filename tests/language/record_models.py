@@ -40,7 +40,7 @@ from optimum.intel import (  # noqa: E402
 )
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers  # noqa: E402
 
-from tests.folders import speech  # noqa: E402
+from tests.folders import speech, vision  # noqa: E402
 
 for _name in ("send_event", "start_session", "end_session", "force_shutdown", "send_error", "send_stack_trace"):
     setattr(openvino_telemetry.Telemetry, _name, lambda self, *args, **more: None)  # without waiting for the network
@@ -130,6 +130,7 @@ TEXT_TO_TEXT: dict[str, tuple[str, str, dict[str, Any], dict[str, Any]]] = {
         {"forced_bos_token_id": 5, "no_repeat_ngram_size": 3, "min_length": 20},
     ),
 }  # fmt: skip
+IMAGES_OF = ("gemma3", "qwen2.5-vl")
 VISION_LANGUAGE = {"llava": "LlavaForConditionalGeneration"}
 IMAGE, PIXELS, PATCH = SIZE - 1, 28, 14
 """The token that represents a patch of an image, and the sizes of the image and the patch."""
@@ -317,6 +318,19 @@ def make_vision(name: str, folder: Path) -> None:
     (folder / "expected.json").write_text(json.dumps(expected))
 
 
+def make_images(name: str, folder: Path) -> None:
+    """Create the folder of one of `vision.CONFIGURATIONS`, and record its tokens in OpenVINO."""
+    vision.make_vision(name, folder)
+    for path in sorted(folder.glob("*.xml")):
+        model = ov.Core().read_model(path)
+        with tempfile.TemporaryDirectory() as place:
+            ov.save_model(model, Path(place) / path.name, compress_to_fp16=True)
+            del model  # it maps the file
+            for made in Path(place).iterdir():
+                (folder / made.name).write_bytes(made.read_bytes())
+    (folder / "expected.json").write_text(json.dumps(vision.in_openvino(folder, name)))
+
+
 def make_speech(name: str, folder: Path) -> None:
     """Create the folder of a Whisper model, and record the tokens that transformers generates with OpenVINO."""
     speech.make_whisper(folder)
@@ -329,6 +343,7 @@ def main(names: list[str]) -> None:
         **dict.fromkeys(ENCODER_DECODERS, (make_decoder, SEQ2SEQ)),
         **dict.fromkeys(TEXT_TO_TEXT, (make_text_to_text, TEXT2TEXT)),
         **dict.fromkeys(VISION_LANGUAGE, (make_vision, VISION)),
+        **dict.fromkeys(IMAGES_OF, (make_images, VISION)),
         "whisper_speech": (make_speech, SPEECH),
     }
     for name in names or makers:

@@ -74,7 +74,8 @@ def test_generate_suggests_the_remedy(place: Path) -> None:
     for folder in ("llava", "OUT"):
         with pytest.raises(GenerationError, match=r"a multimodal model.*Vision-language models"):
             open_model(place / folder)
-        result = specops("generate", place / folder, "text")
-        assert result.exit_code == 2 and "a multimodal model" in result.stderr
-    result = specops("convert", place / "llava", "-o", place / "genai", "--genai")
-    assert result.exit_code == 1 and "whose decoder takes embeddings" in result.stderr
+    result = specops("generate", place / "OUT", "text")
+    assert result.exit_code == 2 and "a multimodal model" in result.stderr
+    for command in (("generate", place / "llava", "text"), ("convert", place / "llava", "-o", place / "genai", "--genai")):
+        result = specops(*command)
+        assert result.exit_code == 1 and "no model of images and text of the type" in result.stderr

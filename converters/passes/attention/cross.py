@@ -6,7 +6,7 @@ run, and variables keep them. In the converted form, they are inputs of the deco
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -19,6 +19,7 @@ from converters.passes.attention.canonical import UnsupportedAttention
 from converters.passes.attention.matching import CachedAttention, Matcher
 from converters.passes.attention.probe_shapes import Inputs
 from converters.passes.attention.probing import Dependence, ProbeError
+from converters.passes.copied_nodes import constant_copy, copied, loaded_copy
 from converters.variables import ExposedVariable
 from onnx_specops.building import Builder, new_value
 from onnx_specops.graphs import nested
@@ -60,60 +61,17 @@ class Projections:
         made_copies = {self.states: graph.outputs[0]}
 
         def constant(value: ir.Value) -> ir.Value:
-            copy = _constant(value)
+            copy = constant_copy(value)
             names.register(graph, copy)
             return copy
 
-        for node in _copied(self.nodes, made_copies, constant):
+        for node in copied(self.nodes, made_copies, constant):
             for value in node.outputs:
                 value.name = names.unique(value.name or "projected")
             graph.append(node)
         for name, value in self.outputs.items():
             made_copies[value].name = names.unique(name)
             graph.outputs.append(made_copies[value])
-
-
-def _copied(
-    nodes: Sequence[ir.Node], made_copies: dict[ir.Value, ir.Value], constant: Callable[[ir.Value], ir.Value]
-) -> list[ir.Node]:
-    """Copy nodes.
-
-    Args:
-        nodes: nodes without nested graphs, in topological order.
-        made_copies: the copies of values. It contains those of outer values, and receives those of computed values.
-        constant: copies a constant.
-    """
-    copies = []
-    for node in nodes:
-        for value in node.inputs:
-            if value is not None and value not in made_copies:
-                made_copies[value] = constant(value)
-        taken = [None if value is None else made_copies[value] for value in node.inputs]
-        outputs = [new_value(value.dtype, None, value.name) for value in node.outputs]
-        for value, output in zip(node.outputs, outputs, strict=True):
-            output.shape = value.shape
-        attributes = list(node.attributes.values())
-        copies.append(ir.Node(node.domain, node.op_type, taken, attributes, outputs=outputs, name=node.name))
-        made_copies |= dict(zip(node.outputs, outputs, strict=True))
-    return copies
-
-
-def _constant(value: ir.Value) -> ir.Value:
-    """Copy a constant with the same tensor."""
-    tensor = value.const_value
-    assert tensor is not None
-    copy = new_value(tensor.dtype, tensor.shape.numpy(), value.name)
-    copy.const_value = tensor
-    return copy
-
-
-def _loaded(value: ir.Value) -> ir.Value:
-    """Copy a constant and its data, because the file may be closed before the copy is used."""
-    copy = _constant(value)
-    tensor = copy.const_value
-    assert tensor is not None
-    copy.const_value = ir.Tensor(np.array(tensor.numpy()), dtype=tensor.dtype, name=value.name)
-    return copy
 
 
 @dataclass
@@ -158,7 +116,7 @@ def expose_encoder_decoder(model: ir.Model, variables: Sequence[ExposedVariable]
     made_copies: dict[ir.Value, ir.Value] = {states: new_value(states.dtype, None, states.name)}
     made_copies[states].shape = states.shape
     projections = Projections(made_copies[states])
-    projections.nodes = _copied(list(dict.fromkeys(node for nodes in closures for node in nodes)), made_copies, _loaded)
+    projections.nodes = copied(list(dict.fromkeys(node for nodes in closures for node in nodes)), made_copies, loaded_copy)
     held = [_as_input(graph, cross) for cross in crosses]
     computed = {past: made_copies[cross.computed] for past, cross in zip(held, crosses, strict=True)}
     own = make_explicit(graph, others)

@@ -257,7 +257,7 @@ def _grouped(
     planned = []
     for number, found, visible in _supported_sizes(supported, decoder):
         any_size = decoder.cache != "float32"
-        sources, table, reason = _sources(rotations, found, positions, any_size=any_size)
+        sources, table, reason = _sources(rotations, found, inputs, positions, any_size=any_size)
         if reason:
             decoder.kept.setdefault(reason, []).append(number)
         planned.append((found, visible, sources, table))
@@ -292,7 +292,7 @@ def _supported_sizes(
 
 
 def _sources(
-    rotations: Rotations, found: CachedAttention, positions: int | None, *, any_size: bool
+    rotations: Rotations, found: CachedAttention, inputs: Inputs, positions: int | None, *, any_size: bool
 ) -> tuple[tuple[Source, Source, Source], Table | None, str]:
     """Return the sources of queries, keys and values, the rotary table of the first two, and why the rotation stays outside.
 
@@ -300,7 +300,9 @@ def _sources(
     """
     new, groups, size = found.keys.new, found.groups, found.size
     values = rotations.source(found.values.new, groups, size, rotated=False)
-    if positions is not None and positions <= _MAX_ROTATED:
+    if inputs.has_several_positions:
+        reason = "rotary embeddings of several positions per token stay outside"
+    elif positions is not None and positions <= _MAX_ROTATED:
         query = rotations.source(found.query, found.heads, size, rotated=True)
         keys = rotations.source(new, groups, size, rotated=True)
         if query.table is not None and query.table is keys.table:
@@ -359,12 +361,13 @@ def _name_dims(past: ir.Value, present: ir.Value, axis: int) -> None:
 
 def _name_tokens(inputs: Inputs) -> None:
     """Give equal dimensions of the inputs the same name."""
-    tokens = ["batch_size", "sequence_length"]
-    whole = ["batch_size", "total_sequence_length"]
-    named = [(inputs.mask, whole), (inputs.positions, tokens), *((value, tokens) for value in inputs.data)]
+    tokens: list[str | None] = ["batch_size", "sequence_length"]
+    whole: list[str | None] = ["batch_size", "total_sequence_length"]
+    positions = [None, *tokens] if inputs.has_several_positions else tokens
+    named = [(inputs.mask, whole), (inputs.positions, positions), *((value, tokens) for value in inputs.data)]
     for value, names in named:
         if value is not None and value.shape is not None and len(value.shape) >= len(names):
-            dims = [d if isinstance(d, int) else names[i] if i < 2 else d for i, d in enumerate(value.shape)]
+            dims = [d if isinstance(d, int) or i >= len(names) else names[i] for i, d in enumerate(value.shape)]
             value.shape = ir.Shape(dims)
 
 

@@ -72,6 +72,11 @@ class Inputs:
         self.flags = [value for value in graph.inputs if value not in known and value.dtype == ir.DataType.BOOL]
 
     @property
+    def has_several_positions(self) -> bool:
+        """Whether a token has several positions, ``[positions, batch, sequence]``, as in Qwen2-VL (M-RoPE)."""
+        return self.positions is not None and self.positions.shape is not None and len(self.positions.shape) == 3
+
+    @property
     def sources(self) -> Sequence[ir.Value]:
         """All inputs that are data."""
         return [*self.data, *self.pasts]
@@ -91,12 +96,20 @@ class Inputs:
         if self.mask is not None:
             given[self.mask] = probe_shapes.given_mask.astype(_numpy(self.mask), copy=False)
         if self.positions is not None:
-            given[self.positions] = probe_shapes.given_positions.astype(_numpy(self.positions))
+            given[self.positions] = self._positions(probe_shapes.given_positions.astype(_numpy(self.positions)))
         if self.slots is not None:  # for all rows
             given[self.slots] = np.arange(probe_shapes.past, probe_shapes.total).astype(_numpy(self.slots))
         if self.beams is not None:
             given[self.beams] = np.arange(probe_shapes.batch).astype(_numpy(self.beams))
         return Probe({**given, **(more or {})})
+
+    def _positions(self, given: np.ndarray) -> np.ndarray:
+        """Return the positions with the dimensions of their input. All positions of a token are equal, as in a text."""
+        if not self.has_several_positions:
+            return given
+        assert self.positions is not None
+        (count,) = self._shape(self.positions, ())[:1]
+        return np.broadcast_to(given, (count, *given.shape))
 
     def stays(
         self,

@@ -1,0 +1,259 @@
+"""The folder of a model of images and text in the form that onnxruntime-genai loads.
+
+The vision encoder computes the features of an image. The embedding replaces the image's tokens with them. The decoder takes
+embeddings, and its cache as inputs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from converters.convert import Conversion
+from converters.folders.companions import copy_companions, places
+from converters.folders.genai import CONFIG, GenaiFolder, genai_config, remarks_of, session_options, vocabulary_of
+from converters.folders.image_processing import CONFIG as IMAGES
+from converters.folders.image_processing import ImageProcessing
+from converters.folders.language_model import LANGUAGE, read_configurations
+from converters.folders.layouts import read_object
+from converters.folders.path_errors import AS_WRITTEN, path_error
+from converters.folders.qwen_vision import GRID, PATCHES, QwenVision
+from converters.folders.whole import all_or_none
+from converters.options import KvCache, LogitsOf
+from converters.source import Emitted
+from onnx_specops.building import Builder, new_value
+from onnx_specops.replacing import replace_value
+from onnx_specops.runtime.library import has_library, library_path
+
+TEXT_EMBEDDINGS, VISION_EMBEDDINGS = "openvino_text_embeddings_model.xml", "openvino_vision_embeddings_model.xml"
+MERGER = "openvino_vision_embeddings_merger_model.xml"
+DECODER, EMBEDDING, VISION = "text.onnx", "embedding.onnx", "vision.onnx"
+
+_IDS, _EMBEDDINGS, _FEATURES, _TYPES = "input_ids", "inputs_embeds", "image_features", "token_type_ids"
+_GEMMA_TOKENS = 256  # of an image, the only number that onnxruntime-genai's processor supports
+
+
+@dataclass(frozen=True)
+class _Vision:
+    """The form of a model's vision encoder.
+
+    Attributes:
+        kind: the model's type in onnxruntime-genai.
+        model: its IR.
+        adapt: changes the emitted model to onnxruntime-genai's inputs and outputs.
+        images: the content of the processor's configuration.
+        settings: of genai_config.json's section ``vision``.
+        tokens: of genai_config.json's section ``model``.
+    """
+
+    kind: str
+    model: str
+    adapt: Callable[[Emitted], None]
+    images: dict[str, Any]
+    settings: dict[str, Any]
+    tokens: dict[str, Any]
+
+
+def write_vision(
+    folder: Path,
+    target: Path,
+    convert: Callable[..., Conversion],
+    kv_cache: KvCache | None = None,
+    logits: LogitsOf | None = None,
+) -> GenaiFolder:
+    """Convert a model of images and text, and write the files that onnxruntime-genai needs.
+
+    Args:
+        folder: the folder that optimum-intel wrote.
+        target: the output folder.
+        convert: `converters.convert.convert_with`, with the user's options and those that are passed.
+        kv_cache, logits: see `converters.folders.genai.write_genai`.
+
+    Raises:
+        ConversionError: onnxruntime-genai does not have this type, files are missing or contradict each other, or a model
+            does not support this form.
+        OSError: a file cannot be written.
+    """
+    stated = read_object(folder / "config.json") if (folder / "config.json").is_file() else {}
+    source = read_configurations(folder)
+    kind = stated.get("model_type")
+    if kind not in _KINDS:
+        message = f"onnxruntime-genai has no model of images and text of the type {kind!r}; --genai supports {_SUPPORTED}"
+        raise path_error(folder / "config.json", message, "convert it without --genai")
+    for name in (LANGUAGE, TEXT_EMBEDDINGS, VISION_EMBEDDINGS):
+        if not (folder / name).is_file():
+            raise path_error(folder, f"it contains no {name}", AS_WRITTEN)
+    processing = ImageProcessing(folder)
+    vision = _KINDS[kind](folder, stated, processing)
+    image_token = _token(folder, stated, "image_token_id", "image_token_index")
+    plain: dict[str, Any] = {"form": "openvino", "kv_cache": None, "logits": None}
+    with all_or_none(target, (DECODER, EMBEDDING, VISION)):
+        model, report = convert(
+            folder / LANGUAGE,
+            target / DECODER,
+            adapt=partial(_take_embeddings, image_token=image_token),
+            form="genai",
+            positions=source.positions,
+            kv_cache=kv_cache,
+            logits=logits,
+        )
+        decoder = report.decoder
+        assert decoder is not None
+        inputs = {value.name: value for value in model.graph.input}
+        if _EMBEDDINGS not in inputs:
+            raise path_error(folder / LANGUAGE, f"it has no input {_EMBEDDINGS}", AS_WRITTEN)
+        width = inputs[_EMBEDDINGS].type.tensor_type.shape.dim[-1].dim_value
+        vocabulary = vocabulary_of(model, source)
+        source.check_vocabulary(vocabulary)
+        embed = partial(_take_features, image_token=image_token, width=width, path=folder / TEXT_EMBEDDINGS)
+        convert(folder / TEXT_EMBEDDINGS, target / EMBEDDING, adapt=embed, **plain)
+        convert(folder / vision.model, target / VISION, adapt=vision.adapt, **plain)
+        library = Path(library_path()) if decoder.cache != "float32" and has_library() else None
+        config = genai_config(source, decoder, list(inputs), vocabulary, library, DECODER)
+        config["model"] |= {"type": vision.kind, "image_token_id": image_token, **vision.tokens}
+        if "video_token_id" in vision.tokens and source.token("pad_token_id") is None:
+            # tokens of the prompt that equal it are masked, and the default, the end token, can be among them
+            config["model"]["pad_token_id"] = vision.tokens["video_token_id"]
+        config["model"]["decoder"]["hidden_size"] = width  # of embeddings and features
+        config["model"]["embedding"] = {
+            "filename": EMBEDDING,
+            "inputs": {_IDS: _IDS, _FEATURES: _FEATURES},
+            "outputs": {_EMBEDDINGS: _EMBEDDINGS},
+            "session_options": session_options(None),
+        }
+        config["model"]["vision"] = {
+            "filename": VISION,
+            "config_filename": IMAGES,
+            **vision.settings,
+            "outputs": {_FEATURES: _FEATURES},
+            "session_options": session_options(None),
+        }
+        contents = {target / CONFIG: config, target / IMAGES: vision.images}
+        copies = {path: place for path, place in places(folder, target).items() if place not in contents}
+        if library is not None:
+            copies[library] = target / library.name
+        copy_companions(copies, {path: f"{json.dumps(content, indent=4)}\n".encode() for path, content in contents.items()})
+    remarks = remarks_of(source, decoder, target, library)
+    if processing.not_applied:
+        remarks.append(f"onnxruntime-genai does not apply {', '.join(processing.not_applied)} of {processing.path.name}")
+    return GenaiFolder(report, remarks, [DECODER, EMBEDDING, VISION])
+
+
+def _gemma(folder: Path, config: Mapping[str, Any], processing: ImageProcessing) -> _Vision:
+    """Return the vision encoder of Gemma 3: images of one size, with 256 tokens each."""
+    size = _section(folder, config, "vision_config").get("image_size", 224)
+
+    def adapt(emitted: Emitted) -> None:
+        graph = emitted.model.graph
+        features = graph.outputs[0].shape
+        if len(graph.inputs) != 1 or len(graph.outputs) != 1 or features is None or len(features) != 3:
+            message = "it does not compute the features [images, tokens, width] of images alone"
+            raise path_error(folder / VISION_EMBEDDINGS, message, "convert it without --genai")
+        if features[1] != _GEMMA_TOKENS:
+            message = f"an image has {features[1]} tokens; onnxruntime-genai requires {_GEMMA_TOKENS}"
+            raise path_error(folder / VISION_EMBEDDINGS, message, "convert it without --genai")
+        graph.inputs[0].name, graph.outputs[0].name = PATCHES, _FEATURES
+
+    settings = {"inputs": {PATCHES: PATCHES}}
+    return _Vision("gemma3", VISION_EMBEDDINGS, adapt, processing.fixed_size(size), settings, {})
+
+
+def _qwen(folder: Path, config: Mapping[str, Any], processing: ImageProcessing) -> _Vision:
+    """Return the vision encoder of Qwen2-VL and Qwen2.5-VL: images of any size, in patches."""
+    if not (folder / MERGER).is_file():
+        raise path_error(folder, f"it contains no {MERGER}", AS_WRITTEN)
+    settings = _section(folder, config, "vision_config")
+    merge, patch = int(settings.get("spatial_merge_size", 2)), int(settings.get("patch_size", 14))
+    window = int(settings.get("window_size", 8 * patch))
+    encoder = QwenVision(folder / VISION_EMBEDDINGS, merge, max(window // merge // patch, 1))
+
+    def adapt(emitted: Emitted) -> None:
+        encoder.complete(emitted, folder / MERGER)
+        emitted.model.graph.outputs[0].name = _FEATURES
+
+    names = ("vision_start_token_id", "video_token_id")
+    tokens = {name: _token(folder, config, name) for name in names}
+    stated = {
+        "spatial_merge_size": merge,
+        "patch_size": patch,
+        "window_size": window,
+        "tokens_per_second": float(settings.get("tokens_per_second", 1.0)),
+        "inputs": {PATCHES: PATCHES, GRID: GRID},
+    }
+    return _Vision("qwen2_5_vl", MERGER, adapt, processing.patches(settings), stated, tokens)
+
+
+_KINDS: dict[str, Callable[[Path, Mapping[str, Any], ImageProcessing], _Vision]] = {
+    "gemma3": _gemma,
+    "qwen2_vl": _qwen,
+    "qwen2_5_vl": _qwen,
+}
+_SUPPORTED = "gemma3, qwen2_vl and qwen2_5_vl"
+
+
+def _section(folder: Path, config: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    found = config.get(name)
+    if not isinstance(found, dict):
+        raise path_error(folder / "config.json", f"it has no {name}", "use the config.json of the model")
+    return found
+
+
+def _token(folder: Path, config: Mapping[str, Any], *names: str) -> int:
+    found = next((config[name] for name in names if isinstance(config.get(name), int)), None)
+    if found is None:
+        raise path_error(folder / "config.json", f"it has no {names[0]}", "use the config.json of the model")
+    return int(found)
+
+
+def _take_embeddings(emitted: Emitted, image_token: int) -> None:
+    """Compute ``token_type_ids``, which onnxruntime-genai does not pass to a decoder, from ``input_ids``."""
+    graph = emitted.model.graph
+    types = next((value for value in graph.inputs if value.name == _TYPES), None)
+    if types is None:
+        return
+    graph.inputs.remove(types)
+    if not types.uses():
+        return
+    ids = new_value(ir.DataType.INT64, None, _IDS)
+    ids.shape = types.shape
+    op = Builder(graph, root=Builder.of_existing(graph), before=next(iter(graph)))
+    op.scope = _TYPES
+    graph.inputs.append(ids)
+    assert types.dtype is not None
+    replace_value(types, op.Cast(op.Equal(ids, image_token), to=types.dtype))
+
+
+def _take_features(emitted: Emitted, image_token: int, width: int, path: Path) -> None:
+    """Replace the embeddings of an image's tokens with its features.
+
+    The features of all images are ``[tokens, width]`` or ``[images, tokens, width]`` for the prompt, and empty afterwards.
+    If there are fewer of them than tokens of images, Gather raises an error.
+    """
+    graph = emitted.model.graph
+    embeddings = graph.outputs[0]
+    if len(graph.inputs) != 1 or len(graph.outputs) != 1:
+        raise path_error(path, "it has more than one input or output", "convert it without --genai")
+    (ids,) = graph.inputs
+    features = new_value(embeddings.dtype, None, _FEATURES)
+    graph.inputs.append(features)
+    ids.name = _IDS
+    op = Builder.of_existing(graph)
+    op.scope = "image"
+    is_image = op.Equal(ids, image_token)
+    counted = op.Cast(is_image, to=ir.DataType.INT64)
+    table = op.Reshape(features, [-1, width])
+    count = op.Shape(table, end=1)
+    places = op.Reshape(op.CumSum(op.Reshape(counted, [-1]), np.int64(0)), op.Shape(ids))
+    used = op.And(is_image, op.Greater(count, np.int64(0)))
+    places = op.Where(used, places, np.int64(0))  # 0: the embedding of the token
+    whole = op.Concat(np.zeros((1, width), np.float32), table, axis=0)
+    result = op.Where(op.Unsqueeze(used, [2]), op.Gather(whole, places), embeddings)
+    embeddings.name, result.name = op.unique("embeddings"), _EMBEDDINGS
+    graph.outputs[0] = result

@@ -1,0 +1,117 @@
+"""The image processing of transformers in the form of onnxruntime-genai."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from converters.folders.layouts import read_object
+from converters.folders.path_errors import path_error
+
+CONFIG = "image_processor_config.json"
+"""The file that genai_config.json names. transformers has a processor_config.json of its own."""
+
+_FILES = ("preprocessor_config.json", "processor_config.json")
+_INTERPOLATIONS = {0: "NEAREST", 1: "LANCZOS", 2: "LINEAR", 3: "CUBIC"}
+_NOT_APPLIED = ("do_pan_and_scan", "do_center_crop", "do_pad")
+
+
+class ImageProcessing:
+    """The settings of a folder's image processor.
+
+    Args:
+        folder: the folder that optimum-intel wrote.
+
+    Raises:
+        ConversionError: the folder has no such settings, or they are damaged.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        for name in _FILES:
+            self.path = folder / name
+            if self.path.is_file():
+                found = read_object(self.path)
+                inner = found.get("image_processor")
+                self.settings: Mapping[str, Any] = inner if isinstance(inner, dict) else found
+                if "image_mean" in self.settings or "image_processor_type" in self.settings:
+                    return
+        message = f"it has no settings of an image processor, neither in {_FILES[0]} nor in {_FILES[1]}"
+        raise path_error(folder, message, f"add the {_FILES[0]} of the model")
+
+    @property
+    def not_applied(self) -> list[str]:
+        """The settings that onnxruntime-genai does not support."""
+        return [name for name in _NOT_APPLIED if self.settings.get(name)]
+
+    def fixed_size(self, size: int) -> dict[str, Any]:
+        """Return the processing that resizes images to a square.
+
+        Args:
+            size: the height and width of the model's images.
+        """
+        stated = self.settings.get("size") or {}
+        if [stated.get("height"), stated.get("width")] != [size, size]:
+            raise self._differs(f"resizes images to {stated}", f"images of {size} x {size}")
+        resize = {"height": size, "width": size, "keep_aspect_ratio": 0}
+        return self._processor("gemma_3_image_processing", resize, [("to_channel_first", "Permute3D", {"dims": [2, 0, 1]})])
+
+    def patches(self, vision: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the processing that resizes images to multiples of a patch, and splits them into patches.
+
+        Args:
+            vision: the vision encoder's configuration.
+        """
+        sizes = {"patch_size": 14, "temporal_patch_size": 2, "merge_size": 2}
+        for name in sizes:
+            sizes[name] = self._number(name, sizes[name])
+            wanted = vision.get("spatial_merge_size" if name == "merge_size" else name, sizes[name])
+            if sizes[name] != wanted:
+                raise self._differs(f"has the {name} {sizes[name]}", f"{wanted}")
+        limits = self.settings.get("size") or {}
+        least = self._number("min_pixels", limits.get("shortest_edge", 56 * 56))
+        most = self._number("max_pixels", limits.get("longest_edge", 28 * 28 * 1280))
+        spatial = {"patch_size": sizes["patch_size"], "merge_size": sizes["merge_size"]}
+        resize = {"height": 0, "width": 0, "smart_resize": 1, "min_pixels": least, "max_pixels": most, **spatial}
+        return self._processor("qwen2_5_image_processor", resize, [("patch_image", "PatchImage", sizes)])
+
+    def _processor(self, name: str, resize: dict[str, Any], last: list[tuple[str, str, dict[str, Any]]]) -> dict[str, Any]:
+        rescale = self.settings.get("rescale_factor", 1 / 255) if self._applies("do_rescale") else 1.0
+        mean, deviation = ([self._channels(key) for key in ("image_mean", "image_std")]
+                           if self._applies("do_normalize") else ([0.0] * 3, [1.0] * 3))  # fmt: skip
+        steps: list[tuple[str, str, dict[str, Any]]] = [("decode_image", "DecodeImage", {"color_space": "RGB"})]
+        if self._applies("do_resize"):
+            steps.append(("resize", "Resize", {"interpolation": self._interpolation(), **resize}))
+        steps += [
+            ("rescale", "Rescale", {"rescale_factor": float(rescale)}),
+            ("normalize", "Normalize", {"mean": mean, "std": deviation}),
+            *last,
+        ]
+        transforms = [{"operation": {"name": step, "type": kind, "attrs": attributes}} for step, kind, attributes in steps]
+        return {"processor": {"name": name, "transforms": transforms}}
+
+    def _applies(self, name: str) -> bool:
+        return self.settings.get(name, True) is not False
+
+    def _interpolation(self) -> str:
+        stated = self.settings.get("resample", 3)
+        if stated not in _INTERPOLATIONS:
+            message = f"its resample is {stated!r}; onnxruntime-genai supports {', '.join(map(str, _INTERPOLATIONS))}"
+            raise path_error(self.path, message, "convert it without --genai")
+        return _INTERPOLATIONS[stated]
+
+    def _number(self, name: str, default: Any) -> int:
+        stated = self.settings.get(name)
+        stated = default if stated is None else stated
+        if not isinstance(stated, int) or stated <= 0:
+            raise path_error(self.path, f"its {name} is {stated!r}; expected a positive integer", "obtain the file again")
+        return stated
+
+    def _channels(self, name: str) -> list[float]:
+        stated = self.settings.get(name)
+        if not isinstance(stated, list) or len(stated) != 3 or not all(isinstance(one, (int, float)) for one in stated):
+            raise path_error(self.path, f"its {name} is {stated!r}; expected three numbers", "obtain the file again")
+        return [float(one) for one in stated]
+
+    def _differs(self, stated: str, wanted: str) -> Exception:
+        return path_error(self.path, f"it {stated}, but the model needs {wanted}", "use the file of the model")

@@ -1,0 +1,27 @@
+"""Files that appear together or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+
+@contextmanager
+def all_or_none(folder: Path, models: Sequence[str]) -> Iterator[None]:
+    """Create a folder for models. If the block fails, remove the models that it wrote, and their weights.
+
+    Args:
+        folder: the output folder.
+        models: the names of the .onnx files.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    there = {path for path in folder.iterdir() if path.is_file()}
+    try:
+        yield
+    except BaseException:
+        for name in models:
+            for path in (folder / name, folder / f"{name}.data"):
+                if path not in there:
+                    path.unlink(missing_ok=True)
+        raise

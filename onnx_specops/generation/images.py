@@ -1,0 +1,156 @@
+"""Images as inputs of a model, prepared as image_processor_config.json describes.
+
+The file has the form that onnxruntime-genai reads, and describes the image processing of transformers.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from onnx_specops.generation.errors import GenerationError
+from onnx_specops.generation.settings import read_json
+
+ImageLike = str | os.PathLike[str] | np.ndarray
+"""The path of an image, or ``[height, width, 3]`` in RGB with 256 levels."""
+
+_MAX_RATIO = 200
+_INTERPOLATIONS = {"NEAREST": 0, "LANCZOS": 1, "LINEAR": 2, "CUBIC": 3}  # as Pillow numbers them
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """An image as an input.
+
+    Attributes:
+        pixels: ``[1, 3, height, width]``, or patches ``[patches, elements]``.
+        grid: ``[1, 3]``, the numbers of frames, rows and columns of patches; ``None`` without patches.
+    """
+
+    pixels: np.ndarray
+    grid: np.ndarray | None
+
+
+class ImageProcessor:
+    """Prepares images.
+
+    Args:
+        path: the file.
+
+    Raises:
+        GenerationError: the file is missing or has unknown operations.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        try:
+            found = read_json(path)["processor"]["transforms"]
+            self._steps = [(step["operation"]["type"], step["operation"].get("attrs", {})) for step in found]
+        except FileNotFoundError:
+            raise GenerationError(f"{path} does not exist: specops convert FOLDER -o OUT --genai writes it") from None
+        except (KeyError, TypeError, AttributeError) as error:
+            raise GenerationError(f"{path} does not describe operations: {type(error).__name__} {error}") from error
+        if unknown := {kind for kind, _ in self._steps} - _STEPS.keys():
+            raise GenerationError(f"{path} has unknown operations: {', '.join(sorted(map(str, unknown)))}")
+
+    def __call__(self, image: ImageLike) -> Prepared:
+        """Prepare an image.
+
+        Raises:
+            GenerationError: the image cannot be read, or its sides differ by more than a factor of 200.
+        """
+        value: Any = image
+        for kind, attributes in self._steps:
+            try:
+                value = _STEPS[kind](value, attributes)
+            except (KeyError, TypeError) as error:
+                message = f"the attributes of its {kind} are invalid: {type(error).__name__} {error}"
+                raise GenerationError(f"{self._path}: {message}") from error
+        return value if isinstance(value, Prepared) else Prepared(np.ascontiguousarray(value[None]), None)
+
+
+def _decode(image: ImageLike, attributes: Mapping[str, Any]) -> np.ndarray:
+    if isinstance(image, np.ndarray):
+        if image.ndim != 3 or image.shape[2] != 3 or image.dtype != np.uint8:
+            raise GenerationError(f"the image is {image.dtype} {list(image.shape)}; expected uint8 [height, width, 3]")
+        return image
+    pillow = _pillow()
+    try:
+        with pillow.open(image) as opened:
+            return np.asarray(opened.convert("RGB"))
+    except (OSError, ValueError, pillow.DecompressionBombError) as error:
+        raise GenerationError(f"{os.fspath(image)} cannot be read as an image: {error}") from error
+
+
+def _resize(image: np.ndarray, attributes: Mapping[str, Any]) -> np.ndarray:
+    height, width = attributes["height"], attributes["width"]
+    if attributes.get("smart_resize"):
+        height, width = _smart_size(image.shape[0], image.shape[1], attributes)
+    if image.shape[:2] == (height, width):
+        return image
+    resample = _INTERPOLATIONS[attributes.get("interpolation", "CUBIC")]
+    return np.asarray(_pillow().fromarray(image).resize((width, height), resample))
+
+
+def _smart_size(height: int, width: int, attributes: Mapping[str, Any]) -> tuple[int, int]:
+    """Return multiples of the merged patches, near the image's size and within the limits of pixels."""
+    if max(height, width) > _MAX_RATIO * min(height, width):
+        raise GenerationError(f"an image of {height} x {width} pixels is too narrow")
+    factor = attributes["patch_size"] * attributes["merge_size"]
+    least, most = attributes["min_pixels"], attributes["max_pixels"]
+    high, wide = (max(factor, round(size / factor) * factor) for size in (height, width))
+    if high * wide > most:
+        scale = math.sqrt(height * width / most)
+        high, wide = (max(factor, math.floor(size / scale / factor) * factor) for size in (height, width))
+    elif high * wide < least:
+        scale = math.sqrt(least / (height * width))
+        high, wide = (math.ceil(size * scale / factor) * factor for size in (height, width))
+    return high, wide
+
+
+def _rescale(image: np.ndarray, attributes: Mapping[str, Any]) -> np.ndarray:
+    return image.astype(np.float32) * np.float32(attributes.get("rescale_factor", 1 / 255))
+
+
+def _normalize(image: np.ndarray, attributes: Mapping[str, Any]) -> np.ndarray:
+    mean, deviation = (np.array(attributes[name], np.float32) for name in ("mean", "std"))
+    return (image - mean) / deviation
+
+
+def _permute(image: np.ndarray, attributes: Mapping[str, Any]) -> np.ndarray:
+    return image.transpose(attributes["dims"])
+
+
+def _patches(image: np.ndarray, attributes: Mapping[str, Any]) -> Prepared:
+    """Split an image ``[height, width, 3]`` into patches, sorted by the token that they become."""
+    patch, merge, frames = (attributes[name] for name in ("patch_size", "merge_size", "temporal_patch_size"))
+    rows, columns = image.shape[0] // patch, image.shape[1] // patch
+    blocks = image.reshape(rows // merge, merge, patch, columns // merge, merge, patch, 3)
+    ordered = blocks.transpose(0, 3, 1, 4, 6, 2, 5)  # ..., channel, row, column
+    repeated = np.repeat(ordered[:, :, :, :, :, None], frames, axis=5)
+    grid = np.array([[1, rows, columns]], np.int64)
+    return Prepared(np.ascontiguousarray(repeated.reshape(rows * columns, -1)), grid)
+
+
+_STEPS: dict[str, Callable[[Any, Mapping[str, Any]], Any]] = {
+    "DecodeImage": _decode,
+    "Resize": _resize,
+    "Rescale": _rescale,
+    "Normalize": _normalize,
+    "Permute3D": _permute,
+    "PatchImage": _patches,
+}
+
+
+def _pillow() -> Any:
+    try:
+        from PIL import Image
+    except ImportError:
+        raise GenerationError("images require the package pillow: pip install 'onnx-specops[images]'") from None
+    return Image

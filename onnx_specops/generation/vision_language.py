@@ -1,0 +1,177 @@
+"""Models of images and text, in the form that onnxruntime-genai loads."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import onnxruntime as ort
+
+from onnx_specops.generation.chat import Message
+from onnx_specops.generation.errors import GenerationError
+from onnx_specops.generation.images import ImageLike, ImageProcessor, Prepared
+from onnx_specops.generation.language_model import CONFIG, LanguageModel
+from onnx_specops.generation.sampling import GREEDY, Sampling
+from onnx_specops.generation.settings import read_json
+from onnx_specops.runtime.session import InferenceSession, Kernels
+
+_EMBEDDINGS, _FEATURES = "inputs_embeds", "image_features"
+_GEMMA, _QWEN = "gemma3", "qwen2_5_vl"
+_PLACES = {_GEMMA: re.compile(r"<start_of_image>"), _QWEN: re.compile(r"<\|vision_start\|>.*?<\|vision_end\|>", re.DOTALL)}
+_PLACE = {_GEMMA: "<start_of_image>", _QWEN: "<|vision_start|><|vision_end|>"}
+
+
+class VisionLanguageModel(LanguageModel):
+    """A model of images and text with its tokenizer, as ``specops convert FOLDER -o OUT --genai`` writes it.
+
+    Args:
+        folder: contains genai_config.json, the models, the image processing and the tokenizer (see `TextModel`).
+        kernels, sess_options: see `onnx_specops.InferenceSession`.
+
+    Raises:
+        GenerationError: files are missing, or contradict each other.
+    """
+
+    _known = frozenset({"input_ids", "attention_mask", "position_ids", _EMBEDDINGS})
+
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        kernels: Kernels = "auto",
+        sess_options: ort.SessionOptions | None = None,
+    ) -> None:
+        super().__init__(folder, kernels=kernels, sess_options=sess_options)
+        path = self.folder / CONFIG
+        try:
+            model = read_json(path)["model"]
+            self._kind, self._image_token = model["type"], int(model["image_token_id"])
+            vision, embedding = model["vision"], model["embedding"]
+            self._merge = int(vision.get("spatial_merge_size", 1))
+            files = [self.folder / part["filename"] for part in (vision, embedding)]
+            self._processor = ImageProcessor(self.folder / vision["config_filename"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise GenerationError(f"{path} does not describe the model: {type(error).__name__} {error}") from error
+        if self._kind not in _PLACES:
+            raise GenerationError(f"{path} describes a {self._kind}: run it in onnxruntime-genai")
+        if missing := [file.name for file in files if not file.is_file()]:
+            raise GenerationError(f"{self.folder} contains no {' and no '.join(missing)}, which its {CONFIG} names")
+        self._see, self._read = (InferenceSession(file, sess_options, kernels=kernels) for file in files)
+        self._width = next(value.shape[-1] for value in self._session.get_inputs() if value.name == _EMBEDDINGS)
+        self._images: list[Prepared] = []
+        self._shift = 0
+
+    def write(
+        self,
+        prompt: str,
+        tokens: int,
+        sampling: Sampling = GREEDY,
+        stop: Sequence[str] = (),
+        *,
+        special: bool = True,
+        images: Sequence[ImageLike] = (),
+    ) -> Iterator[str]:
+        """Generate text for a prompt and images, piece by piece.
+
+        Args:
+            prompt: the text. ``<start_of_image>`` (Gemma 3) or ``<|vision_start|><|vision_end|>`` (Qwen2-VL) stand for the
+                images; without them, the images precede the text.
+            tokens, sampling, stop, special: see `TextModel.write`.
+            images: paths, or arrays ``[height, width, 3]`` in RGB with 256 levels.
+
+        Raises:
+            GenerationError: the numbers of images differ, or an image cannot be read.
+        """
+        prepared = [self._processor(image) for image in images]
+        text = self._expanded(prompt, prepared)
+        self._images = prepared
+        return super().write(text, tokens, sampling, stop, special=special)
+
+    def chat(
+        self,
+        messages: Sequence[Message],
+        tokens: int,
+        sampling: Sampling = GREEDY,
+        stop: Sequence[str] = (),
+        *,
+        images: Sequence[ImageLike] = (),
+    ) -> Iterator[str]:
+        """Generate the assistant's answer, piece by piece, with the folder's chat template.
+
+        Args:
+            messages: see `TextModel.chat`. The images precede the first message of the user.
+            tokens, sampling, stop: see `TextModel.write`.
+            images: the images of the whole conversation; see `write`.
+        """
+        told: list[Any] = [dict(message) for message in messages]
+        first = next((message for message in told if message.get("role") == "user"), None)
+        if images and first is not None:
+            first["content"] = [*[{"type": "image"}] * len(images), {"type": "text", "text": first["content"]}]
+        return self.write(self._template.render(told), tokens, sampling, stop, special=False, images=images)
+
+    def generate(self, prompt: Sequence[int], tokens: int, sampling: Sampling = GREEDY) -> Iterator[int]:
+        """Generate the tokens that follow a prompt; see `LanguageModel.generate`. `write` takes images."""
+        images, self._images = self._images, []
+        features = [self._features_of(image) for image in images]
+        whole = np.concatenate([np.zeros((0, self._width), np.float32), *features])
+        if (count := list(prompt).count(self._image_token)) != len(whole):
+            message = f"the prompt has {count} tokens for images, whose features are {len(whole)}"
+            raise GenerationError(f"{message}: pass the images to write")
+        if images:
+            self._held = []  # equal tokens can stand for other images
+        self._features, self._grids = whole, [image.grid for image in images]
+        return super().generate(prompt, tokens, sampling)
+
+    def _features_of(self, image: Prepared) -> np.ndarray:
+        feeds = {"pixel_values": image.pixels} | ({} if image.grid is None else {"image_grid_thw": image.grid})
+        return self._see.run([_FEATURES], feeds)[0].reshape(-1, self._width)
+
+    def _expanded(self, prompt: str, images: Sequence[Prepared]) -> str:
+        """Return the prompt with the tokens of each image."""
+        count = len(_PLACES[self._kind].findall(prompt))
+        if not count:
+            prompt = _PLACE[self._kind] * len(images) + prompt
+        elif count != len(images):
+            raise GenerationError(f"the prompt has {count} images, but {len(images)} are given")
+        following = iter(images)
+        return _PLACES[self._kind].sub(lambda found: self._tokens_of(next(following)), prompt)
+
+    def _tokens_of(self, image: Prepared) -> str:
+        if image.grid is None:
+            return f"\n\n<start_of_image>{'<image_soft_token>' * 256}<end_of_image>\n\n"
+        return f"<|vision_start|>{'<|image_pad|>' * (int(image.grid.prod()) // self._merge**2)}<|vision_end|>"
+
+    def _feeds(self, fed: np.ndarray, past: int) -> dict[str, np.ndarray]:
+        total = past + fed.shape[1]
+        features = self._features if past == 0 else self._features[:0]
+        (embeddings,) = self._read.run([_EMBEDDINGS], {"input_ids": fed, _FEATURES: features})
+        positions = np.arange(past, total, dtype=np.int64)[None] + self._shift
+        if self._kind == _QWEN:
+            if past == 0:
+                three = self._positions(fed[0].tolist())
+                self._shift = int(three.max()) + 1 - total
+            else:
+                three = np.broadcast_to(positions[0], (3, fed.shape[1]))
+            positions = three[:, None]
+        mask = np.ones((1, total), np.int64)
+        feeds = {"input_ids": fed, _EMBEDDINGS: embeddings, "attention_mask": mask, "position_ids": positions}
+        return {name: feeds[name] for name in self._names}
+
+    def _positions(self, ids: Sequence[int]) -> np.ndarray:
+        """Return the frame, row and column of each token, ``[3, tokens]``. For text, all are equal."""
+        found: list[np.ndarray] = []
+        place = after = 0
+        grids = iter(self._grids)
+        while place < len(ids):
+            if ids[place] == self._image_token and (grid := next(grids, None)) is not None:
+                frames, rows, columns = (int(size) for size in grid[0])
+                sizes = (frames, rows // self._merge, columns // self._merge)
+                found.append(np.indices(sizes).reshape(3, -1) + after)
+            else:
+                found.append(np.full((3, 1), after))
+            after = int(found[-1].max()) + 1
+            place += found[-1].shape[1]
+        return np.concatenate(found, axis=1)

@@ -1,0 +1,234 @@
+"""Tiny models of images and text with random weights as optimum-intel exports them, with their tokens in OpenVINO and
+onnxruntime-genai.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+SIZE, IMAGE, END, TOKENS = 320, 300, 0, 24
+"""The number of tokens, the tokens of an image and of the end, and the number of generated tokens."""
+
+CPU = {"INFERENCE_PRECISION_HINT": "f32", "KV_CACHE_PRECISION": "f32", "DYNAMIC_QUANTIZATION_GROUP_SIZE": "0"}
+_TEXT: dict[str, Any] = {
+    "vocab_size": SIZE, "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4,
+    "num_key_value_heads": 2, "max_position_embeddings": 1024, "head_dim": 16, "bos_token_id": 0, "eos_token_id": 0,
+    "pad_token_id": 1, "tie_word_embeddings": False,
+}  # fmt: skip
+_QWEN: dict[str, Any] = {
+    **_TEXT, "rope_scaling": {"type": "mrope", "mrope_section": [2, 3, 3]}, "image_token_id": IMAGE,
+    "video_token_id": IMAGE + 1, "vision_start_token_id": IMAGE + 2, "vision_end_token_id": IMAGE + 3,
+}  # fmt: skip
+_PATCHES = {
+    "depth": 2,
+    "num_heads": 2,
+    "patch_size": 14,
+    "spatial_merge_size": 2,
+    "temporal_patch_size": 2,
+    "in_channels": 3,
+}
+_SPECIAL = {
+    "Gemma3": ["<image_soft_token>", "<start_of_image>", "<end_of_image>"],
+    "Qwen2VL": ["<|image_pad|>", "<|video_pad|>", "<|vision_start|>", "<|vision_end|>"],
+}
+_SPECIAL["Qwen2_5_VL"] = _SPECIAL["Qwen2VL"]
+_ONE_SIZE = 64
+
+CONFIGURATIONS: dict[str, tuple[str, dict[str, Any]]] = {
+    "gemma3": (
+        "Gemma3",
+        {
+            "text_config": {
+                **_TEXT, "sliding_window": 300, "query_pre_attn_scalar": 16,
+                "layer_types": ["sliding_attention", "full_attention"],
+            },
+            "vision_config": {
+                "hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2,
+                "image_size": _ONE_SIZE, "patch_size": 4, "model_type": "siglip_vision_model",
+            },
+            "mm_tokens_per_image": 256, "image_token_index": IMAGE, "boi_token_index": IMAGE + 1,
+            "eoi_token_index": IMAGE + 2, "tie_word_embeddings": False,
+        },
+    ),
+    "qwen2-vl": ("Qwen2VL", {**_QWEN, "vision_config": {**_PATCHES, "embed_dim": 32, "hidden_size": 64}}),
+    "qwen2.5-vl": (
+        "Qwen2_5_VL",
+        {
+            **_QWEN,
+            "vision_config": {
+                **_PATCHES, "hidden_size": 32, "out_hidden_size": 64, "intermediate_size": 32, "window_size": 112,
+                "fullatt_block_indexes": [1], "tokens_per_second": 2,
+            },
+        },
+    ),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Request:
+    """A prompt with images.
+
+    Attributes:
+        text: the prompt, as onnxruntime-genai's processor takes it.
+        images: the images, ``[height, width, 3]`` in 256 levels.
+    """
+
+    text: str
+    images: tuple[np.ndarray, ...]
+
+
+def make_vision(name: str, folder: Path, *, eight_bits: bool = False) -> None:
+    """Create the folder of one of `CONFIGURATIONS`, with weights as they are or in 8 bits."""
+    import torch
+    import transformers
+    from optimum.intel import OVModelForVisualCausalLM
+
+    kind, settings = CONFIGURATIONS[name]
+    torch.manual_seed(1)
+    config = getattr(transformers, f"{kind}Config")(**settings)
+    model = getattr(transformers, f"{kind}ForConditionalGeneration")(config).eval()
+    with torch.no_grad():
+        for key, parameter in model.named_parameters():
+            draw = torch.randn_like(parameter)
+            parameter.copy_(0.3 * draw if parameter.ndim > 1 else (1 if key.endswith("weight") else 0) + 0.2 * draw)
+    with tempfile.TemporaryDirectory() as place:
+        model.save_pretrained(place)
+        exporter = OVModelForVisualCausalLM.from_pretrained(place, export=True, compile=False, load_in_8bit=eight_bits)
+        exporter.save_pretrained(folder)
+    _tokenizer(_SPECIAL[kind]).save_pretrained(folder)
+    if kind == "Gemma3":
+        processor = transformers.Gemma3ImageProcessor(size={"height": _ONE_SIZE, "width": _ONE_SIZE})
+    else:
+        processor = transformers.Qwen2VLImageProcessor(min_pixels=56 * 56, max_pixels=28 * 28 * 30)
+    processor.save_pretrained(folder)
+
+
+def _tokenizer(special: Sequence[str]) -> Any:
+    """Return a byte tokenizer whose tokens from `IMAGE` on are special."""
+    import transformers
+    from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
+
+    made = Tokenizer(models.BPE())
+    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    made.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=IMAGE, special_tokens=["<end>", "<pad>"], initial_alphabet=pre_tokenizers.ByteLevel.alphabet()
+    )
+    made.train_from_iterator([(Path(__file__).parents[2] / "README.md").read_text()], trainer)
+    made.add_special_tokens([AddedToken(text, special=True) for text in special])
+    return transformers.PreTrainedTokenizerFast(
+        tokenizer_object=made, bos_token="<end>", eos_token="<end>", pad_token="<pad>"
+    )
+
+
+def requests(name: str, *, smooth: bool = False) -> list[Request]:
+    """Return prompts without an image, with one and with two. The images are noise or, if ``smooth``, waves.
+
+    Resizing in two passes clips the contrasts of noise in between, so that it depends on the order of the passes.
+    """
+    before = "<start_of_image>" if name.startswith("gemma3") else "<|vision_start|><|vision_end|>"
+    draw = np.random.default_rng(1)
+    sizes = [(90, 120), (200, 75), (112, 112)]
+    images = [_waves(*size) if smooth else draw.integers(0, 256, (*size, 3), np.uint8) for size in sizes]
+    return [
+        Request("Once upon a time", ()),
+        Request(f"Look: {before} What is it?", (images[0],)),
+        Request(f"{before} or {before}, which one?", (images[1], images[2])),
+    ]
+
+
+def _waves(height: int, width: int) -> np.ndarray:
+    y, x, color = np.ogrid[:height, :width, :3]
+    return (127.5 + 100 * np.sin(x / 9 + color) * np.cos(y / 7 - color)).astype(np.uint8)
+
+
+def prepared(folder: Path, request: Request) -> dict[str, np.ndarray]:
+    """Return the inputs that transformers computes for a request."""
+    import transformers
+    from PIL import Image
+
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    text, given = request.text, {}
+    if request.images:
+        processor = transformers.AutoImageProcessor.from_pretrained(folder, use_fast=False)
+        given = dict(processor(images=[Image.fromarray(image) for image in request.images], return_tensors="np"))
+        given.pop("num_crops", None)
+    if "<start_of_image>" in text:
+        tokens = "<image_soft_token>" * 256
+        text = text.replace("<start_of_image>", f"\n\n<start_of_image>{tokens}<end_of_image>\n\n")
+    for grid in given.get("image_grid_thw", ()):
+        tokens = "<|image_pad|>" * int(grid.prod() // 4)
+        text = text.replace("<|vision_start|><|vision_end|>", f"<|vision_start|>{tokens}<|vision_end|>", 1)
+    return {"input_ids": np.array([tokenizer(text)["input_ids"]], np.int64), **given}
+
+
+def in_openvino(folder: Path, name: str) -> list[list[int]]:
+    """Return the tokens that transformers generates greedily with OpenVINO for each request."""
+    import torch
+    from optimum.intel import OVModelForVisualCausalLM
+
+    model = OVModelForVisualCausalLM.from_pretrained(folder, device="CPU", ov_config=CPU)
+    found = []
+    for request in requests(name):
+        given = {key: torch.from_numpy(np.asarray(value)) for key, value in prepared(folder, request).items()}
+        mask = torch.ones_like(given["input_ids"])
+        tokens = model.generate(**given, attention_mask=mask, do_sample=False, max_new_tokens=TOKENS)
+        found.append(_without_end(tokens[0].tolist()[given["input_ids"].shape[1] :]))
+    return found
+
+
+def in_genai(folder: Path, name: str, *, processed: bool = False) -> list[list[int]]:
+    """Return the tokens of onnxruntime-genai, for the inputs of transformers or, if ``processed``, of its own processor."""
+    import onnxruntime_genai as genai
+
+    model = genai.Model(str(folder))
+    found = []
+    for request in requests(name):
+        given = processed_by_genai(model, request) if processed else _named(prepared(folder, request))
+        length = given["input_ids"].as_numpy().shape[1]
+        parameters = genai.GeneratorParams(model)
+        parameters.set_search_options(do_sample=False, max_length=length + TOKENS)
+        generator = genai.Generator(model, parameters)
+        generator.set_inputs(given)
+        while not generator.is_done():
+            generator.generate_next_token()
+        found.append(_without_end(generator.get_sequence(0).tolist()[length:]))
+    return found
+
+
+def _without_end(tokens: list[int]) -> list[int]:
+    """Remove the end token, which transformers returns and onnxruntime-genai does not."""
+    return tokens[:-1] if tokens and tokens[-1] == END else tokens
+
+
+def processed_by_genai(model: Any, request: Request) -> Any:
+    """Return the inputs that onnxruntime-genai's processor computes."""
+    import onnxruntime_genai as genai
+    from PIL import Image
+
+    processor = model.create_multimodal_processor()
+    with tempfile.TemporaryDirectory() as place:
+        paths = []
+        for number, image in enumerate(request.images):
+            paths.append(str(Path(place) / f"{number}.png"))
+            Image.fromarray(image).save(paths[-1])
+        return processor(request.text, images=genai.Images.open(*paths) if paths else None)
+
+
+def _named(given: dict[str, np.ndarray]) -> Any:
+    """Return inputs in the form that onnxruntime-genai takes."""
+    import onnxruntime_genai as genai
+
+    named: Any = genai.NamedTensors()
+    for key, value in given.items():
+        named[key] = np.ascontiguousarray(value.astype(np.int32) if key == "input_ids" else value)
+    if "pixel_values" in given:
+        per_image = given["image_grid_thw"].prod(1) // 4 if "image_grid_thw" in given else [256]
+        named["num_image_tokens"] = np.array(per_image, np.int64)
+    return named

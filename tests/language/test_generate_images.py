@@ -1,0 +1,118 @@
+"""Texts about images, without onnxruntime-genai: the tokens that transformers generates with OpenVINO."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from onnx_specops.generation import GenerationError, VisionLanguageModel, open_model
+from onnx_specops.generation.images import ImageProcessor
+from tests.converters.cli.specops import as_json, specops
+from tests.folders import vision
+from tests.language.test_vision_genai import NAMES, convert, unpacked, write_genai
+
+
+@pytest.fixture(scope="module", params=NAMES)
+def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with the original model and, in OUT, its conversion."""
+    place = tmp_path_factory.mktemp(request.param) / request.param
+    unpacked(request.param, place)
+    write_genai(place, place / "OUT", convert)
+    return place
+
+
+@pytest.fixture(scope="module")
+def model(place: Path) -> VisionLanguageModel:
+    model = open_model(place / "OUT")
+    assert isinstance(model, VisionLanguageModel)
+    return model
+
+
+def test_texts_equal_openvinos(place: Path, model: VisionLanguageModel) -> None:
+    expected = json.loads((place / "expected.json").read_text())
+    for request, tokens in zip(vision.requests(place.name), expected, strict=True):
+        text = "".join(model.write(request.text, vision.TOKENS, images=request.images))
+        assert model.given == tokens and text == model.decode(tokens)
+
+
+def test_images_precede_a_text_without_places(place: Path, model: VisionLanguageModel) -> None:
+    (_, one, _) = vision.requests(place.name)
+    before = "<start_of_image>" if place.name == "gemma3" else "<|vision_start|><|vision_end|>"
+    found = []
+    for text in (f"{before}What is it?", "What is it?"):
+        list(model.write(text, 8, images=one.images))
+        found.append(model.given)
+    assert found[0] == found[1]
+
+
+def test_other_images_with_the_same_tokens(place: Path, model: VisionLanguageModel) -> None:
+    (_, one, _) = vision.requests(place.name)
+    found = []
+    for image in (one.images[0], 255 - one.images[0], one.images[0]):
+        list(model.write(one.text, 8, images=[image]))
+        found.append(model.given)
+    assert found[0] == found[2] != found[1]
+
+
+def test_numbers_of_images(place: Path, model: VisionLanguageModel) -> None:
+    (_, one, two) = vision.requests(place.name)
+    with pytest.raises(GenerationError, match="the prompt has 2 images, but 1 are given"):
+        list(model.write(two.text, 8, images=one.images))
+    with pytest.raises(GenerationError, match="1 tokens for images, whose features are 0"):
+        list(model.generate([5, vision.IMAGE], 8))
+
+
+def test_the_command(place: Path, tmp_path: Path) -> None:
+    (_, one, _) = vision.requests(place.name)
+    path = tmp_path / "image.png"
+    Image.fromarray(one.images[0]).save(path)
+    expected = json.loads((place / "expected.json").read_text())[1]
+    for folder in (place, place / "OUT"):
+        document = as_json(specops("generate", folder, one.text, "--tokens", vision.TOKENS, "--image", path, "--json"))
+        assert document["ids"] == expected
+    path.write_text("no image")
+    result = specops("generate", place / "OUT", "What?", "--image", path)
+    assert result.exit_code == 2 and "cannot be read as an image" in " ".join(result.stderr.split())
+
+
+def test_chat(place: Path, model: VisionLanguageModel) -> None:
+    before = "<start_of_image>" if place.name == "gemma3" else "<|vision_start|><|image_pad|><|vision_end|>"
+    template = (
+        "{% for m in messages %}{% if m.content is string %}{{ m.content }}{% else %}{% for c in m.content %}"
+        "{{ c.text if c.type == 'text' else '" + before + "' }}{% endfor %}{% endif %}{% endfor %}"
+    )
+    (place / "OUT" / "chat_template.jinja").write_text(template)
+    (_, one, _) = vision.requests(place.name)
+    list(model.chat([{"role": "user", "content": "What is it?"}], 8, images=one.images))
+    given = model.given
+    list(model.write("What is it?", 8, images=one.images, special=False))
+    assert model.given == given
+
+
+@pytest.mark.parametrize("size", [(90, 120), (70, 200), (13, 40), (300, 500), (56, 28)])
+def test_images_are_prepared_as_by_transformers(place: Path, size: tuple[int, int]) -> None:
+    pytest.importorskip("transformers")
+    image = np.random.default_rng(2).integers(0, 256, (*size, 3), np.uint8)
+    text = "<start_of_image>" if place.name == "gemma3" else "<|vision_start|><|vision_end|>"
+    expected = vision.prepared(place, vision.Request(text, (image,)))
+    found = ImageProcessor(place / "OUT" / "image_processor_config.json")(image)
+    np.testing.assert_allclose(found.pixels, expected["pixel_values"], atol=1e-5)
+    if found.grid is not None:
+        np.testing.assert_array_equal(found.grid, expected["image_grid_thw"])
+
+
+def test_damaged_files(place: Path, tmp_path: Path) -> None:
+    path = tmp_path / "image_processor_config.json"
+    with pytest.raises(GenerationError, match="does not exist"):
+        ImageProcessor(path)
+    for content, message in (({}, "does not describe"), ({"type": "Blur"}, "unknown operations: Blur")):
+        path.write_text(json.dumps({"processor": {"transforms": [{"operation": content}]}}))
+        with pytest.raises(GenerationError, match=message):
+            ImageProcessor(path)
+    path.write_text(json.dumps({"processor": {"transforms": [{"operation": {"type": "Resize"}}]}}))
+    with pytest.raises(GenerationError, match="attributes of its Resize are invalid"):
+        ImageProcessor(path)(np.zeros((4, 4, 3), np.uint8))

@@ -1,0 +1,176 @@
+"""Models of images and text in onnxruntime-genai give the tokens that transformers generates with OpenVINO."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+import openvino as ov
+import pytest
+
+from converters.convert import Conversion, convert_with
+from converters.errors import ConversionError
+from converters.folders.genai import write_genai
+from converters.folders.genai_vision import DECODER, EMBEDDING, VISION, _take_embeddings
+from converters.options import Options
+from tests.converters.cli.specops import as_json, specops
+from tests.folders import vision
+
+ARCHIVES = Path(__file__).parent / "vision"
+NAMES = ("gemma3", "qwen2.5-vl")
+
+
+def convert(model: Any, target: Path | None, *, adapt: Any = None, **more: Any) -> Conversion:
+    return convert_with(model, target, Options(**more), adapt=adapt)
+
+
+def unpacked(name: str, folder: Path) -> Path:
+    with zipfile.ZipFile(ARCHIVES / f"{name}.zip") as file:
+        file.extractall(folder)
+    return folder
+
+
+@pytest.fixture(scope="module", params=NAMES)
+def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with the original model and, in OUT, its conversion."""
+    place = tmp_path_factory.mktemp(request.param) / request.param
+    unpacked(request.param, place)
+    document = as_json(specops("convert", place, "-o", place / "OUT", "--genai", "--json"))
+    assert [Path(path).name for path in document["models"]] == [DECODER, EMBEDDING, VISION]
+    return place
+
+
+def test_onnxruntime_genai_gives_openvinos_tokens(place: Path) -> None:
+    pytest.importorskip("onnxruntime_genai")
+    expected = json.loads((place / "expected.json").read_text())
+    assert len({tuple(row) for row in expected}) == 3
+    assert vision.in_genai(place / "OUT", place.name, processed=True) == expected
+
+
+def test_attention_is_grouped(place: Path) -> None:
+    graph = onnx.load(place / "OUT" / DECODER).graph
+    assert Counter(node.op_type for node in graph.node)["GroupQueryAttention"] == 2
+    inputs = {
+        value.name: [dim.dim_param or dim.dim_value for dim in value.type.tensor_type.shape.dim] for value in graph.input
+    }
+    assert "token_type_ids" not in inputs and "input_ids" not in inputs
+    if place.name == "gemma3":  # the positions are part of the attention
+        assert "position_ids" not in inputs
+    else:
+        assert inputs["position_ids"] == [3, "batch_size", "sequence_length"]
+
+
+def test_the_patches_of_an_image(place: Path) -> None:
+    """Windows and positions, for sizes that are and are not multiples of a window; masks for frames of a video."""
+    if place.name == "gemma3":
+        pytest.skip("its images have one size")
+    torch = pytest.importorskip("torch")
+    intel = pytest.importorskip("optimum.intel")
+    model = intel.OVModelForVisualCausalLM.from_pretrained(place, device="CPU", ov_config=vision.CPU)
+    session = ort.InferenceSession(place / "OUT" / VISION)
+    draw = np.random.default_rng(3)
+    for grid in ([1, 8, 8], [1, 2, 2], [1, 18, 4], [3, 4, 10]):
+        patches = draw.standard_normal((int(np.prod(grid)), 1176)).astype(np.float32)
+        expected = model.get_vision_embeddings(torch.from_numpy(patches), torch.tensor([grid]))
+        (found,) = session.run(None, {"pixel_values": patches, "image_grid_thw": np.array([grid], np.int64)})
+        np.testing.assert_allclose(found, expected, atol=2e-5 * np.abs(expected).max())
+
+
+def test_embeddings_of_images_replace_their_tokens(place: Path) -> None:
+    session = ort.InferenceSession(place / "OUT" / EMBEDDING)
+    ids = np.array([[5, vision.IMAGE, vision.IMAGE, 6], [vision.IMAGE, 7, 8, 9]])
+    compiled = ov.compile_model(place / "openvino_text_embeddings_model.xml", "CPU", vision.CPU)
+    expected = compiled([ids])[0].copy()
+    none = np.zeros((0, 64), np.float32)
+    (found,) = session.run(None, {"input_ids": ids, "image_features": none})
+    np.testing.assert_array_equal(found, expected)
+    features = np.random.default_rng(1).standard_normal((3, 64)).astype(np.float32)
+    expected[ids == vision.IMAGE] = features
+    for given in (features, features[:, None]):  # [tokens, width], [images, tokens, width]
+        (found,) = session.run(None, {"input_ids": ids, "image_features": given})
+        np.testing.assert_array_equal(found, expected)
+    with pytest.raises(Exception, match="out of data bounds"):
+        session.run(None, {"input_ids": ids, "image_features": features[:2]})
+
+
+@pytest.mark.parametrize("is_used", [True, False])
+def test_token_types_are_computed_from_tokens(is_used: bool) -> None:
+    ops = ov.opset13
+    embeddings = ops.parameter([-1, -1, 4], np.float32, "inputs_embeds")
+    types = ops.parameter([-1, -1], np.int64, "token_type_ids")
+    added = ops.unsqueeze(ops.convert(types, "f32"), np.int64(-1)) if is_used else np.float32(0)
+    result = ops.result(ops.add(embeddings, added))
+    for value, name in ((embeddings, "inputs_embeds"), (types, "token_type_ids"), (result, "logits")):
+        value.output(0).set_names({name})
+    model = convert(ov.Model([result], [embeddings, types]), None, adapt=lambda emitted: _take_embeddings(emitted, 3)).model
+    assert [value.name for value in model.graph.input] == ["inputs_embeds", *(["input_ids"] if is_used else [])]
+    if is_used:
+        given = {"inputs_embeds": np.zeros((1, 3, 4), np.float32), "input_ids": np.array([[2, 3, 4]])}
+        (found,) = ort.InferenceSession(model.SerializeToString()).run(None, given)
+        assert found[0, :, 0].tolist() == [0, 1, 0]
+
+
+@pytest.mark.parametrize(
+    ("name", "file", "change", "message"),
+    [
+        ("gemma3", "config.json", {"model_type": "llava"}, "no model of images and text of the type 'llava'"),
+        ("gemma3", "config.json", {"image_token_index": None}, "it has no image_token_id"),
+        ("gemma3", "config.json", {"vision_config": None}, "it has no vision_config"),
+        ("gemma3", "preprocessor_config.json", {"size": {"height": 32, "width": 32}}, "the model needs images of 64 x 64"),
+        ("gemma3", "preprocessor_config.json", {"resample": 4}, "its resample is 4"),
+        ("gemma3", "preprocessor_config.json", {"image_std": [1]}, "its image_std is .1.; expected three numbers"),
+        ("gemma3", "tokenizer.json", {"added_tokens": [{"id": 400}]}, "it has tokens up to 400, but the model has 320"),
+        ("gemma3", "preprocessor_config.json", None, "no settings of an image processor"),
+        ("gemma3", "openvino_text_embeddings_model.xml", None, "it contains no openvino_text_embeddings_model.xml"),
+        ("qwen2.5-vl", "preprocessor_config.json", {"patch_size": 16}, "it has the patch_size 16, but the model needs 14"),
+        ("qwen2.5-vl", "preprocessor_config.json", {"max_pixels": "x"}, "its max_pixels is 'x'; expected a positive"),
+        ("qwen2.5-vl", "config.json", {"vision_start_token_id": None}, "it has no vision_start_token_id"),
+        ("qwen2.5-vl", "openvino_vision_embeddings_merger_model.xml", None, "it contains no openvino_vision_emb"),
+    ],
+)  # fmt: skip
+def test_inconsistent_folders(name: str, file: str, change: dict[str, Any] | None, message: str, tmp_path: Path) -> None:
+    folder = unpacked(name, tmp_path / name)
+    path = folder / file
+    if change is None:
+        path.unlink()
+    else:
+        path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
+    with pytest.raises(ConversionError, match=message):
+        write_genai(folder, tmp_path / "out", convert)
+    assert not any((tmp_path / "out").glob("*"))
+
+
+def test_nothing_is_written_if_the_vision_encoder_cannot_be_converted(tmp_path: Path) -> None:
+    folder = unpacked("qwen2.5-vl", tmp_path / "model")
+    path = folder / "openvino_vision_embeddings_merger_model.xml"
+    path.write_text(path.read_text().replace('type="Gelu"', 'type="Unknown"'))
+    with pytest.raises(ConversionError, match="Unknown"):
+        write_genai(folder, tmp_path / "out", convert)
+    assert not any((tmp_path / "out").iterdir())
+
+
+def test_settings_that_are_not_applied_are_reported(tmp_path: Path) -> None:
+    folder = unpacked("gemma3", tmp_path / "model")
+    path = folder / "preprocessor_config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "do_pan_and_scan": True}))
+    written = write_genai(folder, tmp_path / "out", convert)
+    assert any("does not apply do_pan_and_scan" in remark for remark in written.remarks)
+
+
+def test_the_end_token_is_not_padding(tmp_path: Path) -> None:
+    """onnxruntime-genai masks tokens of a prompt that equal the padding."""
+    folder = unpacked("qwen2.5-vl", tmp_path / "model")
+    for name in ("config.json", "generation_config.json"):
+        content = json.loads((folder / name).read_text())
+        content.get("text_config", {}).pop("pad_token_id", None)
+        content.pop("pad_token_id", None)
+        (folder / name).write_text(json.dumps(content))
+    write_genai(folder, tmp_path / "out", convert)
+    model = json.loads((tmp_path / "out" / "genai_config.json").read_text())["model"]
+    assert model["pad_token_id"] == model["video_token_id"] != model["eos_token_id"]
