@@ -12,7 +12,7 @@ from converters.errors import Unsupported
 from converters.model_api.boxes import names_of
 from converters.model_api.configuration import Configuration
 from converters.model_api.fixed_point import fixed_point_resized
-from converters.model_api.image import RESIZES, Image
+from converters.model_api.image import RESIZES, Image, cropped
 from converters.model_api.wrapper import Results, Wrapped
 from converters.options import Channels
 from onnx_specops.building import Builder, Value, new_value
@@ -80,7 +80,9 @@ def _resized(
     if resize_type == "standard":
         return fixed_point_resized(op, frames, op.const(np.int64(rows)), op.const(np.int64(columns)), 1, others=1)
     if resize_type == "crop":
-        raise Unsupported("its resize_type 'crop' is not supported for videos; expected 'standard'")
+        own = [op.Unsqueeze(side, [0]) for side in (height, width)]
+        frames = cropped(op, frames, own, size, opencv=True)
+        return fixed_point_resized(op, frames, op.const(np.int64(rows)), op.const(np.int64(columns)), 1, others=1)
     sides = [op.Cast(side, to=_DOUBLE) for side in (height, width)]
     scale = op.Min(*(op.Div(float(whole), side) for whole, side in zip(size, sides, strict=True)))
     fitted = [op.Cast(op.Round(op.Mul(side, scale)), to=_INT64) for side in sides]

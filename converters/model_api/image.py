@@ -146,7 +146,9 @@ def prepare(
         pixels = _resized(op, pixels, (dims["H"], dims["W"]), resize_type, config, opencv and text == "u8")
         in_unit = False
         pixels = _intensities(op, pixels, text, config)
-    elif config.text("intensity_mode", "none") != "none" and not in_unit:
+    elif (mode := config.text("intensity_mode", "none")) == "percentile" and not in_unit:
+        pixels = _intensities(op, pixels, text, config)
+    elif mode != "none" and not in_unit:
         raise Unsupported("Model API ignores its intensity_mode if the size of its image is dynamic: --input-shape sets it")
     if dims["C"] == 3 and not repeated and (channels == "rgb") != (config.flag("reverse_input_channels") and not in_unit):
         pixels = op.Gather(pixels, [2, 1, 0], axis=3)
@@ -184,7 +186,7 @@ def _resized(
     shape = op.Shape(pixels)
     own = [op.Slice(shape, [axis], [axis + 1]) for axis in (_HEIGHT, _WIDTH)]
     if resize_type == "crop":
-        return _interpolated(op, _cropped(op, pixels, own, size), op.const(list(size)), "linear")
+        return _interpolated(op, cropped(op, pixels, own, size, opencv=False), op.const(list(size)), "linear")
     sides = [op.Cast(side, to=_FLOAT) for side in own]
     scale = op.Min(*(op.Div(np.array([whole], np.float32), side) for whole, side in zip(size, sides, strict=True)))
     fitted = [op.Cast(op.Round(op.Mul(side, scale)), to=_INT64) for side in sides]
@@ -207,8 +209,16 @@ def _resized(
     return op.Reshape(padded, [1, *size, (pixels.dims or [-1] * 4)[3] or -1])  # makes the shape known
 
 
-def _cropped(op: Builder, pixels: Value, own: list[Value], size: tuple[int, int]) -> Value:
-    """Crop the center of the image to the network's aspect ratio, which Model API computes as height by width."""
+def cropped(op: Builder, pixels: Value, own: list[Value], size: tuple[int, int], *, opencv: bool) -> Value:
+    """Crop the center of an image to the network's aspect ratio, which Model API computes as height by width.
+
+    Args:
+        op: the graph builder.
+        pixels: ``[n, height, width, channels]``.
+        own: the height and width, ``[1]``.
+        size: the network's height and width.
+        opencv: whether to compute the crop as Model API's functions for OpenCV, not as its graphs.
+    """
     height, width = own
     ratio = size[0] / size[1]
     if ratio == 1:
@@ -217,8 +227,13 @@ def _cropped(op: Builder, pixels: Value, own: list[Value], size: tuple[int, int]
         ends = [op.Add(begin, shorter) for begin in begins]
         return op.Slice(pixels, op.Concat(*begins, axis=0), op.Concat(*ends, axis=0), [_HEIGHT, _WIDTH])
     other, cut, axis = (height, width, _WIDTH) if ratio < 1 else (width, height, _HEIGHT)
-    length = op.Cast(op.Floor(op.Mul(op.Cast(other, to=_FLOAT), np.float32(ratio))), to=_INT64)
-    begin = op.Div(op.Sub(cut, length), 2)
+    if opencv:
+        exact = op.Cast(other, to=_DOUBLE)
+        length = op.Cast(op.Floor(op.Mul(exact, ratio) if ratio < 1 else op.Div(exact, ratio)), to=_INT64)
+        begin = op.Cast(op.Floor(op.Div(op.Cast(op.Sub(cut, length), to=_DOUBLE), 2.0)), to=_INT64)
+    else:
+        length = op.Cast(op.Floor(op.Mul(op.Cast(other, to=_FLOAT), np.float32(ratio))), to=_INT64)
+        begin = op.Div(op.Sub(cut, length), 2)
     return op.Slice(pixels, begin, op.Add(begin, length), [axis])
 
 
@@ -237,7 +252,7 @@ def _intensities(op: Builder, pixels: Value, text: str, config: Configuration) -
     if mode == "none":
         return pixels
     if mode == "percentile":
-        raise Unsupported("its intensity_mode 'percentile' is not supported; Model API does not add it to a graph either")
+        return _between_percentiles(op, pixels, config)
     floats = op.Cast(pixels, to=_FLOAT)
     largest = config.number("intensity_max_value")
     if mode == "scale_to_unit":
@@ -252,3 +267,37 @@ def _intensities(op: Builder, pixels: Value, text: str, config: Configuration) -
     largest = 1e9 if largest is None else largest
     bounded = op.Clip(op.Mul(floats, np.float32(factor)), np.float32(least), np.float32(largest))
     return op.Div(op.Sub(bounded, np.float32(least)), np.float32(largest - least)) if largest != least else bounded
+
+
+def _between_percentiles(op: Builder, pixels: Value, config: Configuration) -> Value:
+    """Scale the intensities between two percentiles of all values to 0 to 1.
+
+    Model API does this only where it prepares images in Python.
+    """
+    ends = [config.number("intensity_percentile_low", 1.0), config.number("intensity_percentile_high", 99.0)]
+    if not 0 <= ends[0] <= 100 or not 0 <= ends[1] <= 100:
+        raise Malformed(
+            f"its intensity_percentile_low {ends[0]} and intensity_percentile_high {ends[1]} are not in 0 to 100"
+        )
+    floats = op.Cast(pixels, to=_FLOAT)
+    flat = op.Reshape(floats, [-1])
+    ordered, _ = op.TopK(flat, op.Shape(flat), axis=0, largest=0, outputs=2)
+    last = op.Sub(op.Shape(flat), 1)
+    low, high = (_percentile(op, ordered, last, end) for end in ends)
+    span = op.Sub(high, low)
+    flat_image = op.Equal(span, np.float32(0))
+    scaled = op.Div(op.Sub(floats, low), op.Where(flat_image, np.float32(1), span))
+    return op.Where(flat_image, np.float32(0), op.Clip(scaled, np.float32(0), np.float32(1)))
+
+
+def _percentile(op: Builder, ordered: Value, last: Value, percent: float) -> Value:
+    """Return ``numpy.percentile`` of ordered values, which interpolates between two of them from the nearer one."""
+    place = op.Mul(op.Cast(last, to=_DOUBLE), percent / 100)
+    lower = op.Floor(place)
+    share = op.Sub(place, lower)
+    index = op.Cast(lower, to=_INT64)
+    a, b = (op.Cast(op.Gather(ordered, at, axis=0), to=_DOUBLE) for at in (index, op.Min(op.Add(index, 1), last)))
+    apart = op.Sub(b, a)
+    near = op.Add(a, op.Mul(apart, share))
+    far = op.Sub(b, op.Mul(apart, op.Sub(1.0, share)))
+    return op.Cast(op.Where(op.GreaterOrEqual(share, 0.5), far, near), to=_FLOAT)

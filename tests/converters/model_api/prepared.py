@@ -52,14 +52,32 @@ def images(seed: int, height: int, width: int, least: int = 1) -> Iterator[np.nd
         yield rng.integers(0, 256, (rows, columns, 3)).astype(np.uint8)
 
 
+def unchanged(height: int, width: int) -> Iterator[np.ndarray]:
+    """Noise of one size, in different ranges."""
+    rng = np.random.default_rng(5)
+    for most in (256, 100, 40, 8, 2):
+        yield rng.integers(0, most, (height, width, 3)).astype(np.uint8)
+
+
 def smallest(kind: str) -> int:
     """The least side of an image: a crop of one pixel is empty."""
     return 2 if kind == "crop" else 1
 
 
+PERCENTILES = {"intensity_percentile_low": "5", "intensity_percentile_high": "87.5"}
+"""The parameters of the network whose image is scaled between percentiles."""
+CROPS = [(64, 96), (57, 31), (48, 48)]
+"""The heights and widths of networks that take crops of frames."""
+
+
 def checksum(image: np.ndarray) -> int:
-    """A checksum of a prepared image or of bytes."""
+    """A checksum of a prepared image or of bytes; `floats_checksum` of fractions."""
     return zlib.crc32(np.ascontiguousarray(image.astype(np.uint8)).tobytes())
+
+
+def floats_checksum(image: np.ndarray) -> int:
+    """A checksum of the exact values."""
+    return zlib.crc32(np.ascontiguousarray(image.astype(np.float32)).tobytes())
 
 
 def resizes(count: int = 200) -> Iterator[tuple[np.ndarray, int, int]]:
@@ -88,6 +106,7 @@ def main() -> None:
     """Record the checksums of Model API's and OpenCV's images."""
     import cv2
     from model_api.adapters import OpenvinoAdapter, create_core
+    from model_api.adapters.utils import create_intensity_fn, crop_resize_ocv
 
     found: dict[str, list[int]] = {}
     for kind, mode in RESIZES:
@@ -102,6 +121,12 @@ def main() -> None:
                     (prepared,) = adapter.infer_sync({"input": image[None]}).values()
                     told.append(checksum(prepared))
             found[f"{kind} {mode} {height}x{width}"] = told
+    between = create_intensity_fn("percentile", percentile_low=5.0, percentile_high=87.5)
+    assert between is not None
+    found["percentile"] = [floats_checksum(between(image)) for image in unchanged(64, 96)]
+    for height, width in CROPS:
+        frames = images(height, height, width, 2)
+        found[f"frames {height}x{width}"] = [checksum(crop_resize_ocv(frame, (width, height))) for frame in frames]
     found["opencv"] = [checksum(cv2.resize(image, (width, height))) for image, height, width in resizes()]
     CHECKSUMS.write_text(json.dumps(found) + "\n")
 

@@ -14,6 +14,8 @@ import openvino as ov
 import pytest
 
 from converters.errors import ConversionError
+from converters.model_api.action import prepare_video, video_input
+from converters.model_api.configuration import Configuration
 from converters.model_api.fixed_point import fixed_point_resized
 from converters.model_api.regions import boxes_of_regions, rotated_rectangle
 from converters.openvino import convert
@@ -130,13 +132,9 @@ def test_tiles_are_ignored_on_request(tmp_path):
 
 
 def _on_mask(emit: Callable[..., Value], mask: np.ndarray) -> np.ndarray:
-    graph = ir.Graph([], [], nodes=[], opset_imports={"": 21}, name="mask")
     given = new_value(ir.DataType.UINT8, ["height", "width"], "mask")
-    graph.inputs.append(given)
-    op = Builder(graph)
-    op.reserve(["mask"])
-    graph.outputs.append(op.result(emit(op, given)))
-    return in_onnxruntime(ir.to_proto(ir.Model(graph, ir_version=10)), [{"mask": mask}])[0][graph.outputs[0].name or ""]
+    (found,) = in_onnxruntime(_graph([given], lambda op: emit(op, given)), [{"mask": mask}])
+    return next(iter(found.values()))
 
 
 @pytest.mark.parametrize(
@@ -184,18 +182,50 @@ def test_prepared_images_are_exactly_those_of_model_api(kind, mode, tmp_path):
         ov.save_model(model, path, compress_to_fp16=False)
         given = list(prepared.images(height, height, width, prepared.smallest(kind)))
         found = in_onnxruntime(convert(path, model_api="bgr").model, [{"image": image} for image in given])
-        expected = json.loads(prepared.CHECKSUMS.read_text())[f"{kind} {mode} {height}x{width}"]
-        assert [prepared.checksum(one["image_embeddings"]) for one in found] == expected
+        sums = [prepared.checksum(one["image_embeddings"]) for one in found]
+        assert sums == _expected(f"{kind} {mode} {height}x{width}")
+
+
+def _expected(name: str) -> list[int]:
+    return json.loads(prepared.CHECKSUMS.read_text())[name]
+
+
+def test_intensities_between_percentiles(tmp_path):
+    """As Model API's preparation in Python scales them; its graphs ignore the mode."""
+    stated = {"intensity_mode": "percentile", **prepared.PERCENTILES}
+    path = tmp_path / "model.xml"
+    ov.save_model(prepared.network(64, 96, **stated), path, compress_to_fp16=False)
+    model = convert(path, model_api="bgr").model
+    given = list(prepared.unchanged(64, 96))
+    found = [one["image_embeddings"][0] for one in in_onnxruntime(model, [{"image": image} for image in given])]
+    assert [prepared.floats_checksum(image.transpose(1, 2, 0)) for image in found] == _expected("percentile")
+    (one,) = in_onnxruntime(model, [{"image": np.full((5, 7, 3), 40, np.uint8)}])
+    assert not one["image_embeddings"].any()
+
+
+def _graph(inputs: list[Value], emit: Callable[[Builder], Value]) -> onnx.ModelProto:
+    graph = ir.Graph(inputs, [], nodes=[], opset_imports={"": 21}, name="graph")
+    op = Builder(graph)
+    op.reserve([value.name or "" for value in inputs])
+    graph.outputs.append(op.result(emit(op)))
+    return ir.to_proto(ir.Model(graph, ir_version=10))
+
+
+@pytest.mark.parametrize(("height", "width"), prepared.CROPS)
+def test_crops_of_frames(height, width):
+    network = new_value(ir.DataType.FLOAT, [1, 1, 3, 1, height, width], "network")
+    video = video_input(network, "")
+    config = Configuration.of({"model_info resize_type": "crop"})
+    model = _graph([video], lambda op: prepare_video(op, video, network, "", config, "bgr").prepared)
+    frames = prepared.images(height, height, width, 2)
+    found = [next(iter(one.values())) for one in in_onnxruntime(model, [{"video": frame[None]} for frame in frames])]
+    assert [prepared.checksum(one[0, 0, :, 0].transpose(1, 2, 0)) for one in found] == _expected(f"frames {height}x{width}")
 
 
 def test_bytes_are_resized_exactly_as_opencv_resizes_them():
     levels = new_value(ir.DataType.UINT8, ["h", "w", "channels"], "levels")
     size = [new_value(ir.DataType.INT64, [], name) for name in ("height", "width")]
-    graph = ir.Graph([levels, *size], [], nodes=[], opset_imports={"": 21}, name="resized")
-    op = Builder(graph)
-    op.reserve(["levels", "height", "width"])
-    graph.outputs.append(op.result(fixed_point_resized(op, levels, *size, axis=0, others=1)))
+    model = _graph([levels, *size], lambda op: fixed_point_resized(op, levels, *size, axis=0, others=1))
     given = [{"levels": a, "height": np.array(h), "width": np.array(w)} for a, h, w in prepared.resizes()]
-    found = in_onnxruntime(ir.to_proto(ir.Model(graph, ir_version=10)), given)
-    expected = json.loads(prepared.CHECKSUMS.read_text())["opencv"]
-    assert [prepared.checksum(next(iter(one.values()))) for one in found] == expected
+    found = in_onnxruntime(model, given)
+    assert [prepared.checksum(next(iter(one.values()))) for one in found] == _expected("opencv")
