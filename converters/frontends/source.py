@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import onnx_ir as ir
+
+from converters.frontends.associated_files import associated_texts
 from converters.frontends.format import copied
 from converters.openvino.baseline import OpenVINOBaseline
 from converters.openvino.reader.graph import Model
@@ -34,6 +37,12 @@ class FrontendSource(OpenVINOSource):
         if self._origin.is_dir():
             return tuple(sorted(self._origin.rglob("*")))
         return tuple(files_of(self._origin)) if self._origin.suffix.lower() == ".onnx" else (self._origin,)
+
+    def describe(self, model: ir.Model, *, values: bool = True) -> None:
+        """Add the source's information to the model, and the texts that are associated with a model of TensorFlow Lite."""
+        super().describe(model, values=values)
+        if self._origin.suffix.lower() == ".tflite":
+            model.metadata_props.update(associated_texts(self._origin))
 
     def weights(self, *, unchanged: bool) -> SavedSource:
         """Return weights without a file to refer to, because the IR is temporary."""

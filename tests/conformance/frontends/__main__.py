@@ -1,4 +1,4 @@
-"""Compare all recorded models, and record the results for docs/formats.md::
+"""Compare all recorded models, and record the results for docs/convert.md::
 
 python -m tests.conformance.frontends [FORMAT ...]
 """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import shutil
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -60,6 +61,32 @@ def test_the_command(model: Path) -> None:
         return  # PyTorch takes seconds to read a program; `inspect` is the same for all
     inspected = as_json(specops("inspect", model, "--json"))
     assert json.dumps(inspected).count("Convolution") > 0
+
+
+def test_files_associated_with_a_model_of_tensorflow_lite(tmp_path: Path) -> None:
+    """Lists of labels are metadata of the converted model; other files of the archive are not."""
+    path = tmp_path / "model.tflite"
+    shutil.copy(FILES / path.name, path)
+    with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("labels.txt", "cat\ndög\n")
+        archive.writestr("folder/vocabulary.txt", "the\na")
+        archive.writestr("empty.txt", "")
+        archive.writestr("table.bin", b"\0\1\2")
+        archive.writestr("latin.txt", b"d\xf6g")
+        archive.writestr("large.txt", "x" * (2**20 + 1))
+    metadata = {entry.key: entry.value for entry in convert(path).model.metadata_props}
+    assert {name.partition(" ")[2]: text for name, text in metadata.items() if name.startswith("associated_files ")} == {
+        "labels.txt": "cat\ndög\n",
+        "folder/vocabulary.txt": "the\na",
+        "empty.txt": "",
+    }
+
+
+@pytest.mark.parametrize("damage", [b"PK\5\6" + bytes(18), b"PK\5\6" + b"\xff" * 16 + b"\0\0"])
+def test_a_damaged_archive_after_a_model_is_ignored(damage: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "model.tflite"
+    path.write_bytes((FILES / path.name).read_bytes() + damage)
+    assert not any("associated" in entry.key for entry in convert(path).model.metadata_props)
 
 
 @pytest.mark.parametrize("name", ["model.tflite", "frozen.pb", "model.pdmodel"])
