@@ -15,9 +15,9 @@ import onnx_ir as ir
 from onnx_ir.passes import InPlacePass, PassError, PassResult
 
 from converters.errors import REPORT, ConversionError, Fault, Problem
-from converters.formats import format_of
+from converters.formats import open_model
 from converters.garbage import no_collection
-from converters.metadata_keys import INTERFACE, MODEL_API
+from converters.metadata_keys import INTERFACE, MODEL_API, SIGNATURE
 from converters.options import (
     Activations,
     Arrays,
@@ -88,7 +88,7 @@ def convert_with(
     if options.weights == "reference" and not isinstance(model, (str, Path)):
         raise ValueError("a model in memory has no .bin file to reference: weights must be 'auto', 'embed' or 'copy'")
     target = None if onnx_path is None else Path(onnx_path)
-    with format_of(model).open(model, options.bin) as source:
+    with open_model(model, options.bin, options.signature) as source:
         # The file can refer to the source's weights only if their type is unchanged.
         weights = source.weights(unchanged=options.precision == "model")
         if target is not None:
@@ -120,6 +120,8 @@ def convert_with(
         source.describe(emitted.model, values=options.model_api is None)
         if options.model_api is not None:
             emitted.model.metadata_props[MODEL_API] = options.model_api
+        if options.signature is not None:
+            emitted.model.metadata_props[SIGNATURE] = options.signature
         if options.outputs or options.rename:
             emitted.model.metadata_props[INTERFACE] = source.chosen()
         saved = save(emitted.model, target, options.weights, weights, with_weights=options.with_weights)
@@ -138,6 +140,7 @@ def convert(
     onnx_path: str | Path | None = None,
     *,
     bin: str | Path | bytes | None = None,
+    signature: str | None = None,
     weights: Weights = "auto",
     input_shapes: Mapping[str, Sequence[int]] | None = None,
     strict: bool = False,
@@ -168,6 +171,7 @@ def convert(
         model: a file of a source format, as the .xml of an OpenVINO IR, or an ``openvino.Model``.
         onnx_path: where to write the model; ``None`` writes nothing.
         bin: the file with the IR's weights. The default is the .bin with the name of the .xml.
+        signature: the signature of a TensorFlow SavedModel. The default is ``serving_default``, or the only one.
         weights: the place of the weights: ``"embed"`` stores them in the .onnx, ``"copy"`` in a file next to it, and
             ``"reference"`` makes the .onnx refer to the IR's .bin. ``"auto"`` embeds up to 1 GiB. Above that, ``"auto"``
             refers to the .bin if it is in the folder of the .onnx, and copies otherwise. ``"reference"`` needs the .bin in
@@ -230,6 +234,7 @@ def convert(
     """
     options = Options(
         bin=bin,
+        signature=signature,
         weights=weights,
         input_shapes=input_shapes,
         strict=strict,

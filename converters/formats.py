@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from converters.source import FormatWithSignatures
 
 if TYPE_CHECKING:
-    from converters.source import Format
+    from converters.source import Format, Source
 
 _MODULES = ("converters.frontends.format", "converters.openvino.format")
 """Modules with a `Format` named ``FORMAT``. The first format that recognizes a model opens it; the last one is the fallback.
@@ -32,6 +35,28 @@ def format_of(model: object) -> Format:
     if found is None:
         *_, found = formats()
     return found
+
+
+def open_model(
+    model: Any, bin: str | Path | bytes | None = None, signature: str | None = None
+) -> AbstractContextManager[Source]:
+    """Open a model in the format that recognizes it.
+
+    Args:
+        model: a path or an object in memory.
+        bin: the separate file of its weights, if any.
+        signature: the signature of the model, for formats that have several in a file.
+
+    Raises:
+        ValueError: the model's format has no signatures.
+    """
+    found = format_of(model)
+    if signature is None:
+        return found.open(model, bin)
+    if not isinstance(found, FormatWithSignatures):
+        named = model if isinstance(model, (str, Path)) else "a model in memory"
+        raise ValueError(f"a signature belongs to a SavedModel of TensorFlow, not to {named}")
+    return found.open(model, bin, signature=signature)
 
 
 def find_models(folder: Path) -> list[Path]:

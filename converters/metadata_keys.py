@@ -12,5 +12,8 @@ SHAPE = "openvino.shape"
 MODEL_API = "onnx_specops.model_api"
 """The channel order of the image that the Model API wrapper takes: ``rgb`` or ``bgr``."""
 
+SIGNATURE = "tensorflow.signature"
+"""The signature of a SavedModel that a user chose."""
+
 INTERFACE = "openvino.interface"
 """The inputs and outputs that a user selected, and their new names, as a JSON object."""

@@ -141,6 +141,12 @@ class Options:
         metavar="MODEL.bin",
         one_model=True,
     )
+    signature: str | None = option(
+        None,
+        "The signature of a TensorFlow SavedModel. The default is `serving_default`, or the only one.",
+        metavar="NAME",
+        one_model=True,
+    )
     weights: Weights = option(
         "auto",
         "The place of the weights: `embed` stores them in the .onnx, `copy` in a file next to it, and `reference` makes the "

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -301,3 +301,21 @@ class Format(Protocol):
 
         Returns ``None`` for a format without a list of operations.
         """
+
+
+@runtime_checkable
+class FormatWithSignatures(Protocol):
+    """A format whose models can have several signatures, of which one is opened."""
+
+    def signatures(self, path: Path) -> list[str]:
+        """Return the names of a model's signatures."""
+
+    def open(
+        self,
+        model: Any,
+        bin: str | Path | bytes | None = None,
+        *,
+        without_weights: bool = False,
+        signature: str | None = None,
+    ) -> AbstractContextManager[Source]:
+        """Open one signature of a model; see `Format.open`."""

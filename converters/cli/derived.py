@@ -101,6 +101,8 @@ def _type(one: Option) -> Any:
         return Path | None
     if int in kinds:
         return int | None if one.is_optional else int
+    if str in kinds and type(None) in kinds:
+        return str | None
     return list[str] | None
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from converters.errors import ConversionError, Fault, Problem
+from converters.frontends.saved_model import DEFAULT, signatures, write_only
 
 if TYPE_CHECKING:
     from converters.inspection import Inspection
@@ -75,9 +76,16 @@ class FrontendFormat:
 
     @contextmanager
     def open(
-        self, model: str | Path, bin: str | Path | bytes | None = None, *, without_weights: bool = False
+        self,
+        model: str | Path,
+        bin: str | Path | bytes | None = None,
+        *,
+        without_weights: bool = False,
+        signature: str | None = None,
     ) -> Iterator[OpenVINOSource]:
         """Open the typed graph of the IR that OpenVINO makes of the model.
+
+        A SavedModel with several signatures needs one of them, unless one is ``serving_default``.
 
         Raises:
             ModuleNotFoundError: OpenVINO is not installed.
@@ -88,7 +96,7 @@ class FrontendFormat:
         from converters.openvino.reader.read import read
 
         path = Path(model)
-        with _imported(path, bin) as xml:
+        with _imported(path, bin, signature) as xml:
             yield FrontendSource(read(xml, name=str(path)), path, xml)
 
     def inspect(self, path: Path, bin: str | Path | None = None) -> Inspection:
@@ -100,13 +108,17 @@ class FrontendFormat:
         with _imported(path, bin) as xml:
             return replace(inspect(xml, name=str(path)), files=[path])
 
+    def signatures(self, path: Path) -> list[str]:
+        """Return the names of a SavedModel's signatures; empty for other models."""
+        return signatures(path) if path.is_dir() else []
+
     def coverage(self) -> None:
         """Return ``None``, because the operations are OpenVINO's."""
         return None
 
 
 @contextmanager
-def _imported(path: Path, bin: str | Path | bytes | None) -> Iterator[Path]:
+def _imported(path: Path, bin: str | Path | bytes | None, signature: str | None = None) -> Iterator[Path]:
     """Yield the temporary .xml that OpenVINO saves for a model, which has no .bin of its own."""
     from converters.frontends.reading import save_as_ir
     from converters.openvino.runtime.process import OpenVINOError, OpenVINOProcess
@@ -115,14 +127,41 @@ def _imported(path: Path, bin: str | Path | bytes | None) -> Iterator[Path]:
         raise ValueError(f"a .bin belongs to an .xml, not to {path}")
     with tempfile.TemporaryDirectory(prefix="specops-") as folder:
         xml = Path(folder) / "model.xml"
+        chosen = _with_signature(path, signature, Path(folder))
         try:
             with OpenVINOProcess() as process:
-                process.ask(save_as_ir, str(path), str(xml))
+                process.ask(save_as_ir, str(chosen), str(xml))
         except OpenVINOError as error:
             told = f"OpenVINO's frontend for {framework_of(path)} cannot read it: {_first_cause(str(error))}"
             remedy = _REMEDIES.get(path.suffix.lower(), "check that OpenVINO's converter, ovc, accepts it")
             raise ConversionError.of(Problem(told, str(path), remedy=remedy, fault=Fault.UNSUPPORTED)) from error
         yield xml
+
+
+def _with_signature(path: Path, signature: str | None, folder: Path) -> Path:
+    """Return the model to read: a copy in a folder if a signature other than the default one is chosen."""
+    if not path.is_dir():
+        if signature is not None:
+            raise ValueError(f"a signature belongs to a SavedModel of TensorFlow, not to {path}")
+        return path
+    try:
+        names = signatures(path)
+        if signature is None and (len(names) < 2 or DEFAULT in names):
+            return path
+        if signature not in names:
+            told = f"it has no signature {signature!r}" if signature else "it has several signatures"
+            known = ", ".join(names) or "none that can be chosen"
+            remedy = "choose one with --signature (signature= in Python)"
+            raise ConversionError.of(Problem(f"{told}: {known}", str(path), remedy=remedy, fault=Fault.UNSUPPORTED))
+        if signature == DEFAULT:
+            return path
+        write_only(path, signature, folder / "model")
+    except ValueError as error:
+        if isinstance(error, ConversionError):
+            raise
+        remedy = "save it again with tf.saved_model.save"
+        raise ConversionError.of(Problem(str(error), str(path), remedy=remedy, fault=Fault.MALFORMED)) from error
+    return folder / "model"
 
 
 def _first_cause(text: str) -> str:

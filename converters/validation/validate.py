@@ -14,8 +14,8 @@ from typing import Literal
 import numpy as np
 
 from converters.convert import convert
-from converters.formats import format_of
-from converters.metadata_keys import INTERFACE
+from converters.formats import open_model
+from converters.metadata_keys import INTERFACE, SIGNATURE
 from converters.source import Baseline, BaselineError, Layer, LayerOutput, Source
 from converters.validation.arrays import check_inputs, guessed_inputs, random_inputs
 from converters.validation.compare import DEFAULT, Comparison, Tolerance, compare, in_one_width
@@ -193,15 +193,18 @@ def validate(
     path = Path(model_path)
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="specops-")))
-        source = stack.enter_context(format_of(path).open(path, bin))
+        given = None if onnx_path is None else OnnxModel.load(Path(onnx_path))
+        signature = None if given is None else _metadata(given).get(SIGNATURE)
+        source = stack.enter_context(open_model(path, bin, signature))
         progress("converting")
         target = folder / "model.onnx" if onnx_path is None else Path(onnx_path)
         names_of_values: dict[tuple[int, int], str] = {}
         if onnx_path is None or per_layer or times:
-            names_of_values = convert(path, target if onnx_path is None else None, bin=bin).report.values
-        model = OnnxModel.load(target)
+            converted = convert(path, target if onnx_path is None else None, bin=bin, signature=signature)
+            names_of_values = converted.report.values
+        model = OnnxModel.load(target) if given is None else given
         # The selected inputs and outputs of the conversion also apply to the source.
-        if (interface := {entry.key: entry.value for entry in model.proto.metadata_props}.get(INTERFACE)) is not None:
+        if (interface := _metadata(model).get(INTERFACE)) is not None:
             source.restore(interface)
         baseline = source.baseline(folder, extensions)
         notes = check_interface(source, model)
@@ -211,7 +214,7 @@ def validate(
 
         @functools.cache
         def layers() -> dict[str, LayerOutput]:
-            names = names_of_values or convert(path, None, bin=bin).report.values
+            names = names_of_values or convert(path, None, bin=bin, signature=signature).report.values
             return {one.value: one.output for one in reversed(_exposed(source, names, model))}
 
         selections = stack.enter_context(closing(Selections(layers, baseline, model, folder, tolerance)))
@@ -426,6 +429,10 @@ def _layer_difference(
     found = compare(*in_one_width(got, expected), tolerance, random=random)
     place = layer.layer
     return LayerDifference(runtime, place.id, place.name, place.type, place.line, layer.index, found)
+
+
+def _metadata(model: OnnxModel) -> dict[str, str]:
+    return {entry.key: entry.value for entry in model.proto.metadata_props}
 
 
 def _inputs(

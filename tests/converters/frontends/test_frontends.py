@@ -16,7 +16,9 @@ import pytest
 from converters.convert import convert
 from converters.errors import ConversionError
 from converters.formats import find_models, recognized
+from converters.frontends.saved_model import signatures
 from converters.options import Weights
+from tests.conformance.frontends.model import Recorded, recorded
 from tests.converters.cli.specops import as_json, specops
 from tests.converters.frontends.record import ANSWERS, FILES, image
 
@@ -153,3 +155,41 @@ def test_weights_of_an_onnx_model_are_not_overwritten(target: str, weights: Weig
     with pytest.raises(ValueError, match="would be overwritten"):
         convert(path, tmp_path / target, weights=weights)
     assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
+
+
+def _of_several_signatures(folder: Path) -> tuple[Path, Recorded]:
+    """A SavedModel with the signatures serving_default (6 numbers to 3) and decode (3 to 6)."""
+    (model,) = [one for one in recorded("saved_model") if one.name == "signatures"]
+    return model.extract(folder), model
+
+
+def test_a_signature_of_several(tmp_path: Path) -> None:
+    path, model = _of_several_signatures(tmp_path)
+    assert signatures(path) == ["decode", "serving_default"]
+    numbers = {}
+    for name in signatures(path):
+        result = specops("convert", path, "-o", tmp_path / f"{name}.onnx", "--signature", name, "--check")
+        assert result.exit_code == 0, result.output
+        session = ort.InferenceSession(tmp_path / f"{name}.onnx")
+        numbers[name] = [session.get_inputs()[0].name, session.get_inputs()[0].shape[1], session.get_outputs()[0].shape[1]]
+    assert numbers == {"decode": ["code", 3, 6], "serving_default": ["x", 6, 3]}
+    session = ort.InferenceSession(tmp_path / "serving_default.onnx")
+    np.testing.assert_allclose(session.run(None, model.inputs)[0], next(iter(model.outputs.values())), rtol=1e-5)
+
+
+def test_signatures_that_cannot_be_chosen(tmp_path: Path) -> None:
+    path, _ = _of_several_signatures(tmp_path)
+    with pytest.raises(ConversionError, match="it has no signature 'encode': decode, serving_default"):
+        convert(path, signature="encode")
+    with pytest.raises(ValueError, match="a signature belongs to a SavedModel"):
+        convert(FILES / "model.tflite", signature="serving_default")
+    with pytest.raises(ValueError, match="a signature belongs to a SavedModel"):
+        convert(tmp_path / "model.xml", signature="serving_default")
+    content = (path / "saved_model.pb").read_bytes()
+    (path / "saved_model.pb").write_bytes(content.replace(b"serving_default", b"serving_another"))
+    with pytest.raises(ConversionError, match="it has several signatures: decode, serving_another") as caught:
+        convert(path)
+    assert "--signature" in caught.value.problems[0].remedy
+    (path / "saved_model.pb").write_bytes(content[:-5])
+    with pytest.raises(ConversionError, match=r"saved_model\.pb is damaged"):
+        convert(path, signature="decode")
