@@ -74,7 +74,7 @@ def _instances(model: Wrapped, paint: Paint) -> Results:
     explained = "feature_vector" in model.outputs
     images = painted(op, masks, boxes.corners, paint) if whole or explained else masks
     if explained:
-        found |= {"feature_vector": model.outputs["feature_vector"], "saliency_map": _by_label(op, images, boxes, config)}
+        found |= {"feature_vector": model.outputs["feature_vector"], "saliency_map": _by_label(op, images, boxes, model)}
     masks = images if whole else masks
     return found | {"masks": masks, "rotated_rects": rotated(op, masks) if is_rotated(config) else None}
 
@@ -93,14 +93,15 @@ def rotated(op: Builder, masks: Value) -> Value:
     return op.loop(op.Squeeze(op.Shape(masks, end=1), [0]), np.array(True), step)
 
 
-def _by_label(op: Builder, masks: Value, boxes: Boxes, config: Configuration) -> Value:
+def _by_label(op: Builder, masks: Value, boxes: Boxes, model: Wrapped) -> Value:
     """Return 255 at the objects of each label, uint8 ``[labels, height, width]``; label 1 is the first, 0 the last."""
-    if not config.labels:
+    count = len(model.config.labels)
+    if not count:
         raise Malformed("it has a feature_vector, but no labels")
-    count = len(config.labels)
     places = op.Mod(op.Add(boxes.labels, count - 1), count)
     of_label = op.Cast(op.Equal(op.Unsqueeze(op.Range(0, count, 1), [1]), op.Unsqueeze(places, [0])), to=_FLOAT)
-    size = op.Shape(masks, start=1)
+    # The masks of no objects do not have the image's size.
+    size = op.Concat(op.Unsqueeze(model.image.height, [0]), op.Unsqueeze(model.image.width, [0]), axis=0)
     pixels = op.Reshape(op.Cast(masks, to=_FLOAT), op.Concat(op.Shape(masks, end=1), op.ReduceProd(size), axis=0))
     covered = op.Greater(op.MatMul(of_label, pixels), np.float32(0))
     levels = op.Where(covered, op.const(np.uint8(255)), op.const(np.uint8(0)))

@@ -15,6 +15,7 @@ from converters.errors import Malformed, Unsupported
 from converters.model_api.boxes import Boxes, kept, names_of, results, suppress
 from converters.model_api.configuration import Configuration
 from converters.model_api.instances import is_rotated, painted, pasted, rotated
+from converters.model_api.tiled_saliency import InstanceMaps, SaliencyMaps
 from converters.model_api.wrapper import Results
 from onnx_specops.building import Builder, Value
 
@@ -46,10 +47,6 @@ def tiled(op: Builder, image: Value, config: Configuration, merge: Merge, output
         outputs: the network's outputs.
         run: emits the network with its wrapper, once.
     """
-    if merge != "maps" and "saliency_map" in outputs:
-        raise Unsupported("the saliency_map of tiles is not supported: --outputs omits it")
-    if merge == "instances" and "feature_vector" in outputs:
-        raise Unsupported("the saliency maps of its feature_vector are not supported with tiles: --outputs omits it")
     size = [op.Squeeze(op.Slice(op.Shape(image), [axis], [axis + 1]), [0]) for axis in (0, 1)]
     tiles = _tiles(op, size[0], size[1], config)
     count = op.Squeeze(op.Shape(tiles, end=1), [0])
@@ -96,12 +93,16 @@ def _objects(
     run: OnTile,
 ) -> Results:
     """Return the detections of all tiles after suppression by class."""
-    start = [np.zeros((0, 4), np.int32), np.zeros(0, np.int64), np.zeros(0, np.float32)]
+    start: list[np.ndarray | Value] = [np.zeros((0, 4), np.int32), np.zeros(0, np.int64), np.zeros(0, np.float32)]
     dims: list[list[int | None]] = [[None, 4], [None], [None]]
     if merge == "instances":
         sides = _mask_sides(outputs)
         start.append(np.zeros((0, *sides), np.float32))
         dims.append([None, *sides])
+    explained = _explained(op, size, config, merge, outputs)
+    if explained is not None:
+        start.append(explained.start)
+        dims.append(explained.dims)
     alone = config.stating(postprocess_semantic_masks="False", task_type="")
 
     def step(op: Builder, number: Value, condition: Value, *carried: Value) -> tuple[Value, ...]:
@@ -112,11 +113,14 @@ def _objects(
         new = [boxes, _need(found, "labels"), _need(found, "scores")]
         if merge == "instances":
             new.append(op.Cast(_need(found, "masks"), to=_FLOAT))
-        joined = [op.Concat(old, more, axis=0) for old, more in zip(carried, new, strict=True)]
+        joined = [op.Concat(old, more, axis=0) for old, more in zip(carried[: len(new)], new, strict=True)]
+        if explained is not None:
+            joined.append(explained.add(op, carried[-1], _need(found, "saliency_map"), place, number))
         vector = found.get("feature_vector")
         return (op.Identity(condition), *joined, *([] if vector is None else [op.Identity(vector)]))
 
-    merged = op.loop(count, np.array(True), step, *(op.const(value) for value in start), carried_dims=dims)
+    first = [value if isinstance(value, Value) else op.const(value) for value in start]
+    merged = op.loop(count, np.array(True), step, *first, carried_dims=dims)
     boxes = Boxes(merged[0], merged[2], merged[1])
     most = config.whole("max_pred_number", 100)
     own = config.with_defaults(iou_threshold=0.45)
@@ -128,9 +132,20 @@ def _objects(
         masks = op.Gather(merged[3], positions, axis=0)
         masks = painted(op, masks, boxes.corners, lambda op, mask, box: pasted(op, mask, box, size[0], size[1]))
         found |= {"masks": masks, "rotated_rects": rotated(op, masks) if is_rotated(config) else None}
-    elif len(merged) > 3:
-        found["feature_vector"] = op.ReduceMean(merged[3], [0], keepdims=0)
+    if explained is not None:
+        found["saliency_map"] = explained.finish(op, merged[len(start) - 1])
+    if len(merged) > len(start):
+        found["feature_vector"] = op.ReduceMean(merged[-1], [0], keepdims=0)
     return found
+
+
+def _explained(
+    op: Builder, size: list[Value], config: Configuration, merge: Merge, outputs: dict[str, Value]
+) -> InstanceMaps | SaliencyMaps | None:
+    """Return how the saliency maps of tiles are merged; ``None`` for a model without them."""
+    if merge == "instances":
+        return InstanceMaps.of(op, size, config) if "feature_vector" in outputs else None
+    return SaliencyMaps.of(op, size, config, outputs["saliency_map"]) if "saliency_map" in outputs else None
 
 
 def _need(found: Results, name: str) -> Value:

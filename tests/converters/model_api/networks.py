@@ -443,6 +443,38 @@ def tiled_ssd() -> ov.Model:
     return net.model(outputs, **_SSD, **_TILES, iou_threshold="0.3", max_pred_number="40")
 
 
+def _tiled_and_explained(seed: int, bytes: bool) -> ov.Model:
+    """Tiles with saliency maps."""
+    net = _Network(seed, 96, 128)
+    rows = net.rows(30, 6)
+    flat = o.constant([1, 30])
+    labels = o.convert(o.reshape(_label(rows, 5), flat, False), "i64")
+    maps = o.sigmoid(net.conv(net.features, 16, 10, stride=2, scale=0.3))
+    if bytes:
+        maps = o.convert(o.floor(o.multiply(maps, o.constant(np.float32(255)))), "u8")
+    outputs = {"bboxes": _corners(rows), "scores": o.reshape(_score(rows, 4), flat, False), "labels": labels}
+    return net.model(outputs | {"saliency_map": maps, "feature_vector": net.numbers(6)}, **_SSD, **_TILES)
+
+
+@_network
+def tiled_ssd_explained() -> ov.Model:
+    return _tiled_and_explained(55, False)
+
+
+@_network
+def tiled_ssd_explained_in_bytes() -> ov.Model:
+    return _tiled_and_explained(56, True)
+
+
+@_network
+def tiled_mask_rcnn_explained() -> ov.Model:
+    model = _instances(57, False, model_type="MaskRCNN", resize_type="fit_to_window", **_TILES)
+    mean = o.reduce_mean(model.get_parameters()[0], o.constant([1, 2, 3]), False)
+    mean.output(0).get_tensor().set_names({"feature_vector"})
+    model.add_results([o.result(mean)])
+    return model
+
+
 @_network
 def tiled_yolo_v8() -> ov.Model:
     net = _Network(48, 96, 128)

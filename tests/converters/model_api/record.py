@@ -27,7 +27,8 @@ _FIELDS = {
     "rotated_rects": "rotated_rects",
 }  # fmt: skip
 _TILERS = {"tiled_ssd": "DetectionTiler", "tiled_yolo_v8": "DetectionTiler", "tiled_mask_rcnn": "InstanceSegmentationTiler"}
-_TILERS["tiled_segmentation"] = "SemanticSegmentationTiler"
+_TILERS |= {"tiled_segmentation": "SemanticSegmentationTiler", "tiled_mask_rcnn_explained": "InstanceSegmentationTiler"}
+_TILERS |= dict.fromkeys(("tiled_ssd_explained", "tiled_ssd_explained_in_bytes"), "DetectionTiler")
 
 
 def answers_of(name: str) -> dict[str, np.ndarray]:
@@ -47,7 +48,7 @@ def answers_of(name: str) -> dict[str, np.ndarray]:
             return _prompted(folder)
         model = _model(name, folder)
         # In the mode "sync", tiles of instances end with an error.
-        mode = "async" if name == "tiled_mask_rcnn" else "sync"
+        mode = "async" if name.startswith("tiled_mask_rcnn") else "sync"
         run = getattr(tilers, _TILERS[name])(model, {}, execution_mode=mode) if name in _TILERS else model
         for number, image in enumerate(images()):
             (given,) = inputs_of(name, image).values()

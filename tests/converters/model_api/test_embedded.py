@@ -137,6 +137,27 @@ def _on_mask(emit: Callable[..., Value], mask: np.ndarray) -> np.ndarray:
     return next(iter(found.values()))
 
 
+def test_saliency_maps_without_objects(tmp_path):
+    model = NETWORKS["mask_rcnn_explained"]()
+    model.set_rt_info("1", ["model_info", "confidence_threshold"])
+    path = tmp_path / "model.xml"
+    ov.save_model(model, path, compress_to_fp16=False)
+    found = _run(convert(path, model_api="bgr").model, np.zeros((20, 30, 3), np.uint8))
+    assert found["boxes"].shape == (0, 4)
+    assert found["saliency_map"].shape == (10, 20, 30)
+    assert not found["saliency_map"].any()
+
+
+def test_saliency_maps_of_tiles_need_the_whole_image(tmp_path):
+    model = NETWORKS["tiled_ssd_explained"]()
+    model.set_rt_info("False", ["model_info", "tile_with_full_img"])
+    path = tmp_path / "model.xml"
+    ov.save_model(model, path, compress_to_fp16=False)
+    with pytest.raises(ConversionError, match="needs the whole image as a tile"):
+        convert(path, model_api="bgr")
+    assert convert(path, model_api="bgr", outputs=["bboxes", "scores", "labels"]).model.graph.output
+
+
 @pytest.mark.parametrize(
     ("rows", "boxes"),
     [
