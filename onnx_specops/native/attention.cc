@@ -37,7 +37,7 @@ class Attention : public Kernel {
  public:
   explicit Attention(const KernelInfo& info)
       : heads_(info.integer("q_num_heads")), key_heads_(info.integer("kv_num_heads")), scale_(info.number("scale")) {
-    if (heads_ % key_heads_ != 0) fail("q_num_heads = ", heads_, " is no multiple of kv_num_heads = ", key_heads_);
+    if (heads_ % key_heads_ != 0) fail("q_num_heads = ", heads_, " is not a multiple of kv_num_heads = ", key_heads_);
   }
 
   void compute(Context& context) const override {

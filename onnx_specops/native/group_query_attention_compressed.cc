@@ -75,7 +75,7 @@ class GroupQueryAttentionCompressed : public Kernel {
  private:
   void set_sizes(Attention& all, const Input& query, const Input& key, const Input& value, const Input& past_key,
                  const Input& past_value) const {
-    if (heads_ % groups_ != 0) fail("num_heads is ", heads_, ", no multiple of kv_num_heads, ", groups_);
+    if (heads_ % groups_ != 0) fail("num_heads = ", heads_, " is not a multiple of kv_num_heads = ", groups_);
     all.cache = past_key.type() == Type::uint8 ? Cache::uint8 : Cache::float16;
     const Shape &q = query.shape(), &k = key.shape(), &cache = past_key.shape();
     if (q.size() != 3 || q[2] % heads_ != 0 || q[2] == 0) {

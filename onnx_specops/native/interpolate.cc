@@ -407,7 +407,7 @@ void copy(const Context& context, const Layout& image, std::size_t bytes, const 
 
 std::vector<std::int64_t> parse_axes(const std::string& text) {
   std::vector<std::int64_t> axes;
-  const auto refuse = [&] { fail("axes = '", text, "' is no list of different axes"); };
+  const auto refuse = [&] { fail("axes = '", text, "' is not a list of different axes"); };
   if (text.find_first_not_of(' ') == std::string::npos) return axes;
   for (std::size_t begin = 0; begin <= text.size();) {
     const std::size_t end = std::min(text.find(',', begin), text.size());

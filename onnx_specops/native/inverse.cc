@@ -44,7 +44,7 @@ class Inverse : public Kernel {
     const Input input = context.input(0);
     const Shape& shape = input.shape();
     if (shape.size() < 2 || shape[shape.size() - 1] != shape[shape.size() - 2]) {
-      fail("input has the shape ", to_string(shape), ", which are no square matrices");
+      fail("input has the shape ", to_string(shape), "; expected square matrices");
     }
     Output output = context.output(0, shape);
     if (input.size() == 0) return;

@@ -383,7 +383,7 @@ class Multinomial : public Kernel {
                                    : std::isinf(values[i]) && values[i] > 0
                                        ? "inf"
                                        : text("a negative probability, ", double{values[i]}, ",");
-          fail("probs: row ", row, " holds ", what, " at class ", column + i);
+          fail("probs: row ", row, " contains ", what, " at class ", column + i);
         }
       }
     }

@@ -49,7 +49,7 @@ std::int64_t up(std::int64_t x, std::int64_t step) { return (x + step - 1) / ste
 
 std::vector<std::int64_t> parse(const char* name, const std::string& text) {
   std::vector<std::int64_t> numbers;
-  const auto refuse = [&] { fail(name, " = '", text, "' is no list of integers"); };
+  const auto refuse = [&] { fail(name, " = '", text, "' is not a list of integers"); };
   if (text.find_first_not_of(' ') == std::string::npos) return numbers;
   for (std::size_t begin = 0; begin <= text.size();) {
     const std::size_t end = std::min(text.find(',', begin), text.size());
@@ -286,7 +286,7 @@ class QuantizedConv : public Kernel {
         fail(names[i - 2], " has the shape ", to_string(inputs[i].shape()), " instead of [", columns, "]");
       }
     }
-    if (inputs[2].absent() || inputs[3].absent()) fail("scale and bias have to be given");
+    if (inputs[2].absent() || inputs[3].absent()) fail("scale and bias are required");
     if (function_ == Function::prelu && inputs[7].absent()) fail("function = 'prelu' needs a slope");
     check_zero_point(inputs[4], "x_zero_point", channels_);
     check_zero_point(inputs[5], "y_zero_point", columns);

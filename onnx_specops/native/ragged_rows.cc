@@ -30,7 +30,7 @@ class CombineSegments : public Kernel {
       fail("the sums of counts and sizes do not match the inputs");
     }
     for (const Segment& segment : segments) {
-      if (segment.rows != 1 && segment.rows != rows) fail("a segment of ", segment.rows, " rows beside one of ", rows);
+      if (segment.rows != 1 && segment.rows != rows) fail("a segment of ", segment.rows, " rows next to one of ", rows);
     }
     check_spans(segments, begins.data<std::int32_t>(), ends.data<std::int32_t>());
     dispatch<std::int32_t, std::int64_t, float>(elements.type(), [&](auto tag) {

@@ -44,15 +44,15 @@ class ScaledDotProductAttentionWithKVCache : public Kernel {
     if (keys.batch != queries.batch || keys.tokens != queries.tokens || keys.size != queries.size ||
         values.batch != keys.batch || values.heads != keys.heads || values.tokens != keys.tokens) {
       fail("query ", to_string(query.shape()), ", key ", to_string(key.shape()), ", value ", to_string(value.shape()),
-           " do not go together");
+           " do not match");
     }
     if (queries.heads != 0 && (keys.heads == 0 || queries.heads % keys.heads != 0)) {
-      fail(queries.heads, " heads cannot share ", keys.heads, " keys");
+      fail(queries.heads, " query heads are not a multiple of ", keys.heads, " key heads");
     }
     if (old_keys.heads != keys.heads || old_keys.size != keys.size || old_values.heads != values.heads ||
         old_values.size != values.size || old_keys.batch != old_values.batch || old_keys.tokens != old_values.tokens) {
       fail("key ", to_string(key.shape()), ", value ", to_string(value.shape()), ", past_key ",
-           to_string(past_key.shape()), ", past_value ", to_string(past_value.shape()), " do not go together");
+           to_string(past_key.shape()), ", past_value ", to_string(past_value.shape()), " do not match");
     }
     const std::int64_t room = old_keys.tokens;
     const Input given = context.input(7);
@@ -136,7 +136,7 @@ class ScaledDotProductAttentionWithKVCache : public Kernel {
     const Shape& shape = input.shape();
     bool fits = shape.size() == 4 && shape[3] == whole[3];
     for (std::size_t i = 0; fits && i < 3; ++i) fits = shape[i] == 1 || shape[i] == whole[i];
-    if (!fits) fail("attention_mask has the shape ", to_string(shape), " where ", to_string(whole), " is wanted");
+    if (!fits) fail("attention_mask has the shape ", to_string(shape), " instead of ", to_string(whole));
     mask.numbers = input.data<float>();
     mask.query = shape[2] == 1 ? 0 : shape[3];
     mask.head = shape[1] == 1 ? 0 : shape[2] * shape[3];

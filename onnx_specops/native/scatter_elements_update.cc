@@ -497,7 +497,7 @@ class ScatterElementsUpdate : public Kernel {
     for (std::int64_t k = 0; k < rank; ++k) {
       if (k != axis && indices.shape()[static_cast<std::size_t>(k)] > data.shape()[static_cast<std::size_t>(k)]) {
         fail("indices has the shape ", to_string(indices.shape()), ", longer than data ", to_string(data.shape()),
-             " beside axis ", axis);
+             " outside axis ", axis);
       }
     }
     const Geometry geometry(data.shape(), indices.shape(), static_cast<std::size_t>(axis));

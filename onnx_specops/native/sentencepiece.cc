@@ -195,7 +195,7 @@ class Model {
         bytes_[static_cast<std::size_t>(byte)] = ids_[i];
       }
     }
-    if (unknowns != 1) fail("types: ", unknowns, " pieces are unknown (2) where one is");
+    if (unknowns != 1) fail("types: ", unknowns, " pieces are unknown (2); expected one");
     if (has_bytes_ && bytes != 256) fail("types: there are bytes (6), but not all 256");
   }
 
@@ -517,7 +517,7 @@ class Surfaces {
       Surface surface{kinds[i], 0};
       if (surface.kind == byte_piece) {
         const int byte = byte_of(pieces_[i]);
-        if (byte < 0) fail("types[", i, "] = 6, but that piece is no byte");
+        if (byte < 0) fail("types[", i, "] = 6, but that piece is not a byte");
         surface.byte = static_cast<char>(byte);
       }
       surfaces_.push_back(surface);

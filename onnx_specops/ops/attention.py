@@ -52,7 +52,7 @@ def Attention(
     """
     name = "Attention"
     if q_num_heads % kv_num_heads:
-        raise ValueError(f"{name}: q_num_heads = {q_num_heads} is no multiple of kv_num_heads = {kv_num_heads}")
+        raise ValueError(f"{name}: q_num_heads = {q_num_heads} is not a multiple of kv_num_heads = {kv_num_heads}")
     shapes = [x.shape for x in (Q, K, V)]
     fits = all(len(shape) == 3 for shape in shapes) and not Q.shape[2] % q_num_heads
     fits = fits and not K.shape[2] % kv_num_heads and not V.shape[2] % kv_num_heads

@@ -134,7 +134,7 @@ _NAME = "GroupQueryAttentionCompressed"
 def _check(query, key, value, past_key, past_value, num_heads, kv_num_heads, total) -> tuple[int, int]:
     """Check the inputs; return the head size and the number of tokens in the run."""
     if num_heads % kv_num_heads:
-        raise ValueError(f"{_NAME}: num_heads is {num_heads}, no multiple of kv_num_heads, {kv_num_heads}")
+        raise ValueError(f"{_NAME}: num_heads = {num_heads} is not a multiple of kv_num_heads = {kv_num_heads}")
     if query.ndim != 3 or query.shape[2] % num_heads or not query.shape[2]:
         raise ValueError(f"{_NAME}: query has the shape {list(query.shape)} for {num_heads} heads")
     batch, sequence, width = query.shape

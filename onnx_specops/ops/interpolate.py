@@ -123,7 +123,7 @@ def _limits(dtype: np.dtype) -> tuple[np.float32, np.float32]:
 def _parsed(axes: str) -> list[int]:
     parts = [part.strip() for part in axes.split(",")] if axes.strip() else []
     if not all(part.isascii() and part.isdigit() and len(part) < 4 for part in parts) or len(set(parts)) != len(parts):
-        raise ValueError(f"Interpolate: axes = {axes!r} is no list of different axes")
+        raise ValueError(f"Interpolate: axes = {axes!r} is not a list of different axes")
     return [int(part) for part in parts]
 
 

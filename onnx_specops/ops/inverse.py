@@ -24,7 +24,7 @@ def Inverse(input, *, adjoint: int = 0):
     """
     name = "Inverse"
     if input.ndim < 2 or input.shape[-1] != input.shape[-2]:
-        raise ValueError(f"{name}: input has the shape {list(input.shape)}, which are no square matrices")
+        raise ValueError(f"{name}: input has the shape {list(input.shape)}; expected square matrices")
     size = input.shape[-1]
     matrices = input.astype(np.float32).reshape(int(np.prod(input.shape[:-2], dtype=np.int64)), size, size)
     unit = np.broadcast_to(np.eye(size, dtype=np.float32), matrices.shape)

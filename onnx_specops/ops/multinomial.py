@@ -100,7 +100,7 @@ def _check(name, probs, log_probs):
         row, column = np.unravel_index(int(wrong.argmax()), wrong.shape)
         value = values[row, column]
         what = "a NaN" if np.isnan(value) else "inf" if value == np.inf else f"a negative probability, {probs[row, column]},"
-        raise ValueError(f"{name}: probs: row {row} holds {what} at class {column}")
+        raise ValueError(f"{name}: probs: row {row} contains {what} at class {column}")
 
 
 def _as_is(values):

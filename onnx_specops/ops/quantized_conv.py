@@ -173,7 +173,7 @@ def _parsed(name: str, text: str, count: int, otherwise: int) -> list[int]:
         return [otherwise] * count
     parts = [part.strip() for part in text.split(",")]
     if not all(part.isascii() and part.isdigit() and len(part) < 7 for part in parts):
-        raise ValueError(f"QuantizedConv: {name} = {text!r} is no list of integers")
+        raise ValueError(f"QuantizedConv: {name} = {text!r} is not a list of integers")
     if len(parts) != count:
         raise ValueError(f"QuantizedConv: {name} has {len(parts)} numbers where {count} were expected")
     return [int(part) for part in parts]

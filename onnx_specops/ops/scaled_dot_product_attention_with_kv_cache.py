@@ -104,15 +104,15 @@ def _check(name, query, key, value, past_key, past_value, mask, beams, length) -
     batch, heads, sequence, size = query.shape
     groups = key.shape[1]
     if key.shape != (batch, groups, sequence, size) or value.shape[:3] != key.shape[:3]:
-        raise ValueError(f"{name}: {_shapes(query=query, key=key, value=value)} do not go together")
+        raise ValueError(f"{name}: {_shapes(query=query, key=key, value=value)} do not match")
     if heads and (not groups or heads % groups):
-        raise ValueError(f"{name}: {heads} heads cannot share {groups} keys")
+        raise ValueError(f"{name}: {heads} query heads are not a multiple of {groups} key heads")
     room = past_key.shape[2]
     if past_key.shape[1::2] != key.shape[1::2] or past_value.shape[1::2] != value.shape[1::2] or (
         past_key.shape[:3] != past_value.shape[:3]
     ):  # fmt: skip
         shapes = _shapes(key=key, value=value, past_key=past_key, past_value=past_value)
-        raise ValueError(f"{name}: {shapes} do not go together")
+        raise ValueError(f"{name}: {shapes} do not match")
     if not 0 <= length <= room:
         raise ValueError(f"{name}: past_length is {length} where there is room for {room} tokens")
     if beams is not None and beams.shape != (batch,):
@@ -126,7 +126,7 @@ def _check(name, query, key, value, past_key, past_value, mask, beams, length) -
         whole = (batch, heads, sequence, length + sequence)
         fits = mask.ndim == 4 and mask.shape[3] == whole[3]
         if not fits or any(d not in (1, w) for d, w in zip(mask.shape, whole, strict=True)):
-            raise ValueError(f"{name}: attention_mask has the shape {list(mask.shape)} where {list(whole)} is wanted")
+            raise ValueError(f"{name}: attention_mask has the shape {list(mask.shape)} instead of {list(whole)}")
 
 
 def _shapes(**arrays: np.ndarray) -> str:

@@ -64,7 +64,7 @@ def ScatterElementsUpdate(data, indices, updates, axis, *, reduction: Reduction 
     along %= data.ndim
     if any(n > d for k, (n, d) in enumerate(zip(indices.shape, data.shape, strict=True)) if k != along):
         raise ValueError(
-            f"{name}: indices has the shape {list(indices.shape)}, longer than data {list(data.shape)} beside axis {along}"
+            f"{name}: indices has the shape {list(indices.shape)}, longer than data {list(data.shape)} outside axis {along}"
         )
     size = data.shape[along]
     bad = (indices >= size) if indices.dtype.kind == "u" else (indices < -size) | (indices >= size)

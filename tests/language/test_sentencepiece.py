@@ -93,7 +93,7 @@ def tokenizer(**changes: Any) -> dict[str, np.ndarray]:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"types": np.array([1, 1, 1], np.uint8)}, "types: 0 pieces are unknown (2) where one is"),
+        ({"types": np.array([1, 1, 1], np.uint8)}, "types: 0 pieces are unknown (2); expected one"),
         ({"types": np.array([2, 1, 7], np.uint8)}, "types[2] = 7 is greater than 6"),
         ({"types": np.array([2, 1, 6], np.uint8)}, "types: there are bytes (6), but not all 256"),
         ({"types": np.array([2, 1], np.uint8)}, "types: 2 elements where there are 3 pieces"),

@@ -67,7 +67,7 @@ class Pieces:
         self.symbols = LongestMatch(self._by_text(PieceType.USER_DEFINED).items())
         unknown = [place for place, kind in enumerate(types) if kind == PieceType.UNKNOWN]
         if len(unknown) != 1:
-            raise ValueError(f"types: {len(unknown)} pieces are unknown (2) where one is")
+            raise ValueError(f"types: {len(unknown)} pieces are unknown (2); expected one")
         self.unknown = unknown[0]
         self.bytes = [self.reserved.get(b"<0x%02X>" % byte, -1) for byte in range(256)] if PieceType.BYTE in types else []
         if self.bytes and min(self.bytes) < 0:

@@ -42,7 +42,7 @@ def CombineSegments(ragged_begins, ragged_ends, elements, counts, sizes, ids):
         raise ValueError(f"{name}: the sums of counts and sizes do not match the inputs")
     total = int(counts.max(initial=0))
     if bad := [int(count) for count in counts if count not in (1, total)]:
-        raise ValueError(f"{name}: a segment of {bad[0]} rows beside one of {total}")
+        raise ValueError(f"{name}: a segment of {bad[0]} rows next to one of {total}")
     first_row, first_element = np.cumsum(counts) - counts, np.cumsum(sizes) - sizes
     begins, lengths = np.empty((total, segments), np.int64), np.empty((total, segments), np.int64)
     for segment in range(segments):

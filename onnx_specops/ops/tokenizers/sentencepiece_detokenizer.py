@@ -60,7 +60,7 @@ def SentencepieceDetokenizer(
     kinds = types.reshape(-1).tolist()
     for place, kind in enumerate(kinds):
         if kind == PieceType.BYTE and byte_of(pieces[place]) is None:
-            raise ValueError(f"{name}: types[{place}] = 6, but that piece is no byte")
+            raise ValueError(f"{name}: types[{place}] = 6, but that piece is not a byte")
     flags = bool(add_dummy_prefix), bool(remove_extra_whitespaces)
     texts = [
         _decode([i for i in row if i < len(pieces)], pieces, kinds, unk_surface.encode(), *flags) for row in ids.tolist()

@@ -211,5 +211,5 @@ def test_the_first_error_is_reported_with_any_number_of_threads() -> None:
     probs = np.ones((500, 400), np.float32)
     probs[[300, 499], [7, 0]] = -1
     for _ in range(5):
-        with pytest.raises(Exception, match=r"row 300 holds a negative probability, -1.*, at class 7"):
+        with pytest.raises(Exception, match=r"row 300 contains a negative probability, -1.*, at class 7"):
             nodes.run("Multinomial", [probs, np.array(3)], [I64], {"with_replacement": 0})

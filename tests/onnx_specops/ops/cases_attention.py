@@ -78,7 +78,7 @@ def _cases():
     yield _case("error-keys", (1, 3, 8), (1, 4, 8), (1, 5, 8), error="Q, K and V have the shapes")
     yield _case("error-sizes", (1, 3, 8), (1, 4, 6), (1, 4, 8), error="Q, K and V have the shapes")
     yield _case("error-mask", (1, 3, 8), (1, 4, 8), (1, 4, 8), np.zeros((3, 5), F), error="attn_mask has the shape")
-    yield _case("error-shared", (1, 3, 12), (1, 4, 8), (1, 4, 8), None, 3, 2, error="q_num_heads = 3 is no multiple")
+    yield _case("error-shared", (1, 3, 12), (1, 4, 8), (1, 4, 8), None, 3, 2, error="q_num_heads = 3 is not a multiple")
 
 
 def _numpy(Q, K, V):

@@ -113,7 +113,7 @@ def _interpolate():
             )
     yield _case("error-mode", "area", [7, 8], error="attribute mode = 'area' is not one of nearest, linear")
     yield _case(
-        "error-axes", "nearest", [7, 8], attributes={"axes": "2,2"}, error="axes = '2,2' is no list of different axes"
+        "error-axes", "nearest", [7, 8], attributes={"axes": "2,2"}, error="axes = '2,2' is not a list of different axes"
     )
     yield _case("error-empty", "nearest", [7, 8], IMAGE[:, :, :0], scales=[1, 1], error="sizes: 0 elements along axis 2")
 

@@ -162,5 +162,5 @@ CASES = [
     case("updates-of-as-many-elements", np.zeros((3, 3)), np.zeros((2, 3)), np.ones((3, 2)), 1, reduction="sum",
          error=r"updates has the shape \[3, 2\], indices \[2, 3\]", body_error="updates_and_indices_differ_in_shape"),
     *both_axes("longer-than-data-beside-the-axis", np.zeros((2, 3)), np.zeros((3, 3)), np.ones((3, 3)), 1,
-               error=r"indices has the shape \[3, 3\], longer than data \[2, 3\] beside axis 1"),
+               error=r"indices has the shape \[3, 3\], longer than data \[2, 3\] outside axis 1"),
 ]  # fmt: skip

@@ -158,10 +158,10 @@ def test_empty_dimensions(kernels: Any, changed: dict[str, int]) -> None:
 
 
 WRONG: dict[str, tuple[dict[str, np.ndarray], str]] = {
-    "heads that share no keys": ({"query": np.zeros((2, 3, 3, 8), F)}, "3 heads cannot share 2 keys"),
-    "keys of another size": ({"key": np.zeros((2, 2, 3, 4), F)}, "do not go together"),
-    "a cache of other heads": ({"past_key": np.zeros((2, 1, 4, 8), F)}, "do not go together"),
-    "caches of different room": ({"past_value": np.zeros((2, 2, 5, 8), F)}, "do not go together"),
+    "heads that share no keys": ({"query": np.zeros((2, 3, 3, 8), F)}, "3 query heads are not a multiple of 2 key heads"),
+    "keys of another size": ({"key": np.zeros((2, 2, 3, 4), F)}, "do not match"),
+    "a cache of other heads": ({"past_key": np.zeros((2, 1, 4, 8), F)}, "do not match"),
+    "caches of different room": ({"past_value": np.zeros((2, 2, 5, 8), F)}, "do not match"),
     "more tokens than there is room": ({"past_length": np.array(5)}, "past_length is 5 where there is room for 4"),
     "fewer than no tokens": ({"past_length": np.array(-1)}, "past_length is -1"),
     "rows that do not follow": ({"past_key": np.zeros((3, 2, 4, 8), F), "past_value": np.zeros((3, 2, 4, 8), F)}, "3 rows"),
