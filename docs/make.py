@@ -128,7 +128,8 @@ SPECOPS_INFERENCE_ENGINE=ie/bin/python specops validate old.xml
   and the report notes it.
 - `<statistics>` of an 8-bit calibration are ignored, and the report notes it: layers compute in floats.
 - The output shapes in the file determine the padding at the end of Pooling and Convolution, as in the Inference Engine. With
-  `--input-shape`, the attributes determine it.
+  `--input-shape`, the attributes determine it. Pooling then rounds up, unless `rounding_type` is `floor`, and the parts of a
+  Split keep their sizes.
 - A layer whose shape in the file differs from the computed one is an error, also where the Inference Engine runs the file
   and returns memory that no layer wrote. The report notes blobs and attributes that the Inference Engine ignores.
 

@@ -156,6 +156,8 @@ class _Graph:
         else:
             if kind.lower() == "memory":
                 self.memory(layer)
+            if kind.lower() in ("split", "slice"):
+                self.split(layer)
             if kind.lower() == "convert":
                 data = layer.find("data")
                 _data(layer, destination_type="" if data is None else data.get("precision", ""))
@@ -224,6 +226,16 @@ class _Graph:
             size=found[0].get("size", "0"),
         )
         _remove(layer, _BLOBS)
+
+    def split(self, layer: etree._Element) -> None:
+        """Keep the sizes of the outputs along the axis, which also hold for inputs of other shapes."""
+        data = layer.find("data")
+        axis = 1 if data is None else integer(data.get("axis", "1"))
+        shapes = [_shape(port).split(",") for port in _ports(layer, "output")]
+        if axis is None or not all(0 <= axis < len(shape) for shape in shapes):
+            return  # an error of the rule
+        kept = {} if data is None else {name: str(value) for name, value in data.attrib.items()}
+        _data(layer, **{**kept, "out_sizes": ",".join(shape[axis] for shape in shapes)})
 
     def memory(self, layer: etree._Element) -> None:
         """Convert a Memory layer that reads to a ReadValue, and one that writes to an Assign."""

@@ -60,6 +60,9 @@ def deconvolution(
     sliding = windows.sliding()
     at, extra = sliding.window(), [0] * len(kernel)
     sizes = stated_sizes(data, context)
+    if sizes is None and at.same and data.dims is not None and None not in data.dims[2:]:
+        known = [size or 0 for size in data.dims[2:]]
+        sizes = known, [size * stride for size, stride in zip(known, at.strides, strict=True)]
     if sizes is not None:
         pads = same_padding(sliding, kernel, sizes[1])
         assert pads is not None

@@ -24,7 +24,7 @@ def pooling(
     windows: Windows,
     pool_method: Literal["max", "avg"] = "max",
     exclude_pad: bool = False,
-    rounding_type: str = "floor",
+    rounding_type: str = "ceil",
     kernel_size: int = 0,
     kernel_w: int = 0,
     kernel_h: int = 0,
@@ -39,8 +39,9 @@ def pooling(
 ):
     """Pooling, including Caffe's spelling (``kernel_size``, ``pool``).
 
-    The output's sizes in the file determine how far the last windows extend. If means include the padding, they include as
-    much at the end as at the beginning, regardless of ``pads_end``.
+    The output's sizes in the file determine how far the last windows extend. For inputs of other shapes, the sizes are
+    rounded up by default. If means include the padding, they include as much at the end as at the beginning, regardless of
+    ``pads_end``.
     """
     if not windows.kernel and windows.kernel_x is None:
         step = stride[0] if stride else 1
@@ -55,9 +56,9 @@ def pooling(
     kernel, sliding = windows.sizes(), windows.sliding()
     if data.rank is not None and data.rank != len(kernel) + 2:
         raise Malformed(f"its input has {data.rank} dimensions for a kernel of {len(kernel)}")
-    sizes = stated_sizes(data, context)
+    sizes = stated_sizes(data, context) or _inferred_sizes(data, kernel, sliding, rounding_type != "floor")
     pads = None if sizes is None else same_padding(sliding, kernel, sizes[0])
-    rounding: Literal["floor", "ceil"] = "ceil" if rounding_type == "ceil" else "floor"
+    rounding: Literal["floor", "ceil"] = "floor" if rounding_type == "floor" else "ceil"
     # Padding only at the end is never included in a mean, regardless of the attribute.
     exclude_pad = exclude_pad or not any(sliding.pads_begin or () if pads is None else pads[0])
     if sizes is not None and pads is not None:
@@ -76,6 +77,22 @@ def pooling(
     if pool_method == "max":
         return opset.max_pool_1(op, data, sliding=plain, kernel=tuple(kernel), rounding_type=rounding)
     return opset.avg_pool_1(op, data, sliding=plain, kernel=tuple(kernel), exclude_pad=exclude_pad, rounding_type=rounding)
+
+
+def _inferred_sizes(data: Value, kernel: list[int], sliding: Dilated, round_up: bool) -> tuple[list[int], list[int]] | None:
+    """Return the spatial sizes of the data and the output, as the Inference Engine infers them; ``None`` if unknown."""
+    if data.dims is None or None in data.dims[2:]:
+        return None
+    at, inside = sliding.window(), [size or 0 for size in data.dims[2:]]
+    outside = []
+    for size, k, stride, begin, end in zip(inside, kernel, at.strides, at.pads_begin, at.pads_end, strict=True):
+        if at.same:
+            count = -(-size // stride) if at.auto_pad == "same_upper" else size // stride
+        else:
+            count = (size + begin + end - k + (stride - 1 if round_up else 0)) // stride + 1
+            count -= (count - 1) * stride >= size + begin  # no window starts after the data
+        outside.append(count)
+    return (inside, outside) if min(outside, default=0) > 0 else None
 
 
 def _overhang(kernel: list[int], sliding: Dilated, begin: list[int], sizes: tuple[list[int], list[int]]) -> list[int]:

@@ -53,7 +53,7 @@ def resample(
     context: Context,
 ):
     """Resample: the nearest element, or a mean with weights that decrease with the distance from the center."""
-    sizes = _sizes(op, x, context, height, width, [factor, 0])
+    sizes = _sizes(op, x, context, 0 if factor else height, width, [factor, 0], round_up=True)
     if type == "caffe.ResampleParameter.NEAREST":
         pairs = _pairs(x, sizes)
         if pairs is not None and any(outside % inside and inside % outside for inside, outside in pairs):
@@ -64,7 +64,9 @@ def resample(
     return _triangles(op, x, sizes, antialias)
 
 
-def _sizes(op: Builder, x: Value, context: Context, height: int, width: int, factors: list[float]) -> Value:
+def _sizes(
+    op: Builder, x: Value, context: Context, height: int, width: int, factors: list[float], *, round_up: bool = False
+) -> Value:
     """Return the spatial sizes of the output: those in the file, or else those of the attributes."""
     stated = context.output_dims()
     if stated is not None and len(stated) > 2 and None not in stated[2:]:
@@ -79,7 +81,7 @@ def _sizes(op: Builder, x: Value, context: Context, height: int, width: int, fac
         inside = op.Div(inside, float(shrink))
     if not grow and not shrink:
         raise Malformed("the size of its output is unknown")
-    return op.Cast(op.Floor(inside), to=ir.DataType.INT64)
+    return op.Cast(op.Ceil(inside) if round_up else op.Floor(inside), to=ir.DataType.INT64)
 
 
 def _resized(op: Builder, x: Value, sizes: Value, *, mode: str, where: str, nearest_mode: str = "") -> Value:

@@ -71,17 +71,14 @@ def concat(op: Builder, *inputs: Value, axis: int = 1):
 
 
 @layer("Split", "Slice", integers=True)
-def split(op: Builder, data: Value, *, axis: int = 1, context: Context):
-    """Split: into the outputs' sizes in the file."""
+def split(op: Builder, data: Value, *, axis: int = 1, out_sizes: tuple[int, ...] = (), context: Context):
+    """Split: into the outputs' sizes in the file, also for inputs of other shapes."""
     if data.rank is not None and not 0 <= axis < data.rank:
         raise Malformed(f"its axis {axis} is out of range for {data.rank} dimensions")
-    sizes = []
-    for port in context.layer.outputs:
-        declared = port.dims
-        size = None if declared is None or axis >= len(declared) else declared[axis]
-        sizes.append(size)
-    if None in sizes:  # with other input shapes: equal parts, unless the whole size is known
-        return op.node("Split", data, axis=axis, num_outputs=len(sizes), outputs=len(sizes))
+    sizes, whole = list(out_sizes), None if data.dims is None else data.dims[axis]
+    fits = whole is None or sum(sizes) == whole or (len(sizes) == 1 and sizes[0] <= whole)
+    if len(sizes) != len(context.layer.outputs) or not fits:
+        raise Malformed(f"the sizes of its outputs are {sizes}, and the size of its input {whole}")
     if len(sizes) == 1:
         return op.Identity(data) if data.dims is None or data.dims[axis] == sizes[0] else op.Slice(data, [0], sizes, [axis])
     return op.node("Split", data, op.const(np.array(sizes, np.int64)), axis=axis, outputs=len(sizes))

@@ -55,6 +55,34 @@ def test_other_shapes_of_inputs(tmp_path: Path) -> None:
     assert (found["pool"] == 27).all()
 
 
+def test_other_shapes_of_inputs_keep_the_sizes_of_a_split(tmp_path: Path) -> None:
+    net = Net(6)
+    x = net.input(1, 6, 4, name="data")
+    net.layer("Split", [x], [(1, 1, 4), (1, 5, 4)], {"axis": 1}, name="parts")
+    xml, _ = net.save(tmp_path)
+    convert(xml, tmp_path / "model.onnx", input_shapes={"data": [3, 6, 4]})
+    found = run(tmp_path / "model.onnx", {"data": np.ones((3, 6, 4), np.float32)}, "none")
+    assert [found[f"parts.{i}"].shape for i in range(2)] == [(3, 1, 4), (3, 5, 4)]
+    with pytest.raises(ConversionError, match=r"the sizes of its outputs are \[1, 5\], and the size of its input 8"):
+        convert(xml, tmp_path / "model.onnx", input_shapes={"data": [3, 8, 4]})
+
+
+@pytest.mark.parametrize(
+    ("kind", "dims", "data", "shape"),
+    [
+        ("Pooling", (1, 2, 4, 4), {"kernel": "3,3", "strides": "2,2"}, (1, 2, 5, 5)),  # rounded up by default
+        ("Pooling", (1, 2, 4, 4), {"kernel": "3,3", "strides": "2,2", "rounding_type": "floor"}, (1, 2, 4, 4)),
+        ("Pooling", (1, 2, 4, 4), {"kernel": "1,1", "strides": "2,2", "pads_end": "1,1"}, (1, 2, 5, 5)),
+        ("Resample", (1, 2, 12, 12), {"factor": 1.35, "type": "caffe.ResampleParameter.LINEAR"}, (1, 2, 14, 14)),
+    ],
+)
+def test_other_shapes_of_inputs_round_as_the_inference_engine(kind, dims, data, shape, tmp_path: Path) -> None:
+    net = Net(6)
+    net.layer(kind, [net.input(1, 2, 8, 8, name="data")], [dims], data, name="out")
+    convert(net.save(tmp_path)[0], tmp_path / "model.onnx", input_shapes={"data": [1, 2, 10, 10]})
+    assert run(tmp_path / "model.onnx", {"data": np.ones((1, 2, 10, 10), np.float32)}, "none")["out"].shape == shape
+
+
 def test_an_output_of_an_inner_layer(tmp_path: Path) -> None:
     xml, _ = _convolution().save(tmp_path)
     convert(xml, tmp_path / "model.onnx", outputs=["conv"])
