@@ -131,7 +131,8 @@ class EngineProcess:
         if not answer:
             code = process.wait()
             self.close()
-            raise BaselineError(f"the Inference Engine ended (exit code {code})")
+            reason = f": {self._executable} needs NumPy and opencv-python-inference-engine" if code == 1 else ""
+            raise BaselineError(f"the Inference Engine ended (exit code {code}){reason}")
         return json.loads(answer)
 
 

@@ -308,7 +308,7 @@ def _baseline(
     except BaselineError as error:
         result.error = str(error)
         return result, {}
-    result.seconds = inference.seconds
+    result.seconds = inference.seconds or None
     values = {e.value: value for e, value in zip(exposed, inference.layers, strict=True) if value is not None}
     return result, values | dict(zip(model.outputs, inference.outputs[0], strict=True))
 
