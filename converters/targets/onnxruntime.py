@@ -8,7 +8,7 @@ from onnx_specops.building import OPSET
 ONNXRUNTIME = Target(
     "onnxruntime",
     "ONNX Runtime",
-    "onnxruntime 1.17 to 1.32",
+    "onnxruntime 1.18 to 1.32",
     opsets=(OPSET, OPSET),
     functions=True,
     contrib=True,

@@ -143,15 +143,15 @@ class MatMulCompressed : public Kernel {
     if (rank > 1) result.push_back(left[left.size() - 2]);
     result.push_back(columns_);
     const std::int64_t size = element_count(result);
-    Output output = context.output(0, result);
-    if (size == 0) return;
-    outputs_.prepare(output.bytes(), size * static_cast<std::int64_t>(byte_size(a.type())));
-    const Numbers<float> numbers(a);
     After after = {nullptr, gelu_};
     if (const Input given = context.input(5); !given.absent()) {
       if (given.shape() != Shape{columns_}) fail("bias has the shape ", to_string(given.shape()), " instead of [", columns_, "]");
       after.bias = given.data<float>();
     }
+    Output output = context.output(0, result);
+    if (size == 0) return;
+    outputs_.prepare(output.bytes(), size * static_cast<std::int64_t>(byte_size(a.type())));
+    const Numbers<float> numbers(a);
     fill_narrow<float>(output, a.type(), size, [&](float* to) {
       if (depth_ == 0) {
         std::fill(to, to + size, 0.0f);

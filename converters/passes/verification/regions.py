@@ -224,9 +224,13 @@ def copied_model(
             formal.append(copies[value])
         return copies[value]
 
+    def produced(value: ir.Value) -> ir.Value:
+        # A node with several outputs may also compute an input of the region.
+        return Value(name=f"{copies[value].name}_again", type=value.type) if value in given else copy(value)
+
     for value in inputs:
         copy(value)
-    made = [_copied(node, copy) for node in nodes]
+    made = [_copied(node, copy, produced) for node in nodes]
     results = []
     for index, value in enumerate(outputs):
         result = ir.Value(name=f"result{index}", type=value.type, shape=value.shape)
@@ -250,9 +254,11 @@ def copied_model(
     return model
 
 
-def _copied(node: ir.Node, copy: Callable[[ir.Value], ir.Value]) -> ir.Node:
+def _copied(
+    node: ir.Node, copy: Callable[[ir.Value], ir.Value], produced: Callable[[ir.Value], ir.Value] | None = None
+) -> ir.Node:
     inputs = [None if value is None else copy(value) for value in node.inputs]
-    outputs = [copy(value) for value in node.outputs]
+    outputs = [(produced or copy)(value) for value in node.outputs]
     attributes = []
     for attribute in node.attributes.values():
         if attribute.type == ir.AttributeType.GRAPH:

@@ -55,3 +55,17 @@ def test_dimensions_whose_product_overflows(form: str) -> None:
     }
     with pytest.raises(RAISED[form]):
         run(form, OPERATOR, inputs, {"N": size, "K": size, "block_size": size})
+
+
+@pytest.mark.parametrize("form", ["numpy", "native"])
+@pytest.mark.parametrize("rows", [0, 1])
+def test_a_bias_of_another_shape(form: str, rows: int) -> None:
+    """The bias is checked even if the output is empty."""
+    inputs = {
+        "A": np.zeros((rows, 32), np.float32),
+        "B": np.zeros((4, 32), np.int8),
+        "scales": np.ones((4, 1), np.float32),
+        "bias": np.array(1, np.float32),
+    }
+    with pytest.raises(RAISED[form], match="bias has the shape"):
+        run(form, OPERATOR, inputs, {"N": 4, "K": 32, "block_size": 32, "packed": "no"})

@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 import onnx_ir as ir
+import onnxruntime as ort
 import pytest
 
 from converters.openvino import convert
 from converters.passes.patterns import PatternPass, rewrite
 from converters.passes.verification import Verifier
+from converters.passes.verification.regions import copied_model
 from converters.passes.verification.verifier import difference
 from onnx_specops.building import Value, new_value
 from onnx_specops.replacing import checked_by, replace_value
@@ -124,6 +126,23 @@ def test_known_properties_of_a_producer() -> None:
 
     assert run(True).verified.total() == 1
     assert len(run(False).differences) == 1
+
+
+def test_one_output_of_a_node_is_given() -> None:
+    """The region contains the TopK for its indices, but its values are an input."""
+
+    def emit(op, x):
+        values, indices = op.TopK(x, [2])
+        return op.Add(values, op.Cast(indices, to=ir.DataType.FLOAT))
+
+    model = graph(emit, floats("x", 5))
+    top, add = (next(node for node in model.graph if node.op_type == operator) for operator in ("TopK", "Add"))
+    between = [node for node in model.graph if node.op_type in ("TopK", "Cast", "Add")]
+    copied = copied_model(between, [model.graph.inputs[0], top.outputs[0]], [add.outputs[0]])
+    assert [value.name for value in copied.graph.inputs] == ["v0", "v1"]
+    session = ort.InferenceSession(ir.to_proto(copied).SerializeToString(), providers=["CPUExecutionProvider"])
+    given = {"v0": np.array([3, 9, 4, 8, 1], np.float32), "v1": np.array([100, 200], np.float32)}
+    np.testing.assert_array_equal(session.run(None, given)[0], [101, 203])
 
 
 def test_failed_evaluations_are_counted() -> None:
