@@ -171,7 +171,7 @@ class _Graph:
         """Rename the element that holds the attributes to ``<data>``."""
         kind = layer.get("type", "").lower()
         names = _ATTRIBUTES.get(kind, ("data", f"{kind}_data", kind))
-        found = next((child for name in names if (child := layer.find(name)) is not None), None)
+        found = next((child for name in names for child in layer if child.tag == name), None)  # a type may be no path
         for child in list(layer):
             if child is not found and (child.tag == "data" or str(child.tag).endswith(("_data", "-data"))):
                 self.remarks.add(f"<{short(str(child.tag))}> of {short(kind)}", line=child.sourceline)

@@ -239,6 +239,14 @@ def test_all_problems_are_reported_at_once(tmp_path: Path) -> None:
     assert [problem.layer_name for problem in caught.value.problems] == ["layer0", "layer1", "layer2"]
 
 
+@pytest.mark.parametrize("kind", ["", "/", "*[", "..", "a/b", "@x"])
+def test_a_type_that_no_element_can_have(kind: str, tmp_path: Path) -> None:
+    """A layer's attributes may be in an element of the name of its type."""
+    with pytest.raises(ConversionError) as caught:
+        convert(_changed(_convolution(), tmp_path, 'type="Pooling"', f'type="{kind}"'))
+    assert "internal error" not in str(caught.value)
+
+
 def test_a_missing_bin(tmp_path: Path) -> None:
     xml, weights = _convolution().save(tmp_path)
     weights.unlink()
