@@ -13,6 +13,7 @@ from tests.conformance.oracle import OracleError
 from tests.conformance.random.judge import Judge, Verdict, crashed, differing, is_drawn
 from tests.conformance.random.noise import (
     amplified,
+    depends_on_known_dimensions,
     differs_from_itself,
     differs_layer_by_layer,
     has_wrong_shape_stated,
@@ -128,7 +129,7 @@ def _explained(recipe: Recipe, verdict: Verdict, judge: Judge) -> Explanation:
         return Explanation("noise", recipe, verdict)
     if unset(recipe, verdict, judge) or overflown(recipe, judge) or agrees_result_by_result(recipe, verdict, judge):
         return Explanation("noise", recipe, verdict)
-    if of_levels(recipe, verdict, judge):
+    if of_levels(recipe, verdict, judge) or depends_on_known_dimensions(recipe, verdict, judge):
         return Explanation("noise", recipe, verdict)
     return Explanation("found", recipe, verdict)
 

@@ -17,6 +17,8 @@ from tests.conformance.random.explain import Explanation, explain
 from tests.conformance.random.judge import Judge
 from tests.conformance.random.near.changes import CHANGES, changed
 from tests.conformance.random.near.networks import FOLDER, names
+from tests.conformance.random.noise import depends_on_known_dimensions
+from tests.conformance.random.options import BY_NAME
 from tests.conformance.random.recipe import Layer, Leaf, Recipe
 
 SEED, MODELS = 1, 12
@@ -98,6 +100,18 @@ def test_numbers_between_two_levels_are_noise(oracle: Oracle) -> None:
     explained = explain(made, verdict, judge)
     assert isinstance(explained, Explanation)
     assert explained.kind == "noise"
+
+
+def test_openvinos_emulation_with_unknown_dimensions_is_noise(oracle: Oracle) -> None:
+    """The CPU plugin loses the Add after a quantized Convolution of unknown width, but not if the width is known."""
+    made = oracle.ask(models.recipe, 20261127, 1233, "near")
+    judge = Judge(oracle, BY_NAME["float16-opset17"])
+    verdict = judge.judge(made)
+    assert verdict.kind == "parts"
+    explained = explain(made, verdict, judge)
+    assert explained.kind == "noise"
+    assert depends_on_known_dimensions(explained.recipe, explained.verdict, judge)
+    assert not depends_on_known_dimensions(explained.recipe.static(), explained.verdict, judge)
 
 
 def test_a_folder_of_networks(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
