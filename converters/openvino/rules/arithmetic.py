@@ -355,7 +355,9 @@ def erf_inv(op: Builder, x: Value):
 
 @rule("CumSum", since="opset3")
 def cum_sum(op: Builder, x: Value, axis: Value | None = None, *, exclusive: bool = False, reverse: bool = False):
-    """CumSum-3; ``axis`` is 0 by default."""
+    """CumSum-3; ``axis`` is 0 by default. For booleans the CPU plugin gives whether a term is true."""
+    if x.dtype == D.BOOL:
+        return op.Cast(cum_sum(op, op.Cast(x, to=D.INT64), axis, exclusive=exclusive, reverse=reverse), to=D.BOOL)
     axis = op.const(0) if axis is None else axis
     if axis.dtype != D.INT32:
         axis = int64(op, axis)

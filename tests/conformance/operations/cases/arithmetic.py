@@ -354,6 +354,12 @@ def _sums():
             yield case(name, [static(x, x), static(np.array(-2), np.array(0))], attributes)
     for dtype in (*INTEGERS, np.float16, np.float64):
         yield case(np.dtype(dtype).name, [static(_small(dtype, 2, 5)), I32(1)], {"exclusive": True})
+    booleans = decided("cpu", "the reference kernel does not run on booleans")
+    flags = np.array([[0, 1, 0, 1, 0], [0, 0, 0, 1, 1]], bool)
+    yield case("bool", [static(flags), np.array(1)], **booleans)
+    yield case(
+        "bool-backward", [dynamic(flags, flags[:, :0]), np.array(-1)], {"exclusive": True, "reverse": True}, **booleans
+    )
     scalar = decided("cpu", "the reference kernel does not run on scalars, or crashes")
     yield case("dynamic", [dynamic(x, x[:1, :2]), dynamic(np.array(1), np.array(-1))])
     yield case("empty", [dynamic(np.zeros((0, 3), F32)), dynamic(np.array(1))])
