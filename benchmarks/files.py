@@ -22,7 +22,7 @@ import os
 import statistics
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -141,7 +141,7 @@ def distances(path: Path, name: str, count: int) -> Row:
         converted = Path(temporary) / "converted.onnx"
         try:
             convert(path, converted)
-            exact, theirs = (_opened(path, settings) for settings in (_EXACT, {}))
+            exact, theirs = (open_session(path, 1, settings=settings) for settings in (_EXACT, {}))
             ours = open_session(converted, 1, "native")
             found = []
             for seed in range(count):
@@ -151,15 +151,6 @@ def distances(path: Path, name: str, count: int) -> Row:
         except Exception as error:  # any exception of a library; the other files are still measured
             return Row(name, problem=f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}")
     return Row(name, {}, *map(float, np.mean(found, axis=0)))
-
-
-def _opened(path: Path, settings: dict[str, str]) -> Callable[[Sequence[np.ndarray]], list[np.ndarray]]:
-    before = os.environ.get("BENCHMARK_OPENVINO")
-    os.environ["BENCHMARK_OPENVINO"] = json.dumps(settings)
-    try:
-        return open_session(path, 1)
-    finally:
-        os.environ["BENCHMARK_OPENVINO"] = before or "{}"
 
 
 def _layers(path: Path, converted: Path) -> Iterator[str]:

@@ -26,14 +26,17 @@ BLOCK = 0.6  # seconds of a process's turn, with at least one run
 
 
 def open_session(
-    path: Path, threads: int = THREADS, kernels: str = "none"
+    path: Path, threads: int = THREADS, kernels: str = "none", settings: Mapping[str, str] | None = None
 ) -> Callable[[Sequence[np.ndarray]], list[np.ndarray]]:
-    """Open a model: an .xml in OpenVINO with float32, an .onnx in ONNX Runtime with or without the plugin's kernels."""
+    """Open a model: an .xml in OpenVINO with float32, an .onnx in ONNX Runtime with or without the plugin's kernels.
+
+    ``settings`` are OpenVINO's; by default those of the environment variable BENCHMARK_OPENVINO, as JSON.
+    """
     if path.suffix == ".xml":
         import openvino as ov
 
         options = {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": threads, "PERFORMANCE_HINT": "LATENCY"}
-        options |= json.loads(os.environ.get("BENCHMARK_OPENVINO", "{}"))
+        options |= json.loads(os.environ.get("BENCHMARK_OPENVINO", "{}")) if settings is None else settings
         request = ov.Core().compile_model(path, "CPU", options).create_infer_request()
         return lambda arrays: [np.array(output) for output in request.infer(list(arrays)).values()]
     import onnxruntime as ort

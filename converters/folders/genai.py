@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -89,16 +89,28 @@ def write_genai(
     assert decoder is not None
     vocabulary = vocabulary_of(model, source)
     source.check_vocabulary(vocabulary)
-    library = Path(library_path()) if decoder.cache != "float32" and has_library() else None
+    library = needed_library(decoder)
     config = genai_config(source, decoder, [value.name for value in model.graph.input], vocabulary, library)
-    copies = {path: place for path, place in places(folder, target).items() if place != target / CONFIG}
-    if library is not None:
-        copies[library] = target / library.name
-    copy_companions(copies, {target / CONFIG: f"{json.dumps(config, indent=4)}\n".encode()})
+    write_configurations(folder, {target / CONFIG: config}, target, library)
     remarks = remarks_of(source, decoder, target, library)
     if logits == "last" and decoder.logits != logits:
         remarks.append("its output is not [batch, tokens, vocabulary] and remains unchanged")
     return GenaiFolder(report, remarks, [MODEL])
+
+
+def needed_library(decoder: Decoder) -> Path | None:
+    """Return the library with the domain's kernels if the decoder's cache needs it and it is installed."""
+    return Path(library_path()) if decoder.cache != "float32" and has_library() else None
+
+
+def write_configurations(
+    folder: Path, contents: Mapping[Path, Mapping[str, Any]], target: Path, library: Path | None = None
+) -> None:
+    """Write configurations as JSON, copy the folder's other files and the library to ``target``: all of them or none."""
+    copies = {path: place for path, place in places(folder, target).items() if place not in contents}
+    if library is not None:
+        copies[library] = target / library.name
+    copy_companions(copies, {path: f"{json.dumps(content, indent=4)}\n".encode() for path, content in contents.items()})
 
 
 def genai_config(

@@ -13,8 +13,7 @@ from typing import Any
 
 from converters.convert import Conversion
 from converters.folders import encoder_decoder
-from converters.folders.companions import copy_companions, places
-from converters.folders.genai import CONFIG, SEARCH, GenaiFolder
+from converters.folders.genai import CONFIG, SEARCH, GenaiFolder, vocabulary_of, write_configurations
 from converters.folders.language_model import LanguageModel, check_vocabulary, read_configurations
 from converters.folders.path_errors import AS_WRITTEN, path_error
 from converters.folders.whole import all_or_none
@@ -77,15 +76,11 @@ def write_speech(
         model, report = convert(folder / encoder_decoder.DECODER, target / DECODER, adapt=decode, form="openvino")
         decoder = report.decoder
         assert decoder is not None
-        vocabulary = int(
-            model.graph.output[0].type.tensor_type.shape.dim[-1].dim_value or source.config.get("vocab_size") or 0
-        )
+        vocabulary = vocabulary_of(model, source)
         check_vocabulary(folder, vocabulary)
         convert(folder / encoder_decoder.ENCODER, target / ENCODER, adapt=encode, form="openvino")
     config = _genai_config(source, decoder, vocabulary)
-    contents = {target / CONFIG: config, target / SOUNDS: sounds}
-    copies = {path: place for path, place in places(folder, target).items() if place not in contents}
-    copy_companions(copies, {path: f"{json.dumps(content, indent=4)}\n".encode() for path, content in contents.items()})
+    write_configurations(folder, {target / CONFIG: config, target / SOUNDS: sounds}, target)
     remarks = []
     if ignored := [name for name in _NOT_APPLIED if source.generation.get(name)]:
         remarks.append(f"onnxruntime-genai does not apply {', '.join(ignored)} of generation_config.json")

@@ -6,7 +6,6 @@ embeddings, and its cache as inputs.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -17,8 +16,16 @@ import numpy as np
 import onnx_ir as ir
 
 from converters.convert import Conversion
-from converters.folders.companions import copy_companions, places
-from converters.folders.genai import CONFIG, GenaiFolder, genai_config, remarks_of, session_options, vocabulary_of
+from converters.folders.genai import (
+    CONFIG,
+    GenaiFolder,
+    genai_config,
+    needed_library,
+    remarks_of,
+    session_options,
+    vocabulary_of,
+    write_configurations,
+)
 from converters.folders.image_processing import CONFIG as IMAGES
 from converters.folders.image_processing import ImageProcessing
 from converters.folders.language_model import LANGUAGE, read_configurations
@@ -30,7 +37,6 @@ from converters.options import KvCache, LogitsOf
 from converters.source import Emitted
 from onnx_specops.building import Builder, new_value
 from onnx_specops.replacing import replace_value
-from onnx_specops.runtime.library import has_library, library_path
 
 TEXT_EMBEDDINGS, VISION_EMBEDDINGS = "openvino_text_embeddings_model.xml", "openvino_vision_embeddings_model.xml"
 MERGER = "openvino_vision_embeddings_merger_model.xml"
@@ -85,7 +91,9 @@ def write_vision(
     source = read_configurations(folder)
     kind = stated.get("model_type")
     if kind not in _KINDS:
-        message = f"onnxruntime-genai has no model of images and text of the type {kind!r}; --genai supports {_SUPPORTED}"
+        *others, last = _KINDS
+        supported = f"{', '.join(others)} and {last}"
+        message = f"onnxruntime-genai has no model of images and text of the type {kind!r}; --genai supports {supported}"
         raise path_error(folder / "config.json", message, "convert it without --genai")
     for name in (LANGUAGE, TEXT_EMBEDDINGS, VISION_EMBEDDINGS):
         if not (folder / name).is_file():
@@ -115,7 +123,7 @@ def write_vision(
         embed = partial(_take_features, image_token=image_token, width=width, path=folder / TEXT_EMBEDDINGS)
         convert(folder / TEXT_EMBEDDINGS, target / EMBEDDING, adapt=embed, **plain)
         convert(folder / vision.model, target / VISION, adapt=vision.adapt, **plain)
-        library = Path(library_path()) if decoder.cache != "float32" and has_library() else None
+        library = needed_library(decoder)
         config = genai_config(source, decoder, list(inputs), vocabulary, library, DECODER)
         config["model"] |= {"type": vision.kind, "image_token_id": image_token, **vision.tokens}
         if "video_token_id" in vision.tokens and source.token("pad_token_id") is None:
@@ -135,11 +143,7 @@ def write_vision(
             "outputs": {_FEATURES: _FEATURES},
             "session_options": session_options(None),
         }
-        contents = {target / CONFIG: config, target / IMAGES: vision.images}
-        copies = {path: place for path, place in places(folder, target).items() if place not in contents}
-        if library is not None:
-            copies[library] = target / library.name
-        copy_companions(copies, {path: f"{json.dumps(content, indent=4)}\n".encode() for path, content in contents.items()})
+        write_configurations(folder, {target / CONFIG: config, target / IMAGES: vision.images}, target, library)
     remarks = remarks_of(source, decoder, target, library)
     if processing.not_applied:
         remarks.append(f"onnxruntime-genai does not apply {', '.join(processing.not_applied)} of {processing.path.name}")
@@ -195,7 +199,6 @@ _KINDS: dict[str, Callable[[Path, Mapping[str, Any], ImageProcessing], _Vision]]
     "qwen2_vl": _qwen,
     "qwen2_5_vl": _qwen,
 }
-_SUPPORTED = "gemma3, qwen2_vl and qwen2_5_vl"
 
 
 def _section(folder: Path, config: Mapping[str, Any], name: str) -> Mapping[str, Any]:

@@ -21,7 +21,6 @@ from converters.passes.column_images import Col2ImByAddition
 from converters.passes.compressed_weights import KeepWeightsCompressed
 from converters.passes.constant_transposes import FoldConstantTransposes
 from converters.passes.copies import DropCopies
-from converters.passes.for_target import Simplify, spelling_passes
 from converters.passes.four_bits import LookUpFourBits
 from converters.passes.newer_forms import newer_forms
 from converters.passes.normalizations import FuseScaleAndBias
@@ -36,6 +35,8 @@ from converters.passes.precision import InFloat16, InFloat32
 from converters.passes.quantized import ConvertToIntegers, is_quantized
 from converters.passes.rms_normalization import CanonicalizeRMSNormalization
 from converters.passes.selective_scan import FuseSelectiveScan
+from converters.passes.simplification import Simplify
+from converters.passes.spellings import spelling_passes
 from converters.passes.vocabulary_tables import FuseVocabularyTables, LabelVocabularyTables
 from converters.targets.fitting import TargetError, UnsupportedItem, check, supported_by
 from converters.targets.target import Target

@@ -156,8 +156,7 @@ def choices(graph: onnx.GraphProto, known: Mapping[str, object]) -> Iterator[tup
     indices = {}
     for node in graph.node:
         if node.op_type == "TopK" and node.domain == "":
-            axis = next((attribute.i for attribute in node.attribute if attribute.name == "axis"), -1)
-            indices[node.output[1]] = Choice(node.input[0], axis)
+            indices[node.output[1]] = Choice(node.input[0], _attribute(node, "axis", -1))
         elif node.op_type == "Cast" and node.input[0] in indices:
             indices[node.output[0]] = indices[node.input[0]]
     return ((name, choice) for name, choice in indices.items() if name in known)
@@ -188,9 +187,15 @@ def before_selections(graph: onnx.GraphProto, known: Mapping[str, object]) -> li
 
 def _selects(node: onnx.NodeProto) -> bool:
     return any(
-        inner.op_type in _SELECTING.get(inner.domain, ()) or (inner.op_type == "Cast" and inner.attribute[0].i in _INTEGERS)
+        _attribute(inner, "to") in _INTEGERS
+        if inner.op_type == "Cast"
+        else inner.op_type in _SELECTING.get(inner.domain, ())
         for inner in _with_nested(node)
     )
+
+
+def _attribute(node: onnx.NodeProto, name: str, default: int = 0) -> int:
+    return next((attribute.i for attribute in node.attribute if attribute.name == name), default)
 
 
 def _inputs(node: onnx.NodeProto) -> Iterator[str]:

@@ -110,19 +110,6 @@ def adapted() -> Mapping[str, Sequence[Adapter]]:
 # -- shared helpers -------------------------------------------------------------------------------------------------------
 
 
-def known(value: ir.Value | None) -> np.ndarray | None:
-    """Return the elements of a constant; ``None`` for other values."""
-    if value is None or value.const_value is None or value.is_graph_input():
-        return None
-    return value.const_value.numpy()
-
-
-def known_list(value: ir.Value | None) -> list[int] | None:
-    """Return the elements of an integer constant; ``None`` for other values."""
-    array = known(value)
-    return None if array is None else [int(x) for x in array.reshape(-1)]
-
-
 def need_rank(value: Value, what: str) -> int:
     """Return the rank of a value; raise an error if it is unknown, because ``what`` requires it in older opsets."""
     if value.rank is None:

@@ -9,7 +9,8 @@ import numpy as np
 import onnx_ir as ir
 
 from onnx_specops.building import Value
-from onnx_specops.lowering.adapters import SAME, LoweringBuilder, NotRepresentableError, below, known
+from onnx_specops.graphs import constant_array
+from onnx_specops.lowering.adapters import SAME, LoweringBuilder, NotRepresentableError, below
 
 D = ir.DataType
 
@@ -85,7 +86,7 @@ def bitwise_not(op: LoweringBuilder, x: Value):
 @below(18, "BitwiseAnd")
 def bitwise_and(op: LoweringBuilder, a: Value, b: Value):
     for mask, x in ((b, a), (a, b)):
-        if (number := known(mask)) is not None and number.size == 1:
+        if (number := constant_array(mask)) is not None and number.size == 1:
             if (mask.rank or 0) > (x.rank or 0):
                 x = op.Expand(x, op.Shape(mask))
             return _masked(op, x, int(number.reshape(-1)[0]))

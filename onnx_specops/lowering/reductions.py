@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from onnx_specops.building import Value
-from onnx_specops.lowering.adapters import LoweringBuilder, along, below, known_list
+from onnx_specops.graphs import constant_list
+from onnx_specops.lowering.adapters import LoweringBuilder, along, below
 
 OTHERS = (
     "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd",
@@ -17,7 +18,7 @@ _LARGEST_RANK = 8  # for tensors of unknown rank
 @below(13, "ReduceSum")
 def reduction(op: LoweringBuilder, x: Value, axes: Value | None = None, *, keepdims=1, noop_with_empty_axes=0, node):
     reduce = getattr(op.old, node.op_type)
-    listed = [] if axes is None else known_list(axes)
+    listed = [] if axes is None else constant_list(axes)
     if listed == []:
         return _reduce_no_axes(op, x, node.op_type) if noop_with_empty_axes else reduce(x, keepdims=keepdims)
     if listed is not None:

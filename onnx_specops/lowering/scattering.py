@@ -12,7 +12,8 @@ import numpy as np
 import onnx_ir as ir
 
 from onnx_specops.building import Builder, Value
-from onnx_specops.lowering.adapters import SAME, LoweringBuilder, NotRepresentableError, along, below, known, need_rank
+from onnx_specops.graphs import constant_array
+from onnx_specops.lowering.adapters import SAME, LoweringBuilder, NotRepresentableError, along, below, need_rank
 
 _COMBINED = {"add": "Add", "mul": "Mul", "max": "Max", "min": "Min"}
 
@@ -75,14 +76,14 @@ def _in_rounds(op: Builder, data: Value, places: Value, updates: Value, reductio
         at, new = (op.Compress(x, mine, axis=0) for x in (places, updates))
         return condition, _combined(op, carried, at, new, reduction)
 
-    if (number := known(most)) is not None and number <= 1:
+    if (number := constant_array(most)) is not None and number <= 1:
         return _combined(op, data, places, updates, reduction)
     return op.loop(most, True, one, data)
 
 
 def _rounds(op: Builder, places: Value) -> tuple[Value, Value]:
     """Return the number of earlier updates of the same element for each update, and the most updates of one element."""
-    if (fixed := known(places)) is not None:
+    if (fixed := constant_array(places)) is not None:
         seen: Counter[int] = Counter()
         before = np.zeros(fixed.size, np.int64)
         for index, place in enumerate(fixed.tolist()):

@@ -8,15 +8,8 @@ import numpy as np
 import onnx_ir as ir
 
 from onnx_specops.building import Builder, Value, constant_value
-from onnx_specops.lowering.adapters import (
-    SAME,
-    LoweringBuilder,
-    NotRepresentableError,
-    below,
-    known,
-    known_list,
-    need_rank,
-)
+from onnx_specops.graphs import constant_array, constant_list
+from onnx_specops.lowering.adapters import SAME, LoweringBuilder, NotRepresentableError, below, need_rank
 from onnx_specops.lowering.reductions import is_among
 
 _END = 2**31 - 1
@@ -37,13 +30,13 @@ def reshape(op: LoweringBuilder, x: Value, shape: Value, *, allowzero=0, node):
     if not allowzero or _copies(x, shape):
         return plain.Reshape(x, shape)
     stated = node.outputs[0].dims if isinstance(node.outputs[0], Value) else None
-    if any(value is not None and _has_no_zero(value) for value in (x.dims, stated, known_list(shape))):
+    if any(value is not None and _has_no_zero(value) for value in (x.dims, stated, constant_list(shape))):
         return plain.Reshape(x, shape)
 
     def empty(op: Builder) -> Value:
         return op.Expand(nothing(x.dtype), shape)
 
-    if (dims := known_list(shape)) is not None and 0 in dims:
+    if (dims := constant_list(shape)) is not None and 0 in dims:
         return empty(op)
     if stated is None and (shape.dims or [None])[0] is None:
         return _reshape_and_slice(op, x, shape)
@@ -83,7 +76,7 @@ def _dimensions(value: ir.Value | None, depth: int = 8) -> list[object] | None:
     """
     if value is None or not depth:
         return None
-    if (numbers := known_list(value)) is not None:
+    if (numbers := constant_list(value)) is not None:
         return list(numbers)
     node = value.producer()
     length = None if value.shape is None else (1 if not len(value.shape) else value.shape[0])
@@ -105,7 +98,7 @@ def _dimensions(value: ir.Value | None, depth: int = 8) -> list[object] | None:
     found = parts[0] or []
     if node.op_type in ("Identity", "Squeeze", "Unsqueeze") or (node.op_type == "Reshape" and len(found) == length):
         return found
-    chosen = [array for given in node.inputs[1:] if (array := known_list(given)) is not None]
+    chosen = [array for given in node.inputs[1:] if (array := constant_list(given)) is not None]
     if len(chosen) < len(node.inputs) - 1:
         return unknown
     if node.op_type == "Slice" and len(chosen) in (2, 3):
@@ -126,7 +119,7 @@ def nothing(dtype: ir.DataType | None) -> Value:
 def squeeze(op: LoweringBuilder, x: Value, axes: Value | None = None):
     if axes is None:
         return SAME
-    if (listed := known_list(axes)) is not None:
+    if (listed := constant_list(axes)) is not None:
         return op.old.Squeeze(x, axes=listed) if listed else x
     rank = need_rank(x, "Squeeze along run-time axes")
     gone = is_among(op, op.const(list(range(rank))), axes, rank)
@@ -135,7 +128,7 @@ def squeeze(op: LoweringBuilder, x: Value, axes: Value | None = None):
 
 @below(13, "Unsqueeze")
 def unsqueeze(op: LoweringBuilder, x: Value, axes: Value):
-    if (listed := known_list(axes)) is not None:
+    if (listed := constant_list(axes)) is not None:
         return op.old.Unsqueeze(x, axes=listed) if listed else x
     rank = op.Add(op.Size(op.Shape(x)), op.Size(axes))
     new = is_among(op, op.Range(0, rank, 1), axes, rank)
@@ -160,7 +153,7 @@ def split_evenly(op: LoweringBuilder, x: Value, lengths: Value | None = None, *,
 @below(13, "Split")
 def split(op: LoweringBuilder, x: Value, lengths: Value | None = None, *, axis=0, node):
     count = len(node.outputs)
-    if lengths is None or (listed := known_list(lengths)) is not None:
+    if lengths is None or (listed := constant_list(lengths)) is not None:
         parts = op.old.Split(x, split=None if lengths is None else listed, axis=axis, outputs=count)
         return parts if count > 1 else [parts]
     ends = op.CumSum(lengths, 0)
@@ -175,7 +168,7 @@ def pad_around(op: LoweringBuilder, x: Value, pads: Value, value: Value | None =
         return SAME
     if axes is None:
         axes = op.const(list(range(need_rank(x, "Pad with the mode wrap"))))
-    if (listed := known_list(axes)) is None:
+    if (listed := constant_list(axes)) is None:
         raise NotRepresentableError("Pad with the mode wrap along run-time axes")
     for i, axis in enumerate(listed):
         size = op.Gather(op.Shape(x), axis)
@@ -238,7 +231,7 @@ def constant(op: LoweringBuilder, *, value=None, sparse_value=None, **numbers):
 
 @below(12, "Dropout")
 def dropout(op: LoweringBuilder, x: Value, ratio: Value | None = None, training: Value | None = None, *, seed=0, node):
-    drops = training is not None and ((state := known(training)) is None or bool(state.reshape(-1)[0]))
+    drops = training is not None and ((state := constant_array(training)) is None or bool(state.reshape(-1)[0]))
     if drops or any(value.uses() for value in node.outputs[1:]):
         raise NotRepresentableError("Dropout in training mode")
     return [x, *node.outputs[1:]]

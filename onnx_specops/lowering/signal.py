@@ -7,14 +7,15 @@ import math
 import onnx_ir as ir
 
 from onnx_specops.building import Builder, Value
-from onnx_specops.lowering.adapters import LoweringBuilder, NotRepresentableError, along, below, known_list, need_rank
+from onnx_specops.graphs import constant_list
+from onnx_specops.lowering.adapters import LoweringBuilder, NotRepresentableError, along, below, need_rank
 
 
 @below(20, "DFT")
 def dft_axis(op: LoweringBuilder, x, length=None, axis=None, *, inverse=0, onesided=0, node):
     """The axis is an attribute. A run-time axis selects among the possible axes."""
     rank = need_rank(x, "DFT")
-    places = [-2] if axis is None else known_list(axis)
+    places = [-2] if axis is None else constant_list(axis)
     if places is not None:
         (place,) = along(places, rank)
         return _spectrum(op, x, length, place, inverse, onesided, op.opset)

@@ -11,8 +11,7 @@ from onnx_specops.building import Builder, Value
 
 def count_for_channels(x: Value, blob: Value, what: str) -> int:
     """Return the number of elements of a blob. Raise `Malformed` if it differs from the number of channels."""
-    count = _count(blob)
-    channels = None if x.dims is None else x.dims[1 if len(x.dims) > 1 else 0]
+    count, channels = _count(blob), _channels(x)
     if channels not in (None, count):
         raise Malformed(f"it has {count} {what} for {channels} channels", "check that the file is intact")
     return count
@@ -28,10 +27,13 @@ def by_channel(op: Builder, x: Value, blob: Value, what: str, *, shared: bool = 
     if x.rank is None:
         raise Unsupported("the rank of its data is unknown", "give the model's input a rank")
     count = _count(blob)
-    channels = None if x.dims is None else x.dims[1 if len(x.dims) > 1 else 0]
-    if count == 1 or (shared and count != channels):
+    if count == 1 or (shared and count != _channels(x)):
         return shaped(op, op.Slice(blob, [0], [1]), [1])
     return shaped(op, blob, [count_for_channels(x, blob, what), *[1] * (x.rank - 2)])
+
+
+def _channels(x: Value) -> int | None:
+    return None if x.dims is None else x.dims[1 if len(x.dims) > 1 else 0]
 
 
 def _count(blob: Value) -> int:

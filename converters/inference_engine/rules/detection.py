@@ -246,10 +246,7 @@ def psroi_pooling(
             message = f"it has {spatial_bins_x} x {spatial_bins_y} bins; other numbers for x and y are not supported"
             raise Unsupported(message, "remove the layer, and pool outside the model")
         if size != group_size:
-            features, group_size = _regrouped(op, features, output_dim, group_size, size), size
-    elif mode == "bilinear":
-        group_size = size
-    if mode == "bilinear_deformable":
+            features = _regrouped(op, features, output_dim, group_size, size)
         return roi.deformable_psroi_pooling(
             op,
             features,
@@ -257,7 +254,7 @@ def psroi_pooling(
             None if no_trans else offsets,
             output_dim=output_dim,
             spatial_scale=spatial_scale,
-            group_size=group_size,
+            group_size=size,
             mode=mode,
             spatial_bins_x=spatial_bins_x,
             spatial_bins_y=spatial_bins_y,
@@ -269,7 +266,7 @@ def psroi_pooling(
         features,
         rois,
         output_dim=output_dim,
-        group_size=group_size,
+        group_size=size,
         spatial_scale=spatial_scale,
         mode=mode,
         spatial_bins_x=spatial_bins_x,

@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from converters.passes.patterns import PatternPass, Rewrite, rewrite
 from onnx_specops.building import Builder, Value
-from onnx_specops.graphs import constant_array
+from onnx_specops.graphs import constant_array, constant_list
 
 D = ir.DataType
 
@@ -115,7 +115,7 @@ def _same_shape(operator: str) -> Rewrite:
 @rewrite("Reshape", lambda op, x, shape: op.Reshape(x, shape, _outputs=["whole"]), exclusive=False)
 def reshape_to_itself(op: Builder, *, x: Value, shape: Value, whole: Value) -> Value | None:
     """Remove a Reshape that keeps each dimension, except that it computes one from the others."""
-    target, node = _listed(shape), whole.producer()
+    target, node = constant_list(shape), whole.producer()
     if target is None or x.dims is None or len(target) != len(x.dims) or target.count(-1) > 1:
         return None
     copies = node is not None and not node.attributes.get_int("allowzero", 0)
@@ -203,7 +203,7 @@ def two_slices(
     whole: Value,
 ) -> Value | None:
     """Merge two Slices along different axes."""
-    lists = [_listed(value) for value in (starts, ends, axes, first, last, along)]
+    lists = [constant_list(value) for value in (starts, ends, axes, first, last, along)]
     steps = [_steps(value) for value in (inner, whole)]
     if x.rank is None or any(of is None for of in (*lists, *steps)):
         return None
@@ -214,19 +214,13 @@ def two_slices(
     return op.Slice(x, begin + start, end + stop, places, (steps[0] or []) + (steps[1] or []))
 
 
-def _listed(value: ir.Value | None) -> list[int] | None:
-    if value is None or value.const_value is None or value.is_graph_input():
-        return None
-    return [int(number) for number in value.const_value.numpy().reshape(-1)]
-
-
 def _steps(value: Value) -> list[int] | None:
     """Return the steps of a Slice; by default they are 1."""
     node = value.producer()
     assert node is not None
     given = node.inputs[4] if len(node.inputs) > 4 else None
-    own = _listed(node.inputs[3])
-    return _listed(given) if given is not None else None if own is None else [1] * len(own)
+    own = constant_list(node.inputs[3])
+    return constant_list(given) if given is not None else None if own is None else [1] * len(own)
 
 
 @rewrite("Identity", lambda op, x: op.Identity(x, _outputs=["whole"]), exclusive=False)

@@ -1,6 +1,9 @@
 """Alternative spellings in ONNX that targets need. `converters.targets` selects them."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from onnx_ir.passes import InPlacePass
 
@@ -21,6 +24,9 @@ from converters.passes.spellings.scalars import ScalarsToVectors
 from converters.passes.spellings.slopes import ChannelSlopes
 from converters.passes.spellings.squares import PowToMul
 from converters.passes.spellings.topk import SortedTopK
+
+if TYPE_CHECKING:
+    from converters.targets.target import Target
 
 SPELLINGS: Mapping[str, Callable[[], InPlacePass]] = {
     "4D InstanceNormalization": InstanceNormalization4D,
@@ -43,5 +49,10 @@ SPELLINGS: Mapping[str, Callable[[], InPlacePass]] = {
     "symmetric padding": SymmetricPads,
 }
 
-LAST = frozenset(("sorted by depth", "no boolean constants"))
+_LAST = frozenset(("sorted by depth", "no boolean constants"))
 """Spellings that simplification would revert."""
+
+
+def spelling_passes(target: Target, *, last: bool = False) -> list[InPlacePass]:
+    """Return the passes for a target's spellings: those before the last `Simplify`, or those that it would revert."""
+    return [SPELLINGS[name]() for name in target.spellings if (name in _LAST) == last]

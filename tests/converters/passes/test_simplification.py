@@ -6,8 +6,7 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 
-from converters.passes.for_target import Simplify
-from converters.passes.simplification import FoldConstants, FuseBiases, MergeDataMovement
+from converters.passes.simplification import FoldConstants, FuseBiases, MergeDataMovement, Simplify
 from onnx_specops.building import new_value
 from tests.converters.passes.graphs import floats, graph, operators, run
 

@@ -19,6 +19,8 @@ def _pool(name, dims, out, data, **options) -> Case:
 
 _V2 = {"kernel-x": 3, "kernel-y": 2, "stride-x": 2, "stride-y": 1, "pad-x": 1, "pad-y": 0, "output": 4, "group": 1}
 
+_PADDED = {"kernel": "3,3", "strides": "2,2", "pads_begin": "1,1", "pads_end": "1,1"}
+
 CASES = [
     _pool(
         "avg_mixed_include_pads",
@@ -70,14 +72,7 @@ CASES = [
             f"auto_pad_{text or 'empty'}_{method}",
             (1, 3, 7, 8),
             (1, 3, 4, 4),
-            {
-                "kernel": "3,3",
-                "strides": "2,2",
-                "pads_begin": "1,1",
-                "pads_end": "1,1",
-                "pool-method": method,
-                "auto_pad": text,
-            },
+            {**_PADDED, "pool-method": method, "auto_pad": text},
         )
         for text in ("explicit", "", "SAME_LOWER")
         for method in ("max", "avg")
@@ -89,14 +84,7 @@ CASES = [
         "exclude_pad_by_another_name",
         (1, 3, 7, 8),
         (1, 3, 4, 4),
-        {
-            "kernel": "3,3",
-            "strides": "2,2",
-            "pads_begin": "1,1",
-            "pads_end": "1,1",
-            "pool-method": "avg",
-            "exclude_pad": "true",
-        },
+        {**_PADDED, "pool-method": "avg", "exclude_pad": "true"},
     ),
     _pool(
         "caffe_exclude_pad",

@@ -80,6 +80,15 @@ def _proposal(name, data=None, info=_INFO, **options) -> Case:
 
 
 _ROIS = np.array([[0, 0, 0, 5, 5], [0, 2, 1, 7, 6], [0, 3, 3, 4, 4]], np.float32)
+_BILINEAR_INPUTS = [(1, 8, 8, 8), np.array([[0, 0.1, 0.1, 0.6, 0.7], [0, 0, 0, 1, 1]], np.float32)]
+_BILINEAR = {
+    "output_dim": 2,
+    "group_size": 3,
+    "spatial_scale": 1.0,
+    "mode": "bilinear",
+    "spatial_bins_x": 2,
+    "spatial_bins_y": 2,
+}
 _ROI = {"pooled_h": 2, "pooled_w": 3, "spatial_scale": 1.0, "method": "max"}
 _YOLO = {"coords": 4, "classes": 3, "num": 2, "do_softmax": 1, "axis": 1, "end_axis": 3, "anchors": "1,2,3,4"}
 _NMS_SCORES = np.random.default_rng(4).permutation(10).reshape(1, 2, 5) / 10.0 + 0.05
@@ -147,18 +156,9 @@ CASES = [
     one(
         "PSROIPooling",
         "bilinear_pooled",
-        [(1, 8, 8, 8), np.array([[0, 0.1, 0.1, 0.6, 0.7], [0, 0, 0, 1, 1]], np.float32)],
+        _BILINEAR_INPUTS,
         (2, 2, 5, 5),
-        {
-            "output_dim": 2,
-            "group_size": 3,
-            "spatial_scale": 1.0,
-            "mode": "bilinear",
-            "spatial_bins_x": 2,
-            "spatial_bins_y": 2,
-            "pooled_height": 5,
-            "pooled_width": 5,
-        },
+        {**_BILINEAR, "pooled_height": 5, "pooled_width": 5},
     ),
     one(
         "PSROIPooling",
@@ -261,16 +261,9 @@ CASES = [
     one(
         "PSROIPooling",
         "bilinear",
-        [(1, 8, 8, 8), np.array([[0, 0.1, 0.1, 0.6, 0.7], [0, 0, 0, 1, 1]], np.float32)],
+        _BILINEAR_INPUTS,
         (2, 2, 3, 3),
-        {
-            "output_dim": 2,
-            "group_size": 3,
-            "spatial_scale": 1.0,
-            "mode": "bilinear",
-            "spatial_bins_x": 2,
-            "spatial_bins_y": 2,
-        },
+        _BILINEAR,
     ),
     one(
         "PSROIPooling",

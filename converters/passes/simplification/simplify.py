@@ -1,4 +1,4 @@
-"""The passes that give a graph the form that a target needs, in order."""
+"""The passes of this package, until nothing changes."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ import onnx_ir as ir
 from onnx_ir.passes import InPlacePass, PassResult
 from onnx_ir.passes.common import DeduplicateInitializersPass, RemoveUnusedNodesPass
 
-from converters.passes.simplification import MAX_GROWTH, FoldConstants, FuseBiases, MergeDataMovement, MergeDuplicates
-from converters.passes.spellings import LAST, SPELLINGS
-from converters.targets.target import Target
+from converters.passes.simplification.biases import FuseBiases
+from converters.passes.simplification.constants import MAX_GROWTH, FoldConstants
+from converters.passes.simplification.data_movement import MergeDataMovement
+from converters.passes.simplification.duplicates import MergeDuplicates
 
 _MAX_ROUNDS = 5
 _CLEANING = (DeduplicateInitializersPass, RemoveUnusedNodesPass)
@@ -43,8 +44,3 @@ class Simplify(InPlacePass):
             if all(isinstance(step, _CLEANING) for step in modified):
                 break
         return PassResult(model, modified=changed)
-
-
-def spelling_passes(target: Target, *, last: bool = False) -> list[InPlacePass]:
-    """Return the passes for a target's spellings: those before the last `Simplify`, or those that it would revert."""
-    return [SPELLINGS[name]() for name in target.spellings if (name in LAST) == last]
