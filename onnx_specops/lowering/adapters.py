@@ -13,11 +13,13 @@ The emitted nodes are of opset 21 and are lowered in turn, except those emitted 
 form of the target opset (``op.old.Squeeze(x, axes=[0])``). An adapter returns `SAME` if the node has the same meaning below
 the opset, and raises `NotRepresentableError` if there is no equivalent.
 
-A keyword-only parameter called ``node`` receives the node itself.
+A keyword-only parameter called ``node`` receives the node itself. An adapter that replaces one operator by several for
+numbers takes the decorator `in_float32`.
 """
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -27,6 +29,8 @@ import numpy as np
 import onnx_ir as ir
 
 from onnx_specops.building import Builder, Value, _Namespace
+
+_FLOAT, _NARROW = ir.DataType.FLOAT, (ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
 
 SAME = object()
 """The return value of an adapter for a node with the same meaning below its opset."""
@@ -105,6 +109,23 @@ def adapters(operator: str) -> Sequence[Adapter]:
 def adapted() -> Mapping[str, Sequence[Adapter]]:
     """Return all adapters by operator."""
     return _adapters
+
+
+def in_float32(function: Callable[..., Value]) -> Callable[..., Value]:
+    """Decorator: compute 16-bit floats in float32, and round the result to the type of the first input.
+
+    An operator's kernel rounds once. Its decomposition would round at each step, and its sums and squares would overflow.
+    """
+
+    @functools.wraps(function)
+    def computed(op: LoweringBuilder, x: Value, *others: Value | None, **attributes: Any) -> Value:
+        inputs = [
+            op.Cast(value, to=_FLOAT) if value is not None and value.dtype in _NARROW else value for value in (x, *others)
+        ]
+        result = function(op, *inputs, **attributes)
+        return op.Cast(result, to=x.dtype) if x.dtype in _NARROW else result
+
+    return computed
 
 
 # -- shared helpers -------------------------------------------------------------------------------------------------------

@@ -8,12 +8,21 @@ import numpy as np
 import onnx_ir as ir
 
 from onnx_specops.building import Value
-from onnx_specops.lowering.adapters import SAME, LoweringBuilder, NotRepresentableError, along, below, need_rank
+from onnx_specops.lowering.adapters import (
+    SAME,
+    LoweringBuilder,
+    NotRepresentableError,
+    along,
+    below,
+    in_float32,
+    need_rank,
+)
 
 D = ir.DataType
 
 
 @below(20, "Gelu")
+@in_float32
 def gelu(op: LoweringBuilder, x: Value, *, approximate="none"):
     if approximate == "tanh":
         inner = op.Mul(op.Add(x, op.Mul(op.Mul(op.Mul(x, x), x), 0.044715)), math.sqrt(2 / math.pi))
@@ -22,6 +31,7 @@ def gelu(op: LoweringBuilder, x: Value, *, approximate="none"):
 
 
 @below(18, "Mish")
+@in_float32
 def mish(op: LoweringBuilder, x: Value):
     return op.Mul(x, op.Tanh(op.Softplus(x)))
 
@@ -32,6 +42,7 @@ def hard_swish(op: LoweringBuilder, x: Value):
 
 
 @below(12, "Celu")
+@in_float32
 def celu(op: LoweringBuilder, x: Value, *, alpha=1.0):
     return op.Add(op.Max(x, 0), op.Min(op.Mul(op.Sub(op.Exp(op.Div(x, alpha)), 1), alpha), 0))
 
@@ -51,6 +62,7 @@ def layer_normalization(op: LoweringBuilder, x, scale, bias=None, *, axis=-1, ep
 
 
 @below(21, "GroupNormalization")
+@in_float32
 def group_normalization(op: LoweringBuilder, x, scale, bias, *, num_groups, epsilon=1e-5, stash_type=1):
     batch, channels = op.Shape(x, start=0, end=1), op.Shape(x, start=1, end=2)
     flat = op.Reshape(x, op.Concat(batch, [num_groups, -1], axis=0))

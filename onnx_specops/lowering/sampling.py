@@ -9,7 +9,15 @@ import onnx_ir as ir
 
 from onnx_specops.building import Builder, Value
 from onnx_specops.domain import find
-from onnx_specops.lowering.adapters import SAME, LoweringBuilder, NotRepresentableError, along, below, need_rank
+from onnx_specops.lowering.adapters import (
+    SAME,
+    LoweringBuilder,
+    NotRepresentableError,
+    along,
+    below,
+    in_float32,
+    need_rank,
+)
 
 D = ir.DataType
 
@@ -84,14 +92,21 @@ def average_pool(
             auto_pad=None if auto_pad == "NOTSET" else auto_pad,
             types=[(x.dtype, node.outputs[0].dims)] if ceil_mode else None,
         )  # fmt: skip
+    return _spread_average(op, x, **given, dilations=dilations, count_include_pad=count_include_pad)
+
+
+@in_float32
+def _spread_average(op: LoweringBuilder, x, *, kernel_shape, count_include_pad, **given):
+    """Sum the dilated windows with a convolution."""
     shape = op.Shape(x, start=2)
     flat = op.Reshape(x, op.Concat([-1, 1], shape, axis=0))
     area = int(np.prod(kernel_shape))
     window = op.const(np.full([1, 1, *kernel_shape], 1 if not count_include_pad else 1 / area, x.dtype.numpy()))
-    total = op.Conv(flat, window, **given, dilations=dilations)
+    total = op.Conv(flat, window, kernel_shape=kernel_shape, **given)
     if not count_include_pad:
-        ones = op.Expand(op.const(np.ones([1] * (count + 2), x.dtype.numpy())), op.Concat([1, 1], shape, axis=0))
-        total = op.Div(total, op.Conv(ones, window, **given, dilations=dilations))
+        one = op.const(np.ones([1] * (len(kernel_shape) + 2), x.dtype.numpy()))
+        ones = op.Expand(one, op.Concat([1, 1], shape, axis=0))
+        total = op.Div(total, op.Conv(ones, window, kernel_shape=kernel_shape, **given))
     return op.Reshape(total, op.Concat(op.Shape(x, end=2), op.Shape(total, start=2), axis=0))
 
 
@@ -109,7 +124,7 @@ def roi_align(
     body = find("ROIAlign").emit_body
     if mode != "avg" or body is None:
         raise NotRepresentableError("RoiAlign with the coordinates half_pixel")
-    return body(
+    return in_float32(body)(
         op, x, rois, batch, pooled_h=output_height, pooled_w=output_width, sampling_ratio=sampling_ratio,
         spatial_scale=spatial_scale, mode="avg", aligned_mode="half_pixel_for_nn",
     )  # fmt: skip
@@ -129,6 +144,7 @@ def grid_sample_names(op: LoweringBuilder, x, grid, *, mode="linear", padding_mo
 
 
 @below(20, "GridSample")
+@in_float32
 def grid_sample(op: LoweringBuilder, x, grid, *, mode="linear", padding_mode="zeros", align_corners=0):
     """Compute the sampling element by element, for images only."""
     if 4 not in (x.rank, grid.rank):
@@ -244,6 +260,7 @@ def _pixel(
 
 
 @below(19, "DeformConv")
+@in_float32
 def deform_conv(
     op: LoweringBuilder, x, weights, offset, bias=None, mask=None, *, strides=None, pads=None, dilations=None, group=1,
     offset_group=1, kernel_shape=None,

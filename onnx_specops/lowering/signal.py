@@ -8,7 +8,7 @@ import onnx_ir as ir
 
 from onnx_specops.building import Builder, Value
 from onnx_specops.graphs import constant_list
-from onnx_specops.lowering.adapters import LoweringBuilder, NotRepresentableError, along, below, need_rank
+from onnx_specops.lowering.adapters import LoweringBuilder, NotRepresentableError, along, below, in_float32, need_rank
 
 
 @below(20, "DFT")
@@ -37,6 +37,12 @@ def dft_axis(op: LoweringBuilder, x, length=None, axis=None, *, inverse=0, onesi
 def _spectrum(op: Builder, x: Value, length: Value | None, place: int, inverse: int, onesided: int, opset: int) -> Value:
     if opset >= 17:
         return op.at(opset).DFT(x, length, axis=place, inverse=inverse, onesided=onesided)
+    return _products(op, x, length, place=place, inverse=inverse, onesided=onesided)
+
+
+@in_float32
+def _products(op: Builder, x: Value, length: Value | None, *, place: int, inverse: int, onesided: int) -> Value:
+    """Multiply by a matrix of cosines and one of sines."""
     if inverse and onesided:
         raise NotRepresentableError("DFT that is inverse and one-sided")
     rank = need_rank(x, "DFT")
