@@ -23,20 +23,19 @@ _INTRODUCED = {
     D.UINT4: (21, D.UINT8),
 }
 
-# OpenVINO's CPU plugin does not round to these types between computations, so casts to them may be removed, but not casts to
-# others.
-_UNROUNDED = {D.BFLOAT16}
-
-
-# The mantissa bits, the smallest normal exponent, and the largest number.
-_FLOAT8 = {D.FLOAT8E4M3FN: (3, -6, 448.0), D.FLOAT8E5M2: (2, -14, 57344.0)}
+# The types whose rounding float32 can represent: mantissa bits, smallest normal exponent, largest number.
+_ROUNDED = {
+    D.BFLOAT16: (7, -126, 2.0**127 * (2 - 2.0**-7)),
+    D.FLOAT8E4M3FN: (3, -6, 448.0),
+    D.FLOAT8E5M2: (2, -14, 57344.0),
+}
 
 
 def _round(graph: ir.Graph, cast: ir.Node) -> None:
-    """Round numbers to an 8-bit float type in float32, to nearest with ties to even."""
+    """Round numbers to a shorter float type in float32, to nearest with ties to even."""
     (source,), (result,) = cast.inputs, cast.outputs
     assert source is not None and result.dtype is not None and isinstance(cast.graph, ir.Graph)
-    bits, least, largest = _FLOAT8[result.dtype]
+    bits, least, largest = _ROUNDED[result.dtype]
     op = Builder(cast.graph, root=Builder.of_existing(graph), before=cast)
     op.scope = cast.name or "Cast"
     x = op.Cast(source, to=D.FLOAT) if source.dtype != D.FLOAT else source
@@ -44,7 +43,9 @@ def _round(graph: ir.Graph, cast: ir.Node) -> None:
     exponent = op.Max(op.Floor(op.Div(op.Log(op.Abs(x)), math.log(2))), float(least))
     step = op.Pow(op.const(2.0), op.Sub(op.Min(exponent, 127.0), float(bits)))
     rounded = op.Mul(op.Round(op.Div(x, step)), step)
-    if cast.attributes.get_int("saturate", 1):
+    if result.dtype == D.BFLOAT16:
+        within = rounded  # beyond the largest number, the product is infinite
+    elif cast.attributes.get_int("saturate", 1):
         within = op.Max(op.Min(rounded, largest), -largest)
     else:
         beyond = op.Mul(op.Sign(x), math.inf) if result.dtype == D.FLOAT8E5M2 else op.const(math.nan)
@@ -68,9 +69,9 @@ def widen_absent_types(model: ir.Model, opset: int) -> list[UnsupportedNode]:
         if (node.domain, node.op_type) != ("", "Cast") or (source := node.inputs[0]) is None:
             continue
         dtype = node.outputs[0].dtype
-        if dtype in _FLOAT8 and dtype in absent and source.dtype is not None and source.dtype.is_floating_point():
+        if dtype in _ROUNDED and dtype in absent and source.dtype not in (None, dtype, D.STRING):
             rounded.append(node)
-        elif dtype in absent and dtype not in _UNROUNDED and source.dtype != dtype:
+        elif dtype in absent and source.dtype != dtype:
             unsupported.append(
                 UnsupportedNode(
                     node.name or "", f"numbers rounded to the type {dtype.name}", _INTRODUCED[dtype][0], origin(node)

@@ -21,7 +21,8 @@ class KeepPads(InPlacePass):
     are equal and the fusion is allowed. Pads that are not constant may become so in ONNX Runtime, by dimensions that a
     session fixes.
 
-    From opset 18, the Pad gets the input ``axes``. Before, Pad has no such input, and a Clip without limits follows it.
+    From opset 18, the Pad gets the input ``axes``. Before, Pad has no such input, and a Clip without limits follows it;
+    below opset 12, where ONNX Runtime's Clip takes float32 only (1.32), a Max of one input.
 
     Args:
         opset: the opset of the model.
@@ -37,7 +38,7 @@ class KeepPads(InPlacePass):
             if self.opset >= 18:
                 _name_axes(model.graph, node, names)
             else:
-                _clip(node, names)
+                _follow(node, "Clip" if self.opset >= 12 else "Max", names)
         return PassResult(model, modified=bool(pads))
 
 
@@ -62,12 +63,13 @@ def _name_axes(root: ir.Graph, node: ir.Node, names: Names) -> None:
     node.replace_input_with(3, axes)
 
 
-def _clip(node: ir.Node, names: Names) -> None:
+def _follow(node: ir.Node, operator: str, names: Names) -> None:
+    """Let an operator follow that returns its input."""
     assert node.graph is not None
     padded = node.outputs[0]
-    result = Value(name=names.unique(f"{padded.name}_clipped"), type=padded.type, shape=padded.shape)
+    result = Value(name=names.unique(f"{padded.name}_kept"), type=padded.type, shape=padded.shape)
     padded.replace_all_uses_with(result)
-    node.graph.insert_after(node, ir.Node("", "Clip", [padded], outputs=[result], name=result.name))
+    node.graph.insert_after(node, ir.Node("", operator, [padded], outputs=[result], name=result.name))
 
 
 def _poolings(node: ir.Node) -> list[ir.Node]:
