@@ -147,30 +147,71 @@ def _hull(op: Builder, solid: Value) -> Value:
 
 
 def _smallest(op: Builder, points: Value) -> Value:
-    """Return the smallest of the rectangles along the edges of a convex polygon; among equal ones, the last by angle."""
-    following = op.Concat(op.Slice(points, [1], [_LAST], [0]), op.Slice(points, [0], [1], [0]), axis=0)
-    edges = op.Sub(following, points)
+    """Return the smallest of the rectangles along the edges of a convex polygon, by the areas that OpenCV computes.
+
+    Different directions can have equally small rectangles, among which the rounding errors of OpenCV's areas decide, then
+    the order of its steps: the later of two equal areas. Its calipers turn from the first row: each step follows the next
+    edge by angle, on the side that comes first in the order top, right, bottom, left. A rectangle along the axes is the
+    first, and also the last if the first row has several pixels.
+    """
+    beginnings = op.Concat(op.Slice(points, [1], [_LAST], [0]), op.Slice(points, [0], [1], [0]), axis=0)  # counterclockwise
+    edges = op.Sub(points, beginnings)
     length = op.Sqrt(op.ReduceSum(op.Mul(edges, edges), [1], keepdims=1))
     lead = op.Mul(op.Cast(edges, to=_FLOAT), op.Cast(op.Div(1.0, length), to=_FLOAT))
-    a, b = op.Slice(lead, [0], [1], [1]), op.Slice(lead, [1], [2], [1])
-    # Rotated by right angles into the first quadrant: x above 0, y from 0.
+    # Rotated by right angles into the first quadrant, x above 0, y from 0: the number of rotations is the edge's side.
+    a, b, cosine, sine = (op.Slice(v, [i], [i + 1], [1]) for v in (edges, lead) for i in (0, 1))
+    side = op.Cast(op.Sub(a, a), to=_INT64)
     for _ in range(3):
-        turn = op.Not(op.And(op.Greater(a, np.float32(0)), op.GreaterOrEqual(b, np.float32(0))))
+        turn = op.Not(op.And(op.Greater(a, np.float64(0)), op.GreaterOrEqual(b, np.float64(0))))
         a, b = op.Where(turn, b, a), op.Where(turn, op.Neg(a), b)
-    _, order = op.TopK(op.Squeeze(b, [1]), op.Shape(b, end=1), axis=0, outputs=2)  # by descending angle
-    a, b = op.Gather(a, order, axis=0), op.Gather(b, order, axis=0)
-    x, y = (op.Transpose(op.Cast(op.Slice(points, [i], [i + 1], [1]), to=_FLOAT), perm=[1, 0]) for i in (0, 1))
-    across, along = op.Add(op.Mul(a, x), op.Mul(b, y)), op.Sub(op.Mul(a, y), op.Mul(b, x))
-    ends = [reduce(v, [1], keepdims=0) for v in (across, along) for reduce in (op.ReduceMin, op.ReduceMax)]
-    width, height = op.Sub(ends[1], ends[0]), op.Sub(ends[3], ends[2])
-    best = op.ArgMin(op.Mul(width, height), axis=0, keepdims=1)
+        cosine, sine = op.Where(turn, sine, cosine), op.Where(turn, op.Neg(cosine), sine)
+        side = op.Add(side, op.Cast(turn, to=_INT64))
+    x, y = (op.Transpose(op.Slice(points, [i], [i + 1], [1]), perm=[1, 0]) for i in (0, 1))
+    ahead, aside = op.Add(op.Mul(a, x), op.Mul(b, y)), op.Sub(op.Mul(a, y), op.Mul(b, x))  # [edge, point]
+
+    def held(number: int, outward: Value, along: Value) -> Value:
+        """Return the point ``[edge, 2]`` that a side touches: the end of an edge that this or an earlier step followed."""
+        outermost = op.Equal(outward, op.ReduceMax(outward, [1], keepdims=1))
+        ordered = op.Where(op.GreaterOrEqual(side, np.int64(number)), along, op.Neg(along))
+        place = op.ArgMax(op.Where(outermost, ordered, np.float64(-1e30)), axis=1, keepdims=0)
+        return op.Gather(points, place, axis=0)
+
+    backward, inward = op.Neg(ahead), op.Neg(aside)
+    corners = [
+        held(number, outward, along)
+        for number, (outward, along) in enumerate(((inward, ahead), (ahead, aside), (aside, backward), (backward, inward)))
+    ]
+
+    def extent(one: Value, other: Value, first: Value, second: Value) -> Value:
+        apart = op.Cast(op.Sub(one, other), to=_FLOAT)
+        dx, dy = op.Slice(apart, [0], [1], [1]), op.Slice(apart, [1], [2], [1])
+        return op.Add(op.Mul(dx, first), op.Mul(dy, second))
+
+    width = extent(corners[1], corners[3], cosine, sine)
+    height = extent(corners[2], corners[0], op.Neg(sine), cosine)
+    tangent = op.Div(b, a)
+    top = op.Equal(points, op.ReduceMin(points, [0], keepdims=1))
+    count = op.ReduceSum(op.Cast(op.Slice(top, [1], [2], [1]), to=_INT64), [0], keepdims=1)
+    straight = op.Where(op.Greater(count, np.int64(1)), np.float64(1e30), np.float64(0))
+    tangent = op.Where(op.Equal(b, np.float64(0)), straight, tangent)
+    # The last step is first: the polygon begins with the edges of the last side, and TopK keeps the order of equal angles.
+    _, order = op.TopK(op.Squeeze(tangent, [1]), op.Shape(b, end=1), axis=0, outputs=2)
+    areas = op.Gather(op.Reshape(op.Mul(width, height), [-1]), order, axis=0)
+    best = op.Gather(order, op.ArgMin(areas, axis=0, keepdims=1), axis=0)
 
     def chosen(value: Value) -> Value:
-        return op.Cast(op.Gather(op.Reshape(value, [-1]), best, axis=0), to=_DOUBLE)
+        return op.Cast(op.Reshape(op.Gather(value, best, axis=0), [-1]), to=_DOUBLE)
 
-    a, b, width, height = (chosen(v) for v in (a, b, width, height))
-    middle, up = (op.Mul(op.Add(chosen(low), chosen(high)), 0.5) for low, high in (ends[:2], ends[2:]))
-    center = op.Sub(op.Mul(a, middle), op.Mul(b, up)), op.Add(op.Mul(b, middle), op.Mul(a, up))
+    width, height, a, b = (chosen(v) for v in (width, height, cosine, sine))
+    ahead, aside = (chosen(v) for v in (ahead, aside))
+    scale = op.Div(1.0, op.Gather(op.Reshape(length, [-1]), best, axis=0))
+
+    def middle(values: Value) -> Value:
+        ends = op.Add(op.ReduceMax(values, [0], keepdims=1), op.ReduceMin(values, [0], keepdims=1))
+        return op.Mul(op.Mul(ends, 0.5), scale)
+
+    across, up = middle(ahead), middle(aside)
+    center = op.Sub(op.Mul(a, across), op.Mul(b, up)), op.Add(op.Mul(b, across), op.Mul(a, up))
     angle = op.Mul(op.Atan(op.Cast(op.Div(b, a), to=_FLOAT)), np.float32(180 / np.pi))
     flat = op.LessOrEqual(angle, np.float32(0))  # an angle of 0 is equal to 90 with width and height exchanged
     sides = op.Where(flat, op.Concat(height, width, axis=0), op.Concat(width, height, axis=0))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+import cv2
 import numpy as np
 import onnx
 import onnx_ir as ir
@@ -132,9 +133,13 @@ def test_tiles_are_ignored_on_request(tmp_path):
 
 
 def _on_mask(emit: Callable[..., Value], mask: np.ndarray) -> np.ndarray:
+    return _on_masks(emit, [mask])[0]
+
+
+def _on_masks(emit: Callable[..., Value], masks: Iterable[np.ndarray]) -> list[np.ndarray]:
     given = new_value(ir.DataType.UINT8, ["height", "width"], "mask")
-    (found,) = in_onnxruntime(_graph([given], lambda op: emit(op, given)), [{"mask": mask}])
-    return next(iter(found.values()))
+    found = in_onnxruntime(_graph([given], lambda op: emit(op, given)), [{"mask": mask} for mask in masks])
+    return [next(iter(values.values())) for values in found]
 
 
 def test_saliency_maps_without_objects(tmp_path):
@@ -193,6 +198,33 @@ def test_rotated_rectangles(rows, rectangle):
     """Rectangles of ``cv2.minAreaRect``, with positive angles as in Model API."""
     mask = np.array([[letter == "#" for letter in row] for row in rows]).astype(np.uint8)
     np.testing.assert_allclose(_on_mask(rotated_rectangle, mask), rectangle, atol=1e-5)
+
+
+def _shapes(count: int) -> Iterator[np.ndarray]:
+    """Return masks of polygons and ellipses on small grids, where equally small rectangles are frequent."""
+    random = np.random.default_rng(3)
+    for _ in range(count):
+        size = int(random.choice([8, 16, 40]))
+        mask = np.zeros((size, size + int(random.integers(0, 9))), np.uint8)
+        if random.random() < 0.5:
+            cv2.fillPoly(mask, [random.integers(0, size, (random.integers(3, 9), 1, 2)).astype(np.int32)], 1)
+        else:
+            center = random.integers(size // 4, size - size // 4, 2).tolist()
+            cv2.ellipse(mask, center, random.integers(1, size // 3, 2).tolist(), random.integers(0, 180), 0, 360, 1, -1)
+        yield mask
+
+
+def test_rotated_rectangles_are_those_that_opencv_chooses():
+    """Also among equally small ones, where the rounding errors of the areas decide."""
+    masks = [mask for mask in _shapes(400) if mask.any()]
+    rectangles = _on_masks(rotated_rectangle, masks)
+    for number, (mask, rectangle) in enumerate(zip(masks, rectangles, strict=True)):
+        contours, _ = cv2.findContours(mask, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_NONE)
+        expected = cv2.boxPoints(cv2.minAreaRect(np.concatenate(contours)))
+        x, y, width, height, angle = rectangle.tolist()
+        found = cv2.boxPoints(((x, y), (width, height), angle))
+        for corner in expected:
+            assert np.abs(found - corner).sum(1).min() < 1e-3, number
 
 
 @pytest.mark.parametrize(("kind", "mode"), prepared.RESIZES)
