@@ -710,7 +710,7 @@ def _limits() -> Iterator[tuple[str, ...]]:
 def _target_row(target: Target) -> tuple[str, ...]:
     needs = [*(["static shapes"] if target.static else []), *([] if target.control_flow else ["no control flow"])]
     opsets = "{} to {}".format(*target.opsets)
-    return f"`{target.name}`", target.title, opsets, ", ".join([*needs, *target.spellings]), target.known_by, target.command
+    return f"`{target.name}`", target.title, opsets, ", ".join([*needs, *target.spellings]), target.evidence, target.command
 
 
 def _consumer_row(name: str, version: str, found: Mapping[str, Mapping[str, str]]) -> tuple[str, ...]:

@@ -38,7 +38,7 @@ OPENCV = replace(
     _COMPILED,
     name="opencv",
     title="OpenCV's dnn module",
-    known_by="opencv-python-headless 5.0.0 and 4.14.0",
+    evidence="opencv-python-headless 5.0.0 and 4.14.0",
     opsets=(11, 19),  # it ignores the axis of DFT 20
     limits=(
         limits.recurrent,
@@ -116,7 +116,7 @@ TVM = replace(
     _COMPILED,
     name="tvm",
     title="Apache TVM",
-    known_by="apache-tvm 0.27",
+    evidence="apache-tvm 0.27",
     command="`tvm.relax.frontend.onnx.from_onnx(onnx.load(...))`",
 )
 TINYGRAD = replace(
@@ -130,7 +130,7 @@ NCNN = replace(
     _COMPILED,
     name="ncnn",
     title="ncnn, through pnnx",
-    known_by="ncnn and pnnx of 2026",
+    evidence="ncnn and pnnx of 2026",
     command="`pnnx model.onnx inputshape=[1,3,224,224]`",
 )
 RKNN = replace(
@@ -151,7 +151,7 @@ IREE = replace(
     _COMPILED,
     name="iree",
     title="IREE",
-    known_by="iree-base-compiler 3.13",
+    evidence="iree-base-compiler 3.13",
     command="`iree-import-onnx model.onnx -o model.mlir`",
 )
 

@@ -38,7 +38,7 @@ class Target:
     Attributes:
         name: its name in ``convert(target=)`` and ``specops convert --target``.
         title: a short description.
-        known_by: the origin of the lists below: the release that they were measured with, or the page that publishes them.
+        evidence: the release that the lists below were measured with, or the page that publishes them.
         opsets: the oldest and newest opset that it reads. A file has the oldest of them whose operators represent it.
         functions: whether it inlines model-local functions. If not, the bodies are in the graph.
         contrib: whether it has ONNX Runtime's own operators (``com.microsoft``).
@@ -59,7 +59,7 @@ class Target:
 
     name: str
     title: str
-    known_by: str
+    evidence: str
     opsets: tuple[int, int]
     functions: bool = False
     contrib: bool = False

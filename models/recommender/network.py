@@ -225,7 +225,7 @@ def picked(ids: ov.Output | ov.Node, slots: ov.Output | ov.Node) -> ov.Node:
 
 
 def best(ids: ov.Output, probabilities: ov.Node, count: int) -> tuple[ov.Node, ov.Output]:
-    """The ids and the probabilities [B, count] of the likeliest candidates."""
+    """The ids and the probabilities [B, count] of the most likely candidates."""
     top = ops.topk(probabilities, np.int64(count), -1, "max", "value", "i64")
     return picked(ids, top.output(1)), top.output(0)
 

@@ -116,8 +116,8 @@ def main() -> None:
     def check(got: making.Arrays) -> None:
         network.check(got)
         np.testing.assert_array_equal(got["slate"], got["best_items"][:, :1])
-        likeliest = np.argmax(got["probabilities"], axis=1, keepdims=True)
-        np.testing.assert_array_equal(got["explored"], np.repeat(likeliest, 6, axis=1))
+        best = np.argmax(got["probabilities"], axis=1, keepdims=True)
+        np.testing.assert_array_equal(got["explored"], np.repeat(best, 6, axis=1))
 
     parameters = [user, *(numbers[name] for name in SIGNATURE), *ports.values()]
     want = {"user_ids": values["user"] % USERS, "candidate_ids": np.asarray(looked_up["candidates_ids"])}

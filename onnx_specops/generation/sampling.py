@@ -79,7 +79,7 @@ class Sampler:
             logits: ``[vocabulary]``; -infinity for forbidden tokens.
         """
         scores = self._penalised(logits.astype(np.float32))
-        token = self._drawn(scores) if self._how.do_sample else int(scores.argmax())
+        token = self._sample(scores) if self._how.do_sample else int(scores.argmax())
         self._counts[token] += 1
         return token
 
@@ -98,11 +98,11 @@ class Sampler:
                 scores[given] = np.where(old >= 0, old - less, old + less)
         return scores
 
-    def _drawn(self, scores: np.ndarray) -> int:
+    def _sample(self, scores: np.ndarray) -> int:
         how = self._how
         tokens = np.arange(len(scores))
         if 0 < how.top_k < len(scores):
-            tokens = _likeliest(scores, how.top_k)
+            tokens = _top_k(scores, how.top_k)
         kept = scores[tokens]
         largest = kept.max()
         if not np.isfinite(largest):
@@ -137,7 +137,7 @@ def _indices(tokens: Iterable[int]) -> np.ndarray:
     return np.fromiter(tokens, np.int64)
 
 
-def _likeliest(scores: np.ndarray, count: int) -> np.ndarray:
+def _top_k(scores: np.ndarray, count: int) -> np.ndarray:
     """Return the tokens with the largest scores, in the order of a heap in C++'s standard library.
 
     The heap starts with the first ``count`` tokens. Each later token that is larger than the smallest one replaces it.

@@ -32,7 +32,7 @@ ByteTrie::ByteTrie(std::vector<std::pair<std::string_view, std::int32_t>> tokens
     Range range = pending.back();
     pending.pop_back();
     if (range.first < range.last && tokens[range.first].first.size() == range.depth) {
-      units_[range.node].holds = true;
+      units_[range.node].has_token = true;
       units_[range.node].id = tokens[range.first].second;
       ++range.first;
     }

@@ -31,7 +31,7 @@ class ByteTrie {
     return true;
   }
   // Whether a token ends at the node.
-  bool holds(Node node) const { return units_[node].holds; }
+  bool has_token(Node node) const { return units_[node].has_token; }
   std::int32_t id(Node node) const { return units_[node].id; }
 
   // The longest token that is a prefix of the text.
@@ -39,7 +39,7 @@ class ByteTrie {
     Match match;
     Node node = root;
     for (std::size_t i = 0; i < text.size() && step(node, static_cast<unsigned char>(text[i])); ++i) {
-      if (units_[node].holds) match = {units_[node].id, i + 1};
+      if (units_[node].has_token) match = {units_[node].id, i + 1};
     }
     return match;
   }
@@ -50,7 +50,7 @@ class ByteTrie {
     std::uint32_t base = 0;
     std::uint32_t parent = nobody;
     std::int32_t id = none;
-    bool holds = false;
+    bool has_token = false;
   };
 
   std::uint32_t find_base(const std::vector<unsigned char>& labels);

@@ -59,13 +59,13 @@ struct Weights {
 };
 
 // The number of elements that share a scale when activations are quantized to 8 bits.
-constexpr std::int64_t quantised_block = 32;
+constexpr std::int64_t quantized_block = 32;
 
 // Rows of 8-bit activations.
-struct Quantised {
+struct Quantized {
   const std::int8_t* values;  // [rows, depth], rows `step` apart
   std::int64_t step;
-  const float* scales;        // [rows, depth / quantised_block]
+  const float* scales;        // [rows, depth / quantized_block]
   const float* sums;          // [rows, groups]: the sum of each group's numbers
 };
 
@@ -115,14 +115,14 @@ struct Kernels {
   // The epilogue, for functions that do not take it as an argument.
   void (*finish)(const After& after, float* to, std::int64_t rows, std::int64_t width, std::int64_t first, std::int64_t last);
 
-  // 8-bit products, for transposed weights whose depth and groups are multiples of quantised_block. `quantise` handles one
+  // 8-bit products, for transposed weights whose depth and groups are multiples of quantized_block. `quantize` handles one
   // row at a time; few rows are also rearranged.
-  void (*quantise)(const float* a, std::int64_t depth, std::int64_t group, std::int8_t* values, float* scales, float* sums);
-  void (*arrange_quantised)(const Weights& weights, std::int8_t* values);
-  void (*multiply_few_quantised)(const Weights& weights, const Quantised& a, std::int64_t rows, float* to, std::int64_t width,
+  void (*quantize)(const float* a, std::int64_t depth, std::int64_t group, std::int8_t* values, float* scales, float* sums);
+  void (*arrange_quantized)(const Weights& weights, std::int8_t* values);
+  void (*multiply_few_quantized)(const Weights& weights, const Quantized& a, std::int64_t rows, float* to, std::int64_t width,
                                  std::int64_t first, std::int64_t last);
   // At most panel_columns columns.
-  void (*multiply_quantised)(const Weights& weights, const Quantised& a, std::int64_t rows, float* to, std::int64_t width,
+  void (*multiply_quantized)(const Weights& weights, const Quantized& a, std::int64_t rows, float* to, std::int64_t width,
                              std::int64_t first, std::int64_t last, void* scratch);
 
   // Attention: the preferred number of queries at once, and the floats of panels and of scratch memory.

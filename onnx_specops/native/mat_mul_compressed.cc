@@ -93,7 +93,7 @@ class MatMulCompressed : public Kernel {
         depth_(info.integer("K")),
         block_size_(info.integer("block_size")),
         transposed_(info.flag("transB")),
-        quantised_(info.choice("activations") == 1),
+        quantized_(info.choice("activations") == 1),
         gelu_(info.choice("function") == 1) {
     const Type type = info.input_type(1);
     bool constant = type == Type::float16 || type == Type::bfloat16;
@@ -266,12 +266,12 @@ class MatMulCompressed : public Kernel {
   void multiply(const Context& context, const Weights& weights, Kept* kept, const float* a, std::int64_t rows,
                 const After& after, float* to) const {
     const compressed::Kernels& kernels = compressed::kernels();
-    const std::int64_t block = compressed::quantised_block;
+    const std::int64_t block = compressed::quantized_block;
     const bool integers = weights.kind == Kind::unsigned8 || weights.kind == Kind::signed8 || weights.kind == Kind::table2 ||
                           weights.kind == Kind::table4;
-    if (quantised_ && integers && context.input(4).absent() && transposed_ && depth_ % block == 0 &&
+    if (quantized_ && integers && context.input(4).absent() && transposed_ && depth_ % block == 0 &&
         weights.group % block == 0) {
-      return multiply_quantised(context, kernels, weights, a, rows, after, to);
+      return multiply_quantized(context, kernels, weights, a, rows, after, to);
     }
     if (rows <= few_rows && transposed_) {
       const std::int64_t depth = compressed::arranged_depth(weights);
@@ -331,31 +331,31 @@ class MatMulCompressed : public Kernel {
     return depth * bytes % few_lines == 0 ? depth + 64 / bytes : depth;
   }
 
-  void multiply_quantised(const Context& context, const compressed::Kernels& kernels, const Weights& weights, const float* a,
+  void multiply_quantized(const Context& context, const compressed::Kernels& kernels, const Weights& weights, const float* a,
                           std::int64_t rows, const After& after, float* to) const {
-    const std::int64_t blocks = depth_ / compressed::quantised_block, step = spread(depth_, 1);
+    const std::int64_t blocks = depth_ / compressed::quantized_block, step = spread(depth_, 1);
     std::vector<std::int8_t> values(static_cast<std::size_t>(rows * step));
     std::vector<float> scales(static_cast<std::size_t>(rows * blocks)), sums(static_cast<std::size_t>(rows * weights.groups));
     context.parallel_ranges(rows, grain / depth_ + 1, [&](std::int64_t first, std::int64_t last) {
       for (std::int64_t i = first; i < last; ++i) {
-        kernels.quantise(a + i * depth_, depth_, weights.group, values.data() + i * step, scales.data() + i * blocks,
+        kernels.quantize(a + i * depth_, depth_, weights.group, values.data() + i * step, scales.data() + i * blocks,
                          sums.data() + i * weights.groups);
-        if (rows <= few_rows) kernels.arrange_quantised(weights, values.data() + i * step);
+        if (rows <= few_rows) kernels.arrange_quantized(weights, values.data() + i * step);
       }
     });
     if (rows <= few_rows) {
-      const compressed::Quantised all = {values.data(), step, scales.data(), sums.data()};
+      const compressed::Quantized all = {values.data(), step, scales.data(), sums.data()};
       context.parallel_ranges(columns_, grain / depth_ + 1, [&](std::int64_t first, std::int64_t last) {
-        kernels.multiply_few_quantised(weights, all, rows, to, columns_, first, last);
+        kernels.multiply_few_quantized(weights, all, rows, to, columns_, first, last);
         kernels.finish(after, to, rows, columns_, first, last);
       });
       return;
     }
     each_panel(context, kernels, rows, 1, [&](std::int64_t row, std::int64_t count, std::int64_t first, std::int64_t last,
                                               void* scratch) {
-      const compressed::Quantised some = {values.data() + row * step, step, scales.data() + row * blocks,
+      const compressed::Quantized some = {values.data() + row * step, step, scales.data() + row * blocks,
                                           sums.data() + row * weights.groups};
-      kernels.multiply_quantised(weights, some, count, to + row * columns_, columns_, first, last, scratch);
+      kernels.multiply_quantized(weights, some, count, to + row * columns_, columns_, first, last, scratch);
       kernels.finish(after, to + row * columns_, count, columns_, first, last);
     });
   }
@@ -382,7 +382,7 @@ class MatMulCompressed : public Kernel {
 
   std::size_t packed_;  // index of none, uint2, uint4, int4
   std::int64_t columns_, depth_, block_size_;
-  bool transposed_, quantised_, gelu_;
+  bool transposed_, quantized_, gelu_;
   Outputs outputs_;
   std::unique_ptr<Kept> kept_;  // for constant 16-bit weights
 };

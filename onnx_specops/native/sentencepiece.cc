@@ -137,7 +137,7 @@ class Model {
     const std::string_view normalized = scratch.normalized;
     switch (kind_) {
       case unigram:
-        return encode_likeliest(normalized, scratch, sink);
+        return encode_unigram(normalized, scratch, sink);
       case bpe:
         return encode_merged(normalized, scratch, sink);
       case word:
@@ -205,7 +205,7 @@ class Model {
     for (const char c : text) {
       if (!trie.step(node, static_cast<unsigned char>(c))) return -1;
     }
-    return trie.holds(node) ? trie.id(node) : -1;
+    return trie.has_token(node) ? trie.id(node) : -1;
   }
 
   // Finds the piece of a text, with unused and control pieces last.
@@ -248,7 +248,7 @@ class Model {
     }
   }
 
-  void encode_likeliest(std::string_view text, Scratch& scratch, Sink& sink) const {
+  void encode_unigram(std::string_view text, Scratch& scratch, Sink& sink) const {
     std::vector<Place>& places = scratch.places;
     places.assign(text.size() + 1, Place{0.0f, -1, -1});
     // SentencePiece adds and compares in double, but stores float.
@@ -265,7 +265,7 @@ class Model {
       ByteTrie::Node node = ByteTrie::root;
       for (std::size_t end = at; end < text.size() && mergeable_.step(node, static_cast<unsigned char>(text[end]));) {
         ++end;
-        if (!mergeable_.holds(node)) continue;
+        if (!mergeable_.has_token(node)) continue;
         const auto piece = static_cast<std::size_t>(mergeable_.id(node));
         if (types_[piece] == unused) continue;
         reach(end, scores_[piece] + double{score}, at, static_cast<std::int32_t>(piece));
@@ -334,11 +334,11 @@ class Model {
       rights.assign(size + 1, -1);
       ByteTrie::Node node = ByteTrie::root;
       for (std::size_t i = 0; i < size && mergeable_.step(node, static_cast<unsigned char>(text[i])); ++i) {
-        if (mergeable_.holds(node)) lefts[i + 1] = mergeable_.id(node);
+        if (mergeable_.has_token(node)) lefts[i + 1] = mergeable_.id(node);
       }
       node = ByteTrie::root;
       for (std::size_t i = size; i > 0 && backwards.step(node, static_cast<unsigned char>(text[i - 1])); --i) {
-        if (backwards.holds(node)) rights[i - 1] = backwards.id(node);
+        if (backwards.has_token(node)) rights[i - 1] = backwards.id(node);
       }
       for (std::size_t at = width(text); at < size; at += width(text.substr(at))) {
         const std::int32_t left = id_of(lefts[at], text.substr(0, at));

@@ -9,7 +9,7 @@ SPECOPS_CLONES typename KeptBoxes<A>::Match KeptBoxes<A>::next(const Block* bloc
   for (std::size_t at = from; at < count; ++at) {
     std::uint32_t found = 0;
     for (std::size_t i = 0; i < lanes; ++i) {
-      found |= holds<Condition>(blocks[at], i, box, area, offset, threshold) ? std::uint32_t{1} << i : 0;
+      found |= test<Condition>(blocks[at], i, box, area, offset, threshold) ? std::uint32_t{1} << i : 0;
     }
     if (found != 0) return {at, found};
   }

@@ -23,7 +23,7 @@ struct Corners {
 // Whether boxes touch and overlap by more than the threshold.
 struct Exceeds {
   template <class A>
-  static SPECOPS_INLINE bool holds(const Corners<A>& a, const Corners<A>& b, A area_a, A area_b, A shared, A threshold) {
+  static SPECOPS_INLINE bool test(const Corners<A>& a, const Corners<A>& b, A area_a, A area_b, A shared, A threshold) {
     // Bitwise operators, because vector code has no branches.
     const bool touching = (a.x1 <= b.x2) & (a.y1 <= b.y2) & (b.x1 <= a.x2) & (b.y1 <= a.y2);
     const A ratio = shared / (area_a + area_b - shared);
@@ -34,7 +34,7 @@ struct Exceeds {
 // The same for boxes whose corners are edges: boxes that only touch do not overlap, whatever their areas are.
 struct SharesMore {
   template <class A>
-  static SPECOPS_INLINE bool holds(const Corners<A>&, const Corners<A>&, A area_a, A area_b, A shared, A threshold) {
+  static SPECOPS_INLINE bool test(const Corners<A>&, const Corners<A>&, A area_a, A area_b, A shared, A threshold) {
     const A ratio = shared / (area_a + area_b - shared);
     return (shared > 0 ? ratio : A(0)) > threshold;
   }
@@ -43,7 +43,7 @@ struct SharesMore {
 // Whether the overlap reaches the threshold; boxes without an area have no overlap.
 struct Reaches {
   template <class A>
-  static SPECOPS_INLINE bool holds(const Corners<A>&, const Corners<A>&, A area_a, A area_b, A shared, A threshold) {
+  static SPECOPS_INLINE bool test(const Corners<A>&, const Corners<A>&, A area_a, A area_b, A shared, A threshold) {
     const bool areas = (area_a > 0) & (area_b > 0);
     const A ratio = shared / (area_a + area_b - shared);
     return (areas ? ratio : A(0)) >= threshold;
@@ -53,7 +53,7 @@ struct Reaches {
 // Whether boxes have a common area.
 struct Overlaps {
   template <class A>
-  static SPECOPS_INLINE bool holds(const Corners<A>&, const Corners<A>&, A, A, A shared, A) {
+  static SPECOPS_INLINE bool test(const Corners<A>&, const Corners<A>&, A, A, A shared, A) {
     return shared > 0;
   }
 };
@@ -79,7 +79,7 @@ class KeptBoxes {
 
   std::int64_t size() const { return static_cast<std::int64_t>(size_); }
 
-  // Calls body(i) for each kept box from position `from` on for which `Condition` holds, until it returns false.
+  // Calls body(i) for each kept box from position `from` on that satisfies `Condition`, until it returns false.
   template <class Condition, class Body>
   void each(const Corners<A>& box, A area, A threshold, std::int64_t from, Body body) const {
     const std::size_t first = static_cast<std::size_t>(from) / lanes;
@@ -116,11 +116,11 @@ class KeptBoxes {
   };
 
   template <class Condition>
-  static SPECOPS_INLINE bool holds(const Block& kept, std::size_t i, const Corners<A>& box, A area, A offset, A threshold) {
+  static SPECOPS_INLINE bool test(const Block& kept, std::size_t i, const Corners<A>& box, A area, A offset, A threshold) {
     const Corners<A> other = {kept.x1[i], kept.y1[i], kept.x2[i], kept.y2[i]};
     const A width = std::max(std::min(other.x2, box.x2) - std::max(other.x1, box.x1) + offset, A(0));
     const A height = std::max(std::min(other.y2, box.y2) - std::max(other.y1, box.y1) + offset, A(0));
-    return Condition::holds(other, box, kept.area[i], area, width * height, threshold);
+    return Condition::test(other, box, kept.area[i], area, width * height, threshold);
   }
 
   // The first block of [from, count) with such boxes; without lanes if there is none. Defined in suppression.cc.

@@ -151,7 +151,7 @@ class Bpe {
 
   void encode(std::string_view text, Scratch& scratch, std::vector<std::int32_t>& ids) const {
     // Long texts rarely repeat, but the lookup costs little compared to their merges.
-    if (text.size() > 1024) return encode_anew(text, scratch, ids);
+    if (text.size() > 1024) return encode_uncached(text, scratch, ids);
     Memory::Slot& slot = scratch.memory.find(text);
     const std::size_t before = ids.size();
     if (slot.used) {
@@ -159,12 +159,12 @@ class Bpe {
       std::copy_n(ids.begin() + slot.begin, slot.count, ids.begin() + static_cast<std::ptrdiff_t>(before));
       return;
     }
-    encode_anew(text, scratch, ids);
+    encode_uncached(text, scratch, ids);
     scratch.memory.keep(slot, text, before, ids.size() - before);
   }
 
  private:
-  void encode_anew(std::string_view text, Scratch& scratch, std::vector<std::int32_t>& ids) const {
+  void encode_uncached(std::string_view text, Scratch& scratch, std::vector<std::int32_t>& ids) const {
     if (!suffix_.empty()) {
       scratch.text.assign(text);
       scratch.text += suffix_;
@@ -336,7 +336,7 @@ class Unigram {
       ByteTrie::Node node = ByteTrie::root;
       for (std::size_t end = at; end < text.size() && tokens_.step(node, static_cast<unsigned char>(text[end]));) {
         ++end;
-        if (!tokens_.holds(node)) continue;
+        if (!tokens_.has_token(node)) continue;
         const std::int32_t id = tokens_.id(node);
         reach(end, scores_[static_cast<std::size_t>(id)] + score, at, id);
         found = found || end - at == width;

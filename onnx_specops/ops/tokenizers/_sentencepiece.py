@@ -99,7 +99,7 @@ class Pieces:
 
     def _cut(self, text: bytes, model_type: str) -> list[tuple[bytes, int]]:
         if model_type == "unigram":
-            return self._likeliest(text)
+            return self._best_segmentation(text)
         cut = {"bpe": self._merged, "word": _words, "char": self._characters}[model_type]
         return [(piece, self.find(piece)) for piece in cut(text)]
 
@@ -131,7 +131,7 @@ class Pieces:
             longest[piece[0]] = max(longest.get(piece[0], 0), len(piece))
         return scores, longest, np.float32(least - _PENALTY)
 
-    def _likeliest(self, text: bytes) -> list[tuple[bytes, int]]:
+    def _best_segmentation(self, text: bytes) -> list[tuple[bytes, int]]:
         scores, longest, penalty = self._likelihoods
         size = len(text)
         sums, begins, places = [np.float32(0)] * (size + 1), [-1] * (size + 1), [-1] * (size + 1)
@@ -198,11 +198,11 @@ class Pieces:
             push(left, after[left])
         result, at = [], 0 if count else -1
         while at != -1:
-            result += self._cut_anew(text[begins[at] : ends[at]], halves)
+            result += self._split_unused(text[begins[at] : ends[at]], halves)
             at = after[at]
         return result
 
-    def _cut_anew(self, piece: bytes, halves: dict[bytes, tuple[bytes, bytes]]) -> list[bytes]:
+    def _split_unused(self, piece: bytes, halves: dict[bytes, tuple[bytes, bytes]]) -> list[bytes]:
         """Split unused pieces again, which only serve as intermediate results of merges."""
         pending, result = [piece], []
         while pending:
