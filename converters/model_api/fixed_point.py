@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
+from converters.model_api.sizes import size_along
 from onnx_specops.building import Builder, Value
 
 _FLOAT, _DOUBLE, _INT64, _UINT8 = ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.INT64, ir.DataType.UINT8
@@ -49,7 +50,7 @@ def _fixed_point(
     Positions outside the image are moved to its border if ``bounded``, as OpenCV does along rows. Along columns it takes the
     border twice, with two weights, and rounds each product.
     """
-    own = op.Squeeze(op.Slice(op.Shape(levels), [axis], [axis + 1]), [0])
+    own = size_along(op, levels, axis)
     grown = op.Div(op.Cast(size, to=_DOUBLE), op.Cast(own, to=_DOUBLE)) if scale is None else scale
     step = op.Reciprocal(grown)  # ONNX Runtime replaces Mul(x, Div(1, y)) with Div(x, y), which rounds differently
     positions = op.Add(op.Cast(op.Range(np.int64(0), size, np.int64(1)), to=_DOUBLE), 0.5)

@@ -15,6 +15,7 @@ from converters.errors import Malformed, Unsupported
 from converters.model_api.configuration import Configuration
 from converters.model_api.fixed_point import fixed_point_resized
 from converters.model_api.interpolation import cubic_bytes, linear_bytes
+from converters.model_api.sizes import size_along
 from converters.openvino.rules.interpolate import Resizing, interpolated
 from converters.options import Channels
 from onnx_specops.building import Builder, Value, new_value
@@ -127,7 +128,7 @@ def prepare(
     """
     dims = dict(zip(layout, network.dims or [None] * 4, strict=True))
     if config.flag("embedded_processing"):  # the graph has it already
-        height, width = _size_of(op, given)
+        height, width = (size_along(op, given, axis) for axis in (0, 1))
         pixels = op.Unsqueeze(given, [0])
         if dims["C"] == 3 and channels == "rgb":
             pixels = op.Gather(pixels, [2, 1, 0], axis=3)
@@ -135,7 +136,7 @@ def prepare(
         return Image(given, pixels, height, width, *own, _resize_type(config))
     repeated = config.flag("intensity_repeat_channels")
     text = config.text("input_dtype", "u8", tuple(_TYPES))
-    height, width = _size_of(op, given)
+    height, width = (size_along(op, given, axis) for axis in (0, 1))
     pixels = op.Unsqueeze(given, [0])
     if repeated:
         pixels = op.Tile(pixels, [1, 1, 1, 3])
@@ -169,11 +170,6 @@ def prepare(
 
 def _resize_type(config: Configuration) -> str:
     return config.text("resize_type", "standard", RESIZES)
-
-
-def _size_of(op: Builder, image: Value) -> tuple[Value, Value]:
-    shape = op.Shape(image)
-    return op.Squeeze(op.Slice(shape, [0], [1]), [0]), op.Squeeze(op.Slice(shape, [1], [2]), [0])
 
 
 def _resized(

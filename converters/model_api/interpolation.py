@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
+from converters.model_api.sizes import size_along
 from onnx_specops.building import Builder, Value
 
 _FLOAT, _DOUBLE, _INT64, _UINT8 = ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.INT64, ir.DataType.UINT8
@@ -61,7 +62,7 @@ def cubic_bytes(op: Builder, pixels: Value, height: Value, width: Value) -> Valu
 
 def _positions(op: Builder, pixels: Value, size: Value, axis: int) -> tuple[Value, Value]:
     """Return where the new elements of an axis are among the old ones, float32, and the index of the last old one."""
-    own = op.Squeeze(op.Slice(op.Shape(pixels), [axis], [axis + 1]), [0])
+    own = size_along(op, pixels, axis)
     scale = op.Div(op.Cast(size, to=_FLOAT), op.Cast(own, to=_FLOAT))
     numbers = op.Cast(op.Range(np.int64(0), size, np.int64(1)), to=_FLOAT)
     return op.Sub(op.Div(op.Add(numbers, _HALF), scale), _HALF), op.Sub(own, 1)

@@ -14,6 +14,7 @@ from converters.errors import Malformed, Unsupported
 from converters.model_api.configuration import Configuration
 from converters.model_api.fixed_point import fixed_point_resized
 from converters.model_api.segmentation import resized_linear
+from converters.model_api.sizes import pads_around, size_along
 from onnx_specops.building import Builder, Value
 
 _DOUBLE, _INT64, _UINT8, _FLOAT = ir.DataType.DOUBLE, ir.DataType.INT64, ir.DataType.UINT8, ir.DataType.FLOAT
@@ -45,7 +46,7 @@ class InstanceMaps:
     def add(self, op: Builder, merged: Value, tile: Value, place: Value, number: Value) -> Value:
         """Add the map of a tile, which has the tile's size."""
         del number  # the whole image is merged like a tile
-        return op.Max(merged, _placed(op, tile, place, self.size))
+        return op.Max(merged, op.Pad(tile, pads_around(op, place, self.size, 1)))
 
     def finish(self, op: Builder, merged: Value) -> Value:
         """Return the map of all tiles."""
@@ -103,7 +104,7 @@ class SaliencyMaps:
         by = [self.ratio[1], self.ratio[0]] * 2
         ends = [_scaled(op, op.Squeeze(op.Slice(place, [at], [at + 1]), [0]), by[at]) for at in range(4)]
         width, height = (op.Sub(ends[at + 2], ends[at]) for at in (0, 1))
-        own = [op.Squeeze(op.Slice(op.Shape(tile), [axis], [axis + 1]), [0]) for axis in (1, 2)]
+        own = [size_along(op, tile, axis) for axis in (1, 2)]
         smaller = op.And(
             *(op.And(op.Less(new, old), op.Greater(new, np.int64(0))) for new, old in ((height, own[0]), (width, own[1])))
         )
@@ -112,10 +113,9 @@ class SaliencyMaps:
         part = op.Cast(_resized(op, tile, *sides), to=_DOUBLE)
         part = op.Slice(part, [0, 0], op.Concat(op.Unsqueeze(height, [0]), op.Unsqueeze(width, [0]), axis=0), [1, 2])
         corners = op.Concat(*(op.Unsqueeze(end, [0]) for end in ends), axis=0)
-        here = _placed(
-            op, op.Cast(op.Expand(np.ones((1, 1, 1), np.float32), op.Shape(part)), to=_DOUBLE), corners, self.size
-        )
-        there = _placed(op, part, corners, self.size)
+        ones = op.Cast(op.Expand(np.ones((1, 1, 1), np.float32), op.Shape(part)), to=_DOUBLE)
+        pads = pads_around(op, corners, self.size, 1)
+        here, there = op.Pad(ones, pads), op.Pad(part, pads)
         zero = op.const(0, _DOUBLE)
         mixed = op.Where(op.Equal(merged, zero), there, op.Mul(op.Add(there, merged), 0.5))
         return op.Where(op.Greater(here, zero), mixed, merged)
@@ -140,10 +140,3 @@ def _resized(op: Builder, maps: Value, height: Value, width: Value) -> Value:
     if maps.dtype == _UINT8:
         return fixed_point_resized(op, maps, height, width, 1)
     return resized_linear(op, op.Cast(maps, to=_FLOAT), height, width)
-
-
-def _placed(op: Builder, part: Value, place: Value, size: list[Value]) -> Value:
-    """Surround a part ``[n, h, w]`` at x1, y1, x2, y2 with zeros, up to a height and width."""
-    x1, y1, x2, y2 = (op.Slice(place, [at], [at + 1]) for at in range(4))
-    below, beside = op.Sub(op.Unsqueeze(size[0], [0]), y2), op.Sub(op.Unsqueeze(size[1], [0]), x2)
-    return op.Pad(part, op.Concat([0], y1, x1, [0], below, beside, axis=0))

@@ -15,6 +15,7 @@ from converters.errors import Malformed, Unsupported
 from converters.model_api.boxes import Boxes, kept, names_of, results, suppress
 from converters.model_api.configuration import Configuration
 from converters.model_api.instances import is_rotated, painted, pasted, rotated
+from converters.model_api.sizes import corners, pads_around, size_along
 from converters.model_api.tiled_saliency import InstanceMaps, SaliencyMaps
 from converters.model_api.wrapper import Results
 from onnx_specops.building import Builder, Value
@@ -47,13 +48,13 @@ def tiled(op: Builder, image: Value, config: Configuration, merge: Merge, output
         outputs: the network's outputs.
         run: emits the network with its wrapper, once.
     """
-    size = [op.Squeeze(op.Slice(op.Shape(image), [axis], [axis + 1]), [0]) for axis in (0, 1)]
+    size = [size_along(op, image, axis) for axis in (0, 1)]
     tiles = _tiles(op, size[0], size[1], config)
     count = op.Squeeze(op.Shape(tiles, end=1), [0])
 
     def cut(op: Builder, number: Value) -> tuple[Value, Value]:
         tile = op.Gather(tiles, number, axis=0)
-        x1, y1, x2, y2 = (op.Slice(tile, [place], [place + 1]) for place in range(4))
+        x1, y1, x2, y2 = corners(op, tile)
         return op.Slice(image, op.Concat(y1, x1, axis=0), op.Concat(y2, x2, axis=0), [0, 1]), tile
 
     if merge == "maps":
@@ -168,7 +169,6 @@ def _maps(op: Builder, size: list[Value], config: Configuration, count: Value, c
     classes = len(config.labels)
     if not classes:
         raise Malformed("it has a tile_size, but no labels; expected one for each class")
-    height, width = size
     shape = op.Concat(*(op.Unsqueeze(side, [0]) for side in size), [1], axis=0)
     sums = op.Expand(np.zeros((1, 1, classes), np.float32), op.Concat(op.Slice(shape, [0], [2]), [classes], axis=0))
     votes = op.Expand(np.zeros((1, 1, 1), np.float32), shape)
@@ -178,10 +178,9 @@ def _maps(op: Builder, size: list[Value], config: Configuration, count: Value, c
         found = run(op, tile, config.stating(return_soft_prediction="True")).get("soft_prediction")
         if found is None:
             raise Unsupported("its output contains class indices, which cannot be averaged over tiles")
-        x1, y1, x2, y2 = (op.Slice(place, [at], [at + 1]) for at in range(4))
-        below, beside = op.Sub(op.Unsqueeze(height, [0]), y2), op.Sub(op.Unsqueeze(width, [0]), x2)
-        pads = op.Concat(y1, x1, [0], below, beside, [0], axis=0)
+        x1, y1, x2, y2 = corners(op, place)
         ones = op.Expand(np.ones((1, 1, 1), np.float32), op.Concat(op.Sub(y2, y1), op.Sub(x2, x1), [1], axis=0))
+        pads = pads_around(op, place, size, 0)
         return op.Identity(condition), op.Add(sums, op.Pad(found, pads)), op.Add(votes, op.Pad(ones, pads))
 
     dims = [[None, None, classes], [None, None, 1]]

@@ -9,6 +9,8 @@ import onnx_ir as ir
 
 from onnx_specops.building import new_value
 
+Copy = Callable[[ir.Value], ir.Value]
+
 
 def copied(
     nodes: Sequence[ir.Node], made_copies: dict[ir.Value, ir.Value], constant: Callable[[ir.Value], ir.Value]
@@ -25,14 +27,44 @@ def copied(
         for value in node.inputs:
             if value is not None and value not in made_copies:
                 made_copies[value] = constant(value)
-        taken = [None if value is None else made_copies[value] for value in node.inputs]
-        outputs = [new_value(value.dtype, None, value.name) for value in node.outputs]
-        for value, output in zip(node.outputs, outputs, strict=True):
-            output.shape = value.shape
-        attributes = list(node.attributes.values())
-        copies.append(ir.Node(node.domain, node.op_type, taken, attributes, outputs=outputs, name=node.name))
-        made_copies |= dict(zip(node.outputs, outputs, strict=True))
+        copy = copied_node(node, made_copies.__getitem__, _computed_copy)
+        copy.name = node.name
+        copies.append(copy)
+        made_copies |= dict(zip(node.outputs, copy.outputs, strict=True))
     return copies
+
+
+def copied_node(node: ir.Node, copy: Copy, computed: Copy | None = None) -> ir.Node:
+    """Copy a node and its nested graphs; name it after its first output.
+
+    Args:
+        node: the node.
+        copy: returns the copy of a value, the same one for each call.
+        computed: returns the copies of the node's outputs, if they are others.
+    """
+    inputs = [None if value is None else copy(value) for value in node.inputs]
+    outputs = [(computed or copy)(value) for value in node.outputs]
+    attributes = [
+        ir.AttrGraph(attribute.name, _copied_graph(attribute.as_graph(), copy))
+        if attribute.type == ir.AttributeType.GRAPH
+        else attribute
+        for attribute in node.attributes.values()
+    ]
+    return ir.Node(
+        node.domain, node.op_type, inputs, attributes, outputs=outputs, name=outputs[0].name, version=node.version
+    )
+
+
+def _copied_graph(graph: ir.Graph, copy: Copy) -> ir.Graph:
+    inputs = [copy(value) for value in graph.inputs]
+    nodes = [copied_node(node, copy) for node in graph]
+    return ir.Graph(inputs, [copy(value) for value in graph.outputs], nodes=nodes, name=graph.name)
+
+
+def _computed_copy(value: ir.Value) -> ir.Value:
+    copy = new_value(value.dtype, None, value.name)
+    copy.shape = value.shape
+    return copy
 
 
 def constant_copy(value: ir.Value) -> ir.Value:

@@ -7,6 +7,7 @@ from typing import cast
 
 import onnx_ir as ir
 
+from converters.passes.integer_division import truncated_remainder
 from converters.passes.onnxruntime.workaround import Workaround, attributes_of
 from onnx_specops.building import Builder, Value
 
@@ -24,6 +25,4 @@ class ExactRemainders(Workaround):
             return [op.Mod(a, b)]
         if a.dtype != ir.DataType.INT64:
             return None
-        # Neg prevents ONNX Runtime from converting ``1 / a * b`` to ``b / a``, which it also does for integers and a folded
-        # 1.
-        return [op.Add(a, op.Mul(op.Neg(op.Div(a, b)), b))]
+        return [truncated_remainder(op, a, b)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from converters.passes.integer_division import truncated_remainder
 from converters.passes.patterns import PatternPass, rewrite
 from onnx_specops.building import Builder, Value
 
@@ -13,8 +14,7 @@ def of_integers(op: Builder, *, a: Value, b: Value, whole: Value) -> Value | Non
     assert node is not None
     if not node.attributes.get_int("fmod", 0) or a.dtype is None or not a.dtype.is_integer():
         return None
-    # Neg prevents programs from converting ``1 / a * b`` to ``b / a``, which differs for integers.
-    return op.Add(a, op.Mul(op.Neg(op.Div(a, b)), b))
+    return truncated_remainder(op, a, b)
 
 
 class ModToDiv(PatternPass):

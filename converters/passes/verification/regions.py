@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
+from converters.passes.copied_nodes import copied_node
 from onnx_specops.bodies import attach_bodies
 from onnx_specops.building import IR_VERSION, OPSET, OPSET_IMPORTS, Value
 from onnx_specops.graphs import nested
@@ -230,7 +231,7 @@ def copied_model(
 
     for value in inputs:
         copy(value)
-    made = [_copied(node, copy, produced) for node in nodes]
+    made = [copied_node(node, copy, produced) for node in nodes]
     results = []
     for index, value in enumerate(outputs):
         result = ir.Value(name=f"result{index}", type=value.type, shape=value.shape)
@@ -252,25 +253,3 @@ def copied_model(
     insert_casts(graph, keep_float32=True, converted_unrounded=[D.FLOAT16], opset=opset)
     attach_bodies(model)
     return model
-
-
-def _copied(
-    node: ir.Node, copy: Callable[[ir.Value], ir.Value], produced: Callable[[ir.Value], ir.Value] | None = None
-) -> ir.Node:
-    inputs = [None if value is None else copy(value) for value in node.inputs]
-    outputs = [(produced or copy)(value) for value in node.outputs]
-    attributes = []
-    for attribute in node.attributes.values():
-        if attribute.type == ir.AttributeType.GRAPH:
-            attributes.append(ir.AttrGraph(attribute.name, _copied_graph(attribute.as_graph(), copy)))
-        else:
-            attributes.append(attribute)
-    return ir.Node(
-        node.domain, node.op_type, inputs, attributes, outputs=outputs, name=outputs[0].name, version=node.version
-    )
-
-
-def _copied_graph(graph: ir.Graph, copy: Callable[[ir.Value], ir.Value]) -> ir.Graph:
-    inputs = [copy(value) for value in graph.inputs]
-    nodes = [_copied(node, copy) for node in graph]
-    return ir.Graph(inputs, [copy(value) for value in graph.outputs], nodes=nodes, name=graph.name)
