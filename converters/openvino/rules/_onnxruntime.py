@@ -1,7 +1,11 @@
 """Choices between two forms for ONNX Runtime (1.31) that a rule must make while it builds the graph.
 
-The choice depends on what only the rule knows, such as padding that follows from sizes at run time. What a pass can work
-around is in `converters.passes.onnxruntime`.
+What a pass can work around is in `converters.passes.onnxruntime`. The choices here depend on facts that the nodes do not
+contain:
+
+- Convolutions and poolings: the rule computes padding from sizes at run time, which the second form needs.
+- Interpolate: the domain's operator has attributes that Resize lacks.
+- DFT: the transforms of real numbers compute half of the spectrum. As DFT nodes, they are products with other weights.
 
 Other targets get the second forms, too. More of them have MatMul than DFT. Of 174 cases of Interpolate, a plain Resize in
 place of the domain's Interpolate improved none in tract 0.23, OpenCV 5.0 and OpenVINO 2026.4. OpenCV computed four fewer.
@@ -12,13 +16,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import onnx_ir as ir
-
-SCATTERED = {
-    ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.INT8, ir.DataType.INT16, ir.DataType.INT32, ir.DataType.INT64,
-    ir.DataType.UINT8, ir.DataType.UINT16, ir.DataType.UINT32, ir.DataType.UINT64,
-}  # fmt: skip
-"""The types that ScatterElements reduces in their own precision."""
-
 
 RESIZED = {ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.BFLOAT16}
 """The types that Resize interpolates."""
@@ -41,11 +38,6 @@ def computes_padding(dilations: Sequence[int], strides: Sequence[int] = (), kern
 def accepts_pads(pads: Sequence[int], kernel: Sequence[int]) -> bool:
     """Return whether a pooling accepts pads, before and after each dimension: only those smaller than the kernel."""
     return all(0 <= pad < size for pad, size in zip(pads, [*kernel, *kernel], strict=True))
-
-
-def supports_lrn(alpha: float, beta: float) -> bool:
-    """Return whether LRN accepts its factors, which ONNX does not restrict."""
-    return alpha > 0 and beta > 0
 
 
 def interpolates(mode: str, rank: int | None, axes: Sequence[int]) -> bool:

@@ -10,7 +10,6 @@ import onnx_ir as ir
 
 from converters.errors import Malformed, Unsupported
 from converters.openvino.rule import Departure, rule
-from converters.openvino.rules._onnxruntime import supports_lrn
 from onnx_specops.building import Builder, Value
 
 _INT64 = ir.DataType.INT64
@@ -142,7 +141,7 @@ def lrn(op: Builder, data: Value, axes: Value, *, alpha: float, beta: float, bia
     axes = _as_list(op, axes)
     known = _known_axes(data, axes)
     region = 2 * ((size - 1) // 2) + 1
-    if known == [1] and supports_lrn(alpha, beta):
+    if known == [1]:
         return op.LRN(data, alpha=alpha * region / size, beta=beta, bias=bias, size=region)
     squares = op.Mul(data, data)
     for k in known or ():

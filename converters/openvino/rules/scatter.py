@@ -20,8 +20,13 @@ from converters.openvino.rules._indices import (
     strides,
     vector,
 )
-from converters.openvino.rules._onnxruntime import SCATTERED
 from onnx_specops.building import Builder, Value
+
+_REDUCED = {
+    ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.INT8, ir.DataType.INT16, ir.DataType.INT32, ir.DataType.INT64,
+    ir.DataType.UINT8, ir.DataType.UINT16, ir.DataType.UINT32, ir.DataType.UINT64,
+}  # fmt: skip
+"""The types that are reduced in their own precision. 16-bit floats are reduced in float32 and rounded once."""
 
 _REDUCTIONS = {"none": "none", "sum": "add", "sub": "add", "prod": "mul", "min": "min", "max": "max"}
 
@@ -67,7 +72,7 @@ def scatter_elements_update(
     _check_elements(data, indices, updates, at)
     if reduction == "mean" and data.dtype == ir.DataType.BOOL:
         raise Malformed("it computes the mean of booleans")
-    plain = reduction == "none" or (use_init_val and reduction != "mean" and data.dtype in SCATTERED)
+    plain = reduction == "none" or (use_init_val and reduction != "mean" and data.dtype in _REDUCED)
     if at is not None and plain:
         if indices.dtype != ir.DataType.INT32:
             indices = int64(op, indices)
@@ -202,7 +207,7 @@ def _scattered(op: Builder, data: Value, rows: Value, updates: Value, reduction:
         if reduction == "sub":
             result = op.BitwiseAnd(result, op.const(np.uint8(1)))
         return op.Cast(result, to=dtype)
-    wide = dtype if dtype in SCATTERED else ir.DataType.FLOAT
+    wide = dtype if dtype in _REDUCED else ir.DataType.FLOAT
     data, updates = (x if wide == dtype else op.Cast(x, to=wide) for x in (data, updates))
     if reduction == "sub":
         updates = op.Sub(0, updates)

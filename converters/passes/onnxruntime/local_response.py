@@ -1,4 +1,4 @@
-"""LRN: ONNX Runtime (1.31) supports only four dimensions."""
+"""LRN: ONNX Runtime (1.31) supports only four dimensions, odd sizes, and positive values of alpha and beta."""
 
 from __future__ import annotations
 
@@ -7,20 +7,41 @@ from onnx_specops.building import Builder, Value
 
 
 @rewrite("LRN", lambda op, x: op.LRN(x, _outputs=["whole"]))
-def of_four_dimensions(op: Builder, *, x: Value, whole: Value) -> Value | None:
-    """Reshape to four dimensions, with all spatial dimensions as one and a 1."""
+def of_supported_form(op: Builder, *, x: Value, whole: Value) -> Value | None:
+    """Reshape to four dimensions, with all spatial dimensions as one and a 1. Decompose an LRN with an even size, or whose
+    alpha or beta is not positive.
+    """
     node = whole.producer()
     assert node is not None
+    attributes = {name: attribute.value for name, attribute in node.attributes.items()}
+    alpha, beta, size = attributes.get("alpha", 1e-4), attributes.get("beta", 0.75), attributes["size"]
+    if alpha <= 0 or beta <= 0 or size % 2 == 0:
+        sums = op.Add(op.Mul(_sums(op, op.Mul(x, x), size), alpha / size), attributes.get("bias", 1.0))
+        return op.Div(x, op.Pow(sums, op.const(beta, x.dtype)))
     if x.rank == 4:
         return None
-    attributes = {name: attribute.value for name, attribute in node.attributes.items()}
     shape = op.Shape(x)
-    inner = op.ReduceProd(op.Slice(shape, [2], [2**31]), keepdims=1)
-    four = op.Reshape(x, op.Concat(op.Slice(shape, [0], [2]), inner, [1], axis=0), allowzero=1)
+    four = op.Reshape(x, op.Concat(op.Slice(shape, [0], [2]), _inner(op, shape), [1], axis=0), allowzero=1)
     return op.Reshape(op.LRN(four, **attributes), shape, allowzero=1)
 
 
-class LRNOfFourDimensions(PatternPass):
-    """LRN with a rank that is not four, or unknown."""
+def _sums(op: Builder, x: Value, size: int) -> Value:
+    """Return the sums of ``size`` channels around each channel."""
+    shape = op.Shape(x)
+    columns = op.Reshape(
+        x, op.Concat(op.Slice(shape, [0], [1]), [1], op.Slice(shape, [1], [2]), _inner(op, shape), axis=0), allowzero=1
+    )
+    pads = [(size - 1) // 2, 0, size // 2, 0]
+    means = op.AveragePool(columns, kernel_shape=[size, 1], pads=pads, count_include_pad=1)
+    return op.Reshape(op.Mul(means, float(size)), shape, allowzero=1)
 
-    rewrites = (of_four_dimensions,)
+
+def _inner(op: Builder, shape: Value) -> Value:
+    """Return the number of elements of a channel."""
+    return op.ReduceProd(op.Slice(shape, [2], [2**31]), keepdims=1)
+
+
+class LRNOfFourDimensions(PatternPass):
+    """LRN with a rank that is not four, or unknown, an even size, or an alpha or beta that is not positive."""
+
+    rewrites = (of_supported_form,)

@@ -61,6 +61,28 @@ def test_lrn(shape: tuple[int, ...]) -> None:
 
 
 @pytest.mark.parametrize(
+    ("alpha", "beta", "size", "found"),
+    [
+        (0.5, 0.75, 3, False),
+        (0.5, 0.75, 4, True),
+        (0.0, 0.75, 3, True),
+        (-0.1, 0.75, 9, True),
+        (0.5, 0.0, 3, True),
+        (0.5, -1.0, 3, True),
+    ],
+)
+def test_lrn_of_other_attributes(alpha: float, beta: float, size: int, found: bool) -> None:
+    """ONNX does not restrict them."""
+    x = np.random.default_rng(0).uniform(-1, 1, (2, 5, 3, 2)).astype(np.float32)
+    model = graph(lambda op, x: op.LRN(x, size=size, alpha=alpha, beta=beta, bias=2.0), floats("x", *x.shape))
+    LRNOfFourDimensions()(model)
+    assert ("AveragePool" in operators(model)) is found
+    padded = np.pad(x * x, [(0, 0), ((size - 1) // 2, size // 2), (0, 0), (0, 0)])
+    squares = np.sum([padded[:, k : k + 5] for k in range(size)], axis=0)
+    np.testing.assert_allclose(run(model, x)[0], x / (2 + alpha / size * squares) ** beta, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
     ("shape", "axis", "found"), [((2, 0), 1, True), ((2, 0), -1, True), ((0, 4), 1, False), ((2, 4), 1, False)]
 )
 def test_split(shape: tuple[int, ...], axis: int, found: bool) -> None:
