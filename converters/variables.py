@@ -2,7 +2,7 @@
 
 The input has the variable's initial value as its default, so a run without this input starts from the initial value. Some
 hosts cannot feed an input that has a default (ONNX Runtime for JavaScript and Java, and Triton). For those, both inputs of a
-variable are required, and the second says whether the first is used.
+variable are required, and the second states whether the first is used.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def complete(model: ir.Model, exposed: Iterable[ExposedVariable], form: Variable
         model: the finished model.
         exposed: its variables.
         form: with ``"inputs"``, inputs have no defaults. A run with `False` for ``is_set`` starts from the initial value,
-            whatever the value of the variable's input.
+            for any value of the variable's input.
     """
     entries = []
     op: Builder | None = None

@@ -541,7 +541,7 @@ def _attribute(schema: onnx.defs.OpSchema, name: str, value: Any) -> ir.Attr:
 
 
 def _infer(schema: onnx.defs.OpSchema, node: ir.Node, version: int | None = None) -> list[_Type]:
-    """Return the element types and dimensions of the node's outputs, inferred by ONNX for this node alone.
+    """Return the element types and dimensions of the node's outputs, inferred by ONNX for this node only.
 
     Results are cached. Half of a model's nodes repeat an earlier node, because bodies use the same few operators.
     """

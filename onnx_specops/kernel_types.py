@@ -1,7 +1,7 @@
 """A pass that inserts casts around nodes whose element types ONNX Runtime's CPU kernels lack.
 
 Rules and bodies use the model's own types. ONNX Runtime has kernels for some types of each operator, listed in its kernel
-table. A node of another type is computed in the narrowest type that represents every value of its own type.
+table. A node of another type is computed in the narrowest type that represents every value of that type.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ def substitutes(
         domain: its domain.
         bound: each type variable of the schema with its element type at the node.
         opset: the opset whose operator it is.
-        fit_kernels: whether ONNX Runtime's CPU must have a kernel; otherwise the operator's schema alone decides.
-        spared: the types for which the schema alone decides.
+        fit_kernels: whether ONNX Runtime's CPU must have a kernel; otherwise only the operator's schema decides.
+        spared: the types for which only the schema decides.
     """
     schema = _schema(op_type, domain, opset)
     # Some kernels accept types that the operator's schema does not allow.
@@ -129,7 +129,7 @@ def insert_casts(
         keep_float32: whether 16-bit floats between two computations in float32 stay unrounded.
         converted_unrounded: the 16-bit floats whose unrounded values the graph's own Casts use as well.
         opset: the opset that the graph is in.
-        fit_kernels: whether ONNX Runtime's CPU kernels decide; otherwise the operators' schemas alone.
+        fit_kernels: whether ONNX Runtime's CPU kernels decide; otherwise only the operators' schemas.
         spared: types for which only the operators' schemas decide.
     """
     nodes = list(all_nodes(graph))

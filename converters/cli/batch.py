@@ -36,7 +36,7 @@ class Outcome:
     Attributes:
         model: the .xml.
         target: the .onnx.
-        code: the exit code of a conversion of this model alone.
+        code: the exit code of a conversion of only this model.
         document: the output of ``--json`` for it: the conversion, with its check if requested, or its problems.
     """
 
@@ -186,7 +186,7 @@ def needs_folder(output: str) -> str:
 def _all_or_none(
     folder: Path, outcomes: Mapping[Path, Outcome], existing: Container[Path], output: Path | None
 ) -> dict[Path, Outcome]:
-    """Fail all models of a folder and remove their files if one fails, because no host can load the others alone.
+    """Fail all models of a folder and remove their files if one fails, because no host can load the others without it.
 
     Args:
         folder: a model's folder.

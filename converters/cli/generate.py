@@ -40,7 +40,7 @@ def generate(
         ),
     ] = None,
     tokens: Annotated[int, typer.Option(min=1, help="The maximum number of tokens.")] = 64,
-    chat: Annotated[bool, typer.Option("--chat", help="Hold a conversation, with the folder's chat template.")] = False,
+    chat: Annotated[bool, typer.Option("--chat", help="Chat, with the folder's chat template.")] = False,
     system: Annotated[
         str | None, typer.Option(metavar="TEXT", help="With --chat: the system message.", show_default=False)
     ] = None,

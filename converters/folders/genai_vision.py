@@ -158,7 +158,7 @@ def _gemma(folder: Path, config: Mapping[str, Any], processing: ImageProcessing)
         graph = emitted.model.graph
         features = graph.outputs[0].shape
         if len(graph.inputs) != 1 or len(graph.outputs) != 1 or features is None or len(features) != 3:
-            message = "it does not compute the features [images, tokens, width] of images alone"
+            message = "it does not compute the features [images, tokens, width] of images only"
             raise path_error(folder / VISION_EMBEDDINGS, message, "convert it without --genai")
         if features[1] != _GEMMA_TOKENS:
             message = f"an image has {features[1]} tokens; onnxruntime-genai requires {_GEMMA_TOKENS}"

@@ -10,7 +10,7 @@ from converters.folders.layouts import read_object
 from converters.folders.path_errors import path_error
 
 CONFIG = "image_processor_config.json"
-"""The file that genai_config.json names. transformers has a processor_config.json of its own."""
+"""The file that genai_config.json names. transformers has its own processor_config.json."""
 
 _FILES = ("preprocessor_config.json", "processor_config.json")
 _INTERPOLATIONS = {0: "NEAREST", 1: "LANCZOS", 2: "LINEAR", 3: "CUBIC"}

@@ -119,7 +119,7 @@ class FrontendFormat:
 
 @contextmanager
 def _imported(path: Path, bin: str | Path | bytes | None, signature: str | None = None) -> Iterator[Path]:
-    """Yield the temporary .xml that OpenVINO saves for a model, which has no .bin of its own."""
+    """Yield the temporary .xml that OpenVINO saves for a model, which has no .bin."""
     from converters.frontends.reading import save_as_ir
     from converters.openvino.runtime.process import OpenVINOError, OpenVINOProcess
 

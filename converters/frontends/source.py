@@ -1,4 +1,4 @@
-"""A model of another framework as a source: OpenVINO's IR of it, under the name of its own file."""
+"""A model of another framework as a source: OpenVINO's IR of it, under the name of the model's file."""
 
 from __future__ import annotations
 

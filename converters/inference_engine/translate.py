@@ -28,7 +28,7 @@ _ATTRIBUTES = {
     "batchnormalization": ("batch_norm", "batch_norm_data", "data"),
     "eltwise": ("elementwise", "elementwise_data", "data"),
 }
-"""The elements that can hold the attributes, the first one counts; by layer type in lower case."""
+"""The elements that can contain the attributes, the first one counts; by layer type in lower case."""
 _MAX_NESTED_BODIES = 32
 
 
@@ -168,7 +168,7 @@ class _Graph:
                 inner.body(layer)
 
     def attributes(self, layer: etree._Element) -> None:
-        """Rename the element that holds the attributes to ``<data>``."""
+        """Rename the element that contains the attributes to ``<data>``."""
         kind = layer.get("type", "").lower()
         names = _ATTRIBUTES.get(kind, ("data", f"{kind}_data", kind))
         found = next((child for name in names for child in layer if child.tag == name), None)  # a type may be no path
@@ -228,7 +228,7 @@ class _Graph:
         _remove(layer, _BLOBS)
 
     def split(self, layer: etree._Element) -> None:
-        """Keep the sizes of the outputs along the axis, which also hold for inputs of other shapes."""
+        """Keep the sizes of the outputs along the axis, which also apply to inputs of other shapes."""
         data = layer.find("data")
         axis = 1 if data is None else integer(data.get("axis", "1"))
         shapes = [_shape(port).split(",") for port in _ports(layer, "output")]

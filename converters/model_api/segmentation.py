@@ -60,7 +60,7 @@ def _blurred(op: Builder, maps: Value, strength: int) -> Value:
     ``cv2.blur``.
     """
     if strength < 1:
-        raise Unsupported(f"its blur_strength is {strength}: expected 1 or more, or -1 for none")
+        raise Unsupported(f"its blur_strength is {strength}; expected 1 or more, or -1 for no blur")
     planes = op.Unsqueeze(op.Transpose(maps, perm=[2, 0, 1]), [0])
     before, after = strength // 2, strength - 1 - strength // 2
     padded = op.Pad(planes, [0, 0, before, before, 0, 0, after, after], mode="reflect")

@@ -116,7 +116,7 @@ def _is_position(
         return False
     if node.op_type in ("CumSum", "ReduceSum") and all(value in counted for value in inputs):
         return True
-    if not any(value in derived for value in inputs):  # of constants alone, except weights
+    if not any(value in derived for value in inputs):  # of constants only, except weights
         constant = all(value is None or is_constant(value) or value in fixed for value in node.inputs)
         return constant and node.op_type != "DequantizeLinear" and sum(map(_elements, fixed)) <= _TABLE
     return all(value in derived or value in fixed for value in inputs)

@@ -40,7 +40,7 @@ class LookUpFourBits(InPlacePass):
 
 
 def _moved(value: ir.Value) -> list[ir.Value] | None:
-    """Return the values that hold elements of a constant; ``None`` if they are combined with others or leave the model."""
+    """Return the values that contain elements of a constant; ``None`` if they are combined or leave the model."""
     found, pending = {value: None}, [value]
     while pending:
         current = pending.pop()

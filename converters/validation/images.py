@@ -28,8 +28,8 @@ _FITS = ("standard", "fit_to_window", "fit_to_window_letterbox", "crop")
 
 
 @dataclass(frozen=True)
-class Preparation:
-    """The preparation of an image as an input.
+class Preprocessing:
+    """The preprocessing of an image as an input.
 
     Attributes:
         resize_type: ``"standard"`` (to the size, regardless of the aspect ratio), ``"fit_to_window"`` and
@@ -47,8 +47,8 @@ class Preparation:
     scale: tuple[float, ...] = ()
 
     @classmethod
-    def stated(cls, information: Mapping[str, str]) -> Preparation:
-        """Read the preparation from a model's metadata.
+    def stated(cls, information: Mapping[str, str]) -> Preprocessing:
+        """Read the preprocessing from a model's metadata.
 
         Args:
             information: its run-time information, or an ONNX model's metadata; nested names are joined by blanks.
@@ -82,14 +82,14 @@ def _numbers(text: str) -> tuple[float, ...]:
     return tuple(float(number) for number in re.findall(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?", text))
 
 
-def load_image(path: Path, spec: InputSpec, layout: str, preparation: Preparation) -> np.ndarray:
+def load_image(path: Path, spec: InputSpec, layout: str, preprocessing: Preprocessing) -> np.ndarray:
     """Load an image as the input.
 
     Args:
         path: the image, in any format that Pillow reads.
         spec: the input. A dynamic height or width is the image's own, and any other dynamic dimension is 1.
         layout: the layout, such as ``[N,C,H,W]``. If it is empty, it is derived from the number of channels.
-        preparation: the preparation of the image.
+        preprocessing: the preprocessing of the image.
 
     Raises:
         MissingExtraError: Pillow is not installed.
@@ -98,12 +98,14 @@ def load_image(path: Path, spec: InputSpec, layout: str, preparation: Preparatio
     letters = layout_of(spec, layout)
     sizes = dict(zip(letters, spec.dims or (), strict=True))
     image = _open(path, sizes["C"] or 3)
-    pixels = _sized(image, sizes["W"] or image.width, sizes["H"] or image.height, preparation)
+    pixels = _sized(image, sizes["W"] or image.width, sizes["H"] or image.height, preprocessing)
     values = pixels.reshape(*pixels.shape[:2], -1)
-    if values.shape[2] == 3 and preparation.blue_first:
+    if values.shape[2] == 3 and preprocessing.blue_first:
         values = values[..., ::-1]
-    if preparation.mean or preparation.scale:
-        mean, scale = (_per_channel(v, values.shape[2]) for v in (preparation.mean or (0.0,), preparation.scale or (1.0,)))
+    if preprocessing.mean or preprocessing.scale:
+        mean, scale = (
+            _per_channel(v, values.shape[2]) for v in (preprocessing.mean or (0.0,), preprocessing.scale or (1.0,))
+        )
         values = (values.astype(np.float32) - mean) / scale
     if np.dtype(spec.dtype).kind in "iu":
         limits = np.iinfo(spec.dtype)
@@ -146,18 +148,18 @@ def _open(path: Path, channels: int) -> Any:
         raise ValueError(f"{path}: {error}") from None
 
 
-def _sized(image: Any, width: int, height: int, preparation: Preparation) -> np.ndarray:
+def _sized(image: Any, width: int, height: int, preprocessing: Preprocessing) -> np.ndarray:
     from PIL import Image, ImageOps
 
     size, method = (width, height), Image.Resampling.BILINEAR
     if image.size == size:
         return np.asarray(image)
-    if preparation.resize_type == "standard":
+    if preprocessing.resize_type == "standard":
         return np.asarray(image.resize(size, method))
-    if preparation.resize_type == "crop":
+    if preprocessing.resize_type == "crop":
         return np.asarray(ImageOps.fit(image, size, method))
-    color = preparation.pad_value if image.mode == "L" else (preparation.pad_value,) * len(image.mode)
-    middle = (0.5, 0.5) if preparation.resize_type == "fit_to_window_letterbox" else (0.0, 0.0)
+    color = preprocessing.pad_value if image.mode == "L" else (preprocessing.pad_value,) * len(image.mode)
+    middle = (0.5, 0.5) if preprocessing.resize_type == "fit_to_window_letterbox" else (0.0, 0.0)
     return np.asarray(ImageOps.pad(image, size, method, color=color, centering=middle))
 
 

@@ -12,7 +12,7 @@ import onnx
 
 from converters.metadata_keys import LAYOUT
 from converters.validation.arrays import InputSpec, check_inputs, ignored_note, load_inputs
-from converters.validation.images import SUFFIXES, Preparation, layout_of, load_image
+from converters.validation.images import SUFFIXES, Preprocessing, layout_of, load_image
 
 if TYPE_CHECKING:
     from converters.source import Source
@@ -97,7 +97,7 @@ def _load(path: Path, taken: ModelInputs, note: Callable[[str], None]) -> Arrays
         raise ValueError(f"{path} is one image, but the model has the inputs {names}: use an .npz")
     spec, stated = taken.specs[0], taken.layouts.get(0, "")
     layout_of(spec, stated)
-    image = load_image(path, spec, stated, Preparation.stated(taken.information))
+    image = load_image(path, spec, stated, Preprocessing.stated(taken.information))
     return check_inputs({spec.name: image}, taken.specs, str(path), note)
 
 

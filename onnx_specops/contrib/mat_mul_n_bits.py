@@ -33,7 +33,7 @@ def MatMulNBits(
 
     Inputs:
         A: [..., K].
-        B: [N, blocks, block_size / 2]. Each byte holds two integers, the first in the low bits.
+        B: [N, blocks, block_size / 2]. Each byte contains two integers, the first in the low bits.
         scales: [N * blocks].
         zero_points: [N * ceil(blocks / 2)], packed like ``B``, row by row. 8 if omitted.
 

@@ -77,7 +77,7 @@ class VisionLanguageModel(LanguageModel):
         """Generate text for a prompt and images, piece by piece.
 
         Args:
-            prompt: the text. ``<start_of_image>`` (Gemma 3) or ``<|vision_start|><|vision_end|>`` (Qwen2-VL) stand for the
+            prompt: the text. ``<start_of_image>`` (Gemma 3) or ``<|vision_start|><|vision_end|>`` (Qwen2-VL) represent the
                 images; without them, the images precede the text.
             tokens, sampling, stop, special: see `TextModel.write`.
             images: paths, or arrays ``[height, width, 3]`` in RGB with 256 levels.
@@ -121,7 +121,7 @@ class VisionLanguageModel(LanguageModel):
             message = f"the prompt has {count} tokens for images, whose features are {len(whole)}"
             raise GenerationError(f"{message}: pass the images to write")
         if images:
-            self._held = []  # equal tokens can stand for other images
+            self._held = []  # equal tokens can represent other images
         self._features, self._grids = whole, [image.grid for image in images]
         return super().generate(prompt, tokens, sampling)
 

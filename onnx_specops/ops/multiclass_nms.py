@@ -170,7 +170,7 @@ def _(op, boxes, scores, roisnum, **given):
     dtype = number_type(scores)
     columns = emit_columns(op, boxes)
     if scores.rank not in (2, 3):
-        raise NoBodyError("MulticlassNms: whether classes share boxes depends on the rank of scores, which is not known")
+        raise NoBodyError("MulticlassNms: whether classes share boxes depends on the rank of scores, which is unknown")
     shared = scores.rank == 3
     if shared:
         start = None

@@ -17,7 +17,7 @@ _PATH = Path(__file__).parent.parent / "native" / _NAMES.get(sys.platform, "libo
 def library_path() -> str:
     """Return the path of the shared library of the native kernels, for ``RegisterCustomOps`` from any language.
 
-    A checkout without a library of its own uses the library of an installation with the same version and operators.
+    A checkout without its own library uses the library of an installation with the same version and operators.
 
     Returns:
         The absolute path, for ``SessionOptions.register_custom_ops_library`` (Python),

@@ -126,9 +126,9 @@ class InferenceSession(ort.InferenceSession):
     OpenVINO infer request; `reset_state` resets them. The session exposes the model's own inputs and outputs only. Runs from
     several threads are serialized in this case. With IO binding, the caller passes the variables on.
 
-    The same holds for the keys and values of a language model's past tokens if they are inputs and outputs of the model. If
+    The same applies to the keys and values of a language model's past tokens if they are inputs and outputs of the model. If
     the model's attention extends them in place, no run copies them. Keys and values that a decoder computes once from an
-    encoder's output are not copied either. A caller who feeds such a cache must feed all variables of the run.
+    encoder's output are not copied either. A caller that feeds such a cache must feed all variables of the run.
 
     Raises:
         MissingKernelError: the native library is requested and not built, or with ``"none"`` the model has a node without a

@@ -22,7 +22,7 @@ class State:
     """The values of the variables. There are none at first and after a reset; the model's initial values apply then.
 
     There are three kinds. Most variables are outputs of one run and inputs of the next. Growing variables that the kernels
-    extend in place stay in memory of their own (`Caches`). Variables that do not change once they are set are bound as input
+    extend in place stay in separate memory (`Caches`). Variables that do not change once they are set are bound as input
     and output of each run, so that ONNX Runtime does not copy them.
 
     Args:

@@ -34,9 +34,9 @@ GROWING_TYPES = frozenset(("tensor(double)", "tensor(float)", "tensor(float16)",
 
 @dataclass(frozen=True)
 class Variable:
-    """A variable: its name, its input and output, and the input (if any) that tells whether it is set.
+    """A variable: its name, its input and output, and the input (if any) that states whether it is set.
 
-    If a run may leave a variable unset, ``is_set_output`` tells whether it was set; otherwise every run sets it.
+    If a run may leave a variable unset, ``is_set_output`` states whether it was set; otherwise every run sets it.
 
     Attributes:
         axis: the axis along which it grows; -1 for a variable with an initial value.

@@ -275,7 +275,7 @@ def psroi_pooling(
 
 
 def _regrouped(op: Builder, features: Value, output_dim: int, groups: int, bins: int) -> Value:
-    """Return the channels for as many groups as bins: each bin reads the group that it lies in."""
+    """Return the channels for as many groups as bins: each bin reads the group that it is in."""
     group = np.arange(bins) * groups // bins
     channels = (np.arange(output_dim)[:, None, None] * groups + group[:, None]) * groups + group
     return op.Gather(features, channels.reshape(-1).astype(np.int64), axis=1)

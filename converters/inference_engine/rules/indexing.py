@@ -52,7 +52,7 @@ def top_k(
     sort: Literal["value", "index", "none"] = "index",
     context: Context,
 ):
-    """TopK: sorted by value if ``sort`` says so, else by index."""
+    """TopK: sorted by value if ``sort`` states it, else by index."""
     count = op.Reshape(_whole(op, k), [1])
     values, indices = op.node("TopK", data, count, axis=axis, largest=int(mode == "max"), sorted=1, outputs=2)
     if sort != "value":

@@ -12,8 +12,8 @@ from onnx_specops.building import Builder, Value
 
 @layer("FullyConnected", "InnerProduct")
 def fully_connected(op: Builder, x: Value, weights: Value, biases: Value | None = None, *, out_size: int, context: Context):
-    """FullyConnected: all dimensions of an image times the weights ``[out_size, ...]``; for rank 3 the last one if the file
-    says so.
+    """FullyConnected: all dimensions of an image times the weights ``[out_size, ...]``; for rank 3 only the last
+    one, if the file states it.
     """
     dims = weights.dims
     if dims is None or None in dims:

@@ -120,7 +120,7 @@ def _pooled_with_overhang(
     method: str,
     exclude_pad: bool,
 ) -> Value:
-    """Emit windows that extend as far as the file says."""
+    """Emit windows that extend as far as the file states."""
     strides, reach = sliding.window().strides, _overhang(kernel, sliding, begin, sizes)
     window = {"kernel_shape": kernel, "strides": strides}
     if method == "max":

@@ -84,7 +84,7 @@ class LayerData:
         if self._has_ports(layer, 1, 1):
             element_type = self._element_type(layer, "destination_type")
             if element_type is not None:
-                # With compressed weights, the port may say FP16 although the layer returns f32.
+                # With compressed weights, the port may state FP16 although the layer returns f32.
                 layer.outputs[0].element_type = element_type
 
     def _result(self, layer: Layer) -> None:

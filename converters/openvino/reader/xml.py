@@ -107,9 +107,9 @@ def parse(path: Path) -> etree._Element:
         if path.suffix.lower() == ".onnx":
             raise malformed("is an ONNX file", remedy="specify the .xml file of an OpenVINO IR") from None
         if path.suffix.lower() == ".bin" and beside.is_file():
-            raise malformed("holds weights", remedy=f"specify the .xml file of the IR: {beside.name}") from None
+            raise malformed("contains weights", remedy=f"specify the .xml file of the IR: {beside.name}") from None
         if path.suffix.lower() == ".bin":
-            raise malformed("holds weights", remedy="specify the .xml file of the IR, and its .bin with --bin") from None
+            raise malformed("contains weights", remedy="specify the .xml file of the IR, and its .bin with --bin") from None
         reason = short((error.msg or "unreadable").splitlines()[0])
         remedy = "is this an IR's .xml file?"
         if data.lstrip().startswith((b"<?xml", b"<net")):

@@ -58,7 +58,7 @@ def scalar(op: Builder, x: Value) -> Value:
 
 
 def one_element(op: Builder, x: Value) -> Value:
-    """Convert a scalar or a tensor of one element to a scalar of its own type."""
+    """Convert a scalar or a tensor of one element to a scalar of the same type."""
     if x.is_static and math.prod(x.shape.numpy() if x.shape is not None else ()) != 1:
         raise Malformed(f"one of its inputs has the shape {x.dims} instead of one element")
     return x if x.rank == 0 else op.Reshape(x, np.zeros(0, np.int64))

@@ -77,7 +77,7 @@ def _filled(op: Builder, shape: Value, value: Value) -> Value:
 _WRONG_WAY = Departure(
     where="a step away from `stop`",
     cpu="gives as many elements as with the opposite sign",
-    specification="gives none",
+    specification="gives no elements",
     follows="specification",
 )
 _HOW_MANY = Departure(

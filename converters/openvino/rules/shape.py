@@ -52,7 +52,7 @@ def shape_of(op: Builder, data: Value, *, output_type: ElementType):
     departs=[
         Departure(
             where="data without elements, and a run-time pattern with elements",
-            cpu="gives none",
+            cpu="gives no elements",
             specification="allows no such pattern",
             follows="runtime",
         ),

@@ -29,7 +29,7 @@ _UNSIGNED = Departure(
     reference="orders them as numbers",
     follows="reference",
 )
-_NONE = Departure(where="a `k` of 0", cpu="rejects it", specification="selects none", follows="specification")
+_NONE = Departure(where="a `k` of 0", cpu="rejects it", specification="selects no elements", follows="specification")
 _NAN = Departure(
     where="a NaN among the elements",
     cpu="orders it before or after others, depending on their positions",

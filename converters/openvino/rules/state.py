@@ -1,7 +1,7 @@
 """Variables: ReadValue and Assign.
 
 A variable becomes an input and an output of the model (`converters.variables`). If its initial value is computed, a second,
-boolean input says whether the variable has been set.
+boolean input states whether the variable has been set.
 
 A variable of a body is passed into the body, between iterations, and out of it again, always with that boolean, because a
 body may not run at all.

@@ -186,7 +186,7 @@ def special_tokens_split(op: Builder, *inputs: Value):
     departs=[
         Departure(
             where="no symbols in any string",
-            cpu="gives one row, whatever their number",
+            cpu="gives one row for any number of them",
             specification="is silent; one row for each would be expected",
             follows="cpu",
         ),

@@ -14,7 +14,7 @@ graph, then need standard operators only, and one set of conditions leads to the
 
 The alternative was measured on the 31 networks of the tests with the layer: the rule emitted the domain's Attention for four
 dimensions, known heads and sizes, and one batch. The form for onnxruntime-genai and the caches of language models did not
-change, because their heads are shared or their batches not known to be equal. Ten networks had more nodes for other targets
+change, because their heads are shared or their batches may differ. Ten networks had more nodes for other targets
 and at opset 23, two to 50, mainly transpositions that the operator's layout needs. For ONNX Runtime, eleven networks had
 fewer, two to 48, because `encoder` has more conditions.
 """

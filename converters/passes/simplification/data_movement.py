@@ -89,7 +89,7 @@ def _joined(outer: str, inner: str) -> Rewrite:
 
 
 def one_target(x: Value, whole: Value) -> list[int] | None:
-    """Return the constant shape of a Reshape from ``x`` to ``whole``; ``None`` if it is not known."""
+    """Return the constant shape of a Reshape from ``x`` to ``whole``; ``None`` if it is unknown."""
     if whole.dims is None or 0 in whole.dims:
         return None
     unknown = [axis for axis, dim in enumerate(whole.dims) if dim is None]

@@ -32,8 +32,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("convert model.bin", "holds weights --> model.bin help: specify the .xml file of the IR: model.xml"),
-        ("convert lone.bin", "holds weights --> lone.bin help: specify the .xml file of the IR, and its .bin with --bin"),
+        ("convert model.bin", "contains weights --> model.bin help: specify the .xml file of the IR: model.xml"),
+        ("convert lone.bin", "contains weights --> lone.bin help: specify the .xml file of the IR, and its .bin with --bin"),
         ("convert lite.xml", "is a TensorFlow Lite model --> lite.xml help: rename it: its name must end in .tflite"),
         ("convert pointer.xml", "is a pointer of Git LFS --> pointer.xml help: fetch the file itself: git lfs pull"),
         ("convert page.xml", "is a web page --> page.xml help: download the file itself"),

@@ -244,7 +244,7 @@ def _expected(name: str) -> list[int]:
 
 
 def test_intensities_between_percentiles(tmp_path):
-    """As Model API's preparation in Python scales them; its graphs ignore the mode."""
+    """As Model API's preprocessing in Python scales them; its graphs ignore the mode."""
     stated = {"intensity_mode": "percentile", **prepared.PERCENTILES}
     path = tmp_path / "model.xml"
     ov.save_model(prepared.network(64, 96, **stated), path, compress_to_fp16=False)

@@ -1,4 +1,4 @@
-"""Inputs from files: the preparation of images, and the recognition of samples."""
+"""Inputs from files: the preprocessing of images, and the recognition of samples."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from PIL import Image
 
 from converters.openvino import convert
 from converters.validation.arrays import InputSpec
-from converters.validation.images import Preparation, load_image
+from converters.validation.images import Preprocessing, load_image
 from converters.validation.inputs import ModelInputs, load_samples
 from tests.converters.cli.specops import as_json, specops
 from tests.converters.reports.pages import load, text_of
@@ -29,7 +29,7 @@ def picture(path: Path, size: tuple[int, int] = (4, 2)) -> Path:
 
 
 def pixels(path: Path, dims: tuple, layout: str = "", element_type: str = "float", **information: str) -> np.ndarray:
-    prepared = Preparation.stated({f"model_info {name}": value for name, value in information.items()})
+    prepared = Preprocessing.stated({f"model_info {name}": value for name, value in information.items()})
     return load_image(path, InputSpec("x", element_type, dims), layout, prepared)
 
 
@@ -116,7 +116,7 @@ def test_files_that_are_not_samples(tmp_path: Path) -> None:
 
 
 def test_the_command(tmp_path: Path) -> None:
-    """A model with metadata for image preparation, on a folder of images; the conversion has the same metadata."""
+    """A model with metadata for image preprocessing, on a folder of images; the conversion has the same metadata."""
     x = ops.parameter([1, 3, 4, 4], np.float32, name="x")
     x.output(0).set_names({"x"})
     x.set_layout(ov.Layout("NCHW"))
