@@ -42,6 +42,29 @@ def fixed_point_resized(
     return op.Cast(op.Div(op.Add(op.Add(*parts), 2), 4), to=_UINT8)
 
 
+def halved(op: Builder, levels: Value, height: Value, width: Value) -> Value:
+    """Resize uint8 images by one half, which ``cv2.INTER_LINEAR`` computes as ``cv2.INTER_AREA``: the mean of four pixels.
+
+    It rounds up between two levels, and to the even one where a last row or column of an odd size has no neighbor.
+
+    Args:
+        op: the graph builder.
+        levels: ``[n, h, w, channels]``.
+        height, width: int64 scalars, half of ``h`` and ``w`` in either rounding.
+    """
+    across = op.Cast(levels, to=_INT64)
+    borders = []
+    for axis, size in ((1, height), (2, width)):
+        last = op.Sub(op.Squeeze(op.Slice(op.Shape(levels), [axis], [axis + 1]), [0]), 1)
+        first = op.Mul(op.Range(np.int64(0), size, np.int64(1)), 2)
+        borders.append(op.Equal(first, last))
+        second = op.Min(op.Add(first, 1), last)
+        across = op.Add(op.Gather(across, first, axis=axis), op.Gather(across, second, axis=axis))
+    border = op.Or(op.Unsqueeze(borders[0], [1, 2]), op.Unsqueeze(borders[1], [1]))
+    to_even = op.Cast(op.Round(op.Mul(op.Cast(across, to=_FLOAT), np.float32(0.25))), to=_INT64)
+    return op.Cast(op.Where(border, to_even, op.Div(op.Add(across, 2), 4)), to=_UINT8)
+
+
 def _fixed_point(
     op: Builder, levels: Value, size: Value, axis: int, scale: Value | None, *, bounded: bool
 ) -> tuple[Value, Value, Value, Value]:

@@ -13,7 +13,7 @@ import onnx_ir as ir
 
 from converters.errors import Malformed, Unsupported
 from converters.model_api.configuration import Configuration
-from converters.model_api.fixed_point import fixed_point_resized
+from converters.model_api.fixed_point import fixed_point_resized, halved
 from converters.model_api.interpolation import cubic_bytes, linear_bytes
 from converters.model_api.sizes import size_along
 from converters.openvino.rules.interpolate import Resizing, interpolated
@@ -190,8 +190,13 @@ def _resized(
         exact = [op.Cast(side, to=ir.DataType.DOUBLE) for side in own]
         grown = op.Min(*(op.Div(np.array([float(whole)]), side) for whole, side in zip(size, exact, strict=True)))
         fitted = [op.Cast(op.Round(op.Mul(side, grown)), to=_INT64) for side in exact]
-        sides = [op.Squeeze(side, [0]) for side in fitted]
-        pixels = fixed_point_resized(op, pixels, sides[0], sides[1], 1, others=1, scale=op.Squeeze(grown, [0]))
+        height, width = (op.Squeeze(side, [0]) for side in fitted)
+        scale, given = op.Squeeze(grown, [0]), pixels
+        pixels = op.if_(
+            op.Equal(scale, 0.5),
+            lambda op: halved(op, given, height, width),
+            lambda op: fixed_point_resized(op, given, height, width, 1, others=1, scale=scale),
+        )
     else:
         pixels = _interpolated(op, pixels, op.Concat(*fitted, axis=0), mode)
     missing = [op.Sub([whole], side) for whole, side in zip(size, fitted, strict=True)]

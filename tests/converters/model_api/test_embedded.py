@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -17,7 +18,7 @@ import pytest
 from converters.errors import ConversionError
 from converters.model_api.action import prepare_video, video_input
 from converters.model_api.configuration import Configuration
-from converters.model_api.fixed_point import fixed_point_resized
+from converters.model_api.fixed_point import fixed_point_resized, halved
 from converters.model_api.regions import boxes_of_regions, rotated_rectangle
 from converters.openvino import convert
 from onnx_specops.building import Builder, Value, new_value
@@ -282,3 +283,31 @@ def test_bytes_are_resized_exactly_as_opencv_resizes_them():
     given = [{"levels": a, "height": np.array(h), "width": np.array(w)} for a, h, w in prepared.resizes()]
     found = in_onnxruntime(model, given)
     assert [prepared.checksum(next(iter(one.values()))) for one in found] == _expected("opencv")
+
+
+def test_bytes_are_halved_exactly_as_opencv_halves_them():
+    levels = new_value(ir.DataType.UINT8, [1, "h", "w", 3], "levels")
+    size = [new_value(ir.DataType.INT64, [], name) for name in ("height", "width")]
+    model = _graph([levels, *size], lambda op: halved(op, levels, *size))
+    random = np.random.default_rng(4)
+    sizes = itertools.product(range(2, 14), (2, 5, 7, 8, 23), (4, 256))
+    pictures = [random.integers(0, top, (height, width, 3)).astype(np.uint8) for height, width, top in sizes]
+    expected = [cv2.resize(picture, None, fx=0.5, fy=0.5) for picture in pictures]
+    given = [
+        {"levels": picture[None], "height": np.array(half.shape[0]), "width": np.array(half.shape[1])}
+        for picture, half in zip(pictures, expected, strict=True)
+    ]
+    for half, found in zip(expected, in_onnxruntime(model, given), strict=True):
+        np.testing.assert_array_equal(next(iter(found.values()))[0], half)
+
+
+def test_yolox_halves_images_of_twice_the_size(tmp_path):
+    """Its scores are those of the image that OpenCV halved, also where the other side is odd."""
+    model = _converted("yolo_x", tmp_path, model_api="bgr")
+    picture = cv2.resize(next(images()), (2 * 128, 2 * 96 - 1))
+    half = cv2.resize(picture, None, fx=0.5, fy=0.5)
+    whole = np.full((96, 128, 3), 114, np.uint8)
+    whole[: half.shape[0], : half.shape[1]] = half
+    large, small = _run(model, picture), _run(model, whole)
+    assert small["scores"].size
+    np.testing.assert_array_equal(large["scores"], small["scores"])
