@@ -73,8 +73,10 @@ _ARITHMETIC = {"Add", "Cast", "Div", "Identity", "Mul", "Tanh", "Where"}
 
 
 def _is_product(node: ir.Node) -> bool:
-    """Return whether a node is a MatMul with a transposed matrix."""
-    return (node.op_type, node.domain) == ("MatMul", "") and _made_by(node.inputs[1], "Transpose") is not None
+    """Return whether a node is a MatMul with a transposed matrix, which may be multiplied by numbers."""
+    if (node.op_type, node.domain) != ("MatMul", "") or node.inputs[1] is None:
+        return False
+    return _made_by(_factors_of(node.inputs[1], Constants())[1][-1], "Transpose") is not None
 
 
 def _steps_to_product(value: ir.Value) -> int | None:
@@ -142,7 +144,8 @@ def read(softmax: ir.Node, evaluation: Evaluation, *, ranks: Sequence[int] = (4,
     assert found.product is not None
     query, transposed = found.product.inputs[:2]
     assert query is not None and transposed is not None
-    transpose, axis = _made_by(transposed, "Transpose"), softmax.attributes.get_int("axis", -1)
+    key_factors, scaled_keys = _factors_of(transposed, evaluation)
+    transpose, axis = _made_by(scaled_keys[-1], "Transpose"), softmax.attributes.get_int("axis", -1)
     rank = len(transposed.shape or ())
     if transpose is None or rank not in ranks or axis not in (-1, rank - 1):
         raise UnsupportedAttention("its keys are not transposed before the matrix multiplication")
@@ -150,8 +153,8 @@ def read(softmax: ir.Node, evaluation: Evaluation, *, ranks: Sequence[int] = (4,
     perm = tuple(transpose.attributes.get_ints("perm", ()))
     if len(perm) != rank or key is None:
         raise UnsupportedAttention("its keys are not transposed before the matrix multiplication")
-    own = list(reversed(found.factors))
-    factors, unscaled = _factors_of(query, evaluation)
+    own = [*key_factors, *reversed(found.factors)]
+    factors, (*_, unscaled) = _factors_of(query, evaluation)
     if product([*factors, *own]) is None:  # keep the factors of the query
         factors, unscaled = [], query
     scale, softcap = _scale_and_softcap([*factors, *own], found.softcap)
@@ -170,7 +173,7 @@ def read(softmax: ir.Node, evaluation: Evaluation, *, ranks: Sequence[int] = (4,
         sink=sink,
         product=found.product.outputs[0],
         scores=found.scores,
-        inner=[transposed, *found.inner, softmax.outputs[0]],
+        inner=[*scaled_keys, *found.inner, softmax.outputs[0]],
         output=output,
         guarded=_guarded(output, found.mask),
     )
@@ -232,10 +235,11 @@ def _scores(value: ir.Value, evaluation: Evaluation) -> _Scores:
             raise UnsupportedAttention(f"{node.op_type} precedes its Softmax")
 
 
-def _factors_of(query: ir.Value, evaluation: Evaluation) -> tuple[list[float], ir.Value]:
-    """Return the factors of a query, and the query without them."""
+def _factors_of(value: ir.Value, evaluation: Evaluation) -> tuple[list[float], list[ir.Value]]:
+    """Return the factors of a query or of transposed keys, and the values from it to the one without factors."""
     factors: list[float] = []
-    while (node := query.producer()) is not None and node.op_type in ("Mul", "Div") and not node.domain:
+    values = [value]
+    while (node := values[-1].producer()) is not None and node.op_type in ("Mul", "Div") and not node.domain:
         pairs = [tuple(node.inputs)] if node.op_type == "Div" else [tuple(node.inputs), tuple(node.inputs)[::-1]]
         for unscaled, other in pairs:
             if unscaled is None or other is None or not evaluation.has_factor(node):
@@ -246,11 +250,11 @@ def _factors_of(query: ir.Value, evaluation: Evaluation) -> tuple[list[float], i
                 continue
             if product([number, *factors]) is not None:
                 factors.insert(0, number)
-                query = unscaled
+                values.append(unscaled)
                 break
         else:
             break
-    return factors, query
+    return factors, values
 
 
 def _reciprocal(value: ir.Value, evaluation: Evaluation) -> float:

@@ -42,9 +42,10 @@ def _attention(
     mask: Any = None,
     axis: int = -1,
     keys: tuple[int, ...] = (0, 1, 3, 2),
+    transposed: Callable[..., Value] = lambda op, keys: keys,
     between: Callable[..., Value] = lambda op, scores: scores,
 ) -> Value:
-    scores = op.MatMul(q, op.Transpose(k, perm=keys))
+    scores = op.MatMul(q, transposed(op, op.Transpose(k, perm=keys)))
     if divisor is not None:
         scores = op.Div(scores, divisor)
     elif scale is not None:
@@ -72,6 +73,9 @@ def _attention(
         ({"between": lambda op, scores: op.Mul(op.Add(scores, op.const(_numbers(5, 5))), 0.5)}, False),  # after the mask
         ({"between": lambda op, scores: op.Mul(scores, scores)}, False),
         ({"between": lambda op, scores: op.Div(op.const(np.float32(2)), scores)}, False),
+        ({"transposed": lambda op, keys: op.Mul(keys, 0.7)}, True),
+        ({"transposed": lambda op, keys: op.Mul(keys, op.const(_numbers(4, 1)))}, False),
+        ({"transposed": lambda op, keys: op.Mul(keys, op.ReduceMax(keys))}, False),  # the keys have other consumers
         ({"mask": _numbers(5, 5)}, True),
         ({"mask": _numbers(2, 1, 1, 5)}, True),
         ({"mask": _numbers(3, 5, 1)}, True),

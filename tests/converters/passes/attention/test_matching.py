@@ -36,6 +36,7 @@ def match(
     *,
     query: Step = _same,
     keys: Step = _same,
+    transposed: Step = _same,
     turn: tuple[int, ...] = (0, 1, 3, 2),
     weights: Step = _same,
     axis: int = -1,
@@ -54,7 +55,8 @@ def match(
         found["keys"] = op.Concat(past_keys, found["new keys"], axis=2)
         found["values"] = op.Concat(past_values, found["new values"], axis=2)
         k, v = (_repeated(op, found[name], heads // groups) for name in ("keys", "values"))
-        scores = op.MatMul(query(op, q, x, mask), op.Transpose(keys(op, k, x, mask), perm=turn))
+        columns = transposed(op, op.Transpose(keys(op, k, x, mask), perm=turn), x, mask)
+        scores = op.MatMul(query(op, q, x, mask), columns)
         found["softmax"] = op.Softmax(products(op, scores, x, mask), axis=axis)
         return op.MatMul(weights(op, found["softmax"], x, mask), v)
 
@@ -173,6 +175,34 @@ def test_factors_of_the_query(query: Step, scale: float) -> None:
     np.testing.assert_allclose(found.scale, scale, rtol=1e-6)
     producer = found.query.producer()
     assert producer is not None and (producer.op_type in ("Mul", "Div")) is (scale == 1.0)
+
+
+@pytest.mark.parametrize(
+    ("transposed", "scale"),
+    [
+        (lambda op, k, x, m: op.Mul(k, 0.5), 0.5),
+        (lambda op, k, x, m: op.Div(op.Mul(0.5, k), 4.0), 0.125),
+        (lambda op, k, x, m: op.Mul(k, _numbers(4, 1)), None),
+        (lambda op, k, x, m: op.Mul(k, op.Cast(op.ReduceSum(m), to=D.FLOAT)), None),  # it changes with the tokens
+        (lambda op, k, x, m: op.Add(k, 0.5), None),
+        (lambda op, k, x, m: op.Div(4.0, k), None),
+        (lambda op, k, x, m: op.Mul(k, 0.0), None),
+    ],
+)
+def test_factors_of_the_transposed_keys(transposed: Step, scale: float | None) -> None:
+    """PyTorch's exporter to ONNX multiplies the query and the transposed keys by the root of the scale."""
+
+    def query(op: Any, q: Value, *_: Value) -> Value:
+        scaled: Value = op.Mul(q, 0.25)
+        return scaled
+
+    if scale is None:
+        with pytest.raises(UnsupportedAttention, match="not transposed"):
+            match(query=query, transposed=transposed)
+        return
+    found = match(query=query, transposed=transposed)
+    assert found is not None
+    np.testing.assert_allclose(found.scale, 0.25 * scale, rtol=1e-6)
 
 
 @pytest.mark.parametrize(
