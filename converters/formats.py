@@ -24,6 +24,11 @@ def formats() -> Iterator[Format]:
         yield importlib.import_module(module).FORMAT
 
 
+def format_names() -> str:
+    """Return the names of all formats, the fallback first."""
+    return "; ".join(reversed([one.name for one in formats()]))
+
+
 def recognized(model: object) -> Format | None:
     """Return the format that recognizes a model, if any."""
     return next((one for one in formats() if one.recognizes(model)), None)

@@ -262,7 +262,7 @@ class Format(Protocol):
     """A source format.
 
     Attributes:
-        name: its name for users.
+        name: its name in the help of the command.
         suffixes: the suffixes of its files, for searching folders.
     """
 

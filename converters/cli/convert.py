@@ -32,7 +32,7 @@ from converters.cli.options import (
 )
 from converters.cli.values import shapes
 from converters.folders.variants import Variant
-from converters.formats import recognized
+from converters.formats import format_names, recognized
 from converters.options import Options
 from converters.options import options as all_options
 from converters.outputs import reject_inputs
@@ -83,7 +83,7 @@ def convert(
         list[Path],
         typer.Argument(
             metavar="MODEL",
-            help="OpenVINO IR (.xml, with the .bin in the same folder), models that OpenVINO's frontends read, or folders.",
+            help=f"Models, or folders of them. Formats: {format_names()}.",
         ),
     ],
     output: Annotated[
@@ -129,7 +129,7 @@ def convert(
     debug: Debug = False,
     **options: Any,
 ) -> None:
-    """Convert OpenVINO IR to ONNX. Each model becomes one file."""
+    """Convert models to ONNX. Each model becomes one file."""
     with failures(as_json, debug):
         from converters.cli import data, text
 

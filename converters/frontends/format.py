@@ -58,7 +58,7 @@ def framework_of(path: Path) -> str | None:
 class FrontendFormat:
     """The formats of OpenVINO's frontends; see `converters.source.Format`."""
 
-    name = "model of TensorFlow, TensorFlow Lite, PaddlePaddle, PyTorch or ONNX"
+    name = "models of TensorFlow, TensorFlow Lite, PaddlePaddle, PyTorch and ONNX"
     suffixes = (".tflite", ".pdmodel", ".pt2")
 
     def load(self) -> None:

@@ -18,7 +18,7 @@ _SNIFFED = 4096  # bytes of a file that are searched for <net
 class OpenVINOFormat:
     """OpenVINO IR in files or in memory, or an ``openvino.Model``; see `converters.source.Format`."""
 
-    name = "OpenVINO IR"
+    name = "OpenVINO IR (.xml, with the .bin in the same folder)"
     suffixes = (".xml",)
 
     def load(self) -> None:

@@ -12,13 +12,13 @@ import pytest
 from openvino import opset13 as ops
 
 from converters.convert import convert
-from converters.formats import find_models, format_of, formats, recognized
+from converters.formats import find_models, format_names, format_of, formats, recognized
 from converters.validation.validate import validate
 from tests.converters.cli.specops import as_json, save_dense, specops
 
 ROOT = Path(__file__).parents[2]
-# Packages of source formats, which may depend on each other.
-PACKAGES = ("openvino", "inference_engine", "frontends")
+# Packages of source formats, which may depend on each other: the registered ones, and the one that opens old IR.
+PACKAGES = (*dict.fromkeys(type(one).__module__.split(".")[1] for one in formats()), "inference_engine")
 # Model API belongs to OpenVINO: its images are resized as OpenVINO's Interpolate does.
 WITH_FORMATS = (*PACKAGES, "model_api")
 # `specops weights` reads the constants of an IR, whose layers identify the weights.
@@ -61,6 +61,11 @@ def test_files_of_no_format(tmp_path: Path, content: bytes) -> None:
     assert recognized(path) is None
     assert format_of(path) is list(formats())[-1]
     assert recognized(tmp_path) is None and recognized(tmp_path / "none.xml") is None and recognized(7) is None
+
+
+def test_the_help_names_all_formats() -> None:
+    text = " ".join(specops("convert", "--help").output.replace("\u2502", " ").split())
+    assert f"Formats: {format_names()}." in text
 
 
 def test_folders_are_searched(tmp_path: Path) -> None:
@@ -135,6 +140,7 @@ def test_another_format_only_needs_its_package(toys: Path, tmp_path: Path) -> No
     document = as_json(specops("convert", toys, "-o", tmp_path / "out", "--check", "--json"))
     assert (document["converted"], document["failed"], document["differ"]) == (2, 0, 0)
     assert sorted(path.name for path in (tmp_path / "out").rglob("*.onnx")) == ["one.onnx", "two.onnx"]
+    assert format_names() == "OpenVINO IR (.xml, with the .bin in the same folder); Toy"
     assert "relu" in specops("inspect", toys / "one.toy").stdout
     result = specops("validate", toys / "one.toy", "--per-layer")
     assert result.exit_code == 0, result.output
