@@ -129,7 +129,8 @@ SPECOPS_INFERENCE_ENGINE=ie/bin/python specops validate old.xml
 - `<statistics>` of an 8-bit calibration are ignored, and the report notes it: layers compute in floats.
 - The output shapes in the file determine the padding at the end of Pooling and Convolution, as in the Inference Engine. With
   `--input-shape`, the attributes determine it. Pooling then rounds up, unless `rounding_type` is `floor`, and the parts of a
-  Split keep their sizes.
+  Split keep their sizes. A Memory keeps its shape, PSROIPooling has a bin for each group, and NonMaxSuppression a row for
+  each box of each class.
 - A layer whose shape in the file differs from the computed one is an error, also where the Inference Engine runs the file
   and returns memory that no layer wrote. The report notes blobs and attributes that the Inference Engine ignores.
 
@@ -151,6 +152,11 @@ SPECOPS_INFERENCE_ENGINE=ie/bin/python specops validate old.xml
 - DetectionOutput with priors for each image uses the variances of each image. The Inference Engine reads boxes as variances
   from the second image on.
 - Softplus of numbers above 88 is the number. The Inference Engine returns infinity.
+- Power with an exponent of 0.5 is a square root, NaN for -infinity. The Inference Engine returns infinity.
+- Layers for which the Inference Engine reads memory that no layer wrote, or elements beyond their data, are errors:
+  DetectionOutput with `decrease_label_id` and without `share_location`, PriorBoxClustered without four variances,
+  PSROIPooling with bins beyond the channels, StridedSlice that ends before its begin, offsets of a DeformableConvolution
+  that do not have its output's size, and values for a Memory of another shape.
 - Files of version 7 with SpaceToBatch, BatchToSpace or ScatterUpdate are supported. The Inference Engine 2020.2 does not run
   them.
 

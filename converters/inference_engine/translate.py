@@ -238,11 +238,14 @@ class _Graph:
         _data(layer, **{**kept, "out_sizes": ",".join(shape[axis] for shape in shapes)})
 
     def memory(self, layer: etree._Element) -> None:
-        """Convert a Memory layer that reads to a ReadValue, and one that writes to an Assign."""
-        data = layer.find("data")
-        reads = bool(_ports(layer, "output"))
-        layer.set("type", "ReadValue" if reads else "Assign")
-        _data(layer, variable_id="" if data is None else data.get("id", ""))
+        """Convert a Memory layer that reads to a ReadValue, and one that writes to an Assign.
+
+        The memory has the shape in the file, also for inputs of other shapes.
+        """
+        data, ports = layer.find("data"), _ports(layer, "output")
+        layer.set("type", "ReadValue" if ports else "Assign")
+        shape = {"variable_shape": _shape(ports[0])} if ports else {}
+        _data(layer, variable_id="" if data is None else data.get("id", ""), **shape)
 
     def blobs(self, layer: etree._Element, precision: str) -> None:
         """Convert the blobs of a layer to Const layers that feed further inputs."""

@@ -101,21 +101,26 @@ def deformable_convolution(
     windows: Windows,
     group: int = 1,
     deformable_group: int = 1,
+    context: Context,
 ):
     """DeformableConvolution: the second input has the offset of each element of the window."""
     kernel = windows.sizes()
     _check(data, len(kernel), group, output)
     each = _channels(weights, output * math.prod(kernel))
     shape = [output, each, *kernel]
+    fitted, sliding = _fitted(op, data, windows, context)
+    if fitted is not data:  # without its last elements, which the offsets may reach
+        raise Malformed("its output in the file is smaller than that of its attributes", "check that the file is intact")
     result = opset.deformable_convolution_1(
         op,
         data,
         offsets,
         shaped(op, weights, shape),
-        sliding=windows.sliding(),
+        sliding=sliding,
         group=group,
         deformable_group=deformable_group,
     )
+    _check_offsets(offsets, result)
     return _biased(op, result, biases, output, len(kernel))
 
 
@@ -141,6 +146,13 @@ def binary_convolution(
     bits = op.Reshape(op.Slice(weights, [0], [math.prod(shape)]), shape)
     result = opset.binary_convolution(op, data, bits, sliding=windows.sliding(), mode=mode, pad_value=pad_value)
     return _biased(op, result, biases, output, len(kernel))
+
+
+def _check_offsets(offsets: Value, result: Value) -> None:
+    if offsets.dims is None or result.dims is None:
+        return
+    if any(None not in pair and pair[0] != pair[1] for pair in zip(offsets.dims[2:], result.dims[2:], strict=True)):
+        raise Malformed(f"its offsets have the shape {list(offsets.dims)} for an output of {list(result.dims)}")
 
 
 def _check(data: Value, rank: int, group: int, output: int) -> None:

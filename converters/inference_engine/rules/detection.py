@@ -40,6 +40,11 @@ def detection_output(
     context: Context,
 ):
     """DetectionOutput: like the first version in the opsets."""
+    if attributes.decrease_label_id and not attributes.share_location:
+        raise Unsupported(
+            "with decrease_label_id, the Inference Engine suppresses boxes by those of other classes without share_location",
+            "convert the original model",
+        )
     stated = context.output_dims()
     # Without keep_top_k, only the file states the number of rows.
     if attributes.keep_top_k == (-1,) and stated is not None and len(stated) == 4 and stated[2] is not None:
@@ -126,6 +131,11 @@ def prior_box_clustered(
     num_priors: int = 0,
 ):
     """PriorBoxClustered: grid and image have the sizes of the two inputs, except those that ``img_h`` and ``img_w`` give."""
+    if len(variance) != 4:  # it writes as many numbers for each box, one box after the other
+        raise Unsupported(
+            f"it has {len(variance)} variances, and the Inference Engine does not set all variances of the output",
+            "state four variances",
+        )
     whole = _size(op, image)
     given = [op.const([n]) if n else op.Slice(whole, [k], [k + 1]) for k, n in enumerate((img_h, img_w))]
     size = op.Concat(*given, axis=0) if img_h or img_w else whole
@@ -232,22 +242,30 @@ def psroi_pooling(
     trans_std: float = 1.0,
     part_size: int = 1,
     no_trans: bool = True,
-    pooled_height: int = 0,
-    pooled_width: int = 0,
+    pooled_height: int | None = None,
+    pooled_width: int | None = None,
+    context: Context,
 ):
-    """PSROIPooling, including the deformable form. The size of the result is pooled_height x pooled_width."""
+    """PSROIPooling, including the deformable form.
+
+    A region has pooled_height x pooled_width bins. The output has those in the file, or one for each group if the shapes of
+    inputs are others.
+    """
     rois = rois if rois.rank == 2 else op.Reshape(rois, [-1, 5])
-    size = pooled_height or group_size
-    if size != (pooled_width or group_size) or (mode == "average" and size != group_size):
-        message = f"{pooled_height} x {pooled_width} bins of {group_size} x {group_size} groups are not supported"
-        raise Unsupported(message, "remove the layer, and pool outside the model")
+    size, width = (group_size if given is None else given for given in (pooled_height, pooled_width))
+    stated = context.output_dims()
+    known = stated is not None and len(stated) == 4 and None not in stated[2:]
+    rows, columns = (size_ or 0 for size_ in stated[2:]) if stated is not None and known else (group_size, group_size)
+    if size != width or not (1 <= rows <= size and 1 <= columns <= size):
+        raise Unsupported(f"{rows} x {columns} of {size} x {width} bins are not supported", _POOL_OUTSIDE)
     if mode == "bilinear_deformable":
         if spatial_bins_x != spatial_bins_y:
             message = f"it has {spatial_bins_x} x {spatial_bins_y} bins; other numbers for x and y are not supported"
-            raise Unsupported(message, "remove the layer, and pool outside the model")
+            raise Unsupported(message, _POOL_OUTSIDE)
         if size != group_size:
-            features = _regrouped(op, features, output_dim, group_size, size)
-        return roi.deformable_psroi_pooling(
+            group = np.arange(size) * group_size // size  # each bin reads the group that it is in
+            features = _regrouped(op, features, output_dim, group_size, group, group)
+        result = roi.deformable_psroi_pooling(
             op,
             features,
             rois,
@@ -261,23 +279,38 @@ def psroi_pooling(
             trans_std=trans_std,
             part_size=part_size,
         )
-    return roi.psroi_pooling(
-        op,
-        features,
-        rois,
-        output_dim=output_dim,
-        group_size=size,
-        spatial_scale=spatial_scale,
-        mode=mode,
-        spatial_bins_x=spatial_bins_x,
-        spatial_bins_y=spatial_bins_y,
-    )
+    else:
+        if mode == "bilinear" and 1 in (rows, columns) and size > 1:
+            raise Unsupported(f"{rows} x {columns} of {size} x {size} bilinear bins are not supported", _POOL_OUTSIDE)
+        if mode == "average" and size != group_size:
+            features = _regrouped(
+                op, features, output_dim, group_size, *(np.arange(size) * (np.arange(size) < n) for n in (rows, columns))
+            )
+        result = roi.psroi_pooling(
+            op,
+            features,
+            rois,
+            output_dim=output_dim,
+            group_size=size,
+            spatial_scale=spatial_scale,
+            mode=mode,
+            spatial_bins_x=spatial_bins_x,
+            spatial_bins_y=spatial_bins_y,
+        )
+    return result if rows == columns == size else op.Slice(result, [0, 0], [rows, columns], [2, 3])
 
 
-def _regrouped(op: Builder, features: Value, output_dim: int, groups: int, bins: int) -> Value:
-    """Return the channels for as many groups as bins: each bin reads the group that it is in."""
-    group = np.arange(bins) * groups // bins
-    channels = (np.arange(output_dim)[:, None, None] * groups + group[:, None]) * groups + group
+_POOL_OUTSIDE = "remove the layer, and pool outside the model"
+
+
+def _regrouped(
+    op: Builder, features: Value, output_dim: int, groups: int, of_row: np.ndarray, of_column: np.ndarray
+) -> Value:
+    """Return the channels that each bin reads: those of the groups of its row and column."""
+    channels = (np.arange(output_dim)[:, None, None] * groups + of_row[:, None]) * groups + of_column
+    count = None if features.dims is None else features.dims[1]
+    if count is not None and channels.max(initial=0) >= count:
+        raise Unsupported(f"its bins read channel {channels.max()} of {count}", _POOL_OUTSIDE)
     return op.Gather(features, channels.reshape(-1).astype(np.int64), axis=1)
 
 
@@ -418,7 +451,10 @@ def non_max_suppression(
     output_type: str = "I64",
     context: Context,
 ):
-    """NonMaxSuppression: with the number of rows in the file, padded with -1. Without limits, it selects all boxes."""
+    """NonMaxSuppression: with the number of rows in the file, padded with -1. Without limits, it selects all boxes.
+
+    If the shapes of inputs are others than in the file, the output has a row for each box of each class.
+    """
     whole = op.Shape(boxes, start=1, end=2) if most is None else op.Reshape(op.Cast(most, to=ir.DataType.INT64), [-1])
     limits = [
         op.const(np.array([usual], np.float32)) if x is None else op.Reshape(x, [-1])
@@ -432,8 +468,8 @@ def non_max_suppression(
         _, order = op.node("TopK", ranks, op.Shape(ranks), axis=0, largest=1, sorted=1, outputs=2)
         found = op.Gather(found, order, axis=0)
     stated = context.output_dims()
-    if stated is None or stated[0] is None:
-        return op.Cast(found, to=ir.DataType.INT32)
-    rest = op.Max(op.Sub(op.const([stated[0]]), op.Shape(found, start=0, end=1)), [0])
+    given = None if stated is None else stated[0]
+    rows = op.ReduceProd(op.Shape(scores), keepdims=1) if given is None else op.const([given])
+    rest = op.Max(op.Sub(rows, op.Shape(found, start=0, end=1)), [0])
     padded = op.Pad(found, op.Concat([0, 0], rest, [0], axis=0), op.const(-1, ir.DataType.INT64))
-    return op.Cast(op.Slice(padded, [0], [stated[0]]), to=ir.DataType.INT32)
+    return op.Cast(op.Slice(padded, [0], rows), to=ir.DataType.INT32)

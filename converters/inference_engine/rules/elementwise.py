@@ -116,15 +116,18 @@ def power_file(op: Builder, x: Value):
 
 @layer("Power")
 def power(op: Builder, x: Value, *, power: float, scale: float, shift: float):
-    """Power: ``(x * scale + shift) ** power``."""
-    if scale != 1:
-        x = op.Mul(x, scale)
-    if shift != 0:
-        x = op.Add(x, shift)
+    """Power: ``(x * scale + shift) ** power``. The sum is never -0.0, unless the shift is."""
+    if scale == -1:
+        x = op.Sub(op.const(shift, ir.DataType.FLOAT), x)
+    else:
+        x = x if scale == 1 else op.Mul(x, scale)
+        x = x if shift == 0 else op.Add(x, shift)
     if power == 1:
         return x
     if power == 0.5:
         return op.Sqrt(x)
+    if power < 0 and power % 2 == 1 and scale != -1 and shift == 0 and not np.signbit(shift):
+        x = op.Where(op.Equal(x, 0.0), op.const(0.0, ir.DataType.FLOAT), x)  # an added 0 would be removed
     return op.Pow(x, power)
 
 

@@ -9,10 +9,11 @@ import onnx_ir as ir
 
 from converters.errors import Malformed, Unsupported
 from converters.inference_engine.rule import layer
+from converters.inference_engine.rules._slices import Masks, slices
 from converters.openvino.rule import Context
 from converters.openvino.rules import movement, padding, slicing
 from converters.openvino.rules import shape as opset
-from converters.openvino.rules._indices import int64, vector
+from converters.openvino.rules._indices import int64, integers, vector
 from onnx_specops.building import Builder, Value
 
 
@@ -220,6 +221,14 @@ def strided_slice(
     context: Context,
 ):
     """StridedSlice: elements of begin and end are used if their mask is 1, which is the default."""
+    masks = Masks(begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask)
+    known = [integers(_whole(op, x)) for x in (begin, end, strides) if x is not None]
+    bounds = [numbers for numbers in known if numbers is not None]
+    if data.dims is not None and len(bounds) == len(known):
+        at = slices(data.dims, [*bounds, []][:3], masks)
+        data = op.Slice(data, at.starts, at.stops, [*range(len(at.starts))], at.steps)
+        data = op.Squeeze(data, at.shrunk) if at.shrunk else data
+        return op.Unsqueeze(data, at.new) if at.new else data
     count = (begin.dims or [None])[0]
     kept_begin, kept_end = (_mask(mask, count) for mask in (begin_mask, end_mask))
     parts = [_whole(op, x) for x in (begin, end)] + ([] if strides is None else [_whole(op, strides)])

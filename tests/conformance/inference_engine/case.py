@@ -27,6 +27,7 @@ class Case:
         make: builds the network.
         feeds: values or ranges of inputs by name; others are random numbers from -1 to 1.
         runs: the number of runs with the same inputs; the last run counts.
+        shapes: shapes of inputs, by name, that differ from those in the file.
         tolerance: the maximum difference, relative to the largest element if that is above 1.
     """
 
@@ -38,6 +39,7 @@ class Case:
     feeds: Any = None
     tolerance: float = 1e-4
     runs: int = 1
+    shapes: Any = None
 
     @property
     def key(self) -> str:
@@ -51,7 +53,8 @@ class Case:
     def inputs(self, net: Net) -> dict[str, np.ndarray]:
         rng = np.random.default_rng(zlib.crc32(self.key.encode()))
         values = {}
-        for name, (dims, precision) in net.inputs.items():
+        for name, (stated, precision) in net.inputs.items():
+            dims = (self.shapes or {}).get(name, stated)
             given = (self.feeds or {}).get(name)
             if given is None:
                 given = (-1.0, 1.0) if precision == "FP32" else (0, 4)
@@ -91,7 +94,7 @@ def one(kind: str, name: str, dims: Any, out: Any, data: dict[str, Any] | None =
     return Case(kind, name, make, **case)
 
 
-_OF_CASES = ("version", "precision", "feeds", "tolerance")
+_OF_CASES = ("version", "precision", "feeds", "tolerance", "shapes")
 
 
 @functools.cache

@@ -23,7 +23,7 @@ KERNELS = ("native", "none", "python") if has_library() else ("none", "python")
 def converted(case: Case, xml: Path, kernels: str) -> dict[str, np.ndarray] | str:
     """Return the outputs of the converted model by name, or the error as text."""
     try:
-        _, report = convert(xml, xml.with_suffix(".onnx"))
+        _, report = convert(xml, xml.with_suffix(".onnx"), input_shapes=case.shapes)
     except ConversionError as error:
         return str(error)
     if kernels != KERNELS[0] and not report.custom_operators:

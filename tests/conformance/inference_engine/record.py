@@ -40,7 +40,7 @@ def main(parts: list[str]) -> int:
             net = case.net()
             xml, weights = net.save(Path(folder))
             try:
-                outputs = engine.run(xml, weights, case.inputs(net), runs=case.runs)
+                outputs = engine.run(xml, weights, case.inputs(net), case.shapes, runs=case.runs)
             except BaselineError as error:
                 refused += 1
                 print(f"REFUSED {case.key}: {error}")

@@ -199,12 +199,105 @@ def test_what_the_inference_engine_ignores_is_reported(data, element, blobs, mes
     assert any(message in remark.message for remark in report.passed_over)
 
 
-def test_bins_that_the_operation_does_not_have(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("mode", "pooled", "bins", "message"),
+    [
+        ("average", (6, 6), (6, 6), "its bins read channel 29 of 18"),
+        ("average", (2, 3), (2, 3), "2 x 3 of 2 x 3 bins are not supported"),
+        ("average", (2, 2), (3, 3), "3 x 3 of 2 x 2 bins are not supported"),
+        ("average", (0, 0), (3, 3), "3 x 3 of 0 x 0 bins are not supported"),
+        ("bilinear", None, (1, 3), "1 x 3 of 3 x 3 bilinear bins are not supported"),
+    ],
+)
+def test_bins_that_the_operation_does_not_have(mode, pooled, bins, message: str, tmp_path: Path) -> None:
     net = Net(6)
     x, rois = net.input(1, 18, 8, 8), net.input(3, 5)
-    data = {"output_dim": 2, "group_size": 3, "spatial_scale": 1.0, "pooled_height": 6, "pooled_width": 6}
-    net.layer("PSROIPooling", [x, rois], [(3, 2, 3, 3)], data)
-    with pytest.raises(ConversionError, match="6 x 6 bins of 3 x 3 groups are not supported"):
+    data = {"output_dim": 2, "group_size": 3, "spatial_scale": 1.0, "mode": mode}
+    data |= {} if pooled is None else {"pooled_height": pooled[0], "pooled_width": pooled[1]}
+    net.layer("PSROIPooling", [x, rois], [(3, 2, *bins)], data)
+    with pytest.raises(ConversionError, match=message):
+        convert(net.save(tmp_path)[0])
+
+
+def _detector(attributes: dict, boxes: int) -> Net:
+    net = Net(6)
+    inputs = [net.input(1, boxes), net.input(1, 6), net.input(1, 2, 8)]
+    usual = {"num_classes": 3, "keep_top_k": 2, "nms_threshold": 0.5}
+    net.layer("DetectionOutput", inputs, [(1, 1, 2, 7)], {**usual, **attributes})
+    return net
+
+
+@pytest.mark.parametrize(("attributes", "boxes"), [({"decrease_label_id": 1}, 8), ({"share_location": 0}, 24)])
+def test_boxes_of_classes_are_converted(attributes: dict, boxes: int, tmp_path: Path) -> None:
+    convert(_detector(attributes, boxes).save(tmp_path)[0])
+
+
+def test_boxes_that_the_inference_engine_takes_from_other_classes(tmp_path: Path) -> None:
+    net = _detector({"decrease_label_id": 1, "share_location": 0}, 24)
+    with pytest.raises(ConversionError, match="suppresses boxes by those of other classes"):
+        convert(net.save(tmp_path)[0])
+
+
+@pytest.mark.parametrize("variance", ["", "0.1", "0.1,0.2"])
+def test_variances_that_the_inference_engine_does_not_set(variance: str, tmp_path: Path) -> None:
+    net = Net(6)
+    data = {"width": "10,20", "height": "15,8", "offset": 0.5, "clip": 0, "step": 16, "variance": variance}
+    net.layer("PriorBoxClustered", [net.input(1, 2, 3, 4), net.input(1, 3, 48, 64)], [(1, 2, 96)], data)
+    with pytest.raises(ConversionError, match="variances, and the Inference Engine does not set all variances"):
+        convert(net.save(tmp_path)[0])
+
+
+@pytest.mark.parametrize(
+    ("begin", "end", "data", "message"),
+    [
+        ([0, 5], [3, 3], {}, "it reads element 8 of 7"),
+        ([0, 1], [3, 5], {"new_axis_mask": "0,1"}, "its begin for a new axis is 1"),
+        ([0, 0], [1, 1], {"new_axis_mask": "0,0,0,1"}, "it has more entries than its data has dimensions: 2"),
+    ],
+)
+def test_slices_beyond_the_data(begin: list[int], end: list[int], data: dict, message: str, tmp_path: Path) -> None:
+    net = Net(7)
+    bounds = [net.const(np.array(numbers, np.int32)) for numbers in (begin, end)]
+    net.layer("StridedSlice", [net.input(3, 7), *bounds], [(3, 3)], data)
+    with pytest.raises(ConversionError, match=message):
+        convert(net.save(tmp_path)[0])
+
+
+def test_a_slice_to_the_end_of_an_unknown_size(tmp_path: Path) -> None:
+    net = Net(7)
+    bounds = [net.const(np.array(numbers, np.int32)) for numbers in ([0, -2, 5], [0, 0, -1], [1, 1, -2])]
+    net.layer("StridedSlice", [net.input(3, 7, 6, name="data"), *bounds], [(3, 2, 3)], {}, name="out")
+    convert(net.save(tmp_path)[0], tmp_path / "model.onnx", input_shapes={"data": [-1, -1, -1]})
+    data = np.arange(4 * 5 * 6, dtype=np.float32).reshape(4, 5, 6)
+    found = run(tmp_path / "model.onnx", {"data": data}, "none")["out"]
+    assert np.array_equal(found, data[:, -2:, 5::-2])
+
+
+def test_other_shapes_of_inputs_of_a_memory(tmp_path: Path) -> None:
+    net = Net(6)
+    x = net.input(1, 6, name="data")
+    old = net.layer("Memory", [], [(1, 6)], {"id": "state", "index": 1, "size": 2})
+    net.layer("Eltwise", [x, old], [(1, 6)], {"operation": "sum"})
+    net.layer("Memory", [x], [], {"id": "state", "index": 0, "size": 2})
+    xml, _ = net.save(tmp_path)
+    convert(xml)
+    with pytest.raises(ConversionError, match=r"it writes \[2, 6\] to a memory of \[1, 6\]"):
+        convert(xml, input_shapes={"data": [2, 6]})
+
+
+@pytest.mark.parametrize(
+    ("out", "offsets", "message"),
+    [
+        ((4, 4), (5, 5), r"its offsets have the shape \[1, 18, 5, 5\] for an output of \[1, 4, 4, 4\]"),
+        ((3, 3), (3, 3), "its output in the file is smaller than that of its attributes"),
+    ],
+)
+def test_offsets_of_another_size(out: tuple, offsets: tuple, message: str, tmp_path: Path) -> None:
+    net = Net(6)
+    inputs = [net.input(1, 4, 6, 6), net.input(1, 18, *offsets)]
+    blobs = {"weights": np.ones((4, 4, 3, 3), np.float32)}
+    net.layer("DeformableConvolution", inputs, [(1, 4, *out)], {"output": 4, "kernel": "3,3"}, blobs=blobs)
+    with pytest.raises(ConversionError, match=message):
         convert(net.save(tmp_path)[0])
 
 

@@ -368,4 +368,34 @@ CASES = [
         kind="DeformableConvolution",
         bias=False,
     ),
+    *[
+        _conv(
+            name,
+            [(1, 4, 8, 8), (1, 18, *out)],
+            (1, 4, *out),
+            (3, 3),
+            (4, 4, 3, 3),
+            data,
+            False,
+            "DeformableConvolution",
+            **more,
+        )
+        for name, out, data, more in (
+            ("more_outputs", (9, 9), {"pads_begin": (1, 1), "pads_end": (1, 1)}, {}),
+            ("fewer_outputs", (7, 7), {"pads_begin": (1, 1), "pads_end": (1, 1)}, {}),
+            (
+                "same",
+                (4, 4),
+                {"strides": (2, 2), "auto_pad": "same_upper"},
+                {"shapes": {"in0": (1, 4, 9, 6), "in1": (1, 18, 5, 3)}},
+            ),
+            ("of_other_shapes", (6, 6), {}, {"shapes": {"in0": (2, 4, 9, 7), "in1": (2, 18, 7, 5)}}),
+            (
+                "more_outputs_of_other_shapes",
+                (9, 9),
+                {"pads_begin": (1, 1)},
+                {"shapes": {"in0": (1, 4, 5, 6), "in1": (1, 18, 5, 6)}},
+            ),
+        )
+    ],
 ]

@@ -89,19 +89,20 @@ _BILINEAR = {
     "spatial_bins_x": 2,
     "spatial_bins_y": 2,
 }
+_AVERAGE = {"output_dim": 2, "group_size": 3, "spatial_scale": 1.0, "mode": "average"}
 _ROI = {"pooled_h": 2, "pooled_w": 3, "spatial_scale": 1.0, "method": "max"}
 _YOLO = {"coords": 4, "classes": 3, "num": 2, "do_softmax": 1, "axis": 1, "end_axis": 3, "anchors": "1,2,3,4"}
 _NMS_SCORES = np.random.default_rng(4).permutation(10).reshape(1, 2, 5) / 10.0 + 0.05
 
 
-def _nms(name, data, inputs, out, **options) -> Case:
+def _nms(name, data, inputs, out, random=False, **options) -> Case:
     return one(
         "NonMaxSuppression",
         name,
         [(1, 5, 4), (1, 2, 5), *inputs],
         out,
         data,
-        feeds={"in0": _BOXES, "in1": _NMS_SCORES},
+        feeds={"in0": (0, 1), "in1": (0.05, 1)} if random else {"in0": _BOXES, "in1": _NMS_SCORES},
         version=7,
         precisions=("I32",),
         **options,
@@ -340,6 +341,44 @@ CASES = [
         {"center_point_box": 0, "sort_result_descending": 1},
         [np.array(5, np.int32).reshape(1), np.array([0.5], np.float32), np.array([0.2], np.float32)],
         (4, 3),
+    ),
+    *[
+        _nms(f"of_other_shapes_{name}", {}, [np.array([most], np.int32), *limits], (6, 3), random=True, shapes=shapes)
+        for limits in ([np.array([0.5], np.float32), np.array([0.1], np.float32)],)
+        for name, most, shapes in (
+            ("boxes", 3, {"in0": (1, 9, 4), "in1": (1, 2, 9)}),
+            ("classes", 20, {"in1": (1, 4, 5)}),
+            ("images", 1, {"in0": (3, 5, 4), "in1": (3, 2, 5)}),
+        )
+    ],
+    one(
+        "PSROIPooling",
+        "fewer_bins_than_groups",
+        [(1, 18, 8, 8), _ROIS],
+        (3, 2, 2, 2),
+        {**_AVERAGE, "pooled_height": 2, "pooled_width": 2},
+    ),
+    one(
+        "PSROIPooling",
+        "more_bins_than_groups",
+        [(1, 24, 8, 8), _ROIS],
+        (3, 2, 4, 4),
+        {**_AVERAGE, "pooled_height": 4, "pooled_width": 4},
+    ),
+    one(
+        "PSROIPooling",
+        "some_of_the_bins",
+        [(1, 18, 8, 8), _ROIS],
+        (3, 2, 3, 2),
+        {**_AVERAGE, "pooled_height": 6, "pooled_width": 6},
+    ),
+    one(
+        "PSROIPooling",
+        "bins_of_other_shapes",
+        _BILINEAR_INPUTS,
+        (2, 2, 5, 5),
+        {**_BILINEAR, "pooled_height": 5, "pooled_width": 5},
+        shapes={"in0": (1, 8, 9, 7)},
     ),
     _simpler("plain"),
     _simpler("strict", {"iou_threshold": 0.3}),

@@ -35,6 +35,15 @@ def _eltwise(name, dims, out, operation, data=None, **options) -> Case:
 _WHOLE = {"in0": [1, 2, 3, 4, 5, 6], "in1": [2, 3, 2, 5, 2, 5]}
 _HALVES = {"in0": [1.5, 2.5, 3.4, 4.6, -5.5, 0.5], "in1": [1.5, 2.2, 2.5, 0.6, 3.5, 9.0]}
 _INTEGRAL = {"in0": [0, 1, 2, 3, 0, 2], "in1": [0, 2, 2, 1, 3, 0]}
+_ZEROS = [-0.0, 0.0, 1, -1, 0.5, -0.25, -0.0, 4]
+
+
+def _divided(net) -> None:
+    x = net.input(1, 8)
+    negative = net.layer("Power", [x], [(1, 8)], {"power": 1, "scale": -1, "shift": 0})
+    ones = net.layer("Power", [x], [(1, 8)], {"power": 0, "scale": 1, "shift": 0})
+    net.layer("Eltwise", [ones, negative], [(1, 8)], {"operation": "div"}, name="out")
+
 
 CASES = [
     *[case for kind, (low, high) in _MATH.items() for case in _unary(kind, low, high)],
@@ -138,6 +147,20 @@ CASES = [
     one("Power", "reciprocal", _D, _D, {"power": -1, "scale": 1, "shift": 3}),
     one("Power", "cube_of_negatives", _D, _D, {"power": 3, "scale": 1, "shift": 0}),
     one("Power", "of_0", _D, _D, {"power": 0, "scale": 1, "shift": 0}),
+    *[
+        one("Power", name, (1, 8), (1, 8), {"power": power, "scale": scale, "shift": shift}, feeds={"in0": _ZEROS})
+        for name, power, scale, shift in (
+            ("reciprocal_of_zeros", -1, 1, 0),
+            ("reciprocal_of_scaled_zeros", -1, -2, 0),
+            ("reciprocal_of_negated_zeros", -1, -1, 0),
+            ("reciprocal_of_nothing_but_zeros", -1, 0, 0),
+            ("reciprocal_with_a_shift_of_minus_zero", -1, 1, "-0.0"),
+            ("cubes_of_zeros", -3, 1, 0),
+            ("squares_of_zeros", -2, 1, 0),
+        )
+    ],
+    Case("Power", "negated_zeros_divide", _divided, feeds={"in0": _ZEROS}),
+    one("Power", "difference", _D, _D, {"power": 1, "scale": -1, "shift": 0.75}),
     one("Power", "rows", (3, 7), (3, 7), {"power": 2, "scale": 1, "shift": 0.5}),
     one("Power", "version2", _D, _D, {"power": 2, "scale": 1, "shift": 0.5}, version=2, data_element="power_data"),
     one("ScaleShift", "plain", _D, _D, {}, blobs={"weights": random(1, 3), "biases": random(2, 3)}),

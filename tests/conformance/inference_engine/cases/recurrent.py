@@ -101,6 +101,18 @@ def _memory(name, version, dims) -> Case:
     return Case("ReadValue", name, make, version, runs=2)
 
 
+def _own_memory(name, version, data, other) -> Case:
+    """The memory has another shape than the input, which changes."""
+
+    def make(net: Net) -> None:
+        old = net.layer("Memory", [], [(1, 4)], {"id": "state", "index": 1, "size": 2}, name="old")
+        net.layer("Concat", [net.input(*data, name="data"), old], [(1, 10)], {"axis": 1}, name="out")
+        new = net.layer("Power", [old], [(1, 4)], {"power": 1, "scale": 0, "shift": 0.5}, name="new")
+        net.layer("Memory", [new], [], {"id": "state", "index": 0, "size": 2}, name="written")
+
+    return Case("ReadValue", name, make, version, runs=3, shapes={"data": other})
+
+
 CASES = [
     *[
         case
@@ -139,4 +151,6 @@ CASES = [
     _memory("images", 6, (1, 2, 3, 3)),
     _memory("version7", 7, (1, 6)),
     _memory("version5", 5, (1, 6)),
+    _own_memory("of_other_shapes", 6, (1, 6), (1, 9)),
+    _own_memory("of_other_shapes_of_version_7", 7, (1, 6), (1, 3)),
 ]
