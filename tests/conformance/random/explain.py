@@ -21,6 +21,7 @@ from tests.conformance.random.noise import (
     noisy,
     of_levels,
     overflown,
+    takes_from_nothing,
     tied,
     unset,
 )
@@ -60,8 +61,9 @@ class Explanation:
         kind: ``"departure"``: a known departure of the named layers. ``"noise"``: OpenVINO's own results are unreliable.
             They change as much when its inputs change in their last digits, when it runs again, when results are added or
             removed, when dimensions become known, or when the model is restated. Or they differ from the shapes that
-            OpenVINO infers, or from its results layer by layer. Or numbers are halfway between two integers or two levels of
-            a FakeQuantize, or sums overflow. ``"found"``: a finding.
+            OpenVINO infers, or from its results layer by layer. Or they are elements of an empty tensor. Or
+            numbers are halfway between two integers or two levels of a FakeQuantize, or sums overflow. ``"found"``: a
+            finding.
         recipe: the smallest model that shows the difference.
         verdict: the verdict on that model.
     """
@@ -122,6 +124,9 @@ def _explained(recipe: Recipe, verdict: Verdict, judge: Judge) -> Explanation:
     if unfit(recipe, verdict) or misshapen(recipe, judge) or differs_layer_by_layer(recipe, verdict, judge):
         return Explanation("noise", recipe, verdict)
     if any(has_wrong_shape_stated(recipe, verdict, place, judge) for place in range(len(recipe.nodes))):
+        return Explanation("noise", recipe, verdict)
+    named = _named(recipe, verdict)
+    if named is not None and takes_from_nothing(recipe, verdict, named, judge):
         return Explanation("noise", recipe, verdict)
     if amplified(recipe, verdict, judge, lambda rest: _departs(rest, judge)) or seconded_in_other_words(
         recipe, verdict, judge
@@ -270,10 +275,9 @@ def _is_refused(recipe: Recipe, verdict: Verdict, judge: Judge) -> bool:
     OpenVINO may accept the whole model because nothing depends on the layer, because it and the previous one are only a
     Reshape, or because it does not check shapes and crashes.
     """
-    named = re.search(_NAMED[verdict.kind], verdict.text) if verdict.kind in _NAMED else None
-    place = int(named.group(1)) if named else len(recipe.nodes)
-    node = recipe.nodes[place] if place < len(recipe.nodes) else None
-    if not isinstance(node, Layer):
+    place = _named(recipe, verdict)
+    node = None if place is None else recipe.nodes[place]
+    if place is None or not isinstance(node, Layer):
         return False
     needed = replace(recipe, results=tuple((place, index) for index in recipe.outputs(place))).pruned()
     if judge.judge(needed).kind == "refused":
@@ -284,6 +288,12 @@ def _is_refused(recipe: Recipe, verdict: Verdict, judge: Judge) -> bool:
         return False
     alone = _alone(recipe, place, dict(zip(refs, given, strict=True)), _constant(recipe, judge))
     return alone is not None and (judge.judge(alone).kind == "refused" or _crashes(alone, judge))
+
+
+def _named(recipe: Recipe, verdict: Verdict) -> int | None:
+    """Return the index of the layer that a conversion error or an error of a node names."""
+    named = re.search(_NAMED[verdict.kind], verdict.text) if verdict.kind in _NAMED else None
+    return int(named.group(1)) if named and int(named.group(1)) < len(recipe.nodes) else None
 
 
 def _crashes(recipe: Recipe, judge: Judge) -> bool:

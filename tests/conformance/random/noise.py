@@ -31,6 +31,8 @@ _SUMS = (
 )
 
 
+_TAKES = ("Gather", "GatherElements", "GatherND")
+"""The operations whose results contain only elements of the first input."""
 _NORMS = ("GRN", "GroupNormalization", "LRN", "MVN", "NormalizeL2", "ReduceL2")
 _OF_LEVELS = 0.003
 """The relative L2 distance of tensors in which a few of some thousand numbers have another level."""
@@ -288,6 +290,19 @@ def has_wrong_shape_stated(recipe: Recipe, verdict: Verdict, place: int, judge: 
         return False
     taken = tuple(sorted({ref for ref in layer.inputs if isinstance(recipe.nodes[ref[0]], Layer)}))
     return bool(taken) and misshapen(replace(recipe, results=taken).pruned(), judge)
+
+
+def takes_from_nothing(recipe: Recipe, verdict: Verdict, place: int, judge: Judge) -> bool:
+    """Return whether the layer that fails takes elements of a tensor that is empty in OpenVINO, too.
+
+    OpenVINO then reads out of bounds. Its result is memory that may change, or be 0 each time.
+    """
+    layer = recipe.nodes[place]
+    if verdict.kind != "fails" or not isinstance(layer, Layer) or layer.operation not in _TAKES:
+        return False
+    shown = replace(recipe, results=(layer.inputs[0], (place, 0))).pruned()
+    answers = [answer for name in ("cpu", "evaluate") if not isinstance(answer := judge.openvinos(shown, name), OracleError)]
+    return bool(answers) and all(data.size == 0 and taken.size > 0 for data, taken in answers)
 
 
 def tied(single: Recipe, found: Verdict, judge: Judge, followed: Collection[str] = ("cpu",)) -> bool:

@@ -22,6 +22,7 @@ from tests.conformance.random.noise import (
     halfway,
     has_wrong_shape_stated,
     overflown,
+    takes_from_nothing,
     tied,
     unset,
 )
@@ -547,6 +548,39 @@ def test_values_that_fit_wrongly_inferred_dimensions_are_excused(oracle: Oracle)
     assert has_wrong_shape_stated(recipe, verdict, 7, judge)
     assert explain(recipe, verdict, judge).kind == "noise"
     assert not has_wrong_shape_stated(recipe, verdict, 6, judge)
+
+
+def _element(count: int, index: int) -> Recipe:
+    """An element of a Range, times 0, so that OpenVINO's result is 0 whatever it reads."""
+    numbers = (Leaf("i64", np.array(number), ()) for number in (3, 3 + count, 1))
+    layers = (
+        Layer("Range", "opset4", ((0, 0), (1, 0), (2, 0)), {"output_type": "i64"}),
+        Layer("Gather", "opset8", ((5, 0), (3, 0), (4, 0)), {"batch_dims": 0}),
+        Layer("Multiply", "opset1", ((6, 0), (4, 0)), {}),
+    )
+    scalars = (Leaf("i64", np.array(number), (), True) for number in (index, 0))
+    return Recipe((*numbers, *scalars, *layers), ((7, 0),))
+
+
+def test_an_element_of_an_empty_tensor(oracle: Oracle, monkeypatch: pytest.MonkeyPatch) -> None:
+    """ONNX Runtime rejects what OpenVINO reads out of bounds, or as 0."""
+    judge, recipe = Judge(oracle), _element(0, 0)
+    verdict = judge.judge(recipe)
+    assert verdict.kind == "fails" and "Name:'v6/" in verdict.text, verdict
+    assert takes_from_nothing(recipe, verdict, 6, judge)
+    assert not takes_from_nothing(recipe, verdict, 5, judge)
+    assert not takes_from_nothing(recipe, Verdict("parts", verdict.text), 6, judge)
+    # If the memory happens to be 0, the layer agrees as a separate model.
+    monkeypatch.setattr("tests.conformance.random.explain.singles", lambda recipe, judge: [])
+    assert explain(recipe, verdict, judge).kind == "noise"
+
+
+@pytest.mark.parametrize(("count", "index"), [(1, 0), (2, 2)])
+def test_an_element_of_a_tensor_with_elements(count: int, index: int, oracle: Oracle) -> None:
+    """If only our tensor were empty, this would be a finding."""
+    judge, recipe = Judge(oracle), _element(count, index)
+    failed = judge.judge(_element(0, 0))
+    assert not takes_from_nothing(recipe, failed, 6, judge)
 
 
 def test_a_failed_layer_of_openvino_invalidates_the_result(oracle: Oracle) -> None:
