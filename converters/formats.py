@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from converters.source import FormatWithSignatures
 
 if TYPE_CHECKING:
-    from converters.source import Format, Source
+    from converters.source import Format, Inspection, Source
 
 _MODULES = ("converters.frontends.format", "converters.openvino.format")
 """Modules with a `Format` named ``FORMAT``. The first format that recognizes a model opens it; the last one is the fallback.
@@ -55,13 +55,32 @@ def open_model(
     Raises:
         ValueError: the model's format has no signatures.
     """
-    found = format_of(model)
     if signature is None:
-        return found.open(model, bin)
+        return format_of(model).open(model, bin)
+    return _with_signatures(model).open(model, bin, signature=signature)
+
+
+def inspect_model(path: Path, bin: str | Path | None = None, signature: str | None = None) -> Inspection:
+    """Inspect how a model's layers would be converted, in the format that recognizes it.
+
+    Args:
+        path: the model.
+        bin, signature: see `open_model`.
+
+    Raises:
+        ValueError: the model's format has no signatures.
+    """
+    if signature is None:
+        return format_of(path).inspect(path, bin)
+    return _with_signatures(path).inspect(path, bin, signature=signature)
+
+
+def _with_signatures(model: Any) -> FormatWithSignatures:
+    found = format_of(model)
     if not isinstance(found, FormatWithSignatures):
         named = model if isinstance(model, (str, Path)) else "a model in memory"
         raise ValueError(f"a signature belongs to a SavedModel of TensorFlow, not to {named}")
-    return found.open(model, bin, signature=signature)
+    return found
 
 
 def find_models(folder: Path) -> list[Path]:

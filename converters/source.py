@@ -319,3 +319,6 @@ class FormatWithSignatures(Protocol):
         signature: str | None = None,
     ) -> AbstractContextManager[Source]:
         """Open one signature of a model; see `Format.open`."""
+
+    def inspect(self, path: Path, bin: str | Path | None = None, *, signature: str | None = None) -> Inspection:
+        """Inspect one signature of a model; see `Format.inspect`."""

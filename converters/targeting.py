@@ -41,6 +41,7 @@ def inspect_for(
     target: str,
     *,
     bin: str | Path | None = None,
+    signature: str | None = None,
     input_shapes: Mapping[str, Sequence[int]] | None = None,
 ) -> TargetSupport:
     """Inspect which nodes of a model's ONNX form a target supports.
@@ -48,7 +49,7 @@ def inspect_for(
     Args:
         model: a file of a source format.
         target: the name of the target.
-        bin, input_shapes: see `converters.convert.convert`.
+        bin, signature, input_shapes: see `converters.convert.convert`.
 
     Raises:
         ConversionError: the model cannot be converted for any target.
@@ -56,7 +57,7 @@ def inspect_for(
     """
     aim = find_target(target)
     chosen: Any = target
-    options = Options(target=chosen, bin=bin, input_shapes=input_shapes, with_weights=False)
+    options = Options(target=chosen, bin=bin, signature=signature, input_shapes=input_shapes, with_weights=False)
     try:
         proto, report = convert_with(model, None, options)
     except ConversionError as error:

@@ -30,6 +30,7 @@ from converters.cli.options import (
     Runtime,
     Seed,
     Shapes,
+    Signature,
 )
 from converters.cli.reporting import Report
 from converters.cli.values import shapes
@@ -226,6 +227,7 @@ def inspect(
         ),
     ] = None,
     bin: Bin = None,
+    signature: Signature = None,
     report: Report = None,
     rules: Rules = None,
     as_json: Json = False,
@@ -238,6 +240,8 @@ def inspect(
         raise typer.BadParameter("it requires MODEL.xml", param_hint="--report")
     if model is None and bin is not None:
         raise typer.BadParameter("it requires MODEL.xml", param_hint="--bin")
+    if model is None and signature is not None:
+        raise typer.BadParameter("it requires MODEL.xml", param_hint="--signature")
     if target is None and shape:
         raise typer.BadParameter("it requires --target", param_hint="--input-shape")
     if target is not None and (model is None or report is not None):
@@ -254,14 +258,15 @@ def inspect(
             else:
                 text.print_coverage(out, covered, release)
             return
-        from converters.formats import format_of
+        from converters.formats import inspect_model
         from converters.plugins import load_all
 
         if target is not None:
             from converters.targeting import inspect_for
 
             load_all(rules)
-            taken = inspect_for(model, target, bin=bin, input_shapes=shapes(shape, "--input-shape", with_open=True))
+            dimensions = shapes(shape, "--input-shape", with_open=True)
+            taken = inspect_for(model, target, bin=bin, signature=signature, input_shapes=dimensions)
             if as_json:
                 print_json(data.taken(taken))
             else:
@@ -274,7 +279,7 @@ def inspect(
         if report is not None:
             reporting.require(report, [model, *([] if bin is None else [bin])])
         load_all(rules)
-        inspection = format_of(model).inspect(model, bin)
+        inspection = inspect_model(model, bin, signature)
         if report is not None:
             reporting.write_inspection(report, inspection)
         if as_json:

@@ -33,6 +33,7 @@ class Runtime(StrEnum):
 
 ModelXml = Annotated[Path, typer.Argument(metavar="MODEL.xml", help="The OpenVINO IR, with its .bin in the same folder.")]
 Bin = Annotated[Path | None, typer_option("bin")]
+Signature = Annotated[str | None, typer_option("signature")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show Python's traceback if the command fails.")]
 Inputs = Annotated[

@@ -99,13 +99,13 @@ class FrontendFormat:
         with _imported(path, bin, signature) as xml:
             yield FrontendSource(read(xml, name=str(path)), path, xml)
 
-    def inspect(self, path: Path, bin: str | Path | None = None) -> Inspection:
+    def inspect(self, path: Path, bin: str | Path | None = None, *, signature: str | None = None) -> Inspection:
         """See `converters.openvino.inspection.inspect`."""
         from dataclasses import replace
 
         from converters.openvino.inspection import inspect
 
-        with _imported(path, bin) as xml:
+        with _imported(path, bin, signature) as xml:
             return replace(inspect(xml, name=str(path)), files=[path])
 
     def signatures(self, path: Path) -> list[str]:

@@ -177,6 +177,21 @@ def test_a_signature_of_several(tmp_path: Path) -> None:
     np.testing.assert_allclose(session.run(None, model.inputs)[0], next(iter(model.outputs.values())), rtol=1e-5)
 
 
+@pytest.mark.parametrize("options", [(), ("--target", "standard")])
+def test_inspection_of_a_signature(options: tuple[str, ...], tmp_path: Path) -> None:
+    path, _ = _of_several_signatures(tmp_path)
+    told = {
+        name: specops("inspect", path, "--signature", name, "--json", *options) for name in ("decode", "serving_default")
+    }
+    assert {result.exit_code for result in told.values()} == {0}
+    assert specops("inspect", path, "--json", *options).stdout == told["serving_default"].stdout
+    assert told["decode"].stdout != told["serving_default"].stdout
+    wrong = specops("inspect", path, "--signature", "encode", *options)
+    assert wrong.exit_code != 0 and "decode, serving_default" in wrong.output
+    other = specops("inspect", FILES / "model.tflite", "--signature", "decode", *options)
+    assert other.exit_code != 0 and "a signature belongs to a SavedModel" in other.output
+
+
 def test_signatures_that_cannot_be_chosen(tmp_path: Path) -> None:
     path, _ = _of_several_signatures(tmp_path)
     with pytest.raises(ConversionError, match="it has no signature 'encode': decode, serving_default"):
