@@ -91,6 +91,17 @@ def new_value(dtype: ir.DataType | None, dims: DimsLike = None, name: str | None
     )
 
 
+def cast_unrounded(op: Builder, value: Value, to: ir.DataType | None) -> Value:
+    """Cast a value to another type unless it has it. Between float32 and 16-bit floats, later nodes may use the unrounded
+    value.
+    """
+    if value.dtype == to:
+        return value
+    cast: Value = op.Cast(value, to=to)
+    cast.unrounded = True
+    return cast
+
+
 _PLAIN_TYPES = frozenset((bool, int, float, str, bytes, list, tuple, np.ndarray))
 
 

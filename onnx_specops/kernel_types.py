@@ -225,7 +225,7 @@ class _Adapter:
         if not (isinstance(result, Value) and result.unrounded):
             if source in self._exact and source.dtype in self._converted_unrounded:
                 node.replace_input_with(0, self._exact[source])
-        elif result.dtype in self._kept:
+        elif result.dtype in self._kept - self._spared:
             self._exact[result] = source
         elif (exact := self._exact.get(source)) is not None and exact.dtype == result.dtype:
             if result.is_graph_output():  # the output keeps its name and its own node

@@ -29,7 +29,7 @@ from converters.source import Emitted, operator_name
 from converters.targets.fitting import TargetError
 from converters.variables import Variable, expose
 from onnx_specops.bodies import BodyError
-from onnx_specops.building import IR_VERSION, OPSET_IMPORTS, Builder, Value, constant_value, new_value
+from onnx_specops.building import IR_VERSION, OPSET_IMPORTS, Builder, Value, cast_unrounded, constant_value, new_value
 from onnx_specops.domain import LimitError
 from onnx_specops.graphs import ORIGIN, all_nodes
 from onnx_specops.lowering import LoweringError
@@ -117,7 +117,7 @@ class _Walk:
         dims = None if port.dims is None else [f"{name}_{i}" if d is None else d for i, d in enumerate(port.dims)]
         value = new_value(data_type(ir10.input_type(self.source, element_type(inner))), dims, op.unique(name))
         op.graph.inputs.append(value)
-        self.values[port] = _unrounded(op, value, inner)
+        self.values[port] = cast_unrounded(op, value, inner)
 
     def output(self, op: Builder, layer: Layer, name: str) -> None:
         """Add the input of a Result as an output of the model, with the type that OpenVINO gives it."""
@@ -126,7 +126,7 @@ class _Walk:
         kind = self.corrections.type_of(port.source)
         presented = ir10.output_type(self.source, kind)
         if presented is not kind:
-            value = _unrounded(op, inner, data_type(presented))
+            value = cast_unrounded(op, inner, data_type(presented))
         if value.name == name and value.is_graph_input() and not value.is_graph_output():
             op.graph.outputs.append(value)  # the value is an input and an output
             return
@@ -221,15 +221,6 @@ class _Walk:
                 # Nodes in the graphs of a layer with bodies belong to the bodies' layers.
                 if inner is node or not layer.bodies:
                     counter[operator_name(inner)] += 1
-
-
-def _unrounded(op: Builder, value: Value, to: ir.DataType) -> Value:
-    """Convert ``value`` at the border of the model, where OpenVINO's CPU plugin does not round to 16 bits."""
-    if value.dtype == to:
-        return value
-    cast = op.Cast(value, to=to)
-    cast.unrounded = True
-    return cast
 
 
 def layer_problem(file: str, layer: Layer, error: Exception) -> Problem:

@@ -28,9 +28,8 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from onnx_specops.building import Builder, Value, _Namespace
-
-_FLOAT, _NARROW = ir.DataType.FLOAT, (ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
+from onnx_specops.building import Builder, Value, _Namespace, cast_unrounded
+from onnx_specops.widening import HALVES
 
 SAME = object()
 """The return value of an adapter for a node with the same meaning below its opset."""
@@ -115,15 +114,17 @@ def in_float32(function: Callable[..., Value]) -> Callable[..., Value]:
     """Decorator: compute 16-bit floats in float32, and round the result to the type of the first input.
 
     An operator's kernel rounds once. Its decomposition would round at each step, and its sums and squares would overflow.
+    Like the results of kernels, the result stays in float32 for a next node that is computed in it.
     """
 
     @functools.wraps(function)
     def computed(op: LoweringBuilder, x: Value, *others: Value | None, **attributes: Any) -> Value:
         inputs = [
-            op.Cast(value, to=_FLOAT) if value is not None and value.dtype in _NARROW else value for value in (x, *others)
+            cast_unrounded(op, value, ir.DataType.FLOAT) if value is not None and value.dtype in HALVES else value
+            for value in (x, *others)
         ]
         result = function(op, *inputs, **attributes)
-        return op.Cast(result, to=x.dtype) if x.dtype in _NARROW else result
+        return cast_unrounded(op, result, x.dtype) if x.dtype in HALVES else result
 
     return computed
 

@@ -98,7 +98,7 @@ def _masked(op: LoweringBuilder, x: Value, mask: int) -> Value:
     dtype = _known_type(x)
     if mask == 0:
         return op.Mul(x, 0)
-    if mask & (mask + 1) == 0 and mask.bit_length() < dtype.bitwidth - dtype.is_signed():
+    if mask > 0 and mask & (mask + 1) == 0 and mask.bit_length() < dtype.bitwidth - dtype.is_signed():
         return op.Mod(x, mask + 1)  # result has the divisor's sign, so these are the low bits of negative numbers too
     every = np.arange(256)
     parts: list[Value | None] = []

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import onnx_ir as ir
 
-from onnx_specops.building import Value
+from onnx_specops.building import Value, cast_unrounded
 from onnx_specops.lowering.adapters import (
     SAME,
     LoweringBuilder,
@@ -17,6 +17,7 @@ from onnx_specops.lowering.adapters import (
     in_float32,
     need_rank,
 )
+from onnx_specops.widening import HALVES
 
 D = ir.DataType
 
@@ -37,6 +38,7 @@ def mish(op: LoweringBuilder, x: Value):
 
 
 @below(14, "HardSwish")
+@in_float32
 def hard_swish(op: LoweringBuilder, x: Value):
     return op.Mul(x, op.HardSigmoid(x, alpha=1 / 6, beta=0.5))
 
@@ -51,12 +53,12 @@ def celu(op: LoweringBuilder, x: Value, *, alpha=1.0):
 def layer_normalization(op: LoweringBuilder, x, scale, bias=None, *, axis=-1, epsilon=1e-5, stash_type=1, node):
     axes = list(range(axis, 0)) if axis < 0 else list(range(axis, need_rank(x, "LayerNormalization")))
     wide = ir.DataType(stash_type)
-    inner = op.Cast(x, to=wide) if x.dtype != wide else x
+    inner = cast_unrounded(op, x, wide)
     mean = op.ReduceMean(inner, axes)
     centered = op.Sub(inner, mean)
     deviation = op.Sqrt(op.Add(op.ReduceMean(op.Mul(centered, centered), axes), epsilon))
     normal = op.Div(centered, deviation)
-    result = op.Mul(op.Cast(normal, to=x.dtype) if x.dtype != wide else normal, scale)
+    result = op.Mul(cast_unrounded(op, normal, x.dtype), scale)
     result = result if bias is None else op.Add(result, bias)
     return [result, mean, op.Reciprocal(deviation)][: len(node.outputs)]
 
@@ -137,7 +139,11 @@ def dequantize_axis(op: LoweringBuilder, x, scale, zero_point=None, *, axis=1, b
 
 
 def _dequantized(op: LoweringBuilder, x, scale, zero_point, axis: int, block: int) -> Value:
-    """Dequantize by arithmetic."""
+    """Dequantize by arithmetic. float16 does not represent integers of 16 bits or more."""
+    if scale.dtype in HALVES:
+        return cast_unrounded(
+            op, _dequantized(op, x, cast_unrounded(op, scale, D.FLOAT), zero_point, axis, block), scale.dtype
+        )
     number = op.Cast(x, to=scale.dtype)
     if zero_point is not None:
         number = op.Sub(number, _spread(op, op.Cast(zero_point, to=scale.dtype), x, axis, block))
@@ -163,6 +169,8 @@ def _spread(op: LoweringBuilder, scale: Value, x: Value, axis: int, block: int) 
 def quantize_blocks(
     op: LoweringBuilder, x, scale, zero_point=None, *, axis=1, block_size=0, output_dtype=0, saturate=1, precision=0
 ):
+    if op.opset < 19 and scale.dtype in HALVES:  # the scale must be float32
+        x, scale = (cast_unrounded(op, value, D.FLOAT) for value in (x, scale))
     target = ir.DataType(output_dtype) if output_dtype else D.UINT8 if zero_point is None else zero_point.dtype
     if block_size or target not in (D.INT8, D.UINT8) or (output_dtype and zero_point is None and target != D.UINT8):
         return _quantized(op, x, scale, zero_point, axis, block_size, target)

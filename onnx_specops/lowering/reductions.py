@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from onnx_specops.building import Value
 from onnx_specops.graphs import constant_list
-from onnx_specops.lowering.adapters import LoweringBuilder, along, below
+from onnx_specops.lowering.adapters import LoweringBuilder, along, below, in_float32
 
 OTHERS = (
     "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd",
@@ -78,12 +78,19 @@ def softmax(op: LoweringBuilder, x: Value, *, axis=-1, node):
     function = getattr(op.old, node.op_type)
     rank = x.rank or 0
     if x.rank is None and axis != -1 and node.op_type != "Hardmax":
-        lower = op.Sub(x, op.ReduceMax(x, [axis]))
-        total = op.ReduceSum(op.Exp(lower), [axis])
-        return op.Div(op.Exp(lower), total) if node.op_type == "Softmax" else op.Sub(lower, op.Log(total))
+        return _by_exponentials(op, x, axis=axis, logarithm=node.op_type == "LogSoftmax")
     if axis in (-1, rank - 1):
         return function(x, axis=-1)
     order = list(range(rank))
     (place,) = along([axis], rank)
     order[place], order[-1] = order[-1], order[place]
     return op.Transpose(function(op.Transpose(x, perm=order), axis=-1), perm=order)
+
+
+@in_float32
+def _by_exponentials(op: LoweringBuilder, x: Value, *, axis: int, logarithm: bool) -> Value:
+    """Compute Softmax or LogSoftmax by their definition."""
+    lower = op.Sub(x, op.ReduceMax(x, [axis]))
+    total = op.ReduceSum(op.Exp(lower), [axis])
+    result: Value = op.Sub(lower, op.Log(total)) if logarithm else op.Div(op.Exp(lower), total)
+    return result

@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from onnx_specops.building import Builder, Value, constant_value
 from onnx_specops.graphs import constant_array, constant_list
-from onnx_specops.lowering.adapters import SAME, LoweringBuilder, NotRepresentableError, below, need_rank
+from onnx_specops.lowering.adapters import SAME, LoweringBuilder, NotRepresentableError, below, in_float32, need_rank
 from onnx_specops.lowering.reductions import is_among
 
 _END = 2**31 - 1
@@ -238,6 +238,7 @@ def dropout(op: LoweringBuilder, x: Value, ratio: Value | None = None, training:
 
 
 @below(12, "Einsum")
+@in_float32
 def einsum(op: LoweringBuilder, *operands: Value, equation: str):
     """Multiply the operands with all letters as dimensions, then sum over the letters that the result lacks."""
     left, _, right = equation.replace(" ", "").partition("->")

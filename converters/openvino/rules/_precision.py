@@ -12,7 +12,7 @@ import numpy as np
 import onnx_ir as ir
 
 from converters.openvino.rule import Departure
-from onnx_specops.building import Builder, Value
+from onnx_specops.building import Builder, Value, cast_unrounded
 
 D = ir.DataType
 
@@ -54,16 +54,8 @@ def mixed_in_float32(op: Builder, function: Callable[..., Value], *values: Value
 
 
 def _in_float32(op: Builder, function: Callable[..., Value], values: Sequence[Value]) -> Value:
-    result = function(*(_unrounded(op, value, D.FLOAT) for value in values))
-    return _unrounded(op, result, values[0].dtype)
-
-
-def _unrounded(op: Builder, value: Value, to: ir.DataType | None) -> Value:
-    if value.dtype == to:
-        return value
-    cast = op.Cast(value, to=to)
-    cast.unrounded = True
-    return cast
+    result = function(*(cast_unrounded(op, value, D.FLOAT) for value in values))
+    return cast_unrounded(op, result, values[0].dtype)
 
 
 def integers_in_float32(op: Builder, function: Callable[..., Value], *values: Value) -> Value:

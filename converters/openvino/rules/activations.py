@@ -14,6 +14,7 @@ from converters.openvino.rules._precision import (
     INTEGERS,
     INTEGERS_IN_FLOAT32,
     UNSIGNED,
+    halves_in_float32,
     integers_rounded,
     mixed_in_float32,
 )
@@ -213,7 +214,12 @@ def clamp(op: Builder, x: Value, *, min: float, max: float):
     if not min <= max:
         raise Malformed(f"its bounds min={min} and max={max} exclude every value")
     if x.dtype not in INTEGERS:
-        return op.Clip(x, typed(min, x.dtype), typed(max, x.dtype))
+        exact = all(float(typed(bound, x.dtype)) == bound for bound in (min, max))
+
+        def clipped(x: Value) -> Value:
+            return op.Clip(x, typed(min, x.dtype), typed(max, x.dtype))
+
+        return clipped(x) if exact else halves_in_float32(op, clipped, x)
     info = np.iinfo(x.dtype.numpy())
     low = info.min if min <= info.min else info.max if min > info.max else math.ceil(min)
     high = info.max if max >= info.max else info.min if max < info.min else math.floor(max)
@@ -260,7 +266,7 @@ def grn(op: Builder, x: Value, *, bias: float):
         squares = op.ReduceSum(op.Mul(x, x), [1], keepdims=1)
         return op.Div(x, op.Sqrt(op.Add(squares, bias)))
 
-    return integers_rounded(op, function, x)
+    return integers_rounded(op, lambda x: halves_in_float32(op, function, x), x)
 
 
 def _scalar(x: Value) -> float | None:

@@ -10,6 +10,7 @@ import onnx_ir as ir
 
 from converters.errors import Malformed, Unsupported
 from converters.openvino.rule import Departure, rule
+from converters.openvino.rules._precision import halves_in_float32
 from onnx_specops.building import Builder, Value
 
 _INT64 = ir.DataType.INT64
@@ -83,9 +84,13 @@ def normalize_l2(op: Builder, data: Value, axes: Value, *, eps: float, eps_mode:
         return op.Cast(op.Not(op.Equal(data, 0.0)), to=data.dtype)
 
     def normalized(op: Builder) -> Value:
-        squares = op.ReduceSum(op.Mul(data, data), axes, keepdims=1)
-        combined = op.Add(squares, eps) if eps_mode == "add" else op.Max(squares, op.const(eps, data.dtype))
-        return op.Div(data, op.Sqrt(combined))
+        # float16 would round eps, often to 0.
+        def divided(data: Value) -> Value:
+            squares = op.ReduceSum(op.Mul(data, data), axes, keepdims=1)
+            combined = op.Add(squares, eps) if eps_mode == "add" else op.Max(squares, op.const(eps, data.dtype))
+            return op.Div(data, op.Sqrt(combined))
+
+        return halves_in_float32(op, divided, data)
 
     return op.if_(op.Equal(op.Size(axes), 0), ones, normalized)
 
@@ -143,19 +148,23 @@ def lrn(op: Builder, data: Value, axes: Value, *, alpha: float, beta: float, bia
     region = 2 * ((size - 1) // 2) + 1
     if known == [1]:
         return op.LRN(data, alpha=alpha * region / size, beta=beta, bias=bias, size=region)
-    squares = op.Mul(data, data)
-    for k in known or ():
-        squares = _summed(op, squares, k, region)
-    for k in range(data.rank or 0) if known is None else ():
-        hit = op.Or(op.Equal(axes, k), op.Equal(axes, k - (data.rank or 0)))
-        used = op.Greater(op.ReduceSum(op.Cast(hit, to=_INT64), keepdims=0), 0)
-        squares = _summed_if(op, used, squares, k, region)
-    if axes.dims and axes.dims[0] is not None:
-        factor: object = alpha / float(size) ** axes.dims[0]
-    else:
-        power = op.Pow(op.const(float(size), data.dtype), op.Cast(op.Size(axes), to=data.dtype))
-        factor = op.Div(op.const(alpha, data.dtype), power)
-    return op.Div(data, op.Pow(op.Add(op.Mul(squares, factor), bias), op.const(beta, data.dtype)))
+
+    def divided(data: Value) -> Value:
+        squares = op.Mul(data, data)
+        for k in known or ():
+            squares = _summed(op, squares, k, region)
+        for k in range(data.rank or 0) if known is None else ():
+            hit = op.Or(op.Equal(axes, k), op.Equal(axes, k - (data.rank or 0)))
+            used = op.Greater(op.ReduceSum(op.Cast(hit, to=_INT64), keepdims=0), 0)
+            squares = _summed_if(op, used, squares, k, region)
+        if axes.dims and axes.dims[0] is not None:
+            factor: object = alpha / float(size) ** axes.dims[0]
+        else:
+            power = op.Pow(op.const(float(size), data.dtype), op.Cast(op.Size(axes), to=data.dtype))
+            factor = op.Div(op.const(alpha, data.dtype), power)
+        return op.Div(data, op.Pow(op.Add(op.Mul(squares, factor), bias), op.const(beta, data.dtype)))
+
+    return halves_in_float32(op, divided, data)
 
 
 def _known_axes(data: Value, axes: Value) -> list[int] | None:
@@ -210,13 +219,17 @@ def _mean_variance(op: Builder, data: Value, axes: Value, normalize_variance: bo
     if normalize_variance and not outside and inner and data.dims and _are_layers(data, inner):
         ones = op.const(np.ones([data.dims[axis] for axis in inner]), data.dtype)
         return op.LayerNormalization(data, ones, axis=inner[0] - len(data.dims), epsilon=eps)
-    centered = op.Sub(data, op.ReduceMean(data, axes, keepdims=1, noop_with_empty_axes=1))
-    if not normalize_variance:
-        return centered
-    variance = op.ReduceMean(op.Pow(centered, op.const(2.0, data.dtype)), axes, keepdims=1, noop_with_empty_axes=1)
-    if outside:
-        return op.Div(centered, op.Add(op.Sqrt(variance), eps))
-    return op.Div(centered, op.Sqrt(op.Add(variance, eps)))
+
+    def divided(data: Value) -> Value:
+        centered = op.Sub(data, op.ReduceMean(data, axes, keepdims=1, noop_with_empty_axes=1))
+        if not normalize_variance:
+            return centered
+        variance = op.ReduceMean(op.Pow(centered, op.const(2.0, data.dtype)), axes, keepdims=1, noop_with_empty_axes=1)
+        if outside:
+            return op.Div(centered, op.Add(op.Sqrt(variance), eps))
+        return op.Div(centered, op.Sqrt(op.Add(variance, eps)))
+
+    return halves_in_float32(op, divided, data)
 
 
 _MAX_FEATURES = 2**16

@@ -15,6 +15,7 @@ from __future__ import annotations
 import functools
 import math
 from dataclasses import replace
+from typing import cast
 
 import numpy as np
 import onnx_ir as ir
@@ -27,7 +28,7 @@ from converters.passes.compressed_weights.comparing import decodes_to
 from converters.passes.compressed_weights.finding import Weights, find_weights
 from converters.passes.compressed_weights.following import with_bias, with_factor, with_function
 from converters.passes.dequantization import FLOATS
-from onnx_specops.building import Builder, Value, constant_value
+from onnx_specops.building import Builder, Value, cast_unrounded, constant_value
 from onnx_specops.graphs import all_nodes
 from onnx_specops.ops.mat_mul_compressed import LARGEST
 from onnx_specops.replacing import replace_value
@@ -113,10 +114,7 @@ class KeepWeightsCompressed(InPlacePass):
             codes, transposed = self._transposed(codes, (*batch, k, n)), True
             numbers = [None if x is None else _swapped(op, x) for x in numbers]
         shape = (*batch, n, k) if transposed else (*batch, k, n)
-        wide = a
-        if a.dtype != D.FLOAT:  # compute in float32, as OpenVINO does
-            wide = op.Cast(a, to=D.FLOAT)
-            wide.unrounded = True
+        wide = cast_unrounded(op, cast(Value, a), D.FLOAT)  # compute in float32, as OpenVINO does
         zero, scale = numbers
         product = op.specops.MatMulCompressed(
             wide,
@@ -131,10 +129,7 @@ class KeepWeightsCompressed(InPlacePass):
             transB=int(transposed),
             activations=self.activations,
         )
-        if product.dtype != a.dtype:
-            product = op.Cast(product, to=a.dtype)
-            product.unrounded = True
-        return product
+        return cast_unrounded(op, product, a.dtype)
 
     def _stored(self, codes: Codes, shape: tuple[int, ...]) -> Value:
         """Return the codes as an initializer. If rows begin at bytes, the last dimension of packed codes counts bytes."""
@@ -209,11 +204,7 @@ class KeepWeightsCompressed(InPlacePass):
                 values = op.node(operator, values, op.Gather(op.Reshape(wide, list(dims)), index, axis=0))
         if len(rest) > 1:
             values = op.Reshape(values, op.Concat(leading, [columns], axis=0))
-        dtype = node.outputs[0].dtype
-        if dtype != D.FLOAT:
-            values = op.Cast(values, to=dtype)
-            values.unrounded = True
-        return values
+        return cast_unrounded(op, values, node.outputs[0].dtype)
 
 
 def _found(value: ir.Value) -> Weights | None:

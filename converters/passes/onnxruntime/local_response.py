@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import onnx_ir as ir
+
 from converters.passes.patterns import PatternPass, rewrite
-from onnx_specops.building import Builder, Value
+from onnx_specops.building import Builder, Value, cast_unrounded
+from onnx_specops.widening import HALVES
 
 
 @rewrite("LRN", lambda op, x: op.LRN(x, _outputs=["whole"]))
@@ -16,8 +19,10 @@ def of_supported_form(op: Builder, *, x: Value, whole: Value) -> Value | None:
     attributes = {name: attribute.value for name, attribute in node.attributes.items()}
     alpha, beta, size = attributes.get("alpha", 1e-4), attributes.get("beta", 0.75), attributes["size"]
     if alpha <= 0 or beta <= 0 or size % 2 == 0:
-        sums = op.Add(op.Mul(_sums(op, op.Mul(x, x), size), alpha / size), attributes.get("bias", 1.0))
-        return op.Div(x, op.Pow(sums, op.const(beta, x.dtype)))
+        # float16 would round the attributes.
+        wide = cast_unrounded(op, x, ir.DataType.FLOAT) if x.dtype in HALVES else x
+        sums = op.Add(op.Mul(_sums(op, op.Mul(wide, wide), size), alpha / size), attributes.get("bias", 1.0))
+        return cast_unrounded(op, op.Div(wide, op.Pow(sums, op.const(beta, wide.dtype))), x.dtype)
     if x.rank == 4:
         return None
     shape = op.Shape(x)

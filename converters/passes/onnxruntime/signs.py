@@ -5,7 +5,7 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from converters.passes.patterns import PatternPass, rewrite
-from onnx_specops.building import Builder, Value
+from onnx_specops.building import Builder, Value, cast_unrounded
 from onnx_specops.widening import HALVES
 
 
@@ -14,11 +14,7 @@ def in_float32(op: Builder, *, x: Value) -> Value | None:
     """Compute the sign in float32, and do not round it for the nodes that follow."""
     if x.dtype not in HALVES:
         return None
-    wide = op.Cast(x, to=ir.DataType.FLOAT)
-    wide.unrounded = True
-    result = op.Cast(op.Sign(wide), to=x.dtype)
-    result.unrounded = True
-    return result
+    return cast_unrounded(op, op.Sign(cast_unrounded(op, x, ir.DataType.FLOAT)), x.dtype)
 
 
 class SignInFloat32(PatternPass):

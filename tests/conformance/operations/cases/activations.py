@@ -204,6 +204,7 @@ def _grns():
     yield grn("dynamic", [dynamic(x, x[:, :2])], {"bias": 0.5})
     yield grn("zeros", [static(x * 0)], {"bias": 0.5})
     yield grn("f16", [static(x.astype(F16))], {"bias": 0.5})
+    yield grn("f16-zeros", [static(x.astype(F16) * 0)], {"bias": 1e-10})
 
 
 CASES = [*_activations(), *_corners(), *_integers(), *_rounded(), *_prelus(), *_softmaxes(), *_grns()]

@@ -59,6 +59,8 @@ def _mvns():
     data = dynamic(_values(2, 3, 4, 5), _values(1, 3, 2, 6))
     yield _mvn_6("run-time-axes", data, static(np.array([2, -1]), np.array([1, 0])), **_UNSIZED)
     yield _mvn_6("float16", static(_values(2, 3, 4, dtype=F16)), np.array([2]))
+    equal = static(np.full((2, 3, 4, 5), 7, F16))  # eps would be 0 in float16
+    yield _mvn_6("float16-all-equal", equal, np.array([2, 3]), eps=1e-9, mode="outside_sqrt")
 
 
 def _mvn_2(name, data, across, variance=True, eps=1e-3, **settings):
@@ -92,6 +94,7 @@ def _l2_cases():
     data, axes = dynamic(np.array([[3, -4], [0, 0.5]], F32)), dynamic(np.array([], np.int64))
     yield case("run-time-axes-none", data, axes, **decided("expected", reason, np.array([[1, 1], [0, 1]], F32)))
     yield case("float16", static(_values(2, 3, 4, dtype=F16)), np.array([1]))
+    yield case("float16-zeros", static(np.zeros((2, 3, 4), F16)), np.array([1]), eps=1e-10)
 
 
 def _group_norms():

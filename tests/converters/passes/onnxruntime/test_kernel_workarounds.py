@@ -82,6 +82,18 @@ def test_lrn_of_other_attributes(alpha: float, beta: float, size: int, found: bo
     np.testing.assert_allclose(run(model, x)[0], x / (2 + alpha / size * squares) ** beta, rtol=1e-5)
 
 
+def test_attributes_of_lrn_are_not_rounded_to_float16() -> None:
+    """alpha / size would be 0 in float16."""
+    x = np.linspace(-60000, 60000, 2 * 6).astype(np.float16).reshape(2, 6, 1, 1)
+    model = graph(lambda op, x: op.LRN(x, size=4, alpha=1e-8, beta=0.75, bias=1.0), new_value(D.FLOAT16, x.shape, "x"))
+    LRNOfFourDimensions()(model)
+    insert_casts(model.graph)
+    wide = x.astype(np.float64)
+    padded = np.pad(wide * wide, [(0, 0), (1, 2), (0, 0), (0, 0)])
+    squares = np.sum([padded[:, k : k + 6] for k in range(4)], axis=0)
+    np.testing.assert_allclose(run(model, x)[0], wide / (1 + 1e-8 / 4 * squares) ** 0.75, rtol=1e-3)
+
+
 @pytest.mark.parametrize(
     ("shape", "axis", "found"), [((2, 0), 1, True), ((2, 0), -1, True), ((0, 4), 1, False), ((2, 4), 1, False)]
 )
