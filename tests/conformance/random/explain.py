@@ -119,7 +119,7 @@ def _explained(recipe: Recipe, verdict: Verdict, judge: Judge) -> Explanation:
         return Explanation("departure", recipe, verdict)
     if _of_16_bits(recipe, verdict):
         return Explanation("departure", recipe, verdict)
-    if _is_refused(recipe, verdict, judge) or _is_nothing(recipe, verdict, judge) or spoiled(recipe, verdict, judge):
+    if is_refused(recipe, verdict, judge) or _is_nothing(recipe, verdict, judge) or spoiled(recipe, verdict, judge):
         return Explanation("departure", recipe, verdict)
     if unfit(recipe, verdict) or misshapen(recipe, judge) or differs_layer_by_layer(recipe, verdict, judge):
         return Explanation("noise", recipe, verdict)
@@ -269,7 +269,7 @@ def _takes_noise(recipe: Recipe, found: Verdict, place: int, judge: Judge) -> bo
     return bool(differing(*given)) or has_wrong_shape_stated(recipe, found, place, judge)
 
 
-def _is_refused(recipe: Recipe, verdict: Verdict, judge: Judge) -> bool:
+def is_refused(recipe: Recipe, verdict: Verdict, judge: Judge) -> bool:
     """Return whether OpenVINO also rejects the layer that the conversion or the runtime rejects.
 
     OpenVINO may accept the whole model because nothing depends on the layer, because it and the previous one are only a
