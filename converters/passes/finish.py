@@ -169,7 +169,7 @@ def finish(
     spared = [ir.DataType.FLOAT16] if precision == "float16" else []
     passes: list[InPlacePass] = [
         *first,
-        *kernel_workarounds(),
+        *kernel_workarounds(opset),
         Col2ImByAddition(),
         FuseVocabularyTables(),
         LabelVocabularyTables(),

@@ -66,7 +66,7 @@ def check_valid(proto: onnx.ModelProto) -> None:
 
 
 def read_by_onnxruntime(proto: onnx.ModelProto, path: Path) -> None:
-    """Let ONNX Runtime read opsets that it does not support, or whose kernels are incomplete (for 22 it lacks RoiAlign and
+    """Let ONNX Runtime read opsets that it does not support, or whose kernels are incomplete (for 22 it lacks
     RandomUniformLike). From 21 on only the version numbers change.
     """
     if _stamp(proto, *_newest_read()):

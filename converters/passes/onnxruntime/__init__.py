@@ -21,7 +21,7 @@ from converters.passes.onnxruntime.matmuls import MatMulOfVectorsAndEmptyMatrice
 from converters.passes.onnxruntime.pads import KeepPads
 from converters.passes.onnxruntime.recurrent import EmptyBatches
 from converters.passes.onnxruntime.reductions import ExactProducts, ExactSums, ExtremesOfNoBooleans
-from converters.passes.onnxruntime.regions import RoiAlignOfNothing
+from converters.passes.onnxruntime.regions import RoiAlignOfNewerOpsets, RoiAlignOfNothing
 from converters.passes.onnxruntime.remainders import ExactRemainders
 from converters.passes.onnxruntime.resizes import CubicByAxes
 from converters.passes.onnxruntime.signs import SignInFloat32
@@ -49,8 +49,10 @@ __all__ = [
 ]
 
 
-def kernel_workarounds() -> Sequence[InPlacePass]:
-    """Return the first passes, for nodes without a kernel in ONNX Runtime or with an incorrect one."""
+def kernel_workarounds(opset: int = OPSET) -> Sequence[InPlacePass]:
+    """Return the first passes, for nodes without a kernel in ONNX Runtime or with an incorrect one, for a model of the given
+    opset.
+    """
     return [
         ActivationsOfDoubles(),
         LRNOfFourDimensions(),
@@ -68,6 +70,7 @@ def kernel_workarounds() -> Sequence[InPlacePass]:
             ExactProducts(),
             TopKOfUnsigned(),
             UniqueOfEmptySlices(),
+            RoiAlignOfNewerOpsets(opset),
             RoiAlignOfNothing(),
             EndsOfBackwardSlices(),
             EmptyTransposedConvolutions(),

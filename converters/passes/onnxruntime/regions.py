@@ -1,4 +1,4 @@
-"""RoiAlign of maps without rows or columns: ONNX Runtime (1.31) reads out of bounds."""
+"""RoiAlign in ONNX Runtime: 1.31 reads out of bounds for maps without rows or columns; 1.32 lacks the kernel of opset 22."""
 
 from __future__ import annotations
 
@@ -10,6 +10,34 @@ import onnx_ir as ir
 
 from converters.passes.onnxruntime.workaround import Workaround, attributes_of
 from onnx_specops.building import Builder, Value
+
+
+class RoiAlignOfNewerOpsets(Workaround):
+    """RoiAlign's mean of samples in opset 22 or later, where ONNX Runtime has no kernel, as the domain's ROIAlign.
+
+    Args:
+        opset: the opset of the result.
+    """
+
+    operators = frozenset(("RoiAlign",))
+
+    def __init__(self, opset: int) -> None:
+        self.opset = opset
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        attributes = attributes_of(node)
+        if self.opset < 22 or attributes.get("mode", "avg") != "avg":  # the domain's maximum differs
+            return None
+        shifted = attributes.get("coordinate_transformation_mode", "half_pixel") == "half_pixel"
+        aligned = op.specops.ROIAlign(
+            *node.inputs,
+            pooled_h=attributes.get("output_height", 1),
+            pooled_w=attributes.get("output_width", 1),
+            sampling_ratio=attributes.get("sampling_ratio", 0),
+            spatial_scale=attributes.get("spatial_scale", 1.0),
+            aligned_mode="half_pixel_for_nn" if shifted else "asymmetric",
+        )
+        return [aligned]
 
 
 class RoiAlignOfNothing(Workaround):
