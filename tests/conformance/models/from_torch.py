@@ -7,6 +7,7 @@ import importlib
 import logging
 import operator
 import os
+import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -16,8 +17,9 @@ import numpy as np
 
 Arrays = Mapping[str, np.ndarray]
 
-# Nothing here accesses a model hub.
+# Nothing here accesses a model hub. OpenVINO's telemetry would fork the process, with all its memory, for each import.
 os.environ["HF_HUB_OFFLINE"] = "1"
+sys.modules["openvino_telemetry"] = None  # type: ignore[assignment]
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 

@@ -117,17 +117,30 @@ class _Run:
 def _taken(network: Network, path: Path, oracle: Oracle, found: Found, of: Sequence[Size]) -> list[_Run]:
     """Return the sizes that OpenVINO runs, with inputs and outputs."""
     runs = []
-    for place, size in enumerate(of):
-        rng = np.random.default_rng(place)
-        arrays = [i.draw(rng, i.shape(size)) for i in network.inputs.values()]
-        answer = oracle.run(path, [arrays], names=("cpu",))["cpu"]
+    drawn = [_drawn(network, size, place) for place, size in enumerate(of)]
+    for size, arrays, answer in zip(of, drawn, _answers(path, drawn, oracle), strict=True):
         if isinstance(answer, OracleError):
             found.refused.append(f"{dict(size)}: {answer}"[:200])
         else:
             named = zip(network.inputs, arrays, strict=True)
             masks = [array == 1 for name, array in named if "mask" in name and array.ndim == 2 and array.dtype.kind == "i"]
-            runs.append(_Run(size, arrays, answer[0], masks[0] if masks else None))
+            runs.append(_Run(size, arrays, answer, masks[0] if masks else None))
     return runs
+
+
+def _drawn(network: Network, size: Size, seed: int) -> list[np.ndarray]:
+    rng = np.random.default_rng(seed)
+    return [i.draw(rng, i.shape(size)) for i in network.inputs.values()]
+
+
+def _answers(path: Path, runs: list[list[np.ndarray]], oracle: Oracle) -> list[list[np.ndarray] | OracleError]:
+    """Return OpenVINO's outputs of each run: of all by one compiled model, or of each by its own if one is rejected."""
+    answer = oracle.run(path, runs, names=("cpu",))["cpu"]
+    if not isinstance(answer, OracleError):
+        return [*answer]
+    if len(runs) == 1:
+        return [answer]
+    return [found for arrays in runs for found in _answers(path, [arrays], oracle)]
 
 
 def _compare(path: Path, options: Options, runs: Sequence[_Run], oracle: Oracle, found: Found) -> None:
@@ -141,14 +154,20 @@ def _compare(path: Path, options: Options, runs: Sequence[_Run], oracle: Oracle,
     if report.verified is not None:
         found.problems += [f"{options.name}: {difference}" for difference in report.verified.differences]
     for kernels in ("native", "none") if report.custom_operators else ("none",):
-        for run in runs:
+        for run, got in zip(runs, _results(target, [run.arrays for run in runs], kernels), strict=True):
             place = f"{options.name}, kernels={kernels!r}, {dict(run.size)}"
-            try:
-                (got,) = run_model(target, [run.arrays], kernels)
-            except Exception as error:  # any exception of a runtime is the result
-                found.problems.append(f"{place}: {type(error).__name__}: {' '.join(str(error).split())[:300]}")
+            if isinstance(got, Exception):
+                found.problems.append(f"{place}: {type(got).__name__}: {' '.join(str(got).split())[:300]}")
                 continue
             found.problems += [f"{place}, {said}" for said in _differences(path, options, run, got, oracle)]
+
+
+def _results(path: Path, runs: list[list[np.ndarray]], kernels: str) -> list[list[np.ndarray] | Exception]:
+    """Return the outputs of each run: of all by one session, or of each by its own if one fails."""
+    try:
+        return [*run_model(path, runs, kernels)]
+    except Exception as error:  # any exception of a runtime is the result
+        return [error] if len(runs) == 1 else [found for arrays in runs for found in _results(path, [arrays], kernels)]
 
 
 def _differences(path: Path, options: Options, run: _Run, got: Sequence[np.ndarray], oracle: Oracle) -> Iterator[str]:
