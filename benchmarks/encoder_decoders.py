@@ -8,7 +8,7 @@ The models have the dimensions of Whisper base (1,500 encoder vectors), T5 small
 vocabularies), and random weights. Contenders: the decoder converted by ``specops convert``, with and without the plugin;
 OpenVINO with float32 inference and cache, and with default settings.
 
-Each runs in a process of its own with two threads. They take turns, and figures are medians.
+Each runs in a separate process with two threads. They take turns, and figures are medians.
 """
 
 from __future__ import annotations

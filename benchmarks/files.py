@@ -7,7 +7,7 @@
     python -m benchmarks.files FOLDER --distances 8      # no times: the mean distances over 8 inputs
     python -m benchmarks.files FOLDER --json
 
-Each runtime has a process of its own with one thread, and they take turns: the converted file with the plugin's kernels and
+Each runtime has a separate process with one thread, and they take turns: the converted file with the plugin's kernels and
     without, OpenVINO with default settings (in float32), and OpenVINO's exact emulation (``LP_TRANSFORMS_MODE=NO``). The
     latter is also the reference for the relative distances (L2 norm) of our outputs and OpenVINO's. Other work on the
     machine has little effect on the medians.

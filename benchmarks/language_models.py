@@ -2,19 +2,19 @@
 
     python -m benchmarks.language_models make FOLDER    # with torch, transformers, optimum-intel, nncf, onnxruntime-genai
     python -m benchmarks.language_models run FOLDER     # a table of ratios
-    python -m benchmarks.language_models run FOLDER --genai PYTHON   # onnxruntime-genai in an environment of its own
+    python -m benchmarks.language_models run FOLDER --genai PYTHON   # onnxruntime-genai in a separate environment
     python -m benchmarks.language_models run FOLDER --only int4 --tokens 2000 --json
-    python -m benchmarks.language_models context FOLDER # one token behind 128 and behind 2,000, by what the cache holds
+    python -m benchmarks.language_models context FOLDER # one token after 128 and after 2,000, by the cache's type
 
 The model is a Llama of 134 million random weights, made from its configuration class, exported by optimum-intel and
 compressed by NNCF: 16-bit floats, 8-bit integers, 4-bit ones with and without zero points. Contenders:
 
 - ours (``specops convert --genai``), float and int8 activations, and the bodies without the plugin; and as
-  ``specops convert`` writes the IR alone, with beam_idx;
+  ``specops convert`` writes only the IR, with beam_idx;
 - OpenVINO with float activations (``DYNAMIC_QUANTIZATION_GROUP_SIZE=0``, float32 inference and cache) and as it ships;
 - onnxruntime-genai on the 4-bit file that its own builder writes.
 
-Each is a process of its own with two threads, and the others are idle meanwhile. They take turns. A time is the smallest
+Each is a separate process with two threads, and the others are idle meanwhile. They take turns. A time is the smallest
 median of three parts of the rounds, because other work on the machine only ever adds time. Loading is the creation of the
 session. Memory is the maximum resident memory minus that before loading.
 """

@@ -64,7 +64,7 @@ def convolutions() -> Iterator[Layer]:
         [_f32(1, 64, 56, 56)],
     )
     yield Layer(
-        "ExtractImagePatches, 3 x 224 x 224, 16 x 16 apart",
+        "ExtractImagePatches, 3 x 224 x 224, every 16 pixels",
         "opset3",
         {"sizes": [16, 16], "strides": [16, 16], **patches},
         [_f32(1, 3, 224, 224)],

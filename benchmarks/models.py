@@ -11,7 +11,7 @@ The networks are built from their libraries' classes (the extra ``networks``) wi
 OpenVINO imports and saves them with default settings (float16 weights). The direct export is ``torch.onnx.export``, with its
 optimizer.
 
-Each runtime has a process of its own with two threads, because several sessions in one process disturb each other. The
+Each runtime has a separate process with two threads, because several sessions in one process disturb each other. The
 processes take turns in blocks, in a different order each time. A figure is the median of all runs of a process, and a ratio
 is that of two medians. OpenVINO computes in float32. *Ours* uses the plugin's kernels. *Error* is the distance between our
 outputs and OpenVINO's. Load times and memory are listed for ours, ours without the plugin, the direct export, and OpenVINO.

@@ -89,7 +89,7 @@ class Contender:
 
     Attributes:
         load: seconds until it had loaded the model.
-        memory: the bytes of memory for that.
+        memory: the bytes of memory that loading needed.
         outputs: the model's outputs there.
         times: of every run, in seconds.
     """

@@ -10,7 +10,7 @@ The networks are built from timm's classes (the extra ``networks``) with random 
 quantizes the models that OpenVINO imports. ``onnxruntime.quantization.quantize_static`` (QDQ, u8 activations, s8 weights per
 channel) quantizes direct exports of the same networks, with the same samples.
 
-As in `benchmarks.models`, each runtime has a process of its own and they take turns. Distances are relative to OpenVINO's
+As in `benchmarks.models`, each runtime has a separate process and they take turns. Distances are relative to OpenVINO's
 exact emulation (``LP_TRANSFORMS_MODE=NO``), in the L2 norm, for our outputs and for those of OpenVINO with default settings.
 """
 

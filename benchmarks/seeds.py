@@ -405,7 +405,7 @@ def main() -> int:
     arguments = parser.parse_args()
 
     wanted = arguments.only.lower()
-    notes = [f"{name} is not installed: left out" for name in ("openvino", "torch") if not installed(name)]
+    notes = [f"{name} is not installed: omitted" for name in ("openvino", "torch") if not installed(name)]
     rows: list[Row] = []
     for works in WORKS:
         for work in works():
@@ -417,7 +417,7 @@ def main() -> int:
             more, table = vocabulary_tables()
             rows += more
         else:
-            notes.append("tensorflow is not installed: vocabulary tables left out")
+            notes.append("tensorflow is not installed: vocabulary tables omitted")
     met = all(row.met for row in rows) and (
         table is None or (table["bytes_per_entry"] <= 24 and table["build_seconds"] <= 10)
     )

@@ -22,7 +22,7 @@ Arrays = dict[str, np.ndarray]
 # On CPUs with bfloat16 instructions OpenVINO's default precision is not float32.
 ORACLE_CONFIG = {"INFERENCE_PRECISION_HINT": "f32"}
 
-# A path of a Unix or Windows machine, as it would stand in an attribute or rt_info.
+# A path of a Unix or Windows machine, as it would be in an attribute or rt_info.
 MACHINE_PATH = re.compile(r"""["'>\s](/[\w.-]+/|[A-Za-z]:[\\/]|\\\\|~/)""")
 
 
@@ -53,13 +53,13 @@ def run(loaded: ov.Model, inputs: Arrays) -> Arrays:
 
 
 def layer_types(path: Path) -> Counter[tuple[str, str]]:
-    """How often each (type, version) stands in an IR file."""
+    """Return the number of layers of each (type, version) in an IR file."""
     layers = re.findall(r'<layer [^>]*type="(\w+)" version="(\w+)"', path.read_text(encoding="utf-8"))
     return Counter(layers)
 
 
 def _rename(graph: ov.Model, name: str) -> None:
-    """Name the model and the nodes that have no name of their own, whatever the process or the machine."""
+    """Name the model and the nodes without a name. The names do not depend on the process or the machine."""
     graph.set_friendly_name(name)
     count: Counter[str] = Counter()
     for node in graph.get_ordered_ops():
@@ -96,9 +96,9 @@ def make(
     second_opinion: Arrays | None = None,
     check: Callable[[Arrays], None] | None = None,
 ) -> None:
-    """Write model.xml, model.bin, inputs.npz and expected.npz beside `script`.
+    """Write model.xml, model.bin, inputs.npz and expected.npz next to `script`.
 
-    `second_opinion` holds outputs of another oracle, which OpenVINO's must equal (tolerance 1e-5, same type).
+    `second_opinion` contains outputs of another oracle, which OpenVINO's must equal (tolerance 1e-5, same type).
     `check` is called with the outputs and raises if they are not fit for an example. With `--check` on the
     command line nothing is written: the files made are compared with those that are there.
     """
@@ -152,7 +152,7 @@ def assert_draws_are_stable(
 ) -> None:
     """Raise unless the classes that `sample` draws stay the same when the probabilities move a little.
 
-    A draw that lies within `margin` of a boundary of the cumulative distribution would fall to either side by
+    A sample that is within `margin` of a boundary of the cumulative distribution would fall to either side by
     the noise of float32, and would compare two runtimes' summation order rather than their sampling. All the
     boundaries are moved up and down by the margin, and then each probability at random by up to ten margins
     of itself.
@@ -169,4 +169,4 @@ def assert_draws_are_stable(
     trials += [exact * (1.0 + rng.uniform(-10 * margin, 10 * margin, exact.shape)) for _ in range(32)]
     for trial in trials:
         if not np.array_equal(sample(trial.astype(probabilities.dtype)), wanted):
-            raise ValueError("a draw lies too near a boundary: choose other probabilities or seeds")
+            raise ValueError("a sample is too near a boundary; choose other probabilities or seeds")

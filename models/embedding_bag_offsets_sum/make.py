@@ -94,7 +94,7 @@ def torch_bags(
     default_index: int | None,
     weights: np.ndarray | None,
 ) -> np.ndarray:
-    """The same by torch: tables of two dimensions and floats alone, offsets from 0, no defaults."""
+    """The same by torch: only tables of two dimensions and floats, offsets from 0, no defaults."""
     first = int(offsets[0])
     flat = torch.from_numpy(table.reshape(len(table), -1).astype(np.float64))
     bags = torch.nn.functional.embedding_bag(
@@ -137,7 +137,7 @@ def main() -> None:
         want[name] = torch_bags(
             value(table), value(indices), value(offsets), row, None if weights is None else value(weights)
         )
-    # bfloat16 exists inside the model alone: NumPy has no such type.
+    # bfloat16 exists only in the model: NumPy has no such type.
     narrow = opset13.convert(tables["floats"], "bf16")
     bag = opset3.embedding_bag_offsets_sum(narrow, ports["indices"], ports["offsets"])
     outputs["brain_bag"] = opset13.convert(bag, "f32")

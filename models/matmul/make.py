@@ -33,7 +33,7 @@ INPUTS = {
     "half": small(5, 6).astype(np.float16),
     "double": small(5, 6).astype(np.float64),
     "whole": RNG.integers(-9, 10, (5, 6)).astype(np.int32),
-    # bfloat16 exists inside the model alone (NumPy has no such type), which holds products of halves exactly.
+    # bfloat16 exists only in the model (NumPy has no such type). It represents products of halves exactly.
     "brain": (RNG.integers(-2, 3, (5, 6)) / 2).astype(np.float32),
 }
 # Every dimension is dynamic except where a constant weight needs the inner one.

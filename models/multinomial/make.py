@@ -1,7 +1,7 @@
 """Multinomial-13: with and without replacement, probabilities and their logarithms, both index types.
 
 Run as `python -m models.multinomial.make` from the root of the checkout. Every seed is nonzero, so OpenVINO's
-CPU plugin draws the same samples each time, and no draw lies so near a boundary between classes that float32
+CPU plugin draws the same samples each time, and no sample is so near a boundary between classes that float32
 noise could move it.
 """
 
@@ -107,7 +107,7 @@ def check_draws() -> None:
 def main() -> None:
     ports = {name: making.parameter(name, ov.Type(v.dtype), SHAPES[name]) for name, v in INPUTS.items()}
     outputs = {name: graph(ports, case) for name, case in CASES.items()}
-    # bfloat16 exists inside the model alone: NumPy has no such type. It holds these eighths exactly.
+    # bfloat16 exists only in the model: NumPy has no such type. It represents these eighths exactly.
     eighths = np.array([[0.125, 0.5, 0.375], [0.25, 0.25, 0.5]], np.float32)
     outputs["of_brain_floats"] = ops.multinomial(
         ops.convert(ops.constant(eighths), "bf16"), np.int32(8), "i64", True, False, 29, 30

@@ -98,7 +98,7 @@ def mean_history(table: ov.Node, ids: ov.Output, offsets: ov.Node) -> ov.Node:
 
 
 def situation(weights: Weights, context: ov.Node) -> ov.Node:
-    """Hour, age and four numbers without meaning of their own [B, 6] -> [B, DIM]."""
+    """Hour, age and four numbers without a meaning [B, 6] -> [B, DIM]."""
     hour, age, rest = ops.variadic_split(context, np.int32(1), np.array([1, 1, 4])).outputs()
     angle = ops.multiply(hour, np.float32(2 * np.pi / 24))
     features = [

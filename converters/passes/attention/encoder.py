@@ -81,8 +81,8 @@ def join_window_masks(
     if x.dims[0] != count:
         # Each image of a batch has the same windows.
         shape = [count, *x.dims[1:]]
-        pictures = op.Div(op.Shape(_keys(x), start=0, end=1), [count])
-        one = op.Expand(op.Unsqueeze(one, [0]), op.Concat(pictures, shape, axis=0))
+        images = op.Div(op.Shape(_keys(x), start=0, end=1), [count])
+        one = op.Expand(op.Unsqueeze(one, [0]), op.Concat(images, shape, axis=0))
         one = op.Reshape(one, [-1, *x.dims[1:]])
         if x.dims[0] is None:  # the name shows that the dimensions are equal
             x.shape = one.shape = ir.Shape([one.name, *x.dims[1:]])
