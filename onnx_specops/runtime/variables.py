@@ -95,7 +95,7 @@ def parse_variables(text: str) -> tuple[Variable, ...]:
 
 
 def _damaged(what: str) -> ValueError:
-    return ValueError(f"the model's metadata are damaged: {METADATA_KEY} contains {what}")
+    return ValueError(f"the model's metadata is damaged: {METADATA_KEY} contains {what}")
 
 
 def variables_of(session: ort.InferenceSession) -> tuple[Variable, ...]:

@@ -381,7 +381,7 @@ ENTRY = {"name": "memory", "input": "memory", "output": "memory.next"}
 def test_damaged_metadata_are_an_error(tmp_path: Path, hostile: object) -> None:
     """No crash, no invented state, no silently ignored variable."""
     text = hostile if isinstance(hostile, str) else json.dumps(hostile)
-    with pytest.raises(ValueError, match=r"the model's metadata are damaged: onnx_specops\.variables contains"):
+    with pytest.raises(ValueError, match=r"the model's metadata is damaged: onnx_specops\.variables contains"):
         onnx_specops.InferenceSession(with_metadata(save(accumulator(), tmp_path), text), kernels="none")
 
 
