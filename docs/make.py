@@ -156,7 +156,9 @@ SPECOPS_INFERENCE_ENGINE=ie/bin/python specops validate old.xml
 - Layers for which the Inference Engine reads memory that no layer wrote, or elements beyond their data, are errors:
   DetectionOutput with `decrease_label_id` and without `share_location`, PriorBoxClustered without four variances,
   PSROIPooling with bins beyond the channels, StridedSlice that ends before its begin, offsets of a DeformableConvolution
-  that do not have its output's size, and values for a Memory of another shape.
+  that do not have its output's size, values for a Memory of another shape, and indices of sparse matrices beyond their
+  outputs or tables. If the indices are not constant, the model fails when it runs.
+- SparseFillEmptyRows keeps the order of the pairs of a row. The Inference Engine may change it if there are more than 16.
 - Files of version 7 with SpaceToBatch, BatchToSpace or ScatterUpdate are supported. The Inference Engine 2020.2 does not run
   them.
 

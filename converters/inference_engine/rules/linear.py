@@ -45,12 +45,14 @@ def gemm(
     transpose_a: bool = False,
     transpose_b: bool = False,
 ):
-    """Gemm: ``alpha * a @ b + beta * c``, for each matrix of higher ranks."""
+    """Gemm: ``alpha * a @ b + beta * c``, for each matrix of higher ranks. A factor of 0 gives 0, also for infinity."""
     a, b = (_transposed(op, x) if turned else x for x, turned in ((a, transpose_a), (b, transpose_b)))
     product = op.MatMul(a, b)
-    if alpha != 1:
+    if alpha == 0:
+        product = op.Expand(op.const(0.0, product.dtype), op.Shape(product))
+    elif alpha != 1:
         product = op.Mul(product, alpha)
-    if c is None:
+    if c is None or beta == 0:
         return product
     return op.Add(product, c if beta == 1 else op.Mul(c, beta))
 

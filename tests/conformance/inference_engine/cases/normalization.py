@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from tests.conformance.inference_engine.case import one, random
 
 _D = (1, 6, 4, 5)
@@ -11,6 +13,8 @@ _FC = {"weights": random(1, 5, 24), "biases": random(2, 5)}
 def _norm(name, data, dims=_D, kind="Norm", **options):
     return one(kind, name, dims, dims, {"alpha": 0.5, "beta": 0.75, "k": 1, **data}, feeds={"in0": (-3, 3)}, **options)
 
+
+_INFINITE = np.array([np.inf, *np.linspace(-1, 1, 24), np.nan, -np.inf])
 
 CASES = [
     one(
@@ -148,5 +152,15 @@ CASES = [
     one("Gemm", "batch", [(1, 2, 3, 4), (1, 2, 4, 5)], (1, 2, 3, 5), {"alpha": 2, "transpose_a": 0, "transpose_b": 0}),
     one("Gemm", "broadcast", [(2, 2, 3, 4), (1, 1, 4, 5)], (2, 2, 3, 5), {"transpose_a": "False", "transpose_b": "False"}),
     one("Gemm", "batch_transposed", [(2, 3, 4), (2, 5, 4)], (2, 3, 5), {"transpose_b": "true"}),
+    *[
+        one("Gemm", name, [(3, 4), (4, 5), (3, 5)], (3, 5), data, feeds={"in0": _INFINITE[:12], "in2": _INFINITE[-15:]})
+        for name, data in (
+            ("no_product", {"alpha": 0, "beta": 2}),
+            ("no_addend", {"alpha": 1, "beta": 0}),
+            ("nothing", {"alpha": 0, "beta": 0}),
+            ("infinity", {"alpha": -1, "beta": 0.5}),
+        )
+    ],
+    one("Gemm", "no_product_of_two", [(3, 4), (4, 5)], (3, 5), {"alpha": 0}, feeds={"in0": _INFINITE[:12]}),
     one("Gemm", "of_a_constant", [(3, 4), random(4, 4, 5)], (3, 5), {"alpha": 1, "beta": 1}, version=7),
 ]

@@ -14,17 +14,25 @@ def _fill(name, pairs, size, places, rows=None, **options) -> Case:
     return one("SparseFillEmptyRows", name, inputs, outs, {}, version=7, **options)
 
 
-def _sum(name, pairs, picked, rows, table=(4, 5), default=1, weighted=False) -> Case:
+def _fill_computed(name, pairs, size, places) -> Case:
+    inputs = [(len(pairs), 2), (len(pairs),), (2,), (1,)]
+    feeds = {"in0": np.array(pairs), "in2": [*size], "in3": [7]}
+    return one("SparseFillEmptyRows", name, inputs, [(places, 2), (places,), (size[0],)], {}, version=7, feeds=feeds)
+
+
+def _sum(name, pairs, picked, rows, table=(4, 5), default=1, weighted=False, computed=False) -> Case:
+    pairs, picked = np.array(pairs, np.int32), np.array(picked, np.int32)
     inputs = [
-        np.array(pairs, np.int32),
-        np.array(picked, np.int32),
+        (pairs.shape, "I32") if computed else pairs,
+        (picked.shape, "I32") if computed else picked,
         np.array([rows, 9], np.int32),
         table,
         np.array(default, np.int32),
     ]
     if weighted:
         inputs.append((len(picked),))
-    return one("ExperimentalSparseWeightedSum", name, inputs, (rows, *table[1:]), {}, version=7)
+    feeds = {"in0": pairs, "in1": picked} if computed else None
+    return one("ExperimentalSparseWeightedSum", name, inputs, (rows, *table[1:]), {}, version=7, feeds=feeds)
 
 
 _PAIRS = [[0, 1], [0, 3], [2, 0], [3, 1], [3, 2]]
@@ -37,6 +45,12 @@ CASES = [
     _fill("full", [[2, 0], [1, 0], [0, 0]], (3, 2), 3),
     _fill("nothing", [[-1, -1], [0, 0]], (3, 2), 5),
     _fill("order", [[2, 0], [1, 4], [2, 5], [1, 0], [2, 1]], (4, 6), 9),
+    _fill_computed("computed", [[2, 0], [1, 4], [2, 5], [1, 0]], (4, 6), 6),
+    _fill_computed("computed_with_an_end", [[2, 0], [1, 4], [4, 0.5], [1, 0]], (4, 6), 5),
+    _fill_computed("computed_without_an_end", [[2, 0], [1, 4], [0, 3]], (4, 6), 4),
+    _sum("computed", _PAIRS, [1, 0, 2, 3, 3], 4, computed=True),
+    _sum("unused_default_below_the_table", [[0, 0], [1, 2]], [1, 3], 2, default=-1),
+    _sum("unused_default_beyond_the_table", [[0, 0], [1, 2]], [1, 3], 2, default=4),
     _sum("plain", _PAIRS, [1, 0, 2, 3, 3], 4),
     _sum("weighted", _PAIRS, [1, 0, 2, 3, 3], 4, weighted=True),
     _sum("apart", [[0, 1], [0, 3], [2, 0], [0, 1], [2, 2]], [1, 0, 2, 3, 3], 4, default=0),
