@@ -259,6 +259,7 @@ def finish_for(
         FuseHardSwish(),
         DropCopies(),
         FuseScaleAndBias(),
+        *([DecomposeLogSigmoid()] if target.onnxruntime else ()),
     ]
     if quantized == "integer" and target.quantized == "qdq":
         if is_quantized(model):

@@ -137,8 +137,8 @@ def _sources(values: Iterable[ir.Value], among: Collection[ir.Value]) -> set[ir.
 def near_zero(nodes: Iterable[ir.Node], floats: Collection[ir.Value]) -> tuple[set[ir.Node], set[ir.Value]]:
     """Return the nodes whose numbers may be below float16's normal ones, and their results that may be large.
 
-    They begin where a constant of such numbers is added or multiplied, or limits others. They end at the Div, Log, Pow or
-    Reciprocal that takes them, or where other numbers are added.
+    They begin where a constant of such numbers is added or multiplied, as weights are, or limits others. They end at the
+    Div, Log, Pow or Reciprocal that takes them, or where other numbers are added.
 
     Args:
         nodes, floats: see `positions`.
@@ -153,6 +153,7 @@ def near_zero(nodes: Iterable[ir.Node], floats: Collection[ir.Value]) -> tuple[s
             value is not None and value in floats and is_near_zero(value, some=node.op_type == "Div" and index == 1)
             for index, value in enumerate(node.inputs)
         )
+        begins = begins or (node.op_type in _PRODUCTS and any(is_near_zero(value, some=False) for value in node.inputs[:2]))
         takes = [index for index, value in enumerate(node.inputs) if value in small]
         if not begins and not (takes and node.op_type in _STAYS_NEAR_ZERO | _LEAVES_ZERO):
             continue

@@ -4,8 +4,8 @@ In float16, for GPUs and NPUs, the following stay in float32, with casts around 
 
 - operators that do not support float16, sums along an axis and powers, which overflow, random numbers, and the domain's
   operators;
-- what is computed from shapes and positions, or becomes an index or a size, because float16 does not represent all
-  integers above 2048;
+- what is computed from shapes and positions, or becomes an index, a size or a position in an image, because float16 does
+  not represent all integers above 2048;
 - MatMul, Conv and BatchNormalization with constants beyond float16's range, numbers close to zero, and large intermediate
   results, such as the mean square in a normalization (`float16_limits`).
 """
@@ -311,8 +311,16 @@ def _is_whole(value: ir.Value) -> bool:
     return value.dtype is not None and (value.dtype.is_integer() or value.dtype == D.BOOL)
 
 
+# The positions of samples in an image, between -1 and 1: float16 places them by less than a pixel in small images only.
+_POSITIONS = {"GridSample": 1}
+
+
 def _is_fixed(node: ir.Node, index: int) -> bool:
-    """Return whether the operator's schema allows only float32 for an input, such as the scales of Resize."""
+    """Return whether an input stays float32: the operator's schema allows only float32, such as for the scales of Resize, or
+    it consists of positions.
+    """
+    if not node.domain and _POSITIONS.get(node.op_type) == index:
+        return True
     if node.domain not in ("", CONTRIB_DOMAIN):
         return False
     inputs = onnx.defs.get_schema(node.op_type, OPSET_IMPORTS[node.domain], node.domain).inputs

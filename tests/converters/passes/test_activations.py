@@ -6,8 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import onnx_ir as ir
+import onnxruntime as ort
 import pytest
 
+from converters.openvino import convert
 from converters.passes.activations import DecomposeLogSigmoid, DecomposeMish, FuseHardSigmoid, FuseHardSwish
 from tests.conformance.oracle import Oracle
 from tests.converters.passes.agreement import FORMS, converted, operators
@@ -39,6 +41,21 @@ def test_log_sigmoid(form: str, oracle: Oracle, tmp_path: Path) -> None:
     model = ov.Model([ops.log(gate), ops.multiply(x, gate)], [x])
     found = operators(converted(model, [values], oracle, tmp_path, form, rtol=1e-5, atol=1e-6))
     assert found == ["Less", "Mul", "Neg", "Neg", "Sigmoid", "Softplus", "Where"]
+
+
+@pytest.mark.parametrize("target", ["standard", "webgpu", "directml"])
+def test_log_sigmoid_for_targets_in_onnx_runtime(target: str) -> None:
+    """ONNX Runtime's Sigmoid on the CPU is 0 below -18."""
+    import openvino as ov
+    from openvino import opset14 as ops
+
+    x = ops.parameter([4], np.float32)
+    values = np.float32([-80, -30, -1, 20])
+    model = ov.Model([ops.log(ops.sigmoid(x))], [x])
+    expected = ov.Core().compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})(values)[0]
+    session = ort.InferenceSession(convert(model, target=target).model.SerializeToString())
+    got = session.run(None, {session.get_inputs()[0].name: values})[0]
+    np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6)
 
 
 def _clipped(op, x, shift: float = 3.0, top: float = 6.0):

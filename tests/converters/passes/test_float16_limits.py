@@ -143,6 +143,15 @@ EPS = np.float32(1e-10)
         (lambda op, x: op.Div(x, op.Add(op.Abs(x), np.float32(1e-3))), [], 0),
         (lambda op, x: op.Mul(x, op.const(np.float32([1, 1e-10]))), [], 0),
         (lambda op, x: op.Mul(x, op.const(np.float32([0, 1]))), [], 0),
+        # weights, but not a bias
+        (lambda op, x: op.MatMul(x, op.const(np.full((2, 3), EPS))), ["MatMul"], 0),
+        (lambda op, x: op.MatMul(op.const(np.full((3, 2), EPS)), x), ["MatMul"], 0),
+        (lambda op, x: op.MatMul(x, op.const(np.float32([[1], [1e-10]]))), [], 0),
+        (
+            lambda op, x: op.Gemm(op.Unsqueeze(x, [0]), op.const(np.ones((2, 3), np.float32)), op.const(np.full(3, EPS))),
+            [],
+            0,
+        ),
     ],
 )
 def test_near_zero(emit: Callable[..., Any], operators: list[str], large: int) -> None:
@@ -244,9 +253,13 @@ def _layer_norm(x: Any) -> Any:
         lambda x: ops.log(ops.add(ops.relu(x), ops.constant(np.float32(1e-9)))),
         lambda x: ops.normalize_l2(x, ops.constant([1]), 1e-12, "max"),
         lambda x: ops.multiply(ops.multiply(x, ops.constant(np.float32(1e-9))), ops.constant(np.float32(1e9))),
+        lambda x: ops.multiply(
+            ops.matmul(x, ops.constant(np.eye(8, dtype=np.float32) * np.float32(1e-9)), False, False),
+            ops.constant(np.float32(1e9)),
+        ),
         _layer_norm,
     ],
-    ids=["sum", "log", "l2", "scale", "layer-norm"],
+    ids=["sum", "log", "l2", "scale", "weights", "layer-norm"],
 )
 def test_results(layers: Callable[[Any], Any]) -> None:
     """Zeros, tiny and ordinary numbers give OpenVINO's results."""
@@ -256,6 +269,19 @@ def test_results(layers: Callable[[Any], Any]) -> None:
     expected = ov.Core().compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})(given)[0]
     session = onnx_specops.InferenceSession(convert(model, precision="float16").model)
     np.testing.assert_allclose(session.run(None, {"x": given})[0], expected, rtol=0.02, atol=0.02)
+
+
+@pytest.mark.parametrize("opset", [13, 16, 21])
+def test_positions_in_images(opset: int) -> None:
+    """float16 would move samples by a twentieth of a pixel."""
+    x, rows = ops.parameter([1, 1, 300, 300], np.float32, name="x"), np.linspace(-1, 1, 50, dtype=np.float32)
+    grid = np.stack(np.meshgrid(rows, rows), -1)[None]
+    attributes = {"align_corners": True, "mode": "bilinear", "padding_mode": "border"}
+    model = ov.Model([ops.grid_sample(x, ops.constant(grid), attributes)], [x])
+    given = np.random.default_rng(0).standard_normal((1, 1, 300, 300)).astype(np.float32)
+    expected = ov.Core().compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})(given)[0]
+    session = onnx_specops.InferenceSession(convert(model, precision="float16", opset=opset).model)
+    np.testing.assert_allclose(session.run(None, {"x": given})[0], expected, rtol=2e-3, atol=5e-3)
 
 
 @pytest.mark.parametrize("at", [10, 1000, 100_000])
