@@ -9,7 +9,7 @@ import openvino as ov
 import pytest
 from openvino import opset11
 
-from tests.conformance.changed import infer_changed
+from tests.conformance.changed import infer_changed, infer_limited
 from tests.conformance.oracle import Oracle
 
 
@@ -32,3 +32,15 @@ def test_scales_of_interpolate_are_kept(halves: bool, oracle: Oracle, tmp_path: 
     assert got.shape == (1, 1, 16, 8)
     expected = np.repeat(np.arange(1, 5, dtype=np.float32), 2)
     assert (np.abs(got / expected - 1) > 0.05).all()  # the inputs and weights are changed
+
+
+def test_limited_numbers(oracle: Oracle, tmp_path: Path) -> None:
+    """Finite numbers beyond the limit, also of scalars. Infinities and others are kept."""
+    x = opset11.parameter([4], np.float32)
+    numbers = opset11.constant(np.array([1e5, -3e38, -np.inf, 2], np.float32))
+    path = tmp_path / "model.xml"
+    scaled = opset11.multiply(opset11.add(x, numbers), opset11.constant(np.float32(-1e6)))
+    ov.save_model(ov.Model([opset11.add(x, numbers), scaled], [x]), path, compress_to_fp16=False)
+    sums, products = oracle.ask(infer_limited, str(path), [np.ones(4, np.float32)], 65504.0)
+    np.testing.assert_array_equal(sums, np.array([65505, -65503, -np.inf, 3], np.float32))
+    np.testing.assert_array_equal(products, sums * np.float32(-65504))
