@@ -7,6 +7,7 @@ from typing import Literal
 from converters.errors import Malformed
 from converters.openvino.rule import Departure, rule
 from converters.openvino.rules._indices import int64
+from converters.openvino.rules._precision import halves_in_float32
 from converters.openvino.rules._shapes import match_shapes, of_rank
 from converters.openvino.rules.detection import empty_input
 from onnx_specops.building import Builder, Value
@@ -48,10 +49,13 @@ def roi_pooling(
         raise Malformed("its pooled_h and pooled_w are missing or contradict output_roi")
     height, width = sizes[0]
     match_shapes(feat=(feat, "N C H W"), rois=(rois, "R 5"))
-    return op.specops.ROIPooling(
-        of_rank(op, feat, 4), of_rank(op, rois, 2),
-        pooled_h=height, pooled_w=width, spatial_scale=spatial_scale, method=method,
-    )  # fmt: skip
+
+    def pooled(feat: Value, rois: Value) -> Value:
+        return op.specops.ROIPooling(
+            feat, rois, pooled_h=height, pooled_w=width, spatial_scale=spatial_scale, method=method
+        )  # fmt: skip
+
+    return halves_in_float32(op, pooled, of_rank(op, feat, 4), of_rank(op, rois, 2))
 
 
 @rule(
@@ -86,11 +90,15 @@ def roi_align(
     match_shapes(feat=(feat, "N C H W"), rois=(rois, "R 4"), batch_indices=(batch_indices, "R"))
     batch = of_rank(op, int64(op, batch_indices), 1)
     if mode == "max":
-        return op.specops.ROIAlign(
-            of_rank(op, feat, 4), of_rank(op, rois, 2), batch,
-            pooled_h=pooled_h, pooled_w=pooled_w, sampling_ratio=sampling_ratio, spatial_scale=spatial_scale,
-            mode=mode, aligned_mode=aligned_mode,
-        )  # fmt: skip
+
+        def aligned(feat: Value, rois: Value) -> Value:
+            return op.specops.ROIAlign(
+                feat, rois, batch,
+                pooled_h=pooled_h, pooled_w=pooled_w, sampling_ratio=sampling_ratio, spatial_scale=spatial_scale,
+                mode=mode, aligned_mode=aligned_mode,
+            )  # fmt: skip
+
+        return halves_in_float32(op, aligned, of_rank(op, feat, 4), of_rank(op, rois, 2))
     check_bins(pooled_h, pooled_w, sampling_ratio)
     if aligned_mode == "half_pixel":
         rois = op.Add(rois, 0.5)
@@ -136,11 +144,15 @@ def roi_align_rotated(
 ):
     """ROIAlignRotated-15."""
     match_shapes(feat=(feat, "N C H W"), rois=(rois, "R 5"), batch_indices=(batch_indices, "R"))
-    return op.specops.ROIAlignRotated(
-        of_rank(op, feat, 4), of_rank(op, rois, 2), of_rank(op, int64(op, batch_indices), 1),
-        pooled_h=pooled_h, pooled_w=pooled_w, sampling_ratio=sampling_ratio, spatial_scale=spatial_scale,
-        clockwise_mode=clockwise_mode,
-    )  # fmt: skip
+
+    def aligned(feat: Value, rois: Value) -> Value:
+        return op.specops.ROIAlignRotated(
+            feat, rois, of_rank(op, int64(op, batch_indices), 1),
+            pooled_h=pooled_h, pooled_w=pooled_w, sampling_ratio=sampling_ratio, spatial_scale=spatial_scale,
+            clockwise_mode=clockwise_mode,
+        )  # fmt: skip
+
+    return halves_in_float32(op, aligned, of_rank(op, feat, 4), of_rank(op, rois, 2))
 
 
 def check_bins(pooled_h: int, pooled_w: int, sampling_ratio: int) -> None:
@@ -168,11 +180,15 @@ def psroi_pooling(
     parts = group_size * group_size if mode == "average" else spatial_bins_x * spatial_bins_y
     _check_channels(feat, output_dim, parts)
     match_shapes(feat=(feat, "N C H W"), rois=(rois, "R 5"))
-    return op.specops.PSROIPooling(
-        feat, rois,
-        output_dim=output_dim, group_size=group_size, spatial_scale=spatial_scale, mode=mode,
-        spatial_bins_x=spatial_bins_x, spatial_bins_y=spatial_bins_y,
-    )  # fmt: skip
+
+    def pooled(feat: Value, rois: Value) -> Value:
+        return op.specops.PSROIPooling(
+            feat, rois,
+            output_dim=output_dim, group_size=group_size, spatial_scale=spatial_scale, mode=mode,
+            spatial_bins_x=spatial_bins_x, spatial_bins_y=spatial_bins_y,
+        )  # fmt: skip
+
+    return halves_in_float32(op, pooled, feat, rois)
 
 
 @rule("DeformablePSROIPooling", departs=[_DYNAMIC])
@@ -194,11 +210,15 @@ def deformable_psroi_pooling(
     """DeformablePSROIPooling-1."""
     _check_channels(feat, output_dim, group_size * group_size)
     match_shapes(feat=(feat, "N C H W"), rois=(rois, "R 5"), offsets=(offsets, f"R _ {part_size} {part_size}"))
-    return op.specops.DeformablePSROIPooling(
-        feat, rois, offsets or empty_input(op, feat),
-        output_dim=output_dim, spatial_scale=spatial_scale, group_size=group_size, spatial_bins_x=spatial_bins_x,
-        spatial_bins_y=spatial_bins_y, trans_std=trans_std, part_size=part_size,
-    )  # fmt: skip
+
+    def pooled(feat: Value, rois: Value, offsets: Value) -> Value:
+        return op.specops.DeformablePSROIPooling(
+            feat, rois, offsets,
+            output_dim=output_dim, spatial_scale=spatial_scale, group_size=group_size, spatial_bins_x=spatial_bins_x,
+            spatial_bins_y=spatial_bins_y, trans_std=trans_std, part_size=part_size,
+        )  # fmt: skip
+
+    return halves_in_float32(op, pooled, feat, rois, offsets or empty_input(op, feat))
 
 
 def _check_channels(feat: Value, output_dim: int, parts: int) -> None:

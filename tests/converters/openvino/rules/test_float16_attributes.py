@@ -10,10 +10,15 @@ from converters.openvino import convert
 
 ov = pytest.importorskip("openvino")
 ops = pytest.importorskip("openvino.opset13")
+opset15 = pytest.importorskip("openvino.opset15")
 
 _EXACT = {"INFERENCE_PRECISION_HINT": "f32"}
 _X = np.random.default_rng(3).standard_normal((2, 3, 4, 5)).astype(np.float16)
 _ZEROS = np.where(np.arange(5) == 2, 0, _X).astype(np.float16)
+
+_BOXES = np.float16([[0.3, 0.7, 3.1, 2.3], [1.2, 0.1, 3.7, 3.9]])
+_ROIS = np.concatenate([np.float16([[0], [1]]), _BOXES], 1)
+_ROTATED = np.float16([[2.3, 1.7, 3.1, 2.3, 0.37]])
 
 
 def _model(emit, shape):
@@ -36,6 +41,11 @@ def _model(emit, shape):
         lambda x: ops.mvn(x, ops.constant([3]), True, 1e-3, "inside_sqrt"),
         lambda x: ops.lrn(x, ops.constant([2, 3]), 1e-3, 0.77, 1.0, 5),
         lambda x: ops.gelu(x, "tanh"),
+        lambda x: ops.psroi_pooling(x, _ROIS, 3, 1, 0.77, 1, 1, "average"),
+        lambda x: ops.psroi_pooling(x, _ROIS, 1, 1, 0.77, 3, 1, "bilinear"),
+        lambda x: ops.roi_pooling(x, _ROIS, [2, 2], 0.077, "bilinear"),
+        lambda x: ops.roi_align(x, _BOXES, ops.constant([0, 1]), 2, 2, 2, 0.77, "max", "half_pixel"),
+        lambda x: opset15.roi_align_rotated(x, _ROTATED, ops.constant([1]), 2, 2, 2, 0.77, True),
     ],
 )
 def test_results_are_those_of_float32(emit, opset):
