@@ -182,6 +182,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "Max": lambda _, *x: np.maximum.reduce(np.broadcast_arrays(*x)),
     "Min": lambda _, *x: np.minimum.reduce(np.broadcast_arrays(*x)),
     "Sign": lambda _, x: np.sign(x),
+    "Sqrt": lambda _, x: np.sqrt(x),
     "Floor": lambda _, x: np.floor(x),
     "Ceil": lambda _, x: np.ceil(x),
     "Equal": lambda _, a, b: a == b,

@@ -145,6 +145,7 @@ def test_unknown_attributes_are_errors(x):
         ("Transpose", [[[1, 2], [3, 4]]], {}),
         ("Concat", [[1, 2], [3]], {"axis": 0}),
         ("Sign", [[-3, 0, 5]], {}),
+        ("Sqrt", [np.array([0, 2, 3, 1e-40, -1, np.inf], np.float32)], {}),
         ("Cast", [[-3, 0, 5]], {"to": onnx.TensorProto.FLOAT}),
         ("Max", [[1, 5], [3, 2], [2, 2]], {}),
     ],

@@ -22,6 +22,7 @@ from onnx_specops.building import Builder, Value
 from onnx_specops.graphs import constant_list
 from onnx_specops.partial_values import Expression
 
+_IN_ORDER = (0, 1, 2, 3)
 _HEADS_FIRST = (0, 2, 1, 3)
 _KEYS_LAST = (0, 1, 3, 2)
 _FROM_PACKED = (2, 0, 3, 1, 4)
@@ -130,8 +131,9 @@ def _lowered(op: Builder, found: Attention) -> Value | None:
     """Emit the node for an attention, if the operator supports it."""
     q, k, v, mask, weights = found.query, found.key, found.value, found.mask, found.softmax.outputs[0]
     assert isinstance(q, Value) and isinstance(k, Value) and isinstance(v, Value) and isinstance(weights, Value)
+    order = tuple(found.order)
     if (
-        not found.is_heads_first
+        order not in (_IN_ORDER, _HEADS_FIRST)
         or found.softcap
         or found.sink is not None
         or (found.is_boolean and found.lowest != -math.inf)
@@ -145,16 +147,18 @@ def _lowered(op: Builder, found: Attention) -> Value | None:
     if any(value.dims is None or len(value.dims) != 4 for value in (q, k, v, weights)):
         return None
     assert q.dims is not None and k.dims is not None and v.dims is not None
-    heads = q.dims[1]
+    heads, key_dims = q.dims[1], [k.dims[axis] for axis in order]
     # The operator does not broadcast heads or batches.
-    if heads is None or k.dims[1] != heads or v.dims[1] != heads or not same_batch(q, k, v):
+    if heads is None or key_dims[1] != heads or v.dims[1] != heads or not same_batch(q, k, v):
         return None
-    if None in (q.dims[3], v.dims[3]):
+    if q.dims[3] is None or v.dims[3] is None:
         return None
-    is_long = k.dims[2] is not None and k.dims[2] >= _LONG and mask is None
-    if not is_long and not all(_perm(x) == _HEADS_FIRST for x in (q, k, v)):
+    is_long = key_dims[2] is not None and key_dims[2] >= _LONG and mask is None
+    heads_first = (q, k, v) if order == _IN_ORDER else (q, v)
+    if not is_long and not all(_perm(x) == _HEADS_FIRST for x in heads_first):
         return None
-    queries, keys, values = (_rows(op, x) for x in (q, k, v))
+    queries, values = _rows(op, q), _rows(op, v)
+    keys = _rows(op, k) if order == _IN_ORDER else op.Reshape(k, [0, 0, heads * q.dims[3]])
     if q.dtype == ir.DataType.FLOAT16:
         rows = op.contrib.MultiHeadAttention(queries, keys, values, num_heads=heads, scale=found.scale)
     else:
@@ -404,7 +408,7 @@ class JoinMasks(PatternPass):
 class FuseAttention(PatternPass):
     """Fuse softmax(scale * q @ k.T) @ v, with and without a mask."""
 
-    rewrites = (drop_inverse_unsqueeze, fuse_attention, fuse_attention_of_finite)
+    rewrites = (drop_inverse_unsqueeze, drop_inverse_transposes, fuse_attention, fuse_attention_of_finite)
 
 
 class DropInverseTransposes(PatternPass):

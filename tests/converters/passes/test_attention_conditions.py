@@ -111,6 +111,24 @@ def test_conditions(options: dict[str, Any], found: bool | None) -> None:
 
 
 @pytest.mark.parametrize(
+    ("shape", "keys", "found"),
+    [
+        ([0, 0, 3, 4], (0, 2, 3, 1), True),
+        ([0, 0, 4, 3], (0, 3, 2, 1), False),  # the elements of a head are not next to each other
+        ([0, 3, -1, 4], (0, 1, 3, 2), False),  # heads first, but not by a Transpose
+    ],
+)
+def test_keys_in_one_transpose(shape: list[int], keys: tuple[int, ...], found: bool) -> None:
+    """The keys ``[batch, tokens, heads, size]``, transposed for the scores, as OpenVINO merges two Transposes of ONNX."""
+
+    def emit(op, q: Value, k: Value, v: Value) -> Value:
+        return _attention(op, _heads(op, q), op.Reshape(k, shape), _heads(op, v), keys=keys)
+
+    inputs = [floats(name, 2, 5, 12) for name in "qkv"]
+    assert ("Attention" in rewritten(emit, *inputs, by=[FuseAttention()], atol=1e-4)) is found
+
+
+@pytest.mark.parametrize(
     ("q", "k", "v", "found"),
     [
         ((2, 3, 5, 4), (2, 3, 300, 4), (2, 3, 300, 6), True),
