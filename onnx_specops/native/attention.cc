@@ -45,7 +45,8 @@ class Attention : public Kernel {
     const Shape &q = query.shape(), &k = key.shape(), &v = value.shape();
     if (q.size() != 3 || k.size() != 3 || v.size() != 3 || q[2] % heads_ != 0 || k[2] % key_heads_ != 0 ||
         v[2] % key_heads_ != 0 || q[2] / heads_ != k[2] / key_heads_ || k[0] != q[0] || v[0] != q[0] || k[1] != v[1]) {
-      fail("Q, K and V have the shapes ", to_string(q), ", ", to_string(k), " and ", to_string(v));
+      fail("Q, K and V have the shapes ", to_string(q), ", ", to_string(k), " and ", to_string(v),
+           "; expected [batch, tokens, heads * size], ", heads_, " heads in Q and ", key_heads_, " in K and V");
     }
     const std::int64_t batch = q[0], queries = q[1], value_size = v[2] / key_heads_;
     const Head shared = {k[1], q[2] / heads_, value_size, nullptr, nullptr, scale(q[2] / heads_), {}};
@@ -110,7 +111,9 @@ class Attention : public Kernel {
       steps[axis] = shape[axis] == 1 ? 0 : step;
       step *= shape[axis];
     }
-    if (!fits) fail("attn_mask has the shape ", to_string(input.shape()), " where scores have ", to_string(wanted));
+    if (!fits) {
+      fail("attn_mask has the shape ", to_string(input.shape()), "; expected a shape that broadcasts to ", to_string(wanted));
+    }
     if (input.type() == Type::boolean) {
       out.first.keep = input.data<bool>();
     } else {

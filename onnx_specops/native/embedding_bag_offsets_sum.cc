@@ -189,7 +189,7 @@ void check_indices(const Index* indices, std::int64_t begin, std::int64_t end, s
 
 void check_rank(const Input& input, const char* input_name) {
   if (input.shape().size() != 1) {
-    fail(input_name, ": shape ", to_string(input.shape()), " where one dimension was expected");
+    fail(input_name, " has the shape ", to_string(input.shape()), "; expected one dimension");
   }
 }
 
@@ -201,7 +201,7 @@ class EmbeddingBagOffsetsSum : public Kernel {
     const Input offsets = context.input(2);
     const Input default_index = context.input(3);
     const Input weights = context.input(4);
-    if (table.shape().empty()) fail("emb_table: a scalar where [num_emb, ...] was expected");
+    if (table.shape().empty()) fail("emb_table is a scalar; expected at least one dimension");
     check_rank(indices, "indices");
     check_rank(offsets, "offsets");
 

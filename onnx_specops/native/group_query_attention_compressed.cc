@@ -49,7 +49,7 @@ class GroupQueryAttentionCompressed : public Kernel {
     all.softcap = softcap_;
     all.window = std::max(window_, std::int64_t{0});
     if (!sink.absent()) {
-      if (sink.shape() != Shape{heads_}) fail("head_sink has the shape ", to_string(sink.shape()), " for ", heads_, " heads");
+      if (sink.shape() != Shape{heads_}) fail("head_sink has the shape ", to_string(sink.shape()), " instead of [", heads_, "]");
       all.sink = sink.data<float>();
     }
     all.query = query.data<float>();
@@ -79,18 +79,19 @@ class GroupQueryAttentionCompressed : public Kernel {
     all.cache = past_key.type() == Type::uint8 ? Cache::uint8 : Cache::float16;
     const Shape &q = query.shape(), &k = key.shape(), &cache = past_key.shape();
     if (q.size() != 3 || q[2] % heads_ != 0 || q[2] == 0) {
-      fail("query has the shape ", to_string(q), " for ", heads_, " heads");
+      fail("query has the shape ", to_string(q), "; expected [batch, tokens, ", heads_, " * head size]");
     }
     all.sequence = q[1];
     all.size = q[2] / heads_;
-    if (k != Shape{q[0], q[1], groups_ * all.size} || value.shape() != k) {
-      fail("key and value have the shapes ", to_string(k), " and ", to_string(value.shape()), " where the query has ",
-           to_string(q));
+    const Shape wanted = {q[0], q[1], groups_ * all.size};
+    if (k != wanted || value.shape() != k) {
+      fail("key and value have the shapes ", to_string(k), " and ", to_string(value.shape()), "; expected ",
+           to_string(wanted));
     }
     const std::int64_t elements = all.cache == Cache::uint8 ? all.size + compressed_cache::row_tail : all.size;
     if (cache.size() != 4 || cache != Shape{q[0], groups_, cache[2], elements} || past_value.shape() != cache) {
       fail("past_key and past_value have the shapes ", to_string(cache), " and ", to_string(past_value.shape()),
-           " where rows of ", elements, " elements were expected");
+           "; expected [", q[0], ", ", groups_, ", slots, ", elements, "]");
     }
     all.width = all.cache == Cache::uint8 ? elements : 2 * elements;
     all.past_room = cache[2];
@@ -100,9 +101,9 @@ class GroupQueryAttentionCompressed : public Kernel {
   std::vector<std::int64_t> find_begins(const Input& lengths, std::int64_t batch, const Attention& all,
                                         std::int64_t total) const {
     if (lengths.shape() != Shape{batch}) {
-      fail("seqlens_k has the shape ", to_string(lengths.shape()), " for ", batch, " rows");
+      fail("seqlens_k has the shape ", to_string(lengths.shape()), " instead of [", batch, "]");
     }
-    if (total < all.sequence) fail("total_sequence_length is ", total, " where a run has ", all.sequence, " tokens");
+    if (total < all.sequence) fail("total_sequence_length = ", total, " is less than the ", all.sequence, " tokens of the run");
     const std::int32_t* given = lengths.data<std::int32_t>();
     std::vector<std::int64_t> begins(static_cast<std::size_t>(batch));
     for (std::size_t row = 0; row < begins.size(); ++row) {

@@ -83,7 +83,7 @@ std::vector<Group> find_groups(const Index* ends, std::int64_t count, std::int64
   std::int64_t start = 0;
   for (std::int64_t g = 0; g < count; ++g) {
     const std::int64_t end = ends[g];
-    if (end < start) fail("offsets[", g, "] = ", end, " is less than ", start, ", where its group begins");
+    if (end < start) fail("offsets[", g, "] = ", end, " is less than ", start, ", the start of its group");
     if (start < std::min(end, rows)) groups.push_back({g, start, std::min(end, rows)});
     start = end;
   }
@@ -164,10 +164,11 @@ class GroupedMatMul : public Kernel {
     const Input a = context.input(0), b = context.input(1), offsets = context.input(2);
     const Shape &left = a.shape(), &right = b.shape();
     if (left.size() != 2 || right.size() != 3 || left[1] != right[2]) {
-      fail("mat_a and mat_b have the shapes ", to_string(left), " and ", to_string(right));
+      fail("mat_a and mat_b have the shapes ", to_string(left), " and ", to_string(right),
+           "; expected [rows, K] and [groups, N, K]");
     }
     if (offsets.shape() != Shape{right[0]}) {
-      fail("offsets has the shape ", to_string(offsets.shape()), " for ", right[0], " groups");
+      fail("offsets has the shape ", to_string(offsets.shape()), " instead of [", right[0], "]");
     }
     std::vector<Group> groups;
     dispatch<std::int32_t, std::int64_t>(offsets.type(), [&](auto tag) {

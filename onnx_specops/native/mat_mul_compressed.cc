@@ -106,7 +106,9 @@ class MatMulCompressed : public Kernel {
   void compute(Context& context) const override {
     const Input a = context.input(0), b = context.input(1);
     const Shape &left = a.shape(), &right = b.shape();
-    if (left.empty() || left.back() != depth_) fail("A has the shape ", to_string(left), " where K is ", depth_);
+    if (left.empty() || left.back() != depth_) {
+      fail("A has the shape ", to_string(left), "; expected K = ", depth_, " elements in its last dimension");
+    }
 
     // The weight matrices.
     float table[256];
@@ -114,14 +116,14 @@ class MatMulCompressed : public Kernel {
     const std::int64_t matrix_bits = columns_ * depth_ * compressed::bits(weights.kind);
     Shape batch;
     if (packed_ == 0 || right.size() != 1) {
-      if (right.size() < 2) fail("B has the shape ", to_string(right));
+      if (right.size() < 2) refuse(right);
       batch.assign(right.begin(), right.end() - 2);
     }
     const std::int64_t matrices = element_count(batch), bytes = b.size() * (byte_size(b.type()));
     const bool fits = matrices == 0 || matrix_bits <= 8 * bytes / matrices;  // otherwise the product may be too large
     if (!fits || (matrices * matrix_bits + 7) / 8 != bytes ||
         (matrices > 1 && matrix_bits % 8 != 0)) {
-      fail("B has the shape ", to_string(right), " where N and K are ", columns_, " and ", depth_);
+      refuse(right);
     }
     const Numbers2 scales = numbers(context.input(2), "scales", weights, batch);
     const Numbers2 zero_points = numbers(context.input(3), "zero_points", weights, batch);
@@ -212,6 +214,10 @@ class MatMulCompressed : public Kernel {
     return weights;
   }
 
+  [[noreturn]] void refuse(const Shape& b) const {
+    fail("B has the shape ", to_string(b), "; expected matrices for N = ", columns_, " and K = ", depth_);
+  }
+
   // [..., N, groups], or [..., groups, N] for weights that are not transposed. Missing dimensions and those of 1 are
   // broadcast.
   Numbers2 numbers(const Input& input, const char* what, const Weights& weights, const Shape& batch) const {
@@ -227,7 +233,8 @@ class MatMulCompressed : public Kernel {
     const std::int64_t matrices = element_count(leading);
     if ((columns != 1 && columns != columns_) || (groups != 1 && groups != weights.groups) ||
         (matrices != 1 && leading != batch)) {
-      fail(what, " has the shape ", to_string(input.shape()), " where N is ", columns_, " in ", weights.groups, " groups");
+      fail(what, " has the shape ", to_string(input.shape()), "; expected numbers for N = ", columns_, " and ", weights.groups,
+           " groups");
     }
     out.matrix.data = input.bytes();
     out.matrix.type = number_of(input.type());

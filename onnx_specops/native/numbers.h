@@ -102,7 +102,7 @@ inline float comparable(BFloat16 value) { return static_cast<float>(value); }
 // The value of a scalar or one-element float32 input.
 inline float real(const Input& input, const char* input_name) {
   if (!input.present() || input.size() != 1 || input.shape().size() > 1) {
-    fail(input_name, ": shape ", to_string(input.shape()), " where a scalar or [1] was expected");
+    fail(input_name, " has the shape ", to_string(input.shape()), "; expected a scalar or [1]");
   }
   return *input.data<float>();
 }

@@ -120,11 +120,11 @@ Strings Input::strings() const {
 
 std::int64_t scalar(const Input& input, const char* input_name) {
   if (!input.present() || input.size() != 1 || input.shape().size() > 1) {
-    fail(input_name, ": shape ", to_string(input.shape()), " where a scalar or [1] was expected");
+    fail(input_name, " has the shape ", to_string(input.shape()), "; expected a scalar or [1]");
   }
   if (input.type() == Type::int32) return *input.data<std::int32_t>();
   if (input.type() == Type::int64) return *input.data<std::int64_t>();
-  fail(input_name, ": element type ", name(input.type()), " where int32 or int64 was expected");
+  fail(input_name, " has the element type ", name(input.type()), "; expected int32 or int64");
 }
 
 Output::Output(const abi::Api& api, abi::OrtValue* value)

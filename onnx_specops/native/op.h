@@ -103,7 +103,7 @@ struct Tag {
 
 // Throws if a tensor does not have the requested element type.
 inline void check_type(Type given, Type wanted) {
-  if (given != wanted) fail("element type ", name(given), " where ", name(wanted), " was expected");
+  if (given != wanted) fail("an input has the element type ", name(given), "; expected ", name(wanted));
 }
 
 // Calls `body(Tag<T>())` for the T in `Types` that `type` names.

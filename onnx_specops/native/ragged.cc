@@ -8,7 +8,8 @@ Spans::Spans(const Input& begins, const Input& ends, std::int64_t size, const ch
       shape_(&begins.shape()),
       size_(static_cast<std::size_t>(begins.size())) {
   if (ends.shape() != begins.shape()) {
-    fail(ends_name, ": shape ", to_string(ends.shape()), " where ", begins_name, " has ", to_string(begins.shape()));
+    fail(ends_name, " has the shape ", to_string(ends.shape()), "; expected that of ", begins_name, ", ",
+         to_string(begins.shape()));
   }
   for (std::size_t i = 0; i < size_; ++i) {
     const std::int32_t begin = begins_[i], end = ends_[i];
@@ -23,7 +24,7 @@ namespace {
 
 const Input& checked_symbols(const Input& symbols, const char* prefix) {
   if (symbols.shape().size() != 1) {
-    fail(prefix, "symbols: shape ", to_string(symbols.shape()), " where [n] was expected");
+    fail(prefix, "symbols has the shape ", to_string(symbols.shape()), "; expected one dimension");
   }
   return symbols;
 }
@@ -62,7 +63,7 @@ Skips::Skips(const Context& context, std::size_t index, std::size_t count) {
   const Input input = context.input(index);
   if (input.absent()) return;
   if (static_cast<std::size_t>(input.size()) != count) {
-    fail("skips: ", input.size(), " elements where there are ", count, " strings");
+    fail("skips has ", input.size(), " elements instead of one for each of the ", count, " strings");
   }
   flags_ = input.data<bool>();
 }

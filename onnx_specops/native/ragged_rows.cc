@@ -98,13 +98,13 @@ class RaggedToDense : public Kernel {
  public:
   void compute(Context& context) const override {
     const Input begins = context.input(0), ends = context.input(1), data = context.input(2);
-    if (data.shape().empty()) fail("data: a scalar where [n, ...] was expected");
+    if (data.shape().empty()) fail("data is a scalar; expected at least one dimension");
     const Spans rows(begins, ends, data.shape()[0], "ragged_begins", "ragged_ends");
     const std::int64_t target = scalar(context.input(3), "length");
-    if (target < 0) fail("length: ", target, " is negative");
+    if (target < 0) fail("length = ", target, " is negative");
     const Input filling = context.input(4), side = context.input(5);
-    if (filling.size() != 1) fail("default_value: ", filling.size(), " elements where one was expected");
-    if (side.size() != 1) fail("pad_right: ", side.size(), " elements where one was expected");
+    if (filling.size() != 1) fail("default_value has ", filling.size(), " elements instead of one");
+    if (side.size() != 1) fail("pad_right has ", side.size(), " elements instead of one");
     const bool right = side.data<bool>()[0];
 
     Shape shape = begins.shape();

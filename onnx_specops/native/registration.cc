@@ -66,7 +66,7 @@ void check_types(const Op& op, const KernelInfo& info) {
     if (given == Type::undefined || std::find(types.begin(), types.end(), given) != types.end()) continue;
     std::string names;
     for (const Type type : types) names.append(names.empty() ? "" : ", ").append(name(type));
-    fail(op.inputs[i].name, ": element type ", name(given), " is not one of ", names);
+    fail(op.inputs[i].name, " has the element type ", name(given), "; expected one of ", names);
   }
 }
 

@@ -20,7 +20,7 @@ struct Sizes {
 
   explicit Sizes(const Input& input, const char* what) {
     const Shape& shape = input.shape();
-    if (shape.size() != 4) fail(what, " has the shape ", to_string(shape));
+    if (shape.size() != 4) fail(what, " has the shape ", to_string(shape), "; expected [batch, heads, tokens, size]");
     batch = shape[0], heads = shape[1], tokens = shape[2], size = shape[3];
   }
 };
@@ -57,7 +57,7 @@ class ScaledDotProductAttentionWithKVCache : public Kernel {
     const std::int64_t room = old_keys.tokens;
     const Input given = context.input(7);
     const std::int64_t length = given.absent() ? room : scalar(given, "past_length");
-    if (length < 0 || length > room) fail("past_length is ", length, " where there is room for ", room, " tokens");
+    if (length < 0 || length > room) fail("past_length = ", length, " is out of range [0, ", room, "]");
     const std::vector<std::int64_t> beams = rows_of(context.input(6), queries.batch, old_keys.batch, room);
     const std::int64_t total = length + keys.tokens, batch = queries.batch, groups = keys.heads;
     const Mask mask = mask_of(context.input(5), {batch, queries.heads, queries.tokens, total});
@@ -111,7 +111,7 @@ class ScaledDotProductAttentionWithKVCache : public Kernel {
   static std::vector<std::int64_t> rows_of(const Input& beams, std::int64_t batch, std::int64_t rows, std::int64_t room) {
     std::vector<std::int64_t> found;
     if (!beams.present() || (beams.size() == 0 && batch != 0)) {
-      if (room != 0 && rows != batch) fail("the cache has ", rows, " rows where the batch is ", batch);
+      if (room != 0 && rows != batch) fail("the cache has ", rows, " rows instead of ", batch);
       return found;
     }
     if (beams.shape() != Shape{batch}) fail("beam_idx has the shape ", to_string(beams.shape()), " instead of [", batch, "]");

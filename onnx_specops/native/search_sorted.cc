@@ -32,10 +32,11 @@ class SearchSorted : public Kernel {
   void compute(Context& context) const override {
     const Input sequence = context.input(0), values = context.input(1);
     const Shape &shape = sequence.shape(), &wanted = values.shape();
-    if (shape.empty()) fail("sorted_sequence is a scalar");
+    if (shape.empty()) fail("sorted_sequence is a scalar; expected at least one dimension");
     const std::size_t leading = shape.size() - 1;
     if (leading > 0 && (wanted.size() != shape.size() || !std::equal(wanted.begin(), wanted.end() - 1, shape.begin()))) {
-      fail("values has the shape ", to_string(wanted), ", which does not begin like ", to_string(shape));
+      fail("values has the shape ", to_string(wanted), "; expected the leading dimensions of sorted_sequence, ",
+           to_string(shape));
     }
     Output output = context.output(0, wanted);
     const std::int64_t count = shape.back();

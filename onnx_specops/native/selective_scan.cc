@@ -100,7 +100,8 @@ class SelectiveScan : public Kernel {
     static constexpr const char* names[] = {"x", "time_step", "decay", "input_gate", "output_gate", "state"};
     const Input x = context.input(0), decay = context.input(2);
     if (x.shape().size() != 3 || decay.shape().size() != 2) {
-      fail("x and decay have the shapes ", to_string(x.shape()), " and ", to_string(decay.shape()));
+      fail("x and decay have the shapes ", to_string(x.shape()), " and ", to_string(decay.shape()),
+           "; expected [batch, tokens, channels] and [channels, size]");
     }
     const std::int64_t batch = x.shape()[0], tokens = x.shape()[1], channels = x.shape()[2], size = decay.shape()[1];
     const Shape gates = {batch, tokens, size}, states = {batch, channels, size};
@@ -108,10 +109,10 @@ class SelectiveScan : public Kernel {
     for (std::size_t i = 1; i < 6; ++i) {
       const Input given = context.input(i);
       if (given.shape() != wanted[i]) {
-        fail(names[i], " has the shape ", to_string(given.shape()), ", not ", to_string(wanted[i]));
+        fail(names[i], " has the shape ", to_string(given.shape()), " instead of ", to_string(wanted[i]));
       }
     }
-    if (tokens == 0) fail("there are no tokens");
+    if (tokens == 0) fail("x has no tokens; expected at least one");
     Output y = context.output(0, x.shape()), present = context.output(1, states);
     const Sizes sizes = {tokens, channels, size, (size + lanes - 1) / lanes};
     const auto *from = x.data<float>(), *widths = context.input(1).data<float>(), *rates = decay.data<float>();

@@ -38,7 +38,7 @@ int byte_of(std::string_view piece) {
 
 const std::uint8_t* types_of(const Input& types, const Texts& pieces) {
   if (static_cast<std::size_t>(types.size()) != pieces.size()) {
-    fail("types: ", types.size(), " elements where there are ", pieces.size(), " pieces");
+    fail("types has ", types.size(), " elements instead of one for each of the ", pieces.size(), " pieces");
   }
   return types.data<std::uint8_t>();
 }
@@ -46,7 +46,7 @@ const std::uint8_t* types_of(const Input& types, const Texts& pieces) {
 template <class T>
 const T* as_many(const Input& input, const char* name, std::size_t pieces) {
   if (static_cast<std::size_t>(input.size()) != pieces) {
-    fail(name, ": ", input.size(), " elements where there are ", pieces, " pieces");
+    fail(name, " has ", input.size(), " elements instead of one for each of the ", pieces, " pieces");
   }
   return input.data<T>();
 }
@@ -591,7 +591,7 @@ class SentencepieceDetokenizer : public Kernel {
 
   void compute(Context& context) const override {
     const Input ids = context.input(0);
-    if (ids.shape().size() != 2) fail("ids: shape ", to_string(ids.shape()), " where [rows, length] was expected");
+    if (ids.shape().size() != 2) fail("ids has the shape ", to_string(ids.shape()), "; expected [rows, length]");
     std::optional<Surfaces> transient;
     if (!surfaces_) fill(transient, context.inputs(1, 4));
     const Surfaces& surfaces = surfaces_ ? *surfaces_ : *transient;

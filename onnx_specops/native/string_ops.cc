@@ -69,9 +69,9 @@ class StringTensorPack : public Kernel {
   void compute(Context& context) const override {
     const Input begins = context.input(0), ends = context.input(1), symbols = context.input(2);
     if (ends.shape() != begins.shape()) {
-      fail("ends: shape ", to_string(ends.shape()), " where begins has ", to_string(begins.shape()));
+      fail("ends has the shape ", to_string(ends.shape()), "; expected that of begins, ", to_string(begins.shape()));
     }
-    if (symbols.shape().size() != 1) fail("symbols: shape ", to_string(symbols.shape()), " where [n] was expected");
+    if (symbols.shape().size() != 1) fail("symbols has the shape ", to_string(symbols.shape()), "; expected one dimension");
     Output output = context.output(0, begins.shape());
     const auto* bytes = static_cast<const char*>(symbols.bytes());
     dispatch<std::int32_t, std::int64_t>(begins.type(), [&](auto tag) {

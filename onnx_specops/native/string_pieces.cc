@@ -8,13 +8,13 @@ namespace specops {
 namespace {
 
 std::string_view bytes_of(const Input& input, const char* name) {
-  if (input.shape().size() != 1) fail(name, ": shape ", to_string(input.shape()), " where [n] was expected");
+  if (input.shape().size() != 1) fail(name, " has the shape ", to_string(input.shape()), "; expected one dimension");
   return {static_cast<const char*>(input.bytes()), static_cast<std::size_t>(input.size())};
 }
 
 template <class T>
 T scalar(const Input& input, const char* name) {
-  if (input.size() != 1) fail(name, ": ", input.size(), " elements where 1 was expected");
+  if (input.size() != 1) fail(name, " has ", input.size(), " elements instead of one");
   return *input.data<T>();
 }
 

@@ -47,7 +47,7 @@ Texts vocabulary(const std::vector<Input>& inputs) { return Texts(inputs[0], inp
 
 void check_count(const Input& input, const char* name, std::size_t tokens) {
   if (static_cast<std::size_t>(input.size()) != tokens) {
-    fail(name, ": ", input.size(), " elements where there are ", tokens, " tokens");
+    fail(name, " has ", input.size(), " elements instead of one for each of the ", tokens, " tokens");
   }
 }
 
@@ -56,7 +56,7 @@ void check_count(const Input& input, const char* name, std::size_t tokens) {
 // The merges in a node's input.
 PairTable merges_of(const Input& input) {
   if (input.shape().size() != 2 || input.shape()[1] != 3) {
-    fail("merges: shape ", to_string(input.shape()), " where [n, 3] was expected");
+    fail("merges has the shape ", to_string(input.shape()), "; expected [merges, 3]");
   }
   const auto* entry = input.data<std::int32_t>();
   const auto count = static_cast<std::size_t>(input.shape()[0]);
@@ -141,7 +141,7 @@ class Bpe {
     tokens_ = ByteTrie(std::move(tokens));
     std::fill(std::begin(fallback_), std::end(fallback_), settings.unknown);
     if (!inputs[5].absent()) {
-      if (inputs[5].size() != 256) fail("byte_ids: ", inputs[5].size(), " elements where 256 were expected");
+      if (inputs[5].size() != 256) fail("byte_ids has ", inputs[5].size(), " elements instead of 256");
       const auto* bytes = inputs[5].data<std::int32_t>();
       for (std::size_t i = 0; i < 256; ++i) {
         if (bytes[i] != -1) fallback_[i] = bytes[i];

@@ -26,7 +26,7 @@ class VocabDecoder : public Kernel {
  public:
   void compute(Context& context) const override {
     const Input ids = context.input(0);
-    if (ids.shape().size() != 2) fail("ids: shape ", to_string(ids.shape()), " where [rows, length] was expected");
+    if (ids.shape().size() != 2) fail("ids has the shape ", to_string(ids.shape()), "; expected [rows, length]");
     const Texts tokens(context.input(1), context.input(2), context.input(3), "vocab_");
     const Input skips = context.input_count() > 4 ? context.input(4) : Input();
     std::vector<std::int32_t> skipped;

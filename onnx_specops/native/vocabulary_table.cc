@@ -218,7 +218,7 @@ class VocabularyOf : public Vocabulary {
 
 std::unique_ptr<Vocabulary> prepare(const Input& vocabulary, const Otherwise& otherwise) {
   if (vocabulary.shape().size() != 1) {
-    fail("vocabulary: shape ", to_string(vocabulary.shape()), " where [n] was expected");
+    fail("vocabulary has the shape ", to_string(vocabulary.shape()), "; expected one dimension");
   }
   if (vocabulary.size() == 0) fail("vocabulary: no entries");
   if (static_cast<std::uint64_t>(vocabulary.size()) > IdTable::most_entries) {

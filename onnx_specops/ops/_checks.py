@@ -13,7 +13,7 @@ FLOAT16S = ("float16", "bfloat16")
 def scalar(value: Any, name: str) -> Any:
     """Return the element of a scalar or ``[1]``; raise ``ValueError`` for other shapes."""
     if np.shape(value) not in ((), (1,)):
-        raise ValueError(f"{name}: shape {list(np.shape(value))} where a scalar or [1] was expected")
+        raise ValueError(f"{name} has the shape {list(np.shape(value))}; expected a scalar or [1]")
     return np.reshape(value, -1)[0]
 
 

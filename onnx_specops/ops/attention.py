@@ -58,7 +58,10 @@ def Attention(
     fits = fits and not K.shape[2] % kv_num_heads and not V.shape[2] % kv_num_heads
     fits = fits and Q.shape[2] // q_num_heads == K.shape[2] // kv_num_heads
     if not (fits and Q.shape[0] == K.shape[0] == V.shape[0] and K.shape[1] == V.shape[1]):
-        raise ValueError(f"{name}: Q, K and V have the shapes {', '.join(str(list(shape)) for shape in shapes)}")
+        raise ValueError(
+            f"{name}: Q, K and V have the shapes {list(Q.shape)}, {list(K.shape)} and {list(V.shape)}; expected "
+            f"[batch, tokens, heads * size], {q_num_heads} heads in Q and {kv_num_heads} in K and V"
+        )
     batch, queries, _ = Q.shape
     keys = K.shape[1]
     size = Q.shape[2] // q_num_heads
@@ -74,7 +77,8 @@ def Attention(
         mask = attn_mask.reshape((1,) * (4 - attn_mask.ndim) + attn_mask.shape)
         if mask.ndim != 4 or any(a not in (1, b) for a, b in zip(mask.shape, scores.shape, strict=True)):
             raise ValueError(
-                f"{name}: attn_mask has the shape {list(attn_mask.shape)} where scores have {list(scores.shape)}"
+                f"{name}: attn_mask has the shape {list(attn_mask.shape)}; expected a shape that broadcasts to "
+                f"{list(scores.shape)}"
             )
         scores = np.where(mask, scores, np.float32(-np.inf)) if mask.dtype == bool else scores + mask
     if not keys:

@@ -40,9 +40,11 @@ def EmbeddingBagOffsetsSum(emb_table, indices, offsets, default_index=None, per_
     Source: OpenVINO specification, EmbeddingBagOffsetsSum-3.
     """
     name = "EmbeddingBagOffsetsSum"
+    if not emb_table.ndim:
+        raise ValueError(f"{name}: emb_table is a scalar; expected at least one dimension")
     for what, given in (("indices", indices), ("offsets", offsets)):
         if given.ndim != 1:
-            raise ValueError(f"{name}: {what}: shape {list(given.shape)} where one dimension was expected")
+            raise ValueError(f"{name}: {what} has the shape {list(given.shape)}; expected one dimension")
     num_emb, count = emb_table.shape[0], len(indices)
     if (bad := np.flatnonzero((indices < 0) | (indices >= num_emb))).size:
         raise IndexError(f"{name}: indices[{bad[0]}] = {indices[bad[0]]} is out of range [0, {num_emb - 1}]")

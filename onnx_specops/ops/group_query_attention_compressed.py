@@ -101,7 +101,7 @@ def GroupQueryAttentionCompressed(
             _rotated(x, cos_cache[positions], sin_cache[positions], rotary_interleaved) for x in (queries, keys)
         )
     if head_sink is not None and head_sink.shape != (num_heads,):
-        raise ValueError(f"{_NAME}: head_sink has the shape {list(head_sink.shape)} for {num_heads} heads")
+        raise ValueError(f"{_NAME}: head_sink has the shape {list(head_sink.shape)} instead of [{num_heads}]")
     room = max(past_key.shape[2], total)
     shape = (*past_key.shape[:2], room, past_key.shape[3])
     check_size(f"{_NAME}: the cache", int(np.prod(shape)), [query, key, value, past_key, past_value])
@@ -136,26 +136,30 @@ def _check(query, key, value, past_key, past_value, num_heads, kv_num_heads, tot
     if num_heads % kv_num_heads:
         raise ValueError(f"{_NAME}: num_heads = {num_heads} is not a multiple of kv_num_heads = {kv_num_heads}")
     if query.ndim != 3 or query.shape[2] % num_heads or not query.shape[2]:
-        raise ValueError(f"{_NAME}: query has the shape {list(query.shape)} for {num_heads} heads")
+        raise ValueError(
+            f"{_NAME}: query has the shape {list(query.shape)}; expected [batch, tokens, {num_heads} * head size]"
+        )
     batch, sequence, width = query.shape
     size = width // num_heads
-    if key.shape != (batch, sequence, kv_num_heads * size) or value.shape != key.shape:
-        shapes = f"{list(key.shape)} and {list(value.shape)} where the query has {list(query.shape)}"
+    wanted = (batch, sequence, kv_num_heads * size)
+    if key.shape != wanted or value.shape != key.shape:
+        shapes = f"{list(key.shape)} and {list(value.shape)}; expected {list(wanted)}"
         raise ValueError(f"{_NAME}: key and value have the shapes {shapes}")
     elements = size + TAIL if past_key.dtype == np.uint8 else size
     fits = past_key.ndim == 4 and past_key.shape == (batch, kv_num_heads, past_key.shape[2], elements)
     if not fits or past_value.shape != past_key.shape:
-        shapes = f"{list(past_key.shape)} and {list(past_value.shape)} where rows of {elements} elements were expected"
-        raise ValueError(f"{_NAME}: past_key and past_value have the shapes {shapes}")
+        shapes = f"{list(past_key.shape)} and {list(past_value.shape)}"
+        expected = f"[{batch}, {kv_num_heads}, slots, {elements}]"
+        raise ValueError(f"{_NAME}: past_key and past_value have the shapes {shapes}; expected {expected}")
     if total < sequence:
-        raise ValueError(f"{_NAME}: total_sequence_length is {total} where a run has {sequence} tokens")
+        raise ValueError(f"{_NAME}: total_sequence_length = {total} is less than the {sequence} tokens of the run")
     return size, sequence
 
 
 def _begins(seqlens_k, batch, sequence, total, room) -> np.ndarray:
     """Return the slot of each row's first token."""
     if seqlens_k.shape != (batch,):
-        raise ValueError(f"{_NAME}: seqlens_k has the shape {list(seqlens_k.shape)} for {batch} rows")
+        raise ValueError(f"{_NAME}: seqlens_k has the shape {list(seqlens_k.shape)} instead of [{batch}]")
     lengths = seqlens_k.astype(np.int64) + 1
     begin = np.zeros_like(lengths) if total == sequence else lengths - sequence
     if (bad := np.flatnonzero((lengths < 1) | (lengths > total) | (begin < 0))).size:

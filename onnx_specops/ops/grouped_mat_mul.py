@@ -31,13 +31,16 @@ def GroupedMatMul(mat_a, mat_b, offsets):
     """
     name = "GroupedMatMul"
     if mat_a.ndim != 2 or mat_b.ndim != 3 or mat_a.shape[1] != mat_b.shape[2]:
-        raise ValueError(f"{name}: mat_a and mat_b have the shapes {list(mat_a.shape)} and {list(mat_b.shape)}")
+        raise ValueError(
+            f"{name}: mat_a and mat_b have the shapes {list(mat_a.shape)} and {list(mat_b.shape)}"
+            "; expected [rows, K] and [groups, N, K]"
+        )
     if offsets.shape != mat_b.shape[:1]:
-        raise ValueError(f"{name}: offsets has the shape {list(offsets.shape)} for {mat_b.shape[0]} groups")
+        raise ValueError(f"{name}: offsets has the shape {list(offsets.shape)} instead of [{mat_b.shape[0]}]")
     starts = np.concatenate([offsets[:1] * 0, offsets[:-1]])
     if (bad := np.flatnonzero(offsets < starts)).size:
         at = bad[0]
-        raise ValueError(f"{name}: offsets[{at}] = {offsets[at]} is less than {starts[at]}, where its group begins")
+        raise ValueError(f"{name}: offsets[{at}] = {offsets[at]} is less than {starts[at]}, the start of its group")
     rows = len(mat_a)
     if rows and (not offsets.size or offsets[-1] < rows):
         raise IndexError(f"{name}: offsets: the last of {rows} rows belongs to no group")

@@ -91,7 +91,7 @@ def MatMulCompressed(
     """
     name = "MatMulCompressed"
     if not A.ndim or A.shape[-1] != K:
-        raise ValueError(f"{name}: A has the shape {list(A.shape)} where K is {K}")
+        raise ValueError(f"{name}: A has the shape {list(A.shape)}; expected K = {K} elements in its last dimension")
     shape = (*_batch(B, packed, N, K), *((N, K) if transB else (K, N)))
     codes = _codes(B, packed, math.prod(shape)).reshape(shape)
     if codebook is not None:
@@ -130,7 +130,7 @@ def _batch(B: np.ndarray, packed: str, N: int, K: int) -> tuple[int, ...]:
     matrices = math.prod(batch)
     fits = (packed != "no" and B.ndim == 1) or B.ndim >= 2
     if not fits or -(-matrices * bits // 8) != B.nbytes or (matrices > 1 and bits % 8):
-        raise ValueError(f"MatMulCompressed: B has the shape {list(B.shape)} where N and K are {N} and {K}")
+        raise ValueError(f"MatMulCompressed: B has the shape {list(B.shape)}; expected matrices for N = {N} and K = {K}")
     return batch
 
 
@@ -139,7 +139,7 @@ def _codes(B: np.ndarray, packed: str, count: int) -> np.ndarray:
     if packed == "no":
         return B.reshape(-1)
     if B.dtype != np.uint8:
-        raise ValueError(f"MatMulCompressed: element type {B.dtype} where uint8 was expected")
+        raise ValueError(f"MatMulCompressed: B has the element type {B.dtype}; expected uint8")
     bits = _BITS[packed]
     codes = (B.reshape(-1, 1) >> np.arange(0, 8, bits, dtype=np.uint8) & ((1 << bits) - 1)).reshape(-1)
     codes = codes[:count]
@@ -166,7 +166,7 @@ def _spread(what: str, array: np.ndarray, shape: tuple[int, ...], block_size: in
         whole.shape[-2] in (1, N) and whole.shape[-1] in (1, blocks) and (math.prod(leading) == 1 or leading == shape[:-2])
     )
     if not fits:
-        message = f"{what} has the shape {list(array.shape)} where N is {N} in {blocks} groups"
+        message = f"{what} has the shape {list(array.shape)}; expected numbers for N = {N} and {blocks} groups"
         raise ValueError(f"MatMulCompressed: {message}")
     whole = whole.astype(np.float32)
     if leading != shape[:-2]:  # shared by all matrices, with any number of dimensions

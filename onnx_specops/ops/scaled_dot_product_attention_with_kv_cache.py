@@ -100,7 +100,7 @@ def _check(name, query, key, value, past_key, past_value, mask, beams, length) -
     inputs = {"query": query, "key": key, "value": value, "past_key": past_key, "past_value": past_value}
     for what, array in inputs.items():
         if array.ndim != 4:
-            raise ValueError(f"{name}: {what} has the shape {list(array.shape)}")
+            raise ValueError(f"{name}: {what} has the shape {list(array.shape)}; expected [batch, heads, tokens, size]")
     batch, heads, sequence, size = query.shape
     groups = key.shape[1]
     if key.shape != (batch, groups, sequence, size) or value.shape[:3] != key.shape[:3]:
@@ -114,12 +114,12 @@ def _check(name, query, key, value, past_key, past_value, mask, beams, length) -
         shapes = _shapes(key=key, value=value, past_key=past_key, past_value=past_value)
         raise ValueError(f"{name}: {shapes} do not match")
     if not 0 <= length <= room:
-        raise ValueError(f"{name}: past_length is {length} where there is room for {room} tokens")
+        raise ValueError(f"{name}: past_length = {length} is out of range [0, {room}]")
     if beams is not None and beams.shape != (batch,):
         raise ValueError(f"{name}: beam_idx has the shape {list(beams.shape)} instead of [{batch}]")
     rows = past_key.shape[0]
     if room and beams is None and rows != batch:
-        raise ValueError(f"{name}: the cache has {rows} rows where the batch is {batch}")
+        raise ValueError(f"{name}: the cache has {rows} rows instead of {batch}")
     if room and beams is not None and ((beams < -rows) | (beams >= rows)).any():
         raise ValueError(f"{name}: beam_idx has a number out of [{-rows}, {rows})")
     if mask is not None:

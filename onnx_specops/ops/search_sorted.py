@@ -31,11 +31,12 @@ def SearchSorted(sorted_sequence, values, *, right_mode: int = 0):
     """
     name = "SearchSorted"
     if sorted_sequence.ndim == 0:
-        raise ValueError(f"{name}: sorted_sequence is a scalar")
+        raise ValueError(f"{name}: sorted_sequence is a scalar; expected at least one dimension")
     leading, count = sorted_sequence.shape[:-1], sorted_sequence.shape[-1]
     if leading and values.shape[:-1] != leading:
         raise ValueError(
-            f"{name}: values has the shape {list(values.shape)}, which does not begin like {list(sorted_sequence.shape)}"
+            f"{name}: values has the shape {list(values.shape)}; expected the leading dimensions of sorted_sequence, "
+            f"{list(sorted_sequence.shape)}"
         )
     flat = sorted_sequence.reshape(-1)
     rows = np.arange(int(np.prod(leading, dtype=np.int64))).reshape(*leading, 1) * count if leading else 0

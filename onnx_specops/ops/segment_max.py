@@ -10,6 +10,7 @@ from onnx import TensorProto as Type
 
 from onnx_specops.assertions import required
 from onnx_specops.domain import INDICES, NUMERIC, operator
+from onnx_specops.ops._checks import scalar
 
 
 def lowest(dtype: np.dtype) -> np.generic:
@@ -51,9 +52,7 @@ def SegmentMax(data, segment_ids, num_segments=None, *, fill_mode: Literal["ZERO
         )
     count = int(segment_ids[-1]) + 1 if len(segment_ids) else 0
     if num_segments is not None:
-        if np.shape(num_segments) not in ((), (1,)):
-            raise ValueError(f"{name}: num_segments: shape {list(num_segments.shape)} where a scalar or [1] was expected")
-        count = int(np.reshape(num_segments, -1)[0])
+        count = int(scalar(num_segments, f"{name}: num_segments"))
         if count < 0:
             raise ValueError(f"{name}: num_segments = {count} is negative")
     least = lowest(data.dtype)

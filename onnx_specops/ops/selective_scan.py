@@ -48,7 +48,10 @@ def SelectiveScan(x, time_step, decay, input_gate, output_gate, state, *, epsilo
     """
     name = "SelectiveScan"
     if x.ndim != 3 or decay.ndim != 2:
-        raise ValueError(f"{name}: x and decay have the shapes {list(x.shape)} and {list(decay.shape)}")
+        raise ValueError(
+            f"{name}: x and decay have the shapes {list(x.shape)} and {list(decay.shape)}"
+            "; expected [batch, tokens, channels] and [channels, size]"
+        )
     (batch, tokens, channels), size = x.shape, decay.shape[1]
     shapes = {
         "time_step": (time_step, (batch, tokens, channels)),
@@ -59,9 +62,9 @@ def SelectiveScan(x, time_step, decay, input_gate, output_gate, state, *, epsilo
     }
     for key, (value, shape) in shapes.items():
         if value.shape != shape:
-            raise ValueError(f"{name}: {key} has the shape {list(value.shape)}, not {list(shape)}")
+            raise ValueError(f"{name}: {key} has the shape {list(value.shape)} instead of {list(shape)}")
     if tokens == 0:
-        raise ValueError(f"{name}: there are no tokens")
+        raise ValueError(f"{name}: x has no tokens; expected at least one")
     with np.errstate(all="ignore"):
         rate = time_step[..., None] * decay
         behind = np.concatenate([rate[:, 1:], np.zeros_like(rate[:, :1])], 1)

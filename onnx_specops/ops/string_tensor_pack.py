@@ -28,9 +28,9 @@ def StringTensorPack(begins, ends, symbols):
     """
     name = "StringTensorPack"
     if ends.shape != begins.shape:
-        raise ValueError(f"{name}: ends: shape {list(ends.shape)} where begins has {list(begins.shape)}")
+        raise ValueError(f"{name}: ends has the shape {list(ends.shape)}; expected that of begins, {list(begins.shape)}")
     if symbols.ndim != 1:
-        raise ValueError(f"{name}: symbols: shape {list(symbols.shape)} where [n] was expected")
+        raise ValueError(f"{name}: symbols has the shape {list(symbols.shape)}; expected one dimension")
     first, last, size = begins.reshape(-1), ends.reshape(-1), len(symbols)
     for input_name, offsets in (("begins", first), ("ends", last)):
         if (bad := np.flatnonzero((offsets < 0) | (offsets > size))).size:

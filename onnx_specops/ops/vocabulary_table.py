@@ -51,7 +51,7 @@ def VocabularyTable(
     """
     name = "VocabularyTable"
     if vocabulary.ndim != 1:
-        raise ValueError(f"{name}: vocabulary: shape {list(vocabulary.shape)} where [n] was expected")
+        raise ValueError(f"{name}: vocabulary has the shape {list(vocabulary.shape)}; expected one dimension")
     count = len(vocabulary)
     if count == 0:
         raise ValueError(f"{name}: vocabulary: no entries")

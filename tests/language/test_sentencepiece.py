@@ -96,9 +96,9 @@ def tokenizer(**changes: Any) -> dict[str, np.ndarray]:
         ({"types": np.array([1, 1, 1], np.uint8)}, "types: 0 pieces are unknown (2); expected one"),
         ({"types": np.array([2, 1, 7], np.uint8)}, "types[2] = 7 is greater than 6"),
         ({"types": np.array([2, 1, 6], np.uint8)}, "types: there are bytes (6), but not all 256"),
-        ({"types": np.array([2, 1], np.uint8)}, "types: 2 elements where there are 3 pieces"),
+        ({"types": np.array([2, 1], np.uint8)}, "types has 2 elements instead of one for each of the 3 pieces"),
         ({"scores": np.array([0, 0, np.nan], np.float32)}, "scores[2] is NaN"),
-        ({"vocab_ids": np.arange(4, dtype=np.int32)}, "vocab_ids: 4 elements where there are 3 pieces"),
+        ({"vocab_ids": np.arange(4, dtype=np.int32)}, "vocab_ids has 4 elements instead of one for each of the 3 pieces"),
         ({"vocab_begins": np.array([3, 3, 6], np.int32)}, "vocab_begins: piece 0 is empty"),
     ],
 )

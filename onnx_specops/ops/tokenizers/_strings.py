@@ -29,7 +29,9 @@ def check_spans(name: str, what: tuple[str, str], begins: np.ndarray, ends: np.n
         size: the number of elements.
     """
     if begins.shape != ends.shape:
-        raise ValueError(f"{name}: {what[1]}: shape {list(ends.shape)} where {what[0]} has {list(begins.shape)}")
+        raise ValueError(
+            f"{name}: {what[1]} has the shape {list(ends.shape)}; expected that of {what[0]}, {list(begins.shape)}"
+        )
     first, last = begins.reshape(-1), ends.reshape(-1)
     for input_name, offsets in ((what[0], first), (what[1], last)):
         if (bad := np.flatnonzero((offsets < 0) | (offsets > size))).size:
@@ -49,7 +51,7 @@ def unpack(name: str, begins: np.ndarray, ends: np.ndarray, symbols: np.ndarray,
         prefix: the prefix of the inputs' names.
     """
     if symbols.ndim != 1:
-        raise ValueError(f"{name}: {prefix}symbols: shape {list(symbols.shape)} where [n] was expected")
+        raise ValueError(f"{name}: {prefix}symbols has the shape {list(symbols.shape)}; expected one dimension")
     check_spans(name, (f"{prefix}begins", f"{prefix}ends"), begins, ends, len(symbols))
     first, last = begins.reshape(-1), ends.reshape(-1)
     check_size(f"{name}: {prefix}symbols", int((last - first).sum(dtype=np.int64)), (begins, ends, symbols))
@@ -62,7 +64,7 @@ def skips_of(name: str, skips: np.ndarray | None, count: int) -> list[bool]:
     if skips is None or not skips.size:
         return [False] * count
     if skips.size != count:
-        raise ValueError(f"{name}: skips: {skips.size} elements where there are {count} strings")
+        raise ValueError(f"{name}: skips has {skips.size} elements instead of one for each of the {count} strings")
     return skips.reshape(-1).tolist()
 
 

@@ -78,7 +78,7 @@ def BPETokenizer(
         _merges(name, merges).tobytes(),
     )
     if byte_ids is not None and byte_ids.size != 256:
-        raise ValueError(f"{name}: byte_ids: {byte_ids.size} elements where 256 were expected")
+        raise ValueError(f"{name}: byte_ids has {byte_ids.size} elements instead of 256")
     fallback = [-1] * 256 if byte_ids is None else byte_ids.reshape(-1).tolist()
     fallback = [unk_token_id if i == -1 else i for i in fallback]
     suffix = end_suffix.encode()
@@ -94,7 +94,7 @@ def _(node):
 
 def _merges(name: str, merges: np.ndarray) -> np.ndarray:
     if merges.ndim != 2 or merges.shape[1] != 3:
-        raise ValueError(f"{name}: merges: shape {list(merges.shape)} where [n, 3] was expected")
+        raise ValueError(f"{name}: merges has the shape {list(merges.shape)}; expected [merges, 3]")
     return merges.astype(np.int32)
 
 
@@ -160,7 +160,9 @@ class _Model:
 def _model(name: str, tokens: tuple[bytes, ...], ids: bytes, merges: bytes) -> _Model:
     numbers = np.frombuffer(ids, np.int32).tolist()
     if len(numbers) != len(tokens):
-        raise ValueError(f"{name}: vocab_ids: {len(numbers)} elements where there are {len(tokens)} tokens")
+        raise ValueError(
+            f"{name}: vocab_ids has {len(numbers)} elements instead of one for each of the {len(tokens)} tokens"
+        )
     ranked = {}
     for rank, (left, right, merged) in enumerate(np.frombuffer(merges, np.int32).reshape(-1, 3).tolist()):
         ranked[left, right] = rank, merged

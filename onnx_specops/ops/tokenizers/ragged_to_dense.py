@@ -6,6 +6,7 @@ import numpy as np
 from onnx import TensorProto as Type
 
 from onnx_specops.domain import INDICES, NUMERIC, check_size, operator
+from onnx_specops.ops._checks import scalar
 from onnx_specops.ops.tokenizers._strings import RAGGED, check_spans
 
 
@@ -32,14 +33,14 @@ def RaggedToDense(ragged_begins, ragged_ends, data, length, default_value, pad_r
     """
     name = "RaggedToDense"
     if data.ndim < 1:
-        raise ValueError(f"{name}: data: a scalar where [n, ...] was expected")
-    for what, value in (("length", length), ("default_value", default_value), ("pad_right", pad_right)):
+        raise ValueError(f"{name}: data is a scalar; expected at least one dimension")
+    for what, value in (("default_value", default_value), ("pad_right", pad_right)):
         if value.size != 1:
-            raise ValueError(f"{name}: {what}: {value.size} elements where one was expected")
+            raise ValueError(f"{name}: {what} has {value.size} elements instead of one")
     check_spans(name, ("ragged_begins", "ragged_ends"), ragged_begins, ragged_ends, len(data))
-    target = int(length.reshape(-1)[0])
+    target = int(scalar(length, f"{name}: length"))
     if target < 0:
-        raise ValueError(f"{name}: length: {target} is negative")
+        raise ValueError(f"{name}: length = {target} is negative")
     shape, inner = (*ragged_begins.shape, target), data.shape[1:]
     given = (ragged_begins, ragged_ends, data)
     check_size(f"{name}: dense", int(np.prod((*shape, *inner), dtype=np.float64)), given)

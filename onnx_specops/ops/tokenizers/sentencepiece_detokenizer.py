@@ -51,10 +51,10 @@ def SentencepieceDetokenizer(
     """
     name = "SentencepieceDetokenizer"
     if ids.ndim != 2:
-        raise ValueError(f"{name}: ids: shape {list(ids.shape)} where [rows, length] was expected")
+        raise ValueError(f"{name}: ids has the shape {list(ids.shape)}; expected [rows, length]")
     pieces = unpack(name, vocab_begins, vocab_ends, vocab_symbols, "vocab_")
     if types.size != len(pieces):
-        raise ValueError(f"{name}: types: {types.size} elements where there are {len(pieces)} pieces")
+        raise ValueError(f"{name}: types has {types.size} elements instead of one for each of the {len(pieces)} pieces")
     if (bad := np.flatnonzero(ids.reshape(-1) < 0)).size:
         raise IndexError(f"{name}: ids[{bad[0]}] = {ids.reshape(-1)[bad[0]]} is less than 0")
     kinds = types.reshape(-1).tolist()

@@ -98,7 +98,9 @@ def SentencepieceTokenizer(
     vocabulary = tuple(unpack(name, vocab_begins, vocab_ends, vocab_symbols, "vocab_"))
     for what, given in (("vocab_ids", vocab_ids), ("scores", scores), ("types", types)):
         if given.size != len(vocabulary):
-            raise ValueError(f"{name}: {what}: {given.size} elements where there are {len(vocabulary)} pieces")
+            raise ValueError(
+                f"{name}: {what} has {given.size} elements instead of one for each of the {len(vocabulary)} pieces"
+            )
     pieces, numbers = _pieces(vocabulary, scores.tobytes(), types.tobytes()), vocab_ids.reshape(-1).tolist()
     mapping = SymbolsKept(CharsMap(b"" if charsmap is None else charsmap.tobytes()), pieces.symbols)
     settings = bool(add_dummy_prefix), bool(remove_extra_whitespaces), bool(escape_whitespaces)

@@ -32,9 +32,9 @@ def StringJoin(begins, ends, symbols, separator, axis):
     texts[:] = unpack(name, begins, ends, symbols)
     texts = texts.reshape(begins.shape)
     if separator.ndim != 1:
-        raise ValueError(f"{name}: separator: shape {list(separator.shape)} where [n] was expected")
+        raise ValueError(f"{name}: separator has the shape {list(separator.shape)}; expected one dimension")
     if axis.size != 1:
-        raise ValueError(f"{name}: axis: {axis.size} elements where 1 was expected")
+        raise ValueError(f"{name}: axis has {axis.size} elements instead of one")
     if not texts.ndim:
         return pack(name, [texts.item()], ())
     along = int(axis.reshape(-1)[0])

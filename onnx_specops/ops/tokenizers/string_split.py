@@ -32,9 +32,9 @@ def StringSplit(begins, ends, symbols, delimiter, skip_empty):
     name = "StringSplit"
     texts, mark = unpack(name, begins, ends, symbols), delimiter.tobytes()
     if delimiter.ndim != 1:
-        raise ValueError(f"{name}: delimiter: shape {list(delimiter.shape)} where [n] was expected")
+        raise ValueError(f"{name}: delimiter has the shape {list(delimiter.shape)}; expected one dimension")
     if skip_empty.size != 1:
-        raise ValueError(f"{name}: skip_empty: {skip_empty.size} elements where 1 was expected")
+        raise ValueError(f"{name}: skip_empty has {skip_empty.size} elements instead of one")
     skips = bool(skip_empty.reshape(-1)[0])
     pieces: list[bytes] = []
     owners: list[tuple[int, int]] = []

@@ -37,7 +37,9 @@ def TrieTokenizer(ragged_begins, ragged_ends, begins, ends, symbols, vocab_begin
     places = rows(name, ragged_begins, ragged_ends, len(texts))
     vocabulary = tuple(unpack(name, vocab_begins, vocab_ends, vocab_symbols, "vocab_"))
     if vocab_ids.size != len(vocabulary):
-        raise ValueError(f"{name}: vocab_ids: {vocab_ids.size} elements where there are {len(vocabulary)} tokens")
+        raise ValueError(
+            f"{name}: vocab_ids has {vocab_ids.size} elements instead of one for each of the {len(vocabulary)} tokens"
+        )
     tokens = _tokens(vocabulary, vocab_ids.astype(np.int32).tobytes())
 
     @functools.cache

@@ -57,7 +57,9 @@ def UnigramTokenizer(
     places = rows(name, ragged_begins, ragged_ends, len(texts))
     vocabulary = tuple(unpack(name, vocab_begins, vocab_ends, vocab_symbols, "vocab_"))
     if scores.size != len(vocabulary):
-        raise ValueError(f"{name}: scores: {scores.size} elements where there are {len(vocabulary)} tokens")
+        raise ValueError(
+            f"{name}: scores has {scores.size} elements instead of one for each of the {len(vocabulary)} tokens"
+        )
     tokens, longest = _tokens(vocabulary)
     unknown = np.float32(float(scores.min(initial=np.finfo(np.float32).max)) - _PENALTY)
     encode = functools.cache(lambda text: _best(text, tokens, longest, scores.reshape(-1), unknown, unk_token_id))

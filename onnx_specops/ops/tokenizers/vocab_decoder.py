@@ -26,7 +26,7 @@ def VocabDecoder(ids, vocab_begins, vocab_ends, vocab_symbols, skip_tokens=None)
     """
     name = "VocabDecoder"
     if ids.ndim != 2:
-        raise ValueError(f"{name}: ids: shape {list(ids.shape)} where [rows, length] was expected")
+        raise ValueError(f"{name}: ids has the shape {list(ids.shape)}; expected [rows, length]")
     vocabulary = unpack(name, vocab_begins, vocab_ends, vocab_symbols, "vocab_")
     skipped = set() if skip_tokens is None else set(skip_tokens.reshape(-1).tolist())
     count, length = ids.shape[0], max(1, ids.shape[1])

@@ -43,8 +43,8 @@ LOSS = {
 # operator, inputs, attributes, the message, whether the body also fails
 ERRORS = [
     ("NonMaxSuppression", {**NMS, "boxes": np.zeros((1, 4, 4), F)}, {}, "scores has the shape [1, 2, 3], boxes", False),
-    ("NonMaxSuppression", {**NMS, "iou_threshold": F([1, 2])}, {}, "iou_threshold: shape [2] where a scalar", True),
-    ("NonMaxSuppression", {**NMS, "iou_threshold": F([[1]])}, {}, "shape [1, 1] where a scalar or [1]", False),
+    ("NonMaxSuppression", {**NMS, "iou_threshold": F([1, 2])}, {}, "iou_threshold has the shape [2]; expected", True),
+    ("NonMaxSuppression", {**NMS, "iou_threshold": F([[1]])}, {}, "the shape [1, 1]; expected a scalar or [1]", False),
     ("MulticlassNms", {"boxes": BOXES, "scores": SCORES[0], "roisnum": np.int64([4])}, {}, "boxes [1, 3, 4]", False),
     ("MulticlassNms", {"boxes": BOXES[:0], "scores": SCORES[0, :0], "roisnum": np.int64([2**63 - 1, 9])}, {},
      "roisnum sums to", False),

@@ -178,10 +178,10 @@ def test_rows_padded_on_the_left(form: str, type_: Any) -> None:
 NO_FIT = [
     (
         {"total_sequence_length": np.int32([9, 9])},
-        r"total_sequence_length: shape \[2\] where a scalar or \[1\] was expected",
+        r"total_sequence_length has the shape \[2\]; expected a scalar or \[1\]",
     ),
     ({"sin_cache": np.zeros((20, 8), np.float32)}, "cos_cache and sin_cache"),
-    ({"head_sink": np.zeros(5, np.float32)}, r"head_sink has the shape \[5\] for 4 heads"),
+    ({"head_sink": np.zeros(5, np.float32)}, r"head_sink has the shape \[5\] instead of \[4\]"),
 ]
 
 
@@ -208,10 +208,10 @@ def test_invalid_shapes() -> None:
     operator = find(OPERATOR)
     inputs = tokens(np.uint8, 2, 7)
     for name, array, message in (
-        ("past_key", inputs["past_key"][..., :-1], "rows of 20 elements were expected"),
+        ("past_key", inputs["past_key"][..., :-1], r"slots, 20\]"),
         ("key", inputs["key"][..., :-1], "key and value have the shapes"),
-        ("query", inputs["query"][..., :-1], "for 4 heads"),
-        ("seqlens_k", np.int32([1, 2]), "for 1 rows"),
+        ("query", inputs["query"][..., :-1], r"expected \[batch, tokens, 4 \* head size\]"),
+        ("seqlens_k", np.int32([1, 2]), r"seqlens_k has the shape \[2\] instead of \[1\]"),
     ):
         with pytest.raises(ValueError, match=message):
             operator(*(inputs | {name: array}).values(), **operator.node_attributes(HEADS))

@@ -77,7 +77,7 @@ def test_exponents_of_all_sizes(form: str) -> None:
         ({"time_step": (2, 5, 4)}, "time_step has the shape"),
         ({"decay": (3, 7)}, "input_gate has the shape"),
         ({"state": (2, 3, 7)}, "state has the shape"),
-        ({"x": (2, 0, 3), "time_step": (2, 0, 3), "input_gate": (2, 0, 8), "output_gate": (2, 0, 8)}, "there are no tokens"),
+        ({"x": (2, 0, 3), "time_step": (2, 0, 3), "input_gate": (2, 0, 8), "output_gate": (2, 0, 8)}, "x has no tokens"),
     ],
 )
 def test_errors(form: str, changes: dict[str, tuple[int, ...]], message: str) -> None:

@@ -99,7 +99,7 @@ def test_python_kernels_do_not_output_nul():
         ([0, 1], [1, 4], "StringTensorPack: ends[1] = 4 is out of range [0, 3]"),
         ([0, 4], [1, 4], "StringTensorPack: begins[1] = 4 is out of range [0, 3]"),
         ([0, 2], [1, 1], "StringTensorPack: begins[1] = 2 is greater than ends[1] = 1"),
-        ([0, 2], [1], "StringTensorPack: ends: shape [1] where begins has [2]"),
+        ([0, 2], [1], "StringTensorPack: ends has the shape [1]; expected that of begins, [2]"),
     ],
 )
 def test_pack_errors(form, begins, ends, message):

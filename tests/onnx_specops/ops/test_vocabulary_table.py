@@ -96,7 +96,7 @@ def test_any_bytes(form):
         (np.array([5, -5, 5], np.int64), {}, "VocabularyTable: vocabulary[2] = 5 repeats vocabulary[0]"),
         (np.array([-5, -5], np.int32), {}, "VocabularyTable: vocabulary[1] = -5 repeats vocabulary[0]"),
         (np.empty(0, np.int64), {}, "VocabularyTable: vocabulary: no entries"),
-        (strings([["a", "b"]]), {}, "VocabularyTable: vocabulary: shape [1, 2] where [n] was expected"),
+        (strings([["a", "b"]]), {}, "VocabularyTable: vocabulary has the shape [1, 2]; expected one dimension"),
         (strings(["a"]), {"num_oov_buckets": -1}, "VocabularyTable: attribute num_oov_buckets = -1 is less than 0"),
         (strings(["a"]), {"num_oov_buckets": 2**63 - 1}, "exceed the range of ids"),
         (
