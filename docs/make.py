@@ -158,6 +158,7 @@ SPECOPS_INFERENCE_ENGINE=ie/bin/python specops validate old.xml
   PSROIPooling with bins beyond the channels, StridedSlice that ends before its begin, offsets of a DeformableConvolution
   that do not have its output's size, values for a Memory of another shape, and indices of sparse matrices beyond their
   outputs or tables. If the indices are not constant, the model fails when it runs.
+- Unique treats NaN as one number. The Inference Engine counts each NaN.
 - SparseFillEmptyRows keeps the order of the pairs of a row. The Inference Engine may change it if there are more than 16.
 - Files of version 7 with SpaceToBatch, BatchToSpace or ScatterUpdate are supported. The Inference Engine 2020.2 does not run
   them.

@@ -9,6 +9,7 @@ import onnx_ir as ir
 
 from converters.errors import Malformed, Unsupported
 from converters.inference_engine.rule import layer
+from converters.inference_engine.rules._checks import checked, outside
 from converters.openvino.reader.element_types import ElementType
 from converters.openvino.rule import Context
 from converters.openvino.rules import scatter, searching, sequences
@@ -132,6 +133,8 @@ def scatter_update(op: Builder, data: Value, indices: Value, updates: Value, pla
 @layer("Bucketize", integers=True)
 def bucketize(op: Builder, data: Value, buckets: Value, *, with_right_bound: bool = True):
     """Bucketize."""
+    if buckets.constant is not None and (np.diff(buckets.constant.reshape(-1)) < 0).any():
+        raise Malformed("its buckets are not sorted", "check that the file is intact")
     return searching.bucketize(op, data, buckets, output_type=ElementType.I32, with_right_bound=with_right_bound)
 
 
@@ -185,20 +188,26 @@ _CONVERTED = {
 def _segments(kind: str) -> None:
     @layer(f"SparseSegment{kind}")
     def emit(op: Builder, data: Value, indices: Value, segment_ids: Value, *, context: Context):
-        rows = op.Gather(data, _whole(op, indices), axis=0)
-        ids = _whole(op, segment_ids)
+        taken, ids = _whole(op, indices), _whole(op, segment_ids)
+        taken = checked(op, "indices_are_outside_the_data", outside(op, taken, op.Shape(data, start=0, end=1)), taken)
+        counted = op.GreaterOrEqual(ids, np.int64(0))  # rows of negative segments do not count
+        ids = op.Max(ids, np.int64(0))
         stated = context.output_dims()
         if stated is None or stated[0] is None:
             raise Unsupported("the number of its segments is unknown", "convert it with the shapes in the file")
+        ones = op.Cast(counted, to=_FLOAT)
+        rank = data.rank or 1
+        rows = op.Where(
+            op.Unsqueeze(counted, [*range(1, rank)]) if rank > 1 else counted, op.Gather(data, taken, axis=0), 0.0
+        )
         zeros = op.Expand(op.const(np.zeros(1, np.float32)), op.Concat([stated[0]], op.Shape(data, start=1), axis=0))
         places = op.Unsqueeze(ids, [1])
         total = op.ScatterND(zeros, places, rows, reduction="add")
         if kind == "Sum":
             return total
-        ones = op.Expand(op.const(np.ones(1, np.float32)), op.Shape(ids))
         counts = op.ScatterND(op.const(np.zeros(stated[0], np.float32)), places, ones, reduction="add")
         divisor = op.Max(counts if kind == "Mean" else op.Sqrt(counts), 1.0)
-        return op.Div(total, op.Reshape(divisor, [stated[0], *[1] * ((data.rank or 1) - 1)]))
+        return op.Div(total, op.Reshape(divisor, [stated[0], *[1] * (rank - 1)]))
 
 
 for _kind in ("Sum", "Mean", "SqrtN"):

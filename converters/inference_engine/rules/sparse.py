@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from converters.errors import Malformed, Unsupported
+from converters.errors import Unsupported
 from converters.inference_engine.rule import layer
+from converters.inference_engine.rules._checks import checked, outside
 from converters.openvino.rule import Context
-from onnx_specops.assertions import required
 from onnx_specops.building import Builder, Value
 
 _INT64, _FLOAT = ir.DataType.INT64, ir.DataType.FLOAT
@@ -20,20 +20,6 @@ def _stated(context: Context, index: int = 0) -> int:
     if not dims or dims[0] is None:
         raise Unsupported("the number of its rows is unknown", "convert it with the shapes in the file")
     return dims[0]
-
-
-def _checked(op: Builder, rule: str, violations: Value, value: Value) -> Value:
-    """Return ``value``. Raise `Malformed` if an element of ``violations`` is known to be true, or fail at run time."""
-    known = violations.constant
-    if known is None:
-        return required(op, rule, violations, value)
-    if known.any():
-        raise Malformed(f"its {rule.replace('_', ' ')}", "check that the file is intact")
-    return value
-
-
-def _outside(op: Builder, indices: Value, size: Value) -> Value:
-    return op.Or(op.Less(indices, np.int64(0)), op.GreaterOrEqual(indices, size))
 
 
 @layer("SparseFillEmptyRows")
@@ -50,7 +36,7 @@ def sparse_fill_empty_rows(
     inside = op.Equal(ended, op.const(0, ir.DataType.INT32))
     row = op.Cast(op.Squeeze(op.Slice(indices, [0], [1], [1]), [1]), to=_INT64)
     broken = op.ReduceMax(op.Cast(op.Not(op.Equal(op.Floor(indices), indices)), to=ir.DataType.INT32), [1], keepdims=0)
-    row = _checked(op, "pairs_are_fractions", op.And(op.Equal(broken, op.const(1, ir.DataType.INT32)), inside), row)
+    row = checked(op, "pairs_are_fractions", op.And(op.Equal(broken, op.const(1, ir.DataType.INT32)), inside), row)
     numbers = op.const(np.arange(rows, dtype=np.int64))
     filled = op.ReduceMax(
         op.Cast(op.And(op.Equal(op.Unsqueeze(row, [0]), op.Unsqueeze(numbers, [1])), inside), to=ir.DataType.INT32),
@@ -58,11 +44,11 @@ def sparse_fill_empty_rows(
         keepdims=0,
     )
     height = op.Cast(op.Slice(dense_shape, [0], [1]), to=_INT64)
-    height = _checked(op, "dimensions_are_fractions", op.Not(op.Equal(op.Floor(dense_shape), dense_shape)), height)
-    exists = op.Less(numbers, _checked(op, "rows_exceed_the_output", op.Greater(height, np.int64(rows)), height))
+    height = checked(op, "dimensions_are_fractions", op.Not(op.Equal(op.Floor(dense_shape), dense_shape)), height)
+    exists = op.Less(numbers, checked(op, "rows_exceed_the_output", op.Greater(height, np.int64(rows)), height))
     empty = op.And(op.Equal(filled, op.const(0, ir.DataType.INT32)), exists)
     filling = op.ReduceSum(op.Cast(op.Concat(inside, empty, axis=0), to=_INT64))
-    row = _checked(op, "pairs_exceed_the_output", op.Greater(filling, np.int64(places)), row)
+    row = checked(op, "pairs_exceed_the_output", op.Greater(filling, np.int64(places)), row)
     # The pairs, the pairs for empty rows, and the pair that marks the end.
     end = np.array([rows], np.int64)
     all_rows = op.Concat(
@@ -108,7 +94,7 @@ def sparse_weighted_sum(
     """
     count = _stated(context)
     row = op.Cast(op.Squeeze(op.Slice(indices, [0], [1], [1]), [1]), to=_INT64)
-    row = _checked(op, "rows_are_outside_the_output", _outside(op, row, op.const([count])), row)
+    row = checked(op, "rows_are_outside_the_output", outside(op, row, op.const([count])), row)
     order = op.Range(np.int64(0), op.Squeeze(op.Shape(row), [0]), np.int64(1))
     before = op.Concat(np.array([-1], np.int64), op.Slice(row, [0], [-1]), axis=0)
     starts = op.Where(op.Equal(row, before), np.int64(-1), order)
@@ -118,14 +104,14 @@ def sparse_weighted_sum(
         counts = op.Mul(counts, weights)
     rank, height = table.rank or 2, op.Shape(table, start=0, end=1)
     picked = op.Cast(values, to=_INT64)
-    picked = _checked(op, "values_are_outside_the_table", _outside(op, picked, height), picked)
+    picked = checked(op, "values_are_outside_the_table", outside(op, picked, height), picked)
     added = op.Mul(op.Gather(table, picked, axis=0), op.Unsqueeze(counts, [*range(1, rank)]))
     shape = op.Concat([count], op.Shape(table, start=1), axis=0)
     zeros = op.Expand(op.const(np.zeros(1, np.float32)), shape)
     total = op.ScatterND(zeros, op.Unsqueeze(row, [1]), added, reduction="add")
     present = op.GreaterOrEqual(last, np.int64(0))
     chosen = op.Cast(op.Reshape(default, [1]), to=_INT64)
-    beyond = _outside(op, chosen, height)
-    chosen = _checked(op, "default_is_outside_the_table", op.And(beyond, op.Not(present)), chosen)
+    beyond = outside(op, chosen, height)
+    chosen = checked(op, "default_is_outside_the_table", op.And(beyond, op.Not(present)), chosen)
     fallback = op.Gather(table, op.Where(beyond, np.int64(0), chosen), axis=0)
     return op.Where(op.Unsqueeze(present, [*range(1, rank)]), total, fallback)

@@ -15,6 +15,8 @@ from tests.conformance.inference_engine.model import Net, Port
 _FILL = {"indices": [[0, 1], [2, 0]], "size": [3, 4]}
 _SUM = {"pairs": [[0, 0], [2, 1], [2, 3]], "values": [1, 3, 0], "default": 0}
 
+_SEGMENTS = {"indices": [0, 3, 1], "segments": [0, 0, 2]}
+
 
 def _fill(net: Net, changed: dict, computed: bool) -> dict[str, np.ndarray]:
     numbers = {name: np.array(value, np.float32) for name, value in (_FILL | changed).items()}
@@ -30,6 +32,14 @@ def _sum(net: Net, changed: dict, computed: bool) -> dict[str, np.ndarray]:
     size, table = net.const(np.array([3, 9], np.int32)), net.input(4, 5, name="table")
     net.layer("ExperimentalSparseWeightedSum", [pairs, values, size, table, default], [(3, 5)], {}, name="out")
     return numbers | {"table": np.ones((4, 5), np.float32)}
+
+
+def _segments(net: Net, changed: dict, computed: bool) -> dict[str, np.ndarray]:
+    numbers = {name: np.array(value, np.float32) for name, value in (_SEGMENTS | changed).items()}
+    data = net.input(4, 5, name="data")
+    parts = [_port(net, name, value, computed) for name, value in numbers.items()]
+    net.layer("SparseSegmentSum", [data, *parts], [(3, 5)], {}, name="out")
+    return numbers | {"data": np.ones((4, 5), np.float32)}
 
 
 def _port(net: Net, name: str, value: np.ndarray, computed: bool) -> Port:
@@ -49,6 +59,8 @@ def _port(net: Net, name: str, value: np.ndarray, computed: bool) -> Port:
         (_sum, {"pairs": [[0, 0], [2, 1], [-1, -1]]}, "its rows are outside the output"),
         (_sum, {"values": [1, 4, 0]}, "its values are outside the table"),
         (_sum, {"values": [-1, 1, 0]}, "its values are outside the table"),
+        (_segments, {"indices": [0, -1, 1]}, "its indices are outside the data"),
+        (_segments, {"indices": [0, 4, 1]}, "its indices are outside the data"),
     ],
 )
 def test_numbers_that_do_not_fit(make, changed: dict, message: str, tmp_path: Path) -> None:
@@ -80,6 +92,8 @@ def test_a_default_that_is_not_in_the_table(default: int, tmp_path: Path) -> Non
         (_fill, {}),
         (_fill, {"indices": [[0, 1], [-1, 0.5]]}),  # after the end
         (_sum, {}),
+        (_segments, {}),
+        (_segments, {"segments": [-1, 0, 2]}),
         (_sum, {"pairs": [[0, 0], [1, 0], [2, 99]]}),
     ],
 )

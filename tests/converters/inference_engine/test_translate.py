@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -298,6 +299,15 @@ def test_offsets_of_another_size(out: tuple, offsets: tuple, message: str, tmp_p
     blobs = {"weights": np.ones((4, 4, 3, 3), np.float32)}
     net.layer("DeformableConvolution", inputs, [(1, 4, *out)], {"output": 4, "kernel": "3,3"}, blobs=blobs)
     with pytest.raises(ConversionError, match=message):
+        convert(net.save(tmp_path)[0])
+
+
+@pytest.mark.parametrize(("buckets", "is_sorted"), [([0, 1, 1], True), ([1, 0, 2], False)])
+def test_buckets(buckets: list[float], is_sorted: bool, tmp_path: Path) -> None:
+    net = Net(7)
+    inputs = [net.input(2, 3), net.const(np.array(buckets, np.float32))]
+    net.layer("Bucketize", inputs, [(2, 3)], {"with_right_bound": 1}, precisions=("I32",))
+    with nullcontext() if is_sorted else pytest.raises(ConversionError, match="its buckets are not sorted"):
         convert(net.save(tmp_path)[0])
 
 

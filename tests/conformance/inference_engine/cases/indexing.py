@@ -312,6 +312,18 @@ CASES = [
         for kind in ("SparseSegmentSum", "SparseSegmentMean", "SparseSegmentSqrtN")
     ],
     *[
+        one(
+            kind,
+            "negative_segments",
+            [(5, 3), (4,), (4,)],
+            (4, 3),
+            {},
+            version=7,
+            feeds={"in1": [0, 4, 2, 1], "in2": [-1, -1, 0, 2]},
+        )
+        for kind in ("SparseSegmentSum", "SparseSegmentMean", "SparseSegmentSqrtN")
+    ],
+    *[
         one(kind, "gap", [(5, 3), (4,), (4,)], (4, 3), {}, version=7, feeds={"in1": [0, 4, 2, 1], "in2": [0, 0, 2, 2]})
         for kind in ("SparseSegmentSum", "SparseSegmentMean", "SparseSegmentSqrtN")
     ],
