@@ -87,6 +87,10 @@ struct Prepared {
   std::vector<std::uint8_t> x_zeros;   // one, or one per channel
   std::vector<std::int32_t> y_zeros;   // one per column, if they differ
   std::int32_t y_zero = 0;
+  // The addition of a second tensor.
+  std::vector<float> addend_scale, sum_scale, sum_slope;
+  std::vector<std::int32_t> sum_zeros;
+  std::int32_t sum_zero = 0, addend_zero = 0;
 
   const void* matrix() const {
     const auto address = reinterpret_cast<std::uintptr_t>(weights.data());
@@ -108,7 +112,7 @@ class QuantizedConv : public Kernel {
         beta_(info.number("beta")) {
     std::vector<Input> constants(input_count);
     for (std::size_t i = 1; i < input_count; ++i) {
-      if (info.input_type(i) == Type::undefined) continue;
+      if (i == addend_index || info.input_type(i) == Type::undefined) continue;
       const auto constant = info.constant_input(i);
       if (!constant) return;
       constants[i] = *constant;
@@ -116,7 +120,7 @@ class QuantizedConv : public Kernel {
     // The run reports errors.
     if (constants[1].shape().size() < 3 || constants[1].size() == 0) return;
     try {
-      prepared_.emplace(prepare(constants));
+      prepared_.emplace(prepare(constants, info.input_type(addend_index) != Type::undefined));
     } catch (const std::exception&) {
       prepared_.reset();
     }
@@ -130,17 +134,22 @@ class QuantizedConv : public Kernel {
     Shape shape = {geometry.batch};
     for (std::size_t i = most_dimensions - (x.shape().size() - 2); i < most_dimensions; ++i) shape.push_back(geometry.out[i]);
     shape.push_back(geometry.columns);
-    check(inputs);
+    const Input& addend = inputs[addend_index];
+    const bool adds = !addend.absent();
+    check(inputs, adds);
+    if (adds && addend.shape() != shape) {
+      fail("addend has the shape ", to_string(addend.shape()), " instead of ", to_string(shape));
+    }
     Output output = context.output(0, shape);
     if (element_count(shape) == 0) return;
     std::optional<Prepared> now;
-    if (!prepared_) now.emplace(prepare(inputs));
+    if (!prepared_) now.emplace(prepare(inputs, adds));
     run(context, geometry, prepared_ ? *prepared_ : *now, x.data<std::uint8_t>(), output.bytes(),
-        zero.type() == Type::float32);
+        zero.type() == Type::float32, adds ? addend.data<std::uint8_t>() : nullptr);
   }
 
  private:
-  static constexpr std::size_t input_count = 8;
+  static constexpr std::size_t addend_index = 8, input_count = 14;
 
   Geometry measure(const Shape& x, const Shape& w) const {
     const std::size_t rank = w.size();
@@ -199,7 +208,7 @@ class QuantizedConv : public Kernel {
     return out;
   }
 
-  Prepared prepare(const std::vector<Input>& inputs) const {
+  Prepared prepare(const std::vector<Input>& inputs, bool adds) const {
     const Kernels& kernels = byte_conv::kernels();
     const Input& w = inputs[1];
     const Shape& shape = w.shape();
@@ -216,28 +225,40 @@ class QuantizedConv : public Kernel {
     if (channels * groups != channels_) {
       fail("W has the shape ", to_string(shape), " where X has ", channels_, " channels in ", groups, " groups");
     }
-    check(inputs);
+    check(inputs, adds);
     out.x_zeros.assign(inputs[4].data<std::uint8_t>(), inputs[4].data<std::uint8_t>() + inputs[4].size());
     const std::int64_t parts = depthwise ? 1 : groups, part = depthwise ? columns : per_group;
     const auto spread = [&](std::size_t i, std::vector<float>& to) {
       const Input& given = inputs[i];
       if (given.absent()) return;
+      if (given.size() == 1) {
+        to.assign(static_cast<std::size_t>(parts * out.padded), given.data<float>()[0]);
+        return;
+      }
       to.assign(static_cast<std::size_t>(parts * out.padded), 0.0f);
       for (std::int64_t g = 0; g < parts; ++g) {
         std::copy_n(given.data<float>() + g * part, part, to.begin() + g * out.padded);
       }
     };
+    // The zero point if it is one, and those of the columns if they differ.
+    const auto spread_zeros = [&](std::size_t i, std::int32_t& one, std::vector<std::int32_t>& to) {
+      const std::uint8_t* zeros = inputs[i].data<std::uint8_t>();
+      one = zeros[0];
+      if (inputs[i].size() == 1) return;
+      to.assign(static_cast<std::size_t>(parts * out.padded), 0);
+      for (std::int64_t g = 0; g < parts; ++g) std::copy_n(zeros + g * part, part, to.begin() + g * out.padded);
+    };
     spread(2, out.scale);
     spread(3, out.bias);
     spread(6, out.factor);
     spread(7, out.slope);
-    if (inputs[5].type() == Type::uint8) {
-      const std::uint8_t* zeros = inputs[5].data<std::uint8_t>();
-      out.y_zero = zeros[0];
-      if (inputs[5].size() != 1) {
-        out.y_zeros.assign(static_cast<std::size_t>(parts * out.padded), 0);
-        for (std::int64_t g = 0; g < parts; ++g) std::copy_n(zeros + g * part, part, out.y_zeros.begin() + g * out.padded);
-      }
+    if (inputs[5].type() == Type::uint8) spread_zeros(5, out.y_zero, out.y_zeros);
+    if (adds) {
+      spread(9, out.addend_scale);
+      out.addend_zero = inputs[10].data<std::uint8_t>()[0];
+      spread(11, out.sum_scale);
+      spread_zeros(12, out.sum_zero, out.sum_zeros);
+      spread(13, out.sum_slope);
     }
 
     const std::int8_t* from = w.data<std::int8_t>();
@@ -277,8 +298,8 @@ class QuantizedConv : public Kernel {
     return out;
   }
 
-  // Checks the shapes of all inputs except X and W.
-  void check(const std::vector<Input>& inputs) const {
+  // Checks the shapes of all inputs except X, W and the addend.
+  void check(const std::vector<Input>& inputs, bool adds) const {
     const std::int64_t columns = inputs[1].shape()[0];
     const char* const names[] = {"scale", "bias", "", "", "factor", "slope"};
     for (const std::size_t i : {2, 3, 6, 7}) {
@@ -288,24 +309,40 @@ class QuantizedConv : public Kernel {
     }
     if (inputs[2].absent() || inputs[3].absent()) fail("scale and bias are required");
     if (function_ == Function::prelu && inputs[7].absent()) fail("function = 'prelu' needs a slope");
-    check_zero_point(inputs[4], "x_zero_point", channels_);
-    check_zero_point(inputs[5], "y_zero_point", columns);
+    check_one_or(inputs[4], "x_zero_point", channels_);
+    check_one_or(inputs[5], "y_zero_point", columns);
+    if (!adds) return;
+    bool complete = inputs[5].type() == Type::uint8;
+    for (const std::size_t i : {9, 10, 11, 12}) complete = complete && !inputs[i].absent();
+    if (!complete) {
+      fail("addend needs addend_scale, addend_zero_point, sum_scale and sum_zero_point, and an integer as y_zero_point");
+    }
+    check_one_or(inputs[9], "addend_scale", columns);
+    if (inputs[10].size() != 1) fail("addend_zero_point has the shape ", to_string(inputs[10].shape()), " instead of []");
+    check_one_or(inputs[11], "sum_scale", columns);
+    check_one_or(inputs[12], "sum_zero_point", columns);
+    if (!inputs[13].absent() && inputs[13].shape() != Shape{columns}) {
+      fail("sum_slope has the shape ", to_string(inputs[13].shape()), " instead of [", columns, "]");
+    }
   }
 
-  static void check_zero_point(const Input& input, const char* name, std::int64_t count) {
+  static void check_one_or(const Input& input, const char* name, std::int64_t count) {
     if (input.size() != 1 && input.shape() != Shape{count}) {
       fail(name, " has the shape ", to_string(input.shape()), " instead of [] or [", count, "]");
     }
   }
 
-  After after(const Prepared& prepared, std::int64_t from, bool floats) const {
-    const auto at = [&](const std::vector<float>& of) { return of.empty() ? nullptr : of.data() + from; };
+  // `addend` belongs to the first row and column of the results, or is null.
+  After after(const Prepared& prepared, std::int64_t from, bool floats, const std::uint8_t* addend) const {
+    const auto at = [&](const auto& of) { return of.empty() ? nullptr : of.data() + from; };
     return {at(prepared.scale), at(prepared.bias), at(prepared.factor), at(prepared.slope), function_,
-            alpha_, beta_, prepared.y_zero, prepared.y_zeros.empty() ? nullptr : prepared.y_zeros.data() + from, floats};
+            alpha_, beta_, prepared.y_zero, at(prepared.y_zeros), floats,
+            {addend, prepared.addend_zero, at(prepared.addend_scale), at(prepared.sum_scale), at(prepared.sum_slope),
+             prepared.sum_zero, at(prepared.sum_zeros)}};
   }
 
   void run(const Context& context, const Geometry& g, const Prepared& prepared, const std::uint8_t* x, void* y,
-           bool floats) const {
+           bool floats, const std::uint8_t* addend) const {
     const Kernels& kernels = byte_conv::kernels();
     const std::int64_t pixels = g.pixels(), tile = kernels.tile_rows;
     // Enough pieces for all threads, of whole tiles.
@@ -334,9 +371,10 @@ class QuantizedConv : public Kernel {
         const std::int64_t row = chunk * step, rows = std::min(step, pixels - row);
         if (!in_lines) point(g, x, padding.data(), row, rows, step, taps.data());
         char* const to = static_cast<char*>(y) + static_cast<std::size_t>(row * g.columns) * bytes;
+        const auto added = [&](std::int64_t column) { return addend == nullptr ? nullptr : addend + row * g.columns + column; };
         if (g.depthwise()) {
           kernels.depthwise({taps.data(), step, g.taps, g.channels, prepared.matrix(), prepared.start.data(),
-                             after(prepared, 0, floats), to, g.columns},
+                             after(prepared, 0, floats, added(0)), to, g.columns},
                             rows);
           continue;
         }
@@ -351,7 +389,7 @@ class QuantizedConv : public Kernel {
               static_cast<const std::uint8_t*>(prepared.matrix()) + group * prepared.stride,
               prepared.start.data() + from,
               g.group_columns,
-              after(prepared, from, floats),
+              after(prepared, from, floats, added(group * g.group_columns)),
               to + static_cast<std::size_t>(group * g.group_columns) * bytes,
               g.columns,
           };
@@ -499,19 +537,22 @@ class QuantizedConv : public Kernel {
 }  // namespace
 
 const Op& quantized_conv() {
+  constexpr Type any = Type::undefined;
   static const Op op = {
       "QuantizedConv",
       {{"X"}, {"W"}, {"scale"}, {"bias"}, {"x_zero_point"}, {"y_zero_point"},
-       {"factor", true, {Type::float32}}, {"slope", true, {Type::float32}}},
+       {"factor", true, {Type::float32}}, {"slope", true, {Type::float32}}, {"addend", true, {Type::uint8}},
+       {"addend_scale", true, {Type::float32}}, {"addend_zero_point", true, {Type::uint8}}, {"sum_scale", true, {Type::float32}},
+       {"sum_zero_point", true, {Type::uint8}}, {"sum_slope", true, {Type::float32}}},
       {{"Y"}},
       {Attribute::integer("channels").within(0, std::int64_t{1} << 24), Attribute::string("kernel"), Attribute::string("strides", ""), Attribute::string("pads", ""), Attribute::string("dilations", ""),
        Attribute::integer("group", 1).within(1, std::int64_t{1} << 24),
        Attribute::string("function", "none")
            .one_of({"none", "clip", "prelu", "hard_sigmoid", "hard_swish", "sigmoid", "swish", "gelu", "elu", "mish"}),
        Attribute::number("alpha", 0.0f), Attribute::number("beta", 0.0f)},
-      {{{Type::uint8, Type::int8, Type::float32, Type::float32, Type::uint8, Type::uint8, Type::undefined, Type::undefined},
+      {{{Type::uint8, Type::int8, Type::float32, Type::float32, Type::uint8, Type::uint8, any, any, any, any, any, any, any, any},
         {Type::uint8}},
-       {{Type::uint8, Type::int8, Type::float32, Type::float32, Type::uint8, Type::float32, Type::undefined, Type::undefined},
+       {{Type::uint8, Type::int8, Type::float32, Type::float32, Type::uint8, Type::float32, any, any, any, any, any, any, any, any},
         {Type::float32}}},
       [](const KernelInfo& info) -> std::unique_ptr<Kernel> { return std::make_unique<QuantizedConv>(info); },
       nullptr,

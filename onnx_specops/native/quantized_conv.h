@@ -10,6 +10,16 @@ namespace specops::byte_conv {
 // In the order of the operator's attribute.
 enum class Function { none, clip, prelu, hard_sigmoid, hard_swish, sigmoid, swish, gelu, elu, mish };
 
+// The addition of a second quantized tensor to quantized results, before they are quantized again. The arrays have a number
+// for each column, padded like those of `After`; `slope` and `zero_points` may be null.
+struct Addition {
+  const std::uint8_t* addend;  // null if nothing is added; otherwise the number that belongs to the first row and column
+  std::int32_t addend_zero_point;
+  const float *addend_scale, *scale, *slope;
+  std::int32_t zero_point;
+  const std::int32_t* zero_points;  // null if all are equal
+};
+
 // The epilogue of sums. The arrays have a number for each column, padded to whole panels; `factor`, `slope` and
 // `zero_points` may be null.
 struct After {
@@ -19,6 +29,7 @@ struct After {
   std::int32_t zero_point;
   const std::int32_t* zero_points;  // null if all are equal
   bool floats;  // whether results are float32; otherwise uint8
+  Addition addition;
 };
 
 // Products of rows with all columns of a weight matrix.

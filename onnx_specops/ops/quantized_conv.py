@@ -36,6 +36,12 @@ Function = Literal[
         "y_zero_point": "T",
         "factor": "tensor(float)",
         "slope": "tensor(float)",
+        "addend": "tensor(uint8)",
+        "addend_scale": "tensor(float)",
+        "addend_zero_point": "tensor(uint8)",
+        "sum_scale": "tensor(float)",
+        "sum_zero_point": "tensor(uint8)",
+        "sum_slope": "tensor(float)",
     },
     outputs={"Y": "T"},
     types={"T": ("uint8", "float")},
@@ -49,6 +55,12 @@ def QuantizedConv(
     y_zero_point,
     factor=None,
     slope=None,
+    addend=None,
+    addend_scale=None,
+    addend_zero_point=None,
+    sum_scale=None,
+    sum_zero_point=None,
+    sum_slope=None,
     *,
     channels: Annotated[int, Limits(0, MOST_CHANNELS)],
     kernel: str,
@@ -66,6 +78,10 @@ def QuantizedConv(
     The sums are exact 32-bit integers. All other operations are computed in float32, one after the other. The result is
     rounded to the nearest integer (halves to even), ``y_zero_point`` is added, and the sum is clipped to [0, 255].
 
+    With ``addend``, these integers are not the output. The output is the quantization, with ``sum_zero_point``, of
+    ``(integers - y_zero_point) * sum_scale + (addend - addend_zero_point) * addend_scale``, of which numbers below zero are
+    multiplied by ``sum_slope``.
+
     Inputs:
         X: ``[N, D1, ..., C]``, with one to three spatial dimensions.
         W: ``[M, C / group, k1, ...]``, with at most 65,536 products per sum.
@@ -75,6 +91,11 @@ def QuantizedConv(
             rounded, and the value is ignored.
         factor: ``[M]``. 1 if omitted.
         slope: ``[M]``, the slope of ``"prelu"``.
+        addend: integers in the shape of ``Y``. With them, ``y_zero_point`` must be an integer.
+        addend_scale, sum_scale: ``[]`` or ``[M]``, in units of the output. Required with ``addend``.
+        addend_zero_point: ``[]``, the integer in ``addend`` that represents zero. Required with ``addend``.
+        sum_zero_point: ``[]`` or ``[M]``, the integer in ``Y`` that represents zero. Required with ``addend``.
+        sum_slope: ``[M]``. 1 if omitted.
 
     Attributes:
         channels: ``C``.
@@ -106,6 +127,11 @@ def QuantizedConv(
             raise ValueError(f"QuantizedConv: {name} has the shape {list(array.shape)} instead of [] or [{count}]")
     if function == "prelu" and slope is None:
         raise ValueError("QuantizedConv: function = 'prelu' needs a slope")
+    if addend is not None:
+        expected = [X.shape[0], *geometry.sizes, W.shape[0]]
+        if list(addend.shape) != expected:
+            raise ValueError(f"QuantizedConv: addend has the shape {list(addend.shape)} instead of {expected}")
+        _check_sum(y_zero_point, addend_scale, addend_zero_point, sum_scale, sum_zero_point, sum_slope, W.shape[0])
     inside = X.astype(np.int32) - x_zero_point.reshape(-1).astype(np.int32)
     inside = np.pad(inside, [(0, 0), *geometry.pads, (0, 0)])
     sums = np.zeros((X.shape[0], *geometry.sizes, W.shape[0]), np.int32)
@@ -121,8 +147,39 @@ def QuantizedConv(
         values = values * factor
     if y_zero_point.dtype == np.float32:
         return values
+    if addend is None:
+        return _rounded(values, y_zero_point)
+    zeros = y_zero_point.reshape(-1).astype(np.float32)
+    values = np.clip(np.rint(values), -zeros, 255 - zeros) * sum_scale.reshape(-1)
+    values += (addend.astype(np.float32) - addend_zero_point.astype(np.float32).reshape(-1)) * addend_scale.reshape(-1)
+    return _rounded(values if sum_slope is None else np.where(values < 0, values * sum_slope, values), sum_zero_point)
+
+
+def _rounded(values: np.ndarray, zero_point: np.ndarray) -> np.ndarray:
     with np.errstate(invalid="ignore"):
-        return np.clip(np.rint(values) + y_zero_point.reshape(-1).astype(np.float32), 0, 255).astype(np.uint8)
+        return np.clip(np.rint(values) + zero_point.reshape(-1).astype(np.float32), 0, 255).astype(np.uint8)
+
+
+def _check_sum(y_zero_point, addend_scale, addend_zero_point, sum_scale, sum_zero_point, sum_slope, columns) -> None:
+    """Check the inputs that belong to ``addend``."""
+    given = {
+        "addend_scale": addend_scale,
+        "addend_zero_point": addend_zero_point,
+        "sum_scale": sum_scale,
+        "sum_zero_point": sum_zero_point,
+    }
+    if y_zero_point.dtype == np.float32 or any(array is None for array in given.values()):
+        raise ValueError(f"QuantizedConv: addend needs {_LISTED}, and an integer as y_zero_point")
+    for name, array in given.items():
+        may_be_vector = name != "addend_zero_point"
+        if array.size != 1 and not (may_be_vector and array.shape == (columns,)):
+            allowed = f"[] or [{columns}]" if may_be_vector else "[]"
+            raise ValueError(f"QuantizedConv: {name} has the shape {list(array.shape)} instead of {allowed}")
+    if sum_slope is not None and sum_slope.shape != (columns,):
+        raise ValueError(f"QuantizedConv: sum_slope has the shape {list(sum_slope.shape)} instead of [{columns}]")
+
+
+_LISTED = "addend_scale, addend_zero_point, sum_scale and sum_zero_point"
 
 
 class _Geometry:
@@ -229,8 +286,42 @@ def _(node):
 
 @QuantizedConv.body
 def _(
-    op, X, W, scale, bias, x_zero_point, y_zero_point, factor, slope, *,
+    op, X, W, scale, bias, x_zero_point, y_zero_point, factor, slope,
+    addend, addend_scale, addend_zero_point, sum_scale, sum_zero_point, sum_slope, *,
     channels, kernel, strides, pads, dilations, group, function, alpha, beta,
+):  # fmt: skip
+    result = _convolved(
+        op, X, W, scale, bias, x_zero_point, y_zero_point, factor, slope, channels, kernel, strides, pads, dilations, group,
+        function, alpha, beta,
+    )  # fmt: skip
+    if addend is None:
+        return result
+    given = (addend_scale, addend_zero_point, sum_scale, sum_zero_point)
+    if any(value is None for value in given) or y_zero_point.dtype is None or y_zero_point.dtype.name == "FLOAT":
+        raise ValueError(f"QuantizedConv: addend needs {_LISTED}, and an integer as y_zero_point")
+    return _added(op, result, y_zero_point, addend, *given, sum_slope)
+
+
+def _added(op, x, zero, addend, addend_scale, addend_zero, scale, sum_zero, slope):
+    """Emit the sum of two quantized tensors, in the form that ONNX Runtime fuses if there is one scale for each."""
+    # Standard ONNX would broadcast an addend of another shape.
+    differs = op.Not(op.Equal(op.Shape(x), op.Shape(addend)))
+    sum_zero = op.Cast(required(op, "shape_of_addend", differs, op.Cast(sum_zero, to=_INT32)), to=_UINT8)
+    parts = []
+    for integers, step, origin in ((x, scale, zero), (addend, addend_scale, addend_zero)):
+        if step.rank == 0 and origin.rank == 0:
+            parts.append(op.DequantizeLinear(integers, step, origin))
+        else:
+            parts.append(op.Mul(op.Sub(op.Cast(integers, to=_FLOAT), op.Cast(origin, to=_FLOAT)), step))
+    total = op.Add(*parts)
+    if slope is not None:
+        total = op.PRelu(total, slope)
+    return _quantized(op, total, sum_zero)
+
+
+def _convolved(
+    op, X, W, scale, bias, x_zero_point, y_zero_point, factor, slope, channels, kernel, strides, pads, dilations, group,
+    function, alpha, beta,
 ):  # fmt: skip
     rank = kernel.count(",") + 3
     shape = [group, channels // group, *_parsed("kernel", kernel, rank - 2, 1)]
@@ -319,9 +410,13 @@ def _in_general(
         values = op.Mul(values, factor)
     if y_zero_point.dtype is not None and y_zero_point.dtype.name == "FLOAT":
         return values
-    if y_zero_point.rank == 0:
-        return op.QuantizeLinear(values, np.float32(1), y_zero_point)
-    whole = op.Add(op.Round(values), op.Cast(y_zero_point, to=_FLOAT))
+    return _quantized(op, values, y_zero_point)
+
+
+def _quantized(op, values, zero_point):
+    if zero_point.rank == 0:
+        return op.QuantizeLinear(values, np.float32(1), zero_point)
+    whole = op.Add(op.Round(values), op.Cast(zero_point, to=_FLOAT))
     return op.Cast(op.Clip(whole, np.float32(0), np.float32(255)), to=_UINT8)
 
 

@@ -20,7 +20,7 @@ import onnxruntime as ort
 from converters.openvino import convert
 from converters.openvino.coverage.table import coverage
 from onnx_specops.bodies import add_bodies
-from onnx_specops.domain import CONTRIB_DOMAIN, DOMAIN, declared, operators
+from onnx_specops.domain import CONTRIB_DOMAIN, DOMAIN, declared, find, operators
 from onnx_specops.runtime.extensions import adapt
 from tests.conformance.case import Case
 from tests.conformance.operations.cases import CASES
@@ -142,8 +142,7 @@ def _quantized_conv(rng: np.random.Generator) -> nodes.Node:
     """A case whose weights need not be constants."""
     cases = [case for case in cases_quantized_conv.CASES if not case.error and not case.body_error]
     case = cases[rng.integers(len(cases))]
-    names = ("X", "W", "scale", "bias", "x_zero_point", "y_zero_point", "factor", "slope")
-    arrays = [case.inputs.get(name) for name in names]
+    arrays = [case.inputs.get(name) for name in find(case.op).inputs]
     return "QuantizedConv", arrays, [nodes.element_type(case.inputs["y_zero_point"])], dict(case.attributes)
 
 

@@ -21,6 +21,7 @@ from converters.passes.quantized.fused import ConvAttributes, Target, function_o
 from converters.passes.quantized.graph import Arrangement, Quantized, is_node, only_quantizers, only_user, static_shape
 from converters.passes.quantized.joins import quantizations
 from converters.passes.quantized.matmuls import multiply
+from converters.passes.quantized.residuals import addition_of
 from converters.passes.quantized.weights import Weights, weights
 from onnx_specops.building import Builder, Value, constant_value
 from onnx_specops.graphs import constant_array
@@ -178,6 +179,10 @@ def _fused(
         fused = [fuse(work, node, x, found, scales, bias, stated, function, target) for target in several]
         return all(fused)
     target = _target(work, function.value, channels)
+    if target is not None:
+        addition = addition_of(work, target, channels, lambda value: _target(work, value, channels))
+        if addition is not None and fuse(work, node, x, found, scales, bias, stated, function, target, addition):
+            return True
     return fuse(work, node, x, found, scales, bias, stated, function, target)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import TYPE_CHECKING
 
 import numpy as np
 import onnx_ir as ir
@@ -16,6 +17,9 @@ from onnx_specops.building import Builder, Value, constant_value
 from onnx_specops.graphs import constant_array
 from onnx_specops.ops.quantized_conv import MAX_PRODUCTS, MOST_CHANNELS
 from onnx_specops.replacing import replace_value
+
+if TYPE_CHECKING:
+    from converters.passes.quantized.residuals import Addition
 
 _LARGEST = 999_999
 """The largest number in the operator's lists."""
@@ -173,6 +177,7 @@ def fuse(
     stated: ConvAttributes,
     function: Function,
     target: Target | None,
+    addition: Addition | None = None,
 ) -> bool:
     """Replace a convolution by one node, with float results if there is no ``target``. Return whether it is possible.
 
@@ -186,6 +191,7 @@ def fuse(
         stated: its attributes.
         function: the function of its result.
         target: the quantization of its result.
+        addition: the addition to its quantized result.
     """
     shape = stated.shape
     numbers = [*stated.strides, *stated.dilations, *stated.pads]
@@ -209,12 +215,15 @@ def fuse(
         unit, bias, factor, function = unit * factor, bias * factor, None, scaled
     if not all(np.isfinite(array.astype(np.float32)).all() for array in (bias, *([] if factor is None else [factor]))):
         return False
-    if target is not None and factor is None and _is_cut_anyway(function, target.zero_point):
+    if target is not None and factor is None and is_cut_anyway(function, target.zero_point):
         function = Function("none", function.value)
     rank = len(shape)
+    pixels = work.channels_last(op, x.integers, rank)
+    if addition is not None:  # the addend may be computed after the convolution
+        op = work.before(addition.target.quantizer)
     zero = np.zeros([], np.float32) if target is None else target.zero_point
     result = op.specops.QuantizedConv(
-        work.channels_last(op, x.integers, rank),
+        pixels,
         filters,
         constant_value(unit.astype(np.float32)),
         constant_value(bias.astype(np.float32)),
@@ -222,6 +231,7 @@ def fuse(
         constant_value(zero),
         None if factor is None else constant_value(factor.astype(np.float32)),
         None if function.slope is None else constant_value(function.slope),
+        *([] if addition is None else _added(work, op, addition, rank)),
         channels=shape[1] * stated.group,
         kernel=_listed(shape[2:]),
         strides=_listed(stated.strides),
@@ -232,6 +242,8 @@ def fuse(
         alpha=function.alpha,
         beta=function.beta,
     )
+    if addition is not None:
+        target, function = addition.target, Function("none", addition.value)
     old = function.value if target is None else target.quantizer.outputs[0]
     first = op.Transpose(result, perm=[0, rank - 1, *range(1, rank - 1)])
     given = function.value.shape
@@ -249,13 +261,25 @@ def fuse(
     return True
 
 
+def _added(work: Arrangement, op: Builder, addition: Addition, rank: int) -> list[Value | None]:
+    """Return the inputs of QuantizedConv that describe an addition."""
+    return [
+        work.channels_last(op, addition.addend.integers, rank),
+        constant_value(addition.addend_scale),
+        constant_value(addition.addend.affine.zero_point),
+        constant_value(addition.scale),
+        constant_value(addition.target.zero_point),
+        None if addition.slope is None else constant_value(addition.slope),
+    ]
+
+
 def _is_line(function: Function, target: Target) -> bool:
     """Return whether the quantization clips a HardSigmoid at its limits, 0 and 1."""
     is_hard = function.name == "hard_sigmoid" and function.alpha > 0
     return is_hard and not target.zero_point.any() and bool((np.rint(target.factor) >= 255).all())
 
 
-def _is_cut_anyway(function: Function, zero_point: np.ndarray) -> bool:
+def is_cut_anyway(function: Function, zero_point: np.ndarray) -> bool:
     """Return whether the quantization, in steps of 1, clips everything that a function clips."""
     if function.name != "clip":
         return False

@@ -63,6 +63,7 @@ class ConvertToIntegers(InPlacePass):
                 quantize_parts(work, node)
         for node in list(all_nodes(model.graph)):
             _arrange(work, node)
+        model.graph.sort()  # a convolution with an addition is after both of its inputs
         for node in [node for node in all_nodes(model.graph) if is_node(node, "QuantizeLinear")]:
             _decompose(work, node)
         return PassResult(model, modified=True)

@@ -12,6 +12,10 @@ from tests.onnx_specops.ops.case import Case
 
 F, U8, I8 = np.float32, np.uint8, np.int8
 
+_OPTIONAL = (
+    "factor", "slope", "addend", "addend_scale", "addend_zero_point", "sum_scale", "sum_zero_point", "sum_slope",
+)  # fmt: skip
+
 
 def _layer(
     *nodes, channels, kernel, strides="", pads="", dilations="", group=1, function="none", alpha=0.0, beta=0.0, given=()
@@ -20,7 +24,9 @@ def _layer(
     from openvino import opset13 as ov
 
     x, w, scale, bias, x_zero, y_zero, *rest = nodes
-    factor, slope = (rest.pop(0) if name in given else None for name in ("factor", "slope"))
+    factor, slope, addend, addend_scale, addend_zero, sum_scale, sum_zero, sum_slope = (
+        rest.pop(0) if name in given else None for name in _OPTIONAL
+    )
     rank = kernel.count(",") + 3
     numbers = {
         name: [int(part) for part in text.split(",")] if text else [otherwise] * count
@@ -54,8 +60,19 @@ def _layer(
     value = value if factor is None else ov.multiply(value, factor)
     if str(y_zero.get_element_type()) == "<Type: 'float32'>":
         return value
-    rounded = ov.add(ov.round(value, "half_to_even"), ov.convert(y_zero, "f32"))
-    return ov.convert(ov.clamp(rounded, 0.0, 255.0), "u8")
+
+    def rounded(value, zero):
+        return ov.clamp(ov.add(ov.round(value, "half_to_even"), ov.convert(zero, "f32")), 0.0, 255.0)
+
+    integers = rounded(value, y_zero)
+    if addend is None:
+        return ov.convert(integers, "u8")
+    first = ov.multiply(ov.subtract(integers, ov.convert(y_zero, "f32")), sum_scale)
+    second = ov.multiply(ov.subtract(ov.convert(addend, "f32"), ov.convert(addend_zero, "f32")), addend_scale)
+    total = ov.add(first, second)
+    if sum_slope is not None:
+        total = ov.subtract(ov.relu(total), ov.multiply(ov.relu(ov.negative(total)), sum_slope))
+    return ov.convert(rounded(total, sum_zero), "u8")
 
 
 def _case(
@@ -73,6 +90,8 @@ def _case(
     variable=False,
     vectors=False,
     dead=False,
+    added=None,
+    without="",
     **attributes,
 ):
     rng = np.random.default_rng(seed)
@@ -95,15 +114,25 @@ def _case(
         inputs["factor"] = rng.uniform(20, 60, w[0]).astype(F)
     if slope:
         inputs["slope"] = rng.standard_normal(w[0]).astype(F)
+    if added is not None:  # the shape of the result
+        size = w[0] if "channels" in added[1:] else 1
+        inputs["addend"] = rng.integers(0, 256, added[0]).astype(U8)
+        inputs["addend_scale"] = rng.uniform(0.2, 0.9, size).astype(F).reshape([size] if size > 1 else [])
+        inputs["addend_zero_point"] = np.array(130, U8)
+        inputs["sum_scale"] = rng.uniform(0.3, 0.8, size).astype(F).reshape([size] if size > 1 else [])
+        inputs["sum_zero_point"] = rng.integers(0, 256, w[0]).astype(U8) if "zeros" in added else np.array(90, U8)
+        if "slope" in added:
+            inputs["sum_slope"] = rng.standard_normal(w[0]).astype(F)
+    inputs.pop(without, None)
     attributes = {"channels": channels, "kernel": ",".join(map(str, w[2:])), "group": group, **attributes}
-    given = [known for known in ("factor", "slope") if known in inputs]
+    given = [known for known in _OPTIONAL if known in inputs]
 
     def layer(*nodes, **stated):
         return _layer(*nodes, given=given, **stated)
 
     options = {} if "error" in attributes else {"layer": layer}
     error = {"error": attributes.pop("error")} if "error" in attributes else {}
-    constants = [] if variable else [known for known in inputs if known != "X"]
+    constants = [] if variable else [known for known in inputs if known not in ("X", "addend")]
     return Case(
         "QuantizedConv",
         name,
@@ -148,6 +177,37 @@ def _cases():
     for name, w, group in (("depthwise", (40, 1, 3, 3), 40), ("whole", (24, 40, 3, 3), 1), ("grouped", (12, 20, 1, 1), 2),
                            ("long", (4, 40, 4, 4), 1)):  # fmt: skip
         yield _case(f"zero-points-{name}", (1, 6, 7, 40), w, group=group, pads="1,0,1,1", vectors=True, factor=True)
+    yield _case("addend", (1, 5, 6, 16), (33, 16, 1, 1), added=[(1, 5, 6, 33)])
+    yield _case(
+        "addend-picture", (1, 13, 9, 3), (24, 3, 3, 3), strides="2,2", pads="1,1,1,1", added=[(1, 7, 5, 24), "slope"]
+    )
+    yield _case(
+        "addend-windows", (2, 5, 6, 8), (70, 8, 3, 3), pads="1,1,1,1", added=[(2, 5, 6, 70), "channels", "zeros", "slope"]
+    )
+    yield _case("addend-one-column", (1, 40, 16), (1, 16, 1), added=[(1, 40, 1)])
+    yield _case("addend-groups", (1, 6, 7, 15), (10, 3, 3, 3), group=5, added=[(1, 4, 5, 10), "channels"])
+    for channels in (3, 20, 70):
+        w, y = (channels, 1, 3, 3), (1, 7, 5, channels)
+        yield _case(
+            f"addend-depthwise-{channels}", y, w, group=channels, pads="1,1,1,1", vectors=True, added=[y, "channels"]
+        )
+    yield _case(
+        "addend-function", (1, 8, 8, 16), (24, 16, 1, 1), factor=True, function="swish", alpha=1.0, variable=True,
+        added=[(1, 8, 8, 24), "slope"],
+    )  # fmt: skip
+    yield _case("addend-empty", (0, 5, 6, 16), (20, 16, 3, 3), variable=True, added=[(0, 3, 4, 20)])
+    yield _case(
+        "error-addend", (1, 5, 6, 16), (20, 16, 1, 1), added=[(1, 5, 1, 20)],
+        error=r"addend has the shape \[1, 5, 1, 20\] instead of \[1, 5, 6, 20\]", body_error="shape_of_addend",
+    )  # fmt: skip
+    yield _case(
+        "error-addend-of-floats", (1, 5, 6, 16), (20, 16, 1, 1), floats=True, added=[(1, 5, 6, 20)],
+        error="addend needs addend_scale, .*and an integer as y_zero_point",
+    )  # fmt: skip
+    yield _case(
+        "error-sum-scale", (1, 5, 6, 16), (20, 16, 1, 1), added=[(1, 5, 6, 20)], without="sum_scale",
+        error="addend needs addend_scale, addend_zero_point, sum_scale",
+    )  # fmt: skip
     yield _case("empty", (0, 5, 6, 16), (20, 16, 3, 3), variable=True)
     yield _case(
         "error-kernel", (1, 5, 6, 16), (20, 16, 3, 3), kernel="3,2", error=r"W has the shape \[20, 16, 3, 3\] instead of",

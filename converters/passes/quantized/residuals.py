@@ -1,0 +1,94 @@
+"""Additions of a quantized tensor to the quantized result of a convolution, as in residual networks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_ir as ir
+
+from converters.passes.quantized.affine import is_scale
+from converters.passes.quantized.fused import Target, function_of, is_cut_anyway
+from converters.passes.quantized.graph import Arrangement, Quantized, is_node, only_user
+
+
+@dataclass(frozen=True)
+class Addition:
+    """The addition of a second tensor to a quantized result.
+
+    Attributes:
+        addend: the second tensor.
+        addend_scale, scale: the scales of both in units of the sum's quantization, one or one for each channel.
+        slope: the slope of the sum below zero, for each channel.
+        value: the sum after its function.
+        target: the quantization of the sum.
+    """
+
+    addend: Quantized
+    addend_scale: np.ndarray
+    scale: np.ndarray
+    slope: np.ndarray | None
+    value: ir.Value
+    target: Target
+
+
+def addition_of(
+    work: Arrangement, result: Target, channels: int, target_of: Callable[[ir.Value], Target | None]
+) -> Addition | None:
+    """Return the addition that follows the quantization of a convolution's result.
+
+    Conditions: the result and the second tensor have the same shape, and one scale and zero point each; nothing else uses
+    the result; and the sum is quantized to 8 bits, perhaps after Relu, LeakyRelu or PRelu, and not used otherwise.
+
+    Args:
+        work: the graph.
+        result: the quantization of the convolution's result.
+        channels: the number of channels.
+        target_of: returns the quantization of a value.
+    """
+    dequantizer = only_user(result.quantizer.outputs[0])
+    if dequantizer is None or not is_node(dequantizer, "DequantizeLinear"):
+        return None
+    value = dequantizer.outputs[0]
+    node, first = only_user(value), work.quantized.get(value)
+    if node is None or first is None or not is_node(node, "Add"):
+        return None
+    other = next((given for given in node.inputs if given is not None and given is not value), None)
+    second = None if other is None else work.quantized.get(other)
+    if other is None or second is None or not _have_one_shape(value, other, node.outputs[0]):
+        return None
+    zero = first.affine.zero_point
+    if not first.affine.is_per_tensor or not second.affine.is_per_tensor or (result.zero_point != zero).any():
+        return None
+    if zero.dtype != np.uint8 or second.affine.zero_point.dtype != np.uint8:
+        return None
+    function = function_of(node.outputs[0], channels)
+    if (target := target_of(function.value)) is None:
+        return None
+    scales = [known.affine.scale.astype(np.float64) * target.factor for known in (first, second)]
+    if not all(is_scale(scale).all() for scale in scales):
+        return None
+    slope = function.slope
+    if function.name == "clip":
+        if (scaled := function.scaled(target.factor)) is None:
+            return None
+        if not is_cut_anyway(scaled, target.zero_point):
+            if (function.alpha, function.beta) != (0, np.inf):
+                return None
+            slope = np.zeros(channels, np.float32)
+    elif function.name not in ("none", "prelu"):
+        return None
+    return Addition(second, _shortest(scales[1]), _shortest(scales[0]), slope, function.value, target)
+
+
+def _have_one_shape(*values: ir.Value) -> bool:
+    """Return whether values have the same known shape."""
+    shapes = [None if value.shape is None else [getattr(dim, "value", dim) for dim in value.shape] for value in values]
+    return shapes[0] is not None and None not in shapes[0] and all(shape == shapes[0] for shape in shapes)
+
+
+def _shortest(scale: np.ndarray) -> np.ndarray:
+    """Return scales as float32, one if all are equal."""
+    scale = scale.astype(np.float32)
+    return scale[0] if (scale == scale[0]).all() else scale
