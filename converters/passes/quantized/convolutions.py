@@ -110,7 +110,7 @@ def convolution(work: Arrangement, node: ir.Node) -> None:
     op = work.before(node)
     is_per_tensor = source.affine.is_per_tensor
     # ONNX Runtime's integer convolution rounds biases to integers, which changes one result in a thousand.
-    if work.contrib and _fused(work, node, source, found, scales, bias, tail, ConvAttributes(shape, *stated.listed())):
+    if work.contrib and fused(work, node, source, found, scales, bias, tail, ConvAttributes(shape, *stated.listed())):
         return
     if (
         is_per_tensor
@@ -162,7 +162,7 @@ def _in_integers(
     return True
 
 
-def _fused(
+def fused(
     work: Arrangement,
     node: ir.Node,
     x: Quantized,
@@ -171,14 +171,21 @@ def _fused(
     bias: np.ndarray,
     tail: ir.Value,
     stated: ConvAttributes,
+    *,
+    only_quantized: bool = False,
 ) -> bool:
-    """Fuse a convolution, the function that follows and its quantization into one node. Return whether it is possible."""
+    """Fuse a convolution, the function that follows and its quantization into one node. Return whether it is possible.
+
+    ``only_quantized``: not if the result is not quantized.
+    """
     channels = stated.shape[0]
     function = function_of(tail, channels)
     if prod(stated.shape[1:]) <= _MAX_REPEATED_PRODUCTS and (several := _several_targets(work, function.value, channels)):
-        fused = [fuse(work, node, x, found, scales, bias, stated, function, target) for target in several]
-        return all(fused)
+        replaced = [fuse(work, node, x, found, scales, bias, stated, function, target) for target in several]
+        return all(replaced)
     target = _target(work, function.value, channels)
+    if target is None and only_quantized:
+        return False
     if target is not None:
         addition = addition_of(work, target, channels, lambda value: _target(work, value, channels))
         if addition is not None and fuse(work, node, x, found, scales, bias, stated, function, target, addition):

@@ -80,7 +80,7 @@ def function_of(tail: ir.Value, channels: int) -> Function:
             slope = np.full(channels, stated.get_float("alpha", 0.01), np.float32)
             return Function("prelu", value, slope=slope)
         case "PRelu":
-            found = _per_channel(tail, constant_array(user.inputs[1]), channels)
+            found = per_channel(tail, constant_array(user.inputs[1]), channels)
             return none if found is None else Function("prelu", value, slope=found)
         case "HardSigmoid":
             return Function("hard_sigmoid", value, stated.get_float("alpha", 0.2), stated.get_float("beta", 0.5))
@@ -125,7 +125,7 @@ def _is_scaled(node: ir.Node, value: ir.Value) -> bool:
     return any(constant_array(other) is not None for other in node.inputs if other is not value)
 
 
-def _per_channel(value: ir.Value, numbers: np.ndarray | None, channels: int) -> np.ndarray | None:
+def per_channel(value: ir.Value, numbers: np.ndarray | None, channels: int) -> np.ndarray | None:
     """Return numbers that broadcast to a value as one number for each channel."""
     if numbers is None or value.shape is None or numbers.ndim > (rank := len(value.shape)):
         return None

@@ -12,6 +12,7 @@ from converters.passes.quantized.fused import is_signed
 from converters.passes.quantized.graph import Arrangement, Quantized, is_node, only_quantizers, remove, static_shape
 from converters.passes.quantized.joins import quantize_parts
 from converters.passes.quantized.matmuls import product
+from converters.passes.quantized.scaling import scaling
 from converters.passes.quantized.weights import weights
 from onnx_specops.building import OPSET, constant_value
 from onnx_specops.domain import DOMAIN
@@ -220,6 +221,8 @@ def _arrange(work: Arrangement, node: ir.Node) -> None:
         product(work, node)
     elif node.op_type == "Conv":
         convolution(work, node)
+    elif node.op_type == "Mul":
+        scaling(work, node)
     elif (quantized := work.quantized.get(first)) is None:
         return
     elif _moves(node) and quantized.affine.bits == 8:
