@@ -309,10 +309,12 @@ def _added(op, x, zero, addend, addend_scale, addend_zero, scale, sum_zero, slop
     sum_zero = op.Cast(required(op, "shape_of_addend", differs, op.Cast(sum_zero, to=_INT32)), to=_UINT8)
     parts = []
     for integers, step, origin in ((x, scale, zero), (addend, addend_scale, addend_zero)):
-        if step.rank == 0 and origin.rank == 0:
-            parts.append(op.DequantizeLinear(integers, step, origin))
-        else:
+        if origin.rank != 0:
             parts.append(op.Mul(op.Sub(op.Cast(integers, to=_FLOAT), op.Cast(origin, to=_FLOAT)), step))
+        elif step.rank != 0:
+            parts.append(op.Mul(op.DequantizeLinear(integers, np.float32(1), origin), step))
+        else:
+            parts.append(op.DequantizeLinear(integers, step, origin))
     total = op.Add(*parts)
     if slope is not None:
         total = op.PRelu(total, slope)
