@@ -77,6 +77,41 @@ def test_a_concatenation_before(tmp_path: Path) -> None:
     assert _kept(_made(build, tmp_path)).count("Mul") == 0
 
 
+def _two_scales(x: Any) -> list[Any]:
+    first = _first(x)
+    return [first, quantized(convolution(first, 3, seed=3), -4, 4 * 127 / 128)]
+
+
+def test_a_concatenation_of_different_scales(tmp_path: Path) -> None:
+    """The channels of each part have its scale and zero point."""
+
+    def build(x: Any) -> Any:
+        joined = _normalized(ops.concat(_two_scales(x), 1), np.linspace(-1, 1, 9))
+        return convolution(quantized(ops.relu(joined), 0, 255 * STEP))
+
+    kept = _kept(_made(build, tmp_path))
+    assert sorted(kept) == ["Concat", "QuantizeLinear", *["QuantizedConv"] * 4]
+
+
+def _joined_pixels(x: Any) -> Any:
+    """The concatenation is not along the channels."""
+    first = _first(x)
+    second = quantized(convolution(first, seed=3), -4, 4 * 127 / 128)
+    return convolution(quantized(_normalized(ops.concat([first, second], 2))))
+
+
+def _joined_and_used(x: Any) -> Any:
+    """The concatenation is a result, too."""
+    joined = ops.concat(_two_scales(x), 1)
+    return ops.concat([joined, convolution(quantized(_normalized(joined, np.linspace(-1, 1, 9))))], 1)
+
+
+def _joined_with_floats(x: Any) -> Any:
+    """A part is not quantized."""
+    joined = ops.concat([_first(x), ops.floor(_first(x))], 1)
+    return convolution(quantized(_normalized(joined, np.linspace(-1, 1, 12))))
+
+
 def _of_columns(x: Any) -> Any:
     return convolution(quantized(_normalized(_first(x), axis=3)))
 
@@ -104,7 +139,10 @@ def _used_twice(x: Any) -> Any:
     return ops.concat([product, convolution(quantized(product))], 1)
 
 
-@pytest.mark.parametrize("near", [_of_columns, _of_another, _of_floats, _result, _used_twice])
+@pytest.mark.parametrize(
+    "near",
+    [_of_columns, _of_another, _of_floats, _result, _used_twice, _joined_pixels, _joined_and_used, _joined_with_floats],
+)
 def test_near_misses(near: Callable[[Any], Any], tmp_path: Path) -> None:
     made = _made(near, tmp_path)
     groups = [
