@@ -40,7 +40,7 @@ def _spelling(square: _Form, normal: Callable[[Any, Any, Any], Any]) -> Rewrite:
         op: Builder, *, x: Value, axes: Value, epsilon: Value, scale: Value, mean: Value, whole: Value
     ) -> Value | None:
         rank, size = x.rank, None if scale.dims is None else scale.dims[-1:]
-        if x.dtype != ir.DataType.FLOAT or not rank or whole.rank != rank or not size or not _is_last(axes, rank):
+        if x.dtype != ir.DataType.FLOAT or not rank or (whole.rank or 0) < rank or not size or not _is_last(axes, rank):
             return None
         if epsilon.constant is None or epsilon.constant.size != 1 or mean.rank != rank or scale.dims is None:
             return None
@@ -48,7 +48,10 @@ def _spelling(square: _Form, normal: Callable[[Any, Any, Any], Any]) -> Rewrite:
             return None
         squares = op.ReduceMean(op.Pow(x, op.const(2.0, x.dtype)), [-1], keepdims=1)
         root = op.Sqrt(op.Add(squares, op.const(epsilon.constant.item(), x.dtype)))
-        return op.Mul(op.Div(x, root), scale if len(scale.dims) == 1 else op.Reshape(scale, size))
+        result: Value = op.Mul(op.Div(x, root), scale if len(scale.dims) == 1 else op.Reshape(scale, size))
+        # ONNX Runtime's fusion would lose the dimensions that a constant of a higher rank adds.
+        added = range((whole.rank or 0) - rank)
+        return op.Unsqueeze(result, list(added)) if added else result
 
     return replace
 

@@ -83,9 +83,9 @@ def _ones(*shape: int) -> np.ndarray:
         ({"scale": _ones(1)}, False),
         ({"scale": _ones(6, 1)}, False),
         ({"scale": _ones(6, 6)}, False),
-        ({"scale": _ones(1, 1, 1, 6)}, False),
+        ({"scale": _ones(1, 1, 1, 6)}, True),
         ({"epsilon": np.full((6, 1), 1e-5, np.float32)}, False),
-        ({"epsilon": np.full((1, 1, 1, 1), 1e-5, np.float32)}, False),
+        ({"epsilon": np.full((1, 1, 1, 1), 1e-5, np.float32)}, True),
     ],
     ids=str,
 )
@@ -101,3 +101,25 @@ def test_conditions(options, found: bool) -> None:
 def test_a_scale_of_unknown_size_is_unchanged() -> None:
     model = graph(lambda op, x, scale: _rms(op, x, scale), floats("x", 2, None), floats("scale", None))
     assert not CanonicalizeRMSNormalization()(model).modified
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "scale", "found"),
+    [
+        ((), (8,), False),
+        ((1, 1, 1), (1, 1, 8), False),
+        ((1, 1, 1, 1), (8,), True),
+        ((), (1, 1, 1, 1, 8), True),
+        ((1, 1, 1, 1), (2, 1, 1, 8), False),  # more than a vector
+    ],
+)
+def test_dimensions_that_constants_add(epsilon: tuple[int, ...], scale: tuple[int, ...], found: bool) -> None:
+    """ONNX Runtime's fusion gives the result the rank of x."""
+
+    def emit(op, x):
+        mean = op.ReduceMean(op.Pow(x, 2.0), [-1])
+        root = op.Sqrt(op.Add(mean, np.full(epsilon, 1e-5, np.float32)))
+        return op.Mul(op.Div(x, root), np.full(scale, 1.5, np.float32))
+
+    after = rewritten(emit, floats("x", 2, 3, 8), by=[CanonicalizeRMSNormalization()], optimized=True)
+    assert ("Unsqueeze" in after) is found
