@@ -45,6 +45,8 @@ def detection_output(
             "with decrease_label_id, the Inference Engine suppresses boxes by those of other classes without share_location",
             "convert the original model",
         )
+    if attributes.keep_top_k[:1] == (0,):  # the Inference Engine does not set its output
+        raise Malformed("its keep_top_k is 0; expected -1, or 1 or more", "check that the file is intact")
     stated = context.output_dims()
     # Without keep_top_k, only the file states the number of rows.
     if attributes.keep_top_k == (-1,) and stated is not None and len(stated) == 4 and stated[2] is not None:

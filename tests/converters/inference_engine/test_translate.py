@@ -233,10 +233,16 @@ def test_boxes_of_classes_are_converted(attributes: dict, boxes: int, tmp_path: 
     convert(_detector(attributes, boxes).save(tmp_path)[0])
 
 
-def test_boxes_that_the_inference_engine_takes_from_other_classes(tmp_path: Path) -> None:
-    net = _detector({"decrease_label_id": 1, "share_location": 0}, 24)
-    with pytest.raises(ConversionError, match="suppresses boxes by those of other classes"):
-        convert(net.save(tmp_path)[0])
+@pytest.mark.parametrize(
+    ("attributes", "boxes", "message"),
+    [
+        ({"decrease_label_id": 1, "share_location": 0}, 24, "suppresses boxes by those of other classes"),
+        ({"keep_top_k": 0}, 8, "its keep_top_k is 0"),
+    ],
+)
+def test_detections_that_the_inference_engine_does_not_define(attributes, boxes, message: str, tmp_path: Path) -> None:
+    with pytest.raises(ConversionError, match=message):
+        convert(_detector(attributes, boxes).save(tmp_path)[0])
 
 
 @pytest.mark.parametrize("variance", ["", "0.1", "0.1,0.2"])
