@@ -154,7 +154,7 @@ class QuantizedConv : public Kernel {
   Geometry measure(const Shape& x, const Shape& w) const {
     const std::size_t rank = w.size();
     if (rank < 3 || rank > most_dimensions + 2 || x.size() != rank) {
-      fail("X and W have the shapes ", to_string(x), " and ", to_string(w));
+      fail("X and W have the shapes ", to_string(x), " and ", to_string(w), "; expected three to five dimensions each");
     }
     Shape expected = {w[0], channels_ / groups_};
     expected.insert(expected.end(), kernel_.begin(), kernel_.end());
@@ -168,12 +168,12 @@ class QuantizedConv : public Kernel {
     out.group_columns = w[0] / groups_;
     out.taps = 1;
     if (out.channels != w[1] * groups_ || w[0] % groups_ != 0) {
-      fail("W has the shape ", to_string(w), " where X has ", out.channels, " channels in ", groups_, " groups");
+      fail("W has the shape ", to_string(w), ", but X has ", out.channels, " channels in ", groups_, " groups");
     }
     const std::size_t dimensions = rank - 2, first = most_dimensions - dimensions;
     const auto check = [&](const char* name, const std::vector<std::int64_t>& numbers, std::size_t count) {
       if (!numbers.empty() && numbers.size() != count) {
-        fail(name, " has ", numbers.size(), " numbers where ", count, " were expected");
+        fail(name, " has ", numbers.size(), " numbers instead of ", count);
       }
     };
     check("strides", strides_, dimensions);
@@ -188,7 +188,7 @@ class QuantizedConv : public Kernel {
       out.kernel[i] = w[at + 2];
       if (!strides_.empty()) out.strides[i] = strides_[at];
       if (!dilations_.empty()) out.dilations[i] = dilations_[at];
-      if (out.strides[i] < 1 || out.dilations[i] < 1) fail("strides and dilations begin at 1");
+      if (out.strides[i] < 1 || out.dilations[i] < 1) fail("strides and dilations must be at least 1");
       std::int64_t padded = out.in[i];
       if (!pads_.empty()) {
         out.begin[i] = pads_[at];
@@ -196,7 +196,7 @@ class QuantizedConv : public Kernel {
       }
       const std::int64_t extent = (out.kernel[i] - 1) * out.dilations[i] + 1;
       if (out.kernel[i] < 1 || padded < extent) {
-        fail("W has the shape ", to_string(w), " where X, padded, has ", padded, " pixels along axis ", at + 1);
+        fail("W has the shape ", to_string(w), ", but X, padded, has ", padded, " pixels along axis ", at + 1);
       }
       out.out[i] = (padded - extent) / out.strides[i] + 1;
       out.taps *= out.kernel[i];
@@ -213,7 +213,9 @@ class QuantizedConv : public Kernel {
     const Input& w = inputs[1];
     const Shape& shape = w.shape();
     const std::int64_t columns = shape[0], channels = shape[1], groups = groups_;
-    if (columns % groups != 0) fail("W has the shape ", to_string(shape), " where there are ", groups, " groups");
+    if (columns % groups != 0) {
+      fail("W has the shape ", to_string(shape), "; its first dimension must be a multiple of the ", groups, " groups");
+    }
     const std::int64_t per_group = columns / groups, depth = w.size() / std::max<std::int64_t>(columns, 1);
     const std::int64_t taps = depth / std::max<std::int64_t>(channels, 1);
     if (depth > most_products) fail("a sum has more than ", most_products, " products");
@@ -223,7 +225,7 @@ class QuantizedConv : public Kernel {
     out.copied = !depthwise && (kernels.wide || channels % unit != 0);
     out.padded = depthwise ? up(columns, byte_conv::channel_block) : up(per_group, byte_conv::channel_block);
     if (channels * groups != channels_) {
-      fail("W has the shape ", to_string(shape), " where X has ", channels_, " channels in ", groups, " groups");
+      fail("W has the shape ", to_string(shape), ", but X has ", channels_, " channels in ", groups, " groups");
     }
     check(inputs, adds);
     out.x_zeros.assign(inputs[4].data<std::uint8_t>(), inputs[4].data<std::uint8_t>() + inputs[4].size());

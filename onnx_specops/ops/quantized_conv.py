@@ -192,16 +192,18 @@ class _Geometry:
     ) -> None:
         rank = len(w) - 2
         if not 1 <= rank <= 3 or len(x) != len(w):
-            raise ValueError(f"QuantizedConv: X and W have the shapes {list(x)} and {list(w)}")
+            raise ValueError(
+                f"QuantizedConv: X and W have the shapes {list(x)} and {list(w)}; expected three to five dimensions each"
+            )
         if x[-1] != w[1] * group or w[0] % group:
             raise ValueError(
-                f"QuantizedConv: W has the shape {list(w)} where X has {x[-1]} channels in {group} groups"
+                f"QuantizedConv: W has the shape {list(w)}, but X has {x[-1]} channels in {group} groups"
             )  # fmt: skip
         self.strides = _parsed("strides", strides, rank, 1)
         self.dilations = _parsed("dilations", dilations, rank, 1)
         both = _parsed("pads", pads, 2 * rank, 0)
         if min(*self.strides, *self.dilations) < 1:
-            raise ValueError("QuantizedConv: strides and dilations begin at 1")
+            raise ValueError("QuantizedConv: strides and dilations must be at least 1")
         self.pads = list(zip(both[:rank], both[rank:], strict=True))
         if math.prod(w[2:]) * max(w[1], 1) > MAX_PRODUCTS:
             raise ValueError(f"QuantizedConv: a sum has more than {MAX_PRODUCTS} products")
@@ -212,7 +214,7 @@ class _Geometry:
             padded, extent = size + sum(self.pads[axis]), (kernel - 1) * self.dilations[axis] + 1
             if kernel < 1 or padded < extent:
                 raise ValueError(
-                    f"QuantizedConv: W has the shape {list(w)} where X, padded, has {padded} pixels along axis {axis + 1}"
+                    f"QuantizedConv: W has the shape {list(w)}, but X, padded, has {padded} pixels along axis {axis + 1}"
                 )
             self.sizes.append((padded - extent) // self.strides[axis] + 1)
 
@@ -232,7 +234,7 @@ def _parsed(name: str, text: str, count: int, otherwise: int) -> list[int]:
     if not all(part.isascii() and part.isdigit() and len(part) < 7 for part in parts):
         raise ValueError(f"QuantizedConv: {name} = {text!r} is not a list of integers")
     if len(parts) != count:
-        raise ValueError(f"QuantizedConv: {name} has {len(parts)} numbers where {count} were expected")
+        raise ValueError(f"QuantizedConv: {name} has {len(parts)} numbers instead of {count}")
     return [int(part) for part in parts]
 
 
