@@ -55,7 +55,7 @@ def halved(op: Builder, levels: Value, height: Value, width: Value) -> Value:
     across = op.Cast(levels, to=_INT64)
     borders = []
     for axis, size in ((1, height), (2, width)):
-        last = op.Sub(op.Squeeze(op.Slice(op.Shape(levels), [axis], [axis + 1]), [0]), 1)
+        last = op.Sub(size_along(op, levels, axis), 1)
         first = op.Mul(op.Range(np.int64(0), size, np.int64(1)), 2)
         borders.append(op.Equal(first, last))
         second = op.Min(op.Add(first, 1), last)
