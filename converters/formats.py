@@ -13,8 +13,13 @@ from converters.source import FormatWithSignatures
 if TYPE_CHECKING:
     from converters.source import Format, Inspection, Source
 
-_MODULES = ("converters.frontends.format", "converters.openvino.format")
-"""Modules with a `Format` named ``FORMAT``. The first format that recognizes a model opens it; the last one is the fallback.
+_MODULES = {
+    "converters.frontends.format": "models of TensorFlow, TensorFlow Lite, PaddlePaddle, PyTorch and ONNX",
+    "converters.openvino.format": "OpenVINO IR (.xml, with the .bin in the same folder)",
+}
+"""Modules with a `Format` named ``FORMAT``, and its name, which the command's help shows without loading the module.
+
+The first format that recognizes a model opens it; the last one is the fallback.
 """
 
 
@@ -26,7 +31,7 @@ def formats() -> Iterator[Format]:
 
 def format_names() -> str:
     """Return the names of all formats, the fallback first."""
-    return "; ".join(reversed([one.name for one in formats()]))
+    return "; ".join(reversed(_MODULES.values()))
 
 
 def recognized(model: object) -> Format | None:

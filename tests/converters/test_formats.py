@@ -48,6 +48,10 @@ def test_only_the_registry_imports_formats() -> None:
     assert found == {}
 
 
+def test_the_registry_names_each_format_as_it_names_itself() -> None:
+    assert format_names() == "; ".join(reversed([one.name for one in formats()]))
+
+
 def test_the_plugin_does_not_import_the_converters() -> None:
     for path in (ROOT / "onnx_specops").rglob("*.py"):
         assert not any(name.partition(".")[0] == "converters" for name in imported(path)), path
@@ -123,7 +127,8 @@ def test_an_in_memory_model() -> None:
 @pytest.fixture
 def toys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Create a folder of models of an additional format."""
-    monkeypatch.setattr("converters.formats._MODULES", ("tests.converters.another_format", "converters.openvino.format"))
+    modules = {"tests.converters.another_format": "Toy", "converters.openvino.format": "OpenVINO IR"}
+    monkeypatch.setattr("converters.formats._MODULES", modules)
     (tmp_path / "toys" / "deep").mkdir(parents=True)
     (tmp_path / "toys" / "one.toy").write_text("toy\nx 2 3\nrelu y\n")
     (tmp_path / "toys" / "deep" / "two.toy").write_text("toy\na 4\ndouble b\n")
@@ -140,7 +145,7 @@ def test_another_format_only_needs_its_package(toys: Path, tmp_path: Path) -> No
     document = as_json(specops("convert", toys, "-o", tmp_path / "out", "--check", "--json"))
     assert (document["converted"], document["failed"], document["differ"]) == (2, 0, 0)
     assert sorted(path.name for path in (tmp_path / "out").rglob("*.onnx")) == ["one.onnx", "two.onnx"]
-    assert format_names() == "OpenVINO IR (.xml, with the .bin in the same folder); Toy"
+    assert format_names() == "OpenVINO IR; Toy"
     assert "relu" in specops("inspect", toys / "one.toy").stdout
     result = specops("validate", toys / "one.toy", "--per-layer")
     assert result.exit_code == 0, result.output

@@ -74,7 +74,7 @@ def test_empty_tensors_represent_omitted_inputs() -> None:
             [DATA, AT.astype(np.float32), UPDATES, AXIS],
             F64,
             {},
-            "ScatterElementsUpdate: indices: element type float32 is not one of int8, int16",
+            "ScatterElementsUpdate: indices has the element type float32; expected one of int8, int16",
         ),
         (
             "ScatterElementsUpdate",
