@@ -23,9 +23,10 @@ _INTRODUCED = {
     D.UINT4: (21, D.UINT8),
 }
 
-# The types whose rounding float32 can represent: mantissa bits, smallest normal exponent, largest number.
+# The types whose rounding float32 can represent: mantissa bits, smallest normal exponent, and the largest number, infinite
+# where rounding itself makes larger ones infinite.
 _ROUNDED = {
-    D.BFLOAT16: (7, -126, 2.0**127 * (2 - 2.0**-7)),
+    D.BFLOAT16: (7, -126, math.inf),
     D.FLOAT8E4M3FN: (3, -6, 448.0),
     D.FLOAT8E5M2: (2, -14, 57344.0),
 }
@@ -43,8 +44,8 @@ def _round(graph: ir.Graph, cast: ir.Node) -> None:
     exponent = op.Max(op.Floor(op.Div(op.Log(op.Abs(x)), math.log(2))), float(least))
     step = op.Pow(op.const(2.0), op.Sub(op.Min(exponent, 127.0), float(bits)))
     rounded = op.Mul(op.Round(op.Div(x, step)), step)
-    if result.dtype == D.BFLOAT16:
-        within = rounded  # beyond the largest number, the product is infinite
+    if math.isinf(largest):
+        within = rounded
     elif cast.attributes.get_int("saturate", 1):
         within = op.Max(op.Min(rounded, largest), -largest)
     else:
