@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -17,6 +18,7 @@ _SIZES: Sequence[Sequence[int]] = ((2, 3, 4, 5, 6, 7), (3,), (1,), (4,), (1, 2, 
 
 _SPECIAL = (0.0, -0.0, 1.0, -1.0, 1e-30, -1e-30, 3e4, -3e4, np.inf, -np.inf, np.nan, 0.5, -2.5, 100.0, -100.0)
 _MAX_ELEMENTS = 1 << 26
+"""Of one input; beyond it, sizes are not tried."""
 
 
 @dataclass(frozen=True)
@@ -43,9 +45,32 @@ class Trial:
         return f"{self.numbers} numbers, {shapes}"
 
 
+@dataclass(frozen=True)
+class Sizes:
+    """The trials for one choice of sizes. Arrays are created on iteration.
+
+    Attributes:
+        shapes: input -> its shape.
+        numbers: the kinds of numbers.
+        known: what is known from a run of the whole model.
+    """
+
+    shapes: Mapping[ir.Value, tuple[int, ...]]
+    numbers: Sequence[Numbers]
+    known: Mapping[ir.Value, np.ndarray | tuple[int, ...]]
+
+    def __iter__(self) -> Iterator[Trial]:
+        return (_trial(self.shapes, kind, self.known) for kind in self.numbers)
+
+    @property
+    def elements(self) -> int:
+        """The number of elements of all trials' inputs."""
+        return len(self.numbers) * sum(math.prod(shape) for shape in self.shapes.values())
+
+
 def trials(
     inputs: Sequence[ir.Value], numbers: Sequence[Numbers], observed: Mapping[ir.Value, np.ndarray | tuple[int, ...]]
-) -> Iterator[Iterator[Trial]]:
+) -> Iterator[Sizes]:
     """Yield the trials for each choice of sizes. The computation may not support a choice.
 
     Args:
@@ -57,10 +82,11 @@ def trials(
     choices += _SIZES
     known = {value: seen for value, seen in observed.items() if value in inputs}
     for choice in choices:
-        shapes = _shapes(inputs, choice, known if choice == () else {})
-        if shapes is None or any(np.prod(shape, dtype=np.int64) > _MAX_ELEMENTS for shape in shapes.values()):
+        seen = known if choice == () else {}
+        shapes = _shapes(inputs, choice, seen)
+        if shapes is None or any(math.prod(shape) > _MAX_ELEMENTS for shape in shapes.values()):
             continue
-        yield (_trial(shapes, kind, known if choice == () else {}) for kind in numbers)
+        yield Sizes(shapes, numbers, seen)
         if all(value.shape is not None and value.shape.is_static() for value in inputs):
             break  # all choices are equal
 
@@ -119,14 +145,14 @@ def _array(rng: np.random.Generator, dtype: ir.DataType, shape: tuple[int, ...],
         if dtype.itemsize == 1:  # quantized values: all levels
             return rng.integers(info.min, info.max, shape, endpoint=True, dtype=info.dtype)
         return rng.integers(0, 3, shape).astype(dtype.numpy())
-    array = rng.standard_normal(shape)
     if numbers == "zeros":
-        array *= 0
-    elif numbers == "tiny":
+        return np.zeros(shape, dtype.numpy())
+    array = rng.standard_normal(shape, np.float32 if dtype.itemsize < 8 else np.float64)
+    if numbers == "tiny":
         array *= 1e-38 if dtype == ir.DataType.FLOAT else 1e-7
     elif numbers == "large":
         array *= 1e4 if dtype != ir.DataType.FLOAT16 else 100
     elif numbers == "special":
         places = np.arange(array.size).reshape(shape)  # every second number, in an order in which NaN comes early
-        array = np.where(places % 2 == 1, np.array(_SPECIAL)[(7 * places + 3) % len(_SPECIAL)], array)
-    return array.astype(dtype.numpy())
+        array = np.where(places % 2 == 1, np.array(_SPECIAL, array.dtype)[(7 * places + 3) % len(_SPECIAL)], array)
+    return array.astype(dtype.numpy(), copy=False)

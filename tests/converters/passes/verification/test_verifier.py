@@ -79,6 +79,19 @@ def test_corner_cases_are_evaluated(emit: Callable, what: str) -> None:
     assert len(verifier.differences) == 1, what
 
 
+@pytest.mark.parametrize(("size", "evaluated"), [(1, True), (2, True), (3, False)])
+def test_sizes_of_large_inputs(size: int, evaluated: bool) -> None:
+    """The first size of an image is 2. Smaller sizes are evaluated, larger ones take too long."""
+    verifier = Verifier()
+
+    def emit(op, x):
+        return op.Where(op.Equal(op.Shape(x, start=0, end=1), size), op.Abs(x), op.Relu(x))
+
+    model = graph(lambda op, x: op.Relu(x), floats("x", None, 1024, 1024))
+    applied(model, "Relu", lambda op, x: op.Relu(x), emit, verifier)
+    assert len(verifier.differences) == evaluated
+
+
 def test_dimensions_of_one_name_are_equal() -> None:
     """The computation accepts nothing else."""
     verifier = Verifier()
