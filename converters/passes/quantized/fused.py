@@ -253,7 +253,7 @@ def fuse(
     # A number halfway between two levels may round to either.
     if not replace_value(old, first, tolerance=0.0 if target is None else 1e-3, level=0.0 if target is None else 1.0):
         return False
-    work.last[first] = result
+    work.last[first, op.graph] = result
     if target is not None:
         for user in first.consumers():
             if is_node(user, "DequantizeLinear") and (known := work.quantized.get(user.outputs[0])) is not None:

@@ -33,7 +33,8 @@ class Arrangement:
         quantized: the results of DequantizeLinear with one scale.
         channels: value with a scale for each channel -> the value that is multiplied by the scales, and its scale and zero
             point.
-        last: integers -> the same integers with the channels as the last dimension.
+        last: integers and a graph -> the same integers with the channels as the last dimension, for nodes of that graph. A
+            branch cannot use what another branch computes.
         divisions: the values that are divided by the scales of their channels before quantization with one scale.
     """
 
@@ -41,7 +42,7 @@ class Arrangement:
         self.contrib = contrib
         self.quantized: dict[ir.Value, Quantized] = {}
         self.channels: dict[ir.Value, tuple[Value, Affine]] = {}
-        self.last: dict[ir.Value, Value] = {}
+        self.last: dict[tuple[ir.Value, ir.Graph], Value] = {}
         self.divisions: dict[ir.Value, Affine] = {}
         self._root = Builder.of_existing(graph)
 
@@ -51,9 +52,12 @@ class Arrangement:
 
     def channels_last(self, op: Builder, integers: ir.Value, rank: int) -> Value:
         """Move the channels of integers from the second to the last dimension."""
-        if (known := self.last.get(integers)) is None:
+        own = integers.graph
+        if isinstance(own, ir.Graph) and (known := self.last.get((integers, own))) is not None:
+            return known
+        if (known := self.last.get((integers, op.graph))) is None:
             known = op.Transpose(integers, perm=[0, *range(2, rank), 1])
-            self.last[integers] = known
+            self.last[integers, op.graph] = known
         return known
 
     def dequantized(

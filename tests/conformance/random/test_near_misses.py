@@ -14,8 +14,9 @@ from tests.conformance.oracle import Oracle
 from tests.conformance.random import __main__ as command
 from tests.conformance.random import models
 from tests.conformance.random.explain import Explanation, explain
-from tests.conformance.random.judge import Judge
+from tests.conformance.random.judge import Judge, differing
 from tests.conformance.random.near.changes import CHANGES, changed
+from tests.conformance.random.near.enclosing import enclosed
 from tests.conformance.random.near.networks import FOLDER, names
 from tests.conformance.random.noise import depends_on_known_dimensions
 from tests.conformance.random.options import BY_NAME
@@ -89,6 +90,29 @@ def test_changes_are_accepted_by_openvino(oracle: Oracle) -> None:
 
 def _changed(seed: int) -> Recipe:
     return changed(BIASED, np.random.default_rng(seed))
+
+
+def test_parts_in_bodies_compute_the_same(oracle: Oracle) -> None:
+    """An If, a Loop or a TensorIterator around some layers: OpenVINO's results stay, and so do ours."""
+    judge = Judge(oracle)
+    expected = judge.openvinos(BIASED)
+    assert isinstance(expected, list)
+    found = Counter()
+    for seed in range(24):
+        made = oracle.ask(_enclosed, seed)
+        if made is None:
+            continue
+        found[next(node.operation for node in made.nodes if isinstance(node, Layer) and node.bodies)] += 1
+        got = judge.openvinos(made)
+        assert isinstance(got, list), got
+        if not any(port[0] == "set_merged_input" for layer in made.layers() for port in layer.ports):
+            assert not differing(got[:1], expected), made
+        assert judge.judge(made).kind in ("agrees", "reference"), made
+    assert set(found) == {"If", "Loop", "TensorIterator"}
+
+
+def _enclosed(seed: int) -> Recipe | None:
+    return enclosed(BIASED, np.random.default_rng(seed))
 
 
 def test_numbers_between_two_levels_are_noise(oracle: Oracle) -> None:

@@ -9,10 +9,14 @@ from tests.conformance.random.recipe import Recipe, build
 OF_ONE = 32
 """The number of consecutive models from one network, which is read and run once."""
 
+_ENCLOSED = 0.15
+"""The fraction of models with a part in a body."""
+
 
 def recipe(seed: int, number: int) -> Recipe:
     """Return the near miss with that number; runs in OpenVINO's process."""
     from tests.conformance.random.near.changes import changed
+    from tests.conformance.random.near.enclosing import enclosed
     from tests.conformance.random.near.networks import network
     from tests.conformance.random.near.pieces import piece
 
@@ -24,4 +28,7 @@ def recipe(seed: int, number: int) -> Recipe:
             build(made)
         except Exception:  # dimensions that depended on a value at the border
             continue
-        return changed(made, rng)
+        made = changed(made, rng)
+        rng = np.random.default_rng([seed, number, 2])
+        inner = enclosed(made, rng) if rng.random() < _ENCLOSED else None
+        return made if inner is None else inner

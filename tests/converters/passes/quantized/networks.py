@@ -31,7 +31,7 @@ def quantized(x: Any, low: Any = -2.0, high: Any = 2.0 * 127 / 128, levels: int 
 def answers(model: ov.Model, *given: np.ndarray) -> np.ndarray:
     """Return OpenVINO's first result."""
     request = ov.Core().compile_model(model, "CPU", EXACT).create_infer_request()
-    request.infer(list(map(np.ascontiguousarray, given)))
+    request.infer([np.array(x, order="C") for x in given])
     return np.array(request.get_output_tensor(0).data)
 
 

@@ -207,3 +207,34 @@ def test_biases_are_not_rounded(tmp_path: Path) -> None:
     model = ov.Model([convolution(inner, 5, 1)], [x])
     made = compared(model, tmp_path, given(1, 4, 60, 60), atol=1e-4)
     assert names(made).count("QuantizedConv") == 2
+
+
+@pytest.mark.parametrize("taken", [True, False])
+@pytest.mark.parametrize("before", [True, False], ids=["moved before the If", "moved in each branch"])
+def test_branches_share_an_input(taken: bool, before: bool, tmp_path: Path) -> None:
+    """A branch cannot use integers whose channels another branch moved; both can use those of the graph around them."""
+    x, condition = ops.parameter([1, 4, 6, 6], np.float32, name="x"), ops.parameter([], np.bool_, name="c")
+    shared = quantized(x)
+    outer = [quantized(convolution(shared, seed=3))] if before else []
+    bodies, inputs = [], []
+    for size in (1, 3):
+        given_ = ops.parameter([1, 4, 6, 6], np.float32)
+        bodies.append(ov.Model([quantized(ops.relu(convolution(given_, size=size)))], [given_]))
+        inputs.append(given_)
+    branches = ops.if_op(condition)
+    branches.set_then_body(bodies[0])
+    branches.set_else_body(bodies[1])
+    branches.set_input(shared.output(0), *inputs)
+    chosen = branches.set_output(*(body.results[0] for body in bodies))
+    made = compared(
+        ov.Model([chosen, *(one.output(0) for one in outer)], [x, condition]),
+        tmp_path,
+        given(1, 4, 6, 6),
+        np.array(taken),
+        atol=6 * STEP,
+    )
+    conditional = next(node for node in made.graph.node if node.op_type == "If")
+    for branch in conditional.attribute:
+        operators = [node.op_type for node in branch.g.node]
+        assert operators.count("QuantizedConv") == 1
+        assert operators.count("Transpose") == (1 if before else 2)
