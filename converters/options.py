@@ -50,6 +50,7 @@ TargetName = Literal[
     "tflite",
     "iree",
     "tensorrt",
+    "onnx2torch",
 ]
 Channels = Literal["rgb", "bgr"]
 Tiles = Literal["stated", "none"]

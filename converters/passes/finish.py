@@ -277,7 +277,6 @@ def finish_for(
         casts(),
         Simplify(stored=True),
     ]
-    passes += spelling_passes(target, last=True)
     if target.onnxruntime:
         passes += [KeepPads(OPSET), TransposeAfterCasts(), KeepFloatWeights()]
     _run(passes, model)
@@ -296,7 +295,8 @@ def finish_for(
         last += [Lower(opset), casts(opset=opset)]
     elif precision != "float16":
         last += [*newer_forms(opset), Simplify(stored=True)]
-    _run([*last, RemoveUnusedNodesPass(), RemoveUnusedOpsetsPass(), Stamp(opset)], model)
+    last += [RemoveUnusedNodesPass(), *spelling_passes(target, last=True), RemoveUnusedOpsetsPass(), Stamp(opset)]
+    _run(last, model)
     check(model, target)
     return Finished([], inline.inlined, halves.clamped, opset)
 

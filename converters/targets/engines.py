@@ -22,6 +22,15 @@ _NOT_IN_TENSORRT = """
     SplitToSequence StringNormalizer TfIdfVectorizer Unique
 """
 
+_NOT_IN_ONNX2TORCH = """
+    Acosh Asinh Atanh Bernoulli BitShift Compress ConcatFromSequence ConvInteger Cosh DequantizeLinear Det
+    DynamicQuantizeLinear GRU GlobalLpPool GlobalMaxPool GridSample Hardmax LSTM LpNormalization LpPool MatMulInteger
+    MaxRoiPool MaxUnpool Multinomial OneHot QLinearConv QLinearMatMul QuantizeLinear RNN RandomNormal RandomNormalLike
+    RandomUniform RandomUniformLike ReverseSequence STFT ScatterElements SequenceAt SequenceConstruct SequenceEmpty
+    SequenceErase SequenceInsert SequenceLength Shrink Sinh Size SpaceToDepth SplitToSequence StringNormalizer
+    TfIdfVectorizer ThresholdedRelu Trilu Unique
+"""
+
 _COMPILED = Target(
     "compiled",
     "an engine that requires static shapes",
@@ -56,6 +65,7 @@ OPENCV = replace(
         "expanded Resize",
         "4D InstanceNormalization",
         "sorted by depth",
+        "last states",
     ),
     command='`cv2.dnn.readNetFromONNX("model.onnx")`',
 )
@@ -109,7 +119,7 @@ MNN = Target(
         limits.diagonals,
     ),
     control_flow=False,
-    spellings=(*_COMMON, "channel slopes", "symmetric padding", "explicit padding", "equal shapes"),
+    spellings=(*_COMMON, "channel slopes", "symmetric padding", "explicit padding", "equal shapes", "last states"),
     command="`mnnconvert -f ONNX --modelFile model.onnx --MNNModel model.mnn --bizCode x`",
 )
 TVM = replace(
@@ -155,6 +165,17 @@ IREE = replace(
     command="`iree-import-onnx model.onnx -o model.mlir`",
 )
 
+ONNX2TORCH = Target(
+    "onnx2torch",
+    "PyTorch, through onnx2torch",
+    "onnx2torch 1.5.15",
+    opsets=(13, 15),  # it has no GreaterOrEqual of opset 16
+    lacks=dict.fromkeys(_NOT_IN_ONNX2TORCH.split(), ""),
+    control_flow=False,
+    spellings=_COMMON,
+    command='`onnx2torch.convert("model.onnx")`',
+)
+
 TENSORRT = Target(
     "tensorrt",
     "NVIDIA's TensorRT",
@@ -165,4 +186,4 @@ TENSORRT = Target(
     command="`trtexec --onnx=model.onnx`",
 )
 
-ENGINES = (OPENCV, OPENVINO, TRACT, TVM, TINYGRAD, MNN, NCNN, RKNN, TFLITE, IREE, TENSORRT)
+ENGINES = (OPENCV, OPENVINO, TRACT, TVM, TINYGRAD, MNN, NCNN, RKNN, TFLITE, IREE, TENSORRT, ONNX2TORCH)

@@ -17,6 +17,7 @@ Spelling = Literal[
     "equal shapes",
     "expanded Resize",
     "explicit padding",
+    "last states",
     "matrix operands",
     "Mul for squares",
     "no boolean constants",

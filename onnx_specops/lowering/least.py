@@ -10,6 +10,7 @@ from onnx_specops.building import OPSET, Builder
 from onnx_specops.graphs import all_nodes, nested
 from onnx_specops.lowering.adapters import SAME, LoweringBuilder, NotRepresentableError, adapters
 from onnx_specops.lowering.checking import form_problem, least_opset, type_problem
+from onnx_specops.lowering.types import least_opset_of_ports
 from onnx_specops.lowering.versions import OLDEST
 
 _SMALL = 64
@@ -17,14 +18,14 @@ _SMALL = 64
 
 
 def least_opset_of(model: ir.Model, oldest: int = OLDEST) -> int:
-    """Return the oldest opset, not below ``oldest``, that represents each node of a model by one node.
+    """Return the oldest opset, not below ``oldest``, that represents a model's inputs, outputs, and each node by one node.
 
     Args:
         model: in the builder's opset; it is not changed.
         oldest: the lowest result.
     """
     known: dict[Hashable, int] = {}
-    least = oldest
+    least = max(oldest, least_opset_of_ports(model.graph))
     for node in list(all_nodes(model.graph)):
         if node.domain:
             continue

@@ -55,6 +55,13 @@ def _round(graph: ir.Graph, cast: ir.Node) -> None:
     cast.graph.remove(cast, safe=True)
 
 
+def least_opset_of_ports(graph: ir.Graph) -> int:
+    """Return the oldest opset with the element types of a graph's inputs and outputs, which cannot be widened."""
+    return max(
+        (_INTRODUCED[value.dtype][0] for value in (*graph.inputs, *graph.outputs) if value.dtype in _INTRODUCED), default=0
+    )
+
+
 def widen_absent_types(model: ir.Model, opset: int) -> list[UnsupportedNode]:
     """Widen values of types that the opset lacks; return those that cannot change (inputs, outputs, casts)."""
     absent = {dtype: wide for dtype, (since, wide) in _INTRODUCED.items() if opset < since}

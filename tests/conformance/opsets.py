@@ -23,6 +23,7 @@ from tests.conformance.oracle import Oracle
 SIXTEEN_BITS = frozenset((
     "Constant-1-nf4-through-f16", "Convert-1-computed-bf16-f32", "Convert-1-computed-bf16-f64",
     "Convert-1-computed-bf16-i32", "RandomUniform-8-f16-pytorch", "RandomUniform-8-f16-tensorflow",
+    *(f"Convert-1-{kind}-bf16-f32" for kind in ("f16", "f32", "f64", "i32", "i64", "u16")),
 ))  # fmt: skip
 """Cases whose results show 16-bit rounding, which a target with ``float32`` does not have."""
 

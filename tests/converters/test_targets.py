@@ -9,6 +9,7 @@ from typing import Any, get_args
 import numpy as np
 import onnx
 import onnxruntime as ort
+import openvino as ov
 import pytest
 from typer.testing import CliRunner
 
@@ -22,6 +23,7 @@ from converters.targets import TARGETS
 from converters.targets.target import Spelling
 from tests.conformance.models import kept
 from tests.conformance.models.table import NETWORKS
+from tests.conformance.operations.cases import CASES
 
 RECOMMENDER = Path(__file__).parents[2] / "models" / "recommender_int" / "model.xml"
 
@@ -122,3 +124,19 @@ def test_the_command(tmp_path: Path) -> None:
     told = runner.invoke(app, ["convert", str(path), "-o", str(tmp_path / "a.onnx"), "--target", "opencv", *shape])
     assert told.exit_code == 0 and onnx.load(tmp_path / "a.onnx").opset_import[0].version == 11
     assert runner.invoke(app, ["inspect", str(path), "--input-shape", "x=1"]).exit_code == 2
+
+
+@pytest.mark.parametrize("opset", [None, 21])
+def test_boolean_constants_are_casts_at_every_opset(opset: int | None, tmp_path: Path) -> None:
+    path = next(case for case in CASES if case.id == "Pad-1-bool-constant").save(tmp_path)
+    model, _ = convert(path, target="tract", opset=opset)
+    assert sorted(node.op_type for node in model.graph.node) == ["Cast", "Pad"]
+    assert all(constant.data_type != onnx.TensorProto.BOOL for constant in model.graph.initializer)
+
+
+@pytest.mark.parametrize(("target", "outputs"), [("opencv", [3, 3]), ("mnn", [3, 3]), ("tract", [1, 1])])
+def test_recurrent_layers_name_the_states_that_a_target_needs(target: str, outputs: list[int], tmp_path: Path) -> None:
+    whole = ov.Core().read_model(_network("LSTM, num_layers, bidirectional", tmp_path))
+    ov.save_model(ov.Model(whole.outputs[:1], whole.get_parameters()), tmp_path / "sequence.xml")  # without the last states
+    model, _ = convert(tmp_path / "sequence.xml", target=target, input_shapes={"inputs": [2, 7]})
+    assert [len(node.output) for node in model.graph.node if node.op_type == "LSTM"] == outputs

@@ -23,6 +23,7 @@ from converters.passes.spellings.reshapes import StaticReshape
 from converters.passes.spellings.scalars import ScalarsToVectors
 from converters.passes.spellings.slopes import ChannelSlopes
 from converters.passes.spellings.squares import PowToMul
+from converters.passes.spellings.states import NameLastStates
 from converters.passes.spellings.topk import SortedTopK
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ SPELLINGS: Mapping[str, Callable[[], InPlacePass]] = {
     "equal shapes": EqualShapes,
     "expanded Resize": ExpandBeforeResize,
     "explicit padding": ExplicitPads,
+    "last states": NameLastStates,
     "matrix operands": VectorsToMatrices,
     "Mul for squares": PowToMul,
     "no boolean constants": RemoveBooleanConstants,
@@ -49,10 +51,10 @@ SPELLINGS: Mapping[str, Callable[[], InPlacePass]] = {
     "symmetric padding": SymmetricPads,
 }
 
-_LAST = frozenset(("sorted by depth", "no boolean constants"))
-"""Spellings that simplification would revert."""
+_LAST = frozenset(("sorted by depth", "no boolean constants", "last states"))
+"""Spellings that simplification or the removal of unused values would revert."""
 
 
 def spelling_passes(target: Target, *, last: bool = False) -> list[InPlacePass]:
-    """Return the passes for a target's spellings: those before the last `Simplify`, or those that it would revert."""
+    """Return the passes for a target's spellings: those before the last simplification, or those that it would revert."""
     return [SPELLINGS[name]() for name in target.spellings if (name in _LAST) == last]
