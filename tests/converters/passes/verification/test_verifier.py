@@ -92,6 +92,28 @@ def test_sizes_of_large_inputs(size: int, evaluated: bool) -> None:
     assert len(verifier.differences) == evaluated
 
 
+@pytest.mark.parametrize("computed", [True, False])
+def test_minus_one_without_elements_is_ambiguous(computed: bool) -> None:
+    """A computed target can be [0, -1]. A constant target [-1, 6] is defined for any number of rows."""
+    verifier = Verifier()
+
+    def emit(op, x):
+        if not computed:
+            return op.Reshape(op.Neg(x), [-1, 6])
+        rows = op.Mul(op.Shape(x, start=0, end=1), 2)
+        return op.Reshape(op.Neg(x), op.Concat(rows, op.const(np.array([-1])), axis=0))
+
+    def wrong_without_rows(op, x, target):
+        rows = op.Max(op.Shape(x, start=0, end=1), 1)
+        columns = op.Where(op.Equal(op.Shape(x, start=0, end=1), 0), 7, 6)
+        return op.Reshape(x, op.Concat(op.Sub(op.Mul(rows, 2), op.Where(op.Equal(columns, 7), 2, 0)), columns, axis=0),
+                          allowzero=1)  # fmt: skip
+
+    model = graph(emit, floats("x", None, 12))
+    applied(model, "Reshape", lambda op, x, target: op.Reshape(x, target), wrong_without_rows, verifier)
+    assert len(verifier.differences) == (0 if computed else 1)
+
+
 def test_dimensions_of_one_name_are_equal() -> None:
     """The computation accepts nothing else."""
     verifier = Verifier()
