@@ -81,15 +81,15 @@ def trials(
     choices: list[Sequence[int]] = [()] if observed else []
     choices += _SIZES
     known = {value: seen for value, seen in observed.items() if value in inputs}
-    tried = []
+    tried: list[object] = []
     for choice in choices:
         seen = known if choice == () else {}
         shapes = _shapes(inputs, choice, seen)
         if shapes is None or any(math.prod(shape) > _MAX_ELEMENTS for shape in shapes.values()):
             continue
-        if shapes not in tried:
+        if (shapes, bool(seen)) not in tried:
             yield Sizes(shapes, numbers, seen)
-        tried.append(shapes)
+        tried.append((shapes, bool(seen)))
         if all(value.shape is not None and value.shape.is_static() for value in inputs):
             break  # all choices are equal
 
