@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,7 +19,7 @@ from converters.cli.failures import failures
 from converters.cli.options import Debug, Json, Kernels
 
 if TYPE_CHECKING:
-    from onnx_specops.generation import Sampling, TextModel
+    from onnx_specops.generation import Sampling, SpeechModel, TextModel
 
 
 def generate(
@@ -35,11 +36,20 @@ def generate(
         typer.Argument(
             metavar="TEXT",
             help="The text to continue or to answer; - reads standard input. With --chat it is optional: without it, each "
-            "line of standard input is one turn of the conversation.",
+            "line of standard input is one turn of the conversation. With --audio it is optional: a text that precedes the "
+            "recording.",
             show_default=False,
         ),
     ] = None,
-    tokens: Annotated[int, typer.Option(min=1, help="The maximum number of tokens.")] = 64,
+    tokens: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="The maximum number of tokens; the default is 64. With --audio: of each 30 seconds; the default is the "
+            "limit of the model.",
+            show_default=False,
+        ),
+    ] = None,
     chat: Annotated[bool, typer.Option("--chat", help="Chat, with the folder's chat template.")] = False,
     system: Annotated[
         str | None, typer.Option(metavar="TEXT", help="With --chat: the system message.", show_default=False)
@@ -77,6 +87,22 @@ def generate(
             metavar="FILE", help="An image for a vision-language model. Can be given several times.", show_default=False
         ),
     ] = None,
+    audio: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="A recording for a Whisper model: a WAV file.", show_default=False),
+    ] = None,
+    language: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CODE",
+            help="With --audio: the language of the recording, such as en; by default, the most likely one.",
+            show_default=False,
+        ),
+    ] = None,
+    translate: Annotated[bool, typer.Option("--translate", help="With --audio: translate into English.")] = False,
+    timestamps: Annotated[
+        bool, typer.Option("--timestamps", help="With --audio: show the begin and the end of each segment, in seconds.")
+    ] = False,
     kernels: Annotated[Kernels, typer.Option(help="The kernels of the domain.")] = Kernels.auto,
     as_json: Json = False,
     debug: Debug = False,
@@ -101,9 +127,18 @@ def generate(
             raise typer.BadParameter(str(error)) from None
         if system is not None and not chat:
             raise typer.BadParameter("it requires --chat", param_hint="--system")
-        if prompt is None and not chat:
-            raise typer.BadParameter("specify a text, - for standard input, or --chat", param_hint="TEXT")
-        if prompt is None and as_json:
+        if audio is not None and chat:
+            raise typer.BadParameter("a Whisper model does not chat", param_hint="--audio")
+        for option, unset in (
+            ("--language", language is None),
+            ("--translate", not translate),
+            ("--timestamps", not timestamps),
+        ):
+            if audio is None and not unset:
+                raise typer.BadParameter("it requires --audio", param_hint=option)
+        if prompt is None and not chat and audio is None:
+            raise typer.BadParameter("specify a text, - for standard input, --chat, or --audio", param_hint="TEXT")
+        if prompt is None and as_json and audio is None:
             raise typer.BadParameter("--json requires the text of the turn", param_hint="TEXT")
         if any(not text for text in stop or ()):
             raise typer.BadParameter("it is empty", param_hint="--stop")
@@ -111,7 +146,7 @@ def generate(
         with _converted(folder, as_json) as ready:
             import onnxruntime
 
-            from onnx_specops.generation import VisionLanguageModel, open_model
+            from onnx_specops.generation import SpeechModel, VisionLanguageModel, open_model
 
             # Its warnings would interrupt the text. Errors raise exceptions.
             onnxruntime.set_default_logger_severity(4)
@@ -119,7 +154,17 @@ def generate(
             given_images: dict[str, Any] = {"images": image} if image else {}
             if image and not isinstance(model, VisionLanguageModel):
                 raise typer.BadParameter("the model takes no images", param_hint="--image")
-            turn = _Turn(model, tokens, sampling, tuple(stop or ()), as_json)
+            if audio is not None and not isinstance(model, SpeechModel):
+                raise typer.BadParameter("the model takes no recordings", param_hint="--audio")
+            if isinstance(model, SpeechModel):
+                if audio is None:
+                    raise typer.BadParameter("a Whisper model requires --audio", param_hint="FOLDER")
+                _transcribe(model, text or "", (tokens, sampling, tuple(stop or ())), as_json, {
+                    "audio": audio, "language": language, "timestamps": timestamps,
+                    "task": "translate" if translate else "transcribe",
+                })  # fmt: skip
+                return
+            turn = _Turn(model, (tokens or 64, sampling, tuple(stop or ())), as_json)
             if not chat:
                 assert text is not None
                 turn.run(text, lambda: model.write(text, *turn.how, **given_images), shown=text if model.goes_on else "")
@@ -136,18 +181,21 @@ class _Turn:
     """Generates one text and shows it token by token, or as JSON at the end."""
 
     model: TextModel
-    tokens: int
-    sampling: Sampling
-    stop: tuple[str, ...]
+    how: tuple[Any, Sampling, tuple[str, ...]]
+    """The arguments ``tokens``, ``sampling`` and ``stop`` of `TextModel.write` and `chat`."""
     as_json: bool
 
-    @property
-    def how(self) -> tuple[int, Sampling, tuple[str, ...]]:
-        """The arguments for `TextModel.write` and `chat`."""
-        return self.tokens, self.sampling, self.stop
+    def run(
+        self,
+        prompt: str,
+        begin: Callable[[], Iterable[str]],
+        shown: str = "",
+        more: Callable[[], dict[str, Any]] = dict,
+    ) -> str:
+        """Generate and return the text that follows a prompt; show ``shown`` before it.
 
-    def run(self, prompt: str, begin: Callable[[], Iterable[str]], shown: str = "") -> str:
-        """Generate and return the text that follows a prompt; show ``shown`` before it."""
+        JSON also contains the result of ``more``.
+        """
         started, first, pieces = time.perf_counter(), 0.0, []
         if shown and not self.as_json:
             typer.echo(shown, nl=False)
@@ -160,12 +208,38 @@ class _Turn:
         text = "".join(pieces)
         if self.as_json:
             document = {"prompt": prompt, "text": text, "ids": self.model.given, "tokens": count, "seconds": seconds}
-            print_json(document)
+            print_json({**document, **more()})
             return text
         typer.echo()
         rate = count / seconds if seconds else 0.0
         err.print(f"{count} tokens, {rate:.1f} tokens/s, first token after {first:.2f} s", highlight=False)
         return text
+
+
+def _transcribe(
+    model: SpeechModel, text: str, how: tuple[int | None, Sampling, tuple[str, ...]], as_json: bool, given: dict[str, Any]
+) -> None:
+    """Show the text of a recording."""
+
+    def begin() -> Iterable[str]:
+        found = model.write(text, *how, **given)
+        return _timed(model, found) if given["timestamps"] and not as_json else found
+
+    def more() -> dict[str, Any]:
+        parts = [{"start": part.start, "end": part.end, "text": part.text} for part in model.segments]
+        return {"language": model.language, **({"segments": parts} if given["timestamps"] else {})}
+
+    _Turn(model, how, as_json).run(text, begin, more=more)
+
+
+def _timed(model: SpeechModel, pieces: Iterable[str]) -> Iterator[str]:
+    """Yield a line for each segment of a recording."""
+    shown = 0
+    for _ in chain(pieces, [""]):
+        for part in model.segments[shown:]:
+            end = "" if part.end is None else f"{part.end:.2f}"
+            yield f"{chr(10) if shown else ''}[{part.start:.2f} - {end}] {part.text.strip()}"
+            shown += 1
 
 
 def _lines() -> Iterator[str]:

@@ -20,6 +20,7 @@ from onnx_specops.generation.errors import GenerationError
 from onnx_specops.generation.language_model import CONFIG, LanguageModel
 from onnx_specops.generation.sampling import Sampling
 from onnx_specops.generation.settings import read_json
+from onnx_specops.generation.speech import Segment, SpeechModel
 from onnx_specops.generation.text_model import TextModel
 from onnx_specops.generation.tokenizer import DETOKENIZER, TOKENIZER
 from onnx_specops.generation.vision_language import VisionLanguageModel
@@ -35,6 +36,8 @@ __all__ = [
     "GenerationError",
     "LanguageModel",
     "Sampling",
+    "Segment",
+    "SpeechModel",
     "TextModel",
     "VisionLanguageModel",
     "open_model",
@@ -47,8 +50,8 @@ _OF_EMBEDDINGS = "openvino_language_model"
 def open_model(
     folder: str | os.PathLike[str], *, kernels: Kernels = "auto", sess_options: ort.SessionOptions | None = None
 ) -> TextModel:
-    """Open the model of a folder: an `EncoderDecoder` if it has an encoder and no genai_config.json, a `VisionLanguageModel`
-    if genai_config.json has a vision encoder, otherwise a `LanguageModel`.
+    """Open the model of a folder: a `SpeechModel` if it is a Whisper, an `EncoderDecoder` if it has another encoder and no
+    genai_config.json, a `VisionLanguageModel` if genai_config.json has a vision encoder, otherwise a `LanguageModel`.
 
     Args:
         folder: the result of ``specops convert FOLDER -o OUT``, with ``--genai`` for a language model.
@@ -63,10 +66,18 @@ def open_model(
             f"{place} contains a multimodal model, whose processor prepares the prompts: convert the folder, and"
             ' combine its models as docs/language-models.md describes under "Vision-language models"'
         )
-    pair = (place / ENCODER).is_file() and not (place / CONFIG).is_file()
-    kind: type[LanguageModel] | type[EncoderDecoder] = EncoderDecoder if pair else LanguageModel
+    return _kind(place)(place, kernels=kernels, sess_options=sess_options)
+
+
+def _kind(place: Path) -> type[LanguageModel] | type[EncoderDecoder] | type[SpeechModel]:
     if (place / CONFIG).is_file():
         model = read_json(place / CONFIG).get("model")
-        if isinstance(model, dict) and "vision" in model and "embedding" in model:
-            kind = VisionLanguageModel
-    return kind(place, kernels=kernels, sess_options=sess_options)
+        if not isinstance(model, dict):
+            return LanguageModel
+        if model.get("type") == "whisper":
+            return SpeechModel
+        return VisionLanguageModel if "vision" in model and "embedding" in model else LanguageModel
+    if not (place / ENCODER).is_file():
+        return LanguageModel
+    config = place / "config.json"
+    return SpeechModel if config.is_file() and read_json(config).get("model_type") == "whisper" else EncoderDecoder

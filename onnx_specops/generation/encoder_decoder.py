@@ -11,20 +11,15 @@ import numpy as np
 import onnxruntime as ort
 
 from onnx_specops.generation.constraints import Constraints
+from onnx_specops.generation.decoders import MASKS, STATES, StatefulDecoder
 from onnx_specops.generation.errors import GenerationError
 from onnx_specops.generation.sampling import GREEDY, Sampler, Sampling
 from onnx_specops.generation.settings import read_json
 from onnx_specops.generation.text_model import TextModel
 from onnx_specops.runtime.session import InferenceSession, Kernels
-from onnx_specops.runtime.variables import variables_of
 
 ENCODER, DECODER = "openvino_encoder_model.onnx", "openvino_decoder_model.onnx"
 _CONFIG, _GENERATION = "config.json", "generation_config.json"
-
-# The names of the decoder's inputs: those that change with each run, and those that are constant for a prompt.
-_TOKENS, _OWN_MASK, _SLOTS = ("input_ids", "decoder_input_ids"), "decoder_attention_mask", "cache_position"
-_STATES, _MASKS, _BEAMS = "encoder_hidden_states", ("encoder_attention_mask", "attention_mask"), "beam_idx"
-_KNOWN = frozenset((*_TOKENS, _OWN_MASK, _SLOTS, _STATES, *_MASKS, _BEAMS))
 
 _POSITIONS = ("max_position_embeddings", "max_target_positions")
 
@@ -63,19 +58,16 @@ class EncoderDecoder(TextModel):
     ) -> None:
         super().__init__(Path(folder), kernels)
         self._configure(forced_bos_token_id)
-        self._encoder, self._decoder = (self._session(name, sess_options) for name in (ENCODER, DECODER))
-        self._has_cache = bool(variables_of(self._decoder))  # otherwise each run receives all tokens
+        self._encoder, decoder = (self._session(name, sess_options) for name in (ENCODER, DECODER))
         self._encoder_names = {value.name for value in self._encoder.get_inputs()}
         if "input_features" in self._encoder_names:
             raise GenerationError(
-                f"{self.folder} contains a speech recognition model, which has no text prompt: convert it with --genai, and"
-                " run it in onnxruntime-genai"
+                f"{self.folder} contains a speech recognition model, which has no text prompt: open_model opens a Whisper"
+                " model"
             )
         if unknown := self._encoder_names - {"input_ids", "attention_mask"}:
             raise GenerationError(f"{ENCODER} has inputs other than tokens and their mask: {', '.join(sorted(unknown))}")
-        self._decoder_names = {value.name for value in self._decoder.get_inputs()}
-        if unknown := self._decoder_names - _KNOWN:
-            raise GenerationError(f"{DECODER} has inputs that a text decoder lacks: {', '.join(sorted(unknown))}")
+        self._decoder = StatefulDecoder(decoder, DECODER)
 
     def generate(self, prompt: Sequence[int], tokens: int, sampling: Sampling = GREEDY) -> Iterator[int]:
         """Generate the tokens that answer a prompt, up to an end token, which is not returned.
@@ -94,27 +86,18 @@ class EncoderDecoder(TextModel):
         self.check(prompt, self.vocabulary, self.positions)
         given = {"input_ids": np.array([prompt], np.int64), "attention_mask": np.ones((1, len(prompt)), np.int64)}
         states = self._encoder.run(None, {name: given[name] for name in self._encoder_names})[0]
-        self._decoder.reset_state()
+        self._decoder.begin({STATES: states, **dict.fromkeys(MASKS, given["attention_mask"])})
         self.given = []
         sampler = Sampler(sampling)
-        ids = [self.start]
-        most = tokens if self.positions is None else min(tokens, self.positions - 1)
-        kept = self._taken(
-            {_STATES: states, **dict.fromkeys(_MASKS, given["attention_mask"]), _BEAMS: np.zeros(1, np.int32)}
-        )
-        for _ in range(most):
-            past = len(ids) - 1 if self._has_cache else 0
-            (logits,) = self._decoder.run(["logits"], {**kept, **self._taken(_of_run(ids, past))})
-            token = sampler.choose(self.constraints.applied(logits[0, -1], ids))
+        fed = [self.start]
+        for _ in range(tokens if self.positions is None else min(tokens, self.positions - 1)):
+            logits = self._decoder.run(fed)
+            token = sampler.choose(self.constraints.applied(logits, [self.start, *self.given]))
             if token in self.constraints.ends:
                 return
-            ids.append(token)
             self.given.append(token)
+            fed = [token]
             yield token
-
-    def _taken(self, feeds: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Return the feeds that the decoder has inputs for."""
-        return {name: array for name, array in feeds.items() if name in self._decoder_names}
 
     def _session(self, name: str, options: ort.SessionOptions | None) -> InferenceSession:
         path = self.folder / name
@@ -152,12 +135,3 @@ class EncoderDecoder(TextModel):
             raise GenerationError(
                 f"the first token of a text is {beyond[0]}, but the vocabulary has {self.vocabulary} tokens"
             )
-
-
-def _of_run(ids: Sequence[int], past: int) -> dict[str, np.ndarray]:
-    """Return the inputs of a run with all tokens that are not in the decoder's cache."""
-    return {
-        **dict.fromkeys(_TOKENS, np.array([ids[past:]], np.int64)),
-        _OWN_MASK: np.ones((1, len(ids)), np.int64),
-        _SLOTS: np.arange(past, len(ids), dtype=np.int64),
-    }

@@ -116,9 +116,7 @@ class LanguageModel(TextModel):
         try:
             model = settings["model"]
             if isinstance(model, dict) and model.get("type") == "whisper":
-                raise GenerationError(
-                    f"{self.folder} contains a Whisper model, which has no text prompt: run it in onnxruntime-genai"
-                )
+                raise GenerationError(f"{self.folder} contains a Whisper model: open_model opens it")
             self.positions, self.vocabulary = int(model["context_length"]), int(model["vocab_size"])
             end = model["eos_token_id"]
             self.ends = frozenset(int(token) for token in (end if isinstance(end, list) else [end]))

@@ -42,7 +42,9 @@ def runs(name: str) -> Iterator[tuple[str, Callable[[Path, Path], hosts.Result]]
     """Iterate over the hosts of a model, with a function that runs the original and the converted folder."""
     if name in LANGUAGE_MODELS:
         yield "transformers", hosts.in_transformers
-    if name in SPEECH:
+    if name == "whisper-transcripts":
+        yield "onnx_specops", hosts.in_speech_model
+    elif name in SPEECH:
         for search in ("greedy", "beams"):
             yield "onnxruntime-genai", partial(hosts.in_genai, search=search)
     if name in VISION:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.folders import speech, vision
+from tests.folders import speech, transcripts, vision
 from tests.folders.subjects import ENCODERS, TEXTS
 
 HERE = Path(__file__).parent
@@ -59,6 +59,7 @@ def missing(host: str) -> str:
         "transformers": ("transformers", "torch", "compressed_tensors", "optimum.intel"),
         "diffusers": ("diffusers", "optimum.onnxruntime", "optimum.intel"),
         "onnxruntime-genai": ("onnxruntime_genai", "transformers", "optimum.intel"),
+        "onnx_specops": ("openvino_genai", "optimum.intel"),
     }[host]
     lacking = [name for name in needed if not _is_there(name)]
     return f"{' and '.join(lacking)} cannot be imported: {INSTALL}" if lacking else ""
@@ -210,6 +211,12 @@ def in_genai(source: Path, target: Path, search: str = "greedy") -> Result:
     differing = sum(a != b for one, other in zip(expected, found, strict=True) for a, b in zip(one, other, strict=True))
     compared = "tokens, greedy" if search == "greedy" else f"tokens, {speech.BEAMS} beams"
     return Result(compared, float(differing), 0.0, "Model")
+
+
+def in_speech_model(source: Path, target: Path) -> Result:
+    """Compare the transcripts of recordings with those of OpenVINO GenAI; the error is the number of different ones."""
+    differing = transcripts.differing(transcripts.in_openvino(source), transcripts.in_onnx(target))
+    return Result("texts of recordings", float(len(differing)), 0.0, "SpeechModel")
 
 
 def in_genai_with_images(name: str, source: Path, target: Path) -> Result:

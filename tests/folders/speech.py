@@ -15,19 +15,44 @@ WIDTH = 16
 CPU = {"INFERENCE_PRECISION_HINT": "f32", "KV_CACHE_PRECISION": "f32"}
 
 
-def make_whisper(folder: Path, *, eight_bits: bool = False) -> None:
-    """Create the folder of a Whisper model with three layers and a byte tokenizer, with weights as they are or in 8 bits."""
+def byte_tokenizer(size: int, special: list[str]) -> Any:
+    """Return a byte-level tokenizer of the repository's README, with ``special`` as its first tokens."""
+    import transformers
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+
+    made = Tokenizer(models.BPE())
+    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    made.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=size, special_tokens=special, initial_alphabet=pre_tokenizers.ByteLevel.alphabet()
+    )
+    made.train_from_iterator([(Path(__file__).parents[2] / "README.md").read_text()], trainer)
+    return transformers.PreTrainedTokenizerFast(tokenizer_object=made, pad_token=special[0])
+
+
+def make_whisper(folder: Path, *, eight_bits: bool = False, texts: Any = None, **settings: Any) -> None:
+    """Create the folder of a Whisper model with three layers, with weights as they are or in 8 bits.
+
+    Args:
+        folder: the target.
+        eight_bits: whether weights have 8 bits.
+        texts: the tokenizer; a byte tokenizer by default.
+        settings: of the model's configuration, other than those of the default tokenizer.
+    """
     import torch
     import transformers
     from optimum.intel import OVModelForSpeechSeq2Seq
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
-    config = transformers.WhisperConfig(
-        vocab_size=SIZE, d_model=WIDTH, encoder_layers=1, decoder_layers=3, encoder_attention_heads=2,
-        decoder_attention_heads=2, encoder_ffn_dim=16, decoder_ffn_dim=16, max_source_positions=1500,
-        max_target_positions=64, num_mel_bins=80, pad_token_id=0, bos_token_id=1, eos_token_id=2, decoder_start_token_id=3,
-        begin_suppress_tokens=None, suppress_tokens=None,
-    )  # fmt: skip
+    if texts is None:
+        texts = byte_tokenizer(SIZE, ["<pad>", "<s>", "<|endoftext|>", "<|startoftranscript|>"])
+        texts.eos_token = "<|endoftext|>"
+    default: dict[str, Any] = {
+        "vocab_size": SIZE, "d_model": WIDTH, "encoder_layers": 1, "decoder_layers": 3, "encoder_attention_heads": 2,
+        "decoder_attention_heads": 2, "encoder_ffn_dim": 16, "decoder_ffn_dim": 16, "max_source_positions": 1500,
+        "max_target_positions": 64, "num_mel_bins": 80, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2,
+        "decoder_start_token_id": 3, "begin_suppress_tokens": None, "suppress_tokens": None,
+    }  # fmt: skip
+    config = transformers.WhisperConfig(**{**default, **settings})
     torch.manual_seed(3)
     model = transformers.WhisperForConditionalGeneration(config).eval()
     with torch.no_grad():
@@ -35,15 +60,6 @@ def make_whisper(folder: Path, *, eight_bits: bool = False) -> None:
             draw = torch.randn_like(parameter)
             scale = 1.0 if "encoder_attn" in key or "embed" in key else 0.5
             parameter.copy_(scale * draw if parameter.ndim > 1 else (1 if "norm.weight" in key else 0) + 0.2 * draw)
-    made = Tokenizer(models.BPE())
-    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    made.decoder = decoders.ByteLevel()
-    special = ["<pad>", "<s>", "<|endoftext|>", "<|startoftranscript|>"]
-    trainer = trainers.BpeTrainer(
-        vocab_size=SIZE, special_tokens=special, initial_alphabet=pre_tokenizers.ByteLevel.alphabet()
-    )
-    made.train_from_iterator([(Path(__file__).parents[2] / "README.md").read_text()], trainer)
-    texts = transformers.PreTrainedTokenizerFast(tokenizer_object=made, eos_token=special[2], pad_token=special[0])
     with tempfile.TemporaryDirectory() as place:
         model.save_pretrained(place)
         exporter = OVModelForSpeechSeq2Seq.from_pretrained(place, export=True, compile=False, load_in_8bit=eight_bits)

@@ -17,6 +17,7 @@ from typing import Any
 
 from tests.folders.language_models import make_language_model
 from tests.folders.speech import make_whisper
+from tests.folders.transcripts import make_transcriber
 from tests.folders.vision import CONFIGURATIONS, make_vision
 
 SIZE = 320
@@ -330,6 +331,7 @@ MAKERS: dict[str, Callable[[Path], None]] = {"sentence-transformer": make_senten
 SPEECH: dict[str, Callable[[Path], None]] = {
     "whisper": make_whisper,
     "whisper-int8": partial(make_whisper, eight_bits=True),
+    "whisper-transcripts": make_transcriber,
 }
 VISION: dict[str, Callable[[Path], None]] = {
     **{name: partial(make_vision, name) for name in CONFIGURATIONS},

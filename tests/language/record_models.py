@@ -40,7 +40,7 @@ from optimum.intel import (  # noqa: E402
 )
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers  # noqa: E402
 
-from tests.folders import speech, vision  # noqa: E402
+from tests.folders import speech, transcripts, vision  # noqa: E402
 
 for _name in ("send_event", "start_session", "end_session", "force_shutdown", "send_error", "send_stack_trace"):
     setattr(openvino_telemetry.Telemetry, _name, lambda self, *args, **more: None)  # without waiting for the network
@@ -321,20 +321,37 @@ def make_vision(name: str, folder: Path) -> None:
 def make_images(name: str, folder: Path) -> None:
     """Create the folder of one of `vision.CONFIGURATIONS`, and record its tokens in OpenVINO."""
     vision.make_vision(name, folder)
-    for path in sorted(folder.glob("*.xml")):
+    compress(folder)
+    (folder / "expected.json").write_text(json.dumps(vision.in_openvino(folder, name)))
+
+
+def compress(folder: Path) -> None:
+    """Store the weights of a folder's IRs in 16 bits."""
+    for path in sorted(folder.glob("*model.xml")):
         model = ov.Core().read_model(path)
         with tempfile.TemporaryDirectory() as place:
             ov.save_model(model, Path(place) / path.name, compress_to_fp16=True)
             del model  # it maps the file
             for made in Path(place).iterdir():
                 (folder / made.name).write_bytes(made.read_bytes())
-    (folder / "expected.json").write_text(json.dumps(vision.in_openvino(folder, name)))
 
 
 def make_speech(name: str, folder: Path) -> None:
     """Create the folder of a Whisper model, and record the tokens that transformers generates with OpenVINO."""
     speech.make_whisper(folder)
     (folder / "expected.json").write_text(json.dumps(speech.in_openvino(folder)))
+
+
+def make_transcripts(name: str, folder: Path) -> None:
+    """Create the folder of a Whisper model, and record the texts of recordings in OpenVINO GenAI."""
+    transcripts.make_transcriber(folder)
+    compress(folder)
+    expected = transcripts.in_openvino(folder)
+    settings = (folder / "generation_config.json").read_bytes()
+    transcripts.as_english(folder)
+    expected |= transcripts.in_openvino(folder, transcripts.ENGLISH)
+    (folder / "generation_config.json").write_bytes(settings)
+    (folder / "expected.json").write_text(json.dumps(expected))
 
 
 def main(names: list[str]) -> None:
@@ -345,6 +362,7 @@ def main(names: list[str]) -> None:
         **dict.fromkeys(VISION_LANGUAGE, (make_vision, VISION)),
         **dict.fromkeys(IMAGES_OF, (make_images, VISION)),
         "whisper_speech": (make_speech, SPEECH),
+        "whisper_transcripts": (make_transcripts, SPEECH),
     }
     for name in names or makers:
         maker, place_of_all = makers[name]

@@ -56,13 +56,6 @@ def test_onnxruntime_genai_gives_openvinos_tokens(place: Path, source: Path, wri
     assert speech.in_genai(place / "genai") == expected
 
 
-@pytest.mark.parametrize("converted", [False, True])
-def test_generate_names_the_host_of_speech(place: Path, source: Path, written: GenaiFolder, converted: bool) -> None:
-    result = specops("generate", place / "genai" if converted else source, "Once")
-    assert result.exit_code == 2
-    assert "no text prompt" in " ".join(result.stderr.split()) and "onnxruntime-genai" in result.stderr
-
-
 def test_the_encoder_projects_once_for_all_tokens(place: Path, written: GenaiFolder) -> None:
     assert written.models == [DECODER, ENCODER]
     encoder, decoder = (onnx.load(place / "genai" / name).graph for name in (ENCODER, DECODER))

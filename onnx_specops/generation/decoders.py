@@ -1,0 +1,108 @@
+"""Decoders of encoder-decoders, run token by token."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import onnxruntime as ort
+
+from onnx_specops.generation.errors import GenerationError
+from onnx_specops.runtime.variables import variables_of
+
+STATES, MASKS = "encoder_hidden_states", ("encoder_attention_mask", "attention_mask")
+
+# The other inputs of a decoder.
+_TOKENS, _OWN_MASK, _SLOTS = ("input_ids", "decoder_input_ids"), "decoder_attention_mask", "cache_position"
+_BEAMS = "beam_idx"
+_KNOWN = frozenset((*_TOKENS, _OWN_MASK, _SLOTS, STATES, *MASKS, _BEAMS))
+
+_PAST, _PRESENT = "past_", "present_"
+
+
+class Decoder(Protocol):
+    """A decoder of one text at a time."""
+
+    def begin(self, given: Mapping[str, Any]) -> None:
+        """Begin a text with the results of the encoder."""
+
+    def run(self, ids: Sequence[int]) -> np.ndarray:
+        """Append tokens to the text; return the logits ``[vocabulary]`` of the next token."""
+
+
+class StatefulDecoder:
+    """A decoder that keeps its cache in variables. Without variables, each run receives all tokens.
+
+    Args:
+        session: its session.
+        name: the file of the model, for messages.
+
+    Raises:
+        GenerationError: the model has unknown inputs.
+    """
+
+    def __init__(self, session: Any, name: str) -> None:
+        self._session = session
+        self._has_cache = bool(variables_of(session))
+        self._names = {value.name for value in session.get_inputs()}
+        if unknown := self._names - _KNOWN:
+            raise GenerationError(f"{name} has inputs that a text decoder lacks: {', '.join(sorted(unknown))}")
+        self.begin({})
+
+    def begin(self, given: Mapping[str, Any]) -> None:
+        """Begin a text with the encoder's states and mask, by the names `STATES` and `MASKS`."""
+        self._session.reset_state()
+        self._given = self._taken({**given, _BEAMS: np.zeros(1, np.int32)})
+        self._ids: list[int] = []
+
+    def run(self, ids: Sequence[int]) -> np.ndarray:
+        """Append tokens to the text; return the logits ``[vocabulary]`` of the next token."""
+        past = len(self._ids) if self._has_cache else 0
+        self._ids += ids
+        feeds = {
+            **dict.fromkeys(_TOKENS, np.array([self._ids[past:]], np.int64)),
+            _OWN_MASK: np.ones((1, len(self._ids)), np.int64),
+            _SLOTS: np.arange(past, len(self._ids), dtype=np.int64),
+        }
+        (logits,) = self._session.run(["logits"], {**self._given, **self._taken(feeds)})
+        return np.asarray(logits[0, -1])
+
+    def _taken(self, feeds: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the feeds that the decoder has inputs for."""
+        return {name: array for name, array in feeds.items() if name in self._names}
+
+
+class StatelessDecoder:
+    """A decoder whose cache is in inputs and outputs, as onnxruntime-genai runs it.
+
+    Args:
+        session: its session. The input ``past_X`` continues the output ``present_X``, of this model or of the encoder.
+    """
+
+    def __init__(self, session: Any) -> None:
+        self._session = session
+        shapes = {value.name: value.shape for value in session.get_inputs()}
+        self._outputs = [value.name for value in session.get_outputs()]
+        # [batch, heads, past tokens, size]
+        own = [name for name in shapes if name.replace(_PAST, _PRESENT, 1) in self._outputs]
+        self._empty = {name: np.zeros((1, shapes[name][1], 0, shapes[name][3]), np.float32) for name in own}
+        self.begin({})
+
+    def begin(self, given: Mapping[str, Any]) -> None:
+        """Begin a text with the outputs of the encoder."""
+        of_encoder = {name.replace(_PRESENT, _PAST, 1): v for name, v in given.items() if name.startswith(_PRESENT)}
+        arrays = {**self._empty, **of_encoder}
+        self._past = {name: _value(array) for name, array in arrays.items()}
+
+    def run(self, ids: Sequence[int]) -> np.ndarray:
+        """Append tokens to the text; return the logits ``[vocabulary]`` of the next token."""
+        feeds = {**self._past, "input_ids": _value(np.array([ids], np.int64))}
+        found = dict(zip(self._outputs, self._session.run_with_ort_values(self._outputs, feeds), strict=True))
+        for name in self._empty:
+            self._past[name] = found[name.replace(_PAST, _PRESENT, 1)]
+        return np.asarray(found["logits"].numpy()[0, -1])
+
+
+def _value(array: np.ndarray) -> ort.OrtValue:
+    return ort.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(array))

@@ -1,0 +1,377 @@
+"""Whisper: from recordings to text, as OpenVINO GenAI's WhisperPipeline does."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import onnxruntime as ort
+
+from onnx_specops.generation.audio import AudioLike, LogMel, read_audio
+from onnx_specops.generation.decoders import STATES, Decoder, StatefulDecoder, StatelessDecoder
+from onnx_specops.generation.encoder_decoder import DECODER, ENCODER
+from onnx_specops.generation.errors import GenerationError
+from onnx_specops.generation.language_model import CONFIG
+from onnx_specops.generation.sampling import GREEDY, Sampler, Sampling, until
+from onnx_specops.generation.settings import read_json
+from onnx_specops.generation.text_model import TextModel, pieces
+from onnx_specops.runtime.session import InferenceSession, Kernels
+
+Task = Literal["transcribe", "translate"]
+
+_MODEL, _GENERATION, _FEATURES = "config.json", "generation_config.json", "preprocessor_config.json"
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A part of a recording.
+
+    Attributes:
+        start, end: seconds; ``end`` is ``None`` if the model did not generate it.
+        tokens: the tokens of the text.
+        text: the text.
+    """
+
+    start: float
+    end: float | None
+    tokens: Sequence[int]
+    text: str
+
+
+@dataclass(frozen=True)
+class _Special:
+    """Special tokens and limits, with the names and defaults of OpenVINO GenAI."""
+
+    start: int
+    ends: frozenset[int]
+    transcribe: int
+    translate: int
+    previous: int
+    no_timestamps: int
+    max_initial_timestamp: int
+    multilingual: bool
+    languages: Mapping[str, int]
+    suppressed: Sequence[int]
+    not_at_begin: Sequence[int]
+
+    @classmethod
+    def of(cls, settings: Mapping[str, Any]) -> _Special:
+        tasks = settings.get("task_to_id") or {}
+        end = settings["eos_token_id"]
+        return cls(
+            start=int(settings.get("decoder_start_token_id", 50258)),
+            ends=frozenset(int(token) for token in (end if isinstance(end, list) else [end])),
+            transcribe=int(tasks.get("transcribe", 50359)),
+            translate=int(tasks.get("translate", 50358)),
+            previous=int(settings.get("prev_sot_token_id", 50361)),
+            no_timestamps=int(settings.get("no_timestamps_token_id", 50363)),
+            max_initial_timestamp=int(settings.get("max_initial_timestamp_index", 50)),
+            multilingual=bool(settings.get("is_multilingual", True)),
+            languages={str(name): int(token) for name, token in sorted((settings.get("lang_to_id") or {}).items())},
+            suppressed=[int(token) for token in settings.get("suppress_tokens") or ()],
+            not_at_begin=[int(token) for token in settings.get("begin_suppress_tokens") or ()],
+        )
+
+    @property
+    def largest(self) -> int:
+        """The largest token."""
+        many = (*self.ends, *self.languages.values(), *self.suppressed, *self.not_at_begin)
+        return max(self.start, self.no_timestamps, *many, *((self.transcribe, self.translate) if self.multilingual else ()))
+
+
+@dataclass
+class _Window:
+    """The timestamps in the tokens of a window.
+
+    Attributes:
+        segments: the parts with their tokens, and their times relative to the window in units of two frames.
+        frames: the frames after which the next window begins.
+    """
+
+    frames: int
+    segments: list[tuple[int, int | None, list[int]]] = field(default_factory=list)
+
+
+class SpeechModel(TextModel):
+    """A Whisper model with its tokenizer, as ``specops convert FOLDER -o OUT`` writes it, with or without ``--genai``.
+
+    Recordings longer than a window of 30 seconds are split where the model's timestamps say so.
+
+    Args:
+        folder: contains the encoder and the decoder, config.json, generation_config.json, preprocessor_config.json, and the
+            tokenizer (see `TextModel`).
+        kernels, sess_options: see `onnx_specops.InferenceSession`.
+
+    Attributes:
+        language: the language of the last recording, such as ``en``: the specified one, or the most likely one.
+        segments: the segments of the last recording, if timestamps were requested or it was split.
+        positions: the maximum number of tokens of a window.
+        vocabulary: the number of tokens in the vocabulary.
+        sampling_rate: the samples per second that the model requires.
+
+    Raises:
+        GenerationError: files are missing, or contradict each other.
+    """
+
+    goes_on = False
+
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        kernels: Kernels = "auto",
+        sess_options: ort.SessionOptions | None = None,
+    ) -> None:
+        super().__init__(Path(folder), kernels)
+        self._configure()
+        stateless = (self.folder / CONFIG).is_file()
+        names = _genai_files(self.folder) if stateless else (ENCODER, DECODER)
+        self._encoder, session = (self._session(name, sess_options) for name in names)
+        self._decoder: Decoder = StatelessDecoder(session) if stateless else StatefulDecoder(session, DECODER)
+        self._input = self._encoder.get_inputs()[0].name
+        self._encoded = ["last_hidden_state"] if not stateless else [value.name for value in self._encoder.get_outputs()]
+        self.language: str | None = None
+        self.segments: list[Segment] = []
+
+    @property
+    def sampling_rate(self) -> int:
+        """The samples per second that the model requires."""
+        return self._features.sampling_rate
+
+    def write(
+        self,
+        prompt: str,
+        tokens: int | None = None,
+        sampling: Sampling = GREEDY,
+        stop: Sequence[str] = (),
+        *,
+        special: bool = True,
+        audio: AudioLike | None = None,
+        language: str | None = None,
+        task: Task = "transcribe",
+        timestamps: bool = False,
+    ) -> Iterator[str]:
+        """Generate the text of a recording, piece by piece.
+
+        Args:
+            prompt: a text that precedes the recording, such as names in the right spelling; may be empty.
+            tokens: the maximum number of tokens of a window; as many as the model supports by default.
+            sampling: how each token is chosen; greedy by default.
+            stop: texts that end the output and are not returned.
+            special: ignored; the tokens at the begin follow from the arguments below.
+            audio: the path of a WAV file, or samples ``[samples]`` from -1 to 1 at `sampling_rate`.
+            language: the language of the recording, such as ``en``; the most likely one by default.
+            task: ``translate`` translates into English.
+            timestamps: whether the model generates timestamps; see `segments`.
+
+        Raises:
+            GenerationError: the recording cannot be read, or the model does not support the language or the task.
+        """
+        before = self._before(prompt) if prompt else []
+        how: Any = {"audio": audio, "language": language, "task": task, "timestamps": timestamps}
+        found = pieces(self.generate(before, tokens, sampling, **how), self.decode)
+        return iter(until(found, stop)) if stop else found
+
+    def generate(
+        self,
+        prompt: Sequence[int],
+        tokens: int | None = None,
+        sampling: Sampling = GREEDY,
+        *,
+        audio: AudioLike | None = None,
+        language: str | None = None,
+        task: Task = "transcribe",
+        timestamps: bool = False,
+    ) -> Iterator[int]:
+        """Generate the tokens of a recording, without timestamps and end tokens.
+
+        Args:
+            prompt: the tokens of the text that precedes the recording.
+            tokens, sampling, audio, language, task, timestamps: see `write`.
+
+        Raises:
+            GenerationError: see `write`.
+        """
+        if audio is None:
+            raise GenerationError(f"{self.folder} contains a speech recognition model: specify a recording")
+        self.check(prompt, self.vocabulary, None)
+        self.given, self.segments = [], []
+        features = self._features(read_audio(audio, self.sampling_rate))
+        frames, size = features.shape[1], self._features.nb_max_frames
+        split = timestamps or frames > size
+        begin: list[int] = []
+        offset = 0
+        while offset < frames:
+            window = features[:, offset : offset + size]
+            window = np.pad(window, ((0, 0), (0, size - window.shape[1])))
+            encoded = self._encode(window[None])
+            begin = begin or self._begin(encoded, language, task)
+            before = [self._special.previous, *prompt] if prompt and not offset else []
+            ids = [*before, *begin, *([] if split else [self._special.no_timestamps])]
+            self.check(ids, self.vocabulary, self.positions - 1)
+            self._decoder.begin(encoded)
+            found = self._decoded(ids, tokens, sampling, split)
+            if not split:
+                for token in found:
+                    self.given.append(token)
+                    yield token
+                return
+            parts = self._split(list(found))
+            for start, end, part in parts.segments:
+                part = [token for token in part if token not in self._special.ends]
+                self.segments.append(self._segment(offset, start, end, part))
+                for token in part:
+                    self.given.append(token)
+                    yield token
+            offset += parts.frames
+
+    def _decoded(self, ids: list[int], tokens: int | None, sampling: Sampling, timestamps: bool) -> Iterator[int]:
+        """Generate the tokens of a window. With timestamps, the end token is one of them."""
+        special, sampler, found, fed = self._special, Sampler(sampling, ids), list[int](), ids
+        most = self.positions - len(ids)
+        for _ in range(most if tokens is None else min(tokens, most)):
+            logits = self._decoder.run(fed).astype(np.float32)
+            logits[[*special.suppressed, *(() if found else special.not_at_begin)]] = -np.inf
+            if timestamps:
+                self._allow_timestamps(logits, found)
+            token = sampler.choose(logits)
+            if token in special.ends and not timestamps:
+                return
+            yield token
+            if token in special.ends:
+                return
+            found.append(token)
+            fed = [token]
+
+    def _allow_timestamps(self, logits: np.ndarray, found: Sequence[int]) -> None:
+        """Set the logits of tokens that may not follow to -infinity: timestamps come in pairs, and never decrease."""
+        first = self._special.no_timestamps + 1
+        logits[first - 1] = -np.inf
+        last = bool(found) and found[-1] >= first
+        before_last = len(found) < 2 or found[-2] >= first
+        if last and before_last:
+            logits[first:] = -np.inf
+        elif last:
+            logits[: min(self._special.ends)] = -np.inf
+        if times := [token for token in found if token >= first]:
+            logits[first : times[-1] + (0 if last and not before_last else 1)] = -np.inf
+        if not found:
+            logits[:first] = -np.inf
+            logits[first + self._special.max_initial_timestamp + 1 :] = -np.inf
+        # A timestamp is chosen if all timestamps together are more likely than any other token.
+        largest = logits.max()
+        with np.errstate(divide="ignore"):
+            if largest > -np.inf and np.log(np.exp(logits[first:] - largest).sum()) > logits[:first].max() - largest:
+                logits[:first] = -np.inf
+
+    def _split(self, found: Sequence[int]) -> _Window:
+        """Return the segments of a window, which timestamps enclose."""
+        first, size = self._special.no_timestamps + 1, self._features.nb_max_frames
+        parts = _Window(0)
+        begin: int | None = None
+        place = 0
+        for k, token in enumerate(found):
+            if token < first or token == begin:
+                continue
+            if begin is None:
+                begin, place = token, k
+            else:
+                parts.segments.append((begin - first, token - first, list(found[place + 1 : k])))
+                parts.frames = (token - first) * 2
+                begin = None
+        if begin is None:
+            parts.frames = size  # no speech follows
+        elif not parts.segments:
+            if place < len(found) - 1:
+                parts.segments.append((begin - first, None, list(found[place + 1 :])))
+            parts.frames = size
+        return parts
+
+    def _segment(self, offset: int, start: int, end: int | None, tokens: Sequence[int]) -> Segment:
+        features = self._features
+        unit, begin = features.chunk_length / self._source_positions, offset * features.hop_length / features.sampling_rate
+        last = None if end is None else begin + end * unit
+        return Segment(begin + start * unit, last, tokens, self.decode(tokens) if tokens else "")
+
+    def _encode(self, features: np.ndarray) -> dict[str, np.ndarray]:
+        found = self._encoder.run(self._encoded, {self._input: np.ascontiguousarray(features)})
+        names = self._encoded if len(found) > 1 else [STATES]
+        return dict(zip(names, found, strict=True))
+
+    def _begin(self, encoded: Mapping[str, np.ndarray], language: str | None, task: str) -> list[int]:
+        """Return the tokens that begin each window: the start, the language and the task."""
+        special = self._special
+        if not special.multilingual:
+            if language is not None or task != "transcribe":
+                raise GenerationError(f"{self.folder} contains an English model: it has no languages and does not translate")
+            self.language = "en"
+            return [special.start]
+        if not special.languages:
+            raise GenerationError(f"{self.folder / _GENERATION} has no lang_to_id, which contains the languages")
+        if task not in ("transcribe", "translate"):
+            raise GenerationError(f"the task is {task}; expected transcribe or translate")
+        if language is None:
+            self._decoder.begin(encoded)
+            logits = self._decoder.run([special.start])
+            name = max(special.languages, key=lambda name: logits[special.languages[name]])
+        else:
+            name = language if language in special.languages else f"<|{language}|>"
+            if name not in special.languages:
+                known = ", ".join(key.strip("<|>") for key in special.languages)
+                raise GenerationError(f"the language {language} is unknown; expected one of {known}")
+        self.language = name.strip("<|>")
+        return [special.start, special.languages[name], special.translate if task == "translate" else special.transcribe]
+
+    def _before(self, text: str) -> list[int]:
+        special = self._special
+        added = {special.start, special.no_timestamps, *special.ends}  # tokenizers can add them unasked
+        return [token for token in self.encode(f" {text}", special=False) if token not in added]
+
+    def _session(self, name: str, options: ort.SessionOptions | None) -> InferenceSession:
+        path = self.folder / name
+        if not path.is_file():
+            raise GenerationError(f"{self.folder} contains no {name}: specops convert FOLDER -o OUT writes it")
+        return InferenceSession(path, options, kernels=self._kernels)
+
+    def _configure(self) -> None:
+        config, generation = self._read(_MODEL), self._read(_GENERATION, required=False)
+        stated = self._read(_FEATURES, required=False)
+        settings = {**config, **{name: value for name, value in generation.items() if value is not None}}
+        try:
+            self._special = _Special.of(settings)
+            self.positions, self.vocabulary = int(config["max_target_positions"]), int(config["vocab_size"])
+            self._source_positions, bands = int(config["max_source_positions"]), int(config["num_mel_bins"])
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            cause = f"{type(error).__name__} {error}"
+            raise GenerationError(f"{self.folder / _GENERATION} does not describe the tokens: {cause}") from error
+        try:
+            self._features = LogMel.of({"feature_size": bands, **stated})
+        except (TypeError, ValueError) as error:
+            raise GenerationError(f"{self.folder / _FEATURES} does not describe the features: {error}") from error
+        if self._features.feature_size != bands:
+            message = f"has {self._features.feature_size} features per frame, but the model needs {bands}"
+            raise GenerationError(f"{self.folder / _FEATURES} {message}")
+        if self._special.largest >= self.vocabulary:
+            message = f"has the token {self._special.largest}, but the vocabulary has {self.vocabulary} tokens"
+            raise GenerationError(f"{self.folder / _GENERATION} {message}")
+
+    def _read(self, name: str, *, required: bool = True) -> dict[str, Any]:
+        try:
+            return read_json(self.folder / name)
+        except FileNotFoundError:
+            if required:
+                raise GenerationError(f"{self.folder} contains no {name}, which describes the model") from None
+            return {}
+
+
+def _genai_files(folder: Path) -> tuple[str, str]:
+    path = folder / CONFIG
+    try:
+        model = read_json(path)["model"]
+        return str(model["encoder"]["filename"]), str(model["decoder"]["filename"])
+    except (KeyError, TypeError) as error:
+        raise GenerationError(f"{path} does not describe the model: {type(error).__name__} {error}") from error
