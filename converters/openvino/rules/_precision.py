@@ -45,12 +45,25 @@ def halves_in_float32(op: Builder, function: Callable[..., Value], *values: Valu
     return _in_float32(op, function, values) if values[0].dtype in HALVES else function(*values)
 
 
+def selected_in_float32(op: Builder, function: Callable[..., Sequence[Value]], *values: Value) -> Sequence[Value]:
+    """Apply ``function``, which selects boxes, to values of one type. 16-bit floats are computed in float32: scores that
+    differ in float32 can be equal in their type, and their order then determines the boxes.
+    """
+    dtype = values[0].dtype
+    if dtype not in HALVES:
+        return function(*values)
+    results = function(*(cast_unrounded(op, value, D.FLOAT) for value in values))
+    return [cast_unrounded(op, result, dtype) if result.dtype == D.FLOAT else result for result in results]
+
+
 def mixed_in_float32(op: Builder, function: Callable[..., Value], *values: Value) -> Value:
-    """Apply ``function`` to floats. Different types, which OpenVINO allows for some layers, are computed in float32.
+    """Apply ``function`` to floats. Different types, which OpenVINO allows for some layers, are computed in float32, as are
+    16-bit floats.
 
     The result has the type of the first value.
     """
-    return _in_float32(op, function, values) if len({value.dtype for value in values}) > 1 else function(*values)
+    types = {value.dtype for value in values}
+    return _in_float32(op, function, values) if len(types) > 1 or types & HALVES else function(*values)
 
 
 def _in_float32(op: Builder, function: Callable[..., Value], values: Sequence[Value]) -> Value:

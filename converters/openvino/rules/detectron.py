@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import onnx_ir as ir
@@ -10,6 +12,7 @@ import onnx_ir as ir
 from converters.errors import Malformed
 from converters.openvino.rule import Context, Departure, rule
 from converters.openvino.rules._indices import scalar
+from converters.openvino.rules._precision import selected_in_float32
 from converters.openvino.rules._shapes import match_shapes
 from converters.openvino.rules.roi import check_bins, check_places
 from onnx_specops.building import Builder, Value
@@ -61,11 +64,17 @@ def detection_output(
     match_shapes(rois=(rois, "R 4"), deltas=(deltas, f"R {4 * num_classes}"), scores=(scores, f"R {num_classes}"))
     if len(deltas_weights) != 4:
         raise Malformed(f"its deltas_weights has {len(deltas_weights)} numbers instead of four")
-    boxes, classes, box_scores = op.specops.ExperimentalDetectronDetectionOutput(
-        rois, deltas, scores, op.const(np.array(deltas_weights), rois.dtype),
+    detect = functools.partial(
+        op.specops.ExperimentalDetectronDetectionOutput,
         score_threshold=score_threshold, nms_threshold=nms_threshold, post_nms_count=post_nms_count,
         max_detections_per_image=max_detections_per_image, max_delta_log_wh=max_delta_log_wh,
     )  # fmt: skip
+
+    def detected(rois: Value, deltas: Value, scores: Value) -> Sequence[Value]:
+        results: Sequence[Value] = detect(rois, deltas, scores, op.const(np.array(deltas_weights), rois.dtype))
+        return results
+
+    boxes, classes, box_scores = selected_in_float32(op, detected, rois, deltas, scores)
     return boxes, op.Cast(classes, to=context.output_type(1)), box_scores
 
 
@@ -84,10 +93,11 @@ def generate_proposals_single_image(
 ):
     """ExperimentalDetectronGenerateProposalsSingleImage-6."""
     match_shapes(im_info=(im_info, "3"), anchors=(anchors, "_ 4"), deltas=(deltas, "D H W"), scores=(scores, "A H W"))
-    return op.specops.ExperimentalDetectronGenerateProposalsSingleImage(
-        im_info, anchors, deltas, scores,
+    propose = functools.partial(
+        op.specops.ExperimentalDetectronGenerateProposalsSingleImage,
         min_size=min_size, nms_threshold=nms_threshold, pre_nms_count=pre_nms_count, post_nms_count=post_nms_count,
     )  # fmt: skip
+    return selected_in_float32(op, propose, im_info, anchors, deltas, scores)
 
 
 @rule("ExperimentalDetectronPriorGridGenerator", since="opset6")

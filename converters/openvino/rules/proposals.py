@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
@@ -10,6 +12,7 @@ from converters.errors import Malformed
 from converters.openvino.onnx_types import data_type
 from converters.openvino.reader.element_types import ElementType
 from converters.openvino.rule import Context, rule
+from converters.openvino.rules._precision import selected_in_float32
 from converters.openvino.rules._shapes import match_shapes
 from onnx_specops.building import Builder, Value
 
@@ -46,13 +49,19 @@ def proposal(
         bbox_deltas=(bbox_deltas, f"N {4 * count} H W"),
         image_shape=(image_shape, "_"),
     )
-    anchors = op.const(_anchors(base_size, ratio, scale, framework == "tensorflow"), class_probs.dtype)
-    results = op.specops.Proposal(
-        class_probs, bbox_deltas, image_shape, anchors,
+    anchors = _anchors(base_size, ratio, scale, framework == "tensorflow")
+    propose = functools.partial(
+        op.specops.Proposal,
         feat_stride=feat_stride, min_size=min_size, pre_nms_topn=min(pre_nms_topn, 2**31 - 1), post_nms_topn=post_nms_topn,
         nms_thresh=nms_thresh, box_coordinate_scale=box_coordinate_scale, box_size_scale=box_size_scale, normalize=normalize,
         clip_before_nms=clip_before_nms, clip_after_nms=clip_after_nms, framework=framework,
     )  # fmt: skip
+
+    def proposed(probs: Value, deltas: Value, image: Value) -> Sequence[Value]:
+        results: Sequence[Value] = propose(probs, deltas, image, op.const(anchors, probs.dtype))
+        return results
+
+    results = selected_in_float32(op, proposed, class_probs, bbox_deltas, image_shape)
     return results[: len(context.layer.outputs)]
 
 
@@ -81,11 +90,12 @@ def generate_proposals(
         boxesdeltas=(boxesdeltas, "N D H W"),
         scores=(scores, "N A H W"),
     )
-    rois, roi_scores, numbers = op.specops.GenerateProposals(
-        im_info, anchors, boxesdeltas, scores,
+    propose = functools.partial(
+        op.specops.GenerateProposals,
         min_size=min_size, nms_threshold=nms_threshold, pre_nms_count=pre_nms_count, post_nms_count=post_nms_count,
         normalized=normalized,
     )  # fmt: skip
+    rois, roi_scores, numbers = selected_in_float32(op, propose, im_info, anchors, boxesdeltas, scores)
     return rois, roi_scores, op.Cast(numbers, to=data_type(roi_num_type))
 
 

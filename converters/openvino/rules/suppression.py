@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Literal
 
 import numpy as np
@@ -12,6 +13,7 @@ from converters.openvino.onnx_types import data_type
 from converters.openvino.reader.element_types import ElementType
 from converters.openvino.rule import Context, Departure, rule
 from converters.openvino.rules._indices import vector
+from converters.openvino.rules._precision import selected_in_float32
 from converters.openvino.rules._shapes import match_shapes
 from onnx_specops.building import Builder, Value
 
@@ -151,10 +153,9 @@ def nms_rotated(
         boxes=(boxes, "N M 5"), scores=(scores, "N C M"), max_output_boxes_per_class=(max_output_boxes_per_class, "1| ")
     )
     match_shapes(iou_threshold=(iou_threshold, "1| "), score_threshold=(score_threshold, "1| "))
-    indices, selected_scores = op.specops.NMSRotated(
-        boxes, scores, vector(op, max_output_boxes_per_class), _float(op, iou_threshold), _float(op, score_threshold),
-        sort_result_descending=sort_result_descending, clockwise=clockwise,
-    )  # fmt: skip
+    limits = vector(op, max_output_boxes_per_class), _float(op, iou_threshold), _float(op, score_threshold)
+    select = functools.partial(op.specops.NMSRotated, sort_result_descending=sort_result_descending, clockwise=clockwise)
+    indices, selected_scores = selected_in_float32(op, lambda boxes, scores: select(boxes, scores, *limits), boxes, scores)
     to = data_type(output_type)
     valid = _cast(op, op.Shape(indices, start=0, end=1), to)
     return (
@@ -196,12 +197,14 @@ def multiclass_nms(
             raise Malformed("its scores of rank 2 need the input 'roisnum'")
     else:
         match_shapes(boxes=(boxes, "N M 4"), scores=(scores, "N C M"), roisnum=(roisnum, "_"))
-    outputs, indices, numbers = op.specops.MulticlassNms(
-        boxes, scores, op.const(np.zeros(0, np.int64)) if roisnum is None else _cast(op, roisnum, D.INT64),
+    counts = op.const(np.zeros(0, np.int64)) if roisnum is None else _cast(op, roisnum, D.INT64)
+    select = functools.partial(
+        op.specops.MulticlassNms,
         sort_result_type=sort_result_type, sort_result_across_batch=sort_result_across_batch, iou_threshold=iou_threshold,
         score_threshold=score_threshold, nms_top_k=nms_top_k, keep_top_k=keep_top_k, background_class=background_class,
         normalized=normalized, nms_eta=nms_eta,
     )  # fmt: skip
+    outputs, indices, numbers = selected_in_float32(op, lambda boxes, scores: select(boxes, scores, counts), boxes, scores)
     to = data_type(output_type)
     return context.ignore_stated_dims(outputs), context.ignore_stated_dims(_cast(op, indices, to)), _cast(op, numbers, to)
 
@@ -238,11 +241,12 @@ def matrix_nms(
 ):
     """MatrixNms-8."""
     match_shapes(boxes=(boxes, "N M 4"), scores=(scores, "N C M"))
-    outputs, indices, numbers = op.specops.MatrixNms(
-        boxes, scores,
+    select = functools.partial(
+        op.specops.MatrixNms,
         sort_result_type=sort_result_type, sort_result_across_batch=sort_result_across_batch, nms_top_k=nms_top_k,
         keep_top_k=keep_top_k, background_class=background_class, score_threshold=score_threshold,
         decay_function=decay_function, gaussian_sigma=gaussian_sigma, post_threshold=post_threshold, normalized=normalized,
     )  # fmt: skip
+    outputs, indices, numbers = selected_in_float32(op, select, boxes, scores)
     to = data_type(output_type)
     return context.ignore_stated_dims(outputs), context.ignore_stated_dims(_cast(op, indices, to)), _cast(op, numbers, to)
