@@ -27,6 +27,7 @@ from converters.passes.onnxruntime.resizes import CubicByAxes
 from converters.passes.onnxruntime.signs import SignInFloat32
 from converters.passes.onnxruntime.slices import EndsOfBackwardSlices
 from converters.passes.onnxruntime.slopes import PReluByProducts
+from converters.passes.onnxruntime.softmaxes import SoftmaxByReductions
 from converters.passes.onnxruntime.splits import EmptySplit
 from converters.passes.onnxruntime.strings import GatherOfStrings, PadOfStrings
 from converters.passes.onnxruntime.sums import SumBeforeNormalization
@@ -42,6 +43,7 @@ __all__ = [
     "KeepFloatWeights",
     "KeepPads",
     "PReluByProducts",
+    "SoftmaxByReductions",
     "SumBeforeNormalization",
     "TransposeAfterCasts",
     "fusion_guards",
@@ -81,6 +83,14 @@ def kernel_workarounds(opset: int = OPSET) -> Sequence[InPlacePass]:
 
 def fusion_guards(opset: int) -> Sequence[InPlacePass]:
     """Return the last passes, which prevent incorrect or slow fusions of ONNX Runtime, for a model of the given opset."""
-    guards = [KeepPads(opset), TransposeAfterCasts(), KeepFloatWeights(), SumBeforeNormalization(), PReluByProducts()]
+    guards: list[InPlacePass] = [
+        KeepPads(opset),
+        TransposeAfterCasts(),
+        KeepFloatWeights(),
+        SumBeforeNormalization(),
+        PReluByProducts(),
+    ]
+    if opset >= 18:  # the first with axes as inputs of all reductions
+        guards.append(SoftmaxByReductions())
     # The plugin's kernels do not apply to older opsets.
     return [*guards, CubicByAxes()] if opset >= OPSET else guards
