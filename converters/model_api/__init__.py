@@ -26,7 +26,7 @@ from converters.model_api.prompting import decoder, encoder
 from converters.model_api.segmentation import segmentation
 from converters.model_api.tiling import Merge, is_tiled, tiled
 from converters.model_api.wrapper import Results, Wrapped
-from converters.model_api.yolo import ultralytics, yolo_regions, yolo_v4, yolof, yolox
+from converters.model_api.yolo import is_of_ultralytics, ultralytics, yolo_regions, yolo_v4, yolof, yolox
 from converters.options import Channels, Tiles
 from onnx_specops.building import Builder, Value
 from onnx_specops.graphs import all_values
@@ -143,6 +143,8 @@ def embed(
     wrapper = _BY_NAME.get(name.lower())
     if wrapper is None:
         raise Unsupported(f"its model_type {name!r} is not supported; expected one of {', '.join(model_types())}")
+    if wrapper.run is yolo_regions and is_of_ultralytics(graph.outputs, stated):
+        wrapper = _ULTRALYTICS
     config = stated.with_defaults(**wrapper.defaults)
     rank = 6 if wrapper.run is action else 4
     images = [value for value in graph.inputs if value.shape is not None and len(value.shape) == rank]

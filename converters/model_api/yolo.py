@@ -14,6 +14,7 @@ import onnx_ir as ir
 
 from converters.errors import Malformed, Unsupported
 from converters.model_api.boxes import Boxes, corners_of, kept, names_of, results, suppress, to_image, where
+from converters.model_api.configuration import Configuration
 from converters.model_api.wrapper import Results, Wrapped
 from onnx_specops.building import Builder, Value
 from onnx_specops.graphs import origin
@@ -39,6 +40,14 @@ def ultralytics(model: Wrapped) -> Results:
     boxes = kept(op, boxes, suppress(op, boxes, config))
     boxes = to_image(op, boxes, model.image, normalized=False)
     return results(op, boxes, names_of(op, boxes.labels, config, _classes(prediction, 1, 4)))
+
+
+def is_of_ultralytics(outputs: Sequence[ir.Value], config: Configuration) -> bool:
+    """Return whether a network with the ``model_type`` YOLO is a detector of Ultralytics, which states this type for all its
+    networks: its only output has four numbers and a score for each label.
+    """
+    shapes = [value.shape for value in outputs]
+    return len(shapes) == 1 and shapes[0] is not None and len(shapes[0]) == 3 and shapes[0][1] == 4 + len(config.labels)
 
 
 def best_classes(op: Builder, prediction: Value, model: Wrapped, classes: int | None = None) -> tuple[Boxes, Value]:
@@ -158,6 +167,8 @@ def yolo_regions(model: Wrapped) -> Results:
         numbers = 5 + classes
         if value.rank == 2:  # flat, of cells of 32 x 32 pixels
             height, width = model.image.size()
+            if value.dims and value.dims[1] not in (None, count * numbers * (height // 32) * (width // 32)):
+                raise Unsupported(f"its output {name} is not {count * numbers} numbers for each cell of 32 x 32 pixels")
             value = op.Reshape(value, [1, count * numbers, height // 32, width // 32])
         if _side(value, 1) != count * numbers:
             raise Unsupported(f"its output {name} has {_side(value, 1)} numbers for each cell: expected {count} x {numbers}")
@@ -182,7 +193,10 @@ def yolof(model: Wrapped) -> Results:
 def _side(value: Value, axis: int) -> int:
     size = value.dims[axis] if value.dims is not None and len(value.dims) == 4 else None
     if size is None:
-        raise Unsupported("an output of its detector has an unknown shape; expected [1, numbers, height, width]")
+        dims = "an unknown number of" if value.rank is None else value.rank
+        raise Unsupported(
+            f"an output of its detector has {dims} dimensions: expected [1, numbers, height, width], all known"
+        )
     return size
 
 

@@ -106,6 +106,33 @@ def test_models_that_cannot_be_embedded(info, message, tmp_path):
     assert caught.value.problems[0].remedy == "convert it without --model-api"
 
 
+def _of_ultralytics(tmp_path: Path, model_type: str, **stated: str) -> onnx.ModelProto:
+    network = NETWORKS["yolo_v8"]()
+    for name, text in {"model_type": model_type, **stated}.items():
+        network.set_rt_info(text, ["model_info", name])
+    ov.save_model(network, tmp_path / "model.xml", compress_to_fp16=False)
+    return convert(tmp_path / "model.xml", model_api="bgr").model
+
+
+def test_ultralytics_states_the_type_yolo(tmp_path):
+    image = next(images())
+    stated, meant = (_run(_of_ultralytics(tmp_path, name), image) for name in ("YOLO", "YOLO11"))
+    assert len(stated["boxes"])
+    for name, value in meant.items():
+        np.testing.assert_array_equal(stated[name], value)
+
+
+def test_other_networks_of_the_type_yolo(tmp_path):
+    """Poses have more numbers than labels; classifiers have no boxes."""
+    with pytest.raises(ConversionError, match=r"has 3 dimensions: expected \[1, numbers, height, width\]"):
+        _of_ultralytics(tmp_path, "YOLO", labels="person")
+    network = NETWORKS["standard"]()
+    network.set_rt_info("YOLO", ["model_info", "model_type"])
+    ov.save_model(network, tmp_path / "model.xml")
+    with pytest.raises(ConversionError, match="is not 255 numbers for each cell of 32 x 32 pixels"):
+        convert(tmp_path / "model.xml", model_api="bgr")
+
+
 def test_the_command(tmp_path):
     """The file runs on an unchanged image. `specops run` reorders its channels as the graph requires."""
     from PIL import Image
