@@ -1,8 +1,8 @@
 """An IR's weights as safetensors with transformers' names, for engines that read weights instead of graphs.
 
-Compressed weights of linear layers without zero points keep their codes and scales, in the form of compressed-tensors
-(``pack-quantized``). Others are decompressed, because transformers cannot load packed zero points. The names are derived
-from the layers' names. The architecture in config.json determines the required parameters.
+Compressed weights of linear layers keep their codes, scales and zero points, in the form of compressed-tensors
+(``pack-quantized``). Others are decompressed, because transformers cannot load them packed. The names are derived from the
+layers' names. The architecture in config.json determines the required parameters.
 """
 
 from __future__ import annotations
@@ -41,6 +41,10 @@ _BITS = {ElementType.U4: 4, ElementType.I4: 4, ElementType.U8: 8, ElementType.I8
 _DTYPES = {"F32": np.float32, "F16": np.float16, "BF16": ml_dtypes.bfloat16, "I32": np.int32, "I64": np.int64}
 
 
+Scheme = tuple[int, int | None, bool]
+"""A scheme of compressed-tensors: bits, group size (``None``: a row), and whether all zero points are the middle code."""
+
+
 @dataclass(frozen=True)
 class Compressed:
     """A matrix of codes.
@@ -64,9 +68,9 @@ class Compressed:
         return None if groups == 1 else self.codes.shape[1] // groups
 
     @property
-    def scheme(self) -> tuple[int, int | None]:
-        """Bits and group size, a scheme of compressed-tensors."""
-        return self.bits, self.group
+    def scheme(self) -> Scheme:
+        """Bits, group size, and whether the codes are symmetric."""
+        return self.bits, self.group, self.zero_points is None
 
 
 @dataclass(frozen=True)
@@ -125,7 +129,7 @@ def write_weights(folder: Path, target: Path) -> Written:
     for name, found in _weights(read(folder / DECODER), architecture):
         candidates.setdefault(name, []).append(found)
     tensors: dict[str, tuple[str, np.ndarray]] = {}
-    schemes: dict[str, tuple[int, int | None]] = {}
+    schemes: dict[str, Scheme] = {}
     supplied: list[str] = []
     problems: list[Problem] = []
     for name, shape in architecture.shapes.items():
@@ -141,7 +145,7 @@ def write_weights(folder: Path, target: Path) -> Written:
         codes = weight.compressed
         module = name.removesuffix(".weight")
         fits = codes is not None and codes.codes.shape == shape and not weight.flipped and architecture.is_linear(module)
-        if fits and codes is not None and codes.zero_points is None:  # transformers cannot load packed zero points
+        if fits and codes is not None:
             tensors |= _packed(module, codes)
             schemes[module] = codes.scheme
             continue
@@ -308,10 +312,15 @@ def _compressed(port: InputPort) -> Compressed | None:
         return Compressed(codes ^ middle, scales, None, bits) if zero is None else None
     if zero is None:
         return Compressed(codes, scales, np.zeros(scales.shape, np.uint8), bits)
-    if zero.constant is None or zero.constant.element_type is not kind or zero.constant.shape not in (of_rows, (), (1,)):
+    if zero.constant is None or zero.constant.element_type is not kind:
         return None
-    zeros = np.broadcast_to(zero.constant.codes().reshape(rows if zero.constant.shape == of_rows else 1, -1), scales.shape)
-    return Compressed(codes, scales, np.ascontiguousarray(zeros), bits)
+    points = zero.constant.codes().reshape(zero.constant.shape)
+    if points.ndim > len(of_rows) or any(
+        size not in (1, own) for size, own in zip(points.shape[::-1], of_rows[::-1], strict=False)
+    ):
+        return None
+    zeros = np.broadcast_to(points, of_rows).reshape(scales.shape)
+    return Compressed(codes, scales, None if (zeros == middle).all() else np.ascontiguousarray(zeros), bits)
 
 
 def _producer(port: InputPort) -> Layer:
@@ -353,6 +362,8 @@ def _packed(module: str, found: Compressed) -> dict[str, tuple[str, np.ndarray]]
         f"{module}.weight_scale": _stored(scales),
         f"{module}.weight_shape": ("I64", np.array(found.codes.shape, np.int64)),
     }
+    if found.zero_points is not None:  # packed along the rows
+        tensors[f"{module}.weight_zero_point"] = "I32", np.ascontiguousarray(pack(found.zero_points.T, found.bits).T)
     return tensors
 
 
@@ -367,15 +378,15 @@ def pack(codes: np.ndarray, bits: int) -> np.ndarray:
     return np.ascontiguousarray(whole).view("<i4")
 
 
-def _quantization(schemes: Mapping[str, tuple[int, int | None]], architecture: Architecture) -> dict[str, Any]:
+def _quantization(schemes: Mapping[str, Scheme], architecture: Architecture) -> dict[str, Any]:
     """Return the ``quantization_config`` of compressed-tensors: the scheme of each module."""
     groups = {}
     for number, scheme in enumerate(sorted(set(schemes.values()), key=str)):
-        bits, group = scheme
+        bits, group, symmetric = scheme
         groups[f"group_{number}"] = {
             "targets": [module for module, own in schemes.items() if own == scheme],
             "weights": {
-                "num_bits": bits, "type": "int", "symmetric": True, "dynamic": False,
+                "num_bits": bits, "type": "int", "symmetric": symmetric, "dynamic": False,
                 "strategy": "channel" if group is None else "group", "group_size": group,
             },
         }  # fmt: skip

@@ -176,7 +176,7 @@ def test_codes_and_scales_are_unchanged(kind: str, grouped: bool, tmp_path: Path
 
 @pytest.mark.parametrize("each", [True, False])
 @pytest.mark.parametrize("kind", ["u8", "u4"])
-def test_codes_with_zero_points_are_decompressed(kind: str, each: bool, tmp_path: Path) -> None:
+def test_codes_with_zero_points_stay(kind: str, each: bool, tmp_path: Path) -> None:
     bits, draw = int(kind[1]), np.random.default_rng(3)
     codes = draw.integers(0, 2**bits, (OUT, IN // GROUP, GROUP), np.uint8)
     scale = draw.random((OUT, IN // GROUP, 1)).astype(np.float16)
@@ -184,10 +184,45 @@ def test_codes_with_zero_points_are_decompressed(kind: str, each: bool, tmp_path
     if not each and bits == 4:
         zero = np.repeat(zero, OUT, 0)
     folder = save(tmp_path / "ir", _decoded({"u8": ov.Type.u8, "u4": ov.Type.u4}[kind], codes, scale, zero))
+    assert write_weights(folder, tmp_path / "out").compressed == 1
+    found = read(tmp_path / "out/model.safetensors")
+    assert np.array_equal(unpacked(found["a.proj.weight_packed"], bits), codes.reshape(OUT, IN))
+    assert np.array_equal(found["a.proj.weight_scale"], scale[..., 0])
+    points = unpacked(found["a.proj.weight_zero_point"].T, bits).T  # packed along the rows
+    assert np.array_equal(points, np.broadcast_to(zero[..., 0], (OUT, IN // GROUP)))
+    config = json.loads((tmp_path / "out/config.json").read_text())["quantization_config"]
+    (group,) = config["config_groups"].values()
+    assert group["weights"]["symmetric"] is False and group["weights"]["group_size"] == GROUP
+
+
+def test_symmetric_and_asymmetric_codes_are_different_groups() -> None:
+    schemes = {"a": (4, 32, True), "b": (4, 32, False), "c": (4, 32, True), "d": (8, None, False)}
+    groups = weights._quantization(schemes, Stub(Path(), {}))["config_groups"].values()  # type: ignore[arg-type]
+    assert sorted(group["targets"] for group in groups) == [["a", "c"], ["b"], ["d"]]
+    assert {group["weights"]["symmetric"] for group in groups if group["targets"] == ["a", "c"]} == {True}
+
+
+@pytest.mark.parametrize(("point", "symmetric"), [(8, True), (7, False)])
+def test_zero_points_in_the_middle_are_symmetric(point: int, symmetric: bool, tmp_path: Path) -> None:
+    draw = np.random.default_rng(3)
+    codes, zero = draw.integers(0, 16, (OUT, IN), np.uint8), np.full((OUT, 1), point, np.uint8)
+    write_weights(
+        save(tmp_path / "ir", _decoded(ov.Type.u4, codes, draw.random((OUT, 1)).astype(np.float16), zero)), tmp_path / "out"
+    )
+    assert ("a.proj.weight_zero_point" not in read(tmp_path / "out/model.safetensors")) == symmetric
+    (group,) = json.loads((tmp_path / "out/config.json").read_text())["quantization_config"]["config_groups"].values()
+    assert group["weights"]["symmetric"] == symmetric
+
+
+def test_other_zero_points_are_computed(tmp_path: Path) -> None:
+    """compressed-tensors does not support a zero point for each input."""
+    draw = np.random.default_rng(3)
+    codes, zero = draw.integers(0, 256, (OUT, IN), np.uint8), draw.integers(0, 256, (1, IN), np.uint8)
+    scale = draw.random((OUT, 1)).astype(np.float16)
+    folder = save(tmp_path / "ir", _decoded(ov.Type.u8, codes, scale, zero))
     assert write_weights(folder, tmp_path / "out").compressed == 0
-    expected = ((codes.astype(np.float32) - zero) * scale.astype(np.float32)).reshape(OUT, IN)
-    assert np.array_equal(read(tmp_path / "out/model.safetensors")["a.proj.weight"], expected)
-    assert "quantization_config" not in json.loads((tmp_path / "out/config.json").read_text())
+    expected = (codes.astype(np.float32) - zero) * scale.astype(np.float32)
+    assert np.allclose(read(tmp_path / "out/model.safetensors")["a.proj.weight"], expected, rtol=1e-3)
 
 
 def test_other_arithmetic_is_computed(tmp_path: Path) -> None:
