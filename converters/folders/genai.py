@@ -14,6 +14,8 @@ from converters.convert import Conversion
 from converters.folders import encoder_decoder
 from converters.folders.companions import copy_companions, places
 from converters.folders.language_model import LANGUAGE, LanguageModel, read_language_model
+from converters.folders.path_errors import path_error
+from converters.folders.whole import all_or_none
 from converters.options import KvCache, LogitsOf
 from converters.passes.attention import PAST, PRESENT, Decoder
 from converters.report import Report
@@ -82,13 +84,13 @@ def write_genai(
 
         return write_vision(folder, target, convert, kv_cache, logits)
     source = read_language_model(folder)
-    target.mkdir(parents=True, exist_ok=True)
     how = {"form": "genai", "positions": source.positions, "kv_cache": kv_cache, "logits": logits}
-    model, report = convert(source.decoder, target / MODEL, **how)
-    decoder = report.decoder
-    assert decoder is not None
-    vocabulary = vocabulary_of(model, source)
-    source.check_vocabulary(vocabulary)
+    with all_or_none(target, (MODEL,)):
+        model, report = convert(source.decoder, target / MODEL, **how)
+        decoder = report.decoder
+        assert decoder is not None
+        vocabulary = vocabulary_of(model, source)
+        source.check_vocabulary(vocabulary)
     library = needed_library(decoder)
     config = genai_config(source, decoder, [value.name for value in model.graph.input], vocabulary, library)
     write_configurations(folder, {target / CONFIG: config}, target, library)
@@ -180,10 +182,17 @@ def session_options(library: Path | None) -> dict[str, Any]:
 
 
 def vocabulary_of(model: onnx.ModelProto, source: LanguageModel) -> int:
-    """Return the number of tokens of a decoder's vocabulary."""
+    """Return the number of tokens of a decoder's vocabulary.
+
+    Raises:
+        ConversionError: config.json states another number.
+    """
     dims = model.graph.output[0].type.tensor_type.shape.dim
-    size = dims[-1].dim_value if dims else 0
-    return size or int(source.config.get("vocab_size") or 0)
+    size, stated = dims[-1].dim_value if dims else 0, source.config.get("vocab_size")
+    if size and isinstance(stated, int) and stated != size and "padded_vocab_size" not in source.config:
+        message = f"its vocab_size is {stated}, but the model has logits of {size} tokens"
+        raise path_error(source.folder / "config.json", message, "use the config.json of the model")
+    return size or int(stated or 0)
 
 
 def remarks_of(source: LanguageModel, decoder: Decoder, target: Path, library: Path | None) -> list[str]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
 import zipfile
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -313,17 +315,33 @@ def test_a_folder_without_a_tokenizer(place: Path, tmp_path: Path) -> None:
         LanguageModel(tmp_path).encode("text")
 
 
+def changed(source: Path, folder: Path, name: str, change: Callable[[Any], None]) -> Path:
+    """Return a copy of a folder with a change to one of its configurations."""
+    shutil.copytree(source, folder)
+    content = json.loads((folder / name).read_text())
+    change(content)
+    (folder / name).write_text(json.dumps(content))
+    return folder
+
+
 def test_a_tokenizer_of_another_vocabulary(place: Path, tmp_path: Path) -> None:
     source, _, _ = folders("llama", place)
-    other = tmp_path / "other"
-    other.mkdir()
-    for path in source.iterdir():
-        (other / path.name).write_bytes(path.read_bytes())
-    content = json.loads((other / "tokenizer.json").read_text())
-    content["added_tokens"][0]["id"] = 5000
-    (other / "tokenizer.json").write_text(json.dumps(content))
+    other = changed(source, tmp_path / "other", "tokenizer.json", lambda file: file["added_tokens"][0].update(id=5000))
     with pytest.raises(ConversionError, match="the tokenizer is from another model"):
         write_genai(other, tmp_path / "out", convert)
+    assert not any((tmp_path / "out").iterdir())
+
+
+@pytest.mark.parametrize("change", [{"vocab_size": 7}, {"vocab_size": None}, {"vocab_size": 7, "padded_vocab_size": 320}])
+def test_a_configuration_of_another_vocabulary(place: Path, tmp_path: Path, change: dict[str, Any]) -> None:
+    source, _, _ = folders("llama", place)
+    other = changed(source, tmp_path / "other", "config.json", lambda file: file.update(change))
+    if change != {"vocab_size": 7}:
+        write_genai(other, tmp_path / "out", convert)
+        return
+    with pytest.raises(ConversionError, match="its vocab_size is 7, but the model has logits of 320 tokens"):
+        write_genai(other, tmp_path / "out", convert)
+    assert not any((tmp_path / "out").iterdir())
 
 
 def test_a_folder_of_another_kind(tmp_path: Path) -> None:

@@ -102,6 +102,7 @@ def test_the_command(source: Path, tmp_path: Path) -> None:
         ("config.json", {"model_type": "bart"}, "does not support encoder-decoders of the type 'bart'"),
         ("config.json", {"max_source_positions": 750}, "its encoder has 750 positions"),
         ("config.json", {"num_mel_bins": 128}, "it computes 80 features per frame, but the model needs 128"),
+        ("config.json", {"vocab_size": 7}, "its vocab_size is 7, but the model has logits of 320 tokens"),
         ("tokenizer.json", {"added_tokens": [{"id": 400}]}, "it has tokens up to 400, but the model has 320"),
     ],
 )
