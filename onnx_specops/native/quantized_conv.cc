@@ -40,6 +40,10 @@ using byte_conv::Kernels;
 // onnx_specops/ops/quantized_conv.py has the same limit: larger sums may overflow 32 bits.
 constexpr std::int64_t most_products = std::int64_t{1} << 16;
 constexpr std::int64_t rows_at_once = 96;
+// In bytes: fewer weights stay in the first-level cache's neighborhood.
+constexpr std::int64_t many_weights = std::int64_t{1} << 16;
+// The columns of a piece, at least. Rows are read or copied again for each.
+constexpr std::int64_t columns_at_least = 64, columns_of_copies = 128;
 // The number of bytes that are copied at once; some of them may be unused.
 constexpr std::int64_t beyond = 16;
 // The spatial dimensions. If there are fewer, the first ones are 1.
@@ -75,11 +79,22 @@ struct Geometry {
   bool depthwise() const { return group_channels == 1 && group_columns == 1; }
 };
 
+// The number of groups that are computed as one, with weights of 0 between them. A vector has room for their columns.
+std::int64_t merged_groups(std::int64_t groups, std::int64_t group_columns) {
+  std::int64_t merged = 1;
+  const std::int64_t lanes = byte_conv::kernels().panel_columns / 2;
+  for (std::int64_t i = 2; i <= groups && i * group_columns <= lanes; ++i) {
+    if (groups % i == 0) merged = i;
+  }
+  return merged;
+}
+
 // Weights and other constants, as the kernels use them.
 struct Prepared {
   std::int64_t padded;     // columns of a group, padded to whole blocks
   std::int64_t depth;      // activations of a tap, padded to whole units
   bool copied;             // rows are copied, with all taps of a row combined
+  bool lines = false;      // depthwise, along lines of output pixels
   std::int64_t stride;     // bytes between the matrices of groups
   std::vector<std::uint8_t> weights;
   std::vector<std::int32_t> start;
@@ -205,6 +220,12 @@ class QuantizedConv : public Kernel {
     if (out.taps * std::max<std::int64_t>(out.group_channels, 1) > most_products) {
       fail("a sum has more than ", most_products, " products");
     }
+    if (out.group_columns > 0 && !out.depthwise()) {
+      const std::int64_t merged = merged_groups(out.groups, out.group_columns);
+      out.groups /= merged;
+      out.group_channels *= merged;
+      out.group_columns *= merged;
+    }
     return out;
   }
 
@@ -220,16 +241,17 @@ class QuantizedConv : public Kernel {
     const std::int64_t taps = depth / std::max<std::int64_t>(channels, 1);
     if (depth > most_products) fail("a sum has more than ", most_products, " products");
     const bool depthwise = channels == 1 && per_group == 1;
+    const std::int64_t merged = depthwise || per_group == 0 ? 1 : merged_groups(groups, per_group);
     Prepared out;
-    const std::int64_t unit = byte_conv::depth_unit;
-    out.copied = !depthwise && (kernels.wide || channels % unit != 0);
-    out.padded = depthwise ? up(columns, byte_conv::channel_block) : up(per_group, byte_conv::channel_block);
+    const std::int64_t unit = byte_conv::depth_unit, part = depthwise ? columns : per_group * merged;
+    const std::int64_t parts = depthwise ? 1 : groups / merged, part_channels = channels * merged;
+    out.copied = !depthwise && (kernels.wide || part_channels % unit != 0);
+    out.padded = up(part, byte_conv::channel_block);
     if (channels * groups != channels_) {
       fail("W has the shape ", to_string(shape), ", but X has ", channels_, " channels in ", groups, " groups");
     }
     check(inputs, adds);
     out.x_zeros.assign(inputs[4].data<std::uint8_t>(), inputs[4].data<std::uint8_t>() + inputs[4].size());
-    const std::int64_t parts = depthwise ? 1 : groups, part = depthwise ? columns : per_group;
     const auto spread = [&](std::size_t i, std::vector<float>& to) {
       const Input& given = inputs[i];
       if (given.absent()) return;
@@ -275,27 +297,33 @@ class QuantizedConv : public Kernel {
     }
     if (depthwise) {
       out.depth = 1;
+      const std::int64_t width = shape.back(), stride = strides_.empty() ? 1 : strides_.back();
+      out.lines = kernels.multiply_lines != nullptr && width > 1 && (dilations_.empty() || dilations_.back() == 1) &&
+                  stride >= 1 && stride <= byte_conv::most_line_stride;
+      if (out.lines) {
+        out.weights.resize(static_cast<std::size_t>(kernels.line_bytes(columns, taps / width, width, stride)) + 64);
+        kernels.pack_lines(from, columns, taps / width, width, stride, const_cast<void*>(out.matrix()));
+        return out;
+      }
       out.weights.resize(static_cast<std::size_t>(kernels.depthwise_bytes(columns, taps)) + 64);
       kernels.pack_depthwise(from, columns, taps, const_cast<void*>(out.matrix()));
       return out;
     }
     // Taps outside, channels inside, in the order of the activations.
-    out.depth = out.copied ? up(depth, unit) : channels;
-    const std::int64_t whole = out.copied ? out.depth : depth;
-    out.stride = up(kernels.packed_bytes(per_group, whole), 64);
-    out.weights.resize(static_cast<std::size_t>(out.stride * groups) + 64);
-    std::vector<std::int8_t> ordered(static_cast<std::size_t>(per_group * whole), 0);
-    for (std::int64_t g = 0; g < groups; ++g) {
-      for (std::int64_t m = 0; m < per_group; ++m) {
-        const std::int8_t* one = from + (g * per_group + m) * depth;
+    out.depth = out.copied ? up(depth * merged, unit) : part_channels;
+    const std::int64_t whole = out.copied ? out.depth : depth * merged;
+    out.stride = up(kernels.packed_bytes(part, whole), 64);
+    out.weights.resize(static_cast<std::size_t>(out.stride * parts) + 64);
+    std::vector<std::int8_t> ordered(static_cast<std::size_t>(part * whole), 0);
+    for (std::int64_t g = 0; g < parts; ++g) {
+      for (std::int64_t m = 0; m < part; ++m) {
+        const std::int8_t* one = from + (g * part + m) * depth;
+        std::int8_t* const row = ordered.data() + m * whole + m / per_group * channels;
         for (std::int64_t tap = 0; tap < taps; ++tap) {
-          for (std::int64_t c = 0; c < channels; ++c) {
-            ordered[static_cast<std::size_t>(m * whole + tap * channels + c)] = one[c * taps + tap];
-          }
+          for (std::int64_t c = 0; c < channels; ++c) row[tap * part_channels + c] = one[c * taps + tap];
         }
       }
-      kernels.pack(ordered.data(), per_group, whole,
-                   static_cast<std::uint8_t*>(const_cast<void*>(out.matrix())) + g * out.stride);
+      kernels.pack(ordered.data(), part, whole, static_cast<std::uint8_t*>(const_cast<void*>(out.matrix())) + g * out.stride);
     }
     return out;
   }
@@ -347,9 +375,17 @@ class QuantizedConv : public Kernel {
            bool floats, const std::uint8_t* addend) const {
     const Kernels& kernels = byte_conv::kernels();
     const std::int64_t pixels = g.pixels(), tile = kernels.tile_rows;
-    // Enough pieces for all threads, of whole tiles.
-    const std::int64_t step =
-        std::clamp(up((pixels + Context::most_pieces() - 1) / Context::most_pieces(), tile), tile, rows_at_once);
+    // Enough pieces for all threads, of whole tiles. If many weights are read for each piece, it has more rows and fewer columns.
+    const std::int64_t wanted = Context::most_pieces();
+    std::int64_t step = std::clamp(up((pixels + wanted - 1) / wanted, tile), tile, rows_at_once), width_at_once = g.columns;
+    if (g.groups == 1 && static_cast<std::int64_t>(prepared.weights.size()) > many_weights) {
+      const std::int64_t most = std::min(up(pixels, tile), rows_at_once), rows = (pixels + most - 1) / most;
+      const std::int64_t least = prepared.copied ? columns_of_copies : columns_at_least;
+      width_at_once = std::max(up((g.columns * rows + wanted - 1) / wanted, kernels.panel_columns), least);
+      const std::int64_t parts = (g.columns + width_at_once - 1) / width_at_once;
+      step = std::clamp(up((pixels * parts + wanted - 1) / wanted, tile), tile, most);
+    }
+    const std::int64_t column_pieces = std::max<std::int64_t>((g.columns + width_at_once - 1) / width_at_once, 1);
     std::vector<std::uint8_t> padding = prepared.x_zeros;
     if (padding.size() == 1) padding.assign(static_cast<std::size_t>(g.channels), padding[0]);
     const std::uint8_t* const end = x + g.batch * g.in[0] * g.in[1] * g.in[2] * g.channels;
@@ -363,15 +399,21 @@ class QuantizedConv : public Kernel {
       for (std::int64_t tap = 1; tap < g.kernel[2]; ++tap) padding.insert(padding.end(), one.begin(), one.end());
       padding.resize(padding.size() + beyond);
     }
-    context.parallel_ranges(chunks, 1, [&](std::int64_t first, std::int64_t last) {
+    if (prepared.lines) {
+      run_lines(context, g, prepared, x, end, std::move(padding), static_cast<char*>(y), floats, addend, step);
+      return;
+    }
+    context.parallel_ranges(chunks * column_pieces, 1, [&](std::int64_t first, std::int64_t last) {
       std::vector<const void*> taps(static_cast<std::size_t>(in_lines ? 0 : g.taps * step)), copies(static_cast<std::size_t>(step));
       std::vector<std::uint8_t> copy(prepared.copied ? static_cast<std::size_t>(step * copy_step * width) : 0);
       for (std::int64_t i = 0; i < step && prepared.copied; ++i) {
         copies[static_cast<std::size_t>(i)] = copy.data() + i * copy_step * width;
       }
-      for (std::int64_t chunk = first; chunk < last; ++chunk) {
+      for (std::int64_t piece = first; piece < last; ++piece) {
+        const std::int64_t chunk = piece / column_pieces, column = piece % column_pieces * width_at_once;
+        const bool is_next = piece == first || column == 0;  // other pieces have the rows of the one before
         const std::int64_t row = chunk * step, rows = std::min(step, pixels - row);
-        if (!in_lines) point(g, x, padding.data(), row, rows, step, taps.data());
+        if (is_next && !in_lines) point(g, x, padding.data(), row, rows, step, taps.data());
         char* const to = static_cast<char*>(y) + static_cast<std::size_t>(row * g.columns) * bytes;
         const auto added = [&](std::int64_t column) { return addend == nullptr ? nullptr : addend + row * g.columns + column; };
         if (g.depthwise()) {
@@ -381,21 +423,22 @@ class QuantizedConv : public Kernel {
           continue;
         }
         for (std::int64_t group = 0; group < g.groups; ++group) {
-          const std::int64_t offset = group * g.group_channels, from = group * prepared.padded;
+          const std::int64_t offset = group * g.group_channels, from = group * prepared.padded + column;
           byte_conv::Product product = {
               taps.data(),
               step,
               g.taps,
               offset,
               prepared.depth,
-              static_cast<const std::uint8_t*>(prepared.matrix()) + group * prepared.stride,
+              static_cast<const std::uint8_t*>(prepared.matrix()) + group * prepared.stride +
+                  (column == 0 ? 0 : kernels.packed_bytes(column, prepared.copied ? prepared.depth : g.taps * prepared.depth)),
               prepared.start.data() + from,
-              g.group_columns,
-              after(prepared, from, floats, added(group * g.group_columns)),
-              to + static_cast<std::size_t>(group * g.group_columns) * bytes,
+              std::min(g.group_columns - column, width_at_once),
+              after(prepared, from, floats, added(group * g.group_columns + column)),
+              to + static_cast<std::size_t>(group * g.group_columns + column) * bytes,
               g.columns,
           };
-          if (prepared.copied) {
+          if (prepared.copied && is_next) {
             const auto copied = [&](auto* to) {
               if (in_lines) {
                 copy_lines(g, x, end, padding.data(), row, rows, copy_step, to);
@@ -408,12 +451,67 @@ class QuantizedConv : public Kernel {
             } else {
               copied(copy.data());
             }
+          }
+          if (prepared.copied) {
             product.rows = copies.data();
             product.taps = 1;
             product.offset = 0;
           }
           kernels.multiply(product, rows);
         }
+      }
+    });
+  }
+
+  // Depthwise convolutions along lines of output pixels.
+  void run_lines(const Context& context, const Geometry& g, const Prepared& prepared, const std::uint8_t* x,
+                 const std::uint8_t* end, std::vector<std::uint8_t> padding, char* y, bool floats, const std::uint8_t* addend,
+                 std::int64_t step) const {
+    const Kernels& kernels = byte_conv::kernels();
+    const std::int64_t readable = up(g.channels, byte_conv::line_channels), width = g.kernel[2], stride = g.strides[2];
+    padding.resize(static_cast<std::size_t>(readable));
+    // Channels after the last pixel are read, too.
+    const std::int64_t kept = std::min<std::int64_t>(readable, end - x);
+    std::vector<std::uint8_t> tail(static_cast<std::size_t>(kept + readable));
+    std::copy(end - kept, end, tail.begin());
+    const auto readable_at = [&](const std::uint8_t* at) -> const void* {
+      return end - at < readable ? tail.data() + kept - (end - at) : at;
+    };
+    // Whole lines, if they are short.
+    if (g.out[2] <= step) step -= step % g.out[2];
+    const std::int64_t pixels = g.pixels(), chunks = (pixels + step - 1) / step, lines = g.taps / width;
+    const std::int64_t line_step = (up(step, byte_conv::line_rows) - 1) * stride + width + byte_conv::line_beyond;
+    const std::size_t bytes = floats ? sizeof(float) : 1;
+    context.parallel_ranges(chunks, 1, [&](std::int64_t first, std::int64_t last) {
+      std::vector<const void*> taps(static_cast<std::size_t>(lines * line_step));
+      const std::int64_t until = std::min(pixels, last * step);
+      for (std::int64_t row = first * step; row < until;) {
+        const std::int64_t column = row % g.out[2], line = row / g.out[2];
+        const std::int64_t count = std::min({step, until - row, g.out[2] - column});
+        const std::int64_t height = line % g.out[1], depth = line / g.out[1] % g.out[0], image = line / g.out[1] / g.out[0];
+        const std::int64_t in_width = column * stride - g.begin[2], inputs = (count - 1) * stride + width;
+        const void** tap = taps.data();
+        for (std::int64_t d = 0; d < g.kernel[0]; ++d) {
+          const std::int64_t in_depth = depth * g.strides[0] - g.begin[0] + d * g.dilations[0];
+          for (std::int64_t h = 0; h < g.kernel[1]; ++h, tap += line_step) {
+            const std::int64_t in_height = height * g.strides[1] - g.begin[1] + h * g.dilations[1];
+            std::int64_t i = 0;
+            if (in_depth >= 0 && in_depth < g.in[0] && in_height >= 0 && in_height < g.in[1]) {
+              const std::int64_t before = std::clamp<std::int64_t>(-in_width, 0, inputs);
+              const std::int64_t inside = std::clamp<std::int64_t>(g.in[2] - in_width, before, inputs);
+              for (; i < before; ++i) tap[i] = padding.data();
+              const std::int64_t at = ((image * g.in[0] + in_depth) * g.in[1] + in_height) * g.in[2] + in_width + before;
+              const std::uint8_t* from = x + at * g.channels;
+              for (; i < inside; ++i, from += g.channels) tap[i] = readable_at(from);
+            }
+            for (; i < line_step; ++i) tap[i] = padding.data();
+          }
+        }
+        kernels.multiply_lines({taps.data(), line_step, lines, width, stride, g.channels, prepared.matrix(), prepared.start.data(),
+                       after(prepared, 0, floats, addend == nullptr ? nullptr : addend + row * g.columns),
+                       y + static_cast<std::size_t>(row * g.columns) * bytes, g.columns},
+                      count);
+        row += count;
       }
     });
   }

@@ -57,6 +57,20 @@ struct Depthwise {
   std::int64_t to_step;
 };
 
+// The same along a line of output pixels, if neighboring pixels share their inputs.
+struct DepthwiseLine {
+  // [lines, step]: the input pixels from the first tap of the first row on, for each line of the kernel. Channels are readable
+  // up to a multiple of `line_channels`. There are pixels for a multiple of `line_rows` rows, and `line_beyond` more.
+  const void* const* pixels;
+  std::int64_t step, lines, width, stride, channels;  // width: the taps of a line
+  const void* weights;  // as packed by `pack_lines`
+  const std::int32_t* start;
+  After after;
+  void* to;
+  std::int64_t to_step;
+};
+constexpr std::int64_t line_channels = 16, line_rows = 16, line_beyond = 4, most_line_stride = 2;
+
 // Columns and channels are padded to multiples of these.
 constexpr std::int64_t depth_unit = 4, most_panel_columns = 32, channel_block = 64;
 
@@ -74,6 +88,12 @@ struct Kernels {
   std::int64_t (*depthwise_bytes)(std::int64_t channels, std::int64_t taps);
   void (*pack_depthwise)(const std::int8_t* weights, std::int64_t channels, std::int64_t taps, void* to);  // [channels, taps]
   void (*depthwise)(const Depthwise& job, std::int64_t rows);
+
+  // Null if `depthwise` is as fast. `stride` is at most `most_line_stride`, and taps are adjacent.
+  std::int64_t (*line_bytes)(std::int64_t channels, std::int64_t lines, std::int64_t width, std::int64_t stride);
+  void (*pack_lines)(const std::int8_t* weights, std::int64_t channels, std::int64_t lines, std::int64_t width,
+                     std::int64_t stride, void* to);  // [channels, lines, width]
+  void (*multiply_lines)(const DepthwiseLine& job, std::int64_t rows);
 };
 
 const Kernels& portable();

@@ -45,6 +45,41 @@ for columns in (*range(1, 36), 63, 64, 65):  # every number of columns that a ve
                   factors[3] * 40, zeros[1], rng.standard_normal(columns).astype(np.float32)]
         arrays = [None if array is None else np.asarray(array) for array in arrays]
         compare(str(columns), arrays, {"channels": channels, "kernel": "1", "group": columns if depthwise else 1})
+
+for channels, columns in ((300, 130), (301, 290), (64, 1100)):  # weights of which a piece of the work has a part
+    x, addend = (rng.integers(0, 256, (1, 41, size)).astype(np.uint8) for size in (channels, columns))
+    w = rng.integers(-128, 128, (columns, channels, 2)).astype(np.int8)
+    zeros = rng.integers(0, 256, (2, columns)).astype(np.uint8)
+    factors = rng.uniform(0.0001, 0.0002, (2, columns)).astype(np.float32)
+    arrays = [x, w, factors[0], factors[1], np.uint8(7), zeros[0], None, None, addend, factors[1] * 2000, np.uint8(99),
+              factors[0] * 2000, zeros[1]]
+    arrays = [None if array is None else np.asarray(array) for array in arrays]
+    compare(f"{columns} columns", arrays, {"channels": channels, "kernel": "2", "pads": "1,0"})
+
+for channels, columns, groups in ((4, 4, 8), (1, 2, 6), (3, 5, 7), (8, 8, 3), (2, 1, 40), (5, 17, 2)):  # small groups
+    x = rng.integers(0, 256, (1, 7, 9, channels * groups)).astype(np.uint8)
+    w = rng.integers(-128, 128, (columns * groups, channels, 3, 2)).astype(np.int8)
+    zeros = rng.integers(0, 256, (columns + channels) * groups).astype(np.uint8)
+    factors = rng.uniform(0.001, 0.002, (2, columns * groups)).astype(np.float32)
+    arrays = [x, w, factors[0], factors[1], zeros[:channels * groups], zeros[channels * groups:]]
+    compare(f"{groups} groups", arrays, {"channels": channels * groups, "kernel": "3,2", "pads": "1,0,1,1", "group": groups})
+
+# Channels that leave over parts of vectors, which extend beyond the last pixel.
+for channels in (1, 3, 15, 16, 17, 24, 32, 33, 40, 48, 49, 64, 65, 80, 100):
+    for width, stride in ((2, 1), (3, 1), (3, 2), (4, 2), (5, 1), (5, 2), (7, 1), (7, 2), (9, 1), (3, 3)):
+        height, line = int(rng.integers(1, 4)), int(rng.integers(1, 40))
+        before, after = (int(rng.integers(0, width)) for _ in range(2))
+        line = max(line, width - before - after)
+        x = rng.integers(0, 256, (2, height + 1, line, channels)).astype(np.uint8)
+        w = rng.integers(-128, 128, (channels, 1, height, width)).astype(np.int8)
+        zeros = rng.integers(0, 256, (2, channels)).astype(np.uint8)
+        factors = rng.uniform(0.001, 0.01, (2, channels)).astype(np.float32)
+        for zero in (zeros[1], np.float32(0)):
+            arrays = [x, w, factors[0], factors[1], zeros[0], np.asarray(zero)]
+            attributes = {"channels": channels, "kernel": f"{height},{width}", "strides": f"1,{stride}", "group": channels,
+                          "pads": f"0,{before},{height - 1},{after}", "beta": 100.0,
+                          "function": "clip" if zero is zeros[1] else "none"}
+            compare(f"{channels} channels, width {width}, stride {stride}", arrays, attributes)
 """
 
 
