@@ -14,6 +14,7 @@ from converters.passes.finish import Finished
 from converters.passes.verification import Verifier
 from converters.saving import Weights
 from converters.source import Emitted, Source, operator_name
+from converters.targets.onnxruntime import without_kernel
 from onnx_specops.domain import CONTRIB_DOMAIN
 
 
@@ -33,6 +34,7 @@ class Report:
         inlined: the domain's operators that are inlined as standard ONNX, because files of this opset cannot contain their
             bodies. The plugin's kernels do not apply to them.
         clamped: constants with numbers beyond float16's range, which became ±65504.
+        without_kernel: standard operators that ONNX Runtime does not have at this opset, so that it does not load the file.
         unranked: inputs of unknown rank. Runtimes accept them, ``onnx.checker`` does not.
         values: ``(layer id, output index)`` -> the name of the ONNX value of a top-level layer's output, if it exists.
             Values
@@ -55,6 +57,7 @@ class Report:
     opset: int
     inlined: list[str]
     clamped: list[str]
+    without_kernel: list[str]
     unranked: list[str]
     values: dict[tuple[int, int], str]
     weights: Weights
@@ -107,6 +110,7 @@ def report(
         opset=opset,
         inlined=finished.inlined,
         clamped=finished.clamped,
+        without_kernel=without_kernel(emitted.model, opset),
         unranked=[value.name or "" for value in graph.inputs if value.shape is None],
         values={key: name for key, name in names.items() if name in alive}
         | {key: v.name for key, v in emitted.values.items() if names[key] not in alive and v.name and v.name in alive},

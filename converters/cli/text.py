@@ -79,6 +79,13 @@ def print_conversion(console: Console, report: Report, target: Path) -> None:
     if report.inlined:
         names = ", ".join(report.inlined)
         _line(console, f"  replaced by their bodies in opset {report.opset}, without the plugin's kernels: {names}")
+    if report.without_kernel:
+        from converters.targets.onnxruntime import FIRST_WITHOUT_KERNEL, RELEASE
+
+        names = ", ".join(report.without_kernel)
+        older = min(FIRST_WITHOUT_KERNEL[name] for name in report.without_kernel) - 1
+        reason = f"it has no {names} of opset {report.opset}"
+        _line(console, f"  ONNX Runtime {RELEASE} does not load it: {reason}; use opset {older} or older", "yellow")
     if report.clamped:
         _line(console, f"  outside the range of float16, now ±65504: {', '.join(map(short, report.clamped))}")
     for name in map(short, report.unranked):

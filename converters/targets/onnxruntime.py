@@ -2,8 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+import onnx_ir as ir
+
 from converters.targets.target import Target
 from onnx_specops.building import OPSET
+from onnx_specops.graphs import all_nodes
+
+RELEASE = "1.32"
+"""The release of ONNX Runtime that `FIRST_WITHOUT_KERNEL` describes."""
+
+FIRST_WITHOUT_KERNEL: Mapping[str, int] = {
+    "DequantizeLinear": 28,
+    "GlobalLpPool": 22,
+    "MaxRoiPool": 22,
+    "Multinomial": 22,
+    "QuantizeLinear": 28,
+    "RandomNormal": 22,
+    "RandomNormalLike": 22,
+    "RandomUniform": 22,
+    "RandomUniformLike": 22,
+    "RoiAlign": 22,
+}
+"""Operators with a CPU kernel at opset 21 -> the first newer opset whose version of the operator has no kernel."""
 
 ONNXRUNTIME = Target(
     "onnxruntime",
@@ -91,3 +113,17 @@ DIRECTML = Target(
 )
 
 RUNTIMES = (ONNXRUNTIME, STANDARD, QNN, WEBGPU, COREML, DIRECTML)
+
+
+def without_kernel(model: ir.Model, opset: int) -> list[str]:
+    """Return the standard operators of a model and its bodies for which ONNX Runtime's CPU has no kernel at the opset."""
+    found: set[str] = set()
+    functions = dict(model.functions)
+    graphs: list[ir.Graph | ir.Function] = [model.graph]
+    for graph in graphs:
+        for node in all_nodes(graph):
+            if not node.domain:
+                found.add(node.op_type)
+            elif (body := functions.pop(node.op_identifier(), None)) is not None:
+                graphs.append(body)
+    return sorted(name for name in found if FIRST_WITHOUT_KERNEL.get(name, opset + 1) <= opset)

@@ -11,6 +11,7 @@ import onnx
 import onnxruntime as ort
 import openvino as ov
 import pytest
+from onnxruntime.capi.onnxruntime_pybind11_state import get_all_opkernel_def
 from typer.testing import CliRunner
 
 from converters import options
@@ -20,10 +21,12 @@ from converters.openvino import convert
 from converters.passes.spellings import SPELLINGS
 from converters.targeting import inspect_for
 from converters.targets import TARGETS
+from converters.targets.onnxruntime import FIRST_WITHOUT_KERNEL, RELEASE
 from converters.targets.target import Spelling
 from tests.conformance.models import kept
 from tests.conformance.models.table import NETWORKS
 from tests.conformance.operations.cases import CASES
+from tests.conformance.targets.networks import make
 
 RECOMMENDER = Path(__file__).parents[2] / "models" / "recommender_int" / "model.xml"
 
@@ -140,3 +143,52 @@ def test_recurrent_layers_name_the_states_that_a_target_needs(target: str, outpu
     ov.save_model(ov.Model(whole.outputs[:1], whole.get_parameters()), tmp_path / "sequence.xml")  # without the last states
     model, _ = convert(tmp_path / "sequence.xml", target=target, input_shapes={"inputs": [2, 7]})
     assert [len(node.output) for node in model.graph.node if node.op_type == "LSTM"] == outputs
+
+
+@pytest.mark.parametrize("release", [22, 28])
+def test_the_operators_without_kernel_are_those_of_the_installed_onnxruntime(release: int) -> None:
+    """ONNX Runtime has a kernel of an operator's version if a kernel begins with it, or ends after it."""
+    if not ort.__version__.startswith(f"{RELEASE}."):
+        pytest.skip(f"the list is that of ONNX Runtime {RELEASE}")
+    kernels: dict[str, set[tuple[int, int]]] = {}
+    for kernel in get_all_opkernel_def():
+        if (kernel.provider, kernel.domain) == ("CPUExecutionProvider", ""):
+            kernels.setdefault(kernel.op_name, set()).add(tuple(kernel.version_range))
+    without = {
+        schema.name
+        for schema in onnx.defs.get_all_schemas_with_history()
+        if schema.since_version == release and not schema.domain and schema.name in kernels and not schema.has_function
+        if not any(first == release or first < release <= last < 2**31 - 1 for first, last in kernels[schema.name])
+    }
+    optional = {name for name in without if "Optional" in name}  # no rule emits these
+    assert without - optional == {name for name, first in FIRST_WITHOUT_KERNEL.items() if first == release}
+
+
+@pytest.mark.parametrize(
+    ("model", "opset", "names"),
+    [
+        ("quantized/mobile", 27, []),
+        ("quantized/mobile", 28, ["DequantizeLinear", "QuantizeLinear"]),
+        ("BitModel", 28, []),
+    ],
+)
+def test_operators_that_onnxruntime_does_not_load_are_reported(
+    model: str, opset: int, names: list[str], tmp_path: Path
+) -> None:
+    path = make("quantized/mobile", tmp_path) / "model.xml" if "/" in model else _network(model, tmp_path)
+    done = CliRunner().invoke(app, ["convert", str(path), "-o", str(tmp_path / "a.onnx"), "--opset", str(opset)])
+    text = f"does not load it: it has no {', '.join(names)} of opset 28; use opset 27 or older"
+    assert done.exit_code == 0 and (text in done.output) == bool(names)
+    assert convert(path, opset=opset)[1].without_kernel == names
+    session = tmp_path / "a.onnx"
+    if names:
+        with pytest.raises(Exception, match="NOT_IMPLEMENTED"):
+            ort.InferenceSession(session)
+    else:
+        ort.InferenceSession(session)
+
+
+def test_bodies_count_for_the_operators_that_onnxruntime_lacks() -> None:
+    multinomial = RECOMMENDER.parents[1] / "multinomial" / "model.xml"
+    assert convert(multinomial, opset=22)[1].without_kernel == ["RandomUniformLike"]
+    assert convert(multinomial)[1].without_kernel == []
