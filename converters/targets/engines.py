@@ -66,6 +66,7 @@ OPENCV = replace(
         "4D InstanceNormalization",
         "sorted by depth",
         "last states",
+        "Mul for And",
     ),
     command='`cv2.dnn.readNetFromONNX("model.onnx")`',
 )
@@ -172,7 +173,7 @@ ONNX2TORCH = Target(
     opsets=(13, 15),  # it has no GreaterOrEqual of opset 16
     lacks=dict.fromkeys(_NOT_IN_ONNX2TORCH.split(), ""),
     control_flow=False,
-    spellings=_COMMON,
+    spellings=(*_COMMON, "ArgMax"),
     command='`onnx2torch.convert("model.onnx")`',
 )
 

@@ -19,6 +19,7 @@ Spelling = Literal[
     "explicit padding",
     "last states",
     "matrix operands",
+    "Mul for And",
     "Mul for squares",
     "no boolean constants",
     "no defaults",

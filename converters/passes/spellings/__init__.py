@@ -15,6 +15,7 @@ from converters.passes.spellings.comparisons import EqualShapes
 from converters.passes.spellings.expanded_resize import ExpandBeforeResize
 from converters.passes.spellings.instance_normalization import InstanceNormalization4D
 from converters.passes.spellings.leading_ones import RemoveLeadingOnes
+from converters.passes.spellings.logic import ArithmeticLogic
 from converters.passes.spellings.matrices import VectorsToMatrices
 from converters.passes.spellings.order import SortByDepth
 from converters.passes.spellings.padding import ExplicitPads, SymmetricPads
@@ -40,6 +41,7 @@ SPELLINGS: Mapping[str, Callable[[], InPlacePass]] = {
     "explicit padding": ExplicitPads,
     "last states": NameLastStates,
     "matrix operands": VectorsToMatrices,
+    "Mul for And": ArithmeticLogic,
     "Mul for squares": PowToMul,
     "no boolean constants": RemoveBooleanConstants,
     "no defaults": RemoveDefaults,

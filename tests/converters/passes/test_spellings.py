@@ -11,7 +11,7 @@ from onnx_ir.passes.common import RemoveUnusedNodesPass
 
 from converters.passes.spellings import SPELLINGS
 from onnx_specops.building import new_value
-from tests.converters.passes.graphs import floats, graph, operators, run
+from tests.converters.passes.graphs import floats, graph, operators, rewritten, run
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3) - 2
 
@@ -296,3 +296,13 @@ def test_last_states(operator: str, gates: int, states: int, used: int) -> None:
     assert len(after) == len(set(after)) == states + 1 and all(after) and before[0] == after[used]
     np.testing.assert_array_equal(run(model, numbers)[0], expected[0])
     assert not SPELLINGS["last states"]()(model).modified
+
+
+@pytest.mark.parametrize(("operator", "found"), [("And", ["Mul"]), ("Or", ["Max"]), ("Xor", ["Xor"])])
+@pytest.mark.parametrize("limits", [X[::-1], np.array([[1], [-1]]), np.array(1)])
+def test_logic_as_arithmetic(operator: str, found: list[str], limits: np.ndarray) -> None:
+    def emit(op, x):
+        return op.node(operator, op.Greater(x, 0.0), op.Less(x, op.const(limits.astype(np.float32))))
+
+    names = rewritten(emit, floats("x", 2, 3), by=[SPELLINGS["Mul for And"]()])
+    assert names == sorted([*found, *([] if operator == "Xor" else ["Cast"] * 3), "Greater", "Less"])
