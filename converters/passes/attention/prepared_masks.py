@@ -1,8 +1,8 @@
 """Masks with which Attention of ONNX 23 computes the softmax of the masked scores.
 
 For a query without visible keys, the softmax gives NaN if its scores are -inf, and the mean of the values if a low number
-absorbs the scores. Attention gives 0 for scores of -inf. ONNX Runtime's kernel of opset 23 and 24 (1.32) also gives 0 for
-the lowest number.
+absorbs the scores. With an attention sink, both give 0. Attention gives 0 for scores of -inf. ONNX Runtime's kernel of
+opset 23 and 24 (1.32) also gives 0 for the lowest number.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def prepared(op: Builder, found: Attention) -> Value:
         raise UnsupportedAttention("the rank of its mask is unknown or more than 4, or its queries are not float32")
     wide = mask if mask.rank == 4 else op.Unsqueeze(mask, list(range(4 - mask.rank)))
     _check_dims(wide, query, key, found.order[2])
-    same = _of_booleans(op, wide, found.lowest) if found.is_boolean else _of_floats(op, wide, found)
+    same = _of_booleans(op, wide, found) if found.is_boolean else _of_floats(op, wide, found)
     if (dimension(wide, 2), dimension(wide, 3)) == (dimension(query, 2), dimension(key, found.order[2])):
         return same
     rows, columns = (_shape(op, x, axis) for x, axis in ((query, 2), (key, found.order[2])))
@@ -63,12 +63,14 @@ def _check_dims(mask: Value, query: Value, key: Value, axis_of_keys: int) -> Non
             raise UnsupportedAttention("its mask broadcasts queries or keys")
 
 
-def _of_booleans(op: Builder, mask: Value, lowest: float) -> Value:
-    if lowest == -math.inf:
-        added = op.Where(mask, op.const(0.0), op.const(-math.inf))
-        result: Value = op.Sub(added, op.ReduceMax(added, [-1], keepdims=1))  # NaN for a query without visible keys
+def _of_booleans(op: Builder, mask: Value, found: Attention) -> Value:
+    result: Value
+    if found.lowest == -math.inf:
+        result = op.Where(mask, op.const(0.0), op.const(-math.inf))
+        if found.sink is None:
+            result = op.Sub(result, op.ReduceMax(result, [-1], keepdims=1))  # NaN for a query without visible keys
         return result
-    if lowest > ABSORBING:
+    if found.lowest > ABSORBING:
         raise UnsupportedAttention("the effect of its mask depends on the scores")
     result = op.Where(mask, op.const(0.0), op.const(_LOW))
     return result
@@ -85,7 +87,7 @@ def _of_floats(op: Builder, mask: Value, found: Attention) -> Value:
         return low
     infinite = op.const(-math.inf)
     low = op.Where(op.Equal(mask, infinite), infinite, low)
-    if found.guarded is not found.output:
+    if found.guarded is not found.output or found.sink is not None:
         return low  # the graph computes 0
     highest = op.ReduceMax(low, [-1], keepdims=1)
     result: Value = op.Where(op.Equal(highest, infinite), op.const(math.nan), low)

@@ -15,9 +15,9 @@ import onnx_ir as ir
 
 from converters.passes.attention.canonical import MASKED, Attention, UnsupportedAttention
 from converters.passes.attention.encoder import same_batch, same_dimension
-from converters.passes.attention.prepared_masks import ABSORBING, prepared
+from converters.passes.attention.prepared_masks import ABSORBING, largest, prepared
 from converters.passes.attention.probing import Probe, ProbeError
-from converters.passes.attention.spellings import Constants, read
+from converters.passes.attention.spellings import Constants, product_with_values, read
 from converters.passes.patterns import PatternPass, rewrite
 from onnx_specops.building import Builder, Value
 from onnx_specops.graphs import constant_array
@@ -30,8 +30,36 @@ _MAX_ELEMENTS = 1 << 22
 def to_standard_attention(op: Builder, *, scores: Value, v: Value, weights: Value) -> Value | None:
     """Lower softmax(softcap * tanh(scale * q @ k.T / softcap) + mask) @ v in three or four dimensions."""
     del scores, v
+    return _to_standard(op, weights)
+
+
+def _with_sink(op: Builder, scores: Value, v: Value, start: Value, end: Value, axes: Value) -> Value:
+    weights = op.Softmax(scores, _outputs=["weights"])
+    return op.MatMul(op.Slice(weights, start, end, axes), v)
+
+
+def _with_sink_and_steps(op: Builder, scores: Value, v: Value, start: Value, end: Value, axes: Value, steps: Value) -> Value:
+    weights = op.Softmax(scores, _outputs=["weights"])
+    return op.MatMul(op.Slice(weights, start, end, axes, steps), v)
+
+
+@rewrite("MatMul", _with_sink, finite=True)
+def with_sink_to_standard_attention(op: Builder, *, weights: Value, **_: Value) -> Value | None:
+    """Lower attention with an additional last column of scores, whose weights are dropped."""
+    return _to_standard(op, weights)
+
+
+@rewrite("MatMul", _with_sink_and_steps, finite=True)
+def with_sink_and_steps_to_standard_attention(op: Builder, *, weights: Value, **_: Value) -> Value | None:
+    """Lower the same with a Slice that states its steps."""
+    return _to_standard(op, weights)
+
+
+def _to_standard(op: Builder, weights: Value) -> Value | None:
     softmax = weights.producer()
     assert softmax is not None
+    if product_with_values(softmax, Constants()) is None:
+        return None  # the Slice keeps the last column
     try:
         found = read(softmax, Constants(), ranks=(3, 4))
         if not found.is_exclusive:
@@ -44,13 +72,13 @@ def to_standard_attention(op: Builder, *, scores: Value, v: Value, weights: Valu
 class LowerToStandardAttention(PatternPass):
     """Lower to Attention of ONNX 23 if ONNX Runtime computes the same."""
 
-    rewrites = (to_standard_attention,)
+    rewrites = (to_standard_attention, with_sink_to_standard_attention, with_sink_and_steps_to_standard_attention)
 
 
 def _lowered(op: Builder, found: Attention) -> Value | None:
     query, key, value, output = found.query, found.key, found.value, found.output
     assert isinstance(query, Value) and isinstance(key, Value) and isinstance(value, Value) and isinstance(output, Value)
-    if found.sink is not None or found.scale <= 0 or not {query.dtype} == {key.dtype} == {value.dtype}:
+    if found.scale <= 0 or not {query.dtype} == {key.dtype} == {value.dtype}:
         return None
     if query.dtype not in (ir.DataType.FLOAT, ir.DataType.FLOAT16):
         return None
@@ -66,7 +94,7 @@ def _lowered(op: Builder, found: Attention) -> Value | None:
     # Heads of an unknown number are one, or as many as those of the query: otherwise there would be no scores.
     if not (_same_heads(key, value, found.order[1]) if k[1] is None else k[1] == v[1] and k[1] in (1, q[1])):
         return None
-    mask, is_causal = _mask(op, found, q[2], k[2])
+    mask, is_causal = _mask(op, found, q[2], k[2]) if found.sink is None else (_mask_with_sink(op, found), False)
     key, value = shared
     if not found.is_heads_first:
         key = op.Transpose(key, perm=list(found.order))
@@ -74,6 +102,8 @@ def _lowered(op: Builder, found: Attention) -> Value | None:
     if not same_batch(query, *shared):
         batch = None if None in (q[0], k[0], v[0]) else max(q[0] or 0, k[0] or 0, v[0] or 0)
         query, key, value = _of_one_batch(op, query, key, value)
+    if found.sink is not None:
+        key, value = _with_zeros(op, key), _with_zeros(op, value)
     return op.node(
         "Attention",
         query,
@@ -188,6 +218,34 @@ def _mask(op: Builder, found: Attention, queries: int | None, keys: int | None) 
         return None, True
     mask: Value = op.const(np.ascontiguousarray(whole))
     return mask, False
+
+
+def _mask_with_sink(op: Builder, found: Attention) -> Value:
+    """Return the mask with a last column for the sink, which is the score of a key of zeros.
+
+    Raises:
+        UnsupportedAttention: no mask computes the same.
+    """
+    sink = found.sink
+    if not isinstance(sink, Value) or sink.dtype != ir.DataType.FLOAT or sink.rank != 4 or largest(sink) >= -ABSORBING:
+        raise UnsupportedAttention("its attention sink may be infinite, or is not float32")
+    rows = op.Shape(sink, start=0, end=3)
+    if found.mask is None:
+        assert isinstance(found.key, Value)
+        others = op.Expand(0.0, op.Concat(rows, op.Shape(found.key, start=found.order[2], end=found.order[2] + 1), axis=0))
+    else:
+        others = op.Expand(prepared(op, found), op.Concat(rows, [1], axis=0))
+    whole: Value = op.Concat(others, sink, axis=3)
+    return whole
+
+
+def _with_zeros(op: Builder, value: Value) -> Value:
+    """Return keys or values with a last one of zeros."""
+    assert value.dims is not None and value.dtype is not None
+    zero = op.const(np.zeros((1, 1, 1, 1), value.dtype.numpy()))
+    sizes = [op.Shape(value, start=0, end=2), [1], op.Shape(value, start=3, end=4)]
+    whole: Value = op.Concat(value, op.Expand(zero, op.Concat(*sizes, axis=0)), axis=2)
+    return whole
 
 
 def _shared(key: Value, value: Value) -> tuple[Value, Value]:

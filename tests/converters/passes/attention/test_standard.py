@@ -398,3 +398,53 @@ def test_an_unknown_number_of_heads(shape_of: str, right: list[int], found: bool
     RemoveUnusedNodesPass()(model)
     assert ("Attention" in operators(model)) == found
     np.testing.assert_allclose(_run(model, arrays, 23), before, rtol=1e-5, atol=1e-5)
+
+
+def _sunk(mask: Step = _same, last: float = 0, steps: bool = True, end: int = -1) -> Callable[..., Value]:
+    """Return attention with an additional last column of scores, whose weights are dropped."""
+
+    def emit(op: Any, q: Value, k: Value, v: Value) -> Value:
+        sink = np.broadcast_to(np.array([1, 2, -3, last], np.float32)[None, :, None, None], (2, 4, 3, 1))
+        between = lambda op, s: op.Concat(mask(op, s), op.const(sink), axis=-1)  # noqa: E731
+        return _attention(op, q, k, v, between, lambda op, w: op.Slice(w, [0], [end], [3], *([[1]] if steps else [])))
+
+    return emit
+
+
+@pytest.mark.parametrize("steps", [True, False])
+@pytest.mark.parametrize(
+    "mask",
+    [
+        _same,
+        lambda op, s: op.Add(s, np.where(SEEN, 0, LOWEST).astype(np.float32)),
+        lambda op, s: op.Add(s, np.where(PARTLY, 0, LOWEST).astype(np.float32)),  # no visible key but the sink
+        lambda op, s: op.Add(s, np.where(PARTLY, 0, -np.inf).astype(np.float32)),
+        lambda op, s: op.Where(PARTLY, s, -np.inf),
+        lambda op, s: op.Where(PARTLY, s, LOWEST),
+        lambda op, s: op.Add(op.Mul(s, 0.5), RNG.standard_normal((4, 1, 5)).astype(np.float32)),
+    ],
+)
+def test_attention_sinks(mask: Step, steps: bool) -> None:
+    """The sink is the score of a key of zeros, whose value is 0."""
+    assert len(_lowered(_sunk(mask, steps=steps), QUERY, KEY, VALUE)) == 1
+
+
+@pytest.mark.parametrize("last", [-np.inf, 1e31])
+def test_sinks_that_may_absorb_scores(last: float) -> None:
+    assert not _lowered(_sunk(last=last), QUERY, KEY, VALUE)
+
+
+def test_a_sink_that_is_not_dropped() -> None:
+    """The weights have as many columns as the values, with the sink's."""
+    assert not _lowered(_sunk(end=5000), QUERY, KEY, (2, 4, 6, 6))
+
+
+@pytest.mark.unverified  # ONNX Runtime rejects zero tokens
+def test_sinks_of_unknown_lengths() -> None:
+    def emit(op: Any, q: Value, k: Value, v: Value) -> Value:
+        rows = op.Concat(op.Shape(q, start=0, end=3), [1], axis=0)
+        sink = op.Expand(np.array([[[[1.0]], [[2.0]], [[-3.0]], [[0.0]]]], np.float32), rows)
+        between = lambda op, s: op.Concat(s, sink, axis=-1)  # noqa: E731
+        return _attention(op, q, k, v, between, lambda op, w: op.Slice(w, [0], [-1], [3]))
+
+    assert len(_lowered(emit, (None, 4, None, 8), (None, 4, None, 8), (None, 4, None, 6))) == 1
