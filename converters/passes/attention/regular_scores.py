@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import onnx_ir as ir
 from onnx_ir.passes import InPlacePass, PassResult
@@ -261,6 +262,80 @@ def _leads_to_softmax(value: ir.Value) -> bool:
     return False
 
 
+@rewrite(
+    "MatMul",
+    lambda op, x, shape, v: op.MatMul(
+        op.Reshape(op.Softmax(x, _outputs=["weights"]), shape, _outputs=["rows"]), v, _outputs=["whole"]
+    ),
+)
+def mixed_rows(op: Builder, *, x: Value, shape: Value, v: Value, weights: Value, rows: Value, whole: Value) -> Value | None:
+    """Return the MatMul of weights ``[batch, heads, queries, keys]`` and values ``[batch * heads, keys, size]`` in four
+    dimensions.
+    """
+    del x, shape
+    softmax, dims, of = weights.producer(), weights.dims, v.dims
+    if softmax is None or softmax.attributes.get_int("axis", -1) not in (-1, 3) or dims is None or of is None:
+        return None
+    if len(dims) != 4 or len(of) != 3 or None in (*dims, *of) or 0 in (*dims, *of) or whole.dims is None:
+        return None
+    if rows.dims != [_product(dims[0], dims[1]), *dims[2:]] or of[0] != rows.dims[0]:
+        return None
+    result: Value = op.Reshape(op.MatMul(weights, op.Reshape(v, [*dims[:2], *of[1:]])), whole.dims)
+    return result
+
+
+def _reshaped(name: str) -> Any:
+    return lambda op, a, b, shape: op.Reshape(getattr(op, name)(a, b, _outputs=["rows"]), shape, _outputs=["whole"])
+
+
+def _step_of_heads(op: Builder, *, a: Value, b: Value, shape: Value, rows: Value, whole: Value) -> Value | None:
+    """Return the steps of scores ``[batch * heads, queries, keys]`` before a Reshape in four dimensions."""
+    del a, b, shape
+    node, dims = rows.producer(), whole.dims
+    if node is None or dims is None or len(dims) != 4 or None in dims or 0 in dims or not _leads_to_softmax(whole):
+        return None
+    if rows.dims != [_product(dims[0], dims[1]), *dims[2:]] or not _NUMBERS.operands(node):
+        return None
+    return _of_heads(op, rows, dims[:2]) if _has_known_parts(rows, rows.dims[0]) else None
+
+
+def _parts(value: Value, rows: int | None) -> list[Value]:
+    """Return the operands of a value ``[rows, x, y]`` that is computed in four dimensions; none if it is reshaped."""
+    node = value.producer()
+    if node is None or node.domain or len(value.uses()) != 1 or value.is_graph_output() or (value.dims or [0])[0] != rows:
+        return []
+    if node.op_type == "Transpose":
+        is_used = tuple(node.attributes.get_ints("perm", ())) == (0, 2, 1)
+    else:
+        is_step = node.op_type in ("Add", "Div", "Mul")
+        is_used = node.op_type == "MatMul" or (is_step and (bool(_NUMBERS.operands(node)) or _NUMBERS.has_factor(node)))
+    return [x for x in node.inputs if isinstance(x, Value)] if is_used and value.rank == 3 else []
+
+
+def _has_known_parts(value: Value, rows: int | None) -> bool:
+    if value.dims is None or len(value.dims) > 3 or None in value.dims:
+        return False
+    return all(_has_known_parts(part, rows) for part in _parts(value, rows))
+
+
+def _of_heads(op: Builder, value: Value, heads: list[Any]) -> Value:
+    """Return a value ``[batch * heads, x, y]`` in four dimensions, and others as they are."""
+    dims, rows, result = value.dims or [], _product(*heads), value
+    parts = [_of_heads(op, part, heads) for part in _parts(value, rows)]
+    node = value.producer()
+    if parts and node is not None:
+        perm = [0, 1, 3, 2] if node.op_type == "Transpose" else None
+        result = op.node(node.op_type, *parts, perm=perm)
+    elif len(dims) == 3 and dims[0] == rows:
+        result = op.Reshape(value, [*heads, *dims[1:]])
+    return result
+
+
+added_to_heads = rewrite("Reshape", _reshaped("Add"))(_step_of_heads)
+divided_heads = rewrite("Reshape", _reshaped("Div"))(_step_of_heads)
+multiplied_heads = rewrite("Reshape", _reshaped("Mul"))(_step_of_heads)
+
+
 @rewrite("Add", lambda op, x, shape, a, b: op.Add(op.Add(op.Reshape(x, shape, _outputs=["windows"]), a), b), commute=True)
 def masks_of_windows(op: Builder, *, x: Value, shape: Value, windows: Value, a: Value, b: Value) -> Value | None:
     """Return the scores of windows, ``[batch, windows, heads, tokens, tokens]``, plus the sum of two constants."""
@@ -276,7 +351,15 @@ def masks_of_windows(op: Builder, *, x: Value, shape: Value, windows: Value, a: 
 class FourDimensionalHeads(PatternPass):
     """Convert matrix multiplications with batch and heads in one dimension of known size to four dimensions."""
 
-    rewrites = (weights_of_heads, scores_of_heads, masks_of_windows)
+    rewrites = (
+        weights_of_heads,
+        mixed_rows,
+        added_to_heads,
+        divided_heads,
+        multiplied_heads,
+        scores_of_heads,
+        masks_of_windows,
+    )
 
 
 REGULAR = (FourDimensionalHeads, JoinMasks, RegularScores)

@@ -120,3 +120,41 @@ def test_masks_of_windows(windows: int) -> None:
         return op.MatMul(op.Softmax(scores, axis=-1), v)
 
     assert "Attention" in _regular(emit, (windows, 4, 3, 8), (windows, 4, 5, 8), (windows, 4, 5, 6))
+
+
+ROWS = RNG.standard_normal((8, 1, 5)).astype(np.float32)
+
+
+@pytest.mark.parametrize(
+    ("between", "target", "found"),
+    [
+        (lambda op, s: op.Add(ROWS, op.Mul(s, 0.5)), [2, 4, 3, 5], True),  # Bloom
+        (lambda op, s: op.Div(op.Add(s, ROWS[:1]), 2.0), [2, 4, 3, 5], True),
+        (lambda op, s: op.Add(op.Add(s, ROWS), BIAS[0, 0]), [2, 4, 3, 5], True),  # a mask of two dimensions
+        (lambda op, s: op.Add(op.Div(op.Add(s, ROWS), 2.0), op.ReduceMean(s, [-1])), [2, 4, 3, 5], False),  # used twice
+        (lambda op, s: op.Add(s, ROWS), [2, 3, 4, 5], False),  # queries and heads are swapped
+        (lambda op, s: op.Sub(s, ROWS), [2, 4, 3, 5], False),
+    ],
+)
+@pytest.mark.parametrize("divided", [False, True])
+def test_steps_of_scores_of_three_dimensions(between: Any, target: list[int], found: bool, divided: bool) -> None:
+    """Batch and heads are in one dimension except in the Softmax."""
+
+    def emit(op: Any, q: Value, k: Value, v: Value) -> Value:
+        transposed = op.Transpose(k, perm=[0, 2, 1])
+        scores = op.MatMul(q, op.Div(transposed, 2.5) if divided else transposed)
+        weights = op.Softmax(op.Add(op.Reshape(between(op, scores), target), MASK if found else 0.0), axis=-1)
+        return op.MatMul(op.Reshape(weights, [8, 3, 5]), v)
+
+    assert ("Attention" in _regular(emit, (8, 3, 8), (8, 5, 8), (8, 5, 6))) == found
+
+
+@pytest.mark.parametrize(("axis", "rows"), [(2, [8, 3, 5]), (-1, [8, 5, 3])])
+def test_weights_of_other_rows(axis: int, rows: list[int]) -> None:
+    """A softmax of queries, and weights that are reshaped to other rows."""
+
+    def emit(op: Any, q: Value, k: Value, v: Value) -> Value:
+        scores = op.Add(op.Reshape(op.Add(_product(op, q, k), ROWS), [2, 4, 3, 5]), MASK)
+        return op.MatMul(op.Reshape(op.Softmax(scores, axis=axis), rows), v)
+
+    assert "Attention" not in _regular(emit, (8, 3, 8), (8, 5, 8), (8, rows[2], 6))
