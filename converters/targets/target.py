@@ -21,6 +21,7 @@ Spelling = Literal[
     "matrix operands",
     "Mul for And",
     "Mul for squares",
+    "Pow for cubes",
     "no boolean constants",
     "no defaults",
     "no leading 1s",
@@ -29,6 +30,7 @@ Spelling = Literal[
     "sorted TopK",
     "static Reshape",
     "symmetric padding",
+    "symmetric 1D padding",
 ]
 """The name of a pass in `converters.passes.spellings`, for targets that need a particular spelling."""
 

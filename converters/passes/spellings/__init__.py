@@ -12,13 +12,14 @@ from converters.passes.spellings.attributes import RemoveDefaults
 from converters.passes.spellings.binary import BinaryOperators
 from converters.passes.spellings.booleans import RemoveBooleanConstants
 from converters.passes.spellings.comparisons import EqualShapes
+from converters.passes.spellings.cubes import MulToPow
 from converters.passes.spellings.expanded_resize import ExpandBeforeResize
 from converters.passes.spellings.instance_normalization import InstanceNormalization4D
 from converters.passes.spellings.leading_ones import RemoveLeadingOnes
 from converters.passes.spellings.logic import ArithmeticLogic
 from converters.passes.spellings.matrices import VectorsToMatrices
 from converters.passes.spellings.order import SortByDepth
-from converters.passes.spellings.padding import ExplicitPads, SymmetricPads
+from converters.passes.spellings.padding import ExplicitPads, SymmetricPads, SymmetricPads1D
 from converters.passes.spellings.remainders import ModToDiv
 from converters.passes.spellings.reshapes import StaticReshape
 from converters.passes.spellings.scalars import ScalarsToVectors
@@ -34,6 +35,7 @@ SPELLINGS: Mapping[str, Callable[[], InPlacePass]] = {
     "4D InstanceNormalization": InstanceNormalization4D,
     "ArgMax": TopKToArgMax,
     "Div for Mod": ModToDiv,
+    "Pow for cubes": MulToPow,
     "binary operators": BinaryOperators,
     "channel slopes": ChannelSlopes,
     "equal shapes": EqualShapes,
@@ -51,10 +53,11 @@ SPELLINGS: Mapping[str, Callable[[], InPlacePass]] = {
     "sorted TopK": SortedTopK,
     "static Reshape": StaticReshape,
     "symmetric padding": SymmetricPads,
+    "symmetric 1D padding": SymmetricPads1D,
 }
 
-_LAST = frozenset(("sorted by depth", "no boolean constants", "last states"))
-"""Spellings that simplification or the removal of unused values would revert."""
+_LAST = frozenset(("Pow for cubes", "last states", "no boolean constants", "sorted by depth"))
+"""Spellings that simplification or the removal of unused values would revert, or of forms that older opsets need."""
 
 
 def spelling_passes(target: Target, *, last: bool = False) -> list[InPlacePass]:

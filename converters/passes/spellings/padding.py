@@ -108,3 +108,22 @@ def _same(node: ir.Node, x: Value, *, upper: bool) -> list[int] | None:
     ]
     less, greater = [total // 2 for total in totals], [total - total // 2 for total in totals]
     return [*less, *greater] if upper else [*greater, *less]
+
+
+class SymmetricPads1D(InPlacePass):
+    """Move asymmetric padding of a one-dimensional Conv to a Pad before it. OpenCV 4.14 pads both ends as the beginning."""
+
+    def call(self, model: ir.Model) -> PassResult:
+        root = Builder.of_existing(model.graph)
+        count = 0
+        for node in list(all_nodes(model.graph)):
+            pads = list(node.attributes.get_ints("pads", ()) or ())
+            x = node.inputs[0] if node.inputs else None
+            if node.domain or node.op_type != "Conv" or not isinstance(x, Value) or not isinstance(node.graph, ir.Graph):
+                continue
+            if len(pads) == 2 and pads[0] != pads[1]:
+                op = Builder.before_node(node, root)
+                node.replace_input_with(0, op.Pad(x, [0, 0, pads[0], 0, 0, pads[1]]))
+                node.attributes.add(ir.AttrInt64s("pads", [0, 0]))
+                count += 1
+        return PassResult(model, modified=count > 0)

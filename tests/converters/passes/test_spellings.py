@@ -306,3 +306,34 @@ def test_logic_as_arithmetic(operator: str, found: list[str], limits: np.ndarray
 
     names = rewritten(emit, floats("x", 2, 3), by=[SPELLINGS["Mul for And"]()])
     assert names == sorted([*found, *([] if operator == "Xor" else ["Cast"] * 3), "Greater", "Less"])
+
+
+@pytest.mark.parametrize(
+    ("emit", "found"),
+    [
+        (lambda op, x: op.Mul(op.Mul(x, x), x), ["Pow"]),
+        (lambda op, x: op.Mul(x, op.Mul(x, x)), ["Pow"]),
+        (lambda op, x: op.Mul(op.Mul(x, x), op.Neg(x)), ["Mul", "Mul", "Neg"]),
+        (lambda op, x: op.Cast(op.Mul(op.Mul(*[op.Cast(x, to=7)] * 2), op.Cast(x, to=7)), to=1), None),  # integers
+    ],
+)
+def test_cubes(emit: Any, found: list[str] | None) -> None:
+    names = rewritten(emit, floats("x", 2, 3), by=[SPELLINGS["Pow for cubes"]()], numbers=[X])
+    assert names == found if found else "Pow" not in names
+
+
+@pytest.mark.parametrize(
+    ("dims", "pads", "found"),
+    [
+        ((1, 1, 6), [2, 0], ["Conv", "Pad"]),
+        ((1, 1, 6), [2, 2], ["Conv"]),
+        ((1, 1, 6), None, ["Conv"]),
+        ((1, 1, 2, 3), [1, 0, 0, 1], ["Conv"]),  # two dimensions
+    ],
+)
+def test_padding_of_one_dimension(dims: tuple[int, ...], pads: list[int] | None, found: list[str]) -> None:
+    def emit(op, x):
+        return op.Conv(x, np.ones((1, 1, *[2] * (len(dims) - 2)), np.float32), pads=pads)
+
+    model = _spelled("symmetric 1D padding", emit, X.reshape(dims))
+    assert operators(model) == found
