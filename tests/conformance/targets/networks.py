@@ -31,6 +31,11 @@ EXPORTED = [
     "DetrForObjectDetection",
     "AutoencoderKL",
     "GRU, num_layers",
+    "SpeechCTC",
+    "DeepFM",
+    "Seq2SeqAttention",
+    "TemporalConvolutions",
+    "Gemma2ForCausalLM",
 ]
 """Networks that are built by their libraries, with their direct export."""
 
@@ -49,9 +54,6 @@ HELD_OUT = [
     "YolosForObjectDetection",
     "UperNetForSemanticSegmentation",
     "WhisperModel",
-    "SpeechCTC",
-    "DeepFM",
-    "Seq2SeqAttention",
     "UNet2DConditionModel",
     "hrnet_w18_small",
     "ghostnet_050",
@@ -94,7 +96,6 @@ HELD_OUT = [
     "torchvision raft_small",
     "Points",
     "GraphAttention",
-    "TemporalConvolutions",
     "SpatialTransformer",
     "SuperResolution",
     "UNet",
@@ -104,7 +105,6 @@ HELD_OUT = [
     "VQModel",
     "BloomForCausalLM",
     "PhiForCausalLM",
-    "Gemma2ForCausalLM",
     "RwkvForCausalLM",
     "EncodecModel",
     "TimesformerModel",
