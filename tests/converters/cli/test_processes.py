@@ -55,6 +55,8 @@ def test_failed_processes_do_not_affect_others() -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="has no signals")
 def test_interrupted_processes_can_clean_up(tmp_path: Path) -> None:
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
+
     def interrupt() -> None:
         while not (tmp_path / "begun").exists():
             time.sleep(0.02)
@@ -63,6 +65,9 @@ def test_interrupted_processes_can_clean_up(tmp_path: Path) -> None:
         signal.pthread_kill(main, signal.SIGINT)
 
     threading.Thread(target=interrupt, daemon=True).start()
-    with pytest.raises(KeyboardInterrupt):
-        list(call_in_processes(wait, [(str(tmp_path), "begun")], 1))
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            list(call_in_processes(wait, [(str(tmp_path), "begun")], 1))
+    finally:
+        signal.signal(signal.SIGINT, handler)
     assert not list(tmp_path.iterdir())
