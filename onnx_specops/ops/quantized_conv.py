@@ -341,7 +341,8 @@ def _convolved(
     is_whole = rank < 5 and x_zero_point.rank == 0 and y_zero_point.rank == 0 and y_zero_point.dtype is not None
     if is_whole and y_zero_point.dtype.name == "UINT8" and factor is None and function in ("none", "clip"):
         whole = op.Round(op.Div(bias, scale))
-        failures = op.Cast(op.Not(op.LessOrEqual(op.Abs(whole), _LARGEST_BIAS)), to=_INT32)
+        fine = op.And(op.LessOrEqual(op.Abs(whole), _LARGEST_BIAS), op.LessOrEqual(op.Abs(scale), _LARGEST_SCALE))
+        failures = op.Cast(op.Not(fine), to=_INT32)
         fits = op.Equal(op.ReduceMax(failures, keepdims=0), 0)
         if math.prod(shape[2:]) > 1:  # not every runtime reports too few pixels as an error
             few = [
@@ -362,6 +363,7 @@ def _convolved(
 
 _FLOAT, _UINT8, _INT32 = 1, 2, 6  # constants of onnx.TensorProto
 _LARGEST_BIAS = np.float32(2**30)
+_LARGEST_SCALE = np.float32(2**-3)  # biases are rounded to multiples of it
 
 
 def _between_integers(op, X, W, scale, bias, x_zero, y_zero, geometry: _Geometry, kernel, group, function, alpha, beta):

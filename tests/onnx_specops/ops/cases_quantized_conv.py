@@ -90,6 +90,7 @@ def _case(
     variable=False,
     vectors=False,
     dead=False,
+    large=False,
     added=None,
     without="",
     **attributes,
@@ -110,6 +111,9 @@ def _case(
         inputs["y_zero_point"] = rng.integers(0, 256, w[0]).astype(U8)
     if dead:  # like the weights of dead channels, for which biases exceed 32 bits
         inputs["scale"][::3] = 1e-12
+    if large:  # factors of channels, as weights of 1
+        inputs["W"] = np.ones(w, I8)
+        inputs["scale"] = rng.uniform(0.3, 2.5, w[0]).astype(F)
     if factor:
         inputs["factor"] = rng.uniform(20, 60, w[0]).astype(F)
     if slope:
@@ -162,6 +166,7 @@ def _cases():
     yield _case("depthwise-of-volumes", (1, 4, 5, 6, 20), (20, 1, 3, 3, 3), group=20, strides="1,1,2", pads="1,1,1,1,1,1")
     yield _case("multiplied", (1, 5, 5, 6), (12, 1, 3, 3), group=6)
     yield _case("dead-channels", (1, 9, 8, 8), (40, 8, 3, 3), pads="1,1,1,1", dead=True)
+    yield _case("factors", (2, 5, 4, 16), (16, 1, 1, 1), group=16, large=True)  # biases are fractions of the scales
     yield _case("clip-of-integers", (1, 8, 8, 16), (24, 16, 1, 1), function="clip", alpha=-30.5, beta=90.5)
     yield _case("floats", (1, 5, 6, 16), (20, 16, 3, 3), floats=True)
     yield _case("factor", (1, 5, 6, 16), (20, 16, 1, 1), factor=True)
