@@ -301,6 +301,10 @@ def _is_given(value: ir.Value) -> bool:
 
 
 def _is_cast_constant(value: ir.Value) -> bool:
-    """Return whether a value is a cast constant."""
+    """Return whether a value is a constant after casts."""
     node = value.producer()
-    return node is not None and is_node(node, "Cast") and constant_array(node.inputs[0]) is not None
+    while node is not None and is_node(node, "Cast"):
+        if constant_array(node.inputs[0]) is not None:
+            return True
+        node = None if node.inputs[0] is None else node.inputs[0].producer()
+    return False

@@ -19,6 +19,7 @@ from onnx_specops.graphs import constant_array
 D = ir.DataType
 
 _BYTES = {D.INT8: np.int8, D.UINT8: np.uint8}
+_FLOATS = (D.FLOAT, D.FLOAT16, D.BFLOAT16)
 _MOVES = ("Reshape", "Transpose")
 
 
@@ -76,13 +77,19 @@ def weights(value: ir.Value | None, axis: int) -> Weights | None:
     return Weights(emit, Affine(scales, zeros, axis))
 
 
-def _float_array(value: ir.Value | None) -> np.ndarray | None:
-    """Return the float32 elements of a constant or a cast constant."""
-    node = None if value is None else value.producer()
-    if node is not None and (node.domain, node.op_type) == ("", "Cast") and node.outputs[0].dtype == D.FLOAT:
+def _cast_constant(value: ir.Value | None) -> np.ndarray | None:
+    """Return the float32 elements of a constant, also after casts to float types, if several casts preserve them.
+
+    Files of 16 bits convert bytes to float16, which is cast to float32.
+    """
+    types: list[ir.DataType | None] = []
+    while value is not None and (node := value.producer()) is not None and is_node(node, "Cast") and value.dtype in _FLOATS:
+        types.append(value.dtype)
         value = node.inputs[0]
     found = constant_array(value)
-    return None if found is None else found.astype(np.float32)
+    if found is None or (types and types[0] != D.FLOAT) or (len(types) > 1 and not _preserve(types[::-1], found)):
+        return None
+    return found.astype(np.float32)
 
 
 _Found = tuple[Value, np.ndarray, np.ndarray]
@@ -106,10 +113,10 @@ def _represent(value: ir.Value, integers: Value, scale: np.ndarray, zero: np.nda
 def _decompressed(value: ir.Value) -> _Found | None:
     """Match an 8-bit constant that constants dequantize."""
     found = dequantization(value, lambda x: x.dtype in _BYTES and constant_array(x) is not None)
-    scale = None if found is None or found.scale is None else _float_array(found.scale)
+    scale = None if found is None or found.scale is None else _cast_constant(found.scale)
     if found is None or scale is None:
         return None
-    zero = np.zeros((), np.float32) if found.zero is None else _float_array(found.zero)
+    zero = np.zeros((), np.float32) if found.zero is None else _cast_constant(found.zero)
     integers = found.stored
     if (
         zero is None
@@ -146,7 +153,7 @@ def _quantized(value: ir.Value) -> _Found | None:
         node = None if node.inputs[0] is None else node.inputs[0].producer()  # a cast of a 16-bit constant
     if node is None or (node.domain, node.op_type) != (DOMAIN, "FakeQuantize"):
         return None
-    data, limits = _float_array(node.inputs[0]), [constant_array(limit) for limit in node.inputs[1:]]
+    data, limits = _cast_constant(node.inputs[0]), [constant_array(limit) for limit in node.inputs[1:]]
     levels = node.attributes.get_int("levels", 0)
     attributes = {name: attribute.value for name, attribute in node.attributes.items()}
     if data is None or any(limit is None for limit in limits) or not 2 <= levels <= 256:
