@@ -889,6 +889,32 @@ _shown(
     expected=np.full((1, 1, 1, 2), NAN, F),
 )
 
+
+def _as_many_tokens_as_heads(ops: NodeFactory, x: Any) -> Any:
+    """Attention as in vision transformers: one projection, split into queries, keys and values."""
+    from openvino import opset13
+
+    parts = opset13.split(opset13.transpose(x, np.array([2, 0, 3, 1, 4])), np.array(0), 3)
+    inputs = [opset13.squeeze(parts.output(k), np.array([0])) for k in range(3)]
+    return opset13.transpose(opset13.scaled_dot_product_attention(*inputs), np.array([0, 2, 1, 3]))
+
+
+def _attention(query: np.ndarray, key: np.ndarray, value: np.ndarray) -> np.ndarray:
+    """Compute attention without a mask."""
+    scores = np.exp(query @ np.swapaxes(key, -1, -2) / np.sqrt(query.shape[-1]))
+    return scores / scores.sum(-1, keepdims=True) @ value
+
+
+_projection = np.random.default_rng(0).standard_normal((1, 4, 3, 4, 8)).astype(F)
+_shown(
+    "ScaledDotProductAttention",
+    13,
+    "as many tokens as heads",
+    _as_many_tokens_as_heads,
+    [static(_projection)],
+    expected=_attention(*_projection.transpose(2, 0, 3, 1, 4)).transpose(0, 2, 1, 3).astype(F),
+)
+
 # -- the tests -------------------------------------------------------------------------------------------------------------
 
 
