@@ -41,7 +41,8 @@ def converted(folder: Path, form: str) -> Path:
         try:
             convert(folder / "model.xml", path, target=form)
         except Exception as error:
-            raise ConsumerError(f"not converted: {' '.join(str(error).split())[:600]}") from error
+            text = " ".join(str(error).replace(f"{folder}/", "").split())
+            raise ConsumerError(f"not converted: {text[:600]}") from error
     return path
 
 
