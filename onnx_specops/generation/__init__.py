@@ -19,7 +19,7 @@ from onnx_specops.generation.encoder_decoder import DECODER, ENCODER, EncoderDec
 from onnx_specops.generation.errors import GenerationError
 from onnx_specops.generation.language_model import CONFIG, LanguageModel
 from onnx_specops.generation.sampling import Sampling
-from onnx_specops.generation.settings import read_json
+from onnx_specops.generation.settings import MODEL, read_json, read_optional_json
 from onnx_specops.generation.speech import Segment, SpeechModel
 from onnx_specops.generation.text_model import TextModel
 from onnx_specops.generation.tokenizer import DETOKENIZER, TOKENIZER
@@ -79,5 +79,4 @@ def _kind(place: Path) -> type[LanguageModel] | type[EncoderDecoder] | type[Spee
         return VisionLanguageModel if "vision" in model and "embedding" in model else LanguageModel
     if not (place / ENCODER).is_file():
         return LanguageModel
-    config = place / "config.json"
-    return SpeechModel if config.is_file() and read_json(config).get("model_type") == "whisper" else EncoderDecoder
+    return SpeechModel if read_optional_json(place / MODEL).get("model_type") == "whisper" else EncoderDecoder

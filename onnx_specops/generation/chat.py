@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from onnx_specops.generation.errors import GenerationError
-from onnx_specops.generation.settings import read_json
+from onnx_specops.generation.settings import read_json, read_optional_json
 
 Message = Mapping[str, str]
 """``{"role": "user", "content": "..."}``; other roles are ``system`` and ``assistant``."""
@@ -72,7 +72,7 @@ class ChatTemplate:
 def _found(folder: Path) -> tuple[Path, str, dict[str, str]]:
     """Return the template's file, its text, and the special tokens that it may use."""
     path = folder / _TOKENIZER
-    settings = read_json(path) if path.is_file() else {}
+    settings = read_optional_json(path)
     tokens = {
         name: text for name, value in settings.items() if name.endswith("_token") and (text := _text(value)) is not None
     }

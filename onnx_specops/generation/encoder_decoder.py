@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import onnxruntime as ort
@@ -14,12 +13,11 @@ from onnx_specops.generation.constraints import Constraints
 from onnx_specops.generation.decoders import MASKS, STATES, StatefulDecoder
 from onnx_specops.generation.errors import GenerationError
 from onnx_specops.generation.sampling import GREEDY, Sampler, Sampling
-from onnx_specops.generation.settings import read_json
+from onnx_specops.generation.settings import MODEL, read_json, tokens_of, with_generation
 from onnx_specops.generation.text_model import TextModel
-from onnx_specops.runtime.session import InferenceSession, Kernels
+from onnx_specops.runtime.session import Kernels
 
 ENCODER, DECODER = "openvino_encoder_model.onnx", "openvino_decoder_model.onnx"
-_CONFIG, _GENERATION = "config.json", "generation_config.json"
 
 _POSITIONS = ("max_position_embeddings", "max_target_positions")
 
@@ -58,7 +56,7 @@ class EncoderDecoder(TextModel):
     ) -> None:
         super().__init__(Path(folder), kernels)
         self._configure(forced_bos_token_id)
-        self._encoder, decoder = (self._session(name, sess_options) for name in (ENCODER, DECODER))
+        self._encoder, decoder = (self._open(name, sess_options) for name in (ENCODER, DECODER))
         self._encoder_names = {value.name for value in self._encoder.get_inputs()}
         if "input_features" in self._encoder_names:
             raise GenerationError(
@@ -99,36 +97,23 @@ class EncoderDecoder(TextModel):
             fed = [token]
             yield token
 
-    def _session(self, name: str, options: ort.SessionOptions | None) -> InferenceSession:
-        path = self.folder / name
-        if not path.is_file():
-            raise GenerationError(f"{self.folder} contains no {name}: specops convert FOLDER -o OUT writes it")
-        return InferenceSession(path, options, kernels=self._kernels)
-
     def _configure(self, forced: int | None) -> None:
         try:
-            config = read_json(self.folder / _CONFIG)
+            config = read_json(self.folder / MODEL)
         except FileNotFoundError:
-            raise GenerationError(
-                f"{self.folder} contains no {_CONFIG}, which specifies the first and last tokens"
-            ) from None
-        try:
-            generation = read_json(self.folder / _GENERATION)
-        except FileNotFoundError:
-            generation = {}
-        settings: dict[str, Any] = {**config, **{name: value for name, value in generation.items() if value is not None}}
+            raise GenerationError(f"{self.folder} contains no {MODEL}, which specifies the first and last tokens") from None
+        settings = with_generation(config, self.folder)
         if forced is not None:
             settings["forced_bos_token_id"] = forced
         try:
             start = settings.get("decoder_start_token_id")
             self.start = int(settings["bos_token_id"] if start is None else start)
-            end = settings["eos_token_id"]
-            self.constraints = Constraints.of(settings, [int(token) for token in (end if isinstance(end, list) else [end])])
+            self.constraints = Constraints.of(settings, tokens_of(settings["eos_token_id"]))
             self.vocabulary = int(settings["vocab_size"])
             found = [int(config[name]) for name in _POSITIONS if config.get(name)]
         except (KeyError, TypeError, ValueError) as error:
             cause = f"{type(error).__name__} {error}"
-            raise GenerationError(f"{self.folder / _CONFIG} does not specify the first and last tokens: {cause}") from error
+            raise GenerationError(f"{self.folder / MODEL} does not specify the first and last tokens: {cause}") from error
         self.positions = min(found, default=None)
         begin = [token for token in (self.start, self.constraints.forced_begin) if token is not None]
         if beyond := [token for token in begin if not 0 <= token < self.vocabulary]:

@@ -11,7 +11,7 @@ import onnxruntime as ort
 
 from onnx_specops.generation.errors import GenerationError
 from onnx_specops.generation.sampling import GREEDY, Sampler, Sampling
-from onnx_specops.generation.settings import read_json
+from onnx_specops.generation.settings import read_json, tokens_of
 from onnx_specops.generation.text_model import TextModel
 from onnx_specops.runtime.session import InferenceSession, Kernels
 
@@ -118,8 +118,7 @@ class LanguageModel(TextModel):
             if isinstance(model, dict) and model.get("type") == "whisper":
                 raise GenerationError(f"{self.folder} contains a Whisper model: open_model opens it")
             self.positions, self.vocabulary = int(model["context_length"]), int(model["vocab_size"])
-            end = model["eos_token_id"]
-            self.ends = frozenset(int(token) for token in (end if isinstance(end, list) else [end]))
+            self.ends = frozenset(tokens_of(model["eos_token_id"]))
             self._begin = int(model["bos_token_id"])
             return self.folder / model["decoder"]["filename"]
         except (KeyError, TypeError, ValueError) as error:

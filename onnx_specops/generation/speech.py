@@ -17,13 +17,20 @@ from onnx_specops.generation.encoder_decoder import DECODER, ENCODER
 from onnx_specops.generation.errors import GenerationError
 from onnx_specops.generation.language_model import CONFIG
 from onnx_specops.generation.sampling import GREEDY, Sampler, Sampling, until
-from onnx_specops.generation.settings import read_json
+from onnx_specops.generation.settings import (
+    GENERATION,
+    MODEL,
+    read_json,
+    read_optional_json,
+    tokens_of,
+    with_generation,
+)
 from onnx_specops.generation.text_model import TextModel, pieces
-from onnx_specops.runtime.session import InferenceSession, Kernels
+from onnx_specops.runtime.session import Kernels
 
 Task = Literal["transcribe", "translate"]
 
-_MODEL, _GENERATION, _FEATURES = "config.json", "generation_config.json", "preprocessor_config.json"
+_FEATURES = "preprocessor_config.json"
 
 
 @dataclass(frozen=True)
@@ -61,10 +68,9 @@ class _Special:
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> _Special:
         tasks = settings.get("task_to_id") or {}
-        end = settings["eos_token_id"]
         return cls(
             start=int(settings.get("decoder_start_token_id", 50258)),
-            ends=frozenset(int(token) for token in (end if isinstance(end, list) else [end])),
+            ends=frozenset(tokens_of(settings["eos_token_id"])),
             transcribe=int(tasks.get("transcribe", 50359)),
             translate=int(tasks.get("translate", 50358)),
             previous=int(settings.get("prev_sot_token_id", 50361)),
@@ -111,7 +117,6 @@ class SpeechModel(TextModel):
         segments: the segments of the last recording, if timestamps were requested or it was split.
         positions: the maximum number of tokens of a window.
         vocabulary: the number of tokens in the vocabulary.
-        sampling_rate: the samples per second that the model requires.
 
     Raises:
         GenerationError: files are missing, or contradict each other.
@@ -130,7 +135,7 @@ class SpeechModel(TextModel):
         self._configure()
         stateless = (self.folder / CONFIG).is_file()
         names = _genai_files(self.folder) if stateless else (ENCODER, DECODER)
-        self._encoder, session = (self._session(name, sess_options) for name in names)
+        self._encoder, session = (self._open(name, sess_options) for name in names)
         self._decoder: Decoder = StatelessDecoder(session) if stateless else StatefulDecoder(session, DECODER)
         self._input = self._encoder.get_inputs()[0].name
         self._encoded = ["last_hidden_state"] if not stateless else [value.name for value in self._encoder.get_outputs()]
@@ -311,7 +316,7 @@ class SpeechModel(TextModel):
             self.language = "en"
             return [special.start]
         if not special.languages:
-            raise GenerationError(f"{self.folder / _GENERATION} has no lang_to_id, which contains the languages")
+            raise GenerationError(f"{self.folder / GENERATION} has no lang_to_id, which contains the languages")
         if task not in ("transcribe", "translate"):
             raise GenerationError(f"the task is {task}; expected transcribe or translate")
         if language is None:
@@ -331,23 +336,19 @@ class SpeechModel(TextModel):
         added = {special.start, special.no_timestamps, *special.ends}  # tokenizers can add them unasked
         return [token for token in self.encode(f" {text}", special=False) if token not in added]
 
-    def _session(self, name: str, options: ort.SessionOptions | None) -> InferenceSession:
-        path = self.folder / name
-        if not path.is_file():
-            raise GenerationError(f"{self.folder} contains no {name}: specops convert FOLDER -o OUT writes it")
-        return InferenceSession(path, options, kernels=self._kernels)
-
     def _configure(self) -> None:
-        config, generation = self._read(_MODEL), self._read(_GENERATION, required=False)
-        stated = self._read(_FEATURES, required=False)
-        settings = {**config, **{name: value for name, value in generation.items() if value is not None}}
+        try:
+            config = read_json(self.folder / MODEL)
+        except FileNotFoundError:
+            raise GenerationError(f"{self.folder} contains no {MODEL}, which describes the model") from None
+        settings, stated = with_generation(config, self.folder), read_optional_json(self.folder / _FEATURES)
         try:
             self._special = _Special.of(settings)
             self.positions, self.vocabulary = int(config["max_target_positions"]), int(config["vocab_size"])
             self._source_positions, bands = int(config["max_source_positions"]), int(config["num_mel_bins"])
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             cause = f"{type(error).__name__} {error}"
-            raise GenerationError(f"{self.folder / _GENERATION} does not describe the tokens: {cause}") from error
+            raise GenerationError(f"{self.folder / GENERATION} does not describe the tokens: {cause}") from error
         try:
             self._features = LogMel.of({"feature_size": bands, **stated})
         except (TypeError, ValueError) as error:
@@ -357,15 +358,7 @@ class SpeechModel(TextModel):
             raise GenerationError(f"{self.folder / _FEATURES} {message}")
         if self._special.largest >= self.vocabulary:
             message = f"has the token {self._special.largest}, but the vocabulary has {self.vocabulary} tokens"
-            raise GenerationError(f"{self.folder / _GENERATION} {message}")
-
-    def _read(self, name: str, *, required: bool = True) -> dict[str, Any]:
-        try:
-            return read_json(self.folder / name)
-        except FileNotFoundError:
-            if required:
-                raise GenerationError(f"{self.folder} contains no {name}, which describes the model") from None
-            return {}
+            raise GenerationError(f"{self.folder / GENERATION} {message}")
 
 
 def _genai_files(folder: Path) -> tuple[str, str]:

@@ -7,11 +7,13 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 
+import onnxruntime as ort
+
 from onnx_specops.generation.chat import ChatTemplate, Message
 from onnx_specops.generation.errors import GenerationError
 from onnx_specops.generation.sampling import GREEDY, Sampling, until
 from onnx_specops.generation.tokenizer import Tokenizer, open_tokenizer
-from onnx_specops.runtime.session import Kernels
+from onnx_specops.runtime.session import InferenceSession, Kernels
 
 _UNFINISHED = "\ufffd"
 """The replacement character, which a detokenizer returns for an incomplete character."""
@@ -102,6 +104,13 @@ class TextModel(ABC):
             )
         if most is not None and len(prompt) > most:
             raise GenerationError(f"the prompt has {len(prompt)} tokens, more than the {most} that the model supports")
+
+    def _open(self, name: str, options: ort.SessionOptions | None) -> InferenceSession:
+        """Create the session of a model in the folder. Raise `GenerationError` if it is missing."""
+        path = self.folder / name
+        if not path.is_file():
+            raise GenerationError(f"{self.folder} contains no {name}: specops convert FOLDER -o OUT writes it")
+        return InferenceSession(path, options, kernels=self._kernels)
 
     @cached_property
     def _template(self) -> ChatTemplate:
