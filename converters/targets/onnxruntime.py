@@ -117,6 +117,8 @@ RUNTIMES = (ONNXRUNTIME, STANDARD, QNN, WEBGPU, COREML, DIRECTML)
 
 def without_kernel(model: ir.Model, opset: int) -> list[str]:
     """Return the standard operators of a model and its bodies for which ONNX Runtime's CPU has no kernel at the opset."""
+    if opset < min(FIRST_WITHOUT_KERNEL.values()):
+        return []
     found: set[str] = set()
     functions = dict(model.functions)
     graphs: list[ir.Graph | ir.Function] = [model.graph]

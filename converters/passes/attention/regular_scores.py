@@ -214,15 +214,27 @@ def weights_of_heads(op: Builder, *, x: Value, shape: Value, v: Value, weights: 
     """
     del shape
     softmax = weights.producer()
-    dims, of = x.dims, v.dims
-    if softmax is None or softmax.attributes.get_int("axis", -1) not in (-1, 2) or dims is None or of is None:
+    if softmax is None or softmax.attributes.get_int("axis", -1) not in (-1, 2) or not _are_rows(weights, x):
         return None
-    if len(dims) != 4 or len(of) != 3 or weights.dims != [_product(dims[0], dims[1]), *dims[2:]] or None in (*dims, *of):
+    return _mixed(op, op.Softmax(x, axis=-1), x, v, whole)
+
+
+def _are_rows(rows: Value, heads: Value) -> bool:
+    """Return whether dimensions are ``[batch * heads, x, y]`` of known ``[batch, heads, x, y]``."""
+    dims = heads.dims
+    if dims is None or len(dims) != 4 or None in dims or 0 in dims:
+        return False
+    return rows.dims == [_product(dims[0], dims[1]), *dims[2:]]
+
+
+def _mixed(op: Builder, weights: Value, heads: Value, v: Value, whole: Value) -> Value | None:
+    """Return the MatMul of weights, with the dimensions of ``heads``, and values, with the dimensions of ``whole``."""
+    dims, of = heads.dims, v.dims
+    if dims is None or of is None or len(of) != 3 or None in of or 0 in of or whole.dims is None:
         return None
-    if of[0] != weights.dims[0] or 0 in dims or whole.dims is None:
+    if of[0] != _product(dims[0], dims[1]):
         return None
-    mixed = op.MatMul(op.Softmax(x, axis=-1), op.Reshape(v, [*dims[:2], *of[1:]]))
-    result: Value = op.Reshape(mixed, whole.dims)
+    result: Value = op.Reshape(op.MatMul(weights, op.Reshape(v, [*dims[:2], *of[1:]])), whole.dims)
     return result
 
 
@@ -273,15 +285,10 @@ def mixed_rows(op: Builder, *, x: Value, shape: Value, v: Value, weights: Value,
     dimensions.
     """
     del x, shape
-    softmax, dims, of = weights.producer(), weights.dims, v.dims
-    if softmax is None or softmax.attributes.get_int("axis", -1) not in (-1, 3) or dims is None or of is None:
+    softmax = weights.producer()
+    if softmax is None or softmax.attributes.get_int("axis", -1) not in (-1, 3) or not _are_rows(rows, weights):
         return None
-    if len(dims) != 4 or len(of) != 3 or None in (*dims, *of) or 0 in (*dims, *of) or whole.dims is None:
-        return None
-    if rows.dims != [_product(dims[0], dims[1]), *dims[2:]] or of[0] != rows.dims[0]:
-        return None
-    result: Value = op.Reshape(op.MatMul(weights, op.Reshape(v, [*dims[:2], *of[1:]])), whole.dims)
-    return result
+    return _mixed(op, weights, weights, v, whole)
 
 
 def _reshaped(name: str) -> Any:
@@ -292,11 +299,11 @@ def _step_of_heads(op: Builder, *, a: Value, b: Value, shape: Value, rows: Value
     """Return the steps of scores ``[batch * heads, queries, keys]`` before a Reshape in four dimensions."""
     del a, b, shape
     node, dims = rows.producer(), whole.dims
-    if node is None or dims is None or len(dims) != 4 or None in dims or 0 in dims or not _leads_to_softmax(whole):
+    if node is None or dims is None or not _are_rows(rows, whole) or not _leads_to_softmax(whole):
         return None
-    if rows.dims != [_product(dims[0], dims[1]), *dims[2:]] or not _NUMBERS.operands(node):
+    if not _NUMBERS.operands(node):
         return None
-    return _of_heads(op, rows, dims[:2]) if _has_known_parts(rows, rows.dims[0]) else None
+    return _of_heads(op, rows, dims[:2]) if _has_known_parts(rows, _product(*dims[:2])) else None
 
 
 def _parts(value: Value, rows: int | None) -> list[Value]:

@@ -33,25 +33,14 @@ def to_standard_attention(op: Builder, *, scores: Value, v: Value, weights: Valu
     return _to_standard(op, weights)
 
 
-def _with_sink(op: Builder, scores: Value, v: Value, start: Value, end: Value, axes: Value) -> Value:
+def _with_sink(op: Builder, scores: Value, v: Value) -> Value:
     weights = op.Softmax(scores, _outputs=["weights"])
-    return op.MatMul(op.Slice(weights, start, end, axes), v)
-
-
-def _with_sink_and_steps(op: Builder, scores: Value, v: Value, start: Value, end: Value, axes: Value, steps: Value) -> Value:
-    weights = op.Softmax(scores, _outputs=["weights"])
-    return op.MatMul(op.Slice(weights, start, end, axes, steps), v)
+    return op.MatMul(op.Slice(weights, _allow_other_inputs=True), v)
 
 
 @rewrite("MatMul", _with_sink, finite=True)
 def with_sink_to_standard_attention(op: Builder, *, weights: Value, **_: Value) -> Value | None:
     """Lower attention with an additional last column of scores, whose weights are dropped."""
-    return _to_standard(op, weights)
-
-
-@rewrite("MatMul", _with_sink_and_steps, finite=True)
-def with_sink_and_steps_to_standard_attention(op: Builder, *, weights: Value, **_: Value) -> Value | None:
-    """Lower the same with a Slice that states its steps."""
     return _to_standard(op, weights)
 
 
@@ -72,7 +61,7 @@ def _to_standard(op: Builder, weights: Value) -> Value | None:
 class LowerToStandardAttention(PatternPass):
     """Lower to Attention of ONNX 23 if ONNX Runtime computes the same."""
 
-    rewrites = (to_standard_attention, with_sink_to_standard_attention, with_sink_and_steps_to_standard_attention)
+    rewrites = (to_standard_attention, with_sink_to_standard_attention)
 
 
 def _lowered(op: Builder, found: Attention) -> Value | None:

@@ -97,6 +97,15 @@ def only_quantizers(value: ir.Value) -> list[ir.Node]:
     return users if not value.is_graph_output() and all(is_node(user, "QuantizeLinear") for user in users) else []
 
 
+def before_casts(value: ir.Value | None) -> tuple[ir.Value | None, list[ir.DataType | None]]:
+    """Return the value before a sequence of Casts, and their types in order; the value itself if there are none."""
+    types: list[ir.DataType | None] = []
+    while value is not None and (node := value.producer()) is not None and is_node(node, "Cast"):
+        types.insert(0, value.dtype)
+        value = node.inputs[0]
+    return value, types
+
+
 def static_shape(value: ir.Value) -> list[int] | None:
     """Return the dimensions if all are known."""
     if value.shape is None:

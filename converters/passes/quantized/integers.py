@@ -9,7 +9,15 @@ from onnx_ir.passes import InPlacePass, PassResult
 from converters.passes.quantized.affine import Affine, affine, quantize_given
 from converters.passes.quantized.convolutions import convolution
 from converters.passes.quantized.fused import is_signed
-from converters.passes.quantized.graph import Arrangement, Quantized, is_node, only_quantizers, remove, static_shape
+from converters.passes.quantized.graph import (
+    Arrangement,
+    Quantized,
+    before_casts,
+    is_node,
+    only_quantizers,
+    remove,
+    static_shape,
+)
 from converters.passes.quantized.joins import quantize_parts
 from converters.passes.quantized.matmuls import product
 from converters.passes.quantized.scaling import scaling
@@ -302,9 +310,5 @@ def _is_given(value: ir.Value) -> bool:
 
 def _is_cast_constant(value: ir.Value) -> bool:
     """Return whether a value is a constant after casts."""
-    node = value.producer()
-    while node is not None and is_node(node, "Cast"):
-        if constant_array(node.inputs[0]) is not None:
-            return True
-        node = None if node.inputs[0] is None else node.inputs[0].producer()
-    return False
+    source, types = before_casts(value)
+    return bool(types) and constant_array(source) is not None

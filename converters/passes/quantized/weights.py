@@ -11,7 +11,7 @@ import onnx_ir as ir
 from converters.passes.decoding import ROUNDING, agree, rows_of
 from converters.passes.dequantization import dequantization
 from converters.passes.quantized.affine import NEAR, Affine, is_scale
-from converters.passes.quantized.graph import is_node, static_shape
+from converters.passes.quantized.graph import before_casts, is_node, static_shape
 from onnx_specops.building import Builder, Value, constant_value
 from onnx_specops.domain import DOMAIN, find
 from onnx_specops.graphs import constant_array
@@ -82,12 +82,11 @@ def _cast_constant(value: ir.Value | None) -> np.ndarray | None:
 
     Files of 16 bits convert bytes to float16, which is cast to float32.
     """
-    types: list[ir.DataType | None] = []
-    while value is not None and (node := value.producer()) is not None and is_node(node, "Cast") and value.dtype in _FLOATS:
-        types.append(value.dtype)
-        value = node.inputs[0]
-    found = constant_array(value)
-    if found is None or (types and types[0] != D.FLOAT) or (len(types) > 1 and not _preserve(types[::-1], found)):
+    source, types = before_casts(value)
+    found = constant_array(source)
+    if found is None or any(type_ not in _FLOATS for type_ in types) or (types and types[-1] != D.FLOAT):
+        return None
+    if len(types) > 1 and not _preserve(types, found):
         return None
     return found.astype(np.float32)
 

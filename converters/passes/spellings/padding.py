@@ -7,7 +7,7 @@ import onnx_ir as ir
 from onnx_ir.passes import InPlacePass, PassResult
 
 from onnx_specops.building import Builder, Value
-from onnx_specops.graphs import all_nodes, all_values
+from onnx_specops.graphs import all_nodes
 
 
 class ExplicitPads(InPlacePass):
@@ -61,8 +61,7 @@ class SymmetricPads(InPlacePass):
 
     def call(self, model: ir.Model) -> PassResult:
         found = [node for node in all_nodes(model.graph) if not node.domain and node.op_type in ("AveragePool", "MaxPool")]
-        root = Builder(model.graph)
-        root.reserve(value.name for value in all_values(model.graph))
+        root = Builder.of_existing(model.graph)
         return PassResult(model, modified=sum(_even(node, root) for node in found) > 0)
 
 
@@ -87,12 +86,17 @@ def _even(node: ir.Node, root: Builder) -> bool:
         value = 0.0
     else:
         return False
-    op = Builder.before_node(node, root)
-    node.replace_input_with(0, op.Pad(x, [0, 0, *pads[:half], 0, 0, *pads[half:]], value))
-    for name in ("pads", "auto_pad"):
-        node.attributes.pop(name, None)
-    node.attributes.add(ir.AttrInt64s("pads", [0] * (2 * half)))
+    _pad_before(node, root, x, pads, value)
     return True
+
+
+def _pad_before(node: ir.Node, root: Builder, x: Value, pads: list[int], *value: float) -> None:
+    """Move the padding of a node to a Pad of ``x`` before it, with the given number or 0."""
+    half = len(pads) // 2
+    op = Builder.before_node(node, root)
+    node.replace_input_with(0, op.Pad(x, [0, 0, *pads[:half], 0, 0, *pads[half:]], *value))
+    node.attributes.pop("auto_pad", None)
+    node.attributes.add(ir.AttrInt64s("pads", [0] * len(pads)))
 
 
 def _same(node: ir.Node, x: Value, *, upper: bool) -> list[int] | None:
@@ -122,8 +126,6 @@ class SymmetricPads1D(InPlacePass):
             if node.domain or node.op_type != "Conv" or not isinstance(x, Value) or not isinstance(node.graph, ir.Graph):
                 continue
             if len(pads) == 2 and pads[0] != pads[1]:
-                op = Builder.before_node(node, root)
-                node.replace_input_with(0, op.Pad(x, [0, 0, pads[0], 0, 0, pads[1]]))
-                node.attributes.add(ir.AttrInt64s("pads", [0, 0]))
+                _pad_before(node, root, x, pads)
                 count += 1
         return PassResult(model, modified=count > 0)
