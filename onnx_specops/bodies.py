@@ -2,10 +2,10 @@
 
 Nodes of ONNX Runtime's own operators (`onnx_specops.contrib`) have bodies too, in graphs and in other bodies.
 
-A body is emitted for a given node: for its attributes, element types and omitted optional inputs, and for those of its
-inputs that are constant numbers, such as an axis or a count. ``overload`` distinguishes the bodies of one operator in a
-model. A registered kernel computes all of them. Some runtimes ignore ``overload``: for them, the last function of an
-operator selects one of the others (`dispatching`).
+A body is emitted for a given node: for its attributes, element types and omitted optional inputs, for those of its inputs
+that are constant numbers, such as an axis or a count, and for the facts that its operator declares. ``overload``
+distinguishes the bodies of one operator in a model. A registered kernel computes all of them. Some runtimes ignore
+``overload``: for them, the last function of an operator selects one of the others (`dispatching`).
 """
 
 from __future__ import annotations
@@ -79,6 +79,11 @@ def attach_bodies(model: ir.Model, opset: int = OPSET, *, contrib: bool = True) 
                 for value in node.inputs
             )
             constants = {index: array for index, value in enumerate(node.inputs) if (array := _number(value)) is not None}
+            given = [None if missing else node.inputs[index] for index, missing in enumerate(absent)]
+            try:
+                facts = operator.facts(given, attributes)
+            except ValueError as error:
+                raise BodyError(node, error) from error
             key = (
                 operator.domain,
                 operator.name,
@@ -86,6 +91,7 @@ def attach_bodies(model: ir.Model, opset: int = OPSET, *, contrib: bool = True) 
                 types,
                 tuple(absent),
                 tuple((index, array.shape, array.item()) for index, array in constants.items()),
+                tuple(sorted(facts.items())),
             )
             if key in found:
                 node.overload = found[key].function.overload
@@ -93,7 +99,9 @@ def attach_bodies(model: ir.Model, opset: int = OPSET, *, contrib: bool = True) 
                 continue
             number = len(variants.get(operator, ()))
             try:
-                function = _trace(operator, attributes, node, absent, constants, overload=str(number) if number else "")
+                function = _trace(
+                    operator, {**attributes, **facts}, node, absent, constants, overload=str(number) if number else ""
+                )
             except NoBodyError:
                 if operator.domain == DOMAIN:
                     bodiless.add(operator.name)
@@ -224,7 +232,8 @@ def _emit_body(op: Builder, node: ir.Node) -> Sequence[Value]:
             arguments.append(constant_value(number))
         else:
             arguments.append(node.inputs[index])
-    results = operator.emit_body(op, *arguments, **attributes)
+    given = [None if _is_absent(operator, node, index) else node.inputs[index] for index in range(len(operator.inputs))]
+    results = operator.emit_body(op, *arguments, **attributes, **operator.facts(given, attributes))
     values = results if isinstance(results, tuple) else (results,)
     return [value if isinstance(value, Value) else constant_value(value) for value in values]
 

@@ -19,6 +19,9 @@ An operator is declared once, by decorating its NumPy kernel::
     def _(op, data, axis, *, mode):  # standard ONNX, emitted through the same builder that the converters use
         return op.Identity(data)
 
+A body is shared by nodes that agree in attributes, types and ranks. If constants or sizes of a node decide what its body
+contains, ``@Example.body_facts`` decorates a function of the node's inputs and attributes that returns those facts.
+
 The kernel's signature is the schema. Positional parameters are the inputs; a default of ``None`` makes one optional.
 Keyword-only parameters are the attributes, with their types (``int``, ``float``, ``str``, ``tuple[int, ...]``,
 ``tuple[float, ...]``), defaults and valid values: ``Literal["none", "sum"]`` lists strings, ``Annotated[int, Limits(0,
@@ -36,12 +39,13 @@ import importlib
 import inspect
 import math
 import typing
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 import onnx
+import onnx_ir as ir
 from onnx.defs import OpSchema
 
 from onnx_specops.attributes import KINDS, Attribute, LimitError, Limits, Product
@@ -187,6 +191,7 @@ class Declaration:
             p.name: Attribute.of(p, hints[p.name]) for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY
         }
         self._body: Callable[..., Any] | None = None
+        self._facts: Callable[..., Mapping[str, Hashable]] | None = None
         self._infer: Callable[[NodeInfo], Sequence[Dims]] | None = None
 
     def __repr__(self) -> str:
@@ -201,6 +206,17 @@ class Declaration:
     def emit_body(self) -> Callable[..., Any] | None:
         """The function that emits the body, or ``None`` if standard ONNX cannot represent the operator."""
         return self._body
+
+    def body_facts(self, function: Callable[..., Mapping[str, Hashable]]) -> Self:
+        """Decorator: ``function(*inputs, **attributes)`` returns further keyword arguments of the body of a node. The inputs
+        are the node's values, with their constants and sizes.
+        """
+        self._facts = function
+        return self
+
+    def facts(self, inputs: Sequence[ir.Value | None], attributes: Mapping[str, Any]) -> Mapping[str, Hashable]:
+        """Return the further keyword arguments of the body of a node; omitted inputs are ``None``."""
+        return {} if self._facts is None else self._facts(*inputs, **attributes)
 
     def element_types(self, type_name: str) -> tuple[str, ...]:
         """Return the element types of a type variable, or of a plain ``tensor(...)`` type."""

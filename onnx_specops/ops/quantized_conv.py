@@ -8,10 +8,12 @@ from collections.abc import Sequence
 from typing import Annotated, Literal
 
 import numpy as np
+import onnx_ir as ir
 
 from onnx_specops.assertions import required
 from onnx_specops.attributes import Limits
 from onnx_specops.domain import NoBodyError, operator
+from onnx_specops.graphs import constant_array
 
 MOST_CHANNELS = 1 << 24
 
@@ -218,6 +220,12 @@ class _Geometry:
                 )
             self.sizes.append((padded - extent) // self.strides[axis] + 1)
 
+    def fewest(self, kernel: Sequence[int]) -> list[int]:
+        """Return the number of pixels in each dimension that, with the padding, suffice for one window."""
+        return [
+            (size - 1) * step + 1 - sum(pads) for size, step, pads in zip(kernel, self.dilations, self.pads, strict=True)
+        ]  # fmt: skip
+
     def windows(self, offsets: Sequence[int]) -> list[slice]:
         """Return the slice of the padded pixels for one kernel position."""
         found = []
@@ -286,22 +294,69 @@ def _(node):
     return [[x[0], *sizes, w[0]]]
 
 
+@QuantizedConv.body_facts
+def _(
+    X, W, scale, bias, x_zero_point, y_zero_point, factor, slope,
+    addend, addend_scale, addend_zero_point, sum_scale, sum_zero_point, sum_slope, *,
+    channels, kernel, strides, pads, dilations, group, function, alpha, beta,
+):  # fmt: skip
+    """Return whether the convolution is standard ONNX's between integers, and whether there are pixels enough for it.
+
+    An If in the body would be simpler. ONNX Runtime (1.32) does not load some models if it finds the condition of an If when
+    it folds constants, and then removes a Shape of a tensor that the branch reads: it removes the node of that tensor, too.
+    """
+    rank = kernel.count(",") + 3
+    zeros = (x_zero_point, y_zero_point)
+    are_numbers = all(zero.shape is not None and len(zero.shape) == 0 for zero in zeros)
+    is_integer = y_zero_point.dtype == ir.DataType.UINT8 and factor is None and function in ("none", "clip")
+    # ONNX Runtime convolves 3-D volumes with channels first, which takes three times as long as a MatMul.
+    if rank == 5 or not are_numbers or not is_integer or not _biases_fit(constant_array(scale), constant_array(bias)):
+        return {"between_integers": False, "enough_pixels": False}
+    _, geometry = _stated(channels, kernel, strides, pads, dilations, group)
+    sizes = [None] * (rank - 2) if X.shape is None else list(X.shape)[1:-1]
+    few = geometry.fewest(_parsed("kernel", kernel, rank - 2, 1))
+    enough = all(least <= (size if isinstance(size, int) else 0) for size, least in zip(sizes, few, strict=False))
+    return {"between_integers": True, "enough_pixels": enough}
+
+
+def _biases_fit(scale: np.ndarray | None, bias: np.ndarray | None) -> bool:
+    """Return whether biases are 32-bit integers in units of ``scale``, and rounding them to such units is harmless."""
+    if scale is None or bias is None or scale.shape != bias.shape:
+        return False
+    with np.errstate(all="ignore"):
+        whole = np.abs(np.rint(bias / scale))
+    return bool((whole <= _LARGEST_BIAS).all() and (np.abs(scale) <= _LARGEST_SCALE).all())
+
+
 @QuantizedConv.body
 def _(
     op, X, W, scale, bias, x_zero_point, y_zero_point, factor, slope,
     addend, addend_scale, addend_zero_point, sum_scale, sum_zero_point, sum_slope, *,
-    channels, kernel, strides, pads, dilations, group, function, alpha, beta,
+    channels, kernel, strides, pads, dilations, group, function, alpha, beta, between_integers, enough_pixels,
 ):  # fmt: skip
-    result = _convolved(
-        op, X, W, scale, bias, x_zero_point, y_zero_point, factor, slope, channels, kernel, strides, pads, dilations, group,
-        function, alpha, beta,
-    )  # fmt: skip
+    shape, geometry = _stated(channels, kernel, strides, pads, dilations, group)
+    if between_integers:
+        result = _between_integers(
+            op, X, W, scale, bias, x_zero_point, y_zero_point, geometry, shape[2:], group, function, alpha, beta,
+            enough_pixels=enough_pixels,
+        )  # fmt: skip
+    else:
+        result = _in_general(
+            op, X, W, scale, bias, x_zero_point, y_zero_point, factor, slope, geometry, shape, group, function, alpha, beta
+        )
     if addend is None:
         return result
     given = (addend_scale, addend_zero_point, sum_scale, sum_zero_point)
     if any(value is None for value in given) or y_zero_point.dtype is None or y_zero_point.dtype.name == "FLOAT":
         raise ValueError(f"QuantizedConv: addend needs {_LISTED}, and an integer as y_zero_point")
     return _added(op, result, y_zero_point, addend, *given, sum_slope)
+
+
+def _stated(channels, kernel, strides, pads, dilations, group) -> tuple[list[int], _Geometry]:
+    """Return the shape of the weights of one column of each group, and the geometry, as the attributes state them."""
+    rank = kernel.count(",") + 3
+    shape = [group, channels // group, *_parsed("kernel", kernel, rank - 2, 1)]
+    return shape, _Geometry([1] * (rank - 1) + [channels], shape, strides, pads, dilations, group, sized=False)
 
 
 def _added(op, x, zero, addend, addend_scale, addend_zero, scale, sum_zero, slope):
@@ -323,56 +378,24 @@ def _added(op, x, zero, addend, addend_scale, addend_zero, scale, sum_zero, slop
     return _quantized(op, total, sum_zero)
 
 
-def _convolved(
-    op, X, W, scale, bias, x_zero_point, y_zero_point, factor, slope, channels, kernel, strides, pads, dilations, group,
-    function, alpha, beta,
-):  # fmt: skip
-    rank = kernel.count(",") + 3
-    shape = [group, channels // group, *_parsed("kernel", kernel, rank - 2, 1)]
-    geometry = _Geometry([1] * (rank - 1) + [channels], shape, strides, pads, dilations, group, sized=False)
-
-    def in_general(op):
-        return _in_general(
-            op, X, W, scale, bias, x_zero_point, y_zero_point, factor, slope, geometry, shape, group, function, alpha, beta
-        )
-
-    # ONNX Runtime fuses these operators into its convolution if inputs and outputs are integers and the biases fit. It
-    # convolves 3-D volumes with channels first, which takes three times as long as a MatMul.
-    is_whole = rank < 5 and x_zero_point.rank == 0 and y_zero_point.rank == 0 and y_zero_point.dtype is not None
-    if is_whole and y_zero_point.dtype.name == "UINT8" and factor is None and function in ("none", "clip"):
-        whole = op.Round(op.Div(bias, scale))
-        fine = op.And(op.LessOrEqual(op.Abs(whole), _LARGEST_BIAS), op.LessOrEqual(op.Abs(scale), _LARGEST_SCALE))
-        failures = op.Cast(op.Not(fine), to=_INT32)
-        fits = op.Equal(op.ReduceMax(failures, keepdims=0), 0)
-        if math.prod(shape[2:]) > 1:  # not every runtime reports too few pixels as an error
-            few = [
-                (size - 1) * step + 1 - sum(pads)
-                for size, step, pads in zip(shape[2:], geometry.dilations, geometry.pads, strict=True)
-            ]
-            lacking = op.Cast(op.Less(op.Shape(X, start=1, end=rank - 1), np.array(few, np.int64)), to=_INT32)
-            fits = op.And(fits, op.Equal(op.ReduceMax(lacking, keepdims=0), 0))
-        return op.if_(
-            fits,
-            lambda op: _between_integers(
-                op, X, W, scale, whole, x_zero_point, y_zero_point, geometry, shape[2:], group, function, alpha, beta
-            ),
-            in_general,
-        )
-    return in_general(op)
-
-
 _FLOAT, _UINT8, _INT32 = 1, 2, 6  # constants of onnx.TensorProto
 _LARGEST_BIAS = np.float32(2**30)
 _LARGEST_SCALE = np.float32(2**-3)  # biases are rounded to multiples of it
 
 
-def _between_integers(op, X, W, scale, bias, x_zero, y_zero, geometry: _Geometry, kernel, group, function, alpha, beta):
-    """Emit DequantizeLinear, Conv and QuantizeLinear; ``bias`` has integers in units of ``scale``."""
+def _between_integers(
+    op, X, W, scale, bias, x_zero, y_zero, geometry: _Geometry, kernel, group, function, alpha, beta, *, enough_pixels
+):  # fmt: skip
+    """Emit DequantizeLinear, Conv and QuantizeLinear, which ONNX Runtime fuses into its convolution of integers."""
     rank = len(kernel) + 2
+    whole = op.Cast(op.Round(op.Div(bias, scale)), to=_INT32)
+    if not enough_pixels:  # not every runtime reports too few pixels as an error
+        few = op.Less(op.Shape(X, start=1, end=rank - 1), np.array(geometry.fewest(kernel), np.int64))
+        whole = required(op, "pixels_of_X", few, whole)
     first = op.Transpose(X, perm=[0, rank - 1, *range(1, rank - 1)])
     integers = op.DequantizeLinear(first, np.float32(1), x_zero)
     filters = op.DequantizeLinear(W, scale, axis=0)
-    biases = op.DequantizeLinear(op.Cast(bias, to=_INT32), scale, axis=0)
+    biases = op.DequantizeLinear(whole, scale, axis=0)
     begins, ends = zip(*geometry.pads, strict=True)
     values = op.Conv(
         integers, filters, biases,

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnxruntime as ort
 import openvino as ov
 from openvino import opset13 as ops
 
@@ -42,16 +43,26 @@ def rounded(x: np.ndarray, low: Any = -2.0, high: Any = 2.0 * 127 / 128, levels:
 
 
 def compared(
-    model: ov.Model, folder: Path, *given: np.ndarray, atol: float, expected: np.ndarray | None = None, **options: Any
+    model: ov.Model,
+    folder: Path,
+    *given: np.ndarray,
+    atol: float,
+    body_atol: float | None = None,
+    expected: np.ndarray | None = None,
+    **options: Any,
 ) -> onnx.ModelProto:
-    """Convert the model; its first result must equal OpenVINO's, or ``expected``, within ``atol``."""
+    """Convert the model; its first result must equal OpenVINO's, or ``expected``, within ``atol``, with and without kernels.
+
+    ``body_atol`` is the tolerance without kernels, if it differs.
+    """
     ov.save_model(model, folder / "model.xml", compress_to_fp16=False)
     result, _ = convert(folder / "model.xml", folder / "model.onnx", **options)
-    session = onnx_specops.InferenceSession(str(folder / "model.onnx"))
-    feeds = dict(zip((value.name for value in session.get_inputs()), given, strict=True))
-    np.testing.assert_allclose(
-        session.run(None, feeds)[0], answers(model, *given) if expected is None else expected, rtol=1e-4, atol=atol
-    )
+    expected = answers(model, *given) if expected is None else expected
+    of_bodies = atol if body_atol is None else body_atol
+    for session, tolerance in ((onnx_specops.InferenceSession, atol), (ort.InferenceSession, of_bodies)):
+        running = session(str(folder / "model.onnx"))
+        feeds = dict(zip((value.name for value in running.get_inputs()), given, strict=True))
+        np.testing.assert_allclose(running.run(None, feeds)[0], expected, rtol=1e-4, atol=tolerance)
     return result
 
 

@@ -205,7 +205,19 @@ def test_biases_are_not_rounded(tmp_path: Path) -> None:
     x = ops.parameter([1, 4, 60, 60], np.float32, name="x")
     inner = quantized(ops.relu(convolution(quantized(x))), 0, 255 * STEP)
     model = ov.Model([convolution(inner, 5, 1)], [x])
-    made = compared(model, tmp_path, given(1, 4, 60, 60), atol=1e-4)
+    made = compared(model, tmp_path, given(1, 4, 60, 60), atol=1e-4, body_atol=STEP)
+    assert names(made).count("QuantizedConv") == 2
+
+
+@pytest.mark.parametrize("space", [[9, 7], [-1, -1]], ids=["fixed", "dynamic"])
+def test_padding_that_fills_a_window(space: list[int], tmp_path: Path) -> None:
+    """ONNX Runtime did not load these networks without kernels while the bodies contained an If."""
+    x = ops.parameter([1, 4, *space], np.float32, name="x")
+    inner = quantized(x)
+    for _ in range(2):
+        filters = quantized(constant(np.clip(given(4, 4, 2, 2), -2, 2) * 0.3), -2, 2, 255)
+        inner = quantized(ops.relu(ops.convolution(inner, filters, [1, 1], [1, 1], [1, 1], [1, 1])))
+    made = compared(ov.Model([inner], [x]), tmp_path, given(1, 4, 9, 7), atol=STEP)
     assert names(made).count("QuantizedConv") == 2
 
 
