@@ -183,11 +183,11 @@ def fused(
     if prod(stated.shape[1:]) <= _MAX_REPEATED_PRODUCTS and (several := _several_targets(work, function.value, channels)):
         replaced = [fuse(work, node, x, found, scales, bias, stated, function, target) for target in several]
         return all(replaced)
-    target = _target(work, function.value, channels)
+    target = target_of(work, function.value, channels)
     if target is None and only_quantized:
         return False
     if target is not None:
-        addition = addition_of(work, target, channels, lambda value: _target(work, value, channels))
+        addition = addition_of(work, target, channels, lambda value: target_of(work, value, channels))
         if addition is not None and fuse(work, node, x, found, scales, bias, stated, function, target, addition):
             return True
     return fuse(work, node, x, found, scales, bias, stated, function, target)
@@ -210,7 +210,7 @@ def _several_targets(work: Arrangement, value: ir.Value, channels: int) -> list[
     return [target for target in targets if target is not None] if None not in targets else []
 
 
-def _target(work: Arrangement, value: ir.Value, channels: int) -> Target | None:
+def target_of(work: Arrangement, value: ir.Value, channels: int) -> Target | None:
     """Return the quantization of a value with the given number of channels, possibly per channel."""
     if (quantization := _quantized(work, value)) is not None:
         scale, zero, quantizer, divisor = (

@@ -167,6 +167,32 @@ class ConvAttributes:
     group: int
 
 
+@dataclass(frozen=True)
+class Blocks:
+    """The blocks of pixels that the channels of a convolution become: ``[..., blocks * M]`` to ``[..., M]``.
+
+    Attributes:
+        sizes: the size of a block in each spatial dimension.
+        cut: the pixels at the beginning and the end of each dimension that the result lacks.
+    """
+
+    sizes: Sequence[int]
+    cut: Sequence[tuple[int, int]]
+
+    def arrange(self, op: Builder, value: Value, space: Sequence[int], channels: int) -> Value:
+        """Move channels of ``[N, *space, blocks * channels]`` to blocks of pixels."""
+        rank = len(space)
+        if prod(self.sizes) > 1:
+            value = op.Reshape(value, [*[0] * (rank + 1), *self.sizes, channels])
+            order = [axis for i in range(rank) for axis in (1 + i, 1 + rank + i)]
+            value = op.Transpose(value, perm=[0, *order, 1 + 2 * rank])
+            value = op.Reshape(value, [0, *(a * b for a, b in zip(space, self.sizes, strict=True)), channels])
+        if any(map(any, self.cut)):
+            ends = [-end if end else np.iinfo(np.int64).max for _, end in self.cut]
+            value = op.Slice(value, [begin for begin, _ in self.cut], ends, list(range(1, rank + 1)), [1] * rank)
+        return value
+
+
 def fuse(
     work: Arrangement,
     node: ir.Node,
@@ -178,6 +204,7 @@ def fuse(
     function: Function,
     target: Target | None,
     addition: Addition | None = None,
+    blocks: Blocks | None = None,
 ) -> bool:
     """Replace a convolution by one node, with float results if there is no ``target``. Return whether it is possible.
 
@@ -192,6 +219,7 @@ def fuse(
         function: the function of its result.
         target: the quantization of its result.
         addition: the addition to its quantized result.
+        blocks: the blocks that its channels become, if the node is a transposed convolution. The input has known sizes.
     """
     shape = stated.shape
     numbers = [*stated.strides, *stated.dilations, *stated.pads]
@@ -204,7 +232,7 @@ def fuse(
     if not is_scale(unit).all() or not np.isfinite(bias.astype(np.float32)).all():
         return False
     op = work.before(node)
-    if (filters := _signed(op, found)) is None:
+    if (filters := signed(op, found)) is None:
         return False
     factor = None if target is None else target.factor
     if factor is not None and target is not None and _is_line(function, target):
@@ -245,6 +273,11 @@ def fuse(
     if addition is not None:
         target, function = addition.target, Function("none", addition.value)
     old = function.value if target is None else target.quantizer.outputs[0]
+    if blocks is not None:
+        sizes = [] if x.integers.shape is None else [size for size in list(x.integers.shape)[2:] if isinstance(size, int)]
+        taps = zip(sizes, shape[2:], stated.pads, stated.pads[rank - 2 :], strict=False)
+        space = [size + begin + end - kernel + 1 for size, kernel, begin, end in taps]
+        result = blocks.arrange(op, result, space, shape[0] // prod(blocks.sizes))
     first = op.Transpose(result, perm=[0, rank - 1, *range(1, rank - 1)])
     given = function.value.shape
     if given is not None:
@@ -292,7 +325,7 @@ def is_signed(found: Weights) -> bool:
     return not zero.any() if zero.dtype == np.int8 else bool((zero == 128).all())
 
 
-def _signed(op: Builder, found: Weights) -> Value | None:
+def signed(op: Builder, found: Weights) -> Value | None:
     """Return the integers of weights with the zero point 0 as int8; ``None`` if they have another zero point."""
     if not is_signed(found):
         return None

@@ -21,6 +21,7 @@ from converters.passes.quantized.graph import (
 from converters.passes.quantized.joins import quantize_parts
 from converters.passes.quantized.matmuls import product
 from converters.passes.quantized.scaling import scaling
+from converters.passes.quantized.transposed import transposed_axes, transposed_convolution
 from converters.passes.quantized.weights import weights
 from onnx_specops.building import OPSET, constant_value
 from onnx_specops.domain import DOMAIN
@@ -121,7 +122,7 @@ def _quantize(work: Arrangement, node: ir.Node, opset: int) -> None:
     levels = node.attributes.get_int("levels", 0)
     if data is None or constant_array(data) is not None or data.dtype != D.FLOAT or _is_cast_constant(data):
         return
-    if not _feeds_integers(node.outputs[0]):
+    if not _feeds_integers(node.outputs[0], contrib=work.contrib):
         return
     if low is None or high is None or start is None or end is None or (levels > 256 and opset < 21):
         return
@@ -229,6 +230,8 @@ def _arrange(work: Arrangement, node: ir.Node) -> None:
         product(work, node)
     elif node.op_type == "Conv":
         convolution(work, node)
+    elif node.op_type == "ConvTranspose":
+        transposed_convolution(work, node)
     elif node.op_type == "Mul":
         scaling(work, node)
     elif (quantized := work.quantized.get(first)) is None:
@@ -284,7 +287,7 @@ def _mean(work: Arrangement, node: ir.Node) -> None:
     work.replace(node, work.before(node).GlobalAveragePool(x))
 
 
-def _feeds_integers(value: ir.Value) -> bool:
+def _feeds_integers(value: ir.Value, *, contrib: bool) -> bool:
     """Return whether a consumer of a value, directly or after data movement, may be computed in integers."""
     pending, seen = [value], {value}
     while pending:
@@ -292,6 +295,8 @@ def _feeds_integers(value: ir.Value) -> bool:
             if user.domain:
                 continue
             if user.op_type in _COMPUTES:
+                return True
+            if user.op_type == "ConvTranspose" and contrib and transposed_axes(user) is not None:
                 return True
             if _moves(user):
                 pending += [output for output in user.outputs if output not in seen]

@@ -119,7 +119,7 @@ def _is_convolved(work: Arrangement, value: ir.Value, joined: ir.Node) -> bool:
     for _ in range(4):  # a function of two nodes, and a bias
         if producer is None or producer.domain or not producer.inputs or producer.inputs[0] is None:
             return False
-        if producer.op_type == "Conv":
+        if producer.op_type in ("Conv", "ConvTranspose"):
             x = producer.inputs[0]
             return x in work.quantized or x in work.channels
         source = next((given for given in producer.inputs if given is not None and constant_array(given) is None), None)
