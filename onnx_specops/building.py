@@ -502,7 +502,7 @@ class _Namespace:
         return functools.partial(self._builder.node, op_type, domain=self._domain, version=self._version)
 
 
-_DATA_TYPES = {ir.DataType(d).name.lower(): ir.DataType(d) for d in onnx.TensorProto.DataType.values() if d}
+_DATA_TYPES = {kind.name.lower(): kind for kind in ir.DataType if kind}
 _DATA_TYPES |= {"float": ir.DataType.FLOAT, "double": ir.DataType.DOUBLE, "bool": ir.DataType.BOOL}
 _FOLDABLE = {
     ir.DataType.BOOL, ir.DataType.INT8, ir.DataType.INT16, ir.DataType.INT32, ir.DataType.INT64, ir.DataType.UINT8,

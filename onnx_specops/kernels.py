@@ -1,13 +1,18 @@
-"""ONNX Runtime's kernel table for CPU: the element types of each operator.
+"""ONNX Runtime's kernel tables for CPU: the element types of each operator.
 
-Older releases have kernels for fewer types. A converted file must not depend on the installed release. A type is supported
-only if the oldest supported release, whose table is kernels.json, has it too, provided that this release has the operator.
+Older releases have kernels for fewer types. A converted file must not depend on the installed release, so the tables of two
+releases are stored: kernels.json has the oldest supported one, newest_kernels.json the newest that was tested. A type is
+supported only if both have it, provided that the oldest has the operator.
+
+The installed package is not asked: the list of its kernels loads every execution provider, which fails for onnxruntime-gpu
+on a machine without a GPU.
 """
 
 from __future__ import annotations
 
 import functools
 import json
+import sys
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
@@ -16,13 +21,14 @@ Constraints = dict[str, frozenset[str]]
 Table = dict[tuple[str, str], list[tuple[int, int, Constraints]]]
 
 OLDEST = Path(__file__).with_name("kernels.json")
+NEWEST = Path(__file__).with_name("newest_kernels.json")
 
 # Types that a kernel is registered for but rejects at run time.
 _UNFINISHED = {("", "GRU"): frozenset({"tensor(double)"}), ("", "LSTM"): frozenset({"tensor(double)"})}
 
 
 def rows() -> list[dict[str, Any]]:
-    """Return the table of the installed ONNX Runtime."""
+    """Return the table of the installed onnxruntime, which must be the package for CPUs."""
     from onnxruntime.capi import onnxruntime_pybind11_state as state
 
     return [
@@ -49,27 +55,21 @@ def _table(kernels: list[dict[str, Any]]) -> Table:
 
 
 @functools.cache
-def present() -> Table:
-    """Return ``(domain, operator)`` -> ``(first opset, last opset, type variable -> types)`` of the installed release."""
-    return _table(rows())
-
-
-@functools.cache
-def oldest() -> Table:
-    """Return the same table of the oldest supported release."""
-    return _table(json.loads(OLDEST.read_text()))
+def _stored(path: Path) -> Table:
+    """Return ``(domain, operator)`` -> ``(first opset, last opset, type variable -> types)`` of a stored release."""
+    return _table(json.loads(path.read_text()))
 
 
 def kernels(domain: str, operator: str, version: int, *, portable: bool) -> list[Constraints] | None:
     """Return the types of each kernel for a version of an operator; ``None`` for an operator without kernels.
 
-    ``portable`` selects the types that both the installed and the oldest supported release support.
+    ``portable`` selects the types that both releases support, otherwise those of the newest.
     """
-    mine = _of_version(present(), domain, operator, version)
-    if mine is None or not portable:
-        return mine
-    theirs = _of_version(oldest(), domain, operator, version) or [{}]
-    return [_both(some, others) for some in mine for others in theirs]
+    newest = _of_version(_stored(NEWEST), domain, operator, version)
+    if newest is None or not portable:
+        return newest
+    oldest = _of_version(_stored(OLDEST), domain, operator, version) or [{}]
+    return [_both(some, others) for some in newest for others in oldest]
 
 
 def _of_version(table: Table, domain: str, operator: str, version: int) -> list[Constraints] | None:
@@ -85,8 +85,9 @@ def _both(some: Constraints, others: Constraints) -> Constraints:
 
 
 def main() -> None:
-    """Write kernels.json; run this script in an environment with the oldest supported release. It needs nothing else."""
-    OLDEST.write_text("[\n" + ",\n".join(json.dumps(row, sort_keys=True) for row in rows()) + "\n]\n")
+    """Write the file of the command line, in an environment with its release. The script needs nothing else."""
+    path = {"oldest": OLDEST, "newest": NEWEST}[sys.argv[1]]
+    path.write_text("[\n" + ",\n".join(json.dumps(row, sort_keys=True) for row in rows()) + "\n]\n")
 
 
 if __name__ == "__main__":

@@ -33,6 +33,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="convert the operations' conformance cases for this target; unsupported cases are skipped with the reason",
     )
     parser.addoption(
+        "--provider",
+        default="CPUExecutionProvider",
+        help="run the conformance suites with this execution provider of the installed onnxruntime, without kernels",
+    )
+    parser.addoption(
         "--networks",
         default="",
         metavar="all|WORD,...",
@@ -42,5 +47,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    from tests.conformance import providers
+
+    providers.choose(config.getoption("--provider"))
     config.addinivalue_line("markers", "conformance: compared with OpenVINO; sampled unless --conformance=all")
     config.addinivalue_line("markers", "network: a whole network, built from its library; with --networks")

@@ -11,13 +11,12 @@ from typing import Literal
 import numpy as np
 import onnx
 
-import onnx_specops
 from converters.validation.arrays import check_inputs, guessed_inputs, random_inputs
 from converters.validation.compare import DEFAULT, Comparison, Tolerance, compare
 from converters.validation.distributions import Distribution, distribution, worst
 from converters.validation.inputs import ModelInputs, load_samples
 from converters.validation.onnx_model import OnnxModel
-from converters.validation.runtimes import Arrays, infer, quiet_options
+from converters.validation.runtimes import Arrays, cpu_session, infer
 from converters.validation.times.repeating import median_seconds
 
 Kernels = Literal["auto", "native", "python", "none"]
@@ -277,7 +276,7 @@ def _outputs_of(
     """Return the model's outputs for each sample, in one session, from its initial state each time."""
     progress(f"{model.path}, {len(samples)} samples")
     try:
-        session = onnx_specops.InferenceSession(str(model.path), quiet_options(), kernels=kernels)
+        session = cpu_session(model.path, kernels)
         results = []
         for arrays in samples:
             session.reset_state()
@@ -290,7 +289,7 @@ def _outputs_of(
 
 
 def _run_outputs(model: OnnxModel, arrays: Arrays, outputs: Sequence[str], kernels: Kernels) -> tuple[Arrays, float]:
-    session = onnx_specops.InferenceSession(str(model.path), quiet_options(), kernels=kernels)
+    session = cpu_session(model.path, kernels)
     values = infer(session, arrays, outputs)
     return values, median_seconds(lambda: infer(session, arrays, outputs))
 
@@ -298,7 +297,7 @@ def _run_outputs(model: OnnxModel, arrays: Arrays, outputs: Sequence[str], kerne
 def _within(model: OnnxModel, arrays: Arrays, names: Sequence[str], kernels: Kernels, folder: Path) -> Arrays:
     file = model.with_outputs(names, folder)
     try:
-        session = onnx_specops.InferenceSession(str(file), quiet_options(), kernels=kernels)
+        session = cpu_session(file, kernels)
         tensors = {value.name for value in session.get_outputs() if value.type.startswith("tensor")}
         wanted = [name for name in names if name in tensors]
         return infer(session, arrays, wanted)

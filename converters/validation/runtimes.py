@@ -107,7 +107,7 @@ def runner(runtime: str, model: Path, outputs: Sequence[str]) -> Callable[[Mappi
             return dict(zip(outputs, map(np.asarray, results), strict=True))
 
         return evaluate
-    session = onnx_specops.InferenceSession(str(model), quiet_options(), kernels=runtime)  # type: ignore[arg-type]
+    session = cpu_session(model, runtime)
 
     def infer_session(feeds: Mapping[str, np.ndarray]) -> Arrays:
         session.reset_state()
@@ -121,6 +121,18 @@ def quiet_options() -> ort.SessionOptions:
     options = ort.SessionOptions()
     options.log_severity_level = 4
     return options
+
+
+def cpu_session(model: Path, kernels: str, options: ort.SessionOptions | None = None) -> onnx_specops.InferenceSession:
+    """Create a session on the CPU, also where ONNX Runtime has other providers: the CPU computes in float32.
+
+    Args:
+        model: the .onnx.
+        kernels: see `onnx_specops.InferenceSession`.
+        options: its options, by default `quiet_options`.
+    """
+    options = options or quiet_options()
+    return onnx_specops.InferenceSession(str(model), options, ["CPUExecutionProvider"], kernels=kernels)  # type: ignore[arg-type]
 
 
 # ONNX Runtime's messages for a lack of memory.
@@ -156,7 +168,7 @@ def run_samples(
     """
     check_is_onnx(model)
     try:
-        session = onnx_specops.InferenceSession(str(model), quiet_options(), kernels=kernels)
+        session = cpu_session(model, kernels)
     except ImportError:
         raise
     except Exception as error:  # ONNX Runtime's exceptions have no common base class

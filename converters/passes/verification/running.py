@@ -18,6 +18,6 @@ def session(model: ir.Model) -> ort.InferenceSession:
     options.intra_op_num_threads = 1
     try:
         data = ir.to_proto(model).SerializeToString()
-        return InferenceSession(data, options, kernels="native" if has_library() else "none")
+        return InferenceSession(data, options, ["CPUExecutionProvider"], kernels="native" if has_library() else "none")
     except Exception as error:  # ONNX Runtime's exceptions have no common base class
         raise NotEvaluated(f"ONNX Runtime does not load it: {str(error).splitlines()[0][:200]}") from error

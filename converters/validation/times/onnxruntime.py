@@ -12,8 +12,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 import onnx
 
-import onnx_specops
-from converters.validation.runtimes import infer, quiet_options
+from converters.validation.runtimes import cpu_session, infer, quiet_options
 from converters.validation.times.repeating import median_seconds
 
 _SUFFIX = "_kernel_time"
@@ -55,7 +54,7 @@ def measure(
         options.profile_file_prefix = str(Path(folder, "profile"))
         options.optimized_model_filepath = str(Path(folder, "optimized.onnx"))
         options.add_session_config_entry("session.optimized_model_external_initializers_file_name", "weights.bin")
-        session = onnx_specops.InferenceSession(str(model), options, kernels=kernels)
+        session = cpu_session(model, kernels, options)
         runs = 0
 
         def run() -> None:
@@ -73,7 +72,7 @@ def _seconds(
     model: Path, feeds: Mapping[str, np.ndarray], outputs: Sequence[str], kernels: Literal["native", "python", "none"]
 ) -> float:
     # A separate session that ends here, because two sessions disturb each other.
-    session = onnx_specops.InferenceSession(str(model), quiet_options(), kernels=kernels)
+    session = cpu_session(model, kernels)
     return median_seconds(lambda: infer(session, feeds, outputs))
 
 

@@ -11,7 +11,6 @@ import numpy as np
 Arrays = Mapping[str, np.ndarray]
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
 
 
 def imported(make: Callable[[Any], Any]) -> Callable[[Arrays], Any]:
@@ -25,6 +24,7 @@ def imported(make: Callable[[Any], Any]) -> Callable[[Arrays], Any]:
         import openvino as ov
         import tensorflow as tf
 
+        tf.config.set_visible_devices([], "GPU")
         keras.utils.set_random_seed(0)
         model = make(keras)
         _randomize(model)
