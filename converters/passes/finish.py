@@ -33,6 +33,7 @@ from converters.passes.onnxruntime import (
 )
 from converters.passes.precision import InFloat16, InFloat32
 from converters.passes.quantized import ConvertToIntegers, is_quantized
+from converters.passes.recurrent_loops import FuseRecurrentLoops
 from converters.passes.rms_normalization import CanonicalizeRMSNormalization
 from converters.passes.selective_scan import FuseSelectiveScan
 from converters.passes.simplification import Simplify
@@ -169,6 +170,7 @@ def finish(
     spared = [ir.DataType.FLOAT16] if precision == "float16" else []
     passes: list[InPlacePass] = [
         *first,
+        FuseRecurrentLoops(),
         *kernel_workarounds(opset),
         Col2ImByAddition(),
         FuseVocabularyTables(),
@@ -252,6 +254,7 @@ def finish_for(
     )
     passes: list[InPlacePass] = [
         *first,
+        FuseRecurrentLoops(),
         *(kernel_workarounds() if target.onnxruntime else ()),
         Col2ImByAddition(),
         LabelVocabularyTables(),

@@ -19,7 +19,7 @@ from converters.passes.onnxruntime.float_weights import KeepFloatWeights
 from converters.passes.onnxruntime.local_response import LRNOfFourDimensions
 from converters.passes.onnxruntime.matmuls import MatMulOfVectorsAndEmptyMatrices
 from converters.passes.onnxruntime.pads import KeepPads
-from converters.passes.onnxruntime.recurrent import EmptyBatches
+from converters.passes.onnxruntime.recurrent import EmptySequences
 from converters.passes.onnxruntime.reductions import ExactProducts, ExactSums, ExtremesOfNoBooleans
 from converters.passes.onnxruntime.regions import RoiAlignOfNewerOpsets, RoiAlignOfNothing
 from converters.passes.onnxruntime.remainders import ExactRemainders
@@ -63,7 +63,7 @@ def kernel_workarounds(opset: int = OPSET) -> Sequence[InPlacePass]:
         Workarounds(
             CastToFloat8(),
             MatMulOfVectorsAndEmptyMatrices(),
-            EmptyBatches(),
+            EmptySequences(),
             GatherOfStrings(),
             PadOfStrings(),
             ExactSums(),

@@ -1,4 +1,8 @@
-"""GRU and LSTM of an empty batch: ONNX Runtime (1.31) divides by the batch size and crashes."""
+"""Recurrent nodes of empty batches and sequences.
+
+ONNX Runtime (1.32) divides by the batch size in GRU and LSTM and crashes if it is 0. With no steps, GRU ends the process,
+and the others return zeros as their last states instead of the initial states.
+"""
 
 from __future__ import annotations
 
@@ -11,26 +15,32 @@ from converters.passes.onnxruntime.workaround import Workaround, attributes_of
 from onnx_specops.building import Builder, Value
 
 
-class EmptyBatches(Workaround):
-    """GRU and LSTM with a batch that may be empty: an If returns zeros for an empty batch."""
+class EmptySequences(Workaround):
+    """Recurrent nodes whose batch or number of steps may be 0: an If returns the initial states."""
 
-    operators = frozenset(("GRU", "LSTM"))
+    operators = frozenset(("GRU", "LSTM", "RNN"))
 
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
         x = cast(Value, node.inputs[0])
-        if (x.dims is not None and x.dims[1]) or not isinstance(x, Value):
+        axes = [axis for axis in range(1 if node.op_type == "RNN" else 2) if x.dims is None or not x.dims[axis]]
+        if not axes:
             return None
         attributes = attributes_of(node)
-        batch = op.Shape(x, start=1, end=2)
         directions = 2 if attributes.get("direction") == "bidirectional" else 1
 
-        def zeros(op: Builder) -> list[Value]:
-            state = op.Concat([directions], batch, [attributes["hidden_size"]], axis=0)
-            shapes = [op.Concat(op.Shape(x, end=1), state, axis=0), *[state] * (len(node.outputs) - 1)]
-            return [op.Expand(op.const(0, x.dtype), shape) for shape in shapes]
+        def unchanged(op: Builder) -> list[Value]:
+            state = op.Concat([directions], op.Shape(x, start=1, end=2), [attributes["hidden_size"]], axis=0)
+            every = op.Concat(op.Shape(x, end=1), state, axis=0)
+            given = [*node.inputs[5:7], None, None]
+            zero = op.const(0, x.dtype)
+            states = [op.Expand(zero if first is None else first, state) for first in given[: len(node.outputs) - 1]]
+            return [op.Expand(zero, every), *states]
 
         def computed(op: Builder) -> Sequence[Value]:
-            return op.node(node.op_type, *node.inputs, outputs=len(node.outputs), **attributes)
+            results = op.node(node.op_type, *node.inputs, outputs=len(node.outputs), **attributes)
+            return results if isinstance(results, tuple) else (results,)
 
-        results: Sequence[Value] = op.if_(op.Equal(batch, 0), zeros, computed)
-        return results
+        sizes = [op.Shape(x, start=axis, end=axis + 1) for axis in axes]
+        count = sizes[0] if len(sizes) == 1 else op.Mul(*sizes)
+        results = op.if_(op.Equal(count, 0), unchanged, computed)
+        return results if isinstance(results, (tuple, list)) else [results]
