@@ -84,6 +84,51 @@ def _iterator(name, backwards=False, last_only=False, version=6) -> Case:
     return Case("TensorIterator", name, make, version)
 
 
+def _cells(kind, name, backwards=False, version=6, batch=2, steps=4, size=3, hidden=5, axis=1) -> Case:
+    """An iterator over the steps of one cell."""
+    gates, bias_gates = _GATES[kind]
+    count = 2 if kind == "LSTM" else 1
+
+    def make(net: Net) -> None:
+        outer = (batch, steps) if axis == 1 else (steps, batch)
+        x, *states = net.input(*outer, size), *(net.input(batch, hidden) for _ in range(count))
+        body = Net(version, net.precision)
+        body.blob = net.blob
+        inner = (batch, 1, size) if axis == 1 else (1, batch, size)
+        body.layers.append(
+            f'<layer id="0" name="flat" precision="FP32" type="Reshape"><data dim="{batch},{size}"/><input>'
+            f"{_out(0, inner, 0)}</input><output>{_out(1, (batch, size), version)}</output></layer>"
+        )
+        given = "".join(_out(k, (batch, width), 0) for k, width in enumerate([size, *[hidden] * count]))
+        made = "".join(_out(1 + count + k, (batch, hidden), version) for k in range(count))
+        blobs = body.segment("weights", random(1, gates * hidden, size + hidden))
+        blobs += body.segment("biases", random(2, bias_gates * hidden))
+        body.layers.append(
+            f'<layer id="1" name="cell" precision="FP32" type="{kind}Cell"><data hidden_size="{hidden}"/>'
+            f"<input>{given}</input><output>{made}</output><blobs>{blobs}</blobs></layer>"
+        )
+        body.edges.append('<edge from-layer="0" from-port="1" to-layer="1" to-port="0"/>')
+        body.count = 2
+        new = [Port(1, 1 + count + k, (batch, hidden), "FP32") for k in range(count)]
+        shape = (batch, 1, hidden) if axis == 1 else (1, batch, hidden)
+        wide = body.layer("Reshape", [new[0]], [shape], {"dim": ",".join(map(str, shape))}, name="wide")
+        step = 'stride="-1" start="-1" end="0"' if backwards else 'stride="1" start="0" end="-1"'
+        text = f'<port_map><input external_port_id="0" internal_layer_id="0" internal_port_id="0" axis="{axis}" part_size="1" {step}/>'
+        for k in range(count):
+            text += f'<input external_port_id="{1 + k}" internal_layer_id="1" internal_port_id="{1 + k}"/>'
+        first = 1 + count
+        text += f'<output external_port_id="{first}" internal_layer_id="2" internal_port_id="{wide.port}" axis="{axis}" part_size="1" {step}/>'
+        for k, state in enumerate(new):
+            text += f'<output external_port_id="{first + 1 + k}" internal_layer_id="1" internal_port_id="{state.port}"/>'
+        text += "</port_map><back_edges>" + "".join(
+            f'<edge from-layer="1" from-port="{state.port}" to-layer="1" to-port="{1 + k}"/>' for k, state in enumerate(new)
+        )
+        outs = [(*outer, hidden), *[(batch, hidden)] * count]
+        net.layer("TensorIterator", [x, *states], outs, None, name="out", body=f"{text}</back_edges>{body.xml('body')}")
+
+    return Case("TensorIterator", name, make, version)
+
+
 def _out(number, dims, version):
     precision = ' precision="FP32"' if version >= 7 else ""
     return f'<port id="{number}"{precision}>' + "".join(f"<dim>{d}</dim>" for d in dims) + "</port>"
@@ -147,6 +192,13 @@ CASES = [
     _iterator("last_only", last_only=True),
     _iterator("version5", version=5),
     _iterator("version7", version=7),
+    *[
+        _cells(kind, f"{kind}{'_backwards' * backwards}_version{version}", backwards, version)
+        for kind in ("LSTM", "GRU", "RNN")
+        for backwards, version in ((False, 5), (True, 6), (False, 7))
+    ],
+    _cells("LSTM", "LSTM_time_first", axis=0, backwards=True),
+    _cells("LSTM", "LSTM_one_row", batch=1),
     _memory("rows", 6, (1, 6)),
     _memory("images", 6, (1, 2, 3, 3)),
     _memory("version7", 7, (1, 6)),
