@@ -47,13 +47,13 @@ def reduce_l1(op: Builder, x: Value, axes: Value, *, keep_dims: bool = False):
     """ReduceL1-4, for 8-bit integers like ReduceSum."""
     if x.dtype in _WRAPPING:
         return _sum(op, op.Abs(x), axes, keep_dims)
-    return saturating_8_bits(op, lambda x: _reduce(op, "ReduceL1", x, axes, keep_dims), x)
+    return saturating_8_bits(op, lambda x: _norm(op, "ReduceL1", x, axes, keep_dims), x)
 
 
 @rule("ReduceL2", since="opset4", departs=[_NO_AXES])
 def reduce_l2(op: Builder, x: Value, axes: Value, *, keep_dims: bool = False):
     """ReduceL2-4: the root of integers is truncated."""
-    return _reduce(op, "ReduceL2", x, axes, keep_dims)
+    return _norm(op, "ReduceL2", x, axes, keep_dims)
 
 
 @rule("ReduceProd", departs=[_NO_AXES])
@@ -70,6 +70,12 @@ def reduce_mean(op: Builder, x: Value, axes: Value, *, keep_dims: bool = False):
     total = _sum(op, x, axes, keep_dims)
     count = op.Div(op.Size(x), op.Max(op.Size(total), 1))
     return op.Div(total, op.Cast(op.Max(count, 1), to=x.dtype))
+
+
+def _norm(op: Builder, operation: str, x: Value, axes: Value, keep_dims: bool) -> Value:
+    """Without axes, some programs return the data (ONNX Runtime's CUDA, 1.31), others its absolute value (the CPU)."""
+    may_be_empty = axes.constant is None or not axes.constant.size or x.rank == 0
+    return _reduce(op, operation, op.Abs(x) if may_be_empty else x, axes, keep_dims)
 
 
 def _sum(op: Builder, x: Value, axes: Value, keep_dims: bool) -> Value:
