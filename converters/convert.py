@@ -333,6 +333,7 @@ def _run_passes(emitted: Emitted, options: Options, target: Target, first: Seque
         contrib=options.contrib,
         quantized=options.quantized,
         activations=options.activations,
+        target=target,
         **floats,
     )
 

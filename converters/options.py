@@ -34,6 +34,7 @@ KvCache = Literal["float32", "float16", "uint8"]
 LogitsOf = Literal["last", "all"]
 TargetName = Literal[
     "onnxruntime",
+    "cuda",
     "standard",
     "qnn",
     "webgpu",

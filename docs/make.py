@@ -52,6 +52,7 @@ _HELD_OUT = re.findall(
     re.M,
 )
 _TARGET_RESULTS = _TARGETS / "results.json"
+_CUDA_RESULTS = _TARGETS / "cuda.json"
 _NATIVE = DOCS.parent / "onnx_specops" / "native" / "ops.h"
 
 _OPERATIONS = f"""\
@@ -650,10 +651,14 @@ def targets_page() -> Iterator[str]:
     )
     yield from [
         "",
-        "Files for ONNX Runtime's execution providers (`qnn`, `webgpu`, `coreml`, `directml`) may contain operators that",
-        "the device lacks. ONNX Runtime computes them on the CPU. `inspect --target` counts them. `coreml`, `directml` and",
-        "`tensorrt` follow published lists. `tflite`, `rknn` and `tinygrad` get the spellings that other engines need. None",
-        "of these six has been measured.",
+        "Files for ONNX Runtime's other execution providers (`qnn`, `webgpu`, `coreml`, `directml`) may contain operators",
+        "that the device lacks. ONNX Runtime computes them on the CPU. `inspect --target` counts them. `coreml`,",
+        "`directml` and `tensorrt` follow published lists. `tflite`, `rknn` and `tinygrad` get the spellings that other",
+        "engines need. None of these six has been measured.",
+        "",
+    ]
+    yield from _cuda()
+    yield from [
         "",
         "## Simplifiers",
         "",
@@ -708,6 +713,68 @@ def targets_page() -> Iterator[str]:
     yield "These networks do not agree:"
     yield ""
     yield from table(("consumer", "network", "reason"), _disagreements(results))
+
+
+_CUDA_DIFFERENCES = (
+    ("InstanceNormalization of one element for each channel", "NaN; `--target cuda` writes other operators"),
+    ("Pow of integers", "3 to the power of 1 is 2; `--target cuda` rounds the power"),
+    ("MaxPool with indices", "the index of the last of equal maxima, not the first"),
+    ("ScatterElements, ScatterND with equal indices", "one of the updates, not always the last"),
+    ("Cast of floats to unsigned integers", "numbers out of range become the nearest, not the remainder"),
+    ("Sign of NaN, TopK and ReduceMin of infinities", "another number"),
+    ("operators of empty tensors", "an error in reductions, LRN, BatchNormalization, RNN; Unique ends the process"),
+    ("Gelu (`com.microsoft`) of a scalar; strings", "an error when the session is created or runs"),
+    ("GRU on the CPU in a graph with dynamic shapes", "wrong numbers in 2 of 4 cases, not explained"),
+)
+
+
+def _cuda() -> Iterator[str]:
+    """The section on CUDA, which was measured once on a machine with a GPU."""
+    measured = json.loads(_CUDA_RESULTS.read_text(encoding="utf-8"))
+    networks = measured["networks"]
+    agree = sum(not found["problem"] for found in networks.values())
+    on_gpu = sum(found["nodes"] for found in networks.values())
+    on_cpu = sum(sum(found["cpu"].values()) for found in networks.values())
+    whole = sum(not found["cpu"] for found in networks.values())
+    yield from [
+        "",
+        "## CUDA",
+        "",
+        "Files of `--target cuda` are those of the default target, without two forms that CUDA computes incorrectly. Like",
+        'the default file, they run on the GPU with `kernels="none"`; the native kernels run on the CPU.',
+        "",
+        f"{measured['release']} ran files of the default target on an {measured['device']}, without TF32:",
+        "",
+        f"- {agree} of {len(networks)} networks agree with the CPU provider within 1e-3. They are those of",
+        "  tests/conformance/models and 21 INT8 networks, with random weights. Most of the others amplify rounding:",
+        "  19 INT8 networks, in which a number rounds to another level, and eight float networks, of which",
+        "  tf_efficientnetv2_b0 differs by a third of its output. DeformableDetr gave NaN, from a group normalization of",
+        "  single elements.",
+        f"- {on_cpu / (on_cpu + on_gpu):.0%} of the nodes ran on the CPU, mostly arithmetic of shapes. In {whole} networks",
+        "  none did. Of the operators with data, CUDA lacks those of `inspect --target cuda`, DequantizeLinear of 32-bit",
+        "  integers, and `com.microsoft.MatMulIntegerToFloat`.",
+        "- Of 5,426 cases of operations and stored networks, 5,197 agree with OpenVINO, 15 cannot run without kernels, and",
+        "  214 differ:",
+        "",
+    ]
+    yield from table(("form", "on the GPU"), _CUDA_DIFFERENCES)
+    yield from [
+        "",
+        "The median time of a run in milliseconds, with the copies of inputs and outputs (CPU: 8 threads):",
+        "",
+    ]
+    rows = ((name, *(f"{1000 * second:.1f}" for second in seconds)) for name, seconds in measured["seconds"].items())
+    yield from table(("network", "CUDA", "CPU"), rows)
+    yield from [
+        "",
+        "The same on a machine with a GPU, with onnxruntime-gpu instead of onnxruntime (each folder in FOLDER has the IR,",
+        "`model.xml`, and its inputs, `inputs.npz`):",
+        "",
+        "```console",
+        "pytest tests/conformance/operations --conformance=all --provider CUDAExecutionProvider",
+        "python -m tests.conformance.targets.providers CUDAExecutionProvider FOLDER --output results.json",
+        "```",
+    ]
 
 
 def _limits() -> Iterator[tuple[str, ...]]:

@@ -40,6 +40,7 @@ from converters.passes.simplification import Simplify
 from converters.passes.spellings import spelling_passes
 from converters.passes.vocabulary_tables import FuseVocabularyTables, LabelVocabularyTables
 from converters.targets.fitting import TargetError, UnsupportedItem, check, supported_by
+from converters.targets.onnxruntime import ONNXRUNTIME
 from converters.targets.target import Target
 from onnx_specops.bodies import DOMAINS, attach_bodies, inline_bodies
 from onnx_specops.building import OPSET
@@ -146,6 +147,7 @@ def finish(
     contrib: bool = True,
     quantized: Quantized = "integer",
     activations: Activations = "float",
+    target: Target = ONNXRUNTIME,
     first: Sequence[InPlacePass] = (),
 ) -> Finished:
     """Run the passes on the model that the rules emitted.
@@ -159,6 +161,7 @@ def finish(
         contrib: whether the model may contain ONNX Runtime's own operators, with their bodies.
         quantized: the arithmetic of quantized networks.
         activations: the activations that are multiplied by compressed weights.
+        target: the default target, or another with functions and the domain's operators.
         first: the passes for caches, which run before the others.
 
     Raises:
@@ -198,7 +201,11 @@ def finish(
     passes.append(LookUpFourBits())
     if precision != "model":
         passes.append(halves if precision == "float16" else InFloat32())
-    passes += [RemoveUnusedNodesPass(), Simplify(limit=FOLDED_ELEMENTS, halves=False, fold=fold)]
+    passes += [
+        RemoveUnusedNodesPass(),
+        Simplify(limit=FOLDED_ELEMENTS, halves=False, fold=fold),
+        *spelling_passes(target),
+    ]
     if opset < OPSET:
         passes += [inline, RemoveUnusedNodesPass(), Lower(opset, inline.unsupported)]
     elif not contrib:

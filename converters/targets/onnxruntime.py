@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import onnx_ir as ir
 
@@ -27,6 +28,10 @@ FIRST_WITHOUT_KERNEL: Mapping[str, int] = {
 }
 """Operators with a CPU kernel at opset 21 -> the first newer opset whose version of the operator has no kernel."""
 
+_NOT_IN_CUDA = """
+    Acos Acosh Asin Asinh Atan Atanh BitShift BitwiseAnd BitwiseNot BitwiseOr BitwiseXor Col2Im Cosh DFT Sinh Tan Unique
+"""
+
 ONNXRUNTIME = Target(
     "onnxruntime",
     "ONNX Runtime",
@@ -38,6 +43,15 @@ ONNXRUNTIME = Target(
     onnxruntime=True,
     float32=False,
     quantized="qdq",
+)
+CUDA = replace(
+    ONNXRUNTIME,
+    name="cuda",
+    title="ONNX Runtime's CUDA execution provider",
+    evidence="onnxruntime-gpu 1.31.1 on an NVIDIA H200",
+    lacks=dict.fromkeys(_NOT_IN_CUDA.split(), ""),
+    spellings=("several elements", "rounded integer Pow"),
+    command='`providers=["CUDAExecutionProvider", "CPUExecutionProvider"]`',
 )
 STANDARD = Target(
     "standard",
@@ -112,7 +126,7 @@ DIRECTML = Target(
     command='`providers=["DmlExecutionProvider"]`',
 )
 
-RUNTIMES = (ONNXRUNTIME, STANDARD, QNN, WEBGPU, COREML, DIRECTML)
+RUNTIMES = (ONNXRUNTIME, CUDA, STANDARD, QNN, WEBGPU, COREML, DIRECTML)
 
 
 def without_kernel(model: ir.Model, opset: int) -> list[str]:

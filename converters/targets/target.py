@@ -26,6 +26,8 @@ Spelling = Literal[
     "no defaults",
     "no leading 1s",
     "no scalar constants",
+    "rounded integer Pow",
+    "several elements",
     "sorted by depth",
     "sorted TopK",
     "static Reshape",
@@ -82,5 +84,5 @@ class Target:
 
     @property
     def is_default(self) -> bool:
-        """Whether it is the default target."""
+        """Whether its files have functions and operators with kernels, like those of the default target."""
         return self.functions and self.contrib and self.domain

@@ -23,6 +23,7 @@ from converters.targeting import inspect_for
 from converters.targets import TARGETS
 from converters.targets.onnxruntime import FIRST_WITHOUT_KERNEL, RELEASE
 from converters.targets.target import Spelling
+from onnx_specops.domain import DOMAIN
 from tests.conformance.models import kept
 from tests.conformance.models.table import NETWORKS
 from tests.conformance.operations.cases import CASES
@@ -143,6 +144,15 @@ def test_recurrent_layers_name_the_states_that_a_target_needs(target: str, outpu
     ov.save_model(ov.Model(whole.outputs[:1], whole.get_parameters()), tmp_path / "sequence.xml")  # without the last states
     model, _ = convert(tmp_path / "sequence.xml", target=target, input_shapes={"inputs": [2, 7]})
     assert [len(node.output) for node in model.graph.node if node.op_type == "LSTM"] == outputs
+
+
+def test_files_for_cuda_keep_functions_and_kernels(tmp_path: Path) -> None:
+    case = next(case for case in CASES if case.id == "Power-1-int32")
+    model, _ = convert(case.save(tmp_path), target="cuda")
+    assert "Round" in {node.op_type for node in model.graph.node}
+    assert "Round" not in {node.op_type for node in convert(tmp_path / "model.xml")[0].graph.node}
+    model, report = convert(RECOMMENDER, target="cuda")
+    assert report.custom_operators and {function.domain for function in model.functions} == {DOMAIN}
 
 
 @pytest.mark.parametrize("release", [22, 28])

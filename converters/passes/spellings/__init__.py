@@ -15,6 +15,7 @@ from converters.passes.spellings.comparisons import EqualShapes
 from converters.passes.spellings.cubes import MulToPow
 from converters.passes.spellings.expanded_resize import ExpandBeforeResize
 from converters.passes.spellings.instance_normalization import InstanceNormalization4D
+from converters.passes.spellings.integer_powers import RoundIntegerPowers
 from converters.passes.spellings.leading_ones import RemoveLeadingOnes
 from converters.passes.spellings.logic import ArithmeticLogic
 from converters.passes.spellings.matrices import VectorsToMatrices
@@ -23,6 +24,7 @@ from converters.passes.spellings.padding import ExplicitPads, SymmetricPads, Sym
 from converters.passes.spellings.remainders import ModToDiv
 from converters.passes.spellings.reshapes import StaticReshape
 from converters.passes.spellings.scalars import ScalarsToVectors
+from converters.passes.spellings.single_elements import DecomposeInstanceNormalization
 from converters.passes.spellings.slopes import ChannelSlopes
 from converters.passes.spellings.squares import PowToMul
 from converters.passes.spellings.states import NameLastStates
@@ -49,6 +51,8 @@ SPELLINGS: Mapping[str, Callable[[], InPlacePass]] = {
     "no defaults": RemoveDefaults,
     "no leading 1s": RemoveLeadingOnes,
     "no scalar constants": ScalarsToVectors,
+    "rounded integer Pow": RoundIntegerPowers,
+    "several elements": DecomposeInstanceNormalization,
     "sorted by depth": SortByDepth,
     "sorted TopK": SortedTopK,
     "static Reshape": StaticReshape,

@@ -337,3 +337,63 @@ def test_padding_of_one_dimension(dims: tuple[int, ...], pads: list[int] | None,
 
     model = _spelled("symmetric 1D padding", emit, X.reshape(dims))
     assert operators(model) == found
+
+
+@pytest.mark.parametrize("kind", [np.int32, np.int64])
+def test_powers_of_integers(kind: type) -> None:
+    array, dtype = np.array([[1, 2, 3], [-4, 5, -6]], kind), ir.DataType.from_numpy(np.dtype(kind))
+
+    def emit(op, x):
+        return (op.Pow(x, op.const([3, 2, 1], x.dtype)),)
+
+    model = graph(emit, new_value(dtype, [2, 3], "x"))
+    SPELLINGS["rounded integer Pow"]()(model)
+    (got,) = run(model, array)
+    np.testing.assert_array_equal(got, array ** np.array([3, 2, 1]))
+    assert got.dtype == kind and operators(model).count("Round") == 1
+
+
+def test_powers_of_floats_stay() -> None:
+    assert "Round" not in operators(_spelled("rounded integer Pow", lambda op, x: (op.Pow(x, 3.0),)))
+
+
+@pytest.mark.parametrize(
+    ("dims", "remains"),
+    [
+        ((2, 3, 1), False),
+        ((2, 3, 1, 1), False),
+        ((2, 3, None, None), False),
+        ((2, 3, None, 2), True),  # two or more elements, or none
+        ((2, 3, 4), True),
+    ],
+)
+def test_normalizations_of_single_elements(dims: tuple[int | None, ...], remains: bool) -> None:
+    array = np.random.default_rng(0).standard_normal([2, 3, 4, 2][: len(dims)]).astype(np.float32)
+    array = array.reshape(-1)[: np.prod([dim or 2 for dim in dims])].reshape([dim or 2 for dim in dims])
+
+    def emit(op, x):
+        scale, bias = (op.const(np.array(values, np.float32)) for values in ([1, 2, 3], [0.5, -1, 0]))
+        return (op.InstanceNormalization(x, scale, bias, epsilon=1e-3),)
+
+    model = graph(emit, floats("x", *dims))
+    expected = run(model, array)
+    SPELLINGS["several elements"]()(model)
+    np.testing.assert_allclose(run(model, array)[0], expected[0], rtol=1e-5, atol=1e-5)
+    assert ("InstanceNormalization" in operators(model)) == remains
+
+
+@pytest.mark.parametrize(("groups", "remains"), [(2, True), (4, False)])
+def test_normalizations_of_groups(groups: int, remains: bool) -> None:
+    """Groups of one channel may have one element, if the image has one pixel."""
+
+    def emit(op, x):
+        ones = op.const(np.ones(groups, np.float32))
+        rows = op.Reshape(x, [0, groups, -1])
+        return (op.InstanceNormalization(rows, ones, ones),)
+
+    model = graph(emit, new_value(ir.DataType.FLOAT, ["batch", 4, None], "x"))
+    array = np.random.default_rng(0).standard_normal((2, 4, 3)).astype(np.float32)
+    expected = run(model, array)
+    SPELLINGS["several elements"]()(model)
+    np.testing.assert_allclose(run(model, array)[0], expected[0], rtol=1e-5, atol=1e-5)
+    assert ("InstanceNormalization" in operators(model)) == remains

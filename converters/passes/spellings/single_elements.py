@@ -1,0 +1,66 @@
+"""InstanceNormalization of single elements."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+from onnx_ir.passes import InPlacePass, PassResult
+
+from onnx_specops.building import Builder, Value
+from onnx_specops.graphs import all_nodes, all_values, dimension
+from onnx_specops.replacing import replace_value
+
+
+class DecomposeInstanceNormalization(InPlacePass):
+    """Decompose each InstanceNormalization that may have one element for each channel.
+
+    Its result is the bias. ONNX Runtime's CUDA provider (1.31.1) gives NaN, because cuDNN divides by the number of elements
+    minus 1. Models reach it with images of one pixel, or with as many groups as channels.
+    """
+
+    def call(self, model: ir.Model) -> PassResult:
+        found = [
+            node
+            for node in all_nodes(model.graph)
+            if not node.domain and node.op_type == "InstanceNormalization" and isinstance(node.graph, ir.Graph)
+        ]
+        root = Builder(model.graph)
+        root.reserve(value.name for value in all_values(model.graph))
+        count = 0
+        for node in found:
+            if _has_several_elements(node) or node.graph is None:
+                continue
+            op = Builder.before_node(node, root)
+            replace_value(node.outputs[0], _decomposed(op, node), equal=False)
+            node.graph.remove(node, safe=True)
+            count += 1
+        return PassResult(model, modified=count > 0)
+
+
+def _has_several_elements(node: ir.Node) -> bool:
+    x = node.inputs[0]
+    if x is None or x.shape is None:
+        return False
+    if any(isinstance(size, int) and size > 1 for size in x.shape[2:]):
+        return True
+    # A group of several channels, as GroupNormalization is written.
+    producer = x.producer()
+    source = producer.inputs[0] if producer is not None and producer.op_type == "Reshape" else None
+    if source is None or source.shape is None or len(source.shape) < 2 or dimension(source, 0) != dimension(x, 0):
+        return False
+    channels, groups = source.shape[1], x.shape[1]
+    return isinstance(channels, int) and isinstance(groups, int) and channels > groups
+
+
+def _decomposed(op: Builder, node: ir.Node) -> Value:
+    x, scale, bias = node.inputs
+    assert isinstance(x, Value) and isinstance(scale, Value) and isinstance(bias, Value)
+    dtype = x.dtype
+    epsilon = node.attributes.get_float("epsilon", 1e-5)
+    rows = op.Reshape(x, [0, 0, -1])
+    if dtype != ir.DataType.DOUBLE:
+        rows, scale, bias = (op.Cast(value, to=ir.DataType.FLOAT) for value in (rows, scale, bias))
+    centered = op.Sub(rows, op.ReduceMean(rows, [2], keepdims=1))
+    variance = op.ReduceMean(op.Mul(centered, centered), [2], keepdims=1)
+    normal = op.Div(centered, op.Sqrt(op.Add(variance, op.const(epsilon, rows.dtype))))
+    normal = op.Add(op.Mul(normal, op.Unsqueeze(scale, [1])), op.Unsqueeze(bias, [1]))
+    return op.Reshape(op.Cast(normal, to=dtype), op.Shape(x))
