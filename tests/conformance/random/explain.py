@@ -13,6 +13,7 @@ from tests.conformance.oracle import OracleError
 from tests.conformance.random.judge import Judge, Verdict, crashed, differing, is_drawn
 from tests.conformance.random.noise import (
     amplified,
+    beyond_float16,
     depends_on_known_dimensions,
     differs_from_itself,
     differs_layer_by_layer,
@@ -62,8 +63,8 @@ class Explanation:
             They change as much when its inputs change in their last digits, when it runs again, when results are added or
             removed, when dimensions become known, or when the model is restated. Or they differ from the shapes that
             OpenVINO infers, or from its results layer by layer. Or they are elements of an empty tensor. Or
-            numbers are halfway between two integers or two levels of a FakeQuantize, or sums overflow. ``"found"``: a
-            finding.
+            numbers are halfway between two integers or two levels of a FakeQuantize, or sums or inputs overflow.
+            ``"found"``: a finding.
         recipe: the smallest model that shows the difference.
         verdict: the verdict on that model.
     """
@@ -131,6 +132,8 @@ def _explained(recipe: Recipe, verdict: Verdict, judge: Judge) -> Explanation:
     if amplified(recipe, verdict, judge, lambda rest: _departs(rest, judge)) or seconded_in_other_words(
         recipe, verdict, judge
     ):
+        return Explanation("noise", recipe, verdict)
+    if beyond_float16(recipe, judge):
         return Explanation("noise", recipe, verdict)
     if unset(recipe, verdict, judge) or overflown(recipe, judge) or agrees_result_by_result(recipe, verdict, judge):
         return Explanation("noise", recipe, verdict)

@@ -202,6 +202,30 @@ def _smaller(node: Leaf | Layer) -> Leaf | Layer:
     return replace(node, array=np.where(huge, numbers / 2.0**120, numbers).astype(node.array.dtype)) if huge.any() else node
 
 
+def beyond_float16(recipe: Recipe, judge: Judge) -> bool:
+    """Return whether inputs of a float16 model are beyond float16, where they become infinite, and smaller ones agree."""
+    if judge.options.arguments.get("precision") != "float16":
+        return False
+    nodes = tuple(map(_within_float16, recipe.nodes))
+    if all(one is other for one, other in zip(nodes, recipe.nodes, strict=True)):
+        return False
+    return judge.judge(replace(recipe, nodes=nodes)).kind == "agrees"
+
+
+def _within_float16(node: Leaf | Layer) -> Leaf | Layer:
+    """Return an input with the numbers beyond float16 divided by a power of two."""
+    if isinstance(node, Layer) or node.array is None or node.constant or node.array.dtype.kind not in "fV":
+        return node
+    numbers = node.array.astype(np.float64)
+    with np.errstate(over="ignore"):
+        beyond = np.isfinite(numbers) & np.isinf(numbers.astype(np.float16))
+    if not beyond.any():
+        return node
+    _, exponents = np.frexp(np.where(beyond, numbers, 1))
+    numbers = np.where(beyond, np.ldexp(numbers, 10 - exponents), numbers)
+    return replace(node, array=numbers.astype(node.array.dtype))
+
+
 def _without_infinities(array: np.ndarray, other: np.ndarray) -> np.ndarray:
     """Return the array with 0 where one is NaN and the other infinite."""
     if array.shape != other.shape or array.dtype.kind not in "fV":

@@ -18,7 +18,7 @@ from tests.conformance.random.judge import Judge, differing
 from tests.conformance.random.near.changes import CHANGES, changed
 from tests.conformance.random.near.enclosing import enclosed
 from tests.conformance.random.near.networks import FOLDER, names
-from tests.conformance.random.noise import depends_on_known_dimensions
+from tests.conformance.random.noise import beyond_float16, depends_on_known_dimensions
 from tests.conformance.random.options import BY_NAME
 from tests.conformance.random.recipe import Layer, Leaf, Recipe
 
@@ -136,6 +136,23 @@ def test_openvinos_emulation_with_unknown_dimensions_is_noise(oracle: Oracle) ->
     assert explained.kind == "noise"
     assert depends_on_known_dimensions(explained.recipe, explained.verdict, judge)
     assert not depends_on_known_dimensions(explained.recipe.static(), explained.verdict, judge)
+
+
+@pytest.mark.parametrize(("largest", "excused"), [(1e6, True), (6e4, False)])
+def test_inputs_beyond_float16_are_noise(largest: float, excused: bool, oracle: Oracle) -> None:
+    array = np.array([[1, 2, 3, largest], [4, 5, 6, 7]], np.float32)
+    recipe = Recipe(
+        (
+            Leaf("f32", array, array.shape, constant=False),
+            Leaf("i64", np.array([1]), (1,), constant=True),
+            Layer("MVN", "opset6", ((0, 0), (1, 0)), {"normalize_variance": True, "eps": 1e-5, "eps_mode": "inside_sqrt"}),
+        ),
+        ((2, 0),),
+    )
+    judge = Judge(oracle, BY_NAME["float16"])
+    assert judge.judge(recipe).suspect == excused
+    assert beyond_float16(recipe, judge) == excused
+    assert not beyond_float16(recipe, Judge(oracle))
 
 
 def test_a_folder_of_networks(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
