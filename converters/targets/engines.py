@@ -14,6 +14,7 @@ _COMMON: tuple[Spelling, ...] = (
     "no scalar constants",
     "no leading 1s",
     "no boolean constants",
+    "stated kernels",
 )
 
 _NOT_IN_TENSORRT = """
@@ -63,6 +64,9 @@ OPENCV = replace(
         "explicit padding",
         "symmetric 1D padding",
         "no defaults",
+        "clipped Tanh",
+        "expanded LogSoftmax",
+        "stable Softplus",
         "expanded Resize",
         "4D InstanceNormalization",
         "Pow for cubes",
@@ -89,7 +93,7 @@ TRACT = Target(
     opsets=(11, 21),
     lacks={"Col2Im": "", "Loop": "", "RoiAlign": ""},
     limits=(limits.free_scales_of_corners, limits.cubic_samples, limits.stated_shape, limits.celu, limits.remainders),
-    spellings=(*_COMMON, "explicit padding", "Div for Mod"),
+    spellings=(*_COMMON, "explicit padding", "Div for Mod", "expanded LogSoftmax", "stable Softplus"),
     command='`tract.onnx().load("model.onnx")`',
 )
 MNN = Target(
@@ -122,7 +126,16 @@ MNN = Target(
         limits.diagonals,
     ),
     control_flow=False,
-    spellings=(*_COMMON, "channel slopes", "symmetric padding", "explicit padding", "equal shapes", "last states"),
+    spellings=(
+        *_COMMON,
+        "channel slopes",
+        "symmetric padding",
+        "explicit padding",
+        "equal shapes",
+        "last Softmax axis",
+        "last states",
+        "stable Softplus",
+    ),
     command="`mnnconvert -f ONNX --modelFile model.onnx --MNNModel model.mnn --bizCode x`",
 )
 TVM = replace(
@@ -144,6 +157,7 @@ NCNN = replace(
     name="ncnn",
     title="ncnn, through pnnx",
     evidence="ncnn and pnnx of 2026",
+    spellings=(*_COMMON, "expanded LogSoftmax", "stable Softplus"),
     command="`pnnx model.onnx inputshape=[1,3,224,224]`",
 )
 RKNN = replace(
@@ -165,6 +179,7 @@ IREE = replace(
     name="iree",
     title="IREE",
     evidence="iree-base-compiler 3.13",
+    spellings=(*_COMMON, "odd Asinh"),
     command="`iree-import-onnx model.onnx -o model.mlir`",
 )
 

@@ -16,16 +16,19 @@ from converters.passes.spellings.cubes import MulToPow
 from converters.passes.spellings.expanded_resize import ExpandBeforeResize
 from converters.passes.spellings.instance_normalization import InstanceNormalization4D
 from converters.passes.spellings.integer_powers import RoundIntegerPowers
+from converters.passes.spellings.kernels import StateKernels
 from converters.passes.spellings.leading_ones import RemoveLeadingOnes
 from converters.passes.spellings.logic import ArithmeticLogic
 from converters.passes.spellings.matrices import VectorsToMatrices
 from converters.passes.spellings.order import SortByDepth
+from converters.passes.spellings.overflow import ClippedTanh, ExpandedLogSoftmax, OddAsinh, StableSoftplus
 from converters.passes.spellings.padding import ExplicitPads, SymmetricPads, SymmetricPads1D
 from converters.passes.spellings.remainders import ModToDiv
 from converters.passes.spellings.reshapes import StaticReshape
 from converters.passes.spellings.scalars import ScalarsToVectors
 from converters.passes.spellings.single_elements import DecomposeInstanceNormalization
 from converters.passes.spellings.slopes import ChannelSlopes
+from converters.passes.spellings.softmax import LastAxisSoftmax
 from converters.passes.spellings.squares import PowToMul
 from converters.passes.spellings.states import NameLastStates
 from converters.passes.spellings.topk import SortedTopK
@@ -40,9 +43,12 @@ SPELLINGS: Mapping[str, Callable[[], InPlacePass]] = {
     "Pow for cubes": MulToPow,
     "binary operators": BinaryOperators,
     "channel slopes": ChannelSlopes,
+    "clipped Tanh": ClippedTanh,
     "equal shapes": EqualShapes,
+    "expanded LogSoftmax": ExpandedLogSoftmax,
     "expanded Resize": ExpandBeforeResize,
     "explicit padding": ExplicitPads,
+    "last Softmax axis": LastAxisSoftmax,
     "last states": NameLastStates,
     "matrix operands": VectorsToMatrices,
     "Mul for And": ArithmeticLogic,
@@ -51,16 +57,22 @@ SPELLINGS: Mapping[str, Callable[[], InPlacePass]] = {
     "no defaults": RemoveDefaults,
     "no leading 1s": RemoveLeadingOnes,
     "no scalar constants": ScalarsToVectors,
+    "odd Asinh": OddAsinh,
     "rounded integer Pow": RoundIntegerPowers,
     "several elements": DecomposeInstanceNormalization,
     "sorted by depth": SortByDepth,
     "sorted TopK": SortedTopK,
+    "stable Softplus": StableSoftplus,
+    "stated kernels": StateKernels,
     "static Reshape": StaticReshape,
     "symmetric padding": SymmetricPads,
     "symmetric 1D padding": SymmetricPads1D,
 }
 
-_LAST = frozenset(("Pow for cubes", "last states", "no boolean constants", "sorted by depth"))
+_LAST = frozenset((
+    "Pow for cubes", "clipped Tanh", "last states", "no boolean constants", "sorted by depth", "stable Softplus",
+    "stated kernels",
+))  # fmt: skip
 """Spellings that simplification or the removal of unused values would revert, or of forms that older opsets need."""
 
 

@@ -9,7 +9,9 @@ import onnx_ir as ir
 import pytest
 from onnx_ir.passes.common import RemoveUnusedNodesPass
 
+from converters.passes.finish import finish_for
 from converters.passes.spellings import SPELLINGS
+from converters.targets import TARGETS
 from onnx_specops.building import new_value
 from tests.converters.passes.graphs import floats, graph, operators, rewritten, run
 
@@ -397,3 +399,58 @@ def test_normalizations_of_groups(groups: int, remains: bool) -> None:
     SPELLINGS["several elements"]()(model)
     np.testing.assert_allclose(run(model, array)[0], expected[0], rtol=1e-5, atol=1e-5)
     assert ("InstanceNormalization" in operators(model)) == remains
+
+
+@pytest.mark.parametrize(
+    ("emit", "stated"),
+    [
+        (lambda op, x: op.Conv(x, np.ones((1, 1, 1, 2), np.float32)), [1, 2]),
+        (lambda op, x: op.ConvTranspose(x, np.ones((1, 1, 1, 2), np.float32)), [1, 2]),
+        (lambda op, x: op.Conv(x, np.ones((1, 1, 1, 2), np.float32), kernel_shape=[1, 2]), None),
+        (lambda op, x: op.MaxPool(x, kernel_shape=[1, 2]), None),
+    ],
+)
+def test_kernels(emit: Any, stated: list[int] | None) -> None:
+    model = graph(emit, floats("x", 1, 1, 2, 3))
+    assert SPELLINGS["stated kernels"]()(model).modified == (stated is not None)
+    assert list(model.graph[-1].attributes.get_ints("kernel_shape", ())) == (stated or [1, 2])
+
+
+def test_kernels_of_unknown_sizes() -> None:
+    model = graph(lambda op, x, w: op.Conv(x, w), floats("x", 1, 1, 2, 3), floats("w", 1, 1, None, 2))
+    assert not SPELLINGS["stated kernels"]()(model).modified
+
+
+BIG = np.array([[-3e6, -200, -50, -1, 0, 0.5], [3, 20, 60, 120, 4e3, 1e10]], np.float32)
+EXPANDED = ["Exp", "Log", "ReduceMax", "ReduceSum", "Sub", "Sub"]
+
+
+@pytest.mark.parametrize(
+    ("name", "emit", "found"),
+    [
+        ("stable Softplus", lambda op, x: op.Softplus(x), ["Abs", "Add", "Max", "Neg", "Softplus"]),
+        ("stable Softplus", lambda op, x: op.Softplus(op.Neg(x)), ["Abs", "Add", "Max", "Neg", "Neg", "Softplus"]),
+        ("stable Softplus", lambda op, x: op.Softsign(x), ["Softsign"]),
+        ("clipped Tanh", lambda op, x: op.Tanh(x), ["Clip", "Tanh"]),
+        ("clipped Tanh", lambda op, x: op.Tanh(op.Clip(x, np.float32(-90), np.float32(90))), ["Clip", "Clip", "Tanh"]),
+        ("clipped Tanh", lambda op, x: op.Atan(x), ["Atan"]),
+        ("expanded LogSoftmax", lambda op, x: op.LogSoftmax(x), EXPANDED),
+        ("expanded LogSoftmax", lambda op, x: op.LogSoftmax(x, axis=0), EXPANDED),
+        ("expanded LogSoftmax", lambda op, x: op.Log(op.Softmax(x)), ["Log", "Softmax"]),
+        ("odd Asinh", lambda op, x: op.Asinh(x), ["Abs", "Asinh", "Mul", "Sign"]),
+        ("odd Asinh", lambda op, x: op.Asin(op.Tanh(x)), ["Asin", "Tanh"]),
+        ("last Softmax axis", lambda op, x: op.Softmax(x, axis=0), ["Softmax", "Transpose", "Transpose"]),
+        ("last Softmax axis", lambda op, x: op.Softmax(x, axis=-2), ["Softmax", "Transpose", "Transpose"]),
+        ("last Softmax axis", lambda op, x: op.Softmax(x, axis=1), ["Softmax"]),
+        ("last Softmax axis", lambda op, x: op.Softmax(x), ["Softmax"]),
+    ],
+)  # fmt: skip
+def test_large_numbers(name: str, emit: Any, found: list[str]) -> None:
+    assert rewritten(emit, floats("x", 2, 6), by=[SPELLINGS[name]()], numbers=[BIG]) == found
+
+
+def test_softplus_of_mish_is_stable() -> None:
+    """Mish becomes Softplus in an older opset, after the other spellings."""
+    model = graph(lambda op, x: op.Mish(x), floats("x", 2, 6))
+    finish_for(model, TARGETS["mnn"])
+    assert operators(model).count("Abs") == 1

@@ -29,14 +29,18 @@ with tempfile.TemporaryDirectory() as folder:
     if net.load_param(params[0]) or net.load_model(params[0][: -len("param")] + "bin"):
         raise RuntimeError("ncnn does not load what pnnx wrote: " + (done.stdout + done.stderr)[-400:])
     extractor = net.create_extractor()
+    # pnnx removes the batch axis, unless it does not find it; its own example states which.
+    example = next(Path(folder).glob("*_ncnn.py")).read_text()
+    batches = dict(re.findall(r"(\bin\d+)\.numpy\(\), batch_index=(\d+)", example))
+    batches |= dict(re.findall(r"(\bout\d+)\.numpy\(batch_index=(\d+)\)", example))
     for index, array in enumerate(inputs.values()):
         data = array if array.dtype.kind == "f" else array.astype(np.int32)
-        extractor.input(f"in{index}", ncnn.Mat(np.ascontiguousarray(data[0] if data.ndim > 1 else data)).clone())
+        extractor.input(f"in{index}", ncnn.Mat(np.ascontiguousarray(data), batch_index=int(batches[f"in{index}"])).clone())
     blobs = sorted(set(re.findall(r"\bout\d+\b", Path(params[0]).read_text())), key=lambda name: int(name[3:]))
     arrays = []
     for name in blobs:
         code, value = extractor.extract(name)
         if code:
             raise RuntimeError(f"ncnn computes no {name}")
-        arrays.append(np.array(value))
+        arrays.append(value.numpy(batch_index=int(batches[name])).copy())
 np.savez(results, **{str(index): array for index, array in enumerate(arrays)})
