@@ -14,7 +14,6 @@ import onnxruntime as ort
 
 import onnx_specops
 from converters.errors import ConversionError, InternalError
-from converters.openvino import convert
 from converters.openvino.runtime.inference import EXACT, infer
 from converters.openvino.runtime.process import OpenVINOTimeout
 from converters.passes.finish import Quantized
@@ -25,6 +24,7 @@ from tests.conformance.changed import infer_changed
 from tests.conformance.oracle import Oracle, OracleError, Outputs
 from tests.conformance.random.options import CLOSE, DEFAULT, Options
 from tests.conformance.random.recipe import Layer, Recipe, build
+from tests.conformance.random.targeted import converted
 
 Kind = Literal["agrees", "reference", "refused", "unjudged", "parts", "lacks", "fails", "breaks"]
 
@@ -178,7 +178,7 @@ class Judge:
         path = self.answers(recipe).path
         target = path.with_suffix(".onnx")
         chosen = self.options.arguments | ({} if quantized is None else {"quantized": quantized})
-        _, report = convert(path, target, **chosen)
+        report = converted(path, target, recipe.arrays(), chosen)
         forms = _forms(bool(report.custom_operators), bool(report.without_body), python=False)
         return [_run(target, recipe.arrays(), form) for form in forms]
 
@@ -207,11 +207,12 @@ def _judged(answers: Answers, options: Options, *, python: bool, drawn: Collecti
     """Return the verdict on the IR of the results; ``drawn``: the outputs that depend on random numbers of bodies."""
     target = answers.path.with_suffix(".onnx")
     try:
-        _, report = convert(answers.path, target, **options.arguments)
+        report = converted(answers.path, target, answers.arrays, options.arguments)
     except InternalError as error:
         return Verdict("breaks", str(error))
     except ConversionError as error:
-        if options.may_lack and all("opset" in problem.message for problem in error.problems):
+        lacking = "opset|does not support" if "target" in options.arguments else "opset"
+        if options.may_lack and all(re.search(lacking, problem.message) for problem in error.problems):
             return Verdict("refused", f"{options.name}: {error}")
         return answers.without("lacks", str(error))
     except Exception as error:

@@ -8,7 +8,7 @@ import itertools
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -133,9 +133,9 @@ def judged(seed: int, number: int, kind: Kind = "grown", option: str = "default"
 
 
 def run(
-    seed: int, numbers: Iterable[int], jobs: int = 1, kind: Kind = "grown", option: str | None = None
+    seed: int, numbers: Iterable[int], jobs: int = 1, kind: Kind = "grown", options: Sequence[str] = ()
 ) -> Iterator[Outcome]:
-    """Yield the outcome of each model, in any order, with the named options, or those of its number."""
+    """Yield the outcome of each model, in any order, with the named options in turn, or those of its number."""
     local = threading.local()
     workers: list[Worker] = []
 
@@ -144,7 +144,8 @@ def run(
             local.worker = Worker(_LIMIT)
             workers.append(local.worker)
         try:
-            return local.worker.ask(judged, seed, number, kind, option or of(seed, number).name)
+            option = options[number % len(options)] if options else of(seed, number).name
+            return local.worker.ask(judged, seed, number, kind, option)
         except Lost as error:
             return Outcome(number, "crashed", Counter(), str(error))
         except Exception as error:  # an exception of OpenVINO, which ended while creating the model
@@ -187,11 +188,15 @@ def prefix(kind: Kind) -> str:
     return "near-" if kind == "near" else ""
 
 
-def keep(outcome: Outcome, seed: int, folder: Path, oracle: Oracle, kind: Kind = "grown") -> Path:
+def keep(
+    outcome: Outcome, seed: int, folder: Path, oracle: Oracle, kind: Kind = "grown", options: Sequence[str] = ()
+) -> Path:
     """Write a finding: the small model as IR, its inputs, and the text."""
     place = folder / f"{prefix(kind)}{seed}-{outcome.number}"
     place.mkdir(parents=True, exist_ok=True)
     command = f"python -m tests.conformance.random{' --near' * (kind == 'near')} --seed {seed} --model {outcome.number}"
+    if options:
+        command += f" --options {options[outcome.number % len(options)]}"
     (place / "finding.txt").write_text(f"{command}\n{outcome.text}\n")
     if outcome.small is not None:
         oracle.ask(save, outcome.small, str(place / "model.xml"))

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from converters.targets import TARGETS
 from converters.validation.compare import Tolerance
 
 CLOSE = Tolerance(1e-3, 1e-4)
@@ -32,7 +33,7 @@ class Options:
     @property
     def may_lack(self) -> bool:
         """Whether a conversion may reject a model with these options that it converts without them."""
-        return self.arguments.get("opset", 21) < 21 or "precision" in self.arguments
+        return self.arguments.get("opset", 21) < 21 or bool({"precision", "target"} & set(self.arguments))
 
 
 _HALF = Tolerance(2e-2, 5e-3)
@@ -57,7 +58,10 @@ ALL = (
 )
 """All combinations; `of` selects one by number."""
 
-BY_NAME = {options.name: options for options in ALL}
+TARGETED = {name: Options(f"target-{name}", {"target": name}) for name in TARGETS}
+"""Target -> the options for it, which no model's number selects."""
+
+BY_NAME = {options.name: options for options in (*ALL, *TARGETED.values())}
 
 
 def of(seed: int, number: int) -> Options:

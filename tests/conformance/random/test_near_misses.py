@@ -19,10 +19,10 @@ from tests.conformance.random.near.changes import CHANGES, changed
 from tests.conformance.random.near.enclosing import enclosed
 from tests.conformance.random.near.networks import FOLDER, names
 from tests.conformance.random.noise import beyond_float16, depends_on_known_dimensions
-from tests.conformance.random.options import BY_NAME
+from tests.conformance.random.options import BY_NAME, TARGETED
 from tests.conformance.random.recipe import Layer, Leaf, Recipe
 
-SEED, MODELS = 1, 12
+SEED, MODELS, TARGETED_MODELS = 1, 12, 12
 SAMPLE = (640, 1248, 1664)
 """The first numbers of the sample: networks of convolutions, quantized networks and language models."""
 
@@ -56,6 +56,16 @@ def test_near_misses(first: int) -> None:
         assert not outcome.found, outcome.text
         kinds[outcome.kind] += 1
     assert kinds["agrees"] >= MODELS // 2, kinds
+
+
+def test_near_misses_for_targets() -> None:
+    """Spellings of targets, run by ONNX Runtime: an operator that a target lacks or computes incorrectly is not rejected."""
+    options = [TARGETED[name].name for name in ("opencv", "mnn", "tract", "iree", "qnn", "onnx2torch")]
+    kinds: Counter[str] = Counter()
+    for outcome in models.run(SEED, range(660, 660 + TARGETED_MODELS), kind="near", options=options):
+        assert not outcome.found, outcome.text
+        kinds[outcome.kind] += 1
+    assert kinds["agrees"] >= TARGETED_MODELS // 2, kinds
 
 
 def test_a_number_always_gives_the_same_near_miss(oracle: Oracle) -> None:

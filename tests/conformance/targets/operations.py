@@ -1,5 +1,7 @@
 """OpenVINO's operations in a consumer: ``python -m tests.conformance.targets.operations FOLDER CONSUMER [--only NAME]``.
 
+With ``--scale 100``, inputs of floats are a hundred times as large: kernels that compute exponentials may overflow.
+
 Each case of tests/conformance/operations is converted for the consumer's target, with the shapes of its inputs. The
 consumer's results are compared with those of ONNX Runtime's CPU for the same file. A wrong result is the worst outcome: such
 an operator gets another form for the target, or the target lacks it.
@@ -62,7 +64,9 @@ class Worker:
         return "crash" if ready else "no answer in 30 seconds"
 
 
-def made(case: Case, target: Any, path: Path) -> tuple[list[np.ndarray], list[str], dict[str, np.ndarray]] | str:
+def made(
+    case: Case, target: Any, path: Path, scale: float = 1
+) -> tuple[list[np.ndarray], list[str], dict[str, np.ndarray]] | str:
     """Return ONNX Runtime's outputs of a case, their names and the inputs; or why there is no file."""
     with tempfile.TemporaryDirectory() as folder:
         xml = case.save(Path(folder))
@@ -84,22 +88,27 @@ def made(case: Case, target: Any, path: Path) -> tuple[list[np.ndarray], list[st
         return "random"
     try:
         session = ort.InferenceSession(path, providers=["CPUExecutionProvider"])
-        feeds = {value.name: np.asarray(array) for value, array in zip(session.get_inputs(), case.inputs[0], strict=False)}
+        arrays = [np.asarray(array) for array in case.inputs[0]]
+        if scale != 1:
+            arrays = [array * array.dtype.type(scale) if array.dtype.kind == "f" else array for array in arrays]
+        feeds = {value.name: array for value, array in zip(session.get_inputs(), arrays, strict=False)}
         return session.run(None, feeds), [value.name for value in session.get_outputs()], feeds
     except Exception as error:
         return f"ONNX Runtime: {' '.join(str(error).split())[:200]}"
 
 
-def judge(worker: Worker, case: Case, folder: Path) -> str:
+def judge(worker: Worker, case: Case, folder: Path, scale: float = 1) -> str:
     """Return ``""`` if the consumer agrees with ONNX Runtime, otherwise the reason."""
     path, inputs, outputs = folder / "model.onnx", folder / "inputs.npz", folder / "outputs.npz"
     outputs.unlink(missing_ok=True)
-    expected = made(case, worker.consumer.target, path)
+    expected = made(case, worker.consumer.target, path, scale)
     if isinstance(expected, str):
         return expected
     arrays, names, feeds = expected
     if any(array.dtype == object for array in feeds.values()):
         return "strings"
+    if scale != 1 and not all(np.isfinite(array).all() for array in arrays if array.dtype.kind == "f"):
+        return "not finite"
     np.savez(inputs, **feeds)  # type: ignore[arg-type]
     if error := worker.run(path, inputs, outputs, names):
         return f"error: {error}"
@@ -126,21 +135,23 @@ def main() -> None:
     parser.add_argument("consumer", choices=[consumer.name for consumer in CONSUMERS])
     parser.add_argument("--only", default="", help="cases whose names contain it")
     parser.add_argument("--every", type=int, default=1, help="one case in so many")
+    parser.add_argument("--scale", type=float, default=1, help="the factor of float inputs")
     arguments = parser.parse_args()
     consumer = next(one for one in CONSUMERS if one.name == arguments.consumer)
     worker = Worker(consumer, arguments.folder / "environments")
     counts: Counter[str] = Counter()
     results = {}
     cases = [case for case in CASES if arguments.only in case.id][:: arguments.every]
+    suffix = "" if arguments.scale == 1 else f"-{arguments.scale:g}"
+    path = arguments.folder / f"operations-{consumer.name}{suffix}.json"
     with tempfile.TemporaryDirectory() as folder:
         for case in cases:
-            reason = judge(worker, case, Path(folder))
+            reason = judge(worker, case, Path(folder), arguments.scale)
             counts[reason.partition(":")[0] or "agrees"] += 1
             results[case.id] = reason
             if reason.startswith(("wrong", "ONNX")):
                 print(f"{case.id:60} {reason[:200]}", flush=True)
-    path = arguments.folder / f"operations-{consumer.name}.json"
-    path.write_text(json.dumps(results, indent=1))
+            path.write_text(json.dumps(results, indent=1))
     print(consumer.name, dict(counts), f"of {len(cases)}; all of them in {path}")
 
 
