@@ -178,7 +178,6 @@ def _is_nothing(recipe: Recipe, verdict: Verdict, judge: Judge) -> bool:
     implementations accepts it, or both give different results. It also includes cases in which both accept it, if kernels
     check indices that the rule knows to be unused once dimensions are known, or if one of them also rejects the same model
     with elements.
-    of no use as soon as it knows the dimensions, or where what we refuse one half of it refuses with elements, too.
     """
     if verdict.kind not in ("lacks", "fails"):
         return False
@@ -259,7 +258,7 @@ def _is_noise(single: Recipe, found: Verdict, judge: Judge) -> bool:
     followed = ("cpu", "evaluate") if _known(single) else ("cpu",)
     noise = unfit(single, found) or noisy(single, judge) or misshapen(single, judge) or tied(single, found, judge, followed)
     noise = noise or differs_from_itself(single, found, judge) or seconded_in_other_words(single, found, judge)
-    return noise or overflown(single, judge)
+    return noise or overflown(single, judge) or beyond_float16(single, judge)
 
 
 def _takes_noise(recipe: Recipe, found: Verdict, place: int, judge: Judge) -> bool:
