@@ -1,43 +1,68 @@
-"""``python -m benchmarks.state_spaces``: a prompt of a Mamba, with its recurrence as one operator and as separate nodes.
+"""``python -m benchmarks.state_spaces mamba|granite``: a prompt and a token of a state space, with its recurrence as one
+operator and as separate nodes.
 
-Needs transformers and optimum-intel. Times are single-threaded processor times.
+Needs transformers and optimum-intel. optimum-intel 2.2 exports Mamba with transformers up to 5.3, and the hybrid of Granite
+with 5.5 or newer. Times are single-threaded processor times.
 """
 
 from __future__ import annotations
 
+import argparse
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnxruntime as ort
 import openvino as ov
+from onnx_ir.passes import InPlacePass, PassResult
 
 import onnx_specops
 from converters.openvino import convert
-from converters.passes import finish, selective_scan
+from converters.passes import finish
 
-TOKENS, RUNS = 512, 3
+TOKENS, RUNS = 512, 5
 FLOATS = {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": "1"}
 
 
-class Nothing(selective_scan.FuseSelectiveScan):
+class Nothing(InPlacePass):
     """A pass that leaves the separate nodes unchanged."""
 
     def call(self, model):  # type: ignore[no-untyped-def]
-        return finish.PassResult(model, modified=False)
+        return PassResult(model, modified=False)
 
 
-def make(folder: Path) -> Path:
-    """Create a model of two layers with the dimensions of mamba-130m and random weights."""
+def make(folder: Path, family: str) -> Path:
+    """Create a model of two layers with random weights and the dimensions of mamba-130m or mamba2-130m."""
     import torch
     import transformers
     from optimum.intel import OVModelForCausalLM
 
     torch.manual_seed(1)
-    config = transformers.MambaConfig(vocab_size=320, hidden_size=768, state_size=16, num_hidden_layers=2, time_step_rank=48)
-    model = transformers.MambaForCausalLM(config).eval()
+    config: transformers.PretrainedConfig
+    if family == "mamba":
+        config = transformers.MambaConfig(
+            vocab_size=320, hidden_size=768, state_size=16, num_hidden_layers=2, time_step_rank=48
+        )
+    else:
+        config = transformers.GraniteMoeHybridConfig(
+            vocab_size=320,
+            hidden_size=768,
+            shared_intermediate_size=1024,
+            num_hidden_layers=2,
+            layer_types=["mamba", "mamba"],
+            num_attention_heads=4,
+            num_key_value_heads=2,
+            num_local_experts=0,
+            mamba_n_heads=24,
+            mamba_d_head=64,
+            mamba_d_state=128,
+            mamba_expand=2,
+        )
+    model = transformers.AutoModelForCausalLM.from_config(config).eval()
     model.save_pretrained(folder / "torch")
     exported = OVModelForCausalLM.from_pretrained(folder / "torch", export=True, compile=False, load_in_8bit=False)
     exported.save_pretrained(folder / "ir")
@@ -57,32 +82,52 @@ def seconds(run: Callable[[], object]) -> float:
 
 def main() -> None:
     ids = np.random.default_rng(0).integers(1, 300, (1, TOKENS))
-    feeds = {"input_ids": ids, "attention_mask": np.ones_like(ids), "cache_position": np.arange(4)}
+    parser = argparse.ArgumentParser()
+    parser.add_argument("family", choices=("mamba", "granite"))
+    parser.add_argument("path", nargs="?", help="an IR that the benchmark made before")
+    arguments = parser.parse_args()
+    prompt = {"input_ids": ids, "attention_mask": np.ones_like(ids)}
+    token = {"input_ids": ids[:, :1], "attention_mask": np.ones((1, 1), np.int64)}
+    if arguments.family == "mamba":
+        name = "FuseSelectiveScan"
+        prompt["cache_position"], token["cache_position"] = np.arange(4), np.array([TOKENS])
+    else:
+        name = "FuseStateSpaceScan"
+        token["attention_mask"] = np.ones((1, TOKENS + 1), np.int64)
+        prompt["beam_idx"] = token["beam_idx"] = np.zeros(1, np.int32)
     with tempfile.TemporaryDirectory() as place:
-        path = make(Path(place))
+        path = Path(arguments.path or make(Path(place), arguments.family))
         request = ov.Core().compile_model(path, "CPU", FLOATS).create_infer_request()
-
-        def by_openvino() -> np.ndarray:
-            request.reset_state()
-            return np.array(request.infer(feeds)[0])
-
-        expected = by_openvino()
-        print(f"OpenVINO: {seconds(by_openvino) * 1e3:.0f} ms")
-        fused = finish.FuseSelectiveScan
+        expected = measure("OpenVINO", request.reset_state, lambda feeds: np.array(request.infer(feeds)[0]), prompt, token)
+        fused = getattr(finish, name)
         for title, step in (("one operator", fused), ("separate nodes", Nothing)):
-            finish.FuseSelectiveScan = step  # type: ignore[misc]
+            setattr(finish, name, step)
             convert(path, Path(place) / "model.onnx")
-            finish.FuseSelectiveScan = fused  # type: ignore[misc]
+            setattr(finish, name, fused)
             options = ort.SessionOptions()
             options.intra_op_num_threads, options.log_severity_level = 1, 3
             session = onnx_specops.InferenceSession(Path(place) / "model.onnx", options)
+            found = measure(title, session.reset_state, partial(_first, session), prompt, token)
+            error = max(np.abs(a - b).max() / np.abs(b).max() for a, b in zip(found, expected, strict=True))
+            print(f"{title}: {error:.1e} from OpenVINO")
 
-            def run(session: onnx_specops.InferenceSession = session) -> np.ndarray:
-                session.reset_state()
-                return session.run(None, feeds)[0]
 
-            error = np.abs(run() - expected).max() / np.abs(expected).max()
-            print(f"{title}: {seconds(run) * 1e3:.0f} ms, {error:.1e} from OpenVINO")
+def _first(session: onnx_specops.InferenceSession, feeds: Mapping[str, np.ndarray]) -> np.ndarray:
+    return session.run(None, dict(feeds))[0]
+
+
+def measure(
+    title: str, reset: Callable[[], None], run: Callable[[Any], np.ndarray], prompt: Any, token: Any
+) -> list[np.ndarray]:
+    """Print the times of a prompt and of a token after it. Return their results."""
+
+    def first() -> np.ndarray:
+        reset()
+        return run(prompt)
+
+    results = [first(), run(token)]
+    print(f"{title}: prompt {seconds(first) * 1e3:.0f} ms, token {seconds(lambda: run(token)) * 1e3:.2f} ms")
+    return results
 
 
 if __name__ == "__main__":

@@ -38,6 +38,7 @@ from converters.passes.rms_normalization import CanonicalizeRMSNormalization
 from converters.passes.selective_scan import FuseSelectiveScan
 from converters.passes.simplification import Simplify
 from converters.passes.spellings import spelling_passes
+from converters.passes.state_space_scan import FuseStateSpaceScan
 from converters.passes.vocabulary_tables import FuseVocabularyTables, LabelVocabularyTables
 from converters.targets.fitting import TargetError, UnsupportedItem, check, supported_by
 from converters.targets.onnxruntime import ONNXRUNTIME
@@ -185,7 +186,7 @@ def finish(
     if contrib and opset >= OPSET and precision != "float16":
         passes += [step() for step in FUSE_ATTENTION]
     if precision != "float16":
-        passes.append(FuseSelectiveScan())
+        passes += [FuseSelectiveScan(), FuseStateSpaceScan()]
     casts = partial(InsertCasts, keep_float32=keep_float32, converted_unrounded=converted_unrounded, spared=spared)
     # QuantizeLinear got its axis in opset 13.
     if quantized == "integer" and opset >= 13:

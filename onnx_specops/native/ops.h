@@ -52,6 +52,7 @@ const Op& selective_scan();
 const Op& sentencepiece_detokenizer();
 const Op& sentencepiece_tokenizer();
 const Op& special_tokens_split();
+const Op& state_space_scan();
 const Op& string_join();
 const Op& string_split();
 const Op& string_tensor_pack();
@@ -111,6 +112,7 @@ inline std::vector<const Op*> all_ops() {
       &selective_scan(),
       &sentencepiece_detokenizer(),
       &sentencepiece_tokenizer(),
+      &state_space_scan(),
       &string_join(),
       &string_split(),
       &string_tensor_pack(),

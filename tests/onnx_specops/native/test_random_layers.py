@@ -22,7 +22,7 @@ from tests.onnx_specops.native import (
 from tests.onnx_specops.native.nodes import Node
 from tests.onnx_specops.native.random_detectors import scores
 from tests.onnx_specops.native.test_random_nodes import FLOATS, INTEGERS, any_values, pick
-from tests.onnx_specops.ops import scan_layers
+from tests.onnx_specops.ops import scan_layers, state_space_layers
 
 NODES = 25  # per seed
 
@@ -192,6 +192,14 @@ def selective_scan(rng: np.random.Generator) -> Node:
     return "SelectiveScan", arrays, [float_type, float_type], {"epsilon": 1e-12}
 
 
+def state_space_scan(rng: np.random.Generator) -> Node:
+    batch, tokens, groups, repeats, channels, size = (int(n) for n in rng.integers((1, 0, 1, 1, 0, 0), (4, 40, 4, 4, 9, 40)))
+    given = state_space_layers.arrays(batch, tokens, groups * repeats, channels, groups, size, seed=int(rng.integers(1000)))
+    arrays: list[np.ndarray | None] = [*state_space_layers.operator_inputs(given)]
+    float_type = _type(given["x"])
+    return "StateSpaceScan", arrays, [float_type, float_type], {}
+
+
 MAKERS = (
     *random_detectors.MAKERS,
     ctc_loss,
@@ -207,6 +215,7 @@ MAKERS = (
     search_sorted,
     segment_max,
     selective_scan,
+    state_space_scan,
     yuv_to_rgb,
     random_in_place_attention.attention,
     random_attention.group_query_attention_compressed,
