@@ -27,8 +27,7 @@ def generate(
         Path,
         typer.Argument(
             metavar="FOLDER",
-            help="The output of specops convert --genai (language models) or specops convert (encoder-decoders), or an "
-            "OpenVINO folder, which is converted first.",
+            help="The output of specops convert, with or without --genai, or an OpenVINO folder, which is converted first.",
         ),
     ],
     prompt: Annotated[
@@ -259,6 +258,7 @@ def _lines() -> Iterator[str]:
 def _converted(folder: Path, as_json: bool) -> Iterator[Path]:
     """Yield the folder, converted to a temporary folder if necessary."""
     from converters.folders import encoder_decoder, language_model
+    from converters.folders.stateful import write_language_model
     from onnx_specops.generation import CONFIG, ENCODER
 
     decoder = (folder / language_model.DECODER).is_file()
@@ -269,7 +269,6 @@ def _converted(folder: Path, as_json: bool) -> Iterator[Path]:
         yield folder
         return
     from converters.convert import Conversion, convert_with
-    from converters.folders.genai import write_genai
     from converters.folders.tokenizers import write_tokenizers
     from converters.options import Options
 
@@ -279,7 +278,7 @@ def _converted(folder: Path, as_json: bool) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="specops-") as place:
         with progress(as_json) as step:
             step("converting")
-            (encoder_decoder.write_encoder_decoder if pair else write_genai)(folder, Path(place), convert)
+            (encoder_decoder.write_encoder_decoder if pair else write_language_model)(folder, Path(place), convert)
             step("converting the tokenizer")
             write_tokenizers(folder, Path(place), convert)
         yield Path(place)

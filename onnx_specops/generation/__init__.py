@@ -54,7 +54,7 @@ def open_model(
     genai_config.json, a `VisionLanguageModel` if genai_config.json has a vision encoder, otherwise a `LanguageModel`.
 
     Args:
-        folder: the result of ``specops convert FOLDER -o OUT``, with ``--genai`` for a language model.
+        folder: the result of ``specops convert FOLDER -o OUT``, with or without ``--genai``.
         kernels, sess_options: see `onnx_specops.InferenceSession`.
 
     Raises:

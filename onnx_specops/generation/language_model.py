@@ -1,4 +1,4 @@
-"""Decoder-only language models, in the form that onnxruntime-genai loads."""
+"""Decoder-only language models, in the form that onnxruntime-genai loads or with their states inside."""
 
 from __future__ import annotations
 
@@ -11,18 +11,27 @@ import onnxruntime as ort
 
 from onnx_specops.generation.errors import GenerationError
 from onnx_specops.generation.sampling import GREEDY, Sampler, Sampling
-from onnx_specops.generation.settings import read_json, tokens_of
+from onnx_specops.generation.settings import MODEL, read_json, tokens_of, with_generation
 from onnx_specops.generation.text_model import TextModel
 from onnx_specops.runtime.session import InferenceSession, Kernels
 
 CONFIG = "genai_config.json"
+STATEFUL = "openvino_model.onnx"
+"""The model of a folder that is converted without ``--genai``."""
+
+_POSITIONS = ("max_position_embeddings", "n_positions", "n_ctx", "max_sequence_length", "seq_length", "max_seq_len")
+_UNLIMITED = 1 << 31
+"""The number of positions of a model that states none, such as a state space."""
+
+_MASKS_OF_RUNS = ("mamba", "falcon_mamba", "zamba2")
+"""The types of models whose attention_mask has the length of a run instead of all tokens."""
 
 
 class LanguageModel(TextModel):
-    """A language model with its tokenizer, as ``specops convert FOLDER -o OUT --genai`` writes it.
+    """A language model with its tokenizer, as ``specops convert FOLDER -o OUT`` writes it, with or without ``--genai``.
 
     Args:
-        folder: contains genai_config.json, the model and its tokenizer (see `TextModel`).
+        folder: contains the model, its tokenizer (see `TextModel`), and genai_config.json or the model's config.json.
         kernels, sess_options: see `onnx_specops.InferenceSession`.
 
     Attributes:
@@ -35,7 +44,7 @@ class LanguageModel(TextModel):
     """
 
     goes_on = True
-    _known = frozenset({"input_ids", "attention_mask", "position_ids"})
+    _known = frozenset({"input_ids", "attention_mask", "position_ids", "beam_idx"})
 
     def __init__(
         self,
@@ -99,6 +108,7 @@ class LanguageModel(TextModel):
             "input_ids": fed,
             "attention_mask": np.ones((1, total), np.int64),
             "position_ids": np.arange(past, total, dtype=np.int64)[None],
+            "beam_idx": np.zeros(1, np.int32),
         }
         return {name: feeds[name] for name in self._names}
 
@@ -107,6 +117,8 @@ class LanguageModel(TextModel):
         path = self.folder / CONFIG
         if not self.folder.is_dir():
             raise GenerationError(f"{self.folder} is not a folder: specops generate requires the folder of a language model")
+        if not path.is_file() and (self.folder / STATEFUL).is_file():
+            return self._configure_stateful()
         try:
             settings = read_json(path)
         except FileNotFoundError:
@@ -123,3 +135,25 @@ class LanguageModel(TextModel):
             return self.folder / model["decoder"]["filename"]
         except (KeyError, TypeError, ValueError) as error:
             raise GenerationError(f"{path} does not describe the model: {type(error).__name__} {error}") from error
+
+    def _configure_stateful(self) -> Path:
+        """Read the configuration of a folder that is converted without ``--genai``; return the path of the model."""
+        path = self.folder / MODEL
+        try:
+            config = read_json(path)
+        except FileNotFoundError:
+            raise GenerationError(f"{self.folder} contains no {MODEL}; add the {MODEL} of the model") from None
+        text = config.get("text_config")
+        config = with_generation({**config, **text} if isinstance(text, dict) else config, self.folder)
+        if (kind := config.get("model_type")) in _MASKS_OF_RUNS:
+            raise GenerationError(f"{path}: specops generate does not support the type {kind!r}")
+        try:
+            positions = [int(config[name]) for name in _POSITIONS if config.get(name) is not None]
+            self.positions, self.vocabulary = (*positions, _UNLIMITED)[0], int(config["vocab_size"])
+            ends = config.get("eos_token_id")
+            self.ends = frozenset(() if ends is None else tokens_of(ends))
+            begin = config.get("bos_token_id")
+            self._begin = 1 if begin is None else int(begin)
+        except (KeyError, TypeError, ValueError) as error:
+            raise GenerationError(f"{path} does not describe the model: {type(error).__name__} {error}") from error
+        return self.folder / STATEFUL

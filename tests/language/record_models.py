@@ -1,9 +1,9 @@
 """Create tests/language/models: small language models as optimum-intel exports them, with OpenVINO's results.
 
-Each NAME.zip is a folder with the decoder, its tokenizer and expected.json. Those in tests/language/text2text are
-encoder-decoders, those in tests/language/seq2seq only the decoder of one, those in tests/language/vision models of images
-and text, and those in tests/language/speech models of audio. Run with transformers, optimum-intel, openvino_tokenizers and
-openvino installed:
+Each NAME.zip is a folder with the decoder, its tokenizer and expected.json. Those in tests/language/hybrids have state
+spaces besides attention, and require transformers 5.5 or newer. Those in tests/language/text2text are encoder-decoders, in
+tests/language/seq2seq only the decoder of one, in tests/language/vision models of images and text, and in
+tests/language/speech models of audio. Run with transformers, optimum-intel, openvino_tokenizers and openvino installed:
 
     python -m tests.language.record_models [NAME ...]
 """
@@ -45,8 +45,8 @@ from tests.folders import speech, transcripts, vision  # noqa: E402
 for _name in ("send_event", "start_session", "end_session", "force_shutdown", "send_error", "send_stack_trace"):
     setattr(openvino_telemetry.Telemetry, _name, lambda self, *args, **more: None)  # without waiting for the network
 
-MODELS, SEQ2SEQ, TEXT2TEXT, VISION, SPEECH = (
-    Path(__file__).parent / name for name in ("models", "seq2seq", "text2text", "vision", "speech")
+MODELS, HYBRIDS, SEQ2SEQ, TEXT2TEXT, VISION, SPEECH = (
+    Path(__file__).parent / name for name in ("models", "hybrids", "seq2seq", "text2text", "vision", "speech")
 )
 ROOT = Path(__file__).parents[2]
 CONFIGURATION_FILES = ("config.json", "generation_config.json")
@@ -88,6 +88,17 @@ CONFIGURATIONS: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "mixtral": ("MixtralConfig", {**COMMON, "num_local_experts": 2}),
 }
+HYBRID: dict[str, tuple[str, dict[str, Any]]] = {
+    "granite_hybrid": (
+        "GraniteMoeHybridConfig",
+        {
+            **{name: value for name, value in COMMON.items() if name != "head_dim"},
+            "num_hidden_layers": 3, "layer_types": ["mamba", "attention", "mamba"], "num_local_experts": 0,
+            "shared_intermediate_size": 64, "mamba_n_heads": 8, "mamba_d_head": 8, "mamba_d_state": 16, "mamba_n_groups": 2,
+            "mamba_expand": 2, "mamba_chunk_size": 16, "position_embedding_type": "rope", "tie_word_embeddings": False,
+        },
+    ),
+}  # fmt: skip
 ENCODER_DECODERS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "t5": (
         "T5Config",
@@ -233,7 +244,7 @@ class Oracle:
 
 def make(name: str, folder: Path) -> None:
     """Create the folder of a model, and record OpenVINO's results."""
-    class_name, settings = CONFIGURATIONS[name]
+    class_name, settings = {**CONFIGURATIONS, **HYBRID}[name]
     torch.manual_seed(1)
     configuration = getattr(transformers, class_name)(**settings, initializer_range=0.5)
     torch_model = transformers.AutoModelForCausalLM.from_config(configuration).eval()
@@ -357,6 +368,7 @@ def make_transcripts(name: str, folder: Path) -> None:
 def main(names: list[str]) -> None:
     makers = {
         **dict.fromkeys(CONFIGURATIONS, (make, MODELS)),
+        **dict.fromkeys(HYBRID, (make, HYBRIDS)),
         **dict.fromkeys(ENCODER_DECODERS, (make_decoder, SEQ2SEQ)),
         **dict.fromkeys(TEXT_TO_TEXT, (make_text_to_text, TEXT2TEXT)),
         **dict.fromkeys(VISION_LANGUAGE, (make_vision, VISION)),

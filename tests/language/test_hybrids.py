@@ -1,0 +1,112 @@
+"""Models of attention and state spaces give OpenVINO's tokens in a stateful session."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import onnx_specops
+from converters.openvino import convert
+from onnx_specops.generation import GenerationError, LanguageModel, open_model
+from onnx_specops.runtime.library import has_library
+from tests.converters.cli.specops import as_json, specops
+
+ARCHIVES = Path(__file__).parent / "hybrids"
+NAMES = sorted(path.stem for path in ARCHIVES.glob("*.zip"))
+
+
+@pytest.fixture(scope="module", params=NAMES)
+def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp(request.param)
+    with zipfile.ZipFile(ARCHIVES / f"{request.param}.zip") as file:
+        file.extractall(place)
+    return place
+
+
+@pytest.fixture(scope="module")
+def target(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("converted")
+    assert specops("convert", folder, "-o", place).exit_code == 0
+    return place
+
+
+def test_the_loops_are_operators(folder: Path) -> None:
+    _, report = convert(folder / "openvino_model.xml")
+    assert report.nodes["onnx_specops.StateSpaceScan"] == 2 and "Loop" not in report.nodes
+
+
+@pytest.mark.parametrize("kernels", [*(["native"] if has_library() else []), "none"])
+def test_a_stateful_session_gives_openvinos_tokens(kernels: onnx_specops.Kernels, folder: Path, target: Path) -> None:
+    wanted = json.loads((folder / "expected.json").read_text())
+    model = LanguageModel(target, kernels=kernels)
+    model.ends = frozenset()
+    for prompt, tokens in zip(wanted["prompts"], wanted["greedy"], strict=True):
+        assert list(model.generate(prompt, len(tokens))) == tokens
+
+
+def test_the_second_turn_of_a_conversation_continues_the_states(folder: Path, target: Path) -> None:
+    wanted = json.loads((folder / "expected.json").read_text())
+    model = open_model(target)
+    assert isinstance(model, LanguageModel)
+    model.ends = frozenset()
+    prompt, tokens = wanted["prompts"][0], wanted["greedy"][0]
+    list(model.generate(prompt, 5))
+    assert list(model.generate([*prompt, *tokens[:8]], 6)) == tokens[8:14]
+
+
+def test_rows_of_beams_are_selected(folder: Path) -> None:
+    converted, _ = convert(folder / "openvino_model.xml")
+    session = onnx_specops.InferenceSession(converted.SerializeToString())
+    draw = np.random.default_rng(0)
+    ids = draw.integers(1, 300, (2, 6))
+
+    def logits(tokens: np.ndarray, total: int, rows: list[int]) -> np.ndarray:
+        feeds = {"input_ids": tokens, "attention_mask": np.ones((2, total), np.int64), "beam_idx": np.array(rows, np.int32)}
+        names = {value.name for value in session.get_inputs()}
+        return np.asarray(session.run(None, {name: feeds[name] for name in names & set(feeds)})[0])
+
+    session.reset_state()
+    logits(ids, 6, [0, 1])
+    swapped = logits(ids[:, :1], 7, [1, 0])
+    session.reset_state()
+    whole = logits(np.concatenate([ids[::-1], ids[:, :1]], 1), 7, [0, 1])
+    np.testing.assert_allclose(swapped[:, -1], whole[:, -1], atol=1e-5 * np.abs(whole).max())
+
+
+def test_the_command_generates_from_both_folders(folder: Path, target: Path) -> None:
+    wanted = json.loads((folder / "expected.json").read_text())
+    for place in (folder, target):
+        document = as_json(specops("generate", place, wanted["text"], "--tokens", 24, "--json"))
+        assert document["ids"] == wanted["answer"] and document["text"] == wanted["answer_text"]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "contains no config.json"),
+        ({"model_type": "zamba2", "vocab_size": 320}, "does not support the type 'zamba2'"),
+        ({"model_type": "granitemoehybrid"}, "does not describe the model: KeyError 'vocab_size'"),
+    ],
+)
+def test_configurations_without_what_is_needed(
+    content: dict[str, object] | None, message: str, target: Path, tmp_path: Path
+) -> None:
+    for path in target.iterdir():
+        if path.name != "config.json":
+            (tmp_path / path.name).symlink_to(path)
+    if content is not None:
+        (tmp_path / "config.json").write_text(json.dumps(content))
+    with pytest.raises(GenerationError, match=message):
+        open_model(tmp_path)
+
+
+def test_faults_of_other_files_are_errors(folder: Path, tmp_path: Path) -> None:
+    for path in folder.iterdir():
+        (tmp_path / path.name).symlink_to(path)
+    (tmp_path / "config.json").unlink()
+    result = specops("generate", tmp_path, "text")
+    assert result.exit_code == 1 and "it has no config.json" in result.stderr
