@@ -16,6 +16,8 @@ Spelling = Literal[
     "channel slopes",
     "clipped Tanh",
     "equal shapes",
+    "Floor for Round",
+    "Gather for reversed Slice",
     "expanded LogSoftmax",
     "expanded Resize",
     "explicit padding",
@@ -30,6 +32,7 @@ Spelling = Literal[
     "no leading 1s",
     "no scalar constants",
     "odd Asinh",
+    "pairs of reduced axes",
     "rounded integer Pow",
     "several elements",
     "sorted by depth",
@@ -39,6 +42,9 @@ Spelling = Literal[
     "static Reshape",
     "symmetric padding",
     "symmetric 1D padding",
+    "truncated integers",
+    "undilated ConvTranspose",
+    "unpadded 1x1 kernels",
 ]
 """The name of a pass in `converters.passes.spellings`, for targets that need a particular spelling."""
 

@@ -16,17 +16,20 @@ from converters.passes.spellings.cubes import MulToPow
 from converters.passes.spellings.expanded_resize import ExpandBeforeResize
 from converters.passes.spellings.instance_normalization import InstanceNormalization4D
 from converters.passes.spellings.integer_powers import RoundIntegerPowers
-from converters.passes.spellings.kernels import StateKernels
+from converters.passes.spellings.kernels import StateKernels, UndilatedConvTranspose
 from converters.passes.spellings.leading_ones import RemoveLeadingOnes
 from converters.passes.spellings.logic import ArithmeticLogic
 from converters.passes.spellings.matrices import VectorsToMatrices
 from converters.passes.spellings.order import SortByDepth
 from converters.passes.spellings.overflow import ClippedTanh, ExpandedLogSoftmax, OddAsinh, StableSoftplus
-from converters.passes.spellings.padding import ExplicitPads, SymmetricPads, SymmetricPads1D
+from converters.passes.spellings.padding import ExplicitPads, SymmetricPads, SymmetricPads1D, UnpaddedPointwise
+from converters.passes.spellings.reductions import PairsOfReducedAxes
 from converters.passes.spellings.remainders import ModToDiv
 from converters.passes.spellings.reshapes import StaticReshape
+from converters.passes.spellings.rounding import RoundToEven, TruncatedIntegers
 from converters.passes.spellings.scalars import ScalarsToVectors
 from converters.passes.spellings.single_elements import DecomposeInstanceNormalization
+from converters.passes.spellings.slices import ReversedSliceToGather
 from converters.passes.spellings.slopes import ChannelSlopes
 from converters.passes.spellings.softmax import LastAxisSoftmax
 from converters.passes.spellings.squares import PowToMul
@@ -45,6 +48,8 @@ SPELLINGS: Mapping[str, Callable[[], InPlacePass]] = {
     "channel slopes": ChannelSlopes,
     "clipped Tanh": ClippedTanh,
     "equal shapes": EqualShapes,
+    "Floor for Round": RoundToEven,
+    "Gather for reversed Slice": ReversedSliceToGather,
     "expanded LogSoftmax": ExpandedLogSoftmax,
     "expanded Resize": ExpandBeforeResize,
     "explicit padding": ExplicitPads,
@@ -58,6 +63,7 @@ SPELLINGS: Mapping[str, Callable[[], InPlacePass]] = {
     "no leading 1s": RemoveLeadingOnes,
     "no scalar constants": ScalarsToVectors,
     "odd Asinh": OddAsinh,
+    "pairs of reduced axes": PairsOfReducedAxes,
     "rounded integer Pow": RoundIntegerPowers,
     "several elements": DecomposeInstanceNormalization,
     "sorted by depth": SortByDepth,
@@ -67,11 +73,14 @@ SPELLINGS: Mapping[str, Callable[[], InPlacePass]] = {
     "static Reshape": StaticReshape,
     "symmetric padding": SymmetricPads,
     "symmetric 1D padding": SymmetricPads1D,
+    "truncated integers": TruncatedIntegers,
+    "undilated ConvTranspose": UndilatedConvTranspose,
+    "unpadded 1x1 kernels": UnpaddedPointwise,
 }
 
 _LAST = frozenset((
     "Pow for cubes", "clipped Tanh", "last states", "no boolean constants", "sorted by depth", "stable Softplus",
-    "stated kernels",
+    "stated kernels", "truncated integers",
 ))  # fmt: skip
 """Spellings that simplification or the removal of unused values would revert, or of forms that older opsets need."""
 

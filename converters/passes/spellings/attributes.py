@@ -1,4 +1,4 @@
-"""Removal of attributes with default values."""
+"""Removal of attributes without effect."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ _BETA = 0.5
 
 
 class RemoveDefaults(InPlacePass):
-    """Remove the ``beta`` of HardSigmoid if it is the default.
+    """Remove the ``beta`` of HardSigmoid if it is the default, and ``count_include_pad`` of an AveragePool without padding.
 
-    With both attributes, OpenCV (5.0.0) mistakes any product with a HardSigmoid for a HardSwish.
+    With both attributes of HardSigmoid, OpenCV (5.0.0) mistakes any product with it for a HardSwish. With
+    ``count_include_pad``, it counts the elements of windows that extend beyond the tensor.
     """
 
     def call(self, model: ir.Model) -> PassResult:
@@ -25,4 +26,15 @@ class RemoveDefaults(InPlacePass):
         ]
         for node in found:
             del node.attributes["beta"]
-        return PassResult(model, modified=bool(found))
+        counted = [
+            node
+            for node in all_nodes(model.graph)
+            if not node.domain
+            and node.op_type == "AveragePool"
+            and not any(node.attributes.get_ints("pads", ()) or ())
+            and not node.attributes.get_string("auto_pad", "NOTSET").startswith("SAME")
+            and "count_include_pad" in node.attributes
+        ]
+        for node in counted:
+            del node.attributes["count_include_pad"]
+        return PassResult(model, modified=bool(found or counted))

@@ -1,12 +1,14 @@
-"""Kernel sizes of convolutions as attributes."""
+"""Kernels of convolutions: their sizes as attributes, and no dilations."""
 
 from __future__ import annotations
 
+import numpy as np
 import onnx_ir as ir
 from onnx_ir.passes import InPlacePass, PassResult
 
-from onnx_specops.building import Value
-from onnx_specops.graphs import all_nodes
+from onnx_specops.building import Value, constant_value
+from onnx_specops.graphs import all_nodes, constant_array
+from onnx_specops.naming import Names
 
 _CONVOLUTIONS = frozenset(("Conv", "ConvInteger", "ConvTranspose", "QLinearConv"))
 
@@ -26,4 +28,35 @@ class StateKernels(InPlacePass):
             if isinstance(weights, Value) and weights.is_static and weights.dims:
                 node.attributes.add(ir.AttrInt64s("kernel_shape", [dim or 0 for dim in weights.dims[2:]]))
                 count += 1
+        return PassResult(model, modified=count > 0)
+
+
+class UndilatedConvTranspose(InPlacePass):
+    """Insert zeros into the constant weights of a dilated ConvTranspose. OpenCV (4.14.0) ignores its dilations."""
+
+    def call(self, model: ir.Model) -> PassResult:
+        names: Names | None = None
+        count = 0
+        for node in all_nodes(model.graph):
+            dilations = list(node.attributes.get_ints("dilations", ()) or ())
+            if node.domain or node.op_type != "ConvTranspose" or all(step == 1 for step in dilations):
+                continue
+            strides = list(node.attributes.get_ints("strides", ()) or [1] * len(dilations))
+            more = list(node.attributes.get_ints("output_padding", ()) or [0] * len(dilations))
+            if any(extra >= step for extra, step in zip(more, strides, strict=True)):
+                continue  # the dilation allows it
+            value = node.inputs[1]
+            weights = None if value is None else constant_array(value)
+            if value is None or weights is None:
+                continue
+            sizes = [(size - 1) * step + 1 for size, step in zip(weights.shape[2:], dilations, strict=True)]
+            wide = np.zeros([*weights.shape[:2], *sizes], weights.dtype)
+            wide[(slice(None), slice(None), *(slice(None, None, step) for step in dilations))] = weights
+            names = names or Names.of(model.graph)
+            constant = constant_value(wide, name=f"{value.name}_dilated")
+            names.register(model.graph, constant)
+            node.replace_input_with(1, constant)
+            node.attributes.pop("dilations")
+            node.attributes.add(ir.AttrInt64s("kernel_shape", sizes))
+            count += 1
         return PassResult(model, modified=count > 0)

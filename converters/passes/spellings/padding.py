@@ -129,3 +129,23 @@ class SymmetricPads1D(InPlacePass):
                 _pad_before(node, root, x, pads)
                 count += 1
         return PassResult(model, modified=count > 0)
+
+
+class UnpaddedPointwise(InPlacePass):
+    """Move the padding of a Conv whose kernel has one element to a Pad before it.
+
+    OpenCV reads out of bounds for such a padding (5.0.0), or pads the wrong end (4.14.0).
+    """
+
+    def call(self, model: ir.Model) -> PassResult:
+        root = Builder.of_existing(model.graph)
+        count = 0
+        for node in list(all_nodes(model.graph)):
+            pads = list(node.attributes.get_ints("pads", ()) or ())
+            if node.domain or node.op_type != "Conv" or not any(pads) or not isinstance(node.graph, ir.Graph):
+                continue
+            x, w = node.inputs[:2]
+            if isinstance(x, Value) and isinstance(w, Value) and w.dims and all(dim == 1 for dim in w.dims[2:]):
+                _pad_before(node, root, x, pads)
+                count += 1
+        return PassResult(model, modified=count > 0)

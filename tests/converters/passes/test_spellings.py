@@ -454,3 +454,128 @@ def test_softplus_of_mish_is_stable() -> None:
     model = graph(lambda op, x: op.Mish(x), floats("x", 2, 6))
     finish_for(model, TARGETS["mnn"])
     assert operators(model).count("Abs") == 1
+
+
+REDUCTIONS = ["ReduceL1", "ReduceL2", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum", "ReduceSumSquare"]
+
+
+@pytest.mark.parametrize("operator", REDUCTIONS)
+@pytest.mark.parametrize("keepdims", [0, 1])
+@pytest.mark.parametrize(("axes", "count"), [([0, -3, 3], 2), ([1, 2], 1), ([-1], 1), (None, 2), ([0, 1, 2, 3, 4], 3)])
+def test_reductions(operator: str, keepdims: int, axes: list[int] | None, count: int) -> None:
+    def emit(op, x):
+        return getattr(op, operator)(x, *([] if axes is None else [axes]), keepdims=keepdims)
+
+    dims = (2, 3, 2, 2) if axes is None or max(axes) < 4 else (2, 1, 2, 3, 2)
+    found = rewritten(emit, floats("x", *dims), by=[SPELLINGS["pairs of reduced axes"]()])
+    assert sum(name.startswith("Reduce") for name in found) == count
+    assert not {"ReduceL1", "ReduceL2", "ReduceSumSquare"} & set(found)
+
+
+@pytest.mark.parametrize(
+    "emit",
+    [
+        lambda op, x: op.ReduceMean(x, [1, 2]),
+        lambda op, x: op.ReduceLogSumExp(x, [0, 1, 2]),
+        lambda op, x: op.ReduceMax(x, np.zeros(0, np.int64), noop_with_empty_axes=1),
+    ],
+)
+def test_other_reductions_stay(emit: Any) -> None:
+    model = graph(emit, floats("x", 2, 3, 4))
+    assert not SPELLINGS["pairs of reduced axes"]()(model).modified
+
+
+@pytest.mark.parametrize(
+    ("kernel", "pads", "found"),
+    [
+        ((1, 1), [1, 0, 1, 1], ["Conv", "Pad"]),
+        ((1, 1), [1, 1, 1, 1], ["Conv", "Pad"]),
+        ((1,), [0, 2], ["Conv", "Pad"]),
+        ((1, 1), [0, 0, 0, 0], ["Conv"]),
+        ((1, 1), None, ["Conv"]),
+        ((1, 2), [1, 0, 1, 1], ["Conv"]),
+    ],
+)
+def test_padding_of_small_kernels(kernel: tuple[int, ...], pads: list[int] | None, found: list[str]) -> None:
+    def emit(op, x):
+        return op.Conv(x, np.ones((2, 1, *kernel), np.float32), pads=pads, strides=[2] * len(kernel))
+
+    assert rewritten(emit, floats("x", 1, 1, *[6] * len(kernel)), by=[SPELLINGS["unpadded 1x1 kernels"]()]) == found
+
+
+HALVES = np.array([[-3.5, -2.5, -1.5, -0.5, 0.49999997, 0.5], [1.5, 2.5, 3.7, -7.2, 4e6 + 0.5, 0]], np.float32)
+
+
+@pytest.mark.parametrize(
+    ("emit", "changed"),
+    [(lambda op, x: op.Round(x), True), (lambda op, x: op.Floor(x), False)],
+)
+def test_rounding_to_even(emit: Any, changed: bool) -> None:
+    model = _spelled("Floor for Round", emit, HALVES)
+    assert ("Round" not in operators(model)) and (len(model.graph) > 1) is changed
+
+
+@pytest.mark.parametrize(
+    ("emit", "changed"),
+    [
+        (lambda op, x: op.Cast(x, to=ir.DataType.INT32), True),
+        (lambda op, x: op.Cast(op.Cast(op.Floor(x), to=ir.DataType.INT64), to=ir.DataType.FLOAT), True),
+        (lambda op, x: op.Cast(x, to=ir.DataType.BOOL), False),
+        (lambda op, x: op.Cast(x, to=ir.DataType.DOUBLE), False),
+        (lambda op, x: op.Div(x, op.const(3.0)), False),
+    ],
+)
+def test_truncation(emit: Any, changed: bool) -> None:
+    assert ("Floor" in operators(_spelled("truncated integers", emit, HALVES))) is changed
+
+
+@pytest.mark.parametrize(
+    ("attributes", "kept"), [({}, False), ({"pads": [0, 0, 1, 1]}, True), ({"auto_pad": "SAME_UPPER"}, True)]
+)
+def test_counted_padding(attributes: dict, kept: bool) -> None:
+    def emit(op, x):
+        return op.AveragePool(x, kernel_shape=[2, 2], strides=[2, 2], ceil_mode=0, count_include_pad=1, **attributes)
+
+    (node,) = _spelled("no defaults", emit, np.arange(12, dtype=np.float32).reshape(1, 1, 3, 4)).graph
+    assert ("count_include_pad" in node.attributes) is kept
+
+
+@pytest.mark.parametrize(
+    ("starts", "ends", "axes", "steps", "found"),
+    [
+        ([-1], [-(2**31)], [1], [-1], ["Gather"]),
+        ([3], [1], [-1], [-2], ["Gather"]),
+        ([1, 9], [3, -9], [1, 0], [1, -1], ["Gather", "Slice"]),
+        ([4], [-1], [1], [-1], ["Gather"]),  # nothing is before the last element
+        ([1], [9], [1], [2], ["Slice"]),
+    ],
+)
+def test_reversed_slices(starts: list, ends: list, axes: list, steps: list, found: list[str]) -> None:
+    by = [SPELLINGS["Gather for reversed Slice"]()]
+    assert rewritten(lambda op, x: op.Slice(x, starts, ends, axes, steps), floats("x", 3, 5), by=by) == found
+
+
+@pytest.mark.parametrize(
+    ("dilations", "constant", "kernel"),
+    [([2, 1], True, [3, 3]), ([2, 3], True, [3, 7]), ([1, 1], True, [2, 3]), ([2, 1], False, [2, 3])],
+)
+def test_dilations_of_transposed_convolutions(dilations: list[int], constant: bool, kernel: list[int]) -> None:
+    weights = np.linspace(-1, 1, 24, dtype=np.float32).reshape(2, 2, 2, 3)
+
+    def emit(op, x):
+        w = op.const(weights) if constant else op.Mul(op.ReduceSum(x, keepdims=1), op.const(weights))
+        return op.ConvTranspose(x, w, dilations=dilations, strides=[2, 1], pads=[1, 0, 0, 1])
+
+    model = _spelled("undilated ConvTranspose", emit, X.reshape(1, 2, 1, 3))
+    node = model.graph[-1]
+    assert node.inputs[1] is not None and list(node.inputs[1].shape or ())[2:] == kernel
+    assert ("dilations" in node.attributes) == (kernel == [2, 3])
+
+
+@pytest.mark.parametrize(("more", "modified"), [(0, True), (1, False)])
+def test_output_padding_that_a_dilation_allows(more: int, modified: bool) -> None:
+    def emit(op, x):
+        ones = np.ones((1, 1, 2, 2), np.float32)
+        return op.ConvTranspose(x, ones, dilations=[2, 2], strides=[1, 1], output_padding=[0, more])
+
+    assert SPELLINGS["undilated ConvTranspose"]()(graph(emit, floats("x", 1, 1, 2, 3))).modified is modified

@@ -5,7 +5,7 @@ import sys
 import cv2
 import numpy as np
 
-model, given, results = sys.argv[1:4]
+model, given, results, wanted = sys.argv[1:5]
 inputs = dict(np.load(given))
 net = (
     cv2.dnn.readNetFromONNX(model, cv2.dnn.ENGINE_NEW) if hasattr(cv2.dnn, "ENGINE_NEW") else cv2.dnn.readNetFromONNX(model)
@@ -19,5 +19,8 @@ else:
         net.setInputsNames(list(inputs))
     for name, array in inputs.items():
         net.setInput(array, name if len(inputs) > 1 else "")
-outputs = net.forward(net.getUnconnectedOutLayersNames())
+names = wanted.split("|")
+if sorted(names) != sorted(net.getUnconnectedOutLayersNames()):
+    names = net.getUnconnectedOutLayersNames()  # in any order
+outputs = net.forward(names)
 np.savez(results, **{str(index): array for index, array in enumerate(outputs)})
