@@ -132,10 +132,13 @@ class QuantizedConv : public Kernel {
       if (!constant) return;
       constants[i] = *constant;
     }
+    // An empty constant represents an omitted addend.
+    const auto addend = info.constant_input(addend_index);
+    const bool adds = info.input_type(addend_index) != Type::undefined && !(addend && addend->absent());
     // The run reports errors.
     if (constants[1].shape().size() < 3 || constants[1].size() == 0) return;
     try {
-      prepared_.emplace(prepare(constants, info.input_type(addend_index) != Type::undefined));
+      prepared_.emplace(prepare(constants, adds));
     } catch (const std::exception&) {
       prepared_.reset();
     }
