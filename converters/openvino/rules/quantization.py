@@ -90,7 +90,10 @@ def fake_quantize(
         raise Malformed(f"its levels is {levels}; expected 2 or more")
     given = (input_low, input_high, output_low, output_high)
     aligned = (align(op, x, limit, auto_broadcast, auto_broadcast_axis) for limit in given)
-    limits = [within_rank(op, x, limit) for limit in aligned]
+    given = tuple(aligned)
+    if any(_has_more_dimensions(x, limit) for limit in given):
+        raise Malformed(f"its limits have more dimensions than its data {x.dims}; the first of them must be 1")
+    limits = [within_rank(op, x, limit) for limit in given]
     if any(_has_larger_row(x, low) and _has_larger_row(x, high) for low, high in (limits[:2], limits[2:])):
         raise Malformed(f"its limits are larger than its data {x.dims}, and OpenVINO accesses memory beyond its tensors")
     limits = [_read_in_order(op, x, limit) for limit in limits]
@@ -114,6 +117,13 @@ def _read_in_order(op: Builder, x: Value, limit: Value) -> Value:
         return limit
     read = [size if size == of_data else 1 for size, of_data in pairs]
     return op.Reshape(op.Slice(op.Reshape(limit, [-1]), [0], [math.prod(read)]), read)
+
+
+def _has_more_dimensions(x: Value, limit: Value) -> bool:
+    """Return whether a limit has dimensions other than 1 before those of the data."""
+    if x.dims is None or limit.dims is None or len(limit.dims) <= len(x.dims):
+        return False
+    return any(size not in (1, None) for size in limit.dims[: len(limit.dims) - len(x.dims)])
 
 
 def _has_larger_row(x: Value, limit: Value) -> bool:
