@@ -18,7 +18,7 @@ from tests.conformance.random.judge import Judge, differing
 from tests.conformance.random.near.changes import CHANGES, changed
 from tests.conformance.random.near.enclosing import enclosed
 from tests.conformance.random.near.networks import FOLDER, names
-from tests.conformance.random.noise import beyond_float16, depends_on_known_dimensions
+from tests.conformance.random.noise import beyond_float16, depends_on_known_dimensions, of_levels
 from tests.conformance.random.options import BY_NAME, TARGETED
 from tests.conformance.random.recipe import Layer, Leaf, Recipe
 
@@ -134,6 +134,33 @@ def test_numbers_between_two_levels_are_noise(oracle: Oracle) -> None:
     explained = explain(made, verdict, judge)
     assert isinstance(explained, Explanation)
     assert explained.kind == "noise"
+
+
+@pytest.mark.parametrize(("largest", "excused"), [(4, True), (4.01, False)])
+def test_whole_numbers_between_two_levels_are_noise(largest: float, excused: bool, oracle: Oracle) -> None:
+    """2 is halfway between two of 256 levels up to 4, for all elements."""
+    zero, high = (Leaf("f32", np.array(limit, np.float32), (), constant=True) for limit in (0, largest))
+    recipe = Recipe(
+        (
+            Leaf("f32", np.full((1, 2, 4, 4), 2.3, np.float32), (1, 2, 4, 4)),
+            Layer("Floor", "opset1", ((0, 0),), {}),
+            zero,
+            high,
+            Layer(
+                "FakeQuantize",
+                "opset1",
+                ((1, 0), (2, 0), (3, 0), (2, 0), (3, 0)),
+                {"levels": 256, "auto_broadcast": "numpy"},
+            ),
+            Leaf("i64", np.array([2, 3]), (2,), constant=True),
+            Layer("ReduceMean", "opset1", ((4, 0), (5, 0)), {"keep_dims": True}),
+        ),
+        ((6, 0),),
+    )
+    judge = Judge(oracle)
+    verdict = judge.judge(recipe)
+    assert verdict.suspect == excused
+    assert of_levels(recipe, verdict, judge) == excused
 
 
 def test_openvinos_emulation_with_unknown_dimensions_is_noise(oracle: Oracle) -> None:
