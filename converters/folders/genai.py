@@ -8,13 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import onnx
-
 from converters.convert import Conversion
 from converters.folders import encoder_decoder
 from converters.folders.companions import copy_companions, places
+from converters.folders.contradictions import check_configuration
 from converters.folders.language_model import LANGUAGE, LanguageModel, read_language_model
-from converters.folders.path_errors import path_error
 from converters.folders.whole import all_or_none
 from converters.options import KvCache, LogitsOf
 from converters.passes.attention import PAST, PRESENT, Decoder
@@ -89,7 +87,7 @@ def write_genai(
         model, report = convert(source.decoder, target / MODEL, **how)
         decoder = report.decoder
         assert decoder is not None
-        vocabulary = vocabulary_of(model, source)
+        vocabulary = check_configuration(source, decoder, model)
         source.check_vocabulary(vocabulary)
     library = needed_library(decoder)
     config = genai_config(source, decoder, [value.name for value in model.graph.input], vocabulary, library)
@@ -179,20 +177,6 @@ def session_options(library: Path | None) -> dict[str, Any]:
     """Return the session options in genai_config.json, with the library of kernels if there is one."""
     kernels = {} if library is None else {"custom_ops_library": library.name}
     return {"log_id": "onnxruntime-genai", "provider_options": [], **kernels}
-
-
-def vocabulary_of(model: onnx.ModelProto, source: LanguageModel) -> int:
-    """Return the number of tokens of a decoder's vocabulary.
-
-    Raises:
-        ConversionError: config.json states another number.
-    """
-    dims = model.graph.output[0].type.tensor_type.shape.dim
-    size, stated = dims[-1].dim_value if dims else 0, source.config.get("vocab_size")
-    if size and isinstance(stated, int) and stated != size and "padded_vocab_size" not in source.config:
-        message = f"its vocab_size is {stated}, but the model has logits of {size} tokens"
-        raise path_error(source.folder / "config.json", message, "use the config.json of the model")
-    return size or int(stated or 0)
 
 
 def remarks_of(source: LanguageModel, decoder: Decoder, target: Path, library: Path | None) -> list[str]:

@@ -13,7 +13,8 @@ from typing import Any
 
 from converters.convert import Conversion
 from converters.folders import encoder_decoder
-from converters.folders.genai import CONFIG, SEARCH, GenaiFolder, vocabulary_of, write_configurations
+from converters.folders.contradictions import ENCODER_DECODERS, check_configuration
+from converters.folders.genai import CONFIG, SEARCH, GenaiFolder, write_configurations
 from converters.folders.language_model import LanguageModel, check_vocabulary, read_configurations
 from converters.folders.path_errors import AS_WRITTEN, path_error
 from converters.folders.whole import all_or_none
@@ -76,7 +77,7 @@ def write_speech(
         model, report = convert(folder / encoder_decoder.DECODER, target / DECODER, adapt=decode, form="openvino")
         decoder = report.decoder
         assert decoder is not None
-        vocabulary = vocabulary_of(model, source)
+        vocabulary = check_configuration(source, decoder, model, ENCODER_DECODERS)
         check_vocabulary(folder, vocabulary)
         convert(folder / encoder_decoder.ENCODER, target / ENCODER, adapt=encode, form="openvino")
     config = _genai_config(source, decoder, vocabulary)

@@ -16,6 +16,7 @@ import numpy as np
 import onnx_ir as ir
 
 from converters.convert import Conversion
+from converters.folders.contradictions import check_configuration
 from converters.folders.genai import (
     CONFIG,
     GenaiFolder,
@@ -23,7 +24,6 @@ from converters.folders.genai import (
     needed_library,
     remarks_of,
     session_options,
-    vocabulary_of,
     write_configurations,
 )
 from converters.folders.image_processing import CONFIG as IMAGES
@@ -118,7 +118,7 @@ def write_vision(
         if _EMBEDDINGS not in inputs:
             raise path_error(folder / LANGUAGE, f"it has no input {_EMBEDDINGS}", AS_WRITTEN)
         width = inputs[_EMBEDDINGS].type.tensor_type.shape.dim[-1].dim_value
-        vocabulary = vocabulary_of(model, source)
+        vocabulary = check_configuration(source, decoder, model)
         source.check_vocabulary(vocabulary)
         embed = partial(_take_features, image_token=image_token, width=width, path=folder / TEXT_EMBEDDINGS)
         convert(folder / TEXT_EMBEDDINGS, target / EMBEDDING, adapt=embed, **plain)

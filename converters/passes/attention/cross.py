@@ -16,6 +16,7 @@ from onnx_ir.passes.common import RemoveUnusedNodesPass
 from converters.passes.attention import Decoder
 from converters.passes.attention.caches import Cache, NotACache, detach, make_explicit
 from converters.passes.attention.canonical import UnsupportedAttention
+from converters.passes.attention.genai import width_before
 from converters.passes.attention.matching import CachedAttention, Matcher
 from converters.passes.attention.probe_shapes import Inputs
 from converters.passes.attention.probing import Dependence, ProbeError
@@ -135,7 +136,7 @@ def expose_encoder_decoder(model: ir.Model, variables: Sequence[ExposedVariable]
         raise NotACache("the number of its cross-attentions differs from that of its other attentions")
     _rename(graph, layers, crossed, computed, projections)
     first = layers[0]
-    decoder = Decoder(len(layers), first.groups, first.heads, first.size)
+    decoder = Decoder(len(layers), first.groups, first.heads, first.size, width=width_before(graph.outputs[0]))
     decoder.kept["the self-attention of a decoder with cross-attention stays in standard ONNX"] = list(range(len(layers)))
     return decoder, projections
 

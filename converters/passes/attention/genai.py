@@ -58,6 +58,7 @@ class Decoder:
         in_place: whether a cache can be extended in place, in a larger buffer.
         kept: the reasons why attentions stay in standard ONNX, or rotary embeddings outside, each once with its layers.
         logits: the tokens of a run that have logits.
+        width: the size of the hidden states from which the logits are computed; ``None`` if unknown.
     """
 
     layers: int
@@ -70,6 +71,7 @@ class Decoder:
     in_place: bool = False
     kept: dict[str, list[int]] = field(default_factory=dict)
     logits: LogitsOf = "all"
+    width: int | None = None
 
 
 @dataclass
@@ -150,6 +152,7 @@ def expose_caches(
     decoder = _decoder(layers, inputs)
     decoder.kept = kept
     decoder.logits = "last" if is_last else "all"
+    decoder.width = width_before(graph.outputs[0])
     results: dict[ir.Value, ir.Value] = {}
     if contrib:
         results = _grouped(graph, layers, inputs, dependence, positions, cache, decoder)
@@ -166,6 +169,18 @@ def expose_caches(
     decoder.in_place = decoder.grouped == decoder.layers and inputs.mask is not None and not _reads_caches(inputs)
     model.metadata_props[METADATA_KEY] = json.dumps(_described(layers, results, decoder.in_place))
     return decoder
+
+
+def width_before(logits: ir.Value) -> int | None:
+    """Return the size of the rows that the last matrix multiplication before logits multiplies."""
+    current: ir.Value | None = logits
+    while current is not None and (node := current.producer()) is not None and not node.domain:
+        if node.op_type in ("MatMul", "Gemm"):
+            rows = node.inputs[0]
+            size = None if rows is None or not rows.shape else rows.shape[-1]
+            return size if isinstance(size, int) else None
+        current = next((value for value in node.inputs if value is not None and value.const_value is None), None)
+    return None
 
 
 def _described(layers: Sequence[_Layer], results: dict[ir.Value, ir.Value], in_place: bool) -> list[dict[str, object]]:

@@ -1,0 +1,142 @@
+"""Contradictions between a language model's configuration and its graph."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import onnx
+
+from converters.errors import ConversionError, Fault, Problem
+from converters.folders.language_model import LanguageModel
+from converters.folders.layouts import CONFIG, read_object
+from converters.passes.attention import Decoder
+
+GENERATION = "generation_config.json"
+
+_REMEDY = "use the {} of the model"
+_MODULE = re.compile(r"__module\.[^/]*\b(?:layers|h)\.\d+\.([^/]+)/")
+
+_LLAMA, _WITH_NORMS = frozenset({"self_attn.q_proj"}), frozenset({"self_attn.q_proj", "self_attn.q_norm"})
+_MODULES = {
+    "bloom": frozenset({"self_attention.query_key_value"}),
+    "gemma3_text": _WITH_NORMS,
+    "gpt2": frozenset({"attn.c_attn"}),
+    "gpt_neox": frozenset({"attention.query_key_value"}),
+    "gpt_oss": _LLAMA,
+    "llama": _LLAMA,
+    "mistral": _LLAMA,
+    "mixtral": _LLAMA,
+    "phi3": frozenset({"self_attn.qkv_proj"}),
+    "qwen2": _LLAMA,
+    "qwen3": _WITH_NORMS,
+}
+"""Type -> the modules of its attentions in transformers that distinguish it from other types of the table."""
+
+_DISTINGUISHING = frozenset().union(*_MODULES.values())
+
+
+@dataclass(frozen=True)
+class Keys:
+    """The keys of a configuration for sizes of the decoder.
+
+    Attributes:
+        layers, heads, width: the numbers of layers and query heads, and the size of a token's hidden state.
+    """
+
+    layers: Sequence[str] = ("num_hidden_layers", "n_layer", "num_layers")
+    heads: Sequence[str] = ("num_attention_heads", "n_head", "num_heads")
+    width: Sequence[str] = ("hidden_size", "n_embd", "d_model")
+
+
+DECODERS = Keys()
+ENCODER_DECODERS = Keys(("decoder_layers",), ("decoder_attention_heads",), ("d_model",))
+
+_OTHER_LAYERS = ("num_kv_shared_layers", "block_configs")
+"""Keys of models in which not every layer has a cache."""
+
+_OTHER_WIDTHS = ("word_embed_proj_dim", "embedding_size")
+"""Keys of models in which logits are not computed from the hidden state directly."""
+
+
+def check_configuration(source: LanguageModel, decoder: Decoder, model: onnx.ModelProto, keys: Keys = DECODERS) -> int:
+    """Return the number of tokens of a decoder's vocabulary.
+
+    Args:
+        source: the model's folder.
+        decoder: the form of its attention.
+        model: the converted decoder.
+        keys: the keys of the sizes in config.json.
+
+    Raises:
+        ConversionError: config.json or generation_config.json contradict the graph. All contradictions are listed.
+    """
+    dims = model.graph.output[0].type.tensor_type.shape.dim
+    vocabulary = dims[-1].dim_value if dims else 0
+    problems = [
+        *_different_sizes(source, decoder, vocabulary, keys),
+        *_ends_outside(source, vocabulary),
+        *_other_type(source, model),
+    ]
+    if problems:
+        raise ConversionError.of(problems)
+    stated = source.config.get("vocab_size")
+    return vocabulary or (stated if isinstance(stated, int) else 0)
+
+
+def _different_sizes(source: LanguageModel, decoder: Decoder, vocabulary: int, keys: Keys) -> Iterator[Problem]:
+    config = source.config
+    # attention in standard ONNX does not show the number of query heads; in encoder-decoders, each has its own keys
+    heads = decoder.heads if decoder.grouped == decoder.layers or keys is ENCODER_DECODERS else 0
+    checks = [
+        (("vocab_size",), 0 if "padded_vocab_size" in config else vocabulary, "logits of {} tokens"),
+        (keys.layers, 0 if any(config.get(key) for key in _OTHER_LAYERS) else decoder.layers, "{} layers with a cache"),
+        (keys.heads, heads, "{} query heads"),
+        (keys.width, 0 if any(config.get(key) for key in _OTHER_WIDTHS) else decoder.width or 0, "hidden states of size {}"),
+    ]
+    for names, size, text in checks:
+        stated = {name: config[name] for name in names if _is_size(config.get(name))}
+        if size and stated and size not in stated.values():
+            name, number = next(iter(stated.items()))
+            yield _problem(source, CONFIG, f"its {_place(source, name)} is {number}, but the model has {text.format(size)}")
+
+
+def _is_size(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _ends_outside(source: LanguageModel, vocabulary: int) -> Iterator[Problem]:
+    """Yield a problem for each file with an end token that the model cannot return."""
+    name = "eos_token_id"
+    if not vocabulary:
+        return
+    for file, stated in ((CONFIG, source.config.get(name)), (GENERATION, source.generation.get(name))):
+        tokens = stated if isinstance(stated, list) else [] if stated is None else [stated]
+        if outside := [token for token in tokens if not _is_size(token) or not 0 <= token < vocabulary]:
+            place = _place(source, name) if file == CONFIG else name
+            message = f"its {place} is {outside[0]!r}, but the model has tokens from 0 to {vocabulary - 1}"
+            yield _problem(source, file, message)
+
+
+def _other_type(source: LanguageModel, model: onnx.ModelProto) -> Iterator[Problem]:
+    """Yield a problem if the attentions have modules of another type."""
+    stated = str(source.config.get("model_type"))
+    names = (match[1] for node in model.graph.node for name in node.output if (match := _MODULE.match(name)))
+    found = _DISTINGUISHING.intersection(names)
+    if stated in _MODULES and found and found != _MODULES[stated]:
+        others = [kind for kind, modules in _MODULES.items() if modules == found]
+        which = f", as in the {'types' if len(others) > 1 else 'type'} {', '.join(others)}" if others else ""
+        has = " and ".join(sorted(found, reverse=True))
+        message = f"its {_place(source, 'model_type')} is {stated!r}, but the model's attentions have {has}{which}"
+        yield _problem(source, CONFIG, message)
+
+
+def _place(source: LanguageModel, name: str) -> str:
+    """Return the key of config.json for a setting of the text part."""
+    text = read_object(source.folder / CONFIG).get("text_config")
+    return f"text_config.{name}" if isinstance(text, dict) and name in text else name
+
+
+def _problem(source: LanguageModel, file: str, message: str) -> Problem:
+    return Problem(message, str(source.folder / file), remedy=_REMEDY.format(file), fault=Fault.UNSUPPORTED)
