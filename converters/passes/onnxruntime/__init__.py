@@ -16,6 +16,7 @@ from onnx_ir.passes import InPlacePass
 from converters.passes.onnxruntime.doubles import ActivationsOfDoubles
 from converters.passes.onnxruntime.float8 import CastToFloat8
 from converters.passes.onnxruntime.float_weights import KeepFloatWeights
+from converters.passes.onnxruntime.line_convolutions import DepthwiseLines
 from converters.passes.onnxruntime.local_response import LRNOfFourDimensions
 from converters.passes.onnxruntime.matmuls import MatMulOfVectorsAndEmptyMatrices
 from converters.passes.onnxruntime.pads import KeepPads
@@ -40,6 +41,7 @@ from onnx_specops.building import OPSET
 
 __all__ = [
     "CubicByAxes",
+    "DepthwiseLines",
     "KeepFloatWeights",
     "KeepPads",
     "PReluByProducts",
@@ -90,6 +92,8 @@ def fusion_guards(opset: int) -> Sequence[InPlacePass]:
         SumBeforeNormalization(),
         PReluByProducts(),
     ]
+    if opset >= 13:  # the first with axes as inputs of Unsqueeze
+        guards.append(DepthwiseLines())
     if opset >= 18:  # the first with axes as inputs of all reductions
         guards.append(SoftmaxByReductions())
     # The plugin's kernels do not apply to older opsets.
