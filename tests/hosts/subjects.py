@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,7 @@ from tests.onnx_specops.native.random_attention import group_query_attention_com
 from tests.onnx_specops.native.random_in_place_attention import attention as cached_attention
 from tests.onnx_specops.native.random_products import attention, mat_mul_compressed
 from tests.onnx_specops.native.random_tokenizers import dense
-from tests.onnx_specops.native.test_random_layers import selective_scan
+from tests.onnx_specops.native.test_random_layers import selective_scan, state_space_scan
 from tests.onnx_specops.ops import cases_quantized_conv
 
 MOST = 6
@@ -146,14 +146,18 @@ def _quantized_conv(rng: np.random.Generator) -> nodes.Node:
     return "QuantizedConv", arrays, [nodes.element_type(case.inputs["y_zero_point"])], dict(case.attributes)
 
 
-def _short_scan(rng: np.random.Generator) -> nodes.Node:
-    """A scan of few tokens: the cumulative sums of many lose digits, which differ between runtimes."""
-    while True:
-        node = selective_scan(rng)
-        x = node[1][0]
-        assert x is not None
-        if x.shape[1] <= 8:
-            return node
+def _short(make: Callable[[np.random.Generator], nodes.Node]) -> Callable[[np.random.Generator], nodes.Node]:
+    """Scans of few tokens: the sums of many lose digits, which differ between runtimes."""
+
+    def made(rng: np.random.Generator) -> nodes.Node:
+        while True:
+            node = make(rng)
+            x = node[1][0]
+            assert x is not None
+            if x.shape[1] <= 8:
+                return node
+
+    return made
 
 
 # Operators that only combinations of layers, or passes, emit.
@@ -164,7 +168,8 @@ _NODES = {
     "QuantizedConv": _quantized_conv,
     "RaggedToDense": dense,
     "ScaledDotProductAttentionWithKVCache": cached_attention,
-    "SelectiveScan": _short_scan,
+    "SelectiveScan": _short(selective_scan),
+    "StateSpaceScan": _short(state_space_scan),
     "VocabularyTable": _vocabulary,
 }
 
