@@ -21,6 +21,7 @@ from converters.passes.quantized.graph import (
 from converters.passes.quantized.joins import quantize_parts
 from converters.passes.quantized.matmuls import product
 from converters.passes.quantized.scaling import scaling
+from converters.passes.quantized.shuffles import shuffle
 from converters.passes.quantized.transposed import transposed_axes, transposed_convolution
 from converters.passes.quantized.weights import weights
 from onnx_specops.building import OPSET, constant_value
@@ -234,6 +235,8 @@ def _arrange(work: Arrangement, node: ir.Node) -> None:
         transposed_convolution(work, node)
     elif node.op_type == "Mul":
         scaling(work, node)
+    elif node.op_type == "Reshape" and first in work.channels:
+        shuffle(work, node)
     elif (quantized := work.quantized.get(first)) is None:
         return
     elif _moves(node) and quantized.affine.bits == 8:
