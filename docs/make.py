@@ -610,7 +610,8 @@ _PUBLIC_FILES = """
 {files} files of public repositories were compared with the Inference Engine. {agree} agree within 1e-4. Files whose .bin is
 not in the repository have random weights. Results other than *agrees*:
 
-- *without \\<statistics\\>*: the Inference Engine fails when it reads the statistics. It ran the file without them.
+- *without \\<statistics\\>*: the Inference Engine ran the file without the statistics of an 8-bit calibration, which the
+  conversion ignores.
 - *before DetectionOutput*: the scores of random weights are so similar that the last bit decides which boxes DetectionOutput
   keeps. Its inputs agree.
 - *as the Inference Engine with itself*: a binary layer or the selected class depends on the last bit. The results of the

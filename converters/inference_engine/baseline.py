@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import Any
 
 import numpy as np
+from lxml import etree
 
 from converters.inference_engine.translate import VERSIONS
 from converters.source import BaselineError
@@ -42,6 +43,9 @@ def python() -> str | None:
 
 class EngineProcess:
     """A process with the Inference Engine, which restarts after a crash.
+
+    It runs files without the ``<statistics>`` of an 8-bit calibration, in floats, as converted files do. With them, its
+    results depend on the processor: it computes in integers, or fails.
 
     Args:
         executable: the Python that has the Inference Engine.
@@ -74,7 +78,8 @@ class EngineProcess:
         with tempfile.TemporaryDirectory(prefix="specops-") as folder:
             given, made = Path(folder) / "inputs.npz", Path(folder) / "outputs.npz"
             np.savez(given, **inputs)  # type: ignore[arg-type]
-            job: dict[str, Any] = {"xml": str(xml), "bin": str(bin_path), "inputs": str(given), "outputs": str(made)}
+            job: dict[str, Any] = {"bin": str(bin_path), "inputs": str(given), "outputs": str(made)}
+            job["xml"] = str(_in_floats(xml, Path(folder)))
             job["runs"] = runs
             if shapes:
                 job["shapes"] = {name: list(dims) for name, dims in shapes.items()}
@@ -86,7 +91,8 @@ class EngineProcess:
 
     def interface(self, xml: Path, bin_path: Path) -> dict[str, dict[str, list[int]]]:
         """Return the dimensions of ``inputs`` and ``outputs`` by name."""
-        answer = self._request(json.dumps({"xml": str(xml), "bin": str(bin_path)}))
+        with tempfile.TemporaryDirectory(prefix="specops-") as folder:
+            answer = self._request(json.dumps({"xml": str(_in_floats(xml, Path(folder))), "bin": str(bin_path)}))
         if "error" in answer:
             raise BaselineError(str(answer["error"]))
         return answer
@@ -134,6 +140,22 @@ class EngineProcess:
             reason = f": {self._executable} needs NumPy and opencv-python-inference-engine" if code == 1 else ""
             raise BaselineError(f"the Inference Engine ended (exit code {code}){reason}")
         return json.loads(answer)
+
+
+def _in_floats(xml: Path, folder: Path) -> Path:
+    """Return the path of a file without ``<statistics>``: the file itself, or a copy in ``folder``."""
+    content = xml.read_bytes()
+    if b"<statistics" not in content:
+        return xml
+    try:
+        root = etree.fromstring(content, etree.XMLParser(resolve_entities=False, no_network=True))
+    except etree.XMLSyntaxError:  # the Inference Engine reports it
+        return xml
+    for element in root.findall("statistics"):
+        root.remove(element)
+    copy = folder / "model.xml"
+    copy.write_bytes(etree.tostring(root))
+    return copy
 
 
 _VERSION = re.compile(rb"<net\s[^>]*?version\s*=\s*[\"']([0-9]+)[\"']")
