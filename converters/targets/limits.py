@@ -173,8 +173,11 @@ def last_windows(node: ir.Node) -> bool:
     """Match rounding up with windows that would begin in the padding at the end, which ONNX omits."""
     pads, kernel, strides = (_ints(node, name) for name in ("pads", "kernel_shape", "strides"))
     before = _dims(node.inputs[0])
-    if not node.attributes.get_int("ceil_mode", 0) or not any(pads):
+    if not node.attributes.get_int("ceil_mode", 0):
         return False
+    if not any(pads) and all(step <= k for step, k in zip(strides, kernel, strict=False)):
+        return False
+    pads = pads or [0] * 2 * len(kernel)
     if before is None or not strides or any(step != 1 for step in _ints(node, "dilations")):
         return True
     count = len(kernel)
@@ -190,6 +193,26 @@ def three_dimensional(node: ir.Node) -> bool:
     """Match three-dimensional convolutions."""
     groups = node.op_type == "ConvTranspose" and node.attributes.get_int("group", 1) > 1
     return _rank(node) > 4 and (groups or any(step != 1 for step in _ints(node, "dilations")))
+
+
+@limit("AveragePool GlobalAveragePool GlobalMaxPool MaxPool", "three-dimensional, of several images or with ceil_mode")
+def pooled_volumes(node: ir.Node) -> bool:
+    """Match three-dimensional poolings."""
+    dims = _dims(node.inputs[0])
+    several = dims is None or dims[0] != 1
+    return _rank(node) > 4 and (several or bool(node.attributes.get_int("ceil_mode", 0)))
+
+
+@limit("MaxPool", "with dilations")
+def dilated_maxima(node: ir.Node) -> bool:
+    """Match dilations, which are ignored."""
+    return any(step != 1 for step in _ints(node, "dilations"))
+
+
+@limit("Gemm", "with transA=1")
+def transposed_products(node: ir.Node) -> bool:
+    """Match a transposed first matrix."""
+    return bool(node.attributes.get_int("transA", 0))
 
 
 @limit("ConvTranspose", "with output_shape")

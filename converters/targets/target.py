@@ -15,6 +15,7 @@ Spelling = Literal[
     "binary operators",
     "channel slopes",
     "clipped Tanh",
+    "compared numbers",
     "equal shapes",
     "Floor for Round",
     "Gather for reversed Slice",
@@ -44,7 +45,9 @@ Spelling = Literal[
     "symmetric 1D padding",
     "truncated integers",
     "undilated ConvTranspose",
+    "unfused RMS normalization",
     "unpadded 1x1 kernels",
+    "whole addends",
 ]
 """The name of a pass in `converters.passes.spellings`, for targets that need a particular spelling."""
 

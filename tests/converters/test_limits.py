@@ -39,8 +39,8 @@ def _resized_to(**attributes: Any):
     return lambda op, x: op.Resize(x, None, None, [1, 3, 8, 12], **attributes)
 
 
-def _pooled(operator: str, **attributes: Any):
-    return lambda op, x: op.node(operator, x, kernel_shape=[3, 3], strides=[2, 2], **attributes)
+def _pooled(operator: str, rank: int = 2, **attributes: Any):
+    return lambda op, x: op.node(operator, x, kernel_shape=[3] * rank, strides=[2] * rank, **attributes)
 
 
 def _scattered(indices: list[int], **attributes: Any):
@@ -100,6 +100,16 @@ CASES: list[tuple[Limit, tuple[int, ...], Any, Any]] = [
     )),
     (limits.last_windows, (1, 3, 5, 5), *(
         lambda op, x, n=n: op.MaxPool(x, kernel_shape=[2, 2], strides=[n, n], pads=[1] * 4, ceil_mode=1) for n in (3, 1)
+    )),
+    (limits.last_windows, (1, 3, 6, 6), *(
+        lambda op, x, n=n: op.MaxPool(x, kernel_shape=[n, n], strides=[2, 2], ceil_mode=1) for n in (1, 2)
+    )),
+    (limits.pooled_volumes, (2, 1, 4, 4, 4), _pooled("MaxPool", rank=3), lambda op, x: op.Abs(x)),
+    (limits.pooled_volumes, (1, 1, 4, 4, 4), *(_pooled("AveragePool", rank=3, ceil_mode=m) for m in (1, 0))),
+    (limits.pooled_volumes, (2, 1, 4, 4, 4), lambda op, x: op.GlobalMaxPool(x), lambda op, x: op.ReduceMax(x, [2, 3, 4])),
+    (limits.dilated_maxima, (1, 1, 6, 6), *(_pooled("MaxPool", dilations=[n, n]) for n in (2, 1))),
+    (limits.transposed_products, (3, 3), *(
+        lambda op, x, t=t: op.Gemm(x, op.const(np.ones((3, 3), np.float32)), transA=t) for t in (1, 0)
     )),
     (limits.blocks, (4, 3), _scattered_nd([1], [[1.0, 2.0, 3.0]]), _scattered_nd([1, 2], [1.0])),
 ]  # fmt: skip

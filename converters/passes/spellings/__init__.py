@@ -11,9 +11,10 @@ from converters.passes.spellings.arg_max import TopKToArgMax
 from converters.passes.spellings.attributes import RemoveDefaults
 from converters.passes.spellings.binary import BinaryOperators
 from converters.passes.spellings.booleans import RemoveBooleanConstants
-from converters.passes.spellings.comparisons import EqualShapes
+from converters.passes.spellings.comparisons import ComparedNumbers, EqualShapes
 from converters.passes.spellings.cubes import MulToPow
 from converters.passes.spellings.expanded_resize import ExpandBeforeResize
+from converters.passes.spellings.fusions import UnfusedRMSNormalization, WholeAddends
 from converters.passes.spellings.instance_normalization import InstanceNormalization4D
 from converters.passes.spellings.integer_powers import RoundIntegerPowers
 from converters.passes.spellings.kernels import StateKernels, UndilatedConvTranspose
@@ -47,6 +48,7 @@ SPELLINGS: Mapping[str, Callable[[], InPlacePass]] = {
     "binary operators": BinaryOperators,
     "channel slopes": ChannelSlopes,
     "clipped Tanh": ClippedTanh,
+    "compared numbers": ComparedNumbers,
     "equal shapes": EqualShapes,
     "Floor for Round": RoundToEven,
     "Gather for reversed Slice": ReversedSliceToGather,
@@ -75,12 +77,14 @@ SPELLINGS: Mapping[str, Callable[[], InPlacePass]] = {
     "symmetric 1D padding": SymmetricPads1D,
     "truncated integers": TruncatedIntegers,
     "undilated ConvTranspose": UndilatedConvTranspose,
+    "unfused RMS normalization": UnfusedRMSNormalization,
     "unpadded 1x1 kernels": UnpaddedPointwise,
+    "whole addends": WholeAddends,
 }
 
 _LAST = frozenset((
     "Pow for cubes", "clipped Tanh", "last states", "no boolean constants", "sorted by depth", "stable Softplus",
-    "stated kernels", "truncated integers",
+    "stated kernels", "truncated integers", "whole addends",
 ))  # fmt: skip
 """Spellings that simplification or the removal of unused values would revert, or of forms that older opsets need."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import onnx_ir as ir
 from onnx_ir.passes import InPlacePass, PassResult
 
+from converters.passes.patterns import PatternPass, rewrite
 from onnx_specops.building import Builder, Value
 from onnx_specops.graphs import all_nodes, all_values
 
@@ -58,3 +59,34 @@ def _expand(node: ir.Node, root: Builder) -> bool:
         if isinstance(value, Value) and any(dim != 1 for dim in value.dims or ()):
             node.replace_input_with(index, op.place(op.Expand(value, whole.dims)))
     return True
+
+
+@rewrite("Equal", lambda op, a, b: op.Equal(a, b), finite=True)
+def equal_floats(op: Builder, *, a: Value, b: Value) -> Value | None:
+    """Return whether neither of two floats is greater."""
+    if a.dtype is None or not a.dtype.is_floating_point():
+        return None
+    result: Value = op.Not(op.Or(op.Greater(a, b), op.Greater(b, a)))
+    return result
+
+
+@rewrite("Cast", lambda op, x: op.Cast(x, _outputs=["whole"]), finite=True)
+def truth(op: Builder, *, x: Value, whole: Value) -> Value | None:
+    """Return whether a number differs from 0."""
+    if whole.dtype != ir.DataType.BOOL or x.dtype is None or x.dtype == ir.DataType.BOOL or x.rank is None:
+        return None
+    zero = op.const([0] if x.rank else 0, x.dtype)
+    if x.dtype.is_floating_point():
+        result: Value = op.Greater(op.Abs(x), zero)
+        return result
+    result = op.Not(op.Equal(x, zero))
+    return result
+
+
+class ComparedNumbers(PatternPass):
+    """Convert Equal of floats to Greater, and a Cast to booleans to a comparison.
+
+    MNN (3.6) distinguishes 0 and -0, and its booleans keep the number.
+    """
+
+    rewrites = (equal_floats, truth)

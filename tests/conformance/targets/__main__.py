@@ -69,7 +69,13 @@ def judge(consumer: Consumer, folder: Path, form: str, environments: Path) -> st
         return str(error)
     except Exception as error:
         return f"{type(error).__name__}: {error}"[:400]
-    expected = list(np.load(folder / "expected.npz").values())
+    files = [path for name in ("expected", "specified") if (path := folder / f"{name}.npz").exists()]
+    reasons = [_difference(found, list(np.load(path).values()), consumer) for path in files]
+    return "" if "" in reasons else reasons[0]
+
+
+def _difference(found: list[np.ndarray], expected: list[np.ndarray], consumer: Consumer) -> str:
+    """Return ``""`` if a consumer's outputs agree, otherwise the difference."""
     if len(found) != len(expected):
         return f"{len(found)} outputs, not {len(expected)}"
     for index, (a, b) in enumerate(zip(found, expected, strict=True)):

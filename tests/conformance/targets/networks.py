@@ -111,6 +111,11 @@ HELD_OUT = [
 ]
 """Networks that no pass was written for; they measure the claims of the first lists."""
 
+DEPARTING = {
+    "mobilevit_xxs": "with static shapes, the CPU plugin confuses the tokens and heads of attention with as many of both"
+}
+"""Networks where OpenVINO's CPU plugin departs from its specification -> the reason; dynamic shapes give the other."""
+
 
 def find(name: str) -> Network | None:
     """Return the network of the table with a given name."""
@@ -152,6 +157,11 @@ def make(name: str, root: Path) -> Path:
     settings = {"INFERENCE_PRECISION_HINT": "f32", "DYNAMIC_QUANTIZATION_GROUP_SIZE": "0"}
     compiled = core.compile_model(core.read_model(path), "CPU", settings)
     outputs = list(compiled(list(arrays.values())).values())
+    if name in DEPARTING:
+        model = core.read_model(path)
+        model.reshape({index: [-1, *array.shape[1:]] for index, array in enumerate(arrays.values())})
+        results = core.compile_model(model, "CPU", settings)(list(arrays.values())).values()
+        np.savez(folder / "specified.npz", **{str(index): array for index, array in enumerate(results)})
     np.savez(folder / "expected.npz", **{str(index): array for index, array in enumerate(outputs)})
     return folder
 

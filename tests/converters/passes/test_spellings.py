@@ -579,3 +579,74 @@ def test_output_padding_that_a_dilation_allows(more: int, modified: bool) -> Non
         return op.ConvTranspose(x, ones, dilations=[2, 2], strides=[1, 1], output_padding=[0, more])
 
     assert SPELLINGS["undilated ConvTranspose"]()(graph(emit, floats("x", 1, 1, 2, 3))).modified is modified
+
+
+def _ones(*dims: int) -> np.ndarray:
+    return np.linspace(-1, 1, int(np.prod(dims)), dtype=np.float32).reshape(dims)
+
+
+@pytest.mark.parametrize(
+    ("emit", "dims", "whole"),
+    [
+        (lambda op, x: op.Conv(x, _ones(3, 3, 1, 1)), (3,), [1, 3, 2, 3]),
+        (lambda op, x: op.Conv(x, _ones(3, 3, 1, 1)), (3, 1, 1), None),
+        (lambda op, x: op.Conv(x, _ones(3, 3, 1, 1)), (2, 1), None),  # not as many as channels
+        (lambda op, x: op.Conv(x, _ones(3, 3, 1, 1)), (1,), None),
+        (lambda op, x: op.MatMul(x, _ones(3, 2)), (2, 1), [1, 1, 2, 2]),
+        (lambda op, x: op.MatMul(x, _ones(3, 2)), (2,), None),
+        (lambda op, x: op.Relu(x), (3,), None),
+    ],
+)
+@pytest.mark.parametrize("swapped", [False, True])
+def test_addends(emit: Any, dims: tuple[int, ...], whole: list[int] | None, swapped: bool) -> None:
+    def added(op, x):
+        pair = [emit(op, x), op.const(_ones(*dims))]
+        return op.Add(*(reversed(pair) if swapped else pair))
+
+    node = _spelled("whole addends", added, _ones(2, 3, 2, 3)).graph[-1]
+    constant = node.inputs[0 if swapped else 1]
+    assert constant is not None and list(constant.shape or ()) == (whole or list(dims))
+
+
+@pytest.mark.parametrize(
+    ("axes", "weights", "unfused"),
+    [
+        ([-1], (4,), False),
+        ([2], (1, 4), False),
+        ([-1], (1,), True),
+        ([-1], (3, 1), True),
+        ([-2], (4,), True),
+        ([1, 2], (4,), True),
+    ],
+)
+@pytest.mark.parametrize("inverse", [False, True])
+def test_rms_normalizations(axes: list[int], weights: tuple[int, ...], unfused: bool, inverse: bool) -> None:
+    def emit(op, x):
+        root = op.Sqrt(op.Add(op.ReduceMean(op.Mul(x, x), axes), np.float32(1e-3)))
+        return op.Mul(op.Mul(x, op.Reciprocal(root)) if inverse else op.Div(x, root), _ones(*weights))
+
+    found = rewritten(emit, floats("x", 2, 3, 4), by=[SPELLINGS["unfused RMS normalization"]()])
+    assert ("ReduceSum" in found) is unfused and ("ReduceMean" in found) is not unfused
+
+
+def test_other_means_stay() -> None:
+    model = graph(lambda op, x: op.Sqrt(op.ReduceMean(x, [1, 2])), floats("x", 2, 3, 4))
+    assert not SPELLINGS["unfused RMS normalization"]()(model).modified
+
+
+SIGNED_ZEROS = np.array([[0, -0.0, 1, -2, 0.5, 3]], np.float32)
+
+
+@pytest.mark.parametrize(
+    ("emit", "found"),
+    [
+        (lambda op, x: op.Equal(x, op.const([0.0])), ["Greater", "Greater", "Not", "Or"]),
+        (lambda op, x: op.Cast(x, to=ir.DataType.BOOL), ["Abs", "Greater"]),
+        (lambda op, x: op.Cast(op.Cast(x, to=ir.DataType.INT32), to=ir.DataType.BOOL), ["Cast", "Equal", "Not"]),
+        (lambda op, x: op.Equal(op.Cast(x, to=ir.DataType.INT64), op.const(1)), ["Cast", "Equal"]),
+        (lambda op, x: op.Greater(x, op.const(0.0)), ["Greater"]),
+    ],
+)
+def test_compared_numbers(emit: Any, found: list[str]) -> None:
+    by = [SPELLINGS["compared numbers"]()]
+    assert rewritten(emit, floats("x", 1, 6), by=by, numbers=[SIGNED_ZEROS]) == found

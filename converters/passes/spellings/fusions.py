@@ -1,0 +1,106 @@
+"""Forms that the fusions of a program mistake for others."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+from onnx_ir.passes import InPlacePass, PassResult
+
+from onnx_specops.building import Builder, Value, constant_value
+from onnx_specops.graphs import all_nodes, constant_array
+from onnx_specops.naming import Names
+from onnx_specops.replacing import replace_value
+
+_CONVOLUTIONS = frozenset(("Conv", "ConvTranspose"))
+_PRODUCTS = frozenset(("MatMul", "Gemm"))
+
+
+class WholeAddends(InPlacePass):
+    """Expand a constant that is added to a convolution or matrix multiplication, unless it is added along the channels.
+
+    MNN (3.6) and OpenCV (5.0.0) add a constant with as many elements as there are channels to these, whatever its shape is.
+    """
+
+    def call(self, model: ir.Model) -> PassResult:
+        names: Names | None = None
+        count = 0
+        for node in all_nodes(model.graph):
+            if node.domain or node.op_type != "Add":
+                continue
+            for index, value in enumerate(node.inputs):
+                wide = _widened(value, node.inputs[1 - index])
+                if wide is None or value is None:
+                    continue
+                names = names or Names.of(model.graph)
+                constant = constant_value(wide, name=f"{value.name}_whole")
+                names.register(model.graph, constant)
+                node.replace_input_with(index, constant)
+                count += 1
+        return PassResult(model, modified=count > 0)
+
+
+def _widened(value: ir.Value | None, other: ir.Value | None) -> np.ndarray | None:
+    """Return a constant in the shape of a product that it is added to, without the batch; ``None`` if it may stay."""
+    producer = None if other is None else other.producer()
+    array = None if value is None else constant_array(value)
+    if producer is None or producer.domain or array is None or not isinstance(other, Value) or not other.dims:
+        return None
+    rank = len(other.dims)
+    channels = 1 if producer.op_type in _CONVOLUTIONS else rank - 1 if producer.op_type in _PRODUCTS else None
+    if channels is None or array.size != other.dims[channels] or array.size == 1 or array.ndim > rank:
+        return None
+    dims = [1] * (rank - array.ndim) + list(array.shape)
+    if dims[channels] == array.size:
+        return None
+    varying = range(1, rank) if channels == 1 else range(max(0, rank - 2), rank)
+    whole = [other.dims[axis] if axis in varying else dims[axis] for axis in range(rank)]
+    if any(dim is None for dim in whole):
+        return None
+    return np.array(np.broadcast_to(array.reshape(dims), [dim or 0 for dim in whole]))
+
+
+class UnfusedRMSNormalization(InPlacePass):
+    """Convert ReduceMean to ReduceSum in normalizations by the root of a mean over other axes, or with other weights.
+
+    MNN (3.6) computes each such normalization along the last axis, with a weight for each of its elements.
+    """
+
+    def call(self, model: ir.Model) -> PassResult:
+        found = [node for node in all_nodes(model.graph) if not node.domain and node.op_type == "ReduceMean"]
+        root = Builder.of_existing(model.graph)
+        return PassResult(model, modified=sum(_unfused(node, root) for node in found) > 0)
+
+
+def _unfused(node: ir.Node, root: Builder) -> bool:
+    x, axes = node.inputs[0], constant_array(node.inputs[1]) if len(node.inputs) > 1 else None
+    if not isinstance(x, Value) or x.dims is None or axes is None or not axes.size or not isinstance(node.graph, ir.Graph):
+        return False
+    places = [int(axis) % len(x.dims) for axis in axes]
+    sizes = [x.dims[place] for place in places]
+    roots = [after for add in _consumers(node, "Add") for after in _consumers(add, "Sqrt")]
+    if not roots or any(size is None for size in sizes):
+        return False
+    if places == [len(x.dims) - 1] and all(_is_scaled(square, sizes[0] or 0) for square in roots):
+        return False
+    op = Builder.before_node(node, root)
+    keepdims: int = node.attributes.get_int("keepdims", 1)
+    total = op.ReduceSum(x, places, keepdims=keepdims)
+    mean = op.Mul(total, op.const([1 / np.prod([size or 1 for size in sizes])], x.dtype))
+    replace_value(node.outputs[0], op.place(mean), equal=False)
+    node.graph.remove(node, safe=True)
+    return True
+
+
+def _is_scaled(square: ir.Node, size: int) -> bool:
+    """Return whether a division by a root is followed only by products with ``size`` weights along the last axis."""
+    divided = [*_consumers(square, "Div")]
+    divided += [after for inverse in _consumers(square, "Reciprocal") for after in _consumers(inverse, "Mul")]
+    for product in (after for quotient in divided for after in _consumers(quotient, "Mul")):
+        weights = [array for value in product.inputs if value is not None and (array := constant_array(value)) is not None]
+        if any(array.size != size or array.shape[-1:] != (size,) for array in weights):
+            return False
+    return True
+
+
+def _consumers(node: ir.Node, operator: str) -> list[ir.Node]:
+    return [after for after in node.outputs[0].consumers() if not after.domain and after.op_type == operator]
