@@ -19,7 +19,7 @@ from onnx_ir.passes import InPlacePass, PassResult
 
 from converters.passes.attention.caches import detach
 from converters.passes.attention.probe_shapes import Inputs, ProbeShapes
-from converters.passes.attention.probing import Data, Probe, ProbeError, inputs_of, of_all_sizes
+from converters.passes.attention.probing import Data, Probe, ProbeError, ShapeProbe, inputs_of, of_all_sizes
 from onnx_specops.building import Builder
 from onnx_specops.graphs import constant_array, nested
 from onnx_specops.replacing import replace_value
@@ -49,7 +49,7 @@ class _Runs:
     def __init__(self, graph: ir.Graph) -> None:
         flags = [value for value in graph.inputs if value.dtype == ir.DataType.BOOL]
         inputs = Inputs(graph, {}, flags)
-        self._probes = [inputs.probe(ProbeShapes(_BATCH, tokens)) for tokens in _TOKENS]
+        self._probes = [ShapeProbe(inputs.given(ProbeShapes(_BATCH, tokens))) for tokens in _TOKENS]
 
     def shapes(self, value: ir.Value) -> list[tuple[int, ...]]:
         """Return the shape of a value in each run. Raise `ProbeError` if one cannot be determined."""

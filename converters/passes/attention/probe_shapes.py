@@ -83,6 +83,12 @@ class Inputs:
 
     def probe(self, probe_shapes: ProbeShapes, more: Mapping[ir.Value, np.ndarray | Data] | None = None) -> Probe:
         """Return the graph's values for probe shapes. ``more`` sets further values."""
+        return Probe(self.given(probe_shapes, more))
+
+    def given(
+        self, probe_shapes: ProbeShapes, more: Mapping[ir.Value, np.ndarray | Data] | None = None
+    ) -> dict[ir.Value, np.ndarray | Data]:
+        """Return the values of the inputs for probe shapes. ``more`` sets further values."""
         given: dict[ir.Value, np.ndarray | Data] = {}
         for value in self.data:
             given[value] = Data(
@@ -101,7 +107,7 @@ class Inputs:
             given[self.slots] = np.arange(probe_shapes.past, probe_shapes.total).astype(_numpy(self.slots))
         if self.beams is not None:
             given[self.beams] = np.arange(probe_shapes.batch).astype(_numpy(self.beams))
-        return Probe({**given, **(more or {})})
+        return {**given, **(more or {})}
 
     def _positions(self, given: np.ndarray) -> np.ndarray:
         """Return the positions with the dimensions of their input. All positions of a token are equal, as in a text."""

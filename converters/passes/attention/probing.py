@@ -176,6 +176,40 @@ class Probe:
             self._known.setdefault(result, Constant(dtype, shape, result) if constant else Data(dtype, shape))
 
 
+class ShapeProbe(Probe):
+    """A probe that determines the shape of a reshaped float value from its target only.
+
+    The value before can depend on data: mixtures of experts choose the rows of each expert, and reshape the sum to all
+    tokens.
+    """
+
+    def _needed(self, node: ir.Node, output: ir.Value) -> list[ir.Value]:
+        target = node.inputs[1] if _is_float_reshape(node) else None
+        if target is not None:
+            if target not in self._known:
+                return [target]
+            if self._target(target) is not None:
+                return []
+        return super()._needed(node, output)
+
+    def _compute(self, node: ir.Node, output: ir.Value) -> None:
+        target = node.inputs[1] if _is_float_reshape(node) else None
+        if target is not None and (dims := self._target(target)) is not None:
+            self._known[output] = Data(ir.DataType.FLOAT, dims)
+        else:
+            super()._compute(node, output)
+
+    def _target(self, target: ir.Value) -> tuple[int, ...] | None:
+        """Return the dimensions of a target that states all of them."""
+        known = self._known[target]
+        array = None if isinstance(known, Data) else self._elements(known)
+        return None if array is None or (array <= 0).any() else tuple(int(size) for size in array)
+
+
+def _is_float_reshape(node: ir.Node) -> bool:
+    return node.op_type == "Reshape" and not node.domain and node.outputs[0].dtype == ir.DataType.FLOAT
+
+
 def _inferred(node: ir.Node, inputs: Sequence[Known | None]) -> list[tuple[ir.DataType, tuple[int, ...]]]:
     types: dict[str, onnx.TypeProto] = {}
     data: dict[str, onnx.TensorProto] = {}

@@ -32,6 +32,7 @@ OPERATOR = "onnx_specops.StateSpaceScan"
         ({"stops": True}, False),
         ({"by_element": True}, False),
         ({"offset": True}, False),
+        ({"routed": True}, True),
         ({"rows": 2}, True),
         ({"rows": 1}, False),
     ],

@@ -53,6 +53,7 @@ def layers(
     by_element: bool = False,
     offset: bool = False,
     rows: int = -1,
+    routed: bool = False,
 ) -> ov.Model:
     """Build the layers; the keywords change the computation.
 
@@ -73,6 +74,7 @@ def layers(
         by_element: whether the decay differs between the channels of a head.
         offset: whether the update is a product plus a number.
         rows: the batch of the state.
+        routed: whether the shape of the input depends on data before it is reshaped.
     """
     heads, channels, size = given["state"].shape[1:]
     groups = given["input_gate"].shape[2]
@@ -80,6 +82,10 @@ def layers(
     parameters = [ops.parameter(shape, F, name=name) for name, shape in zip(NAMES, shapes, strict=True)]
     x, steps, input_gate, output_gate, state = parameters
     x_shape = ops.shape_of(x)
+    if routed:
+        flat = ops.reshape(x, np.array([-1]), False)
+        places = ops.squeeze(ops.non_zero(ops.greater(flat, F(-1e30)), "i64"), np.int64(0))
+        x = ops.reshape(ops.gather(flat, places, np.int64(0)), x_shape, False)
 
     def for_heads(gate: ov.Node) -> ov.Node:
         each = repeated == "each"
