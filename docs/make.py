@@ -619,8 +619,8 @@ not in the repository have random weights. Results other than *agrees*:
 
 - *without \\<statistics\\>*: the Inference Engine ran the file without the statistics of an 8-bit calibration, which the
   conversion ignores.
-- *before DetectionOutput*: the scores of random weights are so similar that the last bit decides which boxes DetectionOutput
-  keeps. Its inputs agree.
+- *before DetectionOutput*, *before ArgMax*: scores are so similar that the last bit decides which boxes DetectionOutput
+  keeps, or which class a pixel has. The scores agree.
 - *as the Inference Engine with itself*: a binary layer or the selected class depends on the last bit. The results of the
   Inference Engine change as much if its inputs change by 1e-6.
 - *not converted*: a layer has fewer weights than its input needs. The Inference Engine reads the memory after them.

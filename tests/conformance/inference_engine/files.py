@@ -24,6 +24,7 @@ from tests.conformance.inference_engine.check import KERNELS, compare, run
 
 _TYPES = {"FP32": np.float32, "FP16": np.float16, "I32": np.int32, "I64": np.int64, "U8": np.uint8, "I8": np.int8}
 _MOST = 1 << 30
+_SELECTIONS = frozenset(("ArgMax", "DetectionOutput"))
 
 
 def made_up(xml: Path) -> bytes:
@@ -92,7 +93,7 @@ def check(xml: Path, engine: EngineProcess, folder: Path) -> str:
     return _compared(place, engine)
 
 
-def _compared(place: Path, engine: EngineProcess, *, before_detections: bool = False) -> str:
+def _compared(place: Path, engine: EngineProcess, before: str = "") -> str:
     refusal = report = None
     try:
         report = convert(place, place.with_suffix(".onnx")).report
@@ -111,12 +112,12 @@ def _compared(place: Path, engine: EngineProcess, *, before_detections: bool = F
         except Exception as error:  # ONNX Runtime raises many kinds of exceptions
             got = f"{type(error).__name__}: {error}"
         if problem := compare(expected, got if isinstance(got, str) else _in_order(got, expected)):
-            if not before_detections and _without_detections(place):
-                return _compared(place, engine, before_detections=True)
+            if not before and (removed := _without_selections(place)):
+                return _compared(place, engine, f" before {removed}")
             if not isinstance(got, str) and _differs_from_itself(place, engine, feeds, expected, _in_order(got, expected)):
                 return f"agrees{noted} as the Inference Engine with itself, for inputs changed by 1e-6: {problem}"
             return f"differs ({kernels}): {problem}"
-    return f"agrees{noted}" + " before DetectionOutput" * before_detections
+    return f"agrees{noted}{before}"
 
 
 Arrays = dict[str, np.ndarray]
@@ -156,18 +157,27 @@ def _distance(a: np.ndarray, b: np.ndarray) -> float:
     return float(np.abs(a.astype(np.float64) - b).max(initial=0))
 
 
-def _without_detections(xml: Path) -> bool:
-    """Remove DetectionOutput layers, so that their inputs become outputs; return whether there were any.
+def _without_selections(xml: Path) -> str:
+    """Remove DetectionOutput and ArgMax layers with the layers after them, so that their inputs become outputs.
 
-    With made-up weights many scores are nearly equal, and the last bit determines the selection.
+    With nearly equal scores, the last bit determines the selection.
+
+    Returns:
+        The types of the removed layers; ``""`` for none, or if nothing would be left.
     """
     root = etree.parse(str(xml)).getroot()
-    removed = {layer.get("id") for layer in root.iter("layer") if layer.get("type") == "DetectionOutput"}
+    chosen = {layer.get("id"): layer.get("type") for layer in root.iter("layer") if layer.get("type") in _SELECTIONS}
+    removed, size = {*chosen}, 0
+    while size < len(removed):
+        size = len(removed)
+        removed |= {edge.get("to-layer") for edge in root.iter("edge") if edge.get("from-layer") in removed}
     for element in [*root.iter("layer"), *root.iter("edge")]:
         if (element.get("id") in removed and element.tag == "layer") or element.get("to-layer") in removed:
             element.getparent().remove(element)
+    if not removed or root.find("layers/layer") is None:
+        return ""
     xml.write_bytes(etree.tostring(root))
-    return bool(removed)
+    return " and ".join(sorted({kind or "" for kind in chosen.values()}))
 
 
 def _in_order(got: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
