@@ -172,6 +172,7 @@ NCNN = replace(
     name="ncnn",
     title="ncnn, through pnnx",
     evidence="ncnn and pnnx of 2026",
+    limits=(limits.integers,),
     spellings=(*_COMMON, "expanded LogSoftmax", "stable Softplus"),
     command="`pnnx model.onnx inputshape=[1,3,224,224]`",
 )

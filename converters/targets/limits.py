@@ -266,3 +266,10 @@ def diagonals(node: ir.Node) -> bool:
 def celu(node: ir.Node) -> bool:
     """Match all nodes."""
     return True
+
+
+@limit("Abs Clip Div Mod Mul Pow Relu", "of integers")
+def integers(node: ir.Node) -> bool:
+    """Match arithmetic of integers, whose bits are computed as if they were floats."""
+    dtype = None if node.inputs[0] is None else node.inputs[0].dtype
+    return dtype is not None and dtype.is_integer()
