@@ -20,7 +20,7 @@ with tempfile.TemporaryDirectory() as folder:
     if not os.path.exists(path):
         raise RuntimeError((done.stdout + done.stderr)[-600:])
     # Winograd's algorithm for convolutions, the default, has errors of 2e-3 of the largest number. The hint disables it.
-    manager = nn.create_runtime_manager(({"precision": "high"},))
+    manager = nn.create_runtime_manager(({"precision": "high", "numThread": 1},))
     manager.set_hint(3, 0)
     net = nn.load_module_from_file(path, list(inputs), names.split("|"), runtime_manager=manager)
     kinds = {"f": expr.float, "i": expr.int, "b": expr.int, "u": expr.int}
