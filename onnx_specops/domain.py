@@ -41,14 +41,16 @@ import math
 import typing
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import numpy as np
 import onnx
-import onnx_ir as ir
 from onnx.defs import OpSchema
 
 from onnx_specops.attributes import KINDS, Attribute, LimitError, Limits, Product
+
+if TYPE_CHECKING:
+    import onnx_ir as ir
 
 __all__ = [
     "CONTRIB_DOMAIN", "DOMAIN", "FLOATS", "INDICES", "INTEGERS", "MOST_ELEMENTS", "MOST_GROWTH", "NUMERIC",

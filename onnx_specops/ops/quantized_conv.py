@@ -8,12 +8,10 @@ from collections.abc import Sequence
 from typing import Annotated, Literal
 
 import numpy as np
-import onnx_ir as ir
 
 from onnx_specops.assertions import required
 from onnx_specops.attributes import Limits
 from onnx_specops.domain import NoBodyError, operator
-from onnx_specops.graphs import constant_array
 
 MOST_CHANNELS = 1 << 24
 
@@ -305,6 +303,10 @@ def _(
     An If in the body would be simpler. ONNX Runtime (1.32) does not load some models if it finds the condition of an If when
     it folds constants, and then removes a Shape of a tensor that the branch reads: it removes the node of that tensor, too.
     """
+    import onnx_ir as ir  # only the converters load it
+
+    from onnx_specops.graphs import constant_array
+
     rank = kernel.count(",") + 3
     zeros = (x_zero_point, y_zero_point)
     are_numbers = all(zero.shape is not None and len(zero.shape) == 0 for zero in zeros)
