@@ -79,7 +79,7 @@ def convert_with(
     """
     started = time.perf_counter()
     aim = find_target(options.target)
-    if aim.is_default:
+    if aim.has_kernels:
         options = replace(options, opset=options.opset or OPSET)
     elif options.opset is not None and not aim.opsets[0] <= options.opset <= aim.opsets[1]:
         raise ValueError(f"{aim.title} reads opset {aim.opsets[0]} to {aim.opsets[1]}, not {options.opset}")
@@ -303,7 +303,7 @@ def _caches(
     if adapt is not None:
         steps.append(_AdaptCaches(emitted, adapt))
     if options.form != "genai":
-        if adapt is None and target.is_default:
+        if adapt is None and target.has_kernels:
             steps.append(ExtendCachesInPlace(emitted.variables))
         return steps
     exposed = ExposeCaches(
@@ -321,7 +321,7 @@ def _run_passes(emitted: Emitted, options: Options, target: Target, first: Seque
     model = emitted.model
     floats: dict[str, Any] = {"keep_float32": emitted.keep_float32, "converted_unrounded": emitted.converted_unrounded}
     floats["first"] = first
-    if not target.is_default:
+    if not target.has_kernels:
         return finish_for(
             model, target, opset=options.opset, precision=options.precision, quantized=options.quantized, **floats
         )

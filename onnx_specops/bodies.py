@@ -20,7 +20,7 @@ import onnx_ir as ir
 from onnx_specops.building import IR_VERSION, OPSET, OPSET_IMPORTS, Builder, Value, constant_value, new_value
 from onnx_specops.dispatching import Variant, dispatcher
 from onnx_specops.domain import CONTRIB_DOMAIN, DOMAIN, INTERNAL, Declaration, NoBodyError, find_declaration
-from onnx_specops.graphs import all_nodes, all_values, origin
+from onnx_specops.graphs import all_nodes, all_values, attributes_of, origin
 from onnx_specops.inlining import inline_users
 from onnx_specops.kernel_types import insert_casts
 from onnx_specops.naming import Names
@@ -274,7 +274,7 @@ def _declaration_and_attributes(node: ir.Node) -> tuple[Declaration, dict[str, A
     if operator is None:
         raise BodyError(node, ValueError(f"the domain {DOMAIN} has no such operator"))
     try:
-        return operator, operator.node_attributes({name: attr.value for name, attr in node.attributes.items()})
+        return operator, operator.node_attributes(attributes_of(node))
     except ValueError as error:
         raise BodyError(node, error) from error
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import onnx_ir as ir
@@ -45,6 +46,11 @@ def constant_list(value: ir.Value | None) -> list[int] | None:
     """Return the elements of a constant with integers, such as axes, as a list; ``None`` for any other value."""
     array = constant_array(value)
     return None if array is None else [int(element) for element in array.reshape(-1)]
+
+
+def attributes_of(node: ir.Node) -> dict[str, Any]:
+    """Return a node's attributes as the builder takes them."""
+    return {name: attribute.value for name, attribute in node.attributes.items()}
 
 
 def dimension(value: ir.Value, axis: int) -> Hashable:

@@ -12,6 +12,7 @@ import onnx_ir as ir
 
 from converters.passes.patterns import PatternPass, Rewrite, rewrite
 from onnx_specops.building import Builder, Value
+from onnx_specops.graphs import attributes_of
 
 
 def _scaled(root: str) -> Rewrite:
@@ -67,7 +68,7 @@ def _parameter(op: Builder, node: ir.Node, value: Value, whole: Value) -> Value 
 
 
 def _normalized(op: Builder, node: ir.Node, scale: Value, bias: ir.Value | None) -> Value:
-    attributes = {name: attribute.value for name, attribute in node.attributes.items()}
+    attributes = attributes_of(node)
     return op.node(node.op_type, node.inputs[0], scale, bias, **attributes)
 
 

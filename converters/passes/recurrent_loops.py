@@ -13,8 +13,9 @@ from typing import Any, Self
 import onnx_ir as ir
 from onnx_ir.passes import InPlacePass, PassResult
 
+from converters.passes.loops import is_endless
 from onnx_specops.building import Builder, Value
-from onnx_specops.graphs import all_nodes, constant_array, constant_list, nested
+from onnx_specops.graphs import all_nodes, attributes_of, constant_array, constant_list, nested
 from onnx_specops.replacing import may_replace, replace_value
 
 _STATES = {"GRU": 1, "LSTM": 2, "RNN": 1}
@@ -128,7 +129,7 @@ class _Recurrence:
         """Return the recurrence that a Loop computes, if it is one."""
         body = loop.attributes["body"].as_graph()
         cells = [node for node in body if node.op_type in _STATES and not node.domain]
-        if len(cells) != 1 or any(map(nested, body)) or not _is_plain(cells[0]) or not _is_endless(loop, body):
+        if len(cells) != 1 or any(map(nested, body)) or not _is_plain(cells[0]) or not is_endless(loop):
             return None
         (cell,) = cells
         if not all(value is None or _is_invariant(value, body) for value in _weights(cell)):
@@ -161,7 +162,8 @@ class _Recurrence:
 
     def replace(self, op: Builder) -> bool:
         """Replace the Loop. Return false if a check rejects it."""
-        attributes = {name: attribute.value for name, attribute in self.cell.attributes.items() if name != "direction"}
+        attributes = attributes_of(self.cell)
+        attributes.pop("direction", None)
         if self.backward:
             attributes["direction"] = "reverse"
         data = op.Transpose(self.data, perm=[1, 0, 2]) if self.axis == 1 else self.data
@@ -207,15 +209,6 @@ def _is_plain(cell: ir.Node) -> bool:
     return (len(cell.inputs) <= 4 or cell.inputs[4] is None) and len(cell.outputs) == 1 + _STATES[cell.op_type]
 
 
-def _is_endless(loop: ir.Node, body: ir.Graph) -> bool:
-    """Return whether the condition of a Loop is always true."""
-    conditions = [loop.inputs[1], _Path.to(body.outputs[0]).source]
-    return all(
-        value is None or value is body.inputs[1] or ((known := constant_array(value)) is not None and bool(known.all()))
-        for value in conditions
-    )
-
-
 def _is_invariant(value: ir.Value, body: ir.Graph) -> bool:
     """Return whether a value is equal in all iterations: constants, outer values, and what nodes with one output compute."""
     if value in body.inputs:
@@ -238,7 +231,7 @@ def _moved(op: Builder, value: ir.Value, body: ir.Graph | ir.Function | None) ->
     node = value.producer()
     if node is None or node.graph is not body:
         return _value(value)
-    attributes = {name: attribute.value for name, attribute in node.attributes.items()}
+    attributes = attributes_of(node)
     inputs = [None if given is None else _moved(op, given, body) for given in node.inputs]
     moved: Value = op.node(node.op_type, *inputs, domain=node.domain, **attributes)
     return moved

@@ -20,8 +20,9 @@ from onnx_ir.passes import InPlacePass, PassResult
 from converters.passes.attention.caches import detach
 from converters.passes.attention.probe_shapes import Inputs, ProbeShapes
 from converters.passes.attention.probing import Data, Probe, ProbeError, ShapeProbe, inputs_of, of_all_sizes
+from converters.passes.loops import is_endless
 from onnx_specops.building import Builder
-from onnx_specops.graphs import constant_array, nested
+from onnx_specops.graphs import nested
 from onnx_specops.replacing import replace_value
 
 _MAX_NODES = 60
@@ -134,8 +135,8 @@ def _scan(loop: ir.Node, runs: _Runs) -> _Scan | None:
     body = loop.attributes["body"].as_graph()
     if len(loop.inputs) != 4 or len(loop.outputs) != 2 or len(body.inputs) != 4 or len(body.outputs) != 3:
         return None
-    trips, condition, *starts = loop.inputs
-    if trips is None or not _always(condition) or not _always(body.outputs[0]):
+    trips, _, *starts = loop.inputs
+    if trips is None or not is_endless(loop):
         return None
     if len(list(body)) > _MAX_NODES or any(node.domain or node.op_type not in _LINEAR or nested(node) for node in body):
         return None
@@ -158,14 +159,6 @@ def _scan(loop: ir.Node, runs: _Runs) -> _Scan | None:
         if all(_runs_once(scan, trips, run) for run in range(len(_TOKENS))) and _computes(scan, body):
             return scan
     return None
-
-
-def _always(value: ir.Value | None) -> bool:
-    """Return whether a condition is absent or true."""
-    while value is not None and (node := value.producer()) is not None and node.op_type == "Identity":
-        value = node.inputs[0]
-    array = constant_array(value)
-    return value is None or (array is not None and bool(array.all()))
 
 
 def _captured(body: ir.Graph) -> list[ir.Value]:

@@ -98,6 +98,6 @@ class Target:
     command: str = ""
 
     @property
-    def is_default(self) -> bool:
-        """Whether its files have functions and operators with kernels, like those of the default target."""
+    def has_kernels(self) -> bool:
+        """Whether its files have functions and operators with kernels."""
         return self.functions and self.contrib and self.domain

@@ -29,6 +29,7 @@ import numpy as np
 import onnx_ir as ir
 
 from onnx_specops.building import Builder, Value, _Namespace, cast_unrounded
+from onnx_specops.graphs import attributes_of
 from onnx_specops.widening import HALVES
 
 SAME = object()
@@ -79,7 +80,7 @@ class Adapter:
 
     def __call__(self, op: LoweringBuilder, node: ir.Node) -> Any:
         """Return `SAME`, or the value or values that replace the node's outputs, in order."""
-        keywords = {name: attribute.value for name, attribute in node.attributes.items()}
+        keywords = attributes_of(node)
         if self._takes_node:
             keywords["node"] = node
         return self.function(op, *node.inputs, **keywords)

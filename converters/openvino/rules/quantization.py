@@ -89,11 +89,10 @@ def fake_quantize(
     if levels < 2:
         raise Malformed(f"its levels is {levels}; expected 2 or more")
     given = (input_low, input_high, output_low, output_high)
-    aligned = (align(op, x, limit, auto_broadcast, auto_broadcast_axis) for limit in given)
-    offered = tuple(aligned)
-    if any(_has_more_dimensions(x, limit) for limit in offered):
+    aligned = [align(op, x, limit, auto_broadcast, auto_broadcast_axis) for limit in given]
+    if any(_has_more_dimensions(x, limit) for limit in aligned):
         raise Malformed(f"its limits have more dimensions than its data {x.dims}; the first of them must be 1")
-    limits = [within_rank(op, x, limit) for limit in offered]
+    limits = [within_rank(op, x, limit) for limit in aligned]
     if any(_has_larger_row(x, low) and _has_larger_row(x, high) for low, high in (limits[:2], limits[2:])):
         raise Malformed(f"its limits are larger than its data {x.dims}, and OpenVINO accesses memory beyond its tensors")
     limits = [_read_in_order(op, x, limit) for limit in limits]

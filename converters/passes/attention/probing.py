@@ -18,7 +18,7 @@ import onnx_ir as ir
 from onnx.reference import ReferenceEvaluator
 
 from onnx_specops.folding import fold
-from onnx_specops.graphs import nested
+from onnx_specops.graphs import attributes_of, nested
 
 _SMALL = 4096  # elements of a constant that is computed immediately
 _LARGE = 1 << 26  # elements of a value that is never computed
@@ -240,7 +240,7 @@ def _inferred(node: ir.Node, inputs: Sequence[Known | None]) -> list[tuple[ir.Da
 
 def _computed(node: ir.Node, inputs: Sequence[np.ndarray | None]) -> Sequence[np.ndarray]:
     try:
-        if not node.domain and (folded := fold(node.op_type, inputs, _attributes(node))) is not None:
+        if not node.domain and (folded := fold(node.op_type, inputs, attributes_of(node))) is not None:
             return [np.asarray(array) for array in folded]
         # the reference evaluator supports at most 64 indices along the axis
         if not node.domain and node.op_type == "GatherElements":
@@ -251,10 +251,6 @@ def _computed(node: ir.Node, inputs: Sequence[np.ndarray | None]) -> Sequence[np
             return list(ReferenceEvaluator(ir.serde.serialize_node(node), opsets={"": 21}).run(None, feeds))
     except Exception as error:  # invalid inputs raise many kinds of exceptions
         raise ProbeError(f"{node.name}: {error}") from error
-
-
-def _attributes(node: ir.Node) -> dict[str, object]:
-    return {name: attribute.value for name, attribute in node.attributes.items()}
 
 
 class Dependence:

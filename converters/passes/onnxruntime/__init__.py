@@ -36,7 +36,7 @@ from converters.passes.onnxruntime.transposed_convolutions import EmptyTranspose
 from converters.passes.onnxruntime.transposed_matmuls import TransposeAfterCasts
 from converters.passes.onnxruntime.unique import UniqueOfEmptySlices
 from converters.passes.onnxruntime.unsigned import ExtremesOfUnsigned, TopKOfUnsigned
-from converters.passes.onnxruntime.workaround import Workarounds
+from converters.passes.workaround import Workarounds
 from onnx_specops.building import OPSET
 
 __all__ = [

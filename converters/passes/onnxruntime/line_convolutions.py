@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from converters.passes.onnxruntime.workaround import attributes_of
 from converters.passes.patterns import PatternPass, rewrite
 from onnx_specops.building import Builder, Value
+from onnx_specops.graphs import attributes_of
 
 _CHANNELS, _LEAST = 16, 5
 

@@ -6,6 +6,7 @@ import onnx_ir as ir
 
 from converters.passes.patterns import PatternPass, rewrite
 from onnx_specops.building import Builder, Value, cast_unrounded
+from onnx_specops.graphs import attributes_of
 from onnx_specops.widening import HALVES
 
 
@@ -16,7 +17,7 @@ def of_supported_form(op: Builder, *, x: Value, whole: Value) -> Value | None:
     """
     node = whole.producer()
     assert node is not None
-    attributes = {name: attribute.value for name, attribute in node.attributes.items()}
+    attributes = attributes_of(node)
     alpha, beta, size = attributes.get("alpha", 1e-4), attributes.get("beta", 0.75), attributes["size"]
     if alpha <= 0 or beta <= 0 or size % 2 == 0:
         # float16 would round the attributes.

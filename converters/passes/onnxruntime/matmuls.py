@@ -15,7 +15,7 @@ from typing import cast
 
 import onnx_ir as ir
 
-from converters.passes.onnxruntime.workaround import Workaround
+from converters.passes.workaround import Workaround
 from onnx_specops.building import Builder, Value
 from onnx_specops.graphs import origin
 from onnx_specops.padding import pad

@@ -8,8 +8,9 @@ from typing import cast
 import onnx_ir as ir
 
 from converters.passes.integer_division import truncated_remainder
-from converters.passes.onnxruntime.workaround import Workaround, attributes_of
+from converters.passes.workaround import Workaround
 from onnx_specops.building import Builder, Value
+from onnx_specops.graphs import attributes_of
 
 
 class ExactRemainders(Workaround):

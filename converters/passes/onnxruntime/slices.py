@@ -11,7 +11,7 @@ from typing import cast
 import numpy as np
 import onnx_ir as ir
 
-from converters.passes.onnxruntime.workaround import Workaround
+from converters.passes.workaround import Workaround
 from onnx_specops.building import Builder, Value
 
 _INT32_MAX, _INT64_MAX = 2**31 - 1, 2**63 - 1

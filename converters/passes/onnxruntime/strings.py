@@ -11,8 +11,9 @@ from typing import cast
 import numpy as np
 import onnx_ir as ir
 
-from converters.passes.onnxruntime.workaround import Workaround, attributes_of
+from converters.passes.workaround import Workaround
 from onnx_specops.building import Builder, Value
+from onnx_specops.graphs import attributes_of
 
 
 class GatherOfStrings(Workaround):

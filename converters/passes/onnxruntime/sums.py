@@ -10,6 +10,7 @@ import onnx_ir as ir
 
 from converters.passes.patterns import PatternPass, rewrite
 from onnx_specops.building import Builder, Value
+from onnx_specops.graphs import attributes_of
 
 
 @rewrite(
@@ -25,7 +26,7 @@ def of_a_sum(op: Builder, *, a: Value, b: Value, scale: Value, total: Value, who
     # float16 is for GPUs, whose SkipLayerNormalization is fast.
     if total.dtype != ir.DataType.FLOAT or any(value.uses() for value in node.outputs[1:]) or _is_row(a) or _is_row(b):
         return None
-    attributes = {name: attribute.value for name, attribute in node.attributes.items()}
+    attributes = attributes_of(node)
     return op.LayerNormalization(op.Sum(a, b), *node.inputs[1:], **attributes)
 
 

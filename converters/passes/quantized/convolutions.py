@@ -24,7 +24,7 @@ from converters.passes.quantized.matmuls import multiply
 from converters.passes.quantized.residuals import addition_of
 from converters.passes.quantized.weights import Weights, weights
 from onnx_specops.building import Builder, Value, constant_value
-from onnx_specops.graphs import constant_array
+from onnx_specops.graphs import attributes_of, constant_array
 
 _LARGEST_BIAS = 2**30
 _MAX_REPEATED_PRODUCTS, _MAX_TARGETS = 128, 3
@@ -155,7 +155,7 @@ def _in_integers(
     if whole.any():
         terms = _shortest(unit, np.zeros(unit.shape, np.int32))
         inputs.append(terms.dequantize(op, constant_value(whole.astype(np.int32))))
-    result = op.Conv(*inputs, **{name: attribute.value for name, attribute in node.attributes.items()})
+    result = op.Conv(*inputs, **attributes_of(node))
     result.shape = quantization.value.shape
     quantization.quantizer.replace_input_with(0, result)
     quantization.quantizer.replace_input_with(1, op.place(constant_value(quantization.affine.scale)))

@@ -26,7 +26,7 @@ from converters.passes.quantized.transposed import transposed_axes, transposed_c
 from converters.passes.quantized.weights import weights
 from onnx_specops.building import OPSET, constant_value
 from onnx_specops.domain import DOMAIN
-from onnx_specops.graphs import all_nodes, constant_array
+from onnx_specops.graphs import all_nodes, attributes_of, constant_array
 from onnx_specops.naming import Names
 
 D = ir.DataType
@@ -241,7 +241,7 @@ def _arrange(work: Arrangement, node: ir.Node) -> None:
         return
     elif _moves(node) and quantized.affine.bits == 8:
         op = work.before(node)
-        attributes = {name: attribute.value for name, attribute in node.attributes.items()}
+        attributes = attributes_of(node)
         moved = op.node(node.op_type, quantized.integers, *node.inputs[1:], outputs=len(node.outputs), **attributes)
         for value, integers in zip(node.outputs, moved if isinstance(moved, tuple) else (moved,), strict=True):
             integers.shape = value.shape

@@ -10,7 +10,7 @@ import onnx_ir as ir
 
 from converters.passes.quantized.graph import Arrangement, Quantized, is_node, only_user, remove
 from onnx_specops.building import Builder, Value
-from onnx_specops.graphs import constant_array
+from onnx_specops.graphs import attributes_of, constant_array
 
 
 def shuffle(work: Arrangement, node: ir.Node) -> None:
@@ -56,7 +56,7 @@ def shuffle(work: Arrangement, node: ir.Node) -> None:
 
 def _again(op: Builder, node: ir.Node, x: ir.Value) -> Value:
     """Emit a node for another first input."""
-    attributes = {name: attribute.value for name, attribute in node.attributes.items()}
+    attributes = attributes_of(node)
     moved: Value = op.node(node.op_type, x, *node.inputs[1:], **attributes)
     moved.shape = node.outputs[0].shape
     return moved

@@ -14,7 +14,7 @@ from converters.passes.quantized.affine import NEAR, Affine, is_scale
 from converters.passes.quantized.graph import before_casts, is_node, static_shape
 from onnx_specops.building import Builder, Value, constant_value
 from onnx_specops.domain import DOMAIN, find
-from onnx_specops.graphs import constant_array
+from onnx_specops.graphs import attributes_of, constant_array
 
 D = ir.DataType
 
@@ -154,7 +154,7 @@ def _quantized(value: ir.Value) -> _Found | None:
         return None
     data, limits = _cast_constant(node.inputs[0]), [constant_array(limit) for limit in node.inputs[1:]]
     levels = node.attributes.get_int("levels", 0)
-    attributes = {name: attribute.value for name, attribute in node.attributes.items()}
+    attributes = attributes_of(node)
     if data is None or any(limit is None for limit in limits) or not 2 <= levels <= 256:
         return None
     low, high, start, end = (limit.astype(np.float64) for limit in limits if limit is not None)

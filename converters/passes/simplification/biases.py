@@ -9,6 +9,7 @@ import onnx_ir as ir
 
 from converters.passes.patterns import PatternPass, Rewrite, rewrite
 from onnx_specops.building import Builder, Value
+from onnx_specops.graphs import attributes_of
 
 _FLOATS = (ir.DataType.FLOAT16, ir.DataType.FLOAT, ir.DataType.DOUBLE)
 
@@ -54,7 +55,7 @@ def _convolution(operator: str) -> Rewrite:
         if any(size != 1 for axis, size in enumerate(aligned) if axis != 1) or aligned[1] not in (1, channels):
             return None
         added = np.ascontiguousarray(np.broadcast_to(bias.constant.reshape(-1), [channels]))
-        attributes = {name: attribute.value for name, attribute in node.attributes.items()}
+        attributes = attributes_of(node)
         return op.node(operator, x, weight, added, types=[(whole.dtype, whole.dims)], **attributes)
 
     return replace

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import onnx_ir as ir
 from onnx_ir.passes import InPlacePass, PassResult
 
+from converters.passes.workaround import Workaround
 from onnx_specops.building import Builder, Value, constant_value
-from onnx_specops.graphs import all_nodes, constant_array
+from onnx_specops.graphs import all_nodes, constant_array, constant_list
 from onnx_specops.naming import Names
-from onnx_specops.replacing import replace_value
 
 _CONVOLUTIONS = frozenset(("Conv", "ConvTranspose"))
 _PRODUCTS = frozenset(("MatMul", "Gemm"))
@@ -59,36 +61,28 @@ def _widened(value: ir.Value | None, other: ir.Value | None) -> np.ndarray | Non
     return np.array(np.broadcast_to(array.reshape(dims), [dim or 0 for dim in whole]))
 
 
-class UnfusedRMSNormalization(InPlacePass):
+class UnfusedRMSNormalization(Workaround):
     """Convert ReduceMean to ReduceSum in normalizations by the root of a mean over other axes, or with other weights.
 
     MNN (3.6) computes each such normalization along the last axis, with a weight for each of its elements.
     """
 
-    def call(self, model: ir.Model) -> PassResult:
-        found = [node for node in all_nodes(model.graph) if not node.domain and node.op_type == "ReduceMean"]
-        root = Builder.of_existing(model.graph)
-        return PassResult(model, modified=sum(_unfused(node, root) for node in found) > 0)
+    operators = frozenset(("ReduceMean",))
 
-
-def _unfused(node: ir.Node, root: Builder) -> bool:
-    x, axes = node.inputs[0], constant_array(node.inputs[1]) if len(node.inputs) > 1 else None
-    if not isinstance(x, Value) or x.dims is None or axes is None or not axes.size or not isinstance(node.graph, ir.Graph):
-        return False
-    places = [int(axis) % len(x.dims) for axis in axes]
-    sizes = [x.dims[place] for place in places]
-    roots = [after for add in _consumers(node, "Add") for after in _consumers(add, "Sqrt")]
-    if not roots or any(size is None for size in sizes):
-        return False
-    if places == [len(x.dims) - 1] and all(_is_scaled(square, sizes[0] or 0) for square in roots):
-        return False
-    op = Builder.before_node(node, root)
-    keepdims: int = node.attributes.get_int("keepdims", 1)
-    total = op.ReduceSum(x, places, keepdims=keepdims)
-    mean = op.Mul(total, op.const([1 / np.prod([size or 1 for size in sizes])], x.dtype))
-    replace_value(node.outputs[0], op.place(mean), equal=False)
-    node.graph.remove(node, safe=True)
-    return True
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        x, axes = node.inputs[0], constant_list(node.inputs[1]) if len(node.inputs) > 1 else None
+        if not isinstance(x, Value) or x.dims is None or not axes:
+            return None
+        places = [axis % len(x.dims) for axis in axes]
+        sizes = [x.dims[place] for place in places]
+        roots = [after for add in _consumers(node, "Add") for after in _consumers(add, "Sqrt")]
+        if not roots or any(size is None for size in sizes):
+            return None
+        if places == [len(x.dims) - 1] and all(_is_scaled(square, sizes[0] or 0) for square in roots):
+            return None
+        keepdims: int = node.attributes.get_int("keepdims", 1)
+        total = op.ReduceSum(x, places, keepdims=keepdims)
+        return [op.Mul(total, op.const([1 / np.prod([size or 1 for size in sizes])], x.dtype))]
 
 
 def _is_scaled(square: ir.Node, size: int) -> bool:

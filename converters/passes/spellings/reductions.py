@@ -2,50 +2,40 @@
 
 from __future__ import annotations
 
-import onnx_ir as ir
-from onnx_ir.passes import InPlacePass, PassResult
+from collections.abc import Sequence
 
+import onnx_ir as ir
+
+from converters.passes.workaround import Workaround
 from onnx_specops.building import Builder, Value
-from onnx_specops.graphs import all_nodes, constant_array
-from onnx_specops.replacing import replace_value
+from onnx_specops.graphs import constant_array
 
 _NORMS = frozenset(("ReduceL1", "ReduceL2", "ReduceSumSquare"))
-_REDUCTIONS = _NORMS | {"ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum"}
 _AT_ONCE = 2
 
 
-class PairsOfReducedAxes(InPlacePass):
+class PairsOfReducedAxes(Workaround):
     """Reduce at most two axes at once, sorted and from the last ones on; norms become sums.
 
     OpenCV (5.0.0, 4.14.0) reads the wrong elements for three or more axes, and 4.14.0 ignores norms of axes of size 1.
     """
 
-    def call(self, model: ir.Model) -> PassResult:
-        found = [node for node in all_nodes(model.graph) if not node.domain and node.op_type in _REDUCTIONS]
-        root = Builder.of_existing(model.graph)
-        return PassResult(model, modified=sum(_split(node, root) for node in found) > 0)
+    operators = _NORMS | {"ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum"}
 
-
-def _split(node: ir.Node, root: Builder) -> bool:
-    x, name = node.inputs[0], node.op_type
-    axes, norm = _axes(node), name in _NORMS
-    if axes is None or not isinstance(x, Value) or not isinstance(node.graph, ir.Graph):
-        return False
-    places = sorted(axis % (x.rank or 1) for axis in axes)
-    if not norm and len(places) <= _AT_ONCE and places == axes:
-        return False
-    op = Builder.before_node(node, root)
-    keepdims: int = node.attributes.get_int("keepdims", 1)
-    result = x if not norm else op.Abs(x) if name == "ReduceL1" else op.Mul(x, x)
-    name = "ReduceSum" if norm else name
-    while places:
-        places, last = places[:-_AT_ONCE], places[-_AT_ONCE:]
-        result = op.node(name, result, last, keepdims=keepdims)
-    result = op.Sqrt(result) if node.op_type == "ReduceL2" else result
-    assert isinstance(result, Value)
-    replace_value(node.outputs[0], op.place(result), equal=False)
-    node.graph.remove(node, safe=True)
-    return True
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        x, name = node.inputs[0], node.op_type
+        axes, norm = _axes(node), name in _NORMS
+        if axes is None or not isinstance(x, Value):
+            return None
+        places = sorted(axis % (x.rank or 1) for axis in axes)
+        if not norm and len(places) <= _AT_ONCE and places == axes:
+            return None
+        keepdims: int = node.attributes.get_int("keepdims", 1)
+        result = x if not norm else op.Abs(x) if name == "ReduceL1" else op.Mul(x, x)
+        while places:
+            places, last = places[:-_AT_ONCE], places[-_AT_ONCE:]
+            result = op.node("ReduceSum" if norm else name, result, last, keepdims=keepdims)
+        return [op.Sqrt(result) if name == "ReduceL2" else result]
 
 
 def _axes(node: ir.Node) -> list[int] | None:

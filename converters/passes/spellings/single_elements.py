@@ -2,38 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import onnx_ir as ir
-from onnx_ir.passes import InPlacePass, PassResult
 
+from converters.passes.workaround import Workaround
 from onnx_specops.building import Builder, Value
-from onnx_specops.graphs import all_nodes, all_values, dimension
-from onnx_specops.replacing import replace_value
+from onnx_specops.graphs import dimension
 
 
-class DecomposeInstanceNormalization(InPlacePass):
+class DecomposeInstanceNormalization(Workaround):
     """Decompose each InstanceNormalization that may have one element for each channel.
 
     Its result is the bias. ONNX Runtime's CUDA provider (1.31.1) gives NaN, because cuDNN divides by the number of elements
     minus 1. Models reach it with images of one pixel, or with as many groups as channels.
     """
 
-    def call(self, model: ir.Model) -> PassResult:
-        found = [
-            node
-            for node in all_nodes(model.graph)
-            if not node.domain and node.op_type == "InstanceNormalization" and isinstance(node.graph, ir.Graph)
-        ]
-        root = Builder(model.graph)
-        root.reserve(value.name for value in all_values(model.graph))
-        count = 0
-        for node in found:
-            if _has_several_elements(node) or node.graph is None:
-                continue
-            op = Builder.before_node(node, root)
-            replace_value(node.outputs[0], _decomposed(op, node), equal=False)
-            node.graph.remove(node, safe=True)
-            count += 1
-        return PassResult(model, modified=count > 0)
+    operators = frozenset(("InstanceNormalization",))
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        return None if _has_several_elements(node) else [_decomposed(op, node)]
 
 
 def _has_several_elements(node: ir.Node) -> bool:

@@ -1,10 +1,10 @@
-"""The base class of passes for nodes that ONNX Runtime computes incorrectly or not at all."""
+"""The base class of passes for nodes that a program computes incorrectly or not at all."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import onnx_ir as ir
 from onnx_ir.passes import InPlacePass, PassResult
@@ -17,7 +17,7 @@ from onnx_specops.replacing import replace_value
 class Workaround(InPlacePass):
     """Replaces nodes of some standard operators.
 
-    ``--verify`` does not check the replacements, because ONNX Runtime cannot compute the original nodes.
+    ``--verify`` does not check the replacements: ONNX Runtime may be unable to compute the original nodes.
     """
 
     operators: ClassVar[frozenset[str]]
@@ -56,8 +56,3 @@ class Workarounds(InPlacePass):
             node.graph.remove(node, safe=True)
             count += 1
         return PassResult(model, modified=count > 0)
-
-
-def attributes_of(node: ir.Node) -> dict[str, Any]:
-    """Return a node's attributes as the builder takes them."""
-    return {name: attribute.value for name, attribute in node.attributes.items()}
