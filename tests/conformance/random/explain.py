@@ -13,7 +13,6 @@ from tests.conformance.oracle import OracleError
 from tests.conformance.random.judge import Judge, Verdict, crashed, differing, is_drawn
 from tests.conformance.random.noise import (
     amplified,
-    beyond_float16,
     depends_on_known_dimensions,
     differs_from_itself,
     differs_layer_by_layer,
@@ -132,8 +131,6 @@ def _explained(recipe: Recipe, verdict: Verdict, judge: Judge) -> Explanation:
     if amplified(recipe, verdict, judge, lambda rest: _departs(rest, judge)) or seconded_in_other_words(
         recipe, verdict, judge
     ):
-        return Explanation("noise", recipe, verdict)
-    if beyond_float16(recipe, judge):
         return Explanation("noise", recipe, verdict)
     if unset(recipe, verdict, judge) or overflown(recipe, judge) or agrees_result_by_result(recipe, verdict, judge):
         return Explanation("noise", recipe, verdict)
@@ -258,7 +255,7 @@ def _is_noise(single: Recipe, found: Verdict, judge: Judge) -> bool:
     followed = ("cpu", "evaluate") if _known(single) else ("cpu",)
     noise = unfit(single, found) or noisy(single, judge) or misshapen(single, judge) or tied(single, found, judge, followed)
     noise = noise or differs_from_itself(single, found, judge) or seconded_in_other_words(single, found, judge)
-    return noise or overflown(single, judge) or beyond_float16(single, judge)
+    return noise or overflown(single, judge)
 
 
 def _takes_noise(recipe: Recipe, found: Verdict, place: int, judge: Judge) -> bool:

@@ -42,6 +42,7 @@ _OFF_LEVELS = 3e-4
 """The relative change that moves numbers away from the middle between two levels."""
 _HUGE = 2.0**63
 """The squares of larger numbers may overflow in 32 bits, and so may their sums."""
+_HUGE_HALF = float(np.finfo(np.float16).max)
 
 
 def noisy(recipe: Recipe, judge: Judge) -> bool:
@@ -175,10 +176,10 @@ def overflown(recipe: Recipe, judge: Judge) -> bool:
     """Return whether we only differ in sums that are infinite in one result and NaN in the other.
 
     Which of them results from an overflow or infinite terms depends on the order of the sum and of the products, as does the
-    overflow of a norm's squares.
+    overflow of a norm's squares. Or in inputs that are infinite in float16.
     """
     layers = [recipe.nodes[place] for place, _ in recipe.results]
-    if _is_norm_of_huge(recipe, judge):
+    if _is_norm_of_huge(recipe, judge) or beyond_float16(recipe, judge):
         return True
     if not all(isinstance(layer, Layer) and layer.operation in _SUMS for layer in layers):
         return False
@@ -200,43 +201,33 @@ def _is_norm_of_huge(recipe: Recipe, judge: Judge) -> bool:
     finite = {
         bool(np.isfinite(array.astype(np.float64)).all()) for answer in [given, *judge.ours(recipe)] for array in answer
     }
-    nodes = tuple(map(_smaller, recipe.nodes))
+    nodes = tuple(_reduced(node, _HUGE) for node in recipe.nodes)
     if len(finite) < 2 or all(one is other for one, other in zip(nodes, recipe.nodes, strict=True)):
         return False
     return judge.judge(replace(recipe, nodes=nodes)).kind == "agrees"
 
 
-def _smaller(node: Leaf | Layer) -> Leaf | Layer:
-    """Return the node with its finite numbers reduced."""
+def _reduced(node: Leaf | Layer, most: float) -> Leaf | Layer:
+    """Return the node with its finite numbers beyond ``most`` divided by powers of two."""
     if isinstance(node, Layer) or node.array is None or node.array.dtype.kind not in "fV":
         return node
     numbers = node.array.astype(np.float64)
-    huge = np.isfinite(numbers) & (np.abs(numbers) > _HUGE)
-    return replace(node, array=np.where(huge, numbers / 2.0**120, numbers).astype(node.array.dtype)) if huge.any() else node
+    huge = np.isfinite(numbers) & (np.abs(numbers) > most)
+    if not huge.any():
+        return node
+    _, exponents = np.frexp(np.where(huge, numbers, 1))
+    return replace(node, array=np.where(huge, np.ldexp(numbers, 10 - exponents), numbers).astype(node.array.dtype))
 
 
 def beyond_float16(recipe: Recipe, judge: Judge) -> bool:
     """Return whether inputs of a float16 model are beyond float16, where they become infinite, and smaller ones agree."""
     if judge.options.arguments.get("precision") != "float16":
         return False
-    nodes = tuple(map(_within_float16, recipe.nodes))
+    inputs = (isinstance(node, Leaf) and not node.constant for node in recipe.nodes)
+    nodes = tuple(_reduced(node, _HUGE_HALF) if given else node for node, given in zip(recipe.nodes, inputs, strict=True))
     if all(one is other for one, other in zip(nodes, recipe.nodes, strict=True)):
         return False
     return judge.judge(replace(recipe, nodes=nodes)).kind == "agrees"
-
-
-def _within_float16(node: Leaf | Layer) -> Leaf | Layer:
-    """Return an input with the numbers beyond float16 divided by a power of two."""
-    if isinstance(node, Layer) or node.array is None or node.constant or node.array.dtype.kind not in "fV":
-        return node
-    numbers = node.array.astype(np.float64)
-    with np.errstate(over="ignore"):
-        beyond = np.isfinite(numbers) & np.isinf(numbers.astype(np.float16))
-    if not beyond.any():
-        return node
-    _, exponents = np.frexp(np.where(beyond, numbers, 1))
-    numbers = np.where(beyond, np.ldexp(numbers, 10 - exponents), numbers)
-    return replace(node, array=numbers.astype(node.array.dtype))
 
 
 def _without_infinities(array: np.ndarray, other: np.ndarray) -> np.ndarray:

@@ -5,13 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import onnx
-import onnxruntime as ort
 import pytest
 
-import onnx_specops
-from onnx_specops.domain import find
-from onnx_specops.runtime.reference import reference_evaluator
+from tests.onnx_specops.ops import one_node
 from tests.onnx_specops.ops.scan_layers import arrays, by_openvino, layers
 
 INPUTS = ("x", "time_step", "decay", "input_gate", "output_gate", "state")
@@ -20,24 +16,7 @@ Given = dict[str, np.ndarray]
 
 
 def run(form: str, given: Given, **options: Any) -> list[np.ndarray]:
-    attributes = {"epsilon": 1e-12, **options}
-    if form == "numpy":
-        return list(find("SelectiveScan").kernel(*(given[name] for name in INPUTS), **attributes))
-    node = onnx.helper.make_node("SelectiveScan", INPUTS, ["y", "present_state"], domain="onnx_specops", **attributes)
-    inputs = [onnx.helper.make_tensor_value_info(name, 1, [None] * given[name].ndim) for name in INPUTS]
-    outputs = [onnx.helper.make_tensor_value_info(name, 1, [None] * 3) for name in ("y", "present_state")]
-    imports = [onnx.helper.make_opsetid("", 21), onnx.helper.make_opsetid("onnx_specops", 1)]
-    model = onnx.helper.make_model(
-        onnx.helper.make_graph([node], "scan", inputs, outputs), opset_imports=imports, ir_version=10
-    )
-    if form in ("body", "reference"):
-        model = onnx_specops.add_bodies(model)
-    if form == "reference":
-        return [np.asarray(value) for value in reference_evaluator(model).run(None, given)]
-    options = ort.SessionOptions()
-    options.log_severity_level = 4
-    kernels: Any = "none" if form == "body" else form
-    return onnx_specops.InferenceSession(model.SerializeToString(), options, kernels=kernels).run(None, given)
+    return list(one_node.run(form, "SelectiveScan", given, {"epsilon": 1e-12, **options}))
 
 
 @pytest.mark.parametrize("form", FORMS)

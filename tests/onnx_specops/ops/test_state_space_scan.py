@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import onnx
-import onnxruntime as ort
 import pytest
 
-import onnx_specops
-from onnx_specops.domain import find
-from onnx_specops.runtime.reference import reference_evaluator
+from tests.onnx_specops.ops import one_node
 from tests.onnx_specops.ops.state_space_layers import arrays, by_openvino, layers, operator_inputs
 
 INPUTS = ("x", "decay", "input_gate", "output_gate", "state")
@@ -19,24 +13,7 @@ FORMS = ["numpy", "native", "python", "body", "reference"]
 
 
 def run(form: str, arrays: list[np.ndarray]) -> list[np.ndarray]:
-    if form == "numpy":
-        return list(find("StateSpaceScan").kernel(*arrays))
-    given = dict(zip(INPUTS, arrays, strict=True))
-    node = onnx.helper.make_node("StateSpaceScan", INPUTS, ["y", "present_state"], domain="onnx_specops")
-    inputs = [onnx.helper.make_tensor_value_info(name, 1, [None] * array.ndim) for name, array in given.items()]
-    outputs = [onnx.helper.make_tensor_value_info(name, 1, [None] * 4) for name in ("y", "present_state")]
-    imports = [onnx.helper.make_opsetid("", 21), onnx.helper.make_opsetid("onnx_specops", 1)]
-    model = onnx.helper.make_model(
-        onnx.helper.make_graph([node], "scan", inputs, outputs), opset_imports=imports, ir_version=10
-    )
-    if form in ("body", "reference"):
-        model = onnx_specops.add_bodies(model)
-    if form == "reference":
-        return [np.asarray(value) for value in reference_evaluator(model).run(None, given)]
-    options = ort.SessionOptions()
-    options.log_severity_level = 4
-    kernels: Any = "none" if form == "body" else form
-    return onnx_specops.InferenceSession(model.SerializeToString(), options, kernels=kernels).run(None, given)
+    return list(one_node.run(form, "StateSpaceScan", dict(zip(INPUTS, arrays, strict=True))))
 
 
 @pytest.mark.parametrize("form", FORMS)
