@@ -6,6 +6,7 @@ embeddings, and its cache as inputs.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -39,10 +40,11 @@ from onnx_specops.building import Builder, new_value
 from onnx_specops.replacing import replace_value
 
 TEXT_EMBEDDINGS, VISION_EMBEDDINGS = "openvino_text_embeddings_model.xml", "openvino_vision_embeddings_model.xml"
-MERGER = "openvino_vision_embeddings_merger_model.xml"
+MERGER, POSITIONS = "openvino_vision_embeddings_merger_model.xml", "openvino_vision_embeddings_pos_model.xml"
 DECODER, EMBEDDING, VISION = "text.onnx", "embedding.onnx", "vision.onnx"
 
 _IDS, _EMBEDDINGS, _FEATURES, _TYPES = "input_ids", "inputs_embeds", "image_features", "token_type_ids"
+_LAYERS, _PLACES = "deepstack_visual_embeds", "visual_pos_masks"
 _GEMMA_TOKENS = 256  # of an image, the only number that onnxruntime-genai's processor supports
 
 
@@ -57,6 +59,7 @@ class _Vision:
         images: the content of the processor's configuration.
         settings: of genai_config.json's section ``vision``.
         tokens: of genai_config.json's section ``model``.
+        layers: the number of layers of the decoder, after the embeddings, that add features of images.
     """
 
     kind: str
@@ -65,6 +68,7 @@ class _Vision:
     images: dict[str, Any]
     settings: dict[str, Any]
     tokens: dict[str, Any]
+    layers: int = 0
 
 
 def write_vision(
@@ -106,7 +110,7 @@ def write_vision(
         model, report = convert(
             folder / LANGUAGE,
             target / DECODER,
-            adapt=partial(_take_embeddings, image_token=image_token),
+            adapt=partial(_take_embeddings, image_token=image_token, layers=vision.layers),
             form="genai",
             positions=source.positions,
             kv_cache=kv_cache,
@@ -171,12 +175,36 @@ def _gemma(folder: Path, config: Mapping[str, Any], processing: ImageProcessing)
 
 def _qwen(folder: Path, config: Mapping[str, Any], processing: ImageProcessing) -> _Vision:
     """Return the vision encoder of Qwen2-VL and Qwen2.5-VL: images of any size, in patches."""
+    return _in_patches("qwen2_5_vl", folder, config, processing, 14)
+
+
+def _qwen3(folder: Path, config: Mapping[str, Any], processing: ImageProcessing) -> _Vision:
+    """Return the vision encoder of Qwen3-VL: with a table of positions, and features for several layers of the decoder."""
+    if not (folder / POSITIONS).is_file():
+        raise path_error(folder, f"it contains no {POSITIONS}", AS_WRITTEN)
+    settings = _section(folder, config, "vision_config")
+    side = math.isqrt(int(settings.get("num_position_embeddings", 2304)))
+    layers = len(settings.get("deepstack_visual_indexes", (8, 16, 24)))
+    return _in_patches("qwen3_vl", folder, config, processing, 16, table=folder / POSITIONS, side=side, layers=layers)
+
+
+def _in_patches(
+    kind: str, folder: Path, config: Mapping[str, Any], processing: ImageProcessing, size: int, **more: Any
+) -> _Vision:
+    """Return the vision encoder of a Qwen.
+
+    Args:
+        kind: its type in onnxruntime-genai.
+        folder, config, processing: its folder, and the configurations in it.
+        size: the default size of a patch.
+        more: further attributes of `QwenVision`.
+    """
     if not (folder / MERGER).is_file():
         raise path_error(folder, f"it contains no {MERGER}", AS_WRITTEN)
     settings = _section(folder, config, "vision_config")
-    merge, patch = int(settings.get("spatial_merge_size", 2)), int(settings.get("patch_size", 14))
+    merge, patch = int(settings.get("spatial_merge_size", 2)), int(settings.get("patch_size", size))
     window = int(settings.get("window_size", 8 * patch))
-    encoder = QwenVision(folder / VISION_EMBEDDINGS, merge, max(window // merge // patch, 1))
+    encoder = QwenVision(folder / VISION_EMBEDDINGS, merge, max(window // merge // patch, 1), **more)
 
     def adapt(emitted: Emitted) -> None:
         encoder.complete(emitted, folder / MERGER)
@@ -191,13 +219,14 @@ def _qwen(folder: Path, config: Mapping[str, Any], processing: ImageProcessing) 
         "tokens_per_second": float(settings.get("tokens_per_second", 1.0)),
         "inputs": {PATCHES: PATCHES, GRID: GRID},
     }
-    return _Vision("qwen2_5_vl", MERGER, adapt, processing.patches(settings), stated, tokens)
+    return _Vision(kind, MERGER, adapt, processing.patches(settings, size), stated, tokens, encoder.layers)
 
 
 _KINDS: dict[str, Callable[[Path, Mapping[str, Any], ImageProcessing], _Vision]] = {
     "gemma3": _gemma,
     "qwen2_vl": _qwen,
     "qwen2_5_vl": _qwen,
+    "qwen3_vl": _qwen3,
 }
 
 
@@ -215,29 +244,51 @@ def _token(folder: Path, config: Mapping[str, Any], *names: str) -> int:
     return int(found)
 
 
-def _take_embeddings(emitted: Emitted, image_token: int) -> None:
-    """Compute ``token_type_ids``, which onnxruntime-genai does not pass to a decoder, from ``input_ids``."""
+def _take_embeddings(emitted: Emitted, image_token: int, layers: int = 0) -> None:
+    """Replace the inputs that onnxruntime-genai does not pass to a decoder.
+
+    ``token_type_ids`` is computed from ``input_ids``. The features that further layers add follow the embeddings in
+    ``inputs_embeds``. They are zero for text.
+
+    Args:
+        emitted: the emitted decoder; changed in place.
+        image_token: the token of images.
+        layers: the number of layers that add features.
+    """
     graph = emitted.model.graph
-    types = next((value for value in graph.inputs if value.name == _TYPES), None)
-    if types is None:
-        return
-    graph.inputs.remove(types)
-    if not types.uses():
-        return
-    ids = new_value(ir.DataType.INT64, None, _IDS)
-    ids.shape = types.shape
+    inputs = {value.name: value for value in graph.inputs}
     op = Builder(graph, root=Builder.of_existing(graph), before=next(iter(graph)))
-    op.scope = _TYPES
-    graph.inputs.append(ids)
-    assert types.dtype is not None
-    replace_value(types, op.Cast(op.Equal(ids, image_token), to=types.dtype))
+    op.scope = "inputs"
+    if (types := inputs.get(_TYPES)) is not None:
+        graph.inputs.remove(types)
+        if types.uses():
+            ids = new_value(ir.DataType.INT64, None, _IDS)
+            ids.shape = types.shape
+            graph.inputs.append(ids)
+            assert types.dtype is not None
+            replace_value(types, op.Cast(op.Equal(ids, image_token), to=types.dtype))
+    if layers and inputs.keys() >= {_EMBEDDINGS, _LAYERS, _PLACES}:
+        embeddings = inputs[_EMBEDDINGS]
+        assert embeddings.shape is not None and embeddings.dtype is not None
+        *rows, width = embeddings.shape
+        assert isinstance(width, int)
+        whole = new_value(embeddings.dtype, None, _EMBEDDINGS)
+        whole.shape = ir.Shape([*rows, width * (1 + layers)])
+        own, added = op.Split(whole, [width, width * layers], axis=2, outputs=2)
+        ordered = op.Transpose(op.Reshape(added, [-1, layers, width]), perm=[1, 0, 2])
+        everywhere = op.Expand(np.array(True), op.Shape(whole, end=2))
+        graph.inputs.append(whole)
+        embeddings.name = op.unique("embeddings")
+        for old, new in ((embeddings, own), (inputs[_LAYERS], ordered), (inputs[_PLACES], everywhere)):
+            graph.inputs.remove(old)
+            replace_value(old, new)
 
 
 def _take_features(emitted: Emitted, image_token: int, width: int, path: Path) -> None:
     """Replace the embeddings of an image's tokens with its features.
 
     The features of all images are ``[tokens, width]`` or ``[images, tokens, width]`` for the prompt, and empty afterwards.
-    If there are fewer of them than tokens of images, Gather raises an error.
+    If there are fewer of them than tokens of images, Gather raises an error. Zeros follow shorter embeddings of text.
     """
     graph = emitted.model.graph
     embeddings = graph.outputs[0]
@@ -249,6 +300,10 @@ def _take_features(emitted: Emitted, image_token: int, width: int, path: Path) -
     ids.name = _IDS
     op = Builder.of_existing(graph)
     op.scope = "image"
+    own = None if embeddings.shape is None else embeddings.shape[-1]
+    text = embeddings
+    if isinstance(own, int) and own < width:
+        text = op.Pad(embeddings, [0, 0, 0, 0, 0, width - own])
     is_image = op.Equal(ids, image_token)
     counted = op.Cast(is_image, to=ir.DataType.INT64)
     table = op.Reshape(features, [-1, width])
@@ -257,6 +312,6 @@ def _take_features(emitted: Emitted, image_token: int, width: int, path: Path) -
     used = op.And(is_image, op.Greater(count, np.int64(0)))
     places = op.Where(used, places, np.int64(0))  # 0: the embedding of the token
     whole = op.Concat(np.zeros((1, width), np.float32), table, axis=0)
-    result = op.Where(op.Unsqueeze(used, [2]), op.Gather(whole, places), embeddings)
+    result = op.Where(op.Unsqueeze(used, [2]), op.Gather(whole, places), text)
     embeddings.name, result.name = op.unique("embeddings"), _EMBEDDINGS
     graph.outputs[0] = result

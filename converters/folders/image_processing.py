@@ -56,13 +56,14 @@ class ImageProcessing:
         resize = {"height": size, "width": size, "keep_aspect_ratio": 0}
         return self._processor("gemma_3_image_processing", resize, [("to_channel_first", "Permute3D", {"dims": [2, 0, 1]})])
 
-    def patches(self, vision: Mapping[str, Any]) -> dict[str, Any]:
+    def patches(self, vision: Mapping[str, Any], patch: int = 14) -> dict[str, Any]:
         """Return the processing that resizes images to multiples of a patch, and splits them into patches.
 
         Args:
             vision: the vision encoder's configuration.
+            patch: the default size of a patch.
         """
-        sizes = {"patch_size": 14, "temporal_patch_size": 2, "merge_size": 2}
+        sizes = {"patch_size": patch, "temporal_patch_size": 2, "merge_size": 2}
         for name in sizes:
             sizes[name] = self._number(name, sizes[name])
             wanted = vision.get("spatial_merge_size" if name == "merge_size" else name, sizes[name])

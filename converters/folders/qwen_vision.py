@@ -1,7 +1,8 @@
-"""The vision encoder of Qwen2-VL and Qwen2.5-VL as one graph.
+"""The vision encoder of Qwen2-VL, Qwen2.5-VL and Qwen3-VL as one graph.
 
-optimum-intel splits the encoder into the embedding of patches and the rest, and computes the positions, windows and masks of
-the patches in Python from ``image_grid_thw``. Here they are part of the graph, for one image or video.
+optimum-intel splits the encoder into the embedding of patches, the table of their positions (Qwen3-VL) and the rest, and
+computes the positions, windows and masks of the patches in Python from ``image_grid_thw``. Here they are part of the graph,
+for one image or video.
 """
 
 from __future__ import annotations
@@ -34,14 +35,22 @@ class QwenVision:
         patches: the IR that embeds patches.
         merge: the number of patches in a row and a column that become one token.
         window: the number of tokens in a row and a column of a window.
+        table: the IR with the table of positions, which is added to the embeddings of patches; ``None`` without one.
+        side: the number of rows and columns of that table.
+        layers: the number of layers of the decoder that add features; ``0`` if there is only one output.
     """
 
     patches: Path
     merge: int
     window: int
+    table: Path | None = None
+    side: int = 0
+    layers: int = 0
 
     def complete(self, emitted: Emitted, merger: Path) -> None:
         """Change the inputs to ``pixel_values`` ``[patches, elements]`` and ``image_grid_thw`` ``[1, 3]``.
+
+        The features of other layers follow those of the first in the last dimension of the output.
 
         Args:
             emitted: the emitted model; changed in place.
@@ -53,12 +62,13 @@ class QwenVision:
         graph = emitted.model.graph
         inputs = {value.name or "": value for value in graph.inputs}
         expected = {_HIDDEN, _MASK, _ROTATION}
-        if inputs.keys() not in (expected, expected | {_WINDOW_MASK, _WINDOWS}) or len(graph.outputs) != 1:
+        if inputs.keys() not in (expected, expected | {_WINDOW_MASK, _WINDOWS}):
             message = f"its inputs are {', '.join(inputs)}; expected {', '.join(sorted(expected))}"
             raise path_error(merger, message, "convert it without --genai")
         width = inputs[_ROTATION].shape
         if width is None or not isinstance(width[-1], int) or width[-1] % 2:
             raise path_error(merger, f"the width of its {_ROTATION} is not a constant even number", "export it again")
+        self._join_features(graph, merger)
         first = next(iter(graph))
         grid = new_value(ir.DataType.INT64, (1, 3), GRID)
         root = Builder.of_existing(graph)
@@ -68,34 +78,58 @@ class QwenVision:
         made: dict[str, ir.Value] = {_MASK: positions.frame_mask(), _ROTATION: positions.angles(int(width[-1]))}
         if _WINDOWS in inputs:
             made[_WINDOWS], made[_WINDOW_MASK] = positions.windows()
-        patches, made[_HIDDEN] = self._embedded(graph, first)
+        nearest = None if self.table is None else positions.nearest(self.side)
+        patches, made[_HIDDEN] = _inserted(graph, first, self.patches, "patches")
+        patches.name = PATCHES
+        if self.table is not None and nearest is not None:
+            places, entries = _inserted(graph, first, self.table, "position_table")
+            replace_value(places, nearest[0])
+            op = Builder(graph, root=Builder.of_existing(graph), before=first)
+            op.scope = "position_table"
+            position = op.ReduceSum(op.Mul(entries, op.Unsqueeze(nearest[1], [2])), np.array([0]), keepdims=0)
+            made[_HIDDEN] = op.Add(made[_HIDDEN], position)
         for name, value in inputs.items():
             graph.inputs.remove(value)
             replace_value(value, made[name])
         graph.inputs.extend([patches, grid])
 
-    def _embedded(self, graph: ir.Graph, first: ir.Node) -> tuple[ir.Value, ir.Value]:
-        """Insert the nodes that embed patches. Return their input and output."""
-        names = Names.of(graph)
-        with format_of(self.patches).open(self.patches, None) as source:
-            inner = source.emit().model.graph
-            if len(inner.inputs) != 1 or len(inner.outputs) != 1:
-                raise path_error(self.patches, "it has more than one input or output", "convert it without --genai")
-            taken = inner.inputs[0]
-            patches = new_value(taken.dtype, None, PATCHES)
-            patches.shape = taken.shape
-            made: dict[ir.Value, ir.Value] = {taken: patches}
+    def _join_features(self, graph: ir.Graph, merger: Path) -> None:
+        """Concatenate the features for all layers: ``[tokens, width]`` and ``[layers, tokens, width]``."""
+        *rest, last = (value.shape for value in graph.outputs)
+        if not self.layers and not rest:
+            return
+        if len(rest) != 1 or last is None or len(last) != 3 or last[0] != self.layers or not isinstance(last[2], int):
+            message = f"its outputs have the shapes {', '.join(map(str, [*rest, last]))}"
+            raise path_error(merger, f"{message}; expected features and those of {self.layers} layers", "export it again")
+        op = Builder.of_existing(graph)
+        op.scope = "layers"
+        whole, others = graph.outputs
+        ordered = op.Reshape(op.Transpose(others, perm=[1, 0, 2]), [-1, self.layers * last[2]])
+        graph.outputs[:] = [op.Concat(whole, ordered, axis=1)]
 
-            def constant(value: ir.Value) -> ir.Value:
-                copy = loaded_copy(value)
-                names.register(graph, copy)
-                return copy
 
-            for node in copied(list(inner), made, constant):
-                for value in node.outputs:
-                    value.name = names.unique(f"patches/{value.name}")
-                graph.insert_before(first, node)
-            return patches, made[inner.outputs[0]]
+def _inserted(graph: ir.Graph, first: ir.Node, path: Path, scope: str) -> tuple[ir.Value, ir.Value]:
+    """Insert the nodes of an IR with one input and one output before a node. Return both."""
+    names = Names.of(graph)
+    with format_of(path).open(path, None) as source:
+        inner = source.emit().model.graph
+        if len(inner.inputs) != 1 or len(inner.outputs) != 1:
+            raise path_error(path, "it has more than one input or output", "convert it without --genai")
+        taken = inner.inputs[0]
+        given = new_value(taken.dtype, None, names.unique(f"{scope}/{taken.name}"))
+        given.shape = taken.shape
+        made: dict[ir.Value, ir.Value] = {taken: given}
+
+        def constant(value: ir.Value) -> ir.Value:
+            copy = loaded_copy(value)
+            names.register(graph, copy)
+            return copy
+
+        for node in copied(list(inner), made, constant):
+            for value in node.outputs:
+                value.name = names.unique(f"{scope}/{value.name}")
+            graph.insert_before(first, node)
+        return given, made[inner.outputs[0]]
 
 
 class _Positions:
@@ -126,13 +160,39 @@ class _Positions:
         both = []
         for count, place in ((self._rows, 1), (self._columns, 0)):
             each = op.Unsqueeze(op.Range(0, op.Squeeze(count, [0]), 1), [place])
-            whole = op.Expand(each, op.Concat(self._rows, self._columns, axis=0))
-            tokens = [op.Div(self._rows, self._merge), op.Div(self._columns, self._merge)]
-            blocks = op.Reshape(whole, op.Concat(tokens[0], [self._merge], tokens[1], [self._merge], axis=0))
-            ordered = op.Reshape(op.Transpose(blocks, perm=[0, 2, 1, 3]), [-1])
-            numbers = op.Cast(op.Tile(ordered, self._frames), to=ir.DataType.FLOAT)
+            numbers = op.Cast(self._in_order(each), to=ir.DataType.FLOAT)
             both.append(op.Mul(op.Unsqueeze(numbers, [1]), frequencies[None]))
         return op.Concat(*both, axis=1)
+
+    def nearest(self, side: int) -> tuple[Value, Value]:
+        """Return the four nearest entries of a table of positions, and their weights, ``[4, patches]`` each.
+
+        The table has ``side`` rows and columns, which are stretched over the image.
+        """
+        op = self._op
+        floors, following, parts = [], [], []
+        for count, axis in ((self._rows, 1), (self._columns, 0)):
+            number = op.Cast(op.Range(0, op.Squeeze(count, [0]), 1), to=ir.DataType.FLOAT)
+            steps = op.Max(op.Cast(op.Sub(count, 1), to=ir.DataType.FLOAT), np.float32(1))
+            place = op.Mul(number, op.Div(np.float32(side - 1), steps))
+            floor = op.Cast(op.Min(op.Floor(place), np.float32(side - 1)), to=ir.DataType.INT64)
+            floors.append(op.Unsqueeze(floor, [axis]))
+            following.append(op.Unsqueeze(op.Min(op.Add(floor, 1), np.int64(side - 1)), [axis]))
+            parts.append(op.Unsqueeze(op.Sub(place, op.Cast(floor, to=ir.DataType.FLOAT)), [axis]))
+        entries, weights = [], []
+        for row, high in ((floors[0], op.Sub(np.float32(1), parts[0])), (following[0], parts[0])):
+            for column, wide in ((floors[1], op.Sub(np.float32(1), parts[1])), (following[1], parts[1])):
+                entries.append(op.Unsqueeze(self._in_order(op.Add(op.Mul(row, side), column)), [0]))
+                weights.append(op.Unsqueeze(self._in_order(op.Mul(high, wide)), [0]))
+        return op.Concat(*entries, axis=0), op.Concat(*weights, axis=0)
+
+    def _in_order(self, each: Value) -> Value:
+        """Return ``[patches]`` for values by row and column, for every frame."""
+        op = self._op
+        whole = op.Expand(each, op.Concat(self._rows, self._columns, axis=0))
+        tokens = [op.Div(self._rows, self._merge), op.Div(self._columns, self._merge)]
+        blocks = op.Reshape(whole, op.Concat(tokens[0], [self._merge], tokens[1], [self._merge], axis=0))
+        return op.Tile(op.Reshape(op.Transpose(blocks, perm=[0, 2, 1, 3]), [-1]), self._frames)
 
     def windows(self) -> tuple[Value, Value]:
         """Return the tokens sorted by window ``[tokens]``, and ``[1, patches, patches]``: 0 within a window, otherwise minus

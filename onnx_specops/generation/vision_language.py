@@ -19,9 +19,10 @@ from onnx_specops.generation.settings import read_json
 from onnx_specops.runtime.session import InferenceSession, Kernels
 
 _EMBEDDINGS, _FEATURES = "inputs_embeds", "image_features"
-_GEMMA, _QWEN = "gemma3", "qwen2_5_vl"
-_PLACES = {_GEMMA: re.compile(r"<start_of_image>"), _QWEN: re.compile(r"<\|vision_start\|>.*?<\|vision_end\|>", re.DOTALL)}
-_PLACE = {_GEMMA: "<start_of_image>", _QWEN: "<|vision_start|><|vision_end|>"}
+_GEMMA, _QWEN = "gemma3", ("qwen2_5_vl", "qwen3_vl")
+_OF_QWEN = re.compile(r"<\|vision_start\|>.*?<\|vision_end\|>", re.DOTALL)
+_PLACES = {_GEMMA: re.compile(r"<start_of_image>"), **dict.fromkeys(_QWEN, _OF_QWEN)}
+_PLACE = {_GEMMA: "<start_of_image>", **dict.fromkeys(_QWEN, "<|vision_start|><|vision_end|>")}
 
 
 class VisionLanguageModel(LanguageModel):
@@ -149,7 +150,7 @@ class VisionLanguageModel(LanguageModel):
         features = self._features if past == 0 else self._features[:0]
         (embeddings,) = self._read.run([_EMBEDDINGS], {"input_ids": fed, _FEATURES: features})
         positions = np.arange(past, total, dtype=np.int64)[None] + self._shift
-        if self._kind == _QWEN:
+        if self._kind in _QWEN:
             if past == 0:
                 three = self._positions(fed[0].tolist())
                 self._shift = int(three.max()) + 1 - total

@@ -336,6 +336,7 @@ SPEECH: dict[str, Callable[[Path], None]] = {
 VISION: dict[str, Callable[[Path], None]] = {
     **{name: partial(make_vision, name) for name in CONFIGURATIONS},
     "qwen2.5-vl-int8": partial(make_vision, "qwen2.5-vl", eight_bits=True),
+    "qwen3-vl-int8": partial(make_vision, "qwen3-vl", eight_bits=True),
 }
 
 

@@ -21,10 +21,13 @@ _TEXT: dict[str, Any] = {
     "num_key_value_heads": 2, "max_position_embeddings": 1024, "head_dim": 16, "bos_token_id": 0, "eos_token_id": 0,
     "pad_token_id": 1, "tie_word_embeddings": False,
 }  # fmt: skip
-_QWEN: dict[str, Any] = {
-    **_TEXT, "rope_scaling": {"type": "mrope", "mrope_section": [2, 3, 3]}, "image_token_id": IMAGE,
-    "video_token_id": IMAGE + 1, "vision_start_token_id": IMAGE + 2, "vision_end_token_id": IMAGE + 3,
-}  # fmt: skip
+_TOKENS = {
+    "image_token_id": IMAGE,
+    "video_token_id": IMAGE + 1,
+    "vision_start_token_id": IMAGE + 2,
+    "vision_end_token_id": IMAGE + 3,
+}
+_QWEN: dict[str, Any] = {**_TEXT, "rope_scaling": {"type": "mrope", "mrope_section": [2, 3, 3]}, **_TOKENS}
 _PATCHES = {
     "depth": 2,
     "num_heads": 2,
@@ -37,7 +40,7 @@ _SPECIAL = {
     "Gemma3": ["<image_soft_token>", "<start_of_image>", "<end_of_image>"],
     "Qwen2VL": ["<|image_pad|>", "<|video_pad|>", "<|vision_start|>", "<|vision_end|>"],
 }
-_SPECIAL["Qwen2_5_VL"] = _SPECIAL["Qwen2VL"]
+_SPECIAL["Qwen2_5_VL"] = _SPECIAL["Qwen3VL"] = _SPECIAL["Qwen2VL"]
 _ONE_SIZE = 64
 
 CONFIGURATIONS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -65,6 +68,22 @@ CONFIGURATIONS: dict[str, tuple[str, dict[str, Any]]] = {
                 **_PATCHES, "hidden_size": 32, "out_hidden_size": 64, "intermediate_size": 32, "window_size": 112,
                 "fullatt_block_indexes": [1], "tokens_per_second": 2,
             },
+        },
+    ),
+    "qwen3-vl": (
+        "Qwen3VL",
+        {
+            "text_config": {
+                **_TEXT, "num_hidden_layers": 3,
+                "rope_parameters": {
+                    "rope_type": "default", "rope_theta": 10000.0, "mrope_section": [3, 3, 2], "mrope_interleaved": True,
+                },
+            },
+            "vision_config": {
+                **_PATCHES, "depth": 3, "patch_size": 16, "hidden_size": 32, "out_hidden_size": 64, "intermediate_size": 32,
+                "num_position_embeddings": 64, "deepstack_visual_indexes": [0, 1],
+            },
+            "tie_word_embeddings": False, **_TOKENS,
         },
     ),
 }  # fmt: skip
@@ -105,7 +124,9 @@ def make_vision(name: str, folder: Path, *, eight_bits: bool = False) -> None:
     if kind == "Gemma3":
         processor = transformers.Gemma3ImageProcessor(size={"height": _ONE_SIZE, "width": _ONE_SIZE})
     else:
-        processor = transformers.Qwen2VLImageProcessor(min_pixels=56 * 56, max_pixels=28 * 28 * 30)
+        patch = settings["vision_config"]["patch_size"]
+        limits = {"min_pixels": (4 * patch) ** 2, "max_pixels": (2 * patch) ** 2 * 30}
+        processor = transformers.Qwen2VLImageProcessor(patch_size=patch, **limits)
     processor.save_pretrained(folder)
 
 
@@ -148,6 +169,52 @@ def _waves(height: int, width: int) -> np.ndarray:
     return (127.5 + 100 * np.sin(x / 9 + color) * np.cos(y / 7 - color)).astype(np.uint8)
 
 
+def exact_requests(name: str) -> list[Request]:
+    """Return prompts with one image and with two that no processor resizes, because OpenVINO GenAI has its own resize."""
+    side = 2 * CONFIGURATIONS[name][1]["vision_config"]["patch_size"]
+    draw = np.random.default_rng(5)
+    images = [draw.integers(0, 256, (side * rows, side * columns, 3), np.uint8) for rows, columns in ((4, 3), (2, 5))]
+    before = "<|vision_start|><|vision_end|>"
+    return [Request(f"{before}What is it?", (images[0],)), Request(f"{before}{before}Which one?", tuple(images))]
+
+
+def texts_in_pipeline(folder: Path, name: str) -> list[str]:
+    """Return the texts that OpenVINO GenAI generates greedily for `exact_requests`."""
+    import openvino as ov
+    import openvino_genai
+    import openvino_tokenizers
+    import transformers
+
+    texts = transformers.AutoTokenizer.from_pretrained(folder)
+    with tempfile.TemporaryDirectory() as place:
+        for path in folder.iterdir():
+            (Path(place) / path.name).symlink_to(path.resolve())
+        made = openvino_tokenizers.convert_tokenizer(texts, with_detokenizer=True)
+        for part, model in zip(("tokenizer", "detokenizer"), made, strict=True):
+            ov.save_model(model, Path(place) / f"openvino_{part}.xml")
+        pipeline = openvino_genai.VLMPipeline(place, "CPU", ATTENTION_BACKEND="SDPA", **CPU)
+        settings = openvino_genai.GenerationConfig(
+            max_new_tokens=TOKENS, do_sample=False, apply_chat_template=False, eos_token_id=END
+        )
+        found = []
+        for request in exact_requests(name):
+            prompt = request.text
+            for number in range(len(request.images)):
+                prompt = prompt.replace("<|vision_start|><|vision_end|>", f"<ov_genai_image_{number}>", 1)
+            images = [ov.Tensor(image) for image in request.images]
+            found.append(pipeline.generate(prompt, images=images, generation_config=settings).texts[0])
+        return found
+
+
+def texts_in_genai(folder: Path, name: str) -> list[str]:
+    """Return the texts of onnxruntime-genai for `exact_requests`, with its own processor."""
+    import transformers
+
+    texts = transformers.AutoTokenizer.from_pretrained(folder)
+    found = in_genai(folder, name, processed=True, given=exact_requests(name))
+    return [texts.decode(tokens, skip_special_tokens=True) for tokens in found]
+
+
 def prepared(folder: Path, request: Request) -> dict[str, np.ndarray]:
     """Return the inputs that transformers computes for a request."""
     import transformers
@@ -165,7 +232,10 @@ def prepared(folder: Path, request: Request) -> dict[str, np.ndarray]:
     for grid in given.get("image_grid_thw", ()):
         tokens = "<|image_pad|>" * int(grid.prod() // 4)
         text = text.replace("<|vision_start|><|vision_end|>", f"<|vision_start|>{tokens}<|vision_end|>", 1)
-    return {"input_ids": np.array([tokenizer(text)["input_ids"]], np.int64), **given}
+    ids = np.array([tokenizer(text)["input_ids"]], np.int64)
+    if "<start_of_image>" in tokenizer.get_vocab():
+        given["token_type_ids"] = (ids == IMAGE).astype(np.int64)
+    return {"input_ids": ids, **given}
 
 
 def in_openvino(folder: Path, name: str) -> list[list[int]]:
@@ -183,19 +253,22 @@ def in_openvino(folder: Path, name: str) -> list[list[int]]:
     return found
 
 
-def in_genai(folder: Path, name: str, *, processed: bool = False) -> list[list[int]]:
-    """Return the tokens of onnxruntime-genai, for the inputs of transformers or, if ``processed``, of its own processor."""
+def in_genai(folder: Path, name: str, *, processed: bool = False, given: Sequence[Request] | None = None) -> list[list[int]]:
+    """Return the tokens of onnxruntime-genai, for the inputs of transformers or, if ``processed``, of its own processor.
+
+    The requests are `requests` unless they are ``given``.
+    """
     import onnxruntime_genai as genai
 
     model = genai.Model(str(folder))
     found = []
-    for request in requests(name):
-        given = processed_by_genai(model, request) if processed else _named(prepared(folder, request))
-        length = given["input_ids"].as_numpy().shape[1]
+    for request in requests(name) if given is None else given:
+        inputs = processed_by_genai(model, request) if processed else _named(prepared(folder, request))
+        length = inputs["input_ids"].as_numpy().shape[1]
         parameters = genai.GeneratorParams(model)
         parameters.set_search_options(do_sample=False, max_length=length + TOKENS)
         generator = genai.Generator(model, parameters)
-        generator.set_inputs(given)
+        generator.set_inputs(inputs)
         while not generator.is_done():
             generator.generate_next_token()
         found.append(_without_end(generator.get_sequence(0).tolist()[length:]))
@@ -227,6 +300,8 @@ def _named(given: dict[str, np.ndarray]) -> Any:
 
     named: Any = genai.NamedTensors()
     for key, value in given.items():
+        if key == "token_type_ids":  # the decoder computes it from the tokens
+            continue
         named[key] = np.ascontiguousarray(value.astype(np.int32) if key == "input_ids" else value)
     if "pixel_values" in given:
         per_image = given["image_grid_thw"].prod(1) // 4 if "image_grid_thw" in given else [256]

@@ -2,8 +2,9 @@
 
 Each NAME.zip is a folder with the decoder, its tokenizer and expected.json. Those in tests/language/hybrids have state
 spaces besides attention, and require transformers 5.5 or newer. Those in tests/language/text2text are encoder-decoders, in
-tests/language/seq2seq only the decoder of one, in tests/language/vision models of images and text, and in
-tests/language/speech models of audio. Run with transformers, optimum-intel, openvino_tokenizers and openvino installed:
+tests/language/seq2seq only the decoder of one, in tests/language/vision models of images and text (qwen2.5-vl and qwen3-vl
+require transformers 5.0), and in tests/language/speech models of audio. Run with transformers, optimum-intel,
+openvino_tokenizers and openvino installed:
 
     python -m tests.language.record_models [NAME ...]
 """
@@ -141,7 +142,7 @@ TEXT_TO_TEXT: dict[str, tuple[str, str, dict[str, Any], dict[str, Any]]] = {
         {"forced_bos_token_id": 5, "no_repeat_ngram_size": 3, "min_length": 20},
     ),
 }  # fmt: skip
-IMAGES_OF = ("gemma3", "qwen2.5-vl")
+IMAGES_OF = ("gemma3", "qwen2.5-vl", "qwen3-vl")
 VISION_LANGUAGE = {"llava": "LlavaForConditionalGeneration"}
 IMAGE, PIXELS, PATCH = SIZE - 1, 28, 14
 """The token that represents a patch of an image, and the sizes of the image and the patch."""

@@ -23,7 +23,7 @@ from tests.converters.cli.specops import as_json, specops
 from tests.folders import vision
 
 ARCHIVES = Path(__file__).parent / "vision"
-NAMES = ("gemma3", "qwen2.5-vl")
+NAMES = ("gemma3", "qwen2.5-vl", "qwen3-vl")
 
 
 def convert(model: Any, target: Path | None, *, adapt: Any = None, **more: Any) -> Conversion:
@@ -55,11 +55,12 @@ def test_onnxruntime_genai_gives_openvinos_tokens(place: Path) -> None:
 
 def test_attention_is_grouped(place: Path) -> None:
     graph = onnx.load(place / "OUT" / DECODER).graph
-    assert Counter(node.op_type for node in graph.node)["GroupQueryAttention"] == 2
+    layers = json.loads((place / "config.json").read_text())["text_config"]["num_hidden_layers"]
+    assert Counter(node.op_type for node in graph.node)["GroupQueryAttention"] == layers
     inputs = {
         value.name: [dim.dim_param or dim.dim_value for dim in value.type.tensor_type.shape.dim] for value in graph.input
     }
-    assert "token_type_ids" not in inputs and "input_ids" not in inputs
+    assert not inputs.keys() & {"token_type_ids", "input_ids", "deepstack_visual_embeds", "visual_pos_masks"}
     if place.name == "gemma3":  # the positions are part of the attention
         assert "position_ids" not in inputs
     else:
@@ -76,8 +77,11 @@ def test_the_patches_of_an_image(place: Path) -> None:
     session = ort.InferenceSession(place / "OUT" / VISION)
     draw = np.random.default_rng(3)
     for grid in ([1, 8, 8], [1, 2, 2], [1, 18, 4], [3, 4, 10]):
-        patches = draw.standard_normal((int(np.prod(grid)), 1176)).astype(np.float32)
+        elements = 3 * 2 * (16 if place.name == "qwen3-vl" else 14) ** 2
+        patches = draw.standard_normal((int(np.prod(grid)), elements)).astype(np.float32)
         expected = model.get_vision_embeddings(torch.from_numpy(patches), torch.tensor([grid]))
+        if place.name == "qwen3-vl":  # the features of the first layer, and of the others
+            expected = np.concatenate([expected[0], *expected[1]], axis=1)
         (found,) = session.run(None, {"pixel_values": patches, "image_grid_thw": np.array([grid], np.int64)})
         np.testing.assert_allclose(found, expected, atol=2e-5 * np.abs(expected).max())
 
@@ -87,16 +91,42 @@ def test_embeddings_of_images_replace_their_tokens(place: Path) -> None:
     ids = np.array([[5, vision.IMAGE, vision.IMAGE, 6], [vision.IMAGE, 7, 8, 9]])
     compiled = ov.compile_model(place / "openvino_text_embeddings_model.xml", "CPU", vision.CPU)
     expected = compiled([ids])[0].copy()
-    none = np.zeros((0, 64), np.float32)
+    width = 64 * (3 if place.name == "qwen3-vl" else 1)
+    expected = np.pad(expected, [(0, 0), (0, 0), (0, width - 64)])
+    none = np.zeros((0, width), np.float32)
     (found,) = session.run(None, {"input_ids": ids, "image_features": none})
     np.testing.assert_array_equal(found, expected)
-    features = np.random.default_rng(1).standard_normal((3, 64)).astype(np.float32)
+    features = np.random.default_rng(1).standard_normal((3, width)).astype(np.float32)
     expected[ids == vision.IMAGE] = features
     for given in (features, features[:, None]):  # [tokens, width], [images, tokens, width]
         (found,) = session.run(None, {"input_ids": ids, "image_features": given})
         np.testing.assert_array_equal(found, expected)
     with pytest.raises(Exception, match="out of data bounds"):
         session.run(None, {"input_ids": ids, "image_features": features[:2]})
+
+
+def test_features_of_other_layers_follow_the_embeddings(tmp_path: Path) -> None:
+    folder = unpacked("qwen3-vl", tmp_path / "model")
+    write_genai(folder, folder / "OUT", convert, logits="all")
+    session = ort.InferenceSession(folder / "OUT" / DECODER)
+    draw = np.random.default_rng(4)
+    embeddings, features = (draw.standard_normal((1, 7, 64 * n)).astype(np.float32) for n in (1, 2))
+    places = np.array([[0, 1, 1, 0, 0, 1, 0]], bool)
+    features[~places] = 0
+    feeds = {"attention_mask": np.ones((1, 7), np.int64), "position_ids": np.tile(np.arange(7), (3, 1, 1))}
+    past = {
+        value.name: np.zeros((1, 2, 0, 16), np.float32) for value in session.get_inputs() if value.name.startswith("past")
+    }
+    whole = np.concatenate([embeddings, features], axis=2)
+    (found,) = session.run(["logits"], {"inputs_embeds": whole, **feeds, **past})
+    request = ov.compile_model(folder / "openvino_language_model.xml", "CPU", vision.CPU).create_infer_request()
+    given = {"inputs_embeds": embeddings, "visual_pos_masks": places, "beam_idx": np.zeros(1, np.int32), **feeds}
+    deep = features[places].reshape(-1, 2, 64).transpose(1, 0, 2).copy()
+    expected = request.infer({**given, "deepstack_visual_embeds": deep})["logits"]
+    np.testing.assert_allclose(found, expected, atol=2e-5 * np.abs(expected).max())
+    request.reset_state()
+    without = request.infer({**given, "deepstack_visual_embeds": deep * 0})["logits"]
+    assert np.abs(without - expected).max() > 0.1 * np.abs(expected).max()
 
 
 @pytest.mark.parametrize("is_used", [True, False])
@@ -132,6 +162,8 @@ def test_token_types_are_computed_from_tokens(is_used: bool) -> None:
         ("qwen2.5-vl", "preprocessor_config.json", {"max_pixels": "x"}, "its max_pixels is 'x'; expected a positive"),
         ("qwen2.5-vl", "config.json", {"vision_start_token_id": None}, "it has no vision_start_token_id"),
         ("qwen2.5-vl", "openvino_vision_embeddings_merger_model.xml", None, "it contains no openvino_vision_emb"),
+        ("qwen3-vl", "openvino_vision_embeddings_pos_model.xml", None, "it contains no openvino_vision_embeddings_pos"),
+        ("qwen3-vl", "config.json", {"vision_config": {"patch_size": 16}}, "expected features and those of 3 layers"),
     ],
 )  # fmt: skip
 def test_inconsistent_folders(name: str, file: str, change: dict[str, Any] | None, message: str, tmp_path: Path) -> None:
