@@ -21,6 +21,7 @@ const Op& erf_inv();
 const Op& experimental_detectron_detection_output();
 const Op& experimental_detectron_generate_proposals_single_image();
 const Op& fake_quantize();
+const Op& gated_delta_rule();
 const Op& gather_tree();
 const Op& generate_proposals();
 const Op& group_query_attention_compressed();
@@ -84,6 +85,7 @@ inline std::vector<const Op*> all_ops() {
       &experimental_detectron_detection_output(),
       &experimental_detectron_generate_proposals_single_image(),
       &fake_quantize(),
+      &gated_delta_rule(),
       &gather_tree(),
       &generate_proposals(),
       &group_query_attention_compressed(),

@@ -1,0 +1,176 @@
+"""The loop over tokens that optimum-intel exports for the gated delta rule (Qwen3-Next, Qwen3.5), as OpenVINO layers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import openvino as ov
+from openvino import opset14 as ops
+
+F = np.float32
+NAMES = ("query", "key", "value", "past_state", "decay", "beta")
+
+
+def arrays(
+    batch: int, tokens: int, heads: int, groups: int, rows: int, columns: int, seed: int = 0
+) -> dict[str, np.ndarray]:
+    """Return inputs of the layers, which are those of the operator. Keys have the length 1."""
+    draw = np.random.default_rng(seed)
+    key = draw.standard_normal((batch, tokens, groups, rows))
+    found = {
+        "query": draw.standard_normal((batch, tokens, groups, rows)) / max(rows, 1) ** 0.5,
+        "key": key / np.sqrt((key**2).sum(-1, keepdims=True) + 1e-6),
+        "value": draw.standard_normal((batch, tokens, heads, columns)),
+        "past_state": draw.standard_normal((batch, heads, rows, columns)),
+        "decay": -draw.uniform(0, 2, (batch, tokens, heads)),
+        "beta": draw.uniform(0, 1, (batch, tokens, heads)),
+    }
+    return {name: array.astype(F) for name, array in found.items()}
+
+
+def layers(
+    given: dict[str, np.ndarray],
+    *,
+    repeated: str = "each",
+    transposed: bool = True,
+    joined: bool = True,
+    early: bool = False,
+    late: bool = False,
+    added: str = "sum",
+    error: str = "difference",
+    rate: str = "error",
+    factor: str = "exp",
+    forgets: bool = True,
+    limit: float | None = None,
+    summed: int = -2,
+    keeps: bool = True,
+    swapped: bool = False,
+    first: bool = False,
+    reverse: bool = False,
+    trips: int = 0,
+    more: bool = False,
+    stops: bool = False,
+    by_row: bool = False,
+    rows: int = -1,
+) -> ov.Model:
+    """Build the layers; the keywords change the computation.
+
+    Args:
+        given: inputs of the model, whose sizes it has, except batch and tokens.
+        repeated: whether ``"each"`` group is repeated for its heads, or ``"all"`` groups together.
+        transposed: whether heads come before tokens in the loop.
+        joined: whether the outputs are concatenated and sliced, as by a module with one output.
+        early: whether the values of the key are read from the state before it decays.
+        late: whether the output is computed from the state before the update.
+        added: ``"sum"``: the update is added to the state; ``"difference"``: it is subtracted.
+        error: ``"difference"``: of the value and the value that is found; ``"sum"``: of both; ``"value"``: the value only.
+        rate: whether the rate is a factor of the ``"error"``, or of the ``"value"`` only.
+        factor: the function of the decay: ``"exp"``, or ``"sigmoid"``.
+        forgets: whether the state decays.
+        limit: the largest magnitude of the state.
+        summed: the axis over which the gated state is summed.
+        keeps: whether the state is carried; otherwise each token starts from the initial state.
+        swapped: whether query and key are exchanged.
+        first: whether all tokens write their output at the place of the first one.
+        reverse: whether the loop goes from the last token to the first.
+        trips: is added to the number of iterations.
+        more: whether the state is also written out for each token.
+        stops: whether the condition of the body is computed.
+        by_row: whether the decay differs between the rows of a state.
+        rows: the batch of the state.
+    """
+    heads, height, width = given["past_state"].shape[1:]
+    groups = given["key"].shape[2]
+    shapes = [
+        *([[-1, -1, groups, height]] * 2), [-1, -1, heads, width], [rows, heads, height, width], *([[-1, -1, heads]] * 2),
+    ]  # fmt: skip
+    parameters = [ops.parameter(shape, F, name=name) for name, shape in zip(NAMES, shapes, strict=True)]
+    query, key, value, state, decay, beta = parameters
+    axis = 2 if transposed else 1
+    at = np.int32(axis)
+
+    def for_heads(array: ov.Node) -> ov.Node:
+        each = repeated == "each"
+        repeats = np.array([1, 1, 1, heads // groups, 1] if each else [1, 1, heads // groups, 1, 1])
+        tiled = ops.tile(ops.unsqueeze(array, np.int32(3 if each else 2)), repeats)
+        return ops.reshape(tiled, np.array([0, 0, -1, height]), True)
+
+    def in_order(array: ov.Node, rank: int) -> ov.Node:
+        return ops.transpose(array, np.array([0, 2, 1, 3][:rank])) if transposed else array
+
+    if swapped:
+        query, key = key, query
+    q, k, v = in_order(for_heads(query), 4), in_order(for_heads(key), 4), in_order(value, 4)
+    if by_row:
+        decay = ops.multiply(ops.unsqueeze(decay, np.int32(-1)), ops.constant(np.linspace(0.5, 1, height, dtype=F)))
+    g, b = in_order(decay, 4 if by_row else 3), in_order(beta, 3)
+
+    def slice_of(*sizes: int) -> ov.Node:
+        return ops.parameter([-1, heads, 1, *sizes] if transposed else [-1, 1, heads, *sizes], F)
+
+    token = ops.parameter([], np.int32, "token")
+    slices = [slice_of(height), slice_of(height), slice_of(width), slice_of(*[height] * by_row), slice_of()]
+    before, written = ops.parameter([-1, heads, height, width], F), ops.parameter([-1, -1, -1, width], F)
+    last, second = np.int32(-1), np.int32(-2)
+    qt, kt, vt = (ops.unsqueeze(ops.squeeze(slices[i], at), last) for i in range(3))
+    vt = ops.squeeze(vt, last)
+    function = ops.exp if factor == "exp" else ops.sigmoid
+    gt = ops.unsqueeze(function(ops.squeeze(slices[3], at) if by_row or not transposed else slices[3]), last)
+    bt = slices[4] if transposed else ops.unsqueeze(ops.squeeze(slices[4], at), last)
+    if not by_row and not transposed:
+        gt = ops.unsqueeze(gt, last)
+    decayed = ops.multiply(before, gt) if forgets else ops.add(before, ops.multiply(F(0), gt))
+    found = ops.reduce_sum(ops.multiply(before if early else decayed, kt), second, False)
+    if error == "value":
+        found = ops.multiply(found, F(0))
+    combine = ops.add if error == "sum" else ops.subtract
+    scaled = ops.multiply(combine(vt, found), bt) if rate == "error" else combine(ops.multiply(vt, bt), found)
+    update = ops.multiply(kt, ops.unsqueeze(scaled, second))
+    after = (ops.add if added == "sum" else ops.subtract)(decayed, update)
+    if limit is not None:
+        after = ops.clamp(after, -limit, limit)
+    gated = ops.multiply(decayed if late else after, qt)
+    row = ops.unsqueeze(ops.reduce_sum(gated, np.int32(summed), False), at)
+    index = ops.unsqueeze(token, np.int32(0))
+    index = ops.multiply(index, np.int32(0)) if first else index
+    result = ops.scatter_update(written, index, row, at)
+    next_state = after if keeps else ops.add(before, F(0))
+    condition = ops.less(token, np.int32(2)) if stops else ops.constant(np.array([True]))
+    extra = [ops.unsqueeze(after, np.int32(1))] if more else []
+    body = ov.Model([condition, next_state, result, *extra], [token, *slices, before, written])
+
+    shape = ops.shape_of(v)
+    count = ops.convert(ops.gather(shape, at, np.int32(0)), "i32")
+    loop = ops.loop(ops.add(count, np.int32(trips)) if trips else count, ops.constant(np.array(True)))
+    loop.set_function(body)
+    ends = (-1, -1, 1, 0) if reverse else (0, 1, 1, -1)
+    for parameter, array in zip(slices, (q, k, v, g, b), strict=True):
+        loop.set_sliced_input(parameter, array.output(0), *ends, axis)
+    loop.set_merged_input(before, state.output(0), next_state.output(0))
+    loop.set_merged_input(written, ops.broadcast(F(0), shape).output(0), result.output(0))
+    loop.set_special_body_ports([0, 0])
+    y, present = loop.get_iter_value(result.output(0), -1), loop.get_iter_value(next_state.output(0), -1)
+    extras = [loop.get_concatenated_slices(extra[0].output(0), 0, 1, 1, -1, 1)] if more else []
+    if joined:
+        flat = ops.concat([ops.reshape(array, np.array([-1]), False) for array in (y, present)], 0)
+        end = ops.reshape(ops.reduce_prod(shape, np.int32(0)), np.array([1]), False)
+        zero, step = np.array([0]), np.array([1])
+        y = ops.reshape(ops.slice(flat, zero, end, step), shape, False).output(0)
+        rest = ops.slice(flat, end, np.array([2**31 - 1]), step)
+        present = ops.reshape(rest, np.array([-1, heads, height, width]), False).output(0)
+    if transposed:
+        y = ops.transpose(y, np.array([0, 2, 1, 3])).output(0)
+    return ov.Model([ops.result(array) for array in (y, present, *extras)], parameters)
+
+
+def by_openvino(model: ov.Model, given: dict[str, np.ndarray]) -> list[np.ndarray]:
+    """Return the outputs of OpenVINO."""
+    compiled = ov.Core().compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+    found = compiled([given[name] for name in NAMES])
+    return [found[port] for port in compiled.outputs]
+
+
+def saved(model: ov.Model, folder: Path) -> Path:
+    ov.save_model(model, folder / "model.xml", compress_to_fp16=False)
+    return folder / "model.xml"
