@@ -176,7 +176,7 @@ def overflown(recipe: Recipe, judge: Judge) -> bool:
     """Return whether we only differ in sums that are infinite in one result and NaN in the other.
 
     Which of them results from an overflow or infinite terms depends on the order of the sum and of the products, as does the
-    overflow of a norm's squares. Or in inputs that are infinite in float16.
+    overflow of a norm's squares. Or in numbers beyond float16.
     """
     layers = [recipe.nodes[place] for place, _ in recipe.results]
     if _is_norm_of_huge(recipe, judge) or beyond_float16(recipe, judge):
@@ -207,8 +207,8 @@ def _is_norm_of_huge(recipe: Recipe, judge: Judge) -> bool:
     return judge.judge(replace(recipe, nodes=nodes)).kind == "agrees"
 
 
-def _reduced(node: Leaf | Layer, most: float) -> Leaf | Layer:
-    """Return the node with its finite numbers beyond ``most`` divided by powers of two."""
+def _reduced(node: Leaf | Layer, most: float, exponent: int = 10) -> Leaf | Layer:
+    """Return the node with its finite numbers beyond ``most`` divided by powers of two, to below two to the ``exponent``."""
     if isinstance(node, Layer) or node.array is None or node.array.dtype.kind not in "fV":
         return node
     numbers = node.array.astype(np.float64)
@@ -216,15 +216,20 @@ def _reduced(node: Leaf | Layer, most: float) -> Leaf | Layer:
     if not huge.any():
         return node
     _, exponents = np.frexp(np.where(huge, numbers, 1))
-    return replace(node, array=np.where(huge, np.ldexp(numbers, 10 - exponents), numbers).astype(node.array.dtype))
+    return replace(node, array=np.where(huge, np.ldexp(numbers, exponent - exponents), numbers).astype(node.array.dtype))
 
 
 def beyond_float16(recipe: Recipe, judge: Judge) -> bool:
-    """Return whether inputs of a float16 model are beyond float16, where they become infinite, and smaller ones agree."""
+    """Return whether numbers of a float16 model are beyond float16, and smaller ones agree.
+
+    Inputs become infinite. Constants become the largest number, to which OpenVINO adds others in float32: in float16 nothing
+    is left of these.
+    """
     if judge.options.arguments.get("precision") != "float16":
         return False
-    inputs = (isinstance(node, Leaf) and not node.constant for node in recipe.nodes)
-    nodes = tuple(_reduced(node, _HUGE_HALF) if given else node for node, given in zip(recipe.nodes, inputs, strict=True))
+    nodes = tuple(
+        _reduced(node, _HUGE_HALF, 3 if isinstance(node, Leaf) and node.constant else 10) for node in recipe.nodes
+    )
     if all(one is other for one, other in zip(nodes, recipe.nodes, strict=True)):
         return False
     return judge.judge(replace(recipe, nodes=nodes)).kind == "agrees"

@@ -192,6 +192,51 @@ def test_inputs_beyond_float16_are_noise(largest: float, excused: bool, oracle: 
     assert not beyond_float16(recipe, Judge(oracle))
 
 
+@pytest.mark.parametrize(("masked", "excused"), [(-3.4028235e38, True), (-6e4, False)])
+def test_masks_beyond_float16_are_noise(masked: float, excused: bool, oracle: Oracle) -> None:
+    """All keys of a query are masked: the scores decide in float32, but not in float16."""
+    scores = np.array([[1.25, 2.5, 0.125, -3.75]], np.float32)
+    recipe = Recipe(
+        (
+            Leaf("f32", scores, scores.shape, constant=False),
+            Leaf("f32", np.array(masked, np.float32), (), constant=True),
+            Layer("Add", "opset1", ((0, 0), (1, 0)), {"auto_broadcast": "numpy"}),
+            Layer("Softmax", "opset8", ((2, 0),), {"axis": 1}),
+        ),
+        ((3, 0),),
+    )
+    judge = Judge(oracle, BY_NAME["float16"])
+    assert judge.judge(recipe).suspect == excused
+    assert beyond_float16(recipe, judge) == excused
+
+
+@pytest.mark.parametrize("name", ["limits", "squeezed"])
+def test_layers_that_openvino_does_not_check_are_departures(name: str, oracle: Oracle) -> None:
+    number, larger = np.array(0.5, np.float32), np.ones((2, 3), np.float32)
+    recipes = {
+        "limits": Recipe(
+            (
+                Leaf("f32", number, (), constant=True),
+                Leaf("f32", larger, larger.shape, constant=False),
+                Layer("FakeQuantize", "opset1", ((0, 0),) * 4 + ((1, 0),), {"levels": 256, "auto_broadcast": "numpy"}),
+            ),
+            ((2, 0),),
+        ),
+        "squeezed": Recipe(
+            (
+                Leaf("f32", larger, (-1, -1), constant=False),
+                Leaf("i64", np.array(0), (), constant=True),
+                Layer("Squeeze", "opset1", ((0, 0), (1, 0)), {}),
+            ),
+            ((2, 0),),
+        ),
+    }
+    judge = Judge(oracle)
+    verdict = judge.judge(recipes[name])
+    assert verdict.kind in ("lacks", "fails")
+    assert explain(recipes[name], verdict, judge).kind == "departure"
+
+
 def test_a_folder_of_networks(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Archives are supported; a file that OpenVINO does not read, or a missing file, is an error."""
     monkeypatch.setenv(FOLDER, "")  # restores the variable that the command sets
