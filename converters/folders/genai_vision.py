@@ -31,6 +31,7 @@ from converters.folders.image_processing import CONFIG as IMAGES
 from converters.folders.image_processing import ImageProcessing
 from converters.folders.language_model import LANGUAGE, read_configurations
 from converters.folders.layouts import read_object
+from converters.folders.mistral_vision import MistralVision
 from converters.folders.path_errors import AS_WRITTEN, path_error
 from converters.folders.qwen_vision import GRID, PATCHES, QwenVision
 from converters.folders.whole import all_or_none
@@ -41,6 +42,7 @@ from onnx_specops.replacing import replace_value
 
 TEXT_EMBEDDINGS, VISION_EMBEDDINGS = "openvino_text_embeddings_model.xml", "openvino_vision_embeddings_model.xml"
 MERGER, POSITIONS = "openvino_vision_embeddings_merger_model.xml", "openvino_vision_embeddings_pos_model.xml"
+PROJECTOR = "openvino_multi_modal_projector_model.xml"
 DECODER, EMBEDDING, VISION = "text.onnx", "embedding.onnx", "vision.onnx"
 
 _IDS, _EMBEDDINGS, _FEATURES, _TYPES = "input_ids", "inputs_embeds", "image_features", "token_type_ids"
@@ -222,8 +224,25 @@ def _in_patches(
     return _Vision(kind, MERGER, adapt, processing.patches(settings, size), stated, tokens, encoder.layers)
 
 
+def _mistral(folder: Path, config: Mapping[str, Any], processing: ImageProcessing) -> _Vision:
+    """Return the vision encoder of Mistral 3: images of any size."""
+    if not (folder / PROJECTOR).is_file():
+        raise path_error(folder, f"it contains no {PROJECTOR}", AS_WRITTEN)
+    patch = int(_section(folder, config, "vision_config").get("patch_size", 16))
+    merge = int(config.get("spatial_merge_size", 2))
+    encoder = MistralVision(folder / PROJECTOR, patch, merge)
+
+    def adapt(emitted: Emitted) -> None:
+        encoder.complete(emitted, folder / VISION_EMBEDDINGS)
+        emitted.model.graph.inputs[0].name, emitted.model.graph.outputs[0].name = PATCHES, _FEATURES
+
+    stated = {"spatial_merge_size": merge, "patch_size": patch, "inputs": {PATCHES: PATCHES}}
+    return _Vision("mistral3", VISION_EMBEDDINGS, adapt, processing.whole(patch, merge), stated, {})
+
+
 _KINDS: dict[str, Callable[[Path, Mapping[str, Any], ImageProcessing], _Vision]] = {
     "gemma3": _gemma,
+    "mistral3": _mistral,
     "qwen2_vl": _qwen,
     "qwen2_5_vl": _qwen,
     "qwen3_vl": _qwen3,

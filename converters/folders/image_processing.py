@@ -76,6 +76,22 @@ class ImageProcessing:
         resize = {"height": 0, "width": 0, "smart_resize": 1, "min_pixels": least, "max_pixels": most, **spatial}
         return self._processor("qwen2_5_image_processor", resize, [("patch_image", "PatchImage", sizes)])
 
+    def whole(self, patch: int, merge: int) -> dict[str, Any]:
+        """Return the processing that resizes images to multiples of a token, and states their sizes.
+
+        Args:
+            patch: the height and width of a patch.
+            merge: the number of patches in a row and a column that become one token.
+        """
+        stated = self.settings.get("patch_size", patch)
+        if stated not in (patch, {"height": patch, "width": patch}):
+            raise self._differs(f"has the patch_size {stated}", f"{patch}")
+        longest = self._number("longest_edge", (self.settings.get("size") or {}).get("longest_edge", 1024))
+        limits = {"min_pixels": (patch * merge) ** 2, "max_pixels": longest**2}
+        resize = {"height": longest, "width": longest, "smart_resize": 1, **limits, "patch_size": patch, "merge_size": merge}
+        last = [("to_channel_first", "Permute3D", {"dims": [2, 0, 1]}), ("image_sizes", "PixtralImageSizes", {})]
+        return self._processor("pixtral_image_processor", resize, last)
+
     def _processor(self, name: str, resize: dict[str, Any], last: list[tuple[str, str, dict[str, Any]]]) -> dict[str, Any]:
         rescale = self.settings.get("rescale_factor", 1 / 255) if self._applies("do_rescale") else 1.0
         mean, deviation = ([self._channels(key) for key in ("image_mean", "image_std")]

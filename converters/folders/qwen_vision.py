@@ -13,12 +13,10 @@ from pathlib import Path
 import numpy as np
 import onnx_ir as ir
 
+from converters.folders.inserting import inserted
 from converters.folders.path_errors import path_error
-from converters.formats import format_of
-from converters.passes.copied_nodes import copied, loaded_copy
 from converters.source import Emitted
 from onnx_specops.building import Builder, Value, new_value
-from onnx_specops.naming import Names
 from onnx_specops.replacing import replace_value
 
 PATCHES, GRID = "pixel_values", "image_grid_thw"
@@ -79,10 +77,10 @@ class QwenVision:
         if _WINDOWS in inputs:
             made[_WINDOWS], made[_WINDOW_MASK] = positions.windows()
         nearest = None if self.table is None else positions.nearest(self.side)
-        patches, made[_HIDDEN] = _inserted(graph, first, self.patches, "patches")
+        patches, made[_HIDDEN] = inserted(graph, self.patches, "patches", before=first)
         patches.name = PATCHES
         if self.table is not None and nearest is not None:
-            places, entries = _inserted(graph, first, self.table, "position_table")
+            places, entries = inserted(graph, self.table, "position_table", before=first)
             replace_value(places, nearest[0])
             op = Builder(graph, root=Builder.of_existing(graph), before=first)
             op.scope = "position_table"
@@ -106,30 +104,6 @@ class QwenVision:
         whole, others = graph.outputs
         ordered = op.Reshape(op.Transpose(others, perm=[1, 0, 2]), [-1, self.layers * last[2]])
         graph.outputs[:] = [op.Concat(whole, ordered, axis=1)]
-
-
-def _inserted(graph: ir.Graph, first: ir.Node, path: Path, scope: str) -> tuple[ir.Value, ir.Value]:
-    """Insert the nodes of an IR with one input and one output before a node. Return both."""
-    names = Names.of(graph)
-    with format_of(path).open(path, None) as source:
-        inner = source.emit().model.graph
-        if len(inner.inputs) != 1 or len(inner.outputs) != 1:
-            raise path_error(path, "it has more than one input or output", "convert it without --genai")
-        taken = inner.inputs[0]
-        given = new_value(taken.dtype, None, names.unique(f"{scope}/{taken.name}"))
-        given.shape = taken.shape
-        made: dict[ir.Value, ir.Value] = {taken: given}
-
-        def constant(value: ir.Value) -> ir.Value:
-            copy = loaded_copy(value)
-            names.register(graph, copy)
-            return copy
-
-        for node in copied(list(inner), made, constant):
-            for value in node.outputs:
-                value.name = names.unique(f"{scope}/{value.name}")
-            graph.insert_before(first, node)
-        return given, made[inner.outputs[0]]
 
 
 class _Positions:

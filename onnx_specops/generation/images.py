@@ -91,7 +91,9 @@ def _decode(image: ImageLike, attributes: Mapping[str, Any]) -> np.ndarray:
 def _resize(image: np.ndarray, attributes: Mapping[str, Any]) -> np.ndarray:
     height, width = attributes["height"], attributes["width"]
     if attributes.get("smart_resize"):
-        height, width = _smart_size(image.shape[0], image.shape[1], attributes)
+        # onnxruntime-genai ignores the largest size, which is that of Mistral 3, and rounds as for Qwen2-VL
+        sized = _size_within if attributes["height"] else _smart_size
+        height, width = sized(image.shape[0], image.shape[1], attributes)
     if image.shape[:2] == (height, width):
         return image
     resample = _INTERPOLATIONS[attributes.get("interpolation", "CUBIC")]
@@ -114,6 +116,14 @@ def _smart_size(height: int, width: int, attributes: Mapping[str, Any]) -> tuple
     return high, wide
 
 
+def _size_within(height: int, width: int, attributes: Mapping[str, Any]) -> tuple[int, int]:
+    """Return the next multiples of the merged patches for an image that is not larger than stated."""
+    ratio = max(height / attributes["height"], width / attributes["width"], 1.0)
+    factor = attributes["patch_size"] * attributes["merge_size"]
+    high, wide = (max(factor, math.ceil(math.floor(size / ratio) / factor) * factor) for size in (height, width))
+    return high, wide
+
+
 def _rescale(image: np.ndarray, attributes: Mapping[str, Any]) -> np.ndarray:
     return image.astype(np.float32) * np.float32(attributes.get("rescale_factor", 1 / 255))
 
@@ -125,6 +135,10 @@ def _normalize(image: np.ndarray, attributes: Mapping[str, Any]) -> np.ndarray:
 
 def _permute(image: np.ndarray, attributes: Mapping[str, Any]) -> np.ndarray:
     return image.transpose(attributes["dims"])
+
+
+def _unchanged(image: np.ndarray, attributes: Mapping[str, Any]) -> np.ndarray:
+    return image
 
 
 def _patches(image: np.ndarray, attributes: Mapping[str, Any]) -> Prepared:
@@ -145,6 +159,7 @@ _STEPS: dict[str, Callable[[Any, Mapping[str, Any]], Any]] = {
     "Normalize": _normalize,
     "Permute3D": _permute,
     "PatchImage": _patches,
+    "PixtralImageSizes": _unchanged,
 }
 
 

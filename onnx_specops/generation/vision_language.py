@@ -19,10 +19,10 @@ from onnx_specops.generation.settings import read_json
 from onnx_specops.runtime.session import InferenceSession, Kernels
 
 _EMBEDDINGS, _FEATURES = "inputs_embeds", "image_features"
-_GEMMA, _QWEN = "gemma3", ("qwen2_5_vl", "qwen3_vl")
+_GEMMA, _MISTRAL, _QWEN = "gemma3", "mistral3", ("qwen2_5_vl", "qwen3_vl")
 _OF_QWEN = re.compile(r"<\|vision_start\|>.*?<\|vision_end\|>", re.DOTALL)
-_PLACES = {_GEMMA: re.compile(r"<start_of_image>"), **dict.fromkeys(_QWEN, _OF_QWEN)}
-_PLACE = {_GEMMA: "<start_of_image>", **dict.fromkeys(_QWEN, "<|vision_start|><|vision_end|>")}
+_PLACES = {_GEMMA: re.compile("<start_of_image>"), _MISTRAL: re.compile(r"\[IMG\]"), **dict.fromkeys(_QWEN, _OF_QWEN)}
+_PLACE = {_GEMMA: "<start_of_image>", _MISTRAL: "[IMG]", **dict.fromkeys(_QWEN, "<|vision_start|><|vision_end|>")}
 
 
 class VisionLanguageModel(LanguageModel):
@@ -51,7 +51,7 @@ class VisionLanguageModel(LanguageModel):
             model = read_json(path)["model"]
             self._kind, self._image_token = model["type"], int(model["image_token_id"])
             vision, embedding = model["vision"], model["embedding"]
-            self._merge = int(vision.get("spatial_merge_size", 1))
+            self._merge, self._patch = (int(vision.get(name, 1)) for name in ("spatial_merge_size", "patch_size"))
             files = [self.folder / part["filename"] for part in (vision, embedding)]
             self._processor = ImageProcessor(self.folder / vision["config_filename"])
         except (KeyError, TypeError, ValueError) as error:
@@ -78,8 +78,8 @@ class VisionLanguageModel(LanguageModel):
         """Generate text for a prompt and images, piece by piece.
 
         Args:
-            prompt: the text. ``<start_of_image>`` (Gemma 3) or ``<|vision_start|><|vision_end|>`` (Qwen2-VL) represent the
-                images; without them, the images precede the text.
+            prompt: the text. ``<start_of_image>`` (Gemma 3), ``[IMG]`` (Mistral 3) or ``<|vision_start|><|vision_end|>``
+                (Qwen) represent the images; without them, the images precede the text.
             tokens, sampling, stop, special: see `TextModel.write`.
             images: paths, or arrays ``[height, width, 3]`` in RGB with 256 levels.
 
@@ -141,6 +141,9 @@ class VisionLanguageModel(LanguageModel):
         return _PLACES[self._kind].sub(lambda found: self._tokens_of(next(following)), prompt)
 
     def _tokens_of(self, image: Prepared) -> str:
+        if self._kind == _MISTRAL:
+            rows, columns = (size // (self._patch * self._merge) for size in image.pixels.shape[2:])
+            return "[IMG_BREAK]".join(["[IMG]" * columns] * rows) + "[IMG_END]"
         if image.grid is None:
             return f"\n\n<start_of_image>{'<image_soft_token>' * 256}<end_of_image>\n\n"
         return f"<|vision_start|>{'<|image_pad|>' * (int(image.grid.prod()) // self._merge**2)}<|vision_end|>"

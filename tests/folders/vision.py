@@ -40,8 +40,9 @@ _SPECIAL = {
     "Gemma3": ["<image_soft_token>", "<start_of_image>", "<end_of_image>"],
     "Qwen2VL": ["<|image_pad|>", "<|video_pad|>", "<|vision_start|>", "<|vision_end|>"],
 }
+_SPECIAL["Mistral3"] = ["[IMG]", "[IMG_BREAK]", "[IMG_END]", "[INST]"]
 _SPECIAL["Qwen2_5_VL"] = _SPECIAL["Qwen3VL"] = _SPECIAL["Qwen2VL"]
-_ONE_SIZE = 64
+_ONE_SIZE, _LONGEST = 64, 280
 
 CONFIGURATIONS: dict[str, tuple[str, dict[str, Any]]] = {
     "gemma3": (
@@ -57,6 +58,17 @@ CONFIGURATIONS: dict[str, tuple[str, dict[str, Any]]] = {
             },
             "mm_tokens_per_image": 256, "image_token_index": IMAGE, "boi_token_index": IMAGE + 1,
             "eoi_token_index": IMAGE + 2, "tie_word_embeddings": False,
+        },
+    ),
+    "mistral3": (
+        "Mistral3",
+        {
+            "text_config": {**_TEXT, "model_type": "mistral", "sliding_window": None},
+            "vision_config": {
+                "model_type": "pixtral", "hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 2,
+                "num_attention_heads": 2, "head_dim": 16, "image_size": _LONGEST, "patch_size": 14,
+            },
+            "image_token_index": IMAGE, "spatial_merge_size": 2, "tie_word_embeddings": False,
         },
     ),
     "qwen2-vl": ("Qwen2VL", {**_QWEN, "vision_config": {**_PATCHES, "embed_dim": 32, "hidden_size": 64}}),
@@ -123,6 +135,8 @@ def make_vision(name: str, folder: Path, *, eight_bits: bool = False) -> None:
     _tokenizer(_SPECIAL[kind]).save_pretrained(folder)
     if kind == "Gemma3":
         processor = transformers.Gemma3ImageProcessor(size={"height": _ONE_SIZE, "width": _ONE_SIZE})
+    elif kind == "Mistral3":
+        processor = transformers.PixtralImageProcessor(size={"longest_edge": _LONGEST}, patch_size=14)
     else:
         patch = settings["vision_config"]["patch_size"]
         limits = {"min_pixels": (4 * patch) ** 2, "max_pixels": (2 * patch) ** 2 * 30}
@@ -148,14 +162,21 @@ def _tokenizer(special: Sequence[str]) -> Any:
     )
 
 
+def place_of_image(name: str) -> str:
+    """Return the text that represents an image in a prompt."""
+    places = {"gemma3": "<start_of_image>", "mistral3": "[IMG]"}
+    return places.get(name, "<|vision_start|><|vision_end|>")
+
+
 def requests(name: str, *, smooth: bool = False) -> list[Request]:
     """Return prompts without an image, with one and with two. The images are noise or, if ``smooth``, waves.
 
     Resizing in two passes clips the contrasts of noise in between, so that it depends on the order of the passes.
     """
-    before = "<start_of_image>" if name.startswith("gemma3") else "<|vision_start|><|vision_end|>"
+    before = place_of_image(name)
     draw = np.random.default_rng(1)
-    sizes = [(90, 120), (200, 75), (112, 112)]
+    # for Mistral 3, transformers rounds sizes up and onnxruntime-genai to the nearest, and one image must be the largest
+    sizes = [(80, 110), (190, 110), (112, 80)] if name == "mistral3" else [(90, 120), (200, 75), (112, 112)]
     images = [_waves(*size) if smooth else draw.integers(0, 256, (*size, 3), np.uint8) for size in sizes]
     return [
         Request("Once upon a time", ()),
@@ -173,9 +194,9 @@ def exact_requests(name: str) -> list[Request]:
     """Return prompts with one image and with two that no processor resizes, because OpenVINO GenAI has its own resize."""
     side = 2 * CONFIGURATIONS[name][1]["vision_config"]["patch_size"]
     draw = np.random.default_rng(5)
-    images = [draw.integers(0, 256, (side * rows, side * columns, 3), np.uint8) for rows, columns in ((4, 3), (2, 5))]
-    before = "<|vision_start|><|vision_end|>"
-    return [Request(f"{before}What is it?", (images[0],)), Request(f"{before}{before}Which one?", tuple(images))]
+    images = [draw.integers(0, 256, (side * rows, side * columns, 3), np.uint8) for rows, columns in ((4, 5), (2, 3))]
+    before = place_of_image(name)
+    return [Request(f"{before}What is it?", (images[0],)), Request(f"{before} or {before}?", tuple(images))]
 
 
 def texts_in_pipeline(folder: Path, name: str) -> list[str]:
@@ -200,7 +221,7 @@ def texts_in_pipeline(folder: Path, name: str) -> list[str]:
         for request in exact_requests(name):
             prompt = request.text
             for number in range(len(request.images)):
-                prompt = prompt.replace("<|vision_start|><|vision_end|>", f"<ov_genai_image_{number}>", 1)
+                prompt = prompt.replace(place_of_image(name), f"<ov_genai_image_{number}>", 1)
             images = [ov.Tensor(image) for image in request.images]
             found.append(pipeline.generate(prompt, images=images, generation_config=settings).texts[0])
         return found
@@ -224,11 +245,18 @@ def prepared(folder: Path, request: Request) -> dict[str, np.ndarray]:
     text, given = request.text, {}
     if request.images:
         processor = transformers.AutoImageProcessor.from_pretrained(folder, use_fast=False)
-        given = dict(processor(images=[Image.fromarray(image) for image in request.images], return_tensors="np"))
+        merged = {"patch_size": 28} if "[IMG]" in text else {}  # as PixtralProcessor passes it
+        images = [Image.fromarray(image) for image in request.images]
+        given = dict(processor(images=images, return_tensors="np", **merged))
         given.pop("num_crops", None)
     if "<start_of_image>" in text:
         tokens = "<image_soft_token>" * 256
         text = text.replace("<start_of_image>", f"\n\n<start_of_image>{tokens}<end_of_image>\n\n")
+    for height, width in given.get("image_sizes", ()):
+        row = "[IMG_WIDE]" * (width // 28)
+        rows = "[IMG_BREAK]".join([row] * (height // 28))
+        text = text.replace("[IMG]", f"{rows}[IMG_END]", 1)
+    text = text.replace("[IMG_WIDE]", "[IMG]")
     for grid in given.get("image_grid_thw", ()):
         tokens = "<|image_pad|>" * int(grid.prod() // 4)
         text = text.replace("<|vision_start|><|vision_end|>", f"<|vision_start|>{tokens}<|vision_end|>", 1)
@@ -244,6 +272,8 @@ def in_openvino(folder: Path, name: str) -> list[list[int]]:
     from optimum.intel import OVModelForVisualCausalLM
 
     model = OVModelForVisualCausalLM.from_pretrained(folder, device="CPU", ov_config=CPU)
+    if name == "mistral3":
+        _encode_each(model)
     found = []
     for request in requests(name):
         given = {key: torch.from_numpy(np.asarray(value)) for key, value in prepared(folder, request).items()}
@@ -251,6 +281,22 @@ def in_openvino(folder: Path, name: str) -> list[list[int]]:
         tokens = model.generate(**given, attention_mask=mask, do_sample=False, max_new_tokens=TOKENS)
         found.append(_without_end(tokens[0].tolist()[given["input_ids"].shape[1] :]))
     return found
+
+
+def _encode_each(model: Any) -> None:
+    """Let a Mistral 3 encode one image after the other; optimum-intel exports the encoder for one."""
+    import torch
+
+    of_one = model.get_vision_embeddings
+
+    def of_all(pixels: Any, input_ids: Any = None, image_sizes: Any = None, **more: Any) -> Any:
+        if input_ids is not None and input_ids.shape[1] == 1:
+            return None
+        sizes = image_sizes.tolist()
+        each = [of_one(image[None, :, :h, :w], image_sizes=[(h, w)]) for image, (h, w) in zip(pixels, sizes, strict=True)]
+        return torch.cat([torch.as_tensor(features) for features in each])
+
+    model.get_vision_embeddings = of_all
 
 
 def in_genai(folder: Path, name: str, *, processed: bool = False, given: Sequence[Request] | None = None) -> list[list[int]]:
@@ -304,6 +350,10 @@ def _named(given: dict[str, np.ndarray]) -> Any:
             continue
         named[key] = np.ascontiguousarray(value.astype(np.int32) if key == "input_ids" else value)
     if "pixel_values" in given:
-        per_image = given["image_grid_thw"].prod(1) // 4 if "image_grid_thw" in given else [256]
+        per_image: Any = [256]
+        if "image_grid_thw" in given:
+            per_image = given["image_grid_thw"].prod(1) // 4
+        elif "image_sizes" in given:
+            per_image = (np.asarray(given["image_sizes"]) // 28).prod(1)
         named["num_image_tokens"] = np.array(per_image, np.int64)
     return named

@@ -41,7 +41,7 @@ def test_texts_equal_openvinos(place: Path, model: VisionLanguageModel) -> None:
 
 def test_images_precede_a_text_without_places(place: Path, model: VisionLanguageModel) -> None:
     (_, one, _) = vision.requests(place.name)
-    before = "<start_of_image>" if place.name == "gemma3" else "<|vision_start|><|vision_end|>"
+    before = vision.place_of_image(place.name)
     found = []
     for text in (f"{before}What is it?", "What is it?"):
         list(model.write(text, 8, images=one.images))
@@ -80,7 +80,7 @@ def test_the_command(place: Path, tmp_path: Path) -> None:
 
 
 def test_chat(place: Path, model: VisionLanguageModel) -> None:
-    before = "<start_of_image>" if place.name == "gemma3" else "<|vision_start|><|image_pad|><|vision_end|>"
+    before = vision.place_of_image(place.name).replace("|><|", "|><|image_pad|><|")
     template = (
         "{% for m in messages %}{% if m.content is string %}{{ m.content }}{% else %}{% for c in m.content %}"
         "{{ c.text if c.type == 'text' else '" + before + "' }}{% endfor %}{% endif %}{% endfor %}"
@@ -97,8 +97,7 @@ def test_chat(place: Path, model: VisionLanguageModel) -> None:
 def test_images_are_prepared_as_by_transformers(place: Path, size: tuple[int, int]) -> None:
     pytest.importorskip("transformers")
     image = np.random.default_rng(2).integers(0, 256, (*size, 3), np.uint8)
-    text = "<start_of_image>" if place.name == "gemma3" else "<|vision_start|><|vision_end|>"
-    expected = vision.prepared(place, vision.Request(text, (image,)))
+    expected = vision.prepared(place, vision.Request(vision.place_of_image(place.name), (image,)))
     found = ImageProcessor(place / "OUT" / "image_processor_config.json")(image)
     np.testing.assert_allclose(found.pixels, expected["pixel_values"], atol=1e-5)
     if found.grid is not None:

@@ -23,7 +23,7 @@ from tests.converters.cli.specops import as_json, specops
 from tests.folders import vision
 
 ARCHIVES = Path(__file__).parent / "vision"
-NAMES = ("gemma3", "qwen2.5-vl", "qwen3-vl")
+NAMES = ("gemma3", "mistral3", "qwen2.5-vl", "qwen3-vl")
 
 
 def convert(model: Any, target: Path | None, *, adapt: Any = None, **more: Any) -> Conversion:
@@ -61,7 +61,7 @@ def test_attention_is_grouped(place: Path) -> None:
         value.name: [dim.dim_param or dim.dim_value for dim in value.type.tensor_type.shape.dim] for value in graph.input
     }
     assert not inputs.keys() & {"token_type_ids", "input_ids", "deepstack_visual_embeds", "visual_pos_masks"}
-    if place.name == "gemma3":  # the positions are part of the attention
+    if not place.name.startswith("qwen"):  # the positions are part of the attention
         assert "position_ids" not in inputs
     else:
         assert inputs["position_ids"] == [3, "batch_size", "sequence_length"]
@@ -69,8 +69,8 @@ def test_attention_is_grouped(place: Path) -> None:
 
 def test_the_patches_of_an_image(place: Path) -> None:
     """Windows and positions, for sizes that are and are not multiples of a window; masks for frames of a video."""
-    if place.name == "gemma3":
-        pytest.skip("its images have one size")
+    if not place.name.startswith("qwen"):
+        pytest.skip("its images are not split into patches")
     torch = pytest.importorskip("torch")
     intel = pytest.importorskip("optimum.intel")
     model = intel.OVModelForVisualCausalLM.from_pretrained(place, device="CPU", ov_config=vision.CPU)
@@ -83,6 +83,22 @@ def test_the_patches_of_an_image(place: Path) -> None:
         if place.name == "qwen3-vl":  # the features of the first layer, and of the others
             expected = np.concatenate([expected[0], *expected[1]], axis=1)
         (found,) = session.run(None, {"pixel_values": patches, "image_grid_thw": np.array([grid], np.int64)})
+        np.testing.assert_allclose(found, expected, atol=2e-5 * np.abs(expected).max())
+
+
+def test_patches_become_tokens(tmp_path: Path) -> None:
+    """Patches of 2 rows and 2 columns, for images of several sizes."""
+    folder = unpacked("mistral3", tmp_path / "model")
+    write_genai(folder, folder / "OUT", convert)
+    session = ort.InferenceSession(folder / "OUT" / VISION)
+    parts = (folder / f"openvino_{part}_model.xml" for part in ("vision_embeddings", "multi_modal_projector"))
+    encode, project = (ov.compile_model(part, "CPU", vision.CPU) for part in parts)
+    draw = np.random.default_rng(6)
+    for rows, columns in ((4, 6), (2, 2), (8, 2)):
+        pixels = draw.standard_normal((1, 3, rows * 14, columns * 14)).astype(np.float32)
+        patches = encode([pixels])[0].reshape(rows // 2, 2, columns // 2, 2, 32)
+        expected = project([patches.transpose(0, 2, 4, 1, 3).reshape(-1, 128).copy()])[0]
+        (found,) = session.run(None, {"pixel_values": pixels})
         np.testing.assert_allclose(found, expected, atol=2e-5 * np.abs(expected).max())
 
 
@@ -158,6 +174,9 @@ def test_token_types_are_computed_from_tokens(is_used: bool) -> None:
         ("gemma3", "tokenizer.json", {"added_tokens": [{"id": 400}]}, "it has tokens up to 400, but the model has 320"),
         ("gemma3", "preprocessor_config.json", None, "no settings of an image processor"),
         ("gemma3", "openvino_text_embeddings_model.xml", None, "it contains no openvino_text_embeddings_model.xml"),
+        ("mistral3", "openvino_multi_modal_projector_model.xml", None, "it contains no openvino_multi_modal_proj"),
+        ("mistral3", "preprocessor_config.json", {"patch_size": 16}, "has the patch_size 16, but the model needs 14"),
+        ("mistral3", "preprocessor_config.json", {"size": {"longest_edge": 0}}, "its longest_edge is 0; expected"),
         ("qwen2.5-vl", "preprocessor_config.json", {"patch_size": 16}, "it has the patch_size 16, but the model needs 14"),
         ("qwen2.5-vl", "preprocessor_config.json", {"max_pixels": "x"}, "its max_pixels is 'x'; expected a positive"),
         ("qwen2.5-vl", "config.json", {"vision_start_token_id": None}, "it has no vision_start_token_id"),
