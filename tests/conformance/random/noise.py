@@ -227,9 +227,7 @@ def beyond_float16(recipe: Recipe, judge: Judge) -> bool:
     """
     if judge.options.arguments.get("precision") != "float16":
         return False
-    nodes = tuple(
-        _reduced(node, _HUGE_HALF, 3 if isinstance(node, Leaf) and node.constant else 10) for node in recipe.nodes
-    )
+    nodes = tuple(_reduced(node, _HUGE_HALF, 3 if isinstance(node, Leaf) and node.constant else 10) for node in recipe.nodes)
     if all(one is other for one, other in zip(nodes, recipe.nodes, strict=True)):
         return False
     return judge.judge(replace(recipe, nodes=nodes)).kind == "agrees"
