@@ -33,6 +33,13 @@ from converters.validation.compare import relative_l2
 
 RUNTIMES = ("ours", "no plugin", "openvino", "exact")
 SLOW = 1.2
+# Those of the kernels, and their names in oneDNN, which OpenVINO uses.
+INSTRUCTIONS = {
+    "avx2": "AVX2",
+    "avx512": "AVX512_CORE",
+    "avx512_vnni": "AVX512_CORE_VNNI",
+    "amx": "AVX512_CORE_AMX",
+}
 _MOST_LAYERS = 12
 _EXACT = {"LP_TRANSFORMS_MODE": "NO", "DYNAMIC_QUANTIZATION_GROUP_SIZE": "0"}
 
@@ -206,14 +213,13 @@ def main() -> int:
     parser.add_argument("--only", nargs="+", default=[""], metavar="PART", help="files whose paths contain one of these")
     parser.add_argument("--rounds", type=int, default=5, help="turns of each runtime (default: %(default)s)")
     parser.add_argument("--layers", action="store_true", help=f"the slowest layers of files that take longer than {SLOW}")
-    parser.add_argument("--simd", choices=("avx2", "avx512", "avx512_vnni"), help="the instructions that both may use")
+    parser.add_argument("--simd", choices=tuple(INSTRUCTIONS), help="the instructions that both may use")
     parser.add_argument("--distances", type=int, default=0, metavar="N", help="no times: mean distances over N inputs")
     parser.add_argument("--json", action="store_true", help="print the figures for programs")
     options = parser.parse_args()
     if options.simd:
         os.environ["ONNX_SPECOPS_SIMD"] = options.simd
-        isa = {"avx2": "AVX2", "avx512": "AVX512_CORE", "avx512_vnni": "AVX512_CORE_VNNI"}[options.simd]
-        os.environ["ONEDNN_MAX_CPU_ISA"] = os.environ["DNNL_MAX_CPU_ISA"] = isa
+        os.environ["ONEDNN_MAX_CPU_ISA"] = os.environ["DNNL_MAX_CPU_ISA"] = INSTRUCTIONS[options.simd]
     rows = []
     for path in sorted(options.folder.rglob("*.xml")):
         name = str(path.relative_to(options.folder).with_suffix("")).removesuffix("/model")

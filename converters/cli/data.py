@@ -247,7 +247,7 @@ def _library() -> dict[str, Any] | None:
     if not has_library():
         return None
     said = description()
-    return {key: said.get(key) for key in ("vectors", "clones", "products", "regular_expressions")}
+    return {key: said.get(key) for key in ("vectors", "clones", "products", "convolutions", "regular_expressions")}
 
 
 def array(values: np.ndarray) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 #include "compressed.h"
 #include "pcre2_abi.h"
+#include "quantized_conv.h"
 #include "simd.h"
 
 namespace specops {
@@ -86,7 +87,8 @@ std::string of_op(const Op* op) {
 
 std::string describe(const std::vector<const Op*>& ops) {
   return text("{\"most_elements\": ", most_elements, ", \"most_growth\": ", most_growth, ", \"vectors\": ", quoted(vectors),
-              ", \"clones\": ", clones, ", \"products\": ", quoted(compressed::kernels().name), ", \"regular_expressions\": ",
+              ", \"clones\": ", clones, ", \"products\": ", quoted(compressed::kernels().name),
+              ", \"convolutions\": ", quoted(byte_conv::kernels().name), ", \"regular_expressions\": ",
               quoted(pcre2::library().description), ", \"operators\": ", list(ops, of_op), "}");
 }
 

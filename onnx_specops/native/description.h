@@ -11,7 +11,8 @@ namespace specops {
 // One JSON object:
 //
 //   {"most_elements": 268435456, "most_growth": 1024,
-//    "vectors": "compiler", "clones": true, "products": "avx2", "regular_expressions": "PCRE2 10.42",
+//    "vectors": "compiler", "clones": true, "products": "avx2", "convolutions": "avx2",
+//    "regular_expressions": "PCRE2 10.42",
 //    "operators": [
 //      {"name": "Times",
 //       "inputs": [{"name": "x", "optional": false, "any_of": []}],
@@ -21,7 +22,7 @@ namespace specops {
 //       "signatures": [{"inputs": ["float"], "outputs": ["float"]}]}]}
 //
 // "vectors": whether vector code uses the compiler's extension or plain "loops"; "clones": whether the loader selects
-// functions for the processor; "products": the kernels selected by compressed.h; "regular_expressions": the library found by
+// functions for the processor; "products" and "convolutions": the kernels selected by compressed.h and quantized_conv.h; "regular_expressions": the library found by
 // pcre2_abi.h, or the reason why there is none.
 //
 // An attribute without a default is required. "least", "most" and "choices" are present if there are such limits. Element

@@ -8,12 +8,18 @@
 #include <cstring>
 #include <initializer_list>
 
+#if defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
 namespace specops {
 
 struct Processor {
   bool avx2 = false;    // all of the level x86-64-v3
   bool avx512 = false;  // all of x86-64-v4
   bool avx512_vnni = false;
+  bool amx = false;  // tiles of 8-bit integers; `request_tiles` is needed before they are used
 };
 
 // Uses the instructions directly: the compilers' builtins need a runtime library, which Windows programs are not linked
@@ -36,24 +42,41 @@ inline Processor ask_processor() {
   constexpr int lzcnt = 5;
   if (!__get_cpuid(0x80000001, &a, &b, &c, &d) || !has(c, {lzcnt})) return found;
   if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return found;
-  constexpr int bmi1 = 3, avx2 = 5, bmi2 = 8, f = 16, dq = 17, cd = 28, bw = 30, vl = 31, vnni = 11;
+  constexpr int bmi1 = 3, avx2 = 5, bmi2 = 8, f = 16, dq = 17, cd = 28, bw = 30, vl = 31, vnni = 11, tile = 24, tile_int8 = 25;
   found.avx2 = has(b, {bmi1, avx2, bmi2});
   found.avx512 = found.avx2 && has(b, {f, dq, cd, bw, vl}) && has(saved, {5, 6, 7});  // masks and ZMM
   found.avx512_vnni = found.avx512 && has(c, {vnni});
+  found.amx = found.avx512_vnni && has(d, {tile, tile_int8}) && has(saved, {17, 18});  // tiles and their configuration
   return found;
 }
 
-// Kernels that are compiled for each instruction set: the best supported ones, or those that ONNX_SPECOPS_SIMD names
-// (portable, avx2, avx512, avx512_vnni) if the processor supports them.
+// Asks the system to save the tiles of this process's threads. Linux needs that before their first use; elsewhere they are not
+// used.
+inline bool request_tiles() {
+#if defined(__linux__)
+  constexpr long request_permission = 0x1023, tile_data = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
+  return syscall(SYS_arch_prctl, request_permission, tile_data) == 0;
+#else
+  return false;
+#endif
+}
+
+// Kernels that are compiled for each instruction set: the best supported ones, up to those that ONNX_SPECOPS_SIMD names
+// (portable, avx2, avx512, avx512_vnni, amx). `amx` may be null.
 template <typename Kernels>
 const Kernels& best_kernels(const Kernels& (&portable)(), const Kernels& (&avx2)(), const Kernels& (&avx512)(),
-                            const Kernels& (&avx512_vnni)()) {
-  const char* wanted = std::getenv("ONNX_SPECOPS_SIMD");
-  const auto fits = [&](const Kernels& kernels) { return wanted == nullptr || std::strcmp(wanted, kernels.name) == 0; };
+                            const Kernels& (&avx512_vnni)(), const Kernels& (*amx)() = nullptr) {
+  const char* const sets[] = {"portable", "avx2", "avx512", "avx512_vnni", "amx"};
+  const char* const wanted = std::getenv("ONNX_SPECOPS_SIMD");
+  int most = wanted == nullptr ? 4 : 0;
+  for (int i = 0; i <= 4 && wanted != nullptr; ++i) {
+    if (std::strcmp(wanted, sets[i]) == 0) most = i;
+  }
   const Processor processor = ask_processor();
-  if (processor.avx512_vnni && fits(avx512_vnni())) return avx512_vnni();
-  if (processor.avx512 && fits(avx512())) return avx512();
-  if (processor.avx2 && fits(avx2())) return avx2();
+  if (most >= 4 && amx != nullptr && processor.amx && request_tiles()) return amx();
+  if (most >= 3 && processor.avx512_vnni) return avx512_vnni();
+  if (most >= 2 && processor.avx512) return avx512();
+  if (most >= 1 && processor.avx2) return avx2();
   return portable();
 }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "op.h"
+#include "spare.h"
 
 #if defined(SPECOPS_X86_KERNELS)
 #include "processor.h"
@@ -21,7 +22,9 @@ namespace specops {
 namespace byte_conv {
 
 const Kernels& kernels() {
-#if defined(SPECOPS_X86_KERNELS)
+#if defined(SPECOPS_AMX_KERNELS)
+  static const Kernels& chosen = best_kernels(portable, avx2, avx512, avx512_vnni, amx);
+#elif defined(SPECOPS_X86_KERNELS)
   static const Kernels& chosen = best_kernels(portable, avx2, avx512, avx512_vnni);
 #else
   static const Kernels& chosen = portable();
@@ -46,6 +49,8 @@ constexpr std::int64_t many_weights = std::int64_t{1} << 16;
 constexpr std::int64_t columns_at_least = 64, columns_of_copies = 128;
 // The number of bytes that are copied at once; some of them may be unused.
 constexpr std::int64_t beyond = 16;
+// The number of bytes after copied rows that may be read.
+constexpr std::int64_t readable = 64;
 // The spatial dimensions. If there are fewer, the first ones are 1.
 constexpr std::size_t most_dimensions = 3;
 
@@ -408,7 +413,11 @@ class QuantizedConv : public Kernel {
     }
     context.parallel_ranges(chunks * column_pieces, 1, [&](std::int64_t first, std::int64_t last) {
       std::vector<const void*> taps(static_cast<std::size_t>(in_lines ? 0 : g.taps * step)), copies(static_cast<std::size_t>(step));
-      std::vector<std::uint8_t> copy(prepared.copied ? static_cast<std::size_t>(step * copy_step * width) : 0);
+      // `multiply` may read a cache line after the last row.
+      std::vector<std::uint8_t> copy(prepared.copied ? static_cast<std::size_t>(step * copy_step * width + readable) : 0);
+      const std::int64_t depth = prepared.copied ? prepared.depth : g.taps * prepared.depth;
+      const bool with_scratch = kernels.scratch_bytes != nullptr && !g.depthwise();
+      const Spare scratch(with_scratch ? (kernels.scratch_bytes(step, depth) + 3) / 4 : 0);
       for (std::int64_t i = 0; i < step && prepared.copied; ++i) {
         copies[static_cast<std::size_t>(i)] = copy.data() + i * copy_step * width;
       }
@@ -433,13 +442,15 @@ class QuantizedConv : public Kernel {
               g.taps,
               offset,
               prepared.depth,
+              prepared.copied ? readable : 0,
               static_cast<const std::uint8_t*>(prepared.matrix()) + group * prepared.stride +
-                  (column == 0 ? 0 : kernels.packed_bytes(column, prepared.copied ? prepared.depth : g.taps * prepared.depth)),
+                  (column == 0 ? 0 : kernels.packed_bytes(column, depth)),
               prepared.start.data() + from,
               std::min(g.group_columns - column, width_at_once),
               after(prepared, from, floats, added(group * g.group_columns + column)),
               to + static_cast<std::size_t>(group * g.group_columns + column) * bytes,
               g.columns,
+              scratch.get(),
           };
           if (prepared.copied && is_next) {
             const auto copied = [&](auto* to) {

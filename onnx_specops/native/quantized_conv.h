@@ -38,12 +38,14 @@ struct Product {
   std::int64_t row_step, taps;
   std::int64_t offset;         // in bytes, added to each of them
   std::int64_t depth;          // activations per tap: a multiple of `depth_unit`
+  std::int64_t readable;       // bytes after each row that may be read, if there is one tap; otherwise 0
   const void* panels;          // as packed by `pack`
   const std::int32_t* start;   // the initial value of each column's sum
   std::int64_t columns;
   After after;
   void* to;  // the first row and column
   std::int64_t to_step;
+  void* scratch;  // of `scratch_bytes`, aligned to 64 bytes
 };
 
 // The same for depthwise convolution.
@@ -83,6 +85,8 @@ struct Kernels {
   std::int64_t (*packed_bytes)(std::int64_t columns, std::int64_t depth);
   // `weights` are [columns, depth], starting and ending at tap boundaries.
   void (*pack)(const std::int8_t* weights, std::int64_t columns, std::int64_t depth, void* to);
+  // Null if `multiply` needs no memory. `depth` is that of all taps.
+  std::int64_t (*scratch_bytes)(std::int64_t rows, std::int64_t depth);
   void (*multiply)(const Product& product, std::int64_t rows);
 
   std::int64_t (*depthwise_bytes)(std::int64_t channels, std::int64_t taps);
@@ -101,6 +105,9 @@ const Kernels& portable();
 const Kernels& avx2();
 const Kernels& avx512();
 const Kernels& avx512_vnni();
+#endif
+#if defined(SPECOPS_AMX_KERNELS)
+const Kernels& amx();
 #endif
 
 // The best kernels for this processor, or those named by ONNX_SPECOPS_SIMD.

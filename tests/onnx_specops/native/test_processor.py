@@ -22,11 +22,12 @@ PROGRAM = """
 
 int main() {
   const specops::Processor found = specops::ask_processor();
-  std::printf("%d %d %d", found.avx2, found.avx512, found.avx512_vnni);
+  std::printf("%d %d %d %d", found.avx2, found.avx512, found.avx512_vnni, found.amx);
 }
 """
 AVX2 = {"avx2", "fma", "bmi1", "bmi2", "f16c", "movbe", "abm"}
 AVX512 = AVX2 | {f"avx512{part}" for part in ("f", "bw", "cd", "dq", "vl")}
+VNNI = AVX512 | {"avx512_vnni"}
 
 
 def test_instruction_sets_match_the_system(tmp_path: Path) -> None:
@@ -39,7 +40,7 @@ def test_instruction_sets_match_the_system(tmp_path: Path) -> None:
     (tmp_path / "asks.cc").write_text(PROGRAM)
     subprocess.run([compiler, "-std=c++17", "-I", NATIVE, tmp_path / "asks.cc", "-o", tmp_path / "asks"], check=True)
     said = subprocess.run([tmp_path / "asks"], capture_output=True, text=True, check=True).stdout
-    assert said.split() == [str(int(flags >= wanted)) for wanted in (AVX2, AVX512, AVX512 | {"avx512_vnni"})]
+    assert said.split() == [str(int(flags >= wanted)) for wanted in (AVX2, AVX512, VNNI, VNNI | {"amx_tile", "amx_int8"})]
 
 
 LOADS = """

@@ -61,6 +61,26 @@ for channels, columns in ((300, 130), (301, 290), (64, 1100)):  # weights of whi
     arrays = [None if array is None else np.asarray(array) for array in arrays]
     compare(f"{columns} columns", arrays, {"channels": channels, "kernel": "2", "pads": "1,0"})
 
+# Depths that leave over parts of tiles, and pixels at the ends of lines, which are not equally far apart.
+for channels in (4, 20, 60, 64, 68, 96, 128, 132, 200):
+    for width, stride, dilation in ((1, 1, 1), (1, 2, 1), (2, 1, 1), (3, 1, 1), (3, 2, 2)):
+        columns, height, line = int(rng.integers(1, 70)), int(rng.integers(1, 6)), int(rng.integers(5, 50))
+        pad = int(rng.integers(0, 2)) * (width - 1)
+        x = rng.integers(0, 256, (1, height, line, channels)).astype(np.uint8)
+        w = rng.integers(-128, 128, (columns, channels, 1, width)).astype(np.int8)
+        zeros = rng.integers(0, 256, (2, max(columns, channels))).astype(np.uint8)
+        factors = rng.uniform(0.0001, 0.001, (2, columns)).astype(np.float32)
+        arrays = [x, w, factors[0], factors[1], zeros[0, :channels], zeros[1, :columns]]
+        attributes = {"channels": channels, "kernel": f"1,{width}", "strides": f"1,{stride}", "dilations": f"1,{dilation}",
+                      "pads": f"0,{pad},0,0"}
+        compare(f"{channels} channels, {columns} columns, width {width}", arrays, attributes)
+for count in range(1, 70):  # rows, which fill one or two tiles
+    x = rng.integers(0, 256, (1, count, 64)).astype(np.uint8)
+    w = rng.integers(-128, 128, (40, 64, 1)).astype(np.int8)
+    factors = rng.uniform(0.0001, 0.001, (2, 40)).astype(np.float32)
+    compare(f"{count} rows", [x, w, factors[0], factors[1], np.array(3, np.uint8), np.array(128, np.uint8)],
+            {"channels": 64, "kernel": "1"})
+
 for channels, columns, groups in ((4, 4, 8), (1, 2, 6), (3, 5, 7), (8, 8, 3), (2, 1, 40), (5, 17, 2)):  # small groups
     x = rng.integers(0, 256, (1, 7, 9, channels * groups)).astype(np.uint8)
     w = rng.integers(-128, 128, (columns * groups, channels, 3, 2)).astype(np.int8)
@@ -89,7 +109,7 @@ for channels in (1, 3, 15, 16, 17, 24, 32, 33, 40, 48, 49, 64, 65, 80, 100):
 
 
 # If the processor lacks a set, its best set is used instead, which must also be correct.
-@pytest.mark.parametrize("name", ["portable", "avx2", "avx512", "avx512_vnni"])
+@pytest.mark.parametrize("name", ["portable", "avx2", "avx512", "avx512_vnni", "amx"])
 def test_each_instruction_set(name: str) -> None:
     environment = {**os.environ, "ONNX_SPECOPS_SIMD": name, "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run([sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, check=False)
