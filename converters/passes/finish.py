@@ -22,6 +22,7 @@ from converters.passes.compressed_weights import KeepWeightsCompressed
 from converters.passes.constant_transposes import FoldConstantTransposes
 from converters.passes.copies import DropCopies
 from converters.passes.four_bits import LookUpFourBits
+from converters.passes.gated_delta_rule import FuseGatedDeltaRule
 from converters.passes.newer_forms import newer_forms
 from converters.passes.normalizations import FuseScaleAndBias
 from converters.passes.onnxruntime import (
@@ -172,7 +173,10 @@ def finish(
     bodies, inline, halves = AttachBodies(opset, contrib=contrib), InlineBodies(), InFloat16(opset)
     # ONNX Runtime inserts casts for float16 nodes for which a device has no kernel.
     spared = [ir.DataType.FLOAT16] if precision == "float16" else []
+    # Caches are recognized by evaluation, which does not support Loops over data.
+    loops: list[InPlacePass] = [] if precision == "float16" else [FuseStateSpaceScan(), FuseGatedDeltaRule()]
     passes: list[InPlacePass] = [
+        *loops,
         *first,
         FuseRecurrentLoops(),
         *kernel_workarounds(opset),
@@ -186,7 +190,7 @@ def finish(
     if contrib and opset >= OPSET and precision != "float16":
         passes += [step() for step in FUSE_ATTENTION]
     if precision != "float16":
-        passes += [FuseSelectiveScan(), FuseStateSpaceScan()]
+        passes.append(FuseSelectiveScan())
     casts = partial(InsertCasts, keep_float32=keep_float32, converted_unrounded=converted_unrounded, spared=spared)
     # QuantizeLinear got its axis in opset 13.
     if quantized == "integer" and opset >= 13:

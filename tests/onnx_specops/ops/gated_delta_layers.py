@@ -53,6 +53,7 @@ def layers(
     stops: bool = False,
     by_row: bool = False,
     rows: int = -1,
+    prepared: str = "",
 ) -> ov.Model:
     """Build the layers; the keywords change the computation.
 
@@ -79,6 +80,8 @@ def layers(
         stops: whether the condition of the body is computed.
         by_row: whether the decay differs between the rows of a state.
         rows: the batch of the state.
+        prepared: the change of queries and keys after their repetition: ``"normalized"`` by their lengths, ``"scaled"`` by a
+            number after the Transpose, or ``"shifted"`` by a number for each head.
     """
     heads, height, width = given["past_state"].shape[1:]
     groups = given["key"].shape[2]
@@ -94,7 +97,13 @@ def layers(
         each = repeated == "each"
         repeats = np.array([1, 1, 1, heads // groups, 1] if each else [1, 1, heads // groups, 1, 1])
         tiled = ops.tile(ops.unsqueeze(array, np.int32(3 if each else 2)), repeats)
-        return ops.reshape(tiled, np.array([0, 0, -1, height]), True)
+        found = ops.reshape(tiled, np.array([0, 0, -1, height]), True)
+        if prepared == "normalized":
+            length = ops.sqrt(ops.add(ops.reduce_sum(ops.multiply(found, found), np.int32(-1), True), F(1e-6)))
+            return ops.multiply(found, ops.divide(F(1), length))
+        if prepared == "shifted":
+            return ops.add(found, ops.constant(np.linspace(0, 1, heads, dtype=F).reshape(-1, 1)))
+        return found
 
     def in_order(array: ov.Node, rank: int) -> ov.Node:
         return ops.transpose(array, np.array([0, 2, 1, 3][:rank])) if transposed else array
@@ -102,6 +111,8 @@ def layers(
     if swapped:
         query, key = key, query
     q, k, v = in_order(for_heads(query), 4), in_order(for_heads(key), 4), in_order(value, 4)
+    if prepared == "scaled":
+        q, k = ops.multiply(q, F(0.5)), ops.divide(k, F(2))
     if by_row:
         decay = ops.multiply(ops.unsqueeze(decay, np.int32(-1)), ops.constant(np.linspace(0.5, 1, height, dtype=F)))
     g, b = in_order(decay, 4 if by_row else 3), in_order(beta, 3)

@@ -1,0 +1,143 @@
+"""A loop over the tokens of the gated delta rule becomes one node; near misses remain."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import onnx_specops
+from converters.openvino import convert
+from onnx_specops.runtime.library import has_library
+from tests.onnx_specops.ops.gated_delta_layers import NAMES, arrays, by_openvino, layers, saved
+
+OPERATOR = "onnx_specops.GatedDeltaRule"
+
+
+def agree(converted: Any, model: Any, given: dict[str, np.ndarray], digits: float = 1e-5, **options: Any) -> None:
+    session = onnx_specops.InferenceSession(converted.SerializeToString(), **options)
+    got = session.run(None, {name: given[name] for name in NAMES})
+    for one, other in zip(got, by_openvino(model, given), strict=True):
+        np.testing.assert_allclose(one, other, atol=digits / 5 * np.abs(other).max(), rtol=digits)
+
+
+@pytest.mark.parametrize(
+    ("options", "found"),
+    [
+        ({}, True),
+        ({"transposed": False}, True),
+        ({"joined": False}, True),
+        ({"swapped": True}, True),
+        ({"early": True}, False),
+        ({"late": True}, False),
+        ({"added": "difference"}, False),
+        ({"error": "sum"}, False),
+        ({"error": "value"}, False),
+        ({"rate": "value"}, False),
+        ({"factor": "sigmoid"}, False),
+        ({"forgets": False}, False),
+        ({"limit": 3.0}, False),
+        ({"summed": -1}, False),
+        ({"keeps": False}, False),
+        ({"first": True}, False),
+        ({"reverse": True}, False),
+        ({"trips": -1}, False),
+        ({"more": True}, False),
+        ({"stops": True}, False),
+        ({"by_row": True}, False),
+        ({"rows": 2}, True),
+        ({"rows": 1}, False),
+    ],
+)
+def test_conditions(options: dict[str, Any], found: bool, tmp_path: Path) -> None:
+    given = arrays(2, 5, 4, 2, 4, 4)  # as many heads as rows and columns, so that shapes do not distinguish them
+    if options.get("rows") == 1:
+        given = {name: array[:1] for name, array in given.items()}
+    model = layers(given, **options)
+    converted, report = convert(saved(model, tmp_path))
+    assert (OPERATOR in report.nodes) is found and ("Loop" in report.nodes) is not found
+    agree(converted, model, given)
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize(
+    ("groups", "repeated", "tiles"), [(1, "each", False), (2, "each", False), (4, "each", False), (2, "all", True)]
+)
+def test_keys_of_groups_are_not_repeated(groups: int, repeated: str, tiles: bool, transposed: bool, tmp_path: Path) -> None:
+    given = arrays(2, 3, 4, groups, 5, 3)
+    model = layers(given, repeated=repeated, transposed=transposed)
+    converted, report = convert(saved(model, tmp_path))
+    assert OPERATOR in report.nodes and ("Tile" in report.nodes) is tiles
+    agree(converted, model, given)
+
+
+@pytest.mark.parametrize("prepared", ["normalized", "scaled", "shifted"])
+def test_nodes_between_a_repetition_and_the_loop(prepared: str, tmp_path: Path) -> None:
+    """Normalized and scaled heads are computed for each group; an offset for each head needs the repeated heads."""
+    given = arrays(2, 3, 4, 2, 5, 3)
+    model = layers(given, prepared=prepared)
+    converted, report = convert(saved(model, tmp_path))
+    assert OPERATOR in report.nodes and ("Tile" in report.nodes) is (prepared == "shifted")
+    agree(converted, model, given)
+
+
+def test_nothing_is_transposed_or_joined(tmp_path: Path) -> None:
+    _, report = convert(saved(layers(arrays(1, 2, 2, 1, 3, 4)), tmp_path))
+    assert not {"Concat", "Slice", "Transpose"} & set(report.nodes)
+
+
+@pytest.mark.parametrize("options", [{}, {"contrib": False}, {"opset": 23}])
+@pytest.mark.parametrize("kernels", [*(["native"] if has_library() else []), "none"])
+def test_options_with_the_operator(options: dict[str, Any], kernels: onnx_specops.Kernels, tmp_path: Path) -> None:
+    given = arrays(2, 6, 4, 2, 3, 8)
+    model = layers(given)
+    converted, report = convert(saved(model, tmp_path), **options)
+    assert OPERATOR in report.nodes
+    agree(converted, model, given, kernels=kernels)
+
+
+def test_the_body_replaces_it_below_opset_21(tmp_path: Path) -> None:
+    given = arrays(2, 6, 4, 2, 3, 8)
+    model = layers(given)
+    converted, report = convert(saved(model, tmp_path), opset=17)
+    assert OPERATOR not in report.nodes and report.inlined == ["GatedDeltaRule"]
+    agree(converted, model, given)
+
+
+@pytest.mark.parametrize("options", [{"contrib": False}, {"opset": 17}, {"opset": 23}, {"precision": "float32"}])
+@pytest.mark.parametrize("miss", [{"early": True}, {"limit": 3.0}, {"error": "value"}, {"reverse": True}])
+@pytest.mark.parametrize("kernels", [*(["native"] if has_library() else []), "none"])
+def test_near_misses_with_options(
+    kernels: onnx_specops.Kernels, miss: dict[str, Any], options: dict[str, Any], tmp_path: Path
+) -> None:
+    given = arrays(2, 5, 4, 2, 4, 4)
+    model = layers(given, **miss)
+    converted, report = convert(saved(model, tmp_path), **options)
+    assert OPERATOR not in report.nodes and not report.inlined and "Loop" in report.nodes
+    agree(converted, model, given, kernels=kernels)
+
+
+@pytest.mark.parametrize(("options", "digits"), [({"precision": "float16"}, 1e-2), ({"target": "standard"}, 1e-5)])
+@pytest.mark.parametrize("miss", [{}, {"early": True}])
+def test_options_without_the_operator(options: dict[str, Any], digits: float, miss: dict[str, Any], tmp_path: Path) -> None:
+    given = arrays(1, 6, 2, 1, 4, 4)
+    model = layers(given, **miss)
+    converted, report = convert(saved(model, tmp_path), **options)
+    assert OPERATOR not in report.nodes and not report.inlined and "Loop" in report.nodes
+    agree(converted, model, given, digits)
+
+
+@pytest.mark.parametrize("tokens", [0, 1, 2])
+def test_few_tokens(tokens: int, tmp_path: Path) -> None:
+    given = arrays(2, tokens, 4, 2, 3, 8)
+    model = layers(given, joined=tokens > 0)
+    converted, report = convert(saved(model, tmp_path))
+    assert OPERATOR in report.nodes
+    if tokens:
+        agree(converted, model, given)
+    else:
+        got = onnx_specops.InferenceSession(converted.SerializeToString()).run(None, given)
+        assert got[0].shape == (2, 0, 4, 8)
+        np.testing.assert_array_equal(got[1], given["past_state"])
