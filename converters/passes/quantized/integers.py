@@ -135,7 +135,7 @@ def _quantize(work: Arrangement, node: ir.Node, opset: int) -> None:
     if inner is None or outer is None or not inner.shares_axis(outer):
         return
     if not (inner.has_one_zero and outer.has_one_zero):
-        if work.contrib and opset >= OPSET and _feeds_only_depthwise(node.outputs[0], inner, outer) and levels % 2 == 0:
+        if work.contrib and opset >= OPSET and levels == 256 and _feeds_only_depthwise(node.outputs[0], inner, outer):
             _quantize_channels(work, node, data, inner, outer)
         return
     op = work.before(node)

@@ -42,7 +42,7 @@ class WholeAddends(InPlacePass):
 
 
 def _widened(value: ir.Value | None, other: ir.Value | None) -> np.ndarray | None:
-    """Return a constant in the shape of a product that it is added to, without the batch; ``None`` if it may stay."""
+    """Return a constant in the shape of the sum with a product, without the batch; ``None`` if it may stay."""
     producer = None if other is None else other.producer()
     array = None if value is None else constant_array(value)
     if producer is None or producer.domain or array is None or not isinstance(other, Value) or not other.dims:
@@ -55,7 +55,7 @@ def _widened(value: ir.Value | None, other: ir.Value | None) -> np.ndarray | Non
     if dims[channels] == array.size:
         return None
     varying = range(1, rank) if channels == 1 else range(max(0, rank - 2), rank)
-    whole = [other.dims[axis] if axis in varying else dims[axis] for axis in range(rank)]
+    whole = [other.dims[axis] if axis in varying and dims[axis] == 1 else dims[axis] for axis in range(rank)]
     if any(dim is None for dim in whole):
         return None
     return np.array(np.broadcast_to(array.reshape(dims), [dim or 0 for dim in whole]))
@@ -82,7 +82,8 @@ class UnfusedRMSNormalization(Workaround):
             return None
         keepdims: int = node.attributes.get_int("keepdims", 1)
         total = op.ReduceSum(x, places, keepdims=keepdims)
-        return [op.Mul(total, op.const([1 / np.prod([size or 1 for size in sizes])], x.dtype))]
+        inverse = 1 / np.prod([size or 1 for size in sizes])
+        return [op.Mul(total, op.const([inverse] if total.rank else inverse, x.dtype))]
 
 
 def _is_scaled(square: ir.Node, size: int) -> bool:

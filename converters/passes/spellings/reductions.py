@@ -18,6 +18,7 @@ class PairsOfReducedAxes(Workaround):
     """Reduce at most two axes at once, sorted and from the last ones on; norms become sums.
 
     OpenCV (5.0.0, 4.14.0) reads the wrong elements for three or more axes, and 4.14.0 ignores norms of axes of size 1.
+    Means of integers stay, because each reduction would round.
     """
 
     operators = _NORMS | {"ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum"}
@@ -25,7 +26,9 @@ class PairsOfReducedAxes(Workaround):
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
         x, name = node.inputs[0], node.op_type
         axes, norm = _axes(node), name in _NORMS
-        if axes is None or not isinstance(x, Value):
+        if axes is None or not isinstance(x, Value) or x.dtype is None:
+            return None
+        if x.dtype.is_integer() and name in ("ReduceL2", "ReduceMean"):
             return None
         places = sorted(axis % (x.rank or 1) for axis in axes)
         if not norm and len(places) <= _AT_ONCE and places == axes:

@@ -8,13 +8,15 @@ from onnx_specops.building import Builder, Value
 
 @rewrite("Round", lambda op, x: op.Round(x), finite=True)
 def to_even(op: Builder, *, x: Value) -> Value | None:
-    """Round up, and subtract 1 from odd results of numbers that are halfway between two integers."""
+    """Round the distance from the even number below, which is exact: a half to 0, and one and a half to 2."""
     if x.dtype is None or x.rank is None:
         return None
-    half = op.const([0.5] if x.rank else 0.5, x.dtype)
-    up, down = op.Floor(op.Add(x, half)), op.Ceil(op.Sub(x, half))
-    odd = op.Sub(up, op.Mul(op.Floor(op.Mul(up, half)), op.const([2.0] if x.rank else 2.0, x.dtype)))
-    result: Value = op.Sub(up, op.Mul(op.Sub(up, down), odd))
+    half, one, two = (op.const([number] if x.rank else number, x.dtype) for number in (0.5, 1.0, 2.0))
+    even = op.Mul(op.Floor(op.Mul(x, half)), two)
+    rest = op.Sub(x, even)
+    first = op.Ceil(op.Sub(op.Min(rest, one), half))
+    second = op.Floor(op.Sub(op.Max(rest, one), half))
+    result: Value = op.Add(even, op.Add(first, second))
     return result
 
 

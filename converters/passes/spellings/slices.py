@@ -41,6 +41,9 @@ class ReversedSliceToGather(Workaround):
 
 
 def _slice(start: int, end: int, step: int, size: int) -> slice:
-    """Return Python's equivalent, whose -1 is the last element and not the one before the first."""
-    end = end + size if end < 0 else end
-    return slice(start, None if end < 0 else end, step)
+    """Return Python's equivalent, whose -1 is the last element and not the one before the first.
+
+    ONNX begins at the first element if ``start`` is before it. Python's slice would be empty.
+    """
+    start, end = (place + size if place < 0 else place for place in (start, end))
+    return slice(max(start, 0), None if end < 0 else end, step)

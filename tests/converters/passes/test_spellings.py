@@ -485,6 +485,16 @@ def test_other_reductions_stay(emit: Any) -> None:
     assert not SPELLINGS["pairs of reduced axes"]()(model).modified
 
 
+@pytest.mark.parametrize(("operator", "count"), [("ReduceMean", 1), ("ReduceL2", 1), ("ReduceSum", 2), ("ReduceMax", 2)])
+def test_reductions_of_integers(operator: str, count: int) -> None:
+    """A mean of means would be rounded twice."""
+    numbers = np.array([[[0, 1], [1, 1]], [[1, 3], [0, 1]]], np.int32)
+    x = new_value(ir.DataType.INT32, numbers.shape, "x")
+    by = [SPELLINGS["pairs of reduced axes"]()]
+    found = rewritten(lambda op, x: getattr(op, operator)(x, [0, 1, 2], keepdims=0), x, by=by, numbers=[numbers])
+    assert found == [operator] * count
+
+
 @pytest.mark.parametrize(
     ("kernel", "pads", "found"),
     [
@@ -504,6 +514,7 @@ def test_padding_of_small_kernels(kernel: tuple[int, ...], pads: list[int] | Non
 
 
 HALVES = np.array([[-3.5, -2.5, -1.5, -0.5, 0.49999997, 0.5], [1.5, 2.5, 3.7, -7.2, 4e6 + 0.5, 0]], np.float32)
+LARGE = np.array([[2**23 + 1, 2**23 + 3, -(2**23) - 1, 2**24 + 2, 2**22 + 1.5, -1e-10, -0.49999997, 3e38]], np.float32)
 
 
 @pytest.mark.parametrize(
@@ -513,6 +524,7 @@ HALVES = np.array([[-3.5, -2.5, -1.5, -0.5, 0.49999997, 0.5], [1.5, 2.5, 3.7, -7
 def test_rounding_to_even(emit: Any, changed: bool) -> None:
     model = _spelled("Floor for Round", emit, HALVES)
     assert ("Round" not in operators(model)) and (len(model.graph) > 1) is changed
+    _spelled("Floor for Round", emit, LARGE)  # to which nothing below 1 can be added
 
 
 @pytest.mark.parametrize(
@@ -547,6 +559,9 @@ def test_counted_padding(attributes: dict, kept: bool) -> None:
         ([3], [1], [-1], [-2], ["Gather"]),
         ([1, 9], [3, -9], [1, 0], [1, -1], ["Gather", "Slice"]),
         ([4], [-1], [1], [-1], ["Gather"]),  # nothing is before the last element
+        ([-9], [-20], [1], [-1], ["Gather"]),  # the first element, at which a start before it begins
+        ([-6], [-5], [1], [-1], ["Gather"]),  # nothing
+        ([-9], [-20], [1], [1], ["Slice"]),
         ([1], [9], [1], [2], ["Slice"]),
     ],
 )
@@ -592,6 +607,7 @@ def _ones(*dims: int) -> np.ndarray:
         (lambda op, x: op.Conv(x, _ones(3, 3, 1, 1)), (3, 1, 1), None),
         (lambda op, x: op.Conv(x, _ones(3, 3, 1, 1)), (2, 1), None),  # not as many as channels
         (lambda op, x: op.Conv(x, _ones(3, 3, 1, 1)), (1,), None),
+        (lambda op, x: op.Conv(x, _ones(3, 3, 2, 3)), (3,), [1, 3, 1, 3]),  # the sum is larger than the product
         (lambda op, x: op.MatMul(x, _ones(3, 2)), (2, 1), [1, 1, 2, 2]),
         (lambda op, x: op.MatMul(x, _ones(3, 2)), (2,), None),
         (lambda op, x: op.Relu(x), (3,), None),
@@ -627,6 +643,17 @@ def test_rms_normalizations(axes: list[int], weights: tuple[int, ...], unfused: 
 
     found = rewritten(emit, floats("x", 2, 3, 4), by=[SPELLINGS["unfused RMS normalization"]()])
     assert ("ReduceSum" in found) is unfused and ("ReduceMean" in found) is not unfused
+
+
+@pytest.mark.parametrize(("axes", "keepdims"), [([0, 1], 0), ([0, 1], 1), ([0], 0), ([1], 0)])
+def test_roots_of_means(axes: list[int], keepdims: int) -> None:
+    """The mean of all elements may be a scalar."""
+    model = _spelled(
+        "unfused RMS normalization",
+        lambda op, x: op.Sqrt(op.Add(op.ReduceMean(x, axes, keepdims=keepdims), np.float32(2))),
+        np.array([[1, 2, 0, 1], [0, 4, 2, 6]], np.float32),
+    )
+    assert ("ReduceSum" in operators(model)) is (axes != [1])
 
 
 def test_other_means_stay() -> None:

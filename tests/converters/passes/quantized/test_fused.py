@@ -13,7 +13,7 @@ from openvino import opset13 as ops
 
 import onnx_specops
 from converters.openvino import convert
-from tests.converters.passes.quantized.networks import compared, constant, names, quantized
+from tests.converters.passes.quantized.networks import answers, compared, constant, names, quantized, rounded
 
 pytestmark = pytest.mark.unverified  # integers have no NaN, and round ties differently
 STEP = 1 / 64
@@ -158,6 +158,17 @@ def test_zero_points_per_channel_elsewhere(tmp_path: Path) -> None:
     x = ops.parameter([2, 4, 6, 6], np.float32, name="x")
     inner = quantized(ops.swish(convolution(quantized(x))), **_limits(CHANNELS))
     made = compared(ov.Model([convolution(inner)], [x]), tmp_path, given(2, 4, 6, 6), atol=4 * STEP)
+    assert "FakeQuantize" in names(made)
+
+
+def test_zero_points_per_channel_of_16_bits(tmp_path: Path) -> None:
+    """Only bytes have a zero point for each channel. OpenVINO's plugin rejects so many levels, or leaves them out."""
+    x = ops.parameter([2, 4, 6, 6], np.float32, name="x")
+    zeros, step = np.arange(20000, 60000, 10000).reshape(1, -1, 1, 1), 2.0**-13
+    limits: dict[str, Any] = {"low": -zeros * step, "high": (65535 - zeros) * step, "levels": 65536}
+    expected = answers(ov.Model([depthwise(x)], [x]), rounded(given(2, 4, 6, 6), **limits).astype(np.float32))
+    model = ov.Model([depthwise(quantized(x, **limits))], [x])
+    made = compared(model, tmp_path, given(2, 4, 6, 6), atol=1e-3, expected=expected)
     assert "FakeQuantize" in names(made)
 
 
