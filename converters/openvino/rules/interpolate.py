@@ -258,6 +258,9 @@ def _inputs(op: Builder, image: Value, given: Value, axes: Value | None, how: Re
         along = op.Cast(axes, to=_INT64)
     else:
         along = _all_axes(op, image, given)
+    counts = [x.dims[0] if x.dims else None for x in (given, along)]
+    if None not in counts and counts[0] != counts[1]:
+        raise Malformed(f"it has {counts[0]} sizes or scales for {counts[1]} axes")
     image = _padded(op, image, how.pads_begin, how.pads_end)
     if how.shape_calculation_mode == "sizes":
         sizes = op.Cast(given, to=_INT64)
