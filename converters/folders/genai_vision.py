@@ -33,6 +33,7 @@ from converters.folders.language_model import LANGUAGE, read_configurations
 from converters.folders.layouts import read_object
 from converters.folders.mistral_vision import MistralVision
 from converters.folders.path_errors import AS_WRITTEN, path_error
+from converters.folders.phi_vision import SIZES, PhiVision
 from converters.folders.qwen_vision import GRID, PATCHES, QwenVision
 from converters.folders.whole import all_or_none
 from converters.options import KvCache, LogitsOf
@@ -42,7 +43,7 @@ from onnx_specops.replacing import replace_value
 
 TEXT_EMBEDDINGS, VISION_EMBEDDINGS = "openvino_text_embeddings_model.xml", "openvino_vision_embeddings_model.xml"
 MERGER, POSITIONS = "openvino_vision_embeddings_merger_model.xml", "openvino_vision_embeddings_pos_model.xml"
-PROJECTOR = "openvino_multi_modal_projector_model.xml"
+PROJECTOR, PROJECTION = "openvino_multi_modal_projector_model.xml", "openvino_vision_projection_model.xml"
 DECODER, EMBEDDING, VISION = "text.onnx", "embedding.onnx", "vision.onnx"
 
 _IDS, _EMBEDDINGS, _FEATURES, _TYPES = "input_ids", "inputs_embeds", "image_features", "token_type_ids"
@@ -106,7 +107,8 @@ def write_vision(
             raise path_error(folder, f"it contains no {name}", AS_WRITTEN)
     processing = ImageProcessing(folder)
     vision = _KINDS[kind](folder, stated, processing)
-    image_token = _token(folder, stated, "image_token_id", "image_token_index")
+    negative = kind in _NEGATIVE
+    image_token = -1 if negative else _token(folder, stated, "image_token_id", "image_token_index")
     plain: dict[str, Any] = {"form": "openvino", "kv_cache": None, "logits": None}
     with all_or_none(target, (DECODER, EMBEDDING, VISION)):
         model, report = convert(
@@ -131,7 +133,7 @@ def write_vision(
         convert(folder / vision.model, target / VISION, adapt=vision.adapt, **plain)
         library = needed_library(decoder)
         config = genai_config(source, decoder, list(inputs), vocabulary, library, DECODER)
-        config["model"] |= {"type": vision.kind, "image_token_id": image_token, **vision.tokens}
+        config["model"] |= {"type": vision.kind, **({} if negative else {"image_token_id": image_token}), **vision.tokens}
         if "video_token_id" in vision.tokens and source.token("pad_token_id") is None:
             # tokens of the prompt that equal it are masked, and the default, the end token, can be among them
             config["model"]["pad_token_id"] = vision.tokens["video_token_id"]
@@ -240,9 +242,27 @@ def _mistral(folder: Path, config: Mapping[str, Any], processing: ImageProcessin
     return _Vision("mistral3", VISION_EMBEDDINGS, adapt, processing.whole(patch, merge), stated, {})
 
 
+def _phi(folder: Path, config: Mapping[str, Any], processing: ImageProcessing) -> _Vision:
+    """Return the vision encoder of Phi-3 vision: images in crops."""
+    if not (folder / PROJECTION).is_file():
+        raise path_error(folder, f"it contains no {PROJECTION}", AS_WRITTEN)
+    encoder = PhiVision(folder / PROJECTION, config, folder / "config.json")
+
+    def adapt(emitted: Emitted) -> None:
+        encoder.complete(emitted, folder / VISION_EMBEDDINGS)
+        emitted.model.graph.outputs[0].name = _FEATURES
+
+    settings = {"inputs": {PATCHES: PATCHES, SIZES: SIZES}}
+    return _Vision("phi3v", VISION_EMBEDDINGS, adapt, processing.crops(), settings, {})
+
+
+_NEGATIVE = {"phi3_v"}
+"""The types in which negative numbers represent the tokens of images."""
+
 _KINDS: dict[str, Callable[[Path, Mapping[str, Any], ImageProcessing], _Vision]] = {
     "gemma3": _gemma,
     "mistral3": _mistral,
+    "phi3_v": _phi,
     "qwen2_vl": _qwen,
     "qwen2_5_vl": _qwen,
     "qwen3_vl": _qwen3,
@@ -307,13 +327,23 @@ def _take_features(emitted: Emitted, image_token: int, width: int, path: Path) -
     """Replace the embeddings of an image's tokens with its features.
 
     The features of all images are ``[tokens, width]`` or ``[images, tokens, width]`` for the prompt, and empty afterwards.
-    If there are fewer of them than tokens of images, Gather raises an error. Zeros follow shorter embeddings of text.
+    If there are fewer of them than tokens of images, Gather raises an error. Zeros follow shorter embeddings of text. A
+    negative image token stands for all negative tokens.
     """
     graph = emitted.model.graph
     embeddings = graph.outputs[0]
     if len(graph.inputs) != 1 or len(graph.outputs) != 1:
         raise path_error(path, "it has more than one input or output", "convert it without --genai")
     (ids,) = graph.inputs
+    negative = image_token < 0
+    if negative:
+        before = Builder(graph, root=Builder.of_existing(graph), before=next(iter(graph)))
+        before.scope = "text"
+        given, ids = ids, new_value(ids.dtype, None, _IDS)
+        ids.shape = given.shape
+        graph.inputs[0] = ids
+        given.name = before.unique("tokens")
+        replace_value(given, before.Max(ids, np.int64(0)))
     features = new_value(embeddings.dtype, None, _FEATURES)
     graph.inputs.append(features)
     ids.name = _IDS
@@ -323,7 +353,7 @@ def _take_features(emitted: Emitted, image_token: int, width: int, path: Path) -
     text = embeddings
     if isinstance(own, int) and own < width:
         text = op.Pad(embeddings, [0, 0, 0, 0, 0, width - own])
-    is_image = op.Equal(ids, image_token)
+    is_image = op.Less(ids, np.int64(0)) if negative else op.Equal(ids, image_token)
     counted = op.Cast(is_image, to=ir.DataType.INT64)
     table = op.Reshape(features, [-1, width])
     count = op.Shape(table, end=1)

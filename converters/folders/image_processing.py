@@ -14,6 +14,7 @@ CONFIG = "image_processor_config.json"
 
 _FILES = ("preprocessor_config.json", "processor_config.json")
 _INTERPOLATIONS = {0: "NEAREST", 1: "LANCZOS", 2: "LINEAR", 3: "CUBIC"}
+_CROPS = 16  # of an image at most, the only number that onnxruntime-genai supports
 _NOT_APPLIED = ("do_pan_and_scan", "do_center_crop", "do_pad")
 
 
@@ -42,7 +43,8 @@ class ImageProcessing:
     @property
     def not_applied(self) -> list[str]:
         """The settings that onnxruntime-genai does not support."""
-        return [name for name in _NOT_APPLIED if self.settings.get(name)]
+        crops = self.settings.get("num_crops", _CROPS)
+        return [name for name in _NOT_APPLIED if self.settings.get(name)] + ["num_crops"] * (crops != _CROPS)
 
     def fixed_size(self, size: int) -> dict[str, Any]:
         """Return the processing that resizes images to a square.
@@ -92,6 +94,14 @@ class ImageProcessing:
         last = [("to_channel_first", "Permute3D", {"dims": [2, 0, 1]}), ("image_sizes", "PixtralImageSizes", {})]
         return self._processor("pixtral_image_processor", resize, last)
 
+    def crops(self) -> dict[str, Any]:
+        """Return the processing that splits images into crops of one size."""
+        attributes = {"num_crops": self._number("num_crops", 4), "num_img_tokens": self._number("num_img_tokens", 144)}
+        color: dict[str, Any] = {"color_space": "RGB"}
+        return self._steps(
+            "image_processing", [("decode_image", "DecodeImage", color), ("crops", "Phi3ImageTransform", attributes)]
+        )
+
     def _processor(self, name: str, resize: dict[str, Any], last: list[tuple[str, str, dict[str, Any]]]) -> dict[str, Any]:
         rescale = self.settings.get("rescale_factor", 1 / 255) if self._applies("do_rescale") else 1.0
         mean, deviation = ([self._channels(key) for key in ("image_mean", "image_std")]
@@ -104,6 +114,9 @@ class ImageProcessing:
             ("normalize", "Normalize", {"mean": mean, "std": deviation}),
             *last,
         ]
+        return self._steps(name, steps)
+
+    def _steps(self, name: str, steps: list[tuple[str, str, dict[str, Any]]]) -> dict[str, Any]:
         transforms = [{"operation": {"name": step, "type": kind, "attrs": attributes}} for step, kind, attributes in steps]
         return {"processor": {"name": name, "transforms": transforms}}
 

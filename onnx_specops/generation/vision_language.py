@@ -49,15 +49,17 @@ class VisionLanguageModel(LanguageModel):
         path = self.folder / CONFIG
         try:
             model = read_json(path)["model"]
-            self._kind, self._image_token = model["type"], int(model["image_token_id"])
+            self._kind = model["type"]
+            self._image_token = int(model["image_token_id"]) if self._kind in _PLACES else -1
             vision, embedding = model["vision"], model["embedding"]
             self._merge, self._patch = (int(vision.get(name, 1)) for name in ("spatial_merge_size", "patch_size"))
             files = [self.folder / part["filename"] for part in (vision, embedding)]
-            self._processor = ImageProcessor(self.folder / vision["config_filename"])
+            processing = self.folder / vision["config_filename"]
         except (KeyError, TypeError, ValueError) as error:
             raise GenerationError(f"{path} does not describe the model: {type(error).__name__} {error}") from error
         if self._kind not in _PLACES:
             raise GenerationError(f"{path} describes a {self._kind}: run it in onnxruntime-genai")
+        self._processor = ImageProcessor(processing)
         if missing := [file.name for file in files if not file.is_file()]:
             raise GenerationError(f"{self.folder} contains no {' and no '.join(missing)}, which its {CONFIG} names")
         self._see, self._read = (InferenceSession(file, sess_options, kernels=kernels) for file in files)

@@ -48,7 +48,7 @@ def runs(name: str) -> Iterator[tuple[str, Callable[[Path, Path], hosts.Result]]
         for search in ("greedy", "beams"):
             yield "onnxruntime-genai", partial(hosts.in_genai, search=search)
     if name in VISION:
-        for run in (hosts.in_genai_with_images, hosts.in_genai_processor):
+        for run in (hosts.in_genai_with_images, *([] if name == "phi3-v" else [hosts.in_genai_processor])):
             yield "onnxruntime-genai", partial(run, name)
         if name.startswith("qwen"):  # OpenVINO GenAI does not run the others as transformers does, or not at all
             yield "onnxruntime-genai", partial(hosts.in_genai_as_pipeline, name.removesuffix("-int8"))

@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from tests.folders import phi_vision
 from tests.folders.language_models import make_language_model
 from tests.folders.speech import make_whisper
 from tests.folders.transcripts import make_transcriber
@@ -335,6 +336,7 @@ SPEECH: dict[str, Callable[[Path], None]] = {
 }
 VISION: dict[str, Callable[[Path], None]] = {
     **{name: partial(make_vision, name) for name in CONFIGURATIONS},
+    phi_vision.NAME: phi_vision.unpack,
     "qwen2.5-vl-int8": partial(make_vision, "qwen2.5-vl", eight_bits=True),
     "qwen3-vl-int8": partial(make_vision, "qwen3-vl", eight_bits=True),
 }

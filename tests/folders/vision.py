@@ -5,12 +5,14 @@ onnxruntime-genai.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from tests.folders import phi_vision
 
 SIZE, IMAGE, END, TOKENS = 320, 300, 0, 24
 """The number of tokens, the tokens of an image and of the end, and the number of generated tokens."""
@@ -120,6 +122,9 @@ def make_vision(name: str, folder: Path, *, eight_bits: bool = False) -> None:
     import transformers
     from optimum.intel import OVModelForVisualCausalLM
 
+    if name == phi_vision.NAME:
+        phi_vision.make_phi(folder, _TEXT, _tokenizer(["<|user|>", "<|end|>", "<|assistant|>"]))
+        return
     kind, settings = CONFIGURATIONS[name]
     torch.manual_seed(1)
     config = getattr(transformers, f"{kind}Config")(**settings)
@@ -175,6 +180,13 @@ def requests(name: str, *, smooth: bool = False) -> list[Request]:
     """
     before = place_of_image(name)
     draw = np.random.default_rng(1)
+    if name == phi_vision.NAME:
+        one, wide = (draw.integers(0, 256, (336, 336 * count, 3), np.uint8) for count in (1, 2))
+        return [
+            Request("Once upon a time", ()),
+            Request("<|image_1|> What is it?", (wide,)),
+            Request("<|image_1|> or <|image_2|>, which one?", (one, wide)),
+        ]
     # for Mistral 3, transformers rounds sizes up and onnxruntime-genai to the nearest, and one image must be the largest
     sizes = [(80, 110), (190, 110), (112, 80)] if name == "mistral3" else [(90, 120), (200, 75), (112, 112)]
     images = [_waves(*size) if smooth else draw.integers(0, 256, (*size, 3), np.uint8) for size in sizes]
@@ -243,6 +255,8 @@ def prepared(folder: Path, request: Request) -> dict[str, np.ndarray]:
 
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
     text, given = request.text, {}
+    if "<|image_1|>" in text:
+        return _in_crops(lambda part: tokenizer(part)["input_ids"], request)
     if request.images:
         processor = transformers.AutoImageProcessor.from_pretrained(folder, use_fast=False)
         merged = {"patch_size": 28} if "[IMG]" in text else {}  # as PixtralProcessor passes it
@@ -266,11 +280,23 @@ def prepared(folder: Path, request: Request) -> dict[str, np.ndarray]:
     return {"input_ids": ids, **given}
 
 
+def _in_crops(encode: Callable[[str], Sequence[int]], request: Request) -> dict[str, np.ndarray]:
+    """Return the inputs of a Phi-3 vision. Negative numbers represent the tokens of images."""
+    given = phi_vision.crops(request.images)
+    text, ids = request.text, []
+    for number, (height, width) in enumerate(given["image_sizes"], 1):
+        before, text = text.split(f"<|image_{number}|>")
+        ids += [*encode(before), *[-number] * phi_vision.tokens_of(height, width)]
+    return {"input_ids": np.array([[*ids, *encode(text)]], np.int64), **given}
+
+
 def in_openvino(folder: Path, name: str) -> list[list[int]]:
     """Return the tokens that transformers generates greedily with OpenVINO for each request."""
     import torch
     from optimum.intel import OVModelForVisualCausalLM
 
+    if name == phi_vision.NAME:
+        phi_vision.register()
     model = OVModelForVisualCausalLM.from_pretrained(folder, device="CPU", ov_config=CPU)
     if name == "mistral3":
         _encode_each(model)
@@ -309,7 +335,11 @@ def in_genai(folder: Path, name: str, *, processed: bool = False, given: Sequenc
     model = genai.Model(str(folder))
     found = []
     for request in requests(name) if given is None else given:
-        inputs = processed_by_genai(model, request) if processed else _named(prepared(folder, request))
+        if request.text.startswith("<|image_1|>"):  # onnxruntime-genai resizes images to at least 12 crops
+            encode = genai.Tokenizer(model).encode
+            inputs = _named(_in_crops(lambda part, encode=encode: encode(part).tolist(), request))
+        else:
+            inputs = processed_by_genai(model, request) if processed else _named(prepared(folder, request))
         length = inputs["input_ids"].as_numpy().shape[1]
         parameters = genai.GeneratorParams(model)
         parameters.set_search_options(do_sample=False, max_length=length + TOKENS)
@@ -353,6 +383,8 @@ def _named(given: dict[str, np.ndarray]) -> Any:
         per_image: Any = [256]
         if "image_grid_thw" in given:
             per_image = given["image_grid_thw"].prod(1) // 4
+        elif given["pixel_values"].ndim == 5:
+            per_image = [phi_vision.tokens_of(*size) for size in given["image_sizes"]]
         elif "image_sizes" in given:
             per_image = (np.asarray(given["image_sizes"]) // 28).prod(1)
         named["num_image_tokens"] = np.array(per_image, np.int64)

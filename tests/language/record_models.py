@@ -142,7 +142,7 @@ TEXT_TO_TEXT: dict[str, tuple[str, str, dict[str, Any], dict[str, Any]]] = {
         {"forced_bos_token_id": 5, "no_repeat_ngram_size": 3, "min_length": 20},
     ),
 }  # fmt: skip
-IMAGES_OF = ("gemma3", "mistral3", "qwen2.5-vl", "qwen3-vl")
+IMAGES_OF = ("gemma3", "mistral3", "phi3-v", "qwen2.5-vl", "qwen3-vl")
 VISION_LANGUAGE = {"llava": "LlavaForConditionalGeneration"}
 IMAGE, PIXELS, PATCH = SIZE - 1, 28, 14
 """The token that represents a patch of an image, and the sizes of the image and the patch."""

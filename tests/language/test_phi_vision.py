@@ -1,0 +1,128 @@
+"""Phi-3 vision in onnxruntime-genai: images in crops, with separators."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+import openvino as ov
+import pytest
+
+from converters.errors import ConversionError
+from converters.folders.genai_vision import DECODER, EMBEDDING, VISION
+from onnx_specops.generation import GenerationError, open_model
+from tests.converters.cli.specops import as_json, specops
+from tests.folders import phi_vision, vision
+from tests.language.test_vision_genai import convert, write_genai
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with the original model and, in OUT, its conversion."""
+    place = tmp_path_factory.mktemp(phi_vision.NAME)
+    phi_vision.unpack(place)
+    document = as_json(specops("convert", place, "-o", place / "OUT", "--genai", "--json"))
+    assert [Path(path).name for path in document["models"]] == [DECODER, EMBEDDING, VISION]
+    return place
+
+
+def test_onnxruntime_genai_gives_openvinos_tokens(place: Path) -> None:
+    pytest.importorskip("onnxruntime_genai")
+    expected = json.loads((place / "expected.json").read_text())
+    assert len({tuple(row) for row in expected}) == 3
+    assert vision.in_genai(place / "OUT", phi_vision.NAME, processed=True) == expected
+
+
+def test_onnxruntime_genai_prepares_images(place: Path) -> None:
+    """Its processor reads the configuration, and prepares the crops and tokens that vision.onnx expects."""
+    genai = pytest.importorskip("onnxruntime_genai")
+    image = np.random.default_rng(1).integers(0, 256, (90, 120, 3), np.uint8)
+    named = vision.processed_by_genai(genai.Model(str(place / "OUT")), vision.Request("<|image_1|>", (image,)))
+    height, width = named["image_sizes"].as_numpy()[0]
+    assert named["pixel_values"].as_numpy().shape == (1, 17, 3, 336, 336)
+    assert named["num_image_tokens"].as_numpy().tolist() == [[phi_vision.tokens_of(height, width)]]
+
+
+def test_attention_is_grouped(place: Path) -> None:
+    graph = onnx.load(place / "OUT" / DECODER).graph
+    assert [node.op_type for node in graph.node].count("GroupQueryAttention") == 2
+    assert not {"input_ids", "position_ids"} & {value.name for value in graph.input}
+
+
+def test_crops_and_separators_are_in_order(place: Path) -> None:
+    """Images of 2 x 1, 1 x 1 and 1 x 2 crops, of which the first and the second have fewer than the array."""
+    session = ort.InferenceSession(place / "OUT" / VISION)
+    encode, project = (
+        ov.compile_model(place / f"openvino_vision_{part}_model.xml", "CPU", vision.CPU)
+        for part in ("embeddings", "projection")
+    )
+    config = json.loads((place / "config.json").read_text())
+    row_end, image_end = (np.array(config[name], np.float32).reshape(1, -1) for name in ("sub_GN", "glb_GN"))
+    draw = np.random.default_rng(7)
+    sizes = np.array([[672, 336], [336, 336], [336, 672]])
+    pixels = draw.standard_normal((3, 4, 3, 336, 336)).astype(np.float32)
+    rows = []
+    for crops, (high, wide) in zip(pixels, sizes // 336, strict=True):
+        patches = encode([crops])[0].reshape(4, 12, 2, 12, 2, 1024).transpose(0, 1, 3, 2, 4, 5).reshape(4, 12, 12, 4096)
+        parts = patches[1 : 1 + high * wide].reshape(high, wide, 12, 12, 4096).transpose(0, 2, 1, 3, 4)
+        rows += [part for row in parts.reshape(high * 12, wide * 12, 4096) for part in (row, row_end)]
+        rows += [image_end, *(part for row in patches[0] for part in (row, row_end))]
+    expected = project([np.concatenate(rows)[None]])[0][0]
+    (found,) = session.run(None, {"pixel_values": pixels, "image_sizes": sizes})
+    assert len(found) == sum(phi_vision.tokens_of(*size) for size in sizes)
+    np.testing.assert_allclose(found, expected, atol=2e-5 * np.abs(expected).max())
+
+
+def test_negative_tokens_are_images(place: Path) -> None:
+    session = ort.InferenceSession(place / "OUT" / EMBEDDING)
+    ids = np.array([[5, -1, -1, 6, -2, 0]])
+    (text,) = ov.compile_model(place / "openvino_text_embeddings_model.xml", "CPU", vision.CPU)(
+        [np.maximum(ids, 0)]
+    ).values()
+    expected, features = text.copy(), np.random.default_rng(1).standard_normal((3, 64)).astype(np.float32)
+    expected[ids < 0] = features
+    (found,) = session.run(None, {"input_ids": ids, "image_features": features})
+    np.testing.assert_array_equal(found, expected)
+    (found,) = session.run(None, {"input_ids": ids[:, :1], "image_features": features[:0]})
+    np.testing.assert_array_equal(found, expected[:, :1])
+
+
+def test_it_runs_in_onnxruntime_genai_only(place: Path) -> None:
+    with pytest.raises(GenerationError, match="describes a phi3v: run it in onnxruntime-genai"):
+        open_model(place / "OUT")
+
+
+@pytest.mark.parametrize(
+    ("file", "change", "message"),
+    [
+        ("openvino_vision_projection_model.xml", None, "it contains no openvino_vision_projection_model.xml"),
+        ("config.json", {"sub_GN": None}, "its sub_GN has 0 numbers; expected 4096"),
+        ("config.json", {"glb_GN": [1, 2]}, "its glb_GN has 2 numbers; expected 4096"),
+        ("preprocessor_config.json", {"num_img_tokens": "x"}, "its num_img_tokens is 'x'; expected a positive integer"),
+    ],
+)
+def test_inconsistent_folders(file: str, change: dict[str, Any] | None, message: str, tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    phi_vision.unpack(folder)
+    path = folder / file
+    if change is None:
+        path.unlink()
+    else:
+        path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
+    with pytest.raises(ConversionError, match=message):
+        write_genai(folder, tmp_path / "out", convert)
+    assert not any((tmp_path / "out").glob("*"))
+
+
+@pytest.mark.parametrize(("crops", "reported"), [(4, True), (16, False)])
+def test_other_numbers_of_crops_are_reported(crops: int, reported: bool, tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    phi_vision.unpack(folder)
+    path = folder / "preprocessor_config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "num_crops": crops}))
+    written = write_genai(folder, tmp_path / "out", convert)
+    assert any("does not apply num_crops" in remark for remark in written.remarks) == reported
