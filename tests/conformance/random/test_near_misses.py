@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,12 +16,14 @@ from tests.conformance.random import __main__ as command
 from tests.conformance.random import models
 from tests.conformance.random.explain import Explanation, explain
 from tests.conformance.random.judge import Judge, differing
-from tests.conformance.random.near.changes import CHANGES, changed
+from tests.conformance.random.near.changes import CHANGES, another_body, changed
 from tests.conformance.random.near.enclosing import enclosed
-from tests.conformance.random.near.networks import FOLDER, names
+from tests.conformance.random.near.networks import FOLDER, check, names, network
+from tests.conformance.random.near.reading import recipe_of
 from tests.conformance.random.noise import beyond_float16, depends_on_known_dimensions, of_levels
 from tests.conformance.random.options import BY_NAME, TARGETED
-from tests.conformance.random.recipe import Layer, Leaf, Recipe
+from tests.conformance.random.recipe import Layer, Leaf, Recipe, build
+from tests.onnx_specops.ops.gated_delta_layers import arrays, layers
 
 SEED, MODELS, TARGETED_MODELS = 1, 12, 12
 SAMPLE = (640, 1248, 1664)
@@ -119,6 +122,69 @@ def test_parts_in_bodies_compute_the_same(oracle: Oracle) -> None:
             assert not differing(got[:1], expected), made
         assert judge.judge(made).kind in ("agrees", "reference"), made
     assert set(found) == {"If", "Loop", "TensorIterator"}
+
+
+def test_bodies_are_read_as_they_were_built(oracle: Oracle) -> None:
+    """If, Loop and TensorIterator: OpenVINO computes the same."""
+    judge, kinds = Judge(oracle), set()
+    for seed in range(24):
+        if (made := oracle.ask(_enclosed, seed)) is None:
+            continue
+        again = oracle.ask(_read, made)
+        (layer,) = (node for node in made.nodes if isinstance(node, Layer) and node.bodies)
+        (other,) = (node for node in again.nodes if isinstance(node, Layer) and node.bodies)
+        assert sorted(layer.ports) == sorted(other.ports) and len(layer.layers()) == len(other.layers())
+        expected, got = judge.openvinos(made), judge.openvinos(again)
+        assert isinstance(expected, list) and isinstance(got, list) and not differing(got, expected)
+        kinds.add(layer.operation)
+    assert kinds == {"If", "Loop", "TensorIterator"}
+
+
+def _read(made: Recipe) -> Recipe:
+    found = recipe_of(build(made))
+    given = iter(made.arrays())
+    nodes = [replace(n, array=next(given)) if isinstance(n, Leaf) and not n.constant else n for n in found.nodes]
+    return replace(found, nodes=tuple(nodes))
+
+
+def test_layers_and_ports_of_bodies_change(oracle: Oracle) -> None:
+    """OpenVINO runs the changed bodies, and the converter computes the same."""
+    judge, operators, ports = Judge(oracle), set(), set()
+    for seed in range(30):
+        made, changed_ = oracle.ask(_changed_loop, seed)
+        verdict = judge.judge(changed_)
+        assert not verdict.found or verdict.unseconded, changed_  # the reference kernels reject some models, as we do
+        (loop,), (other,) = ([n for n in recipe.nodes if isinstance(n, Layer) and n.bodies] for recipe in (made, changed_))
+        operators.add(str(loop.bodies) != str(other.bodies))
+        ports.add(loop.ports != other.ports)
+    assert operators == ports == {False, True}
+
+
+def _changed_loop(seed: int) -> tuple[Recipe, Recipe]:
+    given = arrays(1, 3, 2, 1, 2, 2)
+    made = recipe_of(layers(given))
+    values = iter(given.values())
+    nodes = [replace(n, array=next(values)) if isinstance(n, Leaf) and not n.constant else n for n in made.nodes]
+    made = replace(made, nodes=tuple(nodes))
+    for again in range(100):
+        other = another_body(made, np.random.default_rng([seed, again]))
+        try:
+            if other is not None and build(other):
+                return made, other
+        except Exception:  # any error of OpenVINO about contradictions
+            continue
+    raise AssertionError("no change succeeds")
+
+
+def test_networks_with_loops_are_read(oracle: Oracle) -> None:
+    number = next(k for k, (path, _) in enumerate(names()) if path.stem == "granite_hybrid")
+    assert oracle.ask(check, number) == ""
+    loops = oracle.ask(_loops, number)
+    assert loops == 2
+
+
+def _loops(number: int) -> int:
+    return sum(isinstance(node, Layer) and node.operation == "Loop" for node in network(number).recipe.nodes)
 
 
 def _enclosed(seed: int) -> Recipe | None:

@@ -20,6 +20,10 @@ Change = Callable[[Recipe, np.random.Generator], Recipe | None]
 _TRIES = 20
 _COUNTS = (0.05, 0.5, 0.3, 0.15)
 """The probabilities of no, one, two and three changes."""
+_OF_BODIES = 0.6
+"""The probability that a change of a model with bodies is one of a body or its ports."""
+_OF_PORTS = 0.2
+"""The probability that such a change is one of a port."""
 
 # Operations that replace each other, with their opsets.
 _ALIKE = (
@@ -40,7 +44,8 @@ def changed(recipe: Recipe, rng: np.random.Generator) -> Recipe:
     for _ in range(_TRIES * count):
         if not count:
             break
-        change = CHANGES[rng.integers(len(CHANGES))]
+        has_bodies = any(isinstance(node, Layer) and node.bodies for node in recipe.nodes)
+        change = another_body if has_bodies and rng.random() < _OF_BODIES else CHANGES[rng.integers(len(CHANGES))]
         other = change(recipe, rng)
         if other is None:
             continue
@@ -146,7 +151,7 @@ def another_kind(recipe: Recipe, rng: np.random.Generator) -> Recipe | None:
 
 def another_attribute(recipe: Recipe, rng: np.random.Generator) -> Recipe | None:
     """Change an attribute."""
-    found = [(k, n, name) for k, n in _layers(recipe) for name in n.attributes]
+    found = [(k, n, name) for k, n in _layers(recipe) if not n.bodies for name in n.attributes]
     place, node, name = _picked(found, rng) or (None, None, None)
     if node is None:
         return None
@@ -375,6 +380,32 @@ def other_dims(recipe: Recipe, rng: np.random.Generator) -> Recipe | None:
     at = rng.integers(len(dims))
     dims[at] = node.array.shape[at] if dims[at] == -1 else -1
     return _with(recipe, place, replace(node, dims=tuple(dims)))
+
+
+def another_body(recipe: Recipe, rng: np.random.Generator) -> Recipe | None:
+    """Change a layer of a body, or a port of a Loop: another iteration, another part of an input, or another source."""
+    place, node = _picked([(k, n) for k, n in _layers(recipe) if n.bodies], rng) or (None, None)
+    if node is None:
+        return None
+    if node.operation != "If" and rng.random() < _OF_PORTS:
+        at = int(rng.integers(len(node.ports)))
+        name, *given = node.ports[at]
+        if name == "set_sliced_input":  # from the last to the first
+            given[2:] = [given[5], -given[3], given[4], given[2], given[6]]
+        elif name == "set_merged_input":  # the first value in each iteration
+            name, given = "set_invariant_input", given[:2]
+        elif name == "get_iter_value":
+            given[1] = 0 if given[1] == -1 else -1
+        else:
+            return None
+        return _with(recipe, place, replace(node, ports=(*node.ports[:at], (name, *given), *node.ports[at + 1 :])))
+    branch = int(rng.integers(len(node.bodies)))
+    body = node.bodies[branch]
+    other = CHANGES[rng.integers(len(CHANGES))](body, rng)
+    # Ports have the numbers of Parameters and results.
+    if other is None or len(other.parameters()) != len(body.parameters()) or len(other.results) != len(body.results):
+        return None
+    return _with(recipe, place, replace(node, bodies=(*node.bodies[:branch], other, *node.bodies[branch + 1 :])))
 
 
 def _kinds(recipe: Recipe, end: int) -> dict[Ref, tuple[str, tuple[int, ...] | None]]:

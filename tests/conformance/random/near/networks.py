@@ -16,6 +16,7 @@ import numpy as np
 from converters.openvino.runtime.inference import infer
 from tests.conformance.operation_models import TYPES
 from tests.conformance.random.judge import SETTINGS, save
+from tests.conformance.random.near.reading import constant_of, dims_of, layer_of, source
 from tests.conformance.random.recipe import Dims, Layer, Leaf, Recipe, Ref
 
 _TESTS = Path(__file__).parents[3]
@@ -34,7 +35,7 @@ class Network:
 
     Attributes:
         name: the name of its file.
-        recipe: its layers. Variables and layers with bodies are Parameters.
+        recipe: its layers. Variables are Parameters.
         values: the outputs of each layer in one run of OpenVINO.
         dims: their dimensions, as far as OpenVINO knows them. Types that NumPy lacks have neither.
     """
@@ -136,35 +137,18 @@ def _taken(model: Any, stated: Mapping[str, np.ndarray], rng: np.random.Generato
         if kind in ("Result", "Assign"):
             continue
         if kind == "Constant":
-            node: Leaf | Layer = _constant(op)
+            node: Leaf | Layer = constant_of(op)
         elif kind in ("Parameter", "ReadValue"):
             node = _parameter(op, past, stated, rng)
         else:
-            inputs = tuple(refs[source(port)] for port in op.inputs())
-            node = Layer(kind, op.get_type_info().version_id, inputs, op.get_attributes())
+            node = layer_of(op, refs)
         for index, output in enumerate(op.outputs()):
             refs[name, index] = (len(nodes), index)
             if output.get_element_type().get_type_name() in TYPES:
-                dims[len(nodes), index] = _dims(output.get_partial_shape())
+                dims[len(nodes), index] = dims_of(output.get_partial_shape())
         nodes.append(node)
     results = (source(op.input(0)) for op in model.get_results())
     return Recipe(tuple(nodes), tuple(refs[result] for result in results)), dims
-
-
-def source(port: Any) -> tuple[str, int]:
-    """Return the output that an input of a node is connected to."""
-    output = port.get_source_output()
-    return output.get_node().get_name(), output.get_index()
-
-
-def _dims(shape: Any) -> Dims:
-    return tuple(d.get_length() if d.is_static else -1 for d in shape) if shape.rank.is_static else None
-
-
-def _constant(op: Any) -> Leaf:
-    type_, shape = op.get_element_type().get_type_name(), tuple(op.get_output_shape(0))
-    array = np.array(op.data)
-    return Leaf(type_, array.reshape(shape) if type_ in TYPES else array, shape, constant=True)
 
 
 def _parameter(op: Any, past: int, stated: Mapping[str, np.ndarray], rng: np.random.Generator) -> Leaf:
@@ -174,7 +158,7 @@ def _parameter(op: Any, past: int, stated: Mapping[str, np.ndarray], rng: np.ran
     """
     output = op.output(0)
     name = next(iter(sorted(output.get_names())), op.get_friendly_name()).lower()
-    type_, dims = output.get_element_type().get_type_name(), _dims(output.get_partial_shape())
+    type_, dims = output.get_element_type().get_type_name(), dims_of(output.get_partial_shape())
     dims = (-1,) if dims is None else dims
     if (known := stated.get(op.get_friendly_name())) is not None:
         return Leaf(type_, known.astype(TYPES[type_]), dims)
