@@ -1,8 +1,8 @@
-"""``python -m benchmarks.state_spaces mamba|granite``: a prompt and a token of a state space, with its recurrence as one
-operator and as separate nodes.
+"""``python -m benchmarks.state_spaces mamba|granite|qwen3_5|lfm2``: a prompt and a token of a hybrid, with its recurrence as
+one operator and as separate nodes.
 
-Needs transformers and optimum-intel. optimum-intel 2.2 exports Mamba with transformers up to 5.3, and the hybrid of Granite
-with 5.5 or newer. Times are single-threaded processor times.
+Needs transformers and optimum-intel. optimum-intel 2.2 exports Mamba with transformers up to 5.3, the hybrid of Granite with
+5.5 or newer, Qwen3.5 with 5.2 and LFM2 with up to 5.4. Times are single-threaded processor times.
 """
 
 from __future__ import annotations
@@ -11,9 +11,11 @@ import argparse
 import tempfile
 import time
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import onnxruntime as ort
@@ -25,7 +27,9 @@ from converters.openvino import convert
 from converters.passes import finish
 
 TOKENS, RUNS = 512, 5
-FLOATS = {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": "1"}
+FLOATS = {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": "1", "KV_CACHE_PRECISION": "f32"}
+PASSES = {"mamba": "FuseSelectiveScan", "granite": "FuseStateSpaceScan", "qwen3_5": "FuseGatedDeltaRule", "lfm2": ""}
+"""The pass that recognizes the recurrence of each family."""
 
 
 class Nothing(InPlacePass):
@@ -36,7 +40,11 @@ class Nothing(InPlacePass):
 
 
 def make(folder: Path, family: str) -> Path:
-    """Create a model of two layers with random weights and the dimensions of mamba-130m or mamba2-130m."""
+    """Create a model of random weights with the dimensions of mamba-130m, mamba2-130m, a Qwen3.5 of 1,024 channels or
+    LFM2-350M.
+
+    It has two layers. Qwen3.5 and LFM2 have a third one, of attention, without which optimum-intel cannot export them.
+    """
     import torch
     import transformers
     from optimum.intel import OVModelForCausalLM
@@ -46,6 +54,31 @@ def make(folder: Path, family: str) -> Path:
     if family == "mamba":
         config = transformers.MambaConfig(
             vocab_size=320, hidden_size=768, state_size=16, num_hidden_layers=2, time_step_rank=48
+        )
+    elif family == "qwen3_5":
+        config = transformers.Qwen3_5TextConfig(
+            vocab_size=320,
+            hidden_size=1024,
+            intermediate_size=3584,
+            num_hidden_layers=3,
+            layer_types=["linear_attention", "linear_attention", "full_attention"],
+            num_attention_heads=8,
+            num_key_value_heads=2,
+            head_dim=256,
+            linear_num_key_heads=16,
+            linear_num_value_heads=16,
+            linear_key_head_dim=128,
+            linear_value_head_dim=128,
+        )
+    elif family == "lfm2":
+        config = transformers.Lfm2Config(
+            vocab_size=320,
+            hidden_size=1024,
+            intermediate_size=6656,
+            num_hidden_layers=3,
+            layer_types=["conv", "conv", "full_attention"],
+            num_attention_heads=16,
+            num_key_value_heads=8,
         )
     else:
         config = transformers.GraniteMoeHybridConfig(
@@ -83,27 +116,26 @@ def seconds(run: Callable[[], object]) -> float:
 def main() -> None:
     ids = np.random.default_rng(0).integers(1, 300, (1, TOKENS))
     parser = argparse.ArgumentParser()
-    parser.add_argument("family", choices=("mamba", "granite"))
+    parser.add_argument("family", choices=PASSES)
     parser.add_argument("path", nargs="?", help="an IR that the benchmark made before")
     arguments = parser.parse_args()
+    name = PASSES[arguments.family]
     prompt = {"input_ids": ids, "attention_mask": np.ones_like(ids)}
     token = {"input_ids": ids[:, :1], "attention_mask": np.ones((1, 1), np.int64)}
     if arguments.family == "mamba":
-        name = "FuseSelectiveScan"
         prompt["cache_position"], token["cache_position"] = np.arange(4), np.array([TOKENS])
     else:
-        name = "FuseStateSpaceScan"
         token["attention_mask"] = np.ones((1, TOKENS + 1), np.int64)
         prompt["beam_idx"] = token["beam_idx"] = np.zeros(1, np.int32)
+    if arguments.family == "qwen3_5":
+        prompt["position_ids"], token["position_ids"] = np.arange(TOKENS)[None], np.array([[TOKENS]])
     with tempfile.TemporaryDirectory() as place:
         path = Path(arguments.path or make(Path(place), arguments.family))
         request = ov.Core().compile_model(path, "CPU", FLOATS).create_infer_request()
         expected = measure("OpenVINO", request.reset_state, lambda feeds: np.array(request.infer(feeds)[0]), prompt, token)
-        fused = getattr(finish, name)
-        for title, step in (("one operator", fused), ("separate nodes", Nothing)):
-            setattr(finish, name, step)
-            convert(path, Path(place) / "model.onnx")
-            setattr(finish, name, fused)
+        for title in ("one operator", "separate nodes") if name else ("standard ONNX",):
+            with mock.patch.object(finish, name, Nothing) if title == "separate nodes" else nullcontext():
+                convert(path, Path(place) / "model.onnx")
             options = ort.SessionOptions()
             options.intra_op_num_threads, options.log_severity_level = 1, 3
             session = onnx_specops.InferenceSession(Path(place) / "model.onnx", options)

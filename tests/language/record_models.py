@@ -1,7 +1,8 @@
 """Create tests/language/models: small language models as optimum-intel exports them, with OpenVINO's results.
 
-Each NAME.zip is a folder with the decoder, its tokenizer and expected.json. Those in tests/language/hybrids have state
-spaces besides attention, and require transformers 5.5 or newer. Those in tests/language/text2text are encoder-decoders, in
+Each NAME.zip is a folder with the decoder, its tokenizer and expected.json. Those in tests/language/hybrids have recurrences
+or convolutions besides attention, and require certain versions of transformers: granite_hybrid 5.5 or newer, qwen3_5 5.2,
+qwen3_next 4.57 and lfm2 up to 5.4. Those in tests/language/text2text are encoder-decoders, in
 tests/language/seq2seq only the decoder of one, in tests/language/vision models of images and text (qwen2.5-vl and qwen3-vl
 require transformers 5.0), and in tests/language/speech models of audio. Run with transformers, optimum-intel,
 openvino_tokenizers and openvino installed:
@@ -89,6 +90,11 @@ CONFIGURATIONS: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "mixtral": ("MixtralConfig", {**COMMON, "num_local_experts": 2}),
 }
+DELTA_RULE = {
+    "linear_num_key_heads": 2, "linear_num_value_heads": 4, "linear_key_head_dim": 8, "linear_value_head_dim": 12,
+    "linear_conv_kernel_dim": 4,
+}  # fmt: skip
+_AROUND_ATTENTION = ["linear_attention", "full_attention", "linear_attention"]
 HYBRID: dict[str, tuple[str, dict[str, Any]]] = {
     "granite_hybrid": (
         "GraniteMoeHybridConfig",
@@ -97,6 +103,25 @@ HYBRID: dict[str, tuple[str, dict[str, Any]]] = {
             "num_hidden_layers": 3, "layer_types": ["mamba", "attention", "mamba"], "num_local_experts": 0,
             "shared_intermediate_size": 64, "mamba_n_heads": 8, "mamba_d_head": 8, "mamba_d_state": 16, "mamba_n_groups": 2,
             "mamba_expand": 2, "mamba_chunk_size": 16, "position_embedding_type": "rope", "tie_word_embeddings": False,
+        },
+    ),
+    "qwen3_5": (
+        "Qwen3_5TextConfig",
+        {**COMMON, **DELTA_RULE, "num_hidden_layers": 3, "layer_types": _AROUND_ATTENTION, "tie_word_embeddings": False},
+    ),
+    "qwen3_next": (
+        "Qwen3NextConfig",
+        {
+            **COMMON, **DELTA_RULE, "num_hidden_layers": 3, "layer_types": _AROUND_ATTENTION, "num_experts": 4,
+            "num_experts_per_tok": 2, "moe_intermediate_size": 16, "shared_expert_intermediate_size": 16,
+            "decoder_sparse_step": 1,
+        },
+    ),
+    "lfm2": (
+        "Lfm2Config",
+        {
+            **{name: value for name, value in COMMON.items() if name != "head_dim"}, "num_hidden_layers": 3,
+            "layer_types": ["conv", "full_attention", "conv"], "block_auto_adjust_ff_dim": False,
         },
     ),
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""Models of attention and state spaces give OpenVINO's tokens in a stateful session."""
+"""Models of attention and recurrences or convolutions give OpenVINO's tokens in a stateful session."""
 
 from __future__ import annotations
 
@@ -16,6 +16,11 @@ from onnx_specops.runtime.library import has_library
 from tests.converters.cli.specops import as_json, specops
 
 ARCHIVES = Path(__file__).parent / "hybrids"
+RECURRENCES = {
+    "granitemoehybrid": "onnx_specops.StateSpaceScan",
+    "qwen3_5_text": "onnx_specops.GatedDeltaRule",
+    "qwen3_next": "onnx_specops.GatedDeltaRule",
+}
 NAMES = sorted(path.stem for path in ARCHIVES.glob("*.zip"))
 
 
@@ -36,7 +41,10 @@ def target(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_loops_are_operators(folder: Path) -> None:
     _, report = convert(folder / "openvino_model.xml")
-    assert report.nodes["onnx_specops.StateSpaceScan"] == 2 and "Loop" not in report.nodes
+    kind = json.loads((folder / "config.json").read_text())["model_type"]
+    recurrences = {name: count for name, count in report.nodes.items() if name in RECURRENCES.values()}
+    assert recurrences == ({RECURRENCES[kind]: 2} if kind in RECURRENCES else {}) and "Loop" not in report.nodes
+    assert report.nodes["onnx_specops.ScaledDotProductAttentionWithKVCache"] == 1
 
 
 @pytest.mark.parametrize("kernels", [*(["native"] if has_library() else []), "none"])
@@ -66,6 +74,7 @@ def test_rows_of_beams_are_selected(folder: Path) -> None:
 
     def logits(tokens: np.ndarray, total: int, rows: list[int]) -> np.ndarray:
         feeds = {"input_ids": tokens, "attention_mask": np.ones((2, total), np.int64), "beam_idx": np.array(rows, np.int32)}
+        feeds["position_ids"] = np.tile(np.arange(total - tokens.shape[1], total), (2, 1))
         names = {value.name for value in session.get_inputs()}
         return np.asarray(session.run(None, {name: feeds[name] for name in names & set(feeds)})[0])
 
