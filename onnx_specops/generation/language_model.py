@@ -23,8 +23,11 @@ _POSITIONS = ("max_position_embeddings", "n_positions", "n_ctx", "max_sequence_l
 _UNLIMITED = 1 << 31
 """The number of positions of a model that states none, such as a state space."""
 
-_MASKS_OF_RUNS = ("mamba", "falcon_mamba", "zamba2")
-"""The types of models whose attention_mask has the length of a run instead of all tokens."""
+_STATE_SPACES = ("mamba", "falcon_mamba", "zamba2")
+"""The types of models that continue their states by one token only, with an attention_mask of the length of a run."""
+
+_KERNELS = ("conv_kernel", "mamba_d_conv")
+_USUAL_KERNEL = 4
 
 
 class LanguageModel(TextModel):
@@ -44,7 +47,9 @@ class LanguageModel(TextModel):
     """
 
     goes_on = True
-    _known = frozenset({"input_ids", "attention_mask", "position_ids", "beam_idx"})
+    _known = frozenset({"input_ids", "attention_mask", "position_ids", "beam_idx", "cache_position"})
+    _kernel: int | None = None
+    """The length of the convolutions of a state space, see `_STATE_SPACES`."""
 
     def __init__(
         self,
@@ -68,7 +73,7 @@ class LanguageModel(TextModel):
         """Generate the tokens that follow a prompt, up to an end token, which is not returned.
 
         If a prompt starts with all tokens of the previous text, as the next turn of a conversation does, the cache is
-        reused.
+        reused. Mamba, Falcon Mamba and Zamba2 compute the whole prompt again.
 
         Args:
             prompt: tokens; if empty, the token that begins texts.
@@ -83,7 +88,7 @@ class LanguageModel(TextModel):
         sampler = Sampler(sampling, ids)
         self.given: list[int] = []
         past = len(self._held)
-        if not 0 < past < len(ids) or ids[:past] != self._held:
+        if self._kernel is not None or not 0 < past < len(ids) or ids[:past] != self._held:
             self._session.reset_state()
             past = 0
         run = self._run = object()  # a generator that is resumed after another one started cannot use the session's cache
@@ -106,9 +111,11 @@ class LanguageModel(TextModel):
         total = past + fed.shape[1]
         feeds = {
             "input_ids": fed,
-            "attention_mask": np.ones((1, total), np.int64),
+            "attention_mask": np.ones((1, total if self._kernel is None else fed.shape[1]), np.int64),
             "position_ids": np.arange(past, total, dtype=np.int64)[None],
             "beam_idx": np.zeros(1, np.int32),
+            # as optimum-intel states it: as many positions as the convolution's kernel has for a prompt of any length
+            "cache_position": np.array([past]) if past else np.arange(self._kernel or 1),
         }
         return {name: feeds[name] for name in self._names}
 
@@ -145,9 +152,10 @@ class LanguageModel(TextModel):
             raise GenerationError(f"{self.folder} contains no {MODEL}; add the {MODEL} of the model") from None
         text = config.get("text_config")
         config = with_generation({**config, **text} if isinstance(text, dict) else config, self.folder)
-        if (kind := config.get("model_type")) in _MASKS_OF_RUNS:
-            raise GenerationError(f"{path}: specops generate does not support the type {kind!r}")
         try:
+            if config.get("model_type") in _STATE_SPACES:
+                stated = [int(config[name]) for name in _KERNELS if config.get(name) is not None]
+                self._kernel = (*stated, _USUAL_KERNEL)[0]
             positions = [int(config[name]) for name in _POSITIONS if config.get(name) is not None]
             self.positions, self.vocabulary = (*positions, _UNLIMITED)[0], int(config["vocab_size"])
             ends = config.get("eos_token_id")

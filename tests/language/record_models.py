@@ -1,10 +1,11 @@
 """Create tests/language/models: small language models as optimum-intel exports them, with OpenVINO's results.
 
 Each NAME.zip is a folder with the decoder, its tokenizer and expected.json. Those in tests/language/hybrids have recurrences
-or convolutions besides attention, and require certain versions of transformers: granite_hybrid 5.5 or newer, qwen3_5 5.2,
-qwen3_next 4.57 and lfm2 up to 5.4. Those in tests/language/text2text are encoder-decoders, in
-tests/language/seq2seq only the decoder of one, in tests/language/vision models of images and text (qwen2.5-vl and qwen3-vl
-require transformers 5.0), and in tests/language/speech models of audio. Run with transformers, optimum-intel,
+or convolutions, most of them besides attention. Those in tests/language/text2text are encoder-decoders, in
+tests/language/seq2seq only the decoder of one, in tests/language/vision models of images and text, and in
+tests/language/speech models of audio. Some require certain versions of transformers: granite_hybrid 5.5 or newer, lfm2 up to
+5.4, mamba and falcon_mamba 5.3, qwen3_5 5.2, qwen2.5-vl and qwen3-vl 5.0, qwen3_next and zamba2 4.57, phi3-v 4.53 (see
+tests/folders/phi_vision.py). Run with transformers, optimum-intel,
 openvino_tokenizers and openvino installed:
 
     python -m tests.language.record_models [NAME ...]
@@ -94,6 +95,11 @@ DELTA_RULE = {
     "linear_num_key_heads": 2, "linear_num_value_heads": 4, "linear_key_head_dim": 8, "linear_value_head_dim": 12,
     "linear_conv_kernel_dim": 4,
 }  # fmt: skip
+STATE_SPACE = {
+    "vocab_size": SIZE, "hidden_size": 32, "num_hidden_layers": 2, "state_size": 8, "expand": 2, "time_step_rank": 4,
+    "conv_kernel": 4, "use_mambapy": False, "bos_token_id": END, "eos_token_id": END, "pad_token_id": END,
+    "tie_word_embeddings": False,
+}  # fmt: skip
 _AROUND_ATTENTION = ["linear_attention", "full_attention", "linear_attention"]
 HYBRID: dict[str, tuple[str, dict[str, Any]]] = {
     "granite_hybrid": (
@@ -103,6 +109,17 @@ HYBRID: dict[str, tuple[str, dict[str, Any]]] = {
             "num_hidden_layers": 3, "layer_types": ["mamba", "attention", "mamba"], "num_local_experts": 0,
             "shared_intermediate_size": 64, "mamba_n_heads": 8, "mamba_d_head": 8, "mamba_d_state": 16, "mamba_n_groups": 2,
             "mamba_expand": 2, "mamba_chunk_size": 16, "position_embedding_type": "rope", "tie_word_embeddings": False,
+        },
+    ),
+    "mamba": ("MambaConfig", STATE_SPACE),
+    "falcon_mamba": ("FalconMambaConfig", STATE_SPACE),
+    "zamba2": (
+        "Zamba2Config",
+        {
+            **{name: value for name, value in COMMON.items() if name != "head_dim"},
+            "num_hidden_layers": 4, "layers_block_type": ["mamba", "hybrid", "mamba", "hybrid"], "num_key_value_heads": 4,
+            "num_mem_blocks": 1, "adapter_rank": 8, "n_mamba_heads": 4, "mamba_d_state": 8, "mamba_d_conv": 4,
+            "mamba_expand": 2, "mamba_ngroups": 1, "chunk_size": 16, "use_mem_rope": True,
         },
     ),
     "qwen3_5": (
@@ -208,7 +225,8 @@ def export(torch_model: Any, exporter: Any, folder: Path, parts: Sequence[str], 
         configurations: the names of other files.
     """
     with tempfile.TemporaryDirectory() as place:
-        torch_model.save_pretrained(place)
+        shared = {"safe_serialization": False} if torch_model.config.model_type == "zamba2" else {}
+        torch_model.save_pretrained(place, **shared)
         exported = Path(place) / "openvino"
         exporter.from_pretrained(place, export=True, compile=False, load_in_8bit=False).save_pretrained(exported)
         for name in configurations:
@@ -224,6 +242,9 @@ class Oracle:
         compiled = ov.Core().compile_model(path, "CPU", DEVICE)
         self._names = {name for value in compiled.inputs for name in value.names}
         self._request = compiled.create_infer_request()
+        config = json.loads(path.with_name("config.json").read_text()) if path.with_name("config.json").is_file() else {}
+        self._runs = config.get("model_type") in ("mamba", "falcon_mamba", "zamba2")
+        self._kernel = config.get("conv_kernel") or 0
 
     def reset(self) -> None:
         self._request.reset_state()
@@ -234,9 +255,10 @@ class Oracle:
         count, length = ids.shape
         feeds = {
             "input_ids": ids,
-            "attention_mask": np.ones((count, past + length), np.int64),
+            "attention_mask": np.ones((count, length if self._runs else past + length), np.int64),
             "position_ids": np.tile(np.arange(past, past + length), (count, 1)),
             "beam_idx": np.asarray(rows, np.int32),
+            "cache_position": np.array([past]) if past else np.arange(self._kernel),
         }
         return self._request.infer({k: v for k, v in feeds.items() if k in self._names})[0][:, -1].astype(np.float64)
 
@@ -272,7 +294,9 @@ def make(name: str, folder: Path) -> None:
     """Create the folder of a model, and record OpenVINO's results."""
     class_name, settings = {**CONFIGURATIONS, **HYBRID}[name]
     torch.manual_seed(1)
-    configuration = getattr(transformers, class_name)(**settings, initializer_range=0.5)
+    # larger weights make the sums over all tokens inaccurate by which optimum-intel computes the recurrence of Mamba
+    spread = {"mamba": 0.2, "zamba2": 0.25}.get(name, 0.5)
+    configuration = getattr(transformers, class_name)(**settings, initializer_range=spread)
     torch_model = transformers.AutoModelForCausalLM.from_config(configuration).eval()
     export(torch_model, OVModelForCausalLM, folder, ["openvino_model.xml"], CONFIGURATION_FILES)
     save_tokenizer(tokenizer(), folder)
