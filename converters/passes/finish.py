@@ -26,6 +26,7 @@ from converters.passes.gated_delta_rule import FuseGatedDeltaRule
 from converters.passes.newer_forms import newer_forms
 from converters.passes.normalizations import FuseScaleAndBias
 from converters.passes.onnxruntime import (
+    InversesOfMoreDimensions,
     KeepFloatWeights,
     KeepPads,
     TransposeAfterCasts,
@@ -293,7 +294,7 @@ def finish_for(
         Simplify(stored=True),
     ]
     if target.onnxruntime:
-        passes += [KeepPads(OPSET), TransposeAfterCasts(), KeepFloatWeights()]
+        passes += [KeepPads(OPSET), TransposeAfterCasts(), KeepFloatWeights(), InversesOfMoreDimensions()]
     _run(passes, model)
     if inline.unsupported:
         untaken = [

@@ -157,8 +157,9 @@ def _lowered(op: Builder, found: Attention) -> Value | None:
     heads_first = (q, k, v) if order == _IN_ORDER else (q, v)
     if not is_long and not all(_perm(x) == _HEADS_FIRST for x in heads_first):
         return None
-    queries, values = _rows(op, q), _rows(op, v)
-    keys = _rows(op, k) if order == _IN_ORDER else op.Reshape(k, [0, 0, heads * q.dims[3]])
+    # The size of a key may be unknown; it is that of a query.
+    queries, values = _rows(op, q, heads * q.dims[3]), _rows(op, v, heads * v.dims[3])
+    keys = _rows(op, k, heads * q.dims[3]) if order == _IN_ORDER else op.Reshape(k, [0, 0, heads * q.dims[3]])
     if q.dtype == ir.DataType.FLOAT16:
         rows = op.contrib.MultiHeadAttention(queries, keys, values, num_heads=heads, scale=found.scale)
     else:
@@ -166,11 +167,10 @@ def _lowered(op: Builder, found: Attention) -> Value | None:
     return op.Transpose(op.Reshape(rows, [0, 0, heads, v.dims[3]]), perm=_HEADS_FIRST)
 
 
-def _rows(op: Builder, x: Value) -> Value:
-    """Convert ``[batch, heads, tokens, size]`` to ``[batch, tokens, heads * size]``."""
-    assert x.dims is not None and x.dims[1] is not None and x.dims[3] is not None
+def _rows(op: Builder, x: Value, size: int) -> Value:
+    """Convert ``[batch, heads, tokens, size of a head]`` to ``[batch, tokens, size]``."""
     source = _transposed(x) if _perm(x) == _HEADS_FIRST else op.Transpose(x, perm=_HEADS_FIRST)
-    return op.Reshape(source, [0, 0, x.dims[1] * x.dims[3]])
+    return op.Reshape(source, [0, 0, size])
 
 
 def _perm(x: ir.Value) -> tuple[int, ...] | None:

@@ -16,6 +16,7 @@ from onnx_ir.passes import InPlacePass
 from converters.passes.onnxruntime.doubles import ActivationsOfDoubles
 from converters.passes.onnxruntime.float8 import CastToFloat8
 from converters.passes.onnxruntime.float_weights import KeepFloatWeights
+from converters.passes.onnxruntime.inverses import InversesOfMoreDimensions
 from converters.passes.onnxruntime.line_convolutions import DepthwiseLines
 from converters.passes.onnxruntime.local_response import LRNOfFourDimensions
 from converters.passes.onnxruntime.matmuls import MatMulOfVectorsAndEmptyMatrices
@@ -42,6 +43,7 @@ from onnx_specops.building import OPSET
 __all__ = [
     "CubicByAxes",
     "DepthwiseLines",
+    "InversesOfMoreDimensions",
     "KeepFloatWeights",
     "KeepPads",
     "PReluByProducts",
@@ -91,6 +93,7 @@ def fusion_guards(opset: int) -> Sequence[InPlacePass]:
         KeepFloatWeights(),
         SumBeforeNormalization(),
         PReluByProducts(),
+        InversesOfMoreDimensions(opset),
     ]
     if opset >= 13:  # the first with axes as inputs of Unsqueeze
         guards.append(DepthwiseLines())

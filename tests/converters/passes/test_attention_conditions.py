@@ -153,6 +153,18 @@ def test_shapes(q: tuple, k: tuple, v: tuple, found: bool) -> None:
     assert ("Attention" in got) is found
 
 
+@pytest.mark.parametrize(("unknown", "found"), [("k", True), ("q", False), ("v", False)])
+def test_sizes_of_heads(unknown: str, found: bool) -> None:
+    """The size of a key is that of a query."""
+
+    def emit(op, *inputs: Value) -> Value:
+        return _attention(op, *(op.Transpose(x, perm=[0, 2, 1, 3]) for x in inputs))
+
+    inputs = [floats(name, 2, 5, 3, None if name == unknown else 4) for name in "qkv"]
+    numbers = [_numbers(2, 5, 3, 4) for _ in "qkv"]
+    assert ("Attention" in rewritten(emit, *inputs, by=[FuseAttention()], numbers=numbers, atol=1e-4)) is found
+
+
 def test_scores_with_another_consumer() -> None:
     def emit(op, *inputs: Value) -> list[Value]:
         q, k, v = (_heads(op, x) for x in inputs)
