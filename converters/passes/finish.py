@@ -280,7 +280,8 @@ def finish_for(
     if quantized == "integer" and target.quantized == "qdq":
         if is_quantized(model):
             passes.append(casts())
-        passes += [RemoveUnusedNodesPass(), ConvertToIntegers(OPSET, contrib=False), RemoveUnusedNodesPass()]
+        newest = min(opset or target.opsets[1], OPSET)
+        passes += [RemoveUnusedNodesPass(), ConvertToIntegers(newest, contrib=False), RemoveUnusedNodesPass()]
     passes.append(FoldConstantTransposes())
     if precision == "float16":
         passes += [halves, inline]

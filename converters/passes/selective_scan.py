@@ -176,7 +176,6 @@ def _epsilons(region: _Region) -> Iterator[float]:
 
 def _last(states: ir.Value) -> list[ir.Value] | None:
     """Return the values of the states of the last token; ``None`` if other states are used."""
-    held = of_all_sizes((2, 5, 3, 4))
     found: list[ir.Value] = []
     measured: list[ir.Value] = []
     gated = 0
@@ -188,16 +187,22 @@ def _last(states: ir.Value) -> list[ir.Value] | None:
         if node.op_type == "Shape" and not node.domain:  # from which the index of the last token may be computed
             measured.append(value)
             continue
-        try:
-            got = Probe({states: held}).array(value)
-        except (ProbeError, IndexError):
-            return None
-        if not (np.array_equal(got, held[:, -1]) or np.array_equal(got, held[:, -1:])):
+        if not all(_is_of_last(value, states, tokens) for tokens in (5, 7)):
             return None
         found.append(value)
     if gated != 1 or states.is_graph_output() or not all(_leads_to(value, found) for value in measured):
         return None
     return found
+
+
+def _is_of_last(value: ir.Value, states: ir.Value, tokens: int) -> bool:
+    """Return whether a value is the state of the last of some tokens."""
+    held = of_all_sizes((2, tokens, 3, 4))
+    try:
+        got = Probe({states: held}).array(value)
+    except (ProbeError, IndexError):
+        return False
+    return np.array_equal(got, held[:, -1]) or np.array_equal(got, held[:, -1:])
 
 
 def _leads_to(value: ir.Value, ends: Sequence[ir.Value]) -> bool:

@@ -24,6 +24,8 @@ OPERATOR = "onnx_specops.SelectiveScan"
         ({"epsilon": 0.5}, False),  # not a guard of a division
         ({"turned": False}, False),
         ({"token": 0}, False),
+        ({"sliced": True}, True),
+        ({"sliced": True, "token": 4}, False),  # the last one of five tokens only
         ({"summed": -2}, False),
         ({"all_states": True}, False),
         ({"twice": True}, False),

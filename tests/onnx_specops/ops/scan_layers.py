@@ -32,6 +32,7 @@ def layers(
     epsilon: float = 1e-12,
     turned: bool = True,
     token: int = -1,
+    sliced: bool = False,
     summed: int = -1,
     all_states: bool = False,
     twice: bool = False,
@@ -45,6 +46,7 @@ def layers(
         epsilon: added before the division.
         turned: whether each token sums over later tokens; otherwise over earlier ones.
         token: the token whose state is the final state.
+        sliced: whether a Slice takes it, which keeps the axis.
         summed: the axis over which the gated states are summed.
         all_states: whether the states of all tokens are an output.
         twice: whether the decay of the previous state is squared.
@@ -76,6 +78,8 @@ def layers(
     states = ops.divide(ops.cumsum(whole, np.int64(1)), ops.add(e, F(epsilon)) if epsilon else e)
     y = ops.reduce_sum(ops.multiply(states, ops.unsqueeze(output_gate, np.int64(2))), np.array([summed]), False)
     last = ops.gather(states, np.int64(token), np.int64(1))
+    if sliced:
+        last = ops.slice(states, np.array([token]), np.array([token + 1]) if token + 1 else ends, one, one)
     results = [ops.result(value) for value in (y, last, *((states,) if all_states else ()))]
     return ov.Model(results, given)
 

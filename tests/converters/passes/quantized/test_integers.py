@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
+import onnxruntime as ort
 import openvino as ov
 import pytest
 from openvino import opset13 as ops
 
 from converters.openvino import convert
-from tests.converters.passes.quantized.networks import compared, constant, names, quantized, rounded
+from tests.converters.passes.quantized.networks import answers, compared, constant, names, quantized, rounded
 
 pytestmark = pytest.mark.unverified  # integers have no NaN, and round ties differently
 STEP = 1 / 64
@@ -88,6 +89,34 @@ def test_levels_above_a_relu_are_verified(levels: int) -> None:
     result, report = convert(model, verify=True)
     assert report.verified is not None and not report.verified.differences
     assert "QuantizeLinear" in names(result)
+
+
+@pytest.mark.parametrize(
+    ("target", "opset", "levels", "is_integer"),
+    [
+        ("standard", None, 65536, True),
+        ("standard", 13, 65536, False),
+        ("standard", 13, 256, True),
+        ("directml", None, 65536, False),  # which ends at opset 20
+        ("qnn", None, 65536, True),
+    ],
+)
+def test_16_bits_of_targets(target: str, opset: int | None, levels: int, is_integer: bool) -> None:
+    """Below opset 21, QuantizeLinear has no 16 bits, and ONNX Runtime would move int32 before the Transpose."""
+    step = 2.0**-13 if levels > 256 else 1 / 64
+    limits: dict[str, Any] = {"low": -levels // 2 * step, "high": (levels // 2 - 1) * step, "levels": levels}
+    x = ops.parameter([2, 4, 3, 3], np.float32, name="x")
+    weights = constant(np.random.default_rng(1).standard_normal((4, 5)))
+
+    def model(levels: Any) -> ov.Model:
+        return ov.Model([ops.matmul(ops.transpose(levels, np.array([0, 2, 3, 1])), weights, False, False)], [x])
+
+    given = np.random.default_rng(0).standard_normal((2, 4, 3, 3)).astype(np.float32)
+    expected = answers(model(x), rounded(given, **limits).astype(np.float32))
+    made = convert(model(quantized(x, **limits)), target=target, opset=opset).model
+    assert ("QuantizeLinear" in names(made)) is is_integer
+    (got,) = ort.InferenceSession(made.SerializeToString()).run(None, {"x": given})
+    np.testing.assert_allclose(got, expected, atol=1e-3)
 
 
 @pytest.mark.parametrize("moved", [False, True])
