@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import permutations
+from itertools import cycle, islice, permutations
 
 import numpy as np
 import onnx_ir as ir
@@ -114,7 +114,10 @@ def _computes(rule: _Rule) -> bool:
         if math.prod(sizes[letter] for letter in "bhkv") > MAX_ELEMENTS:
             return False
     places = [(sizes, t) for sizes in rule.sizes[:EVALUATED] for t in sorted({0, sizes["t"] - 1})]
-    return all(_agrees(rule, sizes, t, scale) for (sizes, t), scale in zip(places, _SCALES, strict=True))
+    # If the model has a fixed number of tokens, there are more or fewer places than scales.
+    count = max(len(places), len(_SCALES))
+    tried = zip(islice(cycle(places), count), islice(cycle(_SCALES), count), strict=True)
+    return all(_agrees(rule, sizes, t, scale) for (sizes, t), scale in tried)
 
 
 def _agrees(rule: _Rule, sizes: Mapping[str, int], t: int, scale: float) -> bool:

@@ -129,6 +129,18 @@ def test_options_without_the_operator(options: dict[str, Any], digits: float, mi
     agree(converted, model, given, digits)
 
 
+@pytest.mark.parametrize("tokens", [1, 4, 5])
+@pytest.mark.parametrize(("options", "found"), [({}, True), ({"transposed": False}, True), ({"late": True}, False)])
+def test_a_fixed_number_of_tokens(options: dict[str, Any], found: bool, tokens: int, tmp_path: Path) -> None:
+    """All runs that are tried have it."""
+    given = arrays(2, tokens, 4, 2, 4, 4)
+    model = layers(given, **options)
+    model.reshape({name: given[name].shape for name in NAMES})
+    converted, report = convert(saved(model, tmp_path))
+    assert (OPERATOR in report.nodes) is found and ("Loop" in report.nodes) is not found
+    agree(converted, model, given)
+
+
 @pytest.mark.parametrize("tokens", [0, 1, 2])
 def test_few_tokens(tokens: int, tmp_path: Path) -> None:
     given = arrays(2, tokens, 4, 2, 3, 8)
