@@ -17,6 +17,7 @@ from converters.passes.attention.regular_scores import REGULAR
 from converters.passes.attention.standard import LowerToStandardAttention
 from converters.passes.biases import FlattenBiases
 from converters.passes.branches import MoveIntoBranches
+from converters.passes.causal_conv import FuseCausalConv
 from converters.passes.column_images import Col2ImByAddition
 from converters.passes.compressed_weights import KeepWeightsCompressed
 from converters.passes.constant_transposes import FoldConstantTransposes
@@ -174,10 +175,12 @@ def finish(
     bodies, inline, halves = AttachBodies(opset, contrib=contrib), InlineBodies(), InFloat16(opset)
     # ONNX Runtime inserts casts for float16 nodes for which a device has no kernel.
     spared = [ir.DataType.FLOAT16] if precision == "float16" else []
-    # Caches are recognized by evaluation, which does not support Loops over data.
-    loops: list[InPlacePass] = [] if precision == "float16" else [FuseStateSpaceScan(), FuseGatedDeltaRule()]
+    # Before caches, which are recognized by evaluation: it does not support Loops over data.
+    recurrences: list[InPlacePass] = []
+    if precision != "float16":
+        recurrences += [FuseStateSpaceScan(), FuseGatedDeltaRule(), FuseCausalConv()]
     passes: list[InPlacePass] = [
-        *loops,
+        *recurrences,
         *first,
         FuseRecurrentLoops(),
         *kernel_workarounds(opset),

@@ -10,6 +10,7 @@ const Op& attention();
 const Op& bpe_tokenizer();
 const Op& byte_fallback();
 const Op& bytes_to_chars();
+const Op& causal_conv();
 const Op& chars_map_normalization();
 const Op& chars_to_bytes();
 const Op& combine_segments();
@@ -74,6 +75,7 @@ inline std::vector<const Op*> all_ops() {
       &bpe_tokenizer(),
       &byte_fallback(),
       &bytes_to_chars(),
+      &causal_conv(),
       &chars_map_normalization(),
       &chars_to_bytes(),
       &combine_segments(),

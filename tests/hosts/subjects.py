@@ -31,7 +31,7 @@ from tests.onnx_specops.native.random_attention import group_query_attention_com
 from tests.onnx_specops.native.random_in_place_attention import attention as cached_attention
 from tests.onnx_specops.native.random_products import attention, mat_mul_compressed
 from tests.onnx_specops.native.random_tokenizers import dense
-from tests.onnx_specops.native.test_random_layers import gated_delta_rule, selective_scan, state_space_scan
+from tests.onnx_specops.native.test_random_layers import causal_conv, gated_delta_rule, selective_scan, state_space_scan
 from tests.onnx_specops.ops import cases_quantized_conv
 
 MOST = 6
@@ -163,6 +163,7 @@ def _short(make: Callable[[np.random.Generator], nodes.Node]) -> Callable[[np.ra
 # Operators that only combinations of layers, or passes, emit.
 _NODES = {
     "Attention": attention,
+    "CausalConv": _short(causal_conv),
     "GatedDeltaRule": _short(gated_delta_rule),
     "GroupQueryAttentionCompressed": _over_a_compressed_cache,
     "MatMulCompressed": mat_mul_compressed,

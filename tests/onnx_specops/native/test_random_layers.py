@@ -22,7 +22,7 @@ from tests.onnx_specops.native import (
 from tests.onnx_specops.native.nodes import Node
 from tests.onnx_specops.native.random_detectors import scores
 from tests.onnx_specops.native.test_random_nodes import FLOATS, INTEGERS, any_values, pick
-from tests.onnx_specops.ops import gated_delta_layers, scan_layers, state_space_layers
+from tests.onnx_specops.ops import causal_layers, gated_delta_layers, scan_layers, state_space_layers
 
 NODES = 25  # per seed
 
@@ -192,6 +192,13 @@ def selective_scan(rng: np.random.Generator) -> Node:
     return "SelectiveScan", arrays, [float_type, float_type], {"epsilon": 1e-12}
 
 
+def causal_conv(rng: np.random.Generator) -> Node:
+    batch, tokens, channels, kernel, more = (int(n) for n in rng.integers((0, 0, 0, 1, 0), (4, 40, 70, 7, 3)))
+    given = causal_layers.arrays(batch, tokens, channels, kernel, kernel - 1 + more, seed=int(rng.integers(1000)))
+    float_type = _type(given["x"])
+    return "CausalConv", list(given.values()), [float_type, float_type], {}
+
+
 def gated_delta_rule(rng: np.random.Generator) -> Node:
     batch, tokens, groups, repeats, rows, columns = (int(n) for n in rng.integers((1, 0, 1, 1, 0, 0), (4, 40, 4, 4, 40, 70)))
     given = gated_delta_layers.arrays(batch, tokens, groups * repeats, groups, rows, columns, seed=int(rng.integers(1000)))
@@ -209,6 +216,7 @@ def state_space_scan(rng: np.random.Generator) -> Node:
 
 MAKERS = (
     *random_detectors.MAKERS,
+    causal_conv,
     ctc_loss,
     erf_inv,
     fake_quantize,
