@@ -89,9 +89,10 @@ def _different_sizes(source: LanguageModel, decoder: Decoder, vocabulary: int, k
     config = source.config
     # attention in standard ONNX does not show the number of query heads; in encoder-decoders, each has its own keys
     heads = decoder.heads if decoder.grouped == decoder.layers or keys is ENCODER_DECODERS else 0
+    layers = decoder.layers + sum(len(shape) == 2 for shape in decoder.states)  # those with attention and with convolutions
     checks = [
         (("vocab_size",), 0 if "padded_vocab_size" in config else vocabulary, "logits of {} tokens"),
-        (keys.layers, 0 if any(config.get(key) for key in _OTHER_LAYERS) else decoder.layers, "{} layers with a cache"),
+        (keys.layers, 0 if any(config.get(key) for key in _OTHER_LAYERS) else layers, "{} layers with a cache"),
         (keys.heads, heads, "{} query heads"),
         (keys.width, 0 if any(config.get(key) for key in _OTHER_WIDTHS) else decoder.width or 0, "hidden states of size {}"),
     ]

@@ -13,9 +13,10 @@ from converters.folders import encoder_decoder
 from converters.folders.companions import copy_companions, places
 from converters.folders.contradictions import check_configuration
 from converters.folders.language_model import LANGUAGE, LanguageModel, read_language_model
+from converters.folders.path_errors import path_error
 from converters.folders.whole import all_or_none
 from converters.options import KvCache, LogitsOf
-from converters.passes.attention import PAST, PRESENT, Decoder
+from converters.passes.attention import PAST, PAST_STATE, PRESENT, PRESENT_STATE, Decoder
 from converters.report import Report
 from onnx_specops.ops.group_query_attention_compressed import TAIL
 from onnx_specops.runtime.library import has_library, library_path
@@ -27,6 +28,10 @@ _TYPES = {
     "chatglm", "ernie4_5", "gemma", "gemma2", "gemma3_text", "gptoss", "granite", "internlm2", "llama", "mistral",
     "nemotron", "olmo", "phi", "phimoe", "phi3", "phi3small", "qwen2", "qwen3", "smollm3",
 }  # fmt: skip
+_WITH_CONVOLUTIONS = "lfm2"
+_KIND_OF_STATES = {_WITH_CONVOLUTIONS: {2}, "granitemoehybrid": {2, 3}, "qwen3_5_text": {2, 3}}
+"""Types with states besides the caches: the ranks of those of convolutions and recurrences, without the batch."""
+
 _USUAL_POSITIONS = 2048
 
 SEARCH = {
@@ -87,6 +92,10 @@ def write_genai(
         model, report = convert(source.decoder, target / MODEL, **how)
         decoder = report.decoder
         assert decoder is not None
+        kind = source.config.get("model_type")
+        if decoder.states and _KIND_OF_STATES.get(str(kind)) != {len(shape) for shape in decoder.states}:
+            message = f"onnxruntime-genai has no type for the states of a model of the type {kind!r}"
+            raise path_error(source.decoder, message, "convert it without --genai")
         vocabulary = check_configuration(source, decoder, model)
         source.check_vocabulary(vocabulary)
     library = needed_library(decoder)
@@ -99,8 +108,13 @@ def write_genai(
 
 
 def needed_library(decoder: Decoder) -> Path | None:
-    """Return the library with the domain's kernels if the decoder's cache needs it and it is installed."""
-    return Path(library_path()) if decoder.cache != "float32" and has_library() else None
+    """Return the library with the domain's kernels if the decoder's cache or recurrences need it and it is installed."""
+    needed = decoder.cache != "float32" or _has_recurrences(decoder)
+    return Path(library_path()) if needed and has_library() else None
+
+
+def _has_recurrences(decoder: Decoder) -> bool:
+    return any(len(shape) == 3 for shape in decoder.states)
 
 
 def write_configurations(
@@ -140,6 +154,7 @@ def genai_config(
     search = {name: SEARCH[name] if value is None else value for name, value in search.items()}
     search |= {"max_length": positions, "early_stopping": True, "past_present_share_buffer": decoder.in_place}
     kind = str(source.config.get("model_type", ""))
+    convolutions = _convolutions(decoder) if kind == _WITH_CONVOLUTIONS and decoder.states else {}
     own = {name: name for name in ("input_ids", "inputs_embeds", "attention_mask", "position_ids") if name in inputs}
     return {
         "model": {
@@ -152,25 +167,34 @@ def genai_config(
                 "hidden_size": source.config.get("hidden_size") or decoder.heads * decoder.size,
                 "inputs": {
                     **own,
+                    **({"past_conv_names": PAST_STATE.format("%d")} if convolutions else {}),
                     "past_key_names": PAST.format("%d", "key"),
                     "past_value_names": PAST.format("%d", "value"),
                 },
                 "outputs": {
                     "logits": "logits",
+                    **({"present_conv_names": PRESENT_STATE.format("%d")} if convolutions else {}),
                     "present_key_names": PRESENT.format("%d", "key"),
                     "present_value_names": PRESENT.format("%d", "value"),
                 },
                 "num_attention_heads": decoder.heads,
                 "num_hidden_layers": decoder.layers,
                 "num_key_value_heads": decoder.groups,
+                **convolutions,
             },
             "eos_token_id": 2 if end is None else end,
             "pad_token_id": fill if fill is not None else 0 if end is None else ends[0],
-            "type": kind if kind in _TYPES else "decoder",
+            "type": kind if kind in _TYPES or decoder.states else "decoder",
             "vocab_size": vocabulary,
         },
         "search": search,
     }
+
+
+def _convolutions(decoder: Decoder) -> dict[str, Any]:
+    """Return the settings for convolutions. The numbers in the names of states follow those of the caches."""
+    kinds = ["full_attention"] * decoder.layers + ["conv"] * len(decoder.states)
+    return {"num_hidden_layers": len(kinds), "layer_types": kinds, "conv_cache_size": decoder.states[0][-1]}
 
 
 def session_options(library: Path | None) -> dict[str, Any]:
@@ -192,6 +216,10 @@ def remarks_of(source: LanguageModel, decoder: Decoder, target: Path, library: P
         if library is not None:
             loads += f"; onnxruntime-genai loads them from {library.name} next to the model, which is for this platform only"
         remarks.append(f"the cache is {decoder.cache}: {loads}")
+    if _has_recurrences(decoder) and library is not None:
+        remarks.append(
+            f"the recurrences are fast with the plugin's kernels, which onnxruntime-genai loads from {library.name}"
+        )
     if source.positions is None:
         remarks.append(f"config.json does not state the number of positions: {_USUAL_POSITIONS} are assumed")
     if not (target / "tokenizer.json").is_file():

@@ -19,7 +19,7 @@ _SEQUENCE, _TOTAL = "sequence_length", "total_sequence_length"
 
 
 class Shapes:
-    """The shapes of growing variables. Their other dimensions follow from those of the model's inputs.
+    """The shapes of variables. Their dimensions, except that of the tokens, follow from those of the model's inputs.
 
     Args:
         session: a session of the model. Dimensions of its inputs with the same name are equal.
@@ -29,7 +29,7 @@ class Shapes:
     def __init__(self, session: ort.InferenceSession, variables: Sequence[Variable]) -> None:
         carried = {variable.input for variable in variables}
         described = {value.name: value for value in inputs_of(session)}
-        self._shapes = {v.input: list(described[v.input].shape) for v in variables if v.axis >= 0}
+        self._shapes = {v.input: list(described[v.input].shape) for v in variables}
         self._types = {name: TYPES[described[name].type] for name in self._shapes}
         self._named = {name: list(value.shape) for name, value in described.items() if name not in carried}
 
@@ -50,11 +50,12 @@ class Shapes:
     def shape(self, variable: Variable, sizes: Mapping[Any, int], tokens: int) -> list[int]:
         """Return the shape of a variable with ``tokens`` tokens."""
         dims = [dim if isinstance(dim, int) else sizes.get(dim, 1) for dim in self._shapes[variable.input]]
-        dims[variable.axis] = tokens
+        if variable.axis >= 0:
+            dims[variable.axis] = tokens
         return dims
 
     def empty(self, variable: Variable, feeds: Mapping[str, Any]) -> np.ndarray:
-        """Return a variable without tokens."""
+        """Return a variable before the first run: without tokens, or zeros."""
         return np.zeros(self.shape(variable, self.sizes(feeds), 0), self.dtype(variable))
 
     def dtype(self, variable: Variable) -> Any:

@@ -39,6 +39,8 @@ class State:
         self.variables = tuple(variables)
         self._blanks = blanks_of(session, variables)
         self._shapes = Shapes(session, variables)
+        required = {value.name for value in ort.InferenceSession.get_inputs(session)}
+        self._empty_first = [v for v in variables if v.axis >= 0 or (v.input in required and not v.is_set)]
         able = [] if arrays else [v for v in variables if v.in_place and (native or not v.native)]
         self._caches = Caches(self._shapes, [v for v in able if v.axis >= 0])
         self._kept = [v for v in able if v.axis < 0 and not v.is_set_output]
@@ -104,9 +106,9 @@ class State:
         return _copy(results[name]) if name in self._outputs else results[name]
 
     def _empty(self, feeds: Mapping[str, Any]) -> dict[str, ort.OrtValue]:
-        """Return the growing variables that are inputs and outputs as empty tensors, if they have no value yet."""
-        grow = [v for v in self.variables if v.axis >= 0 and v.input in self._links and v.input not in self._values]
-        return {v.input: ort.OrtValue.ortvalue_from_numpy(self._shapes.empty(v, feeds)) for v in grow}
+        """Return the variables without an initial value as empty tensors or zeros, if they have no value yet."""
+        first = [v for v in self._empty_first if v.input in self._links and v.input not in self._values]
+        return {v.input: ort.OrtValue.ortvalue_from_numpy(self._shapes.empty(v, feeds)) for v in first}
 
     def _flags(self, held: Mapping[str, Any], feeds: Mapping[str, Any]) -> dict[str, ort.OrtValue]:
         """Return the flags that mark variables with a value as set, where the model has such inputs."""

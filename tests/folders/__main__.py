@@ -27,7 +27,7 @@ from converters.folders.weights import write_weights
 from tests.folders import hosts
 from tests.folders.language_models import COMPRESSED, CONFIGURATIONS
 from tests.folders.page import write_pages
-from tests.folders.subjects import ENCODERS, MAKERS, PIPELINES, SPEECH, VISION, make
+from tests.folders.subjects import ENCODERS, HYBRIDS, MAKERS, PIPELINES, SPEECH, VISION, make
 
 RESULTS = Path(__file__).with_name("results.json")
 LANGUAGE_MODELS = (*CONFIGURATIONS, *COMPRESSED)
@@ -52,6 +52,9 @@ def runs(name: str) -> Iterator[tuple[str, Callable[[Path, Path], hosts.Result]]
             yield "onnxruntime-genai", partial(run, name)
         if name.startswith("qwen"):  # OpenVINO GenAI does not run the others as transformers does, or not at all
             yield "onnxruntime-genai", partial(hosts.in_genai_as_pipeline, name.removesuffix("-int8"))
+    if name in HYBRIDS:
+        for search in ("greedy", "beams") if name == "lfm2" else ("greedy",):
+            yield "onnxruntime-genai", partial(hosts.in_genai_with_states, search=search)
     if name in PIPELINES:
         for task in _TASKS.get(name, ("text2image",)):
             yield "diffusers", partial(hosts.in_diffusers, name, task=task)
@@ -71,7 +74,7 @@ def measured(name: str, place: Path) -> list[dict[str, Any]]:
     make(name, source)
     if name in LANGUAGE_MODELS:
         write_weights(source, target)  # not the command, because transformers takes seconds to import
-    elif name in SPEECH or name in VISION:
+    elif name in SPEECH or name in VISION or name in HYBRIDS:
         specops("convert", source, "-o", target, "--genai")
     else:
         specops("convert", source, "-o", target, *([] if name in PIPELINES else _VARIANTS))
@@ -99,7 +102,7 @@ def main() -> int:
     parser.add_argument("--dry", action="store_true", help="write neither results.json nor docs/pipelines.md")
     told = parser.parse_args()
     warnings.filterwarnings("ignore")
-    names = [*ENCODERS, *MAKERS, *PIPELINES, *SPEECH, *VISION, *LANGUAGE_MODELS]
+    names = [*ENCODERS, *MAKERS, *PIPELINES, *SPEECH, *VISION, *HYBRIDS, *LANGUAGE_MODELS]
     chosen = [name for name in names if not told.words or any(word in name for word in told.words)]
     rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as temporary:

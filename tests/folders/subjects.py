@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tests.folders import phi_vision
+from tests.folders import hybrids, phi_vision
 from tests.folders.language_models import make_language_model
 from tests.folders.speech import make_whisper
 from tests.folders.transcripts import make_transcriber
@@ -342,13 +342,16 @@ VISION: dict[str, Callable[[Path], None]] = {
 }
 
 
+HYBRIDS: dict[str, Callable[[Path], None]] = {name: partial(hybrids.unpack, name) for name in hybrids.NAMES}
+
+
 def make(name: str, folder: Path) -> Path:
     """Return the folder of a model, which is created if it does not exist."""
     if not folder.is_dir():
         with tempfile.TemporaryDirectory(dir=folder.parent) as place:
             made = Path(place) / "made"
             made.mkdir()
-            if maker_of_one := {**MAKERS, **SPEECH, **VISION}.get(name):
+            if maker_of_one := {**MAKERS, **SPEECH, **VISION, **HYBRIDS}.get(name):
                 maker_of_one(made)
             else:
                 maker = make_pipeline if name in PIPELINES else make_encoder if name in ENCODERS else make_language_model

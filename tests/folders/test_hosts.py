@@ -13,7 +13,7 @@ import pytest
 from tests.folders import page
 from tests.folders.hosts import missing
 from tests.folders.language_models import COMPRESSED, CONFIGURATIONS
-from tests.folders.subjects import ENCODERS, MAKERS, PIPELINES, SPEECH, VISION
+from tests.folders.subjects import ENCODERS, HYBRIDS, MAKERS, PIPELINES, SPEECH, VISION
 
 ROOT = Path(__file__).parents[2]
 RESULTS = json.loads(Path(__file__).with_name("results.json").read_text())
@@ -34,7 +34,7 @@ def test_hosts_agree_with_openvino(name: str, host: str, tmp_path: Path) -> None
 
 
 def test_every_model_was_measured_and_agrees() -> None:
-    models = {*ENCODERS, *MAKERS, *PIPELINES, *SPEECH, *VISION, *CONFIGURATIONS, *COMPRESSED}
+    models = {*ENCODERS, *MAKERS, *PIPELINES, *SPEECH, *VISION, *HYBRIDS, *CONFIGURATIONS, *COMPRESSED}
     assert {row["model"] for row in RESULTS} == models
     assert all(row["agrees"] for row in RESULTS)
 

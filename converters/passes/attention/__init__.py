@@ -19,7 +19,16 @@ and at opset 23, two to 50, mainly transpositions that the operator's layout nee
 fewer, two to 48, because `encoder` has more conditions.
 """
 
-from converters.passes.attention.genai import PAST, PRESENT, Decoder, ExposeCaches, NotACache
+from converters.passes.attention.genai import PAST, PAST_STATE, PRESENT, PRESENT_STATE, Decoder, ExposeCaches, NotACache
 from converters.passes.attention.in_place_cache import ExtendCachesInPlace
 
-__all__ = ["PAST", "PRESENT", "Decoder", "ExposeCaches", "ExtendCachesInPlace", "NotACache"]
+__all__ = [
+    "PAST",
+    "PAST_STATE",
+    "PRESENT",
+    "PRESENT_STATE",
+    "Decoder",
+    "ExposeCaches",
+    "ExtendCachesInPlace",
+    "NotACache",
+]

@@ -9,7 +9,7 @@ itself.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -45,6 +45,41 @@ class Cache:
     axis: int
 
 
+@dataclass
+class FixedState:
+    """A state whose size does not depend on the number of tokens, such as the last inputs of a convolution.
+
+    Attributes:
+        variable: the name of the variable.
+        past: ``[batch, ...]``, an input of the graph; zeros before the first run.
+        present: the state after the run, an output of the graph.
+    """
+
+    variable: str
+    past: ir.Value
+    present: ir.Value
+
+
+def make_all_explicit(graph: ir.Graph, variables: Sequence[ExposedVariable]) -> tuple[list[Cache], list[FixedState]]:
+    """Convert the variables of a model, caches and states of fixed sizes, to inputs and outputs, as `make_explicit` does.
+
+    Raises:
+        NotACache: a variable is neither, or the model has no cache. The graph is unchanged.
+    """
+    found, inputs, problems = recognize_caches(graph, variables)
+    caches = {form.name for form in found}
+    states = [_state(item, inputs) for item in variables if item.names and item.variable.name not in caches]
+    if problems and (not found or None in states):
+        raise problems[0]
+    kept = [state for state in states if state is not None]
+    if not kept:
+        return make_explicit(graph, variables), []
+    if inputs.beams is not None:
+        _check_beams(inputs.beams, [*(form.chosen for form in found), *(state.chosen for state in kept)])
+    explicit = [state.rewritten(graph) for state in kept]
+    return _explicit(graph, found, inputs), explicit
+
+
 def make_explicit(graph: ir.Graph, variables: Sequence[ExposedVariable]) -> list[Cache]:
     """Convert the variables of a model to inputs and outputs, and remove the graph's ``beam_idx``.
 
@@ -52,6 +87,10 @@ def make_explicit(graph: ir.Graph, variables: Sequence[ExposedVariable]) -> list
         NotACache: a variable is not a cache. The graph is unchanged.
     """
     found, inputs = require_caches(graph, variables)
+    return _explicit(graph, found, inputs)
+
+
+def _explicit(graph: ir.Graph, found: Sequence[CacheForm], inputs: Inputs) -> list[Cache]:
     caches = [form.rewritten(graph) for form in found]
     if inputs.beams is not None:
         for node, _ in list(inputs.beams.uses()):
@@ -73,7 +112,7 @@ def require_caches(graph: ir.Graph, variables: Sequence[ExposedVariable]) -> tup
     if not found:
         raise NotACache("the model has no variables, so it does not cache keys and values")
     if inputs.beams is not None:
-        _check_beams(inputs.beams, found)
+        _check_beams(inputs.beams, [form.chosen for form in found])
     return found, inputs
 
 
@@ -221,10 +260,72 @@ def _recognize(item: ExposedVariable, dependence: Dependence) -> CacheForm:
     return CacheForm(variable.name, past, variable.is_set, dominators[-1], chosen, present, new, axis, initial)
 
 
-def _check_beams(beams: ir.Value, forms: Sequence[CacheForm]) -> None:
+@dataclass
+class _StateForm:
+    """A variable of a fixed size in OpenVINO's form; the attributes are those of `CacheForm`."""
+
+    name: str
+    past: ir.Value
+    is_set: ir.Value
+    read: ir.Value
+    chosen: ir.Value
+    output: str
+
+    def rewritten(self, graph: ir.Graph) -> FixedState:
+        graph.inputs.remove(self.is_set)
+        for value in (self.chosen, self.read):
+            replace_value(value, self.past, equal=False)
+        choice = self.read.producer()
+        assert choice is not None
+        detach(choice)
+        present = next(value for value in graph.outputs if value.name == self.output)
+        return FixedState(self.name, self.past, present)
+
+
+def _state(item: ExposedVariable, inputs: Inputs) -> _StateForm | None:
+    """Return the form of a variable of a fixed size that is zero at first, and whose rows ``beam_idx`` selects."""
+    variable = item.variable
+    past, is_set, beams = variable.value, variable.is_set, inputs.beams
+    dims = list(past.shape or ())
+    choices = [] if is_set is None else [node for node, _ in is_set.uses()]
+    if is_set is None or beams is None or len(choices) != 1 or variable.assigned_is_set is not None:
+        return None
+    if len(dims) < 2 or not all(isinstance(size, int) for size in dims[1:]) or past.dtype != ir.DataType.FLOAT:
+        return None
+    read = choices[0].outputs[0]
+    if choices[0].op_type != "If" or len(choices[0].outputs) != 1:
+        return None
+    shapes = ProbeShapes(batch=3, sequence=2, past=4)
+    content = of_all_sizes([3, *(size for size in dims[1:] if isinstance(size, int))]).astype(np.float32)
+    rows = np.array([2, 0, 0], np.int32)
+    try:
+        if not np.array_equal(inputs.probe(shapes, {is_set: np.array(False)}).array(read), np.zeros_like(content)):
+            return None
+        if not np.array_equal(inputs.probe(shapes, {is_set: np.array(True), past: content}).array(read), content):
+            return None
+        probe = inputs.probe(shapes, {read: content, beams: rows})
+        chosen = _selected(read, lambda value: np.array_equal(probe.array(value), content[rows]))
+    except ProbeError:
+        return None
+    return None if chosen is None else _StateForm(variable.name, past, is_set, read, chosen, item.names["output"])
+
+
+def _selected(read: ir.Value, is_selected: Callable[[ir.Value], bool]) -> ir.Value | None:
+    """Return the last value with the selected rows on the only path from a variable; its shape may have other uses."""
+    chosen, current = None, read
+    while True:
+        users = list({node: None for node, _ in current.uses() if node.op_type != "Shape"})
+        if len(users) != 1 or current.is_graph_output() or users[0].op_type not in ("Gather", "Where", "Identity"):
+            return chosen
+        current = users[0].outputs[0]
+        if is_selected(current):
+            chosen = current
+
+
+def _check_beams(beams: ir.Value, chosen: Sequence[ir.Value]) -> None:
     """Raise `NotACache` if something other than the caches uses ``beam_idx``."""
     reached: set[ir.Value] = {beams}
-    borders = {form.chosen for form in forms}
+    borders = set(chosen)
     pending = [beams]
     while pending:
         value = pending.pop()

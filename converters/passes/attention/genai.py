@@ -18,7 +18,7 @@ from onnx_ir.passes import InPlacePass, PassResult
 from onnx_ir.passes.common import RemoveUnusedNodesPass
 
 from converters.options import KvCache, LogitsOf
-from converters.passes.attention.caches import Cache, NotACache, make_explicit
+from converters.passes.attention.caches import Cache, FixedState, NotACache, make_all_explicit
 from converters.passes.attention.canonical import UnsupportedAttention
 from converters.passes.attention.grouped import Emitter, check_size, check_types
 from converters.passes.attention.last_token import keep_last_token
@@ -37,6 +37,12 @@ __all__ = ["PAST", "PRESENT", "Decoder", "ExposeCaches", "NotACache", "expose_ca
 
 PAST, PRESENT = "past_key_values.{}.{}", "present.{}.{}"
 """The names of the caches, by layer and kind (``key`` or ``value``)."""
+
+PAST_STATE, PRESENT_STATE = "past.{}.conv", "present.{}.conv"
+"""The names of states of convolutions, by number. They follow the numbers of the caches."""
+
+_CONVOLUTION, _RECURRENCE = "conv_state", "recurrent_state"
+"""The kinds in the names of states, as for caches, if each convolution has a recurrence."""
 
 _USUAL_POSITIONS = 4096
 _MAX_POSITIONS = 1 << 22  # the maximum number of positions that a mask is probed with
@@ -59,6 +65,7 @@ class Decoder:
         kept: the reasons why attentions stay in standard ONNX, or rotary embeddings outside, each once with its layers.
         logits: the tokens of a run that have logits.
         width: the size of the hidden states from which the logits are computed; ``None`` if unknown.
+        states: the shapes of the states of a fixed size, without the batch.
     """
 
     layers: int
@@ -72,6 +79,7 @@ class Decoder:
     kept: dict[str, list[int]] = field(default_factory=dict)
     logits: LogitsOf = "all"
     width: int | None = None
+    states: list[tuple[int, ...]] = field(default_factory=list)
 
 
 @dataclass
@@ -136,7 +144,7 @@ def expose_caches(
         NotACache: a variable is not a cache of keys or values of past tokens.
     """
     graph = model.graph
-    caches = make_explicit(graph, variables)
+    caches, states = make_all_explicit(graph, variables)
     RemoveUnusedNodesPass()(model)
     inputs = Inputs(graph, {cache.past: cache.axis for cache in caches})
     is_last = logits == "last" and keep_last_token(graph, inputs)
@@ -163,11 +171,17 @@ def expose_caches(
             range(len(layers))
         )
     _rename(graph, layers, results)
+    decoder.states = _rename_states(graph, states, len(layers))
     _name_tokens(inputs)
     RemoveUnusedNodesPass()(model)
     _remove_unused_inputs(graph)
     decoder.in_place = decoder.grouped == decoder.layers and inputs.mask is not None and not _reads_caches(inputs)
-    model.metadata_props[METADATA_KEY] = json.dumps(_described(layers, results, decoder.in_place))
+    model.metadata_props[METADATA_KEY] = json.dumps(
+        [
+            *_described(layers, results, decoder.in_place),
+            *({"name": one.variable, "input": one.past.name, "output": one.present.name} for one in states),
+        ]
+    )
     return decoder
 
 
@@ -356,6 +370,34 @@ def _rename(graph: ir.Graph, layers: Sequence[_Layer], results: dict[ir.Value, i
             graph.inputs.append(cache.past)
             graph.outputs.append(present)
             _name_dims(cache.past, present, cache.axis)
+
+
+def _rename_states(graph: ir.Graph, states: Sequence[FixedState], first: int) -> list[tuple[int, ...]]:
+    """Rename the states, which follow the caches, and return their shapes without the batch."""
+    shapes = []
+    for past, present, state in _named_states(states, first):
+        dims = [size for size in (state.past.shape or ())[1:] if isinstance(size, int)]
+        graph.inputs.remove(state.past)
+        graph.outputs.remove(state.present)
+        graph.inputs.append(state.past)
+        graph.outputs.append(state.present)
+        for value, name in ((state.past, past), (state.present, present)):
+            value.name, value.shape = name, ir.Shape(["batch_size", *dims])
+        shapes.append(tuple(dims))
+    return shapes
+
+
+def _named_states(states: Sequence[FixedState], first: int) -> Iterator[tuple[str, str, FixedState]]:
+    """Yield the names of the inputs and outputs of states, in the order of the layers."""
+    ordered = sorted(states, key=lambda state: _natural(state.variable))
+    convolutions, recurrences = ([one for one in ordered if len(one.past.shape or ()) == rank] for rank in (3, 4))
+    if len(convolutions) == len(recurrences):
+        for number, pair in enumerate(zip(convolutions, recurrences, strict=True)):
+            for kind, state in zip((_CONVOLUTION, _RECURRENCE), pair, strict=True):
+                yield PAST.format(number, kind), PRESENT.format(number, kind), state
+    else:
+        for number, state in enumerate(ordered, first):
+            yield PAST_STATE.format(number), PRESENT_STATE.format(number), state
 
 
 def _is_same(output: ir.Value, present: ir.Value) -> bool:
