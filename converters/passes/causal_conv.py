@@ -13,7 +13,7 @@ import onnx_ir as ir
 from onnx_ir.passes import InPlacePass, PassResult
 
 from converters.passes.attention.probing import ProbeError, of_all_sizes
-from converters.passes.token_loops import EVALUATED, Runs
+from converters.passes.token_loops import EVALUATED, Runs, varies
 from onnx_specops.building import Builder
 from onnx_specops.replacing import replace_value
 
@@ -65,6 +65,8 @@ class FuseCausalConv(InPlacePass):
                 root = root or Builder.of_existing(model.graph)
                 _replace(Builder.before_node(node, root), found)
                 modified = True
+        if modified:
+            model.graph.sort()  # the next state may have been used before the convolution
         return PassResult(model, modified=modified)
 
 
@@ -105,6 +107,8 @@ def _convolution(conv: ir.Node, past: ir.Value, x: ir.Value, new: ir.Value, runs
     result, bias = _biased(conv, channels)
     states, values = runs.shapes(past), runs.shapes(new)
     if any(len(shape) != 3 or shape[1] != channels for shape in (*states, *values)):
+        return None
+    if not varies(new, 2, runs) or not varies(past, 2, runs):
         return None
     lengths = {shape[2] for shape in states}
     if len(lengths) != 1 or min(lengths) < kernel - 1 or any(a[0] != b[0] for a, b in zip(states, values, strict=True)):

@@ -17,7 +17,17 @@ import onnx_ir as ir
 from onnx_ir.passes import InPlacePass, PassResult
 
 from converters.passes.attention.probing import ProbeError
-from converters.passes.token_loops import EVALUATED, LINEAR, MAX_ELEMENTS, Runs, TokenLoop, captured, carries_two, close
+from converters.passes.token_loops import (
+    EVALUATED,
+    LINEAR,
+    MAX_ELEMENTS,
+    Runs,
+    TokenLoop,
+    captured,
+    carries_two,
+    close,
+    varies,
+)
 from onnx_specops.building import Builder
 from onnx_specops.graphs import attributes_of, constant_array, constant_list
 
@@ -52,7 +62,8 @@ class _Rule(TokenLoop):
     def fits(self) -> bool:
         """Return whether all values have the dimensions of the rule in all runs, and the loop runs once for each token."""
         return (
-            self.has_shape(self.state, *"bhkv")
+            self.has_fixed_state()
+            and self.has_shape(self.state, *"bhkv")
             and all(self.has_shape(value, *self.order, "k") for value in (self.query, self.key))
             and all(self.has_shape(value, *self.order, "v") for value in (self.value, self.written))
             and all(self.has_shape(value, *self.order) for value in (self.decay, self.beta))
@@ -99,10 +110,11 @@ def _candidates(loop: ir.Node, runs: Runs) -> Iterator[_Rule]:
         if state is None or any(len(shape) != 4 for shape in runs.shapes(state)):
             continue
         for order in ("bht", "bth"):
-            tokens = [shape[order.index("t")] for shape in runs.shapes(narrow[0])]
-            sizes = [
-                dict(zip("bhkv", shape, strict=True)) | {"t": t} for shape, t in zip(runs.shapes(state), tokens, strict=True)
-            ]
+            axis = order.index("t")
+            if not varies(narrow[0], axis, runs):
+                continue
+            shapes = zip(runs.shapes(state), runs.shapes(narrow[0]), strict=True)
+            sizes = [dict(zip("bhkvt", (*own, gates[axis]), strict=True)) for own, gates in shapes]
             for query, key, value in permutations(wide):
                 for decay, beta in permutations(narrow):
                     yield _Rule(loop, place, sizes, runs, order, query, key, value, decay, beta)

@@ -17,7 +17,17 @@ import onnx_ir as ir
 from onnx_ir.passes import InPlacePass, PassResult
 
 from converters.passes.attention.probing import ProbeError
-from converters.passes.token_loops import EVALUATED, LINEAR, MAX_ELEMENTS, Runs, TokenLoop, captured, carries_two, close
+from converters.passes.token_loops import (
+    EVALUATED,
+    LINEAR,
+    MAX_ELEMENTS,
+    Runs,
+    TokenLoop,
+    captured,
+    carries_two,
+    close,
+    varies,
+)
 from onnx_specops.building import Builder
 
 
@@ -69,7 +79,9 @@ def _scan(loop: ir.Node, runs: Runs) -> _Scan | None:
         sizes = [dict(zip("bthpn", shape, strict=True)) for shape in runs.shapes(update)]
         scan = _Scan(loop, place, sizes, runs, decay, update, gate)
         if (
-            scan.has_shape(decay, "b", "t", "h", 1, 1)
+            varies(update, 1, runs)
+            and scan.has_fixed_state()
+            and scan.has_shape(decay, "b", "t", "h", 1, 1)
             and scan.has_shape(update, *"bthpn")
             and scan.has_shape(gate, "b", "t", "h", 1, "n")
             and scan.has_shape(scan.state, *"bhpn")

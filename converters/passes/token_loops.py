@@ -107,6 +107,11 @@ class TokenLoop:
         shapes = zip(self.runs.shapes(value), self.sizes, strict=True)
         return all(shape == tuple(sizes[dim] if isinstance(dim, str) else dim for dim in dims) for shape, sizes in shapes)
 
+    def has_fixed_state(self) -> bool:
+        """Return whether the sizes of the state besides the batch are fixed: unknown sizes of inputs are 1 in all runs."""
+        shape = None if self.state is None else self.state.shape
+        return shape is not None and all(isinstance(size, int) for size in list(shape)[1:])
+
     def runs_once(self) -> bool:
         """Return whether the loop runs once for each token."""
         trips = self.node.inputs[0]
@@ -219,6 +224,15 @@ def captured(body: ir.Graph) -> list[ir.Value]:
     own = {*body.inputs, *(value for node in body for value in node.outputs)}
     read = [*(value for node in body for value in inputs_of(node)), *body.outputs]
     return list(dict.fromkeys(value for value in read if value not in own and value.const_value is None))
+
+
+def varies(value: ir.Value, axis: int, runs: Runs) -> bool:
+    """Return whether an axis of a value has a fixed size, or another one in each run.
+
+    Otherwise, its size in other runs is unknown: all dimensions of inputs after the second are 1 in all runs.
+    """
+    size = None if value.shape is None else value.shape[axis]
+    return isinstance(size, int) or len({shape[axis] for shape in runs.shapes(value)}) == len(TOKENS)
 
 
 def close(one: np.ndarray, other: np.ndarray) -> bool:

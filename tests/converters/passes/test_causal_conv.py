@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import openvino as ov
 import pytest
+from openvino import opset14 as ops
 
 import onnx_specops
 from converters.openvino import convert
@@ -43,10 +45,12 @@ def agree(converted: Any, model: Any, inputs: dict[str, np.ndarray], digits: flo
         ({"state": "first"}, False),
         ({"state": "fewer"}, False),
         ({"more": True}, False),
+        ({"known": False, "kernel": 2}, False),  # its length is 1 in all runs that are tried
     ],
 )
 def test_conditions(options: dict[str, Any], found: bool, tmp_path: Path) -> None:
-    given = arrays(2, options.pop("tokens", 5), 6, 4, options.pop("length", 4))
+    options = dict(options)
+    given = arrays(2, options.pop("tokens", 5), 6, options.pop("kernel", 4), options.pop("length", 4))
     model, inputs = layers(given, **options), feeds(given, transposed=options.get("transposed", True))
     converted, report = convert(saved(model, tmp_path))
     assert (OPERATOR in report.nodes) is found and ("Conv" in report.nodes) is not found
@@ -70,6 +74,31 @@ def test_a_fixed_number_of_tokens(options: dict[str, Any], found: bool, tokens: 
     converted, report = convert(saved(model, tmp_path))
     assert (OPERATOR in report.nodes) is found
     agree(converted, model, inputs)
+
+
+@pytest.mark.parametrize("fixed", [False, True])
+def test_tokens_that_no_run_varies(fixed: bool, tmp_path: Path) -> None:
+    """The third dimension of an input is 1 in all runs that are tried."""
+    given = arrays(2, 5, 6, 4, 4)
+    model, inputs = layers(given, between=True), feeds(given, transposed=False)
+    if fixed:
+        model.reshape({name: array.shape for name, array in inputs.items()})
+    converted, report = convert(saved(model, tmp_path))
+    assert (OPERATOR in report.nodes) is fixed
+    agree(converted, model, inputs)
+
+
+@pytest.mark.parametrize("first", ["output", "state"])
+def test_the_next_state_may_be_used_before_the_convolution(first: str, tmp_path: Path) -> None:
+    """Layers are in the order in which the results need them."""
+    given = arrays(2, 5, 6, 4, 4)
+    original = layers(given)
+    output, state = (result.input_value(0) for result in original.get_results())
+    results = [ops.result(value) for value in (output, ops.relu(state))]
+    model = ov.Model(results if first == "output" else results[::-1], original.get_parameters())
+    converted, report = convert(saved(model, tmp_path))
+    assert OPERATOR in report.nodes and "Conv" not in report.nodes
+    agree(converted, model, feeds(given))
 
 
 @pytest.mark.parametrize("options", [{}, {"contrib": False}, {"opset": 23}])

@@ -47,6 +47,8 @@ def agree(converted: Any, model: Any, given: dict[str, np.ndarray], digits: floa
         ({"more": True}, False),
         ({"stops": True}, False),
         ({"by_row": True}, False),
+        ({"known": False}, False),  # the sizes of a head are 1 in all runs that are tried
+        ({"known": False, "summed": -1}, False),
         ({"rows": 2}, True),
         ({"rows": 1}, False),
     ],
@@ -138,6 +140,20 @@ def test_a_fixed_number_of_tokens(options: dict[str, Any], found: bool, tokens: 
     model.reshape({name: given[name].shape for name in NAMES})
     converted, report = convert(saved(model, tmp_path))
     assert (OPERATOR in report.nodes) is found and ("Loop" in report.nodes) is not found
+    agree(converted, model, given)
+
+
+@pytest.mark.parametrize("options", [{}, {"first": True}, {"reverse": True}])
+@pytest.mark.parametrize("fixed", [False, True])
+def test_tokens_that_no_run_varies(options: dict[str, Any], fixed: bool, tmp_path: Path) -> None:
+    """The third dimension of an input is 1 in all runs that are tried, where first, last and all tokens are the same."""
+    given = arrays(2, 5, 4, 4, 3, 6)
+    given = {name: array if name == "past_state" else array.swapaxes(1, 2).copy() for name, array in given.items()}
+    model = layers(given, given_in_order=True, **options)
+    if fixed:
+        model.reshape({name: given[name].shape for name in NAMES})
+    converted, report = convert(saved(model, tmp_path))
+    assert (OPERATOR in report.nodes) is (fixed and not options)
     agree(converted, model, given)
 
 

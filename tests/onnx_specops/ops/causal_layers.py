@@ -36,6 +36,8 @@ def layers(
     squared: bool = False,
     more: bool = False,
     shared: bool = False,
+    between: bool = False,
+    known: bool = True,
 ) -> ov.Model:
     """Build the layers; the keywords change the computation.
 
@@ -53,13 +55,15 @@ def layers(
         squared: whether the output is squared before it is transposed back.
         more: whether the joined values are a result, too.
         shared: whether the output is also a result before it is transposed back.
+        between: whether the channels come before the tokens in the model's input, and after them before the convolution.
+        known: whether the length of the state is known.
     """
     channels = given["x"].shape[2]
     length, kernel = given["past_state"].shape[2], len(given["weight"])
-    x = ops.parameter([-1, -1, channels] if transposed else [-1, channels, -1], F, name="x")
-    past = ops.parameter([-1, channels, length], F, name="past_state")
+    x = ops.parameter([-1, channels, -1] if between or not transposed else [-1, -1, channels], F, name="x")
+    past = ops.parameter([-1, channels, length if known else -1], F, name="past_state")
     order = np.array([0, 2, 1])
-    new = ops.transpose(x, order) if transposed else x
+    new = ops.transpose(ops.transpose(x, order) if between else x, order) if transposed else x
     joined = ops.concat([new, past] if swapped else [past, new], -1)
     weight = given["weight"].T.reshape(channels, 1, 1, kernel)
     if grouped:

@@ -54,6 +54,8 @@ def layers(
     by_row: bool = False,
     rows: int = -1,
     prepared: str = "",
+    given_in_order: bool = False,
+    known: bool = True,
 ) -> ov.Model:
     """Build the layers; the keywords change the computation.
 
@@ -82,18 +84,25 @@ def layers(
         rows: the batch of the state.
         prepared: the change of queries and keys after their repetition: ``"normalized"`` by their lengths, ``"scaled"`` by a
             number after the Transpose, or ``"shifted"`` by a number for each head.
+        given_in_order: whether the heads come before the tokens in the model's inputs already.
+        known: whether the sizes of heads are known.
     """
     heads, height, width = given["past_state"].shape[1:]
-    groups = given["key"].shape[2]
+    groups = heads if given_in_order else given["key"].shape[2]
     shapes = [
         *([[-1, -1, groups, height]] * 2), [-1, -1, heads, width], [rows, heads, height, width], *([[-1, -1, heads]] * 2),
     ]  # fmt: skip
+    if given_in_order:
+        shapes = [shape if i == 3 else [-1, shape[2], -1, *shape[3:]] for i, shape in enumerate(shapes)]
+    shapes = shapes if known else [[-1] * len(shape) for shape in shapes]
     parameters = [ops.parameter(shape, F, name=name) for name, shape in zip(NAMES, shapes, strict=True)]
     query, key, value, state, decay, beta = parameters
     axis = 2 if transposed else 1
     at = np.int32(axis)
 
     def for_heads(array: ov.Node) -> ov.Node:
+        if given_in_order:
+            return array
         each = repeated == "each"
         repeats = np.array([1, 1, 1, heads // groups, 1] if each else [1, 1, heads // groups, 1, 1])
         tiled = ops.tile(ops.unsqueeze(array, np.int32(3 if each else 2)), repeats)
@@ -106,7 +115,7 @@ def layers(
         return found
 
     def in_order(array: ov.Node, rank: int) -> ov.Node:
-        return ops.transpose(array, np.array([0, 2, 1, 3][:rank])) if transposed else array
+        return ops.transpose(array, np.array([0, 2, 1, 3][:rank])) if transposed and not given_in_order else array
 
     if swapped:
         query, key = key, query
@@ -118,11 +127,15 @@ def layers(
     g, b = in_order(decay, 4 if by_row else 3), in_order(beta, 3)
 
     def slice_of(*sizes: int) -> ov.Node:
-        return ops.parameter([-1, heads, 1, *sizes] if transposed else [-1, 1, heads, *sizes], F)
+        sizes = sizes if known else (-1,) * len(sizes)
+        heads_or_any = heads if known else -1
+        return ops.parameter([-1, heads_or_any, 1, *sizes] if transposed else [-1, 1, heads_or_any, *sizes], F)
 
     token = ops.parameter([], np.int32, "token")
     slices = [slice_of(height), slice_of(height), slice_of(width), slice_of(*[height] * by_row), slice_of()]
-    before, written = ops.parameter([-1, heads, height, width], F), ops.parameter([-1, -1, -1, width], F)
+    before, written = (
+        ops.parameter([-1, *sizes] if known else [-1] * 4, F) for sizes in ((heads, height, width), (-1, -1, width))
+    )
     last, second = np.int32(-1), np.int32(-2)
     qt, kt, vt = (ops.unsqueeze(ops.squeeze(slices[i], at), last) for i in range(3))
     vt = ops.squeeze(vt, last)
