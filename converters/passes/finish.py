@@ -27,7 +27,7 @@ from converters.passes.gated_delta_rule import FuseGatedDeltaRule
 from converters.passes.newer_forms import newer_forms
 from converters.passes.normalizations import FuseScaleAndBias
 from converters.passes.onnxruntime import (
-    InversesOfMoreDimensions,
+    ConstantsOfMoreDimensions,
     KeepFloatWeights,
     KeepPads,
     TransposeAfterCasts,
@@ -298,7 +298,7 @@ def finish_for(
         Simplify(stored=True),
     ]
     if target.onnxruntime:
-        passes += [KeepPads(OPSET), TransposeAfterCasts(), KeepFloatWeights(), InversesOfMoreDimensions()]
+        passes += [KeepPads(OPSET), TransposeAfterCasts(), KeepFloatWeights(), ConstantsOfMoreDimensions()]
     _run(passes, model)
     if inline.unsupported:
         untaken = [

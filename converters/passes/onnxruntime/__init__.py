@@ -16,10 +16,10 @@ from onnx_ir.passes import InPlacePass
 from converters.passes.onnxruntime.doubles import ActivationsOfDoubles
 from converters.passes.onnxruntime.float8 import CastToFloat8
 from converters.passes.onnxruntime.float_weights import KeepFloatWeights
-from converters.passes.onnxruntime.inverses import InversesOfMoreDimensions
 from converters.passes.onnxruntime.line_convolutions import DepthwiseLines
 from converters.passes.onnxruntime.local_response import LRNOfFourDimensions
 from converters.passes.onnxruntime.matmuls import MatMulOfVectorsAndEmptyMatrices
+from converters.passes.onnxruntime.more_dimensions import ConstantsOfMoreDimensions
 from converters.passes.onnxruntime.pads import KeepPads
 from converters.passes.onnxruntime.recurrent import EmptySequences
 from converters.passes.onnxruntime.reductions import ExactProducts, ExactSums, ExtremesOfNoBooleans
@@ -41,9 +41,9 @@ from converters.passes.workaround import Workarounds
 from onnx_specops.building import OPSET
 
 __all__ = [
+    "ConstantsOfMoreDimensions",
     "CubicByAxes",
     "DepthwiseLines",
-    "InversesOfMoreDimensions",
     "KeepFloatWeights",
     "KeepPads",
     "PReluByProducts",
@@ -93,7 +93,7 @@ def fusion_guards(opset: int) -> Sequence[InPlacePass]:
         KeepFloatWeights(),
         SumBeforeNormalization(),
         PReluByProducts(),
-        InversesOfMoreDimensions(opset),
+        ConstantsOfMoreDimensions(opset),
     ]
     if opset >= 13:  # the first with axes as inputs of Unsqueeze
         guards.append(DepthwiseLines())
