@@ -6,7 +6,7 @@ import functools
 import os
 import tempfile
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ _FOLDERS = ("conformance/models/files", "conformance/quantized/files", "conforma
 
 _WITH_BODIES = ("Greedy_scripted",)
 # The sizes of unknown dimensions.
-_BATCH, _TOKENS, _PAST = 2, 5, 3
+_BATCH, _TOKENS, _PAST, _KERNEL = 2, 5, 3, 4
 # Except the batch of float inputs: samples and pixels.
 _LATER = {2: 400, 4: 32}
 
@@ -95,11 +95,15 @@ def network(number: int) -> Network:
     with tempfile.TemporaryDirectory() as folder:
         source = _extracted(path, name, Path(folder)) if name else path
         model = ov.Core().read_model(str(source))
-        recipe, dims = _taken(model, _stated(model, source), np.random.default_rng(number))
-        everything = replace(recipe, results=tuple(ref for ref in dims if isinstance(recipe.nodes[ref[0]], Layer)))
-        target = Path(folder) / "everything.xml"
-        save(everything, str(target))
-        (outputs,) = infer(str(target), [recipe.arrays()], settings=SETTINGS).outputs
+        stated = _stated(model, source)
+        past = _PAST if any(op.get_type_name() == "ReadValue" for op in model.get_ordered_ops()) else 0
+        try:
+            recipe, dims, everything, outputs = _run(model, stated, past, past, number, Path(folder))
+        except RuntimeError:
+            if past == 0:
+                raise
+            # The attention mask of a state space has the length of a run, and its positions are those of its convolution.
+            recipe, dims, everything, outputs = _run(model, stated, past, 0, number, Path(folder))
     values = dict(zip(everything.results, outputs, strict=True))
     leaves = ((place, node) for place, node in enumerate(recipe.nodes) if isinstance(node, Leaf))
     values |= {(place, 0): node.array for place, node in leaves if node.array is not None and (place, 0) in dims}
@@ -126,20 +130,37 @@ def _stated(model: Any, path: Path) -> Mapping[str, np.ndarray]:
         return {p.get_friendly_name(): arrays[key] for p, key in zip(parameters, arrays.files, strict=False)}
 
 
-def _taken(model: Any, stated: Mapping[str, np.ndarray], rng: np.random.Generator) -> tuple[Recipe, dict[Ref, Dims]]:
+def _run(
+    model: Any, stated: Mapping[str, np.ndarray], past: int, masked: int, number: int, folder: Path
+) -> tuple[Recipe, dict[Ref, Dims], Recipe, Sequence[np.ndarray]]:
+    """Return the network's layers and dimensions, and the recipe with all values as results, and these.
+
+    Args:
+        past: the tokens in its variables.
+        masked: those of them for which the attention mask has numbers.
+    """
+    recipe, dims = _taken(model, stated, past, masked, np.random.default_rng(number))
+    everything = replace(recipe, results=tuple(ref for ref in dims if isinstance(recipe.nodes[ref[0]], Layer)))
+    target = folder / "everything.xml"
+    save(everything, str(target))
+    (outputs,) = infer(str(target), [recipe.arrays()], settings=SETTINGS).outputs
+    return recipe, dims, everything, outputs
+
+
+def _taken(
+    model: Any, stated: Mapping[str, np.ndarray], past: int, masked: int, rng: np.random.Generator
+) -> tuple[Recipe, dict[Ref, Dims]]:
     nodes: list[Leaf | Layer] = []
     refs: dict[tuple[str, int], Ref] = {}
     dims: dict[Ref, Dims] = {}
-    operations = model.get_ordered_ops()
-    past = _PAST if any(op.get_type_name() == "ReadValue" for op in operations) else 0
-    for op in operations:
+    for op in model.get_ordered_ops():
         name, kind = op.get_name(), op.get_type_name()
         if kind in ("Result", "Assign"):
             continue
         if kind == "Constant":
             node: Leaf | Layer = constant_of(op)
         elif kind in ("Parameter", "ReadValue"):
-            node = _parameter(op, past, stated, rng)
+            node = _parameter(op, past, masked, stated, rng)
         else:
             node = layer_of(op, refs)
         for index, output in enumerate(op.outputs()):
@@ -151,7 +172,7 @@ def _taken(model: Any, stated: Mapping[str, np.ndarray], rng: np.random.Generato
     return Recipe(tuple(nodes), tuple(refs[result] for result in results)), dims
 
 
-def _parameter(op: Any, past: int, stated: Mapping[str, np.ndarray], rng: np.random.Generator) -> Leaf:
+def _parameter(op: Any, past: int, masked: int, stated: Mapping[str, np.ndarray], rng: np.random.Generator) -> Leaf:
     """Return a Parameter with the given value, or a value that suits its name.
 
     Its first unknown dimension is the batch.
@@ -166,8 +187,10 @@ def _parameter(op: Any, past: int, stated: Mapping[str, np.ndarray], rng: np.ran
     unknown = iter((_BATCH,))
     later = past if op.get_type_name() == "ReadValue" else _LATER.get(len(dims), _TOKENS) if is_float else _TOKENS
     if "attention_mask" in name and not is_float:
-        later += past
+        later += masked
     shape = tuple(next(unknown, later) if d == -1 else d for d in dims)
+    if "cache_position" in name and masked < past:
+        shape = (_KERNEL,)
     if "mask" in name:
         array = np.ones(shape)
         array[0, ..., :1] = 0
