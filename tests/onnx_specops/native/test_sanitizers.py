@@ -24,7 +24,7 @@ TESTS = [
     "tests/onnx_specops/ops/test_vocabulary_table.py",
     "tests/onnx_specops/ops/test_hashing.py",
 ]
-PARTS = 4
+PARTS = 8
 MOST_RESIDENT = 2 * 10**9
 # Prints the child's peak memory at the end.
 MEASURE = """
@@ -38,7 +38,7 @@ sys.exit(done.returncode)
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "part" in metafunc.fixturenames:
         whole = metafunc.config.getoption("--conformance") == "all"
-        metafunc.parametrize("part", range(PARTS) if whole else range(0, PARTS, 2))
+        metafunc.parametrize("part", range(PARTS) if whole else range(0, PARTS, 4))
 
 
 @pytest.fixture(scope="module")
