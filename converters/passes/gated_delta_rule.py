@@ -14,25 +14,20 @@ from itertools import cycle, islice, permutations
 
 import numpy as np
 import onnx_ir as ir
-from onnx_ir.passes import InPlacePass, PassResult
 
-from converters.passes.attention.probing import ProbeError
 from converters.passes.token_loops import (
     EVALUATED,
     LINEAR,
     MAX_ELEMENTS,
+    FuseTokenLoops,
     Runs,
     TokenLoop,
     captured,
-    carries_two,
     close,
     varies,
 )
 from onnx_specops.building import Builder
 from onnx_specops.graphs import attributes_of, constant_array, constant_list
-
-_OPERATORS = LINEAR | {"Exp", "Neg", "Sub"}
-"""The operators of bodies. They are analytic functions: two of them that agree at some numbers agree at all."""
 
 _SCALES = (1.0, 1e4, 1e-4)
 """The magnitudes of states and values that are tried. The rule is linear in both."""
@@ -71,7 +66,7 @@ class _Rule(TokenLoop):
         )
 
 
-class FuseGatedDeltaRule(InPlacePass):
+class FuseGatedDeltaRule(FuseTokenLoops):
     """Replace loops over tokens that compute the gated delta rule by `onnx_specops.GatedDeltaRule`.
 
     Conditions: the loop carries the state and the outputs, and runs once for each token. Its body multiplies the state by
@@ -80,23 +75,14 @@ class FuseGatedDeltaRule(InPlacePass):
     the token's place. No operator of the body has limits. All have the same batch and tokens in runs of several tokens.
     """
 
-    def call(self, model: ir.Model) -> PassResult:
-        root: Builder | None = None
-        runs: Runs | None = None
-        modified = False
-        for node in list(model.graph):
-            if node.op_type != "Loop" or node.domain or not carries_two(node, _OPERATORS):
-                continue
-            runs = runs or Runs(model.graph)
-            try:
-                rule = next((found for found in _candidates(node, runs) if found.fits() and _computes(found)), None)
-                if rule is not None:
-                    root = root or Builder.of_existing(model.graph)
-                    _replace(model.graph, rule, root)
-                    modified = True
-            except ProbeError:
-                continue
-        return PassResult(model, modified=modified)
+    operators = LINEAR | {"Exp", "Neg", "Sub"}  # analytic functions: two that agree at some numbers agree at all
+
+    def recognized(self, loop: ir.Node, runs: Runs) -> _Rule | None:
+        return next((found for found in _candidates(loop, runs) if found.fits() and _computes(found)), None)
+
+    def replaced(self, graph: ir.Graph, found: _Rule, root: Builder) -> bool:
+        _replace(graph, found, root)
+        return True
 
 
 def _candidates(loop: ir.Node, runs: Runs) -> Iterator[_Rule]:

@@ -14,17 +14,14 @@ from itertools import permutations
 
 import numpy as np
 import onnx_ir as ir
-from onnx_ir.passes import InPlacePass, PassResult
 
-from converters.passes.attention.probing import ProbeError
 from converters.passes.token_loops import (
     EVALUATED,
-    LINEAR,
     MAX_ELEMENTS,
+    FuseTokenLoops,
     Runs,
     TokenLoop,
     captured,
-    carries_two,
     close,
     varies,
 )
@@ -44,7 +41,7 @@ class _Scan(TokenLoop):
     gate: ir.Value
 
 
-class FuseStateSpaceScan(InPlacePass):
+class FuseStateSpaceScan(FuseTokenLoops):
     """Replace loops over tokens that compute a state space by `onnx_specops.StateSpaceScan`.
 
     Conditions: the loop carries the state and the outputs, and runs once for each token. Its body multiplies the state by a
@@ -53,21 +50,11 @@ class FuseStateSpaceScan(InPlacePass):
     and tokens in runs of several tokens.
     """
 
-    def call(self, model: ir.Model) -> PassResult:
-        root: Builder | None = None
-        runs: Runs | None = None
-        modified = False
-        for node in list(model.graph):
-            if node.op_type != "Loop" or node.domain or not carries_two(node, LINEAR):
-                continue
-            runs = runs or Runs(model.graph)
-            try:
-                if (scan := _scan(node, runs)) is not None:
-                    root = root or Builder.of_existing(model.graph)
-                    modified |= _replace(model.graph, scan, root)
-            except ProbeError:
-                continue
-        return PassResult(model, modified=modified)
+    def recognized(self, loop: ir.Node, runs: Runs) -> _Scan | None:
+        return _scan(loop, runs)
+
+    def replaced(self, graph: ir.Graph, found: _Scan, root: Builder) -> bool:
+        return _replace(graph, found, root)
 
 
 def _scan(loop: ir.Node, runs: Runs) -> _Scan | None:

@@ -6,12 +6,15 @@ output concatenates the outputs and the last state, and slices them afterwards.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 import onnx_ir as ir
+from onnx_ir.passes import InPlacePass, PassResult
 
 from converters.passes.attention.caches import detach
 from converters.passes.attention.probe_shapes import Inputs, ProbeShapes
@@ -207,6 +210,36 @@ class TokenLoop:
             if not np.array_equal(self.runs.probe(run, [value], given).array(value), given[output]):
                 return False
         return True
+
+
+class FuseTokenLoops(InPlacePass):
+    """Replaces the Loops over tokens that carry a state and the outputs only, and whose body has some operators only."""
+
+    operators: ClassVar[frozenset[str]] = LINEAR
+
+    @abstractmethod
+    def recognized(self, loop: ir.Node, runs: Runs) -> Any:
+        """Return the computation of a loop, or ``None``. Raise `ProbeError` if a shape cannot be determined."""
+
+    @abstractmethod
+    def replaced(self, graph: ir.Graph, found: Any, root: Builder) -> bool:
+        """Replace a recognized loop; return whether it was possible. Raise `ProbeError` as `recognized` does."""
+
+    def call(self, model: ir.Model) -> PassResult:
+        root: Builder | None = None
+        runs: Runs | None = None
+        modified = False
+        for node in list(model.graph):
+            if node.op_type != "Loop" or node.domain or not carries_two(node, self.operators):
+                continue
+            runs = runs or Runs(model.graph)
+            try:
+                if (found := self.recognized(node, runs)) is not None:
+                    root = root or Builder.of_existing(model.graph)
+                    modified |= self.replaced(model.graph, found, root)
+            except ProbeError:
+                continue
+        return PassResult(model, modified=modified)
 
 
 def carries_two(loop: ir.Node, operators: frozenset[str]) -> bool:

@@ -6,7 +6,7 @@ import functools
 import os
 import tempfile
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -98,13 +98,12 @@ def network(number: int) -> Network:
         stated = _stated(model, source)
         past = _PAST if any(op.get_type_name() == "ReadValue" for op in model.get_ordered_ops()) else 0
         try:
-            recipe, dims, everything, outputs = _run(model, stated, past, past, number, Path(folder))
+            recipe, dims, values = _run(model, stated, past, past, number, Path(folder))
         except RuntimeError:
             if past == 0:
                 raise
             # The attention mask of a state space has the length of a run, and its positions are those of its convolution.
-            recipe, dims, everything, outputs = _run(model, stated, past, 0, number, Path(folder))
-    values = dict(zip(everything.results, outputs, strict=True))
+            recipe, dims, values = _run(model, stated, past, 0, number, Path(folder))
     leaves = ((place, node) for place, node in enumerate(recipe.nodes) if isinstance(node, Leaf))
     values |= {(place, 0): node.array for place, node in leaves if node.array is not None and (place, 0) in dims}
     return Network(f"{path.stem}/{name}", recipe, values, dims)
@@ -132,8 +131,8 @@ def _stated(model: Any, path: Path) -> Mapping[str, np.ndarray]:
 
 def _run(
     model: Any, stated: Mapping[str, np.ndarray], past: int, masked: int, number: int, folder: Path
-) -> tuple[Recipe, dict[Ref, Dims], Recipe, Sequence[np.ndarray]]:
-    """Return the network's layers and dimensions, and the recipe with all values as results, and these.
+) -> tuple[Recipe, dict[Ref, Dims], dict[Ref, np.ndarray]]:
+    """Return the network's layers, and the dimensions and values of their outputs.
 
     Args:
         past: the tokens in its variables.
@@ -144,7 +143,7 @@ def _run(
     target = folder / "everything.xml"
     save(everything, str(target))
     (outputs,) = infer(str(target), [recipe.arrays()], settings=SETTINGS).outputs
-    return recipe, dims, everything, outputs
+    return recipe, dims, dict(zip(everything.results, outputs, strict=True))
 
 
 def _taken(
