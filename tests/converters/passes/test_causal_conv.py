@@ -13,7 +13,8 @@ from openvino import opset14 as ops
 import onnx_specops
 from converters.openvino import convert
 from onnx_specops.runtime.library import has_library
-from tests.onnx_specops.ops.causal_layers import arrays, by_openvino, feeds, layers, saved
+from tests.onnx_specops.ops.causal_layers import arrays, feeds, layers
+from tests.onnx_specops.ops.openvino_layers import by_openvino, saved
 
 OPERATOR = "onnx_specops.CausalConv"
 

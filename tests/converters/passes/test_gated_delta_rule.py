@@ -11,7 +11,8 @@ import pytest
 import onnx_specops
 from converters.openvino import convert
 from onnx_specops.runtime.library import has_library
-from tests.onnx_specops.ops.gated_delta_layers import NAMES, arrays, by_openvino, layers, saved
+from tests.onnx_specops.ops.gated_delta_layers import NAMES, arrays, layers
+from tests.onnx_specops.ops.openvino_layers import by_openvino, saved
 
 OPERATOR = "onnx_specops.GatedDeltaRule"
 

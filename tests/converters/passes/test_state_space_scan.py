@@ -10,7 +10,8 @@ import pytest
 
 import onnx_specops
 from converters.openvino import convert
-from tests.onnx_specops.ops.state_space_layers import NAMES, arrays, by_openvino, layers, saved
+from tests.onnx_specops.ops.openvino_layers import by_openvino, saved
+from tests.onnx_specops.ops.state_space_layers import NAMES, arrays, layers
 
 OPERATOR = "onnx_specops.StateSpaceScan"
 

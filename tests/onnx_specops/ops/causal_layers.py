@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import openvino as ov
 from openvino import opset14 as ops
@@ -89,15 +87,3 @@ def feeds(given: dict[str, np.ndarray], *, transposed: bool = True) -> dict[str,
     """Return the inputs of the model."""
     x = given["x"] if transposed else np.ascontiguousarray(given["x"].transpose(0, 2, 1))
     return {"x": x, "past_state": given["past_state"]}
-
-
-def by_openvino(model: ov.Model, inputs: dict[str, np.ndarray]) -> list[np.ndarray]:
-    """Return the outputs of OpenVINO."""
-    compiled = ov.Core().compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
-    found = compiled([inputs[name] for name in NAMES])
-    return [found[port] for port in compiled.outputs]
-
-
-def saved(model: ov.Model, folder: Path) -> Path:
-    ov.save_model(model, folder / "model.xml", compress_to_fp16=False)
-    return folder / "model.xml"

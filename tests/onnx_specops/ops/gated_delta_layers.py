@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import openvino as ov
 from openvino import opset14 as ops
+
+from tests.onnx_specops.ops.openvino_layers import TokenLoop
 
 F = np.float32
 NAMES = ("query", "key", "value", "past_state", "decay", "beta")
@@ -160,41 +160,10 @@ def layers(
     index = ops.multiply(index, np.int32(0)) if first else index
     result = ops.scatter_update(written, index, row, at)
     next_state = after if keeps else ops.add(before, F(0))
-    condition = ops.less(token, np.int32(2)) if stops else ops.constant(np.array([True]))
-    extra = [ops.unsqueeze(after, np.int32(1))] if more else []
-    body = ov.Model([condition, next_state, result, *extra], [token, *slices, before, written])
-
-    shape = ops.shape_of(v)
-    count = ops.convert(ops.gather(shape, at, np.int32(0)), "i32")
-    loop = ops.loop(ops.add(count, np.int32(trips)) if trips else count, ops.constant(np.array(True)))
-    loop.set_function(body)
-    ends = (-1, -1, 1, 0) if reverse else (0, 1, 1, -1)
-    for parameter, array in zip(slices, (q, k, v, g, b), strict=True):
-        loop.set_sliced_input(parameter, array.output(0), *ends, axis)
-    loop.set_merged_input(before, state.output(0), next_state.output(0))
-    loop.set_merged_input(written, ops.broadcast(F(0), shape).output(0), result.output(0))
-    loop.set_special_body_ports([0, 0])
-    y, present = loop.get_iter_value(result.output(0), -1), loop.get_iter_value(next_state.output(0), -1)
-    extras = [loop.get_concatenated_slices(extra[0].output(0), 0, 1, 1, -1, 1)] if more else []
-    if joined:
-        flat = ops.concat([ops.reshape(array, np.array([-1]), False) for array in (y, present)], 0)
-        end = ops.reshape(ops.reduce_prod(shape, np.int32(0)), np.array([1]), False)
-        zero, step = np.array([0]), np.array([1])
-        y = ops.reshape(ops.slice(flat, zero, end, step), shape, False).output(0)
-        rest = ops.slice(flat, end, np.array([2**31 - 1]), step)
-        present = ops.reshape(rest, np.array([-1, heads, height, width]), False).output(0)
+    extra = ops.unsqueeze(after, np.int32(1)) if more else None
+    values = zip(slices, (q, k, v, g, b), strict=True)
+    loop = TokenLoop(token, list(values), axis, before, next_state, (heads, height, width), written, result, extra)
+    y, *others = loop.outputs(state, ops.shape_of(v), reverse=reverse, trips=trips, joined=joined, stops=stops)
     if transposed:
         y = ops.transpose(y, np.array([0, 2, 1, 3])).output(0)
-    return ov.Model([ops.result(array) for array in (y, present, *extras)], parameters)
-
-
-def by_openvino(model: ov.Model, given: dict[str, np.ndarray]) -> list[np.ndarray]:
-    """Return the outputs of OpenVINO."""
-    compiled = ov.Core().compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
-    found = compiled([given[name] for name in NAMES])
-    return [found[port] for port in compiled.outputs]
-
-
-def saved(model: ov.Model, folder: Path) -> Path:
-    ov.save_model(model, folder / "model.xml", compress_to_fp16=False)
-    return folder / "model.xml"
+    return ov.Model([ops.result(array) for array in (y, *others)], parameters)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import openvino as ov
 from openvino import opset13 as ops
@@ -82,15 +80,3 @@ def layers(
         last = ops.slice(states, np.array([token]), np.array([token + 1]) if token + 1 else ends, one, one)
     results = [ops.result(value) for value in (y, last, *((states,) if all_states else ()))]
     return ov.Model(results, given)
-
-
-def by_openvino(model: ov.Model, given: dict[str, np.ndarray]) -> list[np.ndarray]:
-    """Return the outputs of OpenVINO."""
-    compiled = ov.Core().compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
-    found = compiled([given[name] for name in NAMES])
-    return [found[port] for port in compiled.outputs]
-
-
-def saved(model: ov.Model, folder: Path, compressed: bool = False) -> Path:
-    ov.save_model(model, folder / "model.xml", compress_to_fp16=compressed)
-    return folder / "model.xml"

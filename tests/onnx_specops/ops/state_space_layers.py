@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import openvino as ov
 from openvino import opset14 as ops
+
+from tests.onnx_specops.ops.openvino_layers import TokenLoop
 
 F = np.float32
 NAMES = ("x", "time_step", "input_gate", "output_gate", "state")
@@ -122,38 +122,8 @@ def layers(
     index = ops.multiply(index, np.int32(0)) if first else index
     result = ops.scatter_update(written, index, row, one)
     next_state = after if keeps else ops.add(before, F(0))
-    condition = ops.less(token, np.int32(2)) if stops else ops.constant(np.array([True]))
-    extra = [ops.unsqueeze(after, one)] if more else []
-    body = ov.Model([condition, next_state, result, *extra], [token, *slices, before, written])
-
-    count = ops.convert(ops.gather(x_shape, one, np.int32(0)), "i32")
-    loop = ops.loop(ops.add(count, np.int32(trips)) if trips else count, ops.constant(np.array(True)))
-    loop.set_function(body)
-    ends = (-1, -1, 1, 0) if reverse else (0, 1, 1, -1)
-    for parameter, value in zip(slices, (decay, update, gate), strict=True):
-        loop.set_sliced_input(parameter, value.output(0), *ends, 1)
-    loop.set_merged_input(before, state.output(0), next_state.output(0))
-    loop.set_merged_input(written, ops.broadcast(F(0), x_shape).output(0), result.output(0))
-    loop.set_special_body_ports([0, 0])
-    y, present = loop.get_iter_value(result.output(0), -1), loop.get_iter_value(next_state.output(0), -1)
-    extras = [loop.get_concatenated_slices(extra[0].output(0), 0, 1, 1, -1, 1)] if more else []
-    if joined:
-        flat = ops.concat([ops.reshape(value, np.array([-1]), False) for value in (y, present)], 0)
-        end = ops.reshape(ops.reduce_prod(x_shape, np.int32(0)), np.array([1]), False)
-        zero, step = np.array([0]), np.array([1])
-        y = ops.reshape(ops.slice(flat, zero, end, step), x_shape, False).output(0)
-        rest = ops.slice(flat, end, np.array([2**31 - 1]), step)
-        present = ops.reshape(rest, np.array([-1, heads, channels, size]), False).output(0)
-    return ov.Model([ops.result(value) for value in (y, present, *extras)], parameters)
-
-
-def by_openvino(model: ov.Model, given: dict[str, np.ndarray]) -> list[np.ndarray]:
-    """Return the outputs of OpenVINO."""
-    compiled = ov.Core().compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
-    found = compiled([given[name] for name in NAMES])
-    return [found[port] for port in compiled.outputs]
-
-
-def saved(model: ov.Model, folder: Path) -> Path:
-    ov.save_model(model, folder / "model.xml", compress_to_fp16=False)
-    return folder / "model.xml"
+    extra = ops.unsqueeze(after, one) if more else None
+    values = zip(slices, (decay, update, gate), strict=True)
+    loop = TokenLoop(token, list(values), 1, before, next_state, (heads, channels, size), written, result, extra)
+    found = loop.outputs(state, x_shape, reverse=reverse, trips=trips, joined=joined, stops=stops)
+    return ov.Model([ops.result(value) for value in found], parameters)

@@ -8,7 +8,8 @@ from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 
 from tests.onnx_specops.ops import one_node
-from tests.onnx_specops.ops.causal_layers import arrays, by_openvino, feeds, layers
+from tests.onnx_specops.ops.causal_layers import arrays, feeds, layers
+from tests.onnx_specops.ops.openvino_layers import by_openvino
 
 FORMS = ["numpy", "native", "python", "body", "reference"]
 

@@ -8,7 +8,8 @@ from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 
 from tests.onnx_specops.ops import one_node
-from tests.onnx_specops.ops.gated_delta_layers import NAMES, arrays, by_openvino, layers
+from tests.onnx_specops.ops.gated_delta_layers import NAMES, arrays, layers
+from tests.onnx_specops.ops.openvino_layers import by_openvino
 
 FORMS = ["numpy", "native", "python", "body", "reference"]
 

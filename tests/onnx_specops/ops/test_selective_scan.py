@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from tests.onnx_specops.ops import one_node
-from tests.onnx_specops.ops.scan_layers import arrays, by_openvino, layers
+from tests.onnx_specops.ops.openvino_layers import by_openvino
+from tests.onnx_specops.ops.scan_layers import arrays, layers
 
 INPUTS = ("x", "time_step", "decay", "input_gate", "output_gate", "state")
 FORMS = ["numpy", "native", "python", "body", "reference"]

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from tests.onnx_specops.ops import one_node
-from tests.onnx_specops.ops.state_space_layers import arrays, by_openvino, layers, operator_inputs
+from tests.onnx_specops.ops.openvino_layers import by_openvino
+from tests.onnx_specops.ops.state_space_layers import arrays, layers, operator_inputs
 
 INPUTS = ("x", "decay", "input_gate", "output_gate", "state")
 FORMS = ["numpy", "native", "python", "body", "reference"]
