@@ -103,8 +103,7 @@ def write_vision(
         message = f"onnxruntime-genai has no model of images and text of the type {kind!r}; --genai supports {supported}"
         raise path_error(folder / "config.json", message, "convert it without --genai")
     for name in (LANGUAGE, TEXT_EMBEDDINGS, VISION_EMBEDDINGS):
-        if not (folder / name).is_file():
-            raise path_error(folder, f"it contains no {name}", AS_WRITTEN)
+        _part(folder, name)
     processing = ImageProcessing(folder)
     vision = _KINDS[kind](folder, stated, processing)
     negative = kind in _NEGATIVE
@@ -184,12 +183,11 @@ def _qwen(folder: Path, config: Mapping[str, Any], processing: ImageProcessing) 
 
 def _qwen3(folder: Path, config: Mapping[str, Any], processing: ImageProcessing) -> _Vision:
     """Return the vision encoder of Qwen3-VL: with a table of positions, and features for several layers of the decoder."""
-    if not (folder / POSITIONS).is_file():
-        raise path_error(folder, f"it contains no {POSITIONS}", AS_WRITTEN)
+    table = _part(folder, POSITIONS)
     settings = _section(folder, config, "vision_config")
     side = math.isqrt(int(settings.get("num_position_embeddings", 2304)))
     layers = len(settings.get("deepstack_visual_indexes", (8, 16, 24)))
-    return _in_patches("qwen3_vl", folder, config, processing, 16, table=folder / POSITIONS, side=side, layers=layers)
+    return _in_patches("qwen3_vl", folder, config, processing, 16, table=table, side=side, layers=layers)
 
 
 def _in_patches(
@@ -203,15 +201,14 @@ def _in_patches(
         size: the default size of a patch.
         more: further attributes of `QwenVision`.
     """
-    if not (folder / MERGER).is_file():
-        raise path_error(folder, f"it contains no {MERGER}", AS_WRITTEN)
+    merger = _part(folder, MERGER)
     settings = _section(folder, config, "vision_config")
     merge, patch = int(settings.get("spatial_merge_size", 2)), int(settings.get("patch_size", size))
     window = int(settings.get("window_size", 8 * patch))
     encoder = QwenVision(folder / VISION_EMBEDDINGS, merge, max(window // merge // patch, 1), **more)
 
     def adapt(emitted: Emitted) -> None:
-        encoder.complete(emitted, folder / MERGER)
+        encoder.complete(emitted, merger)
         emitted.model.graph.outputs[0].name = _FEATURES
 
     names = ("vision_start_token_id", "video_token_id")
@@ -228,11 +225,10 @@ def _in_patches(
 
 def _mistral(folder: Path, config: Mapping[str, Any], processing: ImageProcessing) -> _Vision:
     """Return the vision encoder of Mistral 3: images of any size."""
-    if not (folder / PROJECTOR).is_file():
-        raise path_error(folder, f"it contains no {PROJECTOR}", AS_WRITTEN)
+    projector = _part(folder, PROJECTOR)
     patch = int(_section(folder, config, "vision_config").get("patch_size", 16))
     merge = int(config.get("spatial_merge_size", 2))
-    encoder = MistralVision(folder / PROJECTOR, patch, merge)
+    encoder = MistralVision(projector, patch, merge)
 
     def adapt(emitted: Emitted) -> None:
         encoder.complete(emitted, folder / VISION_EMBEDDINGS)
@@ -244,9 +240,7 @@ def _mistral(folder: Path, config: Mapping[str, Any], processing: ImageProcessin
 
 def _phi(folder: Path, config: Mapping[str, Any], processing: ImageProcessing) -> _Vision:
     """Return the vision encoder of Phi-3 vision: images in crops."""
-    if not (folder / PROJECTION).is_file():
-        raise path_error(folder, f"it contains no {PROJECTION}", AS_WRITTEN)
-    encoder = PhiVision(folder / PROJECTION, config, folder / "config.json")
+    encoder = PhiVision(_part(folder, PROJECTION), config, folder / "config.json")
 
     def adapt(emitted: Emitted) -> None:
         encoder.complete(emitted, folder / VISION_EMBEDDINGS)
@@ -274,6 +268,13 @@ def _section(folder: Path, config: Mapping[str, Any], name: str) -> Mapping[str,
     if not isinstance(found, dict):
         raise path_error(folder / "config.json", f"it has no {name}", "use the config.json of the model")
     return found
+
+
+def _part(folder: Path, name: str) -> Path:
+    """Return the path of an IR of the folder."""
+    if not (folder / name).is_file():
+        raise path_error(folder, f"it contains no {name}", AS_WRITTEN)
+    return folder / name
 
 
 def _token(folder: Path, config: Mapping[str, Any], *names: str) -> int:

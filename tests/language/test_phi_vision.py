@@ -15,26 +15,20 @@ import pytest
 from converters.errors import ConversionError
 from converters.folders.genai_vision import DECODER, EMBEDDING, VISION
 from onnx_specops.generation import GenerationError, open_model
-from tests.converters.cli.specops import as_json, specops
 from tests.folders import phi_vision, vision
-from tests.language.test_vision_genai import convert, write_genai
+from tests.language.test_vision_genai import check_tokens_of_genai, convert, converted, write_genai
 
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with the original model and, in OUT, its conversion."""
-    place = tmp_path_factory.mktemp(phi_vision.NAME)
+    place = tmp_path_factory.mktemp("folder") / phi_vision.NAME
     phi_vision.unpack(place)
-    document = as_json(specops("convert", place, "-o", place / "OUT", "--genai", "--json"))
-    assert [Path(path).name for path in document["models"]] == [DECODER, EMBEDDING, VISION]
-    return place
+    return converted(place)
 
 
 def test_onnxruntime_genai_gives_openvinos_tokens(place: Path) -> None:
-    pytest.importorskip("onnxruntime_genai")
-    expected = json.loads((place / "expected.json").read_text())
-    assert len({tuple(row) for row in expected}) == 3
-    assert vision.in_genai(place / "OUT", phi_vision.NAME, processed=True) == expected
+    check_tokens_of_genai(place)
 
 
 def test_onnxruntime_genai_prepares_images(place: Path) -> None:

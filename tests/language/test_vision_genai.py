@@ -36,21 +36,31 @@ def unpacked(name: str, folder: Path) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module", params=NAMES)
-def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with the original model and, in OUT, its conversion."""
-    place = tmp_path_factory.mktemp(request.param) / request.param
-    unpacked(request.param, place)
+def converted(place: Path) -> Path:
+    """Convert the model in a folder for onnxruntime-genai, into OUT in it; return the folder."""
     document = as_json(specops("convert", place, "-o", place / "OUT", "--genai", "--json"))
     assert [Path(path).name for path in document["models"]] == [DECODER, EMBEDDING, VISION]
     return place
 
 
-def test_onnxruntime_genai_gives_openvinos_tokens(place: Path) -> None:
+def check_tokens_of_genai(place: Path) -> None:
+    """Check that onnxruntime-genai generates the recorded tokens of OpenVINO, different ones for each request."""
     pytest.importorskip("onnxruntime_genai")
     expected = json.loads((place / "expected.json").read_text())
     assert len({tuple(row) for row in expected}) == 3
     assert vision.in_genai(place / "OUT", place.name, processed=True) == expected
+
+
+@pytest.fixture(scope="module", params=NAMES)
+def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with the original model and, in OUT, its conversion."""
+    place = tmp_path_factory.mktemp(request.param) / request.param
+    unpacked(request.param, place)
+    return converted(place)
+
+
+def test_onnxruntime_genai_gives_openvinos_tokens(place: Path) -> None:
+    check_tokens_of_genai(place)
 
 
 def test_attention_is_grouped(place: Path) -> None:
