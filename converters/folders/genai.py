@@ -29,7 +29,7 @@ _TYPES = {
     "nemotron", "olmo", "phi", "phimoe", "phi3", "phi3small", "qwen2", "qwen3", "smollm3",
 }  # fmt: skip
 _WITH_CONVOLUTIONS = "lfm2"
-_KIND_OF_STATES = {_WITH_CONVOLUTIONS: {2}, "granitemoehybrid": {2, 3}, "qwen3_5_text": {2, 3}}
+_KIND_OF_STATES = {_WITH_CONVOLUTIONS: {2}, "granitemoehybrid": {2, 3}, "qwen3_5": {2, 3}, "qwen3_5_text": {2, 3}}
 """Types with states besides the caches: the ranks of those of convolutions and recurrences, without the batch."""
 
 _USUAL_POSITIONS = 2048
@@ -92,10 +92,7 @@ def write_genai(
         model, report = convert(source.decoder, target / MODEL, **how)
         decoder = report.decoder
         assert decoder is not None
-        kind = source.config.get("model_type")
-        if decoder.states and _KIND_OF_STATES.get(str(kind)) != {len(shape) for shape in decoder.states}:
-            message = f"onnxruntime-genai has no type for the states of a model of the type {kind!r}"
-            raise path_error(source.decoder, message, "convert it without --genai")
+        check_states(source.decoder, source.config.get("model_type"), decoder)
         vocabulary = check_configuration(source, decoder, model)
         source.check_vocabulary(vocabulary)
     library = needed_library(decoder)
@@ -105,6 +102,19 @@ def write_genai(
     if logits == "last" and decoder.logits != logits:
         remarks.append("its output is not [batch, tokens, vocabulary] and remains unchanged")
     return GenaiFolder(report, remarks, [MODEL])
+
+
+def check_states(path: Path, kind: object, decoder: Decoder) -> None:
+    """Raise `ConversionError` if a decoder has states besides its caches that its type in onnxruntime-genai does not have.
+
+    Args:
+        path: the IR of the decoder.
+        kind: the model's type in config.json.
+        decoder: the form of its attention.
+    """
+    if decoder.states and _KIND_OF_STATES.get(str(kind)) != {len(shape) for shape in decoder.states}:
+        message = f"onnxruntime-genai has no type for the states of a model of the type {kind!r}"
+        raise path_error(path, message, "convert it without --genai")
 
 
 def needed_library(decoder: Decoder) -> Path | None:

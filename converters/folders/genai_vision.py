@@ -21,6 +21,7 @@ from converters.folders.contradictions import check_configuration
 from converters.folders.genai import (
     CONFIG,
     GenaiFolder,
+    check_states,
     genai_config,
     needed_library,
     remarks_of,
@@ -47,6 +48,7 @@ PROJECTOR, PROJECTION = "openvino_multi_modal_projector_model.xml", "openvino_vi
 DECODER, EMBEDDING, VISION = "text.onnx", "embedding.onnx", "vision.onnx"
 
 _IDS, _EMBEDDINGS, _FEATURES, _TYPES = "input_ids", "inputs_embeds", "image_features", "token_type_ids"
+_POSITIONS, _MASK = "position_ids", "attention_mask"
 _LAYERS, _PLACES = "deepstack_visual_embeds", "visual_pos_masks"
 _GEMMA_TOKENS = 256  # of an image, the only number that onnxruntime-genai's processor supports
 
@@ -125,6 +127,7 @@ def write_vision(
         if _EMBEDDINGS not in inputs:
             raise path_error(folder / LANGUAGE, f"it has no input {_EMBEDDINGS}", AS_WRITTEN)
         width = inputs[_EMBEDDINGS].type.tensor_type.shape.dim[-1].dim_value
+        check_states(folder / LANGUAGE, kind, decoder)
         vocabulary = check_configuration(source, decoder, model)
         source.check_vocabulary(vocabulary)
         embed = partial(_take_features, image_token=image_token, width=width, path=folder / TEXT_EMBEDDINGS)
@@ -183,11 +186,20 @@ def _qwen(folder: Path, config: Mapping[str, Any], processing: ImageProcessing) 
 
 def _qwen3(folder: Path, config: Mapping[str, Any], processing: ImageProcessing) -> _Vision:
     """Return the vision encoder of Qwen3-VL: with a table of positions, and features for several layers of the decoder."""
+    layers = len(_section(folder, config, "vision_config").get("deepstack_visual_indexes", (8, 16, 24)))
+    return _with_table("qwen3_vl", folder, config, processing, layers)
+
+
+def _qwen3_5(folder: Path, config: Mapping[str, Any], processing: ImageProcessing) -> _Vision:
+    """Return the vision encoder of Qwen3.5: with a table of positions."""
+    return _with_table("qwen3_5", folder, config, processing, 0)
+
+
+def _with_table(kind: str, folder: Path, config: Mapping[str, Any], processing: ImageProcessing, layers: int) -> _Vision:
+    """Return the vision encoder of a Qwen with a table of positions; see `_in_patches`."""
     table = _part(folder, POSITIONS)
-    settings = _section(folder, config, "vision_config")
-    side = math.isqrt(int(settings.get("num_position_embeddings", 2304)))
-    layers = len(settings.get("deepstack_visual_indexes", (8, 16, 24)))
-    return _in_patches("qwen3_vl", folder, config, processing, 16, table=table, side=side, layers=layers)
+    side = math.isqrt(int(_section(folder, config, "vision_config").get("num_position_embeddings", 2304)))
+    return _in_patches(kind, folder, config, processing, 16, table=table, side=side, layers=layers)
 
 
 def _in_patches(
@@ -259,6 +271,7 @@ _KINDS: dict[str, Callable[[Path, Mapping[str, Any], ImageProcessing], _Vision]]
     "phi3_v": _phi,
     "qwen2_vl": _qwen,
     "qwen2_5_vl": _qwen,
+    "qwen3_5": _qwen3_5,
     "qwen3_vl": _qwen3,
 }
 
@@ -288,7 +301,8 @@ def _take_embeddings(emitted: Emitted, image_token: int, layers: int = 0) -> Non
     """Replace the inputs that onnxruntime-genai does not pass to a decoder.
 
     ``token_type_ids`` is computed from ``input_ids``. The features that further layers add follow the embeddings in
-    ``inputs_embeds``. They are zero for text.
+    ``inputs_embeds``. They are zero for text. The positions of text before frame, row and column are computed from
+    ``attention_mask``.
 
     Args:
         emitted: the emitted decoder; changed in place.
@@ -307,6 +321,15 @@ def _take_embeddings(emitted: Emitted, image_token: int, layers: int = 0) -> Non
             graph.inputs.append(ids)
             assert types.dtype is not None
             replace_value(types, op.Cast(op.Equal(ids, image_token), to=types.dtype))
+    positions, mask = inputs.get(_POSITIONS), inputs.get(_MASK)
+    if mask is not None and positions is not None and positions.shape is not None and positions.shape[0] == 4:
+        three = new_value(positions.dtype, None, _POSITIONS)
+        three.shape = ir.Shape([3, *positions.shape[1:]])
+        graph.inputs[graph.inputs.index(positions)] = three
+        positions.name = op.unique("positions")
+        counted = op.Sub(op.CumSum(mask, np.int64(1)), np.int64(1))
+        own = op.Slice(counted, op.Neg(op.Shape(three, start=2)), [np.iinfo(np.int64).max], [1])
+        replace_value(positions, op.Concat(op.Unsqueeze(own, [0]), three, axis=0))
     if layers and inputs.keys() >= {_EMBEDDINGS, _LAYERS, _PLACES}:
         embeddings = inputs[_EMBEDDINGS]
         assert embeddings.shape is not None and embeddings.dtype is not None

@@ -19,7 +19,7 @@ from onnx_specops.generation.settings import read_json
 from onnx_specops.runtime.session import InferenceSession, Kernels
 
 _EMBEDDINGS, _FEATURES = "inputs_embeds", "image_features"
-_GEMMA, _MISTRAL, _QWEN = "gemma3", "mistral3", ("qwen2_5_vl", "qwen3_vl")
+_GEMMA, _MISTRAL, _QWEN = "gemma3", "mistral3", ("qwen2_5_vl", "qwen3_vl", "qwen3_5")
 _OF_QWEN = re.compile(r"<\|vision_start\|>.*?<\|vision_end\|>", re.DOTALL)
 _PLACES = {_GEMMA: re.compile("<start_of_image>"), _MISTRAL: re.compile(r"\[IMG\]"), **dict.fromkeys(_QWEN, _OF_QWEN)}
 _PLACE = {_GEMMA: "<start_of_image>", _MISTRAL: "[IMG]", **dict.fromkeys(_QWEN, "<|vision_start|><|vision_end|>")}

@@ -339,6 +339,7 @@ VISION: dict[str, Callable[[Path], None]] = {
     phi_vision.NAME: phi_vision.unpack,
     "qwen2.5-vl-int8": partial(make_vision, "qwen2.5-vl", eight_bits=True),
     "qwen3-vl-int8": partial(make_vision, "qwen3-vl", eight_bits=True),
+    "qwen3.5-int8": partial(make_vision, "qwen3.5", eight_bits=True),
 }
 
 

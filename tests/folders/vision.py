@@ -43,7 +43,7 @@ _SPECIAL = {
     "Qwen2VL": ["<|image_pad|>", "<|video_pad|>", "<|vision_start|>", "<|vision_end|>"],
 }
 _SPECIAL["Mistral3"] = ["[IMG]", "[IMG_BREAK]", "[IMG_END]", "[INST]"]
-_SPECIAL["Qwen2_5_VL"] = _SPECIAL["Qwen3VL"] = _SPECIAL["Qwen2VL"]
+_SPECIAL["Qwen2_5_VL"] = _SPECIAL["Qwen3VL"] = _SPECIAL["Qwen3_5"] = _SPECIAL["Qwen2VL"]
 _ONE_SIZE, _LONGEST = 64, 280
 
 CONFIGURATIONS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -96,6 +96,26 @@ CONFIGURATIONS: dict[str, tuple[str, dict[str, Any]]] = {
             "vision_config": {
                 **_PATCHES, "depth": 3, "patch_size": 16, "hidden_size": 32, "out_hidden_size": 64, "intermediate_size": 32,
                 "num_position_embeddings": 64, "deepstack_visual_indexes": [0, 1],
+            },
+            "tie_word_embeddings": False, **_TOKENS,
+        },
+    ),
+    "qwen3.5": (
+        "Qwen3_5",
+        {
+            "text_config": {
+                **_TEXT, "head_dim": 32, "num_hidden_layers": 3,
+                "layer_types": ["linear_attention", "full_attention", "linear_attention"],
+                "linear_num_key_heads": 2, "linear_num_value_heads": 4, "linear_key_head_dim": 8,
+                "linear_value_head_dim": 12, "linear_conv_kernel_dim": 4,
+                "rope_parameters": {
+                    "rope_type": "default", "rope_theta": 10000.0, "mrope_section": [3, 3, 2], "mrope_interleaved": True,
+                    "partial_rotary_factor": 0.5,
+                },
+            },
+            "vision_config": {
+                **_PATCHES, "patch_size": 16, "hidden_size": 32, "out_hidden_size": 64, "intermediate_size": 32,
+                "num_position_embeddings": 64,
             },
             "tie_word_embeddings": False, **_TOKENS,
         },

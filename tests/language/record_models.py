@@ -4,9 +4,8 @@ Each NAME.zip is a folder with the decoder, its tokenizer and expected.json. Tho
 or convolutions, most of them besides attention. Those in tests/language/text2text are encoder-decoders, in
 tests/language/seq2seq only the decoder of one, in tests/language/vision models of images and text, and in
 tests/language/speech models of audio. Some require certain versions of transformers: granite_hybrid 5.5 or newer, lfm2 up to
-5.4, mamba and falcon_mamba 5.3, qwen3_5 5.2, qwen2.5-vl and qwen3-vl 5.0, qwen3_next and zamba2 4.57, phi3-v 4.53 (see
-tests/folders/phi_vision.py). Run with transformers, optimum-intel,
-openvino_tokenizers and openvino installed:
+5.4, mamba and falcon_mamba 5.3, qwen3_5 and qwen3.5 5.2, qwen2.5-vl and qwen3-vl 5.0, qwen3_next and zamba2 4.57, phi3-v
+4.53 (see tests/folders/phi_vision.py). Run with transformers, optimum-intel, openvino_tokenizers and openvino installed:
 
     python -m tests.language.record_models [NAME ...]
 """
@@ -184,7 +183,7 @@ TEXT_TO_TEXT: dict[str, tuple[str, str, dict[str, Any], dict[str, Any]]] = {
         {"forced_bos_token_id": 5, "no_repeat_ngram_size": 3, "min_length": 20},
     ),
 }  # fmt: skip
-IMAGES_OF = ("gemma3", "mistral3", "phi3-v", "qwen2.5-vl", "qwen3-vl")
+IMAGES_OF = ("gemma3", "mistral3", "phi3-v", "qwen2.5-vl", "qwen3-vl", "qwen3.5")
 VISION_LANGUAGE = {"llava": "LlavaForConditionalGeneration"}
 IMAGE, PIXELS, PATCH = SIZE - 1, 28, 14
 """The token that represents a patch of an image, and the sizes of the image and the patch."""

@@ -23,7 +23,8 @@ from tests.converters.cli.specops import as_json, specops
 from tests.folders import vision
 
 ARCHIVES = Path(__file__).parent / "vision"
-NAMES = ("gemma3", "mistral3", "qwen2.5-vl", "qwen3-vl")
+NAMES = ("gemma3", "mistral3", "qwen2.5-vl", "qwen3-vl", "qwen3.5")
+WITH_TABLES = ("qwen3-vl", "qwen3.5")
 
 
 def convert(model: Any, target: Path | None, *, adapt: Any = None, **more: Any) -> Conversion:
@@ -66,7 +67,10 @@ def test_onnxruntime_genai_gives_openvinos_tokens(place: Path) -> None:
 def test_attention_is_grouped(place: Path) -> None:
     graph = onnx.load(place / "OUT" / DECODER).graph
     layers = json.loads((place / "config.json").read_text())["text_config"]["num_hidden_layers"]
-    assert Counter(node.op_type for node in graph.node)["GroupQueryAttention"] == layers
+    operators = Counter(node.op_type for node in graph.node)
+    recurrences = 2 if place.name == "qwen3.5" else 0
+    assert operators["GroupQueryAttention"] == layers - recurrences
+    assert operators["GatedDeltaRule"] == operators["CausalConv"] == recurrences
     inputs = {
         value.name: [dim.dim_param or dim.dim_value for dim in value.type.tensor_type.shape.dim] for value in graph.input
     }
@@ -87,7 +91,7 @@ def test_the_patches_of_an_image(place: Path) -> None:
     session = ort.InferenceSession(place / "OUT" / VISION)
     draw = np.random.default_rng(3)
     for grid in ([1, 8, 8], [1, 2, 2], [1, 18, 4], [3, 4, 10]):
-        elements = 3 * 2 * (16 if place.name == "qwen3-vl" else 14) ** 2
+        elements = 3 * 2 * (16 if place.name in WITH_TABLES else 14) ** 2
         patches = draw.standard_normal((int(np.prod(grid)), elements)).astype(np.float32)
         expected = model.get_vision_embeddings(torch.from_numpy(patches), torch.tensor([grid]))
         if place.name == "qwen3-vl":  # the features of the first layer, and of the others
@@ -172,6 +176,22 @@ def test_token_types_are_computed_from_tokens(is_used: bool) -> None:
         assert found[0, :, 0].tolist() == [0, 1, 0]
 
 
+@pytest.mark.parametrize("rows", [3, 4])
+def test_positions_of_text_are_computed_from_the_mask(rows: int) -> None:
+    """A decoder with four positions per token gets three of them."""
+    ops = ov.opset13
+    positions = ops.parameter([rows, -1, -1], np.int64, "position_ids")
+    mask = ops.parameter([-1, -1], np.int64, "attention_mask")
+    total = ops.reduce_sum(ops.reduce_sum(mask, np.int64(1)), np.int64(0))
+    result = ops.result(ops.add(ops.convert(positions, "f32"), ops.convert(ops.multiply(total, np.int64(100)), "f32")))
+    for value, name in ((positions, "position_ids"), (mask, "attention_mask"), (result, "logits")):
+        value.output(0).set_names({name})
+    model = convert(ov.Model([result], [positions, mask]), None, adapt=lambda emitted: _take_embeddings(emitted, 3)).model
+    given = {"position_ids": np.full((3, 1, 2), 7), "attention_mask": np.ones((1, 6), np.int64)}
+    (found,) = ort.InferenceSession(model.SerializeToString()).run(None, given)
+    assert (found - 600)[:, 0].tolist() == [[4, 5]] * (rows - 3) + [[7, 7]] * 3
+
+
 @pytest.mark.parametrize(
     ("name", "file", "change", "message"),
     [
@@ -193,6 +213,9 @@ def test_token_types_are_computed_from_tokens(is_used: bool) -> None:
         ("qwen2.5-vl", "openvino_vision_embeddings_merger_model.xml", None, "it contains no openvino_vision_emb"),
         ("qwen3-vl", "openvino_vision_embeddings_pos_model.xml", None, "it contains no openvino_vision_embeddings_pos"),
         ("qwen3-vl", "config.json", {"vision_config": {"patch_size": 16}}, "expected features and those of 3 layers"),
+        ("qwen3.5", "openvino_vision_embeddings_pos_model.xml", None, "it contains no openvino_vision_embeddings_pos"),
+        ("qwen3.5", "config.json", {"model_type": "qwen3_vl"}, "no type for the states of a model of the type 'qwen3_vl'"),
+        ("qwen3-vl", "config.json", {"model_type": "qwen3_5"}, "expected features and those of 0 layers"),
     ],
 )  # fmt: skip
 def test_inconsistent_folders(name: str, file: str, change: dict[str, Any] | None, message: str, tmp_path: Path) -> None:
