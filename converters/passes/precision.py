@@ -32,13 +32,49 @@ LARGEST = 65504.0
 
 
 class InFloat32(InPlacePass):
-    """Convert 16-bit weights and computation to float32. Inputs and outputs keep their types."""
+    """Convert 16-bit weights and computation to float32. Inputs and outputs keep their types.
+
+    A float16 between float32 and an 8-bit float stays: FakeConvert rounds twice, as OpenVINO does.
+    """
 
     def call(self, model: ir.Model) -> PassResult:
         types = {D.FLOAT16: D.FLOAT, D.BFLOAT16: D.FLOAT}
         before = any(value.dtype in types for value in all_values(model.graph))
-        retype(model, types)
+        retype(model, types, kept=_before_float8(model))
         return PassResult(model, modified=before)
+
+
+def _before_float8(model: ir.Model) -> set[ir.Value]:
+    """Return the values of Casts from float32 to float16 that a Clip and a Cast to an 8-bit float follow."""
+    clips = set()
+    for node in all_nodes(model.graph):
+        if (node.op_type, node.domain) != ("Cast", "") or node.outputs[0].dtype not in _FLOAT8:
+            continue
+        clip = _producer(node, "Clip")
+        cast = None if clip is None else _producer(clip, "Cast")
+        if clip is None or cast is None or cast.inputs[0] is None:
+            continue
+        if (cast.inputs[0].dtype, cast.outputs[0].dtype) == (D.FLOAT, D.FLOAT16):
+            clips.add(clip)
+    names = Names.of(model.graph) if clips else Names()
+    kept: set[ir.Value] = set()
+    for clip in clips:
+        for index, limit in enumerate(clip.inputs[1:], 1):
+            if limit is not None and limit.const_value is not None and not clips.issuperset(limit.consumers()):
+                own = constant_value(limit.const_value.numpy(), name=limit.name)
+                names.register(model.graph, own)
+                clip.replace_input_with(index, own)
+        kept.update(value for value in (*clip.inputs, *clip.outputs) if value is not None)
+    return kept
+
+
+def _producer(node: ir.Node, op_type: str) -> ir.Node | None:
+    """Return the node that computes the first input if it has that operator."""
+    found = None if not node.inputs or node.inputs[0] is None else node.inputs[0].producer()
+    return found if found is not None and (found.op_type, found.domain) == (op_type, "") else None
+
+
+_FLOAT8 = (D.FLOAT8E4M3FN, D.FLOAT8E5M2)
 
 
 # -- float16 --------------------------------------------------------------------------------------------------------------

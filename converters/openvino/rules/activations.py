@@ -97,7 +97,18 @@ def sigmoid(op: Builder, x: Value):
     return integers_rounded(op, op.Sigmoid, x)
 
 
-@rule("HardSigmoid", departs=[_NOT_CONSTANT])
+@rule(
+    "HardSigmoid",
+    departs=[
+        _NOT_CONSTANT,
+        Departure(
+            where="an `alpha` or a `beta` of 0",
+            cpu="uses 0.2 or 0.5 instead",
+            specification="multiplies by 0, or adds 0",
+            follows="specification",
+        ),
+    ],
+)
 def hard_sigmoid(op: Builder, x: Value, alpha: Value, beta: Value):
     """HardSigmoid-1."""
     check_types(x, alpha, beta)

@@ -55,7 +55,23 @@ from onnx_specops.building import Builder, Value
             follows="reference",
         ),
         Departure(
-            where="65,536 levels with constant limits in f32", cpu="rejects it", reference="quantizes", follows="reference"
+            where="65,536 levels with constant limits in f32 that are the same for the output",
+            cpu="ignores the layer, also the limits",
+            reference="quantizes",
+            follows="reference",
+        ),
+        Departure(
+            where="65,536 levels with constant limits that are the same for the output, in f16, or between an input and an "
+            "output of the model",
+            cpu="rejects it",
+            reference="quantizes",
+            follows="reference",
+        ),
+        Departure(
+            where="a Clamp to a range that has no number between the limits, after a product or a convolution",
+            cpu="applies it in part",
+            specification="gives one of the limits",
+            follows="specification",
         ),
         Departure(
             where="a reduction without `keep_dims` over the first or second dimension, times or plus a constant for each "

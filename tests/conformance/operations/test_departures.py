@@ -148,6 +148,15 @@ _shown(
     [static(_floats(0.5)), static(np.array(0.2, F)), static(np.array(0.5, F))],
     expected=_floats(0.6),
 )
+for _alpha, _beta, _result in ((0, 0.25, 0.25), (0.25, 0, 0.5)):
+    _shown(
+        "HardSigmoid",
+        1,
+        "an `alpha` or",
+        "hard_sigmoid",
+        [static(_floats(2)), np.array(_alpha, F), np.array(_beta, F)],
+        expected=_floats(_result),
+    )
 _shown("Selu", 1, "parameters", "selu", [static(_floats(2)), static(_floats(1)), static(_floats(3))], expected=_floats(6))
 _shown("Selu", 1, "an `alpha` or", "selu", [static(_floats(2)), _floats(1), _floats(0)], expected=_floats(0))
 
@@ -300,7 +309,26 @@ _quantizes("constant input limits in the wrong", _floats([-0.5], [0], [0.5]), 1,
 _quantizes("constant limits of different", np.ones((1, 2, 2), F), [[[-1], [-2]]], 1.5, [0, 1], 3, levels=16)
 _quantizes("limits of more dimensions", _floats(-0.5, 0.5), [[-1]], [[1]], [[-1]], [[1]], levels=16)
 _quantizes("constant limits that are larger", _floats([-0.5], [0.5]), -1, 1, -1, [[1, 2], [3, 4]], levels=16)
-_quantizes("65,536 levels", _floats(-0.5, 0, 0.5), -1, 1, -1, 1, levels=65536)
+_quantizes("65,536 levels with constant limits that", _floats(-0.5, 0, 0.5), -1, 1, -1, 1, levels=65536)
+_shown(
+    "FakeQuantize",
+    1,
+    "65,536 levels with constant limits in f32",
+    lambda ops, x: ops.relu(ops.fake_quantize(x, *(_floats(limit) for limit in (-1, 1, -1, 1)), 65536)),
+    [static(_floats(-2, 0.5, 2))],
+)
+for _range in ((-3, -0.4), (3, 4)):
+    _shown(
+        "FakeQuantize",
+        1,
+        "a Clamp to a range",
+        lambda ops, x, bounds=_range: ops.fake_quantize(
+            ops.clamp(ops.matmul(x, np.eye(4, dtype=F), False, False), *bounds),
+            *(_floats(limit) for limit in (0, 2.55, 0, 2.55)),
+            256,
+        ),
+        [static(_floats([-3, -0.5, 0.5, 4]))],
+    )
 for _function in ("multiply", "add"):
     _shown(
         "FakeQuantize",

@@ -252,3 +252,24 @@ def test_names_of_nodes_in_branches(opset: int) -> None:
     expected = ov.Core().compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})(given)[0]
     session = ort.InferenceSession(convert(model, opset=opset, precision="float16").model.SerializeToString())
     np.testing.assert_allclose(session.run(None, dict(zip(["x", "sizes"], given, strict=True)))[0], expected, atol=0.05)
+
+
+@pytest.mark.parametrize("kind", ["f8e4m3", "f8e5m2"])
+@pytest.mark.parametrize("opset", [17, 21])
+def test_float32_rounds_to_8_bits_by_way_of_float16(kind: str, opset: int, tmp_path: Path):
+    """Numbers that float16 rounds to the middle between two 8-bit floats; another float16 computation becomes float32."""
+    x = op.parameter([2, 3], np.float32, name="x")
+    y = op.parameter([2, 3], np.float16, name="y")
+    scale = op.constant(np.array([8], np.float32))
+    shift = op.constant(np.array([0], np.float32))
+    clamped = op.clamp(op.multiply(y, np.float16(3)), -448, 448)
+    path, model = tmp_path / "model.xml", ov.Model([op.fake_convert(x, scale, shift, kind), clamped], [x, y])
+    ov.save_model(model, path, compress_to_fp16=False)
+    given = np.array([[18.999, 19.001, -18.999], [-35.999, 17.0001, 0.5]], np.float32) / 8
+    halves = np.array([[1, 200, -3], [0.1, 5, 6]], np.float16)
+    converted, _ = convert(path, opset=opset, precision="float32")
+    got, wanted = run(converted, [given, halves]), expected(model, [given, halves])
+    np.testing.assert_allclose(got[0], wanted[0], rtol=1e-6)
+    np.testing.assert_allclose(got[1].astype(np.float32), wanted[1].astype(np.float32), rtol=1e-3)
+    rounding = [n for n in converted.graph.node if n.op_type == "Cast" and n.attribute[0].i == FLOAT16]
+    assert len(rounding) == 2  # the other one is before the output
