@@ -20,6 +20,11 @@ from onnx_specops.generation.settings import read_json
 ImageLike = str | os.PathLike[str] | np.ndarray
 """The path of an image, or ``[height, width, 3]`` in RGB with 256 levels."""
 
+CROP = 336
+"""The height and width of a crop of Phi-3 vision."""
+
+_MEAN, _DEVIATION = (0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)  # of CLIP, which encodes crops
+_CUBIC = -0.75  # the coefficient of PyTorch's cubic interpolation
 _MAX_RATIO = 200
 _INTERPOLATIONS = {"NEAREST": 0, "LANCZOS": 1, "LINEAR": 2, "CUBIC": 3}  # as Pillow numbers them
 
@@ -31,10 +36,12 @@ class Prepared:
     Attributes:
         pixels: ``[1, 3, height, width]``, or patches ``[patches, elements]``.
         grid: ``[1, 3]``, the numbers of frames, rows and columns of patches; ``None`` without patches.
+        sizes: ``[1, 2]``, height and width of an image in crops ``[1, crops, 3, height, width]``; ``None`` without crops.
     """
 
     pixels: np.ndarray
     grid: np.ndarray | None
+    sizes: np.ndarray | None = None
 
 
 class ImageProcessor:
@@ -152,6 +159,45 @@ def _patches(image: np.ndarray, attributes: Mapping[str, Any]) -> Prepared:
     return Prepared(np.ascontiguousarray(repeated.reshape(rows * columns, -1)), grid)
 
 
+def _crops(image: np.ndarray, attributes: Mapping[str, Any]) -> Prepared:
+    """Split an image ``[height, width, 3]`` into crops. The first crop is the whole image."""
+    most = attributes["num_crops"]
+    large = image if image.shape[1] >= image.shape[0] else image.transpose(1, 0, 2)
+    padded = _padded(large, most)
+    whole = padded if large is image else padded.transpose(1, 0, 2)
+    values = _normalize(_rescale(whole, {}), {"mean": _MEAN, "std": _DEVIATION}).transpose(2, 0, 1)
+    rows, columns = (size // CROP for size in whole.shape[:2])
+    parts = values.reshape(3, rows, CROP, columns, CROP).transpose(1, 3, 0, 2, 4).reshape(-1, 3, CROP, CROP)
+    small = _reduced(_reduced(values, rows).transpose(0, 2, 1), columns).transpose(0, 2, 1)
+    pixels = np.concatenate([small[None], parts])[None]
+    return Prepared(np.ascontiguousarray(pixels), None, np.array([whole.shape[:2]], np.int64))
+
+
+def _padded(image: np.ndarray, most: int) -> np.ndarray:
+    """Return an image that is not high, resized to as many crops as possible, at most ``most``, between white rows."""
+    ratio = image.shape[1] / image.shape[0]
+    columns = 1
+    while (columns + 1) * math.ceil((columns + 1) / ratio) <= most:
+        columns += 1
+    width = columns * CROP
+    height = int(width / ratio)
+    if not height:
+        raise GenerationError(f"an image of {image.shape[0]} x {image.shape[1]} pixels is too narrow")
+    resized = _resize(image, {"height": height, "width": width, "interpolation": "LINEAR"})
+    padding = -height % CROP
+    return np.pad(resized, [(padding // 2, padding - padding // 2), (0, 0), (0, 0)], constant_values=255)
+
+
+def _reduced(values: np.ndarray, scale: int) -> np.ndarray:
+    """Reduce the second dimension of ``[channels, rows, columns]`` by an integer, with PyTorch's cubic interpolation."""
+    if scale % 2:
+        return values[:, scale // 2 :: scale]
+    last = values.shape[1] - 1  # each result is in the middle of two rows
+    after = np.arange(scale // 2, last + 1, scale)
+    far = values[:, np.maximum(after - 2, 0)] + values[:, np.minimum(after + 1, last)]
+    return np.float32(0.5 - _CUBIC / 8) * (values[:, after - 1] + values[:, after]) + np.float32(_CUBIC / 8) * far
+
+
 _STEPS: dict[str, Callable[[Any, Mapping[str, Any]], Any]] = {
     "DecodeImage": _decode,
     "Resize": _resize,
@@ -159,6 +205,7 @@ _STEPS: dict[str, Callable[[Any, Mapping[str, Any]], Any]] = {
     "Normalize": _normalize,
     "Permute3D": _permute,
     "PatchImage": _patches,
+    "Phi3ImageTransform": _crops,
     "PixtralImageSizes": _unchanged,
 }
 

@@ -50,6 +50,8 @@ class LanguageModel(TextModel):
     _known = frozenset({"input_ids", "attention_mask", "position_ids", "beam_idx", "cache_position"})
     _kernel: int | None = None
     """The length of the convolutions of a state space, see `_STATE_SPACES`."""
+    _least = 0
+    """The smallest number in a prompt; negative numbers represent images."""
 
     def __init__(
         self,
@@ -84,8 +86,8 @@ class LanguageModel(TextModel):
             GenerationError: the prompt is too long, or has tokens outside the vocabulary.
         """
         ids = list(prompt) or [self._begin]
-        self.check(ids, self.vocabulary, self.positions - 1)
-        sampler = Sampler(sampling, ids)
+        self.check(ids, self.vocabulary, self.positions - 1, self._least)
+        sampler = Sampler(sampling, (token for token in ids if token >= 0))
         self.given: list[int] = []
         past = len(self._held)
         if self._kernel is not None or not 0 < past < len(ids) or ids[:past] != self._held:

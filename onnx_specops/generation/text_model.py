@@ -94,9 +94,12 @@ class TextModel(ABC):
         return self.write(self._template.render(messages), tokens, sampling, stop, special=False)
 
     @staticmethod
-    def check(prompt: Sequence[int], vocabulary: int, most: int | None) -> None:
-        """Raise `GenerationError` if a prompt has tokens outside the vocabulary, or more than ``most`` tokens."""
-        if not all(0 <= token < vocabulary for token in prompt):
+    def check(prompt: Sequence[int], vocabulary: int, most: int | None, least: int = 0) -> None:
+        """Raise `GenerationError` if a prompt has tokens outside the vocabulary, or more than ``most`` tokens.
+
+        ``least`` is the smallest number that the model accepts: negative if such numbers represent images.
+        """
+        if not all(least <= token < vocabulary for token in prompt):
             worst = max(prompt, key=lambda token: token if token >= 0 else vocabulary - token)
             raise GenerationError(
                 f"the prompt has the token {worst}, but the vocabulary has {vocabulary} tokens: the tokenizer is from "

@@ -12,17 +12,30 @@ import onnxruntime as ort
 
 from onnx_specops.generation.chat import Message
 from onnx_specops.generation.errors import GenerationError
-from onnx_specops.generation.images import ImageLike, ImageProcessor, Prepared
+from onnx_specops.generation.images import CROP, ImageLike, ImageProcessor, Prepared
 from onnx_specops.generation.language_model import CONFIG, LanguageModel
 from onnx_specops.generation.sampling import GREEDY, Sampling
 from onnx_specops.generation.settings import read_json
 from onnx_specops.runtime.session import InferenceSession, Kernels
 
 _EMBEDDINGS, _FEATURES = "inputs_embeds", "image_features"
-_GEMMA, _MISTRAL, _QWEN = "gemma3", "mistral3", ("qwen2_5_vl", "qwen3_vl", "qwen3_5")
+_GEMMA, _MISTRAL, _PHI, _QWEN = "gemma3", "mistral3", "phi3v", ("qwen2_5_vl", "qwen3_vl", "qwen3_5")
 _OF_QWEN = re.compile(r"<\|vision_start\|>.*?<\|vision_end\|>", re.DOTALL)
-_PLACES = {_GEMMA: re.compile("<start_of_image>"), _MISTRAL: re.compile(r"\[IMG\]"), **dict.fromkeys(_QWEN, _OF_QWEN)}
-_PLACE = {_GEMMA: "<start_of_image>", _MISTRAL: "[IMG]", **dict.fromkeys(_QWEN, "<|vision_start|><|vision_end|>")}
+_OF_PHI = re.compile(r"<\|image_([0-9]+)\|>")
+_PLACES = {
+    _GEMMA: re.compile("<start_of_image>"),
+    _MISTRAL: re.compile(r"\[IMG\]"),
+    _PHI: _OF_PHI,
+    **dict.fromkeys(_QWEN, _OF_QWEN),
+}
+_PLACE = {
+    _GEMMA: "<start_of_image>",
+    _MISTRAL: "[IMG]",
+    _PHI: "<|image_{}|>\n",
+    **dict.fromkeys(_QWEN, "<|vision_start|><|vision_end|>"),
+}
+_OF_CROP = 12
+"""The number of tokens in a row and a column of a crop of Phi-3 vision."""
 
 
 class VisionLanguageModel(LanguageModel):
@@ -50,7 +63,7 @@ class VisionLanguageModel(LanguageModel):
         try:
             model = read_json(path)["model"]
             self._kind = model["type"]
-            self._image_token = int(model["image_token_id"]) if self._kind in _PLACES else -1
+            self._image_token = int(model["image_token_id"]) if self._kind in _PLACES and self._kind != _PHI else -1
             vision, embedding = model["vision"], model["embedding"]
             self._merge, self._patch = (int(vision.get(name, 1)) for name in ("spatial_merge_size", "patch_size"))
             files = [self.folder / part["filename"] for part in (vision, embedding)]
@@ -80,8 +93,8 @@ class VisionLanguageModel(LanguageModel):
         """Generate text for a prompt and images, piece by piece.
 
         Args:
-            prompt: the text. ``<start_of_image>`` (Gemma 3), ``[IMG]`` (Mistral 3) or ``<|vision_start|><|vision_end|>``
-                (Qwen) represent the images; without them, the images precede the text.
+            prompt: the text. ``<start_of_image>`` (Gemma 3), ``[IMG]`` (Mistral 3), ``<|image_1|>`` (Phi-3 vision) or
+                ``<|vision_start|><|vision_end|>`` (Qwen) represent the images; without them, the images precede the text.
             tokens, sampling, stop, special: see `TextModel.write`.
             images: paths, or arrays ``[height, width, 3]`` in RGB with 256 levels.
 
@@ -119,8 +132,12 @@ class VisionLanguageModel(LanguageModel):
         """Generate the tokens that follow a prompt; see `LanguageModel.generate`. `write` takes images."""
         images, self._images = self._images, []
         features = [self._features_of(image) for image in images]
+        count = list(prompt).count(self._image_token)
+        if self._kind == _PHI:
+            count, self._least = sum(token < 0 for token in prompt), -len(images)
+            features = self._in_order(prompt, features)
         whole = np.concatenate([np.zeros((0, self._width), np.float32), *features])
-        if (count := list(prompt).count(self._image_token)) != len(whole):
+        if count != len(whole):
             message = f"the prompt has {count} tokens for images, whose features are {len(whole)}"
             raise GenerationError(f"{message}: pass the images to write")
         if images:
@@ -128,17 +145,59 @@ class VisionLanguageModel(LanguageModel):
         self._features, self._grids = whole, [image.grid for image in images]
         return super().generate(prompt, tokens, sampling)
 
+    def encode(self, text: str, *, special: bool = True) -> list[int]:
+        """Tokenize a text; see `TextModel.encode`.
+
+        For Phi-3 vision, negative numbers represent the images of `write`, and the tokenizer's begin and end tokens surround
+        each part of the text between images, as in the processor of the model.
+        """
+        if self._kind != _PHI:
+            return super().encode(text, special=special)
+        found: list[int] = []
+        for place, part in enumerate(_OF_PHI.split(text)):
+            found += [-int(part)] * self._crop_tokens(self._images[int(part) - 1]) if place % 2 else super().encode(part)
+        return found
+
+    @staticmethod
+    def _crop_tokens(image: Prepared) -> int:
+        """Return the number of tokens of an image in crops: with a separator after each row, and one between two parts."""
+        assert image.sizes is not None
+        rows, columns = (int(size) // CROP * _OF_CROP for size in image.sizes[0])
+        return rows * (columns + 1) + 1 + _OF_CROP * (_OF_CROP + 1)
+
+    @staticmethod
+    def _in_order(prompt: Sequence[int], features: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Return the features of the images that negative numbers represent, in their order in the prompt."""
+        found: list[np.ndarray] = []
+        place = 0
+        while place < len(prompt):
+            number = -prompt[place]
+            if 0 < number <= len(features):
+                found.append(features[number - 1])
+                place += len(found[-1])
+            else:
+                place += 1
+        return found
+
     def _features_of(self, image: Prepared) -> np.ndarray:
-        feeds = {"pixel_values": image.pixels} | ({} if image.grid is None else {"image_grid_thw": image.grid})
+        more = {"image_grid_thw": image.grid, "image_sizes": image.sizes}
+        feeds = {"pixel_values": image.pixels, **{name: value for name, value in more.items() if value is not None}}
         return self._see.run([_FEATURES], feeds)[0].reshape(-1, self._width)
 
     def _expanded(self, prompt: str, images: Sequence[Prepared]) -> str:
-        """Return the prompt with the tokens of each image."""
-        count = len(_PLACES[self._kind].findall(prompt))
+        """Return the prompt with the tokens of each image, or for Phi-3 vision with its number."""
+        found = _PLACES[self._kind].findall(prompt)
+        count = len(found)
         if not count:
-            prompt = _PLACE[self._kind] * len(images) + prompt
+            prompt = "".join(_PLACE[self._kind].format(number + 1) for number in range(len(images))) + prompt
+        elif self._kind == _PHI:
+            if {int(number) for number in found} != {number + 1 for number in range(len(images))}:
+                named = ", ".join(f"<|image_{number}|>" for number in dict.fromkeys(found))
+                raise GenerationError(f"the prompt has {named}, but {len(images)} images are given")
         elif count != len(images):
             raise GenerationError(f"the prompt has {count} images, but {len(images)} are given")
+        if self._kind == _PHI:
+            return prompt
         following = iter(images)
         return _PLACES[self._kind].sub(lambda found: self._tokens_of(next(following)), prompt)
 

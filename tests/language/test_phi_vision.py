@@ -5,18 +5,26 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import onnx
 import onnxruntime as ort
 import openvino as ov
 import pytest
+from PIL import Image
 
 from converters.errors import ConversionError
 from converters.folders.genai_vision import DECODER, EMBEDDING, VISION
-from onnx_specops.generation import GenerationError, open_model
+from onnx_specops.generation import GenerationError, Sampling, VisionLanguageModel, open_model
+from onnx_specops.generation.images import ImageProcessor
+from onnx_specops.generation.tokenizer import Tokenizer
+from tests.converters.cli.specops import as_json, specops
 from tests.folders import phi_vision, vision
+from tests.language.record_phi_images import RECORD, asked, noise, places
 from tests.language.test_vision_genai import check_tokens_of_genai, convert, converted, write_genai
+
+RECORDED = json.loads(RECORD.read_text())
 
 
 @pytest.fixture(scope="module")
@@ -85,9 +93,90 @@ def test_negative_tokens_are_images(place: Path) -> None:
     np.testing.assert_array_equal(found, expected[:, :1])
 
 
-def test_it_runs_in_onnxruntime_genai_only(place: Path) -> None:
-    with pytest.raises(GenerationError, match="describes a phi3v: run it in onnxruntime-genai"):
-        open_model(place / "OUT")
+@pytest.fixture(scope="module")
+def model(place: Path) -> VisionLanguageModel:
+    model = open_model(place / "OUT")
+    assert isinstance(model, VisionLanguageModel)
+    return model
+
+
+def test_texts_equal_openvinos(model: VisionLanguageModel) -> None:
+    """Without onnxruntime-genai, for images that the processor of the model prepares."""
+    for (text, images), tokens in zip(asked(), RECORDED["answers"], strict=True):
+        assert "".join(model.write(text, vision.TOKENS, images=images)) == model.decode(tokens)
+        assert model.given == tokens
+
+
+@pytest.mark.parametrize("row", RECORDED["images"], ids=lambda row: f"{row['crops']}, {row['size']}")
+def test_images_are_prepared_as_by_the_processor_of_the_model(row: dict[str, Any], tmp_path: Path) -> None:
+    steps = [{"type": "DecodeImage"}, {"type": "Phi3ImageTransform", "attrs": {"num_crops": row["crops"]}}]
+    path = tmp_path / "image_processor_config.json"
+    path.write_text(json.dumps({"processor": {"transforms": [{"operation": step} for step in steps]}}))
+    found = ImageProcessor(path)(noise(*row["size"]))
+    assert found.sizes is not None and found.sizes.tolist() == [row["sizes"]]
+    values = found.pixels.ravel()
+    np.testing.assert_allclose(values[places(values.size)], row["values"], atol=2e-6)
+
+
+def test_narrow_images(place: Path) -> None:
+    process = ImageProcessor(place / "OUT" / "image_processor_config.json")
+    assert process(np.zeros((1, 5376, 3), np.uint8)).pixels.shape == (1, 17, 3, 336, 336)  # 16 crops, one row of pixels
+    with pytest.raises(GenerationError, match="an image of 1 x 5377 pixels is too narrow"):
+        process(np.zeros((1, 5377, 3), np.uint8))
+
+
+def test_images_are_where_the_prompt_names_them(model: VisionLanguageModel) -> None:
+    one, other = noise(60, 80), 255 - noise(80, 60)
+
+    def answer(text: str, *images: np.ndarray) -> list[int]:
+        list(model.write(text, 8, images=images))
+        return model.given
+
+    expected = answer("<|image_1|> or <|image_2|>?", one, other)
+    assert answer("<|image_2|> or <|image_1|>?", other, one) == expected
+    assert answer("<|image_1|> or <|image_2|>?", other, one) != expected
+    assert answer("<|image_1|><|image_1|>?", one) == answer("<|image_1|><|image_2|>?", one, one)
+    assert answer("<|image_1|>\n<|image_2|>\nWhich?", one, other) == answer("Which?", one, other)
+    sampling = Sampling(repetition_penalty=1.5)
+    assert len(list(model.write("<|image_1|> What?", 8, sampling, images=[one])))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("<|image_2|>?", r"the prompt has <\|image_2\|>, but 1 images are given"),
+        ("<|image_1|><|image_2|>?", r"the prompt has <\|image_1\|>, <\|image_2\|>, but 1 images are given"),
+    ],
+)
+def test_images_that_are_not_given(text: str, message: str, model: VisionLanguageModel) -> None:
+    with pytest.raises(GenerationError, match=message):
+        model.write(text, 8, images=[noise(60, 80)])
+    with pytest.raises(GenerationError, match="1 tokens for images, whose features are 0"):
+        list(model.generate([5, -1], 8))
+
+
+def test_the_tokenizer_surrounds_each_part(model: VisionLanguageModel) -> None:
+    """As in the processor of the model, also if a chat template renders the prompt."""
+    with patch.object(model, "_tokenizer", Tokenizer(lambda text, special: [7] * special + [9] * len(text), lambda ids: "")):
+        model._images = [model._processor(noise(60, 80))]
+        found = model.encode("ab<|image_1|>c", special=False)
+        model._images = []
+    assert found[:3] == [7, 9, 9] and found[-2:] == [7, 9] and set(found[3:-2]) == {-1}
+
+
+def test_the_command(place: Path, tmp_path: Path) -> None:
+    Image.fromarray(asked()[1][1][0]).save(tmp_path / "image.png")
+    given = (
+        "generate",
+        place / "OUT",
+        "What is it?",
+        "--tokens",
+        vision.TOKENS,
+        "--image",
+        tmp_path / "image.png",
+        "--json",
+    )
+    assert as_json(specops(*given))["ids"] == RECORDED["answers"][1]
 
 
 @pytest.mark.parametrize(
