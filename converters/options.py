@@ -41,6 +41,7 @@ TargetName = Literal[
     "coreml",
     "directml",
     "opencv",
+    "opencv4",
     "openvino",
     "tract",
     "tvm",

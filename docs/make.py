@@ -794,7 +794,8 @@ def _cuda() -> Iterator[str]:
 def _limits() -> Iterator[tuple[str, ...]]:
     for target in TARGETS.values():
         for limit in target.limits:
-            yield f"`{target.name}`", ", ".join(sorted(limit.operators)), limit.reason
+            if limit.silent:
+                yield f"`{target.name}`", ", ".join(sorted(limit.operators)), limit.reason
 
 
 def _target_row(target: Target) -> tuple[str, ...]:

@@ -44,6 +44,15 @@ _COMPILED = Target(
 """The common properties of engines without dynamic shapes. Those that were not measured get the spellings that others need.
 """
 
+_NOT_IN_OPENCV4 = """
+    And Bernoulli BitShift BitwiseAnd BitwiseNot BitwiseOr BitwiseXor BlackmanWindow CastLike CenterCropPad Col2Im
+    Compress ConcatFromSequence ConvInteger DFT DeformConv Det EyeLike GatherND GlobalLpPool GridSample
+    HammingWindow HannWindow Hardmax IsInf IsNaN LpNormalization LpPool MatMulInteger MaxRoiPool
+    MeanVarianceNormalization MelWeightMatrix Multinomial NegativeLogLikelihoodLoss NonMaxSuppression NonZero OneHot
+    Or RNN RandomNormal RandomUniform RandomUniformLike ReverseSequence RoiAlign STFT Size SoftmaxCrossEntropyLoss
+    SplitToSequence StringNormalizer TfIdfVectorizer Trilu Unique Xor
+"""
+
 OPENCV = replace(
     _COMPILED,
     name="opencv",
@@ -58,6 +67,7 @@ OPENCV = replace(
         limits.counted_padding,
         limits.last_windows,
         limits.stated_shape,
+        limits.negative_thresholds,
     ),
     spellings=(
         *_COMMON,
@@ -80,8 +90,35 @@ OPENCV = replace(
         "sorted by depth",
         "last states",
         "Mul for And",
+        "ConvTranspose for Col2Im",
+        "Slice for negative pads",
+        "scattering within data",
+        "unfused GroupNormalization",
+        "whole residuals",
     ),
     command='`cv2.dnn.readNetFromONNX("model.onnx")`',
+)
+OPENCV4 = replace(
+    OPENCV,
+    name="opencv4",
+    title="OpenCV 4's dnn module",
+    evidence="opencv-python-headless 4.14.0",
+    lacks=dict.fromkeys(_NOT_IN_OPENCV4.split(), ""),
+    limits=(*OPENCV.limits, limits.dilated_maxima, limits.scalars, limits.computed_states, limits.lines_of_updates),
+    spellings=(
+        *OPENCV.spellings,
+        "2D ConvTranspose",
+        "Greater for Cast",
+        "MatMul for DFT",
+        "MatMul for Resize",
+        "Sub for residuals of volumes",
+        "forward GRU",
+        "images for reflection",
+        "rows of indices",
+        "truncated quotients",
+        "rows of operands",
+        "separate constants",
+    ),
 )
 OPENVINO = Target(
     "openvino",
@@ -98,9 +135,18 @@ TRACT = Target(
     "tract",
     "tract 0.23",
     opsets=(11, 21),
-    lacks={"Col2Im": "", "Loop": "", "RoiAlign": ""},
+    lacks={"Loop": "", "RoiAlign": ""},
     limits=(limits.free_scales_of_corners, limits.cubic_samples, limits.stated_shape, limits.celu, limits.remainders),
-    spellings=(*_COMMON, "explicit padding", "Div for Mod", "expanded LogSoftmax", "stable Softplus"),
+    spellings=(
+        *_COMMON,
+        "explicit padding",
+        "ConvTranspose for Col2Im",
+        "Gather for strided Slice",
+        "Slice for negative pads",
+        "Div for Mod",
+        "expanded LogSoftmax",
+        "stable Softplus",
+    ),
     command='`tract.onnx().load("model.onnx")`',
 )
 MNN = Target(
@@ -150,6 +196,10 @@ MNN = Target(
         "stable Softplus",
         "unfused RMS normalization",
         "whole addends",
+        "ConvTranspose for Col2Im",
+        "MatMul for DFT",
+        "MatMul for Resize",
+        "Slice for negative pads",
     ),
     command="`mnnconvert -f ONNX --modelFile model.onnx --MNNModel model.mnn --bizCode x`",
 )
@@ -158,6 +208,7 @@ TVM = replace(
     name="tvm",
     title="Apache TVM",
     evidence="apache-tvm 0.27",
+    spellings=(*_COMMON, "MatMul for DFT"),
     command="`tvm.relax.frontend.onnx.from_onnx(onnx.load(...))`",
 )
 TINYGRAD = replace(
@@ -220,4 +271,4 @@ TENSORRT = Target(
     command="`trtexec --onnx=model.onnx`",
 )
 
-ENGINES = (OPENCV, OPENVINO, TRACT, TVM, TINYGRAD, MNN, NCNN, RKNN, TFLITE, IREE, TENSORRT, ONNX2TORCH)
+ENGINES = (OPENCV, OPENCV4, OPENVINO, TRACT, TVM, TINYGRAD, MNN, NCNN, RKNN, TFLITE, IREE, TENSORRT, ONNX2TORCH)

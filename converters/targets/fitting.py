@@ -91,7 +91,7 @@ def why_unsupported(node: ir.Node, target: Target) -> tuple[str, str] | None:
         return f"the operator {operator}", _ELSEWHERE
     for limit in target.limits:
         if not node.domain and operator in limit.operators and limit.applies(node):
-            return f"{operator} {limit.reason}, which it computes incorrectly", _ELSEWHERE
+            return f"{operator} {limit.reason}{', which it computes incorrectly' if limit.silent else ''}", _ELSEWHERE
     if target.types is not None:
         for value in (*node.inputs, *node.outputs):
             if value is not None and value.dtype is not None and type_name(value.dtype)[7:-1] not in target.types:

@@ -1,4 +1,4 @@
-"""Forms of operators that a program computes incorrectly without an error.
+"""Forms of operators that a program computes incorrectly or not at all.
 
 Each was found by `tests.conformance.targets.operations`, or in a network. A file with one of them is rejected.
 """
@@ -16,22 +16,24 @@ from onnx_specops.graphs import constant_array
 
 @dataclass(frozen=True)
 class Limit:
-    """A form of some operators that a target computes incorrectly.
+    """A form of some operators that a target computes incorrectly or not at all.
 
     Attributes:
         operators: the operators.
         reason: a short description of the form.
         applies: whether a node has the form.
+        silent: whether the target computes it incorrectly; otherwise, it has an error, or its process ends.
     """
 
     operators: frozenset[str]
     reason: str
     applies: Callable[[ir.Node], bool]
+    silent: bool = True
 
 
-def limit(operators: str, reason: str) -> Callable[[Callable[[ir.Node], bool]], Limit]:
+def limit(operators: str, reason: str, *, silent: bool = True) -> Callable[[Callable[[ir.Node], bool]], Limit]:
     """Decorate a function that returns whether a node of the operators has the form."""
-    return lambda applies: Limit(frozenset(operators.split()), reason, applies)
+    return lambda applies: Limit(frozenset(operators.split()), reason, applies, silent)
 
 
 def _ints(node: ir.Node, name: str) -> list[int]:
@@ -273,3 +275,29 @@ def integers(node: ir.Node) -> bool:
     """Match arithmetic of integers, whose bits are computed as if they were floats."""
     dtype = None if node.inputs[0] is None else node.inputs[0].dtype
     return dtype is not None and dtype.is_integer()
+
+
+@limit("Reshape ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum Unsqueeze", "from or to a scalar", silent=False)
+def scalars(node: ir.Node) -> bool:
+    """Match computed tensors without dimensions."""
+    values = (node.inputs[0], node.outputs[0])
+    return any(value is not None and value.const_value is None and _dims(value) == [] for value in values)
+
+
+@limit("GRU", "with a computed initial state", silent=False)
+def computed_states(node: ir.Node) -> bool:
+    """Match an initial state that is not a constant."""
+    return _given(node, 5) and _constant(node, 5) is None
+
+
+@limit("ScatterElements ScatterND", "of a tensor of one dimension", silent=False)
+def lines_of_updates(node: ir.Node) -> bool:
+    """Match updates of a line."""
+    return _rank(node) == 1
+
+
+@limit("NonMaxSuppression", "with a negative score threshold", silent=False)
+def negative_thresholds(node: ir.Node) -> bool:
+    """Match a threshold that may be negative."""
+    threshold = _constant(node, 4)
+    return _given(node, 4) and (threshold is None or bool((threshold < 0).any()))

@@ -9,6 +9,7 @@ from typing import Literal
 from converters.targets.limits import Limit
 
 Spelling = Literal[
+    "2D ConvTranspose",
     "4D InstanceNormalization",
     "ArgMax",
     "Div for Mod",
@@ -19,6 +20,7 @@ Spelling = Literal[
     "equal shapes",
     "Floor for Round",
     "Gather for reversed Slice",
+    "Gather for strided Slice",
     "expanded LogSoftmax",
     "expanded Resize",
     "explicit padding",
@@ -47,6 +49,21 @@ Spelling = Literal[
     "undilated ConvTranspose",
     "unfused RMS normalization",
     "unpadded 1x1 kernels",
+    "Greater for Cast",
+    "rows of indices",
+    "rows of operands",
+    "images for reflection",
+    "truncated quotients",
+    "MatMul for Resize",
+    "MatMul for DFT",
+    "ConvTranspose for Col2Im",
+    "Slice for negative pads",
+    "separate constants",
+    "scattering within data",
+    "whole residuals",
+    "Sub for residuals of volumes",
+    "unfused GroupNormalization",
+    "forward GRU",
     "whole addends",
 ]
 """The name of a pass in `converters.passes.spellings`, for targets that need a particular spelling."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest.mock import ANY
 
 import numpy as np
 import onnx_ir as ir
 import pytest
 
 from converters.targets import TARGETS, limits
+from converters.targets.fitting import why_unsupported
 from converters.targets.limits import Limit
 from onnx_specops.building import Builder
 from tests.converters.passes.graphs import floats, graph
@@ -113,6 +115,20 @@ CASES: list[tuple[Limit, tuple[int, ...], Any, Any]] = [
         lambda op, x, t=t: op.Gemm(x, op.const(np.ones((3, 3), np.float32)), transA=t) for t in (1, 0)
     )),
     (limits.blocks, (4, 3), _scattered_nd([1], [[1.0, 2.0, 3.0]]), _scattered_nd([1, 2], [1.0])),
+    (limits.lines_of_updates, (4,), _scattered_nd([1], [2.0]), lambda op, x: op.Abs(x)),
+    (limits.lines_of_updates, (4,), _scattered_nd([1], [2.0]),
+     lambda op, x: _scattered_nd([1], [[2.0]])(op, op.Unsqueeze(x, [1]))),
+    (limits.scalars, (4,), *(lambda op, x, k=k: op.ReduceSum(x, [0], keepdims=k) for k in (0, 1))),
+    (limits.scalars, (1,), lambda op, x: op.Unsqueeze(op.Squeeze(x, [0]), [0]), lambda op, x: op.Unsqueeze(x, [0])),
+    (limits.computed_states, (1, 2, 4), *(
+        lambda op, x, k=k: op.GRU(
+            op.const(np.ones((3, 2, 4), np.float32)), *(op.const(np.ones((1, 12, 4), np.float32)) for _ in range(2)),
+            None, None, x if k else op.const(np.ones((1, 2, 4), np.float32)), hidden_size=4, outputs=2
+        ) for k in (1, 0)
+    )),
+    (limits.negative_thresholds, (1, 3, 4), *(
+        lambda op, x, t=t: op.NonMaxSuppression(x, op.ReduceMax(x, [2], keepdims=1), [9], [0.5], t) for t in ([-1.0], [0.0])
+    )),
 ]  # fmt: skip
 
 
@@ -127,3 +143,11 @@ def test_every_limit_belongs_to_a_target() -> None:
     used = {id(limit) for target in TARGETS.values() for limit in target.limits}
     stated = {name: value for name, value in vars(limits).items() if isinstance(value, Limit)}
     assert {name for name, limit in stated.items() if id(limit) not in used} == set()
+
+
+def test_errors_of_a_target_are_not_reported_as_wrong_results() -> None:
+    target = TARGETS["opencv4"]
+    (node,) = graph(lambda op, x: op.ReduceSum(x, [0], keepdims=0), floats("x", 4)).graph
+    assert why_unsupported(node, target) == ("ReduceSum from or to a scalar", ANY)
+    (node,) = graph(_pooled("MaxPool", dilations=[2, 2]), floats("x", 1, 1, 6, 6)).graph
+    assert why_unsupported(node, target) == ("MaxPool with dilations, which it computes incorrectly", ANY)

@@ -14,23 +14,38 @@ from converters.passes.spellings.booleans import RemoveBooleanConstants
 from converters.passes.spellings.comparisons import ComparedNumbers, EqualShapes
 from converters.passes.spellings.cubes import MulToPow
 from converters.passes.spellings.expanded_resize import ExpandBeforeResize
+from converters.passes.spellings.forward_gru import ForwardGRU
 from converters.passes.spellings.fusions import UnfusedRMSNormalization, WholeAddends
 from converters.passes.spellings.instance_normalization import InstanceNormalization4D
 from converters.passes.spellings.integer_powers import RoundIntegerPowers
 from converters.passes.spellings.kernels import StateKernels, UndilatedConvTranspose
 from converters.passes.spellings.leading_ones import RemoveLeadingOnes
 from converters.passes.spellings.logic import ArithmeticLogic
+from converters.passes.spellings.lowered import LowerCol2Im, LowerDFT
 from converters.passes.spellings.matrices import VectorsToMatrices
+from converters.passes.spellings.negative_pads import NonnegativePads
+from converters.passes.spellings.old_opencv import (
+    ComparedBooleans,
+    IndicesOfRows,
+    OperandsOfRows,
+    ReflectedImages,
+    TransposedConvolutionsOfImages,
+    TruncatedQuotients,
+)
 from converters.passes.spellings.order import SortByDepth
 from converters.passes.spellings.overflow import ClippedTanh, ExpandedLogSoftmax, OddAsinh, StableSoftplus
 from converters.passes.spellings.padding import ExplicitPads, SymmetricPads, SymmetricPads1D, UnpaddedPointwise
 from converters.passes.spellings.reductions import PairsOfReducedAxes
 from converters.passes.spellings.remainders import ModToDiv
 from converters.passes.spellings.reshapes import StaticReshape
+from converters.passes.spellings.residuals import ExpandedResiduals, SubtractedBiases, SubtractedResiduals
+from converters.passes.spellings.resize_matrices import ResizeByMatrices
 from converters.passes.spellings.rounding import RoundToEven, TruncatedIntegers
 from converters.passes.spellings.scalars import ScalarsToVectors
+from converters.passes.spellings.scattering import ScatterWithinData
+from converters.passes.spellings.separate_constants import SeparateConstants
 from converters.passes.spellings.single_elements import DecomposeInstanceNormalization
-from converters.passes.spellings.slices import ReversedSliceToGather
+from converters.passes.spellings.slices import ReversedSliceToGather, StridedSliceToGather
 from converters.passes.spellings.slopes import ChannelSlopes
 from converters.passes.spellings.softmax import LastAxisSoftmax
 from converters.passes.spellings.squares import PowToMul
@@ -52,6 +67,7 @@ SPELLINGS: Mapping[str, Callable[[], InPlacePass]] = {
     "equal shapes": EqualShapes,
     "Floor for Round": RoundToEven,
     "Gather for reversed Slice": ReversedSliceToGather,
+    "Gather for strided Slice": StridedSliceToGather,
     "expanded LogSoftmax": ExpandedLogSoftmax,
     "expanded Resize": ExpandBeforeResize,
     "explicit padding": ExplicitPads,
@@ -79,12 +95,29 @@ SPELLINGS: Mapping[str, Callable[[], InPlacePass]] = {
     "undilated ConvTranspose": UndilatedConvTranspose,
     "unfused RMS normalization": UnfusedRMSNormalization,
     "unpadded 1x1 kernels": UnpaddedPointwise,
+    "Greater for Cast": ComparedBooleans,
+    "rows of indices": IndicesOfRows,
+    "rows of operands": OperandsOfRows,
+    "images for reflection": ReflectedImages,
+    "2D ConvTranspose": TransposedConvolutionsOfImages,
+    "truncated quotients": TruncatedQuotients,
+    "MatMul for Resize": ResizeByMatrices,
+    "MatMul for DFT": LowerDFT,
+    "ConvTranspose for Col2Im": LowerCol2Im,
+    "Slice for negative pads": NonnegativePads,
+    "separate constants": SeparateConstants,
+    "scattering within data": ScatterWithinData,
+    "whole residuals": ExpandedResiduals,
+    "Sub for residuals of volumes": SubtractedResiduals,
+    "unfused GroupNormalization": SubtractedBiases,
+    "forward GRU": ForwardGRU,
     "whole addends": WholeAddends,
 }
 
 _LAST = frozenset((
-    "Pow for cubes", "clipped Tanh", "last states", "no boolean constants", "sorted by depth", "stable Softplus",
-    "stated kernels", "truncated integers", "whole addends",
+    "Greater for Cast", "Pow for cubes", "Sub for residuals of volumes", "clipped Tanh", "last states",
+    "no boolean constants", "rows of operands", "separate constants", "sorted by depth", "stable Softplus", "stated kernels",
+    "truncated integers", "truncated quotients", "unfused GroupNormalization", "whole addends", "whole residuals",
 ))  # fmt: skip
 """Spellings that simplification or the removal of unused values would revert, or of forms that older opsets need."""
 

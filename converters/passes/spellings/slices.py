@@ -1,4 +1,4 @@
-"""Slices against the order of an axis."""
+"""Slices against the order of an axis, or with gaps."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class ReversedSliceToGather(Workaround):
             return None
         starts, ends, axes, steps = (one for one in numbers if one is not None)
         places = [axis % len(x.dims) for axis in axes]
-        backward = [k for k, step in enumerate(steps) if step < 0]
+        backward = [k for k, step in enumerate(steps) if self.converted(step)]
         if not backward or any(x.dims[places[k]] is None for k in backward):
             return None
         forward = [k for k in range(len(steps)) if k not in backward]
@@ -38,6 +38,20 @@ class ReversedSliceToGather(Workaround):
             indices = np.arange(size, dtype=np.int64)[_slice(starts[k], ends[k], steps[k], size)]
             result = op.Gather(result, op.const(indices), axis=places[k])
         return [result]
+
+    def converted(self, step: int) -> bool:
+        """Return whether Gather replaces a step."""
+        return step < 0
+
+
+class StridedSliceToGather(ReversedSliceToGather):
+    """Convert a Slice with steps other than 1 to Gather, and to a Slice of the other axes.
+
+    tract (0.23) has an error for some after a Reshape.
+    """
+
+    def converted(self, step: int) -> bool:
+        return step != 1
 
 
 def _slice(start: int, end: int, step: int, size: int) -> slice:

@@ -571,6 +571,26 @@ def test_reversed_slices(starts: list, ends: list, axes: list, steps: list, foun
 
 
 @pytest.mark.parametrize(
+    ("starts", "ends", "axes", "steps", "found"),
+    [
+        ([1], [9], [1], [2], ["Gather"]),
+        ([0, 1], [3, 5], [0, 1], [2, 3], ["Gather", "Gather"]),
+        ([1, 0], [3, 4], [0, 1], [1, 2], ["Gather", "Slice"]),
+        ([-1], [-(2**31)], [1], [-1], ["Gather"]),
+        ([1], [9], [1], [1], ["Slice"]),
+    ],
+)
+def test_strided_slices(starts: list, ends: list, axes: list, steps: list, found: list[str]) -> None:
+    by = [SPELLINGS["Gather for strided Slice"]()]
+    assert rewritten(lambda op, x: op.Slice(x, starts, ends, axes, steps), floats("x", 3, 5), by=by) == found
+
+
+def test_strided_slices_of_unknown_sizes_stay() -> None:
+    by = [SPELLINGS["Gather for strided Slice"]()]
+    assert rewritten(lambda op, x: op.Slice(x, [0], [9], [1], [2]), floats("x", 3, None), by=by) == ["Slice"]
+
+
+@pytest.mark.parametrize(
     ("dilations", "constant", "kernel"),
     [([2, 1], True, [3, 3]), ([2, 3], True, [3, 7]), ([1, 1], True, [2, 3]), ([2, 1], False, [2, 3])],
 )

@@ -145,7 +145,7 @@ CONSUMERS = [
     Consumer("standard", "onnxruntime_plain.py", "standard"),
     Consumer("openvino", "openvino_runtime.py", "openvino"),
     Consumer("opencv5", "opencv.py", "opencv", ("opencv-python-headless>=5", "numpy")),
-    Consumer("opencv4", "opencv.py", "opencv", ("opencv-python-headless<5", "numpy")),
+    Consumer("opencv4", "opencv.py", "opencv4", ("opencv-python-headless<5", "numpy")),
     Consumer("tract", "tract_runtime.py", "tract", ("tract", "numpy")),
     Consumer("tinygrad", "tinygrad_runtime.py", "tinygrad", ("tinygrad", "numpy"), timeout=240),
     Consumer("mnn", "mnn_runtime.py", "mnn", ("MNN", "numpy")),

@@ -1,0 +1,136 @@
+"""Forms that OpenCV 4 computes with floats of two or more dimensions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import onnx_ir as ir
+
+from converters.passes.spellings.scalars import BROADCASTING
+from converters.passes.workaround import Workaround
+from onnx_specops.building import Builder, Value
+from onnx_specops.graphs import attributes_of, constant_array, constant_list
+
+
+class ComparedBooleans(Workaround):
+    """Convert a Cast to booleans to a comparison with 0. OpenCV (4.14.0) does not convert its input."""
+
+    operators = frozenset(("Cast",))
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        x, result = node.inputs[0], node.outputs[0]
+        if not isinstance(x, Value) or x.dtype is None or x.dtype == ir.DataType.BOOL or result.dtype != ir.DataType.BOOL:
+            return None
+        if constant_array(x) is not None or not (x.dtype.is_floating_point() or x.dtype.is_integer()):
+            return None
+        if _is_logic(x.producer()):
+            return None
+        zero = op.const([0] if x.rank else 0, x.dtype)
+        return [op.Greater(op.Abs(x), zero)]
+
+
+class TruncatedQuotients(Workaround):
+    """Truncate the quotients of integers. OpenCV (4.14.0) computes integers as floats, and keeps the fraction."""
+
+    operators = frozenset(("Div",))
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        a, b = node.inputs
+        if not isinstance(a, Value) or not isinstance(b, Value) or a.dtype is None or not a.dtype.is_integer():
+            return None
+        quotient = op.Div(op.Cast(a, to=ir.DataType.FLOAT), op.Cast(b, to=ir.DataType.FLOAT))
+        return [op.Cast(op.Mul(op.Sign(quotient), op.Floor(op.Abs(quotient))), to=a.dtype)]
+
+
+class IndicesOfRows(Workaround):
+    """Convert a Gather with a line of computed indices to one with a row. OpenCV 4.14 has no lines."""
+
+    operators = frozenset(("Gather",))
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        x, indices, result = node.inputs[0], node.inputs[1], node.outputs[0]
+        if not isinstance(x, Value) or not isinstance(indices, Value) or not isinstance(result, Value):
+            return None
+        if indices.rank != 1 or constant_array(indices) is not None or not result.is_static or not indices.is_static:
+            return None
+        found = op.Gather(x, _row(op, indices), axis=node.attributes.get_int("axis", 0))
+        return [op.Reshape(found, [dim or 0 for dim in result.dims or ()])]
+
+
+class OperandsOfRows(Workaround):
+    """Convert arithmetic of a computed line and a constant to that of a row.
+
+    OpenCV (4.14.0) combines the line, which it stores as a column, with the constant as a row.
+    """
+
+    operators = BROADCASTING
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        result = node.outputs[0]
+        if not isinstance(result, Value) or result.rank != 1 or not result.is_static:
+            return None
+        operands = [value for value in node.inputs if isinstance(value, Value) and value.is_static]
+        computed = [value for value in operands if constant_array(value) is None]
+        if len(operands) != len(node.inputs) or not 0 < len(computed) < len(operands):
+            return None
+        rows = [_row(op, value) if value.rank == 1 and value in computed else value for value in operands]
+        row = op.node(node.op_type, *rows, **attributes_of(node))
+        return [op.Reshape(row, [dim or 0 for dim in result.dims or ()])]
+
+
+class ReflectedImages(Workaround):
+    """Convert the reflecting or repeating padding of a three-dimensional tensor to that of images of one row.
+
+    OpenCV 4.14 pads nothing else.
+    """
+
+    operators = frozenset(("Pad",))
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        x, pads = node.inputs[0], constant_list(node.inputs[1])
+        mode = node.attributes.get_string("mode", "constant")
+        if not isinstance(x, Value) or x.rank != 3 or pads is None or mode not in ("edge", "reflect"):
+            return None
+        if len(node.inputs) > 3 and node.inputs[3] is not None:
+            return None
+        if len(pads) != 6 or any(pads[:2]) or any(pads[3:5]):
+            return None
+        images = op.Pad(op.Unsqueeze(x, [2]), [0, 0, 0, pads[2], 0, 0, 0, pads[5]], mode=mode)
+        return [op.Squeeze(images, [2])]
+
+
+class TransposedConvolutionsOfImages(Workaround):
+    """Convert a one-dimensional ConvTranspose to that of images of one row. OpenCV 4.14 computes a wrong size."""
+
+    operators = frozenset(("ConvTranspose",))
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        x, weights = node.inputs[0], constant_array(node.inputs[1])
+        if not isinstance(x, Value) or x.rank != 3 or weights is None or "output_shape" in node.attributes:
+            return None
+        if node.attributes.get_string("auto_pad", "NOTSET") != "NOTSET":
+            return None
+        attributes = attributes_of(node)
+        for name, fill in (("strides", 1), ("dilations", 1), ("kernel_shape", 1), ("output_padding", 0)):
+            if name in attributes:
+                attributes[name] = [fill, *attributes[name]]
+        if "pads" in attributes:
+            first, last = attributes["pads"]
+            attributes["pads"] = [0, first, 0, last]
+        constant = op.const(weights[:, :, None])
+        images = op.ConvTranspose(op.Unsqueeze(x, [2]), constant, *node.inputs[2:], **attributes)
+        return [op.Squeeze(images, [2])]
+
+
+def _is_logic(node: ir.Node | None) -> bool:
+    """Return whether a node computes with booleans as 0 and 1, as `ArithmeticLogic` does."""
+    if node is None or node.domain or node.op_type not in ("Max", "Mul"):
+        return False
+    casts = [None if value is None else value.producer() for value in node.inputs]
+    sources = [cast.inputs[0] for cast in casts if cast is not None and cast.op_type == "Cast"]
+    return len(sources) == len(casts) and all(one is not None and one.dtype == ir.DataType.BOOL for one in sources)
+
+
+def _row(op: Builder, line: Value) -> Value:
+    result: Value = op.Reshape(line, [1, *(dim or 0 for dim in line.dims or ())])
+    return result

@@ -1,0 +1,133 @@
+"""Resize as matrix multiplications, one for each axis."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from converters.passes.workaround import Workaround
+from onnx_specops.building import Builder, Value
+from onnx_specops.graphs import constant_array, constant_list
+
+_IMAGE = 4
+
+
+class ResizeByMatrices(Workaround):
+    """Convert a cubic Resize, and a linear or nearest one of anything but images, to matrix multiplications and Gather.
+
+    OpenCV 4.14 has neither. MNN (3.6) computes cubic coordinates differently, and has no Resize of volumes.
+    """
+
+    operators = frozenset(("Resize",))
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        x, result = node.inputs[0], node.outputs[0]
+        if not isinstance(x, Value) or not isinstance(result, Value) or x.dtype != ir.DataType.FLOAT:
+            return None
+        if not x.is_static or not result.is_static or x.dims is None or result.dims is None:
+            return None
+        mode = node.attributes.get_string("mode", "nearest")
+        if mode != "cubic" and (len(x.dims) == _IMAGE or mode not in ("linear", "nearest")):
+            return None
+        if node.attributes.get_int("antialias", 0):
+            return None
+        if node.attributes.get_string("keep_aspect_ratio_policy", "stretch") != "stretch":
+            return None
+        scales = _scales(node, x.dims, result.dims)
+        if scales is None:
+            return None
+        axes = [
+            k for k, (size, count) in enumerate(zip(x.dims, result.dims, strict=True)) if size != count or scales[k] != 1
+        ]
+        positions = {k: _positions(node, x.dims[k] or 0, result.dims[k] or 0, scales[k]) for k in axes}
+        if any(found is None for found in positions.values()):
+            return None
+        changed: Value = x
+        for axis, found in positions.items():
+            size = x.dims[axis] or 0
+            assert found is not None
+            if mode == "nearest":
+                changed = op.Gather(changed, op.const(_nearest(found, size, node)), axis=axis)
+                continue
+            weights = _weights(found, size, node).astype(np.float32)
+            order = [k for k in range(len(x.dims)) if k != axis] + [axis]
+            moved = changed if axis == len(x.dims) - 1 else op.Transpose(changed, perm=order)
+            moved = op.MatMul(moved, op.const(np.ascontiguousarray(weights.T)))
+            back = [order.index(k) for k in range(len(order))]
+            changed = moved if axis == len(x.dims) - 1 else op.Transpose(moved, perm=back)
+        return [changed if axes else op.Identity(x)]
+
+
+def _scales(node: ir.Node, before: Sequence[int | None], after: Sequence[int | None]) -> list[float] | None:
+    """Return the scale of each axis."""
+    given = node.inputs[2] if len(node.inputs) > 2 else None
+    axes = list(node.attributes.get_ints("axes", ()) or range(len(before)))
+    found = [1.0] * len(before)
+    if given is not None and not (given.shape is not None and given.shape == (0,)):
+        scales = constant_array(given)
+        if scales is None:
+            return None
+        for axis, scale in zip(axes, scales.tolist(), strict=True):
+            found[axis % len(before)] = scale
+        return found
+    if len(node.inputs) < 4 or constant_list(node.inputs[3]) is None:
+        return None
+    return [(count or 0) / (size or 1) for size, count in zip(before, after, strict=True)]
+
+
+def _positions(node: ir.Node, size: int, count: int, scale: float) -> np.ndarray | None:
+    """Return the position of each element of the result in the input."""
+    x = np.arange(count, dtype=np.float64)
+    match node.attributes.get_string("coordinate_transformation_mode", "half_pixel"):
+        case "half_pixel":
+            return (x + 0.5) / scale - 0.5
+        case "pytorch_half_pixel":
+            return (x + 0.5) / scale - 0.5 if count > 1 else np.zeros(count)
+        case "asymmetric":
+            return x / scale
+        case "align_corners":
+            return x * (size - 1) / (count - 1) if count > 1 else np.zeros(count)
+        case _:
+            return None
+
+
+def _nearest(positions: np.ndarray, size: int, node: ir.Node) -> np.ndarray:
+    match node.attributes.get_string("nearest_mode", "round_prefer_floor"):
+        case "round_prefer_floor":
+            rounded = np.ceil(positions - 0.5)
+        case "round_prefer_ceil":
+            rounded = np.floor(positions + 0.5)
+        case "floor":
+            rounded = np.floor(positions)
+        case _:
+            rounded = np.ceil(positions)
+    return np.clip(rounded, 0, size - 1).astype(np.int64)
+
+
+def _weights(positions: np.ndarray, size: int, node: ir.Node) -> np.ndarray:
+    """Return the matrix with a row of weights for each element of the result."""
+    if node.attributes.get_string("mode", "nearest") == "linear":
+        positions = np.clip(positions, 0, size - 1)
+        first = np.floor(positions).astype(np.int64)
+        after = positions - first
+        taps = [(first, 1 - after), (first + 1, after)]
+    else:
+        a = node.attributes.get_float("cubic_coeff_a", -0.75)
+        first = np.floor(positions).astype(np.int64)
+        taps = [(first + k, _cubic(np.abs(positions - (first + k)), a)) for k in (-1, 0, 1, 2)]
+    excluded = bool(node.attributes.get_int("exclude_outside", 0))
+    matrix = np.zeros((len(positions), size))
+    rows = np.arange(len(positions))
+    for place, weight in taps:
+        within = (place >= 0) & (place < size)
+        np.add.at(matrix, (rows, np.clip(place, 0, size - 1)), np.where(within | (not excluded), weight, 0))
+    return matrix / matrix.sum(1, keepdims=True) if excluded else matrix
+
+
+def _cubic(distance: np.ndarray, a: float) -> np.ndarray:
+    """Return the weight of an element at a distance of less than 2."""
+    near = ((a + 2) * distance - (a + 3)) * distance * distance + 1
+    far = ((a * distance - 5 * a) * distance + 8 * a) * distance - 4 * a
+    return np.where(distance <= 1, near, far)

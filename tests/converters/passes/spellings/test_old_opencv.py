@@ -1,0 +1,131 @@
+"""Forms for OpenCV 4, and near misses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+import pytest
+
+from converters.passes.spellings.old_opencv import (
+    ComparedBooleans,
+    IndicesOfRows,
+    OperandsOfRows,
+    ReflectedImages,
+    TransposedConvolutionsOfImages,
+    TruncatedQuotients,
+)
+from onnx_specops.building import new_value
+from tests.converters.passes.graphs import floats, rewritten
+
+D = ir.DataType
+
+
+@pytest.mark.parametrize("kind", [D.FLOAT, D.INT32, D.INT64])
+@pytest.mark.parametrize("dims", [(2, 3), ()])
+def test_casts_to_booleans(kind: D, dims: tuple[int, ...]) -> None:
+    numbers = [np.array([0, -2, 1, 3, 0, -1])[: int(np.prod(dims))].reshape(dims).astype(kind.numpy())]
+    x = new_value(kind, dims, "x")
+    assert rewritten(lambda op, x: op.Cast(x, to=D.BOOL), x, by=[ComparedBooleans()], numbers=numbers) == ["Abs", "Greater"]
+
+
+def test_other_casts_stay() -> None:
+    assert rewritten(lambda op, x: op.Cast(x, to=D.INT32), floats("x", 2, 3), by=[ComparedBooleans()]) == ["Cast"]
+    given = new_value(D.BOOL, (2,), "x")
+    assert rewritten(lambda op, x: op.Cast(op.Not(x), to=D.FLOAT), given, by=[ComparedBooleans()]) == ["Cast", "Not"]
+
+
+@pytest.mark.parametrize(
+    ("emit", "compared"),
+    [
+        (lambda op, x, y: op.Mul(op.Cast(x, to=D.FLOAT), op.Cast(y, to=D.FLOAT)), False),
+        (lambda op, x, y: op.Max(op.Cast(x, to=D.FLOAT), op.Cast(y, to=D.FLOAT)), False),
+        (lambda op, x, y: op.Add(op.Cast(x, to=D.FLOAT), op.Cast(y, to=D.FLOAT)), True),
+        (lambda op, x, y: op.Mul(op.Cast(x, to=D.FLOAT), [3.0]), True),
+    ],
+)
+def test_products_of_booleans(emit: Any, compared: bool) -> None:
+    numbers = [np.array([True, False, True]), np.array([True, False, False])]
+    inputs = [new_value(D.BOOL, (3,), name) for name in "xy"]
+    found = rewritten(lambda op, x, y: op.Cast(emit(op, x, y), to=D.BOOL), *inputs, by=[ComparedBooleans()], numbers=numbers)
+    assert ("Greater" in found) == compared
+
+
+def test_quotients_of_integers() -> None:
+    x, y = (new_value(D.INT32, (6,), name) for name in "xy")
+    numbers = [np.array([7, -7, 7, -7, 0, 6], np.int32), np.array([2, 2, -2, -2, 5, 3], np.int32)]
+    found = rewritten(lambda op, x, y: op.Div(x, y), x, y, by=[TruncatedQuotients()], numbers=numbers)
+    assert found == ["Abs", "Cast", "Cast", "Cast", "Div", "Floor", "Mul", "Sign"]
+
+
+def test_quotients_of_floats_stay() -> None:
+    assert rewritten(lambda op, x: op.Div(x, op.Exp(x)), floats("x", 4), by=[TruncatedQuotients()]) == ["Div", "Exp"]
+
+
+@pytest.mark.parametrize(
+    ("emit", "dims", "found"),
+    [
+        (lambda op, x, i: op.Gather(x, op.Abs(i), axis=0), (3,), ["Abs", "Gather", "Reshape", "Reshape"]),
+        (lambda op, x, i: op.Gather(x, op.Abs(i), axis=1), (3,), ["Abs", "Gather", "Reshape", "Reshape"]),
+        (lambda op, x, i: op.Gather(x, op.Abs(i), axis=1), (1, 3), ["Abs", "Gather"]),
+        (lambda op, x, i: op.Gather(x, [1, 0], axis=1), (3,), ["Gather"]),
+        (lambda op, x, i: op.Gather(x, op.Abs(i), axis=1), (None,), ["Abs", "Gather"]),
+    ],
+)
+def test_lines_of_indices(emit: Any, dims: tuple[int | None, ...], found: list[str]) -> None:
+    indices = new_value(D.INT64, dims, "i")
+    numbers = [np.arange(12, dtype=np.float32).reshape(3, 4), np.array([2, 0, 1]).reshape([size or 3 for size in dims])]
+    assert rewritten(emit, floats("x", 3, 4), indices, by=[IndicesOfRows()], numbers=numbers) == found
+
+
+@pytest.mark.parametrize(
+    ("emit", "dims", "found"),
+    [
+        (lambda op, x: op.Add(x, [2.0]), (3,), ["Add", "Reshape", "Reshape"]),
+        (lambda op, x: op.Sub([2.0, 3.0, 4.0], x), (3,), ["Reshape", "Reshape", "Sub"]),
+        (lambda op, x: op.Where(op.Less(x, op.Exp(x)), x, [0.0]), (3,), ["Exp", "Less", *["Reshape"] * 3, "Where"]),
+        (lambda op, x: op.Add(x, op.Neg(x)), (3,), ["Add", "Neg"]),
+        (lambda op, x: op.Add(x, [2.0]), (3, 1), ["Add"]),
+        (lambda op, x: op.Add(x, np.ones((2, 1), np.float32)), (3,), ["Add"]),
+        (lambda op, x: op.Add(x, [2.0]), (None,), ["Add"]),
+    ],
+)
+def test_lines_of_operands(emit: Any, dims: tuple[int | None, ...], found: list[str]) -> None:
+    assert rewritten(emit, floats("x", *dims), by=[OperandsOfRows()]) == found
+
+
+@pytest.mark.parametrize(
+    ("pads", "mode", "dims", "found"),
+    [
+        ([0, 0, 2, 0, 0, 1], "reflect", (1, 2, 5), ["Pad", "Squeeze", "Unsqueeze"]),
+        ([0, 0, 2, 0, 0, 1], "edge", (1, 2, 5), ["Pad", "Squeeze", "Unsqueeze"]),
+        ([0, 0, 2, 0, 0, 1], "constant", (1, 2, 5), ["Pad"]),
+        ([0, 1, 2, 0, 0, 1], "reflect", (1, 2, 5), ["Pad"]),
+        ([0, 0, 1, 2, 0, 0, 0, 1], "reflect", (1, 2, 5, 5), ["Pad"]),
+    ],
+)
+def test_reflection(pads: list[int], mode: str, dims: tuple[int, ...], found: list[str]) -> None:
+    assert rewritten(lambda op, x: op.Pad(x, pads, mode=mode), floats("x", *dims), by=[ReflectedImages()]) == found
+
+
+@pytest.mark.parametrize(
+    ("attributes", "dims", "changed"),
+    [
+        ({}, (1, 2, 5), True),
+        ({"strides": [3], "pads": [2, 1], "output_padding": [2], "dilations": [2]}, (2, 2, 5), True),
+        ({"group": 2, "kernel_shape": [4]}, (1, 2, 5), True),
+        ({"auto_pad": "SAME_UPPER", "strides": [2]}, (1, 2, 5), False),
+        ({"output_shape": [9], "strides": [2]}, (1, 2, 5), False),
+        ({}, (1, 2, 5, 5), False),
+    ],
+)
+def test_transposed_convolutions(attributes: dict, dims: tuple[int, ...], changed: bool) -> None:
+    weights = np.random.default_rng(1).standard_normal((2, 3, 4, *[2] * (len(dims) - 3))).astype(np.float32)
+    bias = np.ones(3 * attributes.get("group", 1), np.float32)
+    found = rewritten(
+        lambda op, x: op.ConvTranspose(x, weights, bias, **attributes),
+        floats("x", *dims),
+        by=[TransposedConvolutionsOfImages()],
+    )
+    assert found == (["ConvTranspose", "Squeeze", "Unsqueeze"] if changed else ["ConvTranspose"])

@@ -1,0 +1,62 @@
+"""Resize as matrix multiplications, and near misses."""
+
+from __future__ import annotations
+
+import pytest
+
+from converters.passes.spellings.resize_matrices import ResizeByMatrices
+from tests.converters.passes.graphs import floats, rewritten
+
+COORDINATES = ["half_pixel", "pytorch_half_pixel", "asymmetric", "align_corners"]
+
+
+@pytest.mark.parametrize("coordinates", COORDINATES)
+@pytest.mark.parametrize(
+    ("mode", "dims", "sizes"),
+    [
+        ("cubic", (1, 2, 5, 7), [1, 2, 11, 4]),
+        ("cubic", (1, 2, 5, 7), [1, 2, 1, 7]),
+        ("linear", (1, 2, 3, 4, 5), [1, 2, 6, 3, 9]),
+        ("nearest", (1, 2, 3, 4, 5), [1, 2, 6, 3, 9]),
+        ("nearest", (1, 2, 7), [1, 2, 12]),
+    ],
+)
+def test_modes(coordinates: str, mode: str, dims: tuple[int, ...], sizes: list[int]) -> None:
+    def emit(op, x):
+        return op.Resize(x, None, None, sizes, mode=mode, coordinate_transformation_mode=coordinates, nearest_mode="floor")
+
+    assert "Resize" not in rewritten(emit, floats("x", *dims), by=[ResizeByMatrices()])
+
+
+@pytest.mark.parametrize("rounding", ["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"])
+def test_rounding_of_nearest(rounding: str) -> None:
+    def emit(op, x):
+        return op.Resize(x, None, [1.0, 1.0, 2.6, 0.5, 1.5], mode="nearest", nearest_mode=rounding)
+
+    assert rewritten(emit, floats("x", 1, 2, 3, 4, 5), by=[ResizeByMatrices()]) == ["Gather"] * 3
+
+
+@pytest.mark.parametrize("attributes", [{"cubic_coeff_a": -0.5}, {"exclude_outside": 1}])
+def test_attributes_of_cubic(attributes: dict) -> None:
+    def emit(op, x):
+        return op.Resize(x, None, [1.0, 1.0, 1.7, 0.6], mode="cubic", **attributes)
+
+    found = rewritten(emit, floats("x", 1, 2, 6, 7), by=[ResizeByMatrices()])
+    assert found == ["MatMul", "MatMul", "Transpose", "Transpose"]
+
+
+@pytest.mark.parametrize(
+    ("mode", "dims", "attributes"),
+    [
+        ("linear", (1, 2, 5, 7), {}),
+        ("nearest", (1, 2, 5, 7), {}),
+        ("cubic", (1, 2, 5, 7), {"antialias": 1}),
+        ("cubic", (1, 2, 5, 7), {"coordinate_transformation_mode": "half_pixel_symmetric"}),
+        ("cubic", (1, 2, 5, None), {}),
+    ],
+)
+def test_near_misses(mode: str, dims: tuple[int | None, ...], attributes: dict) -> None:
+    def emit(op, x):
+        return op.Resize(x, None, [1.0, 1.0, 2.0, 3.0], mode=mode, **attributes)
+
+    assert rewritten(emit, floats("x", *dims), by=[ResizeByMatrices()]) == ["Resize"]

@@ -1,0 +1,39 @@
+"""Constants with several kinds of uses, and near misses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from converters.passes.spellings.separate_constants import SeparateConstants
+from tests.converters.passes.graphs import floats, graph, rewritten
+
+ONE = np.array([1], np.int64)
+ROW = np.ones((1, 3), np.float32)
+
+
+@pytest.mark.parametrize(
+    ("emit", "copies"),
+    [
+        (lambda op, x, one, row: (op.Unsqueeze(x, one), op.Add(op.Cast(x, to=7), one)), 1),
+        (lambda op, x, one, row: (op.Slice(x, one, [2], one), op.Unsqueeze(x, one)), 0),
+        (lambda op, x, one, row: (op.Add(x, row), op.Mul(x, row)), 0),
+        (lambda op, x, one, row: (op.Concat(x, row, axis=0), op.Concat(row, x, axis=0)), 1),
+        (lambda op, x, one, row: (op.Concat(x, row, row, axis=0),), 1),
+        (lambda op, x, one, row: (op.Concat(x, row, axis=0), op.Add(x, row)), 1),
+        (lambda op, x, one, row: (op.MatMul(row, op.Transpose(x)), op.Add(x, row)), 1),
+        (lambda op, x, one, row: (op.Gather(x, one, axis=1), op.Unsqueeze(x, one), op.Add(op.Cast(x, to=7), one)), 2),
+        (lambda op, x, one, row: (op.Gather(x, one, axis=1), op.Gather(x, one, axis=0)), 0),
+    ],
+)
+def test_copies(emit: Any, copies: int) -> None:
+    def given(op, x):
+        return emit(op, x, op.const(ONE), op.const(ROW))
+
+    model = graph(given, floats("x", 2, 3))
+    before = len(model.graph.initializers)
+    SeparateConstants()(model)
+    assert len(model.graph.initializers) - before == copies
+    rewritten(given, floats("x", 2, 3), by=[SeparateConstants()])
