@@ -25,10 +25,29 @@ from onnx_specops.building import Builder, Value
             follows="reference",
         ),
         Departure(
+            where="an empty dimension to sum over, with a constant",
+            cpu="leaves the result uninitialized",
+            reference="gives zeros",
+            follows="reference",
+        ),
+        Departure(
             where="constants of 8 bits and less with scales in bf16",
             cpu="rounds them to bf16 when they are scaled",
             specification="does not define the precision; the scaled constants stay in float32",
             follows="specification",
+        ),
+        Departure(
+            where="constants of 8 bits with scales or zero points that differ along the dimension to sum over and not along "
+            "the other one",
+            cpu="uses those of other elements, or crashes",
+            reference="uses those of each element",
+            follows="reference",
+        ),
+        Departure(
+            where="constants of 4 bits with a scale or zero point for each element of the dimension to sum over",
+            cpu="uses those of other elements, or crashes",
+            reference="uses those of each element",
+            follows="reference",
         ),
     ],
 )

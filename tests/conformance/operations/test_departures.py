@@ -44,6 +44,7 @@ UNSHOWN = {
     "a `max_output_boxes_per_class` of 0": "the uninitialized memory may contain the right result",
     "data of known dimensions, with `start`": "reading out of bounds damages the oracle's process",
     "an empty sequence": "the uninitialized memory may contain the right result",
+    "an empty dimension to sum over, with": "the uninitialized memory may contain the right result",
     "a layer that runs again": "an example is run once",
     "negative indices into an integer vector": "the uninitialized memory may contain the right result",
     "an axis that is known to have no": "the uninitialized memory may contain the right result",
@@ -691,8 +692,39 @@ for _name, _version in _REDUCTIONS:
         _numbers = np.array([2**24 + 1, 2**24 + 3 if _name == "Min" else 1], I32)
         _shown(f"Reduce{_name}", _version, "integers of 32", _make, [static(_numbers), np.array([0])], {"keep_dims": False})
 _shown("ReduceMin", 1, "nothing", "reduce_min", [static(_floats(INF)), np.array([0])], {"keep_dims": False})
-_shown_by("MatMul-1-nothing-summed", "an empty dimension")
+_shown_by("MatMul-1-nothing-summed", "an empty dimension to sum over, of")
 _shown_by("MatMul-1-weights-u8-bf16", "constants of 8 bits and less")
+
+
+def _scaled_product(where: str, type_: str, zeros: np.ndarray | None, scales: np.ndarray) -> None:
+    """Register a product with a constant of 16 rows and 8 columns, whose rows or elements have scales or zero points."""
+
+    def make(ops: Any, x: Any) -> Any:
+        import openvino as ov
+
+        numbers = np.arange(128, dtype=np.uint8).reshape(16, 8) % 15
+        if type_ == "u4":
+            pairs = (numbers.reshape(-1)[::2] | numbers.reshape(-1)[1::2] << 4).astype(np.uint8)
+            constant = ov.op.Constant(ov.Tensor(pairs, [16, 8], ov.Type.u4))
+        else:
+            constant = ops.constant(numbers)
+        weights = ops.convert(constant, "f32")
+        if zeros is not None:
+            weights = ops.subtract(weights, ops.constant(zeros))
+        return ops.matmul(x, ops.multiply(weights, ops.constant(scales)), False, False)
+
+    _shown("MatMul", 1, where, make, [static(np.eye(3, 16, dtype=F))])
+
+
+_ROWS = np.arange(16, dtype=F).reshape(16, 1)
+for _zeros, _scales in ((None, 1 + _ROWS), (_ROWS, np.ones((1, 8), F))):
+    _scaled_product("constants of 8 bits with", "u8", _zeros, _scales)
+for _zeros, _scales in (
+    (None, 1 + _ROWS),
+    (_ROWS, np.ones((1, 8), F)),
+    (None, 1 + np.arange(128, dtype=F).reshape(16, 8)),
+):
+    _scaled_product("constants of 4 bits with", "u4", _zeros, _scales)
 
 
 def _normalized_state(ops: Any, x: Any, state: Any) -> Any:
