@@ -29,7 +29,13 @@ _TYPES = {
     "nemotron", "olmo", "phi", "phimoe", "phi3", "phi3small", "qwen2", "qwen3", "smollm3",
 }  # fmt: skip
 _WITH_CONVOLUTIONS = "lfm2"
-_KIND_OF_STATES = {_WITH_CONVOLUTIONS: {2}, "granitemoehybrid": {2, 3}, "qwen3_5": {2, 3}, "qwen3_5_text": {2, 3}}
+_OTHER_NAMES = {"lfm2_moe": _WITH_CONVOLUTIONS}
+"""Types with the inputs and outputs of another type, under which onnxruntime-genai has them."""
+
+_KIND_OF_STATES = {
+    _WITH_CONVOLUTIONS: {2}, "lfm2_moe": {2}, "granitemoehybrid": {2, 3}, "qwen3_5": {2, 3}, "qwen3_5_moe": {2, 3},
+    "qwen3_5_moe_text": {2, 3}, "qwen3_5_text": {2, 3},
+}  # fmt: skip
 """Types with states besides the caches: the ranks of those of convolutions and recurrences, without the batch."""
 
 _USUAL_POSITIONS = 2048
@@ -164,6 +170,7 @@ def genai_config(
     search = {name: SEARCH[name] if value is None else value for name, value in search.items()}
     search |= {"max_length": positions, "early_stopping": True, "past_present_share_buffer": decoder.in_place}
     kind = str(source.config.get("model_type", ""))
+    kind = _OTHER_NAMES.get(kind, kind)
     convolutions = _convolutions(decoder) if kind == _WITH_CONVOLUTIONS and decoder.states else {}
     own = {name: name for name in ("input_ids", "inputs_embeds", "attention_mask", "position_ids") if name in inputs}
     return {

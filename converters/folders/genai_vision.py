@@ -191,8 +191,8 @@ def _qwen3(folder: Path, config: Mapping[str, Any], processing: ImageProcessing)
 
 
 def _qwen3_5(folder: Path, config: Mapping[str, Any], processing: ImageProcessing) -> _Vision:
-    """Return the vision encoder of Qwen3.5: with a table of positions."""
-    return _with_table("qwen3_5", folder, config, processing, 0)
+    """Return the vision encoder of Qwen3.5, with or without experts: with a table of positions."""
+    return _with_table(str(config["model_type"]), folder, config, processing, 0)
 
 
 def _with_table(kind: str, folder: Path, config: Mapping[str, Any], processing: ImageProcessing, layers: int) -> _Vision:
@@ -272,6 +272,7 @@ _KINDS: dict[str, Callable[[Path, Mapping[str, Any], ImageProcessing], _Vision]]
     "qwen2_vl": _qwen,
     "qwen2_5_vl": _qwen,
     "qwen3_5": _qwen3_5,
+    "qwen3_5_moe": _qwen3_5,
     "qwen3_vl": _qwen3,
 }
 

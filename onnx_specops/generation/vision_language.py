@@ -19,7 +19,7 @@ from onnx_specops.generation.settings import read_json
 from onnx_specops.runtime.session import InferenceSession, Kernels
 
 _EMBEDDINGS, _FEATURES = "inputs_embeds", "image_features"
-_GEMMA, _MISTRAL, _PHI, _QWEN = "gemma3", "mistral3", "phi3v", ("qwen2_5_vl", "qwen3_vl", "qwen3_5")
+_GEMMA, _MISTRAL, _PHI, _QWEN = "gemma3", "mistral3", "phi3v", ("qwen2_5_vl", "qwen3_vl", "qwen3_5", "qwen3_5_moe")
 _OF_QWEN = re.compile(r"<\|vision_start\|>.*?<\|vision_end\|>", re.DOTALL)
 _OF_PHI = re.compile(r"<\|image_([0-9]+)\|>")
 _PLACES = {

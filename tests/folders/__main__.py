@@ -24,7 +24,7 @@ from typing import Any
 os.environ["HF_HUB_OFFLINE"] = "1"  # no downloads are needed
 
 from converters.folders.weights import write_weights
-from tests.folders import hosts
+from tests.folders import hosts, hybrids
 from tests.folders.language_models import COMPRESSED, CONFIGURATIONS
 from tests.folders.page import write_pages
 from tests.folders.subjects import ENCODERS, HYBRIDS, MAKERS, PIPELINES, SPEECH, VISION, make
@@ -53,7 +53,7 @@ def runs(name: str) -> Iterator[tuple[str, Callable[[Path, Path], hosts.Result]]
         if name.startswith("qwen"):  # OpenVINO GenAI does not run the others as transformers does, or not at all
             yield "onnxruntime-genai", partial(hosts.in_genai_as_pipeline, name.removesuffix("-int8"))
     if name in HYBRIDS:
-        for search in ("greedy", "beams") if name == "lfm2" else ("greedy",):
+        for search in ("greedy", "beams") if name in hybrids.WITH_BEAMS else ("greedy",):
             yield "onnxruntime-genai", partial(hosts.in_genai_with_states, search=search)
     if name in PIPELINES:
         for task in _TASKS.get(name, ("text2image",)):

@@ -9,8 +9,13 @@ from pathlib import Path
 import numpy as np
 
 ARCHIVES = Path(__file__).parents[1] / "language" / "hybrids"
-NAMES = {"granite-hybrid": "granite_hybrid", "lfm2": "lfm2", "qwen3.5-text": "qwen3_5"}
+NAMES = {
+    "granite-hybrid": "granite_hybrid", "granite-hybrid-int4": "granite_hybrid_int4", "lfm2": "lfm2", "lfm2-moe": "lfm2_moe",
+    "qwen3.5-text": "qwen3_5", "qwen3.5-text-int8": "qwen3_5_int8", "qwen3.5-moe-text": "qwen3_5_moe",
+}  # fmt: skip
 """Names, and those of the archives."""
+
+WITH_BEAMS = ("lfm2", "lfm2-moe")
 
 BEAMS = 3
 

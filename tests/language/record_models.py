@@ -3,9 +3,10 @@
 Each NAME.zip is a folder with the decoder, its tokenizer and expected.json. Those in tests/language/hybrids have recurrences
 or convolutions, most of them besides attention. Those in tests/language/text2text are encoder-decoders, in
 tests/language/seq2seq only the decoder of one, in tests/language/vision models of images and text, and in
-tests/language/speech models of audio. Some require certain versions of transformers: granite_hybrid 5.5 or newer, lfm2 up to
-5.4, mamba and falcon_mamba 5.3, qwen3_5 and qwen3.5 5.2, qwen2.5-vl and qwen3-vl 5.0, qwen3_next and zamba2 4.57, phi3-v
-4.53 (see tests/folders/phi_vision.py). Run with transformers, optimum-intel, openvino_tokenizers and openvino installed:
+tests/language/speech models of audio. Some require certain versions of transformers: granite_hybrid 5.5 or newer, lfm2 and
+lfm2_moe up to 5.4, mamba and falcon_mamba 5.3, qwen3_5, qwen3_5_moe and qwen3.5 5.2, qwen2.5-vl and qwen3-vl 5.0, qwen3_next
+and zamba2 4.57, phi3-v 4.53 (see tests/folders/phi_vision.py). Run with transformers, optimum-intel, openvino_tokenizers and
+openvino installed:
 
     python -m tests.language.record_models [NAME ...]
 """
@@ -133,6 +134,22 @@ HYBRID: dict[str, tuple[str, dict[str, Any]]] = {
             "decoder_sparse_step": 1,
         },
     ),
+    "qwen3_5_moe": (
+        "Qwen3_5MoeTextConfig",
+        {
+            **COMMON, **DELTA_RULE, "num_hidden_layers": 3, "layer_types": _AROUND_ATTENTION, "num_experts": 4,
+            "num_experts_per_tok": 2, "moe_intermediate_size": 16, "shared_expert_intermediate_size": 16,
+            "tie_word_embeddings": False,
+        },
+    ),
+    "lfm2_moe": (
+        "Lfm2MoeConfig",
+        {
+            **{name: value for name, value in COMMON.items() if name != "head_dim"}, "num_hidden_layers": 3,
+            "layer_types": ["conv", "full_attention", "conv"], "num_experts": 4, "num_experts_per_tok": 2,
+            "moe_intermediate_size": 16, "num_dense_layers": 1,
+        },
+    ),
     "lfm2": (
         "Lfm2Config",
         {
@@ -141,6 +158,9 @@ HYBRID: dict[str, tuple[str, dict[str, Any]]] = {
         },
     ),
 }  # fmt: skip
+COMPRESSED = {"granite_hybrid_int4": ("granite_hybrid", 4), "qwen3_5_int8": ("qwen3_5", 8)}
+"""Models with compressed weights: the model, and the number of bits."""
+
 ENCODER_DECODERS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "t5": (
         "T5Config",
@@ -291,13 +311,16 @@ class Oracle:
 
 def make(name: str, folder: Path) -> None:
     """Create the folder of a model, and record OpenVINO's results."""
-    class_name, settings = {**CONFIGURATIONS, **HYBRID}[name]
+    base, bits = COMPRESSED.get(name, (name, None))
+    class_name, settings = {**CONFIGURATIONS, **HYBRID}[base]
     torch.manual_seed(1)
     # larger weights make the sums over all tokens inaccurate by which optimum-intel computes the recurrence of Mamba
-    spread = {"mamba": 0.2, "zamba2": 0.25}.get(name, 0.5)
+    spread = {"mamba": 0.2, "zamba2": 0.25}.get(base, 0.5)
     configuration = getattr(transformers, class_name)(**settings, initializer_range=spread)
     torch_model = transformers.AutoModelForCausalLM.from_config(configuration).eval()
     export(torch_model, OVModelForCausalLM, folder, ["openvino_model.xml"], CONFIGURATION_FILES)
+    if bits is not None:
+        compress_weights(folder / "openvino_model.xml", bits)
     save_tokenizer(tokenizer(), folder)
     encode, decode = (ov.compile_model(folder / f"openvino_{part}.xml") for part in ("tokenizer", "detokenizer"))
     oracle = Oracle(folder / "openvino_model.xml")
@@ -316,6 +339,22 @@ def make(name: str, folder: Path) -> None:
         "answer_text": str(decode([said])[0][0]) if said else "",
     }
     (folder / "expected.json").write_text(json.dumps(expected))
+
+
+def compress_weights(path: Path, bits: int) -> None:
+    """Compress the weights of an IR with NNCF, symmetrically, to 4 bits in groups of 8 if possible, otherwise to 8 bits."""
+    import nncf
+
+    model = ov.Core().read_model(path)
+    if bits == 4:
+        nncf.compress_weights(model, mode=nncf.CompressWeightsMode.INT4_SYM, group_size=8, all_layers=True)
+    else:
+        nncf.compress_weights(model, mode=nncf.CompressWeightsMode.INT8_ASYM)
+    with tempfile.TemporaryDirectory() as place:
+        ov.save_model(model, Path(place) / path.name)
+        del model  # it maps the file
+        for made in Path(place).iterdir():
+            path.with_name(made.name).write_bytes(made.read_bytes())
 
 
 def make_decoder(name: str, folder: Path) -> None:
@@ -417,7 +456,7 @@ def make_transcripts(name: str, folder: Path) -> None:
 def main(names: list[str]) -> None:
     makers = {
         **dict.fromkeys(CONFIGURATIONS, (make, MODELS)),
-        **dict.fromkeys(HYBRID, (make, HYBRIDS)),
+        **dict.fromkeys((*HYBRID, *COMPRESSED), (make, HYBRIDS)),
         **dict.fromkeys(ENCODER_DECODERS, (make_decoder, SEQ2SEQ)),
         **dict.fromkeys(TEXT_TO_TEXT, (make_text_to_text, TEXT2TEXT)),
         **dict.fromkeys(VISION_LANGUAGE, (make_vision, VISION)),

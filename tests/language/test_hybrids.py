@@ -20,6 +20,7 @@ RECURRENCES = {
     "falcon_mamba": "onnx_specops.SelectiveScan",
     "granitemoehybrid": "onnx_specops.StateSpaceScan",
     "mamba": "onnx_specops.SelectiveScan",
+    "qwen3_5_moe_text": "onnx_specops.GatedDeltaRule",
     "qwen3_5_text": "onnx_specops.GatedDeltaRule",
     "qwen3_next": "onnx_specops.GatedDeltaRule",
 }
@@ -46,7 +47,7 @@ def test_the_loops_are_operators(folder: Path) -> None:
     kind = json.loads((folder / "config.json").read_text())["model_type"]
     recurrences = {name: count for name, count in report.nodes.items() if name in RECURRENCES.values()}
     assert recurrences == ({RECURRENCES[kind]: 2} if kind in RECURRENCES else {}) and "Loop" not in report.nodes
-    joined = kind in ("granitemoehybrid", "qwen3_5_text", "qwen3_next")
+    joined = kind in ("granitemoehybrid", "qwen3_5_moe_text", "qwen3_5_text", "qwen3_next")
     assert report.nodes.get("onnx_specops.CausalConv", 0) == 2 * joined
     attentions = 0 if kind in ("mamba", "falcon_mamba", "zamba2") else 1
     assert report.nodes.get("onnx_specops.ScaledDotProductAttentionWithKVCache", 0) == attentions
