@@ -218,10 +218,11 @@ class QuantizedConv : public Kernel {
         padded += pads_[at] + pads_[at + dimensions];
       }
       const std::int64_t extent = (out.kernel[i] - 1) * out.dilations[i] + 1;
-      if (out.kernel[i] < 1 || padded < extent) {
+      // A window of one pixel, as of a matrix product, needs no pixels.
+      if (out.kernel[i] < 1 || padded < (extent > 1 ? extent : 0)) {
         fail("W has the shape ", to_string(w), ", but X, padded, has ", padded, " pixels along axis ", at + 1);
       }
-      out.out[i] = (padded - extent) / out.strides[i] + 1;
+      out.out[i] = padded < extent ? 0 : (padded - extent) / out.strides[i] + 1;
       out.taps *= out.kernel[i];
       if (out.taps > most_products) break;
     }

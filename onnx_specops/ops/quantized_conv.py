@@ -83,7 +83,7 @@ def QuantizedConv(
     multiplied by ``sum_slope``.
 
     Inputs:
-        X: ``[N, D1, ..., C]``, with one to three spatial dimensions.
+        X: ``[N, D1, ..., C]``, with one to three spatial dimensions. A dimension may be 0 if the kernel's is 1.
         W: ``[M, C / group, k1, ...]``, with at most 65,536 products per sum.
         scale, bias: ``[M]``, one number for each output channel.
         x_zero_point: ``[]`` or ``[C]``, the integer in ``X`` that represents zero. The padding consists of it.
@@ -212,17 +212,18 @@ class _Geometry:
             return
         for axis, (size, kernel) in enumerate(zip(x[1:-1], w[2:], strict=True)):
             padded, extent = size + sum(self.pads[axis]), (kernel - 1) * self.dilations[axis] + 1
-            if kernel < 1 or padded < extent:
+            if kernel < 1 or padded < _fewest(extent):
                 raise ValueError(
                     f"QuantizedConv: W has the shape {list(w)}, but X, padded, has {padded} pixels along axis {axis + 1}"
                 )
             self.sizes.append((padded - extent) // self.strides[axis] + 1)
 
     def fewest(self, kernel: Sequence[int]) -> list[int]:
-        """Return the number of pixels in each dimension that, with the padding, suffice for one window."""
+        """Return the number of pixels in each dimension that are not an error."""
         return [
-            (size - 1) * step + 1 - sum(pads) for size, step, pads in zip(kernel, self.dilations, self.pads, strict=True)
-        ]  # fmt: skip
+            _fewest((size - 1) * step + 1) - sum(pads)
+            for size, step, pads in zip(kernel, self.dilations, self.pads, strict=True)
+        ]
 
     def windows(self, offsets: Sequence[int]) -> list[slice]:
         """Return the slice of the padded pixels for one kernel position."""
@@ -231,6 +232,11 @@ class _Geometry:
             begin = offset * step
             found.append(slice(begin, begin + (size - 1) * stride + 1, stride))
         return found
+
+
+def _fewest(extent: int) -> int:
+    """Return the number of padded pixels that suffice. A window of one pixel, as of a matrix product, needs none."""
+    return extent if extent > 1 else 0
 
 
 def _parsed(name: str, text: str, count: int, otherwise: int) -> list[int]:
@@ -287,7 +293,9 @@ def _(node):
         padded = None if not isinstance(size, int) else size + pads[axis] + pads[axis + rank]
         extent = (w[axis + 2] - 1) * dilations[axis] + 1
         sizes.append(
-            None if padded is None or padded < extent or strides[axis] < 1 else (padded - extent) // strides[axis] + 1
+            None
+            if padded is None or padded < _fewest(extent) or strides[axis] < 1
+            else (padded - extent) // strides[axis] + 1
         )
     return [[x[0], *sizes, w[0]]]
 
@@ -316,8 +324,12 @@ def _(
         return {"between_integers": False, "enough_pixels": False}
     _, geometry = _stated(channels, kernel, strides, pads, dilations, group)
     sizes = [None] * (rank - 2) if X.shape is None else list(X.shape)[1:-1]
-    few = geometry.fewest(_parsed("kernel", kernel, rank - 2, 1))
+    window = _parsed("kernel", kernel, rank - 2, 1)
+    few = geometry.fewest(window)
     enough = all(least <= (size if isinstance(size, int) else 0) for size, least in zip(sizes, few, strict=False))
+    if set(window) == {1} and group == 1 and not all(isinstance(size, int) and size for size in sizes):
+        # ONNX Runtime convolves no empty images, but multiplies empty matrices.
+        return {"between_integers": False, "enough_pixels": False}
     return {"between_integers": True, "enough_pixels": enough}
 
 

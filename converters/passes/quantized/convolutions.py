@@ -17,39 +17,18 @@ import onnx_ir as ir
 
 from converters.passes.added_bias import added_bias, elements
 from converters.passes.quantized.affine import Affine, is_scale
-from converters.passes.quantized.fused import ConvAttributes, Target, function_of, fuse
-from converters.passes.quantized.graph import Arrangement, Quantized, is_node, only_quantizers, only_user, static_shape
-from converters.passes.quantized.joins import quantizations
+from converters.passes.quantized.fused import ConvAttributes
+from converters.passes.quantized.fusion import fused
+from converters.passes.quantized.graph import Arrangement, Quantized, is_node, only_user, static_shape
 from converters.passes.quantized.matmuls import multiply
-from converters.passes.quantized.residuals import addition_of
+from converters.passes.quantized.results import ResultQuantization, quantization_of
 from converters.passes.quantized.weights import Weights, weights
 from onnx_specops.building import Builder, Value, constant_value
 from onnx_specops.graphs import attributes_of, constant_array
 
 _LARGEST_BIAS = 2**30
-_MAX_REPEATED_PRODUCTS, _MAX_TARGETS = 128, 3
-"""Sums of this many products are computed again more quickly than floats are quantized by channel."""
 _MIN_CHANNELS = 16
 """With fewer channels, the neighborhoods cost more than integers save."""
-
-
-@dataclass(frozen=True)
-class _Quantization:
-    """The quantization of a convolution's result.
-
-    Attributes:
-        value: the input of the QuantizeLinear.
-        affine: its scale and zero point.
-        quantizer: the QuantizeLinear.
-        shift: the addend before it.
-        divisor: the divisor before it, one number or one for each channel.
-    """
-
-    value: ir.Value
-    affine: Affine
-    quantizer: ir.Node
-    shift: float = 0.0
-    divisor: np.ndarray | float = 1.0
 
 
 @dataclass(frozen=True)
@@ -137,7 +116,7 @@ def _in_integers(
     found: Weights,
     scales: np.ndarray,
     bias: np.ndarray,
-    quantization: _Quantization,
+    quantization: ResultQuantization,
     op: Builder,
 ) -> bool:
     """Convert a convolution to one with integer inputs and outputs. Return whether it is possible."""
@@ -160,87 +139,6 @@ def _in_integers(
     quantization.quantizer.replace_input_with(0, result)
     quantization.quantizer.replace_input_with(1, op.place(constant_value(quantization.affine.scale)))
     return True
-
-
-def fused(
-    work: Arrangement,
-    node: ir.Node,
-    x: Quantized,
-    found: Weights,
-    scales: np.ndarray,
-    bias: np.ndarray,
-    tail: ir.Value,
-    stated: ConvAttributes,
-    *,
-    only_quantized: bool = False,
-) -> bool:
-    """Fuse a convolution, the function that follows and its quantization into one node. Return whether it is possible.
-
-    ``only_quantized``: not if the result is not quantized.
-    """
-    channels = stated.shape[0]
-    function = function_of(tail, channels)
-    if prod(stated.shape[1:]) <= _MAX_REPEATED_PRODUCTS and (several := _several_targets(work, function.value, channels)):
-        replaced = [fuse(work, node, x, found, scales, bias, stated, function, target) for target in several]
-        return all(replaced)
-    target = target_of(work, function.value, channels)
-    if target is None and only_quantized:
-        return False
-    if target is not None:
-        addition = addition_of(work, target, channels, lambda value: target_of(work, value, channels))
-        if addition is not None and fuse(work, node, x, found, scales, bias, stated, function, target, addition):
-            return True
-    return fuse(work, node, x, found, scales, bias, stated, function, target)
-
-
-def _several_targets(work: Arrangement, value: ir.Value, channels: int) -> list[Target]:
-    """Return the quantizations of a value that has several, one of them per channel, and no other consumers; otherwise
-    empty.
-    """
-    found = quantizations(work, value)
-    if not 1 < len(found) <= _MAX_TARGETS or all(one.division is None for one in found):
-        return []
-    targets = []
-    for one in found:
-        scale, zero = (constant_array(constant) for constant in one.quantizer.inputs[1:])
-        if scale is None or zero is None or (scale.ndim and (one.division is None or (scale != 1).any())):
-            return []
-        divisor = 1.0 if one.division is None else one.division.scale
-        targets.append(_target_of(one.quantizer, scale.reshape(-1)[0], zero, divisor, channels))
-    return [target for target in targets if target is not None] if None not in targets else []
-
-
-def target_of(work: Arrangement, value: ir.Value, channels: int) -> Target | None:
-    """Return the quantization of a value with the given number of channels, possibly per channel."""
-    if (quantization := _quantized(work, value)) is not None:
-        scale, zero, quantizer, divisor = (
-            quantization.affine.scale,
-            quantization.affine.zero_point,
-            quantization.quantizer,
-            quantization.divisor,
-        )
-    else:
-        user = only_user(value)
-        along = (
-            None if user is None or user.outputs[0] not in work.divisions else work.divisions[user.outputs[0]].scale_along(1)
-        )
-        if user is None or along is None or len(quantizers := only_quantizers(user.outputs[0])) != 1:
-            return None
-        constants = [constant_array(constant) for constant in quantizers[0].inputs[1:]]
-        if constants[0] is None or constants[1] is None or (constants[0] != 1).any() or constants[1].size != channels:
-            return None
-        scale, zero, quantizer, divisor = np.ones([], np.float32), constants[1], quantizers[0], along
-    return _target_of(quantizer, scale, zero, divisor, channels)
-
-
-def _target_of(
-    quantizer: ir.Node, scale: np.ndarray, zero: np.ndarray, divisor: np.ndarray | float, channels: int
-) -> Target | None:
-    """Return a quantization by ``scale`` of values that were divided before."""
-    steps = np.broadcast_to(np.asarray(scale, np.float64) * divisor, (channels,))
-    if zero.dtype != np.uint8 or not is_scale(steps).all() or not is_scale(1 / steps).all():
-        return None
-    return Target(quantizer, 1 / steps, zero)
 
 
 def _as_product(
@@ -290,44 +188,27 @@ def _shortest(scales: np.ndarray, zeros: np.ndarray) -> Affine:
 # -- what follows a convolution --------------------------------------------------------------------------------------------
 
 
-def _quantization(work: Arrangement, tail: ir.Value) -> _Quantization | None:
+def _quantization(work: Arrangement, tail: ir.Value) -> ResultQuantization | None:
     """Return the quantization of a convolution's result; ``None`` if the result must be floats."""
     user = only_user(tail)
     if user is None:
         return None
-    if (quantization := _quantized(work, tail)) is not None:
+    if (quantization := quantization_of(work, tail)) is not None:
         return quantization
-    following = _quantized(work, user.outputs[0])
+    following = quantization_of(work, user.outputs[0])
     if following is None:
         return None
     if _is_redundant_clip(user, following):
         return following
     if np.all(following.divisor == 1) and (line := _clipped_line(user, following.affine)) is not None:
         slope, shift = line
-        return _Quantization(following.value, following.affine.scaled(1 / slope), following.quantizer, shift=shift / slope)
+        return ResultQuantization(
+            following.value, following.affine.scaled(1 / slope), following.quantizer, shift=shift / slope
+        )
     return None
 
 
-def _quantized(work: Arrangement, value: ir.Value) -> _Quantization | None:
-    """Return the 8-bit quantization of a value."""
-    divisor: np.ndarray | float = 1.0
-    user = only_user(value)
-    if is_node(user, "Div") and user is not None and user.outputs[0] in work.divisions:
-        value = user.outputs[0]
-        along = work.divisions[value].scale_along(1)
-        if along is None:
-            return None  # the scales differ along an axis other than the channels
-        divisor = along
-    quantizers = only_quantizers(value)
-    if len(quantizers) != 1:
-        return None
-    scale, zero = (constant_array(constant) for constant in quantizers[0].inputs[1:])
-    if scale is None or zero is None or scale.ndim or zero.dtype.itemsize != 1:
-        return None
-    return _Quantization(value, Affine(scale, zero), quantizers[0], divisor=divisor)
-
-
-def _is_redundant_clip(node: ir.Node, quantization: _Quantization) -> bool:
+def _is_redundant_clip(node: ir.Node, quantization: ResultQuantization) -> bool:
     """Return whether a node clips only what the quantization clips, too."""
     if not quantization.affine.starts_at_zero:
         return False

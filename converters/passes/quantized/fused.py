@@ -55,8 +55,10 @@ class Function:
         return Function("clip", self.value, self.alpha * float(factor[0]), self.beta * float(factor[0]))
 
 
-def function_of(tail: ir.Value, channels: int) -> Function:
-    """Return the function of a convolution's result that has no other consumers; "none" if there is none."""
+def function_of(tail: ir.Value, channels: int, axis: int = 1) -> Function:
+    """Return the function of a result that has no other consumers and whose channels are along ``axis``; "none" if there is
+    none.
+    """
     none = Function("none", tail)
     if (swish := _swish(tail)) is not None:
         return swish
@@ -80,7 +82,7 @@ def function_of(tail: ir.Value, channels: int) -> Function:
             slope = np.full(channels, stated.get_float("alpha", 0.01), np.float32)
             return Function("prelu", value, slope=slope)
         case "PRelu":
-            found = per_channel(tail, constant_array(user.inputs[1]), channels)
+            found = per_channel(tail, constant_array(user.inputs[1]), channels, axis)
             return none if found is None else Function("prelu", value, slope=found)
         case "HardSigmoid":
             return Function("hard_sigmoid", value, stated.get_float("alpha", 0.2), stated.get_float("beta", 0.5))
@@ -125,12 +127,12 @@ def _is_scaled(node: ir.Node, value: ir.Value) -> bool:
     return any(constant_array(other) is not None for other in node.inputs if other is not value)
 
 
-def per_channel(value: ir.Value, numbers: np.ndarray | None, channels: int) -> np.ndarray | None:
-    """Return numbers that broadcast to a value as one number for each channel."""
+def per_channel(value: ir.Value, numbers: np.ndarray | None, channels: int, axis: int = 1) -> np.ndarray | None:
+    """Return numbers that broadcast to a value as one number for each channel along ``axis``."""
     if numbers is None or value.shape is None or numbers.ndim > (rank := len(value.shape)):
         return None
     shape = [1] * (rank - numbers.ndim) + list(numbers.shape)
-    if any(size != 1 for axis, size in enumerate(shape) if axis != 1) or shape[1] not in (1, channels):
+    if any(size != 1 for i, size in enumerate(shape) if i != axis) or shape[axis] not in (1, channels):
         return None
     return np.broadcast_to(numbers.astype(np.float32).reshape(-1), (channels,)).copy()
 
@@ -152,12 +154,13 @@ class Target:
 
 @dataclass(frozen=True)
 class ConvAttributes:
-    """The attributes of a Conv.
+    """The attributes of a Conv, or of a MatMul as a convolution of one pixel.
 
     Attributes:
         shape: the shape of the weights.
         strides, dilations, pads: for each spatial dimension; pads at the beginnings, then at the ends.
         group: the number of groups.
+        channels_last: whether the channels of the node's input and result are the last dimension.
     """
 
     shape: Sequence[int]
@@ -165,6 +168,18 @@ class ConvAttributes:
     dilations: Sequence[int]
     pads: Sequence[int]
     group: int
+    channels_last: bool = False
+
+    @classmethod
+    def of_product(cls, depth: int, columns: int, rank: int) -> ConvAttributes:
+        """Return those of a product of ``[..., depth]`` with ``rank`` dimensions and ``[depth, columns]``."""
+        pixel = [1] * (rank - 2)
+        return cls((columns, depth, *pixel), pixel, pixel, [0, 0] * (rank - 2), 1, channels_last=True)
+
+    @property
+    def axis(self) -> int:
+        """The axis of the channels of the node's result."""
+        return len(self.shape) - 1 if self.channels_last else 1
 
 
 @dataclass(frozen=True)
@@ -210,7 +225,7 @@ def fuse(
 
     Args:
         work: the graph.
-        node: the Conv.
+        node: the Conv or MatMul.
         x: its input.
         found: its weights.
         scales: the scales of the weights, one for each output channel.
@@ -246,7 +261,7 @@ def fuse(
     if target is not None and factor is None and is_cut_anyway(function, target.zero_point):
         function = Function("none", function.value)
     rank = len(shape)
-    pixels = work.channels_last(op, x.integers, rank)
+    pixels = x.integers if stated.channels_last else work.channels_last(op, x.integers, rank)
     if addition is not None:  # the addend may be computed after the convolution
         op = work.before(addition.target.quantizer)
     zero = np.zeros([], np.float32) if target is None else target.zero_point
@@ -259,7 +274,7 @@ def fuse(
         constant_value(zero),
         None if factor is None else constant_value(factor.astype(np.float32)),
         None if function.slope is None else constant_value(function.slope),
-        *([] if addition is None else _added(work, op, addition, rank)),
+        *([] if addition is None else _added(work, op, addition, stated)),
         channels=shape[1] * stated.group,
         kernel=_listed(shape[2:]),
         strides=_listed(stated.strides),
@@ -278,15 +293,17 @@ def fuse(
         taps = zip(sizes, shape[2:], stated.pads, stated.pads[rank - 2 :], strict=False)
         space = [size + begin + end - kernel + 1 for size, kernel, begin, end in taps]
         result = blocks.arrange(op, result, space, shape[0] // prod(blocks.sizes))
-    first = op.Transpose(result, perm=[0, rank - 1, *range(1, rank - 1)])
+    first = result if stated.channels_last else op.Transpose(result, perm=[0, rank - 1, *range(1, rank - 1)])
     given = function.value.shape
     if given is not None:
-        result.shape = ir.Shape([given[0], *given[2:], given[1]])
+        if not stated.channels_last:
+            result.shape = ir.Shape([given[0], *given[2:], given[1]])
         first.shape = given
     # A number halfway between two levels may round to either.
     if not replace_value(old, first, tolerance=0.0 if target is None else 1e-3, level=0.0 if target is None else 1.0):
         return False
-    work.last[first, op.graph] = result
+    if not stated.channels_last:
+        work.last[first, op.graph] = result
     if target is not None:
         for user in first.consumers():
             if is_node(user, "DequantizeLinear") and (known := work.quantized.get(user.outputs[0])) is not None:
@@ -294,10 +311,11 @@ def fuse(
     return True
 
 
-def _added(work: Arrangement, op: Builder, addition: Addition, rank: int) -> list[Value | None]:
+def _added(work: Arrangement, op: Builder, addition: Addition, stated: ConvAttributes) -> list[ir.Value | None]:
     """Return the inputs of QuantizedConv that describe an addition."""
+    integers = addition.addend.integers
     return [
-        work.channels_last(op, addition.addend.integers, rank),
+        integers if stated.channels_last else work.channels_last(op, integers, len(stated.shape)),
         constant_value(addition.addend_scale),
         constant_value(addition.addend.affine.zero_point),
         constant_value(addition.scale),

@@ -22,6 +22,7 @@ from converters.passes.quantized.joins import quantize_parts
 from converters.passes.quantized.matmuls import product
 from converters.passes.quantized.scaling import scaling
 from converters.passes.quantized.shuffles import shuffle
+from converters.passes.quantized.smoothing import merge_factor
 from converters.passes.quantized.transposed import transposed_axes, transposed_convolution
 from converters.passes.quantized.weights import weights
 from onnx_specops.building import OPSET, constant_value
@@ -67,6 +68,8 @@ class ConvertToIntegers(InPlacePass):
         _widen_constants(model)
         _share_quantizations(model)
         work = Arrangement(model.graph, self.contrib)
+        for node in list(all_nodes(model.graph)):
+            merge_factor(work, node)
         for node in [node for node in all_nodes(model.graph) if is_node(node, "FakeQuantize", DOMAIN)]:
             _quantize(work, node, self.opset)
         if self.contrib:

@@ -1,4 +1,8 @@
-"""Integer matrix products with float results."""
+"""Integer matrix products.
+
+A product with constant weights is a convolution of one pixel with channels last. Its function and the quantization that
+follow become part of it (`fusion`). Others have float results.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +10,11 @@ import numpy as np
 import onnx_ir as ir
 
 from converters.passes.added_bias import added_bias, elements
+from converters.passes.quantized.affine import Affine
+from converters.passes.quantized.fused import ConvAttributes
+from converters.passes.quantized.fusion import fused
 from converters.passes.quantized.graph import Arrangement, Quantized, static_shape
-from converters.passes.quantized.weights import weights
+from converters.passes.quantized.weights import Weights, weights
 from onnx_specops.building import Builder, Value, constant_value
 
 
@@ -26,10 +33,33 @@ def product(work: Arrangement, node: ir.Node) -> None:
             return
         if found.affine.scale_along(1) is None:
             return
+        if work.contrib and _fused(work, node, first, found, *shape):
+            return
         second = Quantized(found.emit(op), found.affine)
         if (added := added_bias(tail, -1, shape[1])) is not None:
             tail, bias = added[0].outputs[0], elements(added[1], shape[1]).astype(np.float32)
     work.replace(node, multiply(work, op, first, second, bias), tail)
+
+
+def _fused(work: Arrangement, node: ir.Node, x: Quantized, found: Weights, depth: int, columns: int) -> bool:
+    """Convert a product with constant weights ``[depth, columns]`` to QuantizedConv. Return whether it is possible.
+
+    Conditions: the result has three to five dimensions, which the operator supports, and the first matrix has one scale.
+    """
+    tail = node.outputs[0]
+    if x.integers.shape is None or not 3 <= (rank := len(x.integers.shape)) <= 5 or not x.affine.is_per_tensor:
+        return False
+    bias = np.zeros(columns)
+    while (added := added_bias(tail, rank - 1, columns, broadcast=True)) is not None:
+        tail, bias = added[0].outputs[0], bias + elements(added[1], columns)
+    stated = ConvAttributes.of_product(depth, columns, rank)
+
+    def emit(op: Builder) -> Value:
+        return op.Reshape(op.Transpose(found.emit(op), perm=[1, 0]), list(stated.shape))
+
+    scale, zero = found.affine.scale, found.affine.zero_point
+    filters = Weights(emit, Affine(scale, zero))
+    return fused(work, node, x, filters, np.broadcast_to(scale, (columns,)), bias, tail, stated)
 
 
 def multiply(work: Arrangement, op: Builder, a: Quantized, b: Quantized, bias: np.ndarray | None) -> Value:

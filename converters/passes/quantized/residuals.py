@@ -34,7 +34,7 @@ class Addition:
 
 
 def addition_of(
-    work: Arrangement, result: Target, channels: int, target_of: Callable[[ir.Value], Target | None]
+    work: Arrangement, result: Target, channels: int, axis: int, target_of: Callable[[ir.Value], Target | None]
 ) -> Addition | None:
     """Return the addition that follows the quantization of a convolution's result.
 
@@ -45,6 +45,7 @@ def addition_of(
         work: the graph.
         result: the quantization of the convolution's result.
         channels: the number of channels.
+        axis: the axis of the channels.
         target_of: returns the quantization of a value.
     """
     dequantizer = only_user(result.quantizer.outputs[0])
@@ -63,7 +64,7 @@ def addition_of(
         return None
     if zero.dtype != np.uint8 or second.affine.zero_point.dtype != np.uint8:
         return None
-    function = function_of(node.outputs[0], channels)
+    function = function_of(node.outputs[0], channels, axis)
     if (target := target_of(function.value)) is None:
         return None
     scales = [known.affine.scale.astype(np.float64) * target.factor for known in (first, second)]

@@ -9,8 +9,8 @@ import onnx_ir as ir
 
 from converters.passes.added_bias import added_bias, elements
 from converters.passes.quantized.affine import Affine
-from converters.passes.quantized.convolutions import fused
 from converters.passes.quantized.fused import ConvAttributes, per_channel
+from converters.passes.quantized.fusion import fused
 from converters.passes.quantized.graph import Arrangement, Quantized, is_node, only_user
 from converters.passes.quantized.weights import Weights
 from onnx_specops.building import Builder, Value, constant_value

@@ -14,9 +14,9 @@ import onnx_ir as ir
 
 from converters.passes.added_bias import added_bias, elements
 from converters.passes.quantized.affine import Affine
-from converters.passes.quantized.convolutions import target_of
 from converters.passes.quantized.fused import Blocks, ConvAttributes, Function, Target, function_of, fuse, is_signed, signed
 from converters.passes.quantized.graph import Arrangement, static_shape
+from converters.passes.quantized.results import target_of
 from converters.passes.quantized.weights import Weights, weights
 from onnx_specops.building import constant_value
 from onnx_specops.graphs import constant_array

@@ -1,0 +1,108 @@
+"""The quantization of the result of a convolution or a matrix product."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_ir as ir
+
+from converters.passes.quantized.affine import Affine, is_scale
+from converters.passes.quantized.fused import Target, per_channel
+from converters.passes.quantized.graph import Arrangement, is_node, only_quantizers, only_user
+from onnx_specops.graphs import constant_array
+
+
+@dataclass(frozen=True)
+class ResultQuantization:
+    """The quantization of a result.
+
+    Attributes:
+        value: the input of the QuantizeLinear.
+        affine: its scale and zero point.
+        quantizer: the QuantizeLinear.
+        shift: the addend before it.
+        divisor: the divisor before it, one number or one for each channel.
+    """
+
+    value: ir.Value
+    affine: Affine
+    quantizer: ir.Node
+    shift: float = 0.0
+    divisor: np.ndarray | float = 1.0
+
+
+def quantization_of(work: Arrangement, value: ir.Value, axis: int = 1) -> ResultQuantization | None:
+    """Return the 8-bit quantization of a value whose channels are along ``axis``.
+
+    Scales per channel that come before it, of FakeQuantize or of SmoothQuant, are its divisor.
+    """
+    divisor: np.ndarray | float = 1.0
+    user = only_user(value)
+    if is_node(user, "Div") and user is not None and user.outputs[0] in work.divisions:
+        value = user.outputs[0]
+        along = work.divisions[value].scale_along(axis)
+        if along is None:
+            return None  # the scales differ along an axis other than the channels
+        divisor = along
+    elif is_node(user, "Mul") and user is not None:
+        factor = _factor_of(user, value, axis)
+        if factor is None:
+            return None
+        value, divisor = user.outputs[0], 1 / factor
+    quantizers = only_quantizers(value)
+    if len(quantizers) != 1:
+        return None
+    scale, zero = (constant_array(constant) for constant in quantizers[0].inputs[1:])
+    if scale is None or zero is None or scale.ndim or zero.dtype.itemsize != 1:
+        return None
+    return ResultQuantization(value, Affine(scale, zero), quantizers[0], divisor=divisor)
+
+
+def _factor_of(node: ir.Node, value: ir.Value, axis: int) -> np.ndarray | None:
+    """Return the positive constants that a Mul multiplies the channels of a value by."""
+    other = next((given for given in node.inputs if given is not value), None)
+    size = None if value.shape is None or len(value.shape) <= axis else value.shape[axis]
+    constant = constant_array(other)
+    if constant is None or not isinstance(size, int) or constant.dtype != np.float32:
+        return None
+    factor = per_channel(value, constant, size, axis)
+    if factor is None:
+        return None
+    exact = factor.astype(np.float64)
+    return exact if (is_scale(exact) & is_scale(1 / np.where(exact == 0, 1, exact))).all() else None
+
+
+def target_of(work: Arrangement, value: ir.Value, channels: int, axis: int = 1) -> Target | None:
+    """Return the quantization of a value with the given number of channels along ``axis``, possibly per channel."""
+    if (quantization := quantization_of(work, value, axis)) is not None:
+        scale, zero, quantizer, divisor = (
+            quantization.affine.scale,
+            quantization.affine.zero_point,
+            quantization.quantizer,
+            quantization.divisor,
+        )
+    else:
+        user = only_user(value)
+        along = (
+            None
+            if user is None or user.outputs[0] not in work.divisions
+            else work.divisions[user.outputs[0]].scale_along(axis)
+        )
+        if user is None or along is None or len(quantizers := only_quantizers(user.outputs[0])) != 1:
+            return None
+        constants = [constant_array(constant) for constant in quantizers[0].inputs[1:]]
+        if constants[0] is None or constants[1] is None or (constants[0] != 1).any() or constants[1].size != channels:
+            return None
+        scale, zero, quantizer, divisor = np.ones([], np.float32), constants[1], quantizers[0], along
+    return target_with(quantizer, scale, zero, divisor, channels)
+
+
+def target_with(
+    quantizer: ir.Node, scale: np.ndarray, zero: np.ndarray, divisor: np.ndarray | float, channels: int
+) -> Target | None:
+    """Return a quantization by ``scale`` of values that were divided before."""
+    steps = np.broadcast_to(np.asarray(scale, np.float64) * divisor, (channels,))
+    if zero.dtype != np.uint8 or not is_scale(steps).all() or not is_scale(1 / steps).all():
+        return None
+    return Target(quantizer, 1 / steps, zero)
