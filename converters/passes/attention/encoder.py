@@ -12,6 +12,8 @@ attention are removed. A packed projection of query, key and value is split into
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import onnx_ir as ir
 
@@ -19,7 +21,8 @@ from converters.passes.attention.canonical import Attention, UnsupportedAttentio
 from converters.passes.attention.spellings import Constants, read
 from converters.passes.patterns import PatternPass, rewrite
 from onnx_specops.building import Builder, Value
-from onnx_specops.graphs import constant_list
+from onnx_specops.domain import DOMAIN
+from onnx_specops.graphs import attributes_of, constant_array, constant_list
 from onnx_specops.partial_values import Expression
 
 _IN_ORDER = (0, 1, 2, 3)
@@ -155,7 +158,8 @@ def _lowered(op: Builder, found: Attention) -> Value | None:
         return None
     is_long = key_dims[2] is not None and key_dims[2] >= _LONG and mask is None
     heads_first = (q, k, v) if order == _IN_ORDER else (q, v)
-    if not is_long and not all(_perm(x) == _HEADS_FIRST for x in heads_first):
+    turned = [_turned(x) for x in heads_first]
+    if not is_long and any(found is None or (found.then and mask is None) for found in turned):
         return None
     # The size of a key may be unknown; it is that of a query.
     queries, values = _rows(op, q, heads * q.dims[3]), _rows(op, v, heads * v.dims[3])
@@ -169,8 +173,47 @@ def _lowered(op: Builder, found: Attention) -> Value | None:
 
 def _rows(op: Builder, x: Value, size: int) -> Value:
     """Convert ``[batch, heads, tokens, size of a head]`` to ``[batch, tokens, size]``."""
-    source = _transposed(x) if _perm(x) == _HEADS_FIRST else op.Transpose(x, perm=_HEADS_FIRST)
-    return op.Reshape(source, [0, 0, size])
+    if (found := _turned(x)) is None:
+        return op.Reshape(op.Transpose(x, perm=_HEADS_FIRST), [0, 0, size])
+    value = found.source
+    for node, constants in found.then:
+        value = op.node(node.op_type, value, *constants, domain=node.domain, **attributes_of(node))
+    return op.Reshape(value, [0, 0, size])
+
+
+@dataclass(frozen=True)
+class _Turned:
+    """A value with the heads before the tokens.
+
+    Attributes:
+        source: the value with the heads of a token next to each other.
+        then: the nodes after the transposition in order, which compute each number by itself, and their constants of one
+            element.
+    """
+
+    source: ir.Value
+    then: Sequence[tuple[ir.Node, Sequence[ir.Value]]]
+
+
+def _turned(x: ir.Value) -> _Turned | None:
+    """Return the source of a value that is transposed, then perhaps multiplied by a number and quantized with one scale."""
+    then: list[tuple[ir.Node, Sequence[ir.Value]]] = []
+    while _perm(x) != _HEADS_FIRST:
+        node = x.producer()
+        if (
+            node is None
+            or (node.domain, node.op_type) not in (("", "Mul"), (DOMAIN, "FakeQuantize"))
+            or node.inputs[0] is None
+        ):
+            return None
+        constants = [value for value in node.inputs[1:] if value is not None]
+        if any((array := constant_array(value)) is None or array.size != 1 or array.ndim > 4 for value in constants):
+            return None
+        then.insert(0, (node, constants))
+        x = node.inputs[0]
+        if len(x.uses()) != 1 or x.is_graph_output():
+            return None  # it would be computed twice
+    return _Turned(_transposed(x), then)
 
 
 def _perm(x: ir.Value) -> tuple[int, ...] | None:
@@ -346,12 +389,12 @@ def drop_inverse_reshapes(op: Builder, *, x: Value, first: Value, second: Value,
     """Remove two Reshapes that cancel, such as the split and merge of heads."""
     if x.dims is None or outer.dims is None or len(x.dims) != len(outer.dims):
         return None
-    nodes = (inner.producer(), outer.producer())
     if first.constant is None or second.constant is None:
         return None
-    if any(node is None or node.attributes.get_int("allowzero", 0) for node in nodes):
-        return None
     apart, together = first.constant.tolist(), second.constant.tolist()
+    for node, sizes in ((inner.producer(), apart), (outer.producer(), together)):
+        if node is None or (node.attributes.get_int("allowzero", 0) != 0 and 0 in sizes):
+            return None
     for axis, (before, after) in enumerate(zip(x.dims, outer.dims, strict=True)):
         stays = axis < len(apart) and apart[axis] == together[axis] == 0  # the dimension is unchanged
         if not stays and (before is None or before != after):

@@ -305,9 +305,7 @@ def fuse(
     if not stated.channels_last:
         work.last[first, op.graph] = result
     if target is not None:
-        for user in first.consumers():
-            if is_node(user, "DequantizeLinear") and (known := work.quantized.get(user.outputs[0])) is not None:
-                work.quantized[user.outputs[0]] = Quantized(first, known.affine)
+        work.renew(first)
     return True
 
 

@@ -71,6 +71,12 @@ class Arrangement:
         replace_value(value, result, tolerance=2 * NEAR * level, through=through, level=level)
         self.quantized[result] = Quantized(integers, affine)
 
+    def renew(self, integers: ir.Value) -> None:
+        """Register integers that replaced others as the source of the DequantizeLinear nodes that use them."""
+        for user in integers.consumers():
+            if is_node(user, "DequantizeLinear") and (known := self.quantized.get(user.outputs[0])) is not None:
+                self.quantized[user.outputs[0]] = Quantized(integers, known.affine)
+
     def replace(self, node: ir.Node, result: Value, old: ir.Value | None = None) -> None:
         """Replace the result of ``node``, or a value after it, by ``result``."""
         value = node.outputs[0] if old is None else old

@@ -1,7 +1,7 @@
 """Integer matrix products.
 
 A product with constant weights is a convolution of one pixel with channels last. Its function and the quantization that
-follow become part of it (`fusion`). Others have float results.
+follow become part of it (`fusion`), also if numbers are moved in between (`hoisting`). Others have float results.
 """
 
 from __future__ import annotations
@@ -10,12 +10,14 @@ import numpy as np
 import onnx_ir as ir
 
 from converters.passes.added_bias import added_bias, elements
-from converters.passes.quantized.affine import Affine
+from converters.passes.quantized.affine import Affine, is_scale
 from converters.passes.quantized.fused import ConvAttributes
 from converters.passes.quantized.fusion import fused
-from converters.passes.quantized.graph import Arrangement, Quantized, static_shape
-from converters.passes.quantized.weights import Weights, weights
+from converters.passes.quantized.graph import Arrangement, Quantized, is_node, only_user, static_shape
+from converters.passes.quantized.hoisting import quantize_before_moves, split_results
+from converters.passes.quantized.weights import Weights, arranged, weights
 from onnx_specops.building import Builder, Value, constant_value
+from onnx_specops.graphs import constant_array
 
 
 def product(work: Arrangement, node: ir.Node) -> None:
@@ -27,6 +29,7 @@ def product(work: Arrangement, node: ir.Node) -> None:
     if (second := work.quantized.get(b)) is not None:
         if second.affine.bits != 8:
             return
+        tail, first = _scaled(tail, first)
     else:
         found, shape = weights(b, axis=-1), static_shape(b)
         if found is None or shape is None or len(shape) != 2:
@@ -41,8 +44,24 @@ def product(work: Arrangement, node: ir.Node) -> None:
     work.replace(node, multiply(work, op, first, second, bias), tail)
 
 
+def _scaled(value: ir.Value, first: Quantized) -> tuple[ir.Value, Quantized]:
+    """Merge a positive factor of a product, as of attention scores, into the scale of the first matrix."""
+    node = only_user(value)
+    if node is None or not is_node(node, "Mul") or value.shape is None or not first.affine.is_per_tensor:
+        return value, first
+    factor = constant_array(next((given for given in node.inputs if given is not value), None))
+    if factor is None or factor.size != 1 or factor.ndim > len(value.shape) or factor.dtype != np.float32:
+        return value, first
+    affine = first.affine.scaled(factor.reshape(()))
+    if not is_scale(affine.scale).all() or not is_scale(factor).all():
+        return value, first
+    return node.outputs[0], Quantized(first.integers, affine)
+
+
 def _fused(work: Arrangement, node: ir.Node, x: Quantized, found: Weights, depth: int, columns: int) -> bool:
     """Convert a product with constant weights ``[depth, columns]`` to QuantizedConv. Return whether it is possible.
+
+    If the result is split into parts of the columns, each part becomes a product.
 
     Conditions: the result has three to five dimensions, which the operator supports, and the first matrix has one scale.
     """
@@ -52,14 +71,39 @@ def _fused(work: Arrangement, node: ir.Node, x: Quantized, found: Weights, depth
     bias = np.zeros(columns)
     while (added := added_bias(tail, rank - 1, columns, broadcast=True)) is not None:
         tail, bias = added[0].outputs[0], bias + elements(added[1], columns)
-    stated = ConvAttributes.of_product(depth, columns, rank)
+    scales = np.broadcast_to(found.affine.scale, (columns,))
+    done = [
+        _fused_part(work, node, x, found, scales, bias, depth, part, of)
+        for part, of in split_results(tail, rank - 1)
+        if part.uses() or part.is_graph_output()
+    ]
+    return all(done)
+
+
+def _fused_part(
+    work: Arrangement,
+    node: ir.Node,
+    x: Quantized,
+    found: Weights,
+    scales: np.ndarray,
+    bias: np.ndarray,
+    depth: int,
+    tail: ir.Value,
+    of: slice,
+) -> bool:
+    """Convert the columns ``of`` a product, whose sums with the bias are ``tail``."""
+    assert x.integers.shape is not None
+    scales, bias = scales[of], bias[of]
+    stated = ConvAttributes.of_product(depth, len(scales), len(x.integers.shape))
 
     def emit(op: Builder) -> Value:
-        return op.Reshape(op.Transpose(found.emit(op), perm=[1, 0]), list(stated.shape))
+        dtype = ir.DataType.from_numpy(zero.dtype)
+        return arranged(found, op, lambda matrix: matrix[:, of].T, stated.shape, dtype)
 
     scale, zero = found.affine.scale, found.affine.zero_point
-    filters = Weights(emit, Affine(scale, zero))
-    return fused(work, node, x, filters, np.broadcast_to(scale, (columns,)), bias, tail, stated)
+    affine = Affine(scale, zero) if found.affine.is_per_tensor else Affine(scale[of], zero[of])
+    quantize_before_moves(work, tail)
+    return fused(work, node, x, Weights(emit, affine), scales, bias, tail, stated)
 
 
 def multiply(work: Arrangement, op: Builder, a: Quantized, b: Quantized, bias: np.ndarray | None) -> Value:

@@ -36,6 +36,26 @@ class Weights:
     affine: Affine
 
 
+def arranged(
+    found: Weights, op: Builder, order: Callable[[np.ndarray], np.ndarray], shape: Sequence[int], dtype: ir.DataType
+) -> Value:
+    """Return the integers of weights in another order, as a constant of a given shape that is computed when it is needed."""
+    value: ir.Value | None = found.emit(op)
+    moves: list[ir.Node] = []
+    while value is not None and (node := value.producer()) is not None:
+        moves.insert(0, node)
+        value = node.inputs[0]
+    stored = None if value is None else value.const_value
+    assert stored is not None
+
+    def compute(stored: ir.TensorProtocol = stored) -> ir.TensorProtocol:
+        numbers = np.ascontiguousarray(order(_moved(stored.numpy(), moves)).reshape(shape))
+        return ir.Tensor(numbers, dtype=dtype)
+
+    name = f"{stored.name}_columns" if stored.name else None
+    return constant_value(ir.LazyTensor(compute, dtype=dtype, shape=ir.Shape(shape), name=name), name=name)
+
+
 def weights(value: ir.Value | None, axis: int) -> Weights | None:
     """Return the integers of an operator's input, with scales along ``axis`` at most; ``None`` if there are none."""
     moves: list[ir.Node] = []

@@ -149,3 +149,21 @@ def test_unknown_sizes_and_no_rows(shape: tuple[int, ...], following: bool, tmp_
     expected = np.zeros((*shape[:2], 5 if following else CHANNELS), np.float32) if 0 in shape else None
     model = compared(ov.Model([network], [x]), tmp_path, given(*shape), atol=4 * STEP, expected=expected)
     assert names(model).count("QuantizedConv") == 1 + following
+
+
+@pytest.mark.parametrize("factor", [np.array(0.35), np.full((1, 1, 1), 2.0)], ids=np.shape)
+def test_a_factor_of_two_activations(factor: np.ndarray, tmp_path: Path) -> None:
+    def build(x: Any) -> Any:
+        return ops.multiply(ops.matmul(quantized(x), quantized(ops.sin(x)), False, True), constant(factor))
+
+    assert "Mul" not in made(build, tmp_path, atol=2 * STEP)[1:]
+
+
+@pytest.mark.parametrize("factor", [np.array(-1.0), np.array(0.0), np.full((1, 1, 1, 1), 2.0), np.linspace(1, 2, 7)])
+def test_near_misses_of_a_factor(factor: np.ndarray, tmp_path: Path) -> None:
+    def build(x: Any) -> Any:
+        return ops.multiply(ops.matmul(quantized(x), quantized(ops.sin(x)), False, True), constant(factor))
+
+    x = ops.parameter([2, 7, DEPTH], np.float32, name="x")
+    model = compared(ov.Model([build(x)], [x]), tmp_path, given(2, 7, DEPTH), atol=2 * STEP)
+    assert {"Mul", "Neg"} & set(names(model)[1:]) or not factor.any()
