@@ -20,6 +20,8 @@ from converters.passes.quantized.graph import (
 )
 from converters.passes.quantized.joins import quantize_parts
 from converters.passes.quantized.matmuls import product
+from converters.passes.quantized.padding import merge_pads
+from converters.passes.quantized.pooling import average
 from converters.passes.quantized.scaling import scaling
 from converters.passes.quantized.shuffles import shuffle
 from converters.passes.quantized.smoothing import merge_factor
@@ -70,6 +72,7 @@ class ConvertToIntegers(InPlacePass):
         work = Arrangement(model.graph, self.contrib)
         for node in list(all_nodes(model.graph)):
             merge_factor(work, node)
+            merge_pads(work, node)
         for node in [node for node in all_nodes(model.graph) if is_node(node, "FakeQuantize", DOMAIN)]:
             _quantize(work, node, self.opset)
         if self.contrib:
@@ -234,6 +237,8 @@ def _arrange(work: Arrangement, node: ir.Node) -> None:
         product(work, node)
     elif node.op_type == "Conv":
         convolution(work, node)
+    elif node.op_type == "AveragePool":
+        average(work, node)
     elif node.op_type == "ConvTranspose":
         transposed_convolution(work, node)
     elif node.op_type == "Mul":

@@ -1,0 +1,84 @@
+"""Averages of windows of quantized tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import openvino as ov
+import pytest
+from openvino import opset13 as ops
+
+from tests.converters.passes.quantized.networks import compared, names, quantized
+from tests.converters.passes.quantized.test_fused import STEP, convolution, given
+
+pytestmark = pytest.mark.unverified  # integers have no NaN, and round ties differently
+
+
+def pool(
+    x: Any,
+    window: Sequence[int] = (3, 3),
+    strides: Sequence[int] = (1, 1),
+    pads: Sequence[int] = (1, 1),
+    ends: Sequence[int] | None = None,
+    exclude: bool = False,
+    rounding: str = "floor",
+    auto: str = "explicit",
+) -> Any:
+    ends = pads if ends is None else ends
+    return ops.avg_pool(x, list(strides), list(pads), list(ends), list(window), exclude, rounding, auto)
+
+
+def made(build: Callable[[Any], Any], folder: Path, space: Sequence[int] = (7, 6), **options: Any) -> list[str]:
+    shape = (2, 4, *space)
+    x = ops.parameter(options.pop("shape", shape), np.float32, name="x")
+    model = compared(ov.Model([build(x)], [x]), folder, given(*shape), atol=4 * STEP, **options)
+    return [name for name in names(model) if name not in ("Constant", "Transpose")]
+
+
+def _between(x: Any, **stated: Any) -> Any:
+    """Average the result of a convolution between two quantizations."""
+    return convolution(quantized(pool(quantized(convolution(quantized(x))), **stated)), 5, 1)
+
+
+@pytest.mark.parametrize(
+    ("space", "stated"),
+    [
+        ((7, 6), {}),
+        ((7, 6), {"strides": (2, 1), "ends": (0, 1)}),
+        ((7, 6), {"window": (2, 3), "pads": (0, 0), "exclude": True}),
+        ((9,), {"window": (4,), "strides": (3,), "pads": (1,)}),
+        ((3, 4, 5), {"window": (2, 2, 2), "strides": (1, 2, 1), "pads": (0, 1, 0)}),
+    ],
+)
+def test_averages(space: Sequence[int], stated: dict[str, Any], tmp_path: Path) -> None:
+    assert made(lambda x: _between(x, **stated), tmp_path, space) == ["QuantizeLinear", *["QuantizedConv"] * 3]
+
+
+def test_an_average_of_the_input_with_a_function(tmp_path: Path) -> None:
+    found = made(lambda x: convolution(quantized(ops.sigmoid(pool(quantized(x))))), tmp_path)
+    assert found == ["QuantizeLinear", "QuantizedConv", "QuantizedConv"]
+
+
+@pytest.mark.parametrize(
+    "stated",
+    [
+        {"exclude": True},  # fewer numbers in the windows at the edges
+        {"rounding": "ceil", "strides": (2, 2), "pads": (0, 0)},
+        {"auto": "same_upper", "exclude": True},
+    ],
+)
+def test_near_misses(stated: dict[str, Any], tmp_path: Path) -> None:
+    assert "AveragePool" in made(lambda x: _between(x, **stated), tmp_path)
+
+
+@pytest.mark.parametrize("shape", [[-1, 4, -1, -1], [2, 4, 7, 6]])
+def test_unknown_sizes(shape: list[int], tmp_path: Path) -> None:
+    found = made(lambda x: pool(quantized(pool(quantized(x)))), tmp_path, shape=shape)
+    assert found.count("QuantizedConv") == found.count("AveragePool") == 1  # the result of the second is not quantized
+
+
+def test_an_average_that_is_not_quantized(tmp_path: Path) -> None:
+    assert "AveragePool" in made(lambda x: pool(quantized(convolution(quantized(x)))), tmp_path)
