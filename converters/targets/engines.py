@@ -208,6 +208,7 @@ TVM = replace(
     name="tvm",
     title="Apache TVM",
     evidence="apache-tvm 0.27",
+    limits=(limits.computed_dimensions, limits.small_floats),
     spellings=(*_COMMON, "MatMul for DFT"),
     command="`tvm.relax.frontend.onnx.from_onnx(onnx.load(...))`",
 )
@@ -224,7 +225,7 @@ NCNN = replace(
     title="ncnn, through pnnx",
     evidence="ncnn and pnnx of 2026",
     limits=(limits.integers,),
-    spellings=(*_COMMON, "expanded LogSoftmax", "stable Softplus"),
+    spellings=(*_COMMON, "4D InstanceNormalization", "expanded LogSoftmax", "stable Softplus", "stated modes"),
     command="`pnnx model.onnx inputshape=[1,3,224,224]`",
 )
 RKNN = replace(
@@ -246,7 +247,7 @@ IREE = replace(
     name="iree",
     title="IREE",
     evidence="iree-base-compiler 3.13",
-    spellings=(*_COMMON, "odd Asinh"),
+    spellings=(*_COMMON, "MatMul for DFT", "forward GRU", "odd Asinh"),
     command="`iree-import-onnx model.onnx -o model.mlir`",
 )
 

@@ -301,3 +301,23 @@ def negative_thresholds(node: ir.Node) -> bool:
     """Match a threshold that may be negative."""
     threshold = _constant(node, 4)
     return _given(node, 4) and (threshold is None or bool((threshold < 0).any()))
+
+
+@limit("Expand", "to computed dimensions")
+def computed_dimensions(node: ir.Node) -> bool:
+    """Match a target that is not a constant."""
+    return _constant(node, 1) is None
+
+
+_SMALL_FLOATS = (
+    ir.DataType.FLOAT8E4M3FN,
+    ir.DataType.FLOAT8E4M3FNUZ,
+    ir.DataType.FLOAT8E5M2,
+    ir.DataType.FLOAT8E5M2FNUZ,
+)
+
+
+@limit("Cast", "to floats of 8 bits")
+def small_floats(node: ir.Node) -> bool:
+    """Match a result of an 8-bit float type, to which the program rounds differently."""
+    return node.outputs[0].dtype in _SMALL_FLOATS

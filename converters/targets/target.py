@@ -42,6 +42,7 @@ Spelling = Literal[
     "sorted TopK",
     "stable Softplus",
     "stated kernels",
+    "stated modes",
     "static Reshape",
     "symmetric padding",
     "symmetric 1D padding",

@@ -126,6 +126,9 @@ CASES: list[tuple[Limit, tuple[int, ...], Any, Any]] = [
             None, None, x if k else op.const(np.ones((1, 2, 4), np.float32)), hidden_size=4, outputs=2
         ) for k in (1, 0)
     )),
+    (limits.computed_dimensions, (1, 3), lambda op, x: op.Expand(x, op.Cast(op.ReduceMax(x, [0], keepdims=0), to=7)),
+     lambda op, x: op.Expand(x, [2, 3])),
+    (limits.small_floats, (3,), *(lambda op, x, t=t: op.Cast(x, to=t) for t in (ir.DataType.FLOAT8E4M3FN, 10))),
     (limits.negative_thresholds, (1, 3, 4), *(
         lambda op, x, t=t: op.NonMaxSuppression(x, op.ReduceMax(x, [2], keepdims=1), [9], [0.5], t) for t in ([-1.0], [0.0])
     )),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from onnx_ir.passes import InPlacePass
 
 from converters.passes.spellings.arg_max import TopKToArgMax
-from converters.passes.spellings.attributes import RemoveDefaults
+from converters.passes.spellings.attributes import RemoveDefaults, StatePadModes
 from converters.passes.spellings.binary import BinaryOperators
 from converters.passes.spellings.booleans import RemoveBooleanConstants
 from converters.passes.spellings.comparisons import ComparedNumbers, EqualShapes
@@ -88,6 +88,7 @@ SPELLINGS: Mapping[str, Callable[[], InPlacePass]] = {
     "sorted TopK": SortedTopK,
     "stable Softplus": StableSoftplus,
     "stated kernels": StateKernels,
+    "stated modes": StatePadModes,
     "static Reshape": StaticReshape,
     "symmetric padding": SymmetricPads,
     "symmetric 1D padding": SymmetricPads1D,
@@ -116,8 +117,9 @@ SPELLINGS: Mapping[str, Callable[[], InPlacePass]] = {
 
 _LAST = frozenset((
     "Greater for Cast", "Pow for cubes", "Sub for residuals of volumes", "clipped Tanh", "last states",
-    "no boolean constants", "rows of operands", "separate constants", "sorted by depth", "stable Softplus", "stated kernels",
-    "truncated integers", "truncated quotients", "unfused GroupNormalization", "whole addends", "whole residuals",
+    "no boolean constants", "rows of operands", "separate constants", "sorted by depth", "stable Softplus",
+    "stated kernels", "stated modes", "truncated integers", "truncated quotients", "unfused GroupNormalization",
+    "whole addends", "whole residuals",
 ))  # fmt: skip
 """Spellings that simplification or the removal of unused values would revert, or of forms that older opsets need."""
 

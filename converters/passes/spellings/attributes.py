@@ -1,4 +1,4 @@
-"""Removal of attributes without effect."""
+"""Attributes without effect, which a program requires or mistakes."""
 
 from __future__ import annotations
 
@@ -38,3 +38,17 @@ class RemoveDefaults(InPlacePass):
         for node in counted:
             del node.attributes["count_include_pad"]
         return PassResult(model, modified=bool(found or counted))
+
+
+class StatePadModes(InPlacePass):
+    """Add the default ``mode`` to each Pad. pnnx (2026) does not convert a Pad without it."""
+
+    def call(self, model: ir.Model) -> PassResult:
+        found = [
+            node
+            for node in all_nodes(model.graph)
+            if not node.domain and node.op_type == "Pad" and "mode" not in node.attributes
+        ]
+        for node in found:
+            node.attributes.add(ir.AttrString("mode", "constant"))
+        return PassResult(model, modified=bool(found))

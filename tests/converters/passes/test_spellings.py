@@ -121,6 +121,13 @@ def test_defaults(beta: float, left: bool) -> None:
     assert ("beta" in node.attributes) == left and "alpha" in node.attributes
 
 
+@pytest.mark.parametrize(("mode", "stated"), [(None, "constant"), ("constant", "constant"), ("edge", "edge")])
+def test_modes_of_padding(mode: str | None, stated: str) -> None:
+    attributes = {} if mode is None else {"mode": mode}
+    (node,) = _spelled("stated modes", lambda op, x: op.Pad(x, [0, 1, 0, 1], **attributes)).graph
+    assert node.attributes.get_string("mode") == stated
+
+
 def test_levels() -> None:
     def emit(op, x):
         late = op.Exp(op.Sin(op.Neg(x)))
