@@ -321,3 +321,38 @@ _SMALL_FLOATS = (
 def small_floats(node: ir.Node) -> bool:
     """Match a result of an 8-bit float type, to which the program rounds differently."""
     return node.outputs[0].dtype in _SMALL_FLOATS
+
+
+@limit("LRN", "of an even size")
+def even_windows(node: ir.Node) -> bool:
+    """Match windows without a middle."""
+    return node.attributes.get_int("size", 1) % 2 == 0
+
+
+@limit("AveragePool", "with dilations")
+def dilated_means(node: ir.Node) -> bool:
+    """Match dilations, which are ignored."""
+    return any(step != 1 for step in _ints(node, "dilations"))
+
+
+@limit("Pad", "of integers by a number other than 0")
+def padded_integers(node: ir.Node) -> bool:
+    """Match an integer number, whose bits are taken for a float."""
+    dtype = None if node.inputs[0] is None else node.inputs[0].dtype
+    if dtype is None or dtype.is_floating_point() or not _given(node, 2):
+        return False
+    fill = _constant(node, 2)
+    return fill is None or bool(fill.any())
+
+
+@limit("Mod", "of integers, with fmod=0")
+def floored_remainders(node: ir.Node) -> bool:
+    """Match the remainder of Python."""
+    dtype = None if node.inputs[0] is None else node.inputs[0].dtype
+    return not node.attributes.get_int("fmod", 0) and (dtype is None or dtype.is_integer())
+
+
+@limit("ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum", "along computed axes")
+def computed_axes(node: ir.Node) -> bool:
+    """Match axes that are not constant."""
+    return _given(node, 1) and _constant(node, 1) is None

@@ -129,6 +129,19 @@ CASES: list[tuple[Limit, tuple[int, ...], Any, Any]] = [
     (limits.computed_dimensions, (1, 3), lambda op, x: op.Expand(x, op.Cast(op.ReduceMax(x, [0], keepdims=0), to=7)),
      lambda op, x: op.Expand(x, [2, 3])),
     (limits.small_floats, (3,), *(lambda op, x, t=t: op.Cast(x, to=t) for t in (ir.DataType.FLOAT8E4M3FN, 10))),
+    (limits.floored_remainders, (3,), *(
+        lambda op, x, f=f: op.Mod(op.Cast(x, to=7), op.const(np.array([2])), fmod=f) for f in (0, 1)
+    )),
+    (limits.computed_axes, (3,), lambda op, x: op.ReduceSum(x, op.Cast(op.Gather(x, [0]), to=7)),
+     lambda op, x: op.ReduceSum(x, [0])),
+    (limits.even_windows, IMAGE, *(lambda op, x, n=n: op.LRN(x, size=n) for n in (4, 3))),
+    (limits.dilated_means, (1, 1, 6, 6), *(_pooled("AveragePool", dilations=[n, n]) for n in (2, 1))),
+    (limits.padded_integers, (3,), *(
+        lambda op, x, n=n: op.Pad(op.Cast(x, to=7), [1, 1], op.const(np.array(n, np.int64))) for n in (2, 0)
+    )),
+    (limits.padded_integers, (3,),
+     lambda op, x: op.Pad(op.Cast(x, to=7), [1, 1], op.Cast(op.ReduceMax(x, keepdims=0), to=7)),
+     lambda op, x: op.Pad(x, [1, 1], 2.0)),
     (limits.negative_thresholds, (1, 3, 4), *(
         lambda op, x, t=t: op.NonMaxSuppression(x, op.ReduceMax(x, [2], keepdims=1), [9], [0.5], t) for t in ([-1.0], [0.0])
     )),

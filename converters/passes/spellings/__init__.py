@@ -39,7 +39,7 @@ from converters.passes.spellings.reductions import PairsOfReducedAxes
 from converters.passes.spellings.remainders import ModToDiv
 from converters.passes.spellings.reshapes import StaticReshape
 from converters.passes.spellings.residuals import ExpandedResiduals, SubtractedBiases, SubtractedResiduals
-from converters.passes.spellings.resize_matrices import ResizeByMatrices
+from converters.passes.spellings.resize_matrices import ResizeByMatrices, ResizeOfOpenCV4
 from converters.passes.spellings.rounding import RoundToEven, TruncatedIntegers
 from converters.passes.spellings.scalars import ScalarsToVectors
 from converters.passes.spellings.scattering import ScatterWithinData
@@ -103,6 +103,7 @@ SPELLINGS: Mapping[str, Callable[[], InPlacePass]] = {
     "2D ConvTranspose": TransposedConvolutionsOfImages,
     "truncated quotients": TruncatedQuotients,
     "MatMul for Resize": ResizeByMatrices,
+    "Gather for Resize": ResizeOfOpenCV4,
     "MatMul for DFT": LowerDFT,
     "ConvTranspose for Col2Im": LowerCol2Im,
     "Slice for negative pads": NonnegativePads,

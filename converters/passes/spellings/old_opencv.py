@@ -58,24 +58,24 @@ class IndicesOfRows(Workaround):
 
 
 class OperandsOfRows(Workaround):
-    """Convert arithmetic of a computed line and a constant to that of a row.
+    """Convert lines in arithmetic to rows.
 
-    OpenCV (4.14.0) combines the line, which it stores as a column, with the constant as a row.
+    OpenCV (4.14.0) stores some lines as columns and others as rows, and combines them to a matrix.
     """
 
     operators = BROADCASTING
 
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
         result = node.outputs[0]
-        if not isinstance(result, Value) or result.rank != 1 or not result.is_static:
+        if not isinstance(result, Value) or not result.is_static or not result.rank:
             return None
         operands = [value for value in node.inputs if isinstance(value, Value) and value.is_static]
         computed = [value for value in operands if constant_array(value) is None]
-        if len(operands) != len(node.inputs) or not 0 < len(computed) < len(operands):
+        if len(operands) != len(node.inputs) or all(value.rank != 1 for value in computed):
             return None
         rows = [_row(op, value) if value.rank == 1 and value in computed else value for value in operands]
         row = op.node(node.op_type, *rows, **attributes_of(node))
-        return [op.Reshape(row, [dim or 0 for dim in result.dims or ()])]
+        return [op.Reshape(row, [dim or 0 for dim in result.dims or ()]) if result.rank == 1 else row]
 
 
 class ReflectedImages(Workaround):

@@ -29,7 +29,7 @@ class ResizeByMatrices(Workaround):
         if not x.is_static or not result.is_static or x.dims is None or result.dims is None:
             return None
         mode = node.attributes.get_string("mode", "nearest")
-        if mode != "cubic" and (len(x.dims) == _IMAGE or mode not in ("linear", "nearest")):
+        if mode not in ("cubic", "linear", "nearest"):
             return None
         if node.attributes.get_int("antialias", 0):
             return None
@@ -43,6 +43,8 @@ class ResizeByMatrices(Workaround):
         ]
         positions = {k: _positions(node, x.dims[k] or 0, result.dims[k] or 0, scales[k]) for k in axes}
         if any(found is None for found in positions.values()):
+            return None
+        if mode != "cubic" and len(x.dims) == _IMAGE and self.computes(node, x, result):
             return None
         changed: Value = x
         for axis, found in positions.items():
@@ -58,6 +60,37 @@ class ResizeByMatrices(Workaround):
             back = [order.index(k) for k in range(len(order))]
             changed = moved if axis == len(x.dims) - 1 else op.Transpose(moved, perm=back)
         return [changed if axes else op.Identity(x)]
+
+    def computes(self, node: ir.Node, x: Value, result: Value) -> bool:
+        """Return whether the program computes a linear or nearest Resize of images."""
+        return True
+
+
+class ResizeOfOpenCV4(ResizeByMatrices):
+    """Convert a nearest Resize with other elements than those of OpenCV (4.14.0), too, and a linear one to one element."""
+
+    def computes(self, node: ir.Node, x: Value, result: Value) -> bool:
+        mode = node.attributes.get_string("coordinate_transformation_mode", "half_pixel")
+        sizes = [(size or 0, count or 0) for size, count in zip(x.dims or (), result.dims or (), strict=True)][2:]
+        if node.attributes.get_string("mode", "nearest") == "linear":
+            return mode != "pytorch_half_pixel" or all(count > 1 for _, count in sizes)
+        for size, count in sizes:
+            positions = _positions(node, size, count, count / size)
+            if positions is None or (_nearest(positions, size, node) != _chosen(mode, size, count)).any():
+                return False
+        return True
+
+
+def _chosen(mode: str, size: int, count: int) -> np.ndarray:
+    """Return the elements that OpenCV (4.14.0) chooses along an axis."""
+    x = np.arange(count, dtype=np.float32)
+    if mode == "align_corners":
+        step = np.float32(size - 1) / np.float32(count - 1) if count > 1 else np.float32(size)
+        found = np.floor(x * step + np.float32(0.5))
+    else:
+        step = np.float32(size) / np.float32(count)
+        found = np.floor(x * step + (np.float32(0) if mode == "asymmetric" else np.float32(0.5) * step))
+    return np.minimum(found, size - 1).astype(np.int64)
 
 
 def _scales(node: ir.Node, before: Sequence[int | None], after: Sequence[int | None]) -> list[float] | None:

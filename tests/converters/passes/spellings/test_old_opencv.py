@@ -84,10 +84,12 @@ def test_lines_of_indices(emit: Any, dims: tuple[int | None, ...], found: list[s
     [
         (lambda op, x: op.Add(x, [2.0]), (3,), ["Add", "Reshape", "Reshape"]),
         (lambda op, x: op.Sub([2.0, 3.0, 4.0], x), (3,), ["Reshape", "Reshape", "Sub"]),
-        (lambda op, x: op.Where(op.Less(x, op.Exp(x)), x, [0.0]), (3,), ["Exp", "Less", *["Reshape"] * 3, "Where"]),
-        (lambda op, x: op.Add(x, op.Neg(x)), (3,), ["Add", "Neg"]),
+        (lambda op, x: op.Where(op.Less(x, op.Exp(x)), x, [0.0]), (3,), ["Exp", "Less", *["Reshape"] * 6, "Where"]),
+        (lambda op, x: op.Add(x, op.Neg(x)), (3,), ["Add", "Neg", *["Reshape"] * 3]),
+        (lambda op, x: op.Mul(x, x), (3,), ["Mul", *["Reshape"] * 3]),
         (lambda op, x: op.Add(x, [2.0]), (3, 1), ["Add"]),
-        (lambda op, x: op.Add(x, np.ones((2, 1), np.float32)), (3,), ["Add"]),
+        (lambda op, x: op.Add(op.Reshape(x, [3, 1]), x), (3,), ["Add", "Reshape", "Reshape"]),
+        (lambda op, x: op.Add(x, np.ones((2, 1), np.float32)), (3,), ["Add", "Reshape"]),
         (lambda op, x: op.Add(x, [2.0]), (None,), ["Add"]),
     ],
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from converters.passes.spellings.resize_matrices import ResizeByMatrices
+from converters.passes.spellings.resize_matrices import ResizeByMatrices, ResizeOfOpenCV4
 from tests.converters.passes.graphs import floats, rewritten
 
 COORDINATES = ["half_pixel", "pytorch_half_pixel", "asymmetric", "align_corners"]
@@ -60,3 +60,28 @@ def test_near_misses(mode: str, dims: tuple[int | None, ...], attributes: dict) 
         return op.Resize(x, None, [1.0, 1.0, 2.0, 3.0], mode=mode, **attributes)
 
     assert rewritten(emit, floats("x", *dims), by=[ResizeByMatrices()]) == ["Resize"]
+
+
+@pytest.mark.parametrize(
+    ("mode", "coordinates", "rounding", "sizes", "changed"),
+    [
+        ("nearest", "asymmetric", "floor", [10, 14], False),
+        ("nearest", "asymmetric", "floor", [3, 4], False),
+        ("nearest", "asymmetric", "ceil", [9, 14], True),
+        ("nearest", "half_pixel", "round_prefer_floor", [10, 14], False),
+        ("nearest", "half_pixel", "floor", [10, 14], True),
+        ("nearest", "pytorch_half_pixel", "ceil", [10, 14], True),
+        ("nearest", "align_corners", "round_prefer_ceil", [9, 13], False),
+        ("nearest", "align_corners", "floor", [9, 13], True),
+        ("linear", "half_pixel", "floor", [10, 1], False),
+        ("linear", "pytorch_half_pixel", "floor", [10, 14], False),
+        ("linear", "pytorch_half_pixel", "floor", [10, 1], True),
+        ("cubic", "half_pixel", "floor", [10, 14], True),
+    ],
+)
+def test_elements_of_opencv_4(mode: str, coordinates: str, rounding: str, sizes: list[int], changed: bool) -> None:
+    def emit(op, x):
+        attributes = {"mode": mode, "coordinate_transformation_mode": coordinates, "nearest_mode": rounding}
+        return op.Resize(x, None, None, [1, 2, *sizes], **attributes)
+
+    assert ("Resize" not in rewritten(emit, floats("x", 1, 2, 5, 7), by=[ResizeOfOpenCV4()])) == changed
