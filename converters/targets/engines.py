@@ -122,6 +122,7 @@ OPENCV4 = replace(
         "2D ConvTranspose",
         "Div for Mod",
         "Greater for Cast",
+        "Gather for GridSample",
         "Gather for Resize",
         "MatMul for DFT",
         "Sub for residuals of volumes",

@@ -19,6 +19,7 @@ Spelling = Literal[
     "compared numbers",
     "equal shapes",
     "Floor for Round",
+    "Gather for GridSample",
     "Gather for Resize",
     "Gather for reversed Slice",
     "Gather for strided Slice",

@@ -41,6 +41,7 @@ from converters.passes.spellings.reshapes import StaticReshape
 from converters.passes.spellings.residuals import ExpandedResiduals, SubtractedBiases, SubtractedResiduals
 from converters.passes.spellings.resize_matrices import ResizeByMatrices, ResizeOfOpenCV4
 from converters.passes.spellings.rounding import RoundToEven, TruncatedIntegers
+from converters.passes.spellings.sampling import GridSampleToGather
 from converters.passes.spellings.scalars import ScalarsToVectors
 from converters.passes.spellings.scattering import ScatterWithinData
 from converters.passes.spellings.separate_constants import SeparateConstants
@@ -104,6 +105,7 @@ SPELLINGS: Mapping[str, Callable[[], InPlacePass]] = {
     "truncated quotients": TruncatedQuotients,
     "MatMul for Resize": ResizeByMatrices,
     "Gather for Resize": ResizeOfOpenCV4,
+    "Gather for GridSample": GridSampleToGather,
     "MatMul for DFT": LowerDFT,
     "ConvTranspose for Col2Im": LowerCol2Im,
     "Slice for negative pads": NonnegativePads,
