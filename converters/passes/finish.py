@@ -212,7 +212,7 @@ def finish(
         passes.append(halves if precision == "float16" else InFloat32())
     passes += [
         RemoveUnusedNodesPass(),
-        Simplify(limit=FOLDED_ELEMENTS, halves=False, fold=fold),
+        Simplify(limit=FOLDED_ELEMENTS, halves=False, fold=fold, pads=True),
         *spelling_passes(target),
     ]
     if opset < OPSET:
@@ -292,7 +292,7 @@ def finish_for(
         passes += [inline, InFloat32()] if target.float32 or precision == "float32" else [inline]
     passes += [
         RemoveUnusedNodesPass(),
-        Simplify(stored=True, halves=False),
+        Simplify(stored=True, halves=False, pads=True),
         *spelling_passes(target),
         casts(),
         Simplify(stored=True),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import onnx_ir as ir
@@ -66,17 +66,18 @@ def identity_transpose(op: Builder, *, x: Value, whole: Value) -> Value | None:
     return x if order is not None and order == sorted(order) else None
 
 
-_SHAPES: dict[str, Callable[..., Any]] = {
+SHAPES: Mapping[str, Callable[..., Any]] = {
     "Reshape": lambda op, x, given, **kw: op.Reshape(x, given, **kw),
     "Squeeze": lambda op, x, given, **kw: op.Squeeze(x, given, **kw),
     "Unsqueeze": lambda op, x, given, **kw: op.Unsqueeze(x, given, **kw),
     "Flatten": lambda op, x, given, **kw: op.Flatten(x, **kw),
 }
+"""Operator -> its pattern, for operators that change dimensions only."""
 
 
 def _joined(outer: str, inner: str) -> Rewrite:
     def pattern(op: Any, x: Any, given: Any, before: Any) -> Any:
-        return _SHAPES[outer](op, _SHAPES[inner](op, x, before), given, _outputs=["whole"])
+        return SHAPES[outer](op, SHAPES[inner](op, x, before), given, _outputs=["whole"])
 
     @rewrite(outer, pattern, exclusive=False)
     def replace(op: Builder, *, x: Value, whole: Value, **_: Value) -> Value | None:
@@ -123,7 +124,9 @@ def reshape_to_itself(op: Builder, *, x: Value, shape: Value, whole: Value) -> V
     return x if all(same or size == -1 for same, size in zip(kept, target, strict=True)) else None
 
 
-def _neutral(operator: str, number: int, *, commute: bool) -> Rewrite:
+def neutral(operator: str, number: int, *, commute: bool) -> Rewrite:
+    """Return the rewrite that removes an operator with a constant that changes nothing."""
+
     @rewrite(operator, lambda op, a, b: getattr(op, operator)(a, b, _outputs=["whole"]), exclusive=False)
     def replace(op: Builder, *, a: Value, b: Value, whole: Value) -> Value | None:
         """Remove the arithmetic with a constant that changes nothing, and adds no dimension."""
@@ -140,7 +143,7 @@ def _is_neutral(other: Value, number: int, x: Value) -> bool:
     aligned = [1] * (len(x.dims) - array.ndim) + list(array.shape)
     if any(size not in (1, dim) for size, dim in zip(aligned, x.dims, strict=True)):
         return False
-    return array.dtype.kind in "fiu" and bool((array == number).all())
+    return array.dtype.kind in "bfiu" and bool((array == number).all())
 
 
 _MAX_NEUTRAL = 1 << 20
@@ -180,47 +183,41 @@ def two_casts(op: Builder, *, x: Value, inner: Value, whole: Value) -> Value | N
 
 @rewrite(
     "Slice",
-    lambda op, x, starts, ends, axes, first, last, along: op.Slice(
-        op.Slice(x, starts, ends, axes, _allow_other_inputs=True, _outputs=["inner"]),
-        first,
-        last,
-        along,
-        _allow_other_inputs=True,
-        _outputs=["whole"],
+    lambda op, x: op.Slice(
+        op.Slice(x, _allow_other_inputs=True, _outputs=["inner"]), _allow_other_inputs=True, _outputs=["whole"]
     ),
+    exclusive=False,
 )
-def two_slices(
-    op: Builder,
-    *,
-    x: Value,
-    starts: Value,
-    ends: Value,
-    axes: Value,
-    first: Value,
-    last: Value,
-    along: Value,
-    inner: Value,
-    whole: Value,
-) -> Value | None:
-    """Merge two Slices along different axes."""
-    lists = [constant_list(value) for value in (starts, ends, axes, first, last, along)]
-    steps = [_steps(value) for value in (inner, whole)]
-    if x.rank is None or any(of is None for of in (*lists, *steps)):
+def two_slices(op: Builder, *, x: Value, inner: Value, whole: Value) -> Value | None:
+    """Merge a Slice with those after it along different axes, if they are its only consumers."""
+    if inner.is_graph_output() or any(_merged_slice(x, inner, user) is None for user, _ in inner.uses()):
         return None
-    begin, end, before, start, stop, after = (of or [] for of in lists)
-    places = [axis % x.rank for axis in (*before, *after)]
-    if len(set(places)) < len(places):
-        return None
-    return op.Slice(x, begin + start, end + stop, places, (steps[0] or []) + (steps[1] or []))
+    node = whole.producer()
+    lists = None if node is None else _merged_slice(x, inner, node)
+    return None if lists is None else op.Slice(x, *lists)
 
 
-def _steps(value: Value) -> list[int] | None:
-    """Return the steps of a Slice; by default they are 1."""
-    node = value.producer()
-    assert node is not None
+def _merged_slice(x: Value, inner: Value, node: ir.Node) -> list[list[int]] | None:
+    """Return the starts, ends, axes and steps of a Slice together with the one before it."""
+    first = inner.producer()
+    if first is None or node.domain or node.op_type != "Slice" or node.inputs[0] is not inner or x.rank is None:
+        return None
+    before, after = _slice_lists(first), _slice_lists(node)
+    if before is None or after is None:
+        return None
+    lists = [one + other for one, other in zip(before, after, strict=True)]
+    lists[2] = [axis % x.rank for axis in lists[2]]
+    return lists if len(set(lists[2])) == len(lists[2]) else None
+
+
+def _slice_lists(node: ir.Node) -> list[list[int]] | None:
+    """Return the constant starts, ends, axes and steps of a Slice; by default the steps are 1."""
+    lists = [constant_list(value) for value in node.inputs[1:4]]
+    if len(lists) < 3 or any(of is None for of in lists):
+        return None
     given = node.inputs[4] if len(node.inputs) > 4 else None
-    own = constant_list(node.inputs[3])
-    return constant_list(given) if given is not None else None if own is None else [1] * len(own)
+    steps = [1] * len(lists[0] or []) if given is None else constant_list(given)
+    return None if steps is None else [*(of or [] for of in lists), steps]
 
 
 @rewrite("Identity", lambda op, x: op.Identity(x, _outputs=["whole"]), exclusive=False)
@@ -254,8 +251,8 @@ class MergeDataMovement(PatternPass):
         two_casts,
         identity,
         of_one,
-        _neutral("Add", 0, commute=True),
-        _neutral("Sub", 0, commute=False),
-        _neutral("Mul", 1, commute=True),
-        _neutral("Div", 1, commute=False),
+        neutral("Add", 0, commute=True),
+        neutral("Sub", 0, commute=False),
+        neutral("Mul", 1, commute=True),
+        neutral("Div", 1, commute=False),
     )

@@ -9,9 +9,13 @@ from onnx_ir.passes import InPlacePass, PassResult
 from onnx_ir.passes.common import DeduplicateInitializersPass, RemoveUnusedNodesPass
 
 from converters.passes.simplification.biases import FuseBiases
+from converters.passes.simplification.concatenations import MergeConcats
 from converters.passes.simplification.constants import MAX_GROWTH, FoldConstants
 from converters.passes.simplification.data_movement import MergeDataMovement
+from converters.passes.simplification.dimensions import MergeDimensions
 from converters.passes.simplification.duplicates import MergeDuplicates
+from converters.passes.simplification.neutral import RemoveNeutral
+from converters.passes.simplification.pads import FusePads
 
 _MAX_ROUNDS = 5
 _CLEANING = (DeduplicateInitializersPass, RemoveUnusedNodesPass)
@@ -24,12 +28,25 @@ class Simplify(InPlacePass):
     Args:
         stored, limit, halves: see `FoldConstants`.
         fold: whether constants are folded.
+        pads: whether Pads are fused into convolutions. Some spellings separate them.
     """
 
-    def __init__(self, *, stored: bool = False, limit: int = MAX_GROWTH, halves: bool = True, fold: bool = True) -> None:
+    def __init__(
+        self,
+        *,
+        stored: bool = False,
+        limit: int = MAX_GROWTH,
+        halves: bool = True,
+        fold: bool = True,
+        pads: bool = False,
+    ) -> None:
         self.steps: Sequence[InPlacePass] = (
             *([FoldConstants(stored=stored, limit=limit, halves=halves)] if fold else []),
             MergeDataMovement(),
+            MergeDimensions(),
+            RemoveNeutral(),
+            MergeConcats(),
+            *([FusePads()] if pads else []),
             FuseBiases(),
             DeduplicateInitializersPass(),
             MergeDuplicates(),

@@ -1,0 +1,47 @@
+"""Merging of Concats."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+from onnx_ir.passes import InPlacePass, PassResult
+
+from onnx_specops.building import Builder, Value
+from onnx_specops.graphs import all_nodes
+from onnx_specops.replacing import replace_value
+
+
+class MergeConcats(InPlacePass):
+    """Merge a Concat with the one after it along the same axis, which is its only consumer."""
+
+    def call(self, model: ir.Model) -> PassResult:
+        root: Builder | None = None
+        count = 0
+        for node in list(all_nodes(model.graph)):
+            if node.domain or node.op_type != "Concat" or not isinstance(node.graph, ir.Graph):
+                continue
+            result = node.outputs[0]
+            inner = next((value for value in node.inputs if _is_part(value, node)), None)
+            if inner is None or not isinstance(result, Value):
+                continue
+            root = root or Builder.of_existing(model.graph)
+            op = Builder.before_node(node, root)
+            producer = inner.producer()
+            assert producer is not None
+            parts: list[ir.Value | None] = []
+            for value in node.inputs:
+                parts += producer.inputs if value is inner else [value]
+            merged = op.Concat(*parts, axis=node.attributes.get_int("axis"))
+            if replace_value(result, op.place(merged)):
+                node.graph.remove(node, safe=True)
+                count += 1
+        return PassResult(model, modified=count > 0)
+
+
+def _is_part(value: ir.Value | None, node: ir.Node) -> bool:
+    producer = None if value is None else value.producer()
+    if value is None or producer is None or producer.domain or producer.op_type != "Concat" or value.is_graph_output():
+        return False
+    if producer.graph is not node.graph or value.shape is None or len(value.uses()) != 1:
+        return False
+    axes = [one.attributes.get_int("axis", 0) % len(value.shape) for one in (producer, node)]
+    return axes[0] == axes[1]

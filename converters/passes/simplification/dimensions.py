@@ -1,0 +1,103 @@
+"""Merging of nodes that change dimensions of tensors with several unknown ones."""
+
+from __future__ import annotations
+
+from converters.passes.patterns import PatternPass, Rewrite, rewrite
+from converters.passes.simplification.data_movement import SHAPES, one_target
+from onnx_specops.building import Builder, Value
+from onnx_specops.graphs import constant_array, constant_list
+
+
+def _places(value: Value, rank: int | None) -> list[int] | None:
+    """Return the axes of a Squeeze or Unsqueeze of a tensor of the rank as non-negative numbers."""
+    node = value.producer()
+    axes = None if node is None or len(node.inputs) < 2 else constant_list(node.inputs[1])
+    return None if axes is None or rank is None else [axis % rank for axis in axes]
+
+
+@rewrite(
+    "Unsqueeze",
+    lambda op, x, first, second: op.Unsqueeze(op.Unsqueeze(x, first, _outputs=["inner"]), second, _outputs=["whole"]),
+    exclusive=False,
+)
+def two_insertions(op: Builder, *, x: Value, inner: Value, whole: Value, **_: Value) -> Value | None:
+    """Merge two Unsqueezes."""
+    before, after = _places(inner, inner.rank), _places(whole, whole.rank)
+    if before is None or after is None or whole.rank is None:
+        return None
+    kept = [axis for axis in range(whole.rank) if axis not in after]
+    result: Value = op.Unsqueeze(x, sorted([*after, *(kept[axis] for axis in before)]))
+    return result
+
+
+@rewrite(
+    "Squeeze",
+    lambda op, x, first, second: op.Squeeze(op.Squeeze(x, first, _outputs=["inner"]), second, _outputs=["whole"]),
+    exclusive=False,
+)
+def two_removals(op: Builder, *, x: Value, inner: Value, whole: Value, **_: Value) -> Value | None:
+    """Merge two Squeezes."""
+    before, after = _places(inner, x.rank), _places(whole, inner.rank)
+    if before is None or after is None or x.rank is None:
+        return None
+    kept = [axis for axis in range(x.rank) if axis not in before]
+    result: Value = op.Squeeze(x, sorted([*before, *(kept[axis] for axis in after)]))
+    return result
+
+
+@rewrite(
+    "Squeeze",
+    lambda op, x, first, second: op.Squeeze(op.Unsqueeze(x, first, _outputs=["inner"]), second, _outputs=["whole"]),
+    exclusive=False,
+)
+def removed_insertion(op: Builder, *, x: Value, inner: Value, whole: Value, **_: Value) -> Value | None:
+    """Remove a Squeeze of the dimensions that an Unsqueeze inserts."""
+    inserted, removed = _places(inner, inner.rank), _places(whole, inner.rank)
+    return x if inserted is not None and removed is not None and sorted(inserted) == sorted(removed) else None
+
+
+def _reshaped(inner: str) -> Rewrite:
+    @rewrite(
+        "Reshape",
+        lambda op, x, before, given: op.Reshape(
+            SHAPES[inner](op, x, before), given, _allow_other_attributes=True, _outputs=["whole"]
+        ),
+        exclusive=False,
+    )
+    def replace(op: Builder, *, x: Value, given: Value, whole: Value, **_: Value) -> Value | None:
+        """Remove a change of dimensions before a Reshape whose target does not refer to it."""
+        node, target = whole.producer(), constant_array(given)
+        if node is None:
+            return None
+        exact = bool(node.attributes.get_int("allowzero", 0))
+        if not exact and (target is None or (target == 0).any()):
+            return None
+        result: Value = op.Reshape(x, given, **({"allowzero": 1} if exact else {}))
+        return result
+
+    return replace
+
+
+@rewrite(
+    "Reshape",
+    lambda op, x, given: op.Reshape(x, given, _allow_other_attributes=True, _outputs=["whole"]),
+    exclusive=False,
+)
+def computed_target(op: Builder, *, x: Value, given: Value, whole: Value) -> Value | None:
+    """Make the computed target of a Reshape constant, with -1 for the only unknown dimension."""
+    if constant_array(given) is not None or given.is_graph_input():
+        return None
+    target = one_target(x, whole)
+    return None if target is None else op.Reshape(x, target)
+
+
+class MergeDimensions(PatternPass):
+    """Merge chains of Reshape, Squeeze and Unsqueeze, and make the targets of Reshape constant."""
+
+    rewrites = (
+        two_insertions,
+        two_removals,
+        removed_insertion,
+        *(_reshaped(inner) for inner in SHAPES),
+        computed_target,
+    )

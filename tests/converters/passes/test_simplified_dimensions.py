@@ -1,0 +1,183 @@
+"""Dimensions, logic and padding that are simplified, and near misses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+import pytest
+
+from converters.passes.simplification import FusePads, MergeConcats, MergeDataMovement, MergeDimensions, RemoveNeutral
+from onnx_specops.building import new_value
+from tests.converters.passes.graphs import floats, rewritten
+
+D = ir.DataType
+
+
+def _flat(op: Any, x: Any) -> Any:
+    return op.Reshape(x, [-1])
+
+
+def _sizes(op: Any, x: Any) -> Any:
+    """The dimensions of a tensor, in another order."""
+    return op.Gather(op.Shape(x), [1, 0, 2])
+
+
+@pytest.mark.parametrize(
+    ("emit", "dims", "found"),
+    [
+        (lambda op, x: op.Unsqueeze(op.Unsqueeze(x, [0]), [2]), (None, None), ["Unsqueeze"]),
+        (lambda op, x: op.Unsqueeze(op.Unsqueeze(x, [1, -1]), [0, -2]), (None, None), ["Unsqueeze"]),
+        (lambda op, x: op.Squeeze(op.Squeeze(x, [0]), [1]), (1, None, 1, None), ["Squeeze"]),
+        (lambda op, x: op.Squeeze(op.Squeeze(x, [2]), [-3]), (1, None, 1, None), ["Squeeze"]),
+        (lambda op, x: op.Squeeze(op.Unsqueeze(x, [1, 0]), [-4, 1]), (None, None), []),
+        (lambda op, x: op.Squeeze(op.Unsqueeze(x, [1]), [2]), (None, 1), ["Squeeze", "Unsqueeze"]),
+        (lambda op, x: op.Squeeze(op.Unsqueeze(x, [1, 2]), [1]), (None, None), ["Squeeze", "Unsqueeze"]),
+    ],
+)
+def test_insertions_and_removals(emit: Any, dims: tuple[int | None, ...], found: list[str]) -> None:
+    result = rewritten(lambda op, x: op.Neg(emit(op, x)), floats("x", *dims), by=[MergeDimensions()])
+    assert result == sorted(["Neg", *found])
+
+
+@pytest.mark.parametrize(
+    ("emit", "found"),
+    [
+        (lambda op, x: op.Reshape(_flat(op, x), _sizes(op, x), allowzero=1), ["Gather", "Reshape", "Shape"]),
+        (lambda op, x: op.Reshape(op.Unsqueeze(x, [0]), _sizes(op, x), allowzero=1), ["Gather", "Reshape", "Shape"]),
+        (lambda op, x: op.Reshape(op.Flatten(x, axis=2), _sizes(op, x), allowzero=1), ["Gather", "Reshape", "Shape"]),
+        (lambda op, x: op.Reshape(op.Reshape(x, [0, -1]), [-1, 2]), ["Reshape"]),
+        # A zero may copy a dimension of the inner tensor.
+        (lambda op, x: op.Reshape(_flat(op, x), _sizes(op, x)), ["Gather", "Reshape", "Reshape", "Shape"]),
+        (lambda op, x: op.Reshape(op.Reshape(x, [0, -1]), [0, 2, -1]), ["Reshape", "Reshape"]),
+        (lambda op, x: op.Reshape(op.Neg(x), _sizes(op, x), allowzero=1), ["Gather", "Neg", "Reshape", "Shape"]),
+    ],
+)
+def test_two_reshapes(emit: Any, found: list[str]) -> None:
+    numbers = [np.arange(60, dtype=np.float32).reshape(3, 5, 4)]
+    assert rewritten(emit, floats("x", None, None, 4), by=[MergeDimensions()], numbers=numbers) == found
+
+
+@pytest.mark.parametrize(
+    ("dims", "constant"),
+    [((None, 3, 4), True), ((2, 3, 4), True), ((None, None, 4), False), ((None, 3, 0), False)],
+)
+def test_computed_targets(dims: tuple[int | None, ...], constant: bool) -> None:
+    def emit(op, x):
+        shape = op.node("Shape", x, types=[(D.INT64, [3])])
+        turned = op.node("Gather", shape, op.const([1, 0, 2]), types=[(D.INT64, [3])])
+        return op.node("Reshape", x, turned, types=[(D.FLOAT, [dims[1], dims[0], dims[2]])], allowzero=1)
+
+    numbers = [np.zeros([5 if dim is None else dim for dim in dims], np.float32)]
+    found = rewritten(emit, floats("x", *dims), by=[MergeDimensions()], numbers=numbers)
+    assert found == (["Reshape"] if constant else ["Gather", "Reshape", "Shape"])
+
+
+@pytest.mark.parametrize(
+    ("emit", "dims", "found"),
+    [
+        (lambda op, x: op.Not(op.Not(op.Less(x, 0.0))), (None, 3), ["Less"]),
+        (lambda op, x: op.Not(op.Less(x, 0.0)), (None, 3), ["Less", "Not"]),
+        (lambda op, x: op.Where(op.Not(op.Less(x, 0.0)), x, op.Exp(x)), (None, 3), ["Exp", "Less", "Where"]),
+        (lambda op, x: op.Where(op.Less(x, 0.0), x, op.Exp(x)), (None, 3), ["Exp", "Less", "Where"]),
+        (lambda op, x: op.And(op.const(True), op.Less(x, 0.0)), (None, 3), ["Less"]),
+        (lambda op, x: op.And(op.Less(x, 0.0), op.const(np.ones((1, 1), bool))), (None, 3), ["Less"]),
+        (lambda op, x: op.Or(op.Less(x, 0.0), op.const(False)), (None, 3), ["Less"]),
+        (lambda op, x: op.And(op.const(False), op.Less(x, 0.0)), (None, 3), ["And", "Less"]),
+        (lambda op, x: op.Or(op.const(True), op.Less(x, 0.0)), (None, 3), ["Less", "Or"]),
+        (lambda op, x: op.And(op.const(np.ones((1, 1, 1), bool)), op.Less(x, 0.0)), (None, 3), ["And", "Less"]),
+        (lambda op, x: op.And(op.const(np.ones((5, 1), bool)), op.Less(x, 0.0)), (None, 3), ["And", "Less"]),
+        (lambda op, x: op.Neg(op.Expand(x, [1, 1])), (None, None), ["Neg"]),
+        (lambda op, x: op.Neg(op.Expand(x, [1])), (None, None), ["Neg"]),
+        (lambda op, x: op.Neg(op.Expand(x, [1, 3])), (None, 3), ["Neg"]),
+        (lambda op, x: op.Neg(op.Expand(x, [1, 1, 1])), (None, 3), ["Expand", "Neg"]),
+        (lambda op, x: op.Neg(op.Expand(x, [5, 1])), (None, 3), ["Expand", "Neg"]),  # it is 5 in this run only
+        (lambda op, x: op.Neg(op.ReduceSum(x, [1], keepdims=1)), (None, 1), ["Neg"]),
+        (lambda op, x: op.Neg(op.ReduceMean(x, [-1], keepdims=1)), (None, 1), ["Neg"]),
+        (lambda op, x: op.Neg(op.ReduceMax(x, [1], keepdims=0)), (None, 1), ["Neg", "Squeeze"]),
+        (lambda op, x: op.Neg(op.ReduceProd(x, [0, 1], keepdims=0)), (1, 1), ["Neg", "Squeeze"]),
+        (lambda op, x: op.Neg(op.ReduceMin(x, [0, 1], keepdims=1)), (None, 1), ["Neg", "ReduceMin"]),
+        (lambda op, x: op.Neg(op.ReduceL1(x, [1], keepdims=1)), (None, 1), ["Neg", "ReduceL1"]),
+        (lambda op, x: op.Neg(op.ReduceSum(x, op.const(np.zeros(0, np.int64)), keepdims=0)), (1, 1), ["Neg", "ReduceSum"]),
+        (lambda op, x: op.Neg(op.ReduceSum(x, keepdims=0)), (1, 1), ["Neg", "ReduceSum"]),
+    ],
+)
+def test_nodes_without_effect(emit: Any, dims: tuple[int | None, ...], found: list[str]) -> None:
+    assert rewritten(emit, floats("x", *dims), by=[RemoveNeutral()]) == found
+
+
+def test_computed_axes_stay() -> None:
+    axes = new_value(D.INT64, (1,), "axes")
+    numbers = [np.ones((3, 1), np.float32), np.array([1])]
+    found = rewritten(
+        lambda op, x, axes: op.ReduceSum(x, axes), floats("x", 3, 1), axes, by=[RemoveNeutral()], numbers=numbers
+    )
+    assert found == ["ReduceSum"]
+
+
+WEIGHTS = np.random.default_rng(0).standard_normal((4, 3, 3, 3)).astype(np.float32)
+
+
+@pytest.mark.parametrize(
+    ("emit", "found"),
+    [
+        (lambda op, x: op.Conv(op.Pad(x, [0, 0, 1, 2, 0, 0, 0, 3]), WEIGHTS), ["Conv"]),
+        (
+            lambda op, x: op.Conv(op.Pad(x, [0, 0, 1, 2, 0, 0, 0, 3], 0.0), WEIGHTS, pads=[1, 0, 2, 0], strides=[2, 1]),
+            ["Conv"],
+        ),
+        (lambda op, x: [op.Conv(p := op.Pad(x, [0, 0, 1, 1, 0, 0, 1, 1]), WEIGHTS), op.Conv(p, -WEIGHTS)], ["Conv", "Conv"]),
+        (lambda op, x: [op.Conv(p := op.Pad(x, [0, 0, 1, 1, 0, 0, 1, 1]), WEIGHTS), op.Neg(p)], ["Conv", "Neg", "Pad"]),
+        (lambda op, x: [op.Conv(p := op.Pad(x, [0, 0, 1, 1, 0, 0, 1, 1]), WEIGHTS), p], ["Conv", "Pad"]),
+        (lambda op, x: op.Conv(op.Pad(x, [0, 0, 1, 1, 0, 0, 1, 1], 0.5), WEIGHTS), ["Conv", "Pad"]),
+        (lambda op, x: op.Conv(op.Pad(x, [0, 0, 1, 1, 0, 0, 1, -1]), WEIGHTS), ["Conv", "Pad"]),
+        (lambda op, x: op.Conv(op.Pad(x, [0, 0, 1, 1, 0, 0, 1, 1], mode="edge"), WEIGHTS), ["Conv", "Pad"]),
+        (lambda op, x: op.Conv(op.Pad(x, [1, 1], None, [2]), WEIGHTS), ["Conv", "Pad"]),
+        (lambda op, x: op.Conv(op.Pad(x, [1, 0, 1, 1, 0, 0, 1, 1]), WEIGHTS), ["Conv", "Pad"]),
+        (lambda op, x: op.Conv(op.Pad(x, [0, 0, 1, 1, 0, 0, 1, 1]), WEIGHTS, auto_pad="SAME_UPPER"), ["Conv", "Pad"]),
+        (lambda op, x: op.MaxPool(op.Pad(x, [0, 0, 1, 1, 0, 0, 1, 1]), kernel_shape=[2, 2]), ["MaxPool", "Pad"]),
+    ],
+)
+def test_pads_of_convolutions(emit: Any, found: list[str]) -> None:
+    assert rewritten(emit, floats("x", 1, 3, 5, 6), by=[FusePads()]) == found
+
+
+def test_padded_weights_stay() -> None:
+    def emit(op, x, w):
+        return op.Conv(x, op.Pad(w, [0, 0, 1, 1, 0, 0, 1, 1]))
+
+    inputs = floats("x", 1, 3, 5, 6), floats("w", 4, 3, 1, 1)
+    assert rewritten(emit, *inputs, by=[FusePads()]) == ["Conv", "Pad"]
+
+
+@pytest.mark.parametrize(
+    ("emit", "found"),
+    [
+        (lambda op, x: op.Concat(op.Concat(x, op.Neg(x), axis=1), x, axis=1), ["Concat", "Neg"]),
+        (lambda op, x: op.Concat(x, op.Concat(x, op.Neg(x), axis=-2), x, axis=1), ["Concat", "Neg"]),
+        (lambda op, x: op.Concat(op.Concat(x, x, axis=1), op.Concat(x, op.Neg(x), axis=1), axis=1), ["Concat", "Neg"]),
+        (
+            lambda op, x: op.Concat(op.Concat(x, op.Neg(x), axis=0), op.Concat(x, x, axis=0), axis=1),
+            ["Concat"] * 3 + ["Neg"],
+        ),
+        (lambda op, x: op.Concat(inner := op.Concat(x, op.Neg(x), axis=1), inner, axis=1), ["Concat", "Concat", "Neg"]),
+        (lambda op, x: [op.Concat(inner := op.Concat(x, x, axis=1), x, axis=1), op.Neg(inner)], ["Concat", "Concat", "Neg"]),
+        (lambda op, x: [op.Concat(inner := op.Concat(x, x, axis=1), x, axis=1), inner], ["Concat", "Concat"]),
+    ],
+)
+def test_concatenations(emit: Any, found: list[str]) -> None:
+    assert rewritten(emit, floats("x", 2, None, 3), by=[MergeConcats()] * 2) == found
+
+
+@pytest.mark.parametrize(
+    ("emit", "count"),
+    [
+        (lambda op, x: [op.Slice(p := op.Slice(x, [1], [4], [1]), [0], [2], [2]), op.Slice(p, [1], [3], [0])], 2),
+        (lambda op, x: [op.Slice(p := op.Slice(x, [1], [4], [1]), [0], [2], [2]), op.Slice(p, [1], [3], [1])], 3),
+        (lambda op, x: [op.Slice(p := op.Slice(x, [1], [4], [1]), [0], [2], [2]), op.Neg(p)], 2),
+        (lambda op, x: [op.Slice(p := op.Slice(x, [1], [4], [1]), [0], [2], [2]), p], 2),
+    ],
+)
+def test_several_slices(emit: Any, count: int) -> None:
+    assert rewritten(emit, floats("x", 4, 5, 3), by=[MergeDataMovement()]).count("Slice") == count
