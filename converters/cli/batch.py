@@ -15,7 +15,7 @@ from converters.cli.processes import ProcessFailure, call_in_processes
 from converters.errors import REPORT, ConversionError, Fault, Problem
 from converters.folders import layouts
 from converters.folders.agreement import check_folder
-from converters.folders.companions import copy_companions, is_model_folder, places
+from converters.folders.companions import check_companions, copy_companions, is_model_folder, places
 from converters.folders.layouts import Layout
 from converters.folders.tokenizers import DETOKENIZER, TOKENIZER
 from converters.folders.variants import Variant, place, quantize
@@ -253,6 +253,7 @@ def _companions(models: Sequence[Path], output: Path | None) -> dict[Path, Path]
     copies: dict[Path, Path] = {}
     for folder in models:
         if folder.is_dir() and is_model_folder(folder):
+            check_companions(folder)
             copies |= places(folder, output)
     _reject_duplicate_outputs(copies)
     return copies

@@ -26,13 +26,18 @@ def convert_folder(
     from converters.cli import data, text
     from converters.folders.genai import write_genai
     from converters.folders.tokenizers import write_tokenizers
+    from converters.folders.whole import all_or_none
+    from onnx_specops.generation import DETOKENIZER, TOKENIZER
 
     if len(models) != 1 or not models[0].is_dir():
         raise typer.BadParameter("it requires one folder that optimum-intel wrote", param_hint=_HINT)
     if output is None or output.is_file():
         raise typer.BadParameter("specify an output folder", param_hint="--output")
     (folder,) = models
-    with progress(as_json) as step:
+    plain = replace(settings, options=replace(settings.options, form="openvino", kv_cache=None, logits=None))
+    with progress(as_json) as step, all_or_none(output, (TOKENIZER, DETOKENIZER)):
+        step("converting the tokenizer")
+        tokenizers, remarks = write_tokenizers(folder, output, plain.convert)
         step("converting")
         written = write_genai(
             folder,
@@ -41,9 +46,6 @@ def convert_folder(
             kv_cache=settings.options.kv_cache,
             logits=settings.options.logits,
         )
-        step("converting the tokenizer")
-        plain = replace(settings, options=replace(settings.options, form="openvino", kv_cache=None, logits=None))
-        tokenizers, remarks = write_tokenizers(folder, output, plain.convert)
     remarks = [*written.remarks, *remarks]
     models = [output / name for name in written.models]
     if as_json:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
+from converters.errors import ConversionError, Fault, Problem
 from converters.outputs import Outputs
 
 _MARKS = ("config.json", "model_index.json", "generation_config.json", "tokenizer_config.json", "openvino_tokenizer.xml")
@@ -18,6 +20,14 @@ _WEIGHTS = {
 """The suffixes of files with a model's layers or weights in any form."""
 
 
+_READ = (
+    "added_tokens.json", "chat_template.json", "config.json", "generation_config.json", "model_index.json", "modules.json",
+    "preprocessor_config.json", "processor_config.json", "scheduler_config.json", "special_tokens_map.json",
+    "tokenizer.json", "tokenizer_config.json", "vocab.json",
+)  # fmt: skip
+"""The JSON files that hosts read."""
+
+
 def is_model_folder(folder: Path) -> bool:
     """Return whether a folder belongs to one model."""
     return any((folder / name).is_file() for name in _MARKS)
@@ -27,6 +37,21 @@ def companions(folder: Path) -> list[Path]:
     """Return the files of a model's folder and its subfolders without layers or weights."""
     found = sorted(path for path in folder.rglob("*") if path.is_file() and path.suffix.lower() not in _WEIGHTS)
     return [path for path in found if not any(part.startswith(".") for part in path.relative_to(folder).parts)]
+
+
+def check_companions(folder: Path) -> None:
+    """Raise `ConversionError` if JSON files of a model's folder that hosts read are not JSON. All such files are listed."""
+    problems = []
+    for path in companions(folder):
+        if path.name not in _READ:
+            continue
+        try:
+            json.loads(path.read_text(encoding="utf-8"))
+        except (ValueError, OSError, RecursionError) as error:
+            message = f"it cannot be read: {error}"
+            problems.append(Problem(message, str(path), remedy="obtain the file again", fault=Fault.MALFORMED))
+    if problems:
+        raise ConversionError.of(problems)
 
 
 def places(folder: Path, target: Path) -> dict[Path, Path]:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from types import NoneType
 
 import onnx
 
 from converters.errors import ConversionError, Fault, Problem
 from converters.folders.language_model import LanguageModel
 from converters.folders.layouts import CONFIG, read_object
+from converters.folders.stated import is_integer, shown
 from converters.passes.attention import Decoder
 
 GENERATION = "generation_config.json"
@@ -97,14 +99,11 @@ def _different_sizes(source: LanguageModel, decoder: Decoder, vocabulary: int, k
         (keys.width, 0 if any(config.get(key) for key in _OTHER_WIDTHS) else decoder.width or 0, "hidden states of size {}"),
     ]
     for names, size, text in checks:
-        stated = {name: config[name] for name in names if _is_size(config.get(name))}
+        stated = {name: config[name] for name in names if not isinstance(config.get(name), (list, NoneType))}
         if size and stated and size not in stated.values():
             name, number = next(iter(stated.items()))
-            yield _problem(source, CONFIG, f"its {_place(source, name)} is {number}, but the model has {text.format(size)}")
-
-
-def _is_size(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
+            message = f"its {_place(source, name)} is {shown(number)}, but the model has {text.format(size)}"
+            yield _problem(source, CONFIG, message)
 
 
 def _ends_outside(source: LanguageModel, vocabulary: int) -> Iterator[Problem]:
@@ -114,9 +113,9 @@ def _ends_outside(source: LanguageModel, vocabulary: int) -> Iterator[Problem]:
         return
     for file, stated in ((CONFIG, source.config.get(name)), (GENERATION, source.generation.get(name))):
         tokens = stated if isinstance(stated, list) else [] if stated is None else [stated]
-        if outside := [token for token in tokens if not _is_size(token) or not 0 <= token < vocabulary]:
+        if outside := [token for token in tokens if not is_integer(token) or not 0 <= token < vocabulary]:
             place = _place(source, name) if file == CONFIG else name
-            message = f"its {place} is {outside[0]!r}, but the model has tokens from 0 to {vocabulary - 1}"
+            message = f"its {place} is {shown(outside[0])}, but the model has tokens from 0 to {vocabulary - 1}"
             yield _problem(source, file, message)
 
 

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from converters.convert import Conversion
-from converters.folders.companions import copy_companions, places
+from converters.folders.companions import check_companions, copy_companions, places
 from converters.folders.path_errors import AS_WRITTEN, path_error
+from converters.folders.whole import all_or_none
 
 ENCODER, DECODER = "openvino_encoder_model.xml", "openvino_decoder_model.xml"
 
@@ -27,7 +28,9 @@ def write_encoder_decoder(folder: Path, target: Path, convert: Callable[..., Con
     for name in (ENCODER, DECODER):
         if not (folder / name).is_file():
             raise path_error(folder, f"it contains no {name}", AS_WRITTEN)
-    target.mkdir(parents=True, exist_ok=True)
-    for name in (ENCODER, DECODER):
-        convert(folder / name, (target / name).with_suffix(".onnx"))
-    copy_companions(places(folder, target))
+    check_companions(folder)
+    models = {name: (target / name).with_suffix(".onnx") for name in (ENCODER, DECODER)}
+    with all_or_none(target, [path.name for path in models.values()]):
+        for name, path in models.items():
+            convert(folder / name, path)
+        copy_companions(places(folder, target))

@@ -10,10 +10,11 @@ from typing import Any
 
 from converters.convert import Conversion
 from converters.folders import encoder_decoder
-from converters.folders.companions import copy_companions, places
-from converters.folders.contradictions import check_configuration
+from converters.folders.companions import check_companions, copy_companions, places
+from converters.folders.contradictions import GENERATION, check_configuration
 from converters.folders.language_model import LANGUAGE, LanguageModel, read_language_model
 from converters.folders.path_errors import path_error
+from converters.folders.stated import Stated, is_integer
 from converters.folders.whole import all_or_none
 from converters.options import KvCache, LogitsOf
 from converters.passes.attention import PAST, PAST_STATE, PRESENT, PRESENT_STATE, Decoder
@@ -84,6 +85,7 @@ def write_genai(
         ConversionError: the folder is not a language model's, or the model does not support this form.
         OSError: a file cannot be written. The previous files are unchanged.
     """
+    check_companions(folder)
     if (folder / encoder_decoder.ENCODER).is_file():
         from converters.folders.genai_speech import write_speech
 
@@ -101,9 +103,9 @@ def write_genai(
         check_states(source.decoder, source.config.get("model_type"), decoder)
         vocabulary = check_configuration(source, decoder, model)
         source.check_vocabulary(vocabulary)
-    library = needed_library(decoder)
-    config = genai_config(source, decoder, [value.name for value in model.graph.input], vocabulary, library)
-    write_configurations(folder, {target / CONFIG: config}, target, library)
+        library = needed_library(decoder)
+        config = genai_config(source, decoder, [value.name for value in model.graph.input], vocabulary, library)
+        write_configurations(folder, {target / CONFIG: config}, target, library)
     remarks = remarks_of(source, decoder, target, library)
     if logits == "last" and decoder.logits != logits:
         remarks.append("its output is not [batch, tokens, vocabulary] and remains unchanged")
@@ -166,9 +168,7 @@ def genai_config(
     ends = end if isinstance(end, list) else [end]
     fill = source.token("pad_token_id")
     begin = source.token("bos_token_id")
-    search = {name: source.generation.get(name, default) for name, default in SEARCH.items()}
-    search = {name: SEARCH[name] if value is None else value for name, value in search.items()}
-    search |= {"max_length": positions, "early_stopping": True, "past_present_share_buffer": decoder.in_place}
+    search = {**search_settings(source), "max_length": positions, "past_present_share_buffer": decoder.in_place}
     kind = str(source.config.get("model_type", ""))
     kind = _OTHER_NAMES.get(kind, kind)
     convolutions = _convolutions(decoder) if kind == _WITH_CONVOLUTIONS and decoder.states else {}
@@ -206,6 +206,31 @@ def genai_config(
         },
         "search": search,
     }
+
+
+def search_settings(source: LanguageModel) -> dict[str, Any]:
+    """Return the settings of generation_config.json for the search, with the default values of others.
+
+    Raises:
+        ConversionError: a value has another type.
+    """
+    stated = Stated(source.folder / GENERATION, source.generation)
+    found: dict[str, Any] = {}
+    for name, default in SEARCH.items():
+        value = source.generation.get(name)
+        if name == "early_stopping" or value is None:  # transformers has three values for the first, onnxruntime-genai two
+            found[name] = default
+        elif isinstance(default, bool):
+            if not isinstance(value, bool):
+                raise stated.invalid(name, "true or false")
+            found[name] = value
+        elif isinstance(default, int):
+            if not is_integer(value) or not 0 <= value < 1 << 31:
+                raise stated.invalid(name, "0 or a positive integer")
+            found[name] = value
+        else:
+            found[name] = stated.number(name, default)
+    return found
 
 
 def _convolutions(decoder: Decoder) -> dict[str, Any]:

@@ -6,17 +6,18 @@ them, and its cache, as inputs.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from converters.convert import Conversion
 from converters.folders import encoder_decoder
 from converters.folders.contradictions import ENCODER_DECODERS, check_configuration
-from converters.folders.genai import CONFIG, SEARCH, GenaiFolder, write_configurations
+from converters.folders.genai import CONFIG, GenaiFolder, search_settings, write_configurations
 from converters.folders.language_model import LanguageModel, check_vocabulary, read_configurations
+from converters.folders.layouts import read_object
 from converters.folders.path_errors import AS_WRITTEN, path_error
+from converters.folders.stated import Stated
 from converters.folders.whole import all_or_none
 from converters.options import KvCache, LogitsOf
 from converters.passes.attention import Decoder
@@ -80,8 +81,8 @@ def write_speech(
         vocabulary = check_configuration(source, decoder, model, ENCODER_DECODERS)
         check_vocabulary(folder, vocabulary)
         convert(folder / encoder_decoder.ENCODER, target / ENCODER, adapt=encode, form="openvino")
-    config = _genai_config(source, decoder, vocabulary)
-    write_configurations(folder, {target / CONFIG: config, target / SOUNDS: sounds}, target)
+        config = _genai_config(source, decoder, vocabulary)
+        write_configurations(folder, {target / CONFIG: config, target / SOUNDS: sounds}, target)
     remarks = []
     if ignored := [name for name in _NOT_APPLIED if source.generation.get(name)]:
         remarks.append(f"onnxruntime-genai does not apply {', '.join(ignored)} of generation_config.json")
@@ -103,7 +104,7 @@ def _read(folder: Path) -> LanguageModel:
     if kind != "whisper":
         message = f"--genai does not support encoder-decoders of the type {kind!r}; expected 'whisper'"
         raise path_error(folder / "config.json", message, "convert it without --genai")
-    frames = source.config.get("max_source_positions", _FRAMES)
+    frames = source.stated.size("max_source_positions", _FRAMES)
     if frames != _FRAMES:
         message = f"its encoder has {frames} positions; onnxruntime-genai requires {_FRAMES}"
         raise path_error(folder / "config.json", message, "convert it without --genai")
@@ -113,17 +114,12 @@ def _read(folder: Path) -> LanguageModel:
 def _sounds(folder: Path, source: LanguageModel) -> dict[str, Any]:
     """Return the feature extraction of onnxruntime-genai that is equal to transformers' WhisperFeatureExtractor."""
     path = folder / "preprocessor_config.json"
-    stated: Mapping[str, Any] = {}
-    if path.is_file():
-        try:
-            stated = json.loads(path.read_text(encoding="utf-8"))
-        except (ValueError, OSError) as error:
-            raise path_error(path, f"it cannot be read: {error}", "obtain the file again") from error
-    mels = source.config.get("num_mel_bins", 80)
-    if (features := stated.get("feature_size", mels)) != mels:
+    stated = Stated(path, read_object(path) if path.is_file() else {})
+    mels = source.stated.size("num_mel_bins", 80)
+    if (features := stated.size("feature_size", mels)) != mels:
         message = f"it computes {features} features per frame, but the model needs {mels}"
         raise path_error(path, message, "use the file of the model")
-    size, step, seconds = stated.get("n_fft", 400), stated.get("hop_length", 160), stated.get("chunk_length", 30)
+    size, step, seconds = stated.size("n_fft", 400), stated.size("hop_length", 160), stated.size("chunk_length", 30)
     steps: tuple[tuple[str, str, dict[str, Any]], ...] = (
         ("audio_decoder", "AudioDecoder", {}),
         ("STFT", "STFTNorm", {"n_fft": size, "frame_length": size, "hop_length": step}),
@@ -137,14 +133,12 @@ def _sounds(folder: Path, source: LanguageModel) -> dict[str, Any]:
 
 
 def _genai_config(source: LanguageModel, decoder: Decoder, vocabulary: int) -> dict[str, Any]:
-    config = source.config
-    positions = int(config.get("max_target_positions") or 448)
+    stated = source.stated
+    positions = stated.size("max_target_positions", 448)
     end = source.token("eos_token_id")
     fill = source.token("pad_token_id")
     begin, start = source.token("bos_token_id"), source.token("decoder_start_token_id")
-    search = {name: source.generation.get(name) for name in SEARCH}
-    search = {name: SEARCH[name] if value is None else value for name, value in search.items()}
-    search |= {"max_length": positions, "early_stopping": True, "past_present_share_buffer": False}
+    search = {**search_settings(source), "max_length": positions}
 
     def caches(pattern: str) -> tuple[str, str]:
         return pattern.format("key", "%d"), pattern.format("value", "%d")
@@ -152,7 +146,7 @@ def _genai_config(source: LanguageModel, decoder: Decoder, vocabulary: int) -> d
     own, crossed = caches(SELF_PAST), caches(CROSS_PAST)
     extended, computed = caches(SELF_PRESENT), caches(CROSS_PRESENT)
     session = {"log_id": "onnxruntime-genai", "provider_options": []}
-    heads = int(config.get("encoder_attention_heads") or decoder.heads)
+    heads = stated.size("encoder_attention_heads", decoder.heads)
     width = decoder.heads * decoder.size
     return {
         "model": {
@@ -192,7 +186,7 @@ def _genai_config(source: LanguageModel, decoder: Decoder, vocabulary: int) -> d
                     "cross_present_value_names": computed[1],
                 },
                 "num_attention_heads": heads,
-                "num_hidden_layers": int(config.get("encoder_layers") or decoder.layers),
+                "num_hidden_layers": stated.size("encoder_layers", decoder.layers),
                 "num_key_value_heads": heads,
             },
             "eos_token_id": 2 if end is None else end,

@@ -36,6 +36,7 @@ from converters.folders.mistral_vision import MistralVision
 from converters.folders.path_errors import AS_WRITTEN, path_error
 from converters.folders.phi_vision import SIZES, PhiVision
 from converters.folders.qwen_vision import GRID, PATCHES, QwenVision
+from converters.folders.stated import Stated, is_integer, shown
 from converters.folders.whole import all_or_none
 from converters.options import KvCache, LogitsOf
 from converters.source import Emitted
@@ -99,10 +100,10 @@ def write_vision(
     stated = read_object(folder / "config.json") if (folder / "config.json").is_file() else {}
     source = read_configurations(folder)
     kind = stated.get("model_type")
-    if kind not in _KINDS:
+    if not isinstance(kind, str) or kind not in _KINDS:
         *others, last = _KINDS
-        supported = f"{', '.join(others)} and {last}"
-        message = f"onnxruntime-genai has no model of images and text of the type {kind!r}; --genai supports {supported}"
+        message = f"onnxruntime-genai has no model of images and text of the type {shown(kind)}"
+        message += f"; --genai supports {', '.join(others)} and {last}"
         raise path_error(folder / "config.json", message, "convert it without --genai")
     for name in (LANGUAGE, TEXT_EMBEDDINGS, VISION_EMBEDDINGS):
         _part(folder, name)
@@ -162,7 +163,7 @@ def write_vision(
 
 def _gemma(folder: Path, config: Mapping[str, Any], processing: ImageProcessing) -> _Vision:
     """Return the vision encoder of Gemma 3: images of one size, with 256 tokens each."""
-    size = _section(folder, config, "vision_config").get("image_size", 224)
+    size = _vision_config(folder, config).size("image_size", 224)
 
     def adapt(emitted: Emitted) -> None:
         graph = emitted.model.graph
@@ -186,8 +187,11 @@ def _qwen(folder: Path, config: Mapping[str, Any], processing: ImageProcessing) 
 
 def _qwen3(folder: Path, config: Mapping[str, Any], processing: ImageProcessing) -> _Vision:
     """Return the vision encoder of Qwen3-VL: with a table of positions, and features for several layers of the decoder."""
-    layers = len(_section(folder, config, "vision_config").get("deepstack_visual_indexes", (8, 16, 24)))
-    return _with_table("qwen3_vl", folder, config, processing, layers)
+    stated = _vision_config(folder, config)
+    layers = stated.values.get("deepstack_visual_indexes", [8, 16, 24])
+    if not isinstance(layers, list):
+        raise stated.invalid("deepstack_visual_indexes", "a list of layers")
+    return _with_table("qwen3_vl", folder, config, processing, len(layers))
 
 
 def _qwen3_5(folder: Path, config: Mapping[str, Any], processing: ImageProcessing) -> _Vision:
@@ -198,7 +202,7 @@ def _qwen3_5(folder: Path, config: Mapping[str, Any], processing: ImageProcessin
 def _with_table(kind: str, folder: Path, config: Mapping[str, Any], processing: ImageProcessing, layers: int) -> _Vision:
     """Return the vision encoder of a Qwen with a table of positions; see `_in_patches`."""
     table = _part(folder, POSITIONS)
-    side = math.isqrt(int(_section(folder, config, "vision_config").get("num_position_embeddings", 2304)))
+    side = math.isqrt(_vision_config(folder, config).size("num_position_embeddings", 2304))
     return _in_patches(kind, folder, config, processing, 16, table=table, side=side, layers=layers)
 
 
@@ -214,9 +218,9 @@ def _in_patches(
         more: further attributes of `QwenVision`.
     """
     merger = _part(folder, MERGER)
-    settings = _section(folder, config, "vision_config")
-    merge, patch = int(settings.get("spatial_merge_size", 2)), int(settings.get("patch_size", size))
-    window = int(settings.get("window_size", 8 * patch))
+    settings = _vision_config(folder, config)
+    merge, patch = settings.size("spatial_merge_size", 2), settings.size("patch_size", size)
+    window = settings.size("window_size", 8 * patch)
     encoder = QwenVision(folder / VISION_EMBEDDINGS, merge, max(window // merge // patch, 1), **more)
 
     def adapt(emitted: Emitted) -> None:
@@ -229,7 +233,7 @@ def _in_patches(
         "spatial_merge_size": merge,
         "patch_size": patch,
         "window_size": window,
-        "tokens_per_second": float(settings.get("tokens_per_second", 1.0)),
+        "tokens_per_second": settings.number("tokens_per_second", 1.0),
         "inputs": {PATCHES: PATCHES, GRID: GRID},
     }
     return _Vision(kind, MERGER, adapt, processing.patches(settings, size), stated, tokens, encoder.layers)
@@ -238,8 +242,8 @@ def _in_patches(
 def _mistral(folder: Path, config: Mapping[str, Any], processing: ImageProcessing) -> _Vision:
     """Return the vision encoder of Mistral 3: images of any size."""
     projector = _part(folder, PROJECTOR)
-    patch = int(_section(folder, config, "vision_config").get("patch_size", 16))
-    merge = int(config.get("spatial_merge_size", 2))
+    patch = _vision_config(folder, config).size("patch_size", 16)
+    merge = Stated(folder / "config.json", config).size("spatial_merge_size", 2)
     encoder = MistralVision(projector, patch, merge)
 
     def adapt(emitted: Emitted) -> None:
@@ -277,11 +281,8 @@ _KINDS: dict[str, Callable[[Path, Mapping[str, Any], ImageProcessing], _Vision]]
 }
 
 
-def _section(folder: Path, config: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    found = config.get(name)
-    if not isinstance(found, dict):
-        raise path_error(folder / "config.json", f"it has no {name}", "use the config.json of the model")
-    return found
+def _vision_config(folder: Path, config: Mapping[str, Any]) -> Stated:
+    return Stated(folder / "config.json", config).section("vision_config")
 
 
 def _part(folder: Path, name: str) -> Path:
@@ -292,10 +293,13 @@ def _part(folder: Path, name: str) -> Path:
 
 
 def _token(folder: Path, config: Mapping[str, Any], *names: str) -> int:
-    found = next((config[name] for name in names if isinstance(config.get(name), int)), None)
-    if found is None:
-        raise path_error(folder / "config.json", f"it has no {names[0]}", "use the config.json of the model")
-    return int(found)
+    stated = Stated(folder / "config.json", config)
+    name = next((name for name in names if config.get(name) is not None), None)
+    if name is None:
+        raise path_error(stated.path, f"it has no {names[0]}", "use the config.json of the model")
+    if not is_integer(config[name]) or config[name] < 0:
+        raise stated.invalid(name, "a token")
+    return int(config[name])
 
 
 def _take_embeddings(emitted: Emitted, image_token: int, layers: int = 0) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from converters.folders.layouts import read_object
 from converters.folders.path_errors import path_error
+from converters.folders.stated import Stated, is_integer, is_number, shown
 
 CONFIG = "image_processor_config.json"
 """The file that genai_config.json names. transformers has its own processor_config.json."""
@@ -35,6 +36,7 @@ class ImageProcessing:
                 found = read_object(self.path)
                 inner = found.get("image_processor")
                 self.settings: Mapping[str, Any] = inner if isinstance(inner, dict) else found
+                self.stated = Stated(self.path, self.settings, "image_processor." if inner is self.settings else "")
                 if "image_mean" in self.settings or "image_processor_type" in self.settings:
                     return
         message = f"it has no settings of an image processor, neither in {_FILES[0]} nor in {_FILES[1]}"
@@ -43,7 +45,7 @@ class ImageProcessing:
     @property
     def not_applied(self) -> list[str]:
         """The settings that onnxruntime-genai does not support."""
-        crops = self.settings.get("num_crops", _CROPS)
+        crops = self.stated.size("num_crops", _CROPS)
         return [name for name in _NOT_APPLIED if self.settings.get(name)] + ["num_crops"] * (crops != _CROPS)
 
     def fixed_size(self, size: int) -> dict[str, Any]:
@@ -52,13 +54,13 @@ class ImageProcessing:
         Args:
             size: the height and width of the model's images.
         """
-        stated = self.settings.get("size") or {}
+        stated = self._size()
         if [stated.get("height"), stated.get("width")] != [size, size]:
             raise self._differs(f"resizes images to {stated}", f"images of {size} x {size}")
         resize = {"height": size, "width": size, "keep_aspect_ratio": 0}
         return self._processor("gemma_3_image_processing", resize, [("to_channel_first", "Permute3D", {"dims": [2, 0, 1]})])
 
-    def patches(self, vision: Mapping[str, Any], patch: int = 14) -> dict[str, Any]:
+    def patches(self, vision: Stated, patch: int = 14) -> dict[str, Any]:
         """Return the processing that resizes images to multiples of a patch, and splits them into patches.
 
         Args:
@@ -67,13 +69,15 @@ class ImageProcessing:
         """
         sizes = {"patch_size": patch, "temporal_patch_size": 2, "merge_size": 2}
         for name in sizes:
-            sizes[name] = self._number(name, sizes[name])
-            wanted = vision.get("spatial_merge_size" if name == "merge_size" else name, sizes[name])
+            sizes[name] = self.stated.size(name, sizes[name])
+            wanted = vision.size("spatial_merge_size" if name == "merge_size" else name, sizes[name])
             if sizes[name] != wanted:
                 raise self._differs(f"has the {name} {sizes[name]}", f"{wanted}")
-        limits = self.settings.get("size") or {}
-        least = self._number("min_pixels", limits.get("shortest_edge", 56 * 56))
-        most = self._number("max_pixels", limits.get("longest_edge", 28 * 28 * 1280))
+        limits = Stated(self.path, self._size(), f"{self.stated.place}size.")
+        least = self.stated.size("min_pixels", limits.size("shortest_edge", 56 * 56))
+        most = self.stated.size("max_pixels", limits.size("longest_edge", 28 * 28 * 1280))
+        if least > most:
+            raise self._differs(f"limits images to at least {least} and at most {most} pixels", "ascending limits")
         spatial = {"patch_size": sizes["patch_size"], "merge_size": sizes["merge_size"]}
         resize = {"height": 0, "width": 0, "smart_resize": 1, "min_pixels": least, "max_pixels": most, **spatial}
         return self._processor("qwen2_5_image_processor", resize, [("patch_image", "PatchImage", sizes)])
@@ -88,7 +92,8 @@ class ImageProcessing:
         stated = self.settings.get("patch_size", patch)
         if stated not in (patch, {"height": patch, "width": patch}):
             raise self._differs(f"has the patch_size {stated}", f"{patch}")
-        longest = self._number("longest_edge", (self.settings.get("size") or {}).get("longest_edge", 1024))
+        limit = Stated(self.path, self._size(), f"{self.stated.place}size.")
+        longest = self.stated.size("longest_edge", limit.size("longest_edge", 1024))
         limits = {"min_pixels": (patch * merge) ** 2, "max_pixels": longest**2}
         resize = {"height": longest, "width": longest, "smart_resize": 1, **limits, "patch_size": patch, "merge_size": merge}
         last = [("to_channel_first", "Permute3D", {"dims": [2, 0, 1]}), ("image_sizes", "PixtralImageSizes", {})]
@@ -96,21 +101,21 @@ class ImageProcessing:
 
     def crops(self) -> dict[str, Any]:
         """Return the processing that splits images into crops of one size."""
-        attributes = {"num_crops": self._number("num_crops", 4), "num_img_tokens": self._number("num_img_tokens", 144)}
+        attributes = {name: self.stated.size(name, default) for name, default in (("num_crops", 4), ("num_img_tokens", 144))}
         color: dict[str, Any] = {"color_space": "RGB"}
         return self._steps(
             "image_processing", [("decode_image", "DecodeImage", color), ("crops", "Phi3ImageTransform", attributes)]
         )
 
     def _processor(self, name: str, resize: dict[str, Any], last: list[tuple[str, str, dict[str, Any]]]) -> dict[str, Any]:
-        rescale = self.settings.get("rescale_factor", 1 / 255) if self._applies("do_rescale") else 1.0
+        rescale = self.stated.number("rescale_factor", 1 / 255) if self._applies("do_rescale") else 1.0
         mean, deviation = ([self._channels(key) for key in ("image_mean", "image_std")]
                            if self._applies("do_normalize") else ([0.0] * 3, [1.0] * 3))  # fmt: skip
         steps: list[tuple[str, str, dict[str, Any]]] = [("decode_image", "DecodeImage", {"color_space": "RGB"})]
         if self._applies("do_resize"):
             steps.append(("resize", "Resize", {"interpolation": self._interpolation(), **resize}))
         steps += [
-            ("rescale", "Rescale", {"rescale_factor": float(rescale)}),
+            ("rescale", "Rescale", {"rescale_factor": rescale}),
             ("normalize", "Normalize", {"mean": mean, "std": deviation}),
             *last,
         ]
@@ -125,23 +130,23 @@ class ImageProcessing:
 
     def _interpolation(self) -> str:
         stated = self.settings.get("resample", 3)
-        if stated not in _INTERPOLATIONS:
-            message = f"its resample is {stated!r}; onnxruntime-genai supports {', '.join(map(str, _INTERPOLATIONS))}"
+        if not is_integer(stated) or stated not in _INTERPOLATIONS:
+            message = f"its resample is {shown(stated)}; onnxruntime-genai supports {', '.join(map(str, _INTERPOLATIONS))}"
             raise path_error(self.path, message, "convert it without --genai")
         return _INTERPOLATIONS[stated]
 
-    def _number(self, name: str, default: Any) -> int:
-        stated = self.settings.get(name)
-        stated = default if stated is None else stated
-        if not isinstance(stated, int) or stated <= 0:
-            raise path_error(self.path, f"its {name} is {stated!r}; expected a positive integer", "obtain the file again")
-        return stated
+    def _size(self) -> Mapping[str, Any]:
+        """Return the object ``size``; empty if there is none."""
+        return self.stated.section("size").values if self.settings.get("size") is not None else {}
 
     def _channels(self, name: str) -> list[float]:
         stated = self.settings.get(name)
-        if not isinstance(stated, list) or len(stated) != 3 or not all(isinstance(one, (int, float)) for one in stated):
-            raise path_error(self.path, f"its {name} is {stated!r}; expected three numbers", "obtain the file again")
-        return [float(one) for one in stated]
+        if not isinstance(stated, list) or len(stated) != 3 or not all(is_number(one) for one in stated):
+            raise Stated(self.path, {name: stated}, self.stated.place).invalid(name, "three numbers")
+        found = [float(one) for one in stated]
+        if name == "image_std" and not all(found):
+            raise self.stated.invalid(name, "numbers other than 0")
+        return found
 
     def _differs(self, stated: str, wanted: str) -> Exception:
         return path_error(self.path, f"it {stated}, but the model needs {wanted}", "use the file of the model")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from converters.folders.layouts import read_object
 from converters.folders.path_errors import AS_WRITTEN, path_error
+from converters.folders.stated import Stated, is_integer
 
 DECODER = "openvino_model.xml"
 LANGUAGE = "openvino_language_model.xml"
@@ -42,15 +44,29 @@ class LanguageModel:
         return self.folder / DECODER
 
     @property
+    def stated(self) -> Stated:
+        """The values of config.json, with those of its text part."""
+        return Stated(self.folder / "config.json", self.config)
+
+    @property
     def positions(self) -> int | None:
         """The maximum number of tokens of the model."""
-        found = [self.config[name] for name in _POSITIONS if isinstance(self.config.get(name), int)]
+        found = [self.config[name] for name in _POSITIONS if is_integer(self.config.get(name))]
         return found[0] if found and found[0] > 0 else None
 
     def token(self, name: str) -> Any:
-        """Return ``bos_token_id`` or another id: a number, a list of numbers, or ``None``."""
-        given = self.generation.get(name)
-        return self.config.get(name) if given is None else given
+        """Return ``bos_token_id`` or another id: a number, a list of numbers (of end tokens only), or ``None``.
+
+        Raises:
+            ConversionError: it is something else.
+        """
+        generation = Stated(self.folder / "generation_config.json", self.generation)
+        stated = self.stated if self.generation.get(name) is None else generation
+        found = stated.values.get(name)
+        several = name == "eos_token_id" and isinstance(found, list) and bool(found)
+        if found is not None and not all(is_integer(token) for token in (found if several else [found])):
+            raise stated.invalid(name, "a token or a list of tokens" if name == "eos_token_id" else "a token")
+        return found
 
     def check_vocabulary(self, size: int) -> None:
         """Check the ids of the tokenizer; see `check_vocabulary`."""
@@ -62,7 +78,7 @@ def check_vocabulary(folder: Path, size: int) -> None:
     path = folder / "tokenizer.json"
     if not path.is_file():
         return
-    highest = _highest_id(_read(path))
+    highest = _highest_id(read_object(path))
     if highest >= size:
         message = f"it has tokens up to {highest}, but the model has {size}: the tokenizer is from another model"
         raise path_error(path, message, "use the tokenizer of the model")
@@ -91,25 +107,20 @@ def read_configurations(folder: Path) -> LanguageModel:
     """
     if not (folder / "config.json").is_file():
         raise path_error(folder, "it has no config.json", "add the config.json of the model")
-    config = _read(folder / "config.json")
-    config = {**config, **config.get("text_config", {})} if isinstance(config.get("text_config"), dict) else config
+    config = dict(read_object(folder / "config.json"))
+    if (text := config.get("text_config")) is not None:
+        if not isinstance(text, dict):
+            raise Stated(folder / "config.json", config).invalid("text_config", "an object")
+        config |= text
     generation = folder / "generation_config.json"
-    return LanguageModel(folder, config, _read(generation) if generation.is_file() else {})
+    return LanguageModel(folder, config, dict(read_object(generation)) if generation.is_file() else {})
 
 
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, OSError) as error:
-        raise path_error(path, f"it cannot be read: {error}", "obtain the file again") from error
-    if not isinstance(found, dict):
-        raise path_error(path, "it is not a JSON object", "obtain the file again")
-    return found
-
-
-def _highest_id(tokenizer: dict[str, Any]) -> int:
-    ids = [token.get("id", -1) for token in tokenizer.get("added_tokens") or () if isinstance(token, dict)]
-    vocabulary = (tokenizer.get("model") or {}).get("vocab")
+def _highest_id(tokenizer: Mapping[str, Any]) -> int:
+    added = tokenizer.get("added_tokens")
+    ids = [token.get("id", -1) for token in (added if isinstance(added, list) else ()) if isinstance(token, dict)]
+    model = tokenizer.get("model")
+    vocabulary = model.get("vocab") if isinstance(model, dict) else None
     if isinstance(vocabulary, dict):
         ids += vocabulary.values()
     elif isinstance(vocabulary, list):

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from converters.convert import Conversion
-from converters.errors import ConversionError
+from converters.errors import ConversionError, Fault
 
 TOKENIZER, DETOKENIZER = "openvino_tokenizer.xml", "openvino_detokenizer.xml"
 
@@ -21,6 +21,9 @@ def write_tokenizers(folder: Path, target: Path, convert: Callable[..., Conversi
 
     Returns:
         The written files, and a line for each model that cannot be converted. onnxruntime-genai has its own tokenizers.
+
+    Raises:
+        ConversionError: a model is damaged.
     """
     written, remarks = [], []
     for name in (TOKENIZER, DETOKENIZER):
@@ -31,5 +34,7 @@ def write_tokenizers(folder: Path, target: Path, convert: Callable[..., Conversi
             convert(folder / name, place, weights="embed")
             written.append(place)
         except ConversionError as error:
+            if any(problem.fault is not Fault.UNSUPPORTED for problem in error.problems):
+                raise
             remarks.append(f"{name} is not converted: {error.problems[0].message}")
     return written, remarks

@@ -9,12 +9,13 @@ from pathlib import Path
 
 @contextmanager
 def all_or_none(folder: Path, models: Sequence[str]) -> Iterator[None]:
-    """Create a folder for models. If the block fails, remove the models that it wrote, and their weights.
+    """Create a folder for models. If the block fails, remove the models that it wrote, their weights, and an empty folder.
 
     Args:
         folder: the output folder.
         models: the names of the .onnx files.
     """
+    existed = folder.is_dir()
     folder.mkdir(parents=True, exist_ok=True)
     there = {path for path in folder.iterdir() if path.is_file()}
     try:
@@ -24,4 +25,6 @@ def all_or_none(folder: Path, models: Sequence[str]) -> Iterator[None]:
             for path in (folder / name, folder / f"{name}.data"):
                 if path not in there:
                     path.unlink(missing_ok=True)
+        if not existed and not any(folder.iterdir()):
+            folder.rmdir()
         raise

@@ -23,7 +23,7 @@ def read_json(path: Path) -> dict[str, Any]:
         found = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise GenerationError(f"{path} cannot be read: {type(error).__name__} {error}") from error
     if not isinstance(found, dict):
         raise GenerationError(f"{path} contains {type(found).__name__} instead of a JSON object")

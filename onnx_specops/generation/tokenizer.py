@@ -86,7 +86,10 @@ def _of_package(folder: Path) -> Tokenizer:
         from tokenizers import Tokenizer as Package
     except ImportError:
         raise GenerationError(f"{path.name} requires the package tokenizers: pip install tokenizers") from None
-    tokenizer = Package.from_file(str(path))
+    try:
+        tokenizer = Package.from_file(str(path))
+    except Exception as error:  # of no other type
+        raise GenerationError(f"{path} is not a tokenizer: {error}") from error
     return Tokenizer(
         lambda text, special: list(tokenizer.encode(text, add_special_tokens=special).ids),
         lambda ids: str(tokenizer.decode(list(ids))),

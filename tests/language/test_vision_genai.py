@@ -206,7 +206,7 @@ def test_positions_of_text_are_computed_from_the_mask(rows: int) -> None:
         ("gemma3", "openvino_text_embeddings_model.xml", None, "it contains no openvino_text_embeddings_model.xml"),
         ("mistral3", "openvino_multi_modal_projector_model.xml", None, "it contains no openvino_multi_modal_proj"),
         ("mistral3", "preprocessor_config.json", {"patch_size": 16}, "has the patch_size 16, but the model needs 14"),
-        ("mistral3", "preprocessor_config.json", {"size": {"longest_edge": 0}}, "its longest_edge is 0; expected"),
+        ("mistral3", "preprocessor_config.json", {"size": {"longest_edge": 0}}, "its size.longest_edge is 0; expected"),
         ("qwen2.5-vl", "preprocessor_config.json", {"patch_size": 16}, "it has the patch_size 16, but the model needs 14"),
         ("qwen2.5-vl", "preprocessor_config.json", {"max_pixels": "x"}, "its max_pixels is 'x'; expected a positive"),
         ("qwen2.5-vl", "config.json", {"vision_start_token_id": None}, "it has no vision_start_token_id"),
