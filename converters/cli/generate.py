@@ -261,9 +261,12 @@ def _converted(folder: Path, as_json: bool) -> Iterator[Path]:
     from converters.folders.stateful import write_language_model
     from onnx_specops.generation import CONFIG, ENCODER
 
-    decoder = (folder / language_model.DECODER).is_file()
-    decoder = decoder or (folder / language_model.LANGUAGE).is_file()
-    pair = not decoder and (folder / encoder_decoder.ENCODER).is_file()
+    def has(*names: str) -> bool:
+        return any((folder / name).is_file() for name in names)
+
+    # the parts of a folder that is not complete are enough: the conversion reports those that are missing
+    decoder = has(language_model.DECODER, language_model.LANGUAGE, language_model.TEXT_EMBEDDINGS)
+    pair = not decoder and has(encoder_decoder.ENCODER, encoder_decoder.DECODER)
     ready = (folder / CONFIG).is_file() or (pair and (folder / ENCODER).is_file())
     if ready or not (decoder or pair):
         yield folder

@@ -12,7 +12,7 @@ from converters.convert import Conversion
 from converters.folders import encoder_decoder
 from converters.folders.companions import check_companions, copy_companions, places
 from converters.folders.contradictions import GENERATION, check_configuration
-from converters.folders.language_model import LANGUAGE, LanguageModel, read_language_model
+from converters.folders.language_model import LANGUAGE, TEXT_EMBEDDINGS, LanguageModel, read_language_model
 from converters.folders.path_errors import path_error
 from converters.folders.stated import Stated, is_integer
 from converters.folders.whole import all_or_none
@@ -86,11 +86,11 @@ def write_genai(
         OSError: a file cannot be written. The previous files are unchanged.
     """
     check_companions(folder)
-    if (folder / encoder_decoder.ENCODER).is_file():
+    if any((folder / name).is_file() for name in (encoder_decoder.ENCODER, encoder_decoder.DECODER)):
         from converters.folders.genai_speech import write_speech
 
         return write_speech(folder, target, convert, kv_cache, logits)
-    if (folder / LANGUAGE).is_file():
+    if any((folder / name).is_file() for name in (LANGUAGE, TEXT_EMBEDDINGS)):
         from converters.folders.genai_vision import write_vision
 
         return write_vision(folder, target, convert, kv_cache, logits)

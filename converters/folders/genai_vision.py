@@ -30,7 +30,7 @@ from converters.folders.genai import (
 )
 from converters.folders.image_processing import CONFIG as IMAGES
 from converters.folders.image_processing import ImageProcessing
-from converters.folders.language_model import LANGUAGE, read_configurations
+from converters.folders.language_model import LANGUAGE, TEXT_EMBEDDINGS, read_configurations
 from converters.folders.layouts import read_object
 from converters.folders.mistral_vision import MistralVision
 from converters.folders.path_errors import AS_WRITTEN, path_error
@@ -43,7 +43,7 @@ from converters.source import Emitted
 from onnx_specops.building import Builder, new_value
 from onnx_specops.replacing import replace_value
 
-TEXT_EMBEDDINGS, VISION_EMBEDDINGS = "openvino_text_embeddings_model.xml", "openvino_vision_embeddings_model.xml"
+VISION_EMBEDDINGS = "openvino_vision_embeddings_model.xml"
 MERGER, POSITIONS = "openvino_vision_embeddings_merger_model.xml", "openvino_vision_embeddings_pos_model.xml"
 PROJECTOR, PROJECTION = "openvino_multi_modal_projector_model.xml", "openvino_vision_projection_model.xml"
 DECODER, EMBEDDING, VISION = "text.onnx", "embedding.onnx", "vision.onnx"

@@ -15,10 +15,11 @@ DECODER = "openvino_model.xml"
 LANGUAGE = "openvino_language_model.xml"
 """The decoder of embeddings in a folder of images or audio and text."""
 
+TEXT_EMBEDDINGS = "openvino_text_embeddings_model.xml"
+"""The embeddings of tokens in such a folder."""
+
 _POSITIONS = ("max_position_embeddings", "n_positions", "n_ctx", "max_sequence_length", "seq_length", "max_seq_len")
 _OTHER_KINDS = {
-    LANGUAGE: "a multimodal model, whose decoder takes embeddings",
-    "openvino_decoder_model.xml": "an encoder with a decoder",
     "openvino_decoder_with_past_model.xml": "an encoder with a decoder",
     "model_index.json": "a pipeline of several models",
 }

@@ -96,7 +96,7 @@ def test_contradictions(name: str, file: str, change: dict[str, Any], message: s
     (problem,) = raised.value.problems
     assert problem.message.startswith(f"its {message}")
     assert problem.file == str(tmp_path / "source" / file) and problem.remedy == f"use the {file} of the model"
-    assert not any((tmp_path / "out").iterdir())
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize(

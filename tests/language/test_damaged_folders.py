@@ -175,6 +175,28 @@ def test_every_key_of_the_output(folder: Path, recorder: Recorder, step: int) ->
     assert not wrong, "\n".join(wrong[:40])
 
 
+@pytest.mark.parametrize(
+    ("archive", "missing"),
+    [
+        ("speech/whisper_speech", "openvino_encoder_model.xml"),
+        ("speech/whisper_speech", "openvino_decoder_model.xml"),
+        ("vision/qwen3.5", "openvino_language_model.xml"),
+        ("vision/qwen3.5", "openvino_vision_embeddings_model.xml"),
+    ],
+)
+@pytest.mark.parametrize("command", ["generate", "convert"])
+def test_a_missing_part_is_named(command: str, archive: str, missing: str, tmp_path: Path) -> None:
+    with zipfile.ZipFile(HERE / f"{archive}.zip") as file:
+        file.extractall(tmp_path / "model")
+    (tmp_path / "model" / missing).unlink()
+    more = ["-o", tmp_path / "out", "--genai"] if command == "convert" else ["What?", "--tokens", 2]
+    if archive.startswith("speech") and command == "generate":
+        more = ["--audio", tmp_path / "sound.wav"]
+    result = specops(command, tmp_path / "model", *more)
+    assert result.exit_code == 1 and f"it contains no {missing}" in " ".join(result.stderr.split())
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.parametrize("name", ["tokenizer.json", "tokenizer_config.json"])
 @pytest.mark.parametrize("arguments", [["--genai"], []])
 def test_a_damaged_companion_is_an_error(arguments: list[str], name: str, tmp_path: Path) -> None:
