@@ -111,7 +111,7 @@ class EncoderDecoder(TextModel):
             self.constraints = Constraints.of(settings, tokens_of(settings["eos_token_id"]))
             self.vocabulary = int(settings["vocab_size"])
             found = [int(config[name]) for name in _POSITIONS if config.get(name)]
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, OverflowError, TypeError, ValueError) as error:
             cause = f"{type(error).__name__} {error}"
             raise GenerationError(f"{self.folder / MODEL} does not specify the first and last tokens: {cause}") from error
         self.positions = min(found, default=None)

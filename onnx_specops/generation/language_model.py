@@ -142,7 +142,7 @@ class LanguageModel(TextModel):
             self.ends = frozenset(tokens_of(model["eos_token_id"]))
             self._begin = int(model["bos_token_id"])
             return self.folder / model["decoder"]["filename"]
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, OverflowError, TypeError, ValueError) as error:
             raise GenerationError(f"{path} does not describe the model: {type(error).__name__} {error}") from error
 
     def _configure_stateful(self) -> Path:
@@ -164,6 +164,6 @@ class LanguageModel(TextModel):
             self.ends = frozenset(() if ends is None else tokens_of(ends))
             begin = config.get("bos_token_id")
             self._begin = 1 if begin is None else int(begin)
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, OverflowError, TypeError, ValueError) as error:
             raise GenerationError(f"{path} does not describe the model: {type(error).__name__} {error}") from error
         return self.folder / STATEFUL

@@ -68,7 +68,7 @@ class VisionLanguageModel(LanguageModel):
             self._merge, self._patch = (int(vision.get(name, 1)) for name in ("spatial_merge_size", "patch_size"))
             files = [self.folder / part["filename"] for part in (vision, embedding)]
             processing = self.folder / vision["config_filename"]
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
+        except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
             raise GenerationError(f"{path} does not describe the model: {type(error).__name__} {error}") from error
         if self._kind not in _PLACES:
             raise GenerationError(f"{path} describes a {self._kind}: run it in onnxruntime-genai")
