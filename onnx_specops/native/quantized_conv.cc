@@ -100,6 +100,7 @@ struct Prepared {
   std::int64_t depth;      // activations of a tap, padded to whole units
   bool copied;             // rows are copied, with all taps of a row combined
   bool lines = false;      // depthwise, along lines of output pixels
+  bool joined = false;     // the taps of a line of the kernel are one tap, whose weights are padded to whole tiles
   std::int64_t stride;     // bytes between the matrices of groups
   std::vector<std::uint8_t> weights;
   std::vector<std::int32_t> start;
@@ -254,7 +255,9 @@ class QuantizedConv : public Kernel {
     Prepared out;
     const std::int64_t unit = byte_conv::depth_unit, part = depthwise ? columns : per_group * merged;
     const std::int64_t parts = depthwise ? 1 : groups / merged, part_channels = channels * merged;
-    out.copied = !depthwise && (kernels.wide || part_channels % unit != 0);
+    const std::int64_t line_width = shape.back(), line_bytes = up(line_width * part_channels, byte_conv::tile_depth);
+    out.joined = !depthwise && parts == 1 && line_width > 0 && joins_lines(part_channels, taps / line_width, line_width, line_bytes);
+    out.copied = !depthwise && !out.joined && (kernels.wide || part_channels % unit != 0);
     out.padded = up(part, byte_conv::channel_block);
     if (channels * groups != channels_) {
       fail("W has the shape ", to_string(shape), ", but X has ", channels_, " channels in ", groups, " groups");
@@ -319,8 +322,9 @@ class QuantizedConv : public Kernel {
       return out;
     }
     // Taps outside, channels inside, in the order of the activations.
-    out.depth = out.copied ? up(depth * merged, unit) : part_channels;
-    const std::int64_t whole = out.copied ? out.depth : depth * merged;
+    out.depth = out.joined ? line_bytes : out.copied ? up(depth * merged, unit) : part_channels;
+    const std::int64_t whole = out.joined ? taps / line_width * line_bytes : out.copied ? out.depth : depth * merged;
+    const std::int64_t line_step = out.joined ? line_bytes : line_width * part_channels;
     out.stride = up(kernels.packed_bytes(part, whole), 64);
     out.weights.resize(static_cast<std::size_t>(out.stride * parts) + 64);
     std::vector<std::int8_t> ordered(static_cast<std::size_t>(part * whole), 0);
@@ -329,12 +333,22 @@ class QuantizedConv : public Kernel {
         const std::int8_t* one = from + (g * part + m) * depth;
         std::int8_t* const row = ordered.data() + m * whole + m / per_group * channels;
         for (std::int64_t tap = 0; tap < taps; ++tap) {
-          for (std::int64_t c = 0; c < channels; ++c) row[tap * part_channels + c] = one[c * taps + tap];
+          std::int8_t* const to = row + tap / line_width * line_step + tap % line_width * part_channels;
+          for (std::int64_t c = 0; c < channels; ++c) to[c] = one[c * taps + tap];
         }
       }
       kernels.pack(ordered.data(), part, whole, static_cast<std::uint8_t*>(const_cast<void*>(out.matrix())) + g * out.stride);
     }
     return out;
+  }
+
+  // Whether the taps of each line of the kernel become one tap. Their activations are side by side, so that tiles are loaded
+  // from where they are. The padding must not add many tiles.
+  bool joins_lines(std::int64_t channels, std::int64_t lines, std::int64_t width, std::int64_t line_bytes) const {
+    const bool has_tiles = byte_conv::kernels().scratch_bytes != nullptr;
+    if (!has_tiles || width == 1 || channels % byte_conv::tile_depth == 0) return false;
+    if (!dilations_.empty() && dilations_.back() != 1) return false;
+    return 3 * lines * line_bytes <= 4 * up(lines * width * channels, byte_conv::tile_depth);
   }
 
   // Checks the shapes of all inputs except X, W and the addend.
@@ -402,23 +416,26 @@ class QuantizedConv : public Kernel {
     const std::int64_t chunks = (pixels + step - 1) / step, width = kernels.wide ? 2 : 1;
     // Whether the taps of a line of the kernel are side by side.
     const bool in_lines = prepared.copied && g.groups == 1 && g.dilations[2] == 1;
-    const std::int64_t copy_step = prepared.depth + beyond;
-    if (in_lines) {
+    const std::int64_t copy_step = prepared.depth + beyond, taps_of_row = prepared.joined ? g.taps / g.kernel[2] : g.taps;
+    if (in_lines || prepared.joined) {
       const std::vector<std::uint8_t> one = padding;
       for (std::int64_t tap = 1; tap < g.kernel[2]; ++tap) padding.insert(padding.end(), one.begin(), one.end());
-      padding.resize(padding.size() + beyond);
+      padding.resize(std::max(padding.size() + beyond, static_cast<std::size_t>(prepared.joined ? prepared.depth : 0)));
     }
     if (prepared.lines) {
       run_lines(context, g, prepared, x, end, std::move(padding), static_cast<char*>(y), floats, addend, step);
       return;
     }
     context.parallel_ranges(chunks * column_pieces, 1, [&](std::int64_t first, std::int64_t last) {
-      std::vector<const void*> taps(static_cast<std::size_t>(in_lines ? 0 : g.taps * step)), copies(static_cast<std::size_t>(step));
+      std::vector<const void*> taps(static_cast<std::size_t>(in_lines ? 0 : taps_of_row * step)), copies(static_cast<std::size_t>(step));
       // `multiply` may read a cache line after the last row.
       std::vector<std::uint8_t> copy(prepared.copied ? static_cast<std::size_t>(step * copy_step * width + readable) : 0);
-      const std::int64_t depth = prepared.copied ? prepared.depth : g.taps * prepared.depth;
+      const std::int64_t depth = prepared.copied ? prepared.depth : taps_of_row * prepared.depth;
       const bool with_scratch = kernels.scratch_bytes != nullptr && !g.depthwise();
-      const Spare scratch(with_scratch ? (kernels.scratch_bytes(step, depth) + 3) / 4 : 0);
+      const std::int64_t scratch_bytes = with_scratch ? up(kernels.scratch_bytes(step, depth), 64) : 0;
+      const std::int64_t edge_bytes = prepared.joined ? taps_of_row * step * prepared.depth : 0;
+      const Spare scratch((scratch_bytes + edge_bytes + 3) / 4);
+      std::uint8_t* const edges = reinterpret_cast<std::uint8_t*>(scratch.get()) + scratch_bytes;
       for (std::int64_t i = 0; i < step && prepared.copied; ++i) {
         copies[static_cast<std::size_t>(i)] = copy.data() + i * copy_step * width;
       }
@@ -426,7 +443,11 @@ class QuantizedConv : public Kernel {
         const std::int64_t chunk = piece / column_pieces, column = piece % column_pieces * width_at_once;
         const bool is_next = piece == first || column == 0;  // other pieces have the rows of the one before
         const std::int64_t row = chunk * step, rows = std::min(step, pixels - row);
-        if (is_next && !in_lines) point(g, x, padding.data(), row, rows, step, taps.data());
+        if (is_next && prepared.joined) {
+          point_lines(g, x, end, padding.data(), row, rows, step, prepared.depth, edges, taps.data());
+        } else if (is_next && !in_lines) {
+          point(g, x, padding.data(), row, rows, step, taps.data());
+        }
         char* const to = static_cast<char*>(y) + static_cast<std::size_t>(row * g.columns) * bytes;
         const auto added = [&](std::int64_t column) { return addend == nullptr ? nullptr : addend + row * g.columns + column; };
         if (g.depthwise()) {
@@ -440,7 +461,7 @@ class QuantizedConv : public Kernel {
           byte_conv::Product product = {
               taps.data(),
               step,
-              g.taps,
+              taps_of_row,
               offset,
               prepared.depth,
               prepared.copied ? readable : 0,
@@ -574,6 +595,40 @@ class QuantizedConv : public Kernel {
     std::memcpy(to, wide, sizeof wide);
   }
 
+  // The pixels of one line of the kernel, for adjacent output pixels.
+  struct KernelLine {
+    std::int64_t number;         // of the line within the kernel
+    std::int64_t first, count;   // the output pixels, relative to the first row
+    std::int64_t before, until;  // those from `before` to `until` have all taps within the line
+    std::int64_t in_width;       // the position of the first tap of the first pixel, which may be outside
+    const std::uint8_t* begin;   // of the line of the image; null if it is outside
+  };
+
+  // Calls `visit` for each line of output pixels [row, row + rows) and each line of the kernel.
+  template <class Visit>
+  static void each_line(const Geometry& g, const std::uint8_t* x, std::int64_t row, std::int64_t rows, Visit visit) {
+    const std::int64_t width = g.kernel[2], stride = g.strides[2];
+    for (std::int64_t done = 0; done < rows;) {
+      const std::int64_t at = row + done, column = at % g.out[2], line = at / g.out[2];
+      const std::int64_t count = std::min(rows - done, g.out[2] - column);
+      const std::int64_t height = line % g.out[1], depth = line / g.out[1] % g.out[0], image = line / g.out[1] / g.out[0];
+      const std::int64_t in_width = column * stride - g.begin[2], room = g.in[2] - width - in_width;
+      const std::int64_t before = std::clamp<std::int64_t>(in_width < 0 ? (-in_width + stride - 1) / stride : 0, 0, count);
+      const std::int64_t until = std::clamp<std::int64_t>(room < 0 ? 0 : room / stride + 1, before, count);
+      std::int64_t number = 0;
+      for (std::int64_t d = 0; d < g.kernel[0]; ++d) {
+        const std::int64_t in_depth = depth * g.strides[0] - g.begin[0] + d * g.dilations[0];
+        for (std::int64_t h = 0; h < g.kernel[1]; ++h, ++number) {
+          const std::int64_t in_height = height * g.strides[1] - g.begin[1] + h * g.dilations[1];
+          const bool inside = in_depth >= 0 && in_depth < g.in[0] && in_height >= 0 && in_height < g.in[1];
+          const std::int64_t line_at = ((image * g.in[0] + in_depth) * g.in[1] + in_height) * g.in[2];
+          visit(KernelLine{number, done, count, before, until, in_width, inside ? x + line_at * g.channels : nullptr});
+        }
+      }
+      done += count;
+    }
+  }
+
   // The taps of output pixels [row, row + rows) side by side, those of a line of the kernel at once, `step` elements from
   // one pixel to the next. Up to `beyond` elements after the taps are overwritten: their weights are 0. `padding` is a line.
   template <class T>
@@ -587,43 +642,58 @@ class QuantizedConv : public Kernel {
     const auto copy_exactly = [](const std::uint8_t* from, std::int64_t count, T* into) {
       for (std::int64_t i = 0; i < count; ++i) into[i] = from[i];
     };
-    for (std::int64_t done = 0; done < rows;) {
-      const std::int64_t at = row + done, column = at % g.out[2], line = at / g.out[2];
-      const std::int64_t count = std::min(rows - done, g.out[2] - column);
-      const std::int64_t height = line % g.out[1], depth = line / g.out[1] % g.out[0], image = line / g.out[1] / g.out[0];
-      const std::int64_t in_width = column * stride - g.begin[2];
-      // Pixels whose taps are all within the line.
-      const std::int64_t before = std::clamp<std::int64_t>(in_width < 0 ? (-in_width + stride - 1) / stride : 0, 0, count);
-      const std::int64_t room = g.in[2] - width - in_width;
-      const std::int64_t until = std::clamp<std::int64_t>(room < 0 ? 0 : room / stride + 1, before, count);
-      T* tap = to + done * step;
-      for (std::int64_t d = 0; d < g.kernel[0]; ++d) {
-        const std::int64_t in_depth = depth * g.strides[0] - g.begin[0] + d * g.dilations[0];
-        for (std::int64_t h = 0; h < g.kernel[1]; ++h, tap += run) {
-          const std::int64_t in_height = height * g.strides[1] - g.begin[1] + h * g.dilations[1];
-          if (in_depth < 0 || in_depth >= g.in[0] || in_height < 0 || in_height >= g.in[1]) {
-            for (std::int64_t i = 0; i < count; ++i) copy(padding, tap + i * step);
-            continue;
-          }
-          const std::int64_t line_at = ((image * g.in[0] + in_depth) * g.in[1] + in_height) * g.in[2];
-          const std::uint8_t* const begin = x + line_at * channels;
-          const auto at_border = [&](std::int64_t i) {
-            T* next = tap + i * step;
-            for (std::int64_t w = in_width + i * stride; w < in_width + i * stride + width; ++w, next += channels) {
-              copy_exactly(w < 0 || w >= g.in[2] ? padding : begin + w * channels, channels, next);
-            }
-          };
-          for (std::int64_t i = 0; i < before; ++i) at_border(i);
-          std::int64_t i = before;
-          const std::int64_t bytes = stride * channels;
-          const std::uint8_t* from = begin + (in_width + i * stride) * channels;
-          for (; i < until && end - from >= parts * beyond; ++i, from += bytes) copy(from, tap + i * step);
-          for (; i < until; ++i, from += bytes) copy_exactly(from, run, tap + i * step);
-          for (; i < count; ++i) at_border(i);
-        }
+    each_line(g, x, row, rows, [&](const KernelLine& line) {
+      T* const tap = to + line.first * step + line.number * run;
+      std::int64_t i = 0;
+      if (line.begin == nullptr) {
+        for (; i < line.count; ++i) copy(padding, tap + i * step);
+        return;
       }
-      done += count;
-    }
+      const auto at_border = [&](std::int64_t i) {
+        T* next = tap + i * step;
+        for (std::int64_t w = line.in_width + i * stride; w < line.in_width + i * stride + width; ++w, next += channels) {
+          copy_exactly(w < 0 || w >= g.in[2] ? padding : line.begin + w * channels, channels, next);
+        }
+      };
+      for (; i < line.before; ++i) at_border(i);
+      const std::int64_t bytes = stride * channels;
+      const std::uint8_t* from = line.begin + (line.in_width + i * stride) * channels;
+      for (; i < line.until && end - from >= parts * beyond; ++i, from += bytes) copy(from, tap + i * step);
+      for (; i < line.until; ++i, from += bytes) copy_exactly(from, run, tap + i * step);
+      for (; i < line.count; ++i) at_border(i);
+    });
+  }
+
+  // The start of the taps of each line of the kernel, [lines, step]; `depth` bytes are readable there. Pixels whose taps are not
+  // all within the image, or too close to its end, are copied to `edges`, [lines, step, depth]. `padding` is a line.
+  static void point_lines(const Geometry& g, const std::uint8_t* x, const std::uint8_t* end, const std::uint8_t* padding,
+                          std::int64_t row, std::int64_t rows, std::int64_t step, std::int64_t depth, std::uint8_t* edges,
+                          const void** to) {
+    const std::int64_t channels = g.channels, width = g.kernel[2], stride = g.strides[2];
+    each_line(g, x, row, rows, [&](const KernelLine& line) {
+      const std::int64_t first = line.number * step + line.first;
+      const void** const tap = to + first;
+      std::int64_t i = 0;
+      if (line.begin == nullptr) {
+        for (; i < line.count; ++i) tap[i] = padding;
+        return;
+      }
+      const auto at_border = [&](std::int64_t i) {
+        std::uint8_t* next = edges + (first + i) * depth;
+        tap[i] = next;
+        for (std::int64_t w = line.in_width + i * stride; w < line.in_width + i * stride + width; ++w, next += channels) {
+          std::memcpy(next, w < 0 || w >= g.in[2] ? padding : line.begin + w * channels, static_cast<std::size_t>(channels));
+        }
+        std::memset(next, 0, static_cast<std::size_t>(depth - width * channels));
+      };
+      for (; i < line.before; ++i) at_border(i);
+      const std::int64_t bytes = stride * channels;
+      const std::uint8_t* from = line.begin + (line.in_width + i * stride) * channels;
+      // As many are followed by `depth` bytes.
+      const std::int64_t most = end - from < depth ? 0 : (end - from - depth) / bytes + 1, direct = std::min(line.until, i + most);
+      for (; i < direct; ++i, from += bytes) tap[i] = from;
+      for (; i < line.count; ++i) at_border(i);
+    });
   }
 
   // The rows' taps side by side, `to_step` elements from one row to the next.

@@ -75,6 +75,8 @@ constexpr std::int64_t line_channels = 16, line_rows = 16, line_beyond = 4, most
 
 // Columns and channels are padded to multiples of these.
 constexpr std::int64_t depth_unit = 4, most_panel_columns = 32, channel_block = 64;
+// Rows of tiles have as many activations. Kernels with tiles need scratch memory.
+constexpr std::int64_t tile_depth = 64;
 
 struct Kernels {
   const char* name;

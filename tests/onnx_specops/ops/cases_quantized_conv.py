@@ -158,6 +158,15 @@ def _cases():
     yield _case("picture", (1, 13, 9, 3), (24, 3, 3, 3), strides="2,2", pads="1,1,1,1", zeros=(3, 255))
     yield _case("windows", (1, 9, 8, 8), (70, 8, 3, 3), pads="1,0,2,1", dilations="2,1")
     yield _case("line", (2, 21, 12), (9, 12, 5), strides="3", pads="2,4")
+    for channels, w, strides, pads in (
+        (16, (3, 3), "1,1", "1,1,1,1"),
+        (48, (3, 3), "1,2", "0,3,1,4"),
+        (12, (2, 5), "2,1", "1,0,0,6"),
+    ):
+        yield _case(f"lines-of-{channels}-channels", (2, 7, 41, channels), (20, channels, *w), strides=strides, pads=pads)
+    yield _case("lines-outside", (1, 3, 2, 16), (5, 16, 3, 3), pads="4,5,5,6")
+    yield _case("lines-of-groups", (1, 6, 37, 16), (8, 4, 3, 3), group=4, pads="1,1,1,1")
+    yield _case("lines-of-volumes", (1, 4, 3, 19, 20), (18, 20, 3, 3, 3), strides="1,1,2", pads="1,1,1,1,1,1")
     yield _case("volume", (1, 5, 6, 7, 4), (18, 4, 2, 3, 2), strides="1,2,1", pads="1,1,0,0,1,1")
     yield _case("groups", (1, 6, 7, 24), (36, 8, 3, 3), group=3, pads="1,1,1,1")
     yield _case("groups-of-odd-channels", (1, 6, 7, 15), (10, 3, 3, 3), group=5)

@@ -10,6 +10,7 @@ import onnxruntime as ort
 import pytest
 from onnx import TensorProto, helper
 
+import onnx_specops
 from onnx_specops.bodies import add_bodies
 from tests.onnx_specops.ops.one_node import one_node
 
@@ -115,3 +116,23 @@ def test_nodes_with_equal_facts_share_a_body() -> None:
         again.graph.output.append(helper.make_tensor_value_info(f"Y{number}", TensorProto.UINT8, None))
     bodies = [node.overload for node in add_bodies(again).graph.node if node.op_type == "QuantizedConv"]
     assert bodies == ["", "", "", "1"]
+
+
+@pytest.mark.parametrize("kernels", ["native", "python", "none"])
+@pytest.mark.parametrize("strides", ["", "2,1"])
+def test_no_pixels(strides: str, kernels: Any) -> None:
+    """A window of one pixel, as of a matrix product, accepts them. A larger one does not."""
+    x = np.zeros((2, 0, 5, 4), np.uint8)
+
+    def run(size: int) -> np.ndarray:
+        given = {"W": np.ones((6, 4, size, 1), np.int8), "scale": np.ones(6, np.float32), "bias": np.ones(6, np.float32)}
+        given |= {"x_zero_point": np.array(3, np.uint8), "y_zero_point": np.array(5, np.uint8)}
+        attributes = {"channels": 4, "kernel": f"{size},1", "strides": strides}
+        model = one_node("QuantizedConv", {"X": x, **given}, attributes, CONSTANTS)
+        model.graph.input[0].CopyFrom(helper.make_tensor_value_info("X", TensorProto.UINT8, [2, "height", 5, 4]))
+        session = onnx_specops.InferenceSession(add_bodies(model).SerializeToString(), kernels=kernels)
+        return session.run(None, {"X": x})[0]
+
+    assert run(1).shape == (2, 0, 5, 6)
+    with pytest.raises(Exception, match=r"has 0 pixels|pixels_of_X|Invalid input sha"):
+        run(2)
