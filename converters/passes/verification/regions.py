@@ -74,9 +74,9 @@ def region(
     inputs: dict[ir.Value, None] = {}
     # The replacement ends at existing values where the computations meet.
     _collect(news, lambda value: value in before and is_free(value), inputs)
-    # So does the old computation. Other values that only it uses are inputs, too.
-    depends = _dependents(olds, inputs)
-    _collect(olds, lambda value: value in inputs or (value not in depends and is_free(value)), inputs)
+    # So does the old computation. Other values that only it uses are inputs, too, unless a constant replaces it.
+    depends, is_constant = _dependents(olds, inputs), not inputs
+    _collect(olds, lambda value: value in inputs or (not (is_constant or value in depends) and is_free(value)), inputs)
     old_nodes, new_nodes = (_between(values, inputs) for values in (olds, news))
     given = list(inputs)
     return Region(given, copied_model(old_nodes, given, olds), copied_model(new_nodes, given, news), old_nodes)

@@ -118,7 +118,7 @@ COMPRESSIONS: dict[str, dict[str, Any]] = {
     "int4_asym": {"mode": nncf.CompressWeightsMode.INT4_ASYM, "group_size": 8, "all_layers": True},
     "int4_sym": {"mode": nncf.CompressWeightsMode.INT4_SYM, "group_size": 4, "ratio": 0.7},
     "int4_rows": {"mode": nncf.CompressWeightsMode.INT4_SYM, "group_size": -1, "all_layers": True},
-    "fp8": {"mode": nncf.CompressWeightsMode.FP8_E4M3, "group_size": 8, "all_layers": True},
+    "fp8": {"mode": nncf.CompressWeightsMode.FP8_E4M3, "group_size": -1, "all_layers": True},
     "nf4": {"mode": nncf.CompressWeightsMode.NF4, "group_size": 8, "all_layers": True},
 }
 """Name -> arguments of `nncf.compress_weights`, for a family with a MatMul or an Embedding."""

@@ -33,11 +33,12 @@ _EVERYWHERE = ("f64", "i64", "u32", "u64")
 # The difference of shapes of two empty results: the CPU plugin loses track of unknown dimensions in this case.
 _EMPTY = re.compile(r"cpu: output \d+: \[\] \[[^]]*\b0\b[^]]*\] instead of \[\] \[[^]]*\b0\b")
 # Messages where OpenVINO does not check: it counts no elements, neither for a Reshape nor for limits of higher rank than the
-# data, and ignores invalid axes and sizes, also the axes of a Squeeze whose sizes are not 1. With limits larger than the
-# data it accesses memory out of bounds.
+# data or of data of unknown dimensions. It ignores invalid axes and sizes, also the axes of a Squeeze whose sizes are not
+# 1. With limits larger than the data it accesses memory out of bounds.
 _OVERLOOKED = re.compile(
     r"\((Reshape|FakeQuantize), id \d+\): .* Reshape: \d+ elements cannot become|its batch_dims -\d+ is out of range"
     r"|\(FakeQuantize, id \d+\): its limits (are larger|have more dimensions) than its data"
+    r"|FakeQuantize: a limit does not broadcast to the data"
     r"|\(Interpolate, id \d+\): it has \d+ sizes or scales for \d+ axes|IsAxisInRange"
     r"|running Squeeze node.* Dimension of input \d+ must be 1 instead of"
 )

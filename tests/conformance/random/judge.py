@@ -344,7 +344,9 @@ class Answers:
                 except OracleError:
                     break
                 allowed = [max(a, _distance(*pair)) for a, *pair in zip(allowed, moved, expected, strict=True)]
-        return any(_distance(got[k], expected[k]) > _TIMES * allowed[k] for k in found)
+        # A result is rounded itself.
+        rounded = [rounding * float(np.abs(_finite(array)).max(initial=0.0)) for array in expected]
+        return any(_distance(got[k], expected[k]) > _TIMES * allowed[k] + rounded[k] for k in found)
 
 
 _ROUNDED, _TIMES = 4, 12.0
@@ -366,6 +368,12 @@ def _rounded(array: np.ndarray, relative: float, rng: np.random.Generator) -> np
     if array.dtype.kind not in "fV":
         return array
     return (array.astype(np.float64) * (1 + relative * rng.choice([-1, 1], array.shape))).astype(array.dtype)
+
+
+def _finite(array: np.ndarray) -> np.ndarray:
+    """Return the finite numbers of an array."""
+    numbers = array.astype(np.float64)
+    return numbers[np.isfinite(numbers)]
 
 
 def _distance(one: np.ndarray, other: np.ndarray) -> float:

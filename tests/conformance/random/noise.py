@@ -127,7 +127,8 @@ def differs_layer_by_layer(recipe: Recipe, verdict: Verdict, judge: Judge) -> bo
 def of_levels(recipe: Recipe, verdict: Verdict, judge: Judge) -> bool:
     """Return whether the difference is that of a few numbers halfway between two levels of a FakeQuantize.
 
-    In floats, as OpenVINO emulates it, we agree then. Integers round such numbers to either level.
+    In floats, as OpenVINO emulates it, we usually agree then. Integers round such numbers to either level. If a sum is
+    halfway, floats do, too.
     """
     answer = judge.openvinos(recipe)
     if (
@@ -136,11 +137,14 @@ def of_levels(recipe: Recipe, verdict: Verdict, judge: Judge) -> bool:
         or isinstance(answer, OracleError)
     ):
         return False
-    if any(differing(form, answer) for form in judge.ours(recipe, "float")):
-        return False
     floats = [k for k, array in enumerate(answer) if array.dtype == np.float32]
-    if all(relative_l2(form[k], answer[k]) <= _OF_LEVELS for form in judge.ours(recipe) for k in floats):
-        return True
+    forms = judge.ours(recipe, "float")
+    are_near = all(relative_l2(form[k], answer[k]) <= _OF_LEVELS for form in (*forms, *judge.ours(recipe)) for k in floats)
+    if not any(differing(form, answer) for form in forms):
+        if are_near:
+            return True
+    elif not are_near:
+        return False
     # A product amplifies the difference. Other inputs are not halfway, and whole numbers are not with other limits.
     others = (replace(recipe, nodes=tuple(_changed(node, seed, _OFF_LEVELS) for node in recipe.nodes)) for seed in (1, 2))
     if all(judge.judge(other).kind == "agrees" for other in others):

@@ -229,6 +229,29 @@ def test_whole_numbers_between_two_levels_are_noise(largest: float, excused: boo
     assert of_levels(recipe, verdict, judge) == excused
 
 
+@pytest.mark.parametrize(("levels", "excused"), [(16, True), (65536, False)])
+def test_numbers_between_two_levels_are_noise_in_floats(levels: int, excused: bool, oracle: Oracle) -> None:
+    """The CPU plugin rounds a few of 16,384 numbers to the other level. It ignores the layer with 65,536 levels."""
+    low, high = np.float32(-0.3), np.float32(0.9)
+    array = np.random.default_rng(0).random((128, 128), np.float32) - low
+    array[0, :15] = low + (np.arange(15) + 0.5) * (np.float64(high) - low) / 15
+    leaves = [Leaf("f32", np.array(limit, np.float32), (), constant=True) for limit in (low, high)]
+    attributes = {"levels": levels, "auto_broadcast": "numpy"}
+    recipe = Recipe(
+        (
+            Leaf("f32", array, array.shape, constant=False),
+            *leaves,
+            Layer("FakeQuantize", "opset1", ((0, 0), (1, 0), (2, 0), (1, 0), (2, 0)), attributes),
+            Layer("Abs", "opset1", ((3, 0),), {}),
+        ),
+        ((4, 0),),
+    )
+    judge = Judge(oracle, BY_NAME["floats"])
+    verdict = judge.judge(recipe)
+    assert verdict.suspect
+    assert of_levels(recipe, verdict, judge) == excused
+
+
 def test_openvinos_emulation_with_unknown_dimensions_is_noise(oracle: Oracle) -> None:
     """The CPU plugin loses the Add after a quantized Convolution of unknown width, but not if the width is known."""
     made = oracle.ask(models.recipe, 20261127, 1233, "near")
@@ -276,7 +299,10 @@ def test_masks_beyond_float16_are_noise(masked: float, excused: bool, oracle: Or
     assert beyond_float16(recipe, judge) == excused
 
 
-@pytest.mark.parametrize("name", ["limits", "squeezed"])
+_OF_256 = {"levels": 256, "auto_broadcast": "numpy"}
+
+
+@pytest.mark.parametrize("name", ["limits", "limits along the batch", "squeezed"])
 def test_layers_that_openvino_does_not_check_are_departures(name: str, oracle: Oracle) -> None:
     number, larger = np.array(0.5, np.float32), np.ones((2, 3), np.float32)
     recipes = {
@@ -287,6 +313,15 @@ def test_layers_that_openvino_does_not_check_are_departures(name: str, oracle: O
                 Layer("FakeQuantize", "opset1", ((0, 0),) * 4 + ((1, 0),), {"levels": 256, "auto_broadcast": "numpy"}),
             ),
             ((2, 0),),
+        ),
+        "limits along the batch": Recipe(
+            (
+                Leaf("f32", np.ones((2, 3, 2, 2), np.float32), (-1, 3, 2, 2), constant=False),
+                Leaf("f32", number, (), constant=True),
+                Leaf("f32", np.ones((1, 3, 1, 1, 1), np.float32), (1, 3, 1, 1, 1), constant=True),
+                Layer("FakeQuantize", "opset1", ((0, 0), (1, 0), (2, 0), (1, 0), (2, 0)), _OF_256),
+            ),
+            ((3, 0),),
         ),
         "squeezed": Recipe(
             (

@@ -45,6 +45,16 @@ def test_equal_computations_are_verified() -> None:
     assert verifier.verified.total() == 1
 
 
+@pytest.mark.parametrize(("number", "differences"), [(0, 0), (1, 1)])
+def test_a_constant_instead_of_a_computed_value_is_verified(number: int, differences: int) -> None:
+    verifier = Verifier()
+    model = graph(lambda op, x: op.Add(op.ReduceSum(op.Mul(x, 0), keepdims=0), x), floats("x", 2, 3))
+    pattern, emit = lambda op, x: op.ReduceSum(op.Mul(x, 0), keepdims=0), lambda op, x: op.const(np.float32(number))
+    applied(model, "ReduceSum", pattern, emit, verifier, finite=True)
+    assert len(verifier.differences) == differences
+    assert verifier.verified.total() == 1 - differences
+
+
 def test_a_wrong_rewrite_is_rejected_and_reported() -> None:
     verifier = Verifier()
 
