@@ -55,6 +55,13 @@ def relu(op: Builder, x: Value):
             reference="applies it to the channels",
             follows="reference",
         ),
+        Departure(
+            where="a slope for each channel, between a MatMul of three dimensions and a FakeQuantize with limits for each "
+            "column",
+            cpu="applies other slopes or limits",
+            reference="applies each to its dimension",
+            follows="reference",
+        ),
     ],
 )
 def prelu(op: Builder, x: Value, slope: Value):

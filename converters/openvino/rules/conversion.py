@@ -48,6 +48,12 @@ _DEPARTS = [
     ),
     Departure(where="f32 to f16 and back", cpu="leaves them unchanged", reference="rounds to f16", follows="reference"),
     Departure(
+        where="floats beyond the range of i16, u16 and u32, to these and to a wider type",
+        cpu="leaves their integers unchanged",
+        reference="wraps them",
+        follows="reference",
+    ),
+    Departure(
         where="numbers to i4 or u4, and to a wider type again",
         cpu="leaves them unchanged",
         reference="keeps their lowest four bits",

@@ -38,7 +38,25 @@ _PADS_OVERLOOKED = Departure(
 )
 
 
-@rule("Convolution", departs=[_KERNEL_REJECTED])
+@rule(
+    "Convolution",
+    departs=[
+        _KERNEL_REJECTED,
+        Departure(
+            where="data and weights that FakeQuantize gives two levels, with limits that differ between the channels of the "
+            "data, or a number of channels that is no multiple of 8",
+            cpu="replaces it by a binary convolution, which ignores the differences, and adds further channels",
+            specification="multiplies the numbers",
+            follows="specification",
+        ),
+        Departure(
+            where="data and weights that FakeQuantize gives two levels, with scalar limits of the weights",
+            cpu="crashes",
+            specification="multiplies the numbers",
+            follows="specification",
+        ),
+    ],
+)
 def convolution(
     op: Builder,
     data: Value,

@@ -142,6 +142,20 @@ _shown(
     [static(np.ones((1, 3, 3, 3), F))],
 )
 _shown(
+    "PRelu",
+    1,
+    "a slope for each channel, between",
+    lambda ops, x: ops.fake_quantize(
+        ops.prelu(
+            ops.matmul(x, ops.constant(np.eye(3, 8, dtype=F)), False, False),
+            ops.constant(_floats(-0.5, 0.5, 1.5).reshape(1, 3, 1)),
+        ),
+        *(ops.constant(np.linspace(limit, 2 * limit, 8, dtype=F)) for limit in (-2, 2, -2, 2)),
+        255,
+    ),
+    [static(np.linspace(-2, 2, 18, dtype=F).reshape(2, 3, 3))],
+)
+_shown(
     "HardSigmoid",
     1,
     "parameters",
@@ -292,6 +306,7 @@ _converts("a NaN to boolean", _floats(NAN), "boolean")
 _converts("integers beyond the range of f16", np.array([70000], I32), "f16")
 _converts("f16 and f32 to bf16", _floats(0.07958), "bf16", "f32")
 _converts("f32 to f16 and back", _floats(1.0001, 1e6), "f16", "f32")
+_converts("floats beyond the range of i16", _floats(-1.5, 70000), "u16", "f32")
 _converts("numbers to i4 or u4", np.array([17], I32), "u4", "i32")
 _converts("numbers to u3 and u6", np.array([3], I32), "u3", "i32")
 
@@ -342,6 +357,26 @@ for _function in ("multiply", "add"):
         ),
         [static(_floats([[0.25, 0.5, -0.75], [0.75, -1.5, 0.25]]))],
     )
+_LEVELS = np.linspace(1, 2, 8, dtype=F).reshape(1, 8, 1, 1)
+_SIGNS = np.where(np.arange(64).reshape(8, 8, 1, 1) % 3 == 0, -1, 1).astype(F)
+
+
+def _binary(levels: np.ndarray, limit: Any) -> Any:
+    def make(ops: Any, x: Any) -> Any:
+        data = ops.fake_quantize(x, *(ops.constant(sign * levels) for sign in (-1, 1, -1, 1)), 2)
+        limits = (ops.constant(np.asarray(sign * limit, F)) for sign in (-1, 1, -1, 1))
+        return ops.convolution(data, ops.fake_quantize(ops.constant(_SIGNS), *limits, 2), [1, 1], [0, 0], [0, 0], [1, 1])
+
+    return make
+
+
+for _where, _levels, _limit in (
+    ("data and weights that FakeQuantize gives two levels, with limits", _LEVELS, np.ones((8, 1, 1, 1))),
+    ("data and weights that FakeQuantize gives two levels, with scalar", np.ones((1, 8, 1, 1), F), 1),
+):
+    _data = np.where(np.arange(8) % 2, 0.5, -0.5).astype(F).reshape(1, 8, 1, 1)
+    _expected = (_SIGNS[:, :, 0, 0] @ (np.sign(_data) * _levels).reshape(8)).reshape(1, 8, 1, 1)
+    _shown("Convolution", 1, _where, _binary(_levels, _limit), [static(_data)], expected=_expected)
 _quantizes("a NaN", _floats(NAN), -1, 1, -1, 1, levels=16)
 _shown_by("FakeQuantize-1-pdpd", "`auto_broadcast=pdpd`")
 _shown_by("FakeConvert-13-f8e4m3-subnormal", "subnormal")

@@ -231,10 +231,31 @@ def beyond_float16(recipe: Recipe, judge: Judge) -> bool:
     """
     if judge.options.arguments.get("precision") != "float16":
         return False
+    recipe = _folded(recipe, judge)
     nodes = tuple(_reduced(node, _HUGE_HALF, 3 if isinstance(node, Leaf) and node.constant else 10) for node in recipe.nodes)
     if all(one is other for one, other in zip(nodes, recipe.nodes, strict=True)):
         return False
     return judge.judge(replace(recipe, nodes=nodes)).kind == "agrees"
+
+
+def _folded(recipe: Recipe, judge: Judge) -> Recipe:
+    """Return the recipe with OpenVINO's values of the layers that depend on constants only, as constants."""
+    varying = recipe.needing(recipe.parameters())
+    inner = {
+        ref
+        for place, node in enumerate(recipe.nodes)
+        if place in varying and isinstance(node, Layer)
+        for ref in node.inputs
+        if ref[0] not in varying and isinstance(recipe.nodes[ref[0]], Layer)
+    }
+    refs = tuple(sorted(ref for ref in inner if recipe.outputs(ref[0]) == [0]))
+    answer = judge.openvinos(replace(recipe, results=refs).pruned()) if refs else []
+    if isinstance(answer, OracleError) or not refs:
+        return recipe
+    nodes = list(recipe.nodes)
+    for (place, _), array in zip(refs, answer, strict=True):
+        nodes[place] = replace(leaf_of(array), constant=True)
+    return replace(recipe, nodes=tuple(nodes)).pruned()
 
 
 def _without_infinities(array: np.ndarray, other: np.ndarray) -> np.ndarray:

@@ -281,6 +281,24 @@ def test_inputs_beyond_float16_are_noise(largest: float, excused: bool, oracle: 
     assert not beyond_float16(recipe, Judge(oracle))
 
 
+@pytest.mark.parametrize(("scale", "excused"), [(1e-3, True), (2e-3, False)])
+def test_computed_constants_beyond_float16_are_noise(scale: float, excused: bool, oracle: Oracle) -> None:
+    """127 divided by 0.001 is beyond float16."""
+    leaves = (
+        Leaf("f32", np.array([[1, 2, 3, 4]], np.float32), (1, 4), constant=False),
+        Leaf("i8", np.array([[127, -1], [3, 4], [5, 6], [-7, 8]], np.int8), (4, 2), constant=True),
+        Leaf("f32", np.array(scale, np.float32), (), constant=True),
+    )
+    layers = (
+        Layer("Convert", "opset1", ((1, 0),), {"destination_type": "f32"}),
+        Layer("Divide", "opset1", ((3, 0), (2, 0)), {"auto_broadcast": "numpy", "m_pythondiv": True}),
+        Layer("MatMul", "opset1", ((0, 0), (4, 0)), {"transpose_a": False, "transpose_b": False}),
+        Layer("Sigmoid", "opset1", ((5, 0),), {}),
+    )
+    recipe = Recipe((*leaves, *layers), ((6, 0),))
+    assert beyond_float16(recipe, Judge(oracle, BY_NAME["float16"])) == excused
+
+
 @pytest.mark.parametrize(("masked", "excused"), [(-3.4028235e38, True), (-6e4, False)])
 def test_masks_beyond_float16_are_noise(masked: float, excused: bool, oracle: Oracle) -> None:
     """All keys of a query are masked: the scores decide in float32, but not in float16."""
