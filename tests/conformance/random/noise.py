@@ -36,6 +36,8 @@ _TAKES = ("Gather", "GatherElements", "GatherND")
 _NORMS = ("GRN", "GroupNormalization", "LRN", "MVN", "NormalizeL2", "ReduceL2")
 _OF_LEVELS = 0.003
 """The relative L2 distance of tensors in which a few of some thousand numbers have another level."""
+_OF_ROUNDED_LEVELS = 0.02
+"""The same if numbers are rounded to 16 or 8 bits before: more of them have another level."""
 _FAR = 10
 """The factor by which a difference must exceed `_OF_LEVELS` if levels cannot explain it."""
 _OFF_LEVELS = 3e-4
@@ -91,9 +93,10 @@ def depends_on_known_dimensions(recipe: Recipe, verdict: Verdict, judge: Judge) 
     if isinstance(unknown, OracleError) or isinstance(known, OracleError):
         return False
     ours = judge.ours(recipe)
+    near = _OF_ROUNDED_LEVELS if judge.options.rounding else _OF_LEVELS
     return all(
-        relative_l2(unknown[k], known[k]) > _FAR * _OF_LEVELS
-        and all(relative_l2(form[k], known[k]) <= _OF_LEVELS for form in ours)
+        relative_l2(unknown[k], known[k]) > max(_FAR * _OF_LEVELS, 2 * near)
+        and all(relative_l2(form[k], known[k]) <= near for form in ours)
         for k in verdict.apart
     )
 
