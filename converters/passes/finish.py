@@ -39,7 +39,7 @@ from converters.passes.quantized import ConvertToIntegers, is_quantized
 from converters.passes.recurrent_loops import FuseRecurrentLoops
 from converters.passes.rms_normalization import CanonicalizeRMSNormalization
 from converters.passes.selective_scan import FuseSelectiveScan
-from converters.passes.simplification import Simplify
+from converters.passes.simplification import FusePads, Simplify
 from converters.passes.spellings import spelling_passes
 from converters.passes.state_space_scan import FuseStateSpaceScan
 from converters.passes.vocabulary_tables import FuseVocabularyTables, LabelVocabularyTables
@@ -199,7 +199,8 @@ def finish(
     # QuantizeLinear got its axis in opset 13.
     if quantized == "integer" and opset >= 13:
         if is_quantized(model):
-            passes.append(casts())  # integers represent float32 in networks of 16 bits, too
+            # Integers represent float32 in networks of 16 bits, too. A quantization is directly before its convolution.
+            passes += [casts(), FusePads()]
         passes += [RemoveUnusedNodesPass(), ConvertToIntegers(opset, contrib=contrib), RemoveUnusedNodesPass()]
     if precision != "float16":  # its terms would overflow in float16
         passes.append(DecomposeMish())
@@ -282,7 +283,7 @@ def finish_for(
     ]
     if quantized == "integer" and target.quantized == "qdq":
         if is_quantized(model):
-            passes.append(casts())
+            passes += [casts(), FusePads()]
         newest = min(opset or target.opsets[1], OPSET)
         passes += [RemoveUnusedNodesPass(), ConvertToIntegers(newest, contrib=False), RemoveUnusedNodesPass()]
     passes.append(FoldConstantTransposes())

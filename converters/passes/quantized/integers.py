@@ -20,7 +20,6 @@ from converters.passes.quantized.graph import (
 )
 from converters.passes.quantized.joins import quantize_parts
 from converters.passes.quantized.matmuls import product
-from converters.passes.quantized.padding import merge_pads
 from converters.passes.quantized.pooling import average
 from converters.passes.quantized.scaling import scaling
 from converters.passes.quantized.shuffles import shuffle
@@ -72,7 +71,6 @@ class ConvertToIntegers(InPlacePass):
         work = Arrangement(model.graph, self.contrib)
         for node in list(all_nodes(model.graph)):
             merge_factor(work, node)
-            merge_pads(work, node)
         for node in [node for node in all_nodes(model.graph) if is_node(node, "FakeQuantize", DOMAIN)]:
             _quantize(work, node, self.opset)
         if self.contrib:
