@@ -58,13 +58,13 @@ class ImageProcessor:
         self._path = path
         try:
             found = read_json(path)["processor"]["transforms"]
-            self._steps = [(step["operation"]["type"], step["operation"].get("attrs", {})) for step in found]
+            self._steps = [(str(step["operation"]["type"]), step["operation"].get("attrs", {})) for step in found]
         except FileNotFoundError:
             raise GenerationError(f"{path} does not exist: specops convert FOLDER -o OUT --genai writes it") from None
         except (KeyError, TypeError, AttributeError) as error:
             raise GenerationError(f"{path} does not describe operations: {type(error).__name__} {error}") from error
         if unknown := {kind for kind, _ in self._steps} - _STEPS.keys():
-            raise GenerationError(f"{path} has unknown operations: {', '.join(sorted(map(str, unknown)))}")
+            raise GenerationError(f"{path} has unknown operations: {', '.join(sorted(unknown))}")
 
     def __call__(self, image: ImageLike) -> Prepared:
         """Prepare an image.

@@ -346,12 +346,12 @@ class SpeechModel(TextModel):
             self._special = _Special.of(settings)
             self.positions, self.vocabulary = int(config["max_target_positions"]), int(config["vocab_size"])
             self._source_positions, bands = int(config["max_source_positions"]), int(config["num_mel_bins"])
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
             cause = f"{type(error).__name__} {error}"
             raise GenerationError(f"{self.folder / GENERATION} does not describe the tokens: {cause}") from error
         try:
             self._features = LogMel.of({"feature_size": bands, **stated})
-        except (TypeError, ValueError) as error:
+        except (OverflowError, TypeError, ValueError) as error:
             raise GenerationError(f"{self.folder / _FEATURES} does not describe the features: {error}") from error
         if self._features.feature_size != bands:
             message = f"has {self._features.feature_size} features per frame, but the model needs {bands}"
