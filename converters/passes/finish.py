@@ -314,6 +314,8 @@ def finish_for(
         last += [*(step() for step in REGULAR), RemoveUnusedNodesPass(), LowerToStandardAttention()]
     if opset < OPSET:
         last += [Lower(opset), casts(opset=opset)]
+        if target.onnxruntime and opset < 13:  # weights with several scales became floats
+            last.append(KeepFloatWeights())
     elif precision != "float16":
         last += [*newer_forms(opset), Simplify(stored=True)]
     last += [RemoveUnusedNodesPass(), *spelling_passes(target, last=True), RemoveUnusedOpsetsPass(), Stamp(opset)]

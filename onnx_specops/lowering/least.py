@@ -16,6 +16,9 @@ from onnx_specops.lowering.versions import OLDEST
 _SMALL = 64
 """The most elements of constants for axes and lengths."""
 
+_QUANTIZATIONS = ("DequantizeLinear", "QuantizeLinear")
+"""Operators that no other node represents: runtimes look for them."""
+
 
 def least_opset_of(model: ir.Model, oldest: int = OLDEST) -> int:
     """Return the oldest opset, not below ``oldest``, that represents a model's inputs, outputs, and each node by one node.
@@ -80,6 +83,8 @@ def _is_one_node(node: ir.Node, opset: int) -> bool:
         op = _Trial(opset, node)
         try:
             if adapter(op, node) is not SAME:
+                if node.op_type in _QUANTIZATIONS:  # constants would become floats, without a node
+                    return [emitted.op_type for emitted in op.emitted] == [node.op_type]
                 return len(op.emitted) <= 1
         except NotRepresentableError:
             return False

@@ -145,3 +145,18 @@ def test_computed_numbers_are_divided_by_the_scale(tmp_path: Path) -> None:
     given = np.random.default_rng(0).standard_normal((2, 8, 6, 6)).astype(np.float32)
     made = compared(model, tmp_path, given, atol=1.01 * STEP)
     assert not {node.op_type for node in made.graph.node} & {"Mul", "Add"}
+
+
+@pytest.mark.parametrize("opset", [None, 11, 12, 13])
+def test_small_weights_with_scales_of_channels_in_standard_onnx(opset: int | None, tmp_path: Path) -> None:
+    """They stay integers. Below opset 13 they are floats, which ONNX Runtime would round to one scale."""
+    x = ops.parameter([1, 4, 6, 6], np.float32, name="x")
+    limits = np.linspace(0.2, 2, 8).reshape(8, 1, 1, 1)
+    weights = quantized(constant(np.random.default_rng(1).uniform(-1, 1, (8, 4, 3, 3)) * limits), -limits, limits, 255)
+    inner = ops.convolution(quantized(x), weights, [1, 1], [0, 0], [0, 0], [1, 1])
+    again = quantized(constant(np.random.default_rng(2).uniform(-1, 1, (5, 8, 1, 1))), -1, 1, 255)
+    model = ov.Model([ops.convolution(quantized(inner, -8, 8 * 127 / 128), again, [1, 1], [0, 0], [0, 0], [1, 1])], [x])
+    data = np.random.default_rng(0).standard_normal((1, 4, 6, 6)).astype(np.float32)
+    made = compared(model, tmp_path, data, atol=0.1, target="standard", opset=opset)
+    assert made.opset_import[0].version == (opset or 13)
+    assert names(made).count("DequantizeLinear") == (2 if opset in (11, 12) else 4)
