@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import onnx_ir as ir
 
-from converters.passes.quantized.affine import NEAR, Affine
+from converters.passes.quantized.affine import NEAR, Affine, is_scale
 from onnx_specops.building import Builder, Value
+from onnx_specops.graphs import constant_array
 from onnx_specops.replacing import replace_value
 
 
@@ -101,6 +103,21 @@ def only_quantizers(value: ir.Value) -> list[ir.Node]:
     """Return the QuantizeLinear nodes of a value if it has no other consumers."""
     users = list(value.consumers())
     return users if not value.is_graph_output() and all(is_node(user, "QuantizeLinear") for user in users) else []
+
+
+def factor_of(node: ir.Node, value: ir.Value) -> np.ndarray | None:
+    """Return the float32 constant that a Mul multiplies a value by."""
+    other = next((given for given in node.inputs if given is not value), None)
+    factor = constant_array(other) if is_node(node, "Mul") else None
+    return factor if factor is not None and factor.dtype == np.float32 else None
+
+
+def one_factor_of(node: ir.Node, value: ir.Value) -> np.ndarray | None:
+    """Return the one positive number that a Mul multiplies a value by, as ``[]``, if the product has the value's shape."""
+    factor = factor_of(node, value)
+    if factor is None or factor.size != 1 or value.shape is None or factor.ndim > len(value.shape):
+        return None
+    return factor.reshape(()) if is_scale(factor).all() else None
 
 
 def before_casts(value: ir.Value | None) -> tuple[ir.Value | None, list[ir.DataType | None]]:

@@ -8,7 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from converters.passes.quantized.affine import Affine, is_scale
-from converters.passes.quantized.graph import Arrangement, is_node, only_quantizers, only_user, remove
+from converters.passes.quantized.graph import Arrangement, is_node, one_factor_of, only_quantizers, only_user, remove
 from onnx_specops.building import Value
 from onnx_specops.graphs import attributes_of, constant_array, constant_list
 from onnx_specops.replacing import replace_value
@@ -51,13 +51,8 @@ def _path(value: ir.Value) -> tuple[Sequence[ir.Node], float]:
     path: list[ir.Node] = []
     factor = 1.0
     while (node := only_user(value)) is not None and not node.domain and value.shape is not None:
-        if node.op_type == "Mul":
-            other = constant_array(next((given for given in node.inputs if given is not value), None))
-            if other is None or other.size != 1 or other.ndim > len(value.shape) or other.dtype != np.float32:
-                break
-            if not is_scale(other).all():
-                break
-            factor *= float(other.reshape(()))
+        if (one := one_factor_of(node, value)) is not None:
+            factor *= float(one)
         elif node.op_type not in _MOVES or node.inputs[0] is not value:
             break
         path.append(node)

@@ -13,11 +13,10 @@ from converters.passes.added_bias import added_bias, elements
 from converters.passes.quantized.affine import Affine, is_scale
 from converters.passes.quantized.fused import ConvAttributes
 from converters.passes.quantized.fusion import fused
-from converters.passes.quantized.graph import Arrangement, Quantized, is_node, only_user, static_shape
+from converters.passes.quantized.graph import Arrangement, Quantized, one_factor_of, only_user, static_shape
 from converters.passes.quantized.hoisting import quantize_before_moves, split_results
 from converters.passes.quantized.weights import Weights, arranged, weights
 from onnx_specops.building import Builder, Value, constant_value
-from onnx_specops.graphs import constant_array
 
 
 def product(work: Arrangement, node: ir.Node) -> None:
@@ -47,13 +46,8 @@ def product(work: Arrangement, node: ir.Node) -> None:
 def _scaled(value: ir.Value, first: Quantized) -> tuple[ir.Value, Quantized]:
     """Merge a positive factor of a product, as of attention scores, into the scale of the first matrix."""
     node = only_user(value)
-    if node is None or not is_node(node, "Mul") or value.shape is None or not first.affine.is_per_tensor:
-        return value, first
-    factor = constant_array(next((given for given in node.inputs if given is not value), None))
-    if factor is None or factor.size != 1 or factor.ndim > len(value.shape) or factor.dtype != np.float32:
-        return value, first
-    affine = first.affine.scaled(factor.reshape(()))
-    if not is_scale(affine.scale).all() or not is_scale(factor).all():
+    factor = None if node is None or not first.affine.is_per_tensor else one_factor_of(node, value)
+    if node is None or factor is None or not is_scale((affine := first.affine.scaled(factor)).scale).all():
         return value, first
     return node.outputs[0], Quantized(first.integers, affine)
 

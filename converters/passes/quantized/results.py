@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from converters.passes.quantized.affine import Affine, is_scale
 from converters.passes.quantized.fused import Target, per_channel
-from converters.passes.quantized.graph import Arrangement, is_node, only_quantizers, only_user
+from converters.passes.quantized.graph import Arrangement, factor_of, is_node, only_quantizers, only_user
 from onnx_specops.graphs import constant_array
 
 
@@ -61,10 +61,9 @@ def quantization_of(work: Arrangement, value: ir.Value, axis: int = 1) -> Result
 
 def _factor_of(node: ir.Node, value: ir.Value, axis: int) -> np.ndarray | None:
     """Return the positive constants that a Mul multiplies the channels of a value by."""
-    other = next((given for given in node.inputs if given is not value), None)
+    constant = factor_of(node, value)
     size = None if value.shape is None or len(value.shape) <= axis else value.shape[axis]
-    constant = constant_array(other)
-    if constant is None or not isinstance(size, int) or constant.dtype != np.float32:
+    if constant is None or not isinstance(size, int):
         return None
     factor = per_channel(value, constant, size, axis)
     if factor is None:

@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from converters.passes.quantized.affine import is_scale
 from converters.passes.quantized.fused import per_channel
-from converters.passes.quantized.graph import Arrangement, is_node, only_user
+from converters.passes.quantized.graph import Arrangement, factor_of, is_node, only_user
 from onnx_specops.building import Value, constant_value
 from onnx_specops.domain import DOMAIN
 from onnx_specops.graphs import attributes_of, constant_array
@@ -34,18 +34,14 @@ def merge_factor(work: Arrangement, node: ir.Node) -> None:
     moves = _moves_after(node.outputs[0], known[0].size)
     last = moves[-1].outputs[0] if moves else node.outputs[0]
     product = only_user(last)
-    if product is None or not is_node(product, "Mul") or last.shape is None or not _is_only_quantized(product.outputs[0]):
+    if product is None or last.shape is None or not _is_only_quantized(product.outputs[0]):
         return
-    other = next((value for value in product.inputs if value is not last), None)
-    factor = per_channel(last, constant_array(other), known[0].size, len(last.shape) - 1)
-    if factor is None:
+    factor = per_channel(last, factor_of(product, last), known[0].size, len(last.shape) - 1)
+    if factor is None or not np.isfinite(factor).all():
         return
     with np.errstate(all="ignore"):
         merged = [array * factor for array in known]
-    if not all(
-        (is_scale(np.abs(new)) | (old == 0)).all() and np.isfinite(factor).all()
-        for new, old in zip(merged, known, strict=True)
-    ):
+    if not all((is_scale(np.abs(new)) | (old == 0)).all() for new, old in zip(merged, known, strict=True)):
         return
     value: Value = work.before(node).node(node.op_type, node.inputs[0], *map(constant_value, merged), **attributes_of(node))
     for before in (node, *moves):
