@@ -2,15 +2,16 @@
 
     python -m benchmarks.files FOLDER                    # all .xml files in it and in folders within
     python -m benchmarks.files FOLDER --only yolo        # those whose paths contain one of these
-    python -m benchmarks.files FOLDER --layers           # the slowest layers of files above 1.2, side by side
+    python -m benchmarks.files FOLDER --layers           # the slowest layers of files above 1.15, side by side
     python -m benchmarks.files FOLDER --simd avx2        # without newer instructions, of either
     python -m benchmarks.files FOLDER --distances 8      # no times: the mean distances over 8 inputs
     python -m benchmarks.files FOLDER --json
 
 Each runtime has a separate process with one thread, and they take turns: the converted file with the plugin's kernels and
-    without, OpenVINO with default settings (in float32), and OpenVINO's exact emulation (``LP_TRANSFORMS_MODE=NO``). The
-    latter is also the reference for the relative distances (L2 norm) of our outputs and OpenVINO's. Other work on the
-    machine has little effect on the medians.
+    without, OpenVINO with default settings (in float32: its default on processors with bfloat16 is bfloat16), and OpenVINO's
+    exact emulation (``LP_TRANSFORMS_MODE=NO``). The latter is also the reference for the relative distances (L2 norm) of our
+    outputs and OpenVINO's. It is left out for files without integers, where it is the same. Other work on the machine has
+    little effect on the medians.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import argparse
 import json
 import math
 import os
+import re
 import statistics
 import sys
 import tempfile
@@ -32,7 +34,7 @@ from benchmarks.networks import Contender, open_session
 from converters.validation.compare import relative_l2
 
 RUNTIMES = ("ours", "no plugin", "openvino", "exact")
-SLOW = 1.2
+SLOW = 1.15
 # Those of the kernels, and their names in oneDNN, which OpenVINO uses.
 INSTRUCTIONS = {
     "avx2": "AVX2",
@@ -41,6 +43,7 @@ INSTRUCTIONS = {
     "amx": "AVX512_CORE_AMX",
 }
 _MOST_LAYERS = 12
+_INTEGERS = re.compile(rb'type="Fake|element_type="([iu][1248]|nf4|f8|f4)"')
 _EXACT = {"LP_TRANSFORMS_MODE": "NO", "DYNAMIC_QUANTIZATION_GROUP_SIZE": "0"}
 
 
@@ -52,7 +55,7 @@ class Row:
         name: the file's path within the folder.
         seconds: by runtime.
         distance: from our outputs to OpenVINO's exact emulation, the maximum over all outputs.
-        allowed: from OpenVINO's default outputs to its exact emulation.
+        allowed: from OpenVINO's default outputs to its exact emulation, if that is another computation.
         problem: the reason why there are no figures.
         layers: the slowest layers of a slow file: names, OpenVINO's seconds and ours, and the executed kernels.
     """
@@ -65,8 +68,8 @@ class Row:
     layers: list[str] = field(default_factory=list)
 
     def ratio(self, other: str, of: str = "ours") -> float:
-        """Return the ratio of two runtimes' times."""
-        return self.seconds[of] / self.seconds[other]
+        """Return the ratio of two runtimes' times; NaN if one was not measured."""
+        return self.seconds[of] / self.seconds.get(other, math.nan)
 
 
 def measure(path: Path, name: str, rounds: int, *, layers: bool) -> Row:
@@ -79,19 +82,19 @@ def measure(path: Path, name: str, rounds: int, *, layers: bool) -> Row:
             convert(path, folder / "converted.onnx")
             inputs = _inputs(path)
             np.savez(folder / "inputs.npz", *inputs)
-            contenders = _contenders(path, folder)
+            runtimes = RUNTIMES if _INTEGERS.search(path.read_bytes()) else RUNTIMES[:-1]
+            contenders = _contenders(path, folder, runtimes)
         except Exception as error:  # any exception of a library; the other files are still measured
             return Row(name, problem=f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}")
         for turn in range(rounds):
-            for runtime in RUNTIMES if turn % 2 else RUNTIMES[::-1]:
+            for runtime in runtimes if turn % 2 else runtimes[::-1]:
                 contenders[runtime].run(contenders[runtime].block)
         for contender in contenders.values():
             contender.end()
         seconds = {runtime: statistics.median(contender.times) for runtime, contender in contenders.items()}
-        exact = contenders["exact"].outputs
-        row = Row(
-            name, seconds, _distance(contenders["ours"].outputs, exact), _distance(contenders["openvino"].outputs, exact)
-        )
+        exact = contenders[runtimes[-1]].outputs
+        allowed = _distance(contenders["openvino"].outputs, exact) if "exact" in contenders else math.nan
+        row = Row(name, seconds, _distance(contenders["ours"].outputs, exact), allowed)
         if layers and row.ratio("openvino") > SLOW:
             row.layers.extend(_layers(path, folder / "converted.onnx"))
         return row
@@ -103,12 +106,12 @@ class _Turns(Contender):
     block = 0.25
 
 
-def _contenders(path: Path, folder: Path) -> dict[str, _Turns]:
+def _contenders(path: Path, folder: Path, runtimes: Sequence[str]) -> dict[str, _Turns]:
     settings: dict[str, dict[str, str]] = {"openvino": {}, "exact": _EXACT}
     found: dict[str, _Turns] = {}
     before = os.environ.copy()
     try:
-        for runtime in RUNTIMES:
+        for runtime in runtimes:
             model = path if runtime in settings else folder / "converted.onnx"
             os.environ["BENCHMARK_THREADS"] = "1"
             os.environ["BENCHMARK_OPENVINO"] = json.dumps(settings.get(runtime, {}))
@@ -178,17 +181,22 @@ def _layers(path: Path, converted: Path) -> Iterator[str]:
 
 def table(rows: Sequence[Row]) -> Iterator[str]:
     """Iterate over the lines of a Markdown table, and the geometric mean."""
-    yield "| file | ours, ms | / OpenVINO | / OpenVINO, exact | no plugin / OpenVINO | distance: ours, OpenVINO's own |"
-    yield "|---|---|---|---|---|---|"
+    exact = any("exact" in row.seconds for row in rows)
+    more = ["/ OpenVINO, exact"] if exact else []
+    heads = ["file", "ours, ms", "/ OpenVINO", *more, "no plugin / OpenVINO"]
+    heads.append("distance: ours, OpenVINO's own" if exact else "distance")
+    yield f"| {' | '.join(heads)} |"
+    yield "|" + "---|" * len(heads)
     for row in sorted(rows, key=lambda row: math.inf if row.problem else -row.ratio("openvino")):
-        if row.problem:
-            yield f"| {row.name} | {row.problem} | | | | |"
-            continue
-        yield (
-            f"| {row.name} | {1e3 * row.seconds['ours']:.2f} | {row.ratio('openvino'):.2f} | {row.ratio('exact'):.2f} "
-            f"| {row.ratio('openvino', 'no plugin'):.2f} | {row.distance:.4f}, {row.allowed:.4f} |"
-        )
-        yield from (f"|   {line} | | | | | |" for line in row.layers)
+        cells = [row.name, row.problem]
+        if not row.problem:
+            digits = 4 if exact else 7
+            distances = [row.distance, row.allowed] if "exact" in row.seconds else [row.distance]
+            ratios = [row.ratio("openvino"), *([row.ratio("exact")] if exact else []), row.ratio("openvino", "no plugin")]
+            cells = [row.name, f"{1e3 * row.seconds['ours']:.2f}", *(f"{ratio:.2f}" for ratio in ratios)]
+            cells.append(", ".join(f"{distance:.{digits}f}" for distance in distances))
+        for line in (cells, *([f"  {layer}"] for layer in row.layers)):
+            yield f"| {' | '.join(line + [''] * (len(heads) - len(line)))} |"
     measured = [row.ratio("openvino") for row in rows if not row.problem]
     if measured:
         yield f"\nGeometric mean of {len(measured)} files: {statistics.geometric_mean(measured):.2f} of OpenVINO's time."
