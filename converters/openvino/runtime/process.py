@@ -106,7 +106,7 @@ class OpenVINOProcess:
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
-        self._end = weakref.finalize(self, _kill, self._process)
+        self._end = weakref.finalize(self, kill_group, self._process)
         return self._process
 
 
@@ -125,8 +125,8 @@ def exchange(
         return "ended", describe_exit(process.wait())
 
 
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    # Include its child processes, because they keep its pipes open.
+def kill_group(process: subprocess.Popen[Any]) -> None:
+    """End a process that leads a session, and its child processes, because they keep its pipes open."""
     if hasattr(os, "killpg") and process.returncode is None:
         with contextlib.suppress(OSError):
             os.killpg(process.pid, signal.SIGKILL)

@@ -11,10 +11,9 @@ from __future__ import annotations
 
 import argparse
 import json
-import select
-import subprocess
 import tempfile
 from collections import Counter
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -26,42 +25,8 @@ from converters.passes.simplification.constants import RANDOM
 from converters.validation.compare import Tolerance, compare
 from tests.conformance.case import Case
 from tests.conformance.operations.cases import CASES
-from tests.conformance.targets.consumers.table import CONSUMERS, HERE, Consumer, environment_of
-
-
-class Worker:
-    """A process of a consumer that runs one model after another, and is restarted when it ends."""
-
-    def __init__(self, consumer: Consumer, environments: Path) -> None:
-        self.consumer, self.environments = consumer, environments
-        self.process: Any = None
-
-    def run(self, model: Path, inputs: Path, outputs: Path, names: list[str]) -> str:
-        """Return ``""`` if the outputs were written, otherwise the error."""
-        if self.process is None:
-            command = [self.consumer.python(self.environments), str(HERE / "worker.py"), str(HERE / self.consumer.script)]
-            self.process = subprocess.Popen(
-                command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                text=True,
-                env=environment_of(command[0], isolated=bool(self.consumer.packages)),
-            )
-        arguments = [str(model), str(inputs), str(outputs), "|".join(names)]
-        try:
-            self.process.stdin.write(json.dumps(arguments) + "\n")
-            self.process.stdin.flush()
-            ready, _, _ = select.select([self.process.stdout], [], [], 30)
-            line = self.process.stdout.readline() if ready else ""
-        except BrokenPipeError:
-            line, ready = "", True
-        if line:
-            return str(json.loads(line))
-        self.process.kill()
-        self.process.wait()
-        self.process = None
-        return "crash" if ready else "no answer in 30 seconds"
+from tests.conformance.targets.consumers.table import CONSUMERS
+from tests.conformance.targets.processes import Worker
 
 
 def made(
@@ -110,7 +75,7 @@ def judge(worker: Worker, case: Case, folder: Path, scale: float = 1) -> str:
     if scale != 1 and not all(np.isfinite(array).all() for array in arrays if array.dtype.kind == "f"):
         return "not finite"
     np.savez(inputs, **feeds)  # type: ignore[arg-type]
-    if error := worker.run(path, inputs, outputs, names):
+    if error := worker.run(str(path), str(inputs), str(outputs), "|".join(names)):
         return f"error: {error}"
     try:
         found = np.load(outputs)
@@ -138,13 +103,12 @@ def main() -> None:
     parser.add_argument("--scale", type=float, default=1, help="the factor of float inputs")
     arguments = parser.parse_args()
     consumer = next(one for one in CONSUMERS if one.name == arguments.consumer)
-    worker = Worker(consumer, arguments.folder / "environments")
     counts: Counter[str] = Counter()
     results = {}
     cases = [case for case in CASES if arguments.only in case.id][:: arguments.every]
     suffix = "" if arguments.scale == 1 else f"-{arguments.scale:g}"
     path = arguments.folder / f"operations-{consumer.name}{suffix}.json"
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, closing(Worker(consumer, arguments.folder / "environments")) as worker:
         for case in cases:
             reason = judge(worker, case, Path(folder), arguments.scale)
             counts[reason.partition(":")[0] or "agrees"] += 1

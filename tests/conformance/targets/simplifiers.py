@@ -9,29 +9,28 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import tempfile
 from collections import Counter
+from contextlib import closing
 from pathlib import Path
 
 from converters.openvino import convert
-from tests.conformance.targets.consumers.table import Consumer, environment_of
+from tests.conformance.targets.consumers.table import Consumer
+from tests.conformance.targets.processes import Worker
 
 SIMPLIFIERS = Consumer("simplifiers", "simplify.py", "onnxruntime", ("onnxslim", "onnxsim", "onnxruntime"))
 
 
-def simplified(model: Path, tool: str, python: str) -> tuple[Counter[str], Counter[str]]:
+def simplified(model: Path, tool: str, worker: Worker) -> tuple[Counter[str], Counter[str]]:
     """Return the operators of a file before and after a tool.
 
     Raises:
         RuntimeError: the tool does not simplify it.
     """
-    script = Path(__file__).parent / "consumers" / SIMPLIFIERS.script
-    command = [python, str(script), str(model), tool]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment_of(python, isolated=True))
-    if done.returncode:
-        raise RuntimeError(" ".join(done.stderr.split())[-200:])
-    before, after = json.loads(done.stdout.splitlines()[-1])
+    results = model.with_suffix(".json")
+    if error := worker.run(str(model), str(results), tool):
+        raise RuntimeError(error[-200:])
+    before, after = json.loads(results.read_text())
     return Counter(before), Counter(after)
 
 
@@ -43,10 +42,10 @@ def main() -> None:
     parser.add_argument("--target", default="onnxruntime")
     parser.add_argument("--tools", default="onnxslim,onnxsim")
     arguments = parser.parse_args()
-    python = SIMPLIFIERS.python(arguments.folder / "environments")
+    worker = Worker(SIMPLIFIERS, arguments.folder / "environments", timeout=300)
     files = [file for given in arguments.files for file in (sorted(given.rglob("*.xml")) if given.is_dir() else [given])]
     totals = {tool: [Counter[str](), Counter[str]()] for tool in arguments.tools.split(",")}
-    with tempfile.TemporaryDirectory() as name:
+    with tempfile.TemporaryDirectory() as name, closing(worker):
         for file in files:
             model = Path(name) / "model.onnx"
             try:
@@ -56,8 +55,8 @@ def main() -> None:
                 continue
             for tool, (removed, added) in totals.items():
                 try:
-                    before, after = simplified(model, tool, python)
-                except (RuntimeError, subprocess.TimeoutExpired) as error:
+                    before, after = simplified(model, tool, worker)
+                except RuntimeError as error:
                     print(f"{file}: {tool}: {error}")
                     continue
                 print(f"{file}: {tool}: {before.total()} -> {after.total()}", dict(before - after), dict(after - before))

@@ -10,13 +10,15 @@ import MNN.nn as nn
 import numpy as np
 
 model, given, results, names = sys.argv[1:5]
+model = os.path.abspath(model)
 inputs = dict(np.load(given))
 with tempfile.TemporaryDirectory() as folder:
     path = os.path.join(folder, "model.mnn")
     # MNN's own script for this installs a logging service into the first environment that it finds.
     start = "import sys, _tools; _tools.mnnconvert(sys.argv)"
     arguments = ["-f", "ONNX", "--modelFile", model, "--MNNModel", path, "--bizCode", "x"]
-    done = subprocess.run([sys.executable, "-c", start, *arguments], capture_output=True, text=True)
+    # It writes a file of its own into the current directory.
+    done = subprocess.run([sys.executable, "-c", start, *arguments], capture_output=True, text=True, cwd=folder)
     if not os.path.exists(path):
         raise RuntimeError((done.stdout + done.stderr)[-600:])
     # Winograd's algorithm for convolutions, the default, has errors of 2e-3 of the largest number. The hint disables it.

@@ -1,4 +1,4 @@
-"""Onnxslim and onnxsim: prints the operators of a file before and after one of them."""
+"""Onnxslim and onnxsim: writes the operators of a file before and after one of them, as JSON."""
 
 import collections
 import json
@@ -6,7 +6,7 @@ import sys
 
 import onnx
 
-path, tool = sys.argv[1:3]
+path, results, tool = sys.argv[1:4]
 model = onnx.load(path)
 before = collections.Counter(node.op_type for node in model.graph.node)
 if tool == "onnxslim":
@@ -17,4 +17,6 @@ else:
     import onnxsim
 
     after = onnxsim.simplify(model)[0]
-print(json.dumps([before, collections.Counter(node.op_type for node in after.graph.node)]))
+counts = [before, collections.Counter(node.op_type for node in after.graph.node)]
+with open(results, "w") as file:
+    json.dump(counts, file)

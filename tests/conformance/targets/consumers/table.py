@@ -8,10 +8,14 @@ import re
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+
+from converters.openvino.runtime.process import kill_group
 
 HERE = Path(__file__).parent
 
@@ -74,12 +78,7 @@ class Consumer:
             found = Path(name) / "outputs.npz"
             command = [self.python(environments), str(HERE / self.script), str(model), str(inputs), str(found)]
             environment = environment_of(command[0], isolated=bool(self.packages))
-            try:
-                done = subprocess.run(
-                    [*command, "|".join(outputs)], capture_output=True, text=True, timeout=self.timeout, env=environment
-                )
-            except subprocess.TimeoutExpired as error:
-                raise ConsumerError(f"no answer in {self.timeout:.0f} seconds") from error
+            done = completed([*command, "|".join(outputs)], self.timeout, env=environment)
             if not found.exists():
                 raise ConsumerError(_reason(done))
             arrays = np.load(found)
@@ -113,7 +112,7 @@ class Web(Consumer):
             ]
             given.write_text(json.dumps(feeds))
             command = ["node", str(HERE / self.script), str(model), str(given), str(found)]
-            done = subprocess.run(command, capture_output=True, text=True, timeout=self.timeout, cwd=folder)
+            done = completed(command, self.timeout, cwd=folder)
             if not found.exists():
                 raise ConsumerError(_reason(done))
             return [
@@ -128,6 +127,23 @@ def environment_of(python: str, *, isolated: bool) -> dict[str, str]:
     path = f"{Path(python).parent}{os.pathsep}{os.defpath}"
     environment = os.environ | {"OMP_NUM_THREADS": "1", "PATH": path, "PIP_NO_INDEX": "1"}
     return environment | {"PYTHONPATH": ""} if isolated else environment
+
+
+def completed(command: Sequence[str], timeout: float, **options: Any) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end.
+
+    Raises:
+        ConsumerError: it took too long; it was ended with all processes that it started.
+    """
+    pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, text=True, start_new_session=True, **pipes, **options) as process:
+        try:
+            out, err = process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired as error:
+            raise ConsumerError(f"no answer in {timeout:g} seconds") from error
+        finally:
+            kill_group(process)
+    return subprocess.CompletedProcess(command, process.returncode, out, err)
 
 
 def _reason(done: subprocess.CompletedProcess[str]) -> str:
