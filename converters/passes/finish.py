@@ -318,7 +318,13 @@ def finish_for(
             last.append(KeepFloatWeights())
     elif precision != "float16":
         last += [*newer_forms(opset), Simplify(stored=True)]
-    last += [RemoveUnusedNodesPass(), *spelling_passes(target, last=True), RemoveUnusedOpsetsPass(), Stamp(opset)]
+    last += [
+        RemoveUnusedNodesPass(),
+        Stamp(opset),
+        *spelling_passes(target, last=True),
+        RemoveUnusedOpsetsPass(),
+        Stamp(opset),
+    ]
     _run(last, model)
     check(model, target)
     return Finished([], inline.inlined, halves.clamped, opset)

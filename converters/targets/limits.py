@@ -78,6 +78,13 @@ def recurrent(node: ir.Node) -> bool:
     )
 
 
+@limit("GRU LSTM RNN", "of several sequences")
+def several_sequences(node: ir.Node) -> bool:
+    """Match a batch of more than one, or of an unknown number."""
+    dims = _dims(node.inputs[0])
+    return dims is None or dims[1] != 1
+
+
 @limit("GRU", "with linear_before_reset=0")
 def reset_before(node: ir.Node) -> bool:
     """Match the form of the first papers."""
@@ -122,6 +129,12 @@ def cubic_centers(node: ir.Node) -> bool:
         return False
     mode = node.attributes.get_string("coordinate_transformation_mode", "half_pixel")
     return mode in ("half_pixel", "pytorch_half_pixel") or node.attributes.get_float("cubic_coeff_a", -0.75) != -0.75
+
+
+@limit("Resize", "with antialias")
+def smoothed_images(node: ir.Node) -> bool:
+    """Match interpolation with a wider filter, which is ignored."""
+    return bool(node.attributes.get_int("antialias", 0))
 
 
 @limit("GridSample", "bicubic")

@@ -68,6 +68,12 @@ Spelling = Literal[
     "unfused GroupNormalization",
     "forward GRU",
     "whole addends",
+    "half-pixel Resize",
+    "Slice for Gather",
+    "unchecked rows",
+    "rows of matrices",
+    "merged directions",
+    "ReduceMean for ReduceSum",
 ]
 """The name of a pass in `converters.passes.spellings`, for targets that need a particular spelling."""
 

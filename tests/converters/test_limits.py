@@ -63,6 +63,14 @@ CASES: list[tuple[Limit, tuple[int, ...], Any, Any]] = [
     (limits.recurrent, (3, 2, 4), _recurrent("RNN", lengths=[3, 2]), _recurrent("RNN", lengths=[3, 3])),
     (limits.recurrent, (3, 2, 4), _recurrent("RNN", activations=["Relu"]), _recurrent("RNN", activations=["Tanh"])),
     (limits.reset_before, (3, 2, 4), _recurrent("GRU"), _recurrent("GRU", linear_before_reset=1)),
+    (limits.several_sequences, (3, 2, 4), _recurrent("LSTM"), lambda op, x: op.Abs(x)),
+    (
+        limits.several_sequences,
+        (3, 2, 4),
+        _recurrent("GRU"),
+        lambda op, x: _recurrent("GRU")(op, op.Slice(x, [0], [1], [1])),
+    ),
+    (limits.smoothed_images, IMAGE, *(_resized_to(mode="linear", antialias=k) for k in (1, 0))),
     (limits.free_scales, IMAGE, _resized([1.7, 2], [6, 12]), _resized([1.5, 2], [6, 12])),
     (
         limits.free_scales_of_corners,

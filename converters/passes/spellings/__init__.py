@@ -12,6 +12,7 @@ from converters.passes.spellings.attributes import RemoveDefaults, StatePadModes
 from converters.passes.spellings.binary import BinaryOperators
 from converters.passes.spellings.booleans import RemoveBooleanConstants
 from converters.passes.spellings.comparisons import ComparedNumbers, EqualShapes
+from converters.passes.spellings.constant_indices import ConstantIndices
 from converters.passes.spellings.cubes import MulToPow
 from converters.passes.spellings.expanded_resize import ExpandBeforeResize
 from converters.passes.spellings.forward_gru import ForwardGRU
@@ -23,6 +24,7 @@ from converters.passes.spellings.leading_ones import RemoveLeadingOnes
 from converters.passes.spellings.logic import ArithmeticLogic
 from converters.passes.spellings.lowered import LowerCol2Im, LowerDFT
 from converters.passes.spellings.matrices import VectorsToMatrices
+from converters.passes.spellings.merged_directions import MergeDirections
 from converters.passes.spellings.negative_pads import NonnegativePads
 from converters.passes.spellings.old_opencv import (
     ComparedBooleans,
@@ -35,12 +37,13 @@ from converters.passes.spellings.old_opencv import (
 from converters.passes.spellings.order import SortByDepth
 from converters.passes.spellings.overflow import ClippedTanh, ExpandedLogSoftmax, OddAsinh, StableSoftplus
 from converters.passes.spellings.padding import ExplicitPads, SymmetricPads, SymmetricPads1D, UnpaddedPointwise
-from converters.passes.spellings.reductions import PairsOfReducedAxes
+from converters.passes.spellings.reductions import MeansForSums, PairsOfReducedAxes
 from converters.passes.spellings.remainders import ModToDiv
 from converters.passes.spellings.reshapes import StaticReshape
 from converters.passes.spellings.residuals import ExpandedResiduals, SubtractedBiases, SubtractedResiduals
-from converters.passes.spellings.resize_matrices import ResizeByMatrices, ResizeOfOpenCV4
+from converters.passes.spellings.resize_matrices import ResizeByMatrices, ResizeOfNcnn, ResizeOfOpenCV4
 from converters.passes.spellings.rounding import RoundToEven, TruncatedIntegers
+from converters.passes.spellings.rows import RowsOfMatrices, UncheckedRows
 from converters.passes.spellings.sampling import GridSampleToGather
 from converters.passes.spellings.scalars import ScalarsToVectors
 from converters.passes.spellings.scattering import ScatterWithinData
@@ -116,13 +119,19 @@ SPELLINGS: Mapping[str, Callable[[], InPlacePass]] = {
     "unfused GroupNormalization": SubtractedBiases,
     "forward GRU": ForwardGRU,
     "whole addends": WholeAddends,
+    "half-pixel Resize": ResizeOfNcnn,
+    "Slice for Gather": ConstantIndices,
+    "unchecked rows": UncheckedRows,
+    "rows of matrices": RowsOfMatrices,
+    "merged directions": MergeDirections,
+    "ReduceMean for ReduceSum": MeansForSums,
 }
 
 _LAST = frozenset((
-    "Greater for Cast", "Pow for cubes", "Sub for residuals of volumes", "clipped Tanh", "last states",
-    "no boolean constants", "rows of operands", "separate constants", "sorted by depth", "stable Softplus",
-    "stated kernels", "stated modes", "truncated integers", "truncated quotients", "unfused GroupNormalization",
-    "whole addends", "whole residuals",
+    "Greater for Cast", "Pow for cubes", "ReduceMean for ReduceSum", "Sub for residuals of volumes", "clipped Tanh",
+    "last states", "merged directions", "no boolean constants", "rows of operands", "separate constants",
+    "sorted by depth", "stable Softplus", "stated kernels", "stated modes", "truncated integers",
+    "truncated quotients", "unfused GroupNormalization", "whole addends", "whole residuals",
 ))  # fmt: skip
 """Spellings that simplification or the removal of unused values would revert, or of forms that older opsets need."""
 

@@ -7,7 +7,8 @@ import onnx_ir as ir
 from onnx_ir.passes import InPlacePass, PassResult
 
 from onnx_specops.building import Builder, Value
-from onnx_specops.graphs import all_nodes
+from onnx_specops.graphs import all_nodes, attributes_of
+from onnx_specops.replacing import replace_value
 
 
 class ExplicitPads(InPlacePass):
@@ -56,7 +57,7 @@ def _padded(node: ir.Node) -> bool:
 class SymmetricPads(InPlacePass):
     """Move asymmetric padding of a pooling to a Pad before it.
 
-    MNN (3.6) has one number for both ends.
+    MNN (3.6) has one number for both ends. pnnx (2026) takes the padding at the beginning for both.
     """
 
     def call(self, model: ir.Model) -> PassResult:
@@ -85,8 +86,33 @@ def _even(node: ir.Node, root: Builder) -> bool:
     elif node.attributes.get_int("count_include_pad", 0) or not any(pads):
         value = 0.0
     else:
-        return False
+        return _divide_again(node, root, x, pads)
     _pad_before(node, root, x, pads, value)
+    return True
+
+
+def _divide_again(node: ir.Node, root: Builder, x: Value, pads: list[int]) -> bool:
+    """Multiply the means of windows with padding, so that they are those of the elements without padding."""
+    kernel, half = list(node.attributes.get_ints("kernel_shape", ())), len(pads) // 2
+    result = node.outputs[0]
+    if not x.is_static or not isinstance(result, Value) or not result.is_static or not isinstance(node.graph, ir.Graph):
+        return False
+    strides = list(node.attributes.get_ints("strides", ()) or [1] * half)
+    dilations = list(node.attributes.get_ints("dilations", ()) or [1] * half)
+    factors = np.ones(1, np.float32)
+    sizes, counts = (list((value.dims or [])[2:]) for value in (x, result))
+    for size, count, begin, k, step, apart in zip(sizes, counts, pads, kernel, strides, dilations, strict=False):
+        places = np.arange(count or 0)[:, None] * step - begin + np.arange(k) * apart
+        within = ((places >= 0) & (places < (size or 0))).sum(1)
+        if not within.all():
+            return False
+        factors = factors[..., None] * np.float32(k) / within.astype(np.float32)
+    op = Builder.before_node(node, root)
+    attributes = attributes_of(node) | {"pads": [0] * len(pads), "auto_pad": None, "count_include_pad": None}
+    padded = op.Pad(x, [0, 0, *pads[:half], 0, 0, *pads[half:]])
+    means = op.node("AveragePool", padded, types=[(result.dtype, result.dims)], **attributes)
+    replace_value(result, op.Mul(means, op.const(factors[None])), equal=False)
+    node.graph.remove(node, safe=True)
     return True
 
 

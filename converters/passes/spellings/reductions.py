@@ -1,4 +1,4 @@
-"""Reductions of at most two axes."""
+"""Reductions in the forms that programs compute."""
 
 from __future__ import annotations
 
@@ -39,6 +39,25 @@ class PairsOfReducedAxes(Workaround):
             places, last = places[:-_AT_ONCE], places[-_AT_ONCE:]
             result = op.node("ReduceSum" if norm else name, result, last, keepdims=keepdims)
         return [op.Sqrt(result) if name == "ReduceL2" else result]
+
+
+class MeansForSums(Workaround):
+    """Convert a ReduceSum whose input has the only axis, which it has from opset 13 on, to ReduceMean.
+
+    pnnx (2026) does not reduce it. In older opsets and for other reductions, the axes are an attribute.
+    """
+
+    operators = frozenset(("ReduceSum",))
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        x, axes, result = node.inputs[0], _axes(node), node.outputs[0]
+        if len(node.inputs) < 2 or axes is None or len(axes) != 1 or not isinstance(x, Value) or not x.dims:
+            return None
+        size, dtype = x.dims[axes[0]], x.dtype
+        if size is None or dtype is None or not dtype.is_floating_point() or not isinstance(result, Value):
+            return None
+        mean = op.at(17).ReduceMean(x, axes=axes, keepdims=node.attributes.get_int("keepdims", 1))
+        return [op.Mul(mean, op.const([float(size)], dtype))]
 
 
 def _axes(node: ir.Node) -> list[int] | None:

@@ -44,8 +44,10 @@ class ResizeByMatrices(Workaround):
         positions = {k: _positions(node, x.dims[k] or 0, result.dims[k] or 0, scales[k]) for k in axes}
         if any(found is None for found in positions.values()):
             return None
-        if mode != "cubic" and len(x.dims) == _IMAGE and self.computes(node, x, result):
+        if len(x.dims) == _IMAGE and self.computes(node, x, result):
             return None
+        if len(x.dims) == _IMAGE and (other := self.respelled(op, node, x, result)) is not None:
+            return [other]
         changed: Value = x
         for axis, found in positions.items():
             size = x.dims[axis] or 0
@@ -54,16 +56,16 @@ class ResizeByMatrices(Workaround):
                 changed = op.Gather(changed, op.const(_nearest(found, size, node)), axis=axis)
                 continue
             weights = _weights(found, size, node).astype(np.float32)
-            order = [k for k in range(len(x.dims)) if k != axis] + [axis]
-            moved = changed if axis == len(x.dims) - 1 else op.Transpose(changed, perm=order)
-            moved = op.MatMul(moved, op.const(np.ascontiguousarray(weights.T)))
-            back = [order.index(k) for k in range(len(order))]
-            changed = moved if axis == len(x.dims) - 1 else op.Transpose(moved, perm=back)
+            changed = multiplied(op, changed, axis, weights)
         return [changed if axes else op.Identity(x)]
 
     def computes(self, node: ir.Node, x: Value, result: Value) -> bool:
-        """Return whether the program computes a linear or nearest Resize of images."""
-        return True
+        """Return whether the program computes a Resize of images."""
+        return node.attributes.get_string("mode", "nearest") != "cubic"
+
+    def respelled(self, op: Builder, node: ir.Node, x: Value, result: Value) -> Value | None:
+        """Return a Resize of images that the program computes, and that gives the same result."""
+        return None
 
 
 class ResizeOfOpenCV4(ResizeByMatrices):
@@ -71,18 +73,78 @@ class ResizeOfOpenCV4(ResizeByMatrices):
 
     def computes(self, node: ir.Node, x: Value, result: Value) -> bool:
         mode = node.attributes.get_string("coordinate_transformation_mode", "half_pixel")
-        sizes = [(size or 0, count or 0) for size, count in zip(x.dims or (), result.dims or (), strict=True)][2:]
-        if node.attributes.get_string("mode", "nearest") == "linear":
-            return mode != "pytorch_half_pixel" or all(count > 1 for _, count in sizes)
-        for size, count in sizes:
-            positions = _positions(node, size, count, count / size)
-            if positions is None or (_nearest(positions, size, node) != _chosen(mode, size, count)).any():
+        sizes = _image_sizes(x, result)
+        match node.attributes.get_string("mode", "nearest"):
+            case "cubic":
                 return False
-        return True
+            case "linear":
+                return mode != "pytorch_half_pixel" or all(count > 1 for _, count in sizes)
+        return _chooses(node, mode, sizes, [count / size for size, count in sizes])
+
+
+class ResizeOfNcnn(ResizeByMatrices):
+    """Convert a Resize that pnnx (2026) converts incorrectly.
+
+    It ignores the coordinates of a nearest Resize, and takes those of a linear and cubic one for half pixels, except aligned
+    corners. ncnn has one ``cubic_coeff_a``, and reads out of bounds for fewer pixels than its weights.
+    """
+
+    def computes(self, node: ir.Node, x: Value, result: Value) -> bool:
+        mode = node.attributes.get_string("mode", "nearest")
+        coordinates = node.attributes.get_string("coordinate_transformation_mode", "half_pixel")
+        if mode == "nearest":
+            return False
+        sizes = _image_sizes(x, result)
+        outside: int = node.attributes.get_int("exclude_outside", 0)
+        if mode == "cubic" and (outside or node.attributes.get_float("cubic_coeff_a", -0.75) != -0.75):
+            return False
+        if any(size < (4 if mode == "cubic" else 2) for size, _ in sizes):
+            return False
+        single = coordinates == "pytorch_half_pixel" and any(count == 1 for _, count in sizes)
+        return coordinates != "asymmetric" and not single
+
+    def respelled(self, op: Builder, node: ir.Node, x: Value, result: Value) -> Value | None:
+        """Return a nearest Resize with asymmetric coordinates that are rounded down, if it has the same elements."""
+        if node.attributes.get_string("mode", "nearest") != "nearest" or x.dims is None or result.dims is None:
+            return None
+        scales = _scales(node, x.dims, result.dims)
+        if (
+            scales is None
+            or x.dims[:2] != result.dims[:2]
+            or not _chooses(node, "asymmetric", _image_sizes(x, result), scales[2:])
+        ):
+            return None
+        sizes = op.const([dim or 0 for dim in result.dims])
+        modes = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+        other: Value = op.Resize(x, None, None, sizes, mode="nearest", **modes)
+        return other
+
+
+def multiplied(op: Builder, x: Value, axis: int, matrix: np.ndarray) -> Value:
+    """Multiply a matrix by ``x`` along an axis."""
+    rank = x.rank or 0
+    order = [k for k in range(rank) if k != axis] + [axis]
+    moved = x if axis == rank - 1 else op.Transpose(x, perm=order)
+    moved = op.MatMul(moved, op.const(np.ascontiguousarray(matrix.T)))
+    return moved if axis == rank - 1 else op.Transpose(moved, perm=[order.index(k) for k in range(rank)])
+
+
+def _image_sizes(x: Value, result: Value) -> list[tuple[int, int]]:
+    """Return the height and width before and after."""
+    return [(size or 0, count or 0) for size, count in zip(x.dims or (), result.dims or (), strict=True)][2:]
+
+
+def _chooses(node: ir.Node, mode: str, sizes: Sequence[tuple[int, int]], scales: Sequence[float]) -> bool:
+    """Return whether a nearest Resize has the elements that `_chosen` returns for coordinates of a mode."""
+    for (size, count), scale in zip(sizes, scales, strict=True):
+        positions = _positions(node, size, count, scale)
+        if positions is None or (_nearest(positions, size, node) != _chosen(mode, size, count)).any():
+            return False
+    return True
 
 
 def _chosen(mode: str, size: int, count: int) -> np.ndarray:
-    """Return the elements that OpenCV (4.14.0) chooses along an axis."""
+    """Return the elements that OpenCV (4.14.0) chooses along an axis, and ncnn for asymmetric coordinates."""
     x = np.arange(count, dtype=np.float32)
     if mode == "align_corners":
         step = np.float32(size - 1) / np.float32(count - 1) if count > 1 else np.float32(size)

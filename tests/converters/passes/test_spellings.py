@@ -242,7 +242,10 @@ def test_padding(auto_pad: str, sizes: list[int]) -> None:
     ("attributes", "found"),
     [
         ({"pads": [0, 0, 1, 1], "count_include_pad": 1}, ["Pad"]),
-        ({"pads": [0, 0, 1, 1], "count_include_pad": 0}, None),  # fewer elements are averaged at the end
+        ({"pads": [0, 0, 1, 1], "count_include_pad": 0}, ["Mul", "Pad"]),  # fewer elements are averaged at the end
+        ({"auto_pad": "SAME_UPPER"}, ["Mul", "Pad"]),
+        ({"pads": [0, 1, 1, 0], "dilations": [2, 1]}, ["Mul", "Pad"]),
+        ({"pads": [0, 0, 1, 1], "ceil_mode": 1}, None),
         ({"pads": [1, 1, 1, 1], "count_include_pad": 1}, []),
         ({"auto_pad": "SAME_LOWER", "count_include_pad": 1}, ["Pad"]),
     ],
@@ -250,11 +253,43 @@ def test_padding(auto_pad: str, sizes: list[int]) -> None:
 def test_even_padding(operator: str, attributes: dict, found: list[str] | None) -> None:
     x = np.linspace(-3, 1, 30, dtype=np.float32).reshape(1, 1, 5, 6)
     given = {name: value for name, value in attributes.items() if operator == "AveragePool" or name != "count_include_pad"}
-    found = found if found is not None else ["Pad"] if operator == "MaxPool" else []
-    model = _spelled(
-        "symmetric padding", lambda op, x: op.node(operator, x, kernel_shape=[2, 2], strides=[2, 2], **given), x
-    )
+    found = ["Pad"] if operator == "MaxPool" and found else found or []
+
+    def emit(op, x):
+        return op.node(operator, x, kernel_shape=[2, 2], strides=[2, 2], **given)
+
+    before = run(graph(emit, floats("x", *x.shape)), x)
+    model = graph(emit, floats("x", *x.shape))
+    SPELLINGS["symmetric padding"]()(model)
+    np.testing.assert_allclose(run(model, x)[0], before[0], rtol=1e-6)
     assert operators(model) == sorted([*found, operator])
+
+
+@pytest.mark.parametrize(("opset", "found"), [(13, ["Mul", "ReduceMean"]), (12, ["ReduceSum"])])
+def test_sums_along_one_axis(opset: int, found: list[str]) -> None:
+    def emit(op, x):
+        if opset < 13:
+            return op.at(opset).ReduceSum(x, axes=[1])
+        return op.ReduceSum(x, [1])
+
+    model = graph(emit, floats("x", 2, 3))
+    SPELLINGS["ReduceMean for ReduceSum"]()(model)
+    assert operators(model) == found
+    means = [node for node in model.graph if node.op_type == "ReduceMean"]
+    assert all(list(node.attributes.get_ints("axes", ())) == [1] for node in means)
+
+
+@pytest.mark.parametrize(
+    ("emit", "dims"),
+    [
+        (lambda op, x: op.ReduceSum(x, [0, 1]), (2, 3)),
+        (lambda op, x: op.ReduceSum(x), (2, 3)),
+        (lambda op, x: op.ReduceSum(op.Cast(x, to=ir.DataType.INT32), [1]), (2, 3)),
+        (lambda op, x: op.ReduceSum(x, [1]), (2, None)),
+    ],
+)
+def test_other_sums_stay(emit: Any, dims: tuple[int | None, ...]) -> None:
+    assert "ReduceSum" in operators(_spelled("ReduceMean for ReduceSum", emit, X, *dims))
 
 
 @pytest.mark.parametrize(("dims", "found"), [((3,), ["MatMul", "Squeeze"]), ((3, 1), ["MatMul"])])

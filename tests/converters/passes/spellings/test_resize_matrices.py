@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from converters.passes.spellings.resize_matrices import ResizeByMatrices, ResizeOfOpenCV4
-from tests.converters.passes.graphs import floats, rewritten
+from converters.passes.spellings.resize_matrices import ResizeByMatrices, ResizeOfNcnn, ResizeOfOpenCV4
+from tests.converters.passes.graphs import floats, graph, rewritten
 
 COORDINATES = ["half_pixel", "pytorch_half_pixel", "asymmetric", "align_corners"]
 
@@ -85,3 +85,64 @@ def test_elements_of_opencv_4(mode: str, coordinates: str, rounding: str, sizes:
         return op.Resize(x, None, None, [1, 2, *sizes], **attributes)
 
     assert ("Resize" not in rewritten(emit, floats("x", 1, 2, 5, 7), by=[ResizeOfOpenCV4()])) == changed
+
+
+@pytest.mark.parametrize(
+    ("mode", "coordinates", "sizes", "attributes", "kept"),
+    [
+        ("nearest", "asymmetric", [10, 14], {"nearest_mode": "floor"}, True),
+        ("nearest", "half_pixel", [10, 14], {"nearest_mode": "round_prefer_floor"}, True),
+        ("nearest", "half_pixel", [9, 14], {"nearest_mode": "round_prefer_floor"}, False),
+        ("nearest", "asymmetric", [15, 21], {"nearest_mode": "round_prefer_floor"}, False),
+        ("nearest", "align_corners", [9, 13], {"nearest_mode": "floor"}, True),
+        ("nearest", "align_corners", [11, 13], {"nearest_mode": "floor"}, False),
+        ("linear", "half_pixel", [9, 3], {}, True),
+        ("linear", "align_corners", [9, 3], {}, True),
+        ("linear", "asymmetric", [9, 3], {}, False),
+        ("linear", "pytorch_half_pixel", [9, 3], {}, True),
+        ("linear", "pytorch_half_pixel", [9, 1], {}, False),
+        ("cubic", "half_pixel", [9, 14], {}, True),
+        ("cubic", "asymmetric", [9, 14], {}, False),
+        ("cubic", "half_pixel", [9, 14], {"cubic_coeff_a": -0.5}, False),
+        ("cubic", "half_pixel", [9, 14], {"exclude_outside": 1}, False),
+    ],
+)
+def test_coordinates_of_ncnn(mode: str, coordinates: str, sizes: list[int], attributes: dict, kept: bool) -> None:
+    """A nearest Resize that stays has asymmetric coordinates, rounded down."""
+
+    def emit(op, x):
+        return op.Resize(x, None, None, [1, 2, *sizes], mode=mode, coordinate_transformation_mode=coordinates, **attributes)
+
+    assert (rewritten(emit, floats("x", 1, 2, 5, 7), by=[ResizeOfNcnn()]) == ["Resize"]) == kept
+    model = graph(emit, floats("x", 1, 2, 5, 7))
+    ResizeOfNcnn()(model)
+    for node in model.graph:
+        if node.op_type == "Resize" and mode == "nearest":
+            assert node.attributes.get_string("coordinate_transformation_mode") == "asymmetric"
+            assert node.attributes.get_string("nearest_mode") == "floor"
+
+
+@pytest.mark.parametrize(("mode", "least"), [("linear", 2), ("cubic", 4), ("nearest", 1)])
+def test_least_sizes_of_ncnn(mode: str, least: int) -> None:
+    def emit(op, x):
+        return op.Resize(x, None, None, [1, 2, 8, 16], mode=mode, nearest_mode="floor")
+
+    for size in range(1, 5):
+        found = rewritten(emit, floats("x", 1, 2, size, 8), by=[ResizeOfNcnn()])
+        assert ("MatMul" in found) == (size < least), size
+
+
+def test_scales_of_ncnn_become_sizes() -> None:
+    def emit(op, x):
+        return op.Resize(x, None, [1.0, 1.0, 2.0, 2.0], mode="nearest", nearest_mode="round_prefer_floor")
+
+    model = graph(emit, floats("x", 1, 2, 5, 7))
+    ResizeOfNcnn()(model)
+    (node,) = model.graph
+    assert node.inputs[3] is not None and node.inputs[2] is None
+    volumes = rewritten(
+        lambda op, x: op.Resize(x, None, None, [1, 2, 4, 6, 8], mode="linear"),
+        floats("x", 1, 2, 2, 3, 4),
+        by=[ResizeOfNcnn()],
+    )
+    assert "Resize" not in volumes

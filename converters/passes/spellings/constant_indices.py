@@ -1,0 +1,45 @@
+"""Gather with constant indices as Slices or a matrix multiplication."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from converters.passes.spellings.resize_matrices import multiplied
+from converters.passes.workaround import Workaround
+from onnx_specops.building import Builder, Value
+from onnx_specops.graphs import constant_array
+
+_MAX_SLICES = 8
+"""The number of Slices above which floats are multiplied by a matrix of zeros and ones."""
+
+
+class ConstantIndices(Workaround):
+    """Convert a Gather with constant indices of one or more dimensions.
+
+    pnnx (2026) takes several indices for one, and a single index for a scalar, which removes the dimension.
+    """
+
+    operators = frozenset(("Gather",))
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        x, result = node.inputs[0], node.outputs[0]
+        indices = constant_array(node.inputs[1])
+        if indices is None or not indices.ndim or not indices.size or not isinstance(x, Value) or not x.dims:
+            return None
+        if not isinstance(result, Value) or not result.is_static:
+            return None
+        axis = node.attributes.get_int("axis", 0) % len(x.dims)
+        size = x.dims[axis]
+        if size is None or ((indices < -size) | (indices >= size)).any():
+            return None
+        places = np.where(indices < 0, indices + size, indices).reshape(-1).astype(np.int64)
+        runs = np.split(places, np.flatnonzero(np.diff(places) != 1) + 1)
+        if len(runs) <= _MAX_SLICES or x.dtype != ir.DataType.FLOAT:
+            parts = [op.Slice(x, [int(run[0])], [int(run[-1]) + 1], [axis]) for run in runs]
+            line = parts[0] if len(parts) == 1 else op.Concat(*parts, axis=axis)
+        else:
+            line = multiplied(op, x, axis, (places[:, None] == np.arange(size)).astype(np.float32))
+        return [line if indices.ndim == 1 else op.Reshape(line, [dim or 0 for dim in result.dims or ()])]
