@@ -263,6 +263,9 @@ NCNN = replace(
         "Slice for Gather",
         "merged directions",
         "ReduceMean for ReduceSum",
+        "channel slopes",
+        "Conv for SpaceToDepth",
+        "normalized lines",
     ),
     command="`pnnx model.onnx inputshape=[1,3,224,224]`",
 )

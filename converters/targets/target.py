@@ -74,6 +74,8 @@ Spelling = Literal[
     "rows of matrices",
     "merged directions",
     "ReduceMean for ReduceSum",
+    "Conv for SpaceToDepth",
+    "normalized lines",
 ]
 """The name of a pass in `converters.passes.spellings`, for targets that need a particular spelling."""
 

@@ -1,4 +1,4 @@
-"""Merging of Concats."""
+"""Concats with fewer inputs, and merging of Concats."""
 
 from __future__ import annotations
 
@@ -11,9 +11,12 @@ from onnx_specops.replacing import replace_value
 
 
 class MergeConcats(InPlacePass):
-    """Merge a Concat with the one after it along the same axis, which is its only consumer."""
+    """Merge a Concat with the one after it along the same axis, which is its only consumer, and omit empty inputs."""
 
     def call(self, model: ir.Model) -> PassResult:
+        omitted = sum(
+            _without_empty(node) for node in all_nodes(model.graph) if not node.domain and node.op_type == "Concat"
+        )
         root: Builder | None = None
         count = 0
         for node in list(all_nodes(model.graph)):
@@ -34,7 +37,22 @@ class MergeConcats(InPlacePass):
             if replace_value(result, op.place(merged)):
                 node.graph.remove(node, safe=True)
                 count += 1
-        return PassResult(model, modified=count > 0)
+        return PassResult(model, modified=count + omitted > 0)
+
+
+def _without_empty(node: ir.Node) -> bool:
+    """Omit the inputs of a Concat that have no elements along its axis, unless all may be empty."""
+    axis, result = node.attributes.get_int("axis", 0), node.outputs[0]
+    rank = None if result.shape is None else len(result.shape)
+    if rank is None:
+        return False
+    kept = [v for v in node.inputs if v is None or v.shape is None or len(v.shape) != rank or v.shape[axis % rank] != 0]
+    if not kept or len(kept) == len(node.inputs):
+        return False
+    for index, value in enumerate(kept):
+        node.replace_input_with(index, value)
+    node.resize_inputs(len(kept))
+    return True
 
 
 def _is_part(value: ir.Value | None, node: ir.Node) -> bool:

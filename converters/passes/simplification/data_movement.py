@@ -197,6 +197,22 @@ def two_slices(op: Builder, *, x: Value, inner: Value, whole: Value) -> Value | 
     return None if lists is None else op.Slice(x, *lists)
 
 
+@rewrite("Slice", lambda op, x: op.Slice(x, _allow_other_inputs=True, _outputs=["whole"]), exclusive=False)
+def whole_slice(op: Builder, *, x: Value, whole: Value) -> Value | None:
+    """Remove a Slice of all elements."""
+    node = whole.producer()
+    lists = None if node is None else _slice_lists(node)
+    if lists is None or x.dims is None:
+        return None
+    sizes = [x.dims[axis] for axis in lists[2]]
+    ends = [end >= (_LAST if size is None else size) for end, size in zip(lists[1], sizes, strict=True)]
+    return x if not any(lists[0]) and all(ends) and all(step == 1 for step in lists[3]) else None
+
+
+_LAST = (1 << 63) - 1
+"""The end of a Slice to the last element."""
+
+
 def _merged_slice(x: Value, inner: Value, node: ir.Node) -> list[list[int]] | None:
     """Return the starts, ends, axes and steps of a Slice together with the one before it."""
     first = inner.producer()
@@ -242,6 +258,7 @@ class MergeDataMovement(PatternPass):
         identity_transpose,
         transpose_of_ones,
         two_slices,
+        whole_slice,
         *(_joined(outer, inner) for outer in _MOVES for inner in _MOVES),
         _same_shape("Reshape"),
         reshape_to_itself,

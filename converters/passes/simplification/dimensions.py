@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import onnx_ir as ir
+
 from converters.passes.patterns import PatternPass, Rewrite, rewrite
 from converters.passes.simplification.data_movement import SHAPES, one_target
 from onnx_specops.building import Builder, Value
@@ -91,6 +93,34 @@ def computed_target(op: Builder, *, x: Value, given: Value, whole: Value) -> Val
     return None if target is None else op.Reshape(x, target)
 
 
+_SHAPE_OF_FIRST = frozenset((
+    "Abs", "BatchNormalization", "Cast", "Clip", "Elu", "Erf", "Exp", "Gelu", "GroupNormalization", "HardSigmoid",
+    "HardSwish", "Identity", "InstanceNormalization", "LRN", "LayerNormalization", "LeakyRelu", "Log", "LogSoftmax",
+    "Neg", "Not", "Relu", "Round", "Sigmoid", "Softmax", "Softplus", "Sqrt", "Tanh",
+))  # fmt: skip
+"""The operators whose first output has the shape of the first input."""
+
+_MAX_STEPS = 8
+
+
+@rewrite(
+    "Reshape",
+    lambda op, x, y: op.Reshape(y, op.Shape(x, _outputs=["shape"]), _allow_other_attributes=True),
+    exclusive=False,
+)
+def own_shape(op: Builder, *, x: Value, y: Value, shape: Value) -> Value | None:
+    """Remove a Reshape to the shape of a tensor from which nodes compute another of the same shape."""
+    found: ir.Value | None = y
+    for _ in range(_MAX_STEPS):
+        if found is x:
+            return y
+        node = None if found is None else found.producer()
+        if node is None or node.domain or node.op_type not in _SHAPE_OF_FIRST or node.outputs[0] is not found:
+            return None
+        found = node.inputs[0]
+    return None
+
+
 class MergeDimensions(PatternPass):
     """Merge chains of Reshape, Squeeze and Unsqueeze, and make the targets of Reshape constant."""
 
@@ -99,5 +129,6 @@ class MergeDimensions(PatternPass):
         two_removals,
         removed_insertion,
         *(_reshaped(inner) for inner in SHAPES),
+        own_shape,
         computed_target,
     )

@@ -25,6 +25,7 @@ from converters.passes.spellings.logic import ArithmeticLogic
 from converters.passes.spellings.lowered import LowerCol2Im, LowerDFT
 from converters.passes.spellings.matrices import VectorsToMatrices
 from converters.passes.spellings.merged_directions import MergeDirections
+from converters.passes.spellings.ncnn_forms import ConvForSpaceToDepth, NormalizedLines
 from converters.passes.spellings.negative_pads import NonnegativePads
 from converters.passes.spellings.old_opencv import (
     ComparedBooleans,
@@ -125,6 +126,8 @@ SPELLINGS: Mapping[str, Callable[[], InPlacePass]] = {
     "rows of matrices": RowsOfMatrices,
     "merged directions": MergeDirections,
     "ReduceMean for ReduceSum": MeansForSums,
+    "Conv for SpaceToDepth": ConvForSpaceToDepth,
+    "normalized lines": NormalizedLines,
 }
 
 _LAST = frozenset((

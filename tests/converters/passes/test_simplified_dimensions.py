@@ -107,6 +107,40 @@ def test_nodes_without_effect(emit: Any, dims: tuple[int | None, ...], found: li
     assert rewritten(emit, floats("x", *dims), by=[RemoveNeutral()]) == found
 
 
+def _normal(op: Any, x: Any) -> Any:
+    return op.InstanceNormalization(x, np.ones(3, np.float32), np.ones(3, np.float32))
+
+
+@pytest.mark.parametrize(
+    ("emit", "found"),
+    [
+        (lambda op, x: op.Reshape(_normal(op, x), op.Shape(x)), ["InstanceNormalization"]),
+        (lambda op, x: op.Reshape(op.Relu(_normal(op, x)), op.Shape(x), allowzero=1), ["InstanceNormalization", "Relu"]),
+        (
+            lambda op, x: op.Reshape(_normal(op, x), op.Shape(op.Neg(x))),
+            ["InstanceNormalization", "Neg", "Reshape", "Shape"],
+        ),
+        (
+            lambda op, x: op.Reshape(op.Transpose(x, perm=[0, 2, 1]), op.Shape(x)),
+            ["Reshape", "Shape", "Transpose"],
+        ),
+        (lambda op, x: op.Reshape(op.Add(x, x), op.Shape(x)), ["Add", "Reshape", "Shape"]),  # it may broadcast
+    ],
+)
+def test_reshapes_to_the_own_shape(emit: Any, found: list[str]) -> None:
+    numbers = [np.arange(15, dtype=np.float32).reshape(1, 3, 5)]
+    assert rewritten(emit, floats("x", None, None, None), by=[MergeDimensions()], numbers=numbers) == found
+
+
+def test_a_part_of_the_own_shape() -> None:
+    def emit(op, x):
+        return op.Reshape(op.Relu(x), op.Shape(x, start=2))
+
+    numbers = [np.arange(5, dtype=np.float32).reshape(1, 1, 5)]
+    found = rewritten(emit, floats("x", None, None, None), by=[MergeDimensions()], numbers=numbers)
+    assert found == ["Relu", "Reshape"]
+
+
 def test_computed_axes_stay() -> None:
     axes = new_value(D.INT64, (1,), "axes")
     numbers = [np.ones((3, 1), np.float32), np.array([1])]
@@ -168,6 +202,41 @@ def test_padded_weights_stay() -> None:
 )
 def test_concatenations(emit: Any, found: list[str]) -> None:
     assert rewritten(emit, floats("x", 2, None, 3), by=[MergeConcats()] * 2) == found
+
+
+def _part(op: Any, x: Any, count: int | None) -> Any:
+    """Return a part of a tensor with a number of rows that is known or not."""
+    return op.node("Slice", x, op.const([0]), op.const([0]), op.const([0]), types=[(D.FLOAT, [count, 3])])
+
+
+@pytest.mark.parametrize(
+    ("emit", "found"),
+    [
+        (lambda op, x: op.Concat(x, _part(op, x, 0), op.Neg(x), axis=0), ["Concat", "Neg"]),
+        (lambda op, x: op.Concat(x, _part(op, x, 0), axis=-2), ["Concat"]),
+        (lambda op, x: op.Concat(x, _part(op, x, None), axis=0), ["Concat", "Slice"]),
+    ],
+)
+def test_empty_parts(emit: Any, found: list[str]) -> None:
+    assert rewritten(emit, floats("x", None, 3), by=[MergeConcats()]) == found
+
+
+@pytest.mark.parametrize(
+    ("emit", "found"),
+    [
+        (lambda op, x: op.Slice(x, [0], [(1 << 63) - 1], [0], [1]), []),
+        (lambda op, x: op.Slice(x, [0, 0], [3, (1 << 63) - 1], [1, 0]), []),
+        (lambda op, x: op.Slice(x, [0], [7], [-1]), []),
+        (lambda op, x: op.Slice(x, [0], [2], [1]), ["Slice"]),
+        (lambda op, x: op.Slice(x, [0], [7], [0]), ["Slice"]),  # the dimension is unknown
+        (lambda op, x: op.Slice(x, [1], [(1 << 63) - 1], [0]), ["Slice"]),
+        (lambda op, x: op.Slice(x, [0], [(1 << 63) - 1], [0], [2]), ["Slice"]),
+        (lambda op, x: op.Slice(x, [0], [-1], [0]), ["Slice"]),
+    ],
+)
+def test_whole_slices(emit: Any, found: list[str]) -> None:
+    result = rewritten(lambda op, x: op.Neg(emit(op, x)), floats("x", None, 3), by=[MergeDataMovement()])
+    assert result == ["Neg", *found]
 
 
 @pytest.mark.parametrize(
