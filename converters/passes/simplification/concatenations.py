@@ -11,7 +11,7 @@ from onnx_specops.replacing import replace_value
 
 
 class MergeConcats(InPlacePass):
-    """Merge a Concat with the one after it along the same axis, which is its only consumer, and omit empty inputs."""
+    """Merge a Concat with those after it along the same axis, which are its only consumers, and omit empty inputs."""
 
     def call(self, model: ir.Model) -> PassResult:
         omitted = sum(
@@ -59,7 +59,13 @@ def _is_part(value: ir.Value | None, node: ir.Node) -> bool:
     producer = None if value is None else value.producer()
     if value is None or producer is None or producer.domain or producer.op_type != "Concat" or value.is_graph_output():
         return False
-    if producer.graph is not node.graph or value.shape is None or len(value.uses()) != 1:
+    if value.shape is None:
         return False
-    axes = [one.attributes.get_int("axis", 0) % len(value.shape) for one in (producer, node)]
-    return axes[0] == axes[1]
+    axis, rank = producer.attributes.get_int("axis", 0), len(value.shape)
+    return all(
+        not user.domain
+        and user.op_type == "Concat"
+        and user.graph is node.graph is producer.graph
+        and user.attributes.get_int("axis", 0) % rank == axis % rank
+        for user, _ in value.uses()
+    )

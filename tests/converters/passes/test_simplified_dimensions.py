@@ -195,7 +195,18 @@ def test_padded_weights_stay() -> None:
             lambda op, x: op.Concat(op.Concat(x, op.Neg(x), axis=0), op.Concat(x, x, axis=0), axis=1),
             ["Concat"] * 3 + ["Neg"],
         ),
-        (lambda op, x: op.Concat(inner := op.Concat(x, op.Neg(x), axis=1), inner, axis=1), ["Concat", "Concat", "Neg"]),
+        (lambda op, x: op.Concat(inner := op.Concat(x, op.Neg(x), axis=1), inner, axis=1), ["Concat", "Neg"]),
+        (
+            lambda op, x: [
+                op.Concat(inner := op.Concat(x, op.Neg(x), axis=1), x, axis=1),
+                op.Concat(op.Abs(x), inner, axis=1),
+            ],
+            ["Abs", "Concat", "Concat", "Neg"],
+        ),
+        (
+            lambda op, x: [op.Concat(inner := op.Concat(x, op.Neg(x), axis=1), x, axis=1), op.Concat(inner, inner, axis=0)],
+            ["Concat", "Concat", "Concat", "Neg"],
+        ),
         (lambda op, x: [op.Concat(inner := op.Concat(x, x, axis=1), x, axis=1), op.Neg(inner)], ["Concat", "Concat", "Neg"]),
         (lambda op, x: [op.Concat(inner := op.Concat(x, x, axis=1), x, axis=1), inner], ["Concat", "Concat"]),
     ],
