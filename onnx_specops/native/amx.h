@@ -16,13 +16,16 @@ struct alignas(64) Configuration {
   std::uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
 };
 
-// The tiles of a thread, all of full size. They are released at the end: other libraries in the process configure their own,
-// and a thread with tiles in use takes longer to switch.
+// The tiles of a thread: those of sums (0 to 3) and of the left (4, 5) and right (6, 7) factors, which have `depth` bytes in a
+// row and in a column. They are released at the end: other libraries in the process configure their own, and a thread with
+// tiles in use takes longer to switch.
 class Tiles {
  public:
-  Tiles() {
-    static constexpr Configuration full;
-    asm volatile("ldtilecfg %0" ::"m"(full));
+  explicit Tiles(std::int64_t depth) {
+    Configuration configuration;
+    for (int left = 4; left < 6; ++left) configuration.bytes[left] = static_cast<std::uint16_t>(depth);
+    for (int right = 6; right < 8; ++right) configuration.rows[right] = static_cast<std::uint8_t>(depth / 4);
+    asm volatile("ldtilecfg %0" ::"m"(configuration));
   }
   ~Tiles() { asm volatile("tilerelease"); }
   Tiles(const Tiles&) = delete;

@@ -12,6 +12,8 @@
 #include <vector>
 
 #include "op.h"
+#include "quantized_conv_geometry.h"
+#include "quantized_conv_planes.h"
 #include "spare.h"
 
 #if defined(SPECOPS_X86_KERNELS)
@@ -38,7 +40,13 @@ namespace {
 
 using byte_conv::After;
 using byte_conv::Function;
+using byte_conv::Geometry;
 using byte_conv::Kernels;
+using byte_conv::most_dimensions;
+using byte_conv::Planes;
+using byte_conv::TileDepth;
+using byte_conv::TileProduct;
+using byte_conv::up;
 
 // onnx_specops/ops/quantized_conv.py has the same limit: larger sums may overflow 32 bits.
 constexpr std::int64_t most_products = std::int64_t{1} << 16;
@@ -47,14 +55,14 @@ constexpr std::int64_t rows_at_once = 96;
 constexpr std::int64_t many_weights = std::int64_t{1} << 16;
 // The columns of a piece, at least. Rows are read or copied again for each.
 constexpr std::int64_t columns_at_least = 64, columns_of_copies = 128;
+// The bytes of padded lines that a thread writes, at least.
+constexpr std::int64_t lines_at_least = std::int64_t{1} << 14;
 // The number of bytes that are copied at once; some of them may be unused.
 constexpr std::int64_t beyond = 16;
-// The number of bytes after copied rows that may be read.
-constexpr std::int64_t readable = 64;
-// The spatial dimensions. If there are fewer, the first ones are 1.
-constexpr std::size_t most_dimensions = 3;
-
-std::int64_t up(std::int64_t x, std::int64_t step) { return (x + step - 1) / step * step; }
+// Fewer output pixels are computed without tiles, which take the same time for up to 16.
+constexpr std::int64_t fewest_in_tiles = 3;
+// The size of padded planes: more times that of the input, and more memory, are too much.
+constexpr std::int64_t most_growth = 8, most_plane_bytes = std::int64_t{1} << 26;
 
 std::vector<std::int64_t> parse(const char* name, const std::string& text) {
   std::vector<std::int64_t> numbers;
@@ -74,16 +82,6 @@ std::vector<std::int64_t> parse(const char* name, const std::string& text) {
   return numbers;
 }
 
-using Sizes = std::array<std::int64_t, most_dimensions>;
-
-// The attributes of a node, and the dimensions that follow from its inputs.
-struct Geometry {
-  std::int64_t batch, channels, columns, groups, group_channels, group_columns, taps;
-  Sizes in, out, kernel, strides, dilations, begin;
-  std::int64_t pixels() const { return batch * out[0] * out[1] * out[2]; }
-  bool depthwise() const { return group_channels == 1 && group_columns == 1; }
-};
-
 // The number of groups that are computed as one, with weights of 0 between them. A vector has room for their columns.
 std::int64_t merged_groups(std::int64_t groups, std::int64_t group_columns) {
   std::int64_t merged = 1;
@@ -100,7 +98,7 @@ struct Prepared {
   std::int64_t depth;      // activations of a tap, padded to whole units
   bool copied;             // rows are copied, with all taps of a row combined
   bool lines = false;      // depthwise, along lines of output pixels
-  bool joined = false;     // the taps of a line of the kernel are one tap, whose weights are padded to whole tiles
+  std::optional<TileDepth> tiles;
   std::int64_t stride;     // bytes between the matrices of groups
   std::vector<std::uint8_t> weights;
   std::vector<std::int32_t> start;
@@ -117,6 +115,14 @@ struct Prepared {
     const auto address = reinterpret_cast<std::uintptr_t>(weights.data());
     return weights.data() + (64 - address % 64) % 64;
   }
+};
+
+// Where results go, and the second tensor of an addition or null.
+struct Results {
+  char* y;
+  bool floats;
+  const std::uint8_t* addend;
+  std::int64_t bytes() const { return floats ? sizeof(float) : 1; }
 };
 
 class QuantizedConv : public Kernel {
@@ -168,8 +174,9 @@ class QuantizedConv : public Kernel {
     if (element_count(shape) == 0) return;
     std::optional<Prepared> now;
     if (!prepared_) now.emplace(prepare(inputs, adds));
-    run(context, geometry, prepared_ ? *prepared_ : *now, x.data<std::uint8_t>(), output.bytes(),
-        zero.type() == Type::float32, adds ? addend.data<std::uint8_t>() : nullptr);
+    const Results results{static_cast<char*>(output.bytes()), zero.type() == Type::float32,
+                          adds ? addend.data<std::uint8_t>() : nullptr};
+    run(context, geometry, prepared_ ? *prepared_ : *now, x.data<std::uint8_t>(), results);
   }
 
  private:
@@ -255,9 +262,11 @@ class QuantizedConv : public Kernel {
     Prepared out;
     const std::int64_t unit = byte_conv::depth_unit, part = depthwise ? columns : per_group * merged;
     const std::int64_t parts = depthwise ? 1 : groups / merged, part_channels = channels * merged;
-    const std::int64_t line_width = shape.back(), line_bytes = up(line_width * part_channels, byte_conv::tile_depth);
-    out.joined = !depthwise && parts == 1 && line_width > 0 && joins_lines(part_channels, taps / line_width, line_width, line_bytes);
-    out.copied = !depthwise && !out.joined && (kernels.wide || part_channels % unit != 0);
+    const std::int64_t line_width = std::max<std::int64_t>(shape.back(), 1);
+    if (kernels.multiply_tiles != nullptr && !depthwise && taps > 0) {
+      out.tiles.emplace(part_channels, taps, line_width, dilations_.empty() || dilations_.back() == 1);
+    }
+    out.copied = !depthwise && !out.tiles && (kernels.wide || part_channels % unit != 0);
     out.padded = up(part, byte_conv::channel_block);
     if (channels * groups != channels_) {
       fail("W has the shape ", to_string(shape), ", but X has ", channels_, " channels in ", groups, " groups");
@@ -322,9 +331,10 @@ class QuantizedConv : public Kernel {
       return out;
     }
     // Taps outside, channels inside, in the order of the activations.
-    out.depth = out.joined ? line_bytes : out.copied ? up(depth * merged, unit) : part_channels;
-    const std::int64_t whole = out.joined ? taps / line_width * line_bytes : out.copied ? out.depth : depth * merged;
-    const std::int64_t line_step = out.joined ? line_bytes : line_width * part_channels;
+    out.depth = out.copied ? up(depth * merged, unit) : part_channels;
+    const std::int64_t whole = out.tiles ? out.tiles->depth() : out.copied ? out.depth : depth * merged;
+    const std::int64_t run_taps = out.tiles ? out.tiles->run_taps : line_width;
+    const std::int64_t run_step = out.tiles ? out.tiles->run_depth() : run_taps * part_channels;
     out.stride = up(kernels.packed_bytes(part, whole), 64);
     out.weights.resize(static_cast<std::size_t>(out.stride * parts) + 64);
     std::vector<std::int8_t> ordered(static_cast<std::size_t>(part * whole), 0);
@@ -333,22 +343,13 @@ class QuantizedConv : public Kernel {
         const std::int8_t* one = from + (g * part + m) * depth;
         std::int8_t* const row = ordered.data() + m * whole + m / per_group * channels;
         for (std::int64_t tap = 0; tap < taps; ++tap) {
-          std::int8_t* const to = row + tap / line_width * line_step + tap % line_width * part_channels;
+          std::int8_t* const to = row + tap / run_taps * run_step + tap % run_taps * part_channels;
           for (std::int64_t c = 0; c < channels; ++c) to[c] = one[c * taps + tap];
         }
       }
       kernels.pack(ordered.data(), part, whole, static_cast<std::uint8_t*>(const_cast<void*>(out.matrix())) + g * out.stride);
     }
     return out;
-  }
-
-  // Whether the taps of each line of the kernel become one tap. Their activations are side by side, so that tiles are loaded
-  // from where they are. The padding must not add many tiles.
-  bool joins_lines(std::int64_t channels, std::int64_t lines, std::int64_t width, std::int64_t line_bytes) const {
-    const bool has_tiles = byte_conv::kernels().scratch_bytes != nullptr;
-    if (!has_tiles || width == 1 || channels % byte_conv::tile_depth == 0) return false;
-    if (!dilations_.empty() && dilations_.back() != 1) return false;
-    return 3 * lines * line_bytes <= 4 * up(lines * width * channels, byte_conv::tile_depth);
   }
 
   // Checks the shapes of all inputs except X, W and the addend.
@@ -385,19 +386,21 @@ class QuantizedConv : public Kernel {
     }
   }
 
-  // `addend` belongs to the first row and column of the results, or is null.
-  After after(const Prepared& prepared, std::int64_t from, bool floats, const std::uint8_t* addend) const {
+  // Of columns from `from` on, as prepared; `first` is the first result.
+  After after(const Prepared& prepared, std::int64_t from, const Results& results, std::int64_t first) const {
     const auto at = [&](const auto& of) { return of.empty() ? nullptr : of.data() + from; };
+    const std::uint8_t* const addend = results.addend == nullptr ? nullptr : results.addend + first;
     return {at(prepared.scale), at(prepared.bias), at(prepared.factor), at(prepared.slope), function_,
-            alpha_, beta_, prepared.y_zero, at(prepared.y_zeros), floats,
+            alpha_, beta_, prepared.y_zero, at(prepared.y_zeros), results.floats,
             {addend, prepared.addend_zero, at(prepared.addend_scale), at(prepared.sum_scale), at(prepared.sum_slope),
              prepared.sum_zero, at(prepared.sum_zeros)}};
   }
 
-  void run(const Context& context, const Geometry& g, const Prepared& prepared, const std::uint8_t* x, void* y,
-           bool floats, const std::uint8_t* addend) const {
+  void run(const Context& context, const Geometry& g, const Prepared& prepared, const std::uint8_t* x,
+           const Results& results) const {
+    if (prepared.tiles) return run_tiles(context, g, prepared, x, results);
     const Kernels& kernels = byte_conv::kernels();
-    const std::int64_t pixels = g.pixels(), tile = kernels.tile_rows;
+    const std::int64_t pixels = g.pixels(), tile = kernels.product_rows;
     // Enough pieces for all threads, of whole tiles. If many weights are read for each piece, it has more rows and fewer columns.
     const std::int64_t wanted = Context::most_pieces();
     std::int64_t step = std::clamp(up((pixels + wanted - 1) / wanted, tile), tile, rows_at_once), width_at_once = g.columns;
@@ -409,33 +412,25 @@ class QuantizedConv : public Kernel {
       step = std::clamp(up((pixels * parts + wanted - 1) / wanted, tile), tile, most);
     }
     const std::int64_t column_pieces = std::max<std::int64_t>((g.columns + width_at_once - 1) / width_at_once, 1);
-    std::vector<std::uint8_t> padding = prepared.x_zeros;
-    if (padding.size() == 1) padding.assign(static_cast<std::size_t>(g.channels), padding[0]);
+    std::vector<std::uint8_t> padding = zeros_of_channels(g, prepared);
     const std::uint8_t* const end = x + g.batch * g.in[0] * g.in[1] * g.in[2] * g.channels;
-    const std::size_t bytes = floats ? sizeof(float) : 1;
     const std::int64_t chunks = (pixels + step - 1) / step, width = kernels.wide ? 2 : 1;
     // Whether the taps of a line of the kernel are side by side.
     const bool in_lines = prepared.copied && g.groups == 1 && g.dilations[2] == 1;
-    const std::int64_t copy_step = prepared.depth + beyond, taps_of_row = prepared.joined ? g.taps / g.kernel[2] : g.taps;
-    if (in_lines || prepared.joined) {
+    const std::int64_t copy_step = prepared.depth + beyond;
+    if (in_lines) {
       const std::vector<std::uint8_t> one = padding;
       for (std::int64_t tap = 1; tap < g.kernel[2]; ++tap) padding.insert(padding.end(), one.begin(), one.end());
-      padding.resize(std::max(padding.size() + beyond, static_cast<std::size_t>(prepared.joined ? prepared.depth : 0)));
+      padding.resize(padding.size() + beyond);
     }
     if (prepared.lines) {
-      run_lines(context, g, prepared, x, end, std::move(padding), static_cast<char*>(y), floats, addend, step);
+      run_lines(context, g, prepared, x, end, std::move(padding), results, step);
       return;
     }
     context.parallel_ranges(chunks * column_pieces, 1, [&](std::int64_t first, std::int64_t last) {
-      std::vector<const void*> taps(static_cast<std::size_t>(in_lines ? 0 : taps_of_row * step)), copies(static_cast<std::size_t>(step));
-      // `multiply` may read a cache line after the last row.
-      std::vector<std::uint8_t> copy(prepared.copied ? static_cast<std::size_t>(step * copy_step * width + readable) : 0);
-      const std::int64_t depth = prepared.copied ? prepared.depth : taps_of_row * prepared.depth;
-      const bool with_scratch = kernels.scratch_bytes != nullptr && !g.depthwise();
-      const std::int64_t scratch_bytes = with_scratch ? up(kernels.scratch_bytes(step, depth), 64) : 0;
-      const std::int64_t edge_bytes = prepared.joined ? taps_of_row * step * prepared.depth : 0;
-      const Spare scratch((scratch_bytes + edge_bytes + 3) / 4);
-      std::uint8_t* const edges = reinterpret_cast<std::uint8_t*>(scratch.get()) + scratch_bytes;
+      std::vector<const void*> taps(static_cast<std::size_t>(in_lines ? 0 : g.taps * step)), copies(static_cast<std::size_t>(step));
+      std::vector<std::uint8_t> copy(prepared.copied ? static_cast<std::size_t>(step * copy_step * width) : 0);
+      const std::int64_t depth = prepared.copied ? prepared.depth : g.taps * prepared.depth;
       for (std::int64_t i = 0; i < step && prepared.copied; ++i) {
         copies[static_cast<std::size_t>(i)] = copy.data() + i * copy_step * width;
       }
@@ -443,36 +438,32 @@ class QuantizedConv : public Kernel {
         const std::int64_t chunk = piece / column_pieces, column = piece % column_pieces * width_at_once;
         const bool is_next = piece == first || column == 0;  // other pieces have the rows of the one before
         const std::int64_t row = chunk * step, rows = std::min(step, pixels - row);
-        if (is_next && prepared.joined) {
-          point_lines(g, x, end, padding.data(), row, rows, step, prepared.depth, edges, taps.data());
-        } else if (is_next && !in_lines) {
+        if (is_next && !in_lines) {
           point(g, x, padding.data(), row, rows, step, taps.data());
         }
-        char* const to = static_cast<char*>(y) + static_cast<std::size_t>(row * g.columns) * bytes;
-        const auto added = [&](std::int64_t column) { return addend == nullptr ? nullptr : addend + row * g.columns + column; };
+        const std::int64_t first_result = row * g.columns;
         if (g.depthwise()) {
           kernels.depthwise({taps.data(), step, g.taps, g.channels, prepared.matrix(), prepared.start.data(),
-                             after(prepared, 0, floats, added(0)), to, g.columns},
+                             after(prepared, 0, results, first_result), results.y + first_result * results.bytes(), g.columns},
                             rows);
           continue;
         }
         for (std::int64_t group = 0; group < g.groups; ++group) {
           const std::int64_t offset = group * g.group_channels, from = group * prepared.padded + column;
+          const std::int64_t result = first_result + group * g.group_columns + column;
           byte_conv::Product product = {
               taps.data(),
               step,
-              taps_of_row,
+              g.taps,
               offset,
               prepared.depth,
-              prepared.copied ? readable : 0,
               static_cast<const std::uint8_t*>(prepared.matrix()) + group * prepared.stride +
                   (column == 0 ? 0 : kernels.packed_bytes(column, depth)),
               prepared.start.data() + from,
               std::min(g.group_columns - column, width_at_once),
-              after(prepared, from, floats, added(group * g.group_columns + column)),
-              to + static_cast<std::size_t>(group * g.group_columns + column) * bytes,
+              after(prepared, from, results, result),
+              results.y + result * results.bytes(),
               g.columns,
-              scratch.get(),
           };
           if (prepared.copied && is_next) {
             const auto copied = [&](auto* to) {
@@ -499,10 +490,154 @@ class QuantizedConv : public Kernel {
     });
   }
 
+  // One zero point for each channel.
+  static std::vector<std::uint8_t> zeros_of_channels(const Geometry& g, const Prepared& prepared) {
+    if (prepared.x_zeros.size() != 1) return prepared.x_zeros;
+    return std::vector<std::uint8_t>(static_cast<std::size_t>(g.channels), prepared.x_zeros[0]);
+  }
+
+  // Products with tiles: of the input if its pixels are positions, of padded planes, or of copied rows.
+  void run_tiles(const Context& context, const Geometry& g, const Prepared& prepared, const std::uint8_t* x,
+                 const Results& results) const {
+    const Planes planes(g, *prepared.tiles);
+    const std::int64_t image_bytes = g.in[0] * g.in[1] * g.in[2] * g.channels, plane_bytes = planes.image_bytes();
+    if (g.pixels() < fewest_in_tiles || plane_bytes > most_growth * (image_bytes + (1 << 16))) {
+      return run_copied_rows(context, g, prepared, x, results);
+    }
+    if (planes.is_input()) {
+      multiply_planes(context, g, prepared, planes, x, x + g.batch * image_bytes, 0, 1, results);
+      return;
+    }
+    const std::vector<std::uint8_t> zeros = zeros_of_channels(g, prepared);
+    const std::int64_t at_once = std::clamp<std::int64_t>(most_plane_bytes / plane_bytes, 1, g.batch);
+    const Spare memory((at_once * plane_bytes + planes.bytes_beyond() + 3) / 4);
+    std::uint8_t* const filled = reinterpret_cast<std::uint8_t*>(memory.get());
+    for (std::int64_t image = 0; image < g.batch; image += at_once) {
+      const std::int64_t images = std::min(at_once, g.batch - image), lines = planes.lines();
+      const std::int64_t grain = lines_at_least * lines / std::max<std::int64_t>(plane_bytes, 1) + 1;
+      context.parallel_ranges(images * lines, grain, [&](std::int64_t first, std::int64_t last) {
+        for (std::int64_t i = first; i < last; ++i) {
+          planes.fill(x + (image + i / lines) * image_bytes, i % lines, zeros.data(), filled + i / lines * plane_bytes);
+        }
+      });
+      multiply_planes(context, g, prepared, planes, filled, nullptr, image, images, results);
+    }
+  }
+
+  // The product of `columns` columns of a group; its positions are to be added. `result` is the first output pixel.
+  TileProduct tile_product(const Geometry& g, const Prepared& prepared, std::int64_t group, std::int64_t column,
+                           std::int64_t columns, std::int64_t result, const Results& results) const {
+    const std::int64_t from = group * prepared.padded + column, at = result * g.columns + group * g.group_columns + column;
+    const std::int64_t depth = prepared.tiles->depth();
+    TileProduct product{};
+    product.chunks = depth / prepared.tiles->chunk_depth;
+    product.chunk_depth = prepared.tiles->chunk_depth;
+    product.panels = static_cast<const std::uint8_t*>(prepared.matrix()) + group * prepared.stride +
+                     (column == 0 ? 0 : byte_conv::kernels().packed_bytes(column, depth));
+    product.start = prepared.start.data() + from;
+    product.columns = columns;
+    product.after = after(prepared, from, results, at);
+    product.to = results.y + at * results.bytes();
+    product.to_step = g.columns;
+    return product;
+  }
+
+  // `from` are the planes of images [image, image + images), or the input. `end` is that of the input.
+  void multiply_planes(const Context& context, const Geometry& g, const Prepared& prepared, const Planes& planes,
+                       const std::uint8_t* from, const std::uint8_t* end, std::int64_t image, std::int64_t images,
+                       const Results& results) const {
+    const Kernels& kernels = byte_conv::kernels();
+    const std::int64_t positions = planes.run_positions(), runs = images * planes.runs(), depth = prepared.tiles->depth();
+    const std::int64_t image_pixels = g.pixels() / g.batch, tile = byte_conv::tile_rows;
+    // Enough pieces for all threads. If many weights are read for each piece, it has more positions and fewer columns.
+    const std::int64_t wanted = std::max<std::int64_t>(Context::most_pieces() / runs, 1);
+    const bool divides_columns = g.groups == 1 && static_cast<std::int64_t>(prepared.weights.size()) > many_weights;
+    std::int64_t step = rows_at_once, width = g.group_columns;
+    if (!divides_columns) step = std::clamp(up((positions + wanted - 1) / wanted, tile), tile, step);
+    // A tile of positions more is part of the last piece.
+    const std::int64_t parts = std::max<std::int64_t>((positions + step - 1 - tile) / step, 1);
+    if (divides_columns) width = std::max(up((g.columns * parts + wanted - 1) / wanted, kernels.panel_columns), columns_at_least);
+    const std::int64_t column_parts = std::max<std::int64_t>((g.group_columns + width - 1) / width, 1);
+    context.parallel_ranges(runs * parts * column_parts, 1, [&](std::int64_t begin, std::int64_t until) {
+      std::vector<std::uint8_t> copies;
+      for (std::int64_t piece = begin; piece < until; ++piece) {
+        const std::int64_t column = piece % column_parts * width, part = piece / column_parts % parts, run = piece / column_parts / parts;
+        const std::int64_t at = run / planes.runs(), within = run % planes.runs(), group = planes.group_of(within);
+        const std::int64_t result = (image + at) * image_pixels + planes.first_result(within);
+        const std::int64_t columns = std::min(g.group_columns - column, width);
+        TileProduct product = tile_product(g, prepared, group, column, columns, result, results);
+        product.from = from + at * planes.image_bytes() + planes.begin(within);
+        product.step = planes.step();
+        product.offsets = planes.offsets().data();
+        product.line_positions = planes.line_positions();
+        product.line_results = planes.line_results();
+        const std::int64_t first = part * step, last = part + 1 < parts ? first + step : positions;
+        if (end == nullptr) {
+          kernels.multiply_tiles(product, first, last);
+          continue;
+        }
+        // Tiles of the last positions would extend beyond the input.
+        const std::int64_t room = end - product.from, whole = room < depth ? 0 : (room - depth) / product.step + 1;
+        const std::int64_t direct = up(positions, tile) <= whole ? positions : whole / tile * tile;
+        if (first < direct) kernels.multiply_tiles(product, first, std::min(last, direct));
+        const std::int64_t rest = std::max(first, direct);
+        if (rest >= last) continue;
+        copies.assign(static_cast<std::size_t>(up(last - rest, tile) * depth), 0);
+        for (std::int64_t i = rest; i < last; ++i) {
+          std::memcpy(copies.data() + (i - rest) * depth, product.from + i * product.step, static_cast<std::size_t>(g.group_channels));
+        }
+        product = tile_product(g, prepared, group, column, columns, result + rest, results);
+        product.from = copies.data();
+        product.step = depth;
+        product.offsets = planes.offsets().data();
+        product.line_positions = product.line_results = last - rest;
+        kernels.multiply_tiles(product, 0, last - rest);
+      }
+    });
+  }
+
+  // If there are few results, or if planes would be much larger than the input.
+  void run_copied_rows(const Context& context, const Geometry& g, const Prepared& prepared, const std::uint8_t* x,
+                       const Results& results) const {
+    const Kernels& kernels = byte_conv::kernels();
+    const TileDepth& tiles = *prepared.tiles;
+    const std::int64_t pixels = g.pixels(), depth = tiles.depth(), size = g.group_channels;
+    const std::int64_t step = std::min(up(pixels, byte_conv::tile_rows), rows_at_once), parts = (pixels + step - 1) / step;
+    const std::vector<std::uint8_t> zeros = zeros_of_channels(g, prepared);
+    std::vector<std::int64_t> offsets;
+    for (std::int64_t at = 0; at < depth; at += tiles.chunk_depth) offsets.push_back(at);
+    context.parallel_ranges(parts * g.groups, 1, [&](std::int64_t begin, std::int64_t until) {
+      std::vector<const void*> taps(static_cast<std::size_t>(g.taps * step));
+      std::vector<std::uint8_t> copies(static_cast<std::size_t>(step * depth));
+      for (std::int64_t piece = begin; piece < until; ++piece) {
+        const std::int64_t group = piece % g.groups, row = piece / g.groups * step, rows = std::min(step, pixels - row);
+        if (piece == begin || group == 0) point(g, x, zeros.data(), row, rows, step, taps.data());
+        for (std::int64_t tap = 0; tap < g.taps; ++tap) {
+          const std::int64_t at = tap / tiles.run_taps * tiles.run_depth() + tap % tiles.run_taps * size;
+          for (std::int64_t i = 0; i < rows; ++i) {
+            const std::uint8_t* one = static_cast<const std::uint8_t*>(taps[static_cast<std::size_t>(tap * step + i)]);
+            std::memcpy(copies.data() + i * depth + at, one + group * size, static_cast<std::size_t>(size));
+          }
+        }
+        TileProduct product = tile_product(g, prepared, group, 0, g.group_columns, row, results);
+        if (rows < fewest_in_tiles) {
+          const void* const starts[] = {copies.data(), copies.data() + depth};
+          kernels.multiply({starts, 1, 1, 0, depth, product.panels, product.start, product.columns, product.after, product.to,
+                            product.to_step}, rows);
+          continue;
+        }
+        product.from = copies.data();
+        product.step = depth;
+        product.offsets = offsets.data();
+        product.line_positions = product.line_results = rows;
+        kernels.multiply_tiles(product, 0, rows);
+      }
+    });
+  }
+
   // Depthwise convolutions along lines of output pixels.
   void run_lines(const Context& context, const Geometry& g, const Prepared& prepared, const std::uint8_t* x,
-                 const std::uint8_t* end, std::vector<std::uint8_t> padding, char* y, bool floats, const std::uint8_t* addend,
-                 std::int64_t step) const {
+                 const std::uint8_t* end, std::vector<std::uint8_t> padding, const Results& results, std::int64_t step) const {
     const Kernels& kernels = byte_conv::kernels();
     const std::int64_t readable = up(g.channels, byte_conv::line_channels), width = g.kernel[2], stride = g.strides[2];
     padding.resize(static_cast<std::size_t>(readable));
@@ -517,7 +652,6 @@ class QuantizedConv : public Kernel {
     if (g.out[2] <= step) step -= step % g.out[2];
     const std::int64_t pixels = g.pixels(), chunks = (pixels + step - 1) / step, lines = g.taps / width;
     const std::int64_t line_step = (up(step, byte_conv::line_rows) - 1) * stride + width + byte_conv::line_beyond;
-    const std::size_t bytes = floats ? sizeof(float) : 1;
     context.parallel_ranges(chunks, 1, [&](std::int64_t first, std::int64_t last) {
       std::vector<const void*> taps(static_cast<std::size_t>(lines * line_step));
       const std::int64_t until = std::min(pixels, last * step);
@@ -544,8 +678,7 @@ class QuantizedConv : public Kernel {
           }
         }
         kernels.multiply_lines({taps.data(), line_step, lines, width, stride, g.channels, prepared.matrix(), prepared.start.data(),
-                       after(prepared, 0, floats, addend == nullptr ? nullptr : addend + row * g.columns),
-                       y + static_cast<std::size_t>(row * g.columns) * bytes, g.columns},
+                       after(prepared, 0, results, row * g.columns), results.y + row * g.columns * results.bytes(), g.columns},
                       count);
         row += count;
       }
@@ -660,38 +793,6 @@ class QuantizedConv : public Kernel {
       const std::uint8_t* from = line.begin + (line.in_width + i * stride) * channels;
       for (; i < line.until && end - from >= parts * beyond; ++i, from += bytes) copy(from, tap + i * step);
       for (; i < line.until; ++i, from += bytes) copy_exactly(from, run, tap + i * step);
-      for (; i < line.count; ++i) at_border(i);
-    });
-  }
-
-  // The start of the taps of each line of the kernel, [lines, step]; `depth` bytes are readable there. Pixels whose taps are not
-  // all within the image, or too close to its end, are copied to `edges`, [lines, step, depth]. `padding` is a line.
-  static void point_lines(const Geometry& g, const std::uint8_t* x, const std::uint8_t* end, const std::uint8_t* padding,
-                          std::int64_t row, std::int64_t rows, std::int64_t step, std::int64_t depth, std::uint8_t* edges,
-                          const void** to) {
-    const std::int64_t channels = g.channels, width = g.kernel[2], stride = g.strides[2];
-    each_line(g, x, row, rows, [&](const KernelLine& line) {
-      const std::int64_t first = line.number * step + line.first;
-      const void** const tap = to + first;
-      std::int64_t i = 0;
-      if (line.begin == nullptr) {
-        for (; i < line.count; ++i) tap[i] = padding;
-        return;
-      }
-      const auto at_border = [&](std::int64_t i) {
-        std::uint8_t* next = edges + (first + i) * depth;
-        tap[i] = next;
-        for (std::int64_t w = line.in_width + i * stride; w < line.in_width + i * stride + width; ++w, next += channels) {
-          std::memcpy(next, w < 0 || w >= g.in[2] ? padding : line.begin + w * channels, static_cast<std::size_t>(channels));
-        }
-        std::memset(next, 0, static_cast<std::size_t>(depth - width * channels));
-      };
-      for (; i < line.before; ++i) at_border(i);
-      const std::int64_t bytes = stride * channels;
-      const std::uint8_t* from = line.begin + (line.in_width + i * stride) * channels;
-      // As many are followed by `depth` bytes.
-      const std::int64_t most = end - from < depth ? 0 : (end - from - depth) / bytes + 1, direct = std::min(line.until, i + most);
-      for (; i < direct; ++i, from += bytes) tap[i] = from;
       for (; i < line.count; ++i) at_border(i);
     });
   }

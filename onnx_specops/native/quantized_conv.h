@@ -38,14 +38,29 @@ struct Product {
   std::int64_t row_step, taps;
   std::int64_t offset;         // in bytes, added to each of them
   std::int64_t depth;          // activations per tap: a multiple of `depth_unit`
-  std::int64_t readable;       // bytes after each row that may be read, if there is one tap; otherwise 0
   const void* panels;          // as packed by `pack`
   const std::int32_t* start;   // the initial value of each column's sum
   std::int64_t columns;
   After after;
   void* to;  // the first row and column
   std::int64_t to_step;
-  void* scratch;  // of `scratch_bytes`, aligned to 64 bytes
+};
+
+// The same with tiles of 16 rows, which are loaded from where the activations are. Rows are positions of lines. Only the first
+// ones of a line are results; the others make all rows equally far apart.
+struct TileProduct {
+  const std::uint8_t* from;     // the activations of position 0. Whole tiles may be read after the last position.
+  std::int64_t step;            // bytes from one position to the next
+  const std::int64_t* offsets;  // [chunks], in bytes: where the activations of each chunk are
+  std::int64_t chunks;
+  std::int64_t chunk_depth;     // activations: a multiple of `depth_unit`, at most `tile_depth`
+  std::int64_t line_positions, line_results;
+  const void* panels;
+  const std::int32_t* start;
+  std::int64_t columns;
+  After after;
+  void* to;  // the result of position 0 and of the first column
+  std::int64_t to_step;
 };
 
 // The same for depthwise convolution.
@@ -75,20 +90,18 @@ constexpr std::int64_t line_channels = 16, line_rows = 16, line_beyond = 4, most
 
 // Columns and channels are padded to multiples of these.
 constexpr std::int64_t depth_unit = 4, most_panel_columns = 32, channel_block = 64;
-// Rows of tiles have as many activations. Kernels with tiles need scratch memory.
-constexpr std::int64_t tile_depth = 64;
+// The rows of a tile, and their activations at most.
+constexpr std::int64_t tile_rows = 16, tile_depth = 64;
 
 struct Kernels {
   const char* name;
   bool wide;  // whether activations of a Product are 16-bit integers; otherwise bytes
   std::int64_t panel_columns;
-  std::int64_t tile_rows;
+  std::int64_t product_rows;  // as many rows of a product are computed together
 
   std::int64_t (*packed_bytes)(std::int64_t columns, std::int64_t depth);
   // `weights` are [columns, depth], starting and ending at tap boundaries.
   void (*pack)(const std::int8_t* weights, std::int64_t columns, std::int64_t depth, void* to);
-  // Null if `multiply` needs no memory. `depth` is that of all taps.
-  std::int64_t (*scratch_bytes)(std::int64_t rows, std::int64_t depth);
   void (*multiply)(const Product& product, std::int64_t rows);
 
   std::int64_t (*depthwise_bytes)(std::int64_t channels, std::int64_t taps);
@@ -100,6 +113,9 @@ struct Kernels {
   void (*pack_lines)(const std::int8_t* weights, std::int64_t channels, std::int64_t lines, std::int64_t width,
                      std::int64_t stride, void* to);  // [channels, lines, width]
   void (*multiply_lines)(const DepthwiseLine& job, std::int64_t rows);
+
+  // Null if the processor has no tiles. The weights are packed by `pack`, chunk after chunk. Positions [first, last).
+  void (*multiply_tiles)(const TileProduct& product, std::int64_t first, std::int64_t last);
 };
 
 const Kernels& portable();

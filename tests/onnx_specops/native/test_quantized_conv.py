@@ -89,6 +89,36 @@ for channels, columns, groups in ((4, 4, 8), (1, 2, 6), (3, 5, 7), (8, 8, 3), (2
     arrays = [x, w, factors[0], factors[1], zeros[:channels * groups], zeros[channels * groups:]]
     compare(f"{groups} groups", arrays, {"channels": channels * groups, "kernel": "3,2", "pads": "1,0,1,1", "group": groups})
 
+# Geometries: lines of which only some positions are results, images, volumes, groups, and windows far apart.
+for channels, columns, groups, kernel, strides, dilations, pads, size in (
+    (3, 16, 1, (7, 7), (1, 1), (1, 1), (3, 3, 3, 3), (20, 37)),
+    (3, 33, 1, (7, 7), (2, 2), (1, 1), (3, 3, 3, 3), (21, 38)),
+    (1, 5, 1, (3, 3), (2, 1), (1, 1), (0, 2, 1, 0), (9, 40)),
+    (16, 16, 1, (3, 3), (1, 1), (1, 1), (1, 1, 1, 1), (7, 7)),
+    (48, 20, 1, (3, 3), (3, 2), (2, 1), (2, 1, 0, 1), (14, 15)),
+    (8, 8, 1, (3, 3), (1, 1), (9, 9), (9, 9, 9, 9), (6, 6)),
+    (24, 24, 1, (2, 3), (5, 7), (1, 1), (0, 0, 0, 0), (11, 16)),
+    (20, 12, 1, (2, 2), (60, 70), (1, 1), (90, 90, 90, 90), (4, 5)),
+    (40, 33, 1, (1, 1), (2, 2), (1, 1), (0, 0, 0, 0), (9, 11)),
+    (6, 4, 1, (1, 1), (1, 1), (1, 1), (1, 0, 2, 3), (4, 5)),
+    (16, 24, 3, (3, 3), (2, 2), (1, 1), (1, 1, 1, 1), (9, 10)),
+    (17, 40, 2, (3, 3), (1, 1), (1, 2), (1, 2, 1, 2), (8, 9)),
+    (64, 64, 2, (1, 1), (1, 1), (1, 1), (0, 0, 0, 0), (5, 7)),
+    (5, 7, 1, (3, 3, 3), (2, 2, 1), (1, 1, 1), (1, 1, 1, 1, 1, 1), (5, 6, 17)),
+    (4, 40, 2, (3, 2, 3), (1, 3, 2), (2, 1, 1), (2, 0, 1, 2, 1, 1), (6, 7, 18)),
+    (70, 40, 1, (3, 3), (1, 1), (1, 1), (0, 0, 0, 0), (3, 4)),
+    (65, 40, 1, (1,), (1,), (1,), (0, 0), (2,)),
+):
+    for images in (1, 3):
+        x = rng.integers(0, 256, (images, *size, channels * groups)).astype(np.uint8)
+        w = rng.integers(-128, 128, (columns * groups, channels, *kernel)).astype(np.int8)
+        zeros = rng.integers(0, 256, (2, max(columns, channels) * groups)).astype(np.uint8)
+        factors = rng.uniform(0.0001, 0.001, (2, columns * groups)).astype(np.float32)
+        texts = {name: ",".join(map(str, numbers)) for name, numbers in
+                 (("kernel", kernel), ("strides", strides), ("dilations", dilations), ("pads", pads))}
+        arrays = [x, w, factors[0], factors[1], zeros[0, :channels * groups], zeros[1, :columns * groups]]
+        compare(f"{channels} channels, {texts}", arrays, {"channels": channels * groups, "group": groups, **texts})
+
 # Channels that leave over parts of vectors, which extend beyond the last pixel.
 for channels in (1, 3, 15, 16, 17, 24, 32, 33, 40, 48, 49, 64, 65, 80, 100):
     for width, stride in ((2, 1), (3, 1), (3, 2), (4, 2), (5, 1), (5, 2), (7, 1), (7, 2), (9, 1), (3, 3)):

@@ -1,0 +1,24 @@
+// The geometry of a node QuantizedConv.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace specops::byte_conv {
+
+// The spatial dimensions. If there are fewer, the first ones are 1.
+constexpr std::size_t most_dimensions = 3;
+using Sizes = std::array<std::int64_t, most_dimensions>;
+
+// The attributes of a node, and the dimensions that follow from its inputs.
+struct Geometry {
+  std::int64_t batch, channels, columns, groups, group_channels, group_columns, taps;
+  Sizes in, out, kernel, strides, dilations, begin;
+  std::int64_t pixels() const { return batch * out[0] * out[1] * out[2]; }
+  bool depthwise() const { return group_channels == 1 && group_columns == 1; }
+};
+
+inline std::int64_t up(std::int64_t x, std::int64_t step) { return (x + step - 1) / step * step; }
+
+}  // namespace specops::byte_conv

@@ -1,0 +1,63 @@
+// How tiles read the input of a convolution: as planes in which the activations of all positions are equally far apart.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "quantized_conv_geometry.h"
+
+namespace specops::byte_conv {
+
+// The activations of an output pixel: runs of adjacent ones, each of whole chunks. Those after the channels of the taps have
+// weights of 0.
+struct TileDepth {
+  std::int64_t run_taps, runs, run_chunks, chunk_depth;
+
+  // `width` is that of the kernel. `adjacent`: whether its taps are, along the width.
+  TileDepth(std::int64_t channels, std::int64_t taps, std::int64_t width, bool adjacent);
+  std::int64_t run_depth() const { return run_chunks * chunk_depth; }
+  std::int64_t depth() const { return runs * run_depth(); }
+};
+
+// The padded input, one group after the other: lines that are a multiple of the stride apart are neighbors. Output pixels are
+// positions along a line. Positions after the last output pixel of a line are not results. If a convolution needs no padding
+// and no strides, its input is the plane.
+class Planes {
+ public:
+  Planes(const Geometry& geometry, const TileDepth& depth);
+
+  bool is_input() const { return is_input_; }
+  // Bytes of an image, and those after the last one that may be read.
+  std::int64_t image_bytes() const { return geometry_.groups * group_bytes_; }
+  std::int64_t bytes_beyond() const;
+
+  std::int64_t lines() const { return geometry_.groups * depths_ * phases() * phase_lines_; }  // of an image
+  // Writes a line of an image. `zeros` is one zero point for each channel.
+  void fill(const std::uint8_t* image, std::int64_t line, const std::uint8_t* zeros, std::uint8_t* to) const;
+
+  // Positions are counted in runs, which have neighboring results. All images are one if the input is the plane.
+  std::int64_t runs() const { return geometry_.groups * group_runs(); }  // of an image
+  std::int64_t run_positions() const { return (run_lines_ - 1) * line_positions_ + line_results_; }
+  std::int64_t group_of(std::int64_t run) const { return run / group_runs(); }
+  std::int64_t begin(std::int64_t run) const;         // in bytes, from the start of an image
+  std::int64_t first_result(std::int64_t run) const;  // the first output pixel
+  std::int64_t step() const { return step_; }
+  std::int64_t line_positions() const { return line_positions_; }
+  std::int64_t line_results() const { return line_results_; }
+  const std::vector<std::int64_t>& offsets() const { return offsets_; }  // of the chunks
+
+ private:
+  std::int64_t group_runs() const { return is_input_ ? 1 : geometry_.out[0] * (geometry_.out[1] / run_lines_); }
+  std::int64_t phases() const { return static_cast<std::int64_t>(phases_.size()); }
+
+  Geometry geometry_;
+  TileDepth depth_;
+  bool is_input_;
+  std::int64_t width_ = 0, phase_lines_ = 0, depths_ = 0;  // pixels of a line, lines of a phase, planes of phases
+  std::vector<std::int64_t> phases_;                       // remainders of line numbers, divided by the stride
+  std::int64_t plane_bytes_ = 0, group_bytes_ = 0;
+  std::int64_t step_, line_positions_, line_results_, run_lines_;
+  std::vector<std::int64_t> offsets_;
+};
+
+}  // namespace specops::byte_conv
