@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 from onnx_ir.passes import InPlacePass
 
+from converters.passes.onnxruntime.column_sums import SumsByProducts
 from converters.passes.onnxruntime.doubles import ActivationsOfDoubles
 from converters.passes.onnxruntime.float8 import CastToFloat8
 from converters.passes.onnxruntime.float_weights import KeepFloatWeights
@@ -49,6 +50,7 @@ __all__ = [
     "PReluByProducts",
     "SoftmaxByReductions",
     "SumBeforeNormalization",
+    "SumsByProducts",
     "TransposeAfterCasts",
     "fusion_guards",
     "kernel_workarounds",
@@ -98,6 +100,6 @@ def fusion_guards(opset: int) -> Sequence[InPlacePass]:
     if opset >= 13:  # the first with axes as inputs of Unsqueeze
         guards.append(DepthwiseLines())
     if opset >= 18:  # the first with axes as inputs of all reductions
-        guards.append(SoftmaxByReductions())
+        guards += [SoftmaxByReductions(), SumsByProducts()]
     # The plugin's kernels do not apply to older opsets.
     return [*guards, CubicByAxes()] if opset >= OPSET else guards

@@ -66,6 +66,28 @@ def identity_transpose(op: Builder, *, x: Value, whole: Value) -> Value | None:
     return x if order is not None and order == sorted(order) else None
 
 
+def _between_transposes(function: str) -> Rewrite:
+    """Return the rewrite that merges the Transposes before and after a function along an axis."""
+
+    @rewrite(
+        "Transpose",
+        lambda op, x: op.Transpose(
+            getattr(op, function)(op.Transpose(x, _outputs=["before"]), _outputs=["inner"]), _outputs=["whole"]
+        ),
+    )
+    def transposed_twice(op: Builder, *, x: Value, before: Value, inner: Value, whole: Value) -> Value | None:
+        """Merge the Transposes before and after a Softmax whose axis becomes the last one, along which it is fastest."""
+        node, first, second = inner.producer(), _order(before, x.rank), _order(whole, x.rank)
+        if node is None or x.rank is None or first is None or second is None:
+            return None
+        axis = second.index(node.attributes.get_int("axis", -1) % x.rank)
+        if axis != x.rank - 1:
+            return None
+        return op.node(function, op.Transpose(x, perm=[first[axis] for axis in second]), axis=-1)
+
+    return transposed_twice
+
+
 SHAPES: Mapping[str, Callable[..., Any]] = {
     "Reshape": lambda op, x, given, **kw: op.Reshape(x, given, **kw),
     "Squeeze": lambda op, x, given, **kw: op.Squeeze(x, given, **kw),
@@ -257,6 +279,8 @@ class MergeDataMovement(PatternPass):
         two_transposes,
         identity_transpose,
         transpose_of_ones,
+        _between_transposes("Softmax"),
+        _between_transposes("LogSoftmax"),
         two_slices,
         whole_slice,
         *(_joined(outer, inner) for outer in _MOVES for inner in _MOVES),

@@ -31,6 +31,29 @@ MOVES = {
     "reversed twice": (lambda op, x: op.Transpose(op.Transpose(x)), ["Identity"]),
     "turned by nothing": (lambda op, x: op.Transpose(x, perm=[0, 1, 2]), ["Identity"]),
     "turned once": (lambda op, x: op.Transpose(x, perm=[0, 2, 1]), ["Transpose"]),
+    "turned around a softmax": (
+        lambda op, x: op.Transpose(op.Softmax(op.Transpose(x, perm=[2, 0, 1]), axis=1), perm=[2, 0, 1]),
+        ["Softmax", "Transpose"],
+    ),
+    "turned back around a softmax": (
+        lambda op, x: op.Transpose(op.LogSoftmax(op.Transpose(x, perm=[0, 2, 1]), axis=-2), perm=[0, 2, 1]),
+        ["LogSoftmax"],
+    ),
+    "turned around a softmax of another axis": (
+        lambda op, x: op.Transpose(op.Softmax(op.Transpose(x, perm=[2, 0, 1]), axis=2), perm=[2, 0, 1]),
+        ["Softmax", "Transpose", "Transpose"],
+    ),
+    "turned after a softmax": (
+        lambda op, x: op.Transpose(op.Softmax(x, axis=1), perm=[2, 0, 1]),
+        ["Softmax", "Transpose"],
+    ),
+    "turned around a softmax that is used": (
+        lambda op, x: op.Add(
+            op.Transpose(y := op.Softmax(op.Transpose(x, perm=[0, 2, 1]), axis=1), perm=[0, 2, 1]),
+            op.ReduceSum(y, [1, 2], keepdims=1),
+        ),
+        ["Add", "ReduceSum", "Softmax", "Transpose", "Transpose"],
+    ),
     "two reshapes": (lambda op, x: op.Reshape(op.Reshape(x, [6, 4]), [3, 8]), ["Reshape"]),
     "reshaped and back": (lambda op, x: op.Reshape(op.Reshape(x, [6, 4]), [2, 3, 4]), ["Identity"]),
     "reshape and unsqueeze": (lambda op, x: op.Unsqueeze(op.Reshape(x, [6, 4]), [0]), ["Reshape"]),
