@@ -226,6 +226,7 @@ def finish(
         casts(opset=opset),
         RemoveUnusedNodesPass(),
         *fusion_guards(opset),
+        RemoveUnusedNodesPass(),
         MoveIntoBranches(),
         bodies,
         RemoveUnusedOpsetsPass(),

@@ -23,7 +23,7 @@ _LEAST_ELEMENTS, _LEAST_COLUMNS = 1 << 12, 16
 class SumsByProducts(Workaround):
     """Replace ReduceSum, ReduceMean and ReduceL2 of float32 along leading axes by a product with ones.
 
-    The reduced axes are adjacent and have elements, as have those after them; those before them have sizes of 1.
+    The reduced axes are adjacent in memory and have elements, as have those after them; those before them have sizes of 1.
     """
 
     operators = frozenset(("ReduceSum", "ReduceMean", "ReduceL2"))
@@ -31,20 +31,38 @@ class SumsByProducts(Workaround):
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
         x, *given = (cast(Value, value) for value in node.inputs)
         # float16 is for GPUs. Older opsets have the axes of other reductions than ReduceSum as an attribute.
-        if x.dtype != ir.DataType.FLOAT or x.dims is None or len(given) != 1 or given[0].constant is None:
+        if x.dtype != ir.DataType.FLOAT or x.dims is None or None in x.dims or len(given) != 1 or given[0].constant is None:
             return None
-        dims = [size for size in x.dims if size is not None]
-        axes = sorted({int(axis) % len(x.dims) for axis in given[0].constant.reshape(-1)})
-        if len(dims) != len(x.dims) or not axes or axes != list(range(axes[0], axes[-1] + 1)):
-            return None
-        before, rows, columns = dims[: axes[0]], math.prod(dims[axes[0] : axes[-1] + 1]), math.prod(dims[axes[-1] + 1 :])
-        if math.prod(before) != 1 or rows < 2 or columns < _LEAST_COLUMNS or rows * columns < _LEAST_ELEMENTS:
-            return None
-        kept = [1 if axis in axes else size for axis, size in enumerate(dims)]
+        rank = len(x.dims)
+        reduced = {int(axis) % rank for axis in given[0].constant.reshape(-1)}
+        kept = [1 if axis in reduced else size for axis, size in enumerate(x.dims)]
         if not attributes_of(node).get("keepdims", 1):
-            kept = [size for axis, size in enumerate(dims) if axis not in axes]
+            kept = [size for axis, size in enumerate(x.dims) if axis not in reduced]
+        x, order = _before_transpose(x)
+        dims = [size for size in x.dims or () if size is not None]
+        if len(dims) != rank:
+            return None
+        axes = sorted(order[axis] for axis in reduced)
+        others = [order[axis] for axis in range(rank) if axis not in reduced and dims[order[axis]] != 1]
+        if not axes or axes != list(range(axes[0], axes[-1] + 1)) or others != sorted(others):
+            return None
+        rows, columns = math.prod(dims[axes[0] : axes[-1] + 1]), math.prod(dims[axes[-1] + 1 :])
+        if math.prod(dims[: axes[0]]) != 1 or rows < 2 or columns < _LEAST_COLUMNS or rows * columns < _LEAST_ELEMENTS:
+            return None
         matrix = op.Reshape(op.Mul(x, x) if node.op_type == "ReduceL2" else x, [rows, columns])
         total = cast(Value, op.Reshape(op.MatMul(np.ones((1, rows), np.float32), matrix), kept))
         if node.op_type == "ReduceMean":
             return [cast(Value, op.Div(total, float(rows)))]
         return [cast(Value, op.Sqrt(total)) if node.op_type == "ReduceL2" else total]
+
+
+def _before_transpose(x: Value) -> tuple[Value, Sequence[int]]:
+    """Return the input of the Transpose that computes ``x``, and the axis there of each axis; or ``x`` itself.
+
+    ONNX Runtime moves Transposes across reductions, but not across reshapes.
+    """
+    node = x.producer()
+    assert x.rank is not None
+    if node is None or node.op_type != "Transpose" or node.domain or node.inputs[0] is None:
+        return x, range(x.rank)
+    return cast(Value, node.inputs[0]), list(node.attributes.get_ints("perm", range(x.rank)[::-1]))

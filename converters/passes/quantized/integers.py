@@ -200,8 +200,9 @@ def _decompose(work: Arrangement, node: ir.Node) -> None:
         return
     op = work.before(node)
     column = zero.astype(np.float32).reshape(-1, *[1] * (len(x.shape) - 2))
-    whole = op.Clip(op.Add(op.Round(x), constant_value(column)), np.float32(0), np.float32(255))
-    work.replace(node, op.Cast(whole, to=D.UINT8))
+    # As in OpenVINO, the zero point is added before the sum is rounded.
+    levels = op.QuantizeLinear(op.Add(x, constant_value(column)), np.float32(1), np.uint8(0))
+    work.replace(node, levels)
 
 
 def _feeds_only_depthwise(value: ir.Value, inner: Affine, outer: Affine) -> bool:

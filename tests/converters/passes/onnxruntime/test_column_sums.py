@@ -49,6 +49,32 @@ def test_conditions(operator: str, keepdims: int, dims: tuple[int | None, ...], 
     assert ("MatMul" in got) is found and (operator in got) is not found
 
 
+@pytest.mark.parametrize(
+    ("dims", "perm", "axes", "found"),
+    [
+        ((1, 16, 16, 16), [0, 3, 1, 2], [2, 3], True),  # channels last
+        ((1, 16, 16, 16), [0, 3, 1, 2], [-1, 2], True),
+        ((1, 16, 16, 16), None, [1, 2], True),
+        ((64, 4, 16), [1, 0, 2], [1], True),
+        ((1, 16, 16, 16), [0, 3, 1, 2], [1], False),  # rows
+        ((1, 16, 16, 16), [0, 3, 1, 2], [1, 2], False),
+        ((2, 16, 16, 16), [0, 3, 1, 2], [2, 3], False),
+        ((64, 4, 16), [2, 0, 1], [1], False),  # the others have another order
+        ((64, 1, 64), [2, 0, 1], [1], True),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("keepdims", [0, 1])
+def test_transposed(dims: tuple[int, ...], perm: list[int] | None, axes: list[int], found: bool, keepdims: int) -> None:
+    attributes = {} if perm is None else {"perm": perm}
+    got = rewritten(
+        lambda op, x: op.ReduceSum(op.Transpose(x, **attributes), axes, keepdims=keepdims),
+        floats("x", *dims),
+        by=[SumsByProducts()],
+    )
+    assert ("MatMul" in got) is found and ("Transpose" in got) is not found
+
+
 def test_other_signatures_types_and_reductions_stay() -> None:
     axes = new_value(ir.DataType.INT64, [1], "axes")
     halves = new_value(ir.DataType.FLOAT16, [1, 64, 64], "x")
