@@ -241,6 +241,7 @@ NCNN = replace(
     opsets=(11, 17),  # pnnx ignores reductions along one axis that is an input, as those of opset 18 are
     limits=(
         limits.integers,
+        limits.padded_integers,
         limits.recurrent,
         limits.reset_before,
         limits.several_sequences,

@@ -283,7 +283,11 @@ def celu(node: ir.Node) -> bool:
     return True
 
 
-@limit("Abs Clip Div Mod Mul Pow Relu", "of integers")
+@limit(
+    "Abs Add Clip Div Max Min Mod Mul Neg Pow ReduceL1 ReduceL2 ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum "
+    "ReduceSumSquare Relu Sign Sub",
+    "of integers",
+)
 def integers(node: ir.Node) -> bool:
     """Match arithmetic of integers, whose bits are computed as if they were floats."""
     dtype = None if node.inputs[0] is None else node.inputs[0].dtype

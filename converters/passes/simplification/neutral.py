@@ -1,4 +1,4 @@
-"""Logic, reductions and expansions without effect."""
+"""Logic, reductions and expansions without effect, and reductions that keep their dimensions."""
 
 from __future__ import annotations
 
@@ -52,8 +52,32 @@ def _reduction(operator: str) -> Rewrite:
     return replace
 
 
+def _kept(operator: str) -> Rewrite:
+    @rewrite(
+        "Unsqueeze",
+        lambda op, x, axes, places: op.Unsqueeze(
+            getattr(op, operator)(x, axes, _allow_other_attributes=True, _outputs=["reduced"]), places, _outputs=["whole"]
+        ),
+    )
+    def replace(op: Builder, *, x: Value, axes: Value, places: Value, reduced: Value, whole: Value) -> Value | None:
+        """Keep the reduced dimensions instead of adding them again."""
+        node, removed, added = reduced.producer(), constant_list(axes), constant_list(places)
+        if node is None or not removed or added is None or x.rank is None or whole.rank != x.rank:
+            return None
+        if node.attributes.get_int("keepdims", 1):
+            return None
+        if sorted(axis % x.rank for axis in removed) != sorted(axis % x.rank for axis in added):
+            return None
+        result: Value = op.node(operator, x, axes, keepdims=1)
+        return result
+
+    return replace
+
+
 class RemoveNeutral(PatternPass):
-    """Remove negations of negations, And with true, Or with false, and reductions and expansions without effect."""
+    """Remove negations of negations, And with true, Or with false, reductions and expansions without effect, and Unsqueezes
+    after reductions.
+    """
 
     rewrites = (
         two_negations,
@@ -62,4 +86,5 @@ class RemoveNeutral(PatternPass):
         neutral("And", 1, commute=True),
         neutral("Or", 0, commute=True),
         *(_reduction(operator) for operator in _REDUCTIONS),
+        *(_kept(operator) for operator in (*_REDUCTIONS, "ReduceL1", "ReduceL2", "ReduceLogSumExp", "ReduceSumSquare")),
     )

@@ -107,6 +107,24 @@ def test_nodes_without_effect(emit: Any, dims: tuple[int | None, ...], found: li
     assert rewritten(emit, floats("x", *dims), by=[RemoveNeutral()]) == found
 
 
+@pytest.mark.parametrize(
+    ("emit", "found"),
+    [
+        (lambda op, x: op.Unsqueeze(op.ReduceSum(x, [1], keepdims=0), [1]), ["ReduceSum"]),
+        (lambda op, x: op.Unsqueeze(op.ReduceL2(x, [-1, 0], keepdims=0), [0, 2]), ["ReduceL2"]),
+        (lambda op, x: op.Unsqueeze(op.ReduceMax(x, [1], keepdims=0), [0]), ["ReduceMax", "Unsqueeze"]),
+        (lambda op, x: op.Unsqueeze(op.ReduceMean(x, [1], keepdims=1), [1]), ["ReduceMean", "Unsqueeze"]),
+        (lambda op, x: op.Unsqueeze(op.ReduceMean(x, [1], keepdims=0), [1, 3]), ["ReduceMean", "Unsqueeze"]),
+        (
+            lambda op, x: [op.Unsqueeze(sums := op.ReduceSum(x, [1], keepdims=0), [1]), sums],
+            ["ReduceSum", "Unsqueeze"],
+        ),
+    ],
+)
+def test_dimensions_of_reductions(emit: Any, found: list[str]) -> None:
+    assert rewritten(emit, floats("x", None, 5, None), by=[RemoveNeutral()]) == found
+
+
 def _normal(op: Any, x: Any) -> Any:
     return op.InstanceNormalization(x, np.ones(3, np.float32), np.ones(3, np.float32))
 

@@ -37,10 +37,14 @@ with tempfile.TemporaryDirectory() as folder:
         data = array if array.dtype.kind == "f" else array.astype(np.int32)
         extractor.input(f"in{index}", ncnn.Mat(np.ascontiguousarray(data), batch_index=int(batches[f"in{index}"])).clone())
     blobs = sorted(set(re.findall(r"\bout\d+\b", Path(params[0]).read_text())), key=lambda name: int(name[3:]))
+    # A blob of ncnn has 32 bits an element, but no type.
+    text = next(Path(folder).glob("*.pnnx.param")).read_text()
+    types = [re.findall(r"#\S+=\([^)]*\)(\w+)", line)[-1:] for line in text.splitlines() if line.startswith("pnnx.Output")]
     arrays = []
-    for name in blobs:
+    for index, name in enumerate(blobs):
         code, value = extractor.extract(name)
         if code:
             raise RuntimeError(f"ncnn computes no {name}")
-        arrays.append(value.numpy(batch_index=int(batches[name])).copy())
+        array = value.numpy(batch_index=int(batches[name])).copy()
+        arrays.append(array.view(np.int32) if index < len(types) and types[index] in (["i64"], ["i32"]) else array)
 np.savez(results, **{str(index): array for index, array in enumerate(arrays)})
