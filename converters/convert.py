@@ -164,12 +164,12 @@ def convert(
 ) -> Conversion:
     """Convert a model into an ONNX model that computes what the model's own runtime computes.
 
-    For an OpenVINO IR that is OpenVINO's CPU plugin in float32. Inputs and outputs keep their order, names, element types
-    and dynamic dimensions, unless ``outputs`` and ``rename`` state others.
+    For an OpenVINO IR, this runtime is OpenVINO's CPU plugin in float32. Inputs and outputs keep their order, names, element
+    types and dynamic dimensions, unless ``outputs`` and ``rename`` specify others.
 
     Args:
-        model: a file of a source format, as the .xml of an OpenVINO IR, or an ``openvino.Model``.
-        onnx_path: where to write the model; ``None`` writes nothing.
+        model: a file of a source format, such as the .xml of an OpenVINO IR, or an ``openvino.Model``.
+        onnx_path: the file to write; ``None`` writes nothing.
         bin: the file with the IR's weights. The default is the .bin with the name of the .xml.
         signature: the signature of a TensorFlow SavedModel. The default is ``serving_default``, or the only one.
         weights: the place of the weights: ``"embed"`` stores them in the .onnx, ``"copy"`` in a file next to it, and
@@ -225,12 +225,12 @@ def convert(
             of values. Without them, several sizes are tried.
 
     Returns:
-        The model (with external weights as the file has them) and the `Report`; they unpack as a pair.
+        The model (with the external weights of the file) and the `Report`, which unpack as a pair.
 
     Raises:
-        ConversionError: with every problem of the model at once: file, line, layer and remedy.
-        ValueError: for options that contradict each other, or an output that is an input.
-        OSError: a file cannot be written; what was there before is still there.
+        ConversionError: the model has problems. The error lists all of them, each with its file, line, layer and remedy.
+        ValueError: options contradict each other, or an output is an input.
+        OSError: a file cannot be written. Previous files stay unchanged.
     """
     options = Options(
         bin=bin,

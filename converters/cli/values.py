@@ -19,7 +19,7 @@ def shapes(texts: list[str] | None, option: str, *, with_open: bool = False) -> 
         with_open: whether a dimension may be dynamic: ``?``, ``-1``, or a range such as ``1..8``. The result has -1 for it.
     """
     found = {}
-    form = "x=1x3x224x224" + (", with ? for a dimension that stays open" if with_open else "")
+    form = "x=1x3x224x224" + (", with ? for a dynamic dimension" if with_open else "")
     for text in texts or ():
         name, equals, dims = text.rpartition("=")
         sizes = dims.split("x") if dims else []

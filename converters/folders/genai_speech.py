@@ -59,7 +59,7 @@ def write_speech(
     """
     source = _read(folder)
     if kv_cache not in (None, "float32"):
-        raise path_error(folder, f"a Whisper's cache is float32, not {kv_cache}", "omit --kv-cache")
+        raise path_error(folder, f"the cache of a Whisper model is float32, not {kv_cache}", "omit --kv-cache")
     sounds = _sounds(folder, source)
     found: list[Projections] = []
 

@@ -119,7 +119,9 @@ class EngineProcess:
                     env=environment,
                 )
             except OSError as error:
-                raise BaselineError(f"{ENVIRONMENT}={self._executable} is not a Python: {error.strerror}") from None
+                raise BaselineError(
+                    f"{ENVIRONMENT}={self._executable} is not a Python interpreter: {error.strerror}"
+                ) from None
         process = self._process
         assert process.stdin is not None and process.stdout is not None
         try:

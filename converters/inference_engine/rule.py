@@ -132,7 +132,7 @@ def find_layer_rule(layer_type: str) -> LayerRule:
     if found is None:
         raise Unsupported(
             f"no rule converts {layer_type} of IR 2 to 7",
-            "'specops inspect' lists what converts; layers of an extension need the extension's source",
+            "'specops inspect' lists the layers that can be converted; layers of an extension need the extension's source",
         )
     return found
 

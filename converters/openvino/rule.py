@@ -403,7 +403,7 @@ def find_rule(layer_type: str, version: str) -> Rule:
     if not candidates:
         raise Unsupported(
             f"no rule converts {layer_type} ({version or 'no version'})",
-            "'specops inspect' lists the layers that can be converted; --rules RULES.py adds a rule of your own",
+            "'specops inspect' lists the layers that can be converted; --rules RULES.py adds your own rule",
         )
     for candidate in candidates:
         if candidate.since == version:

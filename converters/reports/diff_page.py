@@ -53,7 +53,7 @@ def _error_plot(diff: Diff, rows: Sequence[ValueDifference], anchors: dict[str, 
         for place, row in enumerate(rows)
         if (found := row.comparison).relative_l2 is not None
     ]
-    described = f"The relative L2 error and the share of exact elements of {len(points)} values that both models have"
+    described = f"The relative L2 error and the fraction of exact elements of {len(points)} values that both models have"
     return plots.error_plot({diff.paths[1].name: points}, described, "values in their order")
 
 

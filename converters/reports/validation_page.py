@@ -111,7 +111,7 @@ def _error_plot(rows: Sequence[_Row], runtimes: Sequence[str], names: Mapping[st
     }
     worst = max((p.relative_l2 for points in series.values() for p in points), default=0.0)
     described = (
-        f"The relative L2 error and the share of exact elements of {len(rows)} outputs of layers in {len(runtimes)} "
+        f"The relative L2 error and the fraction of exact elements of {len(rows)} outputs of layers in {len(runtimes)} "
         f"runtimes, in the order of the network. The largest error is {number(worst)}. The table of layers has all figures."
     )
     return plots.error_plot(series, described, "layers in their order")

@@ -466,7 +466,7 @@ def _quantized(op, values, zero_point):
 def _in_halves(op, x, weights, products: int, stated):
     """Emit a convolution of integers from -255 to 255, split into 4-bit halves whose sums are exact in float32."""
     if products > 2**24 // (16 * 128):
-        raise NoBodyError("zero points of channels go with sums of at most 8,192 products")
+        raise NoBodyError("zero points of channels require sums of at most 8,192 products")
     high = op.Floor(op.Div(x, np.float32(16)))
     low = op.Sub(x, op.Mul(high, np.float32(16)))
     high, low = (op.Cast(op.Conv(part, weights, **stated), to=_INT32) for part in (high, low))

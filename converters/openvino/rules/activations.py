@@ -44,7 +44,7 @@ def relu(op: Builder, x: Value):
     "PRelu",
     departs=[
         Departure(
-            where="a slope for the last dimension, or of more dimensions than the data, where dimensions are unknown",
+            where="a slope for the last dimension, or of more dimensions than the data, if dimensions are unknown",
             cpu="fails",
             reference="broadcasts it",
             follows="reference",

@@ -231,7 +231,7 @@ def minimum(op: Builder, a: Value, b: Value):
     "Divide",
     departs=[
         Departure(
-            where="integers with `m_pythondiv`, whose quotient is negative and no integer",
+            where="integers with `m_pythondiv`, whose quotient is negative and not an integer",
             cpu="truncates it",
             specification="rounds down",
             follows="specification",

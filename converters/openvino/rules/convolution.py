@@ -44,7 +44,7 @@ _PADS_OVERLOOKED = Departure(
         _KERNEL_REJECTED,
         Departure(
             where="data and weights that FakeQuantize gives two levels, with limits that differ between the channels of the "
-            "data, or a number of channels that is no multiple of 8",
+            "data, or a number of channels that is not a multiple of 8",
             cpu="replaces it by a binary convolution, which ignores the differences, and adds further channels",
             specification="multiplies the numbers",
             follows="specification",

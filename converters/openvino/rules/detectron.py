@@ -32,8 +32,8 @@ _MAX_ROIS = 2**24  # maximum per image, which no network exceeds
             follows="cpu",
         ),
         Departure(
-            where="the background, which is class 0, without `class_agnostic_box_regression`",
-            cpu="omits its boxes in both cases",
+            where="the background (class 0) without `class_agnostic_box_regression`",
+            cpu="omits its boxes, as with that attribute",
             specification="includes them",
             follows="cpu",
         ),

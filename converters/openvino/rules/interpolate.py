@@ -35,7 +35,7 @@ _CUBIC_3D = Departure(
 _ANTIALIAS = Departure(
     where="`linear` with `antialias`, the channels second",
     cpu="ignores `antialias`",
-    specification="widens the kernel where it shrinks the image",
+    specification="widens the kernel if it reduces the image",
     follows="specification",
 )
 _INTEGERS = Departure(
@@ -53,7 +53,7 @@ _INTEGERS_5D = Departure(
 _FUSED = {("linear", 4), ("linear_onnx", 4), ("linear_onnx", 5), ("cubic", 4)}
 """The modes and ranks that the CPU plugin fuses with the operations that follow."""
 _UNROUNDED = Departure(
-    where="i8 and u8 with open dimensions, before a Convert to floats and a function of these",
+    where="i8 and u8 with dynamic dimensions, before a Convert to floats and a function of these",
     cpu="computes them as one, and rounds nothing between them",
     reference="has integers between them",
     follows="cpu",

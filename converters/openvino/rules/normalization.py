@@ -114,7 +114,7 @@ def group_normalization(op: Builder, data: Value, scale: Value, bias: Value, *, 
 
 @rule(
     "LRN",
-    restrictions="where the rank is unknown, its axes must be constants that are not negative",
+    restrictions="if the rank is unknown, its axes must be constants that are not negative",
     departs=[
         Departure(
             where="an even `size`",
@@ -210,7 +210,7 @@ def _mean_variance(op: Builder, data: Value, axes: Value, normalize_variance: bo
     """Subtract the mean of ``data`` over ``axes``, and divide by the standard deviation."""
     if data.dtype is not None and not data.dtype.is_floating_point():
         raise Unsupported(
-            f"it normalizes {data.dtype.name}, which the specification leaves open", "convert to f32 before it"
+            f"it normalizes {data.dtype.name}, which the specification does not define", "convert to f32 before it"
         )
     channels = data.dims[1] if data.dims and len(data.dims) > 3 else None
     inner = None if axes.constant is None else sorted(int(a) % len(data.dims or [1]) for a in axes.constant)

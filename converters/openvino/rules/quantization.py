@@ -68,14 +68,14 @@ from onnx_specops.building import Builder, Value
             follows="reference",
         ),
         Departure(
-            where="a Clamp to a range that has no number between the limits, after a product or a convolution",
+            where="a Clamp to a range that has no number between the limits, after a matrix multiplication or a convolution",
             cpu="applies it in part",
             specification="gives one of the limits",
             follows="specification",
         ),
         Departure(
-            where="a reduction without `keep_dims` over the first or second dimension, times or plus a constant for each "
-            "channel, then FakeQuantize",
+            where="a reduction without `keep_dims` over the first or second dimension, a product or a sum with a constant "
+            "for each channel, then FakeQuantize",
             cpu="reads the constant along another dimension",
             specification="multiplies or adds by channel before it quantizes",
             follows="specification",

@@ -17,7 +17,7 @@ Direction = Literal["forward", "reverse", "bidirectional"]
 Activation = Literal["sigmoid", "tanh", "relu"]
 
 _LENGTHS_OVERLOOKED = Departure(
-    where="sequences shorter than the data, where the number of sequences or of steps is unknown",
+    where="sequences shorter than the data, if the number of sequences or of steps is unknown",
     cpu="ignores their lengths",
     specification="computes the steps within each length",
     follows="specification",

@@ -104,7 +104,7 @@ def reduce_max(op: Builder, x: Value, axes: Value, *, keep_dims: bool = False):
     "ReduceMin",
     departs=[
         Departure(
-            where="nothing, or infinities only",
+            where="no elements, or infinities only",
             cpu="gives the largest finite number",
             reference="gives infinity",
             follows="reference",

@@ -42,7 +42,7 @@ def scatter_elements_update_3(op: Builder, data: Value, indices: Value, updates:
     since="opset12",
     departs=[
         Departure(
-            where="the mean of integers, where it is negative and no integer",
+            where="the mean of integers, if it is negative and not an integer",
             cpu="truncates it",
             specification="rounds down",
             follows="specification",

@@ -69,7 +69,10 @@ def _decode(op: Builder, classes: Value, valid: Value, blank: Value, merge: bool
             follows="specification",
         ),
         Departure(
-            where="labels of length 0, without it", cpu="crashes", specification="uses no label", follows="specification"
+            where="labels of length 0, without `preprocess_collapse_repeated`",
+            cpu="crashes",
+            specification="uses no label",
+            follows="specification",
         ),
         Departure(where="logits above 88", cpu="gives infinity", specification="gives the loss", follows="specification"),
     ],

@@ -92,7 +92,7 @@ class _Plan:
             follows="cpu",
         ),
         Departure(
-            where="`begin`, `end` or `stride` at run time, where all dimensions of the result are known nevertheless",
+            where="`begin`, `end` or `stride` at run time, if all dimensions of the result are known",
             cpu="fails, or in one thread returns uninitialized memory",
             reference="slices",
             follows="reference",

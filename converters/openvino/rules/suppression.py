@@ -129,7 +129,7 @@ def _float(op: Builder, x: Value | None) -> Value:
     departs=[
         Departure(
             where="a `max_output_boxes_per_class` of 0",
-            cpu="leaves the number of boxes unset",
+            cpu="does not set the number of boxes",
             specification="gives 0 for it",
             follows="specification",
         )

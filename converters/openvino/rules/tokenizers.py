@@ -187,7 +187,7 @@ def special_tokens_split(op: Builder, *inputs: Value):
         Departure(
             where="no symbols in any string",
             cpu="gives one row for any number of them",
-            specification="is silent; one row for each would be expected",
+            specification="does not define it; one row for each is expected",
             follows="cpu",
         ),
         Departure(

@@ -289,7 +289,7 @@ def _matched(find: Any, text: str, start: int, end: int) -> Any:
     try:
         return find(text, start, end)
     except (MemoryError, RecursionError):
-        raise PatternError(f"the pattern {find.__self__.pattern!r} needs itself too often in a string") from None
+        raise PatternError(f"the pattern {find.__self__.pattern!r} recurses too deeply in a string") from None
 
 
 def _width(character: str) -> int:
