@@ -1,9 +1,10 @@
-"""OpenVINO as the oracle, and verification of every replacement in tests of passes."""
+"""OpenVINO as the oracle, verification of every replacement, and the same random numbers in every order of the tests."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
 import pytest
 
 from converters.passes.verification import Verifier
@@ -17,6 +18,13 @@ def oracle() -> Iterator[Oracle]:
     oracle = Oracle()
     yield oracle
     oracle.close()
+
+
+@pytest.fixture(autouse=True)
+def _random_numbers(request: pytest.FixtureRequest) -> None:
+    """Restart the module's generator ``RNG``. The numbers of a test are independent of the tests before it."""
+    if (generator := getattr(request.module, "RNG", None)) is not None:
+        generator.bit_generator.state = np.random.default_rng(1).bit_generator.state  # not 0: the module's own numbers
 
 
 @pytest.fixture(autouse=True)

@@ -22,12 +22,6 @@ STEP = 1 / 64
 ENDS = (-2.0, 2.0 - STEP)
 
 
-@pytest.fixture(autouse=True)
-def _same_numbers() -> None:
-    """Each test gets the same numbers, whichever tests ran before it in the process."""
-    RNG.bit_generator.state = np.random.default_rng(0).bit_generator.state
-
-
 def _numbers(*shape: int) -> np.ndarray:
     return np.asarray(RNG.standard_normal(shape), np.float32)
 
