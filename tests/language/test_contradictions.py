@@ -4,26 +4,42 @@ from __future__ import annotations
 
 import json
 import zipfile
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from converters.convert import convert_with
 from converters.errors import ConversionError
 from converters.folders.genai import write_genai
-from converters.openvino import convert
-from converters.options import Options
+from tests.language.recorder import Recorder
 
 HERE = Path(__file__).parent
 CONFIG, GENERATION = "config.json", "generation_config.json"
 
 
-def converted(tmp_path: Path, name: str, changes: dict[str, dict[str, Any]]) -> Path:
-    """Convert a model's folder whose configurations are changed. A key with the value ``None`` is removed."""
-    source, target = tmp_path / "source", tmp_path / "out"
+@pytest.fixture(scope="module")
+def recorder(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Recorder]:
+    """Return a function of the name of a folder. The files that the tests change do not affect the recorded conversions."""
+
+    @cache
+    def recorded(name: str) -> Recorder:
+        place = tmp_path_factory.mktemp("recorded")
+        return Recorder.of(unpacked(name, place / "source"), place / "out")
+
+    return recorded
+
+
+def unpacked(name: str, folder: Path) -> Path:
     with zipfile.ZipFile(HERE / f"{name}.zip") as file:
-        file.extractall(source)
+        file.extractall(folder)
+    return folder
+
+
+def converted(tmp_path: Path, name: str, changes: dict[str, dict[str, Any]], recorder: Callable[[str], Recorder]) -> Path:
+    """Write the folder of a model whose configurations are changed. A key with the value ``None`` is removed."""
+    source, target = unpacked(name, tmp_path / "source"), tmp_path / "out"
     for file_name, values in changes.items():
         content = json.loads((source / file_name).read_text())
         for place, value in values.items():
@@ -33,11 +49,7 @@ def converted(tmp_path: Path, name: str, changes: dict[str, dict[str, Any]]) -> 
                 part = part[each]
             part[key] = value
         (source / file_name).write_text(json.dumps({key: value for key, value in content.items() if value is not None}))
-
-    def with_options(model: Path, to: Path, *, adapt: Any = None, **more: Any) -> Any:
-        return convert_with(model, to, Options(**more), adapt=adapt)
-
-    write_genai(source, target, convert if name.startswith("models") else with_options)
+    write_genai(source, target, recorder(name).replay)
     return target
 
 
@@ -90,9 +102,9 @@ def converted(tmp_path: Path, name: str, changes: dict[str, dict[str, Any]]) -> 
         ("speech/whisper_speech", CONFIG, {"d_model": 7}, "d_model is 7, but the model has"),
     ],
 )
-def test_contradictions(name: str, file: str, change: dict[str, Any], message: str, tmp_path: Path) -> None:
+def test_contradictions(name: str, file: str, change: dict[str, Any], message: str, tmp_path: Path, recorder: Any) -> None:
     with pytest.raises(ConversionError) as raised:
-        converted(tmp_path, name, {file: change})
+        converted(tmp_path, name, {file: change}, recorder)
     (problem,) = raised.value.problems
     assert problem.message.startswith(f"its {message}")
     assert problem.file == str(tmp_path / "source" / file) and problem.remedy == f"use the {file} of the model"
@@ -114,15 +126,15 @@ def test_contradictions(name: str, file: str, change: dict[str, Any], message: s
         ("models/llama", CONFIG, {"model_type": None}),
     ],
 )
-def test_no_contradictions(name: str, file: str, change: dict[str, Any], tmp_path: Path) -> None:
-    assert (converted(tmp_path, name, {file: change}) / "genai_config.json").is_file()
+def test_no_contradictions(name: str, file: str, change: dict[str, Any], tmp_path: Path, recorder: Any) -> None:
+    assert (converted(tmp_path, name, {file: change}, recorder) / "genai_config.json").is_file()
 
 
-def test_all_contradictions_at_once(tmp_path: Path) -> None:
+def test_all_contradictions_at_once(tmp_path: Path, recorder: Any) -> None:
     sizes = {"vocab_size": 7, "num_hidden_layers": 3, "num_attention_heads": 8, "hidden_size": 48}
     others = {"eos_token_id": -1, "model_type": "gpt2"}
     with pytest.raises(ConversionError) as raised:
-        converted(tmp_path, "models/llama", {CONFIG: sizes | others, GENERATION: {"eos_token_id": 320}})
+        converted(tmp_path, "models/llama", {CONFIG: sizes | others, GENERATION: {"eos_token_id": 320}}, recorder)
     found = [(Path(problem.file or "").name, problem.message.split()[1]) for problem in raised.value.problems]
     assert found == [
         *((CONFIG, name) for name in (*sizes, "eos_token_id")),

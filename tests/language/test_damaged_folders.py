@@ -12,12 +12,11 @@ from typing import Any
 
 import pytest
 
-from converters.convert import Conversion, convert_with
 from converters.errors import ConversionError
 from converters.folders.genai import write_genai
-from converters.options import Options
 from onnx_specops.generation import GenerationError, open_model
 from tests.converters.cli.specops import specops
+from tests.language.recorder import Recorder
 
 HERE = Path(__file__).parent
 FOLDERS = ("vision/qwen3.5", "vision/gemma3", "vision/mistral3", "speech/whisper_speech", "hybrids/lfm2", "models/llama")
@@ -25,21 +24,6 @@ VALUES: list[Any] = ["x", "", -1, 0, 10**9, 2**70, 1.5, float("nan"), float("inf
 """Values instead of those of a key, besides ``null`` and none."""
 
 _VOCABULARY = 50  # longer objects are those of a tokenizer
-
-
-class Recorder:
-    """Converts models once. ``replay`` returns the results again, without another conversion."""
-
-    def __init__(self) -> None:
-        self._found: dict[str, Conversion] = {}
-
-    def record(self, model: Path, target: Path | None, *, adapt: Any = None, **more: Any) -> Conversion:
-        self._found[model.name] = convert_with(model, target, Options(**more), adapt=adapt)
-        return self._found[model.name]
-
-    def replay(self, model: Path, target: Path, *, adapt: Any = None, **more: Any) -> Conversion:
-        target.write_bytes(b"model")
-        return self._found[model.name]
 
 
 @pytest.fixture(scope="module", params=FOLDERS)
@@ -53,9 +37,7 @@ def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 @pytest.fixture(scope="module")
 def recorder(folder: Path) -> Recorder:
-    recorder = Recorder()
-    write_genai(folder, folder.with_name("out"), recorder.record)
-    return recorder
+    return Recorder.of(folder, folder.with_name("out"))
 
 
 def documents(folder: Path) -> Iterator[tuple[Path, Any]]:
