@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import onnxruntime as ort
@@ -15,24 +16,37 @@ from tests.language.recording import recorded_by
 from tests.language.test_tokenizers import KERNELS
 
 
+@dataclass
+class Recorded:
+    """An operation with its inputs, OpenVINO's outputs, and the converted model."""
+
+    name: str
+    inputs: list[np.ndarray]
+    outputs: list[Any]
+    model: bytes
+
+
 @pytest.fixture(scope="module")
-def recorded(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    return recorded_by("operations", tmp_path_factory.mktemp("operations"))
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> list[Recorded]:
+    found = []
+    for path in recorded_by("operations", tmp_path_factory.mktemp("operations")):
+        case = json.loads(path.read_text())
+        inputs = [np.array(data, kind) for kind, data in case["inputs"]]
+        model = convert(path.with_suffix(".xml")).model.SerializeToString()
+        found.append(Recorded(path.stem, inputs, case["outputs"], model))
+    return found
 
 
 @pytest.mark.parametrize("kernels", KERNELS)
-def test_operations(recorded: list[Path], kernels: str) -> None:
+def test_operations(recorded: list[Recorded], kernels: str) -> None:
     assert len(recorded) > 60
     wrong = []
-    for path in recorded:
-        case = json.loads(path.read_text())
+    for case in recorded:
         options = ort.SessionOptions()
         options.log_severity_level = 3
-        model = convert(path.with_suffix(".xml")).model
-        session = onnx_specops.InferenceSession(model.SerializeToString(), options, kernels=kernels)
-        arrays = [np.array(data, kind) for kind, data in case["inputs"]]
-        feeds = dict(zip((value.name for value in session.get_inputs()), arrays, strict=True))
+        session = onnx_specops.InferenceSession(case.model, options, kernels=kernels)
+        feeds = dict(zip((value.name for value in session.get_inputs()), case.inputs, strict=True))
         got = [array.tolist() for array in session.run(None, feeds)]
-        if got != case["outputs"]:
-            wrong.append((path.stem, got, case["outputs"]))
+        if got != case.outputs:
+            wrong.append((case.name, got, case.outputs))
     assert not wrong
