@@ -6,7 +6,11 @@ import shutil
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -64,20 +68,25 @@ def test_the_corpus_exists() -> None:
     assert FILES and HOSTILE  # pytest would silently create no tests without files
 
 
+@pytest.fixture(scope="module")
+def worker() -> Iterator[Callable[[float, int | None], Worker]]:
+    """Return a function that starts one process for all cases with the same limits."""
+    with ExitStack() as stack:
+        yield cache(lambda seconds, memory: stack.enter_context(Worker(seconds, memory)))
+
+
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.parent.name)
-def test_files_of_the_corpus(path: Path, tmp_path: Path) -> None:
+def test_files_of_the_corpus(path: Path, tmp_path: Path, worker: Any) -> None:
     for file in path.parent.iterdir():
         shutil.copy(file, tmp_path)
-    with Worker(ir.TARGET.seconds, ir.TARGET.memory) as worker:
-        worker.ask(ir.converted, tmp_path / "model.xml")
+    worker(ir.TARGET.seconds, ir.TARGET.memory).ask(ir.converted, tmp_path / "model.xml")
 
 
 @needs_library
 @pytest.mark.parametrize("path", HOSTILE, ids=lambda path: path.stem)
-def test_nodes_of_the_corpus(path: Path) -> None:
+def test_nodes_of_the_corpus(path: Path, worker: Any) -> None:
     target = nodes.targets()["nodes"]()
-    with Worker(target.seconds, target.memory) as worker:
-        worker.ask(nodes.try_native, nodes.load(path.read_text()))
+    worker(target.seconds, target.memory).ask(nodes.try_native, nodes.load(path.read_text()))
 
 
 # -- the fuzzer itself ------------------------------------------------------------------------------------------------------

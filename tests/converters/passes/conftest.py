@@ -12,7 +12,7 @@ from onnx_specops.replacing import checked_by
 from tests.conformance.oracle import Oracle
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def oracle() -> Iterator[Oracle]:
     """Return OpenVINO in a separate process."""
     oracle = Oracle()
@@ -31,7 +31,10 @@ def _random_numbers(request: pytest.FixtureRequest) -> None:
 def verifier(request: pytest.FixtureRequest) -> Iterator[Verifier]:
     """Fail the test if a pass replaces a value by a different one, unless the test is marked ``unverified``."""
     found = Verifier(refuse=False)
+    if request.node.get_closest_marker("unverified"):
+        yield found
+        return
     with checked_by(found):
         yield found
     print("verified", dict(found.verified), "skipped", dict(found.skipped))
-    assert not found.differences or request.node.get_closest_marker("unverified"), "\n".join(map(str, found.differences))
+    assert not found.differences, "\n".join(map(str, found.differences))
