@@ -48,7 +48,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> None:
-    """Give each worker of ``-n`` consecutive tests, because those of a module share its fixtures, such as converted models."""
+    """Give each worker of ``-n`` consecutive tests: those of a module share its fixtures, such as converted models."""
     if getattr(config.option, "numprocesses", None) and config.option.dist == "no":
         config.option.dist = "worksteal"
 
