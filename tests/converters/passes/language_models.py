@@ -227,10 +227,13 @@ def for_generators(model: ov.Model, *, positions: int | None = 64, **options: An
     return convert(model.clone(), form="genai", logits="all", positions=positions, **options)
 
 
-def agrees(model: ov.Model, given: Sequence[Run], *, kernels: Any = "native", **options: Any) -> Decoder:
-    """Check agreement with OpenVINO; return the converted attention."""
+def agrees(model: ov.Model, given: Sequence[Run], *, kernels: Sequence[Any] = ("native",), **options: Any) -> Decoder:
+    """Check agreement with OpenVINO for each kind of kernels; return the converted attention."""
     conversion = for_generators(model, **options)
     error = _ERRORS[decoder_of(conversion).cache]
-    for got, wanted in zip(by_onnx_runtime(conversion, given, kernels), by_openvino(model, given), strict=True):
-        np.testing.assert_allclose(got, wanted, rtol=0, atol=error * float(np.nanmax(np.abs(wanted), initial=0)))
+    expected = by_openvino(model, given)
+    for kind in kernels:
+        for got, wanted in zip(by_onnx_runtime(conversion, given, kind), expected, strict=True):
+            tolerance = error * float(np.nanmax(np.abs(wanted), initial=0))
+            np.testing.assert_allclose(got, wanted, rtol=0, atol=tolerance, err_msg=kind)
     return decoder_of(conversion)

@@ -50,7 +50,6 @@ def divided(*divisors: float) -> Callable[[Any, Any], Any]:
     return change
 
 
-@pytest.mark.parametrize("kernels", KERNELS)
 @pytest.mark.parametrize("cache", ["float32", "float16"])
 @pytest.mark.parametrize(
     ("products", "grouped"),
@@ -73,8 +72,8 @@ def divided(*divisors: float) -> Callable[[Any, Any], Any]:
         (divided(1e-39, 1e38), 0),
     ],
 )
-def test_scales_and_softcaps(products: Any, grouped: int, cache: Any, kernels: Any) -> None:
-    decoder = agrees(layer(products=products), GIVEN, kernels=kernels, kv_cache=cache)
+def test_scales_and_softcaps(products: Any, grouped: int, cache: Any) -> None:
+    decoder = agrees(layer(products=products), GIVEN, kernels=KERNELS, kv_cache=cache)
     assert decoder.grouped == grouped
     assert grouped or "its attention scores are multiplied by " in " ".join(decoder.kept)
 
@@ -90,9 +89,8 @@ def test_a_scaled_query(factor: float) -> None:
 @pytest.mark.parametrize(
     ("size", "cache", "grouped"), [(24, "float32", 1), (20, "float32", 0), (20, "float16", 1), (5, "uint8", 1)]
 )
-@pytest.mark.parametrize("kernels", KERNELS)
-def test_sizes_of_heads(size: int, cache: Any, grouped: int, kernels: Any) -> None:
-    decoder = agrees(layer(size=size), GIVEN, kernels=kernels, kv_cache=cache)
+def test_sizes_of_heads(size: int, cache: Any, grouped: int) -> None:
+    decoder = agrees(layer(size=size), GIVEN, kernels=KERNELS, kv_cache=cache)
     assert decoder.grouped == grouped
     assert grouped or list(decoder.kept) == ["its heads have 20 elements; ONNX Runtime requires a multiple of 8"]
 
