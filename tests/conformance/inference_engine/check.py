@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -20,18 +20,22 @@ KERNELS = ("native", "none", "python") if has_library() else ("none", "python")
 """The forms: native kernels, no kernels (the operators' bodies), Python kernels."""
 
 
-def converted(case: Case, xml: Path, kernels: str) -> dict[str, np.ndarray] | str:
-    """Return the outputs of the converted model by name, or the error as text."""
+def converted(case: Case, xml: Path, kinds: Sequence[str] = KERNELS) -> dict[str, dict[str, np.ndarray] | str]:
+    """Convert a case, and return the outputs by name, or the error as text, for each kind of kernels.
+
+    A model without operators of the domain is run once, with the first kind.
+    """
     try:
         _, report = convert(xml, xml.with_suffix(".onnx"), input_shapes=case.shapes)
     except ConversionError as error:
-        return str(error)
-    if kernels != KERNELS[0] and not report.custom_operators:
-        kernels = KERNELS[0]
-    try:
-        return run(xml.with_suffix(".onnx"), case.inputs(case.net()), kernels, case.runs)
-    except Exception as error:  # ONNX Runtime raises many kinds of exceptions
-        return f"{type(error).__name__}: {error}"
+        return {kinds[0]: str(error)}
+    results: dict[str, dict[str, np.ndarray] | str] = {}
+    for kernels in kinds if report.custom_operators else kinds[:1]:
+        try:
+            results[kernels] = run(xml.with_suffix(".onnx"), case.inputs(case.net()), kernels, case.runs)
+        except Exception as error:  # ONNX Runtime raises many kinds of exceptions
+            results[kernels] = f"{type(error).__name__}: {error}"
+    return results
 
 
 def run(path: Path, feeds: Mapping[str, np.ndarray], kernels: str, runs: int = 1) -> dict[str, np.ndarray]:
