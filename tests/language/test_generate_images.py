@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -13,16 +15,15 @@ from onnx_specops.generation import GenerationError, VisionLanguageModel, open_m
 from onnx_specops.generation.images import ImageProcessor
 from tests.converters.cli.specops import as_json, specops
 from tests.folders import vision
-from tests.language.test_vision_genai import NAMES, convert, unpacked, write_genai
+from tests.language.test_vision_genai import NAMES
 
 
 @pytest.fixture(scope="module", params=NAMES)
-def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def place(
+    request: pytest.FixtureRequest, with_images: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory
+) -> Path:
     """Return a folder with the original model and, in OUT, its conversion."""
-    place = tmp_path_factory.mktemp(request.param) / request.param
-    unpacked(request.param, place)
-    write_genai(place, place / "OUT", convert)
-    return place
+    return shutil.copytree(with_images(request.param), tmp_path_factory.mktemp("images") / request.param)
 
 
 @pytest.fixture(scope="module")

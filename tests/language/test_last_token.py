@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -22,28 +21,29 @@ from converters.passes.attention.last_token import keep_last_token
 from converters.passes.attention.probe_shapes import Inputs
 from onnx_specops.building import Builder, new_value
 from tests.converters.cli.specops import as_json, specops
-from tests.language.test_models import ARCHIVES, NAMES
+from tests.language.test_models import NAMES, folders
 
 EXACT = {"INFERENCE_PRECISION_HINT": "f32", "KV_CACHE_PRECISION": "f32"}
 LAYERS = 2
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("last")
+def place(shared: Path) -> Path:
+    return shared
 
 
-@cache
 def source(name: str, place: Path) -> Path:
-    with zipfile.ZipFile(ARCHIVES / f"{name}.zip") as file:
-        file.extractall(place / name)
-    return place / name / "openvino_model.xml"
+    return folders(name, place)[0] / "openvino_model.xml"
 
 
 @cache
 def converted(name: str, place: Path, logits: Any) -> Path:
-    path = place / f"{name}.{logits}.onnx"
-    report = convert(source(name, place), path, form="genai", positions=128, logits=logits).report
+    if logits == "last":
+        _, target, written = folders(name, place)
+        path, report = target / "model.onnx", written.report
+    else:
+        path = place / f"{name}.{logits}.onnx"
+        report = convert(source(name, place), path, form="genai", positions=128, logits=logits).report
     assert report.decoder is not None and report.decoder.logits == logits
     return path
 

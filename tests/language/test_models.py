@@ -33,8 +33,8 @@ KEPT = {
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("language")
+def place(shared: Path) -> Path:
+    return shared
 
 
 @cache

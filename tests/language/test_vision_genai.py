@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import zipfile
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -53,11 +54,11 @@ def check_tokens_of_genai(place: Path) -> None:
 
 
 @pytest.fixture(scope="module", params=NAMES)
-def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def place(request: pytest.FixtureRequest, with_images: Callable[[str], Path]) -> Path:
     """Return a folder with the original model and, in OUT, its conversion."""
-    place = tmp_path_factory.mktemp(request.param) / request.param
-    unpacked(request.param, place)
-    return converted(place)
+    place = with_images(request.param)
+    assert {path.name for path in (place / "OUT").glob("*.onnx")} >= {DECODER, EMBEDDING, VISION}
+    return place
 
 
 def test_onnxruntime_genai_gives_openvinos_tokens(place: Path) -> None:
