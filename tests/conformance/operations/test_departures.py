@@ -726,7 +726,7 @@ for _name, _version in _REDUCTIONS:
     elif _name not in ("Prod", "L2"):
         _numbers = np.array([2**24 + 1, 2**24 + 3 if _name == "Min" else 1], I32)
         _shown(f"Reduce{_name}", _version, "integers of 32", _make, [static(_numbers), np.array([0])], {"keep_dims": False})
-_shown("ReduceMin", 1, "nothing", "reduce_min", [static(_floats(INF)), np.array([0])], {"keep_dims": False})
+_shown("ReduceMin", 1, "no elements", "reduce_min", [static(_floats(INF)), np.array([0])], {"keep_dims": False})
 _shown_by("MatMul-1-nothing-summed", "an empty dimension to sum over, of")
 _shown_by("MatMul-1-weights-u8-bf16", "constants of 8 bits and less")
 
@@ -955,7 +955,7 @@ def _resized(version: int) -> Callable[..., Any]:
 
 for _version in (4, 11):
     _image = dynamic(np.array([[[[0, 255]]]], np.uint8), dims=[-1, 1, 1, 2])
-    _shown("Interpolate", _version, "i8 and u8 with open", _resized(_version), [_image])
+    _shown("Interpolate", _version, "i8 and u8 with dynamic", _resized(_version), [_image])
 
 
 def _blind(ops: NodeFactory, token: Any, mask: Any, rows: Any) -> Any:
