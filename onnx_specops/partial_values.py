@@ -606,7 +606,8 @@ _DIMS: dict[str, Callable[[Sequence[Any], Mapping[str, Any]], list[Element | Non
 def constant_target(data: ir.Value, target: ir.Value, allowzero: int) -> list[int] | None:
     """Return a constant target for a Reshape without ``allowzero`` that replaces a partially known target, or ``None``.
 
-    An unknown element that equals the same dimension of ``data`` becomes 0 (copied). One other may become -1.
+    An unknown element that equals the same dimension of ``data`` becomes 0 (copied). One other may become -1. For that, a -1
+    in the target becomes a number if all other dimensions determine it.
     """
     wanted, dims = elements(target), _dims_of(data)
     if wanted is None or wanted.ndim != 1 or target.const_value is not None:
@@ -622,6 +623,11 @@ def constant_target(data: ir.Value, target: ir.Value, allowzero: int) -> list[in
             found.append(0 if isinstance(size, Expression) and size == x else -1)
     if -1 not in found:
         return found
+    given = [i for i, x in enumerate(wanted) if not isinstance(x, Expression) and x == -1]
+    if found.count(-1) > 1 and len(given) == 1:
+        rest = _inferred_dimension(dims, list(wanted))
+        if isinstance(rest, int) and rest > 0:
+            found[given[0]] = rest
     # ONNX Runtime cannot infer -1 if another dimension may be 0.
     sizes = list(found) if dims is None else dims + [0] * len(found)
     others = [sizes[i] if d == 0 else d for i, d in enumerate(found) if d != -1]

@@ -52,6 +52,16 @@ def test_a_reshape_that_copies_dimensions_has_a_constant_target(op, x, y):
         assert op.Reshape(x, target).producer().inputs[1].constant is None
 
 
+def test_a_multiple_of_a_dimension_determines_the_rest(op, x):
+    """-1 in the target becomes a number, so that the multiple can be -1."""
+    whole = op.Reshape(x, [0, 12, 8])  # n x 12 x 8, of a tensor with other dimensions
+    n, m = op.Shape(x, start=0, end=1), op.Shape(x, start=2, end=3)
+    inner = op.Reshape(whole, op.Concat(op.Mul(n, 16), [-1], [1], axis=0))
+    assert inner.producer().inputs[1].constant.tolist() == [-1, 6, 1] and inner.dims == [None, 6, 1]
+    for target in ([op.Mul(n, 5), [-1]], [op.Mul(m, 16), [-1]], [op.Add(n, 1), [-1]], [op.Mul(n, 16), [-1], [0]]):
+        assert op.Reshape(whole, op.Concat(*target, axis=0)).producer().inputs[1].constant is None
+
+
 def test_a_dimension_that_may_be_0_keeps_its_target(op, x):
     """-1 cannot be inferred if another dimension is 0, which would break a constant target but not the original one."""
     n, m = op.Shape(x, start=0, end=1), op.Shape(x, start=2, end=3)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import onnx_ir as ir
 
 from converters.passes.patterns import PatternPass, Rewrite, rewrite
@@ -110,15 +112,37 @@ _MAX_STEPS = 8
 )
 def own_shape(op: Builder, *, x: Value, y: Value, shape: Value) -> Value | None:
     """Remove a Reshape to the shape of a tensor from which nodes compute another of the same shape."""
-    found: ir.Value | None = y
-    for _ in range(_MAX_STEPS):
-        if found is x:
+    return y if any(value is x for value in _of_same_shape(y)) else None
+
+
+@rewrite(
+    "Reshape",
+    lambda op, y, given: op.Reshape(y, given, _allow_other_attributes=True, _outputs=["whole"]),
+    exclusive=False,
+)
+def same_target(op: Builder, *, y: Value, given: Value, whole: Value) -> Value | None:
+    """Remove a Reshape by the target of another, after nodes that do not change the shape."""
+    node = whole.producer()
+    for value in _of_same_shape(y):
+        before = value.producer()
+        if node is None or before is None or before.domain or before.op_type != "Reshape" or before.inputs[1] is not given:
+            continue
+        if node.attributes.get_int("allowzero", 0) == before.attributes.get_int("allowzero", 0):
             return y
-        node = None if found is None else found.producer()
-        if node is None or node.domain or node.op_type not in _SHAPE_OF_FIRST or node.outputs[0] is not found:
-            return None
-        found = node.inputs[0]
     return None
+
+
+def _of_same_shape(value: ir.Value) -> Iterator[ir.Value]:
+    """Yield a value and those before it that have the same shape."""
+    found: ir.Value | None = value
+    for _ in range(_MAX_STEPS):
+        if found is None:
+            return
+        yield found
+        node = found.producer()
+        if node is None or node.domain or node.op_type not in _SHAPE_OF_FIRST or node.outputs[0] is not found:
+            return
+        found = node.inputs[0]
 
 
 class MergeDimensions(PatternPass):
@@ -130,5 +154,6 @@ class MergeDimensions(PatternPass):
         removed_insertion,
         *(_reshaped(inner) for inner in SHAPES),
         own_shape,
+        same_target,
         computed_target,
     )

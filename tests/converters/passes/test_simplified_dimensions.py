@@ -150,6 +150,23 @@ def test_reshapes_to_the_own_shape(emit: Any, found: list[str]) -> None:
     assert rewritten(emit, floats("x", None, None, None), by=[MergeDimensions()], numbers=numbers) == found
 
 
+@pytest.mark.parametrize(
+    ("emit", "count"),
+    [
+        (lambda op, x, t, u: op.Reshape(op.Softmax(op.Reshape(x, t), axis=-1), t), 1),
+        (lambda op, x, t, u: op.Reshape(op.Relu(op.Neg(op.Reshape(x, t, allowzero=1))), t, allowzero=1), 1),
+        (lambda op, x, t, u: op.Reshape(op.Transpose(op.Reshape(x, t), perm=[1, 0]), t), 2),
+        (lambda op, x, t, u: op.Reshape(op.Relu(op.Reshape(x, t, allowzero=1)), t), 2),
+        (lambda op, x, t, u: op.Reshape(op.Relu(op.Reshape(x, t)), u), 2),
+    ],
+)
+def test_the_same_target(emit: Any, count: int) -> None:
+    targets = [new_value(D.INT64, (2,), name) for name in "tu"]
+    numbers = [np.arange(15, dtype=np.float32).reshape(1, 3, 5), np.array([3, 5]), np.array([5, 3])]
+    found = rewritten(emit, floats("x", None, None, None), *targets, by=[MergeDimensions()], numbers=numbers)
+    assert found.count("Reshape") == count
+
+
 def test_a_part_of_the_own_shape() -> None:
     def emit(op, x):
         return op.Reshape(op.Relu(x), op.Shape(x, start=2))
