@@ -36,6 +36,7 @@ from converters.passes.onnxruntime.strings import GatherOfStrings, PadOfStrings
 from converters.passes.onnxruntime.sums import SumBeforeNormalization
 from converters.passes.onnxruntime.transposed_convolutions import EmptyTransposedConvolutions
 from converters.passes.onnxruntime.transposed_matmuls import TransposeAfterCasts
+from converters.passes.onnxruntime.transposed_splits import SplitBeforeTranspose
 from converters.passes.onnxruntime.unique import UniqueOfEmptySlices
 from converters.passes.onnxruntime.unsigned import ExtremesOfUnsigned, TopKOfUnsigned
 from converters.passes.workaround import Workarounds
@@ -49,6 +50,7 @@ __all__ = [
     "KeepPads",
     "PReluByProducts",
     "SoftmaxByReductions",
+    "SplitBeforeTranspose",
     "SumBeforeNormalization",
     "SumsByProducts",
     "TransposeAfterCasts",
@@ -100,6 +102,6 @@ def fusion_guards(opset: int) -> Sequence[InPlacePass]:
     if opset >= 13:  # the first with axes as inputs of Unsqueeze
         guards.append(DepthwiseLines())
     if opset >= 18:  # the first with axes as inputs of all reductions
-        guards += [SoftmaxByReductions(), SumsByProducts()]
+        guards += [SoftmaxByReductions(), SumsByProducts(), SplitBeforeTranspose()]
     # The plugin's kernels do not apply to older opsets.
     return [*guards, CubicByAxes()] if opset >= OPSET else guards

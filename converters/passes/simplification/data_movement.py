@@ -59,6 +59,58 @@ def transpose_of_ones(op: Builder, *, x: Value, whole: Value) -> Value | None:
     return op.Reshape(x, target)
 
 
+@rewrite(
+    "Transpose",
+    lambda op, x, target: op.Transpose(
+        op.Reshape(op.Transpose(x, _outputs=["first"]), target, _outputs=["middle"]), _outputs=["whole"]
+    ),
+    exclusive=False,
+)
+def transposes_that_cancel(op: Builder, *, x: Value, first: Value, middle: Value, whole: Value, **_: Value) -> Value | None:
+    """Replace two Transposes around a Reshape by a Reshape if the elements have their first order in the end.
+
+    Channels of pixels that become those of tokens, and back, are an example.
+    """
+    there, back = _order(first, x.rank), _order(whole, middle.rank)
+    if (
+        there is None
+        or back is None
+        or first.dims is None
+        or middle.dims is None
+        or (target := one_target(x, whole)) is None
+    ):
+        return None
+    before, after = list(first.dims), list(middle.dims)
+    if before[:1] == after[:1] == [None] and there[0] == back[0] == 0:  # a batch, which stays outside
+        before[0] = after[0] = 1
+    if None in before or None in after or (factors := _common_factors(before, after)) is None:
+        return None
+    # The factors of each dimension in the order of `x`, and in that of the result.
+    source = [factor for axis in range(len(there)) for factor in factors if factor[0] == there.index(axis)]
+    result = [factor for axis in back for factor in factors if factor[1] == axis]
+    return op.Reshape(x, target) if source == result else None
+
+
+def _common_factors(before: list[Any], after: list[Any]) -> list[tuple[int, int]] | None:
+    """Return the axis before and the axis after a Reshape of each of the largest factors that both shapes consist of;
+    ``None`` if there are none.
+    """
+    old = [(axis, size) for axis, size in enumerate(before) if size != 1]
+    new = [(axis, size) for axis, size in enumerate(after) if size != 1]
+    found = []
+    while old and new:
+        (left, one), (right, other) = old.pop(0), new.pop(0)
+        size = min(one, other)
+        if not size or one % size or other % size:
+            return None
+        found.append((left, right))
+        if one != size:
+            old.insert(0, (left, one // size))
+        if other != size:
+            new.insert(0, (right, other // size))
+    return None if old or new else found
+
+
 @rewrite("Transpose", lambda op, x: op.Transpose(x, _outputs=["whole"]), exclusive=False)
 def identity_transpose(op: Builder, *, x: Value, whole: Value) -> Value | None:
     """Remove a Transpose without effect."""
@@ -277,6 +329,7 @@ class MergeDataMovement(PatternPass):
 
     rewrites = (
         two_transposes,
+        transposes_that_cancel,
         identity_transpose,
         transpose_of_ones,
         _between_transposes("Softmax"),

@@ -54,6 +54,28 @@ MOVES = {
         ),
         ["Add", "ReduceSum", "Softmax", "Transpose", "Transpose"],
     ),
+    "channels of pixels that become those of a line, and back": (
+        lambda op, x: op.Transpose(op.Reshape(op.Transpose(x, perm=[2, 0, 1]), [4, 6]), perm=[1, 0]),
+        ["Reshape"],
+    ),
+    "channels of tokens that become those of pixels, and back": (
+        lambda op, x: op.Transpose(
+            op.Reshape(op.Transpose(op.Reshape(x, [1, 6, 4]), perm=[0, 2, 1]), [1, 4, 2, 3]), perm=[0, 2, 3, 1]
+        ),
+        ["Reshape"],
+    ),
+    "channels of tokens that become those of turned pixels": (
+        lambda op, x: op.Transpose(
+            op.Reshape(op.Transpose(op.Reshape(x, [1, 6, 4]), perm=[0, 2, 1]), [1, 4, 2, 3]), perm=[0, 3, 2, 1]
+        ),
+        ["Reshape", "Reshape", "Transpose", "Transpose"],
+    ),
+    "channels that are divided": (
+        lambda op, x: op.Transpose(
+            op.Reshape(op.Transpose(op.Reshape(x, [1, 6, 4]), perm=[0, 2, 1]), [1, 3, 8]), perm=[0, 2, 1]
+        ),
+        ["Reshape", "Reshape", "Transpose", "Transpose"],
+    ),
     "two reshapes": (lambda op, x: op.Reshape(op.Reshape(x, [6, 4]), [3, 8]), ["Reshape"]),
     "reshaped and back": (lambda op, x: op.Reshape(op.Reshape(x, [6, 4]), [2, 3, 4]), ["Identity"]),
     "reshape and unsqueeze": (lambda op, x: op.Unsqueeze(op.Reshape(x, [6, 4]), [0]), ["Reshape"]),
@@ -89,6 +111,19 @@ def _until_done(step):
             pass
 
     return apply
+
+
+def test_channels_of_a_batch_of_unknown_size() -> None:
+    """They move and back, unless the batch moves, too, or another size is unknown."""
+
+    def emit(op, x, target, back):
+        return op.Transpose(op.Reshape(op.Transpose(x, perm=[0, 2, 1]), target), perm=back)
+
+    step = _until_done(MergeDataMovement())
+    assert _agree(lambda op, x: emit(op, x, [-1, 4, 3, 1], [0, 2, 3, 1]), step, X, None, 3, 4) == ["Reshape"]
+    left = ["Reshape", "Transpose", "Transpose"]
+    assert _agree(lambda op, x: emit(op, x, [-1, 4, 3, 1], [1, 2, 3, 0]), step, X, None, 3, 4) == left
+    assert _agree(lambda op, x: emit(op, x, [2, 4, -1, 1], [0, 2, 3, 1]), step, X, 2, None, 4) == left
 
 
 def test_moves_of_unknown_dimensions() -> None:

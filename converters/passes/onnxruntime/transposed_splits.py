@@ -1,0 +1,73 @@
+"""Transposes before a Split: ONNX Runtime (1.32) moves them after it, one for each part, where they are slow.
+
+Its kernel moves one element at a time if several dimensions move, one of which is 1 in each part. For 196 x 128 numbers it
+takes 73 microseconds; without that dimension it takes 10.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+import onnx_ir as ir
+from onnx_ir.passes import InPlacePass, PassResult
+
+from onnx_specops.building import Builder, Value
+from onnx_specops.graphs import all_nodes, constant_list
+from onnx_specops.replacing import replace_value
+
+
+class SplitBeforeTranspose(InPlacePass):
+    """Split and squeeze the input of a Transpose instead of its result, and transpose the parts.
+
+    Conditions: only the Split uses the transposed tensor; only a Squeeze of the divided dimension, of 1, uses each part.
+    """
+
+    def call(self, model: ir.Model) -> PassResult:
+        splits = [node for node in all_nodes(model.graph) if (node.domain, node.op_type) == ("", "Split")]
+        root = Builder.of_existing(model.graph) if splits else None
+        count = sum(_exchanged(node, root) for node in splits if root is not None)
+        return PassResult(model, modified=count > 0)
+
+
+def _exchanged(node: ir.Node, root: Builder) -> bool:
+    whole = cast(Value, node.inputs[0])
+    transpose = whole.producer()
+    if transpose is None or (transpose.domain, transpose.op_type) != ("", "Transpose") or len(whole.uses()) != 1:
+        return False
+    if (
+        whole.is_graph_output()
+        or whole.rank is None
+        or transpose.graph is not node.graph
+        or not isinstance(node.graph, ir.Graph)
+    ):
+        return False
+    rank, perm = whole.rank, list(transpose.attributes.get_ints("perm", ()))
+    axis = node.attributes.get_int("axis", 0) % rank
+    squeezes = [_squeeze_of(cast(Value, part), axis) for part in node.outputs]
+    if not perm or any(squeeze is None for squeeze in squeezes):
+        return False
+    op, source = Builder.before_node(node, root), perm[axis]
+    count = len(node.outputs)
+    parts = op.Split(transpose.inputs[0], axis=source, num_outputs=count, outputs=count)
+    # The order without the divided dimension.
+    order = [place - (place > source) for place in perm if place != source]
+    for part, squeeze in zip(parts if count > 1 else [parts], squeezes, strict=True):
+        assert squeeze is not None
+        moved = op.Transpose(op.Squeeze(part, [source]), perm=order)
+        replace_value(squeeze.outputs[0], moved)
+    for old in (*squeezes, node, transpose):
+        if old is not None and old.graph is not None:
+            old.graph.remove(old, safe=True)
+    return True
+
+
+def _squeeze_of(part: Value, axis: int) -> ir.Node | None:
+    """Return the Squeeze of one dimension of 1 that is the only consumer of a part."""
+    users = list(part.consumers())
+    if len(users) != 1 or part.is_graph_output() or part.dims is None or part.dims[axis] != 1:
+        return None
+    squeeze = users[0]
+    if (squeeze.domain, squeeze.op_type) != ("", "Squeeze") or len(squeeze.inputs) != 2:
+        return None
+    axes = constant_list(squeeze.inputs[1])
+    return squeeze if axes is not None and [place % len(part.dims) for place in axes] == [axis] else None
