@@ -6,12 +6,24 @@ import os
 import sys
 from pathlib import Path
 
+import onnxruntime as ort
 import pytest
 
 # The tests' own modules come from the checkout, and the packages from their installation. Therefore the root is last on the
 # path, and child processes do not put their working directory first.
 sys.path.append(str(Path(__file__).parents[1]))
 os.environ["PYTHONSAFEPATH"] = "1"
+
+
+class _SessionOptions(ort.SessionOptions):  # type: ignore[misc]
+    """Session options whose threads wait for work without spinning. Spinning takes the processor from the other workers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.add_session_config_entry("session.intra_op.allow_spinning", "0")
+
+
+ort.SessionOptions = _SessionOptions
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -72,6 +72,7 @@ def session(model_bytes: bytes, threads: int = 2) -> ort.InferenceSession:
     """Return a session with the native kernels and without logs."""
     options = ort.SessionOptions()
     options.intra_op_num_threads = threads
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # also in processes without tests/conftest.py
     options.log_severity_level = 4
     options.register_custom_ops_library(onnx_specops.library_path())
     return ort.InferenceSession(model_bytes, options, providers=["CPUExecutionProvider"])
