@@ -104,7 +104,7 @@ def test_a_mean_after_a_failed_run(type_: Any) -> None:
         (33, 1000, 100, False),
         (64, 50_000, 1, False),
         (3, 50_000, 20, False),
-        (5, 100_000, 2000, True),
+        (5, 100_000, 300, True),
         (1000, 17, 3, False),
         (1, 255, 200, False),
         (9, 513, 1, True),
