@@ -264,7 +264,7 @@ def _converted(folder: Path, as_json: bool) -> Iterator[Path]:
     def has(*names: str) -> bool:
         return any((folder / name).is_file() for name in names)
 
-    # the parts of a folder that is not complete are enough: the conversion reports those that are missing
+    # Some parts of a folder are sufficient: the conversion reports those that are missing.
     decoder = has(language_model.DECODER, language_model.LANGUAGE, language_model.TEXT_EMBEDDINGS)
     pair = not decoder and has(encoder_decoder.ENCODER, encoder_decoder.DECODER)
     ready = (folder / CONFIG).is_file() or (pair and (folder / ENCODER).is_file())

@@ -31,7 +31,7 @@ _TYPES = {
 }  # fmt: skip
 _WITH_CONVOLUTIONS = "lfm2"
 _OTHER_NAMES = {"lfm2_moe": _WITH_CONVOLUTIONS}
-"""Types with the inputs and outputs of another type, under which onnxruntime-genai has them."""
+"""Types that onnxruntime-genai runs under the name of another type with the same inputs and outputs."""
 
 _KIND_OF_STATES = {
     _WITH_CONVOLUTIONS: {2}, "lfm2_moe": {2}, "granitemoehybrid": {2, 3}, "qwen3_5": {2, 3}, "qwen3_5_moe": {2, 3},

@@ -354,7 +354,7 @@ def dilated_means(node: ir.Node) -> bool:
 
 @limit("Pad", "of integers by a number other than 0")
 def padded_integers(node: ir.Node) -> bool:
-    """Match an integer number, whose bits are taken for a float."""
+    """Match an integer number, whose bits are read as a float."""
     dtype = None if node.inputs[0] is None else node.inputs[0].dtype
     if dtype is None or dtype.is_floating_point() or not _given(node, 2):
         return False

@@ -16,7 +16,7 @@ from converters.passes.workaround import Workaround
 from onnx_specops.building import Builder, Value
 from onnx_specops.graphs import attributes_of
 
-# Below, the nodes that are added take as long as they save.
+# For fewer elements, the added nodes take as long as they save.
 _LEAST_ELEMENTS, _LEAST_COLUMNS = 1 << 12, 16
 
 

@@ -16,7 +16,7 @@ from converters.passes.quantized.weights import Weights
 from onnx_specops.graphs import constant_array
 
 _MAX_REPEATED_PRODUCTS, _MAX_TARGETS = 128, 3
-"""Sums of this many products are computed again more quickly than floats are quantized by channel."""
+"""Up to this many products, computing a sum again takes less time than quantizing floats by channel."""
 
 
 def fused(

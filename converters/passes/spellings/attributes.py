@@ -1,4 +1,4 @@
-"""Attributes without effect, which a program requires or mistakes."""
+"""Attributes without effect that a program requires or misinterprets."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ _MAX_SLICES = 8
 class ConstantIndices(Workaround):
     """Convert a Gather with constant indices of one or more dimensions.
 
-    pnnx (2026) takes several indices for one, and a single index for a scalar, which removes the dimension.
+    pnnx (2026) reads several indices as one, and a single index as a scalar, which removes the dimension.
     """
 
     operators = frozenset(("Gather",))
