@@ -51,9 +51,9 @@ _HEAD = """\
 {agree} of {total} architectures agree with OpenVINO's CPU in float32{rest}. The library in the table builds each
 network at a small size, with random weights. OpenVINO imports it and saves it with weights in float16. It is converted
 once, and run at two sizes, with the plugin's kernels and, if it has operators of the domain, without. Floats may differ
-by 1e-3 of their value plus 1e-4; everything else must be equal. *Error* is the largest relative distance (L2) of an
-output. If a network amplifies rounding, its outputs may differ by as much as OpenVINO's outputs differ for inputs
-changed by 1e-6: the second figure of the column.
+by 1e-3 of their value plus 1e-4. Everything else must be equal. *Error* is the largest relative distance (L2) of an
+output. If a network amplifies rounding, its outputs may differ by as much as OpenVINO's own outputs do if its inputs
+change by 1e-6. The second figure of the column is that difference.
 
 {versions}
 """

@@ -105,7 +105,7 @@ CLIP = {
 def multi(name, ids_first=False, **config):
     inputs = {"input_ids": ids(98, "b", "s"), "pixel_values": floats("b", 3, 64, 64), "attention_mask": mask("b", "s")}
     return Network(
-        name, "pictures and text", "transformers", imported(transformer(name, config), positional=False), inputs, TEXT_SIZES
+        name, "images and text", "transformers", imported(transformer(name, config), positional=False), inputs, TEXT_SIZES
     )
 
 
@@ -400,7 +400,7 @@ NETWORKS = [
             cross_attention_hidden_size=32,
         ),
         extra={"decoder_input_ids": ids(99, "b", 5)},
-        family="pictures and text",
+        family="images and text",
     ),
     multi("CLIPModel", **CLIP),
     multi("SiglipModel", **CLIP),
