@@ -652,8 +652,8 @@ def targets_page() -> Iterator[str]:
         "MODEL.xml --target NAME` counts the nodes that a target supports.",
         "",
         "With `--opset 23` or newer, RMS normalizations and rotary embeddings are single nodes (RMSNormalization,",
-        "RotaryEmbedding), for `standard` and without a target. For `standard`, softmax attention is a single node, too",
-        "(Attention). Swish is a node at opset 24: ONNX Runtime 1.32 has no kernel of it and expands it.",
+        "RotaryEmbedding), for `standard` and without a target. For `standard`, softmax attention is also a single node",
+        "(Attention). At opset 24, Swish is a node. ONNX Runtime 1.32 has no kernel of it and expands it.",
         "",
     ]
     yield from table(
@@ -662,9 +662,9 @@ def targets_page() -> Iterator[str]:
     yield from [
         "",
         "Files for ONNX Runtime's other execution providers (`qnn`, `webgpu`, `coreml`, `directml`) may contain operators",
-        "that the device lacks. ONNX Runtime computes them on the CPU. `inspect --target` counts them. `coreml`,",
-        "`directml` and `tensorrt` follow published lists. `tflite`, `rknn` and `tinygrad` get the spellings that other",
-        "engines need. None of these six has been measured.",
+        "that the device lacks. ONNX Runtime computes them on the CPU. `inspect --target` counts them. The limits of",
+        "`coreml`, `directml` and `tensorrt` are from published lists. `tflite`, `rknn` and `tinygrad` get the spellings",
+        "that other engines need. None of these six has been measured.",
         "",
     ]
     yield from _cuda()
