@@ -14,13 +14,12 @@ from converters.passes.quantized.graph import (
     Quantized,
     before_casts,
     is_node,
-    only_quantizers,
     remove,
     static_shape,
 )
 from converters.passes.quantized.joins import quantize_parts
 from converters.passes.quantized.matmuls import product
-from converters.passes.quantized.pooling import average
+from converters.passes.quantized.pooling import average, mean
 from converters.passes.quantized.scaling import scaling
 from converters.passes.quantized.shuffles import shuffle
 from converters.passes.quantized.smoothing import merge_factor
@@ -257,7 +256,7 @@ def _arrange(work: Arrangement, node: ir.Node) -> None:
     elif node.op_type == "Concat":
         _join(work, node)
     elif node.op_type == "ReduceMean":
-        _mean(work, node)
+        mean(work, node)
 
 
 def _moves(node: ir.Node) -> bool:
@@ -282,19 +281,6 @@ def _join(work: Arrangement, node: ir.Node) -> None:
     joined.shape = node.outputs[0].shape
     work.dequantized(op, node.outputs[0], joined, found[0].affine)
     remove(node)
-
-
-def _mean(work: Arrangement, node: ir.Node) -> None:
-    """Convert a ReduceMean over the spatial dimensions to GlobalAveragePool, which ONNX Runtime computes in integers."""
-    x, axes = node.inputs[0], None if len(node.inputs) < 2 else constant_array(node.inputs[1])
-    if x is None or x.shape is None or axes is None or not node.attributes.get_int("keepdims", 1):
-        return
-    rank = len(x.shape)
-    if rank < 3 or sorted(int(axis) % rank for axis in axes.reshape(-1)) != list(range(2, rank)):
-        return
-    if not only_quantizers(node.outputs[0]):
-        return
-    work.replace(node, work.before(node).GlobalAveragePool(x))
 
 
 def _feeds_integers(value: ir.Value, *, contrib: bool) -> bool:

@@ -10,18 +10,23 @@ import onnx_ir as ir
 from converters.passes.quantized.affine import Affine
 from converters.passes.quantized.fused import ConvAttributes
 from converters.passes.quantized.fusion import fused
-from converters.passes.quantized.graph import Arrangement
+from converters.passes.quantized.graph import Arrangement, only_quantizers
 from converters.passes.quantized.weights import Weights
 from onnx_specops.building import Builder, Value, constant_value
+from onnx_specops.graphs import constant_array
+
+_MOST = 16
+"""The maximum size of the windows of a mean along each dimension."""
 
 
-def average(work: Arrangement, node: ir.Node) -> None:
+def average(work: Arrangement, node: ir.Node, *, only_quantized: bool = True) -> None:
     """Convert an AveragePool of a quantized tensor to a depthwise convolution, whose sums it scales.
 
     ONNX Runtime's pooling of integers takes 50 times as long.
 
     Conditions: the model may contain ONNX Runtime's own operators; all windows have the same divisor, the padding is
-    explicit, and no window exceeds it; and the result is quantized to 8 bits, perhaps after a function.
+    explicit, and no window exceeds it; and with ``only_quantized``, the result is quantized to 8 bits, perhaps after a
+    function.
     """
     x, tail = node.inputs[0], node.outputs[0]
     source = None if x is None else work.quantized.get(x)
@@ -45,4 +50,45 @@ def average(work: Arrangement, node: ir.Node) -> None:
     weights = Weights(emit, Affine(np.ones([], np.float32), np.zeros([], np.int8)))
     attributes = ConvAttributes(shape, strides, dilations, pads, channels)
     scales = np.full(channels, 1 / prod(window))
-    fused(work, node, source, weights, scales, np.zeros(channels), tail, attributes, only_quantized=True)
+    fused(work, node, source, weights, scales, np.zeros(channels), tail, attributes, only_quantized=only_quantized)
+
+
+def mean(work: Arrangement, node: ir.Node) -> None:
+    """Convert a ReduceMean over the spatial dimensions of a quantized tensor.
+
+    If the mean is quantized, it becomes GlobalAveragePool, which ONNX Runtime computes in integers. Otherwise it becomes the
+    mean of averages of windows, so that the tensor is not dequantized. Conditions of this form: the model may contain ONNX
+    Runtime's own operators; the spatial dimensions are known, and windows of at most 16 elements along each divide them.
+    """
+    x, axes = node.inputs[0], None if len(node.inputs) < 2 else constant_array(node.inputs[1])
+    if x is None or x.shape is None or axes is None or not node.attributes.get_int("keepdims", 1):
+        return
+    rank = len(x.shape)
+    if rank < 3 or sorted(int(axis) % rank for axis in axes.reshape(-1)) != list(range(2, rank)):
+        return
+    op = work.before(node)
+    if only_quantizers(node.outputs[0]):
+        work.replace(node, op.GlobalAveragePool(x))
+        return
+    window = [_divisor(size) for size in x.shape[2:]]
+    if (
+        not work.contrib
+        or rank > 5
+        or not isinstance(x.shape[1], int)
+        or None in window
+        or work.quantized[x].affine.bits != 8
+    ):
+        return
+    averages = op.AveragePool(x, kernel_shape=window, strides=window)
+    pool = averages.producer()
+    whole = list(x.shape[2:]) == window
+    work.replace(node, averages if whole else op.ReduceMean(averages, list(range(2, rank))))
+    average(work, pool, only_quantized=False)
+
+
+def _divisor(size: object) -> int | None:
+    """Return the largest size of windows that divide a dimension; ``None`` if they are too small."""
+    if not isinstance(size, int) or size < 1:
+        return None
+    found = max(window for window in range(1, _MOST + 1) if size % window == 0)
+    return found if found == size or found >= 4 else None

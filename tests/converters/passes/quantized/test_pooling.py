@@ -82,3 +82,58 @@ def test_unknown_sizes(shape: list[int], tmp_path: Path) -> None:
 
 def test_an_average_that_is_not_quantized(tmp_path: Path) -> None:
     assert "AveragePool" in made(lambda x: pool(quantized(convolution(quantized(x)))), tmp_path)
+
+
+def _mean_of_all(x: Any, axes: Sequence[int] = (2, 3), keep_dims: bool = True) -> Any:
+    """Average the result of a convolution, and use it, too."""
+    inner = quantized(convolution(quantized(x)))
+    return ops.multiply(inner, ops.reduce_mean(inner, np.array(axes, np.int64), keep_dims))
+
+
+@pytest.mark.parametrize(
+    ("space", "axes", "after"),
+    [
+        ((7, 6), (2, 3), []),
+        ((7, 6), (-1, 2), []),
+        ((1, 16), (2, 3), []),
+        ((24, 20), (2, 3), ["ReduceMean"]),  # windows of 12 x 10
+        ((32,), (2,), ["ReduceMean"]),
+        ((5, 4, 18), (2, 3, 4), ["ReduceMean"]),
+    ],
+)
+def test_means(space: Sequence[int], axes: Sequence[int], after: list[str], tmp_path: Path) -> None:
+    found = made(lambda x: _mean_of_all(x, axes), tmp_path, space)
+    assert found.count("QuantizedConv") == 2 and [name for name in found if name == "ReduceMean"] == after
+
+
+@pytest.mark.parametrize(
+    ("space", "axes", "keep_dims"),
+    [
+        ((19, 6), (2, 3), True),  # no windows divide it
+        ((34, 6), (2, 3), True),  # only windows of 2
+        ((6, 6), (2,), True),
+        ((6, 6), (1, 2), True),
+        ((6, 6), (1, 2, 3), True),
+    ],
+)
+def test_means_that_stay(space: Sequence[int], axes: Sequence[int], keep_dims: bool, tmp_path: Path) -> None:
+    found = made(lambda x: _mean_of_all(x, axes, keep_dims), tmp_path, space)
+    assert found.count("QuantizedConv") == 1 and "ReduceMean" in found
+
+
+def test_a_mean_of_unknown_dimensions_stays(tmp_path: Path) -> None:
+    def build(x: Any) -> Any:
+        inner = quantized(pool(quantized(x)))
+        return ops.multiply(inner, ops.reduce_mean(inner, np.array([2, 3], np.int64), True))
+
+    assert "ReduceMean" in made(build, tmp_path, shape=[2, 4, -1, -1])
+
+
+def test_a_mean_that_is_quantized(tmp_path: Path) -> None:
+    """ONNX Runtime computes it in integers."""
+
+    def build(x: Any) -> Any:
+        inner = quantized(convolution(quantized(x)))
+        return convolution(quantized(ops.reduce_mean(inner, np.array([2, 3], np.int64), True)), 5, 1)
+
+    assert "GlobalAveragePool" in made(build, tmp_path)

@@ -119,7 +119,7 @@ def _of_columns(x: Any) -> Any:
 def _of_another(x: Any) -> Any:
     """The factor is computed."""
     first = _first(x)
-    gate = ops.sigmoid(ops.reduce_mean(first, constant(np.array([2, 3])), True))
+    gate = ops.sigmoid(ops.reduce_max(first, constant(np.array([2, 3])), True))
     return convolution(quantized(ops.multiply(first, gate)))
 
 
