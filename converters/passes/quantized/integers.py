@@ -7,6 +7,7 @@ import onnx_ir as ir
 from onnx_ir.passes import InPlacePass, PassResult
 
 from converters.passes.quantized.affine import Affine, affine, quantize_given
+from converters.passes.quantized.channels import quantize_after_split
 from converters.passes.quantized.convolutions import convolution
 from converters.passes.quantized.fused import is_signed
 from converters.passes.quantized.graph import (
@@ -70,6 +71,8 @@ class ConvertToIntegers(InPlacePass):
         work = Arrangement(model.graph, self.contrib)
         for node in list(all_nodes(model.graph)):
             merge_factor(work, node)
+        for node in [node for node in all_nodes(model.graph) if is_node(node, "FakeQuantize", DOMAIN)]:
+            quantize_after_split(work, node)
         for node in [node for node in all_nodes(model.graph) if is_node(node, "FakeQuantize", DOMAIN)]:
             _quantize(work, node, self.opset)
         if self.contrib:
