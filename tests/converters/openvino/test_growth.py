@@ -23,7 +23,16 @@ _SIZES = {
     "bodies of operators": 8,
     "bodies in an older opset": 8,
     "variables": 50,
-    "matrix multiplications with compressed weights": 50,
+    "matrix multiplications with compressed weights": 30,
+    "matrix multiplications with biases": 80,
+    "quantized layers": 100,
+    "quantized convolutions": 40,
+    "copied constants": 150,
+    "constants referred to": 150,
+    "constants": 150,
+    "constants of one value": 150,
+    "large constants": 150,
+    "large constants of one value": 150,
 }
 _QUICK = ("attributes", "information", "unknown", "tensor names", "layers that lead", "pieces", "tokens")
 # Smaller values are noise.
