@@ -65,6 +65,7 @@ const Op& unigram_tokenizer();
 const Op& utf8_validate();
 const Op& vocab_decoder();
 const Op& vocabulary_table();
+const Op& volume_conv();
 const Op& wordpiece_tokenizer();
 const Op& yuv_to_rgb();
 
@@ -127,6 +128,7 @@ inline std::vector<const Op*> all_ops() {
       &utf8_validate(),
       &vocab_decoder(),
       &vocabulary_table(),
+      &volume_conv(),
       &wordpiece_tokenizer(),
       &yuv_to_rgb(),
   };

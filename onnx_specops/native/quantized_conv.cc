@@ -11,6 +11,7 @@
 #include <optional>
 #include <vector>
 
+#include "integer_list.h"
 #include "op.h"
 #include "quantized_conv_geometry.h"
 #include "quantized_conv_planes.h"
@@ -64,24 +65,6 @@ constexpr std::int64_t fewest_in_tiles = 3;
 // The size of padded planes: more times that of the input, and more memory, are too much.
 constexpr std::int64_t most_growth = 8, most_plane_bytes = std::int64_t{1} << 26;
 
-std::vector<std::int64_t> parse(const char* name, const std::string& text) {
-  std::vector<std::int64_t> numbers;
-  const auto refuse = [&] { fail(name, " = '", text, "' is not a list of integers"); };
-  if (text.find_first_not_of(' ') == std::string::npos) return numbers;
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const std::size_t end = std::min(text.find(',', begin), text.size());
-    std::string part = text.substr(begin, end - begin);
-    part.erase(0, part.find_first_not_of(' '));
-    part.erase(part.find_last_not_of(' ') + 1);
-    if (part.empty() || part.size() > 6 || part.find_first_not_of("0123456789") != std::string::npos) refuse();
-    std::int64_t number = 0;
-    for (const char digit : part) number = number * 10 + (digit - '0');
-    numbers.push_back(number);
-    begin = end + 1;
-  }
-  return numbers;
-}
-
 // The number of groups that are computed as one, with weights of 0 between them. A vector has room for their columns.
 std::int64_t merged_groups(std::int64_t groups, std::int64_t group_columns) {
   std::int64_t merged = 1;
@@ -129,10 +112,10 @@ class QuantizedConv : public Kernel {
  public:
   explicit QuantizedConv(const KernelInfo& info)
       : channels_(info.integer("channels")),
-        kernel_(parse("kernel", info.string("kernel"))),
-        strides_(parse("strides", info.string("strides"))),
-        pads_(parse("pads", info.string("pads"))),
-        dilations_(parse("dilations", info.string("dilations"))),
+        kernel_(parse_integers("kernel", info.string("kernel"))),
+        strides_(parse_integers("strides", info.string("strides"))),
+        pads_(parse_integers("pads", info.string("pads"))),
+        dilations_(parse_integers("dilations", info.string("dilations"))),
         groups_(info.integer("group")),
         function_(static_cast<Function>(info.choice("function"))),
         alpha_(info.number("alpha")),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Sequence
@@ -12,8 +13,11 @@ import numpy as np
 from onnx_specops.assertions import required
 from onnx_specops.attributes import Limits
 from onnx_specops.domain import NoBodyError, operator
+from onnx_specops.ops._integer_lists import parse_integers
 
 MOST_CHANNELS = 1 << 24
+
+_parsed = functools.partial(parse_integers, "QuantizedConv")
 
 MAX_PRODUCTS = 1 << 16
 """Sums of more products may overflow 32 bits."""
@@ -237,17 +241,6 @@ class _Geometry:
 def _fewest(extent: int) -> int:
     """Return the number of padded pixels that suffice. A window of one pixel, as of a matrix product, needs none."""
     return extent if extent > 1 else 0
-
-
-def _parsed(name: str, text: str, count: int, otherwise: int) -> list[int]:
-    if not text.strip():
-        return [otherwise] * count
-    parts = [part.strip() for part in text.split(",")]
-    if not all(part.isascii() and part.isdigit() and len(part) < 7 for part in parts):
-        raise ValueError(f"QuantizedConv: {name} = {text!r} is not a list of integers")
-    if len(parts) != count:
-        raise ValueError(f"QuantizedConv: {name} has {len(parts)} numbers instead of {count}")
-    return [int(part) for part in parts]
 
 
 _erf = np.vectorize(math.erf, otypes=[np.float64])

@@ -31,7 +31,13 @@ from tests.onnx_specops.native.random_attention import group_query_attention_com
 from tests.onnx_specops.native.random_in_place_attention import attention as cached_attention
 from tests.onnx_specops.native.random_products import attention, mat_mul_compressed
 from tests.onnx_specops.native.random_tokenizers import dense
-from tests.onnx_specops.native.test_random_layers import causal_conv, gated_delta_rule, selective_scan, state_space_scan
+from tests.onnx_specops.native.test_random_layers import (
+    causal_conv,
+    gated_delta_rule,
+    selective_scan,
+    state_space_scan,
+    volume_conv,
+)
 from tests.onnx_specops.ops import cases_quantized_conv
 
 MOST = 6
@@ -173,6 +179,7 @@ _NODES = {
     "SelectiveScan": _short(selective_scan),
     "StateSpaceScan": _short(state_space_scan),
     "VocabularyTable": _vocabulary,
+    "VolumeConv": volume_conv,
 }
 
 

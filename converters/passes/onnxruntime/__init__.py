@@ -39,11 +39,13 @@ from converters.passes.onnxruntime.transposed_matmuls import TransposeAfterCasts
 from converters.passes.onnxruntime.transposed_splits import SplitBeforeTranspose
 from converters.passes.onnxruntime.unique import UniqueOfEmptySlices
 from converters.passes.onnxruntime.unsigned import ExtremesOfUnsigned, TopKOfUnsigned
+from converters.passes.onnxruntime.volumes import ConvolveVolumes
 from converters.passes.workaround import Workarounds
 from onnx_specops.building import OPSET
 
 __all__ = [
     "ConstantsOfMoreDimensions",
+    "ConvolveVolumes",
     "CubicByAxes",
     "DepthwiseLines",
     "KeepFloatWeights",
@@ -104,4 +106,4 @@ def fusion_guards(opset: int) -> Sequence[InPlacePass]:
     if opset >= 18:  # the first with axes as inputs of all reductions
         guards += [SoftmaxByReductions(), SumsByProducts(), SplitBeforeTranspose()]
     # The plugin's kernels do not apply to older opsets.
-    return [*guards, CubicByAxes()] if opset >= OPSET else guards
+    return [*guards, CubicByAxes(), ConvolveVolumes()] if opset >= OPSET else guards

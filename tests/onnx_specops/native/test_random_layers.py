@@ -214,6 +214,21 @@ def state_space_scan(rng: np.random.Generator) -> Node:
     return "StateSpaceScan", arrays, [float_type, float_type], {}
 
 
+def volume_conv(rng: np.random.Generator) -> Node:
+    def listed(numbers: np.ndarray) -> str:
+        return ",".join(map(str, numbers.tolist()))
+
+    groups, inside, outside = (int(n) for n in rng.integers((1, 1, 1), (4, 6, 12)))
+    kernel, strides, dilations = rng.integers(1, 4, 3), rng.integers(1, 4, 3), rng.integers(1, 3, 3)
+    pads = rng.integers(0, 3, 6)
+    sizes = np.maximum((kernel - 1) * dilations + 1 - pads[:3] - pads[3:], 0) + rng.integers(0, (6, 8, 40))
+    x = rng.standard_normal((int(rng.integers(1, 3)), groups * inside, *sizes)).astype(np.float32)
+    w = rng.standard_normal((groups * outside, inside, *kernel)).astype(np.float32)
+    bias = rng.standard_normal(groups * outside).astype(np.float32) if rng.random() < 0.5 else None
+    attributes = {"strides": listed(strides), "pads": listed(pads), "dilations": listed(dilations), "group": groups}
+    return "VolumeConv", [x, w, bias], [_type(x)], attributes | {"slope": float(pick(rng, (0, 0.1, 1)))}
+
+
 MAKERS = (
     *random_detectors.MAKERS,
     causal_conv,
@@ -232,6 +247,7 @@ MAKERS = (
     segment_max,
     selective_scan,
     state_space_scan,
+    volume_conv,
     yuv_to_rgb,
     random_in_place_attention.attention,
     random_attention.group_query_attention_compressed,

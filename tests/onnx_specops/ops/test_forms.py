@@ -29,6 +29,7 @@ from tests.onnx_specops.ops import (
     cases_quantized_conv,
     cases_scatter_elements_update,
     cases_searching,
+    cases_volume_conv,
 )
 from tests.onnx_specops.ops.case import Case, answer
 from tests.onnx_specops.ops.one_node import RAISED, one_node
@@ -44,6 +45,7 @@ CASES = [
     *cases_interpolate.CASES,
     *cases_color.CASES,
     *cases_attention.CASES,
+    *cases_volume_conv.CASES,
 ]
 FORMS = ["numpy", "native", "python", "body", "reference"]
 VALUES = [(case, form) for case in CASES if not case.error for form in FORMS if form != "native" or case.op in BUILT]

@@ -1,0 +1,44 @@
+// Convolutions of volumes: the interface between volume_conv.cc and the code for each instruction set.
+//
+// volume_conv_kernels.inc is that code, compiled once for each set (CMakeLists.txt); see compressed.h.
+#pragma once
+
+#include <cstdint>
+
+namespace specops::volumes {
+
+// Sums of some output channels at adjacent positions of a padded slice.
+struct Tile {
+  const float* from;  // the first position of the first input channel; may be read beyond the last one, up to `most_positions`
+  std::int64_t channels, channel_step;
+  const std::int64_t* taps;  // the distance of each tap from a position
+  std::int64_t tap_count;
+  const float* weights;  // [channels, weight_step], of which the first are [tap_count, outputs]
+  std::int64_t weight_step;
+  const float* bias;  // [outputs]
+  float* to;          // [outputs, positions]
+};
+
+struct Shape {
+  std::int64_t outputs, positions;
+  void (*multiply)(const Tile& tile);
+};
+
+constexpr int shape_count = 4;
+constexpr std::int64_t most_outputs = 8, most_positions = 96;  // the latter a multiple of all `positions`
+
+struct Kernels {
+  const char* name;
+  Shape shapes[shape_count];  // with decreasing `outputs`; the last one has 1
+};
+
+const Kernels& portable();
+#if defined(SPECOPS_X86_KERNELS)
+const Kernels& avx2();
+const Kernels& avx512();
+#endif
+
+// The best kernels for this processor, or those named by ONNX_SPECOPS_SIMD.
+const Kernels& kernels();
+
+}  // namespace specops::volumes
