@@ -11,7 +11,7 @@
 #include "integer_list.h"
 #include "kept.h"
 #include "op.h"
-#include "pages.h"
+#include "spare.h"
 
 #if defined(SPECOPS_X86_KERNELS)
 #include "processor.h"
@@ -40,6 +40,8 @@ using volumes::Tile;
 constexpr std::size_t dimensions = 3;
 // The positions of a piece of work: its inputs stay in the second-level cache for all output channels.
 constexpr std::int64_t positions_at_once = 5 * most_positions;
+// The numbers of padded slices that are copied at once, so that they stay in a cache. One window may need more.
+constexpr std::int64_t copied_at_once = std::int64_t{1} << 20;
 
 using Sizes = std::array<std::int64_t, dimensions>;
 
@@ -53,7 +55,13 @@ struct Geometry {
 
   std::int64_t plane() const { return rows * width; }
   std::int64_t slice() const { return remainders * plane(); }
-  std::int64_t channel() const { return in[0] * slice(); }
+};
+
+// Some output slices, [first, last), and the input slices that their windows cover, [from, until).
+struct Slab {
+  std::int64_t first, last, from, until;
+
+  std::int64_t depth() const { return until - from; }
 };
 
 class VolumeConv : public Kernel {
@@ -75,11 +83,13 @@ class VolumeConv : public Kernel {
     const Shape shape = {g.batch, g.columns, g.out[0], g.out[1], g.out[2]};
     Output output = context.output(0, shape);
     if (element_count(shape) == 0) return;
-    const std::int64_t padded = element_count({g.channels, g.in[0], g.remainders, g.rows, g.width});
+    const std::int64_t slices = element_count({g.channels, g.remainders, g.rows, g.width});
+    const std::int64_t extent = (g.kernel[0] - 1) * g.dilations[0] + 1;
+    const std::int64_t room = std::clamp(copied_at_once / std::max<std::int64_t>(slices, 1) - extent, std::int64_t{0}, g.in[0]);
+    const std::int64_t step = room / g.strides[0] + 1, padded = element_count({slices, std::min(room + extent, g.in[0])});
     context.check_size("the padded input", padded);
-    const Pages memory = allocate_pages(padded + 2 * most_positions + g.width);
-    if (memory == nullptr) fail("there is not enough memory for the padded input of ", padded, " numbers");
-    std::fill_n(memory.get() + padded, 2 * most_positions + g.width, 0.0f);
+    const std::int64_t beyond = 2 * most_positions + g.width;
+    const Spare memory(padded + beyond);
     const auto fill = [&](float* to) { pack(g, w.data<float>(), to); };
     const float* weights = constant_ ? kept_.get(w.size(), fill) : nullptr;
     std::vector<float> packed;
@@ -92,8 +102,15 @@ class VolumeConv : public Kernel {
     if (!bias.absent()) std::copy_n(bias.data<float>(), g.columns, biases.begin());
     const std::int64_t from = x.size() / g.batch, to = element_count(shape) / g.batch;
     for (std::int64_t n = 0; n < g.batch; ++n) {
-      copy(context, g, x.data<float>() + n * from, memory.get());
-      convolve(context, g, memory.get(), weights, biases.data(), output.data<float>() + n * to);
+      for (std::int64_t z = 0; z < g.out[0]; z += step) {
+        const std::int64_t last = std::min(z + step, g.out[0]), begin = z * g.strides[0] - g.begin[0];
+        const std::int64_t end = (last - 1) * g.strides[0] - g.begin[0] + extent;
+        const std::int64_t first = std::clamp(begin, std::int64_t{0}, g.in[0]);
+        const Slab slab = {z, last, first, std::clamp(end, first, g.in[0])};
+        copy(context, g, slab, x.data<float>() + n * from, memory.get());
+        std::fill_n(memory.get() + slices * slab.depth(), beyond, 0.0f);
+        convolve(context, g, slab, memory.get(), weights, biases.data(), output.data<float>() + n * to);
+      }
     }
   }
 
@@ -169,11 +186,11 @@ class VolumeConv : public Kernel {
     }
   }
 
-  static void copy(const Context& context, const Geometry& g, const float* x, float* to) {
+  static void copy(const Context& context, const Geometry& g, const Slab& slab, const float* x, float* to) {
     const std::int64_t plane = g.in[1] * g.in[2], height = g.strides[1], step = g.strides[2];
-    context.parallel_ranges(g.channels * g.in[0], 1 + 32768 / (g.slice() + 1), [&](std::int64_t first, std::int64_t last) {
+    context.parallel_ranges(g.channels * slab.depth(), 1 + 32768 / (g.slice() + 1), [&](std::int64_t first, std::int64_t last) {
       for (std::int64_t at = first; at < last; ++at) {
-        const float* const from = x + at * plane;
+        const float* const from = x + (at / slab.depth() * g.in[0] + slab.from + at % slab.depth()) * plane;
         float* line = to + at * g.slice();
         for (std::int64_t remainder = 0; remainder < g.remainders; ++remainder) {
           // The first and the last pixel of a line within the image.
@@ -200,8 +217,8 @@ class VolumeConv : public Kernel {
     });
   }
 
-  void convolve(const Context& context, const Geometry& g, const float* x, const float* weights, const float* biases,
-                float* y) const {
+  void convolve(const Context& context, const Geometry& g, const Slab& slab, const float* x, const float* weights,
+                const float* biases, float* y) const {
     const std::int64_t area = g.kernel[1] * g.kernel[2], pixels = g.out[1] * g.out[2];
     std::vector<std::int64_t> taps(static_cast<std::size_t>(g.taps));
     for (std::int64_t t = 0; t < g.taps; ++t) {
@@ -212,26 +229,26 @@ class VolumeConv : public Kernel {
     }
     const std::int64_t positions = (g.out[1] - 1) * g.width + g.out[2], pieces = up(positions, positions_at_once);
     const std::int64_t work = std::min(positions, positions_at_once) * g.group_columns * g.group_channels * g.taps;
-    const std::int64_t depth = g.group_channels * g.taps, units = g.groups * g.out[0] * pieces;
+    const std::int64_t products = g.group_channels * g.taps, depths = slab.last - slab.first, units = g.groups * depths * pieces;
     context.parallel_ranges(units, 1 + 131072 / (work + 1), [&](std::int64_t first, std::int64_t last) {
       float sums[most_outputs * most_positions];
       for (std::int64_t unit = first; unit < last; ++unit) {
         const std::int64_t begin = unit % pieces * positions_at_once, end = std::min(begin + positions_at_once, positions);
-        const std::int64_t z = unit / pieces % g.out[0], group = unit / pieces / g.out[0];
+        const std::int64_t z = slab.first + unit / pieces % depths, group = unit / pieces / depths;
         // The taps along the depth that are within the volume.
         const std::int64_t start = z * g.strides[0] - g.begin[0], step = g.dilations[0];
         const std::int64_t from = std::min(start < 0 ? up(-start, step) : 0, g.kernel[0]);
         const std::int64_t until = std::clamp(up(std::max<std::int64_t>(g.in[0] - start, 0), step), from, g.kernel[0]);
         Tile tile{};
         tile.channels = g.group_channels;
-        tile.channel_step = g.channel();
+        tile.channel_step = slab.depth() * g.slice();
         tile.taps = taps.data();  // from each slice, those of later slices are as far
         tile.tap_count = (until - from) * area;
         tile.to = sums;
-        const float* const input =
-            x + group * g.group_channels * g.channel() + (tile.tap_count == 0 ? 0 : (start + from * step) * g.slice());
+        const std::int64_t at_depth = tile.tap_count == 0 ? 0 : start + from * step - slab.from;
+        const float* const input = x + (group * g.group_channels * slab.depth() + at_depth) * g.slice();
         each_block(g, group, [&](std::int64_t column, const volumes::Shape& shape) {
-          tile.weights = weights + column * depth + from * area * shape.outputs;
+          tile.weights = weights + column * products + from * area * shape.outputs;
           tile.weight_step = g.taps * shape.outputs;
           tile.bias = biases + column;
           for (std::int64_t at = begin; at < end; at += shape.positions) {
@@ -247,6 +264,10 @@ class VolumeConv : public Kernel {
 
   void activate(float* sums, std::int64_t count) const {
     if (slope_ == 1.0f) return;
+    if (slope_ == 0.0f) {  // Relu, also of negative infinity
+      for (std::int64_t i = 0; i < count; ++i) sums[i] = sums[i] < 0 ? 0.0f : sums[i];
+      return;
+    }
     for (std::int64_t i = 0; i < count; ++i) sums[i] = sums[i] < 0 ? sums[i] * slope_ : sums[i];
   }
 

@@ -69,6 +69,8 @@ def VolumeConv(
         values = sums.reshape(X.shape[0], W.shape[0], *sizes)
         if bias is not None:
             values = values + bias[:, None, None, None]
+        if slope == 0:
+            return np.where(values < 0, np.float32(0), values)
         return values if slope == 1 else np.where(values < 0, values * np.float32(slope), values)
 
 

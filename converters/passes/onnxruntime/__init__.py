@@ -37,6 +37,7 @@ from converters.passes.onnxruntime.sums import SumBeforeNormalization
 from converters.passes.onnxruntime.transposed_convolutions import EmptyTransposedConvolutions
 from converters.passes.onnxruntime.transposed_matmuls import TransposeAfterCasts
 from converters.passes.onnxruntime.transposed_splits import SplitBeforeTranspose
+from converters.passes.onnxruntime.transposed_volumes import TransposedVolumes
 from converters.passes.onnxruntime.unique import UniqueOfEmptySlices
 from converters.passes.onnxruntime.unsigned import ExtremesOfUnsigned, TopKOfUnsigned
 from converters.passes.onnxruntime.volumes import ConvolveVolumes
@@ -56,6 +57,7 @@ __all__ = [
     "SumBeforeNormalization",
     "SumsByProducts",
     "TransposeAfterCasts",
+    "TransposedVolumes",
     "fusion_guards",
     "kernel_workarounds",
 ]
@@ -106,4 +108,4 @@ def fusion_guards(opset: int) -> Sequence[InPlacePass]:
     if opset >= 18:  # the first with axes as inputs of all reductions
         guards += [SoftmaxByReductions(), SumsByProducts(), SplitBeforeTranspose()]
     # The plugin's kernels do not apply to older opsets.
-    return [*guards, CubicByAxes(), ConvolveVolumes()] if opset >= OPSET else guards
+    return [*guards, CubicByAxes(), ConvolveVolumes(), TransposedVolumes()] if opset >= OPSET else guards

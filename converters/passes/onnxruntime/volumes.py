@@ -29,7 +29,7 @@ def of_a_volume(op: Builder, *, x: Value, weights: Value, whole: Value) -> Value
     # float16 is for GPUs.
     if x.dtype != ir.DataType.FLOAT or shape is None or len(shape) != _RANK + 2:
         return None
-    if stated.get_string("auto_pad", "NOTSET") != "NOTSET":
+    if None in shape[2:] or stated.get_string("auto_pad", "NOTSET") != "NOTSET":
         return None
     lists = {name: list(stated.get_ints(name, ())) for name in ("strides", "dilations", "pads")}
     if (set(shape[2:]) == {1} and set(lists["strides"]) <= {1}) or min(lists["pads"], default=0) < 0:

@@ -6,9 +6,6 @@ convolution, with as many times the channels, of which each becomes a block of o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Self
-
 import numpy as np
 import onnx_ir as ir
 
@@ -18,42 +15,12 @@ from converters.passes.quantized.fused import Blocks, ConvAttributes, Function, 
 from converters.passes.quantized.graph import Arrangement, static_shape
 from converters.passes.quantized.results import target_of
 from converters.passes.quantized.weights import Weights, weights
+from converters.passes.transposed_windows import TransposedAxis, convolved
 from onnx_specops.building import constant_value
 from onnx_specops.graphs import constant_array
 
 
-@dataclass(frozen=True)
-class _Axis:
-    """A spatial dimension of a transposed convolution as a convolution.
-
-    Attributes:
-        kernel, stride: those of the transposed convolution.
-        taps: the kernel of the convolution.
-        pads: its padding at the beginning and the end.
-        cut: the superfluous output pixels at the beginning and the end.
-    """
-
-    kernel: int
-    stride: int
-    taps: int
-    pads: tuple[int, int]
-    cut: tuple[int, int]
-
-    @classmethod
-    def of(cls, kernel: int, stride: int, begin: int, end: int, more: int) -> Self | None:
-        """Return the dimension for pads and an output padding; ``None`` if the convolution would have negative pads."""
-        taps = -(-kernel // stride)
-        first = begin // stride  # the last input pixel of the first output pixel
-        pads = taps - 1 - first, (kernel - 1 - end + more) // stride
-        cut = begin - first * stride, (pads[1] + 1) * stride + end - kernel - more
-        return cls(kernel, stride, taps, pads, cut) if min(pads) >= 0 else None
-
-    def sources(self) -> np.ndarray:
-        """Return the tap of the transposed convolution for each offset and tap of the convolution, if less than `kernel`."""
-        return np.arange(self.stride)[:, None] + self.stride * np.arange(self.taps)[::-1]
-
-
-def transposed_axes(node: ir.Node) -> list[_Axis] | None:
+def transposed_axes(node: ir.Node) -> list[TransposedAxis] | None:
     """Return the dimensions of a ConvTranspose with quantized weights, if a convolution can compute it."""
     filters = node.inputs[1]
     shape = None if filters is None else static_shape(filters)
@@ -69,7 +36,7 @@ def transposed_axes(node: ir.Node) -> list[_Axis] | None:
         return None
     strides, more = stated.get_ints("strides", [1] * rank), stated.get_ints("output_padding", [0] * rank)
     pads = stated.get_ints("pads", [0] * 2 * rank)
-    axes = [_Axis.of(*one) for one in zip(shape[2:], strides, pads[:rank], pads[rank:], more, strict=True)]
+    axes = [TransposedAxis.of(*one) for one in zip(shape[2:], strides, pads[:rank], pads[rank:], more, strict=True)]
     possible = [axis for axis in axes if axis is not None]
     return possible if len(possible) == len(axes) else None
 
@@ -98,7 +65,7 @@ def transposed_convolution(work: Arrangement, node: ir.Node) -> None:
     if numbers is None:
         return
     blocks = int(np.prod([axis.stride for axis in axes]))
-    matrix = constant_value(_convolved(numbers, axes))
+    matrix = constant_value(convolved(numbers, axes))
     of_blocks = Weights(lambda _: matrix, Affine(np.ones([], np.float32), np.zeros([], np.int8)))
     function = function_of(tail, channels)
     target = target_of(work, function.value, channels)
@@ -121,19 +88,6 @@ def transposed_convolution(work: Arrangement, node: ir.Node) -> None:
         None if target is None else _repeated(target, blocks),
         blocks=Blocks(tuple(axis.stride for axis in axes), tuple(axis.cut for axis in axes)),
     )
-
-
-def _convolved(numbers: np.ndarray, axes: list[_Axis]) -> np.ndarray:
-    """Return weights ``[C, M, k1, ...]`` as those of a convolution, ``[offsets of all dimensions * M, C, taps, ...]``."""
-    for i, axis in enumerate(axes):
-        at = 2 + 2 * i  # each finished dimension is two: offsets and taps
-        room = [(0, 0)] * numbers.ndim
-        room[at] = (0, axis.taps * axis.stride - axis.kernel)
-        numbers = np.pad(numbers, room).take(axis.sources(), axis=at)
-    rank = len(axes)
-    order = [*range(2, 2 + 2 * rank, 2), 1, 0, *range(3, 3 + 2 * rank, 2)]
-    moved = numbers.transpose(order)
-    return np.ascontiguousarray(moved.reshape(-1, *moved.shape[rank + 1 :]))
 
 
 def _repeated(target: Target, blocks: int) -> Target:
