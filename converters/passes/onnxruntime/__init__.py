@@ -15,6 +15,7 @@ from onnx_ir.passes import InPlacePass
 
 from converters.passes.onnxruntime.column_sums import SumsByProducts
 from converters.passes.onnxruntime.doubles import ActivationsOfDoubles
+from converters.passes.onnxruntime.few_outputs import FewOutputs
 from converters.passes.onnxruntime.float8 import CastToFloat8
 from converters.passes.onnxruntime.float_weights import KeepFloatWeights
 from converters.passes.onnxruntime.line_convolutions import DepthwiseLines
@@ -49,6 +50,7 @@ __all__ = [
     "ConvolveVolumes",
     "CubicByAxes",
     "DepthwiseLines",
+    "FewOutputs",
     "KeepFloatWeights",
     "KeepPads",
     "PReluByProducts",
@@ -108,4 +110,4 @@ def fusion_guards(opset: int) -> Sequence[InPlacePass]:
     if opset >= 18:  # the first with axes as inputs of all reductions
         guards += [SoftmaxByReductions(), SumsByProducts(), SplitBeforeTranspose()]
     # The plugin's kernels do not apply to older opsets.
-    return [*guards, CubicByAxes(), ConvolveVolumes(), TransposedVolumes()] if opset >= OPSET else guards
+    return [*guards, CubicByAxes(), ConvolveVolumes(), TransposedVolumes(), FewOutputs()] if opset >= OPSET else guards
