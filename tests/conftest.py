@@ -6,6 +6,9 @@ import os
 import sys
 from pathlib import Path
 
+# Threads of NumPy's matrix multiplications take the processor from the other workers. NumPy reads this when it is imported.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 import onnxruntime as ort
 import pytest
 
