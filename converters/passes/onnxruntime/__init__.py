@@ -31,6 +31,7 @@ from converters.passes.onnxruntime.resizes import CubicByAxes
 from converters.passes.onnxruntime.signs import SignInFloat32
 from converters.passes.onnxruntime.slices import EndsOfBackwardSlices
 from converters.passes.onnxruntime.slopes import PReluByProducts
+from converters.passes.onnxruntime.small_factors import SmallFactorsFirst
 from converters.passes.onnxruntime.softmaxes import SoftmaxByReductions
 from converters.passes.onnxruntime.splits import EmptySplit
 from converters.passes.onnxruntime.strings import GatherOfStrings, PadOfStrings
@@ -54,6 +55,7 @@ __all__ = [
     "KeepFloatWeights",
     "KeepPads",
     "PReluByProducts",
+    "SmallFactorsFirst",
     "SoftmaxByReductions",
     "SplitBeforeTranspose",
     "SumBeforeNormalization",
@@ -102,6 +104,7 @@ def fusion_guards(opset: int) -> Sequence[InPlacePass]:
         TransposeAfterCasts(),
         KeepFloatWeights(),
         SumBeforeNormalization(),
+        SmallFactorsFirst(),
         PReluByProducts(),
         ConstantsOfMoreDimensions(opset),
     ]

@@ -1,0 +1,59 @@
+"""Products with several small factors: each is a pass over the large tensor in ONNX Runtime.
+
+The small factors are multiplied first, such as the gates of channels and the scale of a quantization.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import onnx_ir as ir
+
+from converters.passes.patterns import PatternPass, rewrite
+from onnx_specops.building import Builder, Value
+
+_RATIO = 16
+"""A factor is small if the tensor has as many times more elements."""
+_LEAST, _MOST = 1e-6, 1e6
+
+
+def _is_large(x: Value, factor: Value, by: Value, whole: Value) -> bool:
+    """Return whether ``x`` has the shape of the result, and the factors, of which the second is a constant, are small.
+
+    Its numbers are neither large nor small, so that the product of the factors has full precision if the first one has.
+    """
+    constant = by.constant
+    if x.dtype != ir.DataType.FLOAT or constant is None or x.constant is not None or factor.constant is not None:
+        return False
+    if x.dims is None or None in x.dims or x.dims != whole.dims or factor.dims is None or None in factor.dims:
+        return False
+    size = np.abs(constant)
+    if not (((size >= _LEAST) & (size <= _MOST)) | (size == 0)).all():
+        return False
+    small = np.broadcast_shapes([size or 0 for size in factor.dims], constant.shape)
+    return math.prod(small) * _RATIO <= math.prod(size or 0 for size in x.dims)
+
+
+@rewrite("Mul", lambda op, x, y, by: op.Mul(op.Mul(x, y), by, _outputs=["whole"]), commute=True, tolerance=1e-6)
+def times_a_constant(op: Builder, *, x: Value, y: Value, by: Value, whole: Value) -> Value | None:
+    """Multiply a small factor by a small constant first."""
+    for large, factor in ((x, y), (y, x)):
+        if _is_large(large, factor, by, whole):
+            return op.Mul(large, op.Mul(factor, by))
+    return None
+
+
+@rewrite("Div", lambda op, x, y, by: op.Div(op.Mul(x, y), by, _outputs=["whole"]), tolerance=1e-6)
+def by_a_constant(op: Builder, *, x: Value, y: Value, by: Value, whole: Value) -> Value | None:
+    """Divide a small factor by a small constant first."""
+    for large, factor in ((x, y), (y, x)):
+        if _is_large(large, factor, by, whole) and by.constant is not None and by.constant.all():
+            return op.Mul(large, op.Div(factor, by))
+    return None
+
+
+class SmallFactorsFirst(PatternPass):
+    """Multiply and divide small factors before they are multiplied with a large tensor."""
+
+    rewrites = (times_a_constant, by_a_constant)
