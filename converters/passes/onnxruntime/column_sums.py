@@ -50,7 +50,9 @@ class SumsByProducts(Workaround):
         if math.prod(dims[: axes[0]]) != 1 or rows < 2 or columns < _LEAST_COLUMNS or rows * columns < _LEAST_ELEMENTS:
             return None
         matrix = op.Reshape(op.Mul(x, x) if node.op_type == "ReduceL2" else x, [rows, columns])
-        total = cast(Value, op.Reshape(op.MatMul(np.ones((1, rows), np.float32), matrix), kept))
+        # ONNX Runtime expands the ones once, when it loads the file.
+        ones = op.Expand(np.float32(1), [1, rows])
+        total = cast(Value, op.Reshape(op.MatMul(ones, matrix), kept))
         if node.op_type == "ReduceMean":
             return [cast(Value, op.Div(total, float(rows)))]
         return [cast(Value, op.Sqrt(total)) if node.op_type == "ReduceL2" else total]

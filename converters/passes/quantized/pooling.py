@@ -15,8 +15,8 @@ from converters.passes.quantized.weights import Weights
 from onnx_specops.building import Builder, Value, constant_value
 from onnx_specops.graphs import constant_array
 
-_MOST = 16
-"""The maximum size of the windows of a mean along each dimension."""
+_LEAST, _BEST, _MOST = 4, 7, 16
+"""Sizes of the windows of a mean along each dimension. Each element of a window has a weight in the file."""
 
 
 def average(work: Arrangement, node: ir.Node, *, only_quantized: bool = True) -> None:
@@ -87,8 +87,8 @@ def mean(work: Arrangement, node: ir.Node) -> None:
 
 
 def _divisor(size: object) -> int | None:
-    """Return the largest size of windows that divide a dimension; ``None`` if they are too small."""
+    """Return a size of windows that divide a dimension; ``None`` if they would be too small or too large."""
     if not isinstance(size, int) or size < 1:
         return None
-    found = max(window for window in range(1, _MOST + 1) if size % window == 0)
-    return found if found == size or found >= 4 else None
+    sizes = [window for window in range(1, _MOST + 1) if size % window == 0 and (window >= _LEAST or window == size)]
+    return min(sizes, key=lambda window: abs(window - _BEST), default=None)
