@@ -483,8 +483,9 @@ class QuantizedConv : public Kernel {
   void run_tiles(const Context& context, const Geometry& g, const Prepared& prepared, const std::uint8_t* x,
                  const Results& results) const {
     const Planes planes(g, *prepared.tiles);
-    const std::int64_t image_bytes = g.in[0] * g.in[1] * g.in[2] * g.channels, plane_bytes = planes.image_bytes();
-    if (g.pixels() < fewest_in_tiles || plane_bytes > most_growth * (image_bytes + (1 << 16))) {
+    const std::int64_t image_bytes = g.in[0] * g.in[1] * g.in[2] * g.channels;
+    const std::int64_t plane_bytes = planes.is_representable() ? planes.image_bytes() : 0;
+    if (g.pixels() < fewest_in_tiles || !planes.is_representable() || plane_bytes > most_growth * (image_bytes + (1 << 16))) {
       return run_copied_rows(context, g, prepared, x, results);
     }
     if (planes.is_input()) {

@@ -2,12 +2,16 @@
 
 #include <algorithm>
 #include <cstring>
+#include <initializer_list>
+#include <type_traits>
 
 #include "quantized_conv.h"
 
 namespace specops::byte_conv {
 
 namespace {
+
+constexpr double most_bytes = 1e15;
 
 // Approximately the time of `positions` results: half of a pair of tiles takes more than half of its time.
 double cost(std::int64_t positions) {
@@ -49,7 +53,6 @@ Planes::Planes(const Geometry& g, const TileDepth& depth) : geometry_(g), depth_
   if (is_input_) {
     step_ = g.channels;
     line_positions_ = line_results_ = g.pixels();
-    run_lines_ = 1;
   } else {
     const auto reach = [&](std::size_t axis) { return (g.kernel[axis] - 1) * g.dilations[axis]; };
     const std::int64_t stride = g.strides[1];
@@ -60,6 +63,11 @@ Planes::Planes(const Geometry& g, const TileDepth& depth) : geometry_(g), depth_
       const std::int64_t phase = h * g.dilations[1] % stride;
       if (std::find(phases_.begin(), phases_.end(), phase) == phases_.end()) phases_.push_back(phase);
     }
+    // Strides and padding may be large although there are few results.
+    double bytes = static_cast<double>(g.groups) * static_cast<double>(size);
+    for (const std::int64_t count : {depths_, phases(), phase_lines_, width_}) bytes *= static_cast<double>(count);
+    is_representable_ = bytes < most_bytes;
+    if (!is_representable_) return;
     plane_bytes_ = phases() * phase_lines_ * width_ * size;
     group_bytes_ = depths_ * plane_bytes_;
     step_ = g.strides[2] * size;

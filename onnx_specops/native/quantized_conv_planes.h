@@ -27,6 +27,8 @@ class Planes {
   Planes(const Geometry& geometry, const TileDepth& depth);
 
   bool is_input() const { return is_input_; }
+  // Whether the numbers below fit 64 bits. If not, nothing else may be called.
+  bool is_representable() const { return is_representable_; }
   // Bytes of an image, and those after the last one that may be read.
   std::int64_t image_bytes() const { return geometry_.groups * group_bytes_; }
   std::int64_t bytes_beyond() const;
@@ -52,11 +54,11 @@ class Planes {
 
   Geometry geometry_;
   TileDepth depth_;
-  bool is_input_;
+  bool is_input_, is_representable_ = true;
   std::int64_t width_ = 0, phase_lines_ = 0, depths_ = 0;  // pixels of a line, lines of a phase, planes of phases
   std::vector<std::int64_t> phases_;                       // remainders of line numbers, divided by the stride
   std::int64_t plane_bytes_ = 0, group_bytes_ = 0;
-  std::int64_t step_, line_positions_, line_results_, run_lines_;
+  std::int64_t step_ = 0, line_positions_ = 0, line_results_ = 0, run_lines_ = 1;
   std::vector<std::int64_t> offsets_;
 };
 

@@ -155,6 +155,29 @@ _ADDEND = {
 """The constants of nodes without an addend in a model that also adds tensors."""
 
 
+def test_strides_and_padding_that_are_much_larger_than_the_input() -> None:
+    """The padded input would have more bytes than 64 bits count. Only one result has a pixel that is not padding."""
+    x = np.full((1, 1, 1, 1, 64), 9, np.uint8)
+    given = {
+        "W": np.ones((1, 64, 1, 1, 1), np.int8),
+        "scale": np.ones(1, np.float32),
+        "bias": np.full(1, 5, np.float32),
+        "x_zero_point": np.array(7, np.uint8),
+        "y_zero_point": np.array(1, np.uint8),
+    }
+    attributes = {
+        "channels": 64,
+        "kernel": "1,1,1",
+        "strides": "999999,1,999999",
+        "pads": "999999,15000,999999,999999,15000,999999",
+    }
+    model = one_node("QuantizedConv", {"X": x, **given}, attributes, list(given))
+    (y,) = onnx_specops.InferenceSession(model.SerializeToString(), kernels="native").run(None, {"X": x})
+    expected = np.full((1, 3, 30001, 3, 1), 6, np.uint8)
+    expected[0, 1, 15000, 1] = 64 * 2 + 6
+    np.testing.assert_array_equal(y, expected)
+
+
 @pytest.mark.parametrize(
     ("more", "computed", "packed"),
     [({}, [], True), (_ADDEND, [], True), ({}, ["scale"], False), (_ADDEND, ["scale"], False)],
