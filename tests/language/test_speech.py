@@ -131,5 +131,5 @@ def test_ignored_settings_are_reported(tmp_path: Path) -> None:
     written = write_genai(folder, tmp_path / "out", convert, logits="last")
     assert any("does not apply suppress_tokens" in remark for remark in written.remarks)
     assert any("all tokens have logits" in remark for remark in written.remarks)
-    with pytest.raises(ConversionError, match="cache is float32"):
+    with pytest.raises(ConversionError, match="cache of a Whisper model is float32"):
         write_genai(folder, tmp_path / "out", convert, kv_cache="uint8")
