@@ -48,6 +48,12 @@ def constant_list(value: ir.Value | None) -> list[int] | None:
     return None if array is None else [int(element) for element in array.reshape(-1)]
 
 
+def producer_of(value: ir.Value | None, op_type: str) -> ir.Node | None:
+    """Return the node that computes a value if it has the given standard operator; otherwise ``None``."""
+    node = None if value is None else value.producer()
+    return node if node is not None and (node.op_type, node.domain) == (op_type, "") else None
+
+
 def attributes_of(node: ir.Node) -> dict[str, Any]:
     """Return a node's attributes as the builder takes them."""
     return {name: attribute.value for name, attribute in node.attributes.items()}

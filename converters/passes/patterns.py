@@ -99,6 +99,11 @@ def rewrite(
     return lambda replace: Rewrite((domain, root), patterns, replace, exclusive, needs, finite, tolerance)
 
 
+def of_weights(operator: str) -> Callable[..., Any]:
+    """Return the pattern of an operator with ``x``, ``weights`` and perhaps other inputs; its result is ``whole``."""
+    return lambda op, x, weights: getattr(op, operator)(x, weights, _allow_other_inputs=True, _outputs=["whole"])
+
+
 def _needs(rule: language.RewriteRule) -> frozenset[tuple[str, str]]:
     """Return the domains and operators of the pattern's nodes, except alternatives."""
     found = set()

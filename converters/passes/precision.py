@@ -20,7 +20,7 @@ from onnx_ir.passes import InPlacePass, PassResult
 from converters.passes.float16_limits import is_constant, is_near_zero, near_zero, overflowing, positions
 from onnx_specops.building import OPSET, OPSET_IMPORTS, Value, constant_value
 from onnx_specops.domain import CONTRIB_DOMAIN
-from onnx_specops.graphs import all_nodes, all_values, nested
+from onnx_specops.graphs import all_nodes, all_values, nested, producer_of
 from onnx_specops.naming import Names
 from onnx_specops.replacing import replace_value
 from onnx_specops.retyping import converted, retype
@@ -50,8 +50,8 @@ def _before_float8(model: ir.Model) -> set[ir.Value]:
     for node in all_nodes(model.graph):
         if (node.op_type, node.domain) != ("Cast", "") or node.outputs[0].dtype not in _FLOAT8:
             continue
-        clip = _producer(node, "Clip")
-        cast = None if clip is None else _producer(clip, "Cast")
+        clip = producer_of(node.inputs[0], "Clip")
+        cast = None if clip is None else producer_of(clip.inputs[0], "Cast")
         if clip is None or cast is None or cast.inputs[0] is None:
             continue
         if (cast.inputs[0].dtype, cast.outputs[0].dtype) == (D.FLOAT, D.FLOAT16):
@@ -66,12 +66,6 @@ def _before_float8(model: ir.Model) -> set[ir.Value]:
                 clip.replace_input_with(index, own)
         kept.update(value for value in (*clip.inputs, *clip.outputs) if value is not None)
     return kept
-
-
-def _producer(node: ir.Node, op_type: str) -> ir.Node | None:
-    """Return the node that computes the first input if it has that operator."""
-    found = None if not node.inputs or node.inputs[0] is None else node.inputs[0].producer()
-    return found if found is not None and (found.op_type, found.domain) == (op_type, "") else None
 
 
 _FLOAT8 = (D.FLOAT8E4M3FN, D.FLOAT8E5M2)

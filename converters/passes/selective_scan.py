@@ -18,7 +18,7 @@ from onnx_ir.passes import InPlacePass, PassResult
 from converters.passes.attention.probing import Probe, ProbeError, of_all_sizes
 from onnx_specops.building import Builder
 from onnx_specops.domain import find
-from onnx_specops.graphs import nested
+from onnx_specops.graphs import nested, producer_of
 from onnx_specops.replacing import replace_value
 
 _MAX_NODES = 60
@@ -77,11 +77,11 @@ class FuseSelectiveScan(InPlacePass):
 
 def _scan(node: ir.Node) -> _Scan | None:
     """Return the scan whose gated states a node sums."""
-    y, product = node.outputs[0], _producer(node.inputs[0], "Mul")
+    y, product = node.outputs[0], producer_of(node.inputs[0], "Mul")
     if product is None or product.outputs[0].is_graph_output() or len(list(product.outputs[0].uses())) != 1:
         return None
     for states, gate in (product.inputs, tuple(reversed(product.inputs))):
-        if states is None or gate is None or _producer(states, "Div") is None:
+        if states is None or gate is None or producer_of(states, "Div") is None:
             continue
         region = _region(states)
         gates = None if region is None else _region(gate)
@@ -274,11 +274,6 @@ def _replace(graph: ir.Graph, scan: _Scan, root: Builder) -> None:
     for value in scan.last:
         replace_value(value, present if _rank(value) == 3 else op.Unsqueeze(present, [1]), equal=False)
     replace_value(scan.y, y, equal=False)
-
-
-def _producer(value: ir.Value | None, op_type: str) -> ir.Node | None:
-    node = None if value is None else value.producer()
-    return node if node is not None and (node.op_type, node.domain) == (op_type, "") else None
 
 
 def _rank(value: ir.Value) -> int | None:

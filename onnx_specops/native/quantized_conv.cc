@@ -316,8 +316,6 @@ class QuantizedConv : public Kernel {
     // Taps outside, channels inside, in the order of the activations.
     out.depth = out.copied ? up(depth * merged, unit) : part_channels;
     const std::int64_t whole = out.tiles ? out.tiles->depth() : out.copied ? out.depth : depth * merged;
-    const std::int64_t run_taps = out.tiles ? out.tiles->run_taps : line_width;
-    const std::int64_t run_step = out.tiles ? out.tiles->run_depth() : run_taps * part_channels;
     out.stride = up(kernels.packed_bytes(part, whole), 64);
     out.weights.resize(static_cast<std::size_t>(out.stride * parts) + 64);
     std::vector<std::int8_t> ordered(static_cast<std::size_t>(part * whole), 0);
@@ -326,7 +324,7 @@ class QuantizedConv : public Kernel {
         const std::int8_t* one = from + (g * part + m) * depth;
         std::int8_t* const row = ordered.data() + m * whole + m / per_group * channels;
         for (std::int64_t tap = 0; tap < taps; ++tap) {
-          std::int8_t* const to = row + tap / run_taps * run_step + tap % run_taps * part_channels;
+          std::int8_t* const to = row + (out.tiles ? out.tiles->place(tap, part_channels) : tap * part_channels);
           for (std::int64_t c = 0; c < channels; ++c) to[c] = one[c * taps + tap];
         }
       }
@@ -597,7 +595,7 @@ class QuantizedConv : public Kernel {
         const std::int64_t group = piece % g.groups, row = piece / g.groups * step, rows = std::min(step, pixels - row);
         if (piece == begin || group == 0) point(g, x, zeros.data(), row, rows, step, taps.data());
         for (std::int64_t tap = 0; tap < g.taps; ++tap) {
-          const std::int64_t at = tap / tiles.run_taps * tiles.run_depth() + tap % tiles.run_taps * size;
+          const std::int64_t at = tiles.place(tap, size);
           for (std::int64_t i = 0; i < rows; ++i) {
             const std::uint8_t* one = static_cast<const std::uint8_t*>(taps[static_cast<std::size_t>(tap * step + i)]);
             std::memcpy(copies.data() + i * depth + at, one + group * size, static_cast<std::size_t>(size));
@@ -712,73 +710,53 @@ class QuantizedConv : public Kernel {
     std::memcpy(to, wide, sizeof wide);
   }
 
-  // The pixels of one line of the kernel, for adjacent output pixels.
-  struct KernelLine {
-    std::int64_t number;         // of the line within the kernel
-    std::int64_t first, count;   // the output pixels, relative to the first row
-    std::int64_t before, until;  // those from `before` to `until` have all taps within the line
-    std::int64_t in_width;       // the position of the first tap of the first pixel, which may be outside
-    const std::uint8_t* begin;   // of the line of the image; null if it is outside
-  };
-
-  // Calls `visit` for each line of output pixels [row, row + rows) and each line of the kernel.
-  template <class Visit>
-  static void each_line(const Geometry& g, const std::uint8_t* x, std::int64_t row, std::int64_t rows, Visit visit) {
-    const std::int64_t width = g.kernel[2], stride = g.strides[2];
-    for (std::int64_t done = 0; done < rows;) {
-      const std::int64_t at = row + done, column = at % g.out[2], line = at / g.out[2];
-      const std::int64_t count = std::min(rows - done, g.out[2] - column);
-      const std::int64_t height = line % g.out[1], depth = line / g.out[1] % g.out[0], image = line / g.out[1] / g.out[0];
-      const std::int64_t in_width = column * stride - g.begin[2], room = g.in[2] - width - in_width;
-      const std::int64_t before = std::clamp<std::int64_t>(in_width < 0 ? (-in_width + stride - 1) / stride : 0, 0, count);
-      const std::int64_t until = std::clamp<std::int64_t>(room < 0 ? 0 : room / stride + 1, before, count);
-      std::int64_t number = 0;
-      for (std::int64_t d = 0; d < g.kernel[0]; ++d) {
-        const std::int64_t in_depth = depth * g.strides[0] - g.begin[0] + d * g.dilations[0];
-        for (std::int64_t h = 0; h < g.kernel[1]; ++h, ++number) {
-          const std::int64_t in_height = height * g.strides[1] - g.begin[1] + h * g.dilations[1];
-          const bool inside = in_depth >= 0 && in_depth < g.in[0] && in_height >= 0 && in_height < g.in[1];
-          const std::int64_t line_at = ((image * g.in[0] + in_depth) * g.in[1] + in_height) * g.in[2];
-          visit(KernelLine{number, done, count, before, until, in_width, inside ? x + line_at * g.channels : nullptr});
-        }
-      }
-      done += count;
-    }
-  }
-
   // The taps of output pixels [row, row + rows) side by side, those of a line of the kernel at once, `step` elements from
   // one pixel to the next. Up to `beyond` elements after the taps are overwritten: their weights are 0. `padding` is a line.
   template <class T>
   static void copy_lines(const Geometry& g, const std::uint8_t* x, const std::uint8_t* end, const std::uint8_t* padding,
                          std::int64_t row, std::int64_t rows, std::int64_t step, T* to) {
     const std::int64_t channels = g.channels, width = g.kernel[2], run = width * channels, stride = g.strides[2];
-    const std::int64_t parts = (run + beyond - 1) / beyond;
+    const std::int64_t parts = (run + beyond - 1) / beyond, bytes = stride * channels;
     const auto copy = [&](const std::uint8_t* from, T* into) {
       for (std::int64_t part = 0; part < parts; ++part) copy_beyond(from + part * beyond, into + part * beyond);
     };
     const auto copy_exactly = [](const std::uint8_t* from, std::int64_t count, T* into) {
       for (std::int64_t i = 0; i < count; ++i) into[i] = from[i];
     };
-    each_line(g, x, row, rows, [&](const KernelLine& line) {
-      T* const tap = to + line.first * step + line.number * run;
-      std::int64_t i = 0;
-      if (line.begin == nullptr) {
-        for (; i < line.count; ++i) copy(padding, tap + i * step);
-        return;
-      }
-      const auto at_border = [&](std::int64_t i) {
-        T* next = tap + i * step;
-        for (std::int64_t w = line.in_width + i * stride; w < line.in_width + i * stride + width; ++w, next += channels) {
-          copy_exactly(w < 0 || w >= g.in[2] ? padding : line.begin + w * channels, channels, next);
+    for (std::int64_t done = 0; done < rows;) {
+      const std::int64_t at = row + done, column = at % g.out[2], line = at / g.out[2];
+      const std::int64_t count = std::min(rows - done, g.out[2] - column);
+      const std::int64_t height = line % g.out[1], depth = line / g.out[1] % g.out[0], image = line / g.out[1] / g.out[0];
+      // Pixels from `before` to `until` have all taps within the line. The first tap of the first pixel may be outside.
+      const std::int64_t in_width = column * stride - g.begin[2], room = g.in[2] - width - in_width;
+      const std::int64_t before = std::clamp<std::int64_t>(in_width < 0 ? (-in_width + stride - 1) / stride : 0, 0, count);
+      const std::int64_t until = std::clamp<std::int64_t>(room < 0 ? 0 : room / stride + 1, before, count);
+      T* tap = to + done * step;
+      for (std::int64_t d = 0; d < g.kernel[0]; ++d) {
+        const std::int64_t in_depth = depth * g.strides[0] - g.begin[0] + d * g.dilations[0];
+        for (std::int64_t h = 0; h < g.kernel[1]; ++h, tap += run) {
+          const std::int64_t in_height = height * g.strides[1] - g.begin[1] + h * g.dilations[1];
+          std::int64_t i = 0;
+          if (in_depth < 0 || in_depth >= g.in[0] || in_height < 0 || in_height >= g.in[1]) {
+            for (; i < count; ++i) copy(padding, tap + i * step);
+            continue;
+          }
+          const std::uint8_t* const begin = x + ((image * g.in[0] + in_depth) * g.in[1] + in_height) * g.in[2] * channels;
+          const auto at_border = [&](std::int64_t i) {
+            T* next = tap + i * step;
+            for (std::int64_t w = in_width + i * stride; w < in_width + i * stride + width; ++w, next += channels) {
+              copy_exactly(w < 0 || w >= g.in[2] ? padding : begin + w * channels, channels, next);
+            }
+          };
+          for (; i < before; ++i) at_border(i);
+          const std::uint8_t* from = begin + (in_width + i * stride) * channels;
+          for (; i < until && end - from >= parts * beyond; ++i, from += bytes) copy(from, tap + i * step);
+          for (; i < until; ++i, from += bytes) copy_exactly(from, run, tap + i * step);
+          for (; i < count; ++i) at_border(i);
         }
-      };
-      for (; i < line.before; ++i) at_border(i);
-      const std::int64_t bytes = stride * channels;
-      const std::uint8_t* from = line.begin + (line.in_width + i * stride) * channels;
-      for (; i < line.until && end - from >= parts * beyond; ++i, from += bytes) copy(from, tap + i * step);
-      for (; i < line.until; ++i, from += bytes) copy_exactly(from, run, tap + i * step);
-      for (; i < line.count; ++i) at_border(i);
-    });
+      }
+      done += count;
+    }
   }
 
   // The rows' taps side by side, `to_step` elements from one row to the next.

@@ -17,6 +17,10 @@ struct TileDepth {
   TileDepth(std::int64_t channels, std::int64_t taps, std::int64_t width, bool adjacent);
   std::int64_t run_depth() const { return run_chunks * chunk_depth; }
   std::int64_t depth() const { return runs * run_depth(); }
+  // Where the channels of a tap begin.
+  std::int64_t place(std::int64_t tap, std::int64_t channels) const {
+    return tap / run_taps * run_depth() + tap % run_taps * channels;
+  }
 };
 
 // The padded input, one group after the other: lines that are a multiple of the stride apart are neighbors. Output pixels are

@@ -14,6 +14,7 @@ import onnx_ir as ir
 
 from converters.passes.attention.canonical import MASKED, Attention, UnsupportedAttention
 from converters.passes.factors import is_normal, product
+from onnx_specops.graphs import producer_of
 
 
 class Evaluation(Protocol):
@@ -76,7 +77,7 @@ def _is_product(node: ir.Node) -> bool:
     """Return whether a node is a MatMul with a transposed matrix, which may be multiplied by numbers."""
     if (node.op_type, node.domain) != ("MatMul", "") or node.inputs[1] is None:
         return False
-    return _made_by(_factors_of(node.inputs[1], Constants())[1][-1], "Transpose") is not None
+    return producer_of(_factors_of(node.inputs[1], Constants())[1][-1], "Transpose") is not None
 
 
 def _steps_to_product(value: ir.Value) -> int | None:
@@ -145,7 +146,7 @@ def read(softmax: ir.Node, evaluation: Evaluation, *, ranks: Sequence[int] = (4,
     query, transposed = found.product.inputs[:2]
     assert query is not None and transposed is not None
     key_factors, scaled_keys = _factors_of(transposed, evaluation)
-    transpose, axis = _made_by(scaled_keys[-1], "Transpose"), softmax.attributes.get_int("axis", -1)
+    transpose, axis = producer_of(scaled_keys[-1], "Transpose"), softmax.attributes.get_int("axis", -1)
     rank = len(transposed.shape or ())
     if transpose is None or rank not in ranks or axis not in (-1, rank - 1):
         raise UnsupportedAttention("its keys are not transposed before the matrix multiplication")
@@ -302,8 +303,8 @@ def _guarded(output: ir.Value, mask: ir.Value | None) -> ir.Value:
     guard = _only(output, "Where", 2)
     if guard is None or mask is None or not _is_number(guard.inputs[1], 0):
         return output
-    equal = _made_by(guard.inputs[0], "Equal")
-    highest = None if equal is None else _made_by(equal.inputs[0], "ReduceMax")
+    equal = producer_of(guard.inputs[0], "Equal")
+    highest = None if equal is None else producer_of(equal.inputs[0], "ReduceMax")
     if equal is None or highest is None or highest.inputs[0] is not mask or not _is_number(equal.inputs[1], -np.inf):
         return output
     axes = highest.inputs[1].const_value if len(highest.inputs) > 1 and highest.inputs[1] is not None else None
@@ -311,12 +312,6 @@ def _guarded(output: ir.Value, mask: ir.Value | None) -> ir.Value:
     if axes is None or axes.numpy().tolist() not in ([-1], [last]) or not highest.attributes.get_int("keepdims", 1):
         return output
     return guard.outputs[0]
-
-
-def _made_by(value: ir.Value | None, op_type: str) -> ir.Node | None:
-    """Return the node that computes a value, if it has the given type."""
-    node = None if value is None else value.producer()
-    return node if node is not None and (node.op_type, node.domain) == (op_type, "") else None
 
 
 def _is_number(value: ir.Value | None, number: float) -> bool:

@@ -31,17 +31,16 @@ class SumsByProducts(Workaround):
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
         x, *given = (cast(Value, value) for value in node.inputs)
         # float16 is for GPUs. Older opsets have the axes of other reductions than ReduceSum as an attribute.
-        if x.dtype != ir.DataType.FLOAT or x.dims is None or None in x.dims or len(given) != 1 or given[0].constant is None:
+        if x.dtype != ir.DataType.FLOAT or not x.is_static or len(given) != 1 or given[0].constant is None:
             return None
-        rank = len(x.dims)
+        sizes = [size or 0 for size in x.dims or ()]
+        rank = len(sizes)
         reduced = {int(axis) % rank for axis in given[0].constant.reshape(-1)}
-        kept = [1 if axis in reduced else size for axis, size in enumerate(x.dims)]
+        kept = [1 if axis in reduced else size for axis, size in enumerate(sizes)]
         if not attributes_of(node).get("keepdims", 1):
-            kept = [size for axis, size in enumerate(x.dims) if axis not in reduced]
+            kept = [size for axis, size in enumerate(sizes) if axis not in reduced]
         x, order = _before_transpose(x)
-        dims = [size for size in x.dims or () if size is not None]
-        if len(dims) != rank:
-            return None
+        dims = [sizes[order.index(place)] for place in range(rank)]
         axes = sorted(order[axis] for axis in reduced)
         others = [order[axis] for axis in range(rank) if axis not in reduced and dims[order[axis]] != 1]
         if not axes or axes != list(range(axes[0], axes[-1] + 1)) or others != sorted(others):

@@ -9,18 +9,13 @@ import math
 
 import onnx_ir as ir
 
-from converters.passes.patterns import PatternPass, rewrite
+from converters.passes.patterns import PatternPass, of_weights, rewrite
 from onnx_specops.building import Builder, Value
 
 _MOST, _FEWEST_PIXELS = 4, 1 << 12
 
 
-def _convolution(op: Builder, x: Value, weights: Value) -> Value:
-    found: Value = op.Conv(x, weights, _allow_other_inputs=True, _outputs=["whole"])
-    return found
-
-
-@rewrite("Conv", _convolution, tolerance=1e-4)
+@rewrite("Conv", of_weights("Conv"), tolerance=1e-4)
 def to_few_channels(op: Builder, *, x: Value, weights: Value, whole: Value) -> Value | None:
     """Compute a convolution of large float32 images to at most four channels as one of volumes of one slice."""
     node, shape = whole.producer(), weights.dims

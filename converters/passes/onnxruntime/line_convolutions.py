@@ -8,19 +8,14 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from converters.passes.patterns import PatternPass, rewrite
+from converters.passes.patterns import PatternPass, of_weights, rewrite
 from onnx_specops.building import Builder, Value
 from onnx_specops.graphs import attributes_of
 
 _CHANNELS, _LEAST = 16, 5
 
 
-def _convolution(op: Builder, x: Value, weights: Value) -> Value:
-    found: Value = op.Conv(x, weights, _allow_other_inputs=True, _outputs=["whole"])
-    return found
-
-
-@rewrite("Conv", _convolution, tolerance=1e-5)
+@rewrite("Conv", of_weights("Conv"), tolerance=1e-5)
 def of_a_line(op: Builder, *, x: Value, weights: Value, whole: Value) -> Value | None:
     """Compute a depthwise convolution of float32 along one dimension as one of an image of one row."""
     node = whole.producer()

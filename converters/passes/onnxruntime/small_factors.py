@@ -26,13 +26,13 @@ def _is_large(x: Value, factor: Value, by: Value, whole: Value) -> bool:
     constant = by.constant
     if x.dtype != ir.DataType.FLOAT or constant is None or x.constant is not None or factor.constant is not None:
         return False
-    if x.dims is None or None in x.dims or x.dims != whole.dims or factor.dims is None or None in factor.dims:
+    if not (x.is_static and factor.is_static) or x.dims != whole.dims:
         return False
     size = np.abs(constant)
     if not (((size >= _LEAST) & (size <= _MOST)) | (size == 0)).all():
         return False
-    small = np.broadcast_shapes([size or 0 for size in factor.dims], constant.shape)
-    return math.prod(small) * _RATIO <= math.prod(size or 0 for size in x.dims)
+    small, large = ([size or 0 for size in value.dims or ()] for value in (factor, x))
+    return math.prod(np.broadcast_shapes(small, constant.shape)) * _RATIO <= math.prod(large)
 
 
 @rewrite("Mul", lambda op, x, y, by: op.Mul(op.Mul(x, y), by, _outputs=["whole"]), commute=True, tolerance=1e-6)

@@ -11,7 +11,7 @@ import math
 import numpy as np
 import onnx_ir as ir
 
-from converters.passes.patterns import PatternPass, rewrite
+from converters.passes.patterns import PatternPass, of_weights, rewrite
 from converters.passes.transposed_windows import TransposedAxis, convolved
 from onnx_specops.building import Builder, Value
 from onnx_specops.graphs import constant_array
@@ -19,13 +19,8 @@ from onnx_specops.graphs import constant_array
 _RANK = 3
 
 
-def _convolution(op: Builder, x: Value, weights: Value) -> Value:
-    found: Value = op.ConvTranspose(x, weights, _allow_other_inputs=True, _outputs=["whole"])
-    return found
-
-
 # 0 times infinity is NaN, where windows are filled up to a multiple of the stride.
-@rewrite("ConvTranspose", _convolution, finite=True, tolerance=1e-4)
+@rewrite("ConvTranspose", of_weights("ConvTranspose"), finite=True, tolerance=1e-4)
 def of_a_volume(op: Builder, *, x: Value, weights: Value, whole: Value) -> Value | None:
     """Compute a transposed convolution of float32 along three dimensions, of known size, by VolumeConv."""
     node, numbers = whole.producer(), _stored(weights)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from converters.passes.patterns import PatternPass, Rewrite, rewrite
+from converters.passes.patterns import PatternPass, Rewrite, of_weights, rewrite
 from onnx_specops.building import Builder, Value
 from onnx_specops.domain import DOMAIN
 from onnx_specops.graphs import attributes_of
@@ -15,12 +15,7 @@ from onnx_specops.graphs import attributes_of
 _RANK = 3
 
 
-def _convolution(op: Builder, x: Value, weights: Value) -> Value:
-    found: Value = op.Conv(x, weights, _allow_other_inputs=True, _outputs=["whole"])
-    return found
-
-
-@rewrite("Conv", _convolution, tolerance=1e-4)
+@rewrite("Conv", of_weights("Conv"), tolerance=1e-4)
 def of_a_volume(op: Builder, *, x: Value, weights: Value, whole: Value) -> Value | None:
     """Compute a convolution of float32 along three dimensions by the domain's VolumeConv."""
     node, shape = whole.producer(), weights.dims

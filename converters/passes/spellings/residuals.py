@@ -9,7 +9,7 @@ from onnx_ir.passes import InPlacePass, PassResult
 
 from converters.passes.workaround import Workaround
 from onnx_specops.building import Builder, Value
-from onnx_specops.graphs import all_nodes, constant_array
+from onnx_specops.graphs import all_nodes, constant_array, producer_of
 
 
 class ExpandedResiduals(InPlacePass):
@@ -31,7 +31,7 @@ class ExpandedResiduals(InPlacePass):
                 or any(constant_array(one) is not None for one in operands)
             ):
                 continue
-            if not any(_made_by(one, "Conv") for one in operands):
+            if not any(producer_of(one, "Conv") for one in operands):
                 continue
             for index, one in enumerate(operands):
                 if isinstance(one, Value) and one.is_static and one.dims != result.dims:
@@ -55,7 +55,7 @@ class SubtractedResiduals(Workaround):
             return None
         if constant_array(a) is not None or constant_array(b) is not None:
             return None
-        if not (_made_by(a, "Conv") or _made_by(b, "Conv")):
+        if not (producer_of(a, "Conv") or producer_of(b, "Conv")):
             return None
         return [op.Sub(a, op.Neg(b))]
 
@@ -71,10 +71,10 @@ class SubtractedBiases(Workaround):
 
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
         for product, bias in (tuple(node.inputs), tuple(reversed(node.inputs))):
-            if not isinstance(product, Value) or constant_array(bias) is None or not _made_by(product, "Mul"):
+            multiplication = producer_of(product, "Mul")
+            if constant_array(bias) is None or multiplication is None:
                 continue
-            factors = _producer(product).inputs
-            for normal, scale in (tuple(factors), tuple(reversed(factors))):
+            for normal, scale in (tuple(multiplication.inputs), tuple(reversed(multiplication.inputs))):
                 shaped = _source(normal, "Reshape")
                 raw = _source(shaped, "InstanceNormalization")
                 before = _source(raw, "Reshape")
@@ -93,20 +93,10 @@ class SubtractedBiases(Workaround):
         return None
 
 
-def _producer(value: ir.Value) -> ir.Node:
-    producer = value.producer()
-    assert producer is not None
-    return producer
-
-
-def _made_by(value: ir.Value | None, operator: str) -> bool:
-    producer = None if value is None else value.producer()
-    return producer is not None and not producer.domain and producer.op_type == operator
-
-
 def _source(value: ir.Value | None, operator: str) -> ir.Value | None:
     """Return the first input of a value's node if that has a given operator."""
-    return _producer(value).inputs[0] if value is not None and _made_by(value, operator) else None
+    node = producer_of(value, operator)
+    return None if node is None else node.inputs[0]
 
 
 def _per_channel(constant: ir.Value | None, x: Value) -> bool:

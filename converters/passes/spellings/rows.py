@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from converters.passes.workaround import Workaround
 from onnx_specops.building import Builder, Value
-from onnx_specops.graphs import constant_array, constant_list
+from onnx_specops.graphs import constant_array, constant_list, producer_of
 
 _MATRIX = 2
 
@@ -24,7 +24,7 @@ class UncheckedRows(Workaround):
 
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
         valid, rows, zero = node.inputs
-        gather, filler = _producer(rows, "Gather"), constant_array(zero)
+        gather, filler = producer_of(rows, "Gather"), constant_array(zero)
         table = None if gather is None else constant_array(gather.inputs[0])
         if gather is None or table is None or filler is None or filler.size != 1 or filler.any():
             return None
@@ -32,14 +32,14 @@ class UncheckedRows(Workaround):
         if not table.ndim or axis:
             return None
         if table.ndim > 1:
-            inserted, rank = _producer(valid, "Unsqueeze"), 0 if rows is None or rows.shape is None else len(rows.shape)
+            inserted, rank = producer_of(valid, "Unsqueeze"), 0 if rows is None or rows.shape is None else len(rows.shape)
             axes = None if inserted is None else constant_list(inserted.inputs[1])
             if inserted is None or axes is None or not rank:
                 return None
             if sorted(axis % rank for axis in axes) != list(range(rank - table.ndim + 1, rank)):
                 return None
             valid = inserted.inputs[0]
-        safe = _producer(gather.inputs[1], "Where")
+        safe = producer_of(gather.inputs[1], "Where")
         if safe is None or safe.inputs[0] is not valid:
             return None
         indices = safe.inputs[1]
@@ -63,7 +63,7 @@ class RowsOfMatrices(Workaround):
         axis: int = node.attributes.get_int("axis", 0)
         if not table.ndim or axis % table.ndim or not isinstance(result, Value) or not result.is_static:
             return None
-        source = _producer(indices, "Cast")
+        source = producer_of(indices, "Cast")
         given = indices if source is None else source.inputs[0]
         if isinstance(given, Value) and given.dtype in (ir.DataType.INT32, ir.DataType.INT64):
             indices = given
@@ -76,17 +76,12 @@ class RowsOfMatrices(Workaround):
         return [rows if unchanged else op.Reshape(rows, [dim or 0 for dim in result.dims or ()])]
 
 
-def _producer(value: ir.Value | None, operator: str) -> ir.Node | None:
-    node = None if value is None else value.producer()
-    return node if node is not None and not node.domain and node.op_type == operator else None
-
-
 def _is_check(valid: ir.Value | None, indices: ir.Value, count: int) -> bool:
     """Return whether a value states which indices are below ``count``, and not below 0 or ``-count``."""
-    both = _producer(valid, "And")
+    both = producer_of(valid, "And")
     if both is None:
         return False
-    least, below = _producer(both.inputs[0], "GreaterOrEqual"), _producer(both.inputs[1], "Less")
+    least, below = producer_of(both.inputs[0], "GreaterOrEqual"), producer_of(both.inputs[1], "Less")
     if least is None or below is None or least.inputs[0] is not indices or below.inputs[0] is not indices:
         return False
     return constant_list(below.inputs[1]) == [count] and constant_list(least.inputs[1]) in ([0], [-count])
