@@ -37,8 +37,7 @@ class Report:
         without_kernel: standard operators that ONNX Runtime does not have at this opset, so that it does not load the file.
         unranked: inputs of unknown rank. Runtimes accept them, ``onnx.checker`` does not.
         values: ``(layer id, output index)`` -> the name of the ONNX value of a top-level layer's output, if it exists.
-            Values
-            that are 16-bit floats in the source only may be float32.
+            Values that are 16-bit floats in the source may be float32.
         weights: the place of the weights: ``"embed"``, ``"copy"`` or ``"reference"``.
         weights_bytes: the size of the weights in bytes.
         seconds: the duration of the conversion.

@@ -95,8 +95,7 @@ def save(model: ir.Model, onnx_path: Path | None, weights: str, source: Source, 
         model: the model, whose weights may be in the source's file.
         onnx_path: the path of the file.
         weights: ``"embed"``, ``"copy"``, ``"reference"``, or ``"auto"``: embed up to `EMBEDDED_BYTES`; above that, refer to
-            the
-            source's weights if they are next to the .onnx, and copy them otherwise.
+            the source's weights if they are next to the .onnx, otherwise copy them.
         source: the origin of the model.
         with_weights: whether the result contains embedded weights.
 

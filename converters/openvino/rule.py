@@ -143,8 +143,7 @@ class Context:
     Attributes:
         layer: the layer in the file.
         convert_body: ``convert_body(op, body, inputs)`` emits a nested graph's layers through ``op``. ``inputs`` are the
-            values
-            of its Parameters, in the order of ``body.parameters``. It returns the values of its Results.
+            values of its Parameters, in the order of ``body.parameters``. It returns the values of its Results.
         variables: the model's variables (ReadValue and Assign) so far, by variable id.
         remarks: collects what OpenVINO ignores in the file.
         ignored_dims: the values whose dimensions in the file are ignored, see `ignore_stated_dims`.

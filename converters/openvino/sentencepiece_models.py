@@ -44,7 +44,7 @@ _MESSAGES: dict[str, list[tuple[str, int, str, str | None]]] = {
 
 @functools.cache
 def model_message() -> Any:
-    """Return the class of a model's message, with the fields that are read here."""
+    """Return the class of a model's message, with the fields of `_MESSAGES`."""
     file = descriptor_pb2.FileDescriptorProto(
         name="onnx_specops/sentencepiece.proto", package="onnx_specops", syntax="proto2"
     )

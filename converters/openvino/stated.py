@@ -1,6 +1,6 @@
 """Element types, ranks and dimensions in a file, compared with those that the operations give.
 
-OpenVINO infers both when it reads a file. Those in the file are used only if ONNX's inference knows less.
+OpenVINO infers them when it reads a file. Those in the file are used only if ONNX cannot infer them.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def are_compatible(port: OutputPort, value: Value, stated: Dims | None, remarks:
 
 
 def add_dims(value: Value, stated: Dims | None) -> None:
-    """Add dimensions that only the file knows to a value."""
+    """Add dimensions that only the file states to a value."""
     if stated is None or value.const_value is not None:
         return
     if value.shape is None:

@@ -2,7 +2,7 @@
 Softplus.
 
 The fusions are not only for speed. A file may store 1/6 in 16 bits, with an error of 2e-4. OpenVINO's CPU plugin fuses the
-same chains and computes with the exact factor, if the stored one is near enough. In other chains it uses the stored factor.
+same chains and computes with the exact factor, if the stored one is close enough. In other chains it uses the stored factor.
 """
 
 from __future__ import annotations

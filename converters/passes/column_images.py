@@ -19,7 +19,7 @@ _FITTING = (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
 
 
 class Col2ImByAddition(Workaround):
-    """Col2Im of types that float32 does not represent: ScatterElements adds each element of a column at its position."""
+    """Replace Col2Im of types that float32 does not represent by ScatterElements, which adds elements at positions."""
 
     operators = frozenset(("Col2Im",))
 
@@ -40,7 +40,7 @@ class Col2ImByAddition(Workaround):
             within = op.Mul(_range(op, kernel), dilations[axis])
             starts = op.Sub(op.Mul(_range(op, blocks), strides[axis]), pads[axis])
             places = op.Add(op.Unsqueeze(within, [1]), op.Unsqueeze(starts, [0]))
-            # Kernel and block of this axis, with room for those of the other one.
+            # Kernel and block of this axis, with dimensions of 1 for those of the other one.
             places = op.Unsqueeze(places, [1, 3] if axis == 0 else [0, 2])
             at.append(places)
             inside.append(op.And(op.GreaterOrEqual(places, 0), op.Less(places, size)))
@@ -51,12 +51,12 @@ class Col2ImByAddition(Workaround):
         maps = op.Concat(op.Mul(batch, channels), op.Mul(taps, op.Shape(x, start=2, end=3)), axis=0)
         values = op.Reshape(x, maps, allowzero=1)
         positions = op.Expand(op.Reshape(positions, [1, -1]), op.Shape(values))
-        # What is outside the image is added to one more element, which is then removed.
+        # Elements outside the image are added to an extra element, which is then removed.
         empty = op.Expand(op.CastLike(0, x), op.Concat(op.Slice(maps, [0], [1]), op.Add(area, 1), axis=0))
         images = op.Slice(op.ScatterElements(empty, positions, values, axis=1, reduction="add"), [0], area, [1])
         return [op.Reshape(images, op.Concat(batch, channels, image, axis=0), allowzero=1)]
 
 
 def _range(op: Builder, count: Value) -> Value:
-    """0, 1, ... up to ``count``, a vector of one element."""
+    """Return 0, 1, ..., ``count`` - 1; ``count`` is a vector of one element."""
     return cast(Value, op.Range(0, op.Reshape(count, []), 1))

@@ -202,7 +202,7 @@ def finish(
             # Integers represent float32 in networks of 16 bits, too. A quantization is directly before its convolution.
             passes += [casts(), FusePads()]
         passes += [RemoveUnusedNodesPass(), ConvertToIntegers(opset, contrib=contrib), RemoveUnusedNodesPass()]
-    if precision != "float16":  # its terms would overflow in float16
+    if precision != "float16":  # the terms of the decomposition would overflow in float16
         passes.append(DecomposeMish())
     if precision == "model" and opset >= OPSET:  # the plugin's kernels do not apply to older opsets
         passes.append(KeepWeightsCompressed(activations, fold=fold))

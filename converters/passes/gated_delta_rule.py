@@ -1,8 +1,8 @@
 """Fusion of the gated delta rule (Qwen3-Next, Qwen3.5), which an IR computes by a loop over tokens, into one node.
 
-A Loop of optimum-intel's reads queries, keys, values, decays and rates of all tokens, updates the state token by token, and
-writes the outputs into a tensor. The body is recognized by evaluation on small inputs, so the order and form of its nodes do
-not matter.
+A Loop that optimum-intel exports reads queries, keys, values, decays and rates of all tokens, updates the state token by
+token, and writes the outputs into a tensor. The body is recognized by evaluation on small inputs, so the order and form of
+its nodes do not matter.
 """
 
 from __future__ import annotations
@@ -70,9 +70,10 @@ class FuseGatedDeltaRule(FuseTokenLoops):
     """Replace loops over tokens that compute the gated delta rule by `onnx_specops.GatedDeltaRule`.
 
     Conditions: the loop carries the state and the outputs, and runs once for each token. Its body multiplies the state by
-    the exponential of a number for each head. It adds the outer product of the key and a fraction, the rate, of the
-    difference between the value and the decayed state's value of the key. It writes the new state's value of the query at
-    the token's place. No operator of the body has limits. All have the same batch and tokens in runs of several tokens.
+    the exponential of a number for each head. It adds the outer product of the key and the update. The update is the rate
+    times the difference between the value and the product of the key and the decayed state. It writes the product of the
+    query and the new state at the token's place. No operator of the body has limits. All have the same batch and tokens in
+    runs of several tokens.
     """
 
     operators = LINEAR | {"Exp", "Neg", "Sub"}  # analytic functions: two that agree at some numbers agree at all

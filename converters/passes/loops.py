@@ -1,4 +1,4 @@
-"""What passes ask about Loops."""
+"""Properties of Loops."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def is_endless(loop: ir.Node) -> bool:
 
 
 def _is_true(value: ir.Value | None, before: ir.Value) -> bool:
-    """Return whether a condition is omitted, true, or that of the iteration before."""
+    """Return whether a condition is omitted, true, or that of the previous iteration."""
     while value is not None and (node := value.producer()) is not None and node.op_type in _RESHAPES and not node.domain:
         value = node.inputs[0]
     return value is None or value is before or ((known := constant_array(value)) is not None and bool(known.all()))

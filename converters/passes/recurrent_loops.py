@@ -26,7 +26,7 @@ _INVARIANT = (1, 2, 3, 7)
 """The inputs with weights, biases and peepholes."""
 
 _BEFORE_ALL = -(2**31)
-"""No axis is as long: a Slice with a negative step that ends there takes all elements."""
+"""The end of a Slice with a negative step that takes all elements: before the first element of any axis."""
 
 
 class FuseRecurrentLoops(InPlacePass):
@@ -74,7 +74,7 @@ class _Path:
         return cls(value, nodes)
 
     def apply(self, op: Builder, value: Value, *, stacked: bool = False) -> Value:
-        """Emit the nodes for another value, which has one more dimension in front if it is ``stacked``."""
+        """Emit the nodes for another value, which has one more leading dimension if it is ``stacked``."""
         lead = int(stacked)
         for node in self.nodes:
             numbers = constant_list(node.inputs[1]) if len(node.inputs) > 1 else None

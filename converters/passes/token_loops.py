@@ -38,7 +38,7 @@ LINEAR = frozenset((
     "Add", "Cast", "Concat", "Expand", "Gather", "Identity", "MatMul", "Mul", "ReduceProd", "ReduceSum", "Reshape",
     "ScatterElements", "ScatterND", "Shape", "Slice", "Squeeze", "Tile", "Transpose", "Unsqueeze",
 ))  # fmt: skip
-"""Operators without limits, beyond which they would compute something else than at the numbers that are tried."""
+"""Operators without thresholds beyond which they would compute something else than at the tried numbers."""
 
 _MOVING = frozenset(("Concat", "Expand", "Gather", "Identity", "Reshape", "Slice", "Squeeze", "Tile", "Unsqueeze"))
 
@@ -213,7 +213,7 @@ class TokenLoop:
 
 
 class FuseTokenLoops(InPlacePass):
-    """Replaces the Loops over tokens that carry a state and the outputs only, and whose body has some operators only."""
+    """Replaces the Loops over tokens that carry only a state and the outputs, and whose body has only some operators."""
 
     operators: ClassVar[frozenset[str]] = LINEAR
 
@@ -243,7 +243,7 @@ class FuseTokenLoops(InPlacePass):
 
 
 def carries_two(loop: ir.Node, operators: frozenset[str]) -> bool:
-    """Return whether a Loop carries two values only, ends after its trip count, and its body has only some operators."""
+    """Return whether a Loop carries only two values, ends after its trip count, and its body has only some operators."""
     body = loop.attributes["body"].as_graph()
     if len(loop.inputs) != 4 or len(loop.outputs) != 2 or len(body.inputs) != 4 or len(body.outputs) != 3:
         return False

@@ -88,9 +88,9 @@ def GroupQueryAttention(
     Source: ONNX Runtime, docs/ContribOperators.md.
     """
     if key is None or past_key is None or position_ids is not None:
-        raise NoBodyError("packed queries, no cache, or given positions")
+        raise NoBodyError("the body does not support packed queries, position_ids, or a node without a cache")
     if (smooth_softmax, causal, qk_output, sliding_window_cache, k_quant_type, v_quant_type) != (0, 1, 0, 0, "NONE", "NONE"):
-        raise NoBodyError("smooth softmax, no causal mask, an output of scores, or a cache of the window or in integers")
+        raise NoBodyError("the body supports only the causal mask and a cache of floats without window, and no score output")
     sequence = op.Shape(query, start=1, end=2)
     total = op.Reshape(op.Cast(total_sequence_length, to=Type.INT64), [1])
     lengths = op.Cast(seqlens_k, to=Type.INT64)

@@ -1,4 +1,4 @@
-"""MatMulNBits: the matrix product with a block-quantized matrix of 4-bit integers."""
+"""MatMulNBits: a matrix multiplication with block-quantized weights of 4 bits."""
 
 from __future__ import annotations
 

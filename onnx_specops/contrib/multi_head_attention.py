@@ -1,4 +1,4 @@
-"""MultiHeadAttention: attention with several heads, which are adjacent in each token's row."""
+"""MultiHeadAttention: attention with several heads. The heads of a token are adjacent in its row."""
 
 from __future__ import annotations
 

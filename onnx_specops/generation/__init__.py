@@ -43,14 +43,14 @@ __all__ = [
     "open_model",
 ]
 
-# The language model of multimodal models.
+# The name of the language model in multimodal models.
 _OF_EMBEDDINGS = "openvino_language_model"
 
 
 def open_model(
     folder: str | os.PathLike[str], *, kernels: Kernels = "auto", sess_options: ort.SessionOptions | None = None
 ) -> TextModel:
-    """Open the model of a folder: a `SpeechModel` if it is a Whisper, an `EncoderDecoder` if it has another encoder and no
+    """Open the model of a folder: a `SpeechModel` for Whisper, an `EncoderDecoder` if it has another encoder and no
     genai_config.json, a `VisionLanguageModel` if genai_config.json has a vision encoder, otherwise a `LanguageModel`.
 
     Args:

@@ -69,7 +69,7 @@ class StatefulDecoder:
         return np.asarray(logits[0, -1])
 
     def _taken(self, feeds: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the feeds that the decoder has inputs for."""
+        """Return the feeds for which the decoder has inputs."""
         return {name: array for name, array in feeds.items() if name in self._names}
 
 

@@ -4,4 +4,4 @@ from __future__ import annotations
 
 
 class GenerationError(ValueError):
-    """A folder cannot be used for generation, or a prompt does not suit the model."""
+    """A folder cannot be used for generation, or the model does not support a prompt."""

@@ -1,4 +1,4 @@
-"""Decoder-only language models, in the form that onnxruntime-genai loads or with their states inside."""
+"""Decoder-only language models: in the form that onnxruntime-genai loads, or with variables for their states."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ STATEFUL = "openvino_model.onnx"
 
 _POSITIONS = ("max_position_embeddings", "n_positions", "n_ctx", "max_sequence_length", "seq_length", "max_seq_len")
 _UNLIMITED = 1 << 31
-"""The number of positions of a model that states none, such as a state space."""
+"""The number of positions of a model that does not state it, such as a state space."""
 
 _STATE_SPACES = ("mamba", "falcon_mamba", "zamba2")
-"""The types of models that continue their states by one token only, with an attention_mask of the length of a run."""
+"""The types of models that continue their states only by one token, with an attention_mask of the length of a run."""
 
 _KERNELS = ("conv_kernel", "mamba_d_conv")
 _USUAL_KERNEL = 4

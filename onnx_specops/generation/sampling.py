@@ -18,10 +18,10 @@ class Sampling:
     """The configuration of sampling.
 
     Args:
-        do_sample: whether tokens are drawn at random; otherwise the token with the largest logit is chosen.
+        do_sample: whether tokens are sampled; otherwise the token with the largest logit is chosen.
         temperature: the divisor of the logits; above 0.
-        top_k: the number of most likely tokens that may be drawn; 0 for all.
-        top_p: the most likely tokens may be drawn until the sum of their probabilities exceeds this; above 0, at most 1.
+        top_k: the number of most likely tokens to choose from; 0 for all.
+        top_p: the most likely tokens are kept until the sum of their probabilities exceeds this; above 0, at most 1.
         min_p: the minimum probability relative to the most likely token; at least 0, below 1.
         repetition_penalty: divides the logits of previous tokens, or multiplies them if they are negative; above 0.
         presence_penalty: lowers the magnitude of the logits of generated tokens, possibly past 0.
@@ -188,7 +188,7 @@ GREEDY = Sampling()
 def until(pieces: Iterable[str], stops: Sequence[str]) -> Iterable[str]:
     """Yield the pieces of a text up to the first stop word, which is not returned.
 
-    Text that may begin a stop word is delayed until this is decided.
+    Text that may be the beginning of a stop word is delayed.
     """
     held = ""
     for piece in pieces:

@@ -105,7 +105,7 @@ class _Window:
 class SpeechModel(TextModel):
     """A Whisper model with its tokenizer, as ``specops convert FOLDER -o OUT`` writes it, with or without ``--genai``.
 
-    Recordings longer than a window of 30 seconds are split where the model's timestamps say so.
+    Recordings longer than a window of 30 seconds are split at the model's timestamps.
 
     Args:
         folder: contains the encoder and the decoder, config.json, generation_config.json, preprocessor_config.json, and the
@@ -163,11 +163,11 @@ class SpeechModel(TextModel):
         """Generate the text of a recording, piece by piece.
 
         Args:
-            prompt: a text that precedes the recording, such as names in the right spelling; may be empty.
+            prompt: a text that precedes the recording, such as names in their correct spelling; may be empty.
             tokens: the maximum number of tokens of a window; as many as the model supports by default.
             sampling: how each token is chosen; greedy by default.
             stop: texts that end the output and are not returned.
-            special: ignored; the tokens at the begin follow from the arguments below.
+            special: ignored; the arguments below determine the first tokens.
             audio: the path of a WAV file, or samples ``[samples]`` from -1 to 1 at `sampling_rate`.
             language: the language of the recording, such as ``en``; the most likely one by default.
             task: ``translate`` translates into English.
@@ -333,7 +333,7 @@ class SpeechModel(TextModel):
 
     def _before(self, text: str) -> list[int]:
         special = self._special
-        added = {special.start, special.no_timestamps, *special.ends}  # tokenizers can add them unasked
+        added = {special.start, special.no_timestamps, *special.ends}  # some tokenizers add them
         return [token for token in self.encode(f" {text}", special=False) if token not in added]
 
     def _configure(self) -> None:

@@ -1,8 +1,8 @@
 """Other opsets: graphs in the builder's opset are rewritten in an older or newer one.
 
 `Lower` visits the nodes of a graph and rewrites those whose operator differs in the target opset. The modules of this
-package have an adapter for each such operator (`adapters`). `same` lists the operators whose versions differ only in element
-types. `Stamp` checks the result and sets the opset.
+package have an adapter for each such operator (`adapters`). `same` lists the operators whose versions have the same meaning.
+`Stamp` checks the result and sets the opset.
 """
 
 from onnx_specops.lowering.least import least_opset_of

@@ -13,8 +13,8 @@ The emitted nodes are of opset 21 and are lowered in turn, except those emitted 
 form of the target opset (``op.old.Squeeze(x, axes=[0])``). An adapter returns `SAME` if the node has the same meaning below
 the opset, and raises `NotRepresentableError` if there is no equivalent.
 
-A keyword-only parameter called ``node`` receives the node itself. An adapter that replaces one operator by several for
-numbers takes the decorator `in_float32`.
+A keyword-only parameter called ``node`` receives the node itself. An adapter that replaces a numerical operator by several
+others uses the decorator `in_float32`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Arithmetic, comparison and bitwise operators: integers for operators of floats, and operators that older opsets lack."""
+"""Arithmetic, comparison and bitwise operators: integers where older opsets only have floats, and missing operators."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ _SMALL = 64
 """The most elements of constants for axes and lengths."""
 
 _QUANTIZATIONS = ("DequantizeLinear", "QuantizeLinear")
-"""Operators that no other node represents: runtimes look for them."""
+"""Operators that are not replaced by other nodes, because runtimes look for them."""
 
 
 def least_opset_of(model: ir.Model, oldest: int = OLDEST) -> int:

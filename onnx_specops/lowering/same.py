@@ -46,7 +46,7 @@ SAME_MEANING: dict[tuple[int, ...], str] = {
     (28,): "BitShift Celu Compress Einsum OneHot ReduceLogSum ReduceLogSumExp ReverseSequence Unique",
 }
 
-# Operators after opset 11 that nothing here emits. Opsets below their first version reject them.
+# Operators after opset 11 that are not emitted. Opsets below their first version reject them.
 NOT_EMITTED = """
     AffineGrid BitCast BlackmanWindow CausalConvWithState CenterCropPad CumProd HammingWindow HannWindow
     ImageDecoder LinearAttention MelWeightMatrix NegativeLogLikelihoodLoss Optional OptionalGetElement

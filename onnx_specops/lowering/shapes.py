@@ -46,9 +46,7 @@ def reshape(op: LoweringBuilder, x: Value, shape: Value, *, allowzero=0, node):
 
 
 def _reshape_and_slice(op: Builder, x: Value, shape: Value) -> Value:
-    """Reshape to a shape of unknown rank, which is needed because If's graphs declare theirs: use 1 for dimensions of 0,
-    then slice.
-    """
+    """Reshape to a shape of unknown rank: use 1 for dimensions of 0, then slice. (An If's graphs declare their ranks.)"""
     ones = op.ReduceProd(op.Max(shape, 1), keepdims=1)
     shape = op.Where(op.Equal(shape, -1), op.Div(op.Size(x), ones), shape)
     shape = op.Concat([1], shape, axis=0)  # scalars cannot be sliced
@@ -71,9 +69,7 @@ def _copies(x: Value, shape: Value) -> bool:
 
 
 def _dimensions(value: ir.Value | None, depth: int = 8) -> list[object] | None:
-    """Return what each element of a shape is: a number, a value and its dimension, or ``None``. ``None`` if the length is
-    unknown.
-    """
+    """Return the source of each element of a shape: a number, a value and its dimension, or ``None``."""
     if value is None or not depth:
         return None
     if (numbers := constant_list(value)) is not None:

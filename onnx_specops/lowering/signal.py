@@ -1,4 +1,4 @@
-"""DFT, as a matrix product for opsets that lack it."""
+"""DFT, as a matrix multiplication for opsets that lack it."""
 
 from __future__ import annotations
 

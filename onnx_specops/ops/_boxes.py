@@ -25,12 +25,12 @@ MostOrAll = Annotated[int, Limits(-1)]
 """The maximum number of kept boxes; -1 for all."""
 
 Most = Annotated[int, Limits(0)]
-"""The maximum number of kept boxes, without a value for all."""
+"""The maximum number of kept boxes. No value means all."""
 
 Rows = Annotated[int, Limits(0, 2**20)]
 """The number of boxes per image in the output, padded if there are fewer. No network has more."""
 
-"""The same; -1 for the number of boxes that are possible."""
+"""Like `Rows`; -1 for all possible boxes."""
 
 
 def wide(array: npt.NDArray[Any]) -> npt.NDArray[Any]:

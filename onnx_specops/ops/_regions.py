@@ -37,8 +37,8 @@ CHANNELS_OF_BINS = Product(("output_dim", "group_size", "group_size"), MAX_WORK)
 CHANNELS_OF_SPATIAL_BINS = Product(("output_dim", "spatial_bins_x", "spatial_bins_y"), MAX_WORK)
 
 MOST_SLACK = 64.0
-"""The number of extra samples that are computed on both sides of a map, because positions are rounded. Positions of regions
-that begin so far away that this is not enough consist of rounding errors only.
+"""The number of extra samples that are computed on both sides of a map, because positions are rounded. If a region begins so
+far away that this is not enough, its positions consist only of rounding errors.
 """
 
 FAR = 2.0**30  # no feature map is this large, so positions beyond it are clamped to it

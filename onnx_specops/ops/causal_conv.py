@@ -20,8 +20,8 @@ def CausalConv(x, weight, past_state):
 
         y[t, c] = sum(weight[k, c] * joined[t + length - K + 1 + k, c] for k in range(K))
 
-    This is ONNX's CausalConvWithState without a bias and an activation, but the dimension of tokens comes before the one of
-    channels in ``x`` and ``weight``, and the state may be longer than ``K - 1``.
+    This is ONNX's CausalConvWithState without bias and activation. In ``x`` and ``weight``, the dimension of tokens precedes
+    that of channels, and the state may be longer than ``K - 1``.
 
     Inputs:
         x: ``[batch, tokens, channels]``.
@@ -62,7 +62,7 @@ def _(node):
 
 @CausalConv.body_facts
 def _(x, weight, past_state):
-    """Return the number of channels, or 0 if it is unknown: it is an attribute of a Conv."""
+    """Return the number of channels, or 0 if it is unknown. Conv needs it as an attribute."""
     known = [shape[axis] for shape, axis in ((x.shape, 2), (weight.shape, 1)) if shape is not None and len(shape) > axis]
     return {"channels": next((size for size in known if isinstance(size, int)), 0)}
 
@@ -76,11 +76,11 @@ def _(op, x, weight, past_state, *, channels):
         op.Not(op.Equal(op.Shape(past_state), op.Concat(batch, width, length, axis=0))),
     ]
     violations = op.Concat(*differs, op.Less(kernel, [1]), op.Greater(kernel, op.Add(length, [1])), axis=0)
-    tokens = required(op, "CausalConv: shapes that do not fit, or a state that is too short", violations, tokens)
+    tokens = required(op, "CausalConv: the shapes do not match, or the state is too short", violations, tokens)
     joined = op.Concat(past_state, op.Transpose(x, perm=[0, 2, 1]), axis=2)
     before = op.Sub(length, op.Sub(kernel, [1]))
     if channels:
-        # As images of one row, which ONNX Runtime convolves faster.
+        # ONNX Runtime convolves images of one row faster.
         image = op.Unsqueeze(op.Slice(joined, before, [2**31 - 1], [2]), [2])
         rows = op.Reshape(op.Transpose(weight, perm=[1, 0]), [channels, 1, 1, -1])
         y = op.Transpose(op.Squeeze(op.Conv(image, rows, group=channels), [2]), perm=[0, 2, 1])

@@ -1,4 +1,4 @@
-"""GatedDeltaRule: linear attention whose state forgets, and replaces the values of similar keys (Qwen3-Next, Qwen3.5)."""
+"""GatedDeltaRule: linear attention whose state decays and replaces the values of similar keys (Qwen3-Next, Qwen3.5)."""
 
 from __future__ import annotations
 
@@ -95,9 +95,7 @@ def _(op, query, key, value, past_state, decay, beta):
     differs = [op.Not(op.Equal(op.Shape(given), shape)) for given, shape in shapes]
     some = op.Max(groups, 1)
     violations = op.Concat(*differs, op.Equal(groups, 0), op.Not(op.Equal(op.Mod(heads, some), 0)), axis=0)
-    groups = required(
-        op, "GatedDeltaRule: shapes that do not fit, or heads that are no multiple of the groups", violations, some
-    )
+    groups = required(op, "GatedDeltaRule: the shapes do not match, or heads are not a multiple of groups", violations, some)
     repeats = op.Div(heads, groups)
 
     def grouped(given, *trailing):

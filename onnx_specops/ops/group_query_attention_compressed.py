@@ -252,7 +252,7 @@ _FLOAT, _UINT8, _INT64, _FLOAT16 = 1, 2, 7, 10  # constants of onnx.TensorProto
 def _(op, query, key, value, past_key, past_value, seqlens_k, total_sequence_length, cos_cache, sin_cache, head_sink, *,
       num_heads, kv_num_heads, rotary_interleaved, **others):  # fmt: skip
     if (cos_cache is None) != (sin_cache is None):
-        raise ValueError("cos_cache and sin_cache: one without the other")
+        raise ValueError("cos_cache and sin_cache must be given together")
     sequence = op.Shape(query, start=1, end=2)
     total = op.Reshape(op.Cast(total_sequence_length, to=_INT64), [1])
     lengths = op.Cast(seqlens_k, to=_INT64)

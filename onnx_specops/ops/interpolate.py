@@ -15,7 +15,7 @@ Mode = Literal["nearest", "linear", "linear_onnx", "cubic", "bilinear_pillow", "
 Coordinates = Literal["half_pixel", "pytorch_half_pixel", "asymmetric", "tf_half_pixel_for_nn", "align_corners"]
 Rounding = Literal["round_prefer_floor", "round_prefer_ceil", "floor", "ceil", "simple"]
 
-# The maximum length of an axis: coordinates are float32, which represents no more integers exactly.
+# The maximum length of an axis. Coordinates are float32, which does not represent all larger integers.
 MOST_SIZE = 2**24
 
 _PILLOW = ("bilinear_pillow", "bicubic_pillow")

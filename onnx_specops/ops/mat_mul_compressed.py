@@ -1,4 +1,4 @@
-"""MatMulCompressed: a matrix product with weights of a few bits, decoded during the multiplication."""
+"""MatMulCompressed: a matrix multiplication with weights of a few bits, which are decoded as they are used."""
 
 from __future__ import annotations
 
@@ -219,7 +219,7 @@ def _(op, A, B, scales, zero_points, codebook, bias, *, N, K, block_size, packed
         wide = _rounded_body(op, wide, K)
     parts = [B, zero_points, scales]
     if transB and packed == "no" and codebook is None and all(x is None or x.rank is not None for x in parts):
-        # While they are small: the intermediate tensors of ONNX Runtime's constant folding stay allocated.
+        # Transpose before decoding: ONNX Runtime's constant folding keeps intermediate tensors, which are smaller here.
         B, zero_points, scales = (x if x is None else _swapped(op, x) for x in parts)
         transB = 0
     weights = _scaled(op, _in_order(op, B, packed, N, K, transB, codebook), zero_points, scales, N, K, block_size, transB)

@@ -239,7 +239,7 @@ class _Geometry:
 
 
 def _fewest(extent: int) -> int:
-    """Return the number of padded pixels that suffice. A window of one pixel, as of a matrix product, needs none."""
+    """Return the number of padded pixels that suffice. A window of one pixel needs none, as in a matrix multiplication."""
     return extent if extent > 1 else 0
 
 
@@ -299,10 +299,10 @@ def _(
     addend, addend_scale, addend_zero_point, sum_scale, sum_zero_point, sum_slope, *,
     channels, kernel, strides, pads, dilations, group, function, alpha, beta,
 ):  # fmt: skip
-    """Return whether the convolution is standard ONNX's between integers, and whether there are pixels enough for it.
+    """Return whether standard ONNX can convolve the integers, and whether the image has enough pixels for it.
 
-    An If in the body would be simpler. ONNX Runtime (1.32) does not load some models if it finds the condition of an If when
-    it folds constants, and then removes a Shape of a tensor that the branch reads: it removes the node of that tensor, too.
+    An If in the body would be simpler, but ONNX Runtime 1.32 then fails to load some models: if constant folding determines
+    the condition and removes a Shape of a tensor that the branch reads, it also removes the node that produces the tensor.
     """
     import onnx_ir as ir  # only the converters load it
 
@@ -321,7 +321,7 @@ def _(
     few = geometry.fewest(window)
     enough = all(least <= (size if isinstance(size, int) else 0) for size, least in zip(sizes, few, strict=False))
     if set(window) == {1} and group == 1 and not all(isinstance(size, int) and size for size in sizes):
-        # ONNX Runtime convolves no empty images, but multiplies empty matrices.
+        # ONNX Runtime does not convolve empty images, but it multiplies empty matrices.
         return {"between_integers": False, "enough_pixels": False}
     return {"between_integers": True, "enough_pixels": enough}
 

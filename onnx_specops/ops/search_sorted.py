@@ -71,7 +71,7 @@ def search(op, sorted_sequence, values, right):
         sequences = op.Div(op.Size(flat), op.Max(count, 1))
         leading = op.Concat(op.Shape(sorted_sequence, end=-1), [1], axis=0)
         differ = op.Not(op.Equal(op.Shape(sorted_sequence, end=-1), op.Shape(values, end=-1)))
-        count = required(op, "SearchSorted: sorted_sequence and values must begin alike", differ, count)
+        count = required(op, "SearchSorted: sorted_sequence and values must have the same leading dimensions", differ, count)
         rows = op.Mul(op.Reshape(op.Range(0, sequences, 1), leading, allowzero=1), count)
     zeros = op.Expand(op.const(0), op.Shape(values))
 

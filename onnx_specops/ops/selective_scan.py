@@ -24,7 +24,7 @@ def SelectiveScan(x, time_step, decay, input_gate, output_gate, state, *, epsilo
     and ``y[t]`` is the sum of ``output_gate[t] * s[t]`` over the last dimension. For one token, and for any number of tokens
     from a state of zeros, this is the recurrence ``s[t] = exp(decay * time_step[t]) * s[t - 1] + x[t] * input_gate[t]``,
     except where ``e[t]`` is not large relative to ``epsilon``. For several tokens and another state it differs from the
-    recurrence: it is what exported models compute.
+    recurrence; exported models compute it in this form.
 
     Inputs:
         x: ``[batch, tokens, channels]``: the inputs, multiplied by the time steps.
@@ -92,7 +92,7 @@ def _(op, x, time_step, decay, input_gate, output_gate, state, *, epsilon):
     ]
     differs = [op.Not(op.Equal(op.Shape(value), shape)) for value, shape in shapes]
     violations = op.Concat(*differs, op.Equal(op.Shape(x, start=1, end=2), 0), axis=0)
-    tokens = required(op, "SelectiveScan: shapes that do not fit, or no tokens", violations, op.const(1))
+    tokens = required(op, "SelectiveScan: the shapes do not match, or there are no tokens", violations, op.const(1))
     rate = op.Mul(op.Unsqueeze(time_step, [3]), decay)
     behind = op.CumSum(rate, tokens, exclusive=1, reverse=1)
     e = op.Exp(behind)

@@ -87,9 +87,7 @@ def _(op, x, decay, input_gate, output_gate, state):
     differs = [op.Not(op.Equal(op.Shape(value), shape)) for value, shape in shapes]
     some = op.Max(groups, 1)
     violations = op.Concat(*differs, op.Equal(groups, 0), op.Not(op.Equal(op.Mod(heads, some), 0)), axis=0)
-    groups = required(
-        op, "StateSpaceScan: shapes that do not fit, or heads that are not a multiple of the groups", violations, some
-    )
+    groups = required(op, "StateSpaceScan: the shapes do not match, or heads are not a multiple of groups", violations, some)
     repeats = op.Div(heads, groups)
     batch, tokens = op.Shape(x, end=1), op.Shape(x, start=1, end=2)
 

@@ -122,7 +122,7 @@ def _(node):
 
 @VolumeConv.body_facts
 def _(X, W, bias, *, strides, pads, dilations, group, slope):
-    """Return whether the dimensions of a node are known to fit: not every runtime reports windows that do not."""
+    """Return whether the windows of a node are known to fit. Not every runtime reports those that do not."""
     shapes = [None if value.shape is None else list(value.shape) for value in (X, W)]
     known = [shape for shape in shapes if shape is not None and all(isinstance(size, int) for size in shape[2:])]
     if len(known) < 2 or any(len(shape) != _RANK + 2 for shape in known):

@@ -27,7 +27,7 @@ TYPES: dict[str, Any] = {
     "tensor(string)": np.object_,
     **{f"tensor({sign}int{bits})": np.dtype(f"{sign}int{bits}").type for sign in ("", "u") for bits in (8, 16, 32, 64)},
 }
-"""The NumPy types of tensors, by ONNX Runtime's type names."""
+"""The NumPy types of tensors by ONNX Runtime's names."""
 
 GROWING_TYPES = frozenset(("tensor(double)", "tensor(float)", "tensor(float16)", "tensor(uint8)"))
 """The types that growing variables support."""

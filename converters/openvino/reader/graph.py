@@ -230,8 +230,7 @@ class Model(Graph):
     Args:
         version: the IR's version, 10 or 11.
         meta: the origin of older files, by element ("meta_data", "quantization_parameters", "framework_meta", "statistics"),
-            in
-            the form of `Layer.rt_info`.
+            in the form of `Layer.rt_info`.
         attributes: attributes of ``<net>`` other than name and version.
         path: the .xml file.
         weights_path: the .bin file; ``None`` if there is none (and no constant needs it).

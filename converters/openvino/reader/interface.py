@@ -19,11 +19,9 @@ def choose(model: Model, outputs: Sequence[str] = (), names: Mapping[str, str] |
     Args:
         model: the model; changed in place.
         outputs: the values that become the model's outputs, in this order: outputs by any of their names, or values of
-            layers by
-            tensor name or friendly name. The friendly name is followed by ".0", ".1", ... (or ":0", ":1", ...) if the layer
-                has
-            several outputs. A text that is not a name may contain several, separated by commas. An empty sequence keeps the
-            model's outputs.
+            layers by tensor name or friendly name. The friendly name is followed by ".0", ".1", ... (or ":0", ":1", ...) if
+            the layer has several outputs. A text that is not a name may contain several, separated by commas. An empty
+            sequence keeps the model's outputs.
         names: old name -> new name of inputs and of the resulting outputs.
 
     Raises:

@@ -53,7 +53,7 @@ def connect(
         result = results.get(_number(element, "from-layer"))
         parameter = parameters.get(_number(element, "to-layer"))
         if result is None or parameter is None:
-            problems.add("a back edge leads from a Result of the body to a Parameter", line=element.sourceline)
+            problems.add("a back edge must connect a Result of the body to a Parameter", line=element.sourceline)
         else:
             body.back_edges.append(BackEdge(result, parameter, element.sourceline))
     if len(problems) == earlier:

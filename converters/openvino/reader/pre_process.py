@@ -28,7 +28,7 @@ def subtract_mean(model: Model, element: etree._Element, problems: Problems) -> 
         problems.add(f'<pre-process> names the input "{named}", which does not exist', line=element.sourceline)
         return
     if dims is None or None in dims or not 2 <= len(dims) <= 5:
-        problems.add("<pre-process> is for an input of two to five known dimensions", line=element.sourceline)
+        problems.add("<pre-process> requires an input of two to five known dimensions", line=element.sourceline)
         return
     sizes = [dim for dim in dims if dim is not None]
     # The batch comes first unless there are three dimensions: channels, height, width.
@@ -74,7 +74,7 @@ def _input(model: Model, element: etree._Element) -> Layer | None:
     name = element.get("reference-layer-name", "").strip()
     if name:
         return next((layer for layer in model.parameters if layer.name == name), None)
-    # The oldest files do not name the input. The first image is meant.
+    # The oldest files do not name the input. It is the first image.
     images = (layer for layer in model.parameters if len(layer.outputs[0].dims or ()) == 4)
     return next(images, model.parameters[0] if model.parameters else None)
 
@@ -87,7 +87,7 @@ def _number(text: str) -> float | None:
 
 
 def _places(element: etree._Element) -> set[int]:
-    """Return the channels' ids. Each counts on from the one before by default."""
+    """Return the channels' ids. By default, an id is one more than the previous one."""
     places, last = set(), -1
     for channel in element.iterchildren("channel"):
         number = integer(channel.get("id"))

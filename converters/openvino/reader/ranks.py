@@ -66,7 +66,7 @@ def _is_scalar(layer: Layer, port: OutputPort) -> bool:
         if not all(_is_constant(source) for source in layer.inputs[1:]):
             return False
         if kind == "Squeeze" and (_is_true(layer, "allow_axis_skip") or all(x.dims == (0,) for x in layer.inputs[1:])):
-            # It removes the dimensions that are 1.
+            # It removes only dimensions that are 1.
             return None not in (layer.inputs[0].dims or ())
     return True
 

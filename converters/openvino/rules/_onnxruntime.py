@@ -1,7 +1,7 @@
 """Choices between two forms for ONNX Runtime (1.31) that a rule must make while it builds the graph.
 
-What a pass can work around is in `converters.passes.onnxruntime`. The choices here depend on facts that the nodes do not
-contain:
+`converters.passes.onnxruntime` has the workarounds that passes can make. The choices here depend on facts that the nodes do
+not contain:
 
 - Convolutions and poolings: the rule computes padding from sizes at run time, which the second form needs.
 - Interpolate: the domain's operator has attributes that Resize lacks.

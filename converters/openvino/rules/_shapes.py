@@ -18,7 +18,7 @@ def match_shapes(**inputs: tuple[Value | None, str]) -> dict[str, int]:
     Alternatives of different rank are separated by ``|``. An input that is ``None`` is skipped.
 
     Returns:
-        the known dimensions by name.
+        The known dimensions by name.
 
     Raises:
         Malformed: a rank or dimension does not match.

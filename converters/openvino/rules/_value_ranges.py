@@ -15,7 +15,7 @@ from onnx_specops.folding import FOLDED_ELEMENTS
 
 Bounds = tuple[int, int]
 
-# The number of nodes to follow back.
+# The maximum number of nodes to trace back.
 _DEPTH = 24
 
 # Operators whose result consists of elements of their first input.

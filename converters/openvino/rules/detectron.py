@@ -217,7 +217,7 @@ def roi_feature_extractor(
     restrictions="equal scores stay in input order; among more than 16, OpenVINO's CPU plugin may select others",
 )
 def top_k_rois(op: Builder, rois: Value, probs: Value, *, max_rois: int = 0):
-    """ExperimentalDetectronTopKROIs-6: the first of equal probabilities wins.
+    """ExperimentalDetectronTopKROIs-6: of equal probabilities, the first is selected first.
 
     Rows without a region, which the specification does not define, are 0.
     """

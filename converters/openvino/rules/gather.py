@@ -173,7 +173,7 @@ def _gather_flattened(op: Builder, data: Value, indices: Value, axis: Value, bat
 
 @rule("GatherElements", since="opset6")
 def gather_elements(op: Builder, data: Value, indices: Value, *, axis: int):
-    """GatherElements-6: ONNX's own."""
+    """GatherElements-6: ONNX's GatherElements."""
     at = normal_axis(axis, data.rank)
     if data.dims is not None and indices.dims is not None:
         dims = [None if place == at else d for place, d in enumerate(data.dims)]
@@ -194,7 +194,7 @@ def gather_nd_5(op: Builder, data: Value, indices: Value, *, batch_dims: int = 0
 
 @rule("GatherND", since="opset8")
 def gather_nd(op: Builder, data: Value, indices: Value, *, batch_dims: int = 0):
-    """GatherND-8: ONNX's own."""
+    """GatherND-8: ONNX's GatherND."""
     if batch_dims < 0:
         raise Malformed(f"its batch_dims is {batch_dims}; it must be 0 or more")
     return op.GatherND(data, int64(op, indices), batch_dims=batch_dims)

@@ -1,4 +1,4 @@
-"""Matrix products, sums and inverses."""
+"""Matrix multiplications, sums of products (Einsum) and inverses."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def reverse(op: Builder, data: Value, reversed_axes: Value, *, mode: Literal["in
 
 @rule("ReverseSequence")
 def reverse_sequence(op: Builder, data: Value, seq_lengths: Value, *, batch_axis: int = 0, seq_axis: int = 1):
-    """ReverseSequence-1: ONNX's own supports the first two axes only."""
+    """ReverseSequence-1. ONNX's operator supports only the first two axes."""
     batch, time = normal_axis(batch_axis, data.rank, "batch_axis"), normal_axis(seq_axis, data.rank, "seq_axis")
     if batch == time:
         raise Malformed(f"its batch_axis and its seq_axis are both {batch}")
@@ -121,7 +121,7 @@ def shuffle_channels(op: Builder, data: Value, *, axis: int = 1, group: int = 1)
 
 @rule("SpaceToDepth")
 def space_to_depth(op: Builder, data: Value, *, mode: Order, block_size: int = 1):
-    """SpaceToDepth-1: for any number of spatial dimensions. ONNX's own supports two, and blocks first."""
+    """SpaceToDepth-1, for any number of spatial dimensions. ONNX's operator supports two, and blocks first."""
     _check_block(block_size, "block_size")
     if data.rank == 4 and mode == "blocks_first" and data.dtype == ir.DataType.FLOAT:
         return op.SpaceToDepth(data, blocksize=block_size)
@@ -138,7 +138,7 @@ def space_to_depth(op: Builder, data: Value, *, mode: Order, block_size: int = 1
 
 @rule("DepthToSpace")
 def depth_to_space(op: Builder, data: Value, *, mode: Order, block_size: int = 1):
-    """DepthToSpace-1: for any number of spatial dimensions. ONNX's own supports two."""
+    """DepthToSpace-1, for any number of spatial dimensions. ONNX's operator supports two."""
     _check_block(block_size, "block_size")
     if data.dims is not None and len(data.dims) > 2:
         channels, blocks = data.dims[1], block_size ** (len(data.dims) - 2)

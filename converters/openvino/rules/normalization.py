@@ -99,7 +99,7 @@ def normalize_l2(op: Builder, data: Value, axes: Value, *, eps: float, eps_mode:
 def group_normalization(op: Builder, data: Value, scale: Value, bias: Value, *, num_groups: int, epsilon: float):
     """GroupNormalization-12 as InstanceNormalization of groups.
 
-    ONNX's GroupNormalization has a scale for each channel from opset 21 on only; the file would need this opset.
+    ONNX's GroupNormalization has a scale for each channel only from opset 21 on.
     """
     channels = data.dims[1] if data.dims and len(data.dims) > 1 else None
     if num_groups < 1 or (channels is not None and channels % num_groups):

@@ -110,7 +110,7 @@ def fake_quantize(
         raise Malformed(f"its limits have more dimensions than its data {x.dims}; the first of them must be 1")
     limits = [within_rank(op, x, limit) for limit in aligned]
     if any(_has_larger_row(x, low) and _has_larger_row(x, high) for low, high in (limits[:2], limits[2:])):
-        raise Malformed(f"its limits are larger than its data {x.dims}, and OpenVINO accesses memory beyond its tensors")
+        raise Malformed(f"its limits are larger than its data {x.dims}; OpenVINO would access memory out of bounds")
     limits = [_read_in_order(op, x, limit) for limit in limits]
     low, high, start, end = (checked_onto(x, limit) for limit in limits)
     ordered = low.constant is not None and high.constant is not None and bool(np.less(low.constant, high.constant).all())

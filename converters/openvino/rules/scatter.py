@@ -108,7 +108,7 @@ def _check_elements(data: Value, indices: Value, updates: Value, axis: int | Non
     ],
 )
 def scatter_update(op: Builder, data: Value, indices: Value, updates: Value, axis: Value):
-    """ScatterUpdate-3: the last update of equal indices wins.
+    """ScatterUpdate-3: of updates with equal indices, the last one applies.
 
     OpenVINO rejects negative indices. Here, those computed at run time count from the end.
     """
@@ -133,7 +133,7 @@ def scatter_update(op: Builder, data: Value, indices: Value, updates: Value, axi
 
 @rule("ScatterNDUpdate", since="opset3")
 def scatter_nd_update_3(op: Builder, data: Value, indices: Value, updates: Value):
-    """ScatterNDUpdate-3: the last update of equal indices wins."""
+    """ScatterNDUpdate-3: of updates with equal indices, the last one applies."""
     return scatter_nd_update(op, data, indices, updates)
 
 

@@ -25,7 +25,7 @@ from onnx_specops.building import Builder, Value
 
 @rule("Slice", since="opset8")
 def slice_(op: Builder, data: Value, start: Value, stop: Value, step: Value, axes: Value | None = None):
-    """Slice-8: ONNX's own."""
+    """Slice-8: ONNX's Slice."""
     if 0 in (integers(step) or []):
         raise Malformed("one of its steps is 0")
     start, stop, step = (int64(op, x) for x in (start, stop, step))
@@ -134,7 +134,7 @@ def strided_slice(
     """StridedSlice-1: an ellipsis has priority over a new axis, and that over a shrunk one. Missing mask elements are 0.
 
     A shrunk axis selects one element, regardless of end and stride; on an axis of unknown size, the nearest one. If the
-    number of entries is known at run time only, the entries beyond the masks are plain slices, after the others.
+    number of entries is known at run time only, the entries beyond the masks are plain slices that follow the others.
     """
     begin, end = vector(op, begin), vector(op, end)
     stride = op.Expand(op.const([1]), op.Shape(begin)) if stride is None else vector(op, stride)

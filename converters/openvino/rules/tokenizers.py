@@ -75,7 +75,8 @@ def chars_map_normalization(
         raise Malformed(f"it has {len(others) + 3} inputs; expected strings, skips and a character map")
     if normalization_form and maps and skips is None:
         raise Unsupported(
-            "it has both a character map and a normalization form, and confuses them", "convert the original tokenizer again"
+            "it has both a character map and a normalization form; expected one of them",
+            "convert the original tokenizer again",
         )
     if not normalization_form and not maps:
         raise Malformed("it has neither a character map nor a normalization form")

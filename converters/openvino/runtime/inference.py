@@ -37,7 +37,7 @@ _LACKING = {
     "i4": ml_dtypes.int4,
     "u4": ml_dtypes.uint4,
 }
-# ONNX Runtime has no kernels for these types. float32 represents their values there.
+# ONNX Runtime has no kernels for these types, so float32 represents their values.
 _CARRIED = ("f8e8m0", "f4e2m1")
 
 

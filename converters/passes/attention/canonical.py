@@ -39,8 +39,7 @@ class Attention:
         inner: all values between the inputs and the output, which a lowering removes.
         output: ``[batch, heads, queries, value size]``.
         guarded: the output with 0 for queries without a visible key under a mask of -inf, if the graph computes that;
-            otherwise
-            the output.
+            otherwise the output.
     """
 
     softmax: ir.Node

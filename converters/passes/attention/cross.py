@@ -96,8 +96,7 @@ def expose_encoder_decoder(model: ir.Model, variables: Sequence[ExposedVariable]
 
     Raises:
         NotACache: a variable is neither a cache of past tokens nor computed once from the encoder's output, or the attention
-            is
-            not supported.
+            is not supported.
     """
     graph = model.graph
     states = next((value for value in graph.inputs if value.name == STATES), None)

@@ -187,8 +187,7 @@ class _Turned:
 
     Attributes:
         source: the value with the heads of a token next to each other.
-        then: the nodes after the transposition in order, which compute each number by itself, and their constants of one
-            element.
+        then: the elementwise nodes after the transposition, in order, and their constants of one element.
     """
 
     source: ir.Value

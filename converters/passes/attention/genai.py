@@ -134,8 +134,7 @@ def expose_caches(
         model: the model; changed in place.
         variables: its variables.
         positions: the maximum number of tokens; ``None`` if unknown. Rotary embeddings then stay outside the attention,
-            because
-            the operator needs a table of all positions.
+            because the operator needs a table of all positions.
         contrib: whether ONNX Runtime's own operators may be used.
         cache: the type of the caches. It is float32 unless every attention becomes GroupQueryAttention.
         logits: the tokens of a run that have logits.

@@ -17,7 +17,7 @@ _ROWS = 512
 
 @dataclass(frozen=True)
 class VisibleKeys:
-    """The keys that tokens of a run can attend to: those up to themselves that the attention_mask includes.
+    """The keys that a token of a run attends to: its own and previous ones that the attention_mask includes.
 
     Attributes:
         window: the number of last keys; -1 for all.
@@ -80,7 +80,7 @@ class Masks:
             ]
             if window <= 4096:
                 near.append(ProbeShapes(1, window + 3, 2))
-        # A window may end at chunks of tokens, which begin far from the first ones.
+        # Chunks of tokens may limit a window. Their borders are far from the first tokens.
         near.append(ProbeShapes(1, min(_ROWS, len(last)), 0))
         near += [ProbeShapes(1, 1, 1 << power) for power in range((len(last) - 1).bit_length()) if 1 << power < len(last)]
         for probe_shapes in near:
@@ -97,7 +97,7 @@ class Masks:
         return VisibleKeys(window, padding)
 
     def _last(self, mask: ir.Value, is_boolean: bool) -> np.ndarray:
-        """Return the keys that one token sees after the maximum number of tokens, ``[total]``, which reveals a window."""
+        """Return the keys that a token attends to after the maximum number of tokens, ``[total]``, to find a window."""
         *longer, shortest = self._totals
         for total in longer:
             try:
@@ -133,7 +133,7 @@ class Masks:
 
 
 def _visible(probe_shapes: ProbeShapes, window: int) -> np.ndarray:
-    """Return the previous keys that tokens see, ``[batch, sequence, total]``."""
+    """Return the previous keys that tokens attend to, ``[batch, sequence, total]``."""
     slots = np.arange(probe_shapes.total)
     last = probe_shapes.past + np.arange(probe_shapes.sequence)[:, None]
     visible = slots <= last

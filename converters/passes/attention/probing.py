@@ -30,7 +30,7 @@ class ProbeError(ValueError):
 
 
 def of_all_sizes(shape: Sequence[int], seed: int = 0) -> np.ndarray:
-    """Random float32 numbers from 1e-30 to the largest, with which a graph is evaluated that should only move numbers.
+    """Random float32 numbers from 1e-30 to the largest, for evaluating a graph that should only move numbers.
 
     A limit far from usual numbers (the ``clip_qkv`` of some models, for example) changes some of them.
     """

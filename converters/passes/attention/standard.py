@@ -2,7 +2,7 @@
 
 Masks that may hide all keys from a query are prepared for it (`prepared_masks.py`). ONNX Runtime's kernel (1.32) takes
 masks with all queries and keys and positive scales, and rejects empty tensors. It is not faster than the operators that it
-replaces, so the default target does without it.
+replaces, so the default target does not use it.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def _lowered(op: Builder, found: Attention) -> Value | None:
     k = [k[axis] for axis in found.order]
     if q[1] is None or None in (q[3], v[3]) or 0 in (*q, *k, *v):
         return None
-    # Heads of an unknown number are one, or as many as those of the query: otherwise there would be no scores.
+    # An unknown number of heads is one or that of the query, because the scores would be invalid otherwise.
     if not (_same_heads(key, value, found.order[1]) if k[1] is None else k[1] == v[1] and k[1] in (1, q[1])):
         return None
     mask, is_causal = _mask(op, found, q[2], k[2]) if found.sink is None else (_mask_with_sink(op, found), False)
@@ -169,7 +169,7 @@ def _with_one_head(op: Builder, mask: Value) -> Value:
 
 
 def _of_one_batch(op: Builder, *values: Value) -> list[Value]:
-    """Query, key and value of as many batches: a batch of one is there for all."""
+    """Expand query, key and value to the same number of batches."""
     largest = op.Max(*(op.Shape(value, start=0, end=1) for value in values))
     whole = op.Concat(largest, [1, 1, 1], axis=0)
     return [op.Expand(value, whole) for value in values]

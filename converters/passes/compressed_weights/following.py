@@ -1,4 +1,4 @@
-"""Fusion of what follows a MatMul: a factor, a bias, a function."""
+"""Fusion of the factor, bias and function that follow a MatMul."""
 
 from __future__ import annotations
 

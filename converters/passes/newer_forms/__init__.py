@@ -18,8 +18,8 @@ def newer_forms(opset: int, *, swish: bool = True) -> list[InPlacePass]:
 
     Args:
         opset: the opset of the model.
-        swish: whether Swish may be emitted. ONNX Runtime (1.32) has no kernel for it. It computes its body, only at
-            opset 24, which takes 1.8 times as long as Sigmoid and Mul.
+        swish: whether Swish may be emitted. ONNX Runtime (1.32) has no kernel for it. At opset 24 only, it runs the
+            operator's function, which takes 1.8 times as long as Sigmoid and Mul.
     """
     passes: list[InPlacePass] = []
     if opset >= 23:

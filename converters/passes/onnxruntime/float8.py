@@ -1,4 +1,4 @@
-"""Cast to 8-bit floats without saturation: ONNX Runtime (1.31) gives other numbers than NaN and infinity out of range."""
+"""Cast to 8-bit floats without saturation: ONNX Runtime (1.31) does not give NaN or infinity out of range."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LARGEST = {D.FLOAT8E4M3FN: 464.0, D.FLOAT8E5M2: 61408.0}
 
 
 class CastToFloat8(Workaround):
-    """Cast of float16 to float8 without saturation: what is out of range becomes infinite first."""
+    """Replace numbers out of range by infinity before a Cast of float16 to float8 without saturation."""
 
     operators = frozenset(("Cast",))
 

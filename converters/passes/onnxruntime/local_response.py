@@ -48,6 +48,6 @@ def _inner(op: Builder, shape: Value) -> Value:
 
 
 class LRNOfFourDimensions(PatternPass):
-    """LRN with a rank that is not four, or unknown, an even size, or an alpha or beta that is not positive."""
+    """Convert LRN with a rank other than four, an even size, or an alpha or beta that is not positive."""
 
     rewrites = (of_supported_form,)

@@ -21,8 +21,8 @@ class KeepPads(InPlacePass):
     are equal and the fusion is allowed. Pads that are not constant may become so in ONNX Runtime, by dimensions that a
     session fixes.
 
-    From opset 18, the Pad gets the input ``axes``. Before, Pad has no such input, and a Clip without limits follows it;
-    below opset 12, where ONNX Runtime's Clip takes float32 only (1.32), a Max of one input.
+    From opset 18, the Pad gets the input ``axes``. Below opset 18, Pad has no such input, and a Clip without limits is
+    inserted after it. Below opset 12, ONNX Runtime's Clip (1.32) supports only float32, so a Max of one input is inserted.
 
     Args:
         opset: the opset of the model.
@@ -64,7 +64,7 @@ def _name_axes(root: ir.Graph, node: ir.Node, names: Names) -> None:
 
 
 def _follow(node: ir.Node, operator: str, names: Names) -> None:
-    """Let an operator follow that returns its input."""
+    """Insert an operator that returns its input after the node."""
     assert node.graph is not None
     padded = node.outputs[0]
     result = Value(name=names.unique(f"{padded.name}_kept"), type=padded.type, shape=padded.shape)

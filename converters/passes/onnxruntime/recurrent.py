@@ -17,7 +17,7 @@ from onnx_specops.graphs import attributes_of
 
 
 class EmptySequences(Workaround):
-    """Recurrent nodes whose batch or number of steps may be 0: an If returns the initial states."""
+    """Return the initial states with an If for recurrent nodes whose batch or number of steps may be 0."""
 
     operators = frozenset(("GRU", "LSTM", "RNN"))
 

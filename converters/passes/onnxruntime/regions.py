@@ -14,7 +14,7 @@ from onnx_specops.graphs import attributes_of
 
 
 class RoiAlignOfNewerOpsets(Workaround):
-    """RoiAlign's mean of samples in opset 22 or later, where ONNX Runtime has no kernel, as the domain's ROIAlign.
+    """Replace RoiAlign with the mode ``avg`` by the domain's ROIAlign from opset 22 on, where ONNX Runtime has no kernel.
 
     Args:
         opset: the opset of the result.
@@ -42,7 +42,7 @@ class RoiAlignOfNewerOpsets(Workaround):
 
 
 class RoiAlignOfNothing(Workaround):
-    """RoiAlign of maps whose rows or columns are unknown: a Gather before it fails if there are none."""
+    """Insert a Gather before RoiAlign of maps with unknown rows or columns. It fails if there are none."""
 
     operators = frozenset(("RoiAlign",))
 

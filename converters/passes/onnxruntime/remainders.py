@@ -14,7 +14,7 @@ from onnx_specops.graphs import attributes_of
 
 
 class ExactRemainders(Workaround):
-    """Mod with ``fmod`` of int64 and uint64: the dividend minus the product of the truncated quotient and the divisor."""
+    """Compute Mod with ``fmod`` of 64-bit integers: the dividend minus the product of truncated quotient and divisor."""
 
     operators = frozenset(("Mod",))
 

@@ -18,7 +18,7 @@ _INT32_MAX, _INT64_MAX = 2**31 - 1, 2**63 - 1
 
 
 class EndsOfBackwardSlices(Workaround):
-    """Slice whose steps may be negative: an end that ONNX Runtime would mistake is moved by one."""
+    """Change the ends of Slices with negative steps that ONNX Runtime would misinterpret by one."""
 
     operators = frozenset(("Slice",))
 
@@ -36,7 +36,7 @@ class EndsOfBackwardSlices(Workaround):
 
 
 def _elements(x: Value) -> np.ndarray | None:
-    """The elements of a constant, or the one that an Expand repeats."""
+    """Return the elements of a constant, or the constant that an Expand repeats; ``None`` for another value."""
     node = x.producer()
     if x.constant is None and node is not None and not node.domain and node.op_type == "Expand":
         x = cast(Value, node.inputs[0])

@@ -19,7 +19,7 @@ def of_constant_slopes(op: Builder, *, x: Value, slope: Value) -> Value | None:
     """Compute PRelu with finite constant slopes by other operators, with the same rounding.
 
     Each formula gives ``x`` for positive numbers, ``slope * x`` for negative ones and NaN for NaN. Slopes of 0 exclude the
-    first one, because 0 times infinity is NaN.
+    first formula, because 0 times infinity is NaN.
     """
     numbers = constant_array(slope)
     # float16 is for GPUs.

@@ -14,14 +14,15 @@ from converters.passes.patterns import PatternPass, rewrite
 from onnx_specops.building import Builder, Value
 
 _RATIO = 16
-"""A factor is small if the tensor has as many times more elements."""
+"""A factor is small if the tensor has at least this many times its elements."""
 _LEAST, _MOST = 1e-6, 1e6
 
 
 def _is_large(x: Value, factor: Value, by: Value, whole: Value) -> bool:
     """Return whether ``x`` has the shape of the result, and the factors, of which the second is a constant, are small.
 
-    Its numbers are neither large nor small, so that the product of the factors has full precision if the first one has.
+    The constant's numbers must be neither large nor small, so that the product of the factors keeps the first one's
+    precision.
     """
     constant = by.constant
     if x.dtype != ir.DataType.FLOAT or constant is None or x.constant is not None or factor.constant is not None:

@@ -17,7 +17,7 @@ from onnx_specops.graphs import attributes_of
 
 
 class GatherOfStrings(Workaround):
-    """Gather of strings that are not a vector."""
+    """Gather strings of any rank other than 1 from a vector."""
 
     operators = frozenset(("Gather",))
 
@@ -29,7 +29,7 @@ class GatherOfStrings(Workaround):
 
 
 class PadOfStrings(Workaround):
-    """Pad of strings."""
+    """Replace Pad of strings by a Gather from a vector."""
 
     operators = frozenset(("Pad",))
 

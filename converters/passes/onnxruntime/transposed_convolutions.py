@@ -1,4 +1,4 @@
-"""ConvTranspose that gives nothing: ONNX Runtime (1.31) rejects pads that remove the whole result."""
+"""ConvTranspose with an empty result: ONNX Runtime (1.31) rejects pads that remove the whole result."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from onnx_specops.graphs import attributes_of
 
 
 class EmptyTransposedConvolutions(Workaround):
-    """ConvTranspose whose pads may remove the whole result: a Pad with negative counts removes them afterwards."""
+    """Replace pads of a ConvTranspose that may remove the whole result by a Pad with negative counts after it."""
 
     operators = frozenset(("ConvTranspose",))
 

@@ -1,4 +1,4 @@
-"""Transposed convolutions of volumes: ONNX Runtime (1.32) adds each product to the result on its own.
+"""Transposed convolutions of volumes: ONNX Runtime (1.32) adds each product to the result separately.
 
 For 32 to 16 channels and windows of 4 x 4 x 4, 16 x 24 x 24 pixels take 57 ms. As a convolution whose channels become blocks
 of pixels, they take 15.
@@ -19,7 +19,7 @@ from onnx_specops.graphs import constant_array
 _RANK = 3
 
 
-# 0 times infinity is NaN, where windows are filled up to a multiple of the stride.
+# Windows are padded with zeros to a multiple of the stride, and 0 times infinity is NaN.
 @rewrite("ConvTranspose", of_weights("ConvTranspose"), finite=True, tolerance=1e-4)
 def of_a_volume(op: Builder, *, x: Value, weights: Value, whole: Value) -> Value | None:
     """Compute a transposed convolution of float32 along three dimensions, of known size, by VolumeConv."""

@@ -1,4 +1,4 @@
-"""Unique of slices without elements, which crashes ONNX Runtime (1.31), and of uint64, for which it has no kernel."""
+"""Unique of empty slices, which crashes ONNX Runtime (1.31), and of uint64, for which it has no kernel."""
 
 from __future__ import annotations
 

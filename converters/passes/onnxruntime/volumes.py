@@ -1,6 +1,6 @@
 """Convolutions of volumes: ONNX Runtime (1.32) copies each window, and has fast kernels for images only.
 
-Others take two to ten times as long as in the domain's VolumeConv. Windows of one pixel are matrix products.
+Others take two to ten times as long as in the domain's VolumeConv. Windows of one pixel are matrix multiplications.
 """
 
 from __future__ import annotations

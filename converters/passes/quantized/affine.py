@@ -27,8 +27,7 @@ class Affine:
         zero_point: of the same shape, in the integers' type.
         axis: the axis, if there are several scales.
         shift: an addend before quantization, in the shape of the limits, because they do not put zero exactly on a level.
-            With
-            it, numbers round as with the limits. ``None`` if it is zero.
+            With it, numbers round as with the limits. ``None`` if it is zero.
     """
 
     scale: np.ndarray

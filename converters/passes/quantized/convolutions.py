@@ -1,8 +1,8 @@
 """Integer convolutions.
 
 ONNX Runtime has an integer convolution whose result is also integers, with one scale. If something other than a quantization
-follows, such as an activation function, the result must be floats. The convolution then becomes a matrix product of the
-pixels' neighborhoods and the weights.
+follows, such as an activation function, the result must be floats. The convolution then becomes a matrix multiplication of
+the pixels' neighborhoods and the weights.
 """
 
 from __future__ import annotations

@@ -172,7 +172,7 @@ class ConvAttributes:
 
     @classmethod
     def of_product(cls, depth: int, columns: int, rank: int) -> ConvAttributes:
-        """Return those of a product of ``[..., depth]`` with ``rank`` dimensions and ``[depth, columns]``."""
+        """Return the attributes for a MatMul of ``[..., depth]`` with ``rank`` dimensions and ``[depth, columns]``."""
         pixel = [1] * (rank - 2)
         return cls((columns, depth, *pixel), pixel, pixel, [0, 0] * (rank - 2), 1, channels_last=True)
 

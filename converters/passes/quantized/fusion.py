@@ -1,4 +1,4 @@
-"""Integer convolutions and matrix products fused with everything that follows them."""
+"""Integer convolutions and matrix multiplications, fused with everything that follows them."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def fused(
     *,
     only_quantized: bool = False,
 ) -> bool:
-    """Fuse a convolution or product with the function and the quantization that follow. Return whether it is possible.
+    """Fuse a convolution or MatMul with the function and the quantization that follow. Return whether it is possible.
 
-    ``only_quantized``: not if the result is not quantized.
+    With ``only_quantized``, it is not possible unless the result is quantized.
     """
     channels, axis = stated.shape[0], stated.axis
     function = function_of(tail, channels, axis)

@@ -1,7 +1,7 @@
-"""Integer matrix products.
+"""Integer matrix multiplications.
 
-A product with constant weights is a convolution of one pixel with channels last. Its function and the quantization that
-follow become part of it (`fusion`), also if numbers are moved in between (`hoisting`). Others have float results.
+A MatMul with constant weights is a convolution of one pixel with channels last. The function and the quantization that
+follow become part of it (`fusion`), also if numbers are moved in between (`hoisting`). Other MatMuls have float results.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ def _scaled(value: ir.Value, first: Quantized) -> tuple[ir.Value, Quantized]:
 
 
 def _fused(work: Arrangement, node: ir.Node, x: Quantized, found: Weights, depth: int, columns: int) -> bool:
-    """Convert a product with constant weights ``[depth, columns]`` to QuantizedConv. Return whether it is possible.
+    """Convert a MatMul with constant weights ``[depth, columns]`` to QuantizedConv. Return whether it is possible.
 
-    If the result is split into parts of the columns, each part becomes a product.
+    If the result is split into parts of the columns, each part becomes a QuantizedConv.
 
     Conditions: the result has three to five dimensions, which the operator supports, and the first matrix has one scale.
     """
@@ -85,7 +85,7 @@ def _fused_part(
     tail: ir.Value,
     of: slice,
 ) -> bool:
-    """Convert the columns ``of`` a product, whose sums with the bias are ``tail``."""
+    """Convert the columns ``of`` a MatMul, whose sums with the bias are ``tail``."""
     assert x.integers.shape is not None
     scales, bias = scales[of], bias[of]
     stated = ConvAttributes.of_product(depth, len(scales), len(x.integers.shape))

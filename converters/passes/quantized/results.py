@@ -1,4 +1,4 @@
-"""The quantization of the result of a convolution or a matrix product."""
+"""The quantization of the result of a convolution or MatMul."""
 
 from __future__ import annotations
 

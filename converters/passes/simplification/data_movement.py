@@ -67,7 +67,7 @@ def transpose_of_ones(op: Builder, *, x: Value, whole: Value) -> Value | None:
     exclusive=False,
 )
 def transposes_that_cancel(op: Builder, *, x: Value, first: Value, middle: Value, whole: Value, **_: Value) -> Value | None:
-    """Replace two Transposes around a Reshape by a Reshape if the elements have their first order in the end.
+    """Replace two Transposes around a Reshape by a Reshape if the elements keep their order.
 
     Channels of pixels that become those of tokens, and back, are an example.
     """

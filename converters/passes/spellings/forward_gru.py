@@ -15,7 +15,7 @@ from onnx_specops.graphs import attributes_of, constant_array
 class ForwardGRU(Workaround):
     """Convert a bidirectional GRU to two forward ones, and take its last states from its outputs.
 
-    OpenCV (4.14.0) has no last states of a GRU. It puts the directions of a bidirectional one after each other.
+    OpenCV (4.14.0) has no last states of a GRU, and concatenates the directions of a bidirectional GRU.
     """
 
     operators = frozenset(("GRU",))

@@ -43,7 +43,7 @@ class TruncatedQuotients(Workaround):
 
 
 class IndicesOfRows(Workaround):
-    """Convert a Gather with a line of computed indices to one with a row. OpenCV 4.14 has no lines."""
+    """Convert one-dimensional computed indices of a Gather to a row. OpenCV 4.14 has no one-dimensional tensors."""
 
     operators = frozenset(("Gather",))
 
@@ -58,9 +58,9 @@ class IndicesOfRows(Workaround):
 
 
 class OperandsOfRows(Workaround):
-    """Convert lines in arithmetic to rows.
+    """Convert one-dimensional operands of arithmetic to rows.
 
-    OpenCV (4.14.0) stores some lines as columns and others as rows, and combines them to a matrix.
+    OpenCV (4.14.0) stores some of them as columns and others as rows, and combines them to a matrix.
     """
 
     operators = BROADCASTING

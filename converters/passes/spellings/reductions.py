@@ -42,7 +42,7 @@ class PairsOfReducedAxes(Workaround):
 
 
 class MeansForSums(Workaround):
-    """Convert a ReduceSum whose input has the only axis, which it has from opset 13 on, to ReduceMean.
+    """Convert a ReduceSum with its only axis as an input (from opset 13 on) to ReduceMean.
 
     pnnx (2026) does not reduce it. In older opsets and for other reductions, the axes are an attribute.
     """

@@ -47,7 +47,7 @@ class ReversedSliceToGather(Workaround):
 class StridedSliceToGather(ReversedSliceToGather):
     """Convert a Slice with steps other than 1 to Gather, and to a Slice of the other axes.
 
-    tract (0.23) has an error for some after a Reshape.
+    tract (0.23) fails for some of them after a Reshape.
     """
 
     def converted(self, step: int) -> bool:

@@ -18,7 +18,7 @@ _SIZES: Sequence[Sequence[int]] = ((2, 3, 4, 5, 6, 7), (3,), (1,), (4,), (1, 2, 
 
 _SPECIAL = (0.0, -0.0, 1.0, -1.0, 1e-30, -1e-30, 3e4, -3e4, np.inf, -np.inf, np.nan, 0.5, -2.5, 100.0, -100.0)
 _MAX_ELEMENTS = 1 << 26
-"""Of one input; beyond it, sizes are not tried."""
+"""The maximum number of elements of one input. Sizes that exceed it are not tried."""
 
 
 @dataclass(frozen=True)

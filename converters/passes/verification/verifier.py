@@ -23,8 +23,8 @@ _HALFWAY = 1e-3
 """The fraction of random numbers that may be so close to the middle of two levels that rounding decides."""
 
 _BUDGET = 1 << 22
-"""The number of elements of a rewrite's inputs, in all trials, after which sizes above the first ones are skipped. Without
-it, rewrites of large images take minutes."""
+"""The number of elements of a rewrite's inputs, in all trials, after which further sizes are skipped. Without
+this limit, rewrites of large images take minutes."""
 
 _CHEAP = 256
 """An element that a convolution multiplies by more weights than this counts several times."""

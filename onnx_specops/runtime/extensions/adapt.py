@@ -228,7 +228,7 @@ def _mentions_16_bits(model: onnx.ModelProto) -> bool:
 
 
 def _widen(graph: onnx.GraphProto, outer: Mapping[str, int], inferred: onnx.GraphProto) -> bool:
-    """Let nodes of the domain with 16-bit floats compute in float32, between casts.
+    """Compute nodes of the domain with 16-bit floats in float32, between casts.
 
     Args:
         graph: the graph to change.

@@ -235,7 +235,7 @@ def _warn(kernel: _Kernel, feed: Sequence[np.ndarray], attributes: Mapping[str, 
         if plain.may_have_allocated(name):
             shapes = plain.output_shapes(kernel.operator, feed, kernel.attributes(attributes))
             outputs = [plain.meaningless(shape, dtype) for shape, dtype in zip(shapes, kernel.outputs, strict=True)]
-            fate = "the node's output has no meaning"
+            fate = "the node's output is undefined"
         warnings.warn(f"{text} ({fate})", RuntimeWarning, stacklevel=2)
     except BaseException as escaped:  # warnings may be configured as errors
         sys.stderr.write(f"{text or name}: {escaped}\n")

@@ -193,7 +193,7 @@ def test_invalid_inputs(form: str, changed: dict[str, np.ndarray], message: str)
 
 
 def test_sines_without_cosines_have_no_body() -> None:
-    with pytest.raises(RAISED["body"], match="cos_cache and sin_cache: one without the other"):
+    with pytest.raises(RAISED["body"], match="cos_cache and sin_cache must be given together"):
         run("body", OPERATOR, tokens(np.uint8, 2, 7) | {"sin_cache": np.zeros((20, 8), np.float32)}, HEADS)
 
 
