@@ -1,4 +1,4 @@
-"""The main job, with an installed package and nothing else: convert a recommender, run it by the native kernels, compare.
+"""The main job, with only the installed package: convert a recommender, run it with the native kernels, and compare.
 
 python .ci/main_job.py CHECKOUT
 """
@@ -18,7 +18,7 @@ from onnx_specops.runtime.library import description, native_operators
 def main(checkout: Path) -> None:
     installed = Path(onnx_specops.__file__)
     if checkout in installed.parents:
-        raise SystemExit(f"{installed} is the checkout's")
+        raise SystemExit(f"{installed} is the package of the checkout, not an installed one")
     model = checkout / "models" / "recommender"
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.onnx"
@@ -32,7 +32,7 @@ def main(checkout: Path) -> None:
     expected = np.load(model / "expected.npz")
     for name in expected.files:
         np.testing.assert_allclose(got[name], expected[name], rtol=1e-4, atol=1e-5, err_msg=name)
-    print(f"onnx_specops {onnx_specops.__version__}: {len(expected.files)} outputs are OpenVINO's")
+    print(f"onnx_specops {onnx_specops.__version__}: {len(expected.files)} outputs equal OpenVINO's")
     print(f"{len(native_operators())} native kernels; regular expressions: {description()['regular_expressions']}")
 
 

@@ -10,7 +10,7 @@
 Each runtime has a separate process with one thread, and they take turns: the converted file with the plugin's kernels and
     without, OpenVINO with default settings (in float32: its default on processors with bfloat16 is bfloat16), and OpenVINO's
     exact emulation (``LP_TRANSFORMS_MODE=NO``). The latter is also the reference for the relative distances (L2 norm) of our
-    outputs and OpenVINO's. It is left out for files without integers, where it is the same. Other work on the machine has
+    outputs and OpenVINO's. It is omitted for files without integers, where both are equal. Other work on the machine has
     little effect on the medians.
 """
 

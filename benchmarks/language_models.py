@@ -11,11 +11,12 @@ compressed by NNCF: 16-bit floats, 8-bit integers, 4-bit ones with and without z
 
 - ours (``specops convert --genai``), float and int8 activations, and the bodies without the plugin; and as
   ``specops convert`` writes only the IR, with beam_idx;
-- OpenVINO with float activations (``DYNAMIC_QUANTIZATION_GROUP_SIZE=0``, float32 inference and cache) and as it ships;
+- OpenVINO with float activations (``DYNAMIC_QUANTIZATION_GROUP_SIZE=0``, float32 inference and cache) and with default
+settings;
 - onnxruntime-genai on the 4-bit file that its own builder writes.
 
 Each is a separate process with two threads, and the others are idle meanwhile. They take turns. A time is the smallest
-median of three parts of the rounds, because other work on the machine only ever adds time. Loading is the creation of the
+median of three parts of the rounds, because other work on the machine only adds time. Loading is the creation of the
 session. Memory is the maximum resident memory minus that before loading.
 """
 
@@ -400,7 +401,9 @@ def main() -> None:
     parser.add_argument("--only", default="", help="models, separated by commas")
     parser.add_argument("--contenders", default="", help="contenders, separated by semicolons")
     parser.add_argument("--rounds", type=int, default=9)
-    parser.add_argument("--tokens", type=int, default=TOKENS_IN, help="how many tokens go in first (default: %(default)s)")
+    parser.add_argument(
+        "--tokens", type=int, default=TOKENS_IN, help="the number of tokens in the prompt (default: %(default)s)"
+    )
     parser.add_argument("--genai", default=sys.executable, help="the Python that has onnxruntime-genai")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()

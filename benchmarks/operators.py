@@ -1,7 +1,7 @@
 """The domain's operators for OpenVINO's layers, with the dimensions of real models, in each kernel form.
 
     python -m benchmarks.operators                  # a table: OpenVINO, body, native kernel, Python kernel
-    python -m benchmarks.operators --only nms       # works whose name contains it
+    python -m benchmarks.operators --only nms       # layers whose name contains it
     python -m benchmarks.operators --forms native   # none, native, python: separated by commas
     python -m benchmarks.operators --json
 
@@ -413,8 +413,10 @@ def compare_layers(families: Sequence[Callable[[], Iterator[Layer]]], documentat
     """Run the command: measure the selected layers of all families, and print the figures."""
     parser = argparse.ArgumentParser(description=(documentation or "").partition("\n")[0])
     parser.add_argument("--only", default="", metavar="TEXT", help="layers whose name contains this")
-    parser.add_argument("--forms", default=",".join(FORMS), help="which forms (default: %(default)s)")
-    parser.add_argument("--rounds", type=int, default=5, help="how many blocks each contender gets (default: %(default)s)")
+    parser.add_argument("--forms", default=",".join(FORMS), help="the forms (default: %(default)s)")
+    parser.add_argument(
+        "--rounds", type=int, default=5, help="the number of blocks of each contender (default: %(default)s)"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
     arguments = parser.parse_args()
     wanted = arguments.forms.split(",")

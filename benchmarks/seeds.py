@@ -1,7 +1,7 @@
 """The domain's operators in ONNX Runtime with the native kernels against OpenVINO, torch and TensorFlow, in one process.
 
     python -m benchmarks.seeds                     # a table of ratios, and which targets are met; exit code 1 if one is not
-    python -m benchmarks.seeds --only scatter      # works whose name contains it
+    python -m benchmarks.seeds --only scatter      # tasks whose name contains it
     python -m benchmarks.seeds --json
 
 Every contender has two threads, and its inputs and outputs are in its own memory before the measurement. Contenders take
@@ -323,7 +323,7 @@ def _torch_multinomial(samples: int, with_replacement: bool, torch: Any, probs: 
 
 
 def matrix_products() -> Iterator[Work]:
-    """A converted IR with a transposed constant weight, against the same product with a weight in row-major order."""
+    """A converted IR with a transposed constant weight, against the same MatMul with a weight in row-major order."""
     if not installed("openvino"):
         return
     import openvino as ov
@@ -399,8 +399,10 @@ def in_units(seconds: float) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--only", default="", metavar="TEXT", help="works whose name contains this")
-    parser.add_argument("--rounds", type=int, default=15, help="how many blocks each contender gets (default: %(default)s)")
+    parser.add_argument("--only", default="", metavar="TEXT", help="tasks whose name contains this")
+    parser.add_argument(
+        "--rounds", type=int, default=15, help="the number of blocks of each contender (default: %(default)s)"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
     arguments = parser.parse_args()
 

@@ -1,4 +1,4 @@
-"""Networks that find objects, faces, hands and texts."""
+"""Networks that detect objects, faces, hands and text."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def _hand(act: Activation, size: int) -> Made:
 
 
 class Palm(nn.Module):
-    """MediaPipe's palm detection: channels last outside, 5x5 depthwise windows, padded channels, linear enlargements."""
+    """MediaPipe's palm detection: NHWC interface, 5x5 depthwise convolutions, padded channels, bilinear upsampling."""
 
     class Block(nn.Module):
         def __init__(self, i: int, o: int, s: int, act: Activation) -> None:
@@ -158,7 +158,7 @@ class Shuffled(nn.Module):
 
 
 class Nano(nn.Module):
-    """NanoDet: ShuffleNetV2, a path of linear enlargements and 5x5 depthwise windows, heads with distributions."""
+    """NanoDet: ShuffleNetV2, a path of bilinear upsampling and 5x5 depthwise convolutions, heads with distributions."""
 
     def __init__(self, act: Activation) -> None:
         super().__init__()
@@ -196,7 +196,7 @@ class Nano(nn.Module):
 
 
 class Roads(nn.Module):
-    """YOLOP: one backbone, detection and two segmentations with nearest-neighbor enlargements."""
+    """YOLOP: one backbone, detection and two segmentations with nearest-neighbor upsampling."""
 
     class Cross(nn.Module):
         def __init__(self, i: int, o: int, n: int) -> None:
@@ -310,7 +310,7 @@ class Centers(nn.Module):
 
 
 class Texts(nn.Module):
-    """A pyramid of four sizes, joined by nearest-neighbor enlargements, and two heads of transposed convolutions (DB)."""
+    """A pyramid of four sizes, joined by nearest-neighbor upsampling, and two heads of transposed convolutions (DB)."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -331,7 +331,7 @@ class Texts(nn.Module):
 
 
 class Plates(nn.Module):
-    """LPRNet: narrow windows, and pooling over channels."""
+    """LPRNet: narrow convolutions, and pooling over channels."""
 
     class Small(nn.Module):
         def __init__(self, i: int, o: int) -> None:

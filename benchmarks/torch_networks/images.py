@@ -1,4 +1,4 @@
-"""Networks of images to images, and of images to vectors."""
+"""Networks from images to images, and from images to vectors."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Dense(nn.Module):
 
 
 class Enlarge(nn.Module):
-    """A nearest-neighbor or linear enlargement, and a convolution."""
+    """Nearest-neighbor or bilinear upsampling, and a convolution."""
 
     def __init__(self, i: int, o: int, act: Activation, mode: str = "nearest") -> None:
         super().__init__()
@@ -204,7 +204,7 @@ def _decoder() -> Made:
 
 
 class Segmentation(nn.Module):
-    """Backbone, pooled context of several sizes (PSPNet), and a linear enlargement."""
+    """A backbone, pooled context of several sizes (PSPNet), and bilinear upsampling."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -238,7 +238,7 @@ class Bilateral(nn.Module):
 
 
 class Selfie(nn.Module):
-    """Inverted bottlenecks with HardSwish and gates; enlargements join the earlier stages (MediaPipe)."""
+    """Inverted bottlenecks with HardSwish and gates; upsampled stages join the earlier ones (MediaPipe)."""
 
     class Block(nn.Module):
         def __init__(self, i: int, o: int, s: int) -> None:
@@ -306,7 +306,7 @@ class Matting(nn.Module):
 
 
 class Depth(nn.Module):
-    """A pyramid that is joined from the deepest stage on, with linear enlargements (MiDaS)."""
+    """A pyramid that is joined from the deepest stage on, with bilinear upsampling (MiDaS)."""
 
     def __init__(self) -> None:
         super().__init__()

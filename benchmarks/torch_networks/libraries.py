@@ -93,4 +93,4 @@ TORCHVISION = {
     "s3d": 112,
 }
 FILMS = {"r3d_18": 8, "r2plus1d_18": 8, "mc3_18": 8, "s3d": 16}
-"""The number of images, for networks of films."""
+"""The number of frames, for video networks."""

@@ -76,7 +76,7 @@ def make_files(module: str, description: str, names: Iterable[str], save: Callab
 
     Args:
         module: the module that is run.
-        description: of the command.
+        description: the description of the command.
         names: the folders that it can create.
         save: writes the file of a name into a folder.
     """

@@ -1,4 +1,4 @@
-"""Networks of sounds, texts and series."""
+"""Networks for audio, text and time series."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ class Separation(nn.Module):
 
 
 class Vocoder(nn.Module):
-    """HiFi-GAN: transposed convolutions, then residual blocks of several windows and dilations."""
+    """HiFi-GAN: transposed convolutions, then residual blocks of several kernel sizes and dilations."""
 
     class Block(nn.Module):
         def __init__(self, c: int, k: int) -> None:
@@ -175,7 +175,7 @@ class Stems(nn.Module):
 
 
 class Attention(nn.Module):
-    """Attention of several heads; ``causal``, with a bias for distances, or with rotated positions."""
+    """Multi-head attention; ``causal``, with a bias for distances, or with rotary positions."""
 
     def __init__(self, c: int, heads: int, kind: str = "", groups: int = 0) -> None:
         super().__init__()
@@ -205,7 +205,7 @@ class Attention(nn.Module):
 
 
 class Layer(nn.Module):
-    """A layer of a transformer, with the norms before (or after) both halves."""
+    """A layer of a transformer, with normalizations before (or after) both halves."""
 
     def __init__(self, c: int, heads: int, kind: str = "", first: bool = True, act: Activation = gelu) -> None:
         super().__init__()
@@ -222,7 +222,7 @@ class Layer(nn.Module):
 
 
 class Text(nn.Module):
-    """Embeddings and layers of a transformer; ``masked``: without padding tokens."""
+    """Embeddings and layers of a transformer; ``masked``: padding tokens are masked."""
 
     def __init__(self, c: int, heads: int, layers: int, kind: str = "", *, masked: bool = False, first: bool = True) -> None:
         super().__init__()
@@ -241,7 +241,7 @@ class Text(nn.Module):
 
 
 class Rotary(nn.Module):
-    """Llama's layers: RMSNorm, rotated positions, groups of heads, SwiGLU."""
+    """Llama's layers: RMSNorm, rotary positions, groups of heads, SwiGLU."""
 
     class Layer(nn.Module):
         def __init__(self, c: int) -> None:
@@ -337,7 +337,7 @@ class Tagger(nn.Module):
 
 
 class Sentences(nn.Module):
-    """Convolutions of several windows over a text, and their maxima."""
+    """Convolutions of several kernel sizes over a text, and their maxima."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Networks of volumes and films."""
+"""Networks for volumes and videos."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _shrinking() -> Made:
 
 
 class Films(nn.Module):
-    """X3D: depthwise windows of time and space, gates, Swish."""
+    """X3D: depthwise convolutions over time and space, gates, Swish."""
 
     class Block(nn.Module):
         def __init__(self, i: int, o: int, s: int) -> None:
@@ -87,7 +87,7 @@ class Films(nn.Module):
 
 
 def _clips() -> Made:
-    """C3D: plain windows and maxima."""
+    """C3D: plain convolutions and max pooling."""
     layers = [_conv(3, 32), nn.MaxPool3d((1, 2, 2)), _conv(32, 64), nn.MaxPool3d(2), _conv(64, 128), nn.MaxPool3d(2)]
     return nn.Sequential(*layers, _conv(128, 128), nn.MaxPool3d(2), nn.Flatten(), nn.Linear(128 * 25, 101)), (
         1,

@@ -102,8 +102,7 @@ def convert_all(
     Raises:
         ConversionError: the files of a model's folder do not fit together.
         ValueError: there is nothing to convert, two outputs have the same path, an output would overwrite an input, or no
-            model
-            has an input for which a shape is given.
+            model has an input for which a shape is given.
     """
     targets = _targets(models, output, folders.layout)
     encoders = _with_variants(targets, folders.variants)

@@ -127,7 +127,7 @@ def generate(
         if system is not None and not chat:
             raise typer.BadParameter("it requires --chat", param_hint="--system")
         if audio is not None and chat:
-            raise typer.BadParameter("a Whisper model does not chat", param_hint="--audio")
+            raise typer.BadParameter("a Whisper model does not support it", param_hint="--audio")
         for option, unset in (
             ("--language", language is None),
             ("--translate", not translate),
@@ -152,9 +152,9 @@ def generate(
             model = open_model(ready, kernels=kernels.value)
             given_images: dict[str, Any] = {"images": image} if image else {}
             if image and not isinstance(model, VisionLanguageModel):
-                raise typer.BadParameter("the model takes no images", param_hint="--image")
+                raise typer.BadParameter("the model does not support images", param_hint="--image")
             if audio is not None and not isinstance(model, SpeechModel):
-                raise typer.BadParameter("the model takes no recordings", param_hint="--audio")
+                raise typer.BadParameter("the model does not support recordings", param_hint="--audio")
             if isinstance(model, SpeechModel):
                 if audio is None:
                     raise typer.BadParameter("a Whisper model requires --audio", param_hint="FOLDER")

@@ -19,7 +19,7 @@ _COMPONENTS = {
     "unet": "unet", "transformer": "transformer", "text_encoder": "text_encoder", "text_encoder_2": "text_encoder_2",
     "text_encoder_3": "text_encoder_3", "vae": "vae_decoder",
 }  # fmt: skip
-"""The components of pipelines that are IRs, and their folders. The encoder of the VAE is only for image inputs."""
+"""The components of pipelines that are IRs, and their folders. Only pipelines with image inputs have the VAE's encoder."""
 
 _OTHER_COMPONENTS = ("tokenizer", "tokenizer_2", "tokenizer_3", "scheduler")
 

@@ -74,10 +74,10 @@ def write_genai(
     """Convert a language model's decoder, and write the files that onnxruntime-genai needs.
 
     Args:
-        folder: the folder of a language model, a Whisper, or a model of images and text that optimum-intel wrote.
+        folder: the folder of a language model, a Whisper model or a vision-language model that optimum-intel wrote.
         target: the output folder.
-        convert: `converters.convert.convert` with the user's options; for a Whisper and for models of images and text
-            `convert_with`, with ``adapt``.
+        convert: `converters.convert.convert` with the user's options; for Whisper and vision-language models `convert_with`,
+            with ``adapt``.
         kv_cache: the type of the cache of keys and values, see there.
         logits: the tokens that have logits, see there.
 

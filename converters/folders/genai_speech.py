@@ -1,7 +1,7 @@
-"""The folder of a Whisper in the form that onnxruntime-genai loads.
+"""The folder of a Whisper model in the form that onnxruntime-genai loads.
 
-The encoder computes the keys and values of cross-attention in addition to its own output, once per sound. The decoder takes
-them, and its cache, as inputs.
+The encoder computes the keys and values of cross-attention in addition to its own output, once per recording. They and the
+cache are inputs of the decoder.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from converters.source import Emitted
 
 ENCODER, DECODER, SOUNDS = "encoder.onnx", "decoder.onnx", "audio_processor_config.json"
 
-_FRAMES = 1500  # of 30 seconds, the only number that onnxruntime-genai supports
+_FRAMES = 1500  # the frames of 30 seconds; onnxruntime-genai supports no other number
 _NOT_APPLIED = ("suppress_tokens", "begin_suppress_tokens", "forced_decoder_ids", "bad_words_ids")
 """Settings of generation_config.json that onnxruntime-genai does not support."""
 
@@ -45,7 +45,7 @@ def write_speech(
     kv_cache: KvCache | None = None,
     logits: LogitsOf | None = None,
 ) -> GenaiFolder:
-    """Convert a Whisper's encoder and decoder, and write the files that onnxruntime-genai needs.
+    """Convert the encoder and decoder of a Whisper model, and write the files that onnxruntime-genai needs.
 
     Args:
         folder: the folder that optimum-intel wrote.
@@ -54,7 +54,7 @@ def write_speech(
         kv_cache, logits: see `converters.folders.genai.write_genai`. The cache is float32, and all tokens have logits.
 
     Raises:
-        ConversionError: the folder is not a Whisper's, or the model does not support this form.
+        ConversionError: the folder is not that of a Whisper model, or the model does not support this form.
         OSError: a file cannot be written.
     """
     source = _read(folder)

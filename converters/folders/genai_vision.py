@@ -1,7 +1,7 @@
-"""The folder of a model of images and text in the form that onnxruntime-genai loads.
+"""The folder of a vision-language model in the form that onnxruntime-genai loads.
 
-The vision encoder computes the features of an image. The embedding replaces the image's tokens with them. The decoder takes
-embeddings, and its cache as inputs.
+The vision encoder computes the features of an image. The embedding replaces the image's tokens with them. The inputs of the
+decoder are embeddings and its cache.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ DECODER, EMBEDDING, VISION = "text.onnx", "embedding.onnx", "vision.onnx"
 _IDS, _EMBEDDINGS, _FEATURES, _TYPES = "input_ids", "inputs_embeds", "image_features", "token_type_ids"
 _POSITIONS, _MASK = "position_ids", "attention_mask"
 _LAYERS, _PLACES = "deepstack_visual_embeds", "visual_pos_masks"
-_GEMMA_TOKENS = 256  # of an image, the only number that onnxruntime-genai's processor supports
+_GEMMA_TOKENS = 256  # the tokens of an image; onnxruntime-genai's processor supports no other number
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ def write_vision(
     kv_cache: KvCache | None = None,
     logits: LogitsOf | None = None,
 ) -> GenaiFolder:
-    """Convert a model of images and text, and write the files that onnxruntime-genai needs.
+    """Convert a vision-language model, and write the files that onnxruntime-genai needs.
 
     Args:
         folder: the folder that optimum-intel wrote.
@@ -102,7 +102,7 @@ def write_vision(
     kind = stated.get("model_type")
     if not isinstance(kind, str) or kind not in _KINDS:
         *others, last = _KINDS
-        message = f"onnxruntime-genai has no model of images and text of the type {shown(kind)}"
+        message = f"onnxruntime-genai has no vision-language model of the type {shown(kind)}"
         message += f"; --genai supports {', '.join(others)} and {last}"
         raise path_error(folder / "config.json", message, "convert it without --genai")
     for name in (LANGUAGE, TEXT_EMBEDDINGS, VISION_EMBEDDINGS):
@@ -357,7 +357,7 @@ def _take_features(emitted: Emitted, image_token: int, width: int, path: Path) -
 
     The features of all images are ``[tokens, width]`` or ``[images, tokens, width]`` for the prompt, and empty afterwards.
     If there are fewer of them than tokens of images, Gather raises an error. Zeros follow shorter embeddings of text. A
-    negative image token stands for all negative tokens.
+    negative image token represents all negative tokens.
     """
     graph = emitted.model.graph
     embeddings = graph.outputs[0]

@@ -15,7 +15,7 @@ CONFIG = "image_processor_config.json"
 
 _FILES = ("preprocessor_config.json", "processor_config.json")
 _INTERPOLATIONS = {0: "NEAREST", 1: "LANCZOS", 2: "LINEAR", 3: "CUBIC"}
-_CROPS = 16  # of an image at most, the only number that onnxruntime-genai supports
+_CROPS = 16  # the maximum for an image; onnxruntime-genai supports no other number
 _NOT_APPLIED = ("do_pan_and_scan", "do_center_crop", "do_pad")
 
 

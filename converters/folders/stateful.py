@@ -1,4 +1,4 @@
-"""The folder of a language model whose states stay inside, because onnxruntime-genai does not support them."""
+"""The folder of a language model with states that onnxruntime-genai does not support. They stay variables."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from converters.folders.language_model import DECODER
 def write_language_model(folder: Path, target: Path, convert: Callable[..., Conversion]) -> None:
     """Convert a language model for `onnx_specops.generation.LanguageModel`.
 
-    The states of models such as hybrids of attention and state spaces, which are no caches, stay inside. Other models have
-    the form of `write_genai`.
+    States other than caches, such as those of hybrids of attention and state spaces, stay variables. Other models have the
+    form of `write_genai`.
 
     Args:
         folder: the folder that optimum-intel wrote.

@@ -1,6 +1,6 @@
 """Rewriting of the XML tree of an IR of versions 2 to 7 into the form of version 10.
 
-Nothing is checked here that the reader checks. Malformed content stays malformed, with its line.
+The reader checks the result. Malformed content stays malformed, with its line.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _ATTRIBUTES = {
     "batchnormalization": ("batch_norm", "batch_norm_data", "data"),
     "eltwise": ("elementwise", "elementwise_data", "data"),
 }
-"""The elements that can contain the attributes, the first one counts; by layer type in lower case."""
+"""The elements that can contain the attributes, by layer type in lower case. The first one that exists applies."""
 _MAX_NESTED_BODIES = 32
 
 

@@ -45,7 +45,7 @@ def fixed_point_resized(
 def halved(op: Builder, levels: Value, height: Value, width: Value) -> Value:
     """Resize uint8 images by one half, which ``cv2.INTER_LINEAR`` computes as ``cv2.INTER_AREA``: the mean of four pixels.
 
-    It rounds up between two levels, and to the even one where a last row or column of an odd size has no neighbor.
+    Halves are rounded up, or to even where the last row or column of an odd size has no neighbor.
 
     Args:
         op: the graph builder.

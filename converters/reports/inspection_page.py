@@ -28,9 +28,7 @@ def write_inspection(path: Path, inspection: Inspection) -> None:
         inspection=inspection,
         contents=held,
         information={name: value for name, value in held.information.items() if len(value) <= _LONGEST_TEXT},
-        counts=plots.count_bars(
-            shown, "layers", f"How many layers there are of each of {len(shown)} types; the table has all"
-        ),
+        counts=plots.count_bars(shown, "layers", f"The number of layers of each of {len(shown)} types; the table has all"),
         weights=plots.count_bars(
             [(kind.element_type, kind.bytes / 2**20) for kind in held.weights],
             "MiB of weights",

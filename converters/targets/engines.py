@@ -41,8 +41,7 @@ _COMPILED = Target(
     control_flow=False,
     spellings=_COMMON,
 )
-"""The common properties of engines without dynamic shapes. Those that were not measured get the spellings that others need.
-"""
+"""The common properties of engines without dynamic shapes. Engines that were not measured get those that others need. """
 
 _NOT_IN_OPENCV4 = """
     And Bernoulli BitShift BitwiseAnd BitwiseNot BitwiseOr BitwiseXor BlackmanWindow CastLike CenterCropPad Col2Im

@@ -22,7 +22,7 @@ class Limit:
         operators: the operators.
         reason: a short description of the form.
         applies: whether a node has the form.
-        silent: whether the target computes it incorrectly; otherwise, it has an error, or its process ends.
+        silent: whether the target computes it incorrectly; otherwise, it raises an error, or its process ends.
     """
 
     operators: frozenset[str]
@@ -87,7 +87,7 @@ def several_sequences(node: ir.Node) -> bool:
 
 @limit("GRU", "with linear_before_reset=0")
 def reset_before(node: ir.Node) -> bool:
-    """Match the form of the first papers."""
+    """Match the form of the original paper."""
     return not node.attributes.get_int("linear_before_reset", 0)
 
 
@@ -309,7 +309,7 @@ def computed_states(node: ir.Node) -> bool:
 
 @limit("ScatterElements ScatterND", "of a tensor of one dimension", silent=False)
 def lines_of_updates(node: ir.Node) -> bool:
-    """Match updates of a line."""
+    """Match updates of one-dimensional data."""
     return _rank(node) == 1
 
 
@@ -342,7 +342,7 @@ def small_floats(node: ir.Node) -> bool:
 
 @limit("LRN", "of an even size")
 def even_windows(node: ir.Node) -> bool:
-    """Match windows without a middle."""
+    """Match windows without a center."""
     return node.attributes.get_int("size", 1) % 2 == 0
 
 

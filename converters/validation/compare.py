@@ -44,8 +44,7 @@ class Comparison:
         shape: the output's shape.
         element_type: its NumPy type's name; ``"string"`` for strings.
         max_absolute: the largest absolute error: infinite if only one of the two is NaN or infinite; ``None`` if it cannot
-            be
-            computed (strings, other shapes or types).
+            be computed (strings, other shapes or types).
         max_relative: the largest relative error, likewise. It may be large next to zero.
         exact: the fraction of equal elements (NaN equals NaN), from 0 to 1.
         agrees: whether the difference is within the tolerance.
@@ -85,8 +84,7 @@ def compare(
         tolerance: the allowed difference of floats.
         random: whether the output may contain other random numbers. If so, only shape and element type count.
         widths: whether floats of different widths are compared. The tolerance then includes the rounding of the narrower
-            type,
-            and numbers beyond its range count as its largest. Otherwise another type is a difference.
+            type, and numbers beyond its range count as its largest. Otherwise another type is a difference.
     """
     shape, element_type = tuple(got.shape), _type_name(got)
     if shape != tuple(expected.shape):

@@ -22,7 +22,7 @@ from converters.validation.onnx_model import check_is_onnx, input_specs, variabl
 from converters.validation.ort_values import run_session
 
 OWN = "openvino"
-"""The runtime of a model's source format, whichever it is."""
+"""The runtime of a model's source format."""
 
 NAMES = {
     OWN: "OpenVINO, CPU",
@@ -37,7 +37,7 @@ BY_BODY = frozenset({"none", "reference"})
 
 Arrays = dict[str, np.ndarray]
 
-# If ONNX's reference evaluator takes longer, the time of the first run counts, because it needs no warm-up.
+# If ONNX's reference evaluator takes longer, the first run is timed, because it needs no warm-up.
 _SLOW = 1.0
 
 

@@ -1,7 +1,7 @@
 """The verdict on models that select: detectors, beam searches, quantized networks.
 
 A selection (TopK, NonMaxSuppression, a comparison, a rounding) turns the last bit of a float into another box or another
-level. Two runtimes then differ by whole boxes although both are right. `Selections` separates such ties from errors. It
+level. Two runtimes then differ by whole boxes although both are correct. `Selections` separates such ties from errors. It
 gives every selection the values that the source's runtime computed for it, and compares the results of each part of the
 model. A TopK may choose either of two equal elements. Later parts therefore receive the source's choice.
 """

@@ -178,8 +178,7 @@ def validate(
         per_layer: whether to compare every layer's output, and find the first that differs.
         times: whether to measure the time of each layer.
         runtimes: the runtimes to run, of ``"openvino"``, ``"native"``, ``"python"``, ``"none"``, ``"reference"``. The first
-            is
-            the source's own runtime, whichever it is.
+            represents the source's own runtime.
         extensions: the extensions that OpenVINO needs for the model: shared libraries, and Python files with classes derived
             from ``openvino.Op``.
         progress: receives the name of each step and, for several samples, the number of finished ones and their total.

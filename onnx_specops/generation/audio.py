@@ -64,7 +64,7 @@ def _read_wav(content: bytes) -> tuple[int, np.ndarray]:
             form = (struct.unpack_from("<H", chunk, 24)[0] if kind == _EXTENSIBLE else kind), bits
         elif name == b"data":
             if form is None or channels == 0:
-                raise ValueError("it has no format chunk")
+                raise ValueError("its format is missing")
             frame = channels * bits // 8
             if frame == 0 or (form not in _TYPES and form != (_INTEGERS, 24)):
                 raise ValueError(f"its format is {form[0]} with {bits} bits; expected 1 (integers) or 3 (floats)")

@@ -1,4 +1,4 @@
-"""Models of images and text, in the form that onnxruntime-genai loads."""
+"""Vision-language models, in the form that onnxruntime-genai loads."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _OF_CROP = 12
 
 
 class VisionLanguageModel(LanguageModel):
-    """A model of images and text with its tokenizer, as ``specops convert FOLDER -o OUT --genai`` writes it.
+    """A vision-language model with its tokenizer, as ``specops convert FOLDER -o OUT --genai`` writes it.
 
     Args:
         folder: contains genai_config.json, the models, the image processing and the tokenizer (see `TextModel`).

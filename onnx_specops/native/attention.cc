@@ -1,4 +1,4 @@
-// Attention: attention with several heads, which are adjacent in each token's row.
+// Attention: multi-head attention. The heads of a token are adjacent in its row.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Copies of more memory than the caches hold.
+// Copies that are larger than the caches.
 #pragma once
 
 #include <algorithm>

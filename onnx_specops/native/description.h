@@ -22,8 +22,8 @@ namespace specops {
 //       "signatures": [{"inputs": ["float"], "outputs": ["float"]}]}]}
 //
 // "vectors": whether vector code uses the compiler's extension or plain "loops"; "clones": whether the loader selects
-// functions for the processor; "products" and "convolutions": the kernels selected by compressed.h and quantized_conv.h; "regular_expressions": the library found by
-// pcre2_abi.h, or the reason why there is none.
+// functions for the processor; "products" and "convolutions": the kernels selected by compressed.h and quantized_conv.h;
+// "regular_expressions": the library found by pcre2_abi.h, or the reason why there is none.
 //
 // An attribute without a default is required. "least", "most" and "choices" are present if there are such limits. Element
 // types have ONNX's names; null in a signature is any type of the input's "any_of".

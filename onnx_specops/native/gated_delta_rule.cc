@@ -1,4 +1,4 @@
-// GatedDeltaRule: linear attention whose state forgets, and replaces the values of similar keys.
+// GatedDeltaRule: linear attention whose state decays and replaces the values of similar keys.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>

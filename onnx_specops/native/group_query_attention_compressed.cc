@@ -18,7 +18,7 @@ using compressed_cache::Cache;
 using compressed_cache::Piece;
 
 constexpr std::int64_t most_heads = 65536;
-// The maximum rows of a piece (each piece decodes the cache again), and the slots that justify a separate piece.
+// The maximum number of rows of a piece (each piece decodes the cache again), and the number of slots that justify one.
 constexpr std::int64_t piece_rows = 96, piece_slots = 256;
 
 class GroupQueryAttentionCompressed : public Kernel {

@@ -53,7 +53,7 @@ struct Taps {
   }
 };
 
-// The maximum length of an axis: coordinates are float32, which represents no more integers exactly.
+// The maximum length of an axis. Coordinates are float32, which does not represent all larger integers.
 constexpr std::int64_t most_size = 1 << 24;
 
 struct Axis {

@@ -1,4 +1,4 @@
-// MatMulCompressed: a matrix product with weights of a few bits, decoded during the multiplication.
+// MatMulCompressed: a matrix multiplication with weights of a few bits, which are decoded as they are used.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>

@@ -52,17 +52,17 @@ using byte_conv::up;
 // onnx_specops/ops/quantized_conv.py has the same limit: larger sums may overflow 32 bits.
 constexpr std::int64_t most_products = std::int64_t{1} << 16;
 constexpr std::int64_t rows_at_once = 96;
-// In bytes: fewer weights stay in the first-level cache's neighborhood.
+// Weights of more bytes do not stay in the fastest caches.
 constexpr std::int64_t many_weights = std::int64_t{1} << 16;
-// The columns of a piece, at least. Rows are read or copied again for each.
+// The minimum number of columns of a piece. Rows are read or copied again for each piece.
 constexpr std::int64_t columns_at_least = 64, columns_of_copies = 128;
-// The bytes of padded lines that a thread writes, at least.
+// The minimum number of bytes of padded lines that a thread writes.
 constexpr std::int64_t lines_at_least = std::int64_t{1} << 14;
 // The number of bytes that are copied at once; some of them may be unused.
 constexpr std::int64_t beyond = 16;
 // Fewer output pixels are computed without tiles, which take the same time for up to 16.
 constexpr std::int64_t fewest_in_tiles = 3;
-// The size of padded planes: more times that of the input, and more memory, are too much.
+// The limits of padded planes: their size relative to the input, and their bytes.
 constexpr std::int64_t most_growth = 8, most_plane_bytes = std::int64_t{1} << 26;
 
 // The number of groups that are computed as one, with weights of 0 between them. A vector has room for their columns.
@@ -209,7 +209,7 @@ class QuantizedConv : public Kernel {
         padded += pads_[at] + pads_[at + dimensions];
       }
       const std::int64_t extent = (out.kernel[i] - 1) * out.dilations[i] + 1;
-      // A window of one pixel, as of a matrix product, needs no pixels.
+      // A window of one pixel needs no pixels, as in a matrix multiplication.
       if (out.kernel[i] < 1 || padded < (extent > 1 ? extent : 0)) {
         fail("W has the shape ", to_string(w), ", but X, padded, has ", padded, " pixels along axis ", at + 1);
       }
@@ -268,7 +268,7 @@ class QuantizedConv : public Kernel {
         std::copy_n(given.data<float>() + g * part, part, to.begin() + g * out.padded);
       }
     };
-    // The zero point if it is one, and those of the columns if they differ.
+    // The zero point if there is one, and those of the columns if there are several.
     const auto spread_zeros = [&](std::size_t i, std::int32_t& one, std::vector<std::int32_t>& to) {
       const std::uint8_t* zeros = inputs[i].data<std::uint8_t>();
       one = zeros[0];
@@ -536,7 +536,7 @@ class QuantizedConv : public Kernel {
     const bool divides_columns = g.groups == 1 && static_cast<std::int64_t>(prepared.weights.size()) > many_weights;
     std::int64_t step = rows_at_once, width = g.group_columns;
     if (!divides_columns) step = std::clamp(up((positions + wanted - 1) / wanted, tile), tile, step);
-    // A tile of positions more is part of the last piece.
+    // The last piece may have one more tile of positions.
     const std::int64_t parts = std::max<std::int64_t>((positions + step - 1 - tile) / step, 1);
     if (divides_columns) width = std::max(up((g.columns * parts + wanted - 1) / wanted, kernels.panel_columns), columns_at_least);
     const std::int64_t column_parts = std::max<std::int64_t>((g.group_columns + width - 1) / width, 1);

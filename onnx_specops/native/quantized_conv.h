@@ -46,8 +46,8 @@ struct Product {
   std::int64_t to_step;
 };
 
-// The same with tiles of 16 rows, which are loaded from where the activations are. Rows are positions of lines. Only the first
-// ones of a line are results; the others make all rows equally far apart.
+// The same with tiles of 16 rows, which are loaded directly from the activations. Rows are positions of lines. Only the
+// first ones of a line are results; the others keep the distance of all rows equal.
 struct TileProduct {
   const std::uint8_t* from;     // the activations of position 0. Whole tiles may be read after the last position.
   std::int64_t step;            // bytes from one position to the next

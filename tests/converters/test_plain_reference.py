@@ -1,6 +1,6 @@
 """Converted models in onnx's unmodified reference evaluator, against ONNX Runtime.
 
-A third of the networks runs by default, all of them with ``--conformance=all``.
+A third of the networks runs by default, and all of them with ``--conformance=all``.
 """
 
 from __future__ import annotations

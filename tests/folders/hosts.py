@@ -226,7 +226,7 @@ def in_speech_model(source: Path, target: Path) -> Result:
 
 
 def in_genai_with_images(name: str, source: Path, target: Path) -> Result:
-    """Compare the tokens of a model of images and text, for the images that transformers prepares."""
+    """Compare the tokens of a vision-language model, for the images that transformers prepares."""
     expected, found = vision.in_openvino(source, name), vision.in_genai(target, name)
     differing = sum(
         abs(len(one) - len(other)) + sum(a != b for a, b in zip(one, other, strict=False))

@@ -1,4 +1,4 @@
-"""Tiny models of images and text with random weights as optimum-intel exports them, with their tokens in OpenVINO and
+"""Tiny vision-language models with random weights as optimum-intel exports them, with their tokens in OpenVINO and
 onnxruntime-genai.
 """
 

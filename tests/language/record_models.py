@@ -2,7 +2,7 @@
 
 Each NAME.zip is a folder with the decoder, its tokenizer and expected.json. Those in tests/language/hybrids have recurrences
 or convolutions, most of them besides attention. Those in tests/language/text2text are encoder-decoders, in
-tests/language/seq2seq only the decoder of one, in tests/language/vision models of images and text, and in
+tests/language/seq2seq only the decoder of one, in tests/language/vision vision-language models, and in
 tests/language/speech models of audio. Some require certain versions of transformers: granite_hybrid 5.5 or newer, lfm2 and
 lfm2_moe up to 5.4, mamba and falcon_mamba 5.3, qwen3_5, qwen3_5_moe and qwen3.5 5.2, qwen2.5-vl and qwen3-vl 5.0, qwen3_next
 and zamba2 4.57, phi3-v 4.53 (see tests/folders/phi_vision.py). Run with transformers, optimum-intel, openvino_tokenizers and

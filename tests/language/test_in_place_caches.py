@@ -103,7 +103,7 @@ def filled_up(feeds: dict[str, np.ndarray], more: int) -> dict[str, np.ndarray]:
 @pytest.mark.parametrize("kernels", KERNELS)
 @pytest.mark.parametrize("more", [1, 90])
 def test_a_longer_mask(name: str, kernels: Any, more: int, place: Path) -> None:
-    """The number of past tokens follows from the caches, whatever the length of the mask is."""
+    """The caches determine the number of past tokens, not the length of the mask."""
     path = converted(name, place)
     session, request = onnx_specops.InferenceSession(path, kernels=kernels), openvino_request(path)
     for tokens, mask, beams in steps(np.random.default_rng(0)):

@@ -1,4 +1,4 @@
-"""Models of images and text: their parts, combined as documented, agree with OpenVINO."""
+"""Vision-language models: their parts, combined as documented, agree with OpenVINO."""
 
 from __future__ import annotations
 
@@ -78,4 +78,4 @@ def test_generate_suggests_the_remedy(place: Path) -> None:
     assert result.exit_code == 2 and "a multimodal model" in result.stderr
     for command in (("generate", place / "llava", "text"), ("convert", place / "llava", "-o", place / "genai", "--genai")):
         result = specops(*command)
-        assert result.exit_code == 1 and "no model of images and text of the type" in result.stderr
+        assert result.exit_code == 1 and "no vision-language model of the type" in result.stderr

@@ -1,4 +1,4 @@
-"""Models of images and text in onnxruntime-genai give the tokens that transformers generates with OpenVINO."""
+"""Vision-language models in onnxruntime-genai give the tokens that transformers generates with OpenVINO."""
 
 from __future__ import annotations
 
@@ -196,7 +196,7 @@ def test_positions_of_text_are_computed_from_the_mask(rows: int) -> None:
 @pytest.mark.parametrize(
     ("name", "file", "change", "message"),
     [
-        ("gemma3", "config.json", {"model_type": "llava"}, "no model of images and text of the type 'llava'"),
+        ("gemma3", "config.json", {"model_type": "llava"}, "no vision-language model of the type 'llava'"),
         ("gemma3", "config.json", {"image_token_index": None}, "it has no image_token_id"),
         ("gemma3", "config.json", {"vision_config": None}, "it has no vision_config"),
         ("gemma3", "preprocessor_config.json", {"size": {"height": 32, "width": 32}}, "the model needs images of 64 x 64"),

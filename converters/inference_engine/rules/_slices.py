@@ -1,7 +1,7 @@
 """The bounds of StridedSlice, as the Inference Engine reads them.
 
 Entries of begin, end and strides belong to positions of the output, but those of ``begin_mask`` and ``end_mask`` to axes
-of the data. An ellipsis covers the positions that the entries leave. Its own entry belongs to the first position after it.
+of the data. An ellipsis covers the remaining positions. Its own entry belongs to the first position after it.
 An end of 0, or of -1 backwards, is the end of the data.
 """
 

@@ -81,13 +81,13 @@ def clamp(op: Builder, x: Value, *, min: float, max: float):
 
 @layer("HardSigmoid")
 def hard_sigmoid(op: Builder, x: Value, *, alpha: float = 0.2, beta: float = 0.5):
-    """HardSigmoid. 0 is not a value: the Inference Engine replaces it by the default."""
+    """HardSigmoid. The Inference Engine replaces 0 by the default."""
     return op.HardSigmoid(x, alpha=alpha or 0.2, beta=beta or 0.5)
 
 
 @layer("Selu")
 def selu(op: Builder, x: Value, *, alpha: float = 0.0, gamma: float = 0.0):
-    """Selu. 0 is not a value: the Inference Engine replaces it by the default."""
+    """Selu. The Inference Engine replaces 0 by the default."""
     return op.Selu(x, alpha=alpha or 1.67326, gamma=gamma or 1.0507)
 
 

@@ -23,7 +23,7 @@ def fake_quantize(
 ):
     """FakeQuantize, and Quantize before version 6: rounding to one of ``levels`` levels.
 
-    Of two levels that are 0 and 1, the Inference Engine makes bits: ``input_low`` is the threshold.
+    If the two levels are 0 and 1, the Inference Engine computes bits with the threshold ``input_low``.
     """
     if levels < 2:
         raise Malformed(f"its levels are {levels}; expected 2 or more")

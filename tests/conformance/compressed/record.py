@@ -2,8 +2,8 @@
 
     python -m tests.conformance.compressed.record     # with openvino and nncf
 
-The network consists of an embedding and two products, one of them with a transposed matrix. Its outputs are recorded with
-float activations (``DYNAMIC_QUANTIZATION_GROUP_SIZE=0``) and with default settings.
+The network consists of an embedding and two matrix multiplications, one of them with a transposed matrix. Its outputs are
+recorded with float activations (``DYNAMIC_QUANTIZATION_GROUP_SIZE=0``) and with default settings.
 """
 
 from __future__ import annotations

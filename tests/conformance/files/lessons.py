@@ -179,7 +179,7 @@ def parameter_of_two_minds():
 
 
 def bytes_read_twice():
-    """Numbers of two types at one offset, which is not a multiple of their size."""
+    """Constants of two types at one offset, which is not a multiple of their size."""
     net = Net(11)
     x = net.parameter((4,))
     net.weights = b"odd"

@@ -1,4 +1,4 @@
-"""Public files are read like OpenVINO reads them, agree with it, and ignored content is reported."""
+"""Public files are read as OpenVINO reads them and agree with it. Ignored content is reported."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_file(lesson: Lesson, oracle: Oracle, tmp_path: Path) -> None:
     "lesson", [lesson for lesson in LESSONS if lesson.remarks], ids=lambda lesson: lesson.name.replace(" ", "-")
 )
 def test_the_walk_does_not_change_the_file(lesson: Lesson, tmp_path: Path) -> None:
-    """Corrections of types, dimensions and names are beside the reader's graph."""
+    """Corrections of types, dimensions and names are separate from the reader's graph."""
     model = read(lesson.save(tmp_path))
     before = _stated(model)
     corrections = Corrections()

@@ -1,7 +1,7 @@
 """The matrix of networks and consumers: ``python -m tests.conformance.targets FOLDER [--consumers A,B] [--networks A,B]``.
 
 The folder contains the networks, an environment for each consumer, and ``results.json``. ``python docs/make.py`` writes
-docs/targets.md from the copy beside this file, which ``--record`` updates.
+docs/targets.md from the copy next to this file, which ``--record`` updates.
 """
 
 from __future__ import annotations

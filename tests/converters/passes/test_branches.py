@@ -70,7 +70,7 @@ def of_an_if_within(op: Builder, condition: Value, x: Value) -> Value:
 
 
 def of_a_loop_within(op: Builder, condition: Value, x: Value) -> Value:
-    """Into the If, not into the Loop, which would compute it repeatedly."""
+    """The node moves into the If, not into the Loop, which would compute it repeatedly."""
     begun = op.Abs(x)
 
     def repeated(op: Builder) -> Value:

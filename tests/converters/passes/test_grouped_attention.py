@@ -150,7 +150,7 @@ def test_a_limit_next_to_a_rotation_stays(change: Any, inside: int) -> None:
 
 @pytest.mark.parametrize("contrib", [True, False])
 def test_logits_that_the_attention_gives(contrib: bool) -> None:
-    """No node computes the logits of each token by itself: the last token is chosen of them."""
+    """No node computes the logits of each token separately, so the last token is selected from the logits."""
     model = layer()
     conversion = convert(model.clone(), form="genai", positions=64, contrib=contrib)
     for got, wanted in zip(by_onnx_runtime(conversion, GIVEN), by_openvino(model, GIVEN), strict=True):

@@ -1,4 +1,4 @@
-"""ONNX Runtime recognizes RMS normalization in every spelling of OpenVINO."""
+"""ONNX Runtime recognizes RMS normalization in all of OpenVINO's spellings."""
 
 from __future__ import annotations
 

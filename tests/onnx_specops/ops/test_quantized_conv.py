@@ -121,7 +121,7 @@ def test_nodes_with_equal_facts_share_a_body() -> None:
 @pytest.mark.parametrize("kernels", ["native", "python", "none"])
 @pytest.mark.parametrize("strides", ["", "2,1"])
 def test_no_pixels(strides: str, kernels: Any) -> None:
-    """A window of one pixel, as of a matrix product, accepts them. A larger one does not."""
+    """A window of one pixel, as in a matrix multiplication, accepts them. A larger one does not."""
     x = np.zeros((2, 0, 5, 4), np.uint8)
 
     def run(size: int) -> np.ndarray:

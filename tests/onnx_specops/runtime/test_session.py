@@ -52,9 +52,7 @@ def test_from_paths_and_bytes(kernels, tmp_path: Path) -> None:
 @pytest.mark.parametrize("kernels", KERNELS)
 @pytest.mark.parametrize("type_", [np.float32, np.float16])
 def test_external_weights_next_to_the_model(kernels, type_, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Paths are relative to the model, whatever the working directory, and weights are never copied into the model's
-    bytes.
-    """
+    """Paths are relative to the model, not to the working directory. Weights are never copied into the model's bytes."""
     made = onnx_specops.add_bodies(sum_of_rows(TABLE.astype(type_)))
     folder = tmp_path / "folder"
     folder.mkdir()

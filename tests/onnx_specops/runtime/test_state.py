@@ -298,7 +298,7 @@ def branch() -> ov.Model:
 
 
 def test_a_variable_that_a_run_may_leave_unset(tmp_path: Path) -> None:
-    """An output tells whether it has a value."""
+    """An output states whether it has a value."""
     path = save(branch(), tmp_path)
     session, request = ort.InferenceSession(str(path)), openvino_request(path)
     (variable,) = json.loads(session.get_modelmeta().custom_metadata_map[METADATA_KEY])

@@ -352,7 +352,7 @@ def other_rows(recipe: Recipe, rng: np.random.Generator) -> Recipe | None:
 
 
 def other_mask(recipe: Recipe, rng: np.random.Generator) -> Recipe | None:
-    """Set zeros in a Parameter of booleans or integers: at the left, at the right, in a row, or everywhere."""
+    """Set zeros in a Parameter of booleans or integers: on the left, on the right, in a row, or everywhere."""
     found = [(k, n) for k, n in _parameters(recipe) if n.array.dtype.kind in "biu" and n.array.ndim and n.array.size]
     place, node = _picked(found, rng) or (None, None)
     if node is None:

@@ -1,6 +1,6 @@
 """Many models in one process: `python worker.py SCRIPT`, with a line of JSON with the script's arguments for each model.
 
-Each gets a line as its answer: `""`, or the error. The script's output goes to stderr.
+The result of each is a line: `""`, or the error. The script's output goes to stderr.
 """
 
 import json

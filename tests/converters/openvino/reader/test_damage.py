@@ -271,7 +271,7 @@ BODIES = {
     "no number": (replaced(BODY, 'external_port_id="0"', 'external_port_id="x"'), "external_port_id must be an integer"),
     "no axis": (replaced(BODY, 'external_port_id="0"', 'axis="" external_port_id="0"'), "axis must be an integer"),
     "unknown purpose": (replaced(BODY, "<input ", '<input purpose="x" '), 'unknown purpose "x"'),
-    "bad back edge": (replaced(BODY, 'to-layer="0"/></back', 'to-layer="1"/></back'), "a back edge leads from a Result"),
+    "bad back edge": (replaced(BODY, 'to-layer="0"/></back', 'to-layer="1"/></back'), "a back edge must connect a Result"),
     "back edge twice": (
         replaced(BODY, "<back_edges>", '<back_edges><edge from-layer="2" to-layer="0"/>'),
         "a second back edge leads to it",

@@ -50,7 +50,7 @@ MODELS = {
             "TensorIterator",
             r'<edge from-layer="6" to-layer="2" />',
             '<edge from-layer="6" to-layer="6" />',
-            "a back edge leads",
+            "a back edge must connect",
         ),
         (
             "TensorIterator",

@@ -50,7 +50,7 @@ def test_a_window(window: int) -> None:
 @pytest.mark.parametrize("window", [4, None])
 @pytest.mark.parametrize("positions", [None, 16384])
 def test_a_window_that_ends_at_chunks(window: int | None, chunk: int, positions: int | None) -> None:
-    """The tokens of Llama 4 see only those of their chunk."""
+    """The tokens of Llama 4 attend only to those of their chunk."""
     with pytest.raises(UnsupportedAttention, match="all previous tokens or a window"):
         visible_keys(window, positions, chunk=chunk)
 

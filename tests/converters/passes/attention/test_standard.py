@@ -137,7 +137,7 @@ def test_masks_of_the_run(name: str, known: bool, guarded: bool) -> None:
 
 @pytest.mark.parametrize(("axis", "zeros"), [(-1, 1), (-2, 0)])
 def test_a_guard_of_another_axis(axis: int, zeros: int) -> None:
-    """The columns that no query sees are not the queries that see nothing: these stay NaN."""
+    """Columns that no query attends to differ from queries without visible keys, which stay NaN."""
     mask = np.where(PARTLY[:, [0, 1, 2, 3, 3]], 0, -np.inf).astype(np.float32)
 
     def emit(op: Any, q: Value, k: Value, v: Value, given: Value) -> Value:
