@@ -182,7 +182,7 @@ def convert(
         strict: report everything in the file that OpenVINO ignores as an error. By default the report lists it.
         target: the program that reads the .onnx. ``"standard"`` is standard ONNX only, without functions, in the oldest
             opset that represents the model. If a target does not support the model, the conversion fails before anything is
-            written. docs/targets.md lists what each target needs.
+            written. docs/targets.md lists the requirements of each target.
         opset: the ONNX opset of the .onnx, from 11 to the newest of the installed onnx. The default is 21, or the oldest
             opset of the target that represents the model. Below 21, bodies in standard ONNX replace the domain's operators,
             and the plugin's kernels do not apply.
@@ -218,7 +218,7 @@ def convert(
             must name a wrapper, as in models of Geti, Anomalib, OTX and the Open Model Zoo.
         model_api_tiles: whether a model that states ``tile_size`` runs on tiles of the image, with ``model_api``. With
             ``"stated"``, the network runs in a loop on each tile, and on the whole image unless the model states otherwise.
-            ``"none"`` ignores what the model states about tiles.
+            ``"none"`` ignores the model's ``tile_size``.
         verify: evaluate each rewrite of the passes: run the nodes before and after it on the same inputs. A rewrite that
             changes a result is rejected and reported. The inputs are ordinary numbers, zeros, tiny and large numbers,
             infinities and NaN. The conversion takes several times as long. Inputs of the model, by name, determine the sizes

@@ -53,13 +53,13 @@ class Problem:
     """One problem of a model: its place, a message and a remedy.
 
     Args:
-        message: what is wrong.
+        message: the fault.
         file: the file, as the user named it.
         line: the line in the file, from 1; ``None`` if unknown.
         layer_name: the name of the layer; ``None`` if the problem does not concern a layer.
         layer_type: the type of the layer, as the file spells it.
         layer_id: the id of the layer in its graph.
-        remedy: what the user can do; empty if there is nothing useful to suggest.
+        remedy: an instruction for the user; empty if there is none.
         fault: the cause of the problem.
         cause: the exception that revealed it, if any. Comparisons ignore it.
     """
@@ -140,8 +140,8 @@ class LayerError(Exception):
     """A rule cannot convert its layer. The walk turns the error into a problem that names the layer.
 
     Args:
-        message: what is wrong with the layer.
-        remedy: what the user can do.
+        message: the fault of the layer.
+        remedy: an instruction for the user.
     """
 
     fault: ClassVar[Fault]
@@ -176,10 +176,10 @@ class LayerInfo(Protocol):
 
 @dataclass(slots=True)
 class Remark:
-    """Something in a file that its own runtime and the conversion ignore, however often it occurs.
+    """Content of a file that its own runtime and the conversion ignore, with all its occurrences.
 
     Attributes:
-        message: what is ignored, or understood differently from the file.
+        message: the content that is ignored, or understood differently from the file.
         count: the number of occurrences.
         first: the first place.
     """

@@ -1,4 +1,4 @@
-"""The result of an inspection: the content of a model, the ONNX operators of its layers, and what cannot be converted."""
+"""The result of an inspection: the content of a model, the ONNX operators of its layers, and problems."""
 
 from __future__ import annotations
 

@@ -175,7 +175,7 @@ class Options:
         "The program that reads the .onnx. `standard` is standard ONNX only, without functions, in the oldest opset that "
         "represents the model.",
         details="If a target does not support the model, the conversion fails before anything is written. docs/targets.md "
-        "lists what each target needs.",
+        "lists the requirements of each target.",
         excludes=Relation("form", "genai", "onnxruntime-genai uses ONNX Runtime"),
     )
     opset: int | None = option(
@@ -289,7 +289,7 @@ class Options:
         "stated",
         "Whether a model that states `tile_size` runs on tiles of the image, with {model_api}.",
         details="With `stated`, the network runs in a loop on each tile, and on the whole image unless the model states "
-        "otherwise. `none` ignores what the model states about tiles.",
+        "otherwise. `none` ignores the model's `tile_size`.",
     )
     verify: bool | Arrays = option(
         False,

@@ -43,7 +43,7 @@ class Report:
         seconds: the duration of the conversion.
         decoder: the form of a language model's attention, if its cache is inputs and outputs.
         verified: the result of evaluating the rewrites, if requested.
-        passed_over: what OpenVINO ignores in the file, or understands differently from the file, each kind once.
+        passed_over: content of the file that OpenVINO ignores, or understands differently, each kind once.
     """
 
     path: Path

@@ -105,7 +105,7 @@ class Source(Protocol):
     Attributes:
         path: the file that errors name.
         files: the files of the model, which are never overwritten; empty for a model in memory.
-        remarks: what the source's runtime ignores in the file, or understands differently from the file.
+        remarks: content of the file that the source's runtime ignores, or understands differently.
         inputs, outputs: in the order of the model.
         layers: the layers in topological order, without those of nested bodies.
         layer_types: layer type -> the number of layers, including those of nested bodies.

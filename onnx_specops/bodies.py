@@ -32,7 +32,7 @@ class BodyError(ValueError):
 
     Attributes:
         node_name: the node's name.
-        reason: what is wrong.
+        reason: the contradiction.
         origin: the layer or object that the node was emitted for.
     """
 

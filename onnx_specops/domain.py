@@ -19,8 +19,8 @@ An operator is declared once, by decorating its NumPy kernel::
     def _(op, data, axis, *, mode):  # standard ONNX, emitted through the same builder that the converters use
         return op.Identity(data)
 
-A body is shared by nodes that agree in attributes, types and ranks. If constants or sizes of a node decide what its body
-contains, ``@Example.body_facts`` decorates a function of the node's inputs and attributes that returns those facts.
+A body is shared by nodes that agree in attributes, types and ranks. If constants or sizes of a node determine the content of
+its body, ``@Example.body_facts`` decorates a function of the node's inputs and attributes that returns those facts.
 
 The kernel's signature is the schema. Positional parameters are the inputs; a default of ``None`` makes one optional.
 Keyword-only parameters are the attributes, with their types (``int``, ``float``, ``str``, ``tuple[int, ...]``,

@@ -13,7 +13,7 @@ ORIGIN = "origin"
 """
 
 FULL_RANGE = "full range"
-"""The key in a node's ``meta`` of what `mark_full_range` states."""
+"""The key in a node's ``meta`` that `mark_full_range` sets."""
 
 
 def origin(node: ir.Node) -> object | None:

@@ -205,7 +205,7 @@ def inspect(
         typer.Argument(metavar="MODEL.xml", help="The OpenVINO IR, with its .bin in the same folder.", show_default=False),
     ] = None,
     all_operations: Annotated[
-        bool, typer.Option("--all-operations", help="List all OpenVINO operations and what they become.")
+        bool, typer.Option("--all-operations", help="List all OpenVINO operations and their ONNX operators.")
     ] = False,
     target: Annotated[
         str | None,
@@ -233,7 +233,7 @@ def inspect(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Show what the layers of an IR become and which of them cannot be converted. No file is written."""
+    """Show the ONNX operators of an IR's layers, and the layers that cannot be converted. No file is written."""
     if (model is None) != all_operations:
         raise typer.BadParameter("specify either MODEL.xml or --all-operations")
     if model is None and report is not None:

@@ -113,7 +113,7 @@ class _Graph:
         entry.set(name, str(found))
 
     def rewrite(self) -> None:
-        """Rewrite what nets and bodies have in common: the layers' own elements, and their blobs."""
+        """Rewrite the common content of nets and bodies: the layers' own elements, and their blobs."""
         for layer in self.layers.iterchildren("layer"):
             number = integer(layer.get("id"))
             if number is not None and number >= 0:

@@ -17,7 +17,7 @@ class Configuration:
 
     Attributes:
         stated: the texts of ``model_info``, by parameter.
-        defaults: the defaults of parameters that differ from those of `ImageModel`.
+        defaults: the defaults of parameters that differ from those of Model API's ``ImageModel``.
     """
 
     stated: Mapping[str, str]

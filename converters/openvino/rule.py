@@ -57,7 +57,7 @@ class Departure:
     """A difference between OpenVINO's CPU plugin and its own specification, and the behavior of the rule.
 
     If the specification does not define the behavior, the difference is to the reference kernel (``Model.evaluate``). The
-    texts are phrases in Markdown, without a capital letter and a period. ``docs/departures.md`` is made from them.
+    texts are phrases in Markdown, without a capital letter and a period, from which ``docs/departures.md`` is generated.
 
     Attributes:
         where: the inputs, types or attributes that show the difference.
@@ -394,7 +394,7 @@ def register_versions(versions: Sequence[str], find: Callable[[str], Rule]) -> N
 
 
 def find_rule(layer_type: str, version: str) -> Rule:
-    """Return the rule for a layer. Raise a `LayerError` that names what is missing."""
+    """Return the rule for a layer. Raise a `LayerError` that names the missing rule, opset or version."""
     if version in _other_versions:
         return _other_versions[version](layer_type)
     operation = _names.get(_SPELLINGS.get(layer_type, layer_type).lower(), layer_type)

@@ -254,7 +254,7 @@ def body_problem(source: Model, error: BodyError) -> Problem:
 
 
 def opset_problems(source: Model, error: LoweringError, opset: int, corrections: Corrections) -> list[Problem]:
-    """Return what an opset cannot represent, once per layer."""
+    """Return the problems of nodes that an opset cannot represent, once per layer."""
     ports = {names[0]: layer for layer, names in zip(source.parameters, source.input_names, strict=True)}
     results = zip(source.results, output_names(source, corrections.omitted), strict=True)
     ports |= {names[0]: layer for layer, names in results}
@@ -286,7 +286,7 @@ def node_problems(source: Model, error: InvalidNodes) -> list[Problem]:
 
 
 def target_problems(source: Model, error: TargetError) -> list[Problem]:
-    """Return what a target does not support, once per layer."""
+    """Return the problems of nodes that a target does not support, once per layer."""
     layers = _by_name(source)
     ports = {names[0]: layer for layer, names in zip(source.parameters, source.input_names, strict=True)}
     found: dict[tuple[Layer | None, str], dict[str, None]] = {}

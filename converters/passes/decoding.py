@@ -1,4 +1,4 @@
-"""Comparison of decoded numbers with what the graph computes from its constants.
+"""Comparison of decoded numbers with those that the graph computes from its constants.
 
 A pass that recognizes integers, a scale and a zero point in a chain of nodes can miss or misread a node. Here, the chain is
 evaluated node by node, so such an error shows as a different number.
@@ -54,7 +54,7 @@ def agree(
 
 
 def folded(value: ir.Value, rows: slice, shape: Sequence[int], known: Mapping[ir.Value, Rows]) -> np.ndarray | None:
-    """Return rows of what the graph computes for ``value``; ``None`` if it is not constant or not elementwise.
+    """Return rows of the numbers that the graph computes for ``value``; ``None`` if it is not constant or not elementwise.
 
     Arithmetic in 16 bits is evaluated in float32, as in OpenVINO's CPU plugin. Casts are evaluated unchanged.
     """

@@ -125,7 +125,7 @@ class InlineBodies(InPlacePass):
 
 @dataclass(frozen=True)
 class Finished:
-    """The results of the passes that may interest a user.
+    """The results of the passes that a report contains.
 
     Attributes:
         without_body: the domain's operators in the model without a body.

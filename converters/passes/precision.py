@@ -4,8 +4,8 @@ In float16, for GPUs and NPUs, the following stay in float32, with casts around 
 
 - operators that do not support float16, sums along an axis and powers, which overflow, random numbers, and the domain's
   operators;
-- what is computed from shapes and positions, or becomes an index, a size or a position in an image, because float16 does
-  not represent all integers above 2048;
+- values that are computed from shapes and positions, or become an index, a size or a position in an image, because float16
+does not represent all integers above 2048;
 - MatMul, Conv and BatchNormalization with constants beyond float16's range, numbers close to zero, and large intermediate
   results, such as the mean square in a normalization (`float16_limits`).
 """
@@ -163,7 +163,7 @@ class _Float16Conversion:
             if not value.uses() and not value.is_graph_output() and not value.is_graph_input():
                 del self.graph.initializers[value.name or ""]
 
-    # -- what stays ---------------------------------------------------------------------------------------------
+    # -- nodes that stay ---------------------------------------------------------------------------------------------
 
     def _stays_float32(self, node: ir.Node) -> bool:
         """Return whether a node's operator always computes in float32."""

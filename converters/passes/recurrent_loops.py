@@ -210,7 +210,7 @@ def _is_plain(cell: ir.Node) -> bool:
 
 
 def _is_invariant(value: ir.Value, body: ir.Graph) -> bool:
-    """Return whether a value is equal in all iterations: constants, outer values, and what nodes with one output compute."""
+    """Return whether a value is equal in all iterations: constants, outer values, and results of nodes with one output."""
     if value in body.inputs:
         return False
     node = value.producer()

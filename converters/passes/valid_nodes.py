@@ -27,8 +27,8 @@ class NodeProblem:
 
     Attributes:
         node_name: the name of the node.
-        message: what is wrong.
-        origin: what the node was emitted for.
+        message: the fault.
+        origin: the layer or object that the node was emitted for.
     """
 
     node_name: str

@@ -21,7 +21,7 @@ from onnx_specops.graphs import constant_array
 _INTEGERS = (ir.DataType.INT32, ir.DataType.INT64)
 
 
-# -- strings: a look-up, and a hash for what it misses --------------------------------------------------------------------
+# -- strings: a lookup, and a hash for misses ---------------------------------------------------------------------------
 
 
 def _cast_at_most_twice(op: Any, x: Any, name: str) -> Any:

@@ -1,4 +1,4 @@
-"""Targets: the programs and devices that models are converted for, and what they support."""
+"""Targets: the programs and devices that models are converted for, and the part of ONNX that they support."""
 
 from collections.abc import Mapping
 

@@ -24,9 +24,9 @@ class UnsupportedItem:
     Attributes:
         node_name: the name of the node, or of an input of the model.
         operator: its operator; ``""`` for an input.
-        reason: what the target lacks.
-        remedy: what to do about it.
-        origin: what the node was emitted for.
+        reason: the missing feature of the target.
+        remedy: an instruction for the user.
+        origin: the layer or object that the node was emitted for.
     """
 
     node_name: str
@@ -71,7 +71,7 @@ def unsupported_by(model: ir.Model, target: Target) -> Iterator[UnsupportedItem]
 
 
 def why_unsupported(node: ir.Node, target: Target) -> tuple[str, str] | None:
-    """Return why a target does not support a node, and what to do about it; ``None`` if it does."""
+    """Return the reason why a target does not support a node, and the remedy; ``None`` if it supports the node."""
     operator = node.op_type
     if node.domain == DOMAIN:
         return (

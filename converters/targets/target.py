@@ -92,7 +92,8 @@ class Target:
         functions: whether it inlines model-local functions. If not, the bodies are in the graph.
         contrib: whether it has ONNX Runtime's own operators (``com.microsoft``).
         domain: whether it loads the plugin, so that the domain's operators have kernels.
-        onnxruntime: whether ONNX Runtime loads the file. Its CPU provider computes what the target does not.
+        onnxruntime: whether ONNX Runtime loads the file. Its CPU provider computes the nodes that the target does not
+            support.
         static: whether it needs the shape of every tensor before the model runs.
         float32: whether 16-bit weights must become float32.
         quantized: the form of quantized networks: QuantizeLinear and DequantizeLinear around float operators (``"qdq"``), or

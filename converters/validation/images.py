@@ -1,6 +1,6 @@
 """Images as a model's input, prepared according to the model's metadata: layout, size, mean and scale.
 
-The metadata is what Model API writes into ``rt_info`` under ``model_info``, and conversions into ``metadata_props``:
+Model API writes the metadata into ``rt_info`` under ``model_info``, and conversions write it into ``metadata_props``:
 ``resize_type``, ``pad_value``, ``reverse_input_channels``, ``mean_values`` and ``scale_values``, in this order, for pixels
 from 0 to 255. ``embedded_processing`` means that the graph does all of it. As in Model API, the channel order is blue,
 green, red unless they are reversed. A model without metadata gets red, green, blue. The graph already applies

@@ -215,7 +215,7 @@ def _computed(names: Sequence[str], given: Mapping[str, object]) -> dict[str, st
 
 
 def _with_given(proto: onnx.ModelProto, given: Mapping[str, np.ndarray], computed: Mapping[str, str]) -> onnx.ModelProto:
-    """Return the model with values as inputs, and with what it computes for them as outputs."""
+    """Return the model with values as inputs, and with its own results for them as outputs."""
     model = onnx.ModelProto()
     model.CopyFrom(proto)
     graph = model.graph

@@ -73,7 +73,7 @@ def parse_variables(text: str) -> tuple[Variable, ...]:
     """Parse the variables in a model's metadata; ``""`` has none.
 
     Raises:
-        ValueError: the text is not what a conversion writes, a list of objects for `Variable`.
+        ValueError: the text is not a list of objects for `Variable`, as a conversion writes it.
     """
     if not text:
         return ()

@@ -100,7 +100,7 @@ def test_folded_weights_are_not_references() -> None:
         options.Options(target="standard", weights="reference")
 
 
-def test_text_has_no_standard_form() -> None:
+def test_hashing_has_no_standard_form() -> None:
     """Hashing strings needs a kernel, which files for other programs cannot have."""
     path = RECOMMENDER.parents[1] / "vocabulary_table" / "model.xml"
     with pytest.raises(UnsupportedError, match="standard ONNX does not support"):

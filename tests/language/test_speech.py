@@ -66,7 +66,7 @@ def test_the_encoder_projects_once_for_all_tokens(place: Path, written: GenaiFol
     assert [value.name for value in decoder.output] == ["logits", *(f"present_{name}" for name in own)]
 
 
-def test_a_sound_becomes_tokens(place: Path, written: GenaiFolder) -> None:
+def test_a_recording_becomes_tokens(place: Path, written: GenaiFolder) -> None:
     genai = pytest.importorskip("onnxruntime_genai")
     time = np.arange(16000) / 16000
     with wave.open(str(place / "sound.wav"), "wb") as file:

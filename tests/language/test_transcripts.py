@@ -126,7 +126,7 @@ def test_invalid_arguments(model: SpeechModel, how: Any, message: str) -> None:
         list(model.write("", 4, **how))
 
 
-def test_a_text_that_leaves_no_room(model: SpeechModel) -> None:
+def test_a_text_that_leaves_no_capacity(model: SpeechModel) -> None:
     with pytest.raises(GenerationError, match="more than the 95 that the model supports"):
         list(model.write("word " * 60, 4, audio=transcripts.recording(1.0)))
 
@@ -217,7 +217,7 @@ def test_missing_files(place: Path, tmp_path: Path) -> None:
             open_model(target)
 
 
-def test_other_classes_name_the_right_one(source: Path, place: Path) -> None:
+def test_errors_of_other_classes_name_open_model(source: Path, place: Path) -> None:
     other = LanguageModel if place.name == "genai" else EncoderDecoder
     with pytest.raises(GenerationError, match="open_model opens"):
         other(place)

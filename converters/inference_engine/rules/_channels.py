@@ -21,6 +21,9 @@ def by_channel(op: Builder, x: Value, blob: Value, what: str, *, shared: bool = 
     """Return the blob in a shape that broadcasts along the channels, or one element if it is for all channels.
 
     Args:
+        op: the graph builder.
+        x: the data.
+        blob: the blob.
         what: the content of the blob, for errors.
         shared: whether the first element is for all channels if there are not as many elements as channels.
     """

@@ -46,7 +46,9 @@ def slices(dims: Sequence[int | None], bounds: Sequence[Sequence[int]], masks: M
     """Return the slice of data with such dimensions.
 
     Args:
+        dims: the dimensions.
         bounds: begin, end and strides.
+        masks: the masks of the layer.
 
     Raises:
         Unsupported: the Inference Engine reads elements beyond the data.

@@ -236,7 +236,7 @@ class Model(Graph):
         weights_path: the .bin file; ``None`` if there is none (and no constant needs it).
         weights: the .bin's bytes, a read-only view of the mapped file.
         check: raises `MalformedError` if the .bin has changed since it was read.
-        remarks: what OpenVINO ignores in the file, or understands differently from the file.
+        remarks: content of the file that OpenVINO ignores, or understands differently.
         input_names: OpenVINO's tensor names of each input, in order; at least one.
         output_names: the same for each output.
         renamed: the names that a user gives to inputs (Parameter layers) and outputs (Result layers).

@@ -1,4 +1,4 @@
-"""Layers whose ``<data>`` determines what their ports repeat: Parameter, Const and Convert."""
+"""Layers whose ``<data>`` determines types and shapes that their ports repeat: Parameter, Const and Convert."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class LayerData:
 
     Args:
         problems: collects problems.
-        remarks: collects what is ignored.
+        remarks: collects the ignored content.
         weights: the bytes of the .bin file.
         weights_path: the .bin file; ``None`` if there is none.
         without_weights: whether constants may lack their values. All constants then have empty bytes.

@@ -65,7 +65,7 @@ class _Linear:
         scales: whether there is a factor.
         is_moved: whether there was a Transpose.
         is_after_transpose: whether all factors come after a Transpose.
-        follows_it: the same, counting also what PrePostProcessor inserts before a Transpose.
+        follows_it: the same, but layers that PrePostProcessor inserts before a Transpose count as well.
     """
 
     def __init__(self) -> None:

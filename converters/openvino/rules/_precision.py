@@ -1,4 +1,4 @@
-"""The precision in which OpenVINO's CPU plugin computes what its kernels lack, and the rounding of results.
+"""The precision in which OpenVINO's CPU plugin computes types that its kernels lack, and the rounding of results.
 
 The plugin has mostly float32 kernels. It keeps 16-bit floats in float32 between computations, and computes integers in
 floats. Results of 8 bits saturate, wider integers wrap.

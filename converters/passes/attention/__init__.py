@@ -12,11 +12,11 @@ Attention that no lowering supports stays in standard operators. The rule of Sca
 too, and not the canonical form. The passes between the rules and the lowerings, and the probes, which evaluate the
 graph, then need standard operators only, and one set of conditions leads to the canonical form.
 
-The alternative was measured on the 31 networks of the tests with the layer: the rule emitted the domain's Attention for four
-dimensions, known heads and sizes, and one batch. The form for onnxruntime-genai and the caches of language models did not
-change, because their heads are shared or their batches may differ. Ten networks had more nodes for other targets
-and at opset 23, two to 50, mainly transpositions that the operator's layout needs. For ONNX Runtime, eleven networks had
-fewer, two to 48, because `encoder` has more conditions.
+The alternative, a rule that emits the domain's Attention for four dimensions, known heads and sizes, and one batch, was
+measured on the 31 networks of the tests with this layer. The form for onnxruntime-genai and the caches of language models
+did not change, because their heads are shared or their batches may differ. For other targets and at opset 23, ten networks
+had 2 to 50 more nodes, mainly transpositions for the operator's layout. For ONNX Runtime, eleven networks had 2 to 48 fewer,
+because `encoder` has more conditions.
 """
 
 from converters.passes.attention.genai import PAST, PAST_STATE, PRESENT, PRESENT_STATE, Decoder, ExposeCaches, NotACache

@@ -62,7 +62,8 @@ class Decoder:
         cache: the type of the caches.
         rotated: the number of them that include the rotary embedding.
         in_place: whether a cache can be extended in place, in a larger buffer.
-        kept: the reasons why attentions stay in standard ONNX, or rotary embeddings outside, each once with its layers.
+        kept: reason -> the layers whose attention stays in standard ONNX, or whose rotary embedding stays outside the
+            attention.
         logits: the tokens of a run that have logits.
         width: the size of the hidden states from which the logits are computed; ``None`` if unknown.
         states: the shapes of the states of a fixed size, without the batch.

@@ -156,4 +156,4 @@ PROBE_SHAPES = ProbeShapes(batch=2, sequence=3, past=5)
 """The shapes with which attentions are evaluated."""
 
 _LATER_SHAPES = ProbeShapes(batch=2, sequence=2, past=9)
-"""Other shapes, to recognize what does not depend on the number of tokens."""
+"""Other shapes, to recognize values that do not depend on the number of tokens."""

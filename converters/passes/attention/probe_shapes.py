@@ -19,7 +19,7 @@ _OWN_MASK = "decoder_attention_mask"
 
 
 _LATER = (1 << 13, 1 << 17, 1 << 20)
-"""Numbers of past tokens after which a value is compared with what it is after a few."""
+"""Numbers of past tokens for which a value is compared with its value after a few tokens."""
 
 
 @dataclass(frozen=True)
@@ -129,13 +129,13 @@ class Inputs:
         Some models scale queries by a factor that is 1 for the first thousands of tokens, and grows from there on.
         """
         for later in _later(probe_shapes):
-            with suppress(ProbeError):  # more tokens than the model is made for
+            with suppress(ProbeError):  # more tokens than the model supports
                 if not np.array_equal(self.probe(later, more).array(value), array):
                     return False
         return True
 
     def grows(self, probe_shapes: ProbeShapes, value: ir.Value, axis: int, *, past: bool = False) -> bool:
-        """Return whether an axis has the size of all tokens, however many there are; false for a window, for example.
+        """Return whether an axis has the size of all tokens for any number of them. It does not for a window, for example.
 
         Args:
             probe_shapes, value, axis: the axis of a value, and the shapes of the first evaluation.

@@ -1,4 +1,4 @@
-"""Check of recognized weights: decode them and compare the result with what the graph computes."""
+"""Check of recognized weights: decode them and compare the result with that of the graph."""
 
 from __future__ import annotations
 

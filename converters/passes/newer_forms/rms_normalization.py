@@ -51,7 +51,7 @@ def _normalized(node: ir.Node) -> tuple[Value, float] | None:
 
 
 def _inverse_root(value: Value) -> ir.Value | None:
-    """Return the value of which another is the inverse square root."""
+    """Return ``x`` if the value is ``1 / sqrt(x)``."""
     if (node := produced(value, "Div")) is not None:
         root = produced(node.inputs[1], "Sqrt") if number(node.inputs[0]) == 1 else None
     elif (node := produced(value, "Reciprocal")) is not None:

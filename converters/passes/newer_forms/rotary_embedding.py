@@ -115,7 +115,7 @@ def _by_elements(node: ir.Node) -> _Rotation | None:
 
 
 def _quarter_turn(value: Value) -> tuple[Value, bool] | None:
-    """Return the value of which another is a rotation by 90 degrees, and whether adjacent elements are pairs."""
+    """Return ``x`` if the value is ``x`` with its pairs rotated by 90 degrees, and whether adjacent elements are pairs."""
     if (node := produced(value, "Concat")) is not None and _is_last(node, value):
         if len(node.inputs) == 2:
             x, first = _half(_negated(node.inputs[0]), interleaved=False)
@@ -148,7 +148,7 @@ def _has_rows_of(half: Value, x: Value) -> bool:
 
 
 def _column(value: ir.Value | None, *, negated: bool) -> tuple[Value | None, int]:
-    """Return the value whose first (0) or second (1) elements of adjacent pairs a value [..., 1] has, or their negatives."""
+    """Return ``x`` if the value [..., 1] has the first (0) or second (1) element of its adjacent pairs, or its negative."""
     if not isinstance(value, Value) or size_of(value) != 1:
         return None, -1
     count = size_of(value, -2)
@@ -232,7 +232,7 @@ def _negated(value: ir.Value | None) -> ir.Value | None:
 
 
 def _half(value: ir.Value | None, *, interleaved: bool) -> tuple[Value | None, int]:
-    """Return the value of which another is the first (0) or second (1) element of each pair."""
+    """Return ``x`` if the value has the first (0) or second (1) element of each of its pairs, and which."""
     missing = None, -1
     if value is None or not isinstance(value, Value):
         return missing

@@ -185,7 +185,7 @@ def _shortest(scales: np.ndarray, zeros: np.ndarray) -> Affine:
     return Affine(scales, zeros, 0)
 
 
-# -- what follows a convolution --------------------------------------------------------------------------------------------
+# -- nodes after a convolution --------------------------------------------------------------------------------------------
 
 
 def _quantization(work: Arrangement, tail: ir.Value) -> ResultQuantization | None:
@@ -209,7 +209,7 @@ def _quantization(work: Arrangement, tail: ir.Value) -> ResultQuantization | Non
 
 
 def _is_redundant_clip(node: ir.Node, quantization: ResultQuantization) -> bool:
-    """Return whether a node clips only what the quantization clips, too."""
+    """Return whether a node clips only numbers that the quantization clips as well."""
     if not quantization.affine.starts_at_zero:
         return False
     if is_node(node, "Relu"):

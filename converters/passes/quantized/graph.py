@@ -36,7 +36,7 @@ class Arrangement:
         channels: value with a scale for each channel -> the value that is multiplied by the scales, and its scale and zero
             point.
         last: integers and a graph -> the same integers with the channels as the last dimension, for nodes of that graph. A
-            branch cannot use what another branch computes.
+            branch cannot use values of another branch.
         divisions: the values that are divided by the scales of their channels before quantization with one scale.
     """
 

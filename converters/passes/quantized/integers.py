@@ -231,7 +231,7 @@ def _feeds_only_depthwise(value: ir.Value, inner: Affine, outer: Affine) -> bool
 
 
 def _arrange(work: Arrangement, node: ir.Node) -> None:
-    """Arrange one node, whose inputs are arranged, and what directly follows it."""
+    """Arrange one node, whose inputs are arranged, and the nodes directly after it."""
     if node.domain or node.graph is None or not node.inputs or (first := node.inputs[0]) is None:
         return
     if node.op_type == "MatMul":

@@ -52,7 +52,7 @@ class Sizes:
     Attributes:
         shapes: input -> its shape.
         numbers: the kinds of numbers.
-        known: what is known from a run of the whole model.
+        known: the known facts from a run of the whole model.
     """
 
     shapes: Mapping[ir.Value, tuple[int, ...]]
@@ -76,7 +76,7 @@ def trials(
     Args:
         inputs: the values for which arrays are made.
         numbers: the kinds of numbers.
-        observed: what is known from a run of the whole model: elements, or only the shape.
+        observed: the known facts from a run of the whole model: elements, or only the shape.
     """
     choices: list[Sequence[int]] = [()] if observed else []
     choices += _SIZES

@@ -142,7 +142,7 @@ def _products(model: ir.Model) -> int:
 
 
 def _computes_a_target(model: ir.Model) -> bool:
-    """Return whether a Reshape has a computed target. Without elements, ONNX does not define what -1 in it means."""
+    """Return whether a Reshape has a computed target. Without elements, ONNX does not define the meaning of -1 in it."""
     reshapes = [node for node in all_nodes(model.graph) if (node.domain, node.op_type) == ("", "Reshape")]
     return any(constant_array(node.inputs[1]) is None for node in reshapes)
 

@@ -142,7 +142,7 @@ def transformer(name: str, config: Mapping[str, Any], part: str | None = None) -
     Args:
         name: the model's class.
         config: the configuration's fields; a mapping is the configuration of a part.
-        part: the attribute with the part of the model to convert; by default all of it.
+        part: the attribute with the part of the model to convert; by default the whole model.
     """
 
     def make() -> Any:

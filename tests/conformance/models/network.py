@@ -75,7 +75,7 @@ class Network:
         return model
 
     def chosen(self, words: Sequence[str]) -> bool:
-        """Return whether its name or family contains one of ``words``, or there are none."""
+        """Return whether its name or family contains one of ``words``; true without words."""
         return not words or any(word.lower() in f"{self.name} {self.family}".lower() for word in words)
 
     def check(self, oracle: Oracle, folder: Path) -> Result:

@@ -3,7 +3,7 @@
 ::
 
     python -m tests.conformance.models --reshaped                 # two options each, chosen by the seed
-    python -m tests.conformance.models --reshaped --options all   # the whole
+    python -m tests.conformance.models --reshaped --options all   # all options
 """
 
 from __future__ import annotations

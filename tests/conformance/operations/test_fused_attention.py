@@ -137,7 +137,7 @@ def _runs(form: str, mask: str) -> Any:
 
 @pytest.mark.parametrize("form", FUSED + APART)
 @pytest.mark.parametrize("mask", ["numbers", "booleans"])
-def test_tokens_that_see_nothing(tmp_path: Path, form: str, mask: str) -> None:
+def test_tokens_without_visible_keys(tmp_path: Path, form: str, mask: str) -> None:
     ov.save_model(_model(form, mask), tmp_path / "model.xml", compress_to_fp16=False)
     request = ov.Core().compile_model(tmp_path / "model.xml", "CPU", EXACT).create_infer_request()
     convert(tmp_path / "model.xml", tmp_path / "model.onnx")

@@ -99,7 +99,7 @@ def _joined(kind: Any) -> ov.Model:
 
 
 def _one_row_of_weights(kind: Any) -> ov.Model:
-    """Weights that the scales broadcast: each has as many columns as the convolution has channels."""
+    """Weights that the scales broadcast: they have as many columns as the convolution has channels."""
     x = ops.parameter([1, CHANNELS, 12, 12], np.dtype(kind), name="x")
     rng = np.random.default_rng(1)
     integers = ops.constant(rng.integers(-127, 128, (CHANNELS, 1, 3, 3), dtype=np.int8))

@@ -172,7 +172,7 @@ def _of_layers(recipe: Recipe, verdict: Verdict, judge: Judge) -> Explanation | 
 
 
 def _is_nothing(recipe: Recipe, verdict: Verdict, judge: Judge) -> bool:
-    """Return whether OpenVINO accepts a model that we reject because there is nothing to compute.
+    """Return whether OpenVINO accepts a model that we reject, because there is nothing to compute.
 
     OpenVINO then reads no number, or only moves memory. This includes cases in which only one of OpenVINO's two
     implementations accepts it, or both give different results. It also includes cases in which both accept it, if kernels

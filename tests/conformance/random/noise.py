@@ -64,8 +64,8 @@ def noisy(recipe: Recipe, judge: Judge) -> bool:
 def differs_from_itself(recipe: Recipe, verdict: Verdict, judge: Judge) -> bool:
     """Return whether the CPU plugin agrees with us on the separate results.
 
-    Also with all dimensions known, or with the results of all layers added. Not if the reference kernels agree with the CPU
-    plugin on the original model: our results are wrong then.
+    All dimensions may be known, or the results of all layers added. If the reference kernels agree with the CPU plugin on
+    the original model, the result is false, because our results are wrong then.
     """
     if not verdict.apart or not _plugin_stands_alone(recipe, verdict.apart, judge):
         return False
@@ -84,7 +84,8 @@ def differs_from_itself(recipe: Recipe, verdict: Verdict, judge: Judge) -> bool:
 def depends_on_known_dimensions(recipe: Recipe, verdict: Verdict, judge: Judge) -> bool:
     """Return whether the CPU plugin agrees with us, except for a few levels of a FakeQuantize, if all dimensions are known.
 
-    The plugin is far from itself then. Its emulation of quantized convolutions loses a sum if a dimension is unknown.
+    The plugin's own results then differ by much. Its emulation of quantized convolutions loses a sum if a dimension is
+    unknown.
     """
     if not verdict.apart or not any(layer.operation == "FakeQuantize" for layer in recipe.layers()):
         return False
@@ -104,8 +105,8 @@ def depends_on_known_dimensions(recipe: Recipe, verdict: Verdict, judge: Judge) 
 def differs_layer_by_layer(recipe: Recipe, verdict: Verdict, judge: Judge) -> bool:
     """Return whether we agree with the CPU plugin on each layer as a separate model, with the values of the previous layers.
 
-    Or with the reference kernels, for a layer that the plugin rejects or crashes on. Not if the reference kernels agree with
-    the plugin on the whole model.
+    For a layer that the plugin rejects or crashes on, the reference kernels are used. If these agree with the plugin on the
+    whole model, the result is false.
     """
     if not verdict.apart or len(recipe.layers()) < 2 or not _plugin_stands_alone(recipe, verdict.apart, judge):
         return False

@@ -123,7 +123,7 @@ def find(name: str) -> Network | None:
 
 
 def folder_of(name: str, root: Path) -> Path:
-    """Return the folder where `make` writes a network."""
+    """Return the folder to which `make` writes a network."""
     return root / name.replace(", ", "_").replace(" ", "_").replace("/", "_")
 
 

@@ -1,8 +1,8 @@
 """The nodes that simplifiers remove from files: ``python -m tests.conformance.targets.simplifiers FOLDER FILE...``.
 
-Each file is an IR, or a folder in which all are used. It is converted for a target, the default one by default, and
-simplified by onnxslim and onnxsim in an environment of FOLDER. The command prints the number of nodes of each file, without
-those that compute with constants only, and the operators of all files that a simplifier removes or adds.
+Each file is an IR, or a folder of IRs. It is converted for a target, by default the default target, and simplified by
+onnxslim and onnxsim in an environment of FOLDER. The command prints the number of nodes of each file, without those that
+compute with constants only, and the operators of all files that a simplifier removes or adds.
 """
 
 from __future__ import annotations

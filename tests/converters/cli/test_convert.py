@@ -214,7 +214,7 @@ def test_fixed_input_shapes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("dim", ["?", "-1", "1..8", "..8"])
-def test_dimensions_that_stay_open(dim: str, tmp_path: Path) -> None:
+def test_dimensions_that_stay_dynamic(dim: str, tmp_path: Path) -> None:
     xml = save_dense(tmp_path / "model.xml")
     result = specops("convert", xml, "--input-shape", f"x={dim}x32", "--check")
     assert result.exit_code == 0, result.output
@@ -229,7 +229,7 @@ def test_invalid_dimensions(dim: str, tmp_path: Path) -> None:
     assert result.exit_code == 2 and "with ? for a dynamic dimension" in " ".join(result.stderr.split())
 
 
-def test_a_folder_of_models_with_an_open_dimension(zoo: Path, tmp_path: Path) -> None:
+def test_a_folder_of_models_with_a_dynamic_dimension(zoo: Path, tmp_path: Path) -> None:
     result = specops("convert", zoo, "-o", tmp_path / "out", "--input-shape", "x=?x32", "--jobs", 2)
     assert result.exit_code == 0, result.output
     (value,) = onnx.load(tmp_path / "out" / "a" / "one.onnx").graph.input

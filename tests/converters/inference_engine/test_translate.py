@@ -192,7 +192,7 @@ def test_an_attribute_that_is_neither_true_nor_false(tmp_path: Path) -> None:
         ({"negative_slope": 0.5}, "data", {"weights": np.ones(3, np.float32), "scales": np.ones(3)}, "the blob <scales> of"),
     ],
 )
-def test_what_the_inference_engine_ignores_is_reported(data, element, blobs, message: str, tmp_path: Path) -> None:
+def test_content_that_the_inference_engine_ignores_is_reported(data, element, blobs, message: str, tmp_path: Path) -> None:
     net = Net(6, data_element=element)
     x = net.input(1, 3, 4, 5)
     net.layer("ReLU" if blobs is None else "ScaleShift", [x], [(1, 3, 4, 5)], data, blobs=blobs)

@@ -168,7 +168,7 @@ def test_rotary_embedding(emit: Any) -> None:
     ("dims", "found"),
     [((None, HEADS, TOKENS, SIZE), True), ((None, HEADS, None, SIZE), False), ((2, None, TOKENS, SIZE), True)],
 )
-def test_rotary_embedding_of_open_dimensions(dims: tuple[int | None, ...], found: bool) -> None:
+def test_rotary_embedding_of_unknown_dimensions(dims: tuple[int | None, ...], found: bool) -> None:
     """One token would be broadcast to the angles of several."""
     assert ("RotaryEmbedding" in _newer(_constant(HALVES), 23, ROTATED, *dims)) == found
 

@@ -145,7 +145,7 @@ def _normal(op: Any, x: Any) -> Any:
         (lambda op, x: op.Reshape(op.Add(x, x), op.Shape(x)), ["Add", "Reshape", "Shape"]),  # it may broadcast
     ],
 )
-def test_reshapes_to_the_own_shape(emit: Any, found: list[str]) -> None:
+def test_reshapes_to_the_shape_of_the_input(emit: Any, found: list[str]) -> None:
     numbers = [np.arange(15, dtype=np.float32).reshape(1, 3, 5)]
     assert rewritten(emit, floats("x", None, None, None), by=[MergeDimensions()], numbers=numbers) == found
 
@@ -167,7 +167,7 @@ def test_the_same_target(emit: Any, count: int) -> None:
     assert found.count("Reshape") == count
 
 
-def test_a_part_of_the_own_shape() -> None:
+def test_a_part_of_the_shape_of_the_input() -> None:
     def emit(op, x):
         return op.Reshape(op.Relu(x), op.Shape(x, start=2))
 

@@ -79,6 +79,6 @@ def test_invalid_files(content: bytes, message: str, tmp_path: Path) -> None:
         read_audio(tmp_path / "sound.wav", RATE)
 
 
-def test_a_folder_is_no_recording(tmp_path: Path) -> None:
+def test_a_folder_is_not_a_recording(tmp_path: Path) -> None:
     with pytest.raises(GenerationError, match="cannot be read: Is a directory"):
         read_audio(tmp_path, RATE)

@@ -170,7 +170,7 @@ def relu(number: int, shape: tuple[int, ...]) -> str:
 
 @pytest.mark.parametrize("version", [10, 11])
 def test_dimensions_in_bodies(tmp_path: Path, version: int) -> None:
-    """In early files the outer dimensions of a TensorIterator are right, and the inner ones are not."""
+    """In early files the outer dimensions of a TensorIterator are correct, and the inner ones are not."""
     model = read(relu_and_loop(tmp_path, version))
     assert [layer.outputs[0].dims for layer in model.layers[:4]] == [(4, 3)] * 4
     inner = model.layers[2].bodies["body"]

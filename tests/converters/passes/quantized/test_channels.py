@@ -53,7 +53,7 @@ def test_parts_are_quantized(zeros: np.ndarray, tmp_path: Path) -> None:
     assert found.count("QuantizedConv") >= 3 and not {"Conv", "FakeQuantize"} & set(found)
 
 
-def test_a_part_of_which_two_convolutions_are(tmp_path: Path) -> None:
+def test_a_part_with_two_convolutions(tmp_path: Path) -> None:
     def build(x: Any) -> Any:
         first, second = parts(channels(x), (3, 3))
         return ops.concat([depthwise(first), ops.add(depthwise(second, 3), depthwise(second, 4))], 1)

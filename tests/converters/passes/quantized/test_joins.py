@@ -18,7 +18,7 @@ pytestmark = pytest.mark.unverified  # integers round ties of their own
 
 
 def _by_channels(x: Any, is_zero_shared: bool = True) -> Any:
-    """Each channel with a scale of its own, perhaps with a zero point of its own, too."""
+    """Quantize each channel with a separate scale, perhaps with a separate zero point, too."""
     channels = x.get_output_shape(0)[1]
     zeros = np.full(channels, 64) if is_zero_shared else np.arange(10, 10 + 5 * channels, 5)
     steps = np.linspace(1, 2, channels) / 64

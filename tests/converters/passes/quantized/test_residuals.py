@@ -29,7 +29,7 @@ def _by_channels(x: Any) -> Any:
 
 
 def _residual(after: Callable[[Any], Any], then: Callable[[Any], Any] = convolution) -> Callable[[Any], Any]:
-    """A convolution of a quantized tensor, which is added to it; what follows the sum; and another convolution."""
+    """A convolution of a quantized tensor, which is added to it; the nodes after the sum; and another convolution."""
 
     def build(x: Any) -> Any:
         first = quantized(convolution(quantized(x)))
@@ -93,7 +93,7 @@ def test_a_function_before_the_sum(tmp_path: Path) -> None:
 
 
 def test_an_addend_that_is_computed_after_the_convolution(tmp_path: Path) -> None:
-    """Of two convolutions, one computes the sum; a third one of the same tensor is between them."""
+    """One of two convolutions computes the sum; a third one of the same tensor is between them."""
 
     def build(x: Any) -> Any:
         first = quantized(ops.relu(convolution(quantized(x))))

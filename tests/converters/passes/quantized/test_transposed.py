@@ -83,7 +83,7 @@ def test_geometries(geometry: tuple[int, ...], space: list[int], tmp_path: Path)
         (lambda x: x, {"low": 0.0, "high": 255 / 64}),
     ],
 )
-def test_what_follows(function: Any, limits: dict[str, float], tmp_path: Path) -> None:
+def test_following_nodes(function: Any, limits: dict[str, float], tmp_path: Path) -> None:
     x = ops.parameter([1, 8, 5, 7], np.float32, name="x")
     inner = quantized(function(transposed(quantized(x), 6, 4, 2, 1, 1)), **limits)
     made = compared(ov.Model([transposed(inner, 4, 2, 2)], [x]), tmp_path, given(1, 8, 5, 7), atol=2 * STEP)
