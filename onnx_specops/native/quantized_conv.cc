@@ -90,7 +90,7 @@ struct Prepared {
   std::vector<std::int32_t> y_zeros;   // one per column, if they differ
   std::int32_t y_zero = 0;
   // The addition of a second tensor.
-  std::vector<float> addend_scale, sum_scale, sum_slope;
+  std::vector<float> addend_scale, sum_scale, sum_slope, sum_bias;
   std::vector<std::int32_t> sum_zeros;
   std::int32_t sum_zero = 0, addend_zero = 0;
 
@@ -163,7 +163,7 @@ class QuantizedConv : public Kernel {
   }
 
  private:
-  static constexpr std::size_t addend_index = 8, input_count = 14;
+  static constexpr std::size_t addend_index = 8, input_count = 15;
 
   Geometry measure(const Shape& x, const Shape& w) const {
     const std::size_t rank = w.size();
@@ -287,6 +287,7 @@ class QuantizedConv : public Kernel {
       spread(11, out.sum_scale);
       spread_zeros(12, out.sum_zero, out.sum_zeros);
       spread(13, out.sum_slope);
+      spread(14, out.sum_bias);
     }
 
     const std::int8_t* from = w.data<std::int8_t>();
@@ -356,8 +357,9 @@ class QuantizedConv : public Kernel {
     if (inputs[10].size() != 1) fail("addend_zero_point has the shape ", to_string(inputs[10].shape()), " instead of []");
     check_one_or(inputs[11], "sum_scale", columns);
     check_one_or(inputs[12], "sum_zero_point", columns);
-    if (!inputs[13].absent() && inputs[13].shape() != Shape{columns}) {
-      fail("sum_slope has the shape ", to_string(inputs[13].shape()), " instead of [", columns, "]");
+    for (const std::size_t i : {13, 14}) {
+      if (inputs[i].absent() || inputs[i].shape() == Shape{columns}) continue;
+      fail(i == 13 ? "sum_slope" : "sum_bias", " has the shape ", to_string(inputs[i].shape()), " instead of [", columns, "]");
     }
   }
 
@@ -373,7 +375,7 @@ class QuantizedConv : public Kernel {
     const std::uint8_t* const addend = results.addend == nullptr ? nullptr : results.addend + first;
     return {at(prepared.scale), at(prepared.bias), at(prepared.factor), at(prepared.slope), function_,
             alpha_, beta_, prepared.y_zero, at(prepared.y_zeros), results.floats,
-            {addend, prepared.addend_zero, at(prepared.addend_scale), at(prepared.sum_scale), at(prepared.sum_slope),
+            {addend, prepared.addend_zero, at(prepared.addend_scale), at(prepared.sum_scale), at(prepared.sum_slope), at(prepared.sum_bias),
              prepared.sum_zero, at(prepared.sum_zeros)}};
   }
 
@@ -791,16 +793,17 @@ const Op& quantized_conv() {
       {{"X"}, {"W"}, {"scale"}, {"bias"}, {"x_zero_point"}, {"y_zero_point"},
        {"factor", true, {Type::float32}}, {"slope", true, {Type::float32}}, {"addend", true, {Type::uint8}},
        {"addend_scale", true, {Type::float32}}, {"addend_zero_point", true, {Type::uint8}}, {"sum_scale", true, {Type::float32}},
-       {"sum_zero_point", true, {Type::uint8}}, {"sum_slope", true, {Type::float32}}},
+       {"sum_zero_point", true, {Type::uint8}}, {"sum_slope", true, {Type::float32}},
+       {"sum_bias", true, {Type::float32}}},
       {{"Y"}},
       {Attribute::integer("channels").within(0, std::int64_t{1} << 24), Attribute::string("kernel"), Attribute::string("strides", ""), Attribute::string("pads", ""), Attribute::string("dilations", ""),
        Attribute::integer("group", 1).within(1, std::int64_t{1} << 24),
        Attribute::string("function", "none")
            .one_of({"none", "clip", "prelu", "hard_sigmoid", "hard_swish", "sigmoid", "swish", "gelu", "elu", "mish"}),
        Attribute::number("alpha", 0.0f), Attribute::number("beta", 0.0f)},
-      {{{Type::uint8, Type::int8, Type::float32, Type::float32, Type::uint8, Type::uint8, any, any, any, any, any, any, any, any},
+      {{{Type::uint8, Type::int8, Type::float32, Type::float32, Type::uint8, Type::uint8, any, any, any, any, any, any, any, any, any},
         {Type::uint8}},
-       {{Type::uint8, Type::int8, Type::float32, Type::float32, Type::uint8, Type::float32, any, any, any, any, any, any, any, any},
+       {{Type::uint8, Type::int8, Type::float32, Type::float32, Type::uint8, Type::float32, any, any, any, any, any, any, any, any, any},
         {Type::float32}}},
       [](const KernelInfo& info) -> std::unique_ptr<Kernel> { return std::make_unique<QuantizedConv>(info); },
       nullptr,

@@ -11,11 +11,11 @@ namespace specops::byte_conv {
 enum class Function { none, clip, prelu, hard_sigmoid, hard_swish, sigmoid, swish, gelu, elu, mish };
 
 // The addition of a second quantized tensor to quantized results, before they are quantized again. The arrays have a number
-// for each column, padded like those of `After`; `slope` and `zero_points` may be null.
+// for each column, padded like those of `After`; `slope`, `bias` and `zero_points` may be null.
 struct Addition {
   const std::uint8_t* addend;  // null if nothing is added; otherwise the number that belongs to the first row and column
   std::int32_t addend_zero_point;
-  const float *addend_scale, *scale, *slope;
+  const float *addend_scale, *scale, *slope, *bias;
   std::int32_t zero_point;
   const std::int32_t* zero_points;  // null if all are equal
 };

@@ -46,6 +46,7 @@ Function = Literal[
         "sum_scale": "tensor(float)",
         "sum_zero_point": "tensor(uint8)",
         "sum_slope": "tensor(float)",
+        "sum_bias": "tensor(float)",
     },
     outputs={"Y": "T"},
     types={"T": ("uint8", "float")},
@@ -65,6 +66,7 @@ def QuantizedConv(
     sum_scale=None,
     sum_zero_point=None,
     sum_slope=None,
+    sum_bias=None,
     *,
     channels: Annotated[int, Limits(0, MOST_CHANNELS)],
     kernel: str,
@@ -83,8 +85,8 @@ def QuantizedConv(
     rounded to the nearest integer (halves to even), ``y_zero_point`` is added, and the sum is clipped to [0, 255].
 
     With ``addend``, these integers are not the output. The output is the quantization, with ``sum_zero_point``, of
-    ``(integers - y_zero_point) * sum_scale + (addend - addend_zero_point) * addend_scale``, of which numbers below zero are
-    multiplied by ``sum_slope``.
+    ``(integers - y_zero_point) * sum_scale + (addend - addend_zero_point) * addend_scale + sum_bias``. Numbers below zero
+    are first multiplied by ``sum_slope``.
 
     Inputs:
         X: ``[N, D1, ..., C]``, with one to three spatial dimensions. A dimension may be 0 if the kernel's is 1.
@@ -100,6 +102,7 @@ def QuantizedConv(
         addend_zero_point: ``[]``, the integer in ``addend`` that represents zero. Required with ``addend``.
         sum_zero_point: ``[]`` or ``[M]``, the integer in ``Y`` that represents zero. Required with ``addend``.
         sum_slope: ``[M]``. 1 if omitted.
+        sum_bias: ``[M]``, in units of the output. 0 if omitted.
 
     Attributes:
         channels: ``C``.
@@ -135,7 +138,10 @@ def QuantizedConv(
         expected = [X.shape[0], *geometry.sizes, W.shape[0]]
         if list(addend.shape) != expected:
             raise ValueError(f"QuantizedConv: addend has the shape {list(addend.shape)} instead of {expected}")
-        _check_sum(y_zero_point, addend_scale, addend_zero_point, sum_scale, sum_zero_point, sum_slope, W.shape[0])
+        _check_sum(y_zero_point, addend_scale, addend_zero_point, sum_scale, sum_zero_point, W.shape[0])
+        for name, array in (("sum_slope", sum_slope), ("sum_bias", sum_bias)):
+            if array is not None and array.shape != (W.shape[0],):
+                raise ValueError(f"QuantizedConv: {name} has the shape {list(array.shape)} instead of [{W.shape[0]}]")
     inside = X.astype(np.int32) - x_zero_point.reshape(-1).astype(np.int32)
     inside = np.pad(inside, [(0, 0), *geometry.pads, (0, 0)])
     sums = np.zeros((X.shape[0], *geometry.sizes, W.shape[0]), np.int32)
@@ -156,6 +162,8 @@ def QuantizedConv(
     zeros = y_zero_point.reshape(-1).astype(np.float32)
     values = np.clip(np.rint(values), -zeros, 255 - zeros) * sum_scale.reshape(-1)
     values += (addend.astype(np.float32) - addend_zero_point.astype(np.float32).reshape(-1)) * addend_scale.reshape(-1)
+    if sum_bias is not None:
+        values += sum_bias
     return _rounded(values if sum_slope is None else np.where(values < 0, values * sum_slope, values), sum_zero_point)
 
 
@@ -164,8 +172,8 @@ def _rounded(values: np.ndarray, zero_point: np.ndarray) -> np.ndarray:
         return np.clip(np.rint(values) + zero_point.reshape(-1).astype(np.float32), 0, 255).astype(np.uint8)
 
 
-def _check_sum(y_zero_point, addend_scale, addend_zero_point, sum_scale, sum_zero_point, sum_slope, columns) -> None:
-    """Check the inputs that belong to ``addend``."""
+def _check_sum(y_zero_point, addend_scale, addend_zero_point, sum_scale, sum_zero_point, columns) -> None:
+    """Check the inputs that ``addend`` requires."""
     given = {
         "addend_scale": addend_scale,
         "addend_zero_point": addend_zero_point,
@@ -179,8 +187,6 @@ def _check_sum(y_zero_point, addend_scale, addend_zero_point, sum_scale, sum_zer
         if array.size != 1 and not (may_be_vector and array.shape == (columns,)):
             allowed = f"[] or [{columns}]" if may_be_vector else "[]"
             raise ValueError(f"QuantizedConv: {name} has the shape {list(array.shape)} instead of {allowed}")
-    if sum_slope is not None and sum_slope.shape != (columns,):
-        raise ValueError(f"QuantizedConv: sum_slope has the shape {list(sum_slope.shape)} instead of [{columns}]")
 
 
 _LISTED = "addend_scale, addend_zero_point, sum_scale and sum_zero_point"
@@ -296,7 +302,7 @@ def _(node):
 @QuantizedConv.body_facts
 def _(
     X, W, scale, bias, x_zero_point, y_zero_point, factor, slope,
-    addend, addend_scale, addend_zero_point, sum_scale, sum_zero_point, sum_slope, *,
+    addend, addend_scale, addend_zero_point, sum_scale, sum_zero_point, sum_slope, sum_bias, *,
     channels, kernel, strides, pads, dilations, group, function, alpha, beta,
 ):  # fmt: skip
     """Return whether standard ONNX can convolve the integers, and whether the image has enough pixels for it.
@@ -338,7 +344,7 @@ def _biases_fit(scale: np.ndarray | None, bias: np.ndarray | None) -> bool:
 @QuantizedConv.body
 def _(
     op, X, W, scale, bias, x_zero_point, y_zero_point, factor, slope,
-    addend, addend_scale, addend_zero_point, sum_scale, sum_zero_point, sum_slope, *,
+    addend, addend_scale, addend_zero_point, sum_scale, sum_zero_point, sum_slope, sum_bias, *,
     channels, kernel, strides, pads, dilations, group, function, alpha, beta, between_integers, enough_pixels,
 ):  # fmt: skip
     shape, geometry = _stated(channels, kernel, strides, pads, dilations, group)
@@ -356,7 +362,7 @@ def _(
     given = (addend_scale, addend_zero_point, sum_scale, sum_zero_point)
     if any(value is None for value in given) or y_zero_point.dtype is None or y_zero_point.dtype.name == "FLOAT":
         raise ValueError(f"QuantizedConv: addend needs {_LISTED}, and an integer as y_zero_point")
-    return _added(op, result, y_zero_point, addend, *given, sum_slope)
+    return _added(op, result, y_zero_point, addend, *given, sum_slope, sum_bias)
 
 
 def _stated(channels, kernel, strides, pads, dilations, group) -> tuple[list[int], _Geometry]:
@@ -366,7 +372,7 @@ def _stated(channels, kernel, strides, pads, dilations, group) -> tuple[list[int
     return shape, _Geometry([1] * (rank - 1) + [channels], shape, strides, pads, dilations, group, sized=False)
 
 
-def _added(op, x, zero, addend, addend_scale, addend_zero, scale, sum_zero, slope):
+def _added(op, x, zero, addend, addend_scale, addend_zero, scale, sum_zero, slope, bias):
     """Emit the sum of two quantized tensors, in the form that ONNX Runtime fuses if there is one scale for each."""
     # Standard ONNX would broadcast an addend of another shape.
     differs = op.Not(op.Equal(op.Shape(x), op.Shape(addend)))
@@ -380,6 +386,8 @@ def _added(op, x, zero, addend, addend_scale, addend_zero, scale, sum_zero, slop
         else:
             parts.append(op.DequantizeLinear(integers, step, origin))
     total = op.Add(*parts)
+    if bias is not None:
+        total = op.Add(total, bias)
     if slope is not None:
         total = op.PRelu(total, slope)
     return _quantized(op, total, sum_zero)

@@ -319,6 +319,7 @@ def _added(work: Arrangement, op: Builder, addition: Addition, stated: ConvAttri
         constant_value(addition.scale),
         constant_value(addition.target.zero_point),
         None if addition.slope is None else constant_value(addition.slope),
+        None if addition.bias is None else constant_value(addition.bias),
     ]
 
 

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
+from converters.passes.added_bias import added_bias, elements
 from converters.passes.quantized.affine import is_scale
-from converters.passes.quantized.fused import Target, function_of, is_cut_anyway
-from converters.passes.quantized.graph import Arrangement, Quantized, is_node, only_user
+from converters.passes.quantized.fused import Target, function_of, is_cut_anyway, per_channel
+from converters.passes.quantized.graph import Arrangement, Quantized, factor_of, is_node, only_user
 
 
 @dataclass(frozen=True)
@@ -20,6 +21,7 @@ class Addition:
     Attributes:
         addend: the second tensor.
         addend_scale, scale: the scales of both in units of the sum's quantization, one or one for each channel.
+        bias: what is added to the sum in these units, for each channel; ``None`` if nothing is.
         slope: the slope of the sum below zero, for each channel.
         value: the sum after its function.
         target: the quantization of the sum.
@@ -28,6 +30,7 @@ class Addition:
     addend: Quantized
     addend_scale: np.ndarray
     scale: np.ndarray
+    bias: np.ndarray | None
     slope: np.ndarray | None
     value: ir.Value
     target: Target
@@ -39,7 +42,8 @@ def addition_of(
     """Return the addition that follows the quantization of a convolution's result.
 
     Conditions: the result and the second tensor have the same shape, and one scale and zero point each; nothing else uses
-    the result; and the sum is quantized to 8 bits, perhaps after Relu, LeakyRelu or PRelu, and not used otherwise.
+    the result; and the sum is quantized to 8 bits, perhaps after factors and addends of channels (BatchNormalization), Relu,
+    LeakyRelu or PRelu, and not used otherwise.
 
     Args:
         work: the graph.
@@ -64,11 +68,13 @@ def addition_of(
         return None
     if zero.dtype != np.uint8 or second.affine.zero_point.dtype != np.uint8:
         return None
-    function = function_of(node.outputs[0], channels, axis)
+    tail, factor, bias = _line_of(node.outputs[0], channels, axis)
+    function = function_of(tail, channels, axis)
     if (target := target_of(function.value)) is None:
         return None
-    scales = [known.affine.scale.astype(np.float64) * target.factor for known in (first, second)]
-    if not all(is_scale(scale).all() for scale in scales):
+    factor, bias = factor * target.factor, bias * target.factor
+    scales = [known.affine.scale.astype(np.float64) * factor for known in (first, second)]
+    if not all((is_scale(np.abs(number)) | (number == 0)).all() for number in (*scales, bias)):
         return None
     slope = function.slope
     if function.name == "clip":
@@ -80,7 +86,23 @@ def addition_of(
             slope = np.zeros(channels, np.float32)
     elif function.name not in ("none", "prelu"):
         return None
-    return Addition(second, _shortest(scales[1]), _shortest(scales[0]), slope, function.value, target)
+    added = bias.astype(np.float32) if bias.any() else None
+    return Addition(second, _shortest(scales[1]), _shortest(scales[0]), added, slope, function.value, target)
+
+
+def _line_of(value: ir.Value, channels: int, axis: int) -> tuple[ir.Value, np.ndarray, np.ndarray]:
+    """Return the value after constants for each channel that multiply a value and are added to it, and both constants."""
+    factor, bias = np.ones(channels), np.zeros(channels)
+    while True:
+        if (added := added_bias(value, axis, channels, broadcast=True)) is not None:
+            value, bias = added[0].outputs[0], bias + elements(added[1], channels)
+            continue
+        user = only_user(value)
+        constant = None if user is None else factor_of(user, value)
+        found = None if constant is None else per_channel(value, constant, channels, axis)
+        if user is None or found is None:
+            return value, factor, bias
+        value, factor, bias = user.outputs[0], factor * found, bias * found
 
 
 def _have_one_shape(*values: ir.Value) -> bool:

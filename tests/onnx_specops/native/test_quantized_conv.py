@@ -46,7 +46,8 @@ for columns in (*range(1, 36), 63, 64, 65):  # every number of columns that a ve
         zeros = rng.integers(0, 256, (2, columns)).astype(np.uint8)
         factors = rng.uniform(0.01, 0.02, (4, columns)).astype(np.float32)
         arrays = [x, w, factors[0], factors[1], np.uint8(7), zeros[0], None, None, addend, factors[2] * 40, np.uint8(99),
-                  factors[3] * 40, zeros[1], rng.standard_normal(columns).astype(np.float32)]
+                  factors[3] * 40, zeros[1], rng.standard_normal(columns).astype(np.float32),
+                  (30 * rng.standard_normal(columns)).astype(np.float32) if columns % 2 else None]
         arrays = [None if array is None else np.asarray(array) for array in arrays]
         compare(str(columns), arrays, {"channels": channels, "kernel": "1", "group": columns if depthwise else 1})
 

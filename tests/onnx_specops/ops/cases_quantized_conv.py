@@ -14,6 +14,7 @@ F, U8, I8 = np.float32, np.uint8, np.int8
 
 _OPTIONAL = (
     "factor", "slope", "addend", "addend_scale", "addend_zero_point", "sum_scale", "sum_zero_point", "sum_slope",
+    "sum_bias",
 )  # fmt: skip
 
 
@@ -24,7 +25,7 @@ def _layer(
     from openvino import opset13 as ov
 
     x, w, scale, bias, x_zero, y_zero, *rest = nodes
-    factor, slope, addend, addend_scale, addend_zero, sum_scale, sum_zero, sum_slope = (
+    factor, slope, addend, addend_scale, addend_zero, sum_scale, sum_zero, sum_slope, sum_bias = (
         rest.pop(0) if name in given else None for name in _OPTIONAL
     )
     rank = kernel.count(",") + 3
@@ -70,6 +71,8 @@ def _layer(
     first = ov.multiply(ov.subtract(integers, ov.convert(y_zero, "f32")), sum_scale)
     second = ov.multiply(ov.subtract(ov.convert(addend, "f32"), ov.convert(addend_zero, "f32")), addend_scale)
     total = ov.add(first, second)
+    if sum_bias is not None:
+        total = ov.add(total, sum_bias)
     if sum_slope is not None:
         total = ov.subtract(ov.relu(total), ov.multiply(ov.relu(ov.negative(total)), sum_slope))
     return ov.convert(rounded(total, sum_zero), "u8")
@@ -93,6 +96,7 @@ def _case(
     large=False,
     added=None,
     without="",
+    changed=None,
     **attributes,
 ):
     rng = np.random.default_rng(seed)
@@ -127,7 +131,11 @@ def _case(
         inputs["sum_zero_point"] = rng.integers(0, 256, w[0]).astype(U8) if "zeros" in added else np.array(90, U8)
         if "slope" in added:
             inputs["sum_slope"] = rng.standard_normal(w[0]).astype(F)
+        if "bias" in added:
+            inputs["sum_bias"] = (20 * rng.standard_normal(w[0])).astype(F)
+            inputs["sum_scale"] *= F(-1)  # as of a BatchNormalization
     inputs.pop(without, None)
+    inputs |= changed or {}
     attributes = {"channels": channels, "kernel": ",".join(map(str, w[2:])), "group": group, **attributes}
     given = [known for known in _OPTIONAL if known in inputs]
 
@@ -198,6 +206,8 @@ def _cases():
     yield _case(
         "addend-windows", (2, 5, 6, 8), (70, 8, 3, 3), pads="1,1,1,1", added=[(2, 5, 6, 70), "channels", "zeros", "slope"]
     )
+    yield _case("addend-bias", (1, 5, 6, 16), (33, 16, 1, 1), added=[(1, 5, 6, 33), "bias"])
+    yield _case("addend-bias-windows", (1, 6, 7, 8), (20, 8, 3, 3), added=[(1, 4, 5, 20), "bias", "channels", "slope"])
     yield _case("addend-one-column", (1, 40, 16), (1, 16, 1), added=[(1, 40, 1)])
     yield _case("addend-groups", (1, 6, 7, 15), (10, 3, 3, 3), group=5, added=[(1, 4, 5, 10), "channels"])
     for channels in (3, 20, 70):
@@ -221,6 +231,10 @@ def _cases():
     yield _case(
         "error-sum-scale", (1, 5, 6, 16), (20, 16, 1, 1), added=[(1, 5, 6, 20)], without="sum_scale",
         error="addend needs addend_scale, addend_zero_point, sum_scale",
+    )  # fmt: skip
+    yield _case(
+        "error-sum-bias", (1, 5, 6, 16), (20, 16, 1, 1), added=[(1, 5, 6, 20), "bias"], changed={"sum_bias": np.ones(3, F)},
+        error=r"sum_bias has the shape \[3\] instead of \[20\]",
     )  # fmt: skip
     yield _case("empty", (0, 5, 6, 16), (20, 16, 3, 3), variable=True)
     yield _case(

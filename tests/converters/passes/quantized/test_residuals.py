@@ -12,7 +12,7 @@ import openvino as ov
 import pytest
 from openvino import opset13 as ops
 
-from tests.converters.passes.quantized.networks import compared, constant, names, quantized
+from tests.converters.passes.quantized.networks import answers, compared, constant, names, quantized
 from tests.converters.passes.quantized.test_fused import STEP, convolution, depthwise, given
 
 pytestmark = pytest.mark.unverified  # integers round ties of their own
@@ -71,6 +71,37 @@ def test_a_sum_and_its_function(function: str, tmp_path: Path) -> None:
     found, added = _nodes(made)
     assert found == ["QuantizeLinear", *["QuantizedConv"] * 3]
     assert [bool(inputs[5]) for inputs in added] == [function in ("relu_of_signed", "leaky", "prelu")]
+
+
+def _channels(*numbers: float) -> Any:
+    return constant(np.resize(numbers, CHANNELS).reshape(1, -1, 1, 1))
+
+
+def _normalized(x: Any) -> Any:
+    """A BatchNormalization with negative factors, and one of 0."""
+    return ops.add(ops.multiply(x, _channels(0.5, -1.5, 0, 1)), _channels(0.5, -0.25, 1))
+
+
+LINES = {
+    "factors_and_addends": lambda x: _positive(ops.relu(_normalized(x))),
+    "before_slopes": lambda x: quantized(ops.prelu(_normalized(x), constant(np.linspace(-0.5, 1.5, CHANNELS)))),
+    "several": lambda x: quantized(ops.multiply(_normalized(ops.add(x, constant(0.3))), constant(-0.7))),
+    "one_addend": lambda x: quantized(ops.add(x, constant(0.3))),
+    "scales_of_channels": lambda x: _by_channels(_normalized(x)),
+}
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_factors_and_addends_of_a_sum(line: str, tmp_path: Path) -> None:
+    then = depthwise if line == "scales_of_channels" else convolution
+    found, added = _nodes(_made(_residual(LINES[line], then), tmp_path))
+    assert found == ["QuantizeLinear", *["QuantizedConv"] * 3]
+    assert [bool(inputs[6]) for inputs in added] == [True]
+
+
+def test_factors_of_a_sum_in_a_bias_free_normalization(tmp_path: Path) -> None:
+    made = _made(_residual(lambda x: quantized(ops.multiply(x, _channels(0.5, -1.5)))), tmp_path)
+    assert [bool(inputs[6]) for inputs in _nodes(made)[1]] == [False]
 
 
 @pytest.mark.parametrize("space", [[9], [3, 4, 5]], ids=len)
@@ -159,10 +190,26 @@ def _another_zero(x: Any) -> Any:
         _residual(lambda x: quantized(ops.swish(x))),
         _residual(lambda x: _positive(ops.clamp(x, 0, 3))),  # the quantization ends at 3.98
         _residual(lambda x: x),
+        _residual(lambda x: quantized(ops.multiply(x, constant(np.linspace(-1, 1, 6).reshape(1, 1, 6, 1))))),  # of lines
+        _residual(lambda x: quantized(ops.add(x, constant(np.linspace(-1, 1, 6).reshape(1, 1, 1, 6))))),
+        _residual(lambda x: quantized(ops.multiply(x, ops.relu(x)))),
     ],
 )  # fmt: skip
 def test_near_misses(near: Callable[[Any], Any], tmp_path: Path) -> None:
     assert not _nodes(_made(near, tmp_path))[1]
+
+
+def test_factors_that_would_make_a_scale_subnormal(tmp_path: Path) -> None:
+    """OpenVINO's result is NaN. A factor of 0 gives the same integers."""
+
+    def made(factor: float) -> Any:
+        x = ops.parameter([2, 4, 6, 6], np.float32, name="x")
+        line = _residual(lambda total: quantized(ops.multiply(total, _channels(1.0, factor))))
+        return ov.Model([line(x)], [x])
+
+    x = given(2, 4, 6, 6)
+    found = compared(made(1e-39), tmp_path, x, atol=8 * STEP, expected=answers(made(0), x))
+    assert not _nodes(found)[1]
 
 
 def test_unknown_dimensions(tmp_path: Path) -> None:
