@@ -37,11 +37,12 @@ class KeepFloatWeights(InPlacePass):
             return PassResult(model, modified=False)
         root = Builder.of_existing(model.graph)
         for value in found:
-            users = list(value.consumers())
-            assert isinstance(users[0].graph, ir.Graph)
-            op = Builder(users[0].graph, root=root, before=users[0])
+            users, producer = list(value.consumers()), value.producer()
+            assert producer is not None and isinstance(producer.graph, ir.Graph)
+            op = Builder(producer.graph, root=root, before=producer)
             op.scope = f"{value.name}/kept"
             same = op.Max(value, constant_value(np.array(np.finfo(np.float32).min)))
+            producer.graph.insert_after(producer, same.producer())
             same.shape = value.shape
             for user in users:
                 for index, taken in enumerate(user.inputs):

@@ -23,15 +23,14 @@ class EmptyTransposedConvolutions(Workaround):
         if pads is None or "output_shape" in attributes or attributes.get("auto_pad", "NOTSET") != "NOTSET":
             return None
         rank = len(pads) // 2
-        begin, end = pads[:rank], [pad - (extra[k] if extra else 0) for k, pad in enumerate(pads[rank:])]
+        begin, end = pads[:rank], [pad - more for pad, more in zip(pads[rank:], extra or [0] * rank, strict=True)]
         x, kernel, *bias = (cast(Value, value) for value in node.inputs)
         cut = [a + b for a, b in zip(begin, end, strict=True)]
-        if not any(pads) and not any(extra or ()):
+        if not any(pads) or _leaves_some(x, kernel, attributes, cut):
             return None
-        if _leaves_some(x, kernel, attributes, cut):
-            return None
-        whole = op.ConvTranspose(x, kernel, *bias, **attributes)
-        return [op.Pad(whole, [0, 0, *(-n for n in begin), 0, 0, *(-n for n in end)], op.const(0, x.dtype))]
+        # The Pad only removes elements: elements that it added would be without the bias.
+        whole = op.ConvTranspose(x, kernel, *bias, output_padding=[max(-n, 0) for n in end], **attributes)
+        return [op.Pad(whole, [0, 0, *(-n for n in begin), 0, 0, *(min(-n, 0) for n in end)], op.const(0, x.dtype))]
 
 
 def _leaves_some(x: Value, kernel: Value, attributes: dict[str, object], cut: Sequence[int]) -> bool:

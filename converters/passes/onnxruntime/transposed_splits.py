@@ -13,7 +13,7 @@ from onnx_ir.passes import InPlacePass, PassResult
 
 from onnx_specops.building import Builder, Value
 from onnx_specops.graphs import all_nodes, constant_list
-from onnx_specops.replacing import replace_value
+from onnx_specops.replacing import may_replace, replace_value
 
 
 class SplitBeforeTranspose(InPlacePass):
@@ -51,13 +51,18 @@ def _exchanged(node: ir.Node, root: Builder) -> bool:
     parts = op.Split(transpose.inputs[0], axis=source, num_outputs=count, outputs=count)
     # The order without the divided dimension.
     order = [place - (place > source) for place in perm if place != source]
-    for part, squeeze in zip(parts if count > 1 else [parts], squeezes, strict=True):
-        assert squeeze is not None
-        moved = op.Transpose(op.Squeeze(part, [source]), perm=order)
-        replace_value(squeeze.outputs[0], moved)
-    for old in (*squeezes, node, transpose):
-        if old is not None and old.graph is not None:
-            old.graph.remove(old, safe=True)
+    pairs = [
+        (squeeze.outputs[0], op.Transpose(op.Squeeze(part, [source]), perm=order))
+        for part, squeeze in zip(parts if count > 1 else [parts], squeezes, strict=True)
+        if squeeze is not None
+    ]
+    if not may_replace(pairs):
+        return False
+    for old, new in pairs:
+        replace_value(old, new, checked=True)
+    for unused in (*squeezes, node, transpose):
+        if unused is not None and unused.graph is not None:
+            unused.graph.remove(unused, safe=True)
     return True
 
 

@@ -93,10 +93,20 @@ def test_transposed_convolutions(size: int | None, attributes: dict[str, Any], f
     assert ("Pad" in operators(model)) is found
 
 
-def test_cropped_transposed_convolutions() -> None:
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        {"pads": [2, 1, 1, 2]},
+        {"pads": [3, 2, 1, 2], "strides": [2, 3], "output_padding": [1, 1]},
+        {"pads": [4, 2, 0, 3], "strides": [2, 3], "output_padding": [1, 2]},  # more output padding than padding at the end
+    ],
+    ids=str,
+)
+def test_cropped_transposed_convolutions(attributes: dict[str, Any]) -> None:
     kernel = np.arange(18, dtype=np.float32).reshape(2, 1, 3, 3)
+    bias = np.array([5], np.float32)
     plain, model = (
-        graph(lambda op, x: op.ConvTranspose(x, kernel, pads=[2, 1, 1, 2]), floats("x", 1, 2, None, None)) for _ in range(2)
+        graph(lambda op, x: op.ConvTranspose(x, kernel, bias, **attributes), floats("x", 1, 2, None, None)) for _ in range(2)
     )
     assert EmptyTransposedConvolutions()(model).modified
     x = np.random.default_rng(0).standard_normal((1, 2, 4, 4)).astype(np.float32)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
+from onnx_ir.passes.common import RemoveUnusedNodesPass
 
 from converters.passes.onnxruntime import SplitBeforeTranspose, fusion_guards
 from onnx_specops.building import Builder, Value
-from tests.converters.passes.graphs import floats, rewritten
+from onnx_specops.replacing import checked_by
+from tests.converters.passes.graphs import floats, graph, operators, rewritten
 
 
 def _parts(op: Builder, x: Value, perm: Sequence[int], axis: int, squeezed: Sequence[int], count: int = 3) -> list[Value]:
@@ -63,3 +65,11 @@ def test_unequal_parts_stay() -> None:
 def test_older_opsets_stay(opset: int) -> None:
     """Their Split has no number of outputs."""
     assert not any(isinstance(step, SplitBeforeTranspose) for step in fusion_guards(opset))
+
+
+def test_a_rejected_replacement() -> None:
+    model = graph(lambda op, x: _parts(op, x, [2, 0, 3, 4, 1], 0, [0]), floats("x", 1, 5, 3, 4, 2))
+    with checked_by(lambda pairs, _: False):
+        assert not SplitBeforeTranspose()(model).modified
+    RemoveUnusedNodesPass()(model)
+    assert operators(model).count("Transpose") == 1

@@ -14,7 +14,7 @@ from converters.passes.onnxruntime import KeepFloatWeights
 from converters.passes.quantized import ConvertToIntegers
 from converters.passes.quantized.affine import Affine, affine, is_scale
 from onnx_specops.building import Value, new_value
-from tests.converters.passes.graphs import Emit, floats, graph, rewritten
+from tests.converters.passes.graphs import Emit, floats, graph, rewritten, run
 
 pytestmark = pytest.mark.unverified  # integers have no NaN, and round ties differently
 RNG = np.random.default_rng(0)
@@ -383,3 +383,20 @@ def test_float_weights(emit: Callable[..., Value], kept: bool) -> None:
 
     found = rewritten(whole, floats("x", 2, 4, 6, 6), by=[KeepFloatWeights()], atol=1e-3, share=0.02, optimized=True)
     assert ("Max" in found) is kept
+
+
+def test_the_order_of_users_is_not_that_of_the_graph() -> None:
+    scale, zero = np.float32(STEP), np.uint8(128)
+
+    def emit(op, x):
+        data = op.DequantizeLinear(op.QuantizeLinear(x, scale, zero), scale, zero)
+        result = op.Conv(data, op.const(_numbers(4, 4, 1, 1)))
+        first, second = op.QuantizeLinear(result, scale, zero), op.QuantizeLinear(result, np.float32(1), zero)
+        first.producer().replace_input_with(0, data)
+        first.producer().replace_input_with(0, result)
+        assert next(iter(result.consumers())) is second.producer()
+        return first, second
+
+    model = graph(emit, floats("x", 2, 4, 6, 6))
+    assert KeepFloatWeights()(model).modified
+    run(model, _numbers(2, 4, 6, 6))
