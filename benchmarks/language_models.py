@@ -12,7 +12,7 @@ compressed by NNCF: 16-bit floats, 8-bit integers, 4-bit ones with and without z
 - ours (``specops convert --genai``), float and int8 activations, and the bodies without the plugin; and as
   ``specops convert`` writes only the IR, with beam_idx;
 - OpenVINO with float activations (``DYNAMIC_QUANTIZATION_GROUP_SIZE=0``, float32 inference and cache) and with default
-settings;
+  settings;
 - onnxruntime-genai on the 4-bit file that its own builder writes.
 
 Each is a separate process with two threads, and the others are idle meanwhile. They take turns. A time is the smallest

@@ -5,7 +5,7 @@ In float16, for GPUs and NPUs, the following stay in float32, with casts around 
 - operators that do not support float16, sums along an axis and powers, which overflow, random numbers, and the domain's
   operators;
 - values that are computed from shapes and positions, or become an index, a size or a position in an image, because float16
-does not represent all integers above 2048;
+  does not represent all integers above 2048;
 - MatMul, Conv and BatchNormalization with constants beyond float16's range, numbers close to zero, and large intermediate
   results, such as the mean square in a normalization (`float16_limits`).
 """

@@ -60,4 +60,4 @@ def _slice(start: int, end: int, step: int, size: int) -> slice:
     ONNX begins at the first element if ``start`` is before it. Python's slice would be empty.
     """
     start, end = (place + size if place < 0 else place for place in (start, end))
-    return slice(max(start, 0), None if end < 0 else end, step)
+    return slice(max(start, 0), None if end < 0 and step < 0 else max(end, 0), step)
