@@ -37,7 +37,7 @@ IR_VERSION = 10
 # `isinstance` with their common protocol takes 30 times as long.
 _TENSORS = (ir.Tensor, ir.ExternalTensor, ir.StringTensor, ir.LazyTensor)
 
-DimsLike = Iterable["int | str | None"] | None
+DimsLike = Iterable["int | str | ir.SymbolicDim | None"] | None
 _Type = tuple[ir.DataType | None, DimsLike]
 
 
@@ -140,6 +140,8 @@ class Builder:
         function: whether the graph belongs to a function. Functions store constants as nodes, other graphs as initializers.
         root: the builder of the outermost graph, which contains the constants of its nested graphs.
         before: the node of ``graph`` before which nodes are inserted; by default they are appended.
+        named_sizes: whether unknown dimensions get names when a Shape reads them. Names must differ in the whole model, so
+            that only a new model can have them.
     """
 
     def __init__(
@@ -149,9 +151,12 @@ class Builder:
         function: bool = False,
         root: Builder | None = None,
         before: ir.Node | None = None,
+        named_sizes: bool = False,
     ) -> None:
         self.graph = graph
         self._function = function
+        self._named_sizes = named_sizes
+        self._sizes = 0
         self._root = root or self
         self._before = before
         self._origin = None if before is None else origin(before)
@@ -278,6 +283,8 @@ class Builder:
             if folded is None and op_type == "Expand":
                 folded = self._expand_to_empty(*values)
             if folded is None:
+                if op_type == "Shape":
+                    self._name_sizes(values[0])
                 known = partial_values.evaluate(op_type, values, attributes)
                 folded = _numbers(known, outputs)
             if folded is not None:
@@ -296,20 +303,34 @@ class Builder:
         if types is None:
             types = _infer(schema, node, version)
             if domain == "" and version is None:
-                dtype, dims = types[0]
-                inferred = None if dims is None else list(dims)
-                types = [(dtype, partial_values.output_dims(op_type, values, attributes, inferred)), *types[1:]]
+                known_dims = partial_values.output_dims(op_type, values, attributes, [dims for _, dims in types])
+                types = [(dtype, dims) for (dtype, _), dims in zip(types, known_dims, strict=True)]
         for result, (dtype, dims) in zip(results, types, strict=True):
             result.name = self.unique(f"{self.scope}/{op_type}" if self.scope else op_type)
             result.type = None if dtype is None else ir.TensorType(dtype)
             result.shape = None if dims is None else ir.Shape(list(dims))
-        for result, (elements, _) in zip(results, known or (), strict=False):
-            partial_values.attach(result, elements)
+        returned = list(results)
+        for place, (elements, dtype) in enumerate(known or ()):
+            partial_values.attach(results[place], elements)
+            if (array := partial_values.numbers(elements, dtype)) is not None:  # some outputs of a Split
+                returned[place] = constant_value(array)
         if op_type == "Reshape":
             _check_volume(values[0], results[0])
+        if op_type == "NonZero":
+            self._name_sizes(results[0])
         node.name = results[0].name
         self._add(node)
-        return results[0] if outputs == 1 else tuple(results)
+        return returned[0] if outputs == 1 else tuple(returned)
+
+    def _name_sizes(self, value: Value | None) -> None:
+        """Name the unknown dimensions of a value, so that inference recognizes them in values with the same dimensions."""
+        if value is None or value.shape is None or value.is_graph_input() or not self._root._named_sizes:
+            return
+        value.shape = ir.Shape([self._root._new_size() if _is_unnamed(dim) else dim for dim in value.shape])
+
+    def _new_size(self) -> str:
+        self._sizes += 1
+        return f"size.{self._sizes}"  # the names of inputs' dimensions end with an underscore and a number
 
     def _add(self, node: ir.Node) -> None:
         if self._origin is not None:
@@ -675,6 +696,10 @@ def _check_volume(x: ir.Value | None, reshaped: Value) -> None:
     volumes = [_volume(None if value is None else value.shape) for value in (x, reshaped)]
     if None not in volumes and volumes[0] != volumes[1]:
         raise NodeError(f"Reshape: {volumes[0]} elements cannot become {reshaped.dims}")
+
+
+def _is_unnamed(dim: int | ir.SymbolicDim) -> bool:
+    return not isinstance(dim, int) and dim.value is None
 
 
 def _volume(shape: ir.Shape | None) -> int | None:

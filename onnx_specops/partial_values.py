@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -71,9 +72,38 @@ class Expression:
         return product[0] if factor == 1 and len(product) == 1 else None
 
     @property
-    def symbol(self) -> str | None:
-        """The name of the dimension that the expression represents, or ``None``."""
-        return self.single[1] if self.single is not None and self.single[0] == "symbol" else None
+    def name(self) -> str | None:
+        """The name of a dimension of this size, such as ``8*n`` or ``n+1``; ``None`` if an atom is no named dimension."""
+        if any(atom[0] != "symbol" for product in self.terms for atom in product):
+            return None
+        named = {tuple(sorted(atom[1] for atom in product)): factor for product, factor in self.terms.items()}
+        return "+".join(_written(product, named[product]) for product in sorted(named, key=lambda names: (not names, names)))
+
+    @classmethod
+    def of_name(cls, name: str) -> Expression:
+        """Return the expression of a dimension with a name."""
+        terms = {}
+        for written in name.split("+"):
+            factors = written.split("*")
+            number = 1 if _NUMBER.fullmatch(factors[0]) is None else int(factors.pop(0))
+            terms[tuple(sorted((("symbol", factor) for factor in factors), key=_order))] = number
+        return cls(terms)
+
+    def evaluated(self, size_of: Callable[[str], int]) -> int:
+        """Return the number that an expression of named dimensions has for their sizes."""
+        return sum(factor * math.prod(size_of(name) for _, name in product) for product, factor in self.terms.items())
+
+
+_NUMBER = re.compile("-?[0-9]+")
+
+
+def _written(names: tuple[str, ...], factor: int) -> str:
+    return "*".join([str(factor), *names] if factor != 1 or not names else names)
+
+
+def symbol(text: str) -> str:
+    """Return a name for a dimension about which nothing is known. It cannot be the name of an expression of others."""
+    return text.replace("%", "%25").replace("*", "%2A").replace("+", "%2B")
 
 
 Element = Any
@@ -283,7 +313,7 @@ def dimension(value: ir.Value, axis: int) -> Element:
     if isinstance(size, int):
         return size
     name = None if size is None else size.value
-    return Expression.atom("dim", value, axis) if name is None else Expression.atom("symbol", name)
+    return Expression.atom("dim", value, axis) if name is None else _of_name(name)
 
 
 def elements(value: ir.Value | None) -> Elements | None:
@@ -299,6 +329,9 @@ def elements(value: ir.Value | None) -> Elements | None:
     if math.prod(shape) > MOST_ELEMENTS:
         return None
     return _array([Expression.atom("element", value, i) for i in range(math.prod(shape))], shape)
+
+
+_of_name = functools.lru_cache(maxsize=1024)(Expression.of_name)
 
 
 def _array(items: Sequence[Element | None], shape: Sequence[int]) -> Elements:
@@ -426,7 +459,7 @@ def _elementwise(op_type: str, known: list[Any], dtypes: list[Any], attributes: 
     function = _ARITHMETIC.get(op_type)
     if op_type in ("Max", "Min"):
         function = functools.partial(_many, functools.partial(_chosen, op_type))
-    elif op_type == "Mod" and not attributes.get("fmod", 0):
+    elif op_type == "Mod":
         function = _remainder
     elif op_type == "Cast":
         function = _cast(dtypes[0], ir.DataType(attributes["to"]))
@@ -454,7 +487,7 @@ def _many(function: Callable[..., Element | None], *operands: Element) -> Elemen
 
 
 def _remainder(a: Element, b: Element) -> Element | None:
-    # Runtimes disagree for negative operands.
+    # Runtimes disagree for negative operands, and so do the values of fmod.
     return _mod(a, b) if least(a) >= 0 and least(b) > 0 else None
 
 
@@ -470,24 +503,39 @@ def _cast(source: ir.DataType, to: ir.DataType) -> Callable[[Element], Element |
 
 
 def output_dims(
-    op_type: str, inputs: Sequence[ir.Value | None], attributes: Mapping[str, Any], inferred: Sequence[Any] | None
-) -> list[int | str | None] | None:
-    """Return the dimensions of a node's first output, combining those that its inputs determine with ONNX's inference.
+    op_type: str,
+    inputs: Sequence[ir.Value | None],
+    attributes: Mapping[str, Any],
+    inferred: Sequence[Iterable[Any] | None],
+) -> list[list[int | str | None] | None]:
+    """Return the dimensions of a node's outputs, combining those that its inputs determine with ONNX's inference.
 
-    ``inferred`` is ONNX's result: numbers, names, ``None`` for an unknown dimension, or ``None`` if the rank is unknown.
+    ``inferred`` is ONNX's result for each output: numbers, names, ``None`` for an unknown dimension, or ``None`` if the rank
+    is unknown.
     """
+    stated = [None if dims is None else list(dims) for dims in inferred]
+    if op_type == "Split":
+        return [_combined(a, b) for a, b in zip(stated, _split(inputs, attributes, len(stated)), strict=True)]
     function = _DIMS.get(op_type)
     if function is None or any(x is None for x in inputs):
-        return None if inferred is None else list(inferred)
-    found = function(inputs, attributes)
+        return stated
+    return [_combined(stated[0], function(inputs, attributes)), *stated[1:]]
+
+
+def _combined(inferred: list[int | str | None] | None, found: list[Element | None] | None) -> list[int | str | None] | None:
     if found is None or (inferred is not None and len(found) != len(inferred)):
-        return None if inferred is None else list(inferred)
-    dims = [x.symbol if isinstance(x, Expression) else x for x in found]
+        return inferred
+    dims = [_named(x) if isinstance(x, Expression) else x for x in found]
     if any(isinstance(d, int) and d < 0 for d in dims):
-        return None if inferred is None else list(inferred)
+        return inferred
     if inferred is None:
         return dims
     return [a if isinstance(a, int) or d is None else d for a, d in zip(inferred, dims, strict=True)]
+
+
+def _named(x: Expression) -> str | None:
+    # Of an expression that may be negative, the bound of a dimension would be lost.
+    return x.name if x.least >= 0 else None
 
 
 def _dims_of(value: ir.Value | None) -> list[Element] | None:
@@ -588,6 +636,25 @@ def _sliced(inputs: Sequence[Any], attributes: Mapping[str, Any]) -> list[Elemen
     return dims
 
 
+def _joined(inputs: Sequence[Any], attributes: Mapping[str, Any]) -> list[Element | None] | None:
+    parts = [_dims_of(x) for x in inputs]
+    ranks = {None if part is None else len(part) for part in parts}
+    if None in ranks or len(ranks) != 1:
+        return None
+    axis = attributes["axis"]
+    dims: list[Element | None] = [None] * len(parts[0] or [])
+    dims[axis] = functools.reduce(functools.partial(_two, _add), [part[axis] for part in parts if part is not None])
+    return dims
+
+
+def _split(inputs: Sequence[Any], attributes: Mapping[str, Any], count: int) -> list[list[Element | None] | None]:
+    data, sizes = _dims_of(inputs[0]), elements(inputs[1]) if len(inputs) > 1 else None
+    if data is None or sizes is None or sizes.shape != (count,):
+        return [None] * count
+    axis = attributes.get("axis", 0) % len(data)
+    return [[size if i == axis else None for i in range(len(data))] for size in sizes]
+
+
 def _exceeds_dimensions(end: Element) -> bool:
     """Whether the end of a Slice exceeds every dimension."""
     return not isinstance(end, Expression) and end >= np.iinfo(np.int32).max
@@ -600,6 +667,7 @@ _DIMS: dict[str, Callable[[Sequence[Any], Mapping[str, Any]], list[Element | Non
     "Range": _ranged,
     "Tile": _tiled,
     "Slice": _sliced,
+    "Concat": _joined,
 }
 
 
@@ -621,18 +689,36 @@ def constant_target(data: ir.Value, target: ir.Value, allowzero: int) -> list[in
             found.append(int(x))
         else:
             found.append(0 if isinstance(size, Expression) and size == x else -1)
-    if -1 not in found:
-        return found
     given = [i for i, x in enumerate(wanted) if not isinstance(x, Expression) and x == -1]
-    if found.count(-1) > 1 and len(given) == 1:
-        rest = _inferred_dimension(dims, list(wanted))
-        if isinstance(rest, int) and rest > 0:
-            found[given[0]] = rest
+    if len(given) == 1:
+        rest, place = _inferred_dimension(dims, list(wanted)), given[0]
+        if isinstance(rest, Expression) and dims is not None and place < len(dims) and dims[place] == rest:
+            found[place] = 0
+        elif isinstance(rest, int) and rest > 0 and found.count(-1) > 1:
+            found[place] = rest
+    if found.count(-1) > 1:
+        return None
+    if -1 not in found or found.index(-1) in given:
+        return found
     # ONNX Runtime cannot infer -1 if another dimension may be 0.
     sizes = list(found) if dims is None else dims + [0] * len(found)
     others = [sizes[i] if d == 0 else d for i, d in enumerate(found) if d != -1]
-    if found.count(-1) > 1 or any(least(d) < 1 for d in others):
+    return None if any(least(d) < 1 for d in others) else found
+
+
+def copying_target(data: ir.Value, target: ir.Value) -> list[int] | None:
+    """Return a target in which 0 copies a dimension of ``data`` instead of each unknown element that equals it.
+
+    Return ``None`` if an unknown element is another number.
+    """
+    wanted, dims = elements(target), _dims_of(data)
+    if wanted is None or wanted.ndim != 1 or dims is None:
         return None
+    found = []
+    for i, x in enumerate(wanted):
+        if isinstance(x, Expression) and not (i < len(dims) and isinstance(dims[i], Expression) and dims[i] == x):
+            return None
+        found.append(0 if isinstance(x, Expression) else int(x))
     return found
 
 

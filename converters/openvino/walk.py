@@ -33,6 +33,7 @@ from onnx_specops.building import IR_VERSION, OPSET_IMPORTS, Builder, Value, cas
 from onnx_specops.domain import LimitError
 from onnx_specops.graphs import ORIGIN, all_nodes
 from onnx_specops.lowering import LoweringError
+from onnx_specops.partial_values import symbol
 
 STRUCTURAL = ("Parameter", "Const", "Result")
 """Layer types without rules."""
@@ -57,7 +58,7 @@ def walk(source: Model, corrections: Corrections | None = None) -> Emitted:
     load_installed()
     graph = ir.Graph([], [], nodes=[], name=source.name or "model", opset_imports=dict(OPSET_IMPORTS))
     walk = _Walk(source, Corrections() if corrections is None else corrections)
-    op = Builder(graph)
+    op = Builder(graph, named_sizes=True)
     for layer, names in zip(source.parameters, source.input_names, strict=True):
         walk.input(op, layer, names[0])
     walk.reserved = {names[0] for names in source.output_names} - {value.name for value in graph.inputs}
@@ -114,7 +115,7 @@ class _Walk:
             self.problems.add(message, "give the model a static element type", layer=layer, fault=Fault.UNSUPPORTED)
             inner = ir.DataType.FLOAT
         # Each dynamic dimension has a name, which inference propagates and runtimes can fix.
-        dims = None if port.dims is None else [f"{name}_{i}" if d is None else d for i, d in enumerate(port.dims)]
+        dims = None if port.dims is None else [symbol(f"{name}_{i}") if d is None else d for i, d in enumerate(port.dims)]
         value = new_value(data_type(ir10.input_type(self.source, element_type(inner))), dims, op.unique(name))
         op.graph.inputs.append(value)
         self.values[port] = cast_unrounded(op, value, inner)

@@ -25,6 +25,7 @@ from converters.openvino.rules._indices import (
     truncated_int64,
     vector,
 )
+from onnx_specops import partial_values
 from onnx_specops.building import Builder, Value
 
 _MAX_BOXES = Departure(
@@ -69,10 +70,10 @@ def reshape(op: Builder, data: Value, shape: Value, *, special_zero: bool):
 
     ONNX does not define -1 if another dimension is 0, so it is computed here if that may happen.
     """
-    pattern = integers(shape)
     target = vector(op, shape)
     if not special_zero:
         return op.Reshape(data, target, allowzero=1)
+    pattern = integers(shape) or partial_values.copying_target(data, target)
     if pattern is None:
         return op.Reshape(data, _target(op, data, target), allowzero=1)
     if -1 not in pattern or 0 not in pattern:

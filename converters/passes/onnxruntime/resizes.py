@@ -7,8 +7,10 @@ other, in 16 ms, or 210 without the plugin.
 from __future__ import annotations
 
 import onnx_ir as ir
+from onnx_ir.passes import PassResult
 
 from converters.passes.patterns import PatternPass, rewrite
+from converters.passes.simplification.duplicates import MergeDuplicates
 from onnx_specops.building import Builder, Value
 
 _COORDINATES = ("half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric")
@@ -54,3 +56,9 @@ class CubicByAxes(PatternPass):
     """Compute a cubic Resize by the domain's Interpolate."""
 
     rewrites = (cubic,)
+
+    def call(self, model: ir.Model) -> PassResult:
+        result = super().call(model)
+        if result.modified:  # images of the same size have the same sizes and scales
+            MergeDuplicates()(model)
+        return result

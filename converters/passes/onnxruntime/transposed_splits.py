@@ -11,6 +11,8 @@ from typing import cast
 import onnx_ir as ir
 from onnx_ir.passes import InPlacePass, PassResult
 
+from converters.passes.patterns import PatternPass
+from converters.passes.simplification.data_movement import two_transposes
 from onnx_specops.building import Builder, Value
 from onnx_specops.graphs import all_nodes, constant_list
 from onnx_specops.replacing import may_replace, replace_value
@@ -26,7 +28,15 @@ class SplitBeforeTranspose(InPlacePass):
         splits = [node for node in all_nodes(model.graph) if (node.domain, node.op_type) == ("", "Split")]
         root = Builder.of_existing(model.graph) if splits else None
         count = sum(_exchanged(node, root) for node in splits if root is not None)
+        if count:
+            _MergeTransposes()(model)
         return PassResult(model, modified=count > 0)
+
+
+class _MergeTransposes(PatternPass):
+    """Merge the Transposes of the parts with those after them."""
+
+    rewrites = (two_transposes,)
 
 
 def _exchanged(node: ir.Node, root: Builder) -> bool:
@@ -51,9 +61,10 @@ def _exchanged(node: ir.Node, root: Builder) -> bool:
     parts = op.Split(transpose.inputs[0], axis=source, num_outputs=count, outputs=count)
     # The order without the divided dimension.
     order = [place - (place > source) for place in perm if place != source]
+    rows = [op.Squeeze(part, [source]) for part in (parts if count > 1 else [parts])]
     pairs = [
-        (squeeze.outputs[0], op.Transpose(op.Squeeze(part, [source]), perm=order))
-        for part, squeeze in zip(parts if count > 1 else [parts], squeezes, strict=True)
+        (squeeze.outputs[0], row if order == sorted(order) else op.Transpose(row, perm=order))
+        for row, squeeze in zip(rows, squeezes, strict=True)
         if squeeze is not None
     ]
     if not may_replace(pairs):

@@ -56,7 +56,7 @@ def _convolution(operator: str) -> Rewrite:
             return None
         added = np.ascontiguousarray(np.broadcast_to(bias.constant.reshape(-1), [channels]))
         attributes = attributes_of(node)
-        return op.node(operator, x, weight, added, types=[(whole.dtype, whole.dims)], **attributes)
+        return op.node(operator, x, weight, added, types=[(whole.dtype, whole.shape)], **attributes)
 
     return replace
 

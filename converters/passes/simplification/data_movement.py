@@ -322,6 +322,13 @@ def of_one(op: Builder, *, x: Value) -> Value:
     return x
 
 
+@rewrite("Split", lambda op, x: op.Split(x, _allow_other_inputs=True, _outputs=["whole"]), exclusive=False)
+def into_one(op: Builder, *, x: Value, whole: Value) -> Value | None:
+    """Remove a Split into one part."""
+    node = whole.producer()
+    return x if node is not None and len(node.outputs) == 1 else None
+
+
 class MergeDataMovement(PatternPass):
     """Merge chains of Transpose, Reshape, Squeeze, Unsqueeze, Flatten and Cast, and remove those without effect, and
     arithmetic without effect.
@@ -345,6 +352,7 @@ class MergeDataMovement(PatternPass):
         two_casts,
         identity,
         of_one,
+        into_one,
         neutral("Add", 0, commute=True),
         neutral("Sub", 0, commute=False),
         neutral("Mul", 1, commute=True),

@@ -60,6 +60,17 @@ def removed_insertion(op: Builder, *, x: Value, inner: Value, whole: Value, **_:
     return x if inserted is not None and removed is not None and sorted(inserted) == sorted(removed) else None
 
 
+@rewrite(
+    "Unsqueeze",
+    lambda op, x, first, second: op.Unsqueeze(op.Squeeze(x, first, _outputs=["inner"]), second, _outputs=["whole"]),
+    exclusive=False,
+)
+def inserted_again(op: Builder, *, x: Value, inner: Value, whole: Value, **_: Value) -> Value | None:
+    """Remove an Unsqueeze of the dimensions that a Squeeze removes."""
+    removed, inserted = _places(inner, x.rank), _places(whole, x.rank)
+    return x if removed is not None and inserted is not None and sorted(removed) == sorted(inserted) else None
+
+
 def _reshaped(inner: str) -> Rewrite:
     @rewrite(
         "Reshape",
@@ -152,6 +163,7 @@ class MergeDimensions(PatternPass):
         two_insertions,
         two_removals,
         removed_insertion,
+        inserted_again,
         *(_reshaped(inner) for inner in SHAPES),
         own_shape,
         same_target,

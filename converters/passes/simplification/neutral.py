@@ -1,11 +1,15 @@
-"""Logic, reductions and expansions without effect, and reductions that keep their dimensions."""
+"""Logic, reductions and expansions without effect, and reductions that become one or keep their dimensions."""
 
 from __future__ import annotations
+
+from collections.abc import Hashable
+
+import onnx_ir as ir
 
 from converters.passes.patterns import PatternPass, Rewrite, rewrite
 from converters.passes.simplification.data_movement import neutral
 from onnx_specops.building import Builder, Value
-from onnx_specops.graphs import constant_list
+from onnx_specops.graphs import constant_array, constant_list, dimension
 
 _REDUCTIONS = ("ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum")
 
@@ -21,6 +25,21 @@ def negated_condition(op: Builder, *, x: Value, a: Value, b: Value) -> Value:
     """Exchange the operands of a Where instead of a negation of its condition."""
     result: Value = op.Where(x, b, a)
     return result
+
+
+@rewrite("Where", lambda op, x, a, b: op.Where(x, a, b, _outputs=["whole"]), exclusive=False)
+def known_condition(op: Builder, *, x: Value, a: Value, b: Value, whole: Value) -> Value | None:
+    """Remove a Where that chooses all elements of one operand."""
+    condition = constant_array(x)
+    if condition is None or condition.size == 0 or condition.any() != condition.all():
+        return None
+    chosen = a if condition.any() else b
+    return chosen if _dimensions(chosen) == _dimensions(whole) else None
+
+
+def _dimensions(value: Value) -> list[Hashable]:
+    """Return the numbers or names of the dimensions, or an object that equals nothing for each unknown one."""
+    return [object()] if value.rank is None else [dimension(value, axis) for axis in range(value.rank)]
 
 
 @rewrite("Expand", lambda op, x, shape: op.Expand(x, shape), exclusive=False)
@@ -52,6 +71,59 @@ def _reduction(operator: str) -> Rewrite:
     return replace
 
 
+def _whole(operator: str) -> Rewrite:
+    @rewrite(
+        operator, lambda op, x: getattr(op, operator)(x, _allow_other_attributes=True, _outputs=["whole"]), exclusive=False
+    )
+    def replace(op: Builder, *, x: Value, whole: Value) -> Value | None:
+        """Remove a reduction of one element along all dimensions that are kept."""
+        node = whole.producer()
+        if node is None or len(node.inputs) > 1 or x.dims is None or any(size != 1 for size in x.dims):
+            return None
+        return x if node.attributes.get_int("keepdims", 1) else None
+
+    return replace
+
+
+_EXACT = ("ReduceMax", "ReduceMin")
+_ROUNDED = ("ReduceMean", "ReduceSum")
+"""Reductions of reductions: only the order of roundings differs in float32 and float64."""
+
+
+def _joined(operator: str) -> Rewrite:
+    @rewrite(
+        operator,
+        lambda op, x, first, second: getattr(op, operator)(
+            getattr(op, operator)(x, first, _allow_other_attributes=True, _outputs=["inner"]),
+            second,
+            _allow_other_attributes=True,
+            _outputs=["whole"],
+        ),
+        finite=True,  # ONNX Runtime's extremes of NaN depend on the order
+        tolerance=0.0 if operator in _EXACT else 1e-5,
+    )
+    def replace(op: Builder, *, x: Value, inner: Value, whole: Value, **_: Value) -> Value | None:
+        """Merge two reductions of different dimensions that are kept."""
+        lists = [_kept_axes(value, x.rank) for value in (inner, whole)]
+        if operator in _ROUNDED and x.dtype not in (ir.DataType.FLOAT, ir.DataType.DOUBLE):
+            return None
+        if lists[0] is None or lists[1] is None or set(lists[0]) & set(lists[1]):
+            return None
+        result: Value = op.node(operator, x, sorted([*lists[0], *lists[1]]), keepdims=1)
+        return result
+
+    return replace
+
+
+def _kept_axes(value: Value, rank: int | None) -> list[int] | None:
+    """Return the axes of a reduction that keeps its dimensions."""
+    node = value.producer()
+    axes = None if node is None else constant_list(node.inputs[1])
+    if node is None or not axes or rank is None or not node.attributes.get_int("keepdims", 1):
+        return None
+    return [axis % rank for axis in axes]
+
+
 def _kept(operator: str) -> Rewrite:
     @rewrite(
         "Unsqueeze",
@@ -75,16 +147,19 @@ def _kept(operator: str) -> Rewrite:
 
 
 class RemoveNeutral(PatternPass):
-    """Remove negations of negations, And with true, Or with false, reductions and expansions without effect, and Unsqueezes
-    after reductions.
+    """Remove negations of negations, And with true, Or with false, Where with a known condition, reductions and expansions
+    without effect, and Unsqueezes after reductions, and merge reductions.
     """
 
     rewrites = (
         two_negations,
         negated_condition,
+        known_condition,
         expansion_to_itself,
         neutral("And", 1, commute=True),
         neutral("Or", 0, commute=True),
         *(_reduction(operator) for operator in _REDUCTIONS),
+        *(_whole(operator) for operator in _REDUCTIONS),
+        *(_joined(operator) for operator in (*_EXACT, *_ROUNDED)),
         *(_kept(operator) for operator in (*_REDUCTIONS, "ReduceL1", "ReduceL2", "ReduceLogSumExp", "ReduceSumSquare")),
     )

@@ -10,6 +10,8 @@ from typing import Literal
 import numpy as np
 import onnx_ir as ir
 
+from onnx_specops.partial_values import Expression
+
 Numbers = Literal["normal", "zeros", "tiny", "large", "special"]
 """The numbers of a trial: standard normal, zeros, around the smallest float32, around 1e4, or with infinities and NaN."""
 
@@ -101,6 +103,10 @@ def _shapes(
 ) -> dict[ir.Value, tuple[int, ...]] | None:
     """Return the shapes of the inputs, with equal dimensions of equal names. Return ``None`` if a rank is unknown."""
     named: dict[str, int] = {}
+
+    def size_of(name: str) -> int:
+        return named.setdefault(name, choice[min(len(named), len(choice) - 1)])
+
     found: dict[ir.Value, tuple[int, ...]] = {}
     for value in inputs:
         seen = known.get(value)
@@ -114,7 +120,7 @@ def _shapes(
             if isinstance(dim, int):
                 sizes.append(dim)
             elif dim.value is not None:
-                sizes.append(named.setdefault(dim.value, choice[min(len(named), len(choice) - 1)]))
+                sizes.append(Expression.of_name(dim.value).evaluated(size_of))
             else:
                 sizes.append(choice[min(axis, len(choice) - 1)])
         found[value] = tuple(sizes)

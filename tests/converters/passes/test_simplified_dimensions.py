@@ -10,9 +10,10 @@ import pytest
 
 from converters.passes.simplification import FusePads, MergeConcats, MergeDataMovement, MergeDimensions, RemoveNeutral
 from onnx_specops.building import new_value
-from tests.converters.passes.graphs import floats, rewritten
+from tests.converters.passes.graphs import floats, graph, operators, rewritten
 
 D = ir.DataType
+NEVER = np.zeros((2, 3), bool)
 
 
 def _flat(op: Any, x: Any) -> Any:
@@ -34,6 +35,10 @@ def _sizes(op: Any, x: Any) -> Any:
         (lambda op, x: op.Squeeze(op.Unsqueeze(x, [1, 0]), [-4, 1]), (None, None), []),
         (lambda op, x: op.Squeeze(op.Unsqueeze(x, [1]), [2]), (None, 1), ["Squeeze", "Unsqueeze"]),
         (lambda op, x: op.Squeeze(op.Unsqueeze(x, [1, 2]), [1]), (None, None), ["Squeeze", "Unsqueeze"]),
+        (lambda op, x: op.Unsqueeze(op.Squeeze(x, [2, 0]), [0, -1]), (1, None, 1), []),
+        (lambda op, x: op.Unsqueeze(op.Squeeze(x, [2]), [0]), (None, None, 1), ["Squeeze", "Unsqueeze"]),
+        (lambda op, x: op.Unsqueeze(op.Squeeze(x, [0]), [0, 1]), (1, None, None), ["Squeeze", "Unsqueeze"]),
+        (lambda op, x: op.Unsqueeze(op.Squeeze(x), [0]), (1, None, None), ["Squeeze", "Unsqueeze"]),
     ],
 )
 def test_insertions_and_removals(emit: Any, dims: tuple[int | None, ...], found: list[str]) -> None:
@@ -101,6 +106,20 @@ def test_computed_targets(dims: tuple[int | None, ...], constant: bool) -> None:
         (lambda op, x: op.Neg(op.ReduceL1(x, [1], keepdims=1)), (None, 1), ["Neg", "ReduceL1"]),
         (lambda op, x: op.Neg(op.ReduceSum(x, op.const(np.zeros(0, np.int64)), keepdims=0)), (1, 1), ["Neg", "ReduceSum"]),
         (lambda op, x: op.Neg(op.ReduceSum(x, keepdims=0)), (1, 1), ["Neg", "ReduceSum"]),
+        (lambda op, x: op.Neg(op.ReduceProd(x, keepdims=1)), (1, 1), ["Neg"]),
+        (lambda op, x: op.Neg(op.ReduceProd(x, keepdims=1)), (1, None), ["Neg", "ReduceProd"]),
+        (lambda op, x: op.Neg(op.ReduceL1(x, keepdims=1)), (1, 1), ["Neg", "ReduceL1"]),
+        (lambda op, x: op.Neg(op.Where(NEVER, op.Exp(x), x)), (2, 3), ["Neg"]),
+        (lambda op, x: op.Neg(op.Where(~NEVER, op.Exp(x), x)), (2, 3), ["Exp", "Neg"]),
+        (lambda op, x: op.Neg(op.Where(np.eye(2, 3) > 0, op.Exp(x), x)), (2, 3), ["Exp", "Neg", "Where"]),
+        # The other operand, or the condition, may add elements.
+        (
+            lambda op, x: op.Neg(op.Where(NEVER[:1], op.Relu(op.Slice(x, [0], [1], [0])), 1.0)),
+            (2, 3),
+            ["Neg", "Relu", "Slice", "Where"],
+        ),
+        (lambda op, x: op.Neg(op.Where(np.zeros((5, 3), bool), 1.0, x)), (None, 3), ["Neg", "Where"]),
+        (lambda op, x: op.Neg(op.Where(NEVER[:0], op.Exp(x), x)), (1, 3), ["Exp", "Neg", "Where"]),
     ],
 )
 def test_nodes_without_effect(emit: Any, dims: tuple[int | None, ...], found: list[str]) -> None:
@@ -123,6 +142,59 @@ def test_nodes_without_effect(emit: Any, dims: tuple[int | None, ...], found: li
 )
 def test_dimensions_of_reductions(emit: Any, found: list[str]) -> None:
     assert rewritten(emit, floats("x", None, 5, None), by=[RemoveNeutral()]) == found
+
+
+@pytest.mark.parametrize(
+    ("emit", "found"),
+    [
+        (lambda op, x: op.ReduceMean(op.ReduceMean(x, [1]), [-1]), ["ReduceMean"]),
+        (lambda op, x: op.ReduceSum(op.ReduceSum(x, [2, 0], keepdims=1), [1]), ["ReduceSum"]),
+        (lambda op, x: op.ReduceMin(op.ReduceMin(x, [0]), [2]), ["ReduceMin"]),
+        (lambda op, x: op.ReduceMax(op.Cast(op.ReduceMax(x, [0]), to=D.INT32), [2]), ["Cast", "ReduceMax", "ReduceMax"]),
+        (lambda op, x: op.ReduceMean(op.ReduceSum(x, [1]), [2]), ["ReduceMean", "ReduceSum"]),
+        (lambda op, x: op.ReduceSum(op.ReduceSum(x, [1]), [1, 2]), ["ReduceSum", "ReduceSum"]),
+        (lambda op, x: op.ReduceSum(op.ReduceSum(x, [1], keepdims=0), [1]), ["ReduceSum", "ReduceSum"]),
+        (lambda op, x: op.ReduceSum(op.ReduceSum(x, [1]), [2], keepdims=0), ["ReduceSum", "ReduceSum"]),
+        (lambda op, x: op.ReduceSumSquare(op.ReduceSumSquare(x, [1]), [2]), ["ReduceSumSquare", "ReduceSumSquare"]),
+        (lambda op, x: [op.ReduceMean(y := op.ReduceMean(x, [1]), [2]), y], ["ReduceMean", "ReduceMean"]),
+    ],
+)
+def test_reductions_of_reductions(emit: Any, found: list[str]) -> None:
+    assert rewritten(emit, floats("x", None, 4, None), by=[RemoveNeutral()]) == found
+
+
+@pytest.mark.parametrize(
+    ("operator", "dtype", "count"),
+    [
+        ("ReduceMax", D.INT32, 1),
+        ("ReduceMin", D.FLOAT16, 1),
+        ("ReduceMean", D.DOUBLE, 1),
+        ("ReduceMean", D.INT32, 2),  # rounded twice
+        ("ReduceMean", D.FLOAT16, 2),
+        ("ReduceSum", D.FLOAT16, 2),
+    ],
+)
+def test_types_of_reductions(operator: str, dtype: ir.DataType, count: int) -> None:
+    def emit(op, x):
+        return op.node(operator, op.node(operator, x, [1]), [2])
+
+    model = graph(emit, new_value(dtype, (None, 2, None), "x"))
+    RemoveNeutral()(model)
+    assert operators(model) == [operator] * count
+
+
+@pytest.mark.parametrize(
+    ("emit", "found"),
+    [
+        (lambda op, x: op.Neg(op.Split(x, op.Shape(x, start=1, end=2), axis=1, outputs=1)), ["Neg"]),
+        (lambda op, x: op.Neg(op.Split(x, num_outputs=1, axis=1, outputs=1)), ["Neg"]),
+        (lambda op, x: [op.Neg(part) for part in op.Split(x, [1, 2], axis=1, outputs=2)], ["Neg", "Neg", "Split"]),
+    ],
+)
+def test_splits_into_one_part(emit: Any, found: list[str]) -> None:
+    numbers = [np.arange(6, dtype=np.float32).reshape(2, 3)]
+    got = rewritten(emit, floats("x", None, None), by=[MergeDataMovement()], numbers=numbers)
+    assert got == found
 
 
 def _normal(op: Any, x: Any) -> Any:
@@ -185,6 +257,45 @@ def test_computed_axes_stay() -> None:
     assert found == ["ReduceSum"]
 
 
+LEAST = -np.inf
+
+
+def _pool(op: Any, x: Any, *pads: int, fill: float | None = LEAST, axes: list[int] | None = None, **stated: Any) -> Any:
+    stated = {"kernel_shape": [2, 3], "strides": [2, 2], **stated}
+    return op.MaxPool(op.Pad(x, list(pads), fill, axes), **stated)
+
+
+@pytest.mark.parametrize(
+    ("emit", "found"),
+    [
+        (lambda op, x: _pool(op, x, 0, 0, 1, 2, 0, 0, 0, 1), ["MaxPool"]),
+        (lambda op, x: _pool(op, x, 0, 1, 1, 1, axes=[2, -1], pads=[0, 1, 0, 1]), ["MaxPool"]),
+        (
+            lambda op, x: [op.Neg(_pool(op, x, 1, 1, axes=[3])), op.Relu(_pool(op, x, 1, 1, axes=[3]))],
+            ["MaxPool", "MaxPool", "Neg", "Relu"],
+        ),
+        (lambda op, x: _pool(op, x, 0, 0, 1, 2, 0, 0, 0, 1, fill=-3e38), ["MaxPool", "Pad"]),
+        (lambda op, x: _pool(op, x, 0, 0, 1, 2, 0, 0, 0, 1, fill=None), ["MaxPool", "Pad"]),
+        (lambda op, x: _pool(op, x, 0, 1, 1, 0, 0, 0, 0, 0), ["MaxPool", "Pad"]),
+        (lambda op, x: _pool(op, x, 0, 0, -1, 1, 0, 0, 0, 0), ["MaxPool", "Pad"]),
+        # Windows of padding only
+        (lambda op, x: _pool(op, x, 0, 0, 2, 0, 0, 0, 0, 0), ["MaxPool", "Pad"]),
+        (lambda op, x: _pool(op, x, 0, 0, 0, 1, 0, 0, 0, 2, pads=[0, 2, 0, 1]), ["MaxPool", "Pad"]),
+        (lambda op, x: _pool(op, x, 0, 0, 1, 0, 0, 0, 1, 0, ceil_mode=1), ["MaxPool", "Pad"]),
+        (lambda op, x: _pool(op, x, 0, 0, 1, 0, 0, 0, 1, 0, dilations=[2, 1]), ["MaxPool", "Pad"]),
+        # The places of the maxima count the padding.
+        (lambda op, x: list(_pool(op, x, 0, 0, 1, 0, 0, 0, 1, 0, outputs=2)), ["MaxPool", "Pad"]),
+        (lambda op, x: _pool(op, x, 0, 0, 1, 1, 0, 0, 1, 1, auto_pad="SAME_UPPER"), ["MaxPool", "Pad"]),
+        (
+            lambda op, x: op.AveragePool(op.Pad(x, [0, 0, 1, 1, 0, 0, 1, 1], LEAST), kernel_shape=[2, 2]),
+            ["AveragePool", "Pad"],
+        ),
+    ],
+)
+def test_pads_of_maxima(emit: Any, found: list[str]) -> None:
+    assert rewritten(emit, floats("x", 1, 3, 5, 6), by=[FusePads()]) == found
+
+
 WEIGHTS = np.random.default_rng(0).standard_normal((4, 3, 3, 3)).astype(np.float32)
 
 
@@ -202,7 +313,9 @@ WEIGHTS = np.random.default_rng(0).standard_normal((4, 3, 3, 3)).astype(np.float
         (lambda op, x: op.Conv(op.Pad(x, [0, 0, 1, 1, 0, 0, 1, 1], 0.5), WEIGHTS), ["Conv", "Pad"]),
         (lambda op, x: op.Conv(op.Pad(x, [0, 0, 1, 1, 0, 0, 1, -1]), WEIGHTS), ["Conv", "Pad"]),
         (lambda op, x: op.Conv(op.Pad(x, [0, 0, 1, 1, 0, 0, 1, 1], mode="edge"), WEIGHTS), ["Conv", "Pad"]),
-        (lambda op, x: op.Conv(op.Pad(x, [1, 1], None, [2]), WEIGHTS), ["Conv", "Pad"]),
+        (lambda op, x: op.Conv(op.Pad(x, [1, 2], None, [2]), WEIGHTS), ["Conv"]),
+        (lambda op, x: op.Conv(op.Pad(x, [1, 0, 2, 1], 0.0, [-1, 2]), WEIGHTS), ["Conv"]),
+        (lambda op, x: op.Conv(op.Pad(x, [1, 1], None, [0]), WEIGHTS), ["Conv", "Pad"]),
         (lambda op, x: op.Conv(op.Pad(x, [1, 0, 1, 1, 0, 0, 1, 1]), WEIGHTS), ["Conv", "Pad"]),
         (lambda op, x: op.Conv(op.Pad(x, [0, 0, 1, 1, 0, 0, 1, 1]), WEIGHTS, auto_pad="SAME_UPPER"), ["Conv", "Pad"]),
         (lambda op, x: op.MaxPool(op.Pad(x, [0, 0, 1, 1, 0, 0, 1, 1]), kernel_shape=[2, 2]), ["MaxPool", "Pad"]),

@@ -50,3 +50,13 @@ def test_other_types_stay() -> None:
     for dtype in (ir.DataType.FLOAT16, ir.DataType.DOUBLE):
         model = graph(lambda op, x: _resized(op, x, SCALES), new_value(dtype, [2, 3, 5, 7], "x"))
         assert not CubicByAxes()(model).modified
+
+
+def test_images_of_the_same_size_share_their_scales() -> None:
+    def emit(op: Any, x: Any, sizes: Any) -> Any:
+        return [_resized(op, op.Relu(x), sizes=sizes), _resized(op, op.Neg(x), sizes=sizes)]
+
+    sizes = new_value(ir.DataType.INT64, (4,), "sizes")
+    numbers = [np.ones((2, 3, 5, 7), np.float32), np.array([2, 3, 8, 9])]
+    got = rewritten(emit, floats("x", 2, 3, 5, 7), sizes, by=[CubicByAxes()], numbers=numbers)
+    assert got.count("Interpolate") == 2 and got.count("Div") == got.count("Gather") == 1

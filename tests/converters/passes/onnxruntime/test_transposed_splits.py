@@ -52,6 +52,22 @@ def test_conditions(emit, found: bool) -> None:
         assert got.count("Transpose") == 1
 
 
+def test_transposes_after_the_parts() -> None:
+    """They are merged with those of the parts, or remain none."""
+
+    def emit(op: Builder, x: Value) -> list[Value]:
+        first, second, third = _parts(op, x, [2, 0, 3, 4, 1], 0, [0])
+        return [op.Transpose(first, perm=[0, 3, 1, 2]), op.Relu(second), op.Transpose(third, perm=[0, 1, 3, 2])]
+
+    got = rewritten(emit, floats("x", 1, 5, 3, 4, 2), by=[SplitBeforeTranspose()])
+    assert got.count("Transpose") == 2  # that of the first part is the inverse of the one before
+
+
+def test_parts_in_their_order() -> None:
+    got = rewritten(lambda op, x: _parts(op, x, [2, 0, 1, 3], 0, [0]), floats("x", 2, 5, 3, 4), by=[SplitBeforeTranspose()])
+    assert "Transpose" not in got and got.count("Squeeze") == 3
+
+
 def test_unequal_parts_stay() -> None:
     def emit(op: Builder, x: Value) -> list[Value]:
         first, second = op.Split(op.Transpose(x, perm=[1, 0, 2]), [1, 2], axis=0, outputs=2)
