@@ -34,6 +34,7 @@ class Report:
         inlined: the domain's operators that are inlined as standard ONNX, because files of this opset cannot contain their
             bodies. The plugin's kernels do not apply to them.
         clamped: constants with numbers beyond float16's range, which became ±65504.
+        assumptions: the name of a value -> what must be true for the target to compute the same.
         without_kernel: standard operators that ONNX Runtime does not have at this opset, so that it does not load the file.
         unranked: inputs of unknown rank. Runtimes accept them, ``onnx.checker`` does not.
         values: ``(layer id, output index)`` -> the name of the ONNX value of a top-level layer's output, if it exists.
@@ -56,6 +57,7 @@ class Report:
     opset: int
     inlined: list[str]
     clamped: list[str]
+    assumptions: dict[str, str]
     without_kernel: list[str]
     unranked: list[str]
     values: dict[tuple[int, int], str]
@@ -109,6 +111,7 @@ def report(
         opset=opset,
         inlined=finished.inlined,
         clamped=finished.clamped,
+        assumptions=dict(finished.assumptions),
         without_kernel=without_kernel(emitted.model, opset),
         unranked=[value.name or "" for value in graph.inputs if value.shape is None],
         values={key: name for key, name in names.items() if name in alive}

@@ -695,7 +695,8 @@ def targets_page() -> Iterator[str]:
         "These programs load the following forms of operators, but their results differ from ONNX's definition. Such a form",
         "is an error. `python -m tests.conformance.targets.operations FOLDER CONSUMER` found them. No target",
         "guarantees NaN, infinities, integers beyond 2^31, or integers that wrap in a narrower type. ncnn, which does not",
-        "compare integers, takes the first row of a table for a negative index.",
+        "compare integers, takes the first row of a table for a negative index. The conversion names such tables",
+        "(`assumptions` of its report).",
         "",
     ]
     yield from table(("target", "operator", "form"), _limits())

@@ -38,6 +38,7 @@ def conversion(report: Report) -> dict[str, Any]:
         "opset": report.opset,
         "inlined": report.inlined,
         "clamped": report.clamped,
+        "assumptions": report.assumptions,
         "without_kernel": report.without_kernel,
         "unranked": report.unranked,
         "weights": report.weights,

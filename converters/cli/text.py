@@ -88,6 +88,9 @@ def print_conversion(console: Console, report: Report, target: Path) -> None:
         _line(console, f"  ONNX Runtime {RELEASE} does not load it: {reason}; use opset {older} or older", "yellow")
     if report.clamped:
         _line(console, f"  outside the range of float16, now ±65504: {', '.join(map(short, report.clamped))}")
+    for text in sorted(set(report.assumptions.values())):
+        names = ", ".join(short(name) for name, found in report.assumptions.items() if found == text)
+        _line(console, f"  correct on the target only if {text}: {names}", "yellow")
     for name in map(short, report.unranked):
         _line(console, f"  {name} has an unknown rank, which onnx.checker rejects: --input-shape {name}=... sets its shape")
     if report.verified is not None:

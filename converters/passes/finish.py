@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 
 import onnx_ir as ir
@@ -132,12 +132,14 @@ class Finished:
         inlined: those that are inlined as standard ONNX, which no kernel replaces.
         clamped: the constants with numbers beyond float16's range.
         opset: the model's opset.
+        assumptions: the name of a value -> what must be true for the results to be equal on the target.
     """
 
     without_body: list[str]
     inlined: list[str]
     clamped: list[str]
     opset: int
+    assumptions: Mapping[str, str] = field(default_factory=dict)
 
 
 def finish(
@@ -310,6 +312,7 @@ def finish_for(
     check(model, target)
     if opset is None:
         opset = min(least_opset_of(model, target.opsets[0]), target.opsets[1])
+    assumptions = {name: text for step in passes for name, text in getattr(step, "assumptions", {}).items()}
     last: list[InPlacePass] = []
     if opset >= 23:
         last += [*(step() for step in REGULAR), RemoveUnusedNodesPass(), LowerToStandardAttention()]
@@ -328,7 +331,7 @@ def finish_for(
     ]
     _run(last, model)
     check(model, target)
-    return Finished([], inline.inlined, halves.clamped, opset)
+    return Finished([], inline.inlined, halves.clamped, opset, assumptions)
 
 
 def _run(passes: Sequence[InPlacePass], model: ir.Model) -> None:

@@ -191,7 +191,7 @@ def test_convert_as_json(bags: Path) -> None:
     assert set(document) == {
         "output", "model", "layers", "nodes", "custom_operators", "without_body", "contrib_operators", "weights",
         "weights_bytes", "seconds", "passed_over", "verified", "check", "opset", "inlined", "clamped", "unranked",
-        "without_kernel",
+        "without_kernel", "assumptions",
     }  # fmt: skip
     assert document["layers"]["EmbeddingBagOffsetsSum"] == document["nodes"]["onnx_specops.EmbeddingBagOffsetsSum"]
     assert document["custom_operators"] == ["EmbeddingBagOffsetsSum"]

@@ -37,6 +37,19 @@ def damage(xml: Path) -> Path:
     return xml
 
 
+def test_assumptions_of_a_target(tmp_path: Path) -> None:
+    """ncnn takes the first row for negative indices, which OpenVINO counts from the end."""
+    table = ops.constant(np.arange(20, dtype=np.float32).reshape(5, 4))
+    x = ops.parameter([1, 3], np.int64, name="x")
+    rows = ops.gather(table, x, ops.constant(0), name="rows")
+    ov.save_model(ov.Model([ops.relu(rows)], [x]), tmp_path / "model.xml", compress_to_fp16=False)
+    document = as_json(specops("convert", tmp_path / "model.xml", "--target", "ncnn", "--json"))
+    assert document["assumptions"] == {"rows": "no index is negative"}
+    result = specops("convert", tmp_path / "model.xml", "--target", "ncnn")
+    assert "correct on the target only if no index is negative: rows" in " ".join(result.output.split())
+    assert as_json(specops("convert", tmp_path / "model.xml", "--target", "mnn", "--json"))["assumptions"] == {}
+
+
 # -- several models ----------------------------------------------------------------------------------------------------
 
 

@@ -134,6 +134,16 @@ def test_dimensions_of_one_name_are_equal() -> None:
     assert verifier.verified.total() == 1, verifier.skipped
 
 
+def test_dimensions_are_multiples_of_others() -> None:
+    """The computation accepts nothing else."""
+    verifier = Verifier()
+    x, y = new_value(ir.DataType.FLOAT, ["n", 8], "x"), new_value(ir.DataType.FLOAT, ["2*n", 4], "y")
+    model = graph(lambda op, x, y: op.Concat(op.Neg(op.Reshape(x, [-1, 4])), op.Neg(y), axis=1), x, y)
+    pattern = lambda op, x, y: op.Concat(op.Neg(x), op.Neg(y), axis=1)  # noqa: E731
+    applied(model, "Concat", pattern, lambda op, x, y: op.Neg(op.Concat(x, y, axis=1)), verifier)
+    assert verifier.verified.total() == 1, verifier.skipped
+
+
 def test_integers_are_computed_from_shapes() -> None:
     """The index is the number of columns minus one, for any number of columns."""
     verifier = Verifier()
