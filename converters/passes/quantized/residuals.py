@@ -91,7 +91,7 @@ def addition_of(
 
 
 def _line_of(value: ir.Value, channels: int, axis: int) -> tuple[ir.Value, np.ndarray, np.ndarray]:
-    """Return the value after constants for each channel that multiply a value and are added to it, and both constants."""
+    """Return the value after per-channel factors and addends, and their total factor and addend."""
     factor, bias = np.ones(channels), np.zeros(channels)
     while True:
         if (added := added_bias(value, axis, channels, broadcast=True)) is not None:
