@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from converters.passes.patterns import PatternPass, Rewrite, rewrite
 from onnx_specops.building import Builder, Value
-from onnx_specops.graphs import constant_array, constant_list
+from onnx_specops.graphs import constant_array, constant_list, dimension
 
 D = ir.DataType
 
@@ -173,6 +173,13 @@ def one_target(x: Value, whole: Value) -> list[int] | None:
     if unknown and (x.dims is None or 0 in x.dims):
         return None
     return [-1 if dim is None else dim for dim in whole.dims]
+
+
+def same_dimensions(a: Value, b: Value) -> bool:
+    """Return whether two tensors have the same dimensions: the same numbers or names."""
+    if a.rank is None or a.rank != b.rank:
+        return False
+    return all(dimension(a, axis) == dimension(b, axis) for axis in range(a.rank))
 
 
 def _same_shape(operator: str) -> Rewrite:

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import onnx_ir as ir
 
 from converters.passes.patterns import PatternPass, Rewrite, rewrite
-from converters.passes.simplification.data_movement import SHAPES, one_target
+from converters.passes.simplification.data_movement import SHAPES, one_target, same_dimensions
 from onnx_specops.building import Builder, Value
-from onnx_specops.graphs import constant_array, constant_list
+from onnx_specops.graphs import attributes_of, constant_array, constant_list
 
 
 def _places(value: Value, rank: int | None) -> list[int] | None:
@@ -156,8 +156,47 @@ def _of_same_shape(value: ir.Value) -> Iterator[ir.Value]:
         found = node.inputs[0]
 
 
+_FUNCTIONS = frozenset((
+    "Abs", "Elu", "Erf", "Exp", "Gelu", "HardSigmoid", "HardSwish", "LeakyRelu", "Log", "Neg", "Not", "Relu", "Round",
+    "Sigmoid", "Softplus", "Sqrt", "Tanh",
+))  # fmt: skip
+"""The operators that compute each element of their only input."""
+
+
+def _around(outer: str) -> Rewrite:
+    @rewrite(
+        outer,
+        lambda op, y, given: SHAPES[outer](op, y, given, _allow_other_attributes=True, _outputs=["whole"]),
+        exclusive=False,
+    )
+    def replace(op: Builder, *, y: Value, whole: Value, **_: Value) -> Value | None:
+        """Remove changes of dimensions before and after functions of each element, if they cancel."""
+        functions: list[ir.Node] = []
+        found: ir.Value | None = y
+        for _step in range(_MAX_STEPS):
+            node = None if found is None else found.producer()
+            if node is None or node.domain or found is None or len(found.uses()) != 1 or found.is_graph_output():
+                return None
+            found = node.inputs[0]
+            if node.op_type in SHAPES:
+                break
+            if node.op_type not in _FUNCTIONS:
+                return None
+            functions.append(node)
+        if not functions or not isinstance(found, Value) or not same_dimensions(found, whole):
+            return None
+        result = found
+        for node in reversed(functions):
+            result = op.node(node.op_type, result, **attributes_of(node))
+        return result
+
+    return replace
+
+
 class MergeDimensions(PatternPass):
-    """Merge chains of Reshape, Squeeze and Unsqueeze, and make the targets of Reshape constant."""
+    """Merge chains of Reshape, Squeeze and Unsqueeze, also around functions of each element, and make the targets of Reshape
+    constant.
+    """
 
     rewrites = (
         two_insertions,
@@ -168,4 +207,5 @@ class MergeDimensions(PatternPass):
         own_shape,
         same_target,
         computed_target,
+        *(_around(outer) for outer in SHAPES),
     )

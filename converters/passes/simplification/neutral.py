@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-
 import onnx_ir as ir
 
 from converters.passes.patterns import PatternPass, Rewrite, rewrite
-from converters.passes.simplification.data_movement import neutral
+from converters.passes.simplification.data_movement import neutral, same_dimensions
 from onnx_specops.building import Builder, Value
-from onnx_specops.graphs import constant_array, constant_list, dimension
+from onnx_specops.graphs import constant_array, constant_list
 
 _REDUCTIONS = ("ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum")
 
@@ -34,12 +32,7 @@ def known_condition(op: Builder, *, x: Value, a: Value, b: Value, whole: Value) 
     if condition is None or condition.size == 0 or condition.any() != condition.all():
         return None
     chosen = a if condition.any() else b
-    return chosen if _dimensions(chosen) == _dimensions(whole) else None
-
-
-def _dimensions(value: Value) -> list[Hashable]:
-    """Return the numbers or names of the dimensions, or an object that equals nothing for each unknown one."""
-    return [object()] if value.rank is None else [dimension(value, axis) for axis in range(value.rank)]
+    return chosen if same_dimensions(chosen, whole) else None
 
 
 @rewrite("Expand", lambda op, x, shape: op.Expand(x, shape), exclusive=False)
