@@ -247,6 +247,7 @@ NCNN = replace(
         limits.uneven_padding,
         limits.smoothed_images,
         limits.stated_shape,
+        limits.remainders,
     ),
     spellings=(
         *_COMMON,

@@ -176,3 +176,10 @@ def test_errors_of_a_target_are_not_reported_as_wrong_results() -> None:
     assert why_unsupported(node, target) == ("ReduceSum from or to a scalar", ANY)
     (node,) = graph(_pooled("MaxPool", dilations=[2, 2]), floats("x", 1, 1, 6, 6)).graph
     assert why_unsupported(node, target) == ("MaxPool with dilations, which it computes incorrectly", ANY)
+
+
+@pytest.mark.parametrize(("target", "computes"), [("ncnn", False), ("tract", False), ("standard", True)])
+def test_remainders_of_floats(target: str, computes: bool) -> None:
+    """ncnn's remainder of a multiple is the divisor."""
+    (node,) = graph(lambda op, x: op.Mod(x, 2.0, fmod=1), floats("x", 4)).graph
+    assert (why_unsupported(node, TARGETS[target]) is None) == computes
