@@ -248,6 +248,8 @@ NCNN = replace(
         limits.smoothed_images,
         limits.stated_shape,
         limits.remainders,
+        limits.nearest_samples,
+        limits.reflected_samples,
     ),
     spellings=(
         *_COMMON,
