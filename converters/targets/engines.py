@@ -229,7 +229,8 @@ TINYGRAD = replace(
     _COMPILED,
     name="tinygrad",
     title="tinygrad",
-    spellings=("sorted TopK", "static Reshape"),
+    evidence="tinygrad 0.14",
+    spellings=("sorted TopK", "static Reshape", "MatMul for DFT", "computed indices"),
     command='`tinygrad.nn.onnx.OnnxRunner("model.onnx")`',
 )
 NCNN = replace(

@@ -16,6 +16,7 @@ Spelling = Literal[
     "binary operators",
     "channel slopes",
     "clipped Tanh",
+    "computed indices",
     "compared numbers",
     "equal shapes",
     "Floor for Round",

@@ -12,7 +12,7 @@ from converters.passes.spellings.attributes import RemoveDefaults, StatePadModes
 from converters.passes.spellings.binary import BinaryOperators
 from converters.passes.spellings.booleans import RemoveBooleanConstants
 from converters.passes.spellings.comparisons import ComparedNumbers, EqualShapes
-from converters.passes.spellings.constant_indices import ConstantIndices
+from converters.passes.spellings.constant_indices import ComputedIndices, ConstantIndices
 from converters.passes.spellings.cubes import MulToPow
 from converters.passes.spellings.expanded_resize import ExpandBeforeResize
 from converters.passes.spellings.forward_gru import ForwardGRU
@@ -122,6 +122,7 @@ SPELLINGS: Mapping[str, Callable[[], InPlacePass]] = {
     "whole addends": WholeAddends,
     "half-pixel Resize": ResizeOfNcnn,
     "Slice for Gather": ConstantIndices,
+    "computed indices": ComputedIndices,
     "unchecked rows": UncheckedRows,
     "rows of matrices": RowsOfMatrices,
     "merged directions": MergeDirections,
@@ -132,7 +133,7 @@ SPELLINGS: Mapping[str, Callable[[], InPlacePass]] = {
 
 _LAST = frozenset((
     "Greater for Cast", "Pow for cubes", "ReduceMean for ReduceSum", "Sub for residuals of volumes", "clipped Tanh",
-    "last states", "merged directions", "no boolean constants", "rows of operands", "separate constants",
+    "computed indices", "last states", "merged directions", "no boolean constants", "rows of operands", "separate constants",
     "sorted by depth", "stable Softplus", "stated kernels", "stated modes", "truncated integers",
     "truncated quotients", "unfused GroupNormalization", "whole addends", "whole residuals",
 ))  # fmt: skip

@@ -1,4 +1,4 @@
-"""Gather with constant indices as Slices or a matrix multiplication."""
+"""Gather with constant indices as Slices or a matrix multiplication, or with computed ones."""
 
 from __future__ import annotations
 
@@ -6,14 +6,18 @@ from collections.abc import Sequence
 
 import numpy as np
 import onnx_ir as ir
+from onnx_ir.passes import InPlacePass, PassResult
 
 from converters.passes.spellings.resize_matrices import multiplied
 from converters.passes.workaround import Workaround
 from onnx_specops.building import Builder, Value
-from onnx_specops.graphs import constant_array
+from onnx_specops.graphs import all_nodes, constant_array
+from onnx_specops.naming import Names
 
 _MAX_SLICES = 8
 """The number of Slices above which floats are multiplied by a matrix of zeros and ones."""
+
+_SEVERAL = 2
 
 
 class ConstantIndices(Workaround):
@@ -43,3 +47,27 @@ class ConstantIndices(Workaround):
         else:
             line = multiplied(op, x, axis, (places[:, None] == np.arange(size)).astype(np.float32))
         return [line if indices.ndim == 1 else op.Reshape(line, [dim or 0 for dim in result.dims or ()])]
+
+
+class ComputedIndices(InPlacePass):
+    """Compute constant indices of a Gather that have two or more dimensions by an Identity.
+
+    tinygrad (0.14) reads constant indices as a list of numbers.
+    """
+
+    def call(self, model: ir.Model) -> PassResult:
+        names: Names | None = None
+        computed: dict[ir.Value, ir.Value] = {}
+        for node in list(all_nodes(model.graph)):
+            indices = node.inputs[1] if not node.domain and node.op_type == "Gather" else None
+            if indices is None or indices.const_value is None or len(indices.const_value.shape) < _SEVERAL:
+                continue
+            if indices not in computed:
+                names = names or Names.of(model.graph)
+                name = names.unique(f"{indices.name}_computed")
+                computed[indices] = Value(name=name, type=indices.type, shape=indices.shape)
+                copy = ir.Node("", "Identity", [indices], outputs=[computed[indices]])
+                first = next(iter(model.graph))
+                model.graph.insert_before(first, copy)
+            node.replace_input_with(1, computed[indices])
+        return PassResult(model, modified=bool(computed))

@@ -8,7 +8,7 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 
-from converters.passes.spellings.constant_indices import ConstantIndices
+from converters.passes.spellings.constant_indices import ComputedIndices, ConstantIndices
 from onnx_specops.building import new_value
 from tests.converters.passes.graphs import floats, rewritten
 
@@ -53,3 +53,20 @@ def test_unknown_sizes_and_computed_indices_stay() -> None:
         return op.Gather(x, op.Cast(op.Slice(x, [0], [1], [1]), to=ir.DataType.INT64), axis=0)
 
     assert "Gather" in rewritten(emit, floats("x", 3, 4), by=[ConstantIndices()], numbers=numbers)
+
+
+@pytest.mark.parametrize(
+    ("emit", "count"),
+    [
+        (lambda op, x, k: op.Gather(x, np.array([[0, 1], [2, -1]]), axis=0), 1),
+        (lambda op, x, k: [op.Gather(x, np.array([[0, 1], [2, -1]]), axis=axis) for axis in (0, 1)], 1),
+        (lambda op, x, k: op.Gather(x, [0, 2], axis=0), 0),
+        (lambda op, x, k: op.Gather(x, k, axis=0), 0),
+        (lambda op, x, k: op.GatherElements(x, np.array([[0, 1, 2]]), axis=0), 0),
+    ],
+)
+def test_computed_indices(emit: Any, count: int) -> None:
+    k = new_value(ir.DataType.INT64, (1, 2), "k")
+    numbers = [np.arange(12, dtype=np.float32).reshape(4, 3), np.array([[3, 0]])]
+    found = rewritten(emit, floats("x", 4, 3), k, by=[ComputedIndices()], numbers=numbers)
+    assert found.count("Identity") == count
