@@ -262,6 +262,7 @@ NCNN = replace(
         "symmetric padding",
         "half-pixel Resize",
         "Gather for strided Slice",
+        "bounded Slice",
         "unchecked rows",
         "rows of matrices",
         "Slice for Gather",

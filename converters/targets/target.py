@@ -15,6 +15,7 @@ Spelling = Literal[
     "Div for Mod",
     "binary operators",
     "channel slopes",
+    "bounded Slice",
     "clipped Tanh",
     "computed indices",
     "compared numbers",

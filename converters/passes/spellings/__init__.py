@@ -50,7 +50,7 @@ from converters.passes.spellings.scalars import ScalarsToVectors
 from converters.passes.spellings.scattering import ScatterWithinData
 from converters.passes.spellings.separate_constants import SeparateConstants
 from converters.passes.spellings.single_elements import DecomposeInstanceNormalization
-from converters.passes.spellings.slices import ReversedSliceToGather, StridedSliceToGather
+from converters.passes.spellings.slices import BoundedSlices, ReversedSliceToGather, StridedSliceToGather
 from converters.passes.spellings.slopes import ChannelSlopes
 from converters.passes.spellings.softmax import LastAxisSoftmax
 from converters.passes.spellings.squares import PowToMul
@@ -112,6 +112,7 @@ SPELLINGS: Mapping[str, Callable[[], InPlacePass]] = {
     "Gather for GridSample": GridSampleToGather,
     "MatMul for DFT": LowerDFT,
     "ConvTranspose for Col2Im": LowerCol2Im,
+    "bounded Slice": BoundedSlices,
     "Slice for negative pads": NonnegativePads,
     "separate constants": SeparateConstants,
     "scattering within data": ScatterWithinData,

@@ -54,6 +54,31 @@ class StridedSliceToGather(ReversedSliceToGather):
         return step != 1
 
 
+class BoundedSlices(Workaround):
+    """State the places of a Slice as numbers between 0 and the dimension.
+
+    ncnn (2026) reads out of bounds for a start that is more than the dimension before the end.
+    """
+
+    operators = frozenset(("Slice",))
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        x, numbers = node.inputs[0], [constant_list(value) for value in node.inputs[1:]]
+        if not isinstance(x, Value) or x.dims is None or len(numbers) < 3 or any(one is None for one in numbers):
+            return None
+        starts, ends, axes, *rest = (one for one in numbers if one is not None)
+        sizes, steps = [x.dims[axis] for axis in axes], rest[0] if rest else [1] * len(axes)
+        if any(size is None for size in sizes) or any(step < 1 for step in steps):
+            return None
+        places = [[_bounded(place, size or 0) for place, size in zip(given, sizes, strict=True)] for given in (starts, ends)]
+        return None if places == [starts, ends] else [op.Slice(x, *places, axes, steps)]
+
+
+def _bounded(place: int, size: int) -> int:
+    """Return the place from the beginning, within the dimension."""
+    return min(max(place + size if place < 0 else place, 0), size)
+
+
 def _slice(start: int, end: int, step: int, size: int) -> slice:
     """Return Python's equivalent, whose -1 is the last element and not the one before the first.
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from converters.passes.spellings.slices import ReversedSliceToGather, StridedSliceToGather
+from converters.passes.spellings.slices import BoundedSlices, ReversedSliceToGather, StridedSliceToGather
 from onnx_specops.building import Builder, Value
-from tests.converters.passes.graphs import floats, rewritten
+from tests.converters.passes.graphs import floats, graph, rewritten
 
 
 @pytest.mark.parametrize("step", [-3, -2, -1, 1, 2, 3])
@@ -20,6 +20,27 @@ def test_limits(start: int, end: int, step: int) -> None:
     for converter, is_converted in ((ReversedSliceToGather, step < 0), (StridedSliceToGather, step != 1)):
         found = rewritten(emit, floats("x", 4, 5), by=[converter()])
         assert found == (["Gather", "Slice"] if is_converted else ["Slice"])
+
+
+@pytest.mark.parametrize("step", [1, 2])
+@pytest.mark.parametrize("start", [-9, -5, -1, 0, 2, 9])
+@pytest.mark.parametrize("end", [np.iinfo(np.int64).min, -9, -5, -2, 0, 3, 9, np.iinfo(np.int64).max])
+def test_bounds(start: int, end: int, step: int) -> None:
+    def emit(op: Builder, x: Value) -> Value:
+        return op.Slice(x, [start, 1], [end, 4], [1, -2], *([[step, 1]] if step > 1 else []))
+
+    assert rewritten(emit, floats("x", 4, 5), by=[BoundedSlices()]) == ["Slice"]
+    model = graph(emit, floats("x", 4, 5))
+    BoundedSlices()(model)
+    (node,) = (node for node in model.graph if node.op_type == "Slice")
+    starts, ends = (value.const_value.numpy().tolist() for value in node.inputs[1:3])
+    assert all(0 <= place <= 5 for place in [*starts, *ends])
+
+
+@pytest.mark.parametrize(("dims", "step", "bounded"), [((4, 5), 1, True), ((4, None), 1, False), ((4, 5), -1, False)])
+def test_bounds_that_stay(dims: tuple[int | None, ...], step: int, bounded: bool) -> None:
+    model = graph(lambda op, x: op.Slice(x, [-9], [9], [1], [step]), floats("x", *dims))
+    assert BoundedSlices()(model).modified == bounded
 
 
 def test_the_size_must_be_known() -> None:
