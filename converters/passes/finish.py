@@ -22,6 +22,7 @@ from converters.passes.column_images import Col2ImByAddition
 from converters.passes.compressed_weights import KeepWeightsCompressed
 from converters.passes.constant_transposes import FoldConstantTransposes
 from converters.passes.copies import DropCopies
+from converters.passes.elementwise import FuseElementwise
 from converters.passes.four_bits import LookUpFourBits
 from converters.passes.gated_delta_rule import FuseGatedDeltaRule
 from converters.passes.newer_forms import newer_forms
@@ -39,7 +40,7 @@ from converters.passes.quantized import ConvertToIntegers, is_quantized
 from converters.passes.recurrent_loops import FuseRecurrentLoops
 from converters.passes.rms_normalization import CanonicalizeRMSNormalization
 from converters.passes.selective_scan import FuseSelectiveScan
-from converters.passes.simplification import FusePads, Simplify
+from converters.passes.simplification import FusePads, MergeDataMovement, Simplify
 from converters.passes.spellings import spelling_passes
 from converters.passes.state_space_scan import FuseStateSpaceScan
 from converters.passes.vocabulary_tables import FuseVocabularyTables, LabelVocabularyTables
@@ -199,8 +200,9 @@ def finish(
         passes.append(FuseSelectiveScan())
     casts = partial(InsertCasts, keep_float32=keep_float32, converted_unrounded=converted_unrounded, spared=spared)
     # QuantizeLinear got its axis in opset 13.
+    has_integers = quantized == "integer" and opset >= 13 and is_quantized(model)
     if quantized == "integer" and opset >= 13:
-        if is_quantized(model):
+        if has_integers:
             # Integers represent float32 in networks of 16 bits, too. A quantization is directly before its convolution.
             passes += [casts(), FusePads()]
         passes += [RemoveUnusedNodesPass(), ConvertToIntegers(opset, contrib=contrib), RemoveUnusedNodesPass()]
@@ -218,6 +220,8 @@ def finish(
         Simplify(limit=FOLDED_ELEMENTS, halves=False, fold=fold, pads=True),
         *spelling_passes(target),
     ]
+    if has_integers and contrib and opset >= OPSET and precision == "model":
+        passes += [FuseElementwise(), RemoveUnusedNodesPass(), MergeDataMovement(), RemoveUnusedNodesPass()]
     if opset < OPSET:
         passes += [inline, RemoveUnusedNodesPass(), Lower(opset, inline.unsupported)]
     elif not contrib:

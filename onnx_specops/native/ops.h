@@ -17,6 +17,7 @@ const Op& combine_segments();
 const Op& ctc_loss();
 const Op& deformable_psroi_pooling();
 const Op& detection_output();
+const Op& elementwise();
 const Op& embedding_bag_offsets_sum();
 const Op& erf_inv();
 const Op& experimental_detectron_detection_output();
@@ -83,6 +84,7 @@ inline std::vector<const Op*> all_ops() {
       &ctc_loss(),
       &deformable_psroi_pooling(),
       &detection_output(),
+      &elementwise(),
       &embedding_bag_offsets_sum(),
       &erf_inv(),
       &experimental_detectron_detection_output(),

@@ -13,6 +13,7 @@ import numpy as np
 from onnx_specops.assertions import required
 from onnx_specops.attributes import Limits
 from onnx_specops.domain import NoBodyError, operator
+from onnx_specops.ops._functions import applied, applied_body
 from onnx_specops.ops._integer_lists import parse_integers
 
 MOST_CHANNELS = 1 << 24
@@ -152,7 +153,7 @@ def QuantizedConv(
         parts = taken.reshape(*taken.shape[:-1], group, W.shape[1])
         grouped += np.einsum("...gc,gmc->...gm", parts, weights[(..., *offsets)], dtype=np.int32)
     values = sums.astype(np.float32) * scale + bias
-    values = _applied(values, slope, function, np.float32(alpha), np.float32(beta)).astype(np.float32)
+    values = applied(values, slope, function, np.float32(alpha), np.float32(beta)).astype(np.float32)
     if factor is not None:
         values = values * factor
     if y_zero_point.dtype == np.float32:
@@ -247,32 +248,6 @@ class _Geometry:
 def _fewest(extent: int) -> int:
     """Return the number of padded pixels that suffice. A window of one pixel needs none, as in a matrix multiplication."""
     return extent if extent > 1 else 0
-
-
-_erf = np.vectorize(math.erf, otypes=[np.float64])
-
-
-def _applied(x: np.ndarray, slope: np.ndarray | None, function: str, alpha: np.float32, beta: np.float32) -> np.ndarray:
-    zero, one = np.float32(0), np.float32(1)
-    with np.errstate(over="ignore"):
-        if function == "clip":
-            return np.minimum(np.maximum(x, alpha), beta)
-        if function == "prelu":
-            return np.where(x < 0, x * slope, x)
-        if function in ("hard_sigmoid", "hard_swish"):
-            gate = np.minimum(np.maximum(x * alpha + beta, zero), one)
-            return gate if function == "hard_sigmoid" else x * gate
-        if function == "sigmoid":
-            return one / (one + np.exp(-x))
-        if function == "swish":
-            return x / (one + np.exp(-(x * alpha)))
-        if function == "gelu":
-            return x * 0.5 * (1 + _erf(x * np.float32(math.sqrt(0.5))))
-        if function == "elu":
-            return np.where(x < 0, alpha * np.expm1(x), x)
-        if function == "mish":
-            return x * np.tanh(np.log1p(np.exp(np.minimum(x, np.float32(30)))))
-    return x
 
 
 @QuantizedConv.infer_shapes
@@ -449,7 +424,7 @@ def _in_general(
             convolved = op.Cast(op.ConvInteger(first, W, x_zero_point, **stated), to=_FLOAT)
         sums = op.Transpose(convolved, perm=[0, *range(2, rank), 1])
         values = op.Add(op.Mul(sums, scale), bias)
-    values = _applied_body(op, values, slope, function, alpha, beta)
+    values = applied_body(op, values, slope, function, alpha, beta)
     if factor is not None:
         values = op.Mul(values, factor)
     if y_zero_point.dtype is not None and y_zero_point.dtype.name == "FLOAT":
@@ -497,26 +472,3 @@ def _as_product(op, X, W, scale, bias, zero, geometry: _Geometry, shape: Sequenc
     around = neighbors[0] if len(neighbors) == 1 else op.Concat(*neighbors, axis=-1)
     matrix = op.Flatten(op.Transpose(W, perm=[*range(2, rank), 1, 0]), axis=rank - 1)
     return op.contrib.MatMulIntegerToFloat(around, matrix, np.float32(1), scale, zero, None, bias)
-
-
-def _applied_body(op, x, slope, function, alpha, beta):
-    if function == "clip":
-        return op.Clip(x, np.float32(alpha), np.float32(beta))
-    if function == "prelu":
-        return op.PRelu(x, slope)
-    if function in ("hard_sigmoid", "hard_swish"):
-        gate = op.HardSigmoid(x, alpha=alpha, beta=beta)
-        return gate if function == "hard_sigmoid" else op.Mul(x, gate)
-    if function == "sigmoid":
-        return op.Sigmoid(x)
-    if function == "swish":
-        return op.Mul(x, op.Sigmoid(x if alpha == 1 else op.Mul(x, np.float32(alpha))))
-    if function == "gelu":
-        return op.Gelu(x)
-    if function == "elu":
-        return op.Elu(x, alpha=alpha)
-    if function == "mish":  # Softplus and Tanh take ten times as long in ONNX Runtime
-        exponential = op.Exp(op.Min(x, np.float32(30)))
-        both = op.Mul(exponential, op.Add(exponential, np.float32(2)))
-        return op.Mul(x, op.Div(both, op.Add(both, np.float32(2))))
-    return x

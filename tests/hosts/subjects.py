@@ -28,6 +28,7 @@ from tests.onnx_specops.contrib.cases import CASES as CONTRIB_CASES
 from tests.onnx_specops.contrib.test_contrib import model_of
 from tests.onnx_specops.native import nodes
 from tests.onnx_specops.native.random_attention import group_query_attention_compressed
+from tests.onnx_specops.native.random_elementwise import elementwise
 from tests.onnx_specops.native.random_in_place_attention import attention as cached_attention
 from tests.onnx_specops.native.random_products import attention, mat_mul_compressed
 from tests.onnx_specops.native.random_tokenizers import dense
@@ -170,6 +171,7 @@ def _short(make: Callable[[np.random.Generator], nodes.Node]) -> Callable[[np.ra
 _NODES = {
     "Attention": attention,
     "CausalConv": _short(causal_conv),
+    "Elementwise": elementwise,
     "GatedDeltaRule": _short(gated_delta_rule),
     "GroupQueryAttentionCompressed": _over_a_compressed_cache,
     "MatMulCompressed": mat_mul_compressed,

@@ -21,6 +21,7 @@ from tests.native import BUILT
 from tests.onnx_specops.ops import (
     cases_attention,
     cases_color,
+    cases_elementwise,
     cases_embedding_bag_offsets_sum,
     cases_interpolate,
     cases_multinomial,
@@ -35,6 +36,7 @@ from tests.onnx_specops.ops.case import Case, answer
 from tests.onnx_specops.ops.one_node import RAISED, one_node
 
 CASES = [
+    *cases_elementwise.CASES,
     *cases_embedding_bag_offsets_sum.CASES,
     *cases_scatter_elements_update.CASES,
     *cases_multinomial.CASES,

@@ -1,0 +1,390 @@
+// Elementwise: a program of element-wise instructions in one pass over its operands.
+//
+// The output is computed in blocks that stay in the first-level cache. An operand of a block is where it is in memory, if it
+// is there as floats in the order of the output, or a copy that is broadcast and widened. Copies that are the same for all
+// blocks are made once.
+#include "elementwise.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "op.h"
+
+#if defined(SPECOPS_X86_KERNELS)
+#include "processor.h"
+#endif
+
+namespace specops {
+namespace programs {
+
+const Kernels& kernels() {
+#if defined(SPECOPS_X86_KERNELS)
+  static const Kernels& chosen = best_kernels(portable, avx2, avx512, avx512);
+#else
+  static const Kernels& chosen = portable();
+#endif
+  return chosen;
+}
+
+}  // namespace programs
+
+namespace {
+
+using programs::Code;
+using programs::Job;
+using programs::Kernels;
+
+// onnx_specops/ops/elementwise.py has the same limits.
+constexpr int most_operands = 10, most_instructions = 32;
+// The numbers of a block, at most, and the blocks that a thread computes, at least.
+constexpr std::int64_t block_size = 512, blocks_at_least = 32;
+constexpr std::int64_t buffer_size = block_size + programs::step;
+
+std::int64_t up(std::int64_t x) { return (x + programs::step - 1) / programs::step * programs::step; }
+
+struct Name {
+  const char* name;
+  Code code;
+  int arguments;
+};
+constexpr Name names[] = {
+    {"add", Code::add, 2},         {"sub", Code::sub, 2},         {"mul", Code::mul, 2},
+    {"div", Code::div, 2},         {"min", Code::min, 2},         {"max", Code::max, 2},
+    {"relu", Code::relu, 1},       {"clip", Code::clip, 3},       {"prelu", Code::prelu, 2},
+    {"sigmoid", Code::sigmoid, 1}, {"gelu", Code::gelu, 1},       {"hard_sigmoid", Code::hard_sigmoid, 3},
+    {"elu", Code::elu, 1},         {"mish", Code::mish, 1},       {"dequantize", Code::dequantize, 3},
+};
+
+struct Instruction {
+  Code code;
+  int count;
+  int arguments[3];  // operands, or `most_operands` and more for the buffers of results
+  int to;            // the buffer of the result
+};
+
+struct Program {
+  std::vector<Instruction> instructions;
+  std::array<bool, most_operands> used{}, integers{};
+  int buffers = 0;
+};
+
+std::vector<std::string> split(const std::string& text, char separator) {
+  std::vector<std::string> parts(1);
+  for (const char c : text) {
+    if (c == separator) {
+      parts.emplace_back();
+    } else {
+      parts.back() += c;
+    }
+  }
+  return parts;
+}
+
+Program parse(const std::string& text) {
+  Program program;
+  const std::vector<std::string> lines = split(text, ';');
+  if (lines.size() > most_instructions) {
+    fail("the program has ", lines.size(), " instructions, more than ", most_instructions);
+  }
+  for (const std::string& line : lines) {
+    const auto refuse = [&] { fail("'", line, "' is not an instruction"); };
+    const std::vector<std::string> words = split(line, ' ');
+    const auto* const known = std::find_if(std::begin(names), std::end(names), [&](const Name& n) { return words[0] == n.name; });
+    if (known == std::end(names) || words.size() != static_cast<std::size_t>(known->arguments) + 1) refuse();
+    Instruction one{known->code, known->arguments, {0, 0, 0}, 0};
+    for (int i = 0; i < one.count; ++i) {
+      const std::string& word = words[static_cast<std::size_t>(i) + 1];
+      int number = 0;
+      for (const char c : word) {
+        if (c < '0' || c > '9' || word.size() > 2) refuse();
+        number = number * 10 + (c - '0');
+      }
+      if (word.empty() || number >= most_operands + static_cast<int>(program.instructions.size())) refuse();
+      one.arguments[i] = number;
+      if (number >= most_operands) {
+        if (one.code == Code::dequantize) fail("'", line, "' dequantizes a result");
+        continue;
+      }
+      const auto at = static_cast<std::size_t>(number);
+      const bool integer = one.code == Code::dequantize && i != 1;
+      if (program.used[at] && program.integers[at] != integer) fail("X", number, " has another type than '", words[0], "' expects");
+      program.used[at] = true;
+      program.integers[at] = integer;
+    }
+    program.instructions.push_back(one);
+  }
+  // Results share buffers if one is not needed anymore when another is computed.
+  const int count = static_cast<int>(program.instructions.size());
+  std::vector<int> last(static_cast<std::size_t>(count), count), buffer(static_cast<std::size_t>(count)), free;
+  for (int i = 0; i < count; ++i) {
+    const Instruction& one = program.instructions[static_cast<std::size_t>(i)];
+    for (int j = 0; j < one.count; ++j) {
+      if (one.arguments[j] >= most_operands) last[static_cast<std::size_t>(one.arguments[j] - most_operands)] = i;
+    }
+  }
+  for (int i = 0; i < count; ++i) {
+    Instruction& one = program.instructions[static_cast<std::size_t>(i)];
+    for (int j = 0; j < one.count; ++j) {
+      if (one.arguments[j] < most_operands) continue;
+      const auto result = static_cast<std::size_t>(one.arguments[j] - most_operands);
+      one.arguments[j] = most_operands + buffer[result];
+      if (last[result] == i) {
+        free.push_back(buffer[result]);
+        last[result] = count;  // an instruction may use it twice
+      }
+    }
+    if (free.empty()) free.push_back(program.buffers++);
+    one.to = buffer[static_cast<std::size_t>(i)] = free.back();
+    free.pop_back();
+  }
+  return program;
+}
+
+// How an operand is read.
+struct Operand {
+  Input input;
+  std::vector<std::int64_t> strides;  // along the outer dimensions
+  std::int64_t inner = 0;             // along the last dimension: 0 or 1
+  bool whole = true;                  // whether it is in the order of the output
+  bool fixed = true;                  // whether all rows are the same
+};
+
+// The output as rows, whose dimensions are merged if no operand differs in them.
+struct Plan {
+  Shape outer;
+  std::int64_t rows = 1, length = 1;
+  std::vector<Operand> operands;
+};
+
+class Elementwise : public Kernel {
+ public:
+  explicit Elementwise(const KernelInfo& info) : program_(parse(info.string("program"))) {}
+
+  void compute(Context& context) const override {
+    const Input zero = context.input(1), scale = context.input(2);
+    const bool quantized = zero.type() == Type::uint8;
+    if (zero.size() != 1) fail("zero_point has the shape ", to_string(zero.shape()), " instead of []");
+    if (quantized && scale.absent()) fail("a quantized output needs a scale");
+    if (!scale.absent() && scale.size() != 1) fail("scale has the shape ", to_string(scale.shape()), " instead of []");
+    std::array<Input, most_operands> inputs;
+    for (std::size_t i = 0; i < most_operands; ++i) {
+      const std::size_t at = i == 0 ? 0 : i + 2;
+      if (at < context.input_count()) inputs[i] = context.input(at);
+      if (program_.used[i] && !inputs[i].present()) fail("the program uses X", i, ", which is missing");
+      if (!program_.used[i]) {
+        inputs[i] = Input();
+      } else if ((inputs[i].type() == Type::uint8) != program_.integers[i]) {
+        fail("X", i, " has another type than the program expects");
+      }
+    }
+    const Shape shape = broadcast(inputs);
+    Output output = context.output(0, shape);
+    const std::int64_t count = element_count(shape);
+    if (count == 0) return;
+    const Plan plan = arrange(inputs, shape);
+    const float factor = quantized ? 1.0f / scale.data<float>()[0] : 1.0f;
+    const Target target = {static_cast<char*>(output.bytes()), quantized, factor, quantized ? zero.data<std::uint8_t>()[0] : 0};
+    run(context, plan, target);
+  }
+
+ private:
+  struct Target {
+    char* to;
+    bool quantized;
+    float factor;
+    std::int32_t zero;
+  };
+
+  static Shape broadcast(const std::array<Input, most_operands>& inputs) {
+    Shape shape;
+    for (const Input& input : inputs) {
+      if (!input.present()) continue;
+      const Shape& dims = input.shape();
+      if (dims.size() > shape.size()) shape.insert(shape.begin(), dims.size() - shape.size(), 1);
+      for (std::size_t i = 0; i < dims.size(); ++i) {
+        std::int64_t& size = shape[shape.size() - dims.size() + i];
+        if (size == 1) {
+          size = dims[i];
+        } else if (dims[i] != 1 && dims[i] != size) {
+          fail("the operands have shapes that cannot be broadcast, such as ", to_string(dims));
+        }
+      }
+    }
+    return shape;
+  }
+
+  static Plan arrange(const std::array<Input, most_operands>& inputs, const Shape& shape) {
+    Plan plan;
+    // Of each operand, whether it varies along each dimension.
+    std::vector<std::vector<bool>> varies;
+    for (const Input& input : inputs) {
+      plan.operands.push_back({input, {}, 0, true, true});
+      std::vector<bool> along(shape.size(), false);
+      const std::size_t missing = input.present() ? shape.size() - input.shape().size() : shape.size();
+      for (std::size_t i = missing; i < shape.size(); ++i) along[i] = input.shape()[i - missing] != 1;
+      varies.push_back(along);
+    }
+    // Dimensions of one element vary like any other, and neighbors are merged.
+    Shape sizes;
+    std::vector<std::vector<bool>> merged(inputs.size());
+    for (std::size_t i = 0; i < shape.size(); ++i) {
+      if (shape[i] == 1) continue;
+      bool same = !sizes.empty();
+      for (std::size_t k = 0; k < inputs.size() && same; ++k) same = merged[k].back() == varies[k][i];
+      if (same) {
+        sizes.back() *= shape[i];
+        continue;
+      }
+      sizes.push_back(shape[i]);
+      for (std::size_t k = 0; k < inputs.size(); ++k) merged[k].push_back(varies[k][i]);
+    }
+    if (sizes.empty()) {
+      sizes.push_back(1);
+      for (auto& one : merged) one.push_back(false);
+    }
+    plan.length = sizes.back();
+    plan.outer.assign(sizes.begin(), sizes.end() - 1);
+    plan.rows = element_count(plan.outer);
+    for (std::size_t k = 0; k < inputs.size(); ++k) {
+      Operand& operand = plan.operands[k];
+      operand.inner = merged[k].back() ? 1 : 0;
+      operand.whole = operand.inner == 1;
+      operand.strides.assign(plan.outer.size(), 0);
+      std::int64_t stride = merged[k].back() ? plan.length : 1;
+      for (std::size_t i = plan.outer.size(); i-- > 0;) {
+        if (merged[k][i]) {
+          operand.strides[i] = stride;
+          stride *= plan.outer[i];
+          operand.fixed = false;
+        } else {
+          operand.whole = false;
+        }
+      }
+    }
+    return plan;
+  }
+
+  // `count` numbers from element `from` on, or one number as often.
+  static void copy(const Kernels& kernels, const Operand& operand, std::int64_t from, std::int64_t count, float* to) {
+    if (operand.input.type() == Type::uint8) {
+      const std::uint8_t* const bytes = operand.input.data<std::uint8_t>() + from;
+      if (operand.inner == 1) return kernels.widen(bytes, count, to);
+      std::fill_n(to, count, static_cast<float>(*bytes));
+      return;
+    }
+    const float* const floats = operand.input.data<float>() + from;
+    if (operand.inner == 1) {
+      std::copy_n(floats, count, to);
+    } else {
+      std::fill_n(to, count, *floats);
+    }
+  }
+
+  static std::int64_t place(const Plan& plan, const Operand& operand, std::int64_t row) {
+    std::int64_t at = 0;
+    for (std::size_t i = plan.outer.size(); i-- > 0; row /= plan.outer[i]) at += row % plan.outer[i] * operand.strides[i];
+    return at;
+  }
+
+  void run(const Context& context, const Plan& plan, const Target& target) const {
+    const Kernels& kernels = programs::kernels();
+    // A block is some rows, or a piece of one.
+    const std::int64_t rows_at_once = std::clamp(block_size / plan.length, std::int64_t{1}, plan.rows);
+    const std::int64_t piece = std::min(plan.length, block_size), pieces = (plan.length + piece - 1) / piece;
+    const std::int64_t blocks = (plan.rows + rows_at_once - 1) / rows_at_once * pieces;
+    context.parallel_ranges(blocks, blocks_at_least, [&](std::int64_t first, std::int64_t last) {
+      const auto buffers = static_cast<std::size_t>(most_operands + program_.buffers + 1);
+      const std::unique_ptr<float[]> memory(new float[buffers * buffer_size]());
+      const auto buffer = [&](int i) { return memory.get() + i * buffer_size; };
+      std::array<const float*, most_operands> from{};
+      std::array<bool, most_operands> ready{};
+      std::array<std::int64_t, most_operands> filled;  // the row of which a buffer is full
+      filled.fill(-1);
+      for (std::int64_t block = first; block < last; ++block) {
+        const std::int64_t row = block / pieces * rows_at_once, column = block % pieces * piece;
+        const std::int64_t rows = std::min(rows_at_once, plan.rows - row), length = std::min(piece, plan.length - column);
+        const std::int64_t count = rows * length, padded = up(count), at = row * plan.length + column;
+        for (int k = 0; k < most_operands; ++k) {
+          const auto i = static_cast<std::size_t>(k);
+          const Operand& operand = plan.operands[i];
+          if (!program_.used[i] || ready[i]) continue;
+          const bool floats = operand.input.type() == Type::float32;
+          if (floats && operand.inner == 1 && (operand.whole || rows == 1)) {
+            const std::int64_t place_of = operand.whole ? at : place(plan, operand, row) + column;
+            if (place_of + padded <= operand.input.size()) {
+              from[i] = operand.input.data<float>() + place_of;
+              continue;
+            }
+          }
+          from[i] = buffer(k);
+          if (operand.whole) {
+            copy(kernels, operand, at, count, buffer(k));
+            continue;
+          }
+          // Rows that are the same in all blocks, or one number, are copied once.
+          if (rows == 1 && operand.inner == 0 && pieces > 1) {
+            if (filled[i] != row) copy(kernels, operand, place(plan, operand, row), piece, buffer(k));
+            filled[i] = row;
+            continue;
+          }
+          const bool once = operand.fixed && (operand.inner == 0 || pieces == 1);
+          const std::int64_t copied = once ? rows_at_once : rows;
+          for (std::int64_t r = 0; r < copied; ++r) {
+            const std::int64_t begin = (operand.fixed ? 0 : place(plan, operand, row + r)) + column * operand.inner;
+            copy(kernels, operand, begin, once ? piece : length, buffer(k) + r * (once ? piece : length));
+          }
+          ready[i] = once;
+        }
+        float* result = nullptr;
+        for (const Instruction& one : program_.instructions) {
+          Job job{one.code, {nullptr, nullptr, nullptr}, buffer(most_operands + one.to), padded};
+          for (int j = 0; j < one.count; ++j) {
+            const int number = one.arguments[j];
+            job.arguments[j] = number < most_operands ? from[static_cast<std::size_t>(number)] : buffer(number);
+          }
+          const bool direct = &one == &program_.instructions.back() && !target.quantized && padded == count;
+          if (direct) job.to = reinterpret_cast<float*>(target.to) + at;
+          kernels.compute(job);
+          result = direct ? nullptr : job.to;
+        }
+        if (target.quantized && padded == count) {
+          kernels.quantize(result, count, target.factor, target.zero, reinterpret_cast<std::uint8_t*>(target.to) + at);
+        } else if (target.quantized) {
+          auto* const bytes = reinterpret_cast<std::uint8_t*>(buffer(most_operands + program_.buffers));
+          kernels.quantize(result, padded, target.factor, target.zero, bytes);
+          std::memcpy(target.to + at, bytes, static_cast<std::size_t>(count));
+        } else if (result != nullptr) {
+          std::memcpy(reinterpret_cast<float*>(target.to) + at, result, static_cast<std::size_t>(count) * sizeof(float));
+        }
+      }
+    });
+  }
+
+  Program program_;
+};
+
+}  // namespace
+
+const Op& elementwise() {
+  constexpr Type any = Type::undefined;
+  const std::vector<Type> both = {Type::uint8, Type::float32};
+  static const Op op = {
+      "Elementwise",
+      {{"X0", false, both}, {"zero_point"}, {"scale", true, {Type::float32}}, {"X1", true, both}, {"X2", true, both},
+       {"X3", true, both}, {"X4", true, both}, {"X5", true, both}, {"X6", true, both}, {"X7", true, both}, {"X8", true, both},
+       {"X9", true, both}},
+      {{"Y"}},
+      {Attribute::string("program")},
+      {{{any, Type::uint8, any, any, any, any, any, any, any, any, any, any}, {Type::uint8}},
+       {{any, Type::float32, any, any, any, any, any, any, any, any, any, any}, {Type::float32}}},
+      [](const KernelInfo& info) -> std::unique_ptr<Kernel> { return std::make_unique<Elementwise>(info); },
+      nullptr,
+  };
+  return op;
+}
+
+}  // namespace specops
