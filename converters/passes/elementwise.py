@@ -211,9 +211,18 @@ def _saves(region: _Region) -> bool:
 
 
 def _has_kernel(region: _Region) -> bool:
-    """Return whether ONNX Runtime has a kernel for a chain, which is one node between integers."""
+    """Return whether ONNX Runtime has a kernel for a chain, which is one node between integers.
+
+    It removes a Relu of which the quantization does the same.
+    """
+    if not region.is_quantized:
+        return False
+    zero = constant_array(region.last.inputs[2])
     computing = [node for node in region.nodes if node.op_type not in ("QuantizeLinear", "DequantizeLinear")]
-    if len(computing) != 1 or not region.is_quantized or computing[0].op_type not in ("Add", "Mul", "LeakyRelu", "Sigmoid"):
+    before = None if region.last.inputs[0] is None else region.last.inputs[0].producer()
+    if before is not None and before.op_type == "Relu" and zero is not None and not zero.any() and len(computing) > 1:
+        computing.remove(before)
+    if len(computing) != 1 or computing[0].op_type not in ("Add", "Mul", "LeakyRelu", "Sigmoid"):
         return False
     return all(value is not None and value.producer() in region.nodes for value in computing[0].inputs)
 

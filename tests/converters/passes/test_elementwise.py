@@ -16,6 +16,7 @@ from tests.converters.passes.graphs import floats, graph, rewritten
 
 DIMS = (2, 8, 12, 12)
 ONE = ["Elementwise"]
+BYTES = np.random.default_rng(0).integers(0, 256, DIMS).astype(np.uint8)
 
 
 def numbers(*dims: int, seed: int = 0) -> np.ndarray:
@@ -152,9 +153,26 @@ def test_between_integers(emit: Callable[..., Any], found: list[str]) -> None:
     def build(op: Any, a: Value, b: Value) -> Any:
         return quantized(op, emit(op, floats_of(op, a), floats_of(op, b, 90)), scale=1 / 8)
 
-    given = [np.random.default_rng(seed).integers(0, 256, DIMS).astype(np.uint8) for seed in range(2)]
+    given = [BYTES, BYTES[::-1]]
     inputs = [new_value(ir.DataType.UINT8, DIMS, name) for name in ("a", "b")]
     assert by_pass(build, *inputs, numbers=given, atol=1.01 if found == ONE else 1e-5) == found
+
+
+@pytest.mark.parametrize(
+    ("zero", "emit", "found"),
+    [
+        (0, lambda op, x: op.Relu(x), ["Add", "DequantizeLinear", "DequantizeLinear", "QuantizeLinear", "Relu"]),
+        (100, lambda op, x: op.Relu(x), ONE),
+        (0, lambda op, x: op.Gelu(x), ONE),
+        (0, lambda op, x: op.Relu(op.Mul(x, np.float32(0.5))), ONE),
+    ],
+)
+def test_a_relu_that_the_quantization_implies(zero: int, emit: Callable[..., Any], found: list[str]) -> None:
+    def build(op: Any, a: Value, b: Value) -> Any:
+        return quantized(op, emit(op, op.Add(floats_of(op, a), floats_of(op, b))), zero, 1 / 8)
+
+    inputs = [new_value(ir.DataType.UINT8, DIMS, name) for name in ("a", "b")]
+    assert by_pass(build, *inputs, numbers=[BYTES, BYTES[::-1]], atol=1.01) == found
 
 
 def test_integers_that_others_read_too_are_dequantized_again() -> None:
@@ -162,8 +180,7 @@ def test_integers_that_others_read_too_are_dequantized_again() -> None:
         x = floats_of(op, a)
         return [op.Relu(op.Mul(x, column())), op.ReduceMean(x, [1])]
 
-    given = [np.random.default_rng(0).integers(0, 256, DIMS).astype(np.uint8)]
-    found = by_pass(build, new_value(ir.DataType.UINT8, DIMS, "a"), numbers=given)
+    found = by_pass(build, new_value(ir.DataType.UINT8, DIMS, "a"), numbers=[BYTES])
     assert found == ["DequantizeLinear", "Elementwise", "ReduceMean"]
 
 
