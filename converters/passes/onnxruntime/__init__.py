@@ -23,6 +23,7 @@ from converters.passes.onnxruntime.local_response import LRNOfFourDimensions
 from converters.passes.onnxruntime.matmuls import MatMulOfVectorsAndEmptyMatrices
 from converters.passes.onnxruntime.more_dimensions import ConstantsOfMoreDimensions
 from converters.passes.onnxruntime.pads import KeepPads
+from converters.passes.onnxruntime.pixels_as_tokens import PixelsAsTokens
 from converters.passes.onnxruntime.recurrent import EmptySequences
 from converters.passes.onnxruntime.reductions import ExactProducts, ExactSums, ExtremesOfNoBooleans
 from converters.passes.onnxruntime.regions import RoiAlignOfNewerOpsets, RoiAlignOfNothing
@@ -55,6 +56,7 @@ __all__ = [
     "KeepFloatWeights",
     "KeepPads",
     "PReluByProducts",
+    "PixelsAsTokens",
     "SmallFactorsFirst",
     "SoftmaxByReductions",
     "SplitBeforeTranspose",
@@ -107,6 +109,7 @@ def fusion_guards(opset: int) -> Sequence[InPlacePass]:
         SmallFactorsFirst(),
         PReluByProducts(),
         ConstantsOfMoreDimensions(opset),
+        PixelsAsTokens(),
     ]
     if opset >= 13:  # the first with axes as inputs of Unsqueeze
         guards.append(DepthwiseLines())
