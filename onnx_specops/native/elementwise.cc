@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler.h"
 #include "op.h"
 
 #if defined(SPECOPS_X86_KERNELS)
@@ -42,6 +43,7 @@ using programs::Kernels;
 constexpr int most_operands = 10, most_instructions = 32;
 // The numbers of a block, at most, and the blocks that a thread computes, at least.
 constexpr std::int64_t block_size = 512, blocks_at_least = 32;
+constexpr std::int64_t line = 16;  // the numbers of a line of the cache
 constexpr std::int64_t buffer_size = block_size + programs::step;
 
 std::int64_t up(std::int64_t x) { return (x + programs::step - 1) / programs::step * programs::step; }
@@ -317,6 +319,7 @@ class Elementwise : public Kernel {
             const std::int64_t place_of = operand.whole ? at : place(plan, operand, row) + column;
             if (place_of + padded <= operand.input.size()) {
               from[i] = operand.input.data<float>() + place_of;
+              for (std::int64_t ahead = 0; ahead < padded; ahead += line) SPECOPS_PREFETCH(from[i] + padded + ahead);
               continue;
             }
           }
