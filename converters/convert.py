@@ -204,9 +204,10 @@ def convert(
             ``"inputs"`` makes two inputs for each variable: NAME is its value, and NAME.is_set is true if the value is used.
             If it is false, NAME can have any value of the right shape, and the run starts with the initial value.
         positions: the maximum number of tokens of the model, if it is known.
-        kv_cache: with ``form="genai"``: the type of the cache of keys and values. The default is ``"float32"``. A smaller
-            type speeds up tokens that follow many others. ``"uint8"`` has 256 levels between the smallest and the largest
-            value of each head of a token, as in OpenVINO by default (``KV_CACHE_PRECISION``).
+        kv_cache: with ``form="genai"``: the type of the cache of keys and values. The default is ``"float32"``, or
+            ``"float16"`` with ``target="cuda"``. A smaller type speeds up tokens that follow many others. ``"uint8"`` has
+            256 levels between the smallest and the largest value of each head of a token, as in OpenVINO by default
+            (``KV_CACHE_PRECISION``).
         logits: with ``form="genai"``: the tokens of a run that have logits: the ``"last"`` of each row, which is enough for
             the next token, or ``"all"``, as in the IR. The default is ``"last"``.
         outputs: the outputs of the .onnx, in this order: outputs of the IR or of any layer, by tensor name or friendly name.
@@ -310,7 +311,8 @@ def _caches(
         emitted.variables,
         positions=options.positions,
         contrib=options.contrib and options.opset == OPSET,
-        cache=options.kv_cache or "float32",
+        cache=options.kv_cache or target.cache,
+        own=(options.kv_cache or target.cache) == target.cache,
         logits=options.logits or "last",
     )
     return [*steps, exposed]

@@ -176,7 +176,6 @@ class Options:
         "represents the model.",
         details="If a target does not support the model, the conversion fails before anything is written. docs/targets.md "
         "lists the requirements of each target.",
-        excludes=Relation("form", "genai", "onnxruntime-genai uses ONNX Runtime"),
     )
     opset: int | None = option(
         None,
@@ -245,8 +244,8 @@ class Options:
     )
     kv_cache: KvCache | None = option(
         None,
-        "The type of the cache of keys and values. The default is `float32`. A smaller type speeds up tokens that follow "
-        "many others.",
+        "The type of the cache of keys and values. The default is `float32`, or `float16` with {target=cuda}. A smaller "
+        "type speeds up tokens that follow many others.",
         details="`uint8` has 256 levels between the smallest and the largest value of each head of a token, as in OpenVINO "
         "by default (`KV_CACHE_PRECISION`).",
         page="See [a smaller cache](language-models.md#a-smaller-cache).",
@@ -317,6 +316,14 @@ class Options:
             if excluded is not None and getattr(self, excluded.option) == excluded.value:
                 template = f"{{{one.name}}} excludes {{{excluded.option}={excluded.value}}}: {excluded.why}"
                 raise OptionError(one.name, template)
+        if self.form == "genai" and self.target not in ("onnxruntime", "cuda"):
+            template = f"{{form=genai}} requires {{target=onnxruntime}} or {{target=cuda}}, not {self.target}: "
+            raise OptionError("target", f"{template}onnxruntime-genai uses ONNX Runtime")
+        if self.target == "cuda" and self.kv_cache not in (None, "float16"):
+            template = (
+                f"{{kv_cache={self.kv_cache}}} excludes {{target=cuda}}: its GroupQueryAttention has caches of float16"
+            )
+            raise OptionError("kv_cache", template)
         if self.weights == "reference" and self.target != "onnxruntime":
             template = "{weights=reference} requires {target=onnxruntime}: the passes of other targets change the weights"
             raise OptionError("weights", template)

@@ -45,6 +45,7 @@ def convert_folder(
             settings.convert,
             kv_cache=settings.options.kv_cache,
             logits=settings.options.logits,
+            provider=None if settings.options.target == "onnxruntime" else settings.options.target,
         )
     remarks = [*written.remarks, *remarks]
     models = [output / name for name in written.models]

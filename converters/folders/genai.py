@@ -70,6 +70,7 @@ def write_genai(
     convert: Callable[..., Conversion],
     kv_cache: KvCache | None = None,
     logits: LogitsOf | None = None,
+    provider: str | None = None,
 ) -> GenaiFolder:
     """Convert a language model's decoder, and write the files that onnxruntime-genai needs.
 
@@ -80,6 +81,7 @@ def write_genai(
             with ``adapt``.
         kv_cache: the type of the cache of keys and values, see there.
         logits: the tokens that have logits, see there.
+        provider: onnxruntime-genai's name of the execution provider, such as ``"cuda"``; ``None`` for the CPU's.
 
     Raises:
         ConversionError: the folder is not a language model's, or the model does not support this form.
@@ -89,11 +91,11 @@ def write_genai(
     if any((folder / name).is_file() for name in (encoder_decoder.ENCODER, encoder_decoder.DECODER)):
         from converters.folders.genai_speech import write_speech
 
-        return write_speech(folder, target, convert, kv_cache, logits)
+        return write_speech(folder, target, convert, kv_cache, logits, provider)
     if any((folder / name).is_file() for name in (LANGUAGE, TEXT_EMBEDDINGS)):
         from converters.folders.genai_vision import write_vision
 
-        return write_vision(folder, target, convert, kv_cache, logits)
+        return write_vision(folder, target, convert, kv_cache, logits, provider)
     source = read_language_model(folder)
     how = {"form": "genai", "positions": source.positions, "kv_cache": kv_cache, "logits": logits}
     with all_or_none(target, (MODEL,)):
@@ -104,7 +106,9 @@ def write_genai(
         vocabulary = check_configuration(source, decoder, model)
         source.check_vocabulary(vocabulary)
         library = needed_library(decoder)
-        config = genai_config(source, decoder, [value.name for value in model.graph.input], vocabulary, library)
+        config = genai_config(
+            source, decoder, [value.name for value in model.graph.input], vocabulary, library, provider=provider
+        )
         write_configurations(folder, {target / CONFIG: config}, target, library)
     remarks = remarks_of(source, decoder, target, library)
     if logits == "last" and decoder.logits != logits:
@@ -127,7 +131,7 @@ def check_states(path: Path, kind: object, decoder: Decoder) -> None:
 
 def needed_library(decoder: Decoder) -> Path | None:
     """Return the library with the domain's kernels if the decoder's cache or recurrences need it and it is installed."""
-    needed = decoder.cache != "float32" or _has_recurrences(decoder)
+    needed = not decoder.own or _has_recurrences(decoder)
     return Path(library_path()) if needed and has_library() else None
 
 
@@ -152,6 +156,7 @@ def genai_config(
     vocabulary: int,
     library: Path | None = None,
     filename: str = MODEL,
+    provider: str | None = None,
 ) -> dict[str, Any]:
     """Return the content of genai_config.json.
 
@@ -162,6 +167,7 @@ def genai_config(
         vocabulary: the number of tokens in its vocabulary.
         library: the library with the domain's kernels if onnxruntime-genai needs it; a file of that name is in the folder.
         filename: the name of the decoder's file.
+        provider: see `write_genai`.
     """
     positions = source.positions or _USUAL_POSITIONS
     end = source.token("eos_token_id")
@@ -178,7 +184,7 @@ def genai_config(
             "bos_token_id": 1 if begin is None else begin,
             "context_length": positions,
             "decoder": {
-                "session_options": session_options(library),
+                "session_options": session_options(library, provider),
                 "filename": filename,
                 "head_size": decoder.size + (TAIL if decoder.cache == "uint8" else 0),  # the size of the caches' rows
                 "hidden_size": source.config.get("hidden_size") or decoder.heads * decoder.size,
@@ -239,10 +245,11 @@ def _convolutions(decoder: Decoder) -> dict[str, Any]:
     return {"num_hidden_layers": len(kinds), "layer_types": kinds, "conv_cache_size": decoder.states[0][-1]}
 
 
-def session_options(library: Path | None) -> dict[str, Any]:
-    """Return the session options in genai_config.json, with the library of kernels if there is one."""
+def session_options(library: Path | None = None, provider: str | None = None) -> dict[str, Any]:
+    """Return the session options in genai_config.json, with the library of kernels and the provider if there are any."""
     kernels = {} if library is None else {"custom_ops_library": library.name}
-    return {"log_id": "onnxruntime-genai", "provider_options": [], **kernels}
+    providers: list[dict[str, Any]] = [] if provider is None else [{provider: {}}]
+    return {"log_id": "onnxruntime-genai", "provider_options": providers, **kernels}
 
 
 def remarks_of(source: LanguageModel, decoder: Decoder, target: Path, library: Path | None) -> list[str]:
@@ -253,7 +260,7 @@ def remarks_of(source: LanguageModel, decoder: Decoder, target: Path, library: P
         remarks.append(f"{which}: {reason}")
     if decoder.grouped < decoder.layers:
         remarks.append("these layers copy the cache for every token")
-    if decoder.cache != "float32":
+    if not decoder.own:
         loads = "the plugin's kernels make it fast"
         if library is not None:
             loads += f"; onnxruntime-genai loads them from {library.name} next to the model, which is for this platform only"

@@ -13,7 +13,7 @@ from typing import Any
 from converters.convert import Conversion
 from converters.folders import encoder_decoder
 from converters.folders.contradictions import ENCODER_DECODERS, check_configuration
-from converters.folders.genai import CONFIG, GenaiFolder, search_settings, write_configurations
+from converters.folders.genai import CONFIG, GenaiFolder, search_settings, session_options, write_configurations
 from converters.folders.language_model import LanguageModel, check_vocabulary, read_configurations
 from converters.folders.layouts import read_object
 from converters.folders.path_errors import AS_WRITTEN, path_error
@@ -44,6 +44,7 @@ def write_speech(
     convert: Callable[..., Conversion],
     kv_cache: KvCache | None = None,
     logits: LogitsOf | None = None,
+    provider: str | None = None,
 ) -> GenaiFolder:
     """Convert the encoder and decoder of a Whisper model, and write the files that onnxruntime-genai needs.
 
@@ -51,7 +52,8 @@ def write_speech(
         folder: the folder that optimum-intel wrote.
         target: the output folder.
         convert: `converters.convert.convert_with`, with the user's options and those that are passed.
-        kv_cache, logits: see `converters.folders.genai.write_genai`. The cache is float32, and all tokens have logits.
+        kv_cache, logits, provider: see `converters.folders.genai.write_genai`. The cache is float32, and all tokens have
+            logits.
 
     Raises:
         ConversionError: the folder is not that of a Whisper model, or the model does not support this form.
@@ -81,7 +83,7 @@ def write_speech(
         vocabulary = check_configuration(source, decoder, model, ENCODER_DECODERS)
         check_vocabulary(folder, vocabulary)
         convert(folder / encoder_decoder.ENCODER, target / ENCODER, adapt=encode, form="openvino")
-        config = _genai_config(source, decoder, vocabulary)
+        config = _genai_config(source, decoder, vocabulary, provider)
         write_configurations(folder, {target / CONFIG: config, target / SOUNDS: sounds}, target)
     remarks = []
     if ignored := [name for name in _NOT_APPLIED if source.generation.get(name)]:
@@ -132,7 +134,7 @@ def _sounds(folder: Path, source: LanguageModel) -> dict[str, Any]:
     return {"feature_extraction": {"sequence": sequence}}
 
 
-def _genai_config(source: LanguageModel, decoder: Decoder, vocabulary: int) -> dict[str, Any]:
+def _genai_config(source: LanguageModel, decoder: Decoder, vocabulary: int, provider: str | None) -> dict[str, Any]:
     stated = source.stated
     positions = stated.size("max_target_positions", 448)
     end = source.token("eos_token_id")
@@ -145,7 +147,7 @@ def _genai_config(source: LanguageModel, decoder: Decoder, vocabulary: int) -> d
 
     own, crossed = caches(SELF_PAST), caches(CROSS_PAST)
     extended, computed = caches(SELF_PRESENT), caches(CROSS_PRESENT)
-    session = {"log_id": "onnxruntime-genai", "provider_options": []}
+    session = session_options(provider=provider)
     heads = stated.size("encoder_attention_heads", decoder.heads)
     width = decoder.heads * decoder.size
     return {

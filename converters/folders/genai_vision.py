@@ -83,6 +83,7 @@ def write_vision(
     convert: Callable[..., Conversion],
     kv_cache: KvCache | None = None,
     logits: LogitsOf | None = None,
+    provider: str | None = None,
 ) -> GenaiFolder:
     """Convert a vision-language model, and write the files that onnxruntime-genai needs.
 
@@ -90,7 +91,7 @@ def write_vision(
         folder: the folder that optimum-intel wrote.
         target: the output folder.
         convert: `converters.convert.convert_with`, with the user's options and those that are passed.
-        kv_cache, logits: see `converters.folders.genai.write_genai`.
+        kv_cache, logits, provider: see `converters.folders.genai.write_genai`.
 
     Raises:
         ConversionError: onnxruntime-genai does not have this type, files are missing or contradict each other, or a model
@@ -135,7 +136,7 @@ def write_vision(
         convert(folder / TEXT_EMBEDDINGS, target / EMBEDDING, adapt=embed, **plain)
         convert(folder / vision.model, target / VISION, adapt=vision.adapt, **plain)
         library = needed_library(decoder)
-        config = genai_config(source, decoder, list(inputs), vocabulary, library, DECODER)
+        config = genai_config(source, decoder, list(inputs), vocabulary, library, DECODER, provider)
         config["model"] |= {"type": vision.kind, **({} if negative else {"image_token_id": image_token}), **vision.tokens}
         if "video_token_id" in vision.tokens and source.token("pad_token_id") is None:
             # tokens of the prompt that equal it are masked, and the default, the end token, can be among them
@@ -145,14 +146,14 @@ def write_vision(
             "filename": EMBEDDING,
             "inputs": {_IDS: _IDS, _FEATURES: _FEATURES},
             "outputs": {_EMBEDDINGS: _EMBEDDINGS},
-            "session_options": session_options(None),
+            "session_options": session_options(provider=provider),
         }
         config["model"]["vision"] = {
             "filename": VISION,
             "config_filename": IMAGES,
             **vision.settings,
             "outputs": {_FEATURES: _FEATURES},
-            "session_options": session_options(None),
+            "session_options": session_options(provider=provider),
         }
         write_configurations(folder, {target / CONFIG: config, target / IMAGES: vision.images}, target, library)
     remarks = remarks_of(source, decoder, target, library)

@@ -20,6 +20,7 @@ from converters.passes.branches import MoveIntoBranches
 from converters.passes.causal_conv import FuseCausalConv
 from converters.passes.column_images import Col2ImByAddition
 from converters.passes.compressed_weights import KeepWeightsCompressed
+from converters.passes.compressed_weights.n_bits import ConvertToMatMulNBits
 from converters.passes.constant_transposes import FoldConstantTransposes
 from converters.passes.copies import DropCopies
 from converters.passes.elementwise import FuseElementwise
@@ -124,6 +125,17 @@ class InlineBodies(InPlacePass):
         return PassResult(model, modified=True)
 
 
+class Check(InPlacePass):
+    """Raise `TargetError` for forms of operators that a target computes incorrectly."""
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+
+    def call(self, model: ir.Model) -> PassResult:
+        check(model, self.target)
+        return PassResult(model, modified=False)
+
+
 @dataclass(frozen=True)
 class Finished:
     """The results of the passes that a report contains.
@@ -177,7 +189,7 @@ def finish(
     """
     bodies, inline, halves = AttachBodies(opset, contrib=contrib), InlineBodies(), InFloat16(opset)
     # ONNX Runtime inserts casts for float16 nodes for which a device has no kernel.
-    spared = [ir.DataType.FLOAT16] if precision == "float16" else []
+    spared = [ir.DataType.FLOAT16] if precision == "float16" or target.cache == "float16" else []
     # Before caches, which are recognized by evaluation: it does not support Loops over data.
     recurrences: list[InPlacePass] = []
     if precision != "float16":
@@ -208,8 +220,11 @@ def finish(
         passes += [RemoveUnusedNodesPass(), ConvertToIntegers(opset, contrib=contrib), RemoveUnusedNodesPass()]
     if precision != "float16":  # the terms of the decomposition would overflow in float16
         passes.append(DecomposeMish())
-    if precision == "model" and opset >= OPSET:  # the plugin's kernels do not apply to older opsets
-        passes.append(KeepWeightsCompressed(activations, fold=fold))
+    if opset >= OPSET:  # the plugin's kernels do not apply to older opsets
+        if target.n_bits and precision != "float32":
+            passes += [KeepWeightsCompressed("float", fold=fold, halves=False), ConvertToMatMulNBits()]
+        elif precision == "model":
+            passes.append(KeepWeightsCompressed(activations, fold=fold))
     if fold:
         passes.append(FoldConstantTransposes())
     passes.append(LookUpFourBits())
@@ -222,6 +237,8 @@ def finish(
     ]
     if has_integers and contrib and opset >= OPSET and precision == "model":
         passes += [FuseElementwise(), RemoveUnusedNodesPass(), MergeDataMovement(), RemoveUnusedNodesPass()]
+    if target.limits:
+        passes.append(Check(target))
     if opset < OPSET:
         passes += [inline, RemoveUnusedNodesPass(), Lower(opset, inline.unsupported)]
     elif not contrib:
@@ -235,6 +252,7 @@ def finish(
         RemoveUnusedNodesPass(),
         MoveIntoBranches(),
         bodies,
+        *spelling_passes(target, last=True),
         RemoveUnusedOpsetsPass(),
     ]
     if opset != OPSET:

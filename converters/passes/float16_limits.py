@@ -12,6 +12,8 @@ from collections.abc import Collection, Iterable, Mapping
 import numpy as np
 import onnx_ir as ir
 
+from onnx_specops.graphs import producer_of
+
 D = ir.DataType
 
 LEAST_NORMAL = 2.0**-14
@@ -161,9 +163,37 @@ def near_zero(nodes: Iterable[ir.Node], floats: Collection[ir.Value]) -> tuple[s
         divides = node.op_type in ("Log", "Pow", "Reciprocal") or (node.op_type == "Div" and takes != [0])
         if not divides:
             small.update(node.outputs)
-        elif node.op_type != "Log":
+        elif node.op_type != "Log" and not _normalizes(node):
             large.update(node.outputs)
     return found, large
+
+
+def _normalizes(node: ir.Node) -> bool:
+    """Return whether a Div divides numbers by the root of their mean square, plus a constant that is not negative.
+
+    The magnitude of such a quotient is at most the root of the number of elements.
+    """
+    numbers, root = node.inputs[:2] if node.op_type == "Div" else (None, None)
+    total = producer_of(producer.inputs[0], "Add") if (producer := producer_of(root, "Sqrt")) is not None else None
+    if total is None:
+        return False
+    for mean, added in (total.inputs, reversed(total.inputs)):
+        average = producer_of(mean, "ReduceMean")
+        if average is None or not average.attributes.get_int("keepdims", 1):
+            continue
+        square = average.inputs[0]
+        power, product = producer_of(square, "Pow"), producer_of(square, "Mul")
+        squared = power is not None and _is_two(power.inputs[1]) and power.inputs[0] is numbers
+        squared = squared or (product is not None and all(value is numbers for value in product.inputs))
+        if squared and added is not None and is_constant(added) and added.const_value is not None:
+            return bool((added.const_value.numpy() >= 0).all())
+    return False
+
+
+def _is_two(value: ir.Value | None) -> bool:
+    if value is None or not is_constant(value) or value.const_value is None:
+        return False
+    return bool((value.const_value.numpy() == 2).all())
 
 
 def overflowing(nodes: Iterable[ir.Node], floats: Collection[ir.Value]) -> set[ir.Node]:

@@ -91,6 +91,12 @@ def reset_before(node: ir.Node) -> bool:
     return not node.attributes.get_int("linear_before_reset", 0)
 
 
+@limit("GRU", "with linear_before_reset=0 and unknown sizes")
+def reset_before_of_unknown_sizes(node: ir.Node) -> bool:
+    """Match the form of the original paper with an unknown number of steps or sequences, which runs in a branch of an If."""
+    return not node.attributes.get_int("linear_before_reset", 0) and _dims(node.inputs[0]) is None
+
+
 @limit("Resize", "by scales that differ from the quotients of the sizes")
 def free_scales(node: ir.Node) -> bool:
     """Match coordinates that depend on the scales, where the program uses the sizes."""

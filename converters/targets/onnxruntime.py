@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import onnx_ir as ir
 
+from converters.targets import limits
 from converters.targets.target import Target
 from onnx_specops.building import OPSET
 from onnx_specops.graphs import all_nodes
@@ -50,7 +51,17 @@ CUDA = replace(
     title="ONNX Runtime's CUDA execution provider",
     evidence="onnxruntime-gpu 1.31.1 on an NVIDIA H200",
     lacks=dict.fromkeys(_NOT_IN_CUDA.split(), ""),
-    spellings=("several elements", "rounded integer Pow"),
+    limits=(limits.indices_of_maxima, limits.reset_before_of_unknown_sizes),
+    spellings=(
+        "several elements",
+        "rounded integer Pow",
+        "Cast through integers",
+        "float biases",
+        "last of equal indices",
+        "assertions by Reshape",
+    ),
+    cache="float16",
+    n_bits=True,
     command='`providers=["CUDAExecutionProvider", "CPUExecutionProvider"]`',
 )
 STANDARD = Target(

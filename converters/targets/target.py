@@ -12,8 +12,10 @@ Spelling = Literal[
     "2D ConvTranspose",
     "4D InstanceNormalization",
     "ArgMax",
+    "assertions by Reshape",
     "Div for Mod",
     "binary operators",
+    "Cast through integers",
     "channel slopes",
     "bounded Slice",
     "clipped Tanh",
@@ -28,7 +30,9 @@ Spelling = Literal[
     "expanded LogSoftmax",
     "expanded Resize",
     "explicit padding",
+    "float biases",
     "last Softmax axis",
+    "last of equal indices",
     "last states",
     "matrix operands",
     "Mul for And",
@@ -106,6 +110,8 @@ class Target:
         types: the supported element types of tensors, by ONNX's names; ``None`` for all of an operator's.
         control_flow: whether it has If, Loop and Scan.
         spellings: the passes that it needs.
+        cache: the type of the keys and values of its GroupQueryAttention.
+        n_bits: whether MatMulNBits is its only multiplication by compressed weights.
         command: the next command for the file, for docs/targets.md.
     """
 
@@ -126,6 +132,8 @@ class Target:
     types: Collection[str] | None = None
     control_flow: bool = True
     spellings: tuple[Spelling, ...] = ()
+    cache: Literal["float32", "float16"] = "float32"
+    n_bits: bool = False
     command: str = ""
 
     @property

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import numpy as np
 
-from onnx_specops.assertions import required
+from onnx_specops import n_bits
 from onnx_specops.attributes import Limits
 from onnx_specops.domain import operator
 from onnx_specops.padding import pad
@@ -226,12 +226,12 @@ def _(op, A, B, scales, zero_points, codebook, bias, *, N, K, block_size, packed
     return finished(op.MatMul(wide, _swapped(op, weights) if transB else weights))
 
 
-_FLOAT, _UINT8, _INT32 = 1, 2, 6  # constants of onnx.TensorProto
+_FLOAT = 1  # onnx.TensorProto.FLOAT
 
 
 def _has_n_bits(A, B, zero_points, N, K, block_size, packed) -> bool:
     """Whether ONNX Runtime's MatMulNBits is equivalent: one matrix, with blocks of a power of two."""
-    power = block_size >= 16 and block_size & (block_size - 1) == 0
+    power = block_size >= n_bits.LEAST_BLOCK and block_size & (block_size - 1) == 0
     whole = packed in ("uint4", "int4") and B.rank == 2 and A.rank is not None and N * K > 0 and K % block_size == 0
     integers = zero_points is None or (zero_points.dtype is not None and zero_points.dtype.name in ("UINT8", "INT8"))
     return power and whole and integers
@@ -239,25 +239,11 @@ def _has_n_bits(A, B, zero_points, N, K, block_size, packed) -> bool:
 
 def _in_n_bits(op, A, B, scales, zero_points, N, K, block_size, packed, accuracy_level):
     """Emit MatMulNBits, which is fast and compact in ONNX Runtime without a plugin (for 4 bits only; 8 bits are slow)."""
-    blocks = K // block_size
-    offset = 8 if packed == "int4" else 0  # its elements are unsigned
-    codes = op.BitwiseXor(B, np.uint8(0x88)) if offset else B
-    codes = op.Reshape(codes, [N, blocks, block_size // 2])
-    factors = op.Cast(1.0 if scales is None else scales, to=_FLOAT)
-    factors = op.Reshape(op.Expand(factors, [N, blocks]), [-1])
-    packed_zeros = None
-    if zero_points is not None or not offset:
-        zeros = op.Add(op.Cast(0 if zero_points is None else zero_points, to=_INT32), np.int32(offset))
-        beyond = op.Or(op.Less(zeros, np.int32(0)), op.Greater(zeros, np.int32(15)))
-        zeros = op.Expand(required(op, "zero_points_beyond_4_bits", beyond, zeros), [N, blocks])
-        if blocks % 2:
-            zeros = op.Pad(zeros, [0, 0, 0, 1])
-        pairs = op.Reshape(zeros, [-1, 2])
-        both = op.ReduceSum(op.Mul(pairs, np.array([1, 16], np.int32)), [1], keepdims=0)
-        packed_zeros = op.Cast(both, to=_UINT8)
-    return op.contrib.MatMulNBits(
-        op.Cast(A, to=_FLOAT), codes, factors, packed_zeros,
-        K=K, N=N, bits=4, block_size=block_size, accuracy_level=accuracy_level,
+    signed = packed == "int4"  # its elements are unsigned
+    codes = op.BitwiseXor(B, np.uint8(0x88)) if signed else B
+    return n_bits.multiply(
+        op, A, codes, scales, zero_points, N=N, K=K, block_size=block_size, bits=4, offset=8 if signed else 0,
+        accuracy_level=accuracy_level,
     )  # fmt: skip
 
 

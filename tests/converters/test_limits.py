@@ -63,6 +63,7 @@ CASES: list[tuple[Limit, tuple[int, ...], Any, Any]] = [
     (limits.recurrent, (3, 2, 4), _recurrent("RNN", lengths=[3, 2]), _recurrent("RNN", lengths=[3, 3])),
     (limits.recurrent, (3, 2, 4), _recurrent("RNN", activations=["Relu"]), _recurrent("RNN", activations=["Tanh"])),
     (limits.reset_before, (3, 2, 4), _recurrent("GRU"), _recurrent("GRU", linear_before_reset=1)),
+    (limits.reset_before_of_unknown_sizes, (None, 2, 4), _recurrent("GRU"), _recurrent("GRU", linear_before_reset=1)),
     (limits.several_sequences, (3, 2, 4), _recurrent("LSTM"), lambda op, x: op.Abs(x)),
     (
         limits.several_sequences,
@@ -183,3 +184,9 @@ def test_remainders_of_floats(target: str, computes: bool) -> None:
     """ncnn's remainder of a multiple is the divisor."""
     (node,) = graph(lambda op, x: op.Mod(x, 2.0, fmod=1), floats("x", 4)).graph
     assert (why_unsupported(node, TARGETS[target]) is None) == computes
+
+
+def test_a_gru_of_known_sizes() -> None:
+    model = graph(_recurrent("GRU"), floats("x", 3, 2, 4))
+    (node,) = [node for node in model.graph if node.op_type == "GRU"]
+    assert not limits.reset_before_of_unknown_sizes.applies(node)

@@ -82,6 +82,11 @@ def test_command_line_values(given: dict[str, Any], told: dict[str, Any]) -> Non
         ({"logits": "all"}, "logits requires form='genai': in OpenVINO's form", "--logits requires --genai: "),
         ({"outputs": ["y"], "form": "genai"}, "outputs excludes form='genai'", "--outputs excludes --genai"),
         ({"precision": "float16", "weights": "reference"}, "weights that are converted to float16", "converted to float16"),
+        (
+            {"target": "cuda", "form": "genai", "kv_cache": "uint8"},
+            "kv_cache='uint8' excludes target='cuda': its GroupQueryAttention",
+            "--kv-cache uint8 excludes --target cuda",
+        ),
         ({"opset": 10}, "opset must be 11 or more, not 10", "--opset must be 11 or more"),
         ({"positions": 0}, "positions must be 1 or more, not 0", "--positions must be 1 or more"),
     ],
@@ -96,7 +101,12 @@ def test_invalid_combinations(given: dict[str, Any], in_python: str, typed: str)
 
 @pytest.mark.parametrize(
     "given",
-    [{"kv_cache": "uint8", "form": "genai"}, {"precision": "float16", "weights": "copy"}, {"weights": "reference"}],
+    [
+        {"kv_cache": "uint8", "form": "genai"},
+        {"target": "cuda", "form": "genai", "kv_cache": "float16"},
+        {"precision": "float16", "weights": "copy"},
+        {"weights": "reference"},
+    ],
 )
 def test_valid_combinations(given: dict[str, Any]) -> None:
     """The near misses of invalid combinations."""

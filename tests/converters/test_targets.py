@@ -91,8 +91,9 @@ def test_unsupported_operators_are_reported_by_layer(tmp_path: Path) -> None:
 
 
 def test_genai_requires_onnxruntime() -> None:
-    with pytest.raises(ValueError, match="target excludes form='genai'"):
+    with pytest.raises(ValueError, match="form='genai' requires target='onnxruntime' or target='cuda', not opencv"):
         options.Options(target="opencv", form="genai")
+    assert options.Options(target="cuda", form="genai").target == "cuda"
 
 
 def test_folded_weights_are_not_references() -> None:

@@ -60,6 +60,7 @@ class Decoder:
         size: the size of a head.
         grouped: the number of attentions that are GroupQueryAttention.
         cache: the type of the caches.
+        own: whether ONNX Runtime's operator extends them, not the domain's.
         rotated: the number of them that include the rotary embedding.
         in_place: whether a cache can be extended in place, in a larger buffer.
         kept: reason -> the layers whose attention stays in standard ONNX, or whose rotary embedding stays outside the
@@ -76,6 +77,7 @@ class Decoder:
     grouped: int = 0
     rotated: int = 0
     cache: KvCache = "float32"
+    own: bool = True
     in_place: bool = False
     kept: dict[str, list[int]] = field(default_factory=dict)
     logits: LogitsOf = "all"
@@ -107,14 +109,22 @@ class ExposeCaches(InPlacePass):
         positions: int | None = None,
         contrib: bool = True,
         cache: KvCache = "float32",
+        own: bool = True,
         logits: LogitsOf = "last",
     ) -> None:
-        self.variables, self.positions, self.contrib, self.cache, self.logits = variables, positions, contrib, cache, logits
+        self.variables, self.positions, self.contrib, self.logits = variables, positions, contrib, logits
+        self.cache, self.own = cache, own
         self.decoder: Decoder | None = None
 
     def call(self, model: ir.Model) -> PassResult:
         self.decoder = expose_caches(
-            model, self.variables, positions=self.positions, contrib=self.contrib, cache=self.cache, logits=self.logits
+            model,
+            self.variables,
+            positions=self.positions,
+            contrib=self.contrib,
+            cache=self.cache,
+            own=self.own,
+            logits=self.logits,
         )
         self.variables.clear()
         return PassResult(model, modified=True)
@@ -127,6 +137,7 @@ def expose_caches(
     positions: int | None = None,
     contrib: bool = True,
     cache: KvCache = "float32",
+    own: bool = True,
     logits: LogitsOf = "last",
 ) -> Decoder:
     """Convert a language model's caches to inputs and outputs, and its attention to GroupQueryAttention.
@@ -138,6 +149,7 @@ def expose_caches(
             because the operator needs a table of all positions.
         contrib: whether ONNX Runtime's own operators may be used.
         cache: the type of the caches. It is float32 unless every attention becomes GroupQueryAttention.
+        own: whether ONNX Runtime's operator has caches of this type, or only the domain's.
         logits: the tokens of a run that have logits.
 
     Raises:
@@ -160,6 +172,7 @@ def expose_caches(
     decoder = _decoder(layers, inputs)
     decoder.kept = kept
     decoder.logits = "last" if is_last else "all"
+    decoder.own = own
     decoder.width = width_before(graph.outputs[0])
     results: dict[ir.Value, ir.Value] = {}
     if contrib:
@@ -283,14 +296,16 @@ def _grouped(
                 supported.append((number, layer.attention, visible))
     if len(supported) == len(layers):
         decoder.cache = cache
+    elif decoder.own and cache != "float32":  # the operator has no float32 on this device
+        return {}
     planned = []
     for number, found, visible in _supported_sizes(supported, decoder):
-        any_size = decoder.cache != "float32"
+        any_size = not decoder.own
         sources, table, reason = _sources(rotations, found, inputs, positions, any_size=any_size)
         if reason:
             decoder.kept.setdefault(reason, []).append(number)
         planned.append((found, visible, sources, table))
-    emitter = Emitter(graph, inputs, decoder.cache, root)
+    emitter = Emitter(graph, inputs, decoder.cache, decoder.own, root)
     results: dict[ir.Value, ir.Value] = {}
     for found, visible, sources, table in planned:
         key, value = emitter.replace(found, visible, sources, table)
@@ -315,7 +330,7 @@ def _supported_sizes(
     """Yield the attentions with a head size that ONNX Runtime's operator supports."""
     for number, found, visible in supported:
         with _keep_if_unsupported(decoder, number):
-            if decoder.cache == "float32":
+            if decoder.own:
                 check_size(found)
             yield number, found, visible
 

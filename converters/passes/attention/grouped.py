@@ -15,6 +15,7 @@ from converters.passes.attention.matching import CachedAttention
 from converters.passes.attention.probe_shapes import Inputs, ProbeShapes
 from converters.passes.attention.probing import ProbeError, of_all_sizes
 from converters.passes.attention.rotation import Source, Table
+from onnx_specops.assertions import required
 from onnx_specops.building import Builder, Value, constant_value
 from onnx_specops.ops.group_query_attention_compressed import TAIL
 from onnx_specops.replacing import replace_value
@@ -36,15 +37,22 @@ class Emitter:
         graph: the graph.
         inputs: its inputs.
         cache: the type of the caches.
+        own: whether ONNX Runtime's operator extends them, not the domain's.
         root: a builder of the graph that knows its names.
     """
 
     graph: ir.Graph
     inputs: Inputs
     cache: KvCache
+    own: bool
     root: Builder
     _lengths: dict[bool, tuple[Value, Value]] = field(default_factory=dict)
     _caches: dict[Table, tuple[Value, Value]] = field(default_factory=dict)
+
+    @property
+    def _computed(self) -> ir.DataType:
+        """The type of the operator's floats: that of the caches for ONNX Runtime's operator."""
+        return _TYPES.get(self.cache, ir.DataType.FLOAT) if self.own else ir.DataType.FLOAT
 
     def replace(
         self, found: CachedAttention, visible: VisibleKeys, sources: tuple[Source, Source, Source], table: Table | None
@@ -65,7 +73,7 @@ class Emitter:
         heads = (found.heads, found.groups, found.groups)
         tokens = [_in_rows(op, source, n, found.size) for source, n in zip(sources, heads, strict=True)]
         rotary = (None, None) if table is None else self._rotary_caches(table)
-        sink = None if found.sinks is None else op.const(found.sinks, ir.DataType.FLOAT)
+        sink = None if found.sinks is None else op.const(found.sinks, self._computed)
         attributes: dict[str, Any] = {
             "num_heads": found.heads,
             "kv_num_heads": found.groups,
@@ -77,13 +85,17 @@ class Emitter:
         }
         rows = self._in_rows_again(found)
         pasts = found.keys.past, found.values.past
-        if self.cache == "float32":
-            attributes["do_rotary"] = None if table is None else 1
-            inputs = *tokens, *pasts, lengths, total, *rotary, None, None, sink
-            output, key, value = op.contrib.GroupQueryAttention(*inputs, **attributes)
-        else:
+        if self.cache != "float32":
             for past in pasts:
                 _compress(past, self.cache)
+        if self.own:
+            attributes["do_rotary"] = None if table is None else 1
+            if self._computed != ir.DataType.FLOAT:
+                tokens = [op.Cast(value, to=self._computed) for value in tokens]
+            inputs = *tokens, *pasts, lengths, total, *rotary, None, None, sink
+            output, key, value = op.contrib.GroupQueryAttention(*inputs, **attributes)
+            output = output if self._computed == ir.DataType.FLOAT else op.Cast(output, to=ir.DataType.FLOAT)
+        else:
             inputs = *tokens, *pasts, lengths, total, *rotary, sink
             output, key, value = op.specops.GroupQueryAttentionCompressed(*inputs, **attributes)
         if rows is None:
@@ -111,13 +123,18 @@ class Emitter:
             lengths = op.Expand(op.Sub(total, 1), op.Shape(data, start=0, end=1))
         else:
             counts = op.Sub(op.ReduceSum(op.Cast(mask, to=ir.DataType.INT64), [1], keepdims=0), 1)
-            lengths = op.Where(_is_right_padded(op, mask, sequence, total), counts, _UNKNOWN)
+            right_padded = _is_right_padded(op, mask, sequence, total)
+            if self._computed == ir.DataType.FLOAT:
+                lengths = op.Where(right_padded, counts, _UNKNOWN)
+            else:  # other kernels do not check the lengths
+                lengths = required(op, "padding_before_tokens", op.Not(right_padded), counts)
         self._lengths[padding] = op.Cast(lengths, to=ir.DataType.INT32), whole
         return self._lengths[padding]
 
     def _rotary_caches(self, table: Table) -> tuple[Value, Value]:
         if table not in self._caches:
-            cosine, sine = (constant_value(array, name=name) for array, name in
+            dtype = self._computed.numpy()
+            cosine, sine = (constant_value(array.astype(dtype), name=name) for array, name in
                             ((table.cosine, "cos_cache"), (table.sine, "sin_cache")))  # fmt: skip
             self._caches[table] = cosine, sine
         return self._caches[table]

@@ -48,16 +48,17 @@ class KeepWeightsCompressed(InPlacePass):
     Args:
         activations: the activations of MatMuls, see the operator.
         fold: whether constants may be stored in the layout that is best for the kernel.
+        halves: whether 16-bit floats count as compressed.
     """
 
-    def __init__(self, activations: Activations = "float", *, fold: bool = True) -> None:
-        self.activations, self.fold = activations, fold
+    def __init__(self, activations: Activations = "float", *, fold: bool = True, halves: bool = True) -> None:
+        self.activations, self.fold, self.halves = activations, fold, halves
         self._views: dict[tuple[object, ...], ir.TensorProtocol] = {}
         self._keeps_halves = False
 
     def call(self, model: ir.Model) -> PassResult:
         root = Builder.of_existing(model.graph)
-        self._keeps_halves = _halves(model.graph) > HALVES_BYTES
+        self._keeps_halves = self.halves and _halves(model.graph) > HALVES_BYTES
         count = 0
         for node in list(all_nodes(model.graph)):
             if node.domain or not isinstance(node.graph, ir.Graph) or node.op_type not in ("MatMul", "Gather"):

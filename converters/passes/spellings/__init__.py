@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from onnx_ir.passes import InPlacePass
 
 from converters.passes.spellings.arg_max import TopKToArgMax
+from converters.passes.spellings.assertions import CheckShapes
 from converters.passes.spellings.attributes import RemoveDefaults, StatePadModes
 from converters.passes.spellings.binary import BinaryOperators
 from converters.passes.spellings.booleans import RemoveBooleanConstants
@@ -15,6 +16,7 @@ from converters.passes.spellings.comparisons import ComparedNumbers, EqualShapes
 from converters.passes.spellings.constant_indices import ComputedIndices, ConstantIndices
 from converters.passes.spellings.cubes import MulToPow
 from converters.passes.spellings.expanded_resize import ExpandBeforeResize
+from converters.passes.spellings.float_biases import FloatBiases
 from converters.passes.spellings.forward_gru import ForwardGRU
 from converters.passes.spellings.fusions import UnfusedRMSNormalization, WholeAddends
 from converters.passes.spellings.instance_normalization import InstanceNormalization4D
@@ -47,7 +49,7 @@ from converters.passes.spellings.rounding import RoundToEven, TruncatedIntegers
 from converters.passes.spellings.rows import RowsOfMatrices, UncheckedRows
 from converters.passes.spellings.sampling import GridSampleToGather
 from converters.passes.spellings.scalars import ScalarsToVectors
-from converters.passes.spellings.scattering import ScatterWithinData
+from converters.passes.spellings.scattering import LastOfEqualIndices, ScatterWithinData
 from converters.passes.spellings.separate_constants import SeparateConstants
 from converters.passes.spellings.single_elements import DecomposeInstanceNormalization
 from converters.passes.spellings.slices import BoundedSlices, ReversedSliceToGather, StridedSliceToGather
@@ -56,6 +58,7 @@ from converters.passes.spellings.softmax import LastAxisSoftmax
 from converters.passes.spellings.squares import PowToMul
 from converters.passes.spellings.states import NameLastStates
 from converters.passes.spellings.topk import SortedTopK
+from converters.passes.spellings.unsigned_casts import CastThroughIntegers
 
 if TYPE_CHECKING:
     from converters.targets.target import Target
@@ -63,10 +66,12 @@ if TYPE_CHECKING:
 SPELLINGS: Mapping[str, Callable[[], InPlacePass]] = {
     "4D InstanceNormalization": InstanceNormalization4D,
     "ArgMax": TopKToArgMax,
+    "assertions by Reshape": CheckShapes,
     "Div for Mod": ModToDiv,
     "Pow for cubes": MulToPow,
     "binary operators": BinaryOperators,
     "channel slopes": ChannelSlopes,
+    "Cast through integers": CastThroughIntegers,
     "clipped Tanh": ClippedTanh,
     "compared numbers": ComparedNumbers,
     "equal shapes": EqualShapes,
@@ -76,7 +81,9 @@ SPELLINGS: Mapping[str, Callable[[], InPlacePass]] = {
     "expanded LogSoftmax": ExpandedLogSoftmax,
     "expanded Resize": ExpandBeforeResize,
     "explicit padding": ExplicitPads,
+    "float biases": FloatBiases,
     "last Softmax axis": LastAxisSoftmax,
+    "last of equal indices": LastOfEqualIndices,
     "last states": NameLastStates,
     "matrix operands": VectorsToMatrices,
     "Mul for And": ArithmeticLogic,
@@ -133,10 +140,11 @@ SPELLINGS: Mapping[str, Callable[[], InPlacePass]] = {
 }
 
 _LAST = frozenset((
-    "Greater for Cast", "Pow for cubes", "ReduceMean for ReduceSum", "Sub for residuals of volumes", "clipped Tanh",
-    "computed indices", "last states", "merged directions", "no boolean constants", "rows of operands", "separate constants",
-    "sorted by depth", "stable Softplus", "stated kernels", "stated modes", "truncated integers",
-    "truncated quotients", "unfused GroupNormalization", "whole addends", "whole residuals",
+    "Greater for Cast", "Pow for cubes", "ReduceMean for ReduceSum", "Sub for residuals of volumes",
+    "assertions by Reshape", "clipped Tanh", "computed indices", "last states", "merged directions",
+    "no boolean constants", "rows of operands", "separate constants", "sorted by depth", "stable Softplus",
+    "stated kernels", "stated modes", "truncated integers", "truncated quotients", "unfused GroupNormalization",
+    "whole addends", "whole residuals",
 ))  # fmt: skip
 """Spellings that simplification or the removal of unused values would revert, or of forms that older opsets need."""
 

@@ -164,6 +164,25 @@ def _mean(op: Any, x: Any) -> Any:
     return op.ReduceMean(x, [-1], keepdims=1)
 
 
+@pytest.mark.parametrize(
+    ("emit", "large"),
+    [
+        (lambda op, x: op.Div(x, op.Sqrt(op.Add(_mean(op, op.Pow(x, 2.0)), EPS))), 0),
+        (lambda op, x: op.Div(x, op.Sqrt(op.Add(EPS, _mean(op, op.Mul(x, x))))), 0),
+        (lambda op, x: op.Div(x, op.Sqrt(op.Add(_mean(op, op.Pow(x, 3.0)), EPS))), 1),
+        (lambda op, x: op.Div(x, op.Sqrt(op.Add(_mean(op, op.Mul(x, op.Abs(x))), EPS))), 1),
+        (lambda op, x: op.Div(op.Exp(x), op.Sqrt(op.Add(_mean(op, op.Pow(x, 2.0)), EPS))), 1),  # of other numbers
+        (lambda op, x: op.Div(x, op.Sqrt(op.Add(op.ReduceMean(op.Pow(x, 2.0), keepdims=0), EPS))), 1),
+        (lambda op, x: op.Div(x, op.Sqrt(op.Add(_mean(op, op.Pow(x, 2.0)), -EPS))), 1),
+        (lambda op, x: op.Div(x, op.Add(_mean(op, op.Pow(x, 2.0)), EPS)), 1),  # no root
+    ],
+)
+def test_normalized_numbers_are_not_large(emit: Callable[..., Any], large: int) -> None:
+    """Numbers divided by the root of their own mean square are in float16's range."""
+    _, beyond = near_zero(*parts(emit, floats("x", 3, 2)))
+    assert len(beyond) == large
+
+
 def _sum(op: Any, x: Any) -> Any:
     return op.ReduceSum(x, [-1], keepdims=1)
 

@@ -12,6 +12,8 @@ from onnx_ir.passes.common import RemoveUnusedNodesPass
 from converters.passes.finish import finish_for
 from converters.passes.spellings import SPELLINGS
 from converters.targets import TARGETS
+from onnx_specops.assertions import required
+from onnx_specops.bodies import attach_bodies
 from onnx_specops.building import new_value
 from tests.converters.passes.graphs import floats, graph, operators, rewritten, run
 
@@ -739,3 +741,171 @@ SIGNED_ZEROS = np.array([[0, -0.0, 1, -2, 0.5, 3]], np.float32)
 def test_compared_numbers(emit: Any, found: list[str]) -> None:
     by = [SPELLINGS["compared numbers"]()]
     assert rewritten(emit, floats("x", 1, 6), by=by, numbers=[SIGNED_ZEROS]) == found
+
+
+def test_assertions_by_shapes() -> None:
+    """The violations become the number of elements of a Reshape, in the graph and in bodies."""
+
+    def emit(op, x):
+        count = op.Cast(op.Squeeze(x, [0]), to=ir.DataType.INT64)
+        checked = required(op, "more_than_three", op.Greater(count, 3), count)
+        gathered = op.Gather(op.const(np.int64([0, 1])), op.Clip(count, op.const(0), op.const(1)), axis=0)  # no assertion
+        return checked, gathered
+
+    model = graph(emit, floats("x", 1))
+    SPELLINGS["assertions by Reshape"]()(model)
+    assert operators(model).count("Gather") == 1 and operators(model).count("Reshape") == 1
+    assert [array.item() for array in run(model, np.float32([3]))] == [3, 1]
+    with pytest.raises(Exception, match="more_than_three/Gather/Reshape"):
+        run(model, np.float32([4]))
+
+
+def test_assertions_in_bodies() -> None:
+    def emit(op, x):
+        indices = op.Cast(x, to=ir.DataType.INT64)
+        table = op.const(np.arange(12, dtype=np.float32).reshape(4, 3))
+        return (op.specops.EmbeddingBagOffsetsSum(table, indices, op.const(np.int64([0, 2]))),)
+
+    model = graph(emit, floats("x", 3))
+    attach_bodies(model)
+    before = run(model, np.float32([0, 2, 1]))
+    (body,) = model.functions.values()
+    count = sum(node.op_type == "Gather" for node in body)
+    SPELLINGS["assertions by Reshape"]()(model)
+    assert sum(node.op_type == "Gather" for node in body) < count
+    np.testing.assert_array_equal(run(model, np.float32([0, 2, 1])), before)
+    with pytest.raises(Exception, match="indices_are_negative"):
+        run(model, np.float32([0, -1, 1]))
+
+
+@pytest.mark.parametrize(
+    ("source", "to", "found"),
+    [
+        (ir.DataType.FLOAT, ir.DataType.UINT8, ["Cast", "Cast", "Max"]),
+        (ir.DataType.FLOAT16, ir.DataType.UINT16, ["Cast", "Cast", "Max"]),
+        (ir.DataType.DOUBLE, ir.DataType.UINT32, ["Cast", "Cast", "Max"]),
+        (ir.DataType.FLOAT, ir.DataType.INT8, ["Cast"]),
+        (ir.DataType.FLOAT, ir.DataType.INT32, ["Cast"]),
+        (ir.DataType.FLOAT, ir.DataType.UINT64, ["Cast"]),
+        (ir.DataType.INT32, ir.DataType.UINT8, ["Cast"]),
+        (ir.DataType.BOOL, ir.DataType.UINT8, ["Cast"]),
+    ],
+)
+def test_casts_to_unsigned_integers(source: ir.DataType, to: ir.DataType, found: list[str]) -> None:
+    array = np.array([0, 1, 3, 100], source.numpy())
+    model = graph(lambda op, x: (op.Cast(x, to=to),), new_value(source, [4], "x"))
+    SPELLINGS["Cast through integers"]()(model)
+    assert operators(model) == found
+    np.testing.assert_array_equal(run(model, array)[0], array.astype(to.numpy()))
+
+
+@pytest.mark.parametrize("through", [None, ir.DataType.INT32])
+def test_casts_keep_the_low_bits(through: ir.DataType | None) -> None:
+    def emit(op, x):
+        return (op.Cast(x if through is None else op.Cast(x, to=through), to=ir.DataType.UINT8),)
+
+    model = graph(emit, floats("x", 4))
+    SPELLINGS["Cast through integers"]()(model)
+    assert operators(model) == ["Cast", "Cast", "Max"]
+    np.testing.assert_array_equal(run(model, np.float32([-1, 256, 300.7, -130]))[0], np.uint8([255, 0, 44, 126]))
+
+
+_TABLE = np.arange(24, dtype=np.float32).reshape(4, 3, 2)
+
+
+@pytest.mark.parametrize(
+    ("operator", "shapes", "axis"),
+    [
+        ("ScatterElements", ((9, 3, 2), (9, 3, 2)), 0),
+        ("ScatterElements", ((2, 7, 1), (2, 7, 1)), 1),
+        ("ScatterElements", ((4, 3, 5), (4, 3, 5)), -1),
+        ("ScatterElements", ((0, 3, 2), (0, 3, 2)), 0),
+        ("ScatterND", ((9, 1), (9, 3, 2)), 4),
+        ("ScatterND", ((3, 5, 2), (3, 5, 2)), 3),
+        ("ScatterND", ((30, 3), (30,)), 2),
+        ("ScatterND", ((0, 1), (0, 3, 2)), 4),
+    ],
+)
+@pytest.mark.parametrize("constant", [True, False])
+def test_the_last_of_equal_indices(operator: str, shapes: Any, axis: int, constant: bool) -> None:
+    rng = np.random.default_rng(1)
+    size = _TABLE.shape[axis] if operator == "ScatterElements" else axis
+    indices = rng.integers(-size, size, shapes[0])
+    if operator == "ScatterND":
+        indices = rng.integers(-2, 2, shapes[0])
+    updates = rng.standard_normal(shapes[1]).astype(np.float32)
+
+    def emit(op, x, *more):
+        how = {"axis": axis} if operator == "ScatterElements" else {}
+        return (
+            op.node(operator, op.const(_TABLE) if more else x, op.const(indices) if constant else more[0], updates, **how),
+        )
+
+    inputs = [floats("x", 4, 3, 2)] if constant else [floats("x", 1), new_value(ir.DataType.INT64, indices.shape, "i")]
+    arrays = [_TABLE] if constant else [np.zeros(1, np.float32), indices]
+    model = graph(emit, *inputs)
+    (expected,) = run(model, *arrays)
+    SPELLINGS["last of equal indices"]()(model)
+    np.testing.assert_array_equal(run(model, *arrays)[0], expected)
+    found = [node.attributes.get_string("reduction", "none") for node in model.graph if node.op_type.startswith("Scatter")]
+    assert found == (["none"] if constant and not indices.size else ["max"])
+
+
+@pytest.mark.parametrize(
+    ("operator", "indices", "stays"),
+    [
+        ("ScatterElements", [[0, 2, 1]], True),
+        ("ScatterElements", [[0, 2, 2]], False),
+        ("ScatterElements", [[0, 2, -2]], True),
+        ("ScatterElements", [[0, 2, -1]], False),  # -1 is 2
+        ("ScatterND", [[0], [1]], True),
+        ("ScatterND", [[0], [-2]], False),
+        ("ScatterND", [[0, 1], [0, 2], [1, 1]], True),
+        ("ScatterND", [[0, 1], [0, 2], [0, 1]], False),
+    ],
+)
+def test_constant_indices_that_differ_stay(operator: str, indices: list[list[int]], stays: bool) -> None:
+    updates = np.arange(np.size(indices), dtype=np.float32).reshape(np.shape(indices)) + 10
+    if operator == "ScatterND":
+        updates = updates[:, 0] if len(indices[0]) == 2 else np.repeat(updates, 3, 1)
+
+    def emit(op, x):
+        how = {"axis": 1} if operator == "ScatterElements" else {}
+        return (op.node(operator, x, op.const(np.int64(indices)), updates, **how),)
+
+    model = _spelled("last of equal indices", emit)
+    assert all(
+        (node.attributes.get_string("reduction", "none") == "none") is stays
+        for node in model.graph
+        if "Scatter" in node.op_type
+    )
+
+
+@pytest.mark.parametrize(
+    ("dims", "scales", "how"),
+    [((3,), (), {}), ((3,), (3,), {"axis": 0}), ((2, 3), (3,), {"axis": 1}), ((3, 2), (3,), {"axis": 0})],
+)
+def test_dequantized_constants_of_32_bits(dims: Any, scales: Any, how: dict[str, int]) -> None:
+    integers = np.random.default_rng(0).integers(-(2**30), 2**30, dims).astype(np.int32)
+    factors = np.random.default_rng(1).random(scales).astype(np.float32)
+
+    def emit(op, x):
+        floats_ = op.DequantizeLinear(op.const(integers), op.const(factors), **how)
+        return (op.Add(op.ReduceSum(x, keepdims=0), floats_),)
+
+    assert "DequantizeLinear" not in operators(_spelled("float biases", emit))
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.uint8])
+def test_dequantized_constants_of_8_bits_stay(kind: type) -> None:
+    def emit(op, x):
+        return (op.Add(op.ReduceSum(x, keepdims=0), op.DequantizeLinear(op.const(np.arange(6, dtype=kind)), 0.5)),)
+
+    assert "DequantizeLinear" in operators(_spelled("float biases", emit))
+
+
+def test_dequantized_integers_at_run_time_stay() -> None:
+    def emit(op, x):
+        return (op.DequantizeLinear(op.Cast(x, to=ir.DataType.INT32), 0.5),)
+
+    assert "DequantizeLinear" in operators(_spelled("float biases", emit))
