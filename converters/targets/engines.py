@@ -23,6 +23,13 @@ _NOT_IN_TENSORRT = """
     SplitToSequence StringNormalizer TfIdfVectorizer Unique
 """
 
+_NOT_IN_TINYGRAD = """
+    Bernoulli BitCast BitShift Col2Im ConcatFromSequence CumProd DFT DeformConv Det GRU GlobalLpPool GridSample LSTM LpPool
+    MaxRoiPool MelWeightMatrix Multinomial NonMaxSuppression RNN RandomNormal RandomNormalLike RandomUniform
+    RandomUniformLike RegexFullMatch ReverseSequence RoiAlign STFT SequenceAt SequenceConstruct SequenceEmpty SequenceErase
+    SequenceInsert SequenceLength SplitToSequence StringConcat StringNormalizer StringSplit TfIdfVectorizer Unique
+"""
+
 _NOT_IN_ONNX2TORCH = """
     Acosh Asinh Atanh Bernoulli BitShift Compress ConcatFromSequence ConvInteger Cosh DequantizeLinear Det
     DynamicQuantizeLinear GRU GlobalLpPool GlobalMaxPool GridSample Hardmax LSTM LpNormalization LpPool MatMulInteger
@@ -230,6 +237,7 @@ TINYGRAD = replace(
     name="tinygrad",
     title="tinygrad",
     evidence="tinygrad 0.14",
+    lacks=dict.fromkeys(_NOT_IN_TINYGRAD.split(), ""),
     spellings=("sorted TopK", "static Reshape", "MatMul for DFT", "computed indices"),
     command='`tinygrad.nn.onnx.OnnxRunner("model.onnx")`',
 )

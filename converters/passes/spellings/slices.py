@@ -71,7 +71,7 @@ class BoundedSlices(Workaround):
         if any(size is None for size in sizes) or any(step < 1 for step in steps):
             return None
         places = [[_bounded(place, size or 0) for place, size in zip(given, sizes, strict=True)] for given in (starts, ends)]
-        return None if places == [starts, ends] else [op.Slice(x, *places, axes, steps)]
+        return None if places == [starts, ends] else [op.Slice(x, *places, axes, *rest)]
 
 
 def _bounded(place: int, size: int) -> int:
