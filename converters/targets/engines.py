@@ -238,6 +238,7 @@ TINYGRAD = replace(
     title="tinygrad",
     evidence="tinygrad 0.14",
     lacks=dict.fromkeys(_NOT_IN_TINYGRAD.split(), ""),
+    limits=(limits.indices_of_maxima,),
     spellings=("sorted TopK", "static Reshape", "MatMul for DFT", "computed indices"),
     command='`tinygrad.nn.onnx.OnnxRunner("model.onnx")`',
 )

@@ -290,8 +290,8 @@ def celu(node: ir.Node) -> bool:
 
 
 @limit(
-    "Abs Add Clip Div Max Min Mod Mul Neg Pow ReduceL1 ReduceL2 ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum "
-    "ReduceSumSquare Relu Sign Sub",
+    "Abs Add Clip Div Einsum Gemm MatMul Max Min Mod Mul Neg Pow ReduceL1 ReduceL2 ReduceMax ReduceMean ReduceMin "
+    "ReduceProd ReduceSum ReduceSumSquare Relu Sign Sub",
     "of integers",
 )
 def integers(node: ir.Node) -> bool:

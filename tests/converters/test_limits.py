@@ -120,6 +120,9 @@ CASES: list[tuple[Limit, tuple[int, ...], Any, Any]] = [
     (limits.pooled_volumes, (2, 1, 4, 4, 4), lambda op, x: op.GlobalMaxPool(x), lambda op, x: op.ReduceMax(x, [2, 3, 4])),
     (limits.integers, (3,), lambda op, x: op.Abs(op.Cast(x, to=ir.DataType.INT32)), lambda op, x: op.Abs(x)),
     (limits.integers, (3,), lambda op, x: op.Add(y := op.Cast(x, to=7), y), lambda op, x: op.Add(x, x)),
+    (limits.integers, (3, 3), lambda op, x: op.Einsum(y := op.Cast(x, to=7), y, equation="ij,jk->ik"),
+     lambda op, x: op.Einsum(x, x, equation="ij,jk->ik")),
+    (limits.integers, (3, 3), lambda op, x: op.MatMul(y := op.Cast(x, to=7), y), lambda op, x: op.MatMul(x, x)),
     (limits.dilated_maxima, (1, 1, 6, 6), *(_pooled("MaxPool", dilations=[n, n]) for n in (2, 1))),
     (limits.transposed_products, (3, 3), *(
         lambda op, x, t=t: op.Gemm(x, op.const(np.ones((3, 3), np.float32)), transA=t) for t in (1, 0)
