@@ -690,6 +690,7 @@ def constant_target(data: ir.Value, target: ir.Value, allowzero: int) -> list[in
         else:
             found.append(0 if isinstance(size, Expression) and size == x else -1)
     given = [i for i, x in enumerate(wanted) if not isinstance(x, Expression) and x == -1]
+    rest: Element | None = None
     if len(given) == 1:
         rest, place = _inferred_dimension(dims, list(wanted)), given[0]
         if isinstance(rest, Expression) and dims is not None and place < len(dims) and dims[place] == rest:
@@ -698,7 +699,7 @@ def constant_target(data: ir.Value, target: ir.Value, allowzero: int) -> list[in
             found[place] = rest
     if found.count(-1) > 1:
         return None
-    if -1 not in found or found.index(-1) in given:
+    if -1 not in found or (found.index(-1) in given and rest is not None):
         return found
     # ONNX Runtime cannot infer -1 if another dimension may be 0.
     sizes = list(found) if dims is None else dims + [0] * len(found)

@@ -176,6 +176,8 @@ def test_minus_one_of_other_dimensions_stays(op, x):
     # -1 is in the given target, too: it fails for no elements in both.
     assert op.Reshape(x, op.Concat(n, [-1], axis=0)).producer().inputs[1].constant.tolist() == [0, -1]
     assert op.Reshape(x, op.Concat(m, [-1], axis=0)).producer().inputs[1].constant is None
+    # Only no elements can have this target.
+    assert op.Reshape(x, op.Concat(n, [4], m, [-1], axis=0), allowzero=1).producer().inputs[1].constant is None
 
 
 def test_parts_of_a_shape_are_constants(op, x):
