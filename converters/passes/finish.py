@@ -191,9 +191,7 @@ def finish(
     # ONNX Runtime inserts casts for float16 nodes for which a device has no kernel.
     spared = [ir.DataType.FLOAT16] if precision == "float16" or target.cache == "float16" else []
     # Before caches, which are recognized by evaluation: it does not support Loops over data.
-    recurrences: list[InPlacePass] = []
-    if precision != "float16":
-        recurrences += [FuseStateSpaceScan(), FuseGatedDeltaRule(), FuseCausalConv()]
+    recurrences = (FuseStateSpaceScan(), FuseGatedDeltaRule(), FuseCausalConv())
     passes: list[InPlacePass] = [
         *recurrences,
         *first,
@@ -208,8 +206,7 @@ def finish(
     passes += [DropCopies(), FuseScaleAndBias(), CanonicalizeRMSNormalization(), FlattenBiases(), DecomposeLogSigmoid()]
     if contrib and opset >= OPSET and precision != "float16":
         passes += [step() for step in FUSE_ATTENTION]
-    if precision != "float16":
-        passes.append(FuseSelectiveScan())
+    passes.append(FuseSelectiveScan())
     casts = partial(InsertCasts, keep_float32=keep_float32, converted_unrounded=converted_unrounded, spared=spared)
     # QuantizeLinear got its axis in opset 13.
     has_integers = quantized == "integer" and opset >= 13 and is_quantized(model)
