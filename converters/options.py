@@ -324,6 +324,9 @@ class Options:
                 f"{{kv_cache={self.kv_cache}}} excludes {{target=cuda}}: its GroupQueryAttention has caches of float16"
             )
             raise OptionError("kv_cache", template)
+        if self.target == "cuda" and self.activations != "float":
+            template = "{activations=int8} excludes {target=cuda}: its multiplication by compressed weights takes floats"
+            raise OptionError("activations", template)
         if self.weights == "reference" and self.target != "onnxruntime":
             template = "{weights=reference} requires {target=onnxruntime}: the passes of other targets change the weights"
             raise OptionError("weights", template)

@@ -87,6 +87,11 @@ def test_command_line_values(given: dict[str, Any], told: dict[str, Any]) -> Non
             "kv_cache='uint8' excludes target='cuda': its GroupQueryAttention",
             "--kv-cache uint8 excludes --target cuda",
         ),
+        (
+            {"target": "cuda", "activations": "int8"},
+            "activations='int8' excludes target='cuda': its multiplication",
+            "--activations int8 excludes --target cuda",
+        ),
         ({"opset": 10}, "opset must be 11 or more, not 10", "--opset must be 11 or more"),
         ({"positions": 0}, "positions must be 1 or more, not 0", "--positions must be 1 or more"),
     ],

@@ -12,6 +12,7 @@ import onnxruntime as ort
 import openvino as ov
 import pytest
 from onnxruntime.capi.onnxruntime_pybind11_state import get_all_opkernel_def
+from openvino import opset14
 from typer.testing import CliRunner
 
 from converters import options
@@ -99,6 +100,21 @@ def test_genai_requires_onnxruntime() -> None:
 def test_folded_weights_are_not_references() -> None:
     with pytest.raises(ValueError, match="weights='reference' requires target='onnxruntime'"):
         options.Options(target="standard", weights="reference")
+
+
+@pytest.mark.parametrize(("used", "rejected"), [((0, 1), True), ((0,), False)])
+def test_pooling_with_indices_is_rejected_for_cuda(used: tuple[int, ...], rejected: bool, tmp_path: Path) -> None:
+    """CUDA gives the index of the last of equal maxima. Without its indices, the pooling stays."""
+    x = opset14.parameter([1, 2, 6, 6], np.float32)
+    pooled = opset14.max_pool(x, [2, 2], [1, 1], [0, 0], [0, 0], [2, 2])
+    ov.save_model(ov.Model([pooled.output(index) for index in used], [x]), tmp_path / "model.xml")
+    if rejected:
+        with pytest.raises(UnsupportedError, match="MaxPool with indices, which it computes incorrectly"):
+            convert(tmp_path / "model.xml", tmp_path / "model.onnx", target="cuda")
+        assert not (tmp_path / "model.onnx").exists()
+    else:
+        assert convert(tmp_path / "model.xml", target="cuda")[1].nodes["MaxPool"] == 1
+    assert convert(tmp_path / "model.xml")[1].nodes["MaxPool"] == 1
 
 
 def test_hashing_has_no_standard_form() -> None:
