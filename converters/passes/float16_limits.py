@@ -16,6 +16,9 @@ from onnx_specops.graphs import producer_of
 
 D = ir.DataType
 
+LARGEST = 65504.0
+"""The largest number of float16."""
+
 LEAST_NORMAL = 2.0**-14
 """The smallest number that float16 represents with all its bits."""
 
@@ -169,25 +172,36 @@ def near_zero(nodes: Iterable[ir.Node], floats: Collection[ir.Value]) -> tuple[s
 
 
 def _normalizes(node: ir.Node) -> bool:
-    """Return whether a Div divides numbers by the root of their mean square, plus a constant that is not negative.
+    """Return whether the root of a mean square plus a constant divides numbers so that they stay in float16's range.
 
-    The magnitude of such a quotient is at most the root of the number of elements.
+    The quotient of the numbers of the mean is at most the root of their number. That of a constant is at most itself divided
+    by the root of the added constant.
     """
     numbers, root = node.inputs[:2] if node.op_type == "Div" else (None, None)
     total = producer_of(producer.inputs[0], "Add") if (producer := producer_of(root, "Sqrt")) is not None else None
-    if total is None:
+    if total is None or numbers is None:
         return False
     for mean, added in (total.inputs, reversed(total.inputs)):
         average = producer_of(mean, "ReduceMean")
-        if average is None or not average.attributes.get_int("keepdims", 1):
+        square = None if average is None else _squared(average.inputs[0])
+        if average is None or square is None or added is None or not is_constant(added) or added.const_value is None:
             continue
-        square = average.inputs[0]
-        power, product = producer_of(square, "Pow"), producer_of(square, "Mul")
-        squared = power is not None and _is_two(power.inputs[1]) and power.inputs[0] is numbers
-        squared = squared or (product is not None and all(value is numbers for value in product.inputs))
-        if squared and added is not None and is_constant(added) and added.const_value is not None:
-            return bool((added.const_value.numpy() >= 0).all())
+        least = float(added.const_value.numpy().min(initial=np.inf))
+        if square is numbers and average.attributes.get_int("keepdims", 1) != 0:
+            return least >= 0
+        if is_constant(numbers) and numbers.const_value is not None:
+            largest = float(np.abs(numbers.const_value.numpy()).max(initial=0))
+            return least > 0 and largest / least**0.5 <= LARGEST
     return False
+
+
+def _squared(value: ir.Value | None) -> ir.Value | None:
+    """Return the numbers of which a value is the square."""
+    if (power := producer_of(value, "Pow")) is not None and _is_two(power.inputs[1]):
+        return power.inputs[0]
+    if (product := producer_of(value, "Mul")) is not None and product.inputs[0] is product.inputs[1]:
+        return product.inputs[0]
+    return None
 
 
 def _is_two(value: ir.Value | None) -> bool:

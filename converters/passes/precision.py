@@ -17,7 +17,7 @@ import onnx
 import onnx_ir as ir
 from onnx_ir.passes import InPlacePass, PassResult
 
-from converters.passes.float16_limits import is_constant, is_near_zero, near_zero, overflowing, positions
+from converters.passes.float16_limits import LARGEST, is_constant, is_near_zero, near_zero, overflowing, positions
 from onnx_specops.building import OPSET, OPSET_IMPORTS, Value, constant_value
 from onnx_specops.domain import CONTRIB_DOMAIN
 from onnx_specops.graphs import all_nodes, all_values, nested, producer_of
@@ -26,9 +26,6 @@ from onnx_specops.replacing import replace_value
 from onnx_specops.retyping import converted, retype
 
 D = ir.DataType
-
-LARGEST = 65504.0
-"""The largest number of float16."""
 
 
 class InFloat32(InPlacePass):

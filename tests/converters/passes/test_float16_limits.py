@@ -175,6 +175,10 @@ def _mean(op: Any, x: Any) -> Any:
         (lambda op, x: op.Div(x, op.Sqrt(op.Add(op.ReduceMean(op.Pow(x, 2.0), keepdims=0), EPS))), 1),
         (lambda op, x: op.Div(x, op.Sqrt(op.Add(_mean(op, op.Pow(x, 2.0)), -EPS))), 1),
         (lambda op, x: op.Div(x, op.Add(_mean(op, op.Pow(x, 2.0)), EPS)), 1),  # no root
+        (lambda op, x: op.Div(1.0, op.Sqrt(op.Add(_mean(op, op.Pow(x, 2.0)), np.float32(1e-9)))), 0),
+        (lambda op, x: op.Div(1.0, op.Sqrt(op.Add(_mean(op, op.Pow(x, 2.0)), EPS))), 1),  # up to 1e5
+        (lambda op, x: op.Div(2e3, op.Sqrt(op.Add(_mean(op, op.Pow(x, 2.0)), np.float32(1e-9)))), 1),
+        (lambda op, x: op.Div(1.0, op.Sqrt(op.Add(_mean(op, x), np.float32(1e-9)))), 1),  # of a sum that may be 0
     ],
 )
 def test_normalized_numbers_are_not_large(emit: Callable[..., Any], large: int) -> None:
