@@ -56,7 +56,7 @@ class ExactProducts(Workaround):
             return None
         shape = op.Shape(x)
         if x.rank is not None and axes.constant is not None:
-            kept = op.Where(np.isin(np.arange(x.rank), axes.constant), 1, shape)
+            kept = op.Where(np.isin(np.arange(x.rank), axes.constant % max(x.rank, 1)), 1, shape)
         else:
             kept = op.ScatterElements(shape, axes, op.Expand(op.const(1), op.Shape(axes)), axis=0)
         # Each element is scattered to its position in the result.

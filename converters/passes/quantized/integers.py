@@ -200,6 +200,8 @@ def _decompose(work: Arrangement, node: ir.Node) -> None:
     scale, zero = (constant_array(constant) for constant in constants)
     if x is None or x.shape is None or scale is None or zero is None or not scale.ndim or (scale != 1).any():
         return
+    if node.attributes.get_int("axis", 1) != 1 or zero.dtype != np.uint8:
+        return
     op = work.before(node)
     column = zero.astype(np.float32).reshape(-1, *[1] * (len(x.shape) - 2))
     # As in OpenVINO, the zero point is added before the sum is rounded.

@@ -48,10 +48,11 @@ def _expanded(node: ir.Node, root: Builder) -> bool:
         node.graph.remove(node, safe=True)
         return True
     scales = node.inputs[2] if len(node.inputs) > 2 else None
-    if scales is not None:
-        if scales.const_value is None or scales.is_graph_input():
-            return False
-        numbers = scales.const_value.numpy().astype(np.float32)
+    given = None if scales is None else scales.const_value
+    if scales is not None and (given is None or scales.is_graph_input()):
+        return False
+    if given is not None and given.size:  # otherwise the sizes determine the result
+        numbers = given.numpy().astype(np.float32)
         numbers[sides] = [(after[axis] or 0) / (wide[axis] or 1) for axis in sides]
         constant = constant_value(numbers, name=f"{whole.name}_scales")
         Names.of(root.graph).register(root.graph, constant)

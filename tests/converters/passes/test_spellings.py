@@ -158,11 +158,14 @@ def test_images(dims: tuple[int, ...], axes: list[int] | None) -> None:
         ((1, 2, 2, 3), [1, 2, 4, 6], ["Resize"]),
     ],
 )
-@pytest.mark.parametrize("scaled", [False, True])
-def test_sides_of_one(dims: tuple[int, ...], sizes: list[int], found: list[str], scaled: bool) -> None:
+@pytest.mark.parametrize("scaled", [False, True, None])
+def test_sides_of_one(dims: tuple[int, ...], sizes: list[int], found: list[str], scaled: bool | None) -> None:
+    """By sizes, by scales, or by sizes with scales that are empty, as older opsets have them."""
+
     def emit(op, x):
-        scales = op.const(np.array(sizes, np.float32) / np.array(dims, np.float32)) if scaled else None
-        return op.Resize(x, None, scales, None if scaled else sizes, mode="linear")
+        scales = np.array(sizes, np.float32) / np.array(dims, np.float32)
+        given = op.const(scales if scaled else scales[:0]) if scaled is not False else None
+        return op.Resize(x, None, given, None if scaled else sizes, mode="linear")
 
     array = np.linspace(-1, 1, int(np.prod(dims)), dtype=np.float32).reshape(dims)
     before = run(graph(emit, floats("x", *dims)), array)

@@ -59,7 +59,7 @@ LARGE = [[2**62 + 1, 2**62 + 2, -5], [2**53 + 1, 2, 3]]
 
 
 @pytest.mark.parametrize("keepdims", [0, 1])
-@pytest.mark.parametrize("axes", [[0], [1], [0, 1], []], ids=str)
+@pytest.mark.parametrize("axes", [[0], [1], [-1], [-2, 1], [0, 1], []], ids=str)
 @pytest.mark.parametrize("dtype", [D.INT32, D.INT64, D.UINT64])
 @pytest.mark.parametrize(("step", "operator"), [(ExactSums(), "ReduceSum"), (ExactProducts(), "ReduceProd")])
 def test_large_numbers_wrap(step: InPlacePass, operator: str, dtype: ir.DataType, axes: list[int], keepdims: int) -> None:

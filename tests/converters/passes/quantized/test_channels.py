@@ -7,10 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx_ir as ir
 import openvino as ov
 import pytest
 from openvino import opset13 as ops
 
+from converters.passes.quantized import ConvertToIntegers
+from tests.converters.passes.graphs import floats, rewritten
 from tests.converters.passes.quantized.networks import compared, constant, names, quantized
 from tests.converters.passes.quantized.test_fused import CHANNELS, STEP, convolution, given
 
@@ -84,3 +87,23 @@ def _other_dimension(x: Any) -> Any:
 @pytest.mark.parametrize("near", [_one_is_used, _one_is_for_another_convolution, _the_whole_is_used, _other_dimension])
 def test_near_misses(near: Callable[[Any], Any], tmp_path: Path) -> None:
     assert "FakeQuantize" in _made(near, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("axis", "zero", "found"),
+    [
+        (1, np.uint8([0, 3, 250]), True),
+        (1, np.int8([0, 3, -128]), False),
+        (2, np.uint8([0, 3, 250, 7]), False),
+    ],
+)
+def test_zero_points_of_channels_are_added_before_the_rounding(axis: int, zero: np.ndarray, found: bool) -> None:
+    """Of uint8 along the second dimension: other quantizations stay."""
+
+    def emit(op, x):
+        integers = op.QuantizeLinear(x, op.const(np.ones(zero.size, np.float32)), op.const(zero), axis=axis)
+        limits = (op.const(np.float32(limit)) for limit in (-1, 1, -1, 1))
+        return op.Cast(integers, to=ir.DataType.FLOAT), op.specops.FakeQuantize(op.Abs(x), *limits, levels=256)
+
+    operators = rewritten(emit, floats("x", 2, 3, 4), by=[ConvertToIntegers(21, contrib=True)], atol=1)
+    assert ("Add" in operators) is found
