@@ -17,9 +17,11 @@ import pytest
 
 import onnx_specops
 from converters.errors import ConversionError
-from converters.folders.genai import write_genai
+from converters.folders.genai import needed_library, write_genai
 from converters.folders.tokenizers import write_tokenizers
 from converters.openvino import convert
+from converters.passes.attention import genai as expose
+from converters.passes.attention.canonical import UnsupportedAttention
 from onnx_specops.generation import GenerationError, LanguageModel
 from onnx_specops.runtime.library import has_library
 from onnx_specops.runtime.reference import reference_evaluator
@@ -200,6 +202,31 @@ def test_a_smaller_cache_in_onnxruntime_genai(kind: str, place: Path, tmp_path: 
         assert beams == wanted["beams"]
 
 
+@pytest.mark.parametrize(
+    ("options", "grouped"), [({}, 1), ({"kv_cache": "float16"}, 1), ({"kv_cache": "uint8"}, 1), ({"target": "cuda"}, 0)]
+)
+def test_one_unsupported_attention(
+    options: dict[str, Any], grouped: int, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The caches of all layers stay float32, and ONNX Runtime's operator extends those of the others, except on CUDA."""
+    source, _, _ = folders("llama", place)
+    checked: list[Any] = []
+
+    def check(found: Any) -> None:
+        checked.append(found)
+        if len(checked) == 2:
+            raise UnsupportedAttention("the second is not supported")
+
+    monkeypatch.setattr(expose, "check_types", check)
+    model, report = convert(source / "openvino_model.xml", form="genai", positions=64, **options)
+    decoder = report.decoder
+    operators = [node.op_type for node in model.graph.node]
+    assert operators.count("GroupQueryAttention") == decoder.grouped == grouped
+    assert "GroupQueryAttentionCompressed" not in operators
+    assert decoder.cache == "float32" and decoder.own and needed_library(decoder) is None
+    assert {value.type.tensor_type.elem_type for value in model.graph.input if "." in value.name} == {onnx.TensorProto.FLOAT}
+
+
 def test_the_default_cache_type(place: Path) -> None:
     """float32, which any runtime supports, with 8-bit activations too, and for unsupported attention."""
     source, _, _ = folders("llama", place)
@@ -209,6 +236,7 @@ def test_the_default_cache_type(place: Path) -> None:
     other, _, _ = folders("bloom", place)
     decoder = convert(other / "openvino_model.xml", kv_cache="uint8", **how).report.decoder
     assert decoder.cache == "float32" and any("the cache stays float32" in reason for reason in decoder.kept)
+    assert decoder.own and needed_library(decoder) is None
     with pytest.raises(ValueError, match="kv_cache must be 'float32', 'float16' or 'uint8', not 'int4'"):
         convert(source / "openvino_model.xml", kv_cache="int4", **how)
     with pytest.raises(ValueError, match="kv_cache requires form='genai'"):

@@ -172,11 +172,10 @@ def expose_caches(
     decoder = _decoder(layers, inputs)
     decoder.kept = kept
     decoder.logits = "last" if is_last else "all"
-    decoder.own = own
     decoder.width = width_before(graph.outputs[0])
     results: dict[ir.Value, ir.Value] = {}
     if contrib:
-        results = _grouped(graph, layers, inputs, dependence, positions, cache, decoder)
+        results = _grouped(graph, layers, inputs, dependence, positions, cache, decoder, own=own)
     else:
         kept["the options exclude ONNX Runtime's own operators"] = list(range(len(layers)))
     if decoder.cache != cache:
@@ -279,6 +278,8 @@ def _grouped(
     positions: int | None,
     cache: KvCache,
     decoder: Decoder,
+    *,
+    own: bool,
 ) -> dict[ir.Value, ir.Value]:
     """Replace the supported attentions. Return the replacement of each cache's output."""
     if positions is not None and positions > _MAX_POSITIONS:
@@ -295,8 +296,8 @@ def _grouped(
                 visible = masks.visible_keys(layer.attention.mask, layer.attention.is_boolean)
                 supported.append((number, layer.attention, visible))
     if len(supported) == len(layers):
-        decoder.cache = cache
-    elif decoder.own and cache != "float32":  # the operator has no float32 on this device
+        decoder.cache, decoder.own = cache, own
+    elif own and cache != "float32":  # the operator has no float32 on this device
         return {}
     planned = []
     for number, found, visible in _supported_sizes(supported, decoder):
