@@ -14,6 +14,7 @@ import numpy as np
 import onnx_ir as ir
 from onnx_ir.passes import InPlacePass, PassResult
 
+from converters.passes.dequantization import static
 from onnx_specops.building import Builder, Value, constant_value
 from onnx_specops.graphs import all_nodes, constant_array
 from onnx_specops.ops.elementwise import MOST_INSTRUCTIONS, MOST_OPERANDS
@@ -102,13 +103,6 @@ class FuseElementwise(InPlacePass):
         return count
 
 
-def _static(value: ir.Value | None) -> tuple[int, ...] | None:
-    if value is None or value.shape is None:
-        return None
-    sizes = tuple(dim for dim in value.shape if isinstance(dim, int))
-    return sizes if len(sizes) == len(value.shape) else None
-
-
 def _is_scalar(value: ir.Value | None, dtype: type) -> bool:
     constant = constant_array(value)
     return constant is not None and constant.ndim == 0 and constant.dtype == dtype
@@ -116,7 +110,7 @@ def _is_scalar(value: ir.Value | None, dtype: type) -> bool:
 
 def _is_last(node: ir.Node) -> bool:
     """Return whether a node may be the last one."""
-    shape = _static(node.outputs[0]) if node.outputs else None
+    shape = static(node.outputs[0]) if node.outputs else None
     if shape is None or prod(shape) < _LEAST_SIZE:
         return False
     if node.op_type == "QuantizeLinear" and not node.domain:
@@ -140,10 +134,8 @@ def _is_elementwise(node: ir.Node) -> bool:
     """Return whether an instruction computes a node in float32."""
     if node.domain or len(node.outputs) != 1 or node.outputs[0].dtype != D.FLOAT:
         return False
-    shape = _static(node.outputs[0])
-    if shape is None or any(
-        value is not None and value.dtype == D.FLOAT and _static(value) is None for value in node.inputs
-    ):
+    shape = static(node.outputs[0])
+    if shape is None or any(value is not None and value.dtype == D.FLOAT and static(value) is None for value in node.inputs):
         return False
     first = node.inputs[0].producer() if node.inputs and node.inputs[0] is not None else None
     if node.op_type in _PART_OF_CONV and first is not None and not first.domain and first.op_type in _CONVOLUTIONS:
@@ -164,7 +156,7 @@ def _is_elementwise(node: ir.Node) -> bool:
 def _grown(last: ir.Node, taken: set[ir.Node]) -> _Region | None:
     """Return the chain that ends with a node; ``None`` if it is only that node."""
     region = _Region(last, {last: None})
-    shape = _static(last.outputs[0])
+    shape = static(last.outputs[0])
     changed = True
     while changed:
         changed = False
@@ -177,7 +169,7 @@ def _grown(last: ir.Node, taken: set[ir.Node]) -> _Region | None:
                     continue
                 if not _is_dequantizer(node):
                     inside = all(user in region.nodes for user in value.consumers()) and not value.is_graph_output()
-                    if not inside or not _is_elementwise(node) or _static(value) != shape:
+                    if not inside or not _is_elementwise(node) or static(value) != shape:
                         continue
                 region.nodes[node] = None
                 if not _fits(region):
@@ -204,8 +196,8 @@ def _fits(region: _Region) -> bool:
 
 def _saves(region: _Region) -> bool:
     """Return whether the chain saves a pass over a tensor of its size."""
-    size = prod(_static(region.last.outputs[0]) or ())
-    passes = [node for node in region.nodes if prod(_static(node.outputs[0]) or ()) == size]
+    size = prod(static(region.last.outputs[0]) or ())
+    passes = [node for node in region.nodes if prod(static(node.outputs[0]) or ()) == size]
     computing = [node for node in region.nodes if node.op_type not in ("QuantizeLinear", "DequantizeLinear")]
     return len(passes) > 1 and bool(computing)
 
@@ -236,12 +228,12 @@ def _order_of_channels(region: _Region) -> Sequence[int] | None:
 
     ONNX Runtime would move a Transpose through the chain, which is now one node.
     """
-    shape = _static(region.last.outputs[0]) or ()
+    shape = static(region.last.outputs[0]) or ()
     rank = len(shape)
     if not 3 <= rank <= 5:
         return None
     order = [0, rank - 1, *range(1, rank - 1)]
-    inputs = [value for node in region.nodes for value in node.inputs if value is not None and _static(value) == shape]
+    inputs = [value for node in region.nodes for value in node.inputs if value is not None and static(value) == shape]
     outside = [value for value in inputs if value.producer() not in region.nodes]
     inverse = [0, *range(2, rank), 1]
     is_last = any(_reaches(value, order, _before) for value in outside)
@@ -303,7 +295,7 @@ class _Program:
     def of(self, region: _Region) -> Value | None:
         """Emit the node; return its result, or ``None`` if there are too many operands."""
         last = region.last
-        shape = _static(last.outputs[0])
+        shape = static(last.outputs[0])
         assert shape is not None
         self.rank = len(shape)
         scale: ir.Value | None = None
@@ -331,7 +323,7 @@ class _Program:
         assert self.order is not None
         return [self.order.index(axis) for axis in range(self.rank)]
 
-    def _number(self, value: ir.Value | np.ndarray | float, *, moved: bool = True) -> int:
+    def _number(self, value: ir.Value | np.ndarray | float) -> int:
         """Return the number of an operand."""
         if isinstance(value, float):
             value = np.asarray(value, np.float32)
@@ -340,12 +332,12 @@ class _Program:
             return known
         given = constant_value(value) if isinstance(value, np.ndarray) else value
         self.numbers[key] = len(self.operands)
-        self.operands.append(self._placed(given) if moved else given)
+        self.operands.append(self._placed(given))
         return self.numbers[key]
 
     def _placed(self, value: ir.Value) -> ir.Value:
         """Return an operand in the order of the result."""
-        shape = _static(value)
+        shape = static(value)
         if self.order is None or shape is None or prod(shape) == 1:
             return value
         inverse = self._inverse()

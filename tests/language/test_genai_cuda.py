@@ -15,6 +15,7 @@ import pytest
 
 from converters.folders.genai import write_genai
 from converters.openvino import convert
+from converters.options import Precision
 
 genai = pytest.importorskip("onnxruntime_genai")
 
@@ -65,12 +66,24 @@ def test_tokens(name: str, precision: str, folders: Path) -> None:
 
 
 def test_operators_have_cuda_kernels(folders: Path) -> None:
-    """GroupQueryAttention of float16, and MatMulNBits for compressed weights, in float16 too."""
+    """GroupQueryAttention has caches of float16."""
     target, _ = converted("llama3", folders, precision="float16")
     model = onnx.load(target / "model.onnx")
     assert {node.domain for node in model.graph.node} == {"", "com.microsoft"}
     types = {value.name: value.type.tensor_type.elem_type for value in (*model.graph.input, *model.graph.output)}
     assert {kind for name, kind in types.items() if "." in name} == {onnx.TensorProto.FLOAT16}
+
+
+@pytest.mark.parametrize("precision", ["model", "float16"])
+def test_weights_stay_compressed(precision: Precision, tmp_path: Path) -> None:
+    """The product that gives the logits is MatMulNBits with weights of 8 bits."""
+    with zipfile.ZipFile(ARCHIVES.parent / "hybrids" / "qwen3_5_int8.zip") as file:
+        file.extractall(tmp_path)
+    model, report = convert(tmp_path / "openvino_model.xml", target="cuda", precision=precision)
+    (node,) = [node for node in model.graph.node if node.op_type == "MatMulNBits"]
+    stored = {tensor.name: tensor.data_type for tensor in model.graph.initializer}
+    assert stored[node.input[1]] == onnx.TensorProto.UINT8 and "onnx_specops.MatMulCompressed" not in report.nodes
+    assert {attribute.name: attribute.i for attribute in node.attribute}["bits"] == 8
 
 
 def test_padding_before_the_tokens_is_rejected(folders: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -84,24 +85,29 @@ def test_another_conversation_starts_again(folder: Path, target: Path) -> None:
     assert list(model.generate(wanted["prompts"][1], 8)) == wanted["greedy"][1][:8]
 
 
+def logits_of(session: Any, kind: str, tokens: np.ndarray, total: int, rows: list[int]) -> np.ndarray:
+    """Return the logits of two rows of tokens, the last of ``total``, which continue given rows."""
+    of_runs = kind in ("mamba", "falcon_mamba", "zamba2")  # their attention_mask has the length of a run
+    feeds = {
+        "input_ids": tokens,
+        "attention_mask": np.ones((2, tokens.shape[1] if of_runs else total), np.int64),
+        "beam_idx": np.array(rows, np.int32),
+        "cache_position": np.arange(4) if tokens.shape[1] > 1 else np.array([total - 1]),
+        "position_ids": np.tile(np.arange(total - tokens.shape[1], total), (2, 1)),
+    }
+    names = {value.name for value in session.get_inputs()}
+    return np.asarray(session.run(None, {name: feeds[name] for name in names & set(feeds)})[0])
+
+
 def test_rows_of_beams_are_selected(folder: Path) -> None:
     kind = json.loads((folder / "config.json").read_text())["model_type"]
-    of_runs = kind in ("mamba", "falcon_mamba", "zamba2")  # their attention_mask has the length of a run
     converted, _ = convert(folder / "openvino_model.xml")
     session = onnx_specops.InferenceSession(converted.SerializeToString())
     draw = np.random.default_rng(0)
     ids = draw.integers(1, 300, (2, 6))
 
     def logits(tokens: np.ndarray, total: int, rows: list[int]) -> np.ndarray:
-        feeds = {
-            "input_ids": tokens,
-            "attention_mask": np.ones((2, tokens.shape[1] if of_runs else total), np.int64),
-            "beam_idx": np.array(rows, np.int32),
-            "cache_position": np.arange(4) if tokens.shape[1] > 1 else np.array([total - 1]),
-        }
-        feeds["position_ids"] = np.tile(np.arange(total - tokens.shape[1], total), (2, 1))
-        names = {value.name for value in session.get_inputs()}
-        return np.asarray(session.run(None, {name: feeds[name] for name in names & set(feeds)})[0])
+        return logits_of(session, kind, tokens, total, rows)
 
     session.reset_state()
     logits(ids, 6, [0, 1])
@@ -157,18 +163,7 @@ def test_in_float16(folder: Path) -> None:
     for model, kernels in ((single, "auto"), (half, "auto"), (half, "none")):
         session = onnx_specops.InferenceSession(model.SerializeToString(), kernels=kernels)
         session.reset_state()
-        logits = []
-        for tokens, total in ((ids, 6), (ids[:, :1], 7)):
-            of_runs = kind in ("mamba", "falcon_mamba", "zamba2")  # their attention_mask has the length of a run
-            feeds = {
-                "input_ids": tokens,
-                "attention_mask": np.ones((2, tokens.shape[1] if of_runs else total), np.int64),
-                "beam_idx": np.array([0, 1], np.int32),
-                "cache_position": np.arange(4) if tokens.shape[1] > 1 else np.array([total - 1]),
-                "position_ids": np.tile(np.arange(total - tokens.shape[1], total), (2, 1)),
-            }
-            names = {value.name for value in session.get_inputs()}
-            logits.append(np.asarray(session.run(None, {name: feeds[name] for name in names & set(feeds)})[0]))
+        logits = [logits_of(session, kind, *run, [0, 1]) for run in ((ids, 6), (ids[:, :1], 7))]
         results.append(np.concatenate(logits, axis=1).astype(np.float32))
     for found in results[1:]:
         errors = np.abs(found - results[0]).max(-1) / np.abs(results[0]).max()

@@ -49,26 +49,21 @@ def two_removals(op: Builder, *, x: Value, inner: Value, whole: Value, **_: Valu
     return result
 
 
-@rewrite(
-    "Squeeze",
-    lambda op, x, first, second: op.Squeeze(op.Unsqueeze(x, first, _outputs=["inner"]), second, _outputs=["whole"]),
-    exclusive=False,
-)
-def removed_insertion(op: Builder, *, x: Value, inner: Value, whole: Value, **_: Value) -> Value | None:
-    """Remove a Squeeze of the dimensions that an Unsqueeze inserts."""
-    inserted, removed = _places(inner, inner.rank), _places(whole, inner.rank)
-    return x if inserted is not None and removed is not None and sorted(inserted) == sorted(removed) else None
+def _undone(inserts: bool) -> Rewrite:
+    first, second = (SHAPES["Unsqueeze"], SHAPES["Squeeze"]) if inserts else (SHAPES["Squeeze"], SHAPES["Unsqueeze"])
 
+    @rewrite(
+        "Squeeze" if inserts else "Unsqueeze",
+        lambda op, x, axes, again: second(op, first(op, x, axes, _outputs=["inner"]), again, _outputs=["whole"]),
+        exclusive=False,
+    )
+    def replace(op: Builder, *, x: Value, inner: Value, whole: Value, **_: Value) -> Value | None:
+        """Remove a Squeeze of the dimensions that an Unsqueeze inserts, or the reverse."""
+        rank = inner.rank if inserts else x.rank
+        before, after = _places(inner, rank), _places(whole, rank)
+        return x if before is not None and after is not None and sorted(before) == sorted(after) else None
 
-@rewrite(
-    "Unsqueeze",
-    lambda op, x, first, second: op.Unsqueeze(op.Squeeze(x, first, _outputs=["inner"]), second, _outputs=["whole"]),
-    exclusive=False,
-)
-def inserted_again(op: Builder, *, x: Value, inner: Value, whole: Value, **_: Value) -> Value | None:
-    """Remove an Unsqueeze of the dimensions that a Squeeze removes."""
-    removed, inserted = _places(inner, x.rank), _places(whole, x.rank)
-    return x if removed is not None and inserted is not None and sorted(removed) == sorted(inserted) else None
+    return replace
 
 
 def _reshaped(inner: str) -> Rewrite:
@@ -201,8 +196,8 @@ class MergeDimensions(PatternPass):
     rewrites = (
         two_insertions,
         two_removals,
-        removed_insertion,
-        inserted_again,
+        _undone(inserts=True),
+        _undone(inserts=False),
         *(_reshaped(inner) for inner in SHAPES),
         own_shape,
         same_target,

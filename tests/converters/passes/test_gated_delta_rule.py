@@ -123,22 +123,19 @@ def test_near_misses_with_options(miss: dict[str, Any], options: dict[str, Any],
         agree(converted, model, given, kernels=kernels)
 
 
+@pytest.mark.parametrize(
+    ("options", "digits", "has_operator"), [({"precision": "float16"}, 1e-2, True), ({"target": "standard"}, 1e-5, False)]
+)
 @pytest.mark.parametrize("miss", [{}, {"early": True}])
-def test_a_target_without_the_operator(miss: dict[str, Any], tmp_path: Path) -> None:
+def test_precision_and_target(
+    options: dict[str, Any], digits: float, has_operator: bool, miss: dict[str, Any], tmp_path: Path
+) -> None:
     given = arrays(1, 6, 2, 1, 4, 4)
     model = layers(given, **miss)
-    converted, report = convert(saved(model, tmp_path), target="standard")
-    assert OPERATOR not in report.nodes and not report.inlined and "Loop" in report.nodes
-    agree(converted, model, given)
-
-
-@pytest.mark.parametrize("miss", [{}, {"early": True}])
-def test_in_float16(miss: dict[str, Any], tmp_path: Path) -> None:
-    given = arrays(1, 6, 2, 1, 4, 4)
-    model = layers(given, **miss)
-    converted, report = convert(saved(model, tmp_path), precision="float16")
-    assert (OPERATOR in report.nodes) is (not miss)
-    agree(converted, model, given, 1e-2)
+    converted, report = convert(saved(model, tmp_path), **options)
+    found = has_operator and not miss
+    assert (OPERATOR in report.nodes) is found and not report.inlined and ("Loop" in report.nodes) is not found
+    agree(converted, model, given, digits)
 
 
 @pytest.mark.parametrize("tokens", [1, 4, 5])
