@@ -21,7 +21,7 @@ _SEVERAL = 2
 
 
 class ConstantIndices(Workaround):
-    """Convert a Gather with constant indices of one or more dimensions.
+    """Convert a Gather with constant indices to Slice and Concat, or to a matrix multiplication.
 
     pnnx (2026) reads several indices as one, and a single index as a scalar, which removes the dimension.
     """
@@ -50,7 +50,7 @@ class ConstantIndices(Workaround):
 
 
 class ComputedIndices(InPlacePass):
-    """Compute constant indices of a Gather that have two or more dimensions by an Identity.
+    """Insert an Identity after constant indices of a Gather that have two or more dimensions.
 
     tinygrad (0.14) reads constant indices as a list of numbers.
     """

@@ -16,8 +16,9 @@ def cube(op: Builder, *, x: Value) -> Value | None:
 
 
 class MulToPow(PatternPass):
-    """Convert the product of three equal factors to Pow. OpenCV (5.0.0, 4.14.0) crashes for a Gelu with such a cube before
-    another product.
+    """Convert the product of three equal factors to Pow.
+
+    OpenCV (5.0.0, 4.14.0) crashes for a Gelu with this product before another one.
     """
 
     rewrites = (cube,)

@@ -16,7 +16,7 @@ _CONVOLUTIONS = frozenset(("Conv", "ConvInteger", "ConvTranspose", "QLinearConv"
 class StateKernels(InPlacePass):
     """Add ``kernel_shape``, which ONNX infers from the weights, to convolutions.
 
-    MNN (3.6) computes no three-dimensional convolution without it, and its results are arbitrary numbers.
+    Without it, the results of three-dimensional convolutions in MNN (3.6) are arbitrary numbers.
     """
 
     def call(self, model: ir.Model) -> PassResult:

@@ -18,6 +18,6 @@ def of_integers(op: Builder, *, a: Value, b: Value, whole: Value) -> Value | Non
 
 
 class ModToDiv(PatternPass):
-    """Convert such a Mod to a division. tract (0.23) gives 0 for a constant dividend of 1."""
+    """Convert Mod of integers with ``fmod=1`` to Div, Mul and Sub. tract (0.23) gives 0 for a constant dividend of 1."""
 
     rewrites = (of_integers,)

@@ -69,7 +69,11 @@ class ResizeByMatrices(Workaround):
 
 
 class ResizeOfOpenCV4(ResizeByMatrices):
-    """Convert a nearest Resize with other elements than those of OpenCV (4.14.0), too, and a linear one to one element."""
+    """Convert a Resize that OpenCV (4.14.0) computes differently to matrix multiplications and Gather.
+
+    OpenCV selects other elements for some nearest ones, and computes linear ones with ``pytorch_half_pixel`` to one element
+    differently.
+    """
 
     def computes(self, node: ir.Node, x: Value, result: Value) -> bool:
         mode = node.attributes.get_string("coordinate_transformation_mode", "half_pixel")
@@ -83,9 +87,9 @@ class ResizeOfOpenCV4(ResizeByMatrices):
 
 
 class ResizeOfNcnn(ResizeByMatrices):
-    """Convert a Resize that pnnx (2026) converts incorrectly.
+    """Convert a Resize that pnnx (2026) converts incorrectly to matrix multiplications and Gather, or to a nearest Resize.
 
-    It ignores the coordinates of a nearest Resize, and takes those of a linear and cubic one for half pixels, except aligned
+    pnnx ignores the coordinates of a nearest Resize. It treats those of linear and cubic ones as half pixels, except aligned
     corners. ncnn has one ``cubic_coeff_a``, and reads out of bounds for fewer pixels than its weights.
     """
 

@@ -55,7 +55,7 @@ class StridedSliceToGather(ReversedSliceToGather):
 
 
 class BoundedSlices(Workaround):
-    """State the places of a Slice as numbers between 0 and the dimension.
+    """Replace the starts and ends of a Slice by numbers between 0 and the dimension.
 
     ncnn (2026) reads out of bounds for a start that is more than the dimension before the end.
     """

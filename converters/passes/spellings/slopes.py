@@ -21,6 +21,9 @@ def other_slopes(op: Builder, *, x: Value, slope: Value) -> Value | None:
 
 
 class ChannelSlopes(PatternPass):
-    """Convert such a PRelu to Mul and Add. OpenCV (5.0.0) and MNN (3.6) apply the slopes to the channels."""
+    """Convert PRelu with slopes along axes other than the channels to Max, Min, Mul and Add.
+
+    OpenCV (5.0.0) and MNN (3.6) apply these slopes to the channels.
+    """
 
     rewrites = (other_slopes,)

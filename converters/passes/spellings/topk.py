@@ -9,7 +9,7 @@ from onnx_specops.graphs import all_nodes
 
 
 class SortedTopK(InPlacePass):
-    """Replace ``sorted=0``, which allows any order, by ``sorted=1``."""
+    """Replace ``sorted=0`` by ``sorted=1``. With 0, ONNX allows any order."""
 
     def call(self, model: ir.Model) -> PassResult:
         found = [
