@@ -326,7 +326,7 @@ def parse_value(text: str, annotation: Any, partial: list[str] | None = None) ->
             raise ValueError("is not an element type")
         return element_type
     if annotation is int:
-        return int(_beginning(text, _INTEGER, "a whole number", partial))
+        return int(_beginning(text, _INTEGER, "an integer", partial))
     if annotation is float:
         return float(_beginning(text, _NUMBER, "a number", partial))
     raise TypeError(f"rules do not support attributes of the type {annotation}")

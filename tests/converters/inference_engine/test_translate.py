@@ -127,7 +127,7 @@ def test_malformed_means(channels: list[str], message: str, tmp_path: Path) -> N
         ('kernel="3,3"', 'kernel="0,3"', "are not a multiple of the 0 elements of a kernel"),
         ('kernel="3,3"', "", "the attribute 'kernel' is missing"),
         ('output="4"', 'output="5"', "elements of a kernel"),
-        ('output="4"', 'output="x"', "is not a whole number"),
+        ('output="4"', 'output="x"', "is not an integer"),
         ("<dim>3</dim>", "<dim>0</dim>", '"0" is not a valid dimension'),
         ("<dim>3</dim>", "<dim>-1</dim>", '"-1" is not a valid dimension'),
         ('type="Pooling"', 'type="Unheard"', "no rule converts Unheard of IR 2 to 7"),

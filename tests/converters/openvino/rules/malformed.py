@@ -28,7 +28,7 @@ F32, I64, U8, BOOL = ("f32", "FP32"), ("i64", "I64"), ("u8", "U8"), ("boolean", 
 
 
 # Messages about facts that OpenVINO does not read or infers itself: shapes, types, attributes.
-PASSED_OVER = "in the file|not known|not a whole number|neither true nor false|gives 2"
+PASSED_OVER = "in the file|not known|not an integer|neither true nor false|gives 2"
 
 
 def rows(table: Sequence[tuple]) -> list:

@@ -193,7 +193,7 @@ MALFORMED = [
     ("ExtractImagePatches", "opset3", PATCHES.replace('"2,2"', '"9000,2"'), [X], (1, 8, 4, 4), "9000 elements"),
     ("ExtractImagePatches", "opset3", PATCHES, [(1, 2, 5)], (1, 8, 4, 4), "inconsistent|the rank 3|range"),
     ("ReorgYolo", "opset2", 'stride="0"', [X], X, "is not positive"),
-    ("ReorgYolo", "opset2", 'stride="2,2"', [(1, 4, 4, 4)], (1, 16, 2, 2), "not a whole number"),
+    ("ReorgYolo", "opset2", 'stride="2,2"', [(1, 4, 4, 4)], (1, 16, 2, 2), "not an integer"),
     ("Pad", "opset1", 'pad_mode="wrap"', [X, _i(0, 0, 0, 0), _i(0, 0, 0, 0)], X, "not one of"),
     ("Pad", "opset12", 'pad_mode="edge"', [X, _i(0, 0, 0), _i(0, 0, 0, 0)], X, "inconsistent|instead of|in the file"),
 ]  # fmt: skip
