@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, cast
 
@@ -20,9 +21,15 @@ D = ir.DataType
 
 _WIDE = frozenset((D.INT64, D.UINT64))
 
+_FEW = 1 << 21
+"""Doubles represent the sums of this many integers of 32 bits."""
+
 
 class ExactSums(Workaround):
-    """Convert ReduceSum of integers in the full range of their type: 32 bits in int64, 64 bits in two halves."""
+    """Convert ReduceSum of integers in the full range of their type to sums in int64 of 32 bits each.
+
+    If more than `_FEW` elements may be added, the sums are of 16 bits each.
+    """
 
     operators = frozenset(("ReduceSum",))
 
@@ -34,12 +41,16 @@ class ExactSums(Workaround):
         def total(x: Value) -> Value:
             return cast(Value, op.ReduceSum(x, *axes, **attributes_of(node)))
 
-        if x.dtype not in _WIDE:
-            return [op.Cast(total(op.Cast(x, to=D.INT64)), to=x.dtype)]
-        signed = x if x.dtype == D.INT64 else op.Cast(x, to=D.INT64)
-        low = op.BitwiseAnd(signed, 2**32 - 1)
-        high = op.Div(op.Sub(signed, low), 2**32)
-        whole = op.Add(op.Mul(total(high), 2**32), total(low))
+        width = 32 if _are_few(x, axes[0] if axes else None) else 16
+        rest = x if x.dtype == D.INT64 else op.Cast(x, to=D.INT64)
+        parts = []
+        for _ in range((64 if x.dtype in _WIDE else 32) // width - 1):
+            part = op.BitwiseAnd(rest, (1 << width) - 1)
+            rest = op.Div(op.Sub(rest, part), 1 << width)
+            parts.append(total(part))
+        whole = total(rest)
+        for part in reversed(parts):
+            whole = op.Add(op.Mul(whole, 1 << width), part)
         return [whole if x.dtype == D.INT64 else op.Cast(whole, to=x.dtype)]
 
 
@@ -85,7 +96,25 @@ class ExtremesOfNoBooleans(Workaround):
 
 def _has_elements(x: Value, axes: Value | None) -> bool:
     """Return whether all reduced axes are known to have elements."""
+    sizes = _reduced_sizes(x, axes)
+    return sizes is not None and all(sizes)
+
+
+def _are_few(x: Value, axes: Value | None) -> bool:
+    """Return whether at most `_FEW` elements are known to be added."""
+    sizes = _reduced_sizes(x, axes)
+    if sizes is None or None in sizes:
+        sizes = x.dims  # all elements
+    return sizes is not None and None not in sizes and math.prod(size or 0 for size in sizes) <= _FEW
+
+
+def _reduced_sizes(x: Value, axes: Value | None) -> list[int | None] | None:
+    """Return the sizes of the reduced axes, ``None`` for an unknown one; ``None`` if the axes or the rank are unknown.
+
+    No axes may be all of them.
+    """
     if x.dims is None or (axes is not None and axes.constant is None):
-        return False
-    reduced = range(len(x.dims)) if axes is None or axes.constant is None else axes.constant.reshape(-1).tolist()
-    return all(x.dims[axis] for axis in reduced)
+        return None
+    if axes is None or axes.constant is None or not axes.constant.size:
+        return x.dims
+    return [x.dims[axis] for axis in axes.constant.reshape(-1).tolist()]

@@ -72,6 +72,34 @@ def test_large_numbers_wrap(step: InPlacePass, operator: str, dtype: ir.DataType
     np.testing.assert_array_equal(run(model, x)[0], expected)
 
 
+@pytest.mark.parametrize(
+    ("dtype", "dims", "axes", "count"),
+    [
+        (D.INT32, [2, 2**20], [0, 1], 1),
+        (D.INT64, [2, 2**20], [0, 1], 2),
+        (D.INT32, [3, 2**20], [0, 1], 2),  # the sum may exceed 2**53
+        (D.INT64, [3, 2**20], [0, 1], 4),
+        (D.INT64, [3, 2**20], [1], 2),
+        (D.INT64, [None, 2**20], [-1], 2),
+        (D.INT64, [None, 2**20], [0], 4),
+        (D.INT64, None, [0], 4),
+    ],
+)
+def test_sums_that_doubles_represent(dtype: ir.DataType, dims: list[int | None] | None, axes: list[int], count: int) -> None:
+    model = graph(_reduced("ReduceSum", axes=axes), new_value(dtype, dims, "x"))
+    ExactSums()(model)
+    assert operators(model).count("ReduceSum") == count
+
+
+@pytest.mark.parametrize("dtype", [D.INT32, D.UINT32, D.INT64, D.UINT64])
+def test_sums_of_many_numbers(dtype: ir.DataType) -> None:
+    x = (np.random.default_rng(0).integers(2**31 - 10, 2**31, [2**22 + 3]) * 2 + 1).astype(dtype.numpy())
+    model = graph(_reduced("ReduceSum", axes=[0]), new_value(dtype, [None], "x"))
+    ExactSums()(model)
+    insert_casts(model.graph)
+    np.testing.assert_array_equal(run(model, x)[0], x.sum(dtype=x.dtype, keepdims=True))
+
+
 @pytest.mark.parametrize(("operator", "function"), [("ReduceMax", np.max), ("ReduceMin", np.min)])
 def test_the_order_of_uint64(operator: str, function: Any) -> None:
     x = np.array([[1, 2**63, 2**64 - 1], [0, 2**63 - 1, 5]], np.uint64)
@@ -102,6 +130,8 @@ def test_top_k_of_int64_is_unchanged() -> None:
         ([2, None], [0], False),  # the unknown axis is not reduced
         ([0, 2], [1], False),
         ([2, 3], [0, 1], False),
+        ([2, 3], [], False),
+        ([2, None], [], True),  # no axes may be all of them
     ],
 )
 def test_extremes_of_no_booleans(dims: list[int | None] | None, axes: list[int], found: bool) -> None:
