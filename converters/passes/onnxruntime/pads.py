@@ -7,7 +7,7 @@ import onnx_ir as ir
 from onnx_ir.passes import InPlacePass, PassResult
 
 from onnx_specops.building import Value, constant_value
-from onnx_specops.graphs import all_nodes
+from onnx_specops.graphs import all_nodes, constant_array, producer_of
 from onnx_specops.naming import Names
 
 _POOLINGS = {("", "MaxPool"), ("", "AveragePool")}
@@ -48,11 +48,10 @@ def _is_fused(node: ir.Node) -> bool:
         return False
     if node.attributes.get_string("mode", "constant") != "constant":
         return False
-    pads = node.inputs[1].const_value if node.inputs[1] is not None else None
-    poolings = _poolings(node)
+    pads, poolings = constant_array(node.inputs[1]), _poolings(node)
     if pads is None:
         return bool(poolings)
-    return not all(_is_same(node, pads.numpy(), pooling) for pooling in poolings)
+    return not all(_is_same(node, pads, pooling) for pooling in poolings)
 
 
 def _name_axes(root: ir.Graph, node: ir.Node, names: Names) -> None:
@@ -75,18 +74,17 @@ def _follow(node: ir.Node, operator: str, names: Names) -> None:
 def _poolings(node: ir.Node) -> list[ir.Node]:
     """Return the poolings of a Pad's result, including those after a Cast."""
     users = list(node.outputs[0].consumers())
-    users += [after for user in users if user.op_type == "Cast" for after in user.outputs[0].consumers()]
+    casts = [user for user in users if (user.domain, user.op_type) == ("", "Cast")]
+    users += [after for cast in casts for after in cast.outputs[0].consumers()]
     return [user for user in users if (user.domain, user.op_type) in _POOLINGS]
 
 
 def _is_same(node: ir.Node, pads: np.ndarray, pooling: ir.Node) -> bool:
     """Return whether zeros around a pooling's input do not affect the result."""
-    producer = node.inputs[0].producer() if node.inputs[0] is not None else None
     kernel = pooling.attributes.get_ints("kernel_shape", ())
     begin, end = np.split(pads, 2)
     return (
         pooling.op_type == "MaxPool"
-        and producer is not None
-        and producer.op_type == "Relu"
+        and producer_of(node.inputs[0], "Relu") is not None
         and bool((begin[2:] < kernel).all() and (end[2:] < kernel).all())
     )

@@ -12,13 +12,17 @@ from onnx_ir.passes import PassResult
 from converters.passes.patterns import PatternPass, rewrite
 from converters.passes.simplification.duplicates import MergeDuplicates
 from onnx_specops.building import Builder, Value
+from onnx_specops.graphs import constant_array
 
 _COORDINATES = ("half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric")
 
 
 @rewrite("Resize", lambda op, x: op.Resize(x, _allow_other_inputs=True, _outputs=["whole"]), finite=True, tolerance=1e-5)
 def cubic(op: Builder, *, x: Value, whole: Value) -> Value | None:
-    """Replace a cubic Resize of float32 matrices or images by the domain's Interpolate."""
+    """Replace a cubic Resize of the last two dimensions of float32 matrices or images by the domain's Interpolate.
+
+    Sizes that are computed do not change the others: the rules emit no other cubic Resize.
+    """
     node = whole.producer()
     assert node is not None
     stated = node.attributes
@@ -31,6 +35,8 @@ def cubic(op: Builder, *, x: Value, whole: Value) -> Value | None:
         return None
     given = [value if isinstance(value, Value) and value.dims != [0] else None for value in (*node.inputs, None, None)]
     scales, sizes = given[2:4]
+    if not _keeps_channels(x, whole, scales):
+        return None
     axes = [len(x.dims) - 2, len(x.dims) - 1]
     lengths = op.Cast(op.Gather(op.Shape(x), axes, axis=0), to=ir.DataType.FLOAT)
     if sizes is not None:
@@ -50,6 +56,14 @@ def cubic(op: Builder, *, x: Value, whole: Value) -> Value | None:
         coordinate_transformation_mode=coordinates,
         cube_coeff=stated.get_float("cubic_coeff_a", -0.75),
     )
+
+
+def _keeps_channels(x: Value, whole: Value, scales: Value | None) -> bool:
+    """Return whether the dimensions before the last two do not change, as far as they are known."""
+    if x.dims is None or (factors := constant_array(scales)) is not None and (factors[:-2] != 1).any():
+        return False
+    pairs = zip(x.dims[:-2], (whole.dims or x.dims)[:-2], strict=True)
+    return all(before is None or after is None or before == after for before, after in pairs)
 
 
 class CubicByAxes(PatternPass):

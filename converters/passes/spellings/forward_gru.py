@@ -15,7 +15,8 @@ from onnx_specops.graphs import attributes_of, constant_array
 class ForwardGRU(Workaround):
     """Convert a bidirectional GRU to two forward ones, and take its last states from its outputs.
 
-    OpenCV (4.14.0) has no last states of a GRU, and concatenates the directions of a bidirectional GRU.
+    OpenCV (4.14.0) has no last states of a GRU, and concatenates the directions of a bidirectional GRU. Functions with
+    parameters, which are listed for both directions, stay.
     """
 
     operators = frozenset(("GRU",))
@@ -30,6 +31,8 @@ class ForwardGRU(Workaround):
         last = node.outputs[1] if len(node.outputs) > 1 else None
         used = last is not None and (last.uses() or last.is_graph_output())
         if direction == "reverse" or (direction == "forward" and not used):
+            return None
+        if "activation_alpha" in attributes or "activation_beta" in attributes:
             return None
         arrays = [constant_array(value) for value in inputs[1:4]]
         initial = constant_array(inputs[5])

@@ -44,7 +44,8 @@ class PairsOfReducedAxes(Workaround):
 class MeansForSums(Workaround):
     """Convert a ReduceSum with its only axis as an input (from opset 13 on) to ReduceMean.
 
-    pnnx (2026) does not reduce it. In older opsets and for other reductions, the axes are an attribute.
+    pnnx (2026) does not reduce it. In older opsets and for other reductions, the axes are an attribute. The axis has
+    elements: the mean of nothing is NaN.
     """
 
     operators = frozenset(("ReduceSum",))
@@ -54,7 +55,7 @@ class MeansForSums(Workaround):
         if len(node.inputs) < 2 or axes is None or len(axes) != 1 or not isinstance(x, Value) or not x.dims:
             return None
         size, dtype = x.dims[axes[0]], x.dtype
-        if size is None or dtype is None or not dtype.is_floating_point() or not isinstance(result, Value):
+        if not size or dtype is None or not dtype.is_floating_point() or not isinstance(result, Value):
             return None
         mean = op.at(17).ReduceMean(x, axes=axes, keepdims=node.attributes.get_int("keepdims", 1))
         return [op.Mul(mean, op.const([float(size)], dtype))]

@@ -297,6 +297,13 @@ def test_other_sums_stay(emit: Any, dims: tuple[int | None, ...]) -> None:
     assert "ReduceSum" in operators(_spelled("ReduceMean for ReduceSum", emit, X, *dims))
 
 
+@pytest.mark.parametrize(("axis", "found"), [(0, "ReduceMean"), (1, "ReduceSum")])  # the mean of nothing is NaN
+def test_sums_of_nothing_stay(axis: int, found: str) -> None:
+    model = graph(lambda op, x: op.ReduceSum(x, [axis]), floats("x", 2, 0))
+    SPELLINGS["ReduceMean for ReduceSum"]()(model)
+    assert found in operators(model)
+
+
 @pytest.mark.parametrize(("dims", "found"), [((3,), ["MatMul", "Squeeze"]), ((3, 1), ["MatMul"])])
 def test_matrices(dims: tuple[int, ...], found: list[str]) -> None:
     ones = np.ones(dims, np.float32)

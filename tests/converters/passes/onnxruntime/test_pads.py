@@ -71,6 +71,7 @@ def test_a_pad_of_zeros(following, dtype: type, relu: bool, kept: bool | None, o
         (lambda op, x: _max(op, op.Pad(x, [0, 0, 1, 1, 0, 0, 1, 1])), True),
         (lambda op, x: _max(op, op.Pad(op.Relu(x), [0, 0, 1, 1, 0, 0, 1, 1])), False),
         (lambda op, x: _max(op, op.Pad(op.Relu(x), [0, 0, 3, 1, 0, 0, 1, 1])), True),  # a window of zeros only
+        (lambda op, x: _average(op, op.Cast(op.Pad(x, [0, 0, 1, 1, 0, 0, 1, 1]), to=1)), True),
         # not negative, but this is not proven
         (lambda op, x: _max(op, op.Pad(op.Sigmoid(x), [0, 0, 1, 1, 0, 0, 1, 1])), True),
         (lambda op, x: _max(op, op.Pad(op.Relu(x), [0, 0, 1, 1, 0, 0, 1, 1], 7.0)), None),
@@ -93,6 +94,22 @@ def test_conditions(emit, kept: bool | None, opset: int) -> None:
     assert KeepPads(opset)(model).modified is kept or kept is None
     if opset == 21:
         rewritten(emit, floats("x", 2, 2, 6, 6), by=[KeepPads(21)], optimized=True)
+
+
+@pytest.mark.parametrize(
+    ("emit", "operator", "kept", "of_another"),
+    [
+        (lambda op, x: _max(op, op.Pad(op.Relu(x), [0, 0, 1, 1, 0, 0, 1, 1])), "Relu", False, True),
+        (lambda op, x: _max(op, op.Cast(op.Pad(x, [0, 0, 1, 1, 0, 0, 1, 1]), to=1)), "Cast", True, False),
+    ],
+)
+def test_the_domain_of_neighbors(emit, operator: str, kept: bool, of_another: bool) -> None:
+    for domain, expected in (("", kept), ("another", of_another)):
+        model = graph(emit, floats("x", 2, 2, 6, 6))
+        for node in model.graph:
+            if node.op_type == operator:
+                node.domain = domain
+        assert KeepPads(21)(model).modified is expected
 
 
 def test_pads_of_dimensions_that_a_session_fixes() -> None:

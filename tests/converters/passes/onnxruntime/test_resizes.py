@@ -31,6 +31,7 @@ def _resized(op: Any, x: Any, scales: Any = None, sizes: Any = None, mode: str =
         (lambda op, x: _resized(op, x, SCALES, coordinate_transformation_mode="asymmetric"), True),
         (lambda op, x: _resized(op, x, sizes=op.Concat(op.Shape(x, end=2), [9, 4], axis=0)), True),
         (lambda op, x: _resized(op, op.Reshape(x, [30, 7]), np.float32([2, 3])), True),
+        (lambda op, x: _resized(op, x, np.float32([1, 1, 1, 1])), True),
         (lambda op, x: _resized(op, x, SCALES, mode="linear"), False),
         (lambda op, x: _resized(op, x, SCALES, mode="nearest"), False),
         (lambda op, x: _resized(op, x, np.float32([1, 1, 0.4, 1]), antialias=1), False),
@@ -44,6 +45,23 @@ def test_conditions(emit: Any, found: bool) -> None:
     got = rewritten(emit, floats("x", 2, 3, 5, 7), by=[CubicByAxes()])
     assert ("Interpolate" in got) is found
     assert ("Resize" in got) is not found
+
+
+@pytest.mark.parametrize(
+    ("scales", "sizes", "found"),
+    [
+        (SCALES, None, True),
+        (np.float32([2, 1, 2, 1.5]), None, False),
+        (np.float32([1, 2, 2, 1.5]), None, False),
+        (None, SIZES, True),
+        (None, [2, 6, 9, 4], False),
+    ],
+)
+def test_resized_batches_and_channels_stay(scales: Any, sizes: Any, found: bool) -> None:
+    """ONNX Runtime does not compute them."""
+    for dims in ((2, 3, 5, 7), *([(None, None, 5, 7)] if sizes is None else [])):
+        model = graph(lambda op, x: _resized(op, x, scales, sizes), floats("x", *dims))
+        assert CubicByAxes()(model).modified is found
 
 
 def test_other_types_stay() -> None:

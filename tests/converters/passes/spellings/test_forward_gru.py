@@ -45,6 +45,12 @@ def test_functions_of_each_direction() -> None:
     assert rewritten(emit, floats("x", STEPS, BATCH, SIZE), by=[ForwardGRU()]).count("GRU") == 2
 
 
+def test_parameters_of_functions_stay() -> None:
+    functions = ["HardSigmoid", "Tanh", "HardSigmoid", "Tanh"]
+    emit = _emit("bidirectional", activations=functions, activation_alpha=[0.2, 0.3], activation_beta=[0.5, 0.4])
+    assert rewritten(emit, floats("x", STEPS, BATCH, SIZE), by=[ForwardGRU()]) == ["GRU"]
+
+
 def test_last_states() -> None:
     found = rewritten(_emit("forward"), floats("x", STEPS, BATCH, SIZE), by=[ForwardGRU()])
     assert found == ["GRU", "Reshape", "Slice"]
