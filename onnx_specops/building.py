@@ -78,8 +78,8 @@ class Value(ir.Value):
 
     @property
     def constant(self) -> np.ndarray | None:
-        """The constant value as an array, or ``None``."""
-        return None if self.const_value is None else self.const_value.numpy()
+        """The constant value as an array, or ``None``. A caller can replace the initializer of a graph input."""
+        return None if self.const_value is None or self.is_graph_input() else self.const_value.numpy()
 
 
 def new_value(dtype: ir.DataType | None, dims: DimsLike = None, name: str | None = None) -> Value:
@@ -391,7 +391,7 @@ class Builder:
             return view
         arrays = []
         for value in inputs:
-            tensor = None if value is None else value.const_value
+            tensor = None if value is None or value.is_graph_input() else value.const_value
             if value is not None and (tensor is None or tensor.size > FOLDED_ELEMENTS or not _is_foldable(op_type, tensor)):
                 return None
             arrays.append(None if tensor is None else tensor.numpy())
@@ -408,7 +408,7 @@ class Builder:
 
     def _reshaped(self, data: Value | None, shape: Value | None, allowzero: int = 0) -> Value | None:
         """Reshape a large constant without a node; the bytes are shared."""
-        tensor = None if data is None else data.const_value
+        tensor = None if data is None or data.is_graph_input() else data.const_value
         if tensor is None or shape is None or shape.constant is None or tensor.size <= FOLDED_ELEMENTS:
             return None
         if not isinstance(tensor, ir.Tensor | ir.ExternalTensor) or tensor.dtype.itemsize < 1:

@@ -14,6 +14,15 @@ LEAST_BLOCK = 16
 """The smallest block of MatMulNBits. Its blocks are powers of two."""
 
 
+def is_possible(codes: Any, zero_points: Any, *, N: int, K: int, block_size: int) -> bool:
+    """Return whether MatMulNBits can have the weights.
+
+    They are one matrix with elements, its blocks divide its rows, and its zero points are integers of 8 bits.
+    """
+    is_integer = zero_points is None or (zero_points.dtype is not None and zero_points.dtype.name in ("UINT8", "INT8"))
+    return codes.rank == 2 and N * K > 0 and block_size >= LEAST_BLOCK and K % block_size == 0 and is_integer
+
+
 def multiply(
     op: Any,
     A: Any,

@@ -320,7 +320,7 @@ def elements(value: ir.Value | None) -> Elements | None:
     """Return the elements of a small tensor, with expressions for unknown ones; ``None`` for other tensors."""
     if value is None or value.dtype not in _NUMBERS:
         return None
-    if value.const_value is not None:
+    if value.const_value is not None and not value.is_graph_input():
         return value.const_value.numpy().astype(object) if value.const_value.size <= MOST_ELEMENTS else None
     known = getattr(value, "elements", None)
     if known is not None or value.shape is None or not value.shape.is_static():

@@ -16,7 +16,7 @@ from onnx_specops.building import Builder, Value
 )
 def as_vector(op: Builder, *, x: Value, weights: Value, bias: Value, product: Value, whole: Value) -> Value | None:
     """Convert the bias of x @ weights + bias from ``[1, ..., 1, N]`` to ``[N]``."""
-    if bias.const_value is None or bias.dims is None or len(bias.dims) < 2 or any(size != 1 for size in bias.dims[:-1]):
+    if bias.constant is None or bias.dims is None or len(bias.dims) < 2 or any(size != 1 for size in bias.dims[:-1]):
         return None
     # A constant that broadcasts the result, or has a higher rank, is not a bias.
     if product.dims is None or product.dims[-1:] != bias.dims[-1:] or whole.rank != product.rank:

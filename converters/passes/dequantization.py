@@ -75,7 +75,7 @@ def dequantization(value: ir.Value, is_stored: Callable[[ir.Value], bool]) -> De
 
 
 def _is_constant(value: ir.Value) -> bool:
-    return value.const_value is not None and value.producer() is None
+    return value.const_value is not None and value.producer() is None and not value.is_graph_input()
 
 
 def static(value: ir.Value) -> tuple[int, ...] | None:

@@ -12,7 +12,7 @@ import onnx_ir as ir
 
 from converters.passes.patterns import PatternPass, Rewrite, rewrite
 from onnx_specops.building import Builder, Value
-from onnx_specops.graphs import attributes_of
+from onnx_specops.graphs import attributes_of, constant_array
 
 
 def _scaled(root: str) -> Rewrite:
@@ -73,8 +73,8 @@ def _normalized(op: Builder, node: ir.Node, scale: Value, bias: ir.Value | None)
 
 
 def _is_all(value: ir.Value, number: float) -> bool:
-    tensor = value.const_value
-    return tensor is not None and bool((tensor.numpy() == np.float32(number)).all())
+    array = constant_array(value)
+    return array is not None and bool((array == np.float32(number)).all())
 
 
 class FuseScaleAndBias(PatternPass):

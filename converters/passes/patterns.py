@@ -30,7 +30,7 @@ from onnx_ir.passes import InPlacePass, PassResult
 from onnxscript.rewriter import pattern as language
 
 from onnx_specops.building import Builder, Value
-from onnx_specops.graphs import all_nodes
+from onnx_specops.graphs import all_nodes, constant_array
 from onnx_specops.replacing import may_replace, replace_value, rewriting
 
 
@@ -63,11 +63,14 @@ class Rewrite:
         return name if name != "replace" else self.replace.__qualname__.partition(".")[0].strip("_")
 
     def find(self, model: ir.Model, node: ir.Node) -> language.MatchResult | None:
-        """Return the match whose result the node computes, if any."""
+        """Return the match whose result the node computes, if any.
+
+        Its nodes use no graph input with an initializer, which is no constant: a caller can replace it.
+        """
         assert node.graph is not None
         for pattern in self.patterns:
             match = pattern.match(model, node.graph, node, check_nodes_are_removable=self.exclusive)
-            if match:
+            if match and not any(_has_default(value) for found in match.nodes for value in found.inputs):
                 return match
         return None
 
@@ -118,14 +121,18 @@ def _needs(rule: language.RewriteRule) -> frozenset[tuple[str, str]]:
     return frozenset(found)
 
 
+def _has_default(value: ir.Value | None) -> bool:
+    return value is not None and value.is_graph_input() and value.const_value is not None
+
+
 def number(value: float, tolerance: float = 0.0) -> Callable[[Any, ir.Value], bool]:
     """Match a constant with one element, of any rank, within ``tolerance`` of ``value``."""
 
     def is_near(context: Any, found: ir.Value) -> bool:
-        tensor = found.const_value
-        if tensor is None or tensor.size != 1:
+        array = constant_array(found)
+        if array is None or array.size != 1:
             return False
-        given = float(tensor.numpy().item())
+        given = float(array.item())
         return given == value or abs(given - value) <= tolerance
 
     return is_near

@@ -230,11 +230,10 @@ _FLOAT = 1  # onnx.TensorProto.FLOAT
 
 
 def _has_n_bits(A, B, zero_points, N, K, block_size, packed) -> bool:
-    """Whether ONNX Runtime's MatMulNBits is equivalent: one matrix, with blocks of a power of two."""
-    power = block_size >= n_bits.LEAST_BLOCK and block_size & (block_size - 1) == 0
-    whole = packed in ("uint4", "int4") and B.rank == 2 and A.rank is not None and N * K > 0 and K % block_size == 0
-    integers = zero_points is None or (zero_points.dtype is not None and zero_points.dtype.name in ("UINT8", "INT8"))
-    return power and whole and integers
+    """Whether ONNX Runtime's MatMulNBits is equivalent and fast: 4 bits, in blocks of a power of two."""
+    if packed not in ("uint4", "int4") or A.rank is None or block_size & (block_size - 1):
+        return False
+    return n_bits.is_possible(B, zero_points, N=N, K=K, block_size=block_size)
 
 
 def _in_n_bits(op, A, B, scales, zero_points, N, K, block_size, packed, accuracy_level):

@@ -8,7 +8,7 @@ import onnx_ir as ir
 import onnxruntime as ort
 import pytest
 
-from onnx_specops.building import OPSET_IMPORTS, Builder, Value, new_value
+from onnx_specops.building import OPSET_IMPORTS, Builder, Value, constant_value, new_value
 
 
 @pytest.fixture
@@ -72,6 +72,20 @@ def test_known_values_are_folded(x):
     assert len(op.graph) == 0
     assert op.Shape(x).constant is None
     assert op.if_(op.Greater(count, 5), lambda op: op.const(1), lambda op: op.const(2)).constant == 1
+
+
+def test_inputs_with_initializers_are_not_folded():
+    """A caller can replace them."""
+    values = [constant_value(np.arange(size), name=f"x{size}") for size in (3, 5000)]
+    op = builder(*values)
+    for value in values:
+        op.graph.register_initializer(value)
+        assert value.constant is None
+    folded = [op.Add(values[0], 1), op.Reshape(values[1], [2, -1])]
+    assert [value.producer() is None for value in folded] == [False, False]
+    free = constant_value(np.arange(5000))
+    assert free.constant is not None
+    assert op.Reshape(free, [2, -1]).producer() is None
 
 
 @pytest.mark.parametrize("sizes", [[0], [4, 0], [2, 4, 0]])

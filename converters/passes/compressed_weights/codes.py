@@ -11,6 +11,7 @@ import onnx_ir as ir
 from converters.passes.dequantization import source, standard
 from onnx_specops.building import Value, constant_value
 from onnx_specops.folding import FOLDED_ELEMENTS
+from onnx_specops.graphs import constant_array
 from onnx_specops.mapped import same_bytes
 
 D = ir.DataType
@@ -107,9 +108,10 @@ def _within(guard: ir.Value, index: ir.Value, size: int) -> bool:
         compared = None if side is None else standard(side)
         if compared is None or compared.inputs[0] is not index or (bound := compared.inputs[1]) is None:
             return False
-        if bound.const_value is None or bound.const_value.size != 1:
+        limit = constant_array(bound)
+        if limit is None or limit.size != 1:
             return False
-        number = int(bound.const_value.numpy().item())
+        number = int(limit.item())
         lows += compared.op_type == "GreaterOrEqual" and number <= 0
         highs += compared.op_type == "Less" and number >= size
     return lows == 1 and highs == 1
@@ -120,7 +122,7 @@ def _numbers(value: ir.Value) -> np.ndarray | None:
     while (node := standard(value)) is not None and node.op_type == "Cast":
         value = source(node)
     tensor = value.const_value
-    if tensor is None or value.producer() is not None or tensor.size > 256:
+    if tensor is None or value.producer() is not None or value.is_graph_input() or tensor.size > 256:
         return None
     return tensor.numpy().astype(np.float32)
 

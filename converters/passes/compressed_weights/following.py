@@ -7,6 +7,7 @@ import onnx_ir as ir
 from converters.passes.added_bias import added_bias, elements
 from converters.passes.dequantization import static
 from onnx_specops.building import Builder, Value
+from onnx_specops.graphs import constant_array
 
 D = ir.DataType
 
@@ -17,9 +18,10 @@ def with_factor(op: Builder, node: ir.Node, product: Value) -> ir.Node:
     if multiplied is None or multiplied.op_type != "MatMulCompressed" or multiplied.inputs[2] is not None:
         return node
     user, other = _joined(node, "Mul")
-    if user is None or other is None or other.const_value is None or other.const_value.size != 1:
+    factor = constant_array(other)
+    if user is None or factor is None or factor.size != 1:
         return node
-    multiplied.replace_input_with(2, op.place(op.const(other.const_value.numpy().reshape(1, 1))))
+    multiplied.replace_input_with(2, op.place(op.const(factor.reshape(1, 1))))
     return user
 
 

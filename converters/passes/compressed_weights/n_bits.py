@@ -10,10 +10,11 @@ import onnx_ir as ir
 from onnx_ir.passes import InPlacePass, PassResult
 
 from converters.passes.compressed_weights.codes import view
+from converters.passes.dequantization import source, standard
 from onnx_specops.building import Builder, Value, constant_value
 from onnx_specops.domain import DOMAIN
-from onnx_specops.graphs import all_nodes
-from onnx_specops.n_bits import LEAST_BLOCK, multiply
+from onnx_specops.graphs import all_nodes, constant_array
+from onnx_specops.n_bits import LEAST_BLOCK, is_possible, multiply
 from onnx_specops.replacing import replace_value
 
 D = ir.DataType
@@ -25,8 +26,9 @@ _LARGEST_BLOCK = 128
 class ConvertToMatMulNBits(InPlacePass):
     """Replace MatMulCompressed by MatMulNBits where it is equivalent.
 
-    The weights are one constant matrix of 4 or 8 bits, ``[N, K]``, without a codebook. Their zero points are integers. Each
-    scale belongs to a multiple of 16 elements along ``K``, which divides ``K``. Activations are floats.
+    The weights are one constant matrix of 4 or 8 bits, ``[N, K]``, without a codebook. Each scale belongs to a multiple of
+    16 elements along ``K``. The zero points are constants in the range of the weights. Activations are floats.
+    `is_possible` states the conditions that the operator's body shares.
     """
 
     def call(self, model: ir.Model) -> PassResult:
@@ -47,31 +49,42 @@ def _converted(op: Builder, node: ir.Node) -> Value | None:
     a, codes, scales, zero_points, codebook, bias = (*node.inputs, *[None] * 6)[:6]
     n, k, size = (node.attributes.get_int(name) for name in ("N", "K", "block_size"))
     packed = node.attributes.get_string("packed", "no")
-    if codebook is not None or not node.attributes.get_int("transB", 1) or not isinstance(a, Value) or not n or not k:
+    if codebook is not None or not node.attributes.get_int("transB", 1) or not isinstance(a, Value):
         return None
-    if node.attributes.get_string("activations", "float") != "float" or codes is None or codes.const_value is None:
+    if node.attributes.get_string("activations", "float") != "float" or not isinstance(codes, Value):
         return None
-    if zero_points is not None and zero_points.dtype not in (D.UINT8, D.INT8):
+    tensor = None if codes.is_graph_input() else codes.const_value
+    size = min(size or k, k)
+    if tensor is None or not is_possible(codes, zero_points, N=n, K=k, block_size=size):
         return None
-    tensor = codes.const_value
     bits = 4 if packed in ("uint4", "int4") else 8
     if (packed == "no" and tensor.dtype not in (D.UINT8, D.INT8)) or packed == "uint2":
         return None
-    size = min(size or k, k)
     block = math.gcd(size, _LARGEST_BLOCK)
-    if tuple(tensor.shape.numpy()) != (n, k * bits // 8) or k % size or block < LEAST_BLOCK:
+    if tuple(tensor.shape.numpy()) != (n, k * bits // 8) or block < LEAST_BLOCK:
         return None
     signed = packed == "int4" or tensor.dtype == D.INT8
+    offset = 1 << (bits - 1) if signed else 0
+    if zero_points is not None and not _is_in_range(zero_points, offset, bits):
+        return None
     parts = [None if part is None else _spread(op, part, k // size, size // block) for part in (scales, zero_points)]
     product = multiply(
         op, a, _unsigned(tensor, bits, codes.name) if signed else codes, *parts,
-        N=n, K=k, block_size=block, bits=bits, offset=1 << (bits - 1) if signed else 0,
+        N=n, K=k, block_size=block, bits=bits, offset=offset,
     )  # fmt: skip
     if bias is not None:
         product = op.Add(product, bias)
     if node.attributes.get_string("function", "none") == "gelu":
         product = op.Gelu(product)
     return op.place(op.Cast(product, to=node.outputs[0].dtype))
+
+
+def _is_in_range(zero_points: ir.Value, offset: int, bits: int) -> bool:
+    """Return whether zero points are constants that unsigned integers represent after the addition of the offset."""
+    while (node := standard(zero_points)) is not None and node.op_type in ("Reshape", "Transpose"):  # large ones
+        zero_points = source(node)
+    array = constant_array(zero_points)
+    return array is not None and bool(((array.astype(np.int32) + offset) >> bits == 0).all())
 
 
 def _spread(op: Builder, numbers: ir.Value, blocks: int, times: int) -> Value:

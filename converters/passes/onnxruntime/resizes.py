@@ -60,7 +60,8 @@ def cubic(op: Builder, *, x: Value, whole: Value) -> Value | None:
 
 def _keeps_channels(x: Value, whole: Value, scales: Value | None) -> bool:
     """Return whether the dimensions before the last two do not change, as far as they are known."""
-    if x.dims is None or (factors := constant_array(scales)) is not None and (factors[:-2] != 1).any():
+    factors = constant_array(scales)
+    if x.dims is None or (factors is not None and (factors[:-2] != 1).any()):
         return False
     pairs = zip(x.dims[:-2], (whole.dims or x.dims)[:-2], strict=True)
     return all(before is None or after is None or before == after for before, after in pairs)

@@ -210,7 +210,10 @@ def neutral(operator: str, number: int, *, commute: bool) -> Rewrite:
 
     @rewrite(operator, lambda op, a, b: getattr(op, operator)(a, b, _outputs=["whole"]), exclusive=False)
     def replace(op: Builder, *, a: Value, b: Value, whole: Value) -> Value | None:
-        """Remove the arithmetic with a constant that changes nothing, and adds no dimension."""
+        """Remove the arithmetic with a constant that changes nothing, and adds no dimension.
+
+        A sum of 0 and -0.0 is 0. OpenVINO also returns -0.0, because it removes such an addition.
+        """
         orders = [(a, b), (b, a)] if commute else [(a, b)]
         return next((x for x, other in orders if _is_neutral(other, number, x)), None)
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from converters.passes.patterns import PatternPass, number, rewrite
+from onnx_specops.building import constant_value
 from tests.converters.passes.graphs import floats, graph, operators, run
 
 pytestmark = pytest.mark.unverified  # the replacements here differ on purpose, to show that they were applied
@@ -244,3 +245,17 @@ def test_types_and_shapes_of_replacements() -> None:
     node = next(node for node in model.graph if node.op_type == "Softsign")
     assert (node.outputs[0].dtype, node.outputs[0].dims) == (model.graph.inputs[0].dtype, [2, None])
     assert node.name
+
+
+@pytest.mark.parametrize(
+    "pattern", [lambda op, x: op.Mul(x, 2.0), lambda op, x: op.Mul(x, number(2))], ids=["literal", "number"]
+)
+@pytest.mark.parametrize("overridable", [False, True])
+def test_an_input_with_an_initializer_is_no_constant(pattern, overridable: bool) -> None:
+    """A caller can replace it."""
+    two = constant_value(np.float32(2), name="two")
+    model = graph(lambda op, x: op.Mul(x, two), floats("x"))
+    if overridable:
+        model.graph.inputs.append(two)
+    passed, _ = seen("Mul", pattern, softsign)
+    assert passed(model).modified is not overridable

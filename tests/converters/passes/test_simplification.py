@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import onnx_ir as ir
 import pytest
 
 from converters.passes.simplification import FoldConstants, FuseBiases, MergeDataMovement, Simplify
 from onnx_specops.building import new_value
+from tests.conformance.oracle import Oracle
+from tests.converters.passes.agreement import converted
 from tests.converters.passes.graphs import floats, graph, operators, run
 
 X = np.arange(24, dtype=np.float32).reshape(2, 3, 4) - 7
@@ -414,3 +418,15 @@ def test_operators_of_the_domain() -> None:
     assert operators(model) == ["Add", "Add", "RandomUniform"]
     (result,) = (value.const_value for value in model.graph.initializers.values() if "folded" in (value.name or ""))
     np.testing.assert_array_equal(result.numpy(), [0, 10, 2, 3, 4, 5])
+
+
+@pytest.mark.parametrize("operation", ["add", "subtract"])
+def test_negative_zeros_of_neutral_arithmetic(operation: str, oracle: Oracle, tmp_path: Path) -> None:
+    """OpenVINO keeps the sign of -0.0 + 0, because it removes the addition."""
+    import openvino as ov
+    from openvino import opset14 as ops
+
+    x = ops.parameter([4], np.float32)
+    result = ops.divide(ops.constant(np.float32(1)), getattr(ops, operation)(x, ops.constant(np.float32(0))))
+    model = converted(ov.Model([result], [x]), [np.array([-0.0, 0.0, -2.0, 4.0], np.float32)], oracle, tmp_path)
+    assert [node.op_type for node in model.graph.node] in (["Div"], ["Reciprocal"])

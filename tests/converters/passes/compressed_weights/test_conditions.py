@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 import pytest
+from onnx_ir.passes.common import RemoveUnusedNodesPass
 
 from converters.passes.compressed_weights import KeepWeightsCompressed
-from onnx_specops.building import Value
-from tests.converters.passes.graphs import floats, graph, rewritten
+from onnx_specops.building import Value, constant_value
+from tests.converters.passes.graphs import floats, graph, operators, rewritten
 
 D = ir.DataType
 RNG = np.random.default_rng(0)
@@ -86,6 +87,17 @@ def _product(op, x: Value, scaled: bool = True) -> Value:
 )
 def test_following_nodes(emit: Callable[..., Any], left: list[str]) -> None:
     assert _found(emit, 3, 64) == sorted(["MatMulCompressed", *left])
+
+
+@pytest.mark.parametrize("overridable", [False, True])
+def test_a_factor_that_a_caller_can_replace_stays(overridable: bool) -> None:
+    quarter = constant_value(np.float32(0.25), name="quarter")
+    model = graph(lambda op, x: op.Mul(_product(op, x, scaled=False), quarter), floats("x", 3, 64))
+    if overridable:
+        model.graph.inputs.append(quarter)
+    KeepWeightsCompressed()(model)
+    RemoveUnusedNodesPass()(model)
+    assert operators(model) == sorted(["MatMulCompressed", *(["Mul"] if overridable else [])])
 
 
 @pytest.mark.parametrize("indices", [[0, 63, 5], [-1, -64, 2]], ids=str)

@@ -44,6 +44,10 @@ _SIGNED = (_ZEROS.astype(np.int8) - 8).astype(np.int8)
         (lambda op, x: _product(op, x, _codes(8), _random(N, 3), _ZEROS), True),
         (lambda op, x: _product(op, x, _codes(8).view(np.int8), _random(N, 3), _SIGNED), True),
         (lambda op, x: _product(op, x, _codes(8), _random(N, 3), _random(N, 3)), False),  # zero points of floats
+        (lambda op, x: _product(op, x, _codes(8), _random(N, 3), _ZEROS.view(np.int8)), True),
+        (lambda op, x: _product(op, x, _codes(8), _random(N, 3), _SIGNED), False),  # some are negative
+        (lambda op, x: _product(op, x, _codes(8).view(np.int8), _random(N, 3), _ZEROS * 8), True),
+        (lambda op, x: _product(op, x, _codes(8).view(np.int8), _random(N, 3), _ZEROS * 16), False),  # some exceed 127
         (lambda op, x: _product(op, x, _codes(4), _random(N, 3), packed="uint4"), True),
         (lambda op, x: _product(op, x, _codes(4), _random(N, 3), packed="int4"), True),
         (lambda op, x: _product(op, x, _codes(4), _random(N, 3), _ZEROS, packed="uint4"), True),
@@ -68,6 +72,22 @@ def test_conditions(emit: Any, found: bool) -> None:
     operators = rewritten(emit, floats("x", 3, K), by=[ConvertToMatMulNBits()], atol=2e-3)
     assert ("MatMulNBits" in operators) is found
     assert ("MatMulCompressed" in operators) is not found
+
+
+@pytest.mark.parametrize(("largest", "found"), [(127, True), (128, False)])
+def test_transposed_zero_points(largest: int, found: bool) -> None:
+    """Transposes of large constants are not folded."""
+    n, blocks = 1024, 6
+    zeros = np.full((blocks, n), largest, np.uint8)
+
+    def emit(op, x):
+        codes = _codes(8, n).view(np.int8)
+        return op.specops.MatMulCompressed(
+            x, codes, _random(n, blocks), op.Transpose(op.const(zeros), perm=[1, 0]), N=n, K=K, block_size=16
+        )
+
+    operators = rewritten(emit, floats("x", 3, K), by=[ConvertToMatMulNBits()], atol=0.1)
+    assert ("MatMulNBits" in operators) is found
 
 
 def test_a_run_time_matrix_stays() -> None:
