@@ -8,6 +8,7 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -43,8 +44,11 @@ using byte_conv::After;
 using byte_conv::Function;
 using byte_conv::Geometry;
 using byte_conv::Kernels;
+using byte_conv::Inside;
 using byte_conv::most_dimensions;
+using byte_conv::PixelKinds;
 using byte_conv::Planes;
+using byte_conv::Sizes;
 using byte_conv::TileDepth;
 using byte_conv::TileProduct;
 using byte_conv::up;
@@ -85,8 +89,11 @@ struct Prepared {
   std::int64_t stride;     // bytes between the matrices of groups
   std::vector<std::uint8_t> weights;
   std::vector<std::int32_t> start;
-  std::vector<float> scale, bias, factor, slope;
+  std::vector<float> scale, bias, factor, offset, slope;
   std::vector<std::uint8_t> x_zeros;   // one, or one per channel
+  // [columns of all groups, padded; lines + 1, ...]: for each column, the sums of the products of the weights with what is
+  // added to the activations, over all taps before the given one in each dimension. Empty if nothing is added.
+  std::vector<double> offset_sums;
   std::vector<std::int32_t> y_zeros;   // one per column, if they differ
   std::int32_t y_zero = 0;
   // The addition of a second tensor.
@@ -100,11 +107,22 @@ struct Prepared {
   }
 };
 
+// The biases of each kind of pixel, if something is added to the activations of pixels that are not padding.
+struct PixelBiases {
+  std::int64_t batch;
+  Sizes in;  // the input to which they belong
+  std::vector<float> biases;        // [kinds, step]
+  std::int64_t step;
+  std::vector<std::int32_t> kinds;  // of all pixels; empty if there is one kind
+};
+
 // Where results go, and the second tensor of an addition or null.
 struct Results {
   char* y;
   bool floats;
   const std::uint8_t* addend;
+  std::int64_t columns;
+  const PixelBiases* biases;  // null if they are those of the node
   std::int64_t bytes() const { return floats ? sizeof(float) : 1; }
 };
 
@@ -157,13 +175,15 @@ class QuantizedConv : public Kernel {
     if (element_count(shape) == 0) return;
     std::optional<Prepared> now;
     if (!prepared_) now.emplace(prepare(inputs, adds));
+    const Prepared& prepared = prepared_ ? *prepared_ : *now;
+    const std::shared_ptr<const PixelBiases> biases = prepared.offset_sums.empty() ? nullptr : biases_of(geometry, prepared);
     const Results results{static_cast<char*>(output.bytes()), zero.type() == Type::float32,
-                          adds ? addend.data<std::uint8_t>() : nullptr};
-    run(context, geometry, prepared_ ? *prepared_ : *now, x.data<std::uint8_t>(), results);
+                          adds ? addend.data<std::uint8_t>() : nullptr, geometry.columns, biases.get()};
+    run(context, geometry, prepared, x.data<std::uint8_t>(), results);
   }
 
  private:
-  static constexpr std::size_t addend_index = 8, input_count = 15;
+  static constexpr std::size_t addend_index = 8, x_offset_index = 15, y_offset_index = 16, input_count = 17;
 
   Geometry measure(const Shape& x, const Shape& w) const {
     const std::size_t rank = w.size();
@@ -280,6 +300,7 @@ class QuantizedConv : public Kernel {
     spread(3, out.bias);
     spread(6, out.factor);
     spread(7, out.slope);
+    spread(y_offset_index, out.offset);
     if (inputs[5].type() == Type::uint8) spread_zeros(5, out.y_zero, out.y_zeros);
     if (adds) {
       spread(9, out.addend_scale);
@@ -300,6 +321,7 @@ class QuantizedConv : public Kernel {
       }
       out.start[static_cast<std::size_t>(m / part * out.padded + m % part)] = static_cast<std::int32_t>(-sum);
     }
+    if (!inputs[x_offset_index].absent()) out.offset_sums = sums_of_offsets(inputs, part, parts * out.padded, out.padded);
     if (depthwise) {
       out.depth = 1;
       const std::int64_t width = shape.back(), stride = strides_.empty() ? 1 : strides_.back();
@@ -334,6 +356,84 @@ class QuantizedConv : public Kernel {
     return out;
   }
 
+  // Prepared::offset_sums, for `padded_columns` columns of groups of `part` columns, which are `padded` columns apart.
+  std::vector<double> sums_of_offsets(const std::vector<Input>& inputs, std::int64_t part, std::int64_t padded_columns,
+                                      std::int64_t padded) const {
+    const Shape& shape = inputs[1].shape();
+    const std::int8_t* const weights = inputs[1].data<std::int8_t>();
+    const Input& offset = inputs[x_offset_index];
+    const float* const offsets = offset.data<float>();
+    const std::int64_t columns = shape[0], channels = shape[1], per_group = columns / groups_;
+    const Sizes kernel = three_dimensions({shape.begin() + 2, shape.end()});
+    const Sizes steps = steps_of_sums(kernel);
+    const std::int64_t taps = kernel[0] * kernel[1] * kernel[2], size = (kernel[0] + 1) * steps[0];
+    std::vector<double> out(static_cast<std::size_t>(padded_columns * size), 0.0);
+    for (std::int64_t m = 0; m < columns; ++m) {
+      double* const sums = out.data() + (m / part * padded + m % part) * size;
+      for (std::int64_t tap = 0; tap < taps; ++tap) {
+        double sum = 0.0;
+        for (std::int64_t c = 0; c < channels; ++c) {
+          const double added = offsets[offset.size() == 1 ? 0 : m / per_group * channels + c];
+          sum += added * weights[(m * channels + c) * taps + tap];
+        }
+        const std::int64_t w = tap % kernel[2], h = tap / kernel[2] % kernel[1], d = tap / kernel[2] / kernel[1];
+        sums[(d + 1) * steps[0] + (h + 1) * steps[1] + w + 1] = sum;
+      }
+      for (std::size_t axis = 0; axis < most_dimensions; ++axis) {
+        for (std::int64_t i = steps[axis]; i < size; ++i) {
+          if (i / steps[axis] % (kernel[axis] + 1) > 0) sums[i] += sums[i - steps[axis]];
+        }
+      }
+    }
+    return out;
+  }
+
+  static Sizes three_dimensions(const std::vector<std::int64_t>& sizes) {
+    Sizes out = {1, 1, 1};
+    std::copy(sizes.begin(), sizes.end(), out.end() - static_cast<std::ptrdiff_t>(sizes.size()));
+    return out;
+  }
+
+  // The distances of a column's numbers in Prepared::offset_sums.
+  static Sizes steps_of_sums(const Sizes& kernel) { return {(kernel[1] + 1) * (kernel[2] + 1), kernel[2] + 1, 1}; }
+
+  // Those of the previous run are used again, as inputs often have the same size.
+  std::shared_ptr<const PixelBiases> biases_of(const Geometry& g, const Prepared& prepared) const {
+    if (!prepared_) return std::make_shared<const PixelBiases>(pixel_biases(g, prepared));
+    std::shared_ptr<const PixelBiases> known = std::atomic_load(&biases_);
+    if (!known || known->batch != g.batch || known->in != g.in) {
+      known = std::make_shared<const PixelBiases>(pixel_biases(g, prepared));
+      std::atomic_store(&biases_, known);
+    }
+    return known;
+  }
+
+  static PixelBiases pixel_biases(const Geometry& g, const Prepared& prepared) {
+    PixelKinds pixels(g);
+    const Sizes steps = steps_of_sums(g.kernel);
+    const std::size_t size = static_cast<std::size_t>((g.kernel[0] + 1) * steps[0]), columns = prepared.bias.size();
+    PixelBiases out{g.batch, g.in, {}, static_cast<std::int64_t>(columns), std::move(pixels.of_pixels)};
+    out.biases.reserve(pixels.kinds.size() * columns);
+    for (const Inside& inside : pixels.kinds) {
+      for (std::size_t column = 0; column < columns; ++column) {
+        const double* const sums = prepared.offset_sums.data() + column * size;
+        double sum = 0.0;
+        for (int corner = 0; corner < 8; ++corner) {
+          std::int64_t at = 0;
+          double sign = 1.0;
+          for (std::size_t axis = 0; axis < most_dimensions; ++axis) {
+            const bool last = (corner >> axis & 1) != 0;
+            at += (last ? inside.last[axis] : inside.first[axis]) * steps[axis];
+            if (!last) sign = -sign;
+          }
+          sum += sign * sums[at];
+        }
+        out.biases.push_back(static_cast<float>(prepared.bias[column] + prepared.scale[column] * sum));
+      }
+    }
+    return out;
+  }
+
   // Checks the shapes of all inputs except X, W and the addend.
   void check(const std::vector<Input>& inputs, bool adds) const {
     const std::int64_t columns = inputs[1].shape()[0];
@@ -347,6 +447,8 @@ class QuantizedConv : public Kernel {
     if (function_ == Function::prelu && inputs[7].absent()) fail("function = 'prelu' needs a slope");
     check_one_or(inputs[4], "x_zero_point", channels_);
     check_one_or(inputs[5], "y_zero_point", columns);
+    if (!inputs[x_offset_index].absent()) check_one_or(inputs[x_offset_index], "x_offset", channels_);
+    if (!inputs[y_offset_index].absent()) check_one_or(inputs[y_offset_index], "y_offset", columns);
     if (!adds) return;
     bool complete = inputs[5].type() == Type::uint8;
     for (const std::size_t i : {9, 10, 11, 12}) complete = complete && !inputs[i].absent();
@@ -373,8 +475,12 @@ class QuantizedConv : public Kernel {
   After after(const Prepared& prepared, std::int64_t from, const Results& results, std::int64_t first) const {
     const auto at = [&](const auto& of) { return of.empty() ? nullptr : of.data() + from; };
     const std::uint8_t* const addend = results.addend == nullptr ? nullptr : results.addend + first;
-    return {at(prepared.scale), at(prepared.bias), at(prepared.factor), at(prepared.slope), function_,
-            alpha_, beta_, prepared.y_zero, at(prepared.y_zeros), results.floats,
+    const PixelBiases* const of_pixels = results.biases;
+    const float* const bias = of_pixels == nullptr ? at(prepared.bias) : of_pixels->biases.data() + from;
+    const bool alike = of_pixels == nullptr || of_pixels->kinds.empty();
+    const std::int32_t* const kinds = alike ? nullptr : of_pixels->kinds.data() + first / results.columns;
+    return {at(prepared.scale), bias, at(prepared.factor), at(prepared.offset), at(prepared.slope), kinds,
+            alike ? 0 : of_pixels->step, function_, alpha_, beta_, prepared.y_zero, at(prepared.y_zeros), results.floats,
             {addend, prepared.addend_zero, at(prepared.addend_scale), at(prepared.sum_scale), at(prepared.sum_slope), at(prepared.sum_bias),
              prepared.sum_zero, at(prepared.sum_zeros)}};
   }
@@ -782,6 +888,7 @@ class QuantizedConv : public Kernel {
   Function function_;
   float alpha_, beta_;
   std::optional<Prepared> prepared_;
+  mutable std::shared_ptr<const PixelBiases> biases_;  // only for `prepared_`; read and written atomically
 };
 
 }  // namespace
@@ -794,16 +901,19 @@ const Op& quantized_conv() {
        {"factor", true, {Type::float32}}, {"slope", true, {Type::float32}}, {"addend", true, {Type::uint8}},
        {"addend_scale", true, {Type::float32}}, {"addend_zero_point", true, {Type::uint8}}, {"sum_scale", true, {Type::float32}},
        {"sum_zero_point", true, {Type::uint8}}, {"sum_slope", true, {Type::float32}},
-       {"sum_bias", true, {Type::float32}}},
+       {"sum_bias", true, {Type::float32}}, {"x_offset", true, {Type::float32}},
+       {"y_offset", true, {Type::float32}}},
       {{"Y"}},
       {Attribute::integer("channels").within(0, std::int64_t{1} << 24), Attribute::string("kernel"), Attribute::string("strides", ""), Attribute::string("pads", ""), Attribute::string("dilations", ""),
        Attribute::integer("group", 1).within(1, std::int64_t{1} << 24),
        Attribute::string("function", "none")
            .one_of({"none", "clip", "prelu", "hard_sigmoid", "hard_swish", "sigmoid", "swish", "gelu", "elu", "mish"}),
        Attribute::number("alpha", 0.0f), Attribute::number("beta", 0.0f)},
-      {{{Type::uint8, Type::int8, Type::float32, Type::float32, Type::uint8, Type::uint8, any, any, any, any, any, any, any, any, any},
+      {{{Type::uint8, Type::int8, Type::float32, Type::float32, Type::uint8, Type::uint8, any, any, any, any, any, any, any, any, any,
+         any, any},
         {Type::uint8}},
-       {{Type::uint8, Type::int8, Type::float32, Type::float32, Type::uint8, Type::float32, any, any, any, any, any, any, any, any, any},
+       {{Type::uint8, Type::int8, Type::float32, Type::float32, Type::uint8, Type::float32, any, any, any, any, any, any, any, any,
+         any, any, any},
         {Type::float32}}},
       [](const KernelInfo& info) -> std::unique_ptr<Kernel> { return std::make_unique<QuantizedConv>(info); },
       nullptr,

@@ -20,10 +20,14 @@ struct Addition {
   const std::int32_t* zero_points;  // null if all are equal
 };
 
-// The epilogue of sums. The arrays have a number for each column, padded to whole panels; `factor`, `slope` and
+// The epilogue of sums. The arrays have a number for each column, padded to whole panels; `factor`, `offset`, `slope` and
 // `zero_points` may be null.
 struct After {
-  const float *scale, *bias, *factor, *slope;
+  const float *scale, *bias, *factor, *offset, *slope;
+  // The kind of each row, from the first result on, whose biases are `kind * bias_step` numbers after `bias`; null if all rows
+  // have the same biases.
+  const std::int32_t* kinds;
+  std::int64_t bias_step;
   Function function;
   float alpha, beta;
   std::int32_t zero_point;

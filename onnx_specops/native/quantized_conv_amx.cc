@@ -47,7 +47,7 @@ void tiles(const TileProduct& product, std::int64_t first, std::int64_t count, s
     const std::int64_t results = product.line_results - place < count - i ? product.line_results - place : count - i;
     if (results <= 0) continue;
     finish<vectors>(sums + i * width, results, product.after, column, columns, product.to,
-                    (line * product.line_results + place) * product.to_step + column, product.to_step);
+                    line * product.line_results + place, product.to_step);
   }
 }
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 namespace specops::byte_conv {
 
@@ -17,6 +18,18 @@ struct Geometry {
   Sizes in, out, kernel, strides, dilations, begin;
   std::int64_t pixels() const { return batch * out[0] * out[1] * out[2]; }
   bool depthwise() const { return group_channels == 1 && group_columns == 1; }
+};
+
+// The taps of a window that are not padding.
+struct Inside {
+  Sizes first, last;  // [first, last) in each dimension
+};
+
+// The output pixels by which of their taps are not padding.
+struct PixelKinds {
+  explicit PixelKinds(const Geometry& g);
+  std::vector<Inside> kinds;
+  std::vector<std::int32_t> of_pixels;  // the kind of each pixel of all images; empty if there is one kind
 };
 
 inline std::int64_t up(std::int64_t x, std::int64_t step) { return (x + step - 1) / step * step; }

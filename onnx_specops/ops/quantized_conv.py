@@ -48,6 +48,8 @@ Function = Literal[
         "sum_zero_point": "tensor(uint8)",
         "sum_slope": "tensor(float)",
         "sum_bias": "tensor(float)",
+        "x_offset": "tensor(float)",
+        "y_offset": "tensor(float)",
     },
     outputs={"Y": "T"},
     types={"T": ("uint8", "float")},
@@ -68,6 +70,8 @@ def QuantizedConv(
     sum_zero_point=None,
     sum_slope=None,
     sum_bias=None,
+    x_offset=None,
+    y_offset=None,
     *,
     channels: Annotated[int, Limits(0, MOST_CHANNELS)],
     kernel: str,
@@ -79,11 +83,14 @@ def QuantizedConv(
     alpha: float = 0.0,
     beta: float = 0.0,
 ):
-    """Convolves integers with channels last, and applies a function: ``function(sums * scale + bias) * factor``, where
-    ``sums`` is the convolution of ``X - x_zero_point`` with ``W``.
+    """Convolves integers with channels last, and applies a function: ``function(sums * scale + bias) * factor + y_offset``,
+    where ``sums`` is the convolution of ``X - x_zero_point`` with ``W``.
 
     The sums are exact 32-bit integers. All other operations are computed in float32, one after the other. The result is
     rounded to the nearest integer (halves to even), ``y_zero_point`` is added, and the sum is clipped to [0, 255].
+
+    With ``x_offset``, the pixels are ``X - x_zero_point + x_offset``; the padding stays zero. ``bias`` becomes
+    ``bias + scale * offsets``, where ``offsets`` is the convolution of ``x_offset``, for each pixel, with ``W``.
 
     With ``addend``, these integers are not the output. The output is the quantization, with ``sum_zero_point``, of
     ``(integers - y_zero_point) * sum_scale + (addend - addend_zero_point) * addend_scale + sum_bias``. Numbers below zero
@@ -104,6 +111,8 @@ def QuantizedConv(
         sum_zero_point: ``[]`` or ``[M]``, the integer in ``Y`` that represents zero. Required with ``addend``.
         sum_slope: ``[M]``. 1 if omitted.
         sum_bias: ``[M]``, in units of the output. 0 if omitted.
+        x_offset: ``[]`` or ``[C]``, what is added to the integers of ``X``, if no integer represents zero. 0 if omitted.
+        y_offset: ``[]`` or ``[M]``, what is added before the results are rounded. 0 if omitted.
 
     Attributes:
         channels: ``C``.
@@ -130,8 +139,13 @@ def QuantizedConv(
     for name, array in per_channel.items():
         if array is not None and array.shape != (W.shape[0],):
             raise ValueError(f"QuantizedConv: {name} has the shape {list(array.shape)} instead of [{W.shape[0]}]")
-    for name, array, count in (("x_zero_point", x_zero_point, channels), ("y_zero_point", y_zero_point, W.shape[0])):
-        if array.size != 1 and array.shape != (count,):
+    for name, array, count in (
+        ("x_zero_point", x_zero_point, channels),
+        ("y_zero_point", y_zero_point, W.shape[0]),
+        ("x_offset", x_offset, channels),
+        ("y_offset", y_offset, W.shape[0]),
+    ):
+        if array is not None and array.size != 1 and array.shape != (count,):
             raise ValueError(f"QuantizedConv: {name} has the shape {list(array.shape)} instead of [] or [{count}]")
     if function == "prelu" and slope is None:
         raise ValueError("QuantizedConv: function = 'prelu' needs a slope")
@@ -143,19 +157,17 @@ def QuantizedConv(
         for name, array in (("sum_slope", sum_slope), ("sum_bias", sum_bias)):
             if array is not None and array.shape != (W.shape[0],):
                 raise ValueError(f"QuantizedConv: {name} has the shape {list(array.shape)} instead of [{W.shape[0]}]")
-    inside = X.astype(np.int32) - x_zero_point.reshape(-1).astype(np.int32)
-    inside = np.pad(inside, [(0, 0), *geometry.pads, (0, 0)])
-    sums = np.zeros((X.shape[0], *geometry.sizes, W.shape[0]), np.int32)
-    grouped = sums.reshape(*sums.shape[:-1], group, W.shape[0] // group)
-    weights = W.astype(np.int32).reshape(group, W.shape[0] // group, *W.shape[1:])
-    for offsets in itertools.product(*map(range, W.shape[2:])):
-        taken = inside[(slice(None), *geometry.windows(offsets))]
-        parts = taken.reshape(*taken.shape[:-1], group, W.shape[1])
-        grouped += np.einsum("...gc,gmc->...gm", parts, weights[(..., *offsets)], dtype=np.int32)
+    integers = X.astype(np.int32) - x_zero_point.reshape(-1).astype(np.int32)
+    sums = _convolved(integers, W.astype(np.int32), geometry, group)
+    if x_offset is not None:
+        added = np.broadcast_to(x_offset.reshape(-1).astype(np.float64), (1, *X.shape[1:]))
+        bias = (bias + scale * _convolved(added, W.astype(np.float64), geometry, group)).astype(np.float32)
     values = sums.astype(np.float32) * scale + bias
     values = applied(values, slope, function, np.float32(alpha), np.float32(beta)).astype(np.float32)
     if factor is not None:
         values = values * factor
+    if y_offset is not None:
+        values = values + y_offset.reshape(-1)
     if y_zero_point.dtype == np.float32:
         return values
     if addend is None:
@@ -166,6 +178,19 @@ def QuantizedConv(
     if sum_bias is not None:
         values += sum_bias
     return _rounded(values if sum_slope is None else np.where(values < 0, values * sum_slope, values), sum_zero_point)
+
+
+def _convolved(x, w, geometry: _Geometry, group: int):
+    """Return the convolution with zeros as padding, in the type of ``x``."""
+    inside = np.pad(x, [(0, 0), *geometry.pads, (0, 0)])
+    sums = np.zeros((x.shape[0], *geometry.sizes, w.shape[0]), x.dtype)
+    grouped = sums.reshape(*sums.shape[:-1], group, w.shape[0] // group)
+    weights = w.reshape(group, w.shape[0] // group, *w.shape[1:])
+    for offsets in itertools.product(*map(range, w.shape[2:])):
+        taken = inside[(slice(None), *geometry.windows(offsets))]
+        parts = taken.reshape(*taken.shape[:-1], group, w.shape[1])
+        grouped += np.einsum("...gc,gmc->...gm", parts, weights[(..., *offsets)], dtype=x.dtype)
+    return sums
 
 
 def _rounded(values: np.ndarray, zero_point: np.ndarray) -> np.ndarray:
@@ -277,7 +302,7 @@ def _(node):
 @QuantizedConv.body_facts
 def _(
     X, W, scale, bias, x_zero_point, y_zero_point, factor, slope,
-    addend, addend_scale, addend_zero_point, sum_scale, sum_zero_point, sum_slope, sum_bias, *,
+    addend, addend_scale, addend_zero_point, sum_scale, sum_zero_point, sum_slope, sum_bias, x_offset, y_offset, *,
     channels, kernel, strides, pads, dilations, group, function, alpha, beta,
 ):  # fmt: skip
     """Return whether standard ONNX can convolve the integers, and whether the image has enough pixels for it.
@@ -292,7 +317,8 @@ def _(
     rank = kernel.count(",") + 3
     zeros = (x_zero_point, y_zero_point)
     are_numbers = all(zero.shape is not None and len(zero.shape) == 0 for zero in zeros)
-    is_integer = y_zero_point.dtype == ir.DataType.UINT8 and factor is None and function in ("none", "clip")
+    is_integer = y_zero_point.dtype == ir.DataType.UINT8 and function in ("none", "clip")
+    is_integer = is_integer and factor is None and x_offset is None and y_offset is None
     # ONNX Runtime convolves 3-D volumes with channels first, which takes three times as long as a MatMul.
     if rank == 5 or not are_numbers or not is_integer or not _biases_fit(constant_array(scale), constant_array(bias)):
         return {"between_integers": False, "enough_pixels": False}
@@ -319,7 +345,7 @@ def _biases_fit(scale: np.ndarray | None, bias: np.ndarray | None) -> bool:
 @QuantizedConv.body
 def _(
     op, X, W, scale, bias, x_zero_point, y_zero_point, factor, slope,
-    addend, addend_scale, addend_zero_point, sum_scale, sum_zero_point, sum_slope, sum_bias, *,
+    addend, addend_scale, addend_zero_point, sum_scale, sum_zero_point, sum_slope, sum_bias, x_offset, y_offset, *,
     channels, kernel, strides, pads, dilations, group, function, alpha, beta, between_integers, enough_pixels,
 ):  # fmt: skip
     shape, geometry = _stated(channels, kernel, strides, pads, dilations, group)
@@ -330,8 +356,9 @@ def _(
         )  # fmt: skip
     else:
         result = _in_general(
-            op, X, W, scale, bias, x_zero_point, y_zero_point, factor, slope, geometry, shape, group, function, alpha, beta
-        )
+            op, X, W, scale, bias, x_zero_point, y_zero_point, factor, slope, x_offset, y_offset, geometry, shape, group,
+            function, alpha, beta,
+        )  # fmt: skip
     if addend is None:
         return result
     given = (addend_scale, addend_zero_point, sum_scale, sum_zero_point)
@@ -399,11 +426,12 @@ def _between_integers(
 
 
 def _in_general(
-    op, X, W, scale, bias, x_zero_point, y_zero_point, factor, slope, geometry: _Geometry, shape, group, function,
-    alpha, beta,
+    op, X, W, scale, bias, x_zero_point, y_zero_point, factor, slope, x_offset, y_offset, geometry: _Geometry, shape, group,
+    function, alpha, beta,
 ):  # fmt: skip
     rank, channels = len(shape), shape[1] * group
     is_one = x_zero_point.rank == 0
+    biases = None if x_offset is None else op.Add(op.Mul(_offsets(op, X, W, x_offset, geometry, shape, group), scale), bias)
     if not is_one:  # zero points per channel are subtracted in floats
         X = op.Sub(op.Cast(X, to=_FLOAT), op.Cast(x_zero_point, to=_FLOAT))
     if any(map(any, geometry.pads)):
@@ -411,7 +439,9 @@ def _in_general(
         X = op.Pad(X, [0, *begins, 0, 0, *ends, 0], x_zero_point if is_one else None)
     # With few channels, gathering the windows costs more than integers save.
     if is_one and group == 1 and (channels >= 16 or math.prod(shape[1:]) > _EXACT or math.prod(shape[2:]) == 1):
-        values = _as_product(op, X, W, scale, bias, x_zero_point, geometry, shape)
+        values = _as_product(op, X, W, scale, bias if biases is None else None, x_zero_point, geometry, shape)
+        if biases is not None:
+            values = op.Add(values, biases)
     else:
         first = op.Transpose(X, perm=[0, rank - 1, *range(1, rank - 1)])
         stated = {"strides": geometry.strides, "dilations": geometry.dilations, "group": group}
@@ -423,13 +453,33 @@ def _in_general(
         else:
             convolved = op.Cast(op.ConvInteger(first, W, x_zero_point, **stated), to=_FLOAT)
         sums = op.Transpose(convolved, perm=[0, *range(2, rank), 1])
-        values = op.Add(op.Mul(sums, scale), bias)
+        values = op.Add(op.Mul(sums, scale), bias if biases is None else biases)
     values = applied_body(op, values, slope, function, alpha, beta)
     if factor is not None:
         values = op.Mul(values, factor)
+    if y_offset is not None:
+        values = op.Add(values, y_offset)
     if y_zero_point.dtype is not None and y_zero_point.dtype.name == "FLOAT":
         return values
     return _quantized(op, values, y_zero_point)
+
+
+def _offsets(op, X, W, x_offset, geometry: _Geometry, shape: Sequence[int], group: int):
+    """Emit the convolution of ``x_offset`` for each pixel with the weights."""
+    rank = len(shape)
+    if any(map(any, geometry.pads)):
+        space = op.Shape(X, start=1, end=rank - 1)
+    else:  # all windows have the same sum
+        extents = zip(shape[2:], geometry.dilations, strict=True)
+        space = op.const(np.array([(size - 1) * step + 1 for size, step in extents], np.int64))
+    first = op.Reshape(x_offset, [1, -1, *[1] * (rank - 2)])
+    image = op.Expand(first, op.Concat(op.const(np.array([1, shape[1] * group], np.int64)), space, axis=0))
+    begins, ends = zip(*geometry.pads, strict=True)
+    sums = op.Conv(
+        image, op.Cast(W, to=_FLOAT), strides=geometry.strides, dilations=geometry.dilations, group=group,
+        pads=[*begins, *ends],
+    )  # fmt: skip
+    return op.Transpose(sums, perm=[0, *range(2, rank), 1])
 
 
 def _quantized(op, values, zero_point):

@@ -15,12 +15,15 @@ NEAR = 1e-3
 _NEAR_IN_HALVES = 0.13
 """The allowed distance for limits of 16 bits, which are 0.06 of a level apart at 128 levels from zero."""
 
+_MOST_OFFSET = 2.0**12
+"""The largest offset, in levels: float32 represents the sum with a level to 12 more bits."""
+
 _TYPES: dict[int, type[np.unsignedinteger]] = {2**8 - 1: np.uint8, 2**8: np.uint8, 2**16 - 1: np.uint16, 2**16: np.uint16}
 
 
 @dataclass(frozen=True)
 class Affine:
-    """``scale * (q - zero_point)``, for a whole tensor or for each index of one axis.
+    """``scale * (q - zero_point + offset)``, for a whole tensor or for each index of one axis.
 
     Attributes:
         scale: float32, ``[]`` or ``[size of the axis]``.
@@ -28,12 +31,15 @@ class Affine:
         axis: the axis, if there are several scales.
         shift: an addend before quantization, in the shape of the limits, because they do not put zero exactly on a level.
             With it, numbers round as with the limits. ``None`` if it is zero.
+        offset: float32, in the shape of ``scale``, or one number for each index of an axis: what is added to the integers,
+            in levels, because no level is zero. ``None`` if it is zero.
     """
 
     scale: np.ndarray
     zero_point: np.ndarray
     axis: int = 0
     shift: np.ndarray | None = None
+    offset: np.ndarray | None = None
 
     @property
     def is_per_tensor(self) -> bool:
@@ -71,17 +77,22 @@ class Affine:
         return self.is_per_tensor or other.scale_along(self.axis) is not None
 
     def is_equal(self, other: Affine) -> bool:
-        """Return whether both have the same scale and zero point for the whole tensor."""
+        """Return whether both have the same scale, zero point and offset for the whole tensor."""
         if not self.is_per_tensor or not other.is_per_tensor or self.zero_point.dtype != other.zero_point.dtype:
             return False
-        return bool(self.scale == other.scale and self.zero_point == other.zero_point)
+        first, second = (np.zeros([]) if one.offset is None else one.offset for one in (self, other))
+        return bool(self.scale == other.scale and self.zero_point == other.zero_point and np.array_equal(first, second))
 
     def scaled(self, factor: np.ndarray | float) -> Self:
         """Multiply the scale by a factor."""
         return replace(self, scale=np.asarray(self.scale * factor, np.float32))
 
+    def without_offset(self) -> Affine:
+        """Return the same scale and zero point without the offset."""
+        return replace(self, offset=None)
+
     def with_unit_scale(self) -> Affine:
-        """Return the same integers with a scale of 1."""
+        """Return the same integers with a scale of 1 and no offset."""
         return Affine(np.ones([], np.float32), self.zero_point.reshape(-1)[0])
 
     def column(self, rank: int) -> Value:
@@ -92,8 +103,14 @@ class Affine:
         """Emit QuantizeLinear of ``x``."""
         return op.QuantizeLinear(x, *self._constants(), axis=self._axis())
 
+    def shift_along(self, axis: int) -> np.ndarray | None:
+        """Return what is added before quantization, in levels, in the shape of `scale_along`; ``None`` as there."""
+        if (scale := self.scale_along(axis)) is None:
+            return None
+        return np.zeros([]) if self.shift is None else self.shift.astype(np.float64).reshape(scale.shape) / scale
+
     def dequantize(self, op: Builder, q: ir.Value) -> Value:
-        """Emit DequantizeLinear of ``q``."""
+        """Emit DequantizeLinear of ``q``, without the offset."""
         return op.DequantizeLinear(q, *self._constants(), axis=self._axis())
 
     def _constants(self) -> tuple[Value, Value]:
@@ -110,23 +127,28 @@ def is_scale(scale: np.ndarray) -> np.ndarray:
     return (single >= np.finfo(np.float32).tiny) & np.isfinite(single)
 
 
-def affine(low: np.ndarray, high: np.ndarray, levels: int, rank: int | None, *, rounded: bool) -> Affine | None:
+def affine(
+    low: np.ndarray, high: np.ndarray, levels: int, rank: int | None, *, rounded: bool, offsets: bool = False
+) -> Affine | None:
     """Return the scale and zero point with which the last ``levels`` integers of a type cover ``low`` to ``high``.
 
     Returns ``None`` if ONNX cannot represent them: zero is not on a level, no type has as many levels, or the limits differ
-    along several axes of a tensor of ``rank`` dimensions. ``rounded`` allows for limits of 16 bits.
+    along several axes of a tensor of ``rank`` dimensions. ``rounded`` allows for limits of 16 bits. With ``offsets`` and 8
+    bits, zero may be between levels or outside them: the zero point is the nearest level, and a shift and an offset are the
+    rest.
     """
-    if levels not in _TYPES or not (low < high).all() or (low > 0).any() or (high < 0).any():
+    if levels not in _TYPES or not (low < high).all() or not (np.isfinite(low).all() and np.isfinite(high).all()):
         return None
     scale = ((high.astype(np.float64) - low) / (levels - 1)).astype(np.float32)
     if not is_scale(scale).all():
         return None
     exact = -low.astype(np.float64) / scale
-    zero = np.rint(exact)
+    zero = np.clip(np.rint(exact), 0, levels - 1)
     rest = exact - zero
     with np.errstate(over="ignore"):  # limits beyond float16
         is_half = rounded and all((limit.astype(np.float16) == limit).all() for limit in (low, high))
-    if (np.abs(rest) > (_NEAR_IN_HALVES if is_half else NEAR)).any() or (zero < 0).any() or (zero > levels - 1).any():
+    is_near = np.abs(rest) <= (_NEAR_IN_HALVES if is_half else NEAR)
+    if not is_near.all() and (not offsets or _TYPES[levels] is not np.uint8 or (np.abs(rest) > _MOST_OFFSET).any()):
         return None
     shift = (rest * scale).astype(np.float32) if (np.abs(rest) > NEAR).any() else None
     zero += np.iinfo(_TYPES[levels]).max + 1 - levels
@@ -138,8 +160,9 @@ def affine(low: np.ndarray, high: np.ndarray, levels: int, rank: int | None, *, 
             return None
         axis = axes[0] + rank - len(shape)
     whole = scale.size == 1
-    flat = [np.ascontiguousarray(a).reshape([] if whole else [-1]) for a in (scale, zero.astype(_TYPES[levels]))]
-    return Affine(flat[0], flat[1], axis, shift)
+    lacking = np.broadcast_to(np.where(is_near, 0, -rest), shape).astype(np.float32)
+    flat = [np.ascontiguousarray(a).reshape([] if whole else [-1]) for a in (scale, zero.astype(_TYPES[levels]), lacking)]
+    return Affine(flat[0], flat[1], axis, shift, flat[2] if lacking.any() else None)
 
 
 def quantize_given(op: Builder, x: ir.Value, low: np.ndarray, high: np.ndarray, levels: int) -> Value:

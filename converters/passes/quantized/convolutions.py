@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
@@ -68,13 +68,14 @@ def convolution(work: Arrangement, node: ir.Node) -> None:
     if x is None or found is None or shape is None:
         return
     scales = np.broadcast_to(found.affine.scale, shape[:1])
-    source = work.quantized.get(x)
+    source = work.find(x)
     if source is None and x in work.channels:
         # Scales of channels are merged into the weights if each channel has its own.
         steps, outer = work.channels[x]
         own = outer.scale_along(1)
         if node.attributes.get_int("group", 1) == shape[0] and shape[1] == 1 and own is not None:
-            source, scales, x = work.quantized[steps], scales * own, steps
+            known = work.quantized[steps]
+            source, scales, x = replace(known, affine=replace(known.affine, offset=outer.offset)), scales * own, steps
     stated = _Attributes.of(node, shape[2:])
     if source is None or source.affine.bits != 8 or stated is None:
         return
@@ -91,6 +92,8 @@ def convolution(work: Arrangement, node: ir.Node) -> None:
     # ONNX Runtime's integer convolution rounds biases to integers, which changes one result in a thousand.
     if work.contrib and fused(work, node, source, found, scales, bias, tail, ConvAttributes(shape, *stated.listed())):
         return
+    if source.affine.offset is not None:
+        return  # only QuantizedConv has offsets
     if (
         is_per_tensor
         and (quantization := _quantization(work, tail)) is not None
@@ -123,6 +126,7 @@ def _in_integers(
     if found.affine.zero_point.dtype == np.int8 and found.affine.zero_point.any():
         return False
     scales, bias = scales / quantization.divisor, (bias + quantization.shift) / quantization.divisor
+    bias = bias + quantization.level_shift * quantization.affine.scale
     unit = scales.astype(np.float64) * float(x.affine.scale)
     with np.errstate(all="ignore"):
         whole = np.rint(bias / unit)
@@ -196,7 +200,7 @@ def _quantization(work: Arrangement, tail: ir.Value) -> ResultQuantization | Non
     if (quantization := quantization_of(work, tail)) is not None:
         return quantization
     following = quantization_of(work, user.outputs[0])
-    if following is None:
+    if following is None or np.any(following.level_shift):
         return None
     if _is_redundant_clip(user, following):
         return following

@@ -145,11 +145,13 @@ class Target:
         quantizer: the QuantizeLinear.
         factor: the factor from results to integers, for each channel.
         zero_point: its zero point.
+        shift: what is added before the rounding, in levels, for each channel.
     """
 
     quantizer: ir.Node
     factor: np.ndarray
     zero_point: np.ndarray
+    shift: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -249,17 +251,24 @@ def fuse(
     op = work.before(node)
     if (filters := signed(op, found)) is None:
         return False
-    factor = None if target is None else target.factor
+    added = None
+    if x.affine.offset is not None:
+        bias, added = _offset(bias, scales, x, filters, stated)
+        if not np.isfinite(bias.astype(np.float32)).all():
+            return False
+    factor, shift = (None, None) if target is None else (target.factor, target.shift)
     if factor is not None and target is not None and _is_line(function, target):
         unit, bias = unit * function.alpha, bias * function.alpha + function.beta
         function = Function("none", function.value)
     if factor is not None and (scaled := function.scaled(factor)) is not None and is_scale(unit * factor).all():
         # Merge both factors.
         unit, bias, factor, function = unit * factor, bias * factor, None, scaled
+    if shift is not None and target is not None and factor is None and is_cut_anyway(function, target.zero_point, shift):
+        function = Function("none", function.value)
+    if shift is not None and factor is None and function.name == "none":
+        bias, shift = bias + shift, None
     if not all(np.isfinite(array.astype(np.float32)).all() for array in (bias, *([] if factor is None else [factor]))):
         return False
-    if target is not None and factor is None and is_cut_anyway(function, target.zero_point):
-        function = Function("none", function.value)
     rank = len(shape)
     pixels = x.integers if stated.channels_last else work.channels_last(op, x.integers, rank)
     if addition is not None:  # the addend may be computed after the convolution
@@ -274,7 +283,9 @@ def fuse(
         constant_value(zero),
         None if factor is None else constant_value(factor.astype(np.float32)),
         None if function.slope is None else constant_value(function.slope),
-        *([] if addition is None else _added(work, op, addition, stated)),
+        *([None] * 7 if addition is None else _added(work, op, addition, stated)),
+        None if added is None else constant_value(added),
+        None if shift is None or not shift.any() else constant_value(shift.astype(np.float32)),
         channels=shape[1] * stated.group,
         kernel=_listed(shape[2:]),
         strides=_listed(stated.strides),
@@ -309,6 +320,24 @@ def fuse(
     return True
 
 
+def _offset(
+    bias: np.ndarray, scales: np.ndarray, x: Quantized, filters: Value, stated: ConvAttributes
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Add the effect of the offset of a convolution's input to its bias, or return the offset as an input of QuantizedConv.
+
+    It is an input if some windows have padding, which the offset does not apply to, or if the weights are computed.
+    """
+    offset, numbers = x.affine.offset, constant_array(filters)
+    assert offset is not None
+    if any(stated.pads) or numbers is None:
+        return bias, offset
+    columns = numbers.astype(np.float64).reshape(stated.group, -1, *stated.shape[1:])
+    of_channels = np.broadcast_to(offset, stated.shape[1] * stated.group).reshape(stated.group, -1)
+    sums = np.einsum("gmct,gc->gm", columns.reshape(*columns.shape[:3], -1), of_channels).reshape(-1)
+    scale = float(x.affine.scale) if x.affine.is_per_tensor else 1.0
+    return bias + scales * scale * sums, None
+
+
 def _added(work: Arrangement, op: Builder, addition: Addition, stated: ConvAttributes) -> list[ir.Value | None]:
     """Return the inputs of QuantizedConv that describe an addition."""
     integers = addition.addend.integers
@@ -326,14 +355,15 @@ def _added(work: Arrangement, op: Builder, addition: Addition, stated: ConvAttri
 def _is_line(function: Function, target: Target) -> bool:
     """Return whether the quantization clips a HardSigmoid at its limits, 0 and 1."""
     is_hard = function.name == "hard_sigmoid" and function.alpha > 0
-    return is_hard and not target.zero_point.any() and bool((np.rint(target.factor) >= 255).all())
+    return is_hard and not target.zero_point.any() and not target.shift.any() and bool((np.rint(target.factor) >= 255).all())
 
 
-def is_cut_anyway(function: Function, zero_point: np.ndarray) -> bool:
-    """Return whether the quantization, in steps of 1, clips everything that a function clips."""
+def is_cut_anyway(function: Function, zero_point: np.ndarray, shift: np.ndarray) -> bool:
+    """Return whether the quantization, in steps of 1 after a shift, clips everything that a function clips."""
     if function.name != "clip":
         return False
-    return bool((-function.alpha >= zero_point).all() and (function.beta >= 255.0 - zero_point).all())
+    low, high = function.alpha + shift, function.beta + shift
+    return bool((-low >= zero_point).all() and (high >= 255.0 - zero_point).all())
 
 
 def is_signed(found: Weights) -> bool:

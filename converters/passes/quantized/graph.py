@@ -9,14 +9,14 @@ import numpy as np
 import onnx_ir as ir
 
 from converters.passes.quantized.affine import NEAR, Affine, is_scale
-from onnx_specops.building import Builder, Value
+from onnx_specops.building import Builder, Value, constant_value
 from onnx_specops.graphs import constant_array
 from onnx_specops.replacing import replace_value
 
 
 @dataclass(frozen=True)
 class Quantized:
-    """The integers of a value that a DequantizeLinear computes.
+    """The integers of a value that a DequantizeLinear computes, or an Add of an offset after it.
 
     Attributes:
         integers: the integers.
@@ -33,19 +33,23 @@ class Arrangement:
     Attributes:
         contrib: whether the graph may contain ONNX Runtime's own operators.
         quantized: the results of DequantizeLinear with one scale.
+        offset: the sums of these and an offset. Only `find` returns them, for code that uses `Affine.offset`.
         channels: value with a scale for each channel -> the value that is multiplied by the scales, and its scale and zero
             point.
         last: integers and a graph -> the same integers with the channels as the last dimension, for nodes of that graph. A
             branch cannot use values of another branch.
         divisions: the values that are divided by the scales of their channels before quantization with one scale.
+        shifts: the values to which `Affine.shift` was added, before a division and quantization.
     """
 
     def __init__(self, graph: ir.Graph, contrib: bool) -> None:
         self.contrib = contrib
         self.quantized: dict[ir.Value, Quantized] = {}
+        self.offset: dict[ir.Value, Quantized] = {}
         self.channels: dict[ir.Value, tuple[Value, Affine]] = {}
         self.last: dict[tuple[ir.Value, ir.Graph], Value] = {}
         self.divisions: dict[ir.Value, Affine] = {}
+        self.shifts: dict[ir.Value, Affine] = {}
         self._root = Builder.of_existing(graph)
 
     def before(self, node: ir.Node) -> Builder:
@@ -62,22 +66,35 @@ class Arrangement:
             self.last[integers, op.graph] = known
         return known
 
+    def find(self, value: ir.Value | None) -> Quantized | None:
+        """Return the integers of a value, perhaps with an offset."""
+        return None if value is None else self.quantized.get(value, self.offset.get(value))
+
     def dequantized(
         self, op: Builder, value: ir.Value, integers: Value, affine: Affine, through: Sequence[ir.Value] = ()
     ) -> None:
         """Replace a value by its dequantized integers. For ``through`` see `onnx_specops.replacing.Rewriting`."""
         assert affine.is_per_tensor, "the consumers require one scale for all channels"
-        result = affine.dequantize(op, integers)
+        pure = affine.without_offset()
+        result = steps = pure.dequantize(op, integers)
+        if affine.offset is not None:
+            steps.shape = value.shape
+            result = op.Add(steps, constant_value(np.asarray(affine.scale * affine.offset, np.float32)))
+            self.offset[result] = Quantized(integers, affine)
         level = float(affine.scale.max())
         # The limits may not put zero exactly on a level.
         replace_value(value, result, tolerance=2 * NEAR * level, through=through, level=level)
-        self.quantized[result] = Quantized(integers, affine)
+        self.quantized[steps] = Quantized(integers, pure)
 
     def renew(self, integers: ir.Value) -> None:
         """Register integers that replaced others as the source of the DequantizeLinear nodes that use them."""
         for user in integers.consumers():
-            if is_node(user, "DequantizeLinear") and (known := self.quantized.get(user.outputs[0])) is not None:
-                self.quantized[user.outputs[0]] = Quantized(integers, known.affine)
+            if not is_node(user, "DequantizeLinear") or (known := self.quantized.get(user.outputs[0])) is None:
+                continue
+            self.quantized[user.outputs[0]] = Quantized(integers, known.affine)
+            for following in user.outputs[0].consumers():
+                if (known := self.offset.get(following.outputs[0])) is not None:
+                    self.offset[following.outputs[0]] = Quantized(integers, known.affine)
 
     def replace(self, node: ir.Node, result: Value, old: ir.Value | None = None) -> None:
         """Replace the result of ``node``, or a value after it, by ``result``."""

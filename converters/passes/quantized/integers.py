@@ -26,7 +26,7 @@ from converters.passes.quantized.shuffles import shuffle
 from converters.passes.quantized.smoothing import merge_factor
 from converters.passes.quantized.transposed import transposed_axes, transposed_convolution
 from converters.passes.quantized.weights import weights
-from onnx_specops.building import OPSET, constant_value
+from onnx_specops.building import OPSET, Builder, Value, constant_value
 from onnx_specops.domain import DOMAIN
 from onnx_specops.graphs import all_nodes, attributes_of, constant_array
 from onnx_specops.naming import Names
@@ -49,6 +49,9 @@ _ONLY_MOVES = frozenset(("Identity", "Reshape", "Slice", "Squeeze", "Transpose",
 
 _COMPUTES = frozenset(("Add", "AveragePool", "Concat", "Conv", "GlobalAveragePool", "MatMul", "Mul", "ReduceMean", "Resize"))
 """Operators that ONNX Runtime can compute in integers."""
+
+_CHANGES = frozenset(("Add", "AveragePool", "Clip", "Concat", "LeakyRelu", "Mul", "PRelu", "ReduceMean", "Relu"))
+"""Operators that can be part of a QuantizedConv or that combine tensors before one."""
 
 
 class ConvertToIntegers(InPlacePass):
@@ -136,8 +139,14 @@ def _quantize(work: Arrangement, node: ir.Node, opset: int) -> None:
     rank = None if data.shape is None else len(data.shape)
     # Changed numbers depend on the exact limits.
     rounded = np.array_equal(low, start) and np.array_equal(high, end)
-    inner = affine(low, high, levels, rank, rounded=rounded)
-    outer = inner if rounded else affine(start, end, levels, rank, rounded=False)
+    inner = outer = None
+    for offsets in (False, True):
+        if offsets and not (work.contrib and opset >= OPSET and _feeds_products(node.outputs[0])):
+            return
+        inner = affine(low, high, levels, rank, rounded=rounded, offsets=offsets)
+        outer = inner if rounded else affine(start, end, levels, rank, rounded=False, offsets=offsets)
+        if inner is not None and outer is not None:
+            break
     if inner is None or outer is None or not inner.shares_axis(outer):
         return
     if not (inner.has_one_zero and outer.has_one_zero):
@@ -155,40 +164,52 @@ def _quantize(work: Arrangement, node: ir.Node, opset: int) -> None:
             above = [data]
         else:
             data = op.Max(data, constant_value(low))
-    if inner.shift is not None:
-        data = op.Add(data, constant_value(inner.shift))
+    data = _shifted(work, op, data, inner)
     if inner.is_per_tensor and outer.is_per_tensor:
         work.dequantized(op, node.outputs[0], inner.quantize(op, data), outer, through=above)
     elif rank is not None:
         # ONNX Runtime's quantization along an axis takes ten times as long as a division.
         divided = op.Div(data, inner.column(rank))
         found = Quantized(inner.with_unit_scale().quantize(op, divided), outer.with_unit_scale())
-        steps = found.affine.dequantize(op, found.integers)
-        work.quantized[steps] = found
-        result = op.Mul(steps, outer.column(rank))
-        work.divisions[divided] = inner
-        work.channels[result] = (steps, outer)
-        node.outputs[0].replace_all_uses_with(result, replace_graph_outputs=True)
-        result.name, node.outputs[0].name = node.outputs[0].name, result.name
+        _use_channels(work, op, node, divided, found, inner, outer)
     remove(node)
+
+
+def _shifted(work: Arrangement, op: Builder, data: ir.Value, inner: Affine) -> ir.Value:
+    """Add the shift of a quantization to a value."""
+    if inner.shift is None:
+        return data
+    shifted = op.Add(data, constant_value(inner.shift))
+    shifted.shape = data.shape
+    work.shifts[shifted] = inner
+    return shifted
+
+
+def _use_channels(
+    work: Arrangement, op: Builder, node: ir.Node, divided: Value, found: Quantized, inner: Affine, outer: Affine
+) -> None:
+    """Replace the result of ``node`` by integers, dequantized with a scale for each channel."""
+    rank = 0 if node.inputs[0] is None or node.inputs[0].shape is None else len(node.inputs[0].shape)
+    steps = found.affine.dequantize(op, found.integers)
+    work.quantized[steps] = found
+    result = op.Mul(steps, outer.column(rank))
+    if outer.offset is not None:
+        result.shape = node.outputs[0].shape
+        added = Affine(np.asarray(outer.scale * outer.offset), outer.zero_point, outer.axis)
+        result = op.Add(result, added.column(rank))
+    work.divisions[divided] = inner
+    work.channels[result] = (steps, outer)
+    node.outputs[0].replace_all_uses_with(result, replace_graph_outputs=True)
+    result.name, node.outputs[0].name = node.outputs[0].name, result.name
 
 
 def _quantize_channels(work: Arrangement, node: ir.Node, data: ir.Value, inner: Affine, outer: Affine) -> None:
     """Quantize channels with different zero points."""
     assert data.shape is not None
     op, rank = work.before(node), len(data.shape)
-    if inner.shift is not None:
-        data = op.Add(data, constant_value(inner.shift))
-    divided = op.Div(data, inner.column(rank))
+    divided = op.Div(_shifted(work, op, data, inner), inner.column(rank))
     steps = Affine(np.ones_like(inner.scale), inner.zero_point, 1)
-    found = Quantized(steps.quantize(op, divided), steps)
-    value = steps.dequantize(op, found.integers)
-    work.quantized[value] = found
-    result = op.Mul(value, outer.column(rank))
-    work.divisions[divided] = inner
-    work.channels[result] = (value, outer)
-    node.outputs[0].replace_all_uses_with(result, replace_graph_outputs=True)
-    result.name, node.outputs[0].name = node.outputs[0].name, result.name
+    _use_channels(work, op, node, divided, Quantized(steps.quantize(op, divided), steps), inner, outer)
     remove(node)
 
 
@@ -248,7 +269,7 @@ def _arrange(work: Arrangement, node: ir.Node) -> None:
         scaling(work, node)
     elif node.op_type == "Reshape" and first in work.channels:
         shuffle(work, node)
-    elif (quantized := work.quantized.get(first)) is None:
+    elif (quantized := work.find(first)) is None:
         return
     elif _moves(node) and quantized.affine.bits == 8:
         op = work.before(node)
@@ -275,7 +296,7 @@ def _moves(node: ir.Node) -> bool:
 
 def _join(work: Arrangement, node: ir.Node) -> None:
     """Concatenate integers of tensors with equal scales and zero points."""
-    parts = [work.quantized.get(value) for value in node.inputs if value is not None]
+    parts = [work.find(value) for value in node.inputs if value is not None]
     found = [part for part in parts if part is not None]
     if len(found) < len(node.inputs) or any(
         part.affine.bits != 8 or not part.affine.is_equal(found[0].affine) for part in found
@@ -301,6 +322,32 @@ def _feeds_integers(value: ir.Value, *, contrib: bool) -> bool:
                 return True
             if _moves(user):
                 pending += [output for output in user.outputs if output not in seen]
+                seen.update(user.outputs)
+    return False
+
+
+def _feeds_products(value: ir.Value) -> bool:
+    """Return whether a consumer of a value may be a QuantizedConv: a Conv, ConvTranspose or MatMul with constant weights, or
+    other nodes whose result is quantized, each directly or after data movement.
+    """
+    pending, seen = [(value, False)], {value}
+    while pending:
+        current, is_changed = pending.pop()
+        for user in current.consumers():
+            if is_node(user, "FakeQuantize", DOMAIN) and is_changed:
+                return True
+            if user.domain or (user.op_type == "Add" and any(constant_array(given) is not None for given in user.inputs)):
+                continue
+            if user.op_type in ("Conv", "MatMul"):
+                axis = 0 if user.op_type == "Conv" else -1
+                if user.inputs[0] is current and weights(user.inputs[1], axis=axis) is not None:
+                    return True
+            elif user.op_type == "ConvTranspose":
+                if transposed_axes(user) is not None:
+                    return True
+            elif user.op_type in _CHANGES or _moves(user):
+                is_next = is_changed or user.op_type in _CHANGES
+                pending += [(output, is_next) for output in user.outputs if output not in seen]
                 seen.update(user.outputs)
     return False
 

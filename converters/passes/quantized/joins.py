@@ -12,7 +12,7 @@ import numpy as np
 import onnx_ir as ir
 
 from converters.passes.quantized.affine import Affine
-from converters.passes.quantized.graph import Arrangement, Quantized, is_node, only_quantizers, only_user, remove
+from converters.passes.quantized.graph import Arrangement, is_node, only_quantizers, only_user, remove
 from onnx_specops.building import Value, constant_value
 from onnx_specops.graphs import constant_array
 from onnx_specops.replacing import replace_value
@@ -72,9 +72,7 @@ def quantize_parts(work: Arrangement, node: ir.Node) -> None:
         divided = quantization.quantizer.inputs[0]
         if not replace_value(quantization.quantizer.outputs[0], joined):
             return
-        for user in joined.consumers():
-            if is_node(user, "DequantizeLinear") and (known := work.quantized.get(user.outputs[0])) is not None:
-                work.quantized[user.outputs[0]] = Quantized(joined, known.affine)
+        work.renew(joined)
         remove(quantization.quantizer)
         if divided is not None and divided is not value and (producer := divided.producer()) is not None:
             remove(producer)

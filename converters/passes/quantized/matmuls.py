@@ -6,6 +6,8 @@ follow become part of it (`fusion`), also if numbers are moved in between (`hois
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import onnx_ir as ir
 
@@ -22,11 +24,11 @@ from onnx_specops.building import Builder, Value, constant_value
 def product(work: Arrangement, node: ir.Node) -> None:
     """Convert a MatMul of quantized matrices. The second may be a constant with a scale for each column."""
     a, b = node.inputs
-    if a is None or b is None or (first := work.quantized.get(a)) is None or first.affine.bits != 8:
+    if a is None or b is None or (first := work.find(a)) is None or first.affine.bits != 8:
         return
     op, tail, bias = work.before(node), node.outputs[0], None
     if (second := work.quantized.get(b)) is not None:
-        if second.affine.bits != 8:
+        if second.affine.bits != 8 or first.affine.offset is not None:
             return
         tail, first = _scaled(tail, first)
     else:
@@ -40,7 +42,19 @@ def product(work: Arrangement, node: ir.Node) -> None:
         second = Quantized(found.emit(op), found.affine)
         if (added := added_bias(tail, -1, shape[1])) is not None:
             tail, bias = added[0].outputs[0], elements(added[1], shape[1]).astype(np.float32)
+        if first.affine.offset is not None:
+            bias = (_offsets(op, first.affine, found, shape) + (0 if bias is None else bias)).astype(np.float32)
+            first = Quantized(first.integers, first.affine.without_offset())
     work.replace(node, multiply(work, op, first, second, bias), tail)
+
+
+def _offsets(op: Builder, a: Affine, found: Weights, shape: Sequence[int]) -> np.ndarray:
+    """Return what the offset of the first matrix adds to each column of its product with weights."""
+    zero = found.affine.zero_point
+    matrix = arranged(found, op, lambda numbers: numbers, shape, ir.DataType.from_numpy(zero.dtype)).const_value
+    assert matrix is not None and a.offset is not None
+    sums = (matrix.numpy().astype(np.float64) - zero).sum(axis=0)
+    return np.asarray(sums * found.affine.scale * float(a.scale) * float(a.offset))
 
 
 def _scaled(value: ir.Value, first: Quantized) -> tuple[ir.Value, Quantized]:

@@ -29,7 +29,7 @@ def average(work: Arrangement, node: ir.Node, *, only_quantized: bool = True) ->
     function.
     """
     x, tail = node.inputs[0], node.outputs[0]
-    source = None if x is None else work.quantized.get(x)
+    source = work.find(x)
     if x is None or source is None or source.affine.bits != 8 or x.shape is None or not work.contrib:
         return
     stated, channels = node.attributes, x.shape[1] if len(x.shape) > 1 else None
@@ -67,7 +67,7 @@ def mean(work: Arrangement, node: ir.Node) -> None:
     if rank < 3 or sorted(int(axis) % rank for axis in axes.reshape(-1)) != list(range(2, rank)):
         return
     op = work.before(node)
-    if only_quantizers(node.outputs[0]):
+    if only_quantizers(node.outputs[0]) and x in work.quantized:
         work.replace(node, op.GlobalAveragePool(x))
         return
     window = [_divisor(size) for size in x.shape[2:]]
@@ -76,7 +76,8 @@ def mean(work: Arrangement, node: ir.Node) -> None:
         or rank > 5
         or not isinstance(x.shape[1], int)
         or None in window
-        or work.quantized[x].affine.bits != 8
+        or (source := work.find(x)) is None
+        or source.affine.bits != 8
     ):
         return
     averages = op.AveragePool(x, kernel_shape=window, strides=window)

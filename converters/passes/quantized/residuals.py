@@ -56,11 +56,14 @@ def addition_of(
     if dequantizer is None or not is_node(dequantizer, "DequantizeLinear"):
         return None
     value = dequantizer.outputs[0]
-    node, first = only_user(value), work.quantized.get(value)
+    node = only_user(value)
+    if node is not None and node.outputs[0] in work.offset:
+        value, node = node.outputs[0], only_user(node.outputs[0])
+    first = work.find(value)
     if node is None or first is None or not is_node(node, "Add"):
         return None
     other = next((given for given in node.inputs if given is not None and given is not value), None)
-    second = None if other is None else work.quantized.get(other)
+    second = work.find(other)
     if other is None or second is None or not _have_one_shape(value, other, node.outputs[0]):
         return None
     zero = first.affine.zero_point
@@ -69,6 +72,9 @@ def addition_of(
     if zero.dtype != np.uint8 or second.affine.zero_point.dtype != np.uint8:
         return None
     tail, factor, bias = _line_of(node.outputs[0], channels, axis)
+    for part in (first.affine, second.affine):
+        if part.offset is not None:
+            bias = bias + factor * float(part.scale) * float(part.offset)
     function = function_of(tail, channels, axis)
     if (target := target_of(function.value)) is None:
         return None
@@ -80,12 +86,15 @@ def addition_of(
     if function.name == "clip":
         if (scaled := function.scaled(target.factor)) is None:
             return None
-        if not is_cut_anyway(scaled, target.zero_point):
+        if not is_cut_anyway(scaled, target.zero_point, target.shift):
             if (function.alpha, function.beta) != (0, np.inf):
                 return None
             slope = np.zeros(channels, np.float32)
     elif function.name not in ("none", "prelu"):
         return None
+    if slope is not None and target.shift.any():
+        return None  # the shift is added after the slope
+    bias = bias + target.shift
     added = bias.astype(np.float32) if bias.any() else None
     return Addition(second, _shortest(scales[1]), _shortest(scales[0]), added, slope, function.value, target)
 

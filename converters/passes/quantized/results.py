@@ -21,8 +21,9 @@ class ResultQuantization:
         value: the input of the QuantizeLinear.
         affine: its scale and zero point.
         quantizer: the QuantizeLinear.
-        shift: the addend before it.
+        shift: the addend before it, in units of the result.
         divisor: the divisor before it, one number or one for each channel.
+        level_shift: what is added before the rounding, in levels, as one number or one for each channel.
     """
 
     value: ir.Value
@@ -30,6 +31,7 @@ class ResultQuantization:
     quantizer: ir.Node
     shift: float = 0.0
     divisor: np.ndarray | float = 1.0
+    level_shift: np.ndarray | float = 0.0
 
 
 def quantization_of(work: Arrangement, value: ir.Value, axis: int = 1) -> ResultQuantization | None:
@@ -38,7 +40,10 @@ def quantization_of(work: Arrangement, value: ir.Value, axis: int = 1) -> Result
     Scales per channel that come before it, of FakeQuantize or of SmoothQuant, are its divisor.
     """
     divisor: np.ndarray | float = 1.0
+    value, shift = _after_shift(work, value, axis)
     user = only_user(value)
+    if shift is None:
+        return None  # the shifts differ along another axis
     if is_node(user, "Div") and user is not None and user.outputs[0] in work.divisions:
         value = user.outputs[0]
         along = work.divisions[value].scale_along(axis)
@@ -56,7 +61,18 @@ def quantization_of(work: Arrangement, value: ir.Value, axis: int = 1) -> Result
     scale, zero = (constant_array(constant) for constant in quantizers[0].inputs[1:])
     if scale is None or zero is None or scale.ndim or zero.dtype.itemsize != 1:
         return None
-    return ResultQuantization(value, Affine(scale, zero), quantizers[0], divisor=divisor)
+    return ResultQuantization(value, Affine(scale, zero), quantizers[0], divisor=divisor, level_shift=shift)
+
+
+def _after_shift(work: Arrangement, value: ir.Value, axis: int) -> tuple[ir.Value, np.ndarray | float | None]:
+    """Return the value after the shift of a quantization, and the shift in levels, perhaps for each channel along ``axis``.
+
+    It is ``None`` if it differs along another axis.
+    """
+    user = only_user(value)
+    if user is None or (inner := work.shifts.get(user.outputs[0])) is None:
+        return value, 0.0
+    return user.outputs[0], inner.shift_along(axis)
 
 
 def _factor_of(node: ir.Node, value: ir.Value, axis: int) -> np.ndarray | None:
@@ -75,14 +91,18 @@ def _factor_of(node: ir.Node, value: ir.Value, axis: int) -> np.ndarray | None:
 def target_of(work: Arrangement, value: ir.Value, channels: int, axis: int = 1) -> Target | None:
     """Return the quantization of a value with the given number of channels along ``axis``, possibly per channel."""
     if (quantization := quantization_of(work, value, axis)) is not None:
-        scale, zero, quantizer, divisor = (
+        scale, zero, quantizer, divisor, shift = (
             quantization.affine.scale,
             quantization.affine.zero_point,
             quantization.quantizer,
             quantization.divisor,
+            quantization.level_shift,
         )
     else:
-        user = only_user(value)
+        value, found = _after_shift(work, value, axis)
+        if found is None:
+            return None
+        shift, user = found, only_user(value)
         along = (
             None
             if user is None or user.outputs[0] not in work.divisions
@@ -94,14 +114,19 @@ def target_of(work: Arrangement, value: ir.Value, channels: int, axis: int = 1) 
         if constants[0] is None or constants[1] is None or (constants[0] != 1).any() or constants[1].size != channels:
             return None
         scale, zero, quantizer, divisor = np.ones([], np.float32), constants[1], quantizers[0], along
-    return target_with(quantizer, scale, zero, divisor, channels)
+    return target_with(quantizer, scale, zero, divisor, channels, shift)
 
 
 def target_with(
-    quantizer: ir.Node, scale: np.ndarray, zero: np.ndarray, divisor: np.ndarray | float, channels: int
+    quantizer: ir.Node,
+    scale: np.ndarray,
+    zero: np.ndarray,
+    divisor: np.ndarray | float,
+    channels: int,
+    shift: np.ndarray | float = 0.0,
 ) -> Target | None:
-    """Return a quantization by ``scale`` of values that were divided before."""
+    """Return a quantization by ``scale`` of values that were divided before, with a shift in levels."""
     steps = np.broadcast_to(np.asarray(scale, np.float64) * divisor, (channels,))
     if zero.dtype != np.uint8 or not is_scale(steps).all() or not is_scale(1 / steps).all():
         return None
-    return Target(quantizer, 1 / steps, zero)
+    return Target(quantizer, 1 / steps, zero, np.broadcast_to(np.asarray(shift, np.float64), (channels,)))

@@ -48,7 +48,7 @@ def scaling(work: Arrangement, node: ir.Node) -> None:
     ones = [1] * (rank - 2)
     stated = ConvAttributes(shape, ones, ones, [0] * 2 * (rank - 2), channels)
     scales = np.where(factor == 0, np.float32(1), np.abs(factor)).astype(np.float64)
-    source = work.quantized.get(x)
+    source = work.find(x)
     if source is None and (parts := _parts(work, x)) is not None:
         source, of_parts = _joined(work, x, parts)
         scales = scales * of_parts

@@ -29,6 +29,8 @@ def shuffle(work: Arrangement, node: ir.Node) -> None:
         return
     if steps.affine.bits != 8 or not steps.affine.is_per_tensor or affine.is_per_tensor or affine.axis != 1:
         return
+    if affine.offset is not None:
+        return
     if constant_array(node.inputs[1]) is None or constant_array(last.inputs[1]) is None:
         return
     before, groups, after = (_sizes(value) for value in (x, node.outputs[0], last.outputs[0]))

@@ -47,7 +47,7 @@ def transposed_convolution(work: Arrangement, node: ir.Node) -> None:
     axes, found = transposed_axes(node), weights(filters, axis=1)
     if not work.contrib or x is None or filters is None or axes is None or found is None:
         return
-    source = work.quantized.get(x)
+    source = work.find(x)
     shape = static_shape(filters)
     if source is None or source.affine.bits != 8 or not source.affine.is_per_tensor or shape is None:
         return
@@ -92,7 +92,8 @@ def transposed_convolution(work: Arrangement, node: ir.Node) -> None:
 
 def _repeated(target: Target, blocks: int) -> Target:
     zero = target.zero_point
-    return Target(target.quantizer, np.tile(target.factor, blocks), np.tile(zero, blocks) if zero.ndim else zero)
+    factor, shift = (np.tile(numbers, blocks) for numbers in (target.factor, target.shift))
+    return Target(target.quantizer, factor, np.tile(zero, blocks) if zero.ndim else zero, shift)
 
 
 def _repeated_function(function: Function, blocks: int) -> Function:

@@ -117,7 +117,10 @@ for channels, columns, groups, kernel, strides, dilations, pads, size in (
         texts = {name: ",".join(map(str, numbers)) for name, numbers in
                  (("kernel", kernel), ("strides", strides), ("dilations", dilations), ("pads", pads))}
         arrays = [x, w, factors[0], factors[1], zeros[0, :channels * groups], zeros[1, :columns * groups]]
-        compare(f"{channels} channels, {texts}", arrays, {"channels": channels * groups, "group": groups, **texts})
+        attributes = {"channels": channels * groups, "group": groups, **texts}
+        compare(f"{channels} channels, {texts}", arrays, attributes)
+        offsets = [rng.uniform(-0.5, 0.5, size).astype(np.float32) for size in (channels * groups, columns * groups)]
+        compare(f"{channels} channels, {texts}, offsets", [*arrays, *[None] * 9, *offsets], attributes)
 
 # Channels that leave over parts of vectors, which extend beyond the last pixel.
 for channels in (1, 3, 15, 16, 17, 24, 32, 33, 40, 48, 49, 64, 65, 80, 100):
@@ -135,6 +138,8 @@ for channels in (1, 3, 15, 16, 17, 24, 32, 33, 40, 48, 49, 64, 65, 80, 100):
                           "pads": f"0,{before},{height - 1},{after}", "beta": 100.0,
                           "function": "clip" if zero is zeros[1] else "none"}
             compare(f"{channels} channels, width {width}, stride {stride}", arrays, attributes)
+            offsets = [rng.uniform(-0.5, 0.5, channels).astype(np.float32) for _ in range(2)]
+            compare(f"{channels} channels, width {width}, offsets", [*arrays, *[None] * 9, *offsets], attributes)
 """
 
 

@@ -14,7 +14,7 @@ F, U8, I8 = np.float32, np.uint8, np.int8
 
 _OPTIONAL = (
     "factor", "slope", "addend", "addend_scale", "addend_zero_point", "sum_scale", "sum_zero_point", "sum_slope",
-    "sum_bias",
+    "sum_bias", "x_offset", "y_offset",
 )  # fmt: skip
 
 
@@ -25,7 +25,7 @@ def _layer(
     from openvino import opset13 as ov
 
     x, w, scale, bias, x_zero, y_zero, *rest = nodes
-    factor, slope, addend, addend_scale, addend_zero, sum_scale, sum_zero, sum_slope, sum_bias = (
+    factor, slope, addend, addend_scale, addend_zero, sum_scale, sum_zero, sum_slope, sum_bias, x_offset, y_offset = (
         rest.pop(0) if name in given else None for name in _OPTIONAL
     )
     rank = kernel.count(",") + 3
@@ -36,7 +36,8 @@ def _layer(
         )
     }  # fmt: skip
     first = [0, rank - 1, *range(1, rank - 1)]
-    inside = ov.transpose(ov.subtract(ov.convert(x, "f32"), ov.convert(x_zero, "f32")), first)
+    inside = ov.subtract(ov.convert(x, "f32"), ov.convert(x_zero, "f32"))
+    inside = ov.transpose(inside if x_offset is None else ov.add(inside, x_offset), first)
     weights = ov.convert(w, "f32")
     sizes = w.output(0).get_shape() if hasattr(w, "output") else w.get_shape()
     begin, end = numbers["pads"][: rank - 2], numbers["pads"][rank - 2 :]
@@ -59,6 +60,7 @@ def _layer(
         "mish": lambda: ov.mish(value),
     }[function]()
     value = value if factor is None else ov.multiply(value, factor)
+    value = value if y_offset is None else ov.add(value, y_offset)
     if str(y_zero.get_element_type()) == "<Type: 'float32'>":
         return value
 
@@ -95,6 +97,7 @@ def _case(
     dead=False,
     large=False,
     added=None,
+    offsets=(),
     without="",
     changed=None,
     **attributes,
@@ -134,6 +137,9 @@ def _case(
         if "bias" in added:
             inputs["sum_bias"] = (20 * rng.standard_normal(w[0])).astype(F)
             inputs["sum_scale"] *= F(-1)  # as of a BatchNormalization
+    for known, size in zip(("x_offset", "y_offset"), (channels, w[0]), strict=True):
+        if known in offsets:
+            inputs[known] = rng.uniform(-0.5, 0.5, size if vectors else []).astype(F)
     inputs.pop(without, None)
     inputs |= changed or {}
     attributes = {"channels": channels, "kernel": ",".join(map(str, w[2:])), "group": group, **attributes}
@@ -235,6 +241,34 @@ def _cases():
     yield _case(
         "error-sum-bias", (1, 5, 6, 16), (20, 16, 1, 1), added=[(1, 5, 6, 20), "bias"], changed={"sum_bias": np.ones(3, F)},
         error=r"sum_bias has the shape \[3\] instead of \[20\]",
+    )  # fmt: skip
+    both = ("x_offset", "y_offset")
+    for name, w, more in (
+        ("windows", (33, 16, 3, 3), {"pads": "1,1,1,1"}),
+        ("inside", (33, 16, 3, 2), {"strides": "2,1"}),
+        ("product", (40, 16, 1, 1), {}),
+        ("groups", (12, 4, 3, 3), {"group": 4, "pads": "2,0,1,1", "strides": "2,2"}),
+        ("depthwise", (16, 1, 3, 5), {"group": 16, "pads": "1,2,1,2"}),
+        ("far-apart", (20, 16, 2, 3), {"dilations": "3,2", "pads": "2,4,1,1"}),
+        ("functions", (20, 16, 3, 3), {"pads": "1,1,1,1", "factor": True, "function": "swish", "alpha": 1.0}),
+        ("floats", (20, 16, 3, 3), {"pads": "1,1,1,1", "floats": True}),
+    ):
+        yield _case(f"offsets-{name}", (2, 7, 8, 16), w, offsets=both, **more)
+        yield _case(f"offsets-of-channels-{name}", (1, 7, 8, 16), w, offsets=both, vectors=True, **more)
+    yield _case("offsets-at-run-time", (1, 5, 6, 8), (20, 8, 3, 3), offsets=both, pads="1,0,0,1", variable=True)
+    yield _case("offsets-of-a-volume", (1, 4, 5, 6, 4), (8, 4, 3, 2, 3), offsets=both, pads="1,0,1,1,1,1")
+    yield _case("offsets-of-a-line", (2, 9, 16), (20, 16, 3), offsets=both, pads="2,1", vectors=True)
+    yield _case(
+        "offsets-addend", (1, 5, 6, 16), (33, 16, 3, 3), offsets=both, pads="1,1,1,1", added=[(1, 5, 6, 33), "slope"]
+    )
+    yield _case("offset-of-empty", (0, 5, 6, 16), (20, 16, 3, 3), offsets=both, pads="1,1,1,1", variable=True)
+    yield _case(
+        "error-x-offset", (1, 5, 6, 16), (20, 16, 1, 1), changed={"x_offset": np.ones(3, F)},
+        error=r"x_offset has the shape \[3\] instead of \[\] or \[16\]", body_error="error",
+    )  # fmt: skip
+    yield _case(
+        "error-y-offset", (1, 5, 6, 16), (20, 16, 1, 1), changed={"y_offset": np.ones(3, F)},
+        error=r"y_offset has the shape \[3\] instead of \[\] or \[20\]", body_error="error",
     )  # fmt: skip
     yield _case("empty", (0, 5, 6, 16), (20, 16, 3, 3), variable=True)
     yield _case(
