@@ -177,9 +177,9 @@ def convert(
             refers to the .bin if it is in the folder of the .onnx, and copies otherwise. ``"reference"`` needs the .bin in
             that folder. If the .bin is a link to another folder, it gets a second name there, ``.onnx.data``, because
             runtimes do not follow such links.
-        input_shapes: the shapes of inputs, set as by OpenVINO's ``Model.reshape``. The keys are tensor names or friendly
-            names; -1 is a dynamic dimension.
-        strict: report everything in the file that OpenVINO ignores as an error. By default the report lists it.
+        input_shapes: the shapes of inputs, as in OpenVINO's ``Model.reshape``. The keys are tensor names or friendly names;
+            -1 is a dynamic dimension.
+        strict: treat parts of the file that OpenVINO ignores as errors. By default, the report lists them.
         target: the program that reads the .onnx. ``"standard"`` is standard ONNX only, without functions, in the oldest
             opset that represents the model. If a target does not support the model, the conversion fails before anything is
             written. docs/targets.md lists the requirements of each target.
@@ -193,34 +193,34 @@ def convert(
             conversion to a file never loads the weights into memory.
         contrib: use ONNX Runtime's own operators (``com.microsoft``) too, each with a body in standard ONNX for other
             runtimes. Otherwise their bodies replace them.
-        quantized: the arithmetic of quantized networks (FakeQuantize): integers, as in OpenVINO by default, or floats that
-            emulate each FakeQuantize exactly.
-        activations: the activations that are multiplied by weights of 8 bits or fewer: floats, or blocks of 32 that are
-            rounded to 8 bits, which is faster. OpenVINO rounds activations unless ``DYNAMIC_QUANTIZATION_GROUP_SIZE`` is 0.
-        form: the keys and values of a language model: variables, as in OpenVINO (``"openvino"``), or inputs and outputs that
-            GroupQueryAttention extends, as onnxruntime-genai needs them (``"genai"``).
-        variables: the inputs for the variables of a stateful model: ``"defaults"`` makes inputs whose defaults are the
-            initial values, ``"inputs"`` makes required inputs, for ONNX Runtime in JavaScript and Java, and for Triton.
-            ``"inputs"`` makes two inputs for each variable: NAME is its value, and NAME.is_set is true if the value is used.
-            If it is false, NAME can have any value of the right shape, and the run starts with the initial value.
+        quantized: the arithmetic of quantized networks (FakeQuantize): ``"integer"``, as in OpenVINO by default, or
+            ``"float"``, which emulates each FakeQuantize exactly.
+        activations: the type of activations that are multiplied by weights of 8 bits or fewer: ``"float"``, or ``"int8"``,
+            which rounds blocks of 32 to 8 bits and is faster. OpenVINO rounds activations unless
+            ``DYNAMIC_QUANTIZATION_GROUP_SIZE`` is 0.
+        form: the form of the keys and values of a language model: ``"openvino"`` for variables, as in OpenVINO, or
+            ``"genai"`` for inputs and outputs that GroupQueryAttention extends, as onnxruntime-genai requires.
+        variables: the inputs for the variables of a stateful model: ``"defaults"`` creates inputs whose defaults are the
+            initial values, ``"inputs"`` creates required inputs, for ONNX Runtime in JavaScript and Java, and for Triton.
+            ``"inputs"`` creates two inputs for each variable: NAME is its value, and NAME.is_set is true if the value is
+            used. If it is false, NAME can have any value of the right shape, and the run starts with the initial value.
         positions: the maximum number of tokens of the model, if it is known.
         kv_cache: with ``form="genai"``: the type of the cache of keys and values. The default is ``"float32"``, or
-            ``"float16"`` with ``target="cuda"``. A smaller type speeds up tokens that follow many others. ``"uint8"`` has
-            256 levels between the smallest and the largest value of each head of a token, as in OpenVINO by default
-            (``KV_CACHE_PRECISION``).
-        logits: with ``form="genai"``: the tokens of a run that have logits: the ``"last"`` of each row, which is enough for
-            the next token, or ``"all"``, as in the IR. The default is ``"last"``.
+            ``"float16"`` with ``target="cuda"``. A smaller type makes long texts faster. ``"uint8"`` has 256 levels between
+            the smallest and the largest value of each head of a token, as in OpenVINO by default (``KV_CACHE_PRECISION``).
+        logits: with ``form="genai"``: the tokens whose logits are computed: the ``"last"`` token of each row, which is
+            enough to generate text, or ``"all"`` tokens, as in the IR. The default is ``"last"``.
         outputs: the outputs of the .onnx, in this order: outputs of the IR or of any layer, by tensor name or friendly name.
             A friendly name with ``.0``, ``.1``, ... selects one of several outputs. Layers and inputs without effect on them
             are removed. ``specops validate`` compares such a file with the same values of the IR.
         rename: new names of inputs and outputs. The keys are the old ones.
-        model_api: add the pre- and postprocessing of Model API to the graph: its input is an image of any size, its outputs
-            are objects. The value is the order of the image's channels. The model's run-time information (``model_info``)
-            must name a wrapper, as in models of Geti, Anomalib, OTX and the Open Model Zoo.
-        model_api_tiles: whether a model that states ``tile_size`` runs on tiles of the image, with ``model_api``. With
-            ``"stated"``, the network runs in a loop on each tile, and on the whole image unless the model states otherwise.
-            ``"none"`` ignores the model's ``tile_size``.
-        verify: evaluate each rewrite of the passes: run the nodes before and after it on the same inputs. A rewrite that
+        model_api: add the preprocessing and postprocessing of Model API to the graph. The input is then an image of any
+            size, and the outputs are objects. The value is the order of the image's channels. The model's run-time
+            information (``model_info``) must name a wrapper, as in models of Geti, Anomalib, OTX and the Open Model Zoo.
+        model_api_tiles: with ``model_api``: the tiles of the image. ``"stated"`` uses the ``tile_size`` of the model, and
+            ``"none"`` ignores it. With ``"stated"``, the network runs in a loop on each tile, and on the whole image unless
+            the model states otherwise.
+        verify: evaluate each rewrite of the graph: run the nodes before and after it on the same inputs. A rewrite that
             changes a result is rejected and reported. The inputs are ordinary numbers, zeros, tiny and large numbers,
             infinities and NaN. The conversion takes several times as long. Inputs of the model, by name, determine the sizes
             of values. Without them, several sizes are tried.

@@ -160,7 +160,7 @@ class Options:
     )
     input_shapes: Mapping[str, Sequence[int]] | None = option(
         None,
-        "The shapes of inputs, set as by OpenVINO's `Model.reshape`.",
+        "The shapes of inputs, as in OpenVINO's `Model.reshape`.",
         python="The keys are tensor names or friendly names; -1 is a dynamic dimension.",
         command="For example x=1x3x224x224. ?, -1 or a range such as 1..8 is a dynamic dimension. Can be given several "
         "times. With several models, it applies to each model that has such an input.",
@@ -168,7 +168,7 @@ class Options:
         metavar="NAME=DxDx...",
     )
     strict: bool = option(
-        False, "Report everything in the file that OpenVINO ignores as an error. By default the report lists it."
+        False, "Treat parts of the file that OpenVINO ignores as errors. By default, the report lists them."
     )
     target: TargetName = option(
         "onnxruntime",
@@ -208,32 +208,32 @@ class Options:
     )
     quantized: Quantized = option(
         "integer",
-        "The arithmetic of quantized networks (FakeQuantize): integers, as in OpenVINO by default, or floats that "
-        "emulate each FakeQuantize exactly.",
+        "The arithmetic of quantized networks (FakeQuantize): `integer`, as in OpenVINO by default, or `float`, which "
+        "emulates each FakeQuantize exactly.",
     )
     activations: Activations = option(
         "float",
-        "The activations that are multiplied by weights of 8 bits or fewer: floats, or blocks of 32 that are rounded to "
-        "8 bits, which is faster.",
+        "The type of activations that are multiplied by weights of 8 bits or fewer: `float`, or `int8`, which rounds blocks "
+        "of 32 to 8 bits and is faster.",
         details="OpenVINO rounds activations unless `DYNAMIC_QUANTIZATION_GROUP_SIZE` is 0.",
     )
     form: Form = option(
         "openvino",
-        "The keys and values of a language model: variables, as in OpenVINO (`openvino`), or inputs and outputs "
-        "that GroupQueryAttention extends, as onnxruntime-genai needs them (`genai`).",
+        "The form of the keys and values of a language model: `openvino` for variables, as in OpenVINO, or `genai` for "
+        "inputs and outputs that GroupQueryAttention extends, as onnxruntime-genai requires.",
         flags={
             "genai": (
                 "--genai",
-                "Convert the folder of a language model, a Whisper or a vision-language model for onnxruntime-genai: models "
-                "with the cache as inputs and outputs, genai_config.json, and the files of the tokenizer.",
+                "Convert the folder of a language model, a Whisper model or a vision-language model for onnxruntime-genai. "
+                "The cache becomes inputs and outputs. The output folder also contains genai_config.json and the tokenizer.",
             )
         },
     )
     variables: Variables = option(
         "defaults",
-        "The inputs for the variables of a stateful model: `defaults` makes inputs whose defaults are the initial values, "
-        "`inputs` makes required inputs, for ONNX Runtime in JavaScript and Java, and for Triton.",
-        details="`inputs` makes two inputs for each variable: NAME is its value, and NAME.is_set is true if the value is "
+        "The inputs for the variables of a stateful model: `defaults` creates inputs whose defaults are the initial values, "
+        "`inputs` creates required inputs, for ONNX Runtime in JavaScript and Java, and for Triton.",
+        details="`inputs` creates two inputs for each variable: NAME is its value, and NAME.is_set is true if the value is "
         "used. If it is false, NAME can have any value of the right shape, and the run starts with the initial value.",
     )
     positions: int | None = option(
@@ -245,7 +245,7 @@ class Options:
     kv_cache: KvCache | None = option(
         None,
         "The type of the cache of keys and values. The default is `float32`, or `float16` with {target=cuda}. A smaller "
-        "type speeds up tokens that follow many others.",
+        "type makes long texts faster.",
         details="`uint8` has 256 levels between the smallest and the largest value of each head of a token, as in OpenVINO "
         "by default (`KV_CACHE_PRECISION`).",
         page="See [a smaller cache](language-models.md#a-smaller-cache).",
@@ -253,8 +253,8 @@ class Options:
     )
     logits: LogitsOf | None = option(
         None,
-        "The tokens of a run that have logits: the `last` of each row, which is enough for the next token, or `all`, as in "
-        "the IR. The default is `last`.",
+        "The tokens whose logits are computed: the `last` token of each row, which is enough to generate text, or `all` "
+        "tokens, as in the IR. The default is `last`.",
         page="See [the last token's logits](language-models.md#the-last-tokens-logits).",
         needs=_GENAI_LOGITS,
     )
@@ -277,8 +277,8 @@ class Options:
     )
     model_api: Channels | None = option(
         None,
-        "Add the pre- and postprocessing of Model API to the graph: its input is an image of any size, its outputs are "
-        "objects. The value is the order of the image's channels.",
+        "Add the preprocessing and postprocessing of Model API to the graph. The input is then an image of any size, and "
+        "the outputs are objects. The value is the order of the image's channels.",
         details="The model's run-time information (`model_info`) must name a wrapper, as in models of Geti, Anomalib, OTX "
         "and the Open Model Zoo.",
         page="See [Model API](model-api.md).",
@@ -286,13 +286,13 @@ class Options:
     )
     model_api_tiles: Tiles = option(
         "stated",
-        "Whether a model that states `tile_size` runs on tiles of the image, with {model_api}.",
+        "With {model_api}: the tiles of the image. `stated` uses the `tile_size` of the model, and `none` ignores it.",
         details="With `stated`, the network runs in a loop on each tile, and on the whole image unless the model states "
-        "otherwise. `none` ignores the model's `tile_size`.",
+        "otherwise.",
     )
     verify: bool | Arrays = option(
         False,
-        "Evaluate each rewrite of the passes: run the nodes before and after it on the same inputs. A rewrite that changes "
+        "Evaluate each rewrite of the graph: run the nodes before and after it on the same inputs. A rewrite that changes "
         "a result is rejected and reported.",
         details="The inputs are ordinary numbers, zeros, tiny and large numbers, infinities and NaN. The conversion takes "
         "several times as long.",

@@ -77,7 +77,7 @@ def run(
         typer.Option(
             metavar="IN",
             help="The inputs: an .npz with arrays by name, an .npy or an image for a single input, or a folder of samples. "
-            "Random by default.",
+            "The default is random inputs.",
             show_default=False,
         ),
     ] = None,
@@ -85,13 +85,13 @@ def run(
         Path | None,
         typer.Option(
             metavar="OUT.npz",
-            help="The file for the outputs. For several samples, a folder, which gets an .npz for each.",
+            help="The file for the outputs. For several samples, a folder with an .npz for each sample.",
             show_default=False,
         ),
     ] = None,
     kernels: Annotated[
         Kernels,
-        typer.Option(help="The kernels of the domain. none uses the function bodies in the model."),
+        typer.Option(help="The kernels of the domain's operators. none uses the function bodies in the model."),
     ] = Kernels.auto,
     shape: Shapes = None,
     seed: Seed = 0,
@@ -148,7 +148,7 @@ def validate(
     atol: AbsoluteTolerance = 1e-4,
     share: AllowedShare = 0.0,
     per_layer: Annotated[
-        bool, typer.Option("--per-layer", help="Compare the outputs of all layers, and name the first that differs.")
+        bool, typer.Option("--per-layer", help="Compare the outputs of all layers, and name the first layer that differs.")
     ] = False,
     report: Report = None,
     rules: Rules = None,
@@ -212,7 +212,7 @@ def inspect(
         typer.Option(
             "--target",
             metavar="NAME",
-            help="Count the nodes that a target supports, and give the reason for the others. The targets are those of "
+            help="Count the nodes that a target supports, and give the reasons for the others. The targets are those of "
             "specops convert.",
             show_default=False,
         ),
@@ -293,7 +293,7 @@ def inspect(
 
 @app.command(cls=Command)
 def ops(as_json: Json = False, debug: Debug = False) -> None:
-    """List the operators of the domain and the forms of each that are installed."""
+    """List the operators of the domain, and the installed forms of each."""
     with failures(as_json, debug):
         from converters.cli import data, text
         from onnx_specops.forms import forms

@@ -92,8 +92,8 @@ def convert(
             "-o",
             "--output",
             metavar="OUT",
-            help="The .onnx file, a folder for it, or - for standard output. For several models, a folder. By default, the "
-            "file is next to the IR.",
+            help="The .onnx file, a folder for it, or - for standard output. For several models, a folder. By default, each "
+            "file is next to its model.",
             show_default=False,
         ),
     ] = None,
@@ -103,7 +103,7 @@ def convert(
         Layout | None,
         typer.Option(
             help="For a model's folder, with -o: the file names that optimum-onnx, sentence-transformers, Transformers.js "
-            "and diffusion pipelines load (hosts), or those of the IRs (files). The default is hosts.",
+            "and diffusion pipelines load (hosts), or the file names of the IRs (files). The default is hosts.",
             show_default=False,
         ),
     ] = None,
@@ -111,8 +111,8 @@ def convert(
         list[Variant] | None,
         typer.Option(
             "--variant",
-            help="For a model's folder: another file next to onnx/model.onnx, named as Transformers.js names it: in float16 "
-            "(fp16), or quantized by ONNX Runtime to 8 bits (q8) or 4 bits (q4). Can be given several times.",
+            help="For a model's folder: another file next to onnx/model.onnx for Transformers.js, in float16 (fp16), or "
+            "quantized by ONNX Runtime to 8 bits (q8) or 4 bits (q4). Can be given several times.",
             show_default=False,
         ),
     ] = None,

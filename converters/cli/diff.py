@@ -32,13 +32,13 @@ def diff(
     rtol: RelativeTolerance = 1e-3,
     atol: AbsoluteTolerance = 1e-4,
     kernels: Annotated[
-        Kernels, typer.Option(help="The kernels of the domain. none uses the function bodies in the models.")
+        Kernels, typer.Option(help="The kernels of the domain's operators. none uses the function bodies in the models.")
     ] = Kernels.auto,
     report: Report = None,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Run two ONNX models on the same inputs, and compare their outputs and all inner values with the same name."""
+    """Run two ONNX models on the same inputs, and compare their outputs and the inner values that have the same name."""
     with failures(as_json, debug):
         from converters.validation.compare import Tolerance
         from converters.validation.diff import diff as diff_models

@@ -27,16 +27,15 @@ def generate(
         Path,
         typer.Argument(
             metavar="FOLDER",
-            help="The output of specops convert, with or without --genai, or an OpenVINO folder, which is converted first.",
+            help="The output folder of specops convert, with or without --genai. An OpenVINO folder is converted first.",
         ),
     ],
     prompt: Annotated[
         str | None,
         typer.Argument(
             metavar="TEXT",
-            help="The text to continue or to answer; - reads standard input. With --chat it is optional: without it, each "
-            "line of standard input is one turn of the conversation. With --audio it is optional: a text that precedes the "
-            "recording.",
+            help="The text to continue or to answer. - reads standard input. With --chat: the first turn; without it, each "
+            "line of standard input is a turn. With --audio: a text that precedes the recording (optional).",
             show_default=False,
         ),
     ] = None,
@@ -44,35 +43,43 @@ def generate(
         int | None,
         typer.Option(
             min=1,
-            help="The maximum number of tokens; the default is 64. With --audio: of each 30 seconds; the default is the "
-            "limit of the model.",
+            help="The maximum number of tokens. The default is 64. With --audio: the maximum for each 30 seconds; the "
+            "default is the limit of the model.",
             show_default=False,
         ),
     ] = None,
-    chat: Annotated[bool, typer.Option("--chat", help="Chat, with the folder's chat template.")] = False,
+    chat: Annotated[bool, typer.Option("--chat", help="Start a conversation, with the folder's chat template.")] = False,
     system: Annotated[
         str | None, typer.Option(metavar="TEXT", help="With --chat: the system message.", show_default=False)
     ] = None,
     temperature: Annotated[
         float | None,
-        typer.Option(min=0, help="Divides the logits before sampling. 0 selects the most likely token.", show_default=False),
+        typer.Option(
+            min=0, help="The divisor of the logits before sampling. 0 selects the most likely token.", show_default=False
+        ),
     ] = None,
     top_k: Annotated[
-        int | None, typer.Option(min=0, help="Sample from the k most likely tokens; 0: all.", show_default=False)
+        int | None, typer.Option(min=0, help="Sample from the k most likely tokens. 0 means all tokens.", show_default=False)
     ] = None,
     top_p: Annotated[
         float | None,
         typer.Option(
-            help="Sample from the most likely tokens, whose probabilities exceed this in total.", show_default=False
+            help="Sample from the most likely tokens whose total probability exceeds this value.", show_default=False
         ),
     ] = None,
     min_p: Annotated[
         float | None,
-        typer.Option(help="Sample from tokens with at least this fraction of the highest probability.", show_default=False),
+        typer.Option(
+            help="Sample from the tokens with at least this fraction of the highest probability.", show_default=False
+        ),
     ] = None,
-    repetition_penalty: Annotated[float, typer.Option(help="Divides the logits of tokens in prompt and text.")] = 1.0,
-    presence_penalty: Annotated[float, typer.Option(help="Lowers the logits of tokens in the text.")] = 0.0,
-    frequency_penalty: Annotated[float, typer.Option(help="Lowers the logits of tokens by each occurrence.")] = 0.0,
+    repetition_penalty: Annotated[
+        float, typer.Option(help="Reduce the logits of tokens in the prompt and the text by this factor.")
+    ] = 1.0,
+    presence_penalty: Annotated[float, typer.Option(help="Reduce the logits of tokens in the text by this number.")] = 0.0,
+    frequency_penalty: Annotated[
+        float, typer.Option(help="Reduce the logits of tokens by this number for each occurrence.")
+    ] = 0.0,
     seed: Annotated[
         int | None, typer.Option(min=0, help="Sample tokens with this seed. The default is 0.", show_default=False)
     ] = None,
@@ -88,25 +95,25 @@ def generate(
     ] = None,
     audio: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="A recording for a Whisper model: a WAV file.", show_default=False),
+        typer.Option(metavar="FILE", help="A recording for a Whisper model, a WAV file.", show_default=False),
     ] = None,
     language: Annotated[
         str | None,
         typer.Option(
             metavar="CODE",
-            help="With --audio: the language of the recording, such as en; by default, the most likely one.",
+            help="With --audio: the language of the recording, such as en. The default is the most likely language.",
             show_default=False,
         ),
     ] = None,
     translate: Annotated[bool, typer.Option("--translate", help="With --audio: translate into English.")] = False,
     timestamps: Annotated[
-        bool, typer.Option("--timestamps", help="With --audio: show the begin and the end of each segment, in seconds.")
+        bool, typer.Option("--timestamps", help="With --audio: show the start and the end of each segment, in seconds.")
     ] = False,
-    kernels: Annotated[Kernels, typer.Option(help="The kernels of the domain.")] = Kernels.auto,
+    kernels: Annotated[Kernels, typer.Option(help="The kernels of the domain's operators.")] = Kernels.auto,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Continue a text, or answer it (encoder-decoders, --chat), with the most likely tokens or by sampling."""
+    """Generate text with a language model: continue a text, answer it, or transcribe a recording."""
     with failures(as_json, debug):
         from onnx_specops.generation.sampling import Sampling
 

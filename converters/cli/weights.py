@@ -14,24 +14,26 @@ from converters.cli.options import Debug, Json
 
 
 def weights(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A language model's folder, as optimum-intel writes it.")],
+    folder: Annotated[
+        Path, typer.Argument(metavar="FOLDER", help="The folder of a language model that optimum-intel wrote.")
+    ],
     output: Annotated[Path, typer.Option("-o", "--output", metavar="OUT", help="The output folder.")],
     hf: Annotated[
-        bool, typer.Option("--hf", help="Write safetensors with the names of transformers. No other form is supported.")
+        bool, typer.Option("--hf", help="Write safetensors with the names of transformers, the only supported form.")
     ] = True,
     check: Annotated[
         bool | None,
         typer.Option(
             "--check/--no-check",
-            help="Load OUT with transformers, and compare its logits with OpenVINO's. The default if OpenVINO is installed. "
-            "Requires as much memory as the model in float32.",
+            help="Load OUT with transformers, and compare its logits with OpenVINO's. This is the default if OpenVINO is "
+            "installed. It requires as much memory as the model in float32.",
             show_default=False,
         ),
     ] = None,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Write a language model's weights with the names of transformers; int8 and int4 in the form of compressed-tensors."""
+    """Write the weights of a language model for transformers, vLLM and SGLang."""
     with failures(as_json, debug):
         from converters.folders.weights import check_weights, write_weights
 
