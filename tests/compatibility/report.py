@@ -31,7 +31,7 @@ def table(results: Results) -> str:
     for opset in results.opsets:
         converted = results.models - len(results.refused.get(opset, {}))
         cells = [
-            "not read" if opset not in by_opset else str(sum(not why for why in by_opset[opset].values()))
+            "-" if opset not in by_opset else str(sum(not why for why in by_opset[opset].values()))
             for by_opset in results.faults.values()
         ]
         lines.append(f"| {opset} | {converted} | " + " | ".join(cells) + " |")
@@ -42,13 +42,14 @@ def written(results: Results) -> str:
     """Return docs/compatibility.md."""
     parts = [
         "# Opsets and releases of ONNX Runtime",
-        f"The table shows how many of {results.models} models can be converted at each opset, and how many of these load in "
-        "a release of ONNX Runtime and agree with OpenVINO, without the plugin. The models are those of the repository and "
-        "one for each kind of rule. *not read* means that the release does not support the opset.",
+        f"The table has the results of {results.models} models: the models of the repository, and one for each kind of "
+        "rule. *Converted* is the number of models that can be converted at an opset. The column of each release of ONNX "
+        "Runtime is the number of these models that load without the plugin and agree with OpenVINO. *-* means that the "
+        "release does not support the opset.",
         table(results),
         "ONNX Runtime 1.27 and later support several bodies of one operator. For earlier releases, a model with several "
-        "bodies has one more, which selects among them. If there are too many bodies, these releases reject the model, with "
-        "a message that names the remedies: the plugin, or `--opset 20`, which replaces the operators by their bodies.",
+        "bodies contains another body that selects one of them. If there are too many bodies, these releases reject the "
+        "model. The message names the remedies: the plugin, or `--opset 20`, which replaces the operators by their bodies.",
         "`python -m tests.compatibility FOLDER` generates this page.",
         "## Unsupported models",
         _refused(results),
