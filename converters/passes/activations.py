@@ -1,5 +1,5 @@
-"""Fusion of HardSigmoid and HardSwish from chains of arithmetic, decomposition of Mish, and the logarithm of a Sigmoid as
-Softplus.
+"""Fusion of HardSigmoid and HardSwish from chains of arithmetic, Elu and Mish in one pass, decomposition of Mish, and the
+logarithm of a Sigmoid as Softplus.
 
 The fusions are not only for speed. A file may store 1/6 in 16 bits, with an error of 2e-4. OpenVINO's CPU plugin fuses the
 same chains and computes with the exact factor, if the stored one is close enough. In other chains it uses the stored factor.
@@ -8,11 +8,13 @@ same chains and computes with the exact factor, if the stored one is close enoug
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 from typing import Any
 
 import numpy as np
 import onnx_ir as ir
 
+from converters.passes.dequantization import static
 from converters.passes.patterns import PatternPass, Rewrite, number, rewrite
 from onnx_specops.building import Builder, Value
 
@@ -115,6 +117,33 @@ class DecomposeMish(PatternPass):
     """Decompose Mish with one exponential. ONNX Runtime has no kernel, and Softplus and Tanh take ten times as long."""
 
     rewrites = (by_one_exponential,)
+
+
+_LEAST_SIZE = 2048
+"""With fewer elements, calling a kernel takes longer than computing them."""
+
+
+def _in_one_pass(op_type: str) -> Rewrite:
+    @rewrite(op_type, lambda op, x: getattr(op, op_type)(x, _allow_other_attributes=True, _outputs=["whole"]), finite=True)
+    def in_one_pass(op: Builder, *, x: Value, whole: Value) -> Value | None:
+        """Compute a function of many float32 numbers by Elementwise."""
+        node, shape = whole.producer(), static(x)
+        if x.dtype != ir.DataType.FLOAT or (shape is not None and prod(shape) < _LEAST_SIZE):
+            return None
+        if node is None or node.attributes.get_float("alpha", 1.0) != 1:
+            return None
+        return op.specops.Elementwise(x, np.zeros([], np.float32), program=f"{op_type.lower()} 0")
+
+    return in_one_pass
+
+
+class FuseFunctions(PatternPass):
+    """Compute Elu and Mish by the domain's Elementwise. ONNX Runtime's Elu takes ten times as long, and Mish is five nodes.
+
+    Conditions: the numbers are float32; there are at least `_LEAST_SIZE`, or it is not known how many; and Elu's alpha is 1.
+    """
+
+    rewrites = (_in_one_pass("Elu"), _in_one_pass("Mish"))
 
 
 _OVERFLOW = 88.72284

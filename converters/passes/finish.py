@@ -11,7 +11,7 @@ from onnx_ir.passes import InPlacePass, PassResult
 from onnx_ir.passes.common import RemoveUnusedNodesPass, RemoveUnusedOpsetsPass
 
 from converters.options import Activations, Precision, Quantized
-from converters.passes.activations import DecomposeLogSigmoid, DecomposeMish, FuseHardSigmoid, FuseHardSwish
+from converters.passes.activations import DecomposeLogSigmoid, DecomposeMish, FuseFunctions, FuseHardSigmoid, FuseHardSwish
 from converters.passes.attention.encoder import FUSE_ATTENTION
 from converters.passes.attention.regular_scores import REGULAR
 from converters.passes.attention.standard import LowerToStandardAttention
@@ -215,7 +215,8 @@ def finish(
             # Integers represent float32 in networks of 16 bits, too. A quantization is directly before its convolution.
             passes += [casts(), FusePads()]
         passes += [RemoveUnusedNodesPass(), ConvertToIntegers(opset, contrib=contrib), RemoveUnusedNodesPass()]
-    if precision != "float16":  # the terms of the decomposition would overflow in float16
+    in_one_pass = contrib and opset >= OPSET and precision == "model"
+    if precision != "float16" and not in_one_pass:  # the terms of the decomposition would overflow in float16
         passes.append(DecomposeMish())
     if opset >= OPSET:  # the plugin's kernels do not apply to older opsets
         if target.n_bits and precision != "float32":
@@ -232,8 +233,10 @@ def finish(
         Simplify(limit=FOLDED_ELEMENTS, halves=False, fold=fold, pads=True),
         *spelling_passes(target),
     ]
-    if has_integers and contrib and opset >= OPSET and precision == "model":
-        passes += [FuseElementwise(), RemoveUnusedNodesPass(), MergeDataMovement(), RemoveUnusedNodesPass()]
+    if in_one_pass:
+        if has_integers:
+            passes += [FuseElementwise(), RemoveUnusedNodesPass(), MergeDataMovement(), RemoveUnusedNodesPass()]
+        passes += [FuseFunctions(), DecomposeMish()]
     if target.limits:
         passes.append(Check(target))
     if opset < OPSET:

@@ -53,6 +53,9 @@ def _layer(given: list[str]) -> Callable[..., Any]:
     return build
 
 
+FAR = np.array([sign * size for size in (0, 1e-30, 1e-6, 5, 20, 87, 89, 104, 1e5, 1e37) for sign in (1, -1)], F)
+
+
 def _numbers(shape: tuple[int, ...], seed: int) -> np.ndarray:
     return np.random.default_rng(seed).standard_normal(shape).astype(F)
 
@@ -89,6 +92,7 @@ CASES = [
     *(_case(name, f"{name} 0 1", X, X) for name in ("add", "sub", "mul", "min", "max")),
     _case("div", "div 0 1", X, np.array(1.7, F)),
     *(_case(name, f"{name} 0", X) for name in ("relu", "sigmoid", "gelu", "elu", "mish")),
+    *(_case(f"{name}_far", f"{name} 0", FAR) for name in ("relu", "sigmoid", "gelu", "elu", "mish")),
     _case("clip", "clip 0 1 2", X, np.array(-0.5, F), np.array(0.75, F)),
     _case("clip_to_integers", "clip 0 1 2", X, np.array(-0.5, F), np.array(0.75, F), zero=3),
     _case("prelu", "prelu 0 1", X, (5, 1, 1)),

@@ -47,6 +47,26 @@ def test_networks_without_integers(tmp_path: Path) -> None:
     assert "Elementwise" not in names(compared(network(False), tmp_path, given(*SHAPE), atol=1e-4))
 
 
+@pytest.mark.parametrize(
+    ("options", "found"),
+    [
+        ({}, "Elementwise"),
+        ({"opset": 20}, "Elu"),
+        ({"contrib": False}, "Elu"),
+        ({"precision": "float32"}, "Elu"),
+        ({"precision": "float16"}, "Elu"),
+        ({"target": "standard"}, "Elu"),
+        ({"target": "opencv"}, "Elu"),
+    ],
+    ids=str,
+)
+def test_slow_functions_of_networks_without_integers(options: dict[str, Any], found: str, tmp_path: Path) -> None:
+    x = ops.parameter(SHAPE, np.float32, name="x")
+    model = ov.Model([ops.add(ops.elu(x, 1.0), ops.mish(x))], [x])
+    made = names(compared(model, tmp_path, given(*SHAPE), atol=5e-3 if "float16" in options.values() else 1e-5, **options))
+    assert found in made
+
+
 def test_channels_stay_last(tmp_path: Path) -> None:
     """No Transpose is left between the convolutions, except those of the Tanh, which ONNX Runtime moves."""
     made = compared(network(), tmp_path, given(*SHAPE), atol=8 * STEP)
