@@ -363,7 +363,7 @@ def _observe(verifier: Verifier, emitted: Emitted, arrays: Arrays) -> None:
     try:
         verifier.observe(emitted.model, feeds)
     except NotEvaluated as error:
-        verifier.skipped[f"the whole model: {error}"] += 1
+        verifier.skipped[f"the complete model: {error}"] += 1
 
 
 @contextmanager

@@ -14,8 +14,8 @@ SHOWN_PLACES = 8
 """The number of places that a text lists for one problem."""
 
 REPORT = (
-    "this is a fault in onnx-specops: please report it with this message, the traceback that --debug prints and, if it "
-    "may be shown, the layer's part of the .xml"
+    "this is a bug in onnx-specops: please report it with this message, the traceback that --debug prints and, if you "
+    "can share it, the layer's part of the .xml"
 )
 """The remedy of internal errors."""
 

@@ -208,7 +208,7 @@ def _all_or_none(
             if parent in (output, folder) or not parent.is_dir() or any(parent.iterdir()):
                 break
             parent.rmdir()
-    message = f"it can be converted, but was removed because {failed[0].relative_to(folder)} cannot"
+    message = f"it can be converted, but was removed because {failed[0].relative_to(folder)} cannot be converted"
     return {
         model: _failed(model, outcome.target, [Problem(message, str(model), fault=Fault.UNSUPPORTED)])
         for model, outcome in outcomes.items()

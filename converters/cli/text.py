@@ -73,7 +73,7 @@ def print_conversion(console: Console, report: Report, target: Path) -> None:
     if report.custom_operators:
         _line(console, f"  operators of the plugin: {', '.join(report.custom_operators)}")
     if report.without_body:
-        _line(console, f"  requires the plugin, because of: {', '.join(report.without_body)}")
+        _line(console, f"  requires the plugin, because standard ONNX cannot represent {', '.join(report.without_body)}")
     if report.contrib_operators:
         _line(console, f"  operators of ONNX Runtime, with bodies: {', '.join(report.contrib_operators)}")
     if report.inlined:

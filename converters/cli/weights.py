@@ -72,6 +72,6 @@ def weights(
                 err.print("  the logits were not compared with OpenVINO's", highlight=False)
             else:
                 told = "agree with" if agrees else "DIFFER from"
-                out.print(f"the logits {told} OpenVINO's: {distance:.1e} of the largest", highlight=False)
+                out.print(f"the logits {told} OpenVINO's: the error is {distance:.1e} of the largest logit", highlight=False)
         if not agrees:
             raise typer.Exit(DIFFERENCE)

@@ -149,10 +149,12 @@ def _with_signature(path: Path, signature: str | None, folder: Path) -> Path:
         if signature is None and (len(names) < 2 or DEFAULT in names):
             return path
         if signature not in names:
-            told = f"it has no signature {signature!r}" if signature else "it has several signatures"
-            known = ", ".join(names) or "none that can be chosen"
-            remedy = "choose one with --signature (signature= in Python)"
-            raise ConversionError.of(Problem(f"{told}: {known}", str(path), remedy=remedy, fault=Fault.UNSUPPORTED))
+            message = "it has no signatures"
+            if names:
+                fault = f"it has no signature {signature!r}; expected one of" if signature else "it has several signatures:"
+                message = f"{fault} {', '.join(names)}"
+            remedy = "select one with --signature (signature= in Python)"
+            raise ConversionError.of(Problem(message, str(path), remedy=remedy, fault=Fault.UNSUPPORTED))
         if signature == DEFAULT:
             return path
         write_only(path, signature, folder / "model")
@@ -168,7 +170,7 @@ def _first_cause(text: str) -> str:
     """Return the line of OpenVINO's message with the cause: the last one that is not a position in its sources."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     causes = [line for line in lines if not line.startswith(("Exception from", "Check '", "While validating", "[ERROR]"))]
-    return (causes or lines or ["no reason is known"])[-1 if causes else 0]
+    return (causes or lines or ["OpenVINO gives no reason"])[-1 if causes else 0]
 
 
 def copied(xml: Path, folder: Path) -> Path:

@@ -149,7 +149,7 @@ def embed(
     rank = 6 if wrapper.run is action else 4
     images = [value for value in graph.inputs if value.shape is not None and len(value.shape) == rank]
     if len(images) != 1:
-        raise Unsupported(f"it has {len(images)} inputs of {_RANKS[rank]} dimensions: expected one, the image")
+        raise Unsupported(f"it has {len(images)} inputs of {_RANKS[rank]} dimensions; expected one, the image")
     network = images[0]
     assert isinstance(network, Value)
     tiled_up = tiles == "stated" and is_tiled(config)

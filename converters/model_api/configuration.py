@@ -44,7 +44,7 @@ class Configuration:
         """Return a text, which must be one of ``choices`` if there are any."""
         value = self._text(name) or self.defaults.get(name, default)
         if choices and value not in choices:
-            raise Malformed(f"model_info/{name} is {value!r}: expected one of {', '.join(choices)}")
+            raise Malformed(f"model_info/{name} is {value!r}; expected one of {', '.join(choices)}")
         return value
 
     def flag(self, name: str, default: bool = False) -> bool:
@@ -60,7 +60,7 @@ class Configuration:
         try:
             return float(text)
         except ValueError:
-            raise Malformed(f"model_info/{name} is {text!r}: expected a number") from None
+            raise Malformed(f"model_info/{name} is {text!r}; expected a number") from None
 
     def whole(self, name: str, default: int | None = None) -> Any:
         """Return an integer or the default."""
@@ -68,7 +68,7 @@ class Configuration:
         if value is None:
             return None
         if int(value) != value:
-            raise Malformed(f"model_info/{name} is {self.stated.get(name)!r}: expected an integer")
+            raise Malformed(f"model_info/{name} is {self.stated.get(name)!r}; expected an integer")
         return int(value)
 
     def numbers(self, name: str) -> list[float]:
@@ -79,7 +79,7 @@ class Configuration:
         try:
             return [float(item) for item in text.split()]
         except ValueError:
-            raise Malformed(f"model_info/{name} is {text!r}: expected numbers") from None
+            raise Malformed(f"model_info/{name} is {text!r}; expected numbers") from None
 
     @property
     def labels(self) -> list[str]:

@@ -54,7 +54,7 @@ def decoder(op: Builder, graph: ir.Graph, outputs: Sequence[str | None], config:
     """
     inputs = {value.name or "": value for value in graph.inputs}
     if set(inputs) != set(_PROMPT):
-        raise Unsupported(f"its inputs are {', '.join(inputs)}: expected {', '.join(_PROMPT)}")
+        raise Unsupported(f"its inputs are {', '.join(inputs)}; expected {', '.join(_PROMPT)}")
     if missing := [name for name in _PREDICTED if name not in outputs]:
         raise Unsupported(f"it has no output {missing[0]}")
     embeddings = inputs["image_embeddings"]

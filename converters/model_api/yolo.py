@@ -171,7 +171,7 @@ def yolo_regions(model: Wrapped) -> Results:
                 raise Unsupported(f"its output {name} is not {count * numbers} numbers for each cell of 32 x 32 pixels")
             value = op.Reshape(value, [1, count * numbers, height // 32, width // 32])
         if _side(value, 1) != count * numbers:
-            raise Unsupported(f"its output {name} has {_side(value, 1)} numbers for each cell: expected {count} x {numbers}")
+            raise Unsupported(f"its output {name} has {_side(value, 1)} numbers for each cell; expected {count} x {numbers}")
         grids.append(_Grid(value, _side(value, 2), _side(value, 3), pairs, numbers, in_cells=not mask))
     return _gridded(model, grids, sigmoid=False)
 
@@ -195,7 +195,7 @@ def _side(value: Value, axis: int) -> int:
     if size is None:
         dims = "an unknown number of" if value.rank is None else value.rank
         raise Unsupported(
-            f"an output of its detector has {dims} dimensions: expected [1, numbers, height, width], all known"
+            f"an output of its detector has {dims} dimensions; expected [1, numbers, height, width], all known"
         )
     return size
 

@@ -19,5 +19,5 @@ def find_target(name: str) -> Target:
         ValueError: the target does not exist.
     """
     if name not in TARGETS:
-        raise ValueError(f"target is one of {', '.join(TARGETS)}, not {name!r}")
+        raise ValueError(f"target must be one of {', '.join(TARGETS)}, not {name!r}")
     return TARGETS[name]

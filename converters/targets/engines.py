@@ -245,7 +245,7 @@ TINYGRAD = replace(
 NCNN = replace(
     _COMPILED,
     name="ncnn",
-    title="ncnn, through pnnx",
+    title="ncnn (through pnnx)",
     evidence="ncnn and pnnx of 2026",
     opsets=(11, 17),  # pnnx ignores reductions along one axis that is an input, as those of opset 18 are
     limits=(
@@ -293,7 +293,7 @@ RKNN = replace(
 TFLITE = replace(
     _COMPILED,
     name="tflite",
-    title="TensorFlow Lite, through onnx2tf",
+    title="TensorFlow Lite (through onnx2tf)",
     opsets=(11, 18),
     command="`onnx2tf -i model.onnx`",
 )
@@ -308,7 +308,7 @@ IREE = replace(
 
 ONNX2TORCH = Target(
     "onnx2torch",
-    "PyTorch, through onnx2torch",
+    "PyTorch (through onnx2torch)",
     "onnx2torch 1.5.15",
     opsets=(13, 15),  # it has no GreaterOrEqual of opset 16
     lacks=dict.fromkeys(_NOT_IN_ONNX2TORCH.split(), ""),

@@ -94,7 +94,7 @@ _COREML = """
 
 QNN = Target(
     "qnn",
-    "ONNX Runtime's QNN execution provider, for Qualcomm's NPUs",
+    "ONNX Runtime's QNN execution provider (Qualcomm NPUs)",
     "onnxruntime-qnn 2.7.0, and the operators of its documentation",
     opsets=(13, OPSET),
     onnxruntime=True,

@@ -15,8 +15,8 @@ import numpy as np
 from converters.source import Baseline
 from converters.validation.compare import Comparison, Tolerance, compare
 
-LOW_PRECISION = "within OpenVINO's own difference in low precision"
-CHANGED_INPUTS = "within OpenVINO's own difference when its inputs change by a tenth of the tolerance"
+LOW_PRECISION = "differs no more than OpenVINO in low precision"
+CHANGED_INPUTS = "differs no more than OpenVINO does if its inputs change by a tenth of the tolerance"
 
 _TRIES = 4
 # For 13 networks quantized by NNCF, no distance was more than 1.03 times the largest one of OpenVINO from itself.

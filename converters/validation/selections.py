@@ -21,7 +21,7 @@ from converters.validation.onnx_model import OnnxModel, all_nodes
 from converters.validation.runtimes import BY_BODY, Arrays, runner
 from onnx_specops.domain import DOMAIN
 
-SAME_SELECTIONS = "agrees when each selection receives the same values: a tie or a rounding decides"
+SAME_SELECTIONS = "agrees if each selection receives the same values: the cause is a tie or a rounding"
 
 _INTEGERS = {getattr(onnx.TensorProto, f"{sign}INT{bits}") for sign in ("", "U") for bits in (4, 8, 16, 32, 64)}
 _SELECTING = {

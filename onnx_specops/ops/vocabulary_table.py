@@ -14,7 +14,7 @@ from onnx_specops.hashing import Hasher, encode, hash_buckets, quoted
     inputs={"keys": "T", "vocabulary": "T"},
     outputs={"ids": "tensor(int64)"},
     types={"T": ("string", "int64", "int32")},
-    no_body="standard ONNX cannot hash strings, which num_oov_buckets > 1 needs",
+    no_body="standard ONNX cannot hash strings, which num_oov_buckets > 1 requires",
 )
 def VocabularyTable(
     keys,

@@ -111,7 +111,7 @@ def parse(path: Path) -> etree._Element:
         if path.suffix.lower() == ".bin":
             raise malformed("contains weights", remedy="specify the .xml file of the IR, and its .bin with --bin") from None
         reason = short((error.msg or "unreadable").splitlines()[0])
-        remedy = "is this an IR's .xml file?"
+        remedy = "specify the .xml file of an IR"
         if data.lstrip().startswith((b"<?xml", b"<net")):
             remedy = "the file is damaged or incomplete; obtain it again"
         raise malformed(f"not well-formed XML: {reason}", error.lineno, remedy) from None

@@ -178,7 +178,7 @@ def convert_promote_types(
         for scalars in itertools.product(*ranks)
     }
     if len({common for common, _ in possible}) > 1:
-        raise Unsupported("the ranks of its inputs decide the type of its outputs, and one rank is unknown")
+        raise Unsupported("the ranks of its inputs determine the type of its outputs, and one rank is unknown")
     # If the ranks decide whether the promotion is safe, assume that it is not.
     common, safe = min(possible, key=lambda promoted: promoted[1])
     if not (safe or promote_unsafe):

@@ -39,7 +39,7 @@ def reverse(op: Builder, data: Value, reversed_axes: Value, *, mode: Literal["in
         if reversed_axes.dtype != ir.DataType.BOOL or not same_dims([length(reversed_axes)], [data.rank]):
             raise Malformed(
                 f"its mask is {reversed_axes.dtype and reversed_axes.dtype.name} {reversed_axes.dims}; "
-                "one boolean for each dimension of the data is expected"
+                "expected one boolean for each dimension of the data"
             )
         axes = op.Reshape(op.NonZero(reversed_axes), [-1])
     else:

@@ -31,7 +31,7 @@ def extract_image_patches(
     """ExtractImagePatches-3: channels vary fastest, then the positions in a patch."""
     for name, values in (("sizes", sizes), ("strides", strides), ("rates", rates)):
         if len(values) != 2 or min(values) < 1:
-            raise Malformed(f"its attribute {name} is {list(values)}, not two positive numbers")
+            raise Malformed(f"its attribute {name} is {list(values)}; expected two positive numbers")
     counts = []
     for axis, size, stride, rate in zip((2, 3), sizes, strides, rates, strict=True):
         reach = (size - 1) * rate + 1

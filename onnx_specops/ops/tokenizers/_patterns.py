@@ -63,7 +63,7 @@ def translate(pattern: str, *, ends: bool = True) -> str:
         rest = pattern[at:]
         if in_class and (posix := _POSIX.match(pattern, at)):
             if posix[1] or posix[2] not in _IN_POSIX:
-                raise PatternError(f"the class {posix[0]} is not translated")
+                raise PatternError(f"the class {posix[0]} is not supported")
             out.append(_IN_POSIX[posix[2]])
             at = posix.end()
         elif rest.startswith(r"\Q"):
@@ -92,7 +92,7 @@ def translate(pattern: str, *, ends: bool = True) -> str:
                 at += 1
         else:
             if at and (flags := _INLINE_FLAGS.match(pattern, at)):
-                raise PatternError(f"{flags[0]} in the middle is not translated")
+                raise PatternError(f"{flags[0]} in the middle is not supported")
             if (times := _QUANTIFIER.match(pattern, at)) and max(int(n) for n in times.groups() if n) > _MOST_TIMES:
                 raise PatternError(f"{times[0]} is more than {_MOST_TIMES} times")
             out.append(rest[0] if ends or rest[0] != "$" else no_end)
@@ -120,7 +120,7 @@ def _check_size(translated: str) -> None:
             last = 1
             sizes[-1] += 1
         if sizes[-1] > _LARGEST:
-            raise PatternError(f"it repeats its parts more than {_LARGEST} times, which is not translated")
+            raise PatternError(f"it repeats its parts more than {_LARGEST} times, which is not supported")
 
 
 def _escape(pattern: str, at: int, in_class: bool) -> tuple[str, int]:
@@ -128,7 +128,7 @@ def _escape(pattern: str, at: int, in_class: bool) -> tuple[str, int]:
     if point := _CODE_POINT.match(pattern, at):
         number = int(point[3], 8) if point[3] else int(point[1] or point[2] or "0", 16)
         if number > 0x10FFFF:
-            raise PatternError(f"{point[0]} is no code point")
+            raise PatternError(f"{point[0]} is not a code point")
         return _literal(chr(number)), len(point[0])
     if prop := _PROPERTY.match(pattern, at):
         negated = (prop[1] == "P") != bool(prop[2])
@@ -136,13 +136,13 @@ def _escape(pattern: str, at: int, in_class: bool) -> tuple[str, int]:
         special = {"Any": r"\x00-\U0010ffff", "Xan": r"\p{L}\p{N}", "Xps": SPACES, "Xsp": SPACES, "Xwd": WORDS}.get(name)
         if special is not None:
             if in_class and negated:
-                raise PatternError(f"{prop[0]} in a class is not translated")
+                raise PatternError(f"{prop[0]} in a class is not supported")
             return special if in_class else f"[{'^' if negated else ''}{special}]", len(prop[0])
         name = name if _GENERAL.match(name) or "=" in name or ":" in name else f"scx={name}"
         return rf"\{'P' if negated else 'p'}{{{name.replace('script_extensions:', 'scx=').replace(':', '=')}}}", len(prop[0])
     letter = pattern[at + 1 : at + 2]
     if not letter:
-        raise PatternError("a backslash ends it")
+        raise PatternError("it ends with a backslash")
     if letter in _CLASSES:
         content = _CLASSES[letter]
         if not in_class:
@@ -157,7 +157,7 @@ def _escape(pattern: str, at: int, in_class: bool) -> tuple[str, int]:
     if letter == "e":
         return r"\x1b", 2
     if letter in "KXCGc":
-        raise PatternError(rf"\{letter} is not translated")
+        raise PatternError(rf"\{letter} is not supported")
     if letter.isascii() and letter.isalnum():  # \n, \r, \t, \f, \a, \A, references
         return "\\" + letter, 2
     return _literal(letter), 2

@@ -40,7 +40,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("convert keras", "is an HDF5 file, such as a Keras model --> keras help: save it as a SavedModel"),
         ("inspect outer", "is a directory --> outer help: specify the folder of the SavedModel: outer/saved"),
         ("convert cut.xml", "help: the file is damaged or incomplete"),
-        ("convert text.txt", "help: is this an IR's .xml file?"),
+        ("convert text.txt", "help: specify the .xml file of an IR"),
         ("convert model.xml -o other.xml", "the name of an ONNX file ends in .onnx"),
         ("convert model.xml -o none/model.onnx", "the folder does not exist --> none"),
         ("convert model.xml --weights embeded", "'reference': did you mean embed?"),

@@ -194,7 +194,7 @@ def test_inspection_of_a_signature(options: tuple[str, ...], tmp_path: Path) -> 
 
 def test_signatures_that_cannot_be_chosen(tmp_path: Path) -> None:
     path, _ = _of_several_signatures(tmp_path)
-    with pytest.raises(ConversionError, match="it has no signature 'encode': decode, serving_default"):
+    with pytest.raises(ConversionError, match="it has no signature 'encode'; expected one of decode, serving_default"):
         convert(path, signature="encode")
     with pytest.raises(ValueError, match="a signature belongs to a SavedModel"):
         convert(FILES / "model.tflite", signature="serving_default")

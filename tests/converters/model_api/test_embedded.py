@@ -82,9 +82,9 @@ def test_names_that_the_network_has_already(tmp_path):
     [
         ({}, "has no model_info/model_type"),
         ({"model_type": "Sudoku"}, "model_type 'Sudoku' is not supported"),
-        ({"model_type": "Classification", "resize_type": "shrink"}, "model_info/resize_type is 'shrink': expected one of"),
-        ({"model_type": "Classification", "topk": "many"}, "model_info/topk is 'many': expected a number"),
-        ({"model_type": "Classification", "mean_values": "1 x"}, "model_info/mean_values is '1 x': expected numbers"),
+        ({"model_type": "Classification", "resize_type": "shrink"}, "model_info/resize_type is 'shrink'; expected one of"),
+        ({"model_type": "Classification", "topk": "many"}, "model_info/topk is 'many'; expected a number"),
+        ({"model_type": "Classification", "mean_values": "1 x"}, "model_info/mean_values is '1 x'; expected numbers"),
         ({"model_type": "AnomalyDetection", "labels": "a"}, "has fewer than two labels"),
         ({"model_type": "Classification", "tile_size": "100"}, "Model API has no tiler for Classification"),
         ({"model_type": "SSD", "tile_size": "100", "tiles_overlap": "1"}, "give no positive distance between tiles"),
@@ -124,7 +124,7 @@ def test_ultralytics_states_the_type_yolo(tmp_path):
 
 def test_other_networks_of_the_type_yolo(tmp_path):
     """Poses have more numbers than labels; classifiers have no boxes."""
-    with pytest.raises(ConversionError, match=r"has 3 dimensions: expected \[1, numbers, height, width\]"):
+    with pytest.raises(ConversionError, match=r"has 3 dimensions; expected \[1, numbers, height, width\]"):
         _of_ultralytics(tmp_path, "YOLO", labels="person")
     network = NETWORKS["standard"]()
     network.set_rt_info("YOLO", ["model_info", "model_type"])

@@ -21,7 +21,7 @@ from tests.converters.openvino.reader import ir_text
 # Messages about limits of this release, not about faults of the file.
 _LIMITS = (
     "^no rule converts|is newer than opset|which the specification does not define$|^its axis is not a constant$"
-    "|decide the type|^it exceeds a limit|element type cannot be converted"
+    "|determine the type|^it exceeds a limit|element type cannot be converted"
 )
 
 F32, I64, U8, BOOL = ("f32", "FP32"), ("i64", "I64"), ("u8", "U8"), ("boolean", "BOOL")

@@ -160,6 +160,6 @@ def test_a_type_that_depends_on_a_rank(tmp_path):
     inputs = [unranked(np.array([1], np.uint8)), static(np.int64(1))]
     attributes = {"promote_unsafe": True, "pytorch_scalar_promotion": True}
     model = layer_case("ConvertPromoteTypes", "opset14", "convert_promote_types", "", inputs, attributes)
-    with pytest.raises(ConversionError, match=r"ConvertPromoteTypes.*ranks.*decide the type") as caught:
+    with pytest.raises(ConversionError, match=r"ConvertPromoteTypes.*ranks.*determine the type") as caught:
         convert(model.save(tmp_path))
     assert_fault(caught.value)
