@@ -71,8 +71,12 @@ _OPERATIONS = f"""\
 
 The table lists all {{total}} pairs of operation and version of opset1 to opset17. A layer becomes *standard* ONNX, an
 operator of the domain `{DOMAIN}` (*custom*), or *both*. With *both*, the operator of the domain is used only if standard
-ONNX cannot represent the attributes and types of the layer. *Forms* are the forms of the domain's operators. A standard node
-runs in any runtime. *Rule* is the module that converts the layer.
+ONNX cannot represent the attributes and types of the layer. The other columns are:
+
+- *forms*: the forms of the domain's operators. A standard node runs in any runtime;
+- *cases*: the number of test cases that agree with OpenVINO;
+- *rule*: the module that converts the layer;
+- *restrictions*: the parts of the specification that are not supported, and other notes.
 
 {{ruled}} have a rule. {{passing}} pass all their cases in `tests/conformance/operations` ({{cases}} in total), which
 compare them with OpenVINO {{version}}. `specops inspect --all-operations` prints the same table.
@@ -198,13 +202,16 @@ This page describes version {OPSET_VERSION} of the domain. Every operator has a 
 have a *body*: a function in standard ONNX. A converted file contains the bodies, so it runs without the plugin.
 `specops ops` lists the forms of an installation. The examples call the NumPy kernels, and the tests run them.
 
+Each signature gives the type of every input and output. Names such as `T` are type variables, whose element types are in a
+table. *Required* in the column *default* means that the attribute has no default.
+
 In every form, the attributes are checked before the operator runs: each value, and their combined size. Kernels reject an
 output of more than {MOST_ELEMENTS:,} elements and more than {MOST_GROWTH:,} times the elements of all inputs, so that a few
 numbers in a file cannot exhaust the memory.
 
-*JavaScript* counts the small models (selected by `tests/hosts/subjects.py`) whose bodies give the results of ONNX Runtime in
-Python when they run in {{runtimes}} without the plugin. If Node and the web differ, the column has both numbers.
-`python -m tests.hosts.record` measures it again.
+The column *JavaScript* has the results of {{runtimes}} without the plugin: the number of small
+models (selected by `tests/hosts/subjects.py`) that agree with ONNX Runtime in Python. If Node and the web differ, the column
+has both numbers. `python -m tests.hosts.record` measures it.
 
 The page ends with [ONNX Runtime's operators](#onnx-runtimes-operators).
 """
