@@ -40,21 +40,22 @@ def quantization_of(work: Arrangement, value: ir.Value, axis: int = 1) -> Result
     Scales per channel that come before it, of FakeQuantize or of SmoothQuant, are its divisor.
     """
     divisor: np.ndarray | float = 1.0
-    value, shift = _after_shift(work, value, axis)
     user = only_user(value)
+    if is_node(user, "Mul") and user is not None:
+        factor = _factor_of(user, value, axis)
+        if factor is None:
+            return None
+        value, divisor = user.outputs[0], 1 / factor
+    value, shift = _after_shift(work, value, axis)
     if shift is None:
         return None  # the shifts differ along another axis
+    user = only_user(value)
     if is_node(user, "Div") and user is not None and user.outputs[0] in work.divisions:
         value = user.outputs[0]
         along = work.divisions[value].scale_along(axis)
         if along is None:
             return None  # the scales differ along an axis other than the channels
-        divisor = along
-    elif is_node(user, "Mul") and user is not None:
-        factor = _factor_of(user, value, axis)
-        if factor is None:
-            return None
-        value, divisor = user.outputs[0], 1 / factor
+        divisor = divisor * along
     quantizers = only_quantizers(value)
     if len(quantizers) != 1:
         return None

@@ -58,6 +58,12 @@ def _product(x: Any) -> Any:
     )
 
 
+def _transposed(x: Any) -> Any:
+    weights = np.clip(np.random.default_rng(4).standard_normal((CHANNELS, 5, 3, 3)), -2, 2)
+    filters = quantized(constant(weights * 0.3), -2, 2, 255)
+    return ops.convolution_backprop_data(x, filters, [2, 2], None, [1, 1], [0, 1], [1, 1])
+
+
 def _residual(x: Any, function: Callable[[Any], Any] = lambda total: total, part: float = 0.4) -> Any:
     first = between(x)
     return function(ops.add(first, between(convolution(first, seed=3), part)))
@@ -72,6 +78,14 @@ HITS: dict[str, Callable[[Any], Any]] = {
     "pixels": lambda x: convolution(between(x), size=1),
     "relu": lambda x: convolution(between(ops.relu(x))),
     "relu of a range from below zero": lambda x: convolution(positive(ops.relu(x))),
+    "a factor": lambda x: convolution(between(ops.multiply(x, constant(np.float32(0.7))))),
+    "factors of channels": lambda x: convolution(
+        between(ops.multiply(x, constant(np.linspace(0.5, 2, 6).reshape(1, -1, 1, 1))))
+    ),
+    "factors and limits of channels": lambda x: depthwise(
+        channels(ops.multiply(x, constant(np.linspace(0.5, 2, 6).reshape(1, -1, 1, 1))))
+    ),
+    "a transposed convolution": lambda x: convolution(between(_transposed(between(x)))),
     "swish": lambda x: convolution(positive(ops.swish(x))),
     "prelu": lambda x: convolution(between(ops.prelu(x, constant(np.array([0.1]))))),
     "above zero": lambda x: convolution(above(ops.relu(x))),
