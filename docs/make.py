@@ -118,73 +118,86 @@ them like files of versions 10 and 11:
 
 ```console
 specops convert old.xml
-specops convert FOLDER -o ONNX_FOLDER
+specops convert FOLDER -o ONNX_FOLDER    # all IR files in the folder
 specops inspect old.xml
 specops validate old.xml
 ```
 
-For a folder, `convert` converts all IR files in it. `--json` prints the result of each command as JSON.
+## Compare with the Inference Engine
 
 The reference is the CPU plugin of the Inference Engine 2020.2, which the PyPI package `opencv-python-inference-engine`
-4.3.0.2 contains. The package needs Python 3.11 or older and NumPy below 2, so install it in a separate environment.
-`specops validate` compares with it if the environment variable `SPECOPS_INFERENCE_ENGINE` is the path of the Python in that
-environment. Otherwise it compares the ONNX runtimes with each other:
+4.3.0.2 contains. The package requires Python 3.11 or older and NumPy below 2, so install it in a separate environment. If
+the environment variable `SPECOPS_INFERENCE_ENGINE` is the path of the Python in that environment, `specops validate`
+compares the ONNX runtimes with the Inference Engine. Otherwise it compares them with each other:
 
 ```console
 python3.11 -m venv ie && ie/bin/pip install 'numpy<2' opencv-python-inference-engine==4.3.0.2
 SPECOPS_INFERENCE_ENGINE=ie/bin/python specops validate old.xml
 ```
 
-- Weights are read from `<weights>`, `<biases>` and `<blobs>`, and from Const layers. 16-bit weights stay 16 bits wide in the
-  file; layers compute in float32, as in the Inference Engine.
-- `Input` layers become inputs, and values without consumers become outputs. They have the names of their layers.
-- `<pre-process>` with mean values or mean images becomes part of the graph. A `<scale>` is ignored, as in the CPU plugin,
-  and the report notes it.
-- `<statistics>` of an 8-bit calibration are ignored, and the report notes it: layers compute in floats.
-- The output shapes in the file determine the padding at the end of Pooling and Convolution, as in the Inference Engine. With
-  `--input-shape`, the attributes determine it. Pooling then rounds up, unless `rounding_type` is `floor`, and the parts of a
-  Split keep their sizes. A Memory keeps its shape, PSROIPooling has a bin for each group, and NonMaxSuppression a row for
-  each box of each class.
-- A layer whose shape in the file differs from the computed one is an error, also if the Inference Engine runs the file and
-  returns memory that no layer wrote. The report notes blobs and attributes that the Inference Engine ignores.
+## Converted files
+
+- *Inputs and outputs:* `Input` layers become inputs, and values without consumers become outputs. They have the names of
+  their layers.
+- *Weights* are read from `<weights>`, `<biases>` and `<blobs>`, and from Const layers. 16-bit weights stay 16-bit in the
+  file. Layers compute in float32, as in the Inference Engine.
+- *Mean values:* `<pre-process>` with mean values or mean images becomes part of the graph. A `<scale>` is ignored, as in
+  the CPU plugin, and the report notes it.
+- *8-bit calibration:* `<statistics>` are ignored, and the report notes it. Layers compute in floats.
+- *Shapes:* the output shapes in the file determine the padding at the end of Pooling and Convolution, as in the Inference
+  Engine. If the shape of a layer in the file differs from the computed shape, the conversion fails, also if the Inference
+  Engine runs the file and returns memory that no layer wrote.
+- *Other input shapes:* with `--input-shape`, the attributes determine the padding. Pooling then rounds up, unless
+  `rounding_type` is `floor`. The parts of a Split keep their sizes, and a Memory keeps its shape. PSROIPooling has a bin
+  for each group, and NonMaxSuppression has a row for each box of each class.
+- *Ignored parts:* the report notes blobs and attributes that the Inference Engine ignores.
 
 ## Differences from the Inference Engine
 
-- DepthToSpace and SpaceToDepth follow the specification (blocks first). The CPU plugin of 2020.2 uses another order if
-  there is more than one channel outside the blocks.
-- A Memory layer contains zeros before the first run. The Inference Engine does not initialize this memory.
-- SpatialTransformer and Upsampling are errors. The Inference Engine infers the shapes of their outputs, but has no
-  implementation for the CPU.
-- If several layers use a value, the Inference Engine computes some of them in place, and the others then read the result.
-  Some layers after a Split or a Slice read the elements of another output. Converted files follow the definition of the
-  layers. Of 2,500 random networks (seed 1), 1,203 agree. 5 differ for these reasons: they agree if the network contains only
-  the layers of one output. The Inference Engine rejects 1,291, and the values of one are too large to compare.
-- Eltwise multiplies its inputs by `coeff` also when it broadcasts them. The Inference Engine then ignores `coeff`.
-- Activations of an integer input compute in floats. The Inference Engine rounds their results to integers.
-- FakeQuantize with the levels 0 and 1 gives these numbers. The Inference Engine gives bits, which BinaryConvolution reads.
-- ReduceMax of negative numbers returns the largest one. The Inference Engine can return 1.2e-38.
-- DetectionOutput with priors for each image uses the variances of each image. The Inference Engine reads boxes as variances
-  from the second image on.
-- Softplus returns numbers above 88 unchanged. The Inference Engine returns infinity.
-- Power with an exponent of 0.5 is a square root, and returns NaN for -infinity. The Inference Engine returns infinity.
-- Layers for which the Inference Engine reads memory that no layer wrote, or elements beyond their data, are errors:
-  DetectionOutput with `decrease_label_id` and without `share_location`, PriorBoxClustered without four variances,
-  PSROIPooling with bins beyond the channels, StridedSlice that ends before its begin, offsets of a DeformableConvolution
-  that do not have its output's size, values for a Memory of another shape, and indices of sparse matrices beyond their
-  outputs or tables. If the indices are not constant, the model fails when it runs.
-- Unique treats NaN as one number. The Inference Engine counts each NaN.
-- SparseFillEmptyRows keeps the order of the pairs of a row. The Inference Engine may change it if there are more than 16.
-- Files of version 7 with SpaceToBatch, BatchToSpace or ScatterUpdate are supported. The Inference Engine 2020.2 does not run
-  them.
+| layer | converted file | Inference Engine 2020.2 |
+|---|---|---|
+| DepthToSpace, SpaceToDepth | follows the specification (blocks first) | uses another order if there is more than one \
+channel outside the blocks |
+| Memory | contains zeros before the first run | does not initialize the memory |
+| SpatialTransformer, Upsampling | is an error | infers the output shape, but has no implementation for the CPU |
+| layers that use the same value | follow the definition of the layers | computes some of them in place, and the others \
+then read the result |
+| layers after a Split or a Slice | follow the definition of the layers | some read the elements of another output |
+| Eltwise with `coeff` and broadcasting | multiplies the inputs by `coeff` | ignores `coeff` |
+| activations of integers | compute in floats | rounds the results to integers |
+| FakeQuantize with the levels 0 and 1 | gives these numbers | gives bits, which BinaryConvolution reads |
+| ReduceMax of negative numbers | returns the largest number | can return 1.2e-38 |
+| DetectionOutput with priors for each image | uses the variances of each image | reads boxes as variances from the second \
+image on |
+| Softplus of numbers above 88 | returns them unchanged | returns infinity |
+| Power of -infinity with the exponent 0.5 | returns NaN, as a square root | returns infinity |
+| Unique with NaN | treats NaN as one number | counts each NaN |
+| SparseFillEmptyRows | keeps the order of the pairs of a row | may change it if there are more than 16 |
+| SpaceToBatch, BatchToSpace, ScatterUpdate of version 7 | is supported | does not run it |
+
+For some layers, the Inference Engine reads memory that no layer wrote, or elements beyond their data. The conversion of
+these layers fails. If their indices are not constant, the model fails when it runs:
+
+- DetectionOutput with `decrease_label_id` and without `share_location`;
+- PriorBoxClustered without four variances;
+- PSROIPooling with bins beyond the channels;
+- StridedSlice that ends before its begin;
+- DeformableConvolution whose offsets do not have the size of its output;
+- Memory that receives values of another shape;
+- sparse operations with indices beyond their outputs or tables.
+
+Of 2,500 random networks (seed 1), 1,203 agree. 5 differ because the Inference Engine computes layers in place or reads
+another output of a Split. They agree if the network contains only the layers of one output. The Inference Engine rejects
+1,291 networks, and the values of one are too large to compare.
 
 ## Layer types
 
 {types} layer types have a rule. {cases} cases compare them with the Inference Engine, with native kernels, with Python
-kernels and without kernels. {agreeing} cases agree within 1e-4. Type names are not case-sensitive. Types without cases are
-not implemented in the Inference Engine, or folded when it loads a file.
+kernels and without kernels. {agreeing} cases agree within 1e-4. Type names are not case-sensitive. Types without cases
+are not implemented in the Inference Engine, or the Inference Engine folds them when it loads a file.
 
 The results of the Inference Engine are stored with the tests (`tests/conformance/inference_engine`). The first command
-records them again, the second compares your own IR files, the third random networks:
+records them again. The second command compares your own IR files, and the third one random networks:
 
 ```console
 SPECOPS_INFERENCE_ENGINE=ie/bin/python python -m tests.conformance.inference_engine.record
@@ -626,7 +639,7 @@ _PUBLIC_FILES = """
 ## Public files
 
 {files} files of public repositories were compared with the Inference Engine. {agree} agree within 1e-4. Files whose .bin is
-not in the repository have random weights. Results other than *agrees*:
+not in the repository have random weights. The table has these results besides *agrees*:
 
 - *without \\<statistics\\>*: the Inference Engine ran the file without the statistics of an 8-bit calibration, which the
   conversion ignores.
