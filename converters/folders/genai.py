@@ -261,10 +261,10 @@ def remarks_of(source: LanguageModel, decoder: Decoder, target: Path, library: P
     if decoder.grouped < decoder.layers:
         remarks.append("these layers copy the cache for every token")
     if not decoder.own:
-        loads = "the plugin's kernels make it fast"
+        loads = "which is fast only with the plugin's kernels"
         if library is not None:
             loads += f"; onnxruntime-genai loads them from {library.name} next to the model, which is for this platform only"
-        remarks.append(f"the cache is {decoder.cache}: {loads}")
+        remarks.append(f"the cache is {decoder.cache}, {loads}")
     if _has_recurrences(decoder) and library is not None:
         remarks.append(
             f"the recurrences are fast with the plugin's kernels, which onnxruntime-genai loads from {library.name}"

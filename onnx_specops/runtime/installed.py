@@ -45,8 +45,8 @@ def installed_package(own: Path, library: str) -> Path | None:
     else:
         return package
     warnings.warn(
-        f"the native kernels installed in {package} are not used: that onnx-specops {fault}, and {own} has the version "
-        f"{onnx_specops.__version__}. `pip install .` in the checkout installs its own",
+        f"the native kernels in {package} are not used, because that onnx-specops {fault}, and {own} has the version "
+        f"{onnx_specops.__version__}. To install the kernels of the checkout, run `pip install .` in it",
         RuntimeWarning,
         stacklevel=2,
     )

@@ -43,11 +43,11 @@ def remedy() -> str:
     """Return the instructions for building the native kernels."""
     if (_PATH.parent / "CMakeLists.txt").is_file():
         return (
-            f"This package is a checkout: `pip install .` in {_PATH.parent.parent.parent}, or `cmake -S onnx_specops/native "
-            "-B build && cmake --build build` there, builds them (with a C++17 compiler)"
+            f"To build them with a C++17 compiler, run `pip install .` in {_PATH.parent.parent.parent}, or run `cmake -S "
+            "onnx_specops/native -B build && cmake --build build` there"
         )
     return (
-        "An installation with a C++17 compiler builds them: "
+        "To build them, install a C++17 compiler and run "
         "pip install --force-reinstall --no-deps --no-binary onnx-specops onnx-specops"
     )
 

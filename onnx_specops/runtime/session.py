@@ -56,7 +56,7 @@ def register(session_options: ort.SessionOptions, kernels: Literal["auto", "nati
     """
     if session_options in _own:
         raise ValueError(
-            "these session options were used for a session of onnx_specops; a plain session needs separate options"
+            "these session options were used for a session of onnx_specops; use separate options for other sessions"
         )
     _register(session_options, kernels, plain_too=True)
 
@@ -67,7 +67,9 @@ def _register(session_options: ort.SessionOptions, kernels: str, *, plain_too: b
     if before is not None and (kernels == "auto" or before == chosen):
         return
     if before is not None:
-        raise ValueError(f"these session options already have the {before} kernels; {chosen} needs separate options")
+        raise ValueError(
+            f"these session options already have the {before} kernels; use separate options for the {chosen} kernels"
+        )
     if chosen == "none":
         warnings.warn(
             "the kernels of onnx_specops are not available: the native library is not built, and onnxruntime-extensions is "
@@ -387,7 +389,7 @@ def _has_external(model: onnx.ModelProto) -> bool:
 def _missing(names: Sequence[str]) -> str:
     plural = "s" if len(names) > 1 else ""
     return (
-        f'kernels="none", but the model has no body of its node{plural} of {", ".join(names)}. If standard ONNX can '
-        'represent the operator, onnx_specops.add_bodies(model) adds a body; otherwise use kernels="native", or '
+        f'kernels="none" requires bodies, but the model has no body of its node{plural} of {", ".join(names)}. If standard '
+        'ONNX can represent the operator, onnx_specops.add_bodies(model) adds a body; otherwise use kernels="native", or '
         'kernels="python" (pip install "onnx-specops[python-kernels]")'
     )

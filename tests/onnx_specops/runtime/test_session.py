@@ -135,7 +135,7 @@ def test_one_kind_of_kernels_for_options() -> None:
         pytest.skip("the native library is not built")
     options = ort.SessionOptions()
     onnx_specops.register(options, "native")
-    with pytest.raises(ValueError, match="already have the native kernels; python needs separate options"):
+    with pytest.raises(ValueError, match="already have the native kernels; use separate options for the python kernels"):
         onnx_specops.register(options, "python")
     with pytest.raises(ValueError, match='kernels="none", but these session options have the native kernels'):
         onnx_specops.InferenceSession(sum_of_rows().SerializeToString(), options, kernels="none")
