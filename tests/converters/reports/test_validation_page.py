@@ -73,7 +73,7 @@ def test_a_conversion_that_differs(model: Path, tmp_path: Path) -> None:
     for found in document["worst"]:
         assert sum(found["expected"]) == sum(found["got"]) == 15
     page = load(tmp_path / "report.html")
-    assert "they differ" in page.xpath("//header")[0].text_content()
+    assert "the runtimes differ" in page.xpath("//header")[0].text_content()
     parting = text_of(page, "parting")
     assert "The first difference" in parting and "turn (MatMul), output 0" in parting
     (graph,) = page.xpath("//section[.//h2[@id='parting']]//svg")
