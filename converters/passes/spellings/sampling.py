@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import onnx_ir as ir
@@ -11,9 +12,14 @@ from onnx_specops.building import Builder, Value
 
 D = ir.DataType
 
+_MOST_PIXELS = 1 << 24
+
 
 class GridSampleToGather(Workaround):
-    """Convert a bilinear GridSample to four GatherElements and their weighted sum. OpenCV 4.14 lacks GridSample."""
+    """Convert a bilinear GridSample to four GatherElements and their weighted sum. OpenCV 4.14 lacks GridSample.
+
+    The indices of pixels are computed in float32, which represents integers up to 2**24.
+    """
 
     operators = frozenset(("GridSample",))
 
@@ -28,6 +34,8 @@ class GridSampleToGather(Workaround):
             return None
         batch, channels, *sizes = (dim or 0 for dim in x.dims or ())
         rows, columns = (dim or 0 for dim in (grid.dims or ())[1:3])
+        if math.prod(sizes) > _MOST_PIXELS:
+            return None
         corners = bool(node.attributes.get_int("align_corners", 0))
         low: list[Value] = []
         high: list[tuple[Value, Value]] = []

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from converters.passes.spellings.sampling import GridSampleToGather
-from tests.converters.passes.graphs import floats, rewritten
+from tests.converters.passes.graphs import floats, graph, rewritten
 
 NUMBERS = [
     np.random.default_rng(0).standard_normal((2, 3, 4, 5)).astype(np.float32),
@@ -47,3 +47,9 @@ def test_samples_of_volumes_stay() -> None:
     numbers = [np.ones((1, 2, 3, 4, 5), np.float32), np.zeros((1, 2, 2, 2, 3), np.float32)]
     found = rewritten(lambda op, x, g: op.GridSample(x, g), *inputs, by=[GridSampleToGather()], numbers=numbers)
     assert found == ["GridSample"]
+
+
+@pytest.mark.parametrize(("rows", "found"), [(4096, True), (4097, False)])
+def test_pixels_that_float32_counts(rows: int, found: bool) -> None:
+    model = graph(lambda op, x, g: op.GridSample(x, g), floats("x", 1, 1, rows, 4096), floats("grid", 1, 2, 2, 2))
+    assert GridSampleToGather()(model).modified is found
