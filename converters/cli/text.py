@@ -325,7 +325,7 @@ def _print_remarks(console: Console, validation: Validation) -> None:
     if validation.samples:
         _line(console, f"{len(validation.samples)} samples; the errors are the largest of all samples")
     if validation.layers_compared:
-        _line(console, f"the outputs of layers were compared: {validation.layers_compared}")
+        _line(console, f"{validation.layers_compared} outputs of layers were compared")
 
 
 def _print_verdict(console: Console, validation: Validation) -> None:
