@@ -38,7 +38,7 @@ class InferenceEngineBaseline:
         executable = python()
         if executable is None:
             raise ModuleNotFoundError(
-                f"no OpenVINO reads IR 2 to 7: set {ENVIRONMENT} to the Python of an environment with "
+                f"OpenVINO does not read IR 2 to 7: set {ENVIRONMENT} to the Python of an environment with "
                 "opencv-python-inference-engine (docs/old-ir.md)"
             )
         found = []
