@@ -60,9 +60,11 @@ def _several_targets(work: Arrangement, value: ir.Value, channels: int) -> list[
         return []
     targets = []
     for one in found:
+        if (shift := one.shift_of_channels) is None:
+            return []
         scale, zero = (constant_array(constant) for constant in one.quantizer.inputs[1:])
         if scale is None or zero is None or (scale.ndim and (one.division is None or (scale != 1).any())):
             return []
         divisor = 1.0 if one.division is None else one.division.scale
-        targets.append(target_with(one.quantizer, scale.reshape(-1)[0], zero, divisor, channels))
+        targets.append(target_with(one.quantizer, scale.reshape(-1)[0], zero, divisor, channels, shift))
     return [target for target in targets if target is not None] if None not in targets else []

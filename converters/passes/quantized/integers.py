@@ -336,7 +336,8 @@ def _feeds_products(value: ir.Value) -> bool:
         for user in current.consumers():
             if is_node(user, "FakeQuantize", DOMAIN) and is_changed:
                 return True
-            if user.domain or (user.op_type == "Add" and any(constant_array(given) is not None for given in user.inputs)):
+            is_constant = user.op_type == "Add" and any(constant_array(given) is not None for given in user.inputs)
+            if user.domain or (is_constant and not is_changed):
                 continue
             if user.op_type in ("Conv", "MatMul"):
                 axis = 0 if user.op_type == "Conv" else -1

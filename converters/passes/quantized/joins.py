@@ -13,7 +13,7 @@ import onnx_ir as ir
 
 from converters.passes.quantized.affine import Affine
 from converters.passes.quantized.graph import Arrangement, is_node, only_quantizers, only_user, remove
-from onnx_specops.building import Value, constant_value
+from onnx_specops.building import Builder, Value, constant_value
 from onnx_specops.graphs import constant_array
 from onnx_specops.replacing import replace_value
 
@@ -29,10 +29,17 @@ class _Quantization:
     Attributes:
         quantizer: the QuantizeLinear.
         division: the scales of channels by which the value is divided before.
+        shift: the quantization whose shift is added before both.
     """
 
     quantizer: ir.Node
     division: Affine | None = None
+    shift: Affine | None = None
+
+    @property
+    def shift_of_channels(self) -> np.ndarray | None:
+        """The shift of all channels or of each one, in levels; ``None`` if it differs along another axis."""
+        return np.zeros([]) if self.shift is None else self.shift.shift_along(1)
 
 
 def quantize_parts(work: Arrangement, node: ir.Node) -> None:
@@ -58,10 +65,10 @@ def quantize_parts(work: Arrangement, node: ir.Node) -> None:
         assert scale is not None and zero is not None
         quantized: list[Value] = []
         for part, begin, end in zip(parts, [0, *ends], ends, strict=False):
-            source = part
+            source = _shifted(work, op, part, quantization, slice(begin, end))
             if (division := quantization.division) is not None:
                 own = Affine(division.scale[begin:end], division.zero_point[begin:end], 1)
-                source = op.Div(part, own.column(len(value.shape)))
+                source = op.Div(source, own.column(len(value.shape)))
                 source.shape = part.shape
                 work.divisions[source] = own
             along = [numbers[begin:end] if numbers.ndim else numbers for numbers in (scale, zero)]
@@ -69,14 +76,39 @@ def quantize_parts(work: Arrangement, node: ir.Node) -> None:
             quantized[-1].shape = part.shape
         joined = op.Concat(*quantized, axis=1)
         joined.shape = value.shape
-        divided = quantization.quantizer.inputs[0]
+        changed = [quantization.quantizer, *_before(quantization.quantizer, value)]
         if not replace_value(quantization.quantizer.outputs[0], joined):
             return
         work.renew(joined)
-        remove(quantization.quantizer)
-        if divided is not None and divided is not value and (producer := divided.producer()) is not None:
-            remove(producer)
+        for one in changed:
+            remove(one)
     remove(node)
+
+
+def _before(node: ir.Node, value: ir.Value) -> list[ir.Node]:
+    """Return the nodes between a value and a node, the last one first."""
+    found: list[ir.Node] = []
+    current = node.inputs[0]
+    while current is not None and current is not value and (producer := current.producer()) is not None:
+        found.append(producer)
+        current = producer.inputs[0]
+    return found
+
+
+def _shifted(work: Arrangement, op: Builder, part: ir.Value, quantization: _Quantization, channels: slice) -> ir.Value:
+    """Add the shift of the given channels before a quantization."""
+    whole, rank = quantization.shift, 0 if part.shape is None else len(part.shape)
+    if whole is None or whole.shift is None:
+        return part
+    own = whole
+    if not whole.is_per_tensor:
+        column = whole.shift.reshape(-1, *[1] * (rank - 2))[channels]
+        own = Affine(whole.scale[channels], whole.zero_point[channels], 1, np.ascontiguousarray(column))
+    assert own.shift is not None
+    shifted = op.Add(part, constant_value(own.shift))
+    shifted.shape = part.shape
+    work.shifts[shifted] = own
+    return shifted
 
 
 def quantizations(work: Arrangement, value: ir.Value) -> list[_Quantization]:
@@ -86,6 +118,11 @@ def quantizations(work: Arrangement, value: ir.Value) -> list[_Quantization]:
         return []
     for user in value.consumers():
         division = None
+        if (shift := work.shifts.get(user.outputs[0])) is not None:
+            following = only_user(user.outputs[0])
+            if following is None or shift.shift_along(1) is None:
+                return []
+            user = following
         if is_node(user, "Div"):
             division, divided = work.divisions.get(user.outputs[0]), user.outputs[0]
             if division is None or division.is_per_tensor or division.axis != 1:
@@ -101,7 +138,7 @@ def quantizations(work: Arrangement, value: ir.Value) -> list[_Quantization]:
             return []
         if scale.ndim and user.attributes.get_int("axis", 1) != 1:
             return []
-        found.append(_Quantization(user, division))
+        found.append(_Quantization(user, division, shift))
     return found
 
 
@@ -110,8 +147,8 @@ def _is_convolved(work: Arrangement, value: ir.Value, joined: ir.Node) -> bool:
     if value.is_graph_output():
         return False
     for user in value.consumers():
-        is_division = is_node(user, "Div") and user.outputs[0] in work.divisions
-        if user is not joined and not is_node(user, "QuantizeLinear") and not is_division:
+        is_part = is_node(user, "QuantizeLinear") or user.outputs[0] in work.divisions or user.outputs[0] in work.shifts
+        if user is not joined and not is_part:
             return False
     producer = value.producer()
     for _ in range(4):  # a function of two nodes, and a bias
@@ -119,7 +156,7 @@ def _is_convolved(work: Arrangement, value: ir.Value, joined: ir.Node) -> bool:
             return False
         if producer.op_type in ("Conv", "ConvTranspose"):
             x = producer.inputs[0]
-            return x in work.quantized or x in work.channels
+            return work.find(x) is not None or x in work.channels
         source = next((given for given in producer.inputs if given is not None and constant_array(given) is None), None)
         if source is None:
             return False

@@ -64,7 +64,7 @@ def _parts(work: Arrangement, value: ir.Value) -> list[Quantized] | None:
         return None
     if node.attributes.get_int("axis") not in (1, 1 - len(value.shape)):
         return None
-    found = [work.quantized.get(part) for part in node.inputs if part is not None]
+    found = [work.find(part) for part in node.inputs if part is not None]
     parts = [part for part in found if part is not None]
     if len(parts) < len(node.inputs) or any(part.affine.zero_point.dtype != np.uint8 for part in parts):
         return None
@@ -84,4 +84,6 @@ def _joined(work: Arrangement, value: ir.Value, parts: Sequence[Quantized]) -> t
         np.concatenate([np.full(size, number) for size, number in zip(sizes, numbers, strict=True)])
         for numbers in ([part.affine.scale for part in parts], [part.affine.zero_point for part in parts])
     )
-    return Quantized(integers, Affine(np.ones(len(zeros), np.float32), zeros, 1)), scales
+    offsets = np.concatenate([np.full(size, part.affine.offset or 0) for size, part in zip(sizes, parts, strict=True)])
+    offset = offsets.astype(np.float32) if offsets.any() else None
+    return Quantized(integers, Affine(np.ones(len(zeros), np.float32), zeros, 1, offset=offset)), scales

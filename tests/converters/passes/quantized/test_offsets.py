@@ -37,7 +37,7 @@ def below(x: Any) -> Any:
 
 
 def channels(x: Any, part: float = 0.3) -> Any:
-    steps = (np.array([1.0, 0.5, 0.75, 0.6, 0.9, 0.8]) / 64).reshape(1, -1, 1, 1)
+    steps = (np.resize([1.0, 0.5, 0.75, 0.6, 0.9, 0.8], x.get_output_shape(0)[1]) / 64).reshape(1, -1, 1, 1)
     return quantized(x, (-128 + part) * steps, (127 + part) * steps)
 
 
@@ -67,6 +67,24 @@ def _transposed(x: Any) -> Any:
 def _residual(x: Any, function: Callable[[Any], Any] = lambda total: total, part: float = 0.4) -> Any:
     first = between(x)
     return function(ops.add(first, between(convolution(first, seed=3), part)))
+
+
+def _both(x: Any) -> Any:
+    """Two convolutions, concatenated."""
+    return ops.concat([ops.relu(convolution(between(x), seed=seed)) for seed in (5, 6)], 1)
+
+
+def _several(x: Any) -> Any:
+    """A result that is quantized by the whole and by channels."""
+    first = ops.relu(convolution(between(x), size=1))
+    return ops.concat([convolution(between(first)), depthwise(channels(first))], 1)
+
+
+def _normalized(x: Any) -> Any:
+    """A BatchNormalization of parts with different limits."""
+    parts = ops.concat([between(x), between(ops.negative(x), 0.4)], 1)
+    line = constant(np.linspace(0.5, 1.5, 2 * CHANNELS).reshape(1, -1, 1, 1))
+    return ops.relu(ops.add(ops.multiply(parts, line), line))
 
 
 def _average(x: Any, pads: int = 0, *, exclude_pad: bool = False) -> Any:
@@ -102,6 +120,10 @@ HITS: dict[str, Callable[[Any], Any]] = {
     "average with padding": lambda x: convolution(between(_average(between(x), 1))),
     "mean": lambda x: convolution(between(ops.reduce_mean(between(x), constant(np.array([2, 3])), True))),
     "concatenation": lambda x: convolution(ops.concat([between(x), between(ops.negative(x))], 1)),
+    "parts": lambda x: convolution(between(_both(x))),
+    "parts, by channels": lambda x: depthwise(channels(_both(x))),
+    "several quantizations": _several,
+    "parts with different limits": lambda x: convolution(between(_normalized(x))),
     "factors": lambda x: convolution(between(ops.multiply(between(x), constant(np.full((1, CHANNELS, 1, 1), -0.7))))),
 }
 
