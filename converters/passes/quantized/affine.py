@@ -147,7 +147,8 @@ def affine(
     rest = exact - zero
     with np.errstate(over="ignore"):  # limits beyond float16
         is_half = rounded and all((limit.astype(np.float16) == limit).all() for limit in (low, high))
-    is_near = np.abs(rest) <= (_NEAR_IN_HALVES if is_half else NEAR)
+    # A range without zero has no zero: what follows may divide by its numbers.
+    is_near = (np.abs(rest) <= (_NEAR_IN_HALVES if is_half else NEAR)) & (low <= 0) & (high >= 0)
     if not is_near.all() and (not offsets or _TYPES[levels] is not np.uint8 or (np.abs(rest) > _MOST_OFFSET).any()):
         return None
     shift = (rest * scale).astype(np.float32) if (np.abs(rest) > NEAR).any() else None

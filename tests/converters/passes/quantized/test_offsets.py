@@ -183,6 +183,8 @@ def test_a_used_result(tmp_path: Path) -> None:
         (-1.004, 1.546, 100, -0.4),
         (0.5, 3.05, 0, 50.0),
         (-3.05, -0.5, 255, -50.0),
+        (1e-6, 2.55, 0, 1e-4),
+        (-2.55, -1e-6, 255, -1e-4),
     ],
 )
 def test_zero_points(low: float, high: float, zero: int, offset: float | None) -> None:
@@ -190,5 +192,5 @@ def test_zero_points(low: float, high: float, zero: int, offset: float | None) -
     assert found is not None and found.zero_point == zero
     assert (found.offset is None) == (offset is None)
     if offset is not None:
-        np.testing.assert_allclose(found.offset, offset, atol=1e-3)
+        np.testing.assert_allclose(found.offset, offset, rtol=0.1, atol=1e-5)
         assert affine(np.array(low), np.array(high), 256, 4, rounded=False) is None
