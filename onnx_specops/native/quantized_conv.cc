@@ -91,9 +91,10 @@ struct Prepared {
   std::vector<std::int32_t> start;
   std::vector<float> scale, bias, factor, offset, slope;
   std::vector<std::uint8_t> x_zeros;   // one, or one per channel
-  // [columns of all groups, padded; lines + 1, ...]: for each column, the sums of the products of the weights with what is
-  // added to the activations, over all taps before the given one in each dimension. Empty if nothing is added.
+  // [columns, taps + 1 in each dimension]: for each column, the sums of the products of the weights with what is added to the
+  // activations, over all taps before the given one in each dimension. Empty if nothing is added.
   std::vector<double> offset_sums;
+  std::int64_t part;       // columns of a group
   std::vector<std::int32_t> y_zeros;   // one per column, if they differ
   std::int32_t y_zero = 0;
   // The addition of a second tensor.
@@ -271,6 +272,7 @@ class QuantizedConv : public Kernel {
     }
     out.copied = !depthwise && !out.tiles && (kernels.wide || part_channels % unit != 0);
     out.padded = up(part, byte_conv::channel_block);
+    out.part = part;
     if (channels * groups != channels_) {
       fail("W has the shape ", to_string(shape), ", but X has ", channels_, " channels in ", groups, " groups");
     }
@@ -321,7 +323,7 @@ class QuantizedConv : public Kernel {
       }
       out.start[static_cast<std::size_t>(m / part * out.padded + m % part)] = static_cast<std::int32_t>(-sum);
     }
-    if (!inputs[x_offset_index].absent()) out.offset_sums = sums_of_offsets(inputs, part, parts * out.padded, out.padded);
+    if (!inputs[x_offset_index].absent()) out.offset_sums = sums_of_offsets(inputs);
     if (depthwise) {
       out.depth = 1;
       const std::int64_t width = shape.back(), stride = strides_.empty() ? 1 : strides_.back();
@@ -356,9 +358,8 @@ class QuantizedConv : public Kernel {
     return out;
   }
 
-  // Prepared::offset_sums, for `padded_columns` columns of groups of `part` columns, which are `padded` columns apart.
-  std::vector<double> sums_of_offsets(const std::vector<Input>& inputs, std::int64_t part, std::int64_t padded_columns,
-                                      std::int64_t padded) const {
+  // Prepared::offset_sums.
+  std::vector<double> sums_of_offsets(const std::vector<Input>& inputs) const {
     const Shape& shape = inputs[1].shape();
     const std::int8_t* const weights = inputs[1].data<std::int8_t>();
     const Input& offset = inputs[x_offset_index];
@@ -367,9 +368,9 @@ class QuantizedConv : public Kernel {
     const Sizes kernel = three_dimensions({shape.begin() + 2, shape.end()});
     const Sizes steps = steps_of_sums(kernel);
     const std::int64_t taps = kernel[0] * kernel[1] * kernel[2], size = (kernel[0] + 1) * steps[0];
-    std::vector<double> out(static_cast<std::size_t>(padded_columns * size), 0.0);
+    std::vector<double> out(static_cast<std::size_t>(columns * size), 0.0);
     for (std::int64_t m = 0; m < columns; ++m) {
-      double* const sums = out.data() + (m / part * padded + m % part) * size;
+      double* const sums = out.data() + m * size;
       for (std::int64_t tap = 0; tap < taps; ++tap) {
         double sum = 0.0;
         for (std::int64_t c = 0; c < channels; ++c) {
@@ -411,12 +412,13 @@ class QuantizedConv : public Kernel {
   static PixelBiases pixel_biases(const Geometry& g, const Prepared& prepared) {
     PixelKinds pixels(g);
     const Sizes steps = steps_of_sums(g.kernel);
-    const std::size_t size = static_cast<std::size_t>((g.kernel[0] + 1) * steps[0]), columns = prepared.bias.size();
-    PixelBiases out{g.batch, g.in, {}, static_cast<std::int64_t>(columns), std::move(pixels.of_pixels)};
-    out.biases.reserve(pixels.kinds.size() * columns);
+    const std::int64_t size = (g.kernel[0] + 1) * steps[0], step = static_cast<std::int64_t>(prepared.bias.size());
+    PixelBiases out{g.batch, g.in, {}, step, std::move(pixels.of_pixels)};
+    out.biases.assign(pixels.kinds.size() * prepared.bias.size(), 0.0f);
+    float* biases = out.biases.data();
     for (const Inside& inside : pixels.kinds) {
-      for (std::size_t column = 0; column < columns; ++column) {
-        const double* const sums = prepared.offset_sums.data() + column * size;
+      for (std::int64_t m = 0; m < g.columns; ++m) {
+        const double* const sums = prepared.offset_sums.data() + m * size;
         double sum = 0.0;
         for (int corner = 0; corner < 8; ++corner) {
           std::int64_t at = 0;
@@ -428,8 +430,11 @@ class QuantizedConv : public Kernel {
           }
           sum += sign * sums[at];
         }
-        out.biases.push_back(static_cast<float>(prepared.bias[column] + prepared.scale[column] * sum));
+        const std::int64_t at = m / prepared.part * prepared.padded + m % prepared.part;
+        const auto column = static_cast<std::size_t>(at);
+        biases[at] = static_cast<float>(prepared.bias[column] + prepared.scale[column] * sum);
       }
+      biases += step;
     }
     return out;
   }
