@@ -143,8 +143,12 @@ def affine(
     if not is_scale(scale).all():
         return None
     exact = -low.astype(np.float64) / scale
-    zero = np.clip(np.rint(exact), 0, levels - 1)
+    # Zero may be halfway between two levels, and is frequent after Relu: it gets the level that OpenVINO computes.
+    with np.errstate(over="ignore"):
+        of_zero = np.rint(-low.astype(np.float32) * (np.float32(levels - 1) / (high - low).astype(np.float32)))
+    zero = np.clip(np.where(np.abs(of_zero - exact) < 0.5 + NEAR, of_zero, np.rint(exact)), 0, levels - 1)
     rest = exact - zero
+    rest = np.where((np.abs(rest) > 0.5) & (np.abs(rest) < 0.5 + NEAR), np.copysign(0.5, rest), rest)
     with np.errstate(over="ignore"):  # limits beyond float16
         is_half = rounded and all((limit.astype(np.float16) == limit).all() for limit in (low, high))
     # A range without zero has no zero: what follows may divide by its numbers.

@@ -194,3 +194,17 @@ def test_zero_points(low: float, high: float, zero: int, offset: float | None) -
     if offset is not None:
         np.testing.assert_allclose(found.offset, offset, rtol=0.1, atol=1e-5)
         assert affine(np.array(low), np.array(high), 256, 4, rounded=False) is None
+
+
+@pytest.mark.parametrize("limit", [1.0, 1.009765625, 0.731, 2.3, 5.77])
+@pytest.mark.parametrize("convolved", [False, True])
+def test_zeros_halfway_between_two_levels(limit: float, convolved: bool, tmp_path: Path) -> None:
+    """Half of the numbers after Relu are zeros, which have the level that OpenVINO computes.
+
+    For other limits, such as 0.1234, OpenVINO computes another level after a convolution than elsewhere.
+    """
+    x = ops.parameter([2, 4, 6, 6], np.float32, name="x")
+    first = convolution(quantized(x)) if convolved else x
+    model = ov.Model([convolution(quantized(ops.relu(first), -limit, limit), size=1)], [x])
+    made = compared(model, tmp_path, given(2, 4, 6, 6), atol=limit / 255)
+    assert names(made).count("QuantizedConv") == 1 + convolved
