@@ -43,8 +43,8 @@ namespace {
 using byte_conv::After;
 using byte_conv::Function;
 using byte_conv::Geometry;
-using byte_conv::Kernels;
 using byte_conv::Inside;
+using byte_conv::Kernels;
 using byte_conv::most_dimensions;
 using byte_conv::PixelKinds;
 using byte_conv::Planes;
@@ -68,6 +68,8 @@ constexpr std::int64_t beyond = 16;
 constexpr std::int64_t fewest_in_tiles = 3;
 // The limits of padded planes: their size relative to the input, and their bytes.
 constexpr std::int64_t most_growth = 8, most_plane_bytes = std::int64_t{1} << 26;
+// The kinds of more pixels are not kept between runs: their memory would add up over all nodes of a model.
+constexpr std::size_t most_kept_pixels = std::size_t{1} << 18;
 
 // The number of groups that are computed as one, with weights of 0 between them. A vector has room for their columns.
 std::int64_t merged_groups(std::int64_t groups, std::int64_t group_columns) {
@@ -81,7 +83,8 @@ std::int64_t merged_groups(std::int64_t groups, std::int64_t group_columns) {
 
 // Weights and other constants, as the kernels use them.
 struct Prepared {
-  std::int64_t padded;     // columns of a group, padded to whole blocks
+  std::int64_t part;       // columns of a group
+  std::int64_t padded;     // the same, padded to whole blocks
   std::int64_t depth;      // activations of a tap, padded to whole units
   bool copied;             // rows are copied, with all taps of a row combined
   bool lines = false;      // depthwise, along lines of output pixels
@@ -94,7 +97,6 @@ struct Prepared {
   // [columns, taps + 1 in each dimension]: for each column, the sums of the products of the weights with what is added to the
   // activations, over all taps before the given one in each dimension. Empty if nothing is added.
   std::vector<double> offset_sums;
-  std::int64_t part;       // columns of a group
   std::vector<std::int32_t> y_zeros;   // one per column, if they differ
   std::int32_t y_zero = 0;
   // The addition of a second tensor.
@@ -398,13 +400,13 @@ class QuantizedConv : public Kernel {
   // The distances of a column's numbers in Prepared::offset_sums.
   static Sizes steps_of_sums(const Sizes& kernel) { return {(kernel[1] + 1) * (kernel[2] + 1), kernel[2] + 1, 1}; }
 
-  // Those of the previous run are used again, as inputs often have the same size.
+  // The biases of the previous run are used again if the input has the same size.
   std::shared_ptr<const PixelBiases> biases_of(const Geometry& g, const Prepared& prepared) const {
     if (!prepared_) return std::make_shared<const PixelBiases>(pixel_biases(g, prepared));
     std::shared_ptr<const PixelBiases> known = std::atomic_load(&biases_);
     if (!known || known->batch != g.batch || known->in != g.in) {
       known = std::make_shared<const PixelBiases>(pixel_biases(g, prepared));
-      std::atomic_store(&biases_, known);
+      if (known->kinds.size() <= most_kept_pixels) std::atomic_store(&biases_, known);
     }
     return known;
   }
