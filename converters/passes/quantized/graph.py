@@ -70,6 +70,15 @@ class Arrangement:
         """Return the integers of a value, perhaps with an offset."""
         return None if value is None else self.quantized.get(value, self.offset.get(value))
 
+    def shifted(self, op: Builder, value: ir.Value, affine: Affine) -> ir.Value:
+        """Add the shift of a quantization to a value, if it has one."""
+        if affine.shift is None:
+            return value
+        result = op.Add(value, constant_value(affine.shift))
+        result.shape = value.shape
+        self.shifts[result] = affine
+        return result
+
     def dequantized(
         self, op: Builder, value: ir.Value, integers: Value, affine: Affine, through: Sequence[ir.Value] = ()
     ) -> None:

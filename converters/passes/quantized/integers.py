@@ -164,7 +164,7 @@ def _quantize(work: Arrangement, node: ir.Node, opset: int) -> None:
             above = [data]
         else:
             data = op.Max(data, constant_value(low))
-    data = _shifted(work, op, data, inner)
+    data = work.shifted(op, data, inner)
     if inner.is_per_tensor and outer.is_per_tensor:
         work.dequantized(op, node.outputs[0], inner.quantize(op, data), outer, through=above)
     elif rank is not None:
@@ -173,16 +173,6 @@ def _quantize(work: Arrangement, node: ir.Node, opset: int) -> None:
         found = Quantized(inner.with_unit_scale().quantize(op, divided), outer.with_unit_scale())
         _use_channels(work, op, node, divided, found, inner, outer)
     remove(node)
-
-
-def _shifted(work: Arrangement, op: Builder, data: ir.Value, inner: Affine) -> ir.Value:
-    """Add the shift of a quantization to a value."""
-    if inner.shift is None:
-        return data
-    shifted = op.Add(data, constant_value(inner.shift))
-    shifted.shape = data.shape
-    work.shifts[shifted] = inner
-    return shifted
 
 
 def _use_channels(
@@ -207,7 +197,7 @@ def _quantize_channels(work: Arrangement, node: ir.Node, data: ir.Value, inner: 
     """Quantize channels with different zero points."""
     assert data.shape is not None
     op, rank = work.before(node), len(data.shape)
-    divided = op.Div(_shifted(work, op, data, inner), inner.column(rank))
+    divided = op.Div(work.shifted(op, data, inner), inner.column(rank))
     steps = Affine(np.ones_like(inner.scale), inner.zero_point, 1)
     _use_channels(work, op, node, divided, Quantized(steps.quantize(op, divided), steps), inner, outer)
     remove(node)

@@ -13,7 +13,7 @@ import onnx_ir as ir
 
 from converters.passes.quantized.affine import Affine
 from converters.passes.quantized.graph import Arrangement, is_node, only_quantizers, only_user, remove
-from onnx_specops.building import Builder, Value, constant_value
+from onnx_specops.building import Value, constant_value
 from onnx_specops.graphs import constant_array
 from onnx_specops.replacing import replace_value
 
@@ -65,7 +65,10 @@ def quantize_parts(work: Arrangement, node: ir.Node) -> None:
         assert scale is not None and zero is not None
         quantized: list[Value] = []
         for part, begin, end in zip(parts, [0, *ends], ends, strict=False):
-            source = _shifted(work, op, part, quantization, slice(begin, end))
+            source = part
+            if quantization.shift is not None:
+                shift = _of_channels(quantization.shift, slice(begin, end), len(value.shape))
+                source = work.shifted(op, part, shift)
             if (division := quantization.division) is not None:
                 own = Affine(division.scale[begin:end], division.zero_point[begin:end], 1)
                 source = op.Div(source, own.column(len(value.shape)))
@@ -95,20 +98,12 @@ def _before(node: ir.Node, value: ir.Value) -> list[ir.Node]:
     return found
 
 
-def _shifted(work: Arrangement, op: Builder, part: ir.Value, quantization: _Quantization, channels: slice) -> ir.Value:
-    """Add the shift of the given channels before a quantization."""
-    whole, rank = quantization.shift, 0 if part.shape is None else len(part.shape)
-    if whole is None or whole.shift is None:
-        return part
-    own = whole
-    if not whole.is_per_tensor:
-        column = whole.shift.reshape(-1, *[1] * (rank - 2))[channels]
-        own = Affine(whole.scale[channels], whole.zero_point[channels], 1, np.ascontiguousarray(column))
-    assert own.shift is not None
-    shifted = op.Add(part, constant_value(own.shift))
-    shifted.shape = part.shape
-    work.shifts[shifted] = own
-    return shifted
+def _of_channels(whole: Affine, channels: slice, rank: int) -> Affine:
+    """Return the scale, zero point and shift of channels of a tensor with ``rank`` dimensions."""
+    if whole.is_per_tensor or whole.shift is None:
+        return whole
+    shift = np.ascontiguousarray(whole.shift.reshape(-1, *[1] * (rank - 2))[channels])
+    return Affine(whole.scale[channels], whole.zero_point[channels], 1, shift)
 
 
 def quantizations(work: Arrangement, value: ir.Value) -> list[_Quantization]:
