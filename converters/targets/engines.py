@@ -166,6 +166,7 @@ TRACT = Target(
         "Div for Mod",
         "expanded LogSoftmax",
         "stable Softplus",
+        "copied products",
     ),
     command='`tract.onnx().load("model.onnx")`',
 )

@@ -82,6 +82,7 @@ Spelling = Literal[
     "ReduceMean for ReduceSum",
     "Conv for SpaceToDepth",
     "normalized lines",
+    "copied products",
 ]
 """The name of a pass in `converters.passes.spellings`, for targets that need a particular spelling."""
 

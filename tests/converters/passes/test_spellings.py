@@ -919,3 +919,48 @@ def test_dequantized_integers_at_run_time_stay() -> None:
         return (op.DequantizeLinear(op.Cast(x, to=ir.DataType.INT32), 0.5),)
 
     assert "DequantizeLinear" in operators(_spelled("float biases", emit))
+
+
+def _matrices(op, x, *order: int):
+    """Return 4 products of matrices, [4, 2, 5], transposed."""
+    return op.Transpose(op.MatMul(x, np.ones((4, 3, 5), np.float32)), perm=order)
+
+
+COPIED = ["Gather", "MatMul", "Transpose"]
+
+
+@pytest.mark.parametrize(
+    ("emit", "found"),
+    [
+        (lambda op, x: _matrices(op, x, 2, 1, 0), COPIED),
+        (lambda op, x: _matrices(op, x, 1, 2, 0), COPIED),
+        (lambda op, x: _matrices(op, x, 1, 0, 2), COPIED[1:]),
+        (lambda op, x: _matrices(op, x, 0, 2, 1), COPIED[1:]),
+        (lambda op, x: op.Transpose(op.Relu(op.Mul(op.MatMul(x, x), 2.0)), perm=[1, 2, 0]), [*COPIED, "Mul", "Relu"]),
+        (lambda op, x: op.Transpose(op.Concat(op.MatMul(x, x), x, axis=1), perm=[1, 2, 0]), ["Concat", *COPIED]),
+        (lambda op, x: op.Transpose(op.Softmax(op.MatMul(x, x)), perm=[1, 0, 2]), ["MatMul", "Softmax", "Transpose"]),
+        (lambda op, x: op.Transpose(op.Unsqueeze(op.MatMul(x, x), [3]), perm=[2, 1, 0, 3]), [*COPIED, "Unsqueeze"]),
+        (lambda op, x: op.Transpose(op.Reshape(op.MatMul(x, x), [4, 1, 9]), perm=[2, 1, 0]), [*COPIED[1:], "Reshape"]),
+        (lambda op, x: op.Transpose(op.Transpose(op.MatMul(x, x), perm=[1, 0, 2]), perm=[0, 2, 1]), [*COPIED, "Transpose"]),
+        (lambda op, x: op.Transpose(op.LayerNormalization(op.MatMul(x, x), np.ones(3, np.float32)), perm=[1, 2, 0]),
+            ["LayerNormalization", *COPIED[1:]]),
+        (lambda op, x: op.Transpose(op.Relu(x), perm=[1, 2, 0]), ["Relu", "Transpose"]),
+        (lambda op, x: op.Einsum(x, x, equation="bmk,bkn->mnb", types=[(x.dtype, [3, 3, 4])]), [*COPIED[::2], "Einsum"]),
+        (lambda op, x: op.Einsum(x, x, equation="bmk,bkn->mbn", types=[(x.dtype, [3, 4, 3])]), ["Einsum"]),
+        (lambda op, x: op.Einsum(x, equation="bmk->mkb", types=[(x.dtype, [3, 3, 4])]), ["Einsum"]),
+    ],
+)  # fmt: skip
+def test_products_with_the_batch_last(emit: Any, found: list[str]) -> None:
+    array = np.random.default_rng(0).standard_normal((4, 3, 3)).astype(np.float32)
+    assert operators(_spelled("copied products", emit, array)) == sorted(found)
+
+
+def test_products_of_one_matrix() -> None:
+    def emit(op, x):
+        return op.Transpose(op.MatMul(x, x), perm=[1, 2, 0])
+
+    one = np.random.default_rng(0).standard_normal((1, 3, 3)).astype(np.float32)
+    assert operators(_spelled("copied products", emit, one)) == ["MatMul", "Transpose"]
+    assert operators(_spelled("copied products", emit, one, None, 3, 3)) == COPIED  # a batch of unknown size
+    unknown = [*COPIED[:1], "Gather", "MatMul", "Range", "Shape", "Squeeze", "Transpose"]
+    assert operators(_spelled("copied products", emit, one, None, None, None)) == unknown
