@@ -280,6 +280,7 @@ NCNN = replace(
         "ReduceMean for ReduceSum",
         "channel slopes",
         "Conv for SpaceToDepth",
+        "DepthToSpace for Transpose",
         "normalized lines",
     ),
     command="`pnnx model.onnx inputshape=[1,3,224,224]`",

@@ -83,6 +83,7 @@ Spelling = Literal[
     "Conv for SpaceToDepth",
     "normalized lines",
     "copied products",
+    "DepthToSpace for Transpose",
 ]
 """The name of a pass in `converters.passes.spellings`, for targets that need a particular spelling."""
 

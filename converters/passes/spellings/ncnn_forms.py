@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from converters.passes.workaround import Workaround
 from onnx_specops.building import Builder, Value
-from onnx_specops.graphs import attributes_of
+from onnx_specops.graphs import attributes_of, producer_of
 
 
 class ConvForSpaceToDepth(Workaround):
@@ -31,6 +31,39 @@ class ConvForSpaceToDepth(Workaround):
                 weights[row, column, :, :, row, column] = np.eye(channels)
         kernel = op.const(weights.reshape(-1, channels, size, size))
         return [op.Conv(x, kernel, kernel_shape=[size, size], strides=[size, size])]
+
+
+class DepthToSpaceForTranspose(Workaround):
+    """Convert a Transpose of six dimensions and the Reshapes around it to DepthToSpace. ncnn has tensors of four dimensions.
+
+    The first Reshape splits the channels to blocks, in either order, and the last merges each row and column of a block with
+    those of the image.
+    """
+
+    operators = frozenset(("Reshape",))
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        result = node.outputs[0]
+        transposition = producer_of(node.inputs[0], "Transpose")
+        split = None if transposition is None else producer_of(transposition.inputs[0], "Reshape")
+        if transposition is None or split is None or not isinstance(result, Value) or not result.is_static:
+            return None
+        x, blocks = split.inputs[0], split.outputs[0]
+        if not isinstance(x, Value) or not isinstance(blocks, Value) or x.dims is None or blocks.dims is None:
+            return None
+        modes: dict[tuple[int, ...], tuple[str, int]] = {(0, 1, 4, 2, 5, 3): ("CRD", 2), (0, 3, 4, 1, 5, 2): ("DCR", 1)}
+        mode, place = modes.get(tuple(transposition.attributes.get_ints("perm", ())), ("", 0))
+        if not mode or len(x.dims) != 4:
+            return None
+        batch, channels, height, width = x.dims
+        size = blocks.dims[place]
+        if not (batch and channels and height and width and size) or channels % size**2:
+            return None
+        depth = channels // size**2
+        sizes = [depth, size, size] if mode == "CRD" else [size, size, depth]
+        if blocks.dims != [batch, *sizes, height, width] or result.dims != [batch, depth, height * size, width * size]:
+            return None
+        return [op.DepthToSpace(x, blocksize=size, mode=mode)]
 
 
 class NormalizedLines(Workaround):

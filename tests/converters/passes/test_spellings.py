@@ -964,3 +964,26 @@ def test_products_of_one_matrix() -> None:
     assert operators(_spelled("copied products", emit, one, None, 3, 3)) == COPIED  # a batch of unknown size
     unknown = [*COPIED[:1], "Gather", "MatMul", "Range", "Shape", "Squeeze", "Transpose"]
     assert operators(_spelled("copied products", emit, one, None, None, None)) == unknown
+
+
+@pytest.mark.parametrize(
+    ("split", "order", "merged", "found"),
+    [
+        ([1, 2, 2, 2, 3, 5], [0, 1, 4, 2, 5, 3], [1, 2, 6, 10], ["DepthToSpace"]),
+        ([1, 2, 2, 2, 3, 5], [0, 3, 4, 1, 5, 2], [1, 2, 6, 10], ["DepthToSpace"]),
+        ([1, 2, 2, 2, 3, 5], [0, 1, 5, 2, 4, 3], [1, 2, 10, 6], None),  # rows and columns exchanged
+        ([1, 2, 2, 2, 3, 5], [0, 1, 4, 3, 5, 2], [1, 2, 6, 10], None),  # the block transposed
+        ([1, 2, 2, 2, 3, 5], [0, 1, 4, 2, 5, 3], [1, 4, 6, 5], None),  # merged differently
+        ([1, 8, 1, 1, 3, 5], [0, 1, 4, 2, 5, 3], [1, 8, 3, 5], ["DepthToSpace"]),
+        ([1, 1, 4, 2, 3, 5], [0, 1, 4, 2, 5, 3], [1, 1, 12, 10], None),  # blocks that are not square
+        ([1, 2, 2, 2, 5, 3], [0, 1, 4, 2, 5, 3], [1, 2, 10, 6], None),  # another height
+    ],
+)
+def test_blocks_of_channels(split: list[int], order: list[int], merged: list[int], found: list[str] | None) -> None:
+    def emit(op, x):
+        return op.Reshape(op.Transpose(op.Reshape(x, split), perm=order), merged)
+
+    array = np.arange(8 * 15, dtype=np.float32).reshape(1, 8, 3, 5)
+    model = _spelled("DepthToSpace for Transpose", emit, array)
+    RemoveUnusedNodesPass()(model)
+    assert operators(model) == (found or ["Reshape", "Reshape", "Transpose"])
