@@ -281,6 +281,8 @@ NCNN = replace(
         "channel slopes",
         "Conv for SpaceToDepth",
         "DepthToSpace for Transpose",
+        "Split before Transpose",
+        "merged axes",
         "normalized lines",
     ),
     command="`pnnx model.onnx inputshape=[1,3,224,224]`",

@@ -84,6 +84,8 @@ Spelling = Literal[
     "normalized lines",
     "copied products",
     "DepthToSpace for Transpose",
+    "Split before Transpose",
+    "merged axes",
 ]
 """The name of a pass in `converters.passes.spellings`, for targets that need a particular spelling."""
 

@@ -28,7 +28,13 @@ from converters.passes.spellings.logic import ArithmeticLogic
 from converters.passes.spellings.lowered import LowerCol2Im, LowerDFT
 from converters.passes.spellings.matrices import VectorsToMatrices
 from converters.passes.spellings.merged_directions import MergeDirections
-from converters.passes.spellings.ncnn_forms import ConvForSpaceToDepth, DepthToSpaceForTranspose, NormalizedLines
+from converters.passes.spellings.ncnn_forms import (
+    ConvForSpaceToDepth,
+    DepthToSpaceForTranspose,
+    MergedAxes,
+    NormalizedLines,
+    SplitBeforeTranspose,
+)
 from converters.passes.spellings.negative_pads import NonnegativePads
 from converters.passes.spellings.old_opencv import (
     ComparedBooleans,
@@ -140,6 +146,8 @@ SPELLINGS: Mapping[str, Callable[[], InPlacePass]] = {
     "normalized lines": NormalizedLines,
     "copied products": CopiedProducts,
     "DepthToSpace for Transpose": DepthToSpaceForTranspose,
+    "Split before Transpose": SplitBeforeTranspose,
+    "merged axes": MergedAxes,
 }
 
 _LAST = frozenset((

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -64,6 +65,84 @@ class DepthToSpaceForTranspose(Workaround):
         if blocks.dims != [batch, *sizes, height, width] or result.dims != [batch, depth, height * size, width * size]:
             return None
         return [op.DepthToSpace(x, blocksize=size, mode=mode)]
+
+
+class SplitBeforeTranspose(Workaround):
+    """Split the last dimension of a tensor instead of a transposed dimension, such as that of queries, keys and values.
+
+    ncnn has tensors of four dimensions. Windows, tokens, the three projections, heads and channels are five.
+    """
+
+    operators = frozenset(("Split",))
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        transposition = producer_of(node.inputs[0], "Transpose")
+        reshape = None if transposition is None else producer_of(transposition.inputs[0], "Reshape")
+        if transposition is None or reshape is None:
+            return None
+        x, whole = reshape.inputs[0], reshape.outputs[0]
+        if not isinstance(x, Value) or not isinstance(whole, Value) or not x.dims or whole.dims is None:
+            return None
+        permutation = list(transposition.attributes.get_ints("perm", ()))
+        axis = node.attributes.get_int("axis", 0) % len(permutation)
+        place, parts = permutation[axis], len(node.outputs)
+        dims = [dim or 0 for dim in whole.dims]
+        rest = math.prod(dims[place:])
+        if len(dims) < 5 or 0 in dims or dims[place] != parts or x.dims[-1] != rest:
+            return None
+        if any(not isinstance(value, Value) or value.dims is None or value.dims[axis] != 1 for value in node.outputs):
+            return None
+        order = [source - (source > place) for source in permutation if source != place]
+        pieces = op.Split(x, [rest // parts] * parts, axis=-1, outputs=parts)
+        shaped = [op.Reshape(piece, dims[:place] + dims[place + 1 :]) for piece in pieces]
+        return [op.Unsqueeze(op.Transpose(piece, perm=order), [axis]) for piece in shaped]
+
+
+class MergedAxes(Workaround):
+    """Convert a Transpose of five or more dimensions to those of four and a batch of 1.
+
+    ncnn has tensors of four dimensions, besides the batch. Dimensions that stay together are merged, and dimensions of 1
+    removed. If more than four remain, each Transpose exchanges two groups of them.
+    """
+
+    operators = frozenset(("Transpose",))
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        x, permutation = node.inputs[0], node.attributes.get_ints("perm", ())
+        if not isinstance(x, Value) or not x.is_static or len(permutation) < 5:
+            return None
+        dims = [dim or 0 for dim in x.dims or ()]
+        together: list[list[int]] = []
+        for axis in permutation:
+            if dims[axis] == 1:
+                continue
+            if together and _between(together[-1][-1], axis, dims):
+                together[-1].append(axis)
+            else:
+                together.append([axis])
+        sizes = {axes[0]: math.prod(dims[axis] for axis in axes) for axes in together}
+        order, wanted = sorted(sizes), [axes[0] for axes in together]
+        if 0 in dims or (len(dims) == 5 == len(order) + 1 and dims[0] == 1 and permutation[0] == 0):
+            return None
+        if len(order) <= 4 and order != wanted:
+            x = op.Reshape(x, [1, *(sizes[axis] for axis in order)])
+            x = op.Transpose(x, perm=[0, *(order.index(axis) + 1 for axis in wanted)])
+            order = wanted
+        while order != wanted:
+            start = next(place for place, axis in enumerate(order) if axis != wanted[place])
+            middle = end = order.index(wanted[start])
+            while end < len(order) and order[end] == wanted[start + end - middle]:
+                end += 1
+            blocks = [order[:start], order[start:middle], order[middle:end], order[end:]]
+            x = op.Reshape(x, [1, *(math.prod(sizes[axis] for axis in block) for block in blocks)])
+            x = op.Transpose(x, perm=[0, 1, 3, 2, 4])
+            order = [*blocks[0], *blocks[2], *blocks[1], *blocks[3]]
+        return [op.Reshape(x, [dims[axis] for axis in permutation])]
+
+
+def _between(axis: int, after: int, dims: Sequence[int]) -> bool:
+    """Return whether an axis follows another, with dimensions of 1 between them."""
+    return axis < after and all(dim == 1 for dim in dims[axis + 1 : after])
 
 
 class NormalizedLines(Workaround):
