@@ -167,6 +167,7 @@ TRACT = Target(
         "expanded LogSoftmax",
         "stable Softplus",
         "copied products",
+        "Gather for Expand",
     ),
     command='`tract.onnx().load("model.onnx")`',
 )

@@ -83,6 +83,7 @@ Spelling = Literal[
     "Conv for SpaceToDepth",
     "normalized lines",
     "copied products",
+    "Gather for Expand",
     "DepthToSpace for Transpose",
     "Split before Transpose",
     "merged axes",

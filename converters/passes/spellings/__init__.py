@@ -14,7 +14,7 @@ from converters.passes.spellings.binary import BinaryOperators
 from converters.passes.spellings.booleans import RemoveBooleanConstants
 from converters.passes.spellings.comparisons import ComparedNumbers, EqualShapes
 from converters.passes.spellings.constant_indices import ComputedIndices, ConstantIndices
-from converters.passes.spellings.copied_products import CopiedProducts
+from converters.passes.spellings.copied_products import CopiedProducts, GatheredCopies
 from converters.passes.spellings.cubes import MulToPow
 from converters.passes.spellings.expanded_resize import ExpandBeforeResize
 from converters.passes.spellings.float_biases import FloatBiases
@@ -146,13 +146,15 @@ SPELLINGS: Mapping[str, Callable[[], InPlacePass]] = {
     "normalized lines": NormalizedLines,
     "copied products": CopiedProducts,
     "DepthToSpace for Transpose": DepthToSpaceForTranspose,
+    "Gather for Expand": GatheredCopies,
     "Split before Transpose": SplitBeforeTranspose,
     "merged axes": MergedAxes,
 }
 
 _LAST = frozenset((
     "Greater for Cast", "Pow for cubes", "ReduceMean for ReduceSum", "Sub for residuals of volumes",
-    "assertions by Reshape", "clipped Tanh", "computed indices", "copied products", "last states", "merged directions",
+    "assertions by Reshape", "clipped Tanh", "computed indices", "copied products", "Gather for Expand",
+    "last states", "merged directions",
     "no boolean constants", "rows of operands", "separate constants", "sorted by depth", "stable Softplus",
     "stated kernels", "stated modes", "truncated integers", "truncated quotients", "unfused GroupNormalization",
     "whole addends", "whole residuals",

@@ -1,4 +1,4 @@
-"""Matrix multiplications whose results are stored with a batch dimension last."""
+"""Copies by Gather before and after matrix multiplications."""
 
 from __future__ import annotations
 
@@ -122,3 +122,43 @@ def _copied(op: Builder, value: Value) -> Value:
         return result
     result = op.Gather(value, np.arange(dims[axis] or 0), axis=axis)
     return result
+
+
+_PRODUCTS = frozenset(("Conv", "Einsum", "Gemm", "MatMul"))
+_MOVES = frozenset(("Concat", "Identity", "Slice", "Split", "Squeeze", "Transpose", "Unsqueeze"))
+
+
+class GatheredCopies(Workaround):
+    """Convert Expand and Tile of dimensions of 1 to Gather, if a matrix multiplication or Conv uses the result.
+
+    tract (0.23) expands the result of the multiplication instead, and fails. Operators that move elements may be between.
+    """
+
+    operators = frozenset(("Expand", "Tile"))
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        x, result = node.inputs[0], node.outputs[0]
+        if not isinstance(x, Value) or not isinstance(result, Value) or x.dims is None or result.dims is None:
+            return None
+        dims = [1] * (len(result.dims) - len(x.dims)) + x.dims
+        copied = [axis for axis, dim in enumerate(dims) if result.dims[axis] != dim]
+        if any(dims[axis] != 1 or not result.dims[axis] for axis in copied) or not _is_multiplied(result):
+            return None
+        if len(x.dims) < len(dims):
+            x = op.Unsqueeze(x, list(range(len(dims) - len(x.dims))))
+        for axis in copied:
+            x = op.Gather(x, np.zeros(result.dims[axis] or 0, np.int64), axis=axis)
+        return [x]
+
+
+def _is_multiplied(value: ir.Value) -> bool:
+    """Return whether a multiplication uses a value, possibly after operators that move its elements."""
+    pending, seen = [value], {value}
+    while pending:
+        for node in pending.pop().consumers():
+            if node.op_type in _PRODUCTS and not node.domain:
+                return True
+            moved = [result for result in node.outputs if node.op_type in _MOVES and result not in seen]
+            seen.update(moved)
+            pending += moved
+    return False

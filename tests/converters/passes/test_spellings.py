@@ -1034,3 +1034,27 @@ def test_splits_of_projections(parts: list[int], order: list[int] | None, axis: 
     RemoveUnusedNodesPass()(model)
     (split,) = (node for node in model.graph if node.op_type == "Split")
     assert (split.inputs[0] is model.graph.inputs[0]) == found
+
+
+def _concatenated(op, x, copied):
+    return op.MatMul(op.Concat(copied, np.ones((2, 4, 5), np.float32), axis=2), np.ones((8, 3), np.float32))
+
+
+@pytest.mark.parametrize(
+    ("emit", "found"),
+    [
+        (lambda op, x: _concatenated(op, x, op.Expand(x, [1, 4, 1])), ["Concat", "Gather", "MatMul"]),
+        (lambda op, x: _concatenated(op, x, op.Tile(x, [1, 4, 1])), ["Concat", "Gather", "MatMul"]),
+        (lambda op, x: op.MatMul(op.Expand(op.Relu(x), [3, 1, 4, 1]), np.ones((3, 3), np.float32)),
+            ["Gather", "Gather", "MatMul", "Relu", "Unsqueeze"]),
+        (lambda op, x: op.MatMul(op.Relu(op.Expand(x, [1, 4, 1])), np.ones((3, 3), np.float32)),
+            ["Expand", "MatMul", "Relu"]),
+        (lambda op, x: op.MatMul(op.Reshape(op.Expand(x, [1, 4, 1]), [2, 2, 6]), np.ones((6, 3), np.float32)),
+            ["Expand", "MatMul", "Reshape"]),
+        (lambda op, x: op.MatMul(op.Tile(x, [2, 1, 1]), np.ones((3, 3), np.float32)), ["MatMul", "Tile"]),
+        (lambda op, x: op.Add(op.Expand(x, [1, 4, 1]), 1.0), ["Add", "Expand"]),
+    ],
+)  # fmt: skip
+def test_expanded_factors(emit: Any, found: list[str]) -> None:
+    array = np.arange(6, dtype=np.float32).reshape(2, 1, 3)
+    assert operators(_spelled("Gather for Expand", emit, array)) == found
