@@ -24,24 +24,24 @@ def oracle() -> Iterator[Oracle]:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Keep a sample of the marked cases, unless all are requested, and the requested networks."""
     words = config.getoption("--networks").split(",")
-    unwanted = [
+    unwanted = {
         item
         for item in items
         if isinstance(item, pytest.Function)
         and item.get_closest_marker("network")
         and words != ["all"]
         and not (any(words) and item.callspec.params["network"].chosen([word for word in words if word]))
-    ]
-    items[:] = [item for item in items if item not in set(unwanted)]
-    config.hook.pytest_deselected(items=unwanted)
+    }
+    items[:] = [item for item in items if item not in unwanted]
+    config.hook.pytest_deselected(items=list(unwanted))
     wanted = config.getoption("--conformance")
     if wanted == "all" or config.getoption("keyword"):
         return
     cases = [item for item in items if isinstance(item, pytest.Function) and item.get_closest_marker("conformance")]
     kept = sample({item: (item.nodeid, _operation(item)) for item in cases}, int(wanted))
-    dropped = [item for item in cases if item not in kept]
-    items[:] = [item for item in items if item not in set(dropped)]
-    config.hook.pytest_deselected(items=dropped)
+    dropped = {item for item in cases if item not in kept}
+    items[:] = [item for item in items if item not in dropped]
+    config.hook.pytest_deselected(items=list(dropped))
 
 
 def _operation(item: pytest.Function) -> str | None:
