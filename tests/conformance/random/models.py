@@ -16,7 +16,7 @@ from typing import Literal
 
 import numpy as np
 
-from tests.conformance.oracle import Oracle, serve_again  # noqa: F401  (the process that `_Loaded` starts runs it)
+from tests.conformance.oracle import Oracle, serve_again  # noqa: F401  (the process that `Loaded` starts runs it)
 from tests.conformance.random import layers as _layers  # noqa: F401  (importing it registers the makers)
 from tests.conformance.random import near
 from tests.conformance.random.explain import explain
@@ -87,7 +87,7 @@ def recipe(seed: int, number: int, kind: Kind = "grown") -> Recipe:
         return opened
 
 
-class _Loaded(Oracle):
+class Loaded(Oracle):
     """An oracle whose process has loaded this module before it forks, because OpenVINO crashes on one random model
     in ten.
     """
@@ -101,7 +101,7 @@ def _oracle() -> Oracle:
     gc.collect()
     gc.freeze()  # loaded modules are not collected
     gc.disable()  # a conversion creates many objects and few cycles
-    return _Loaded(SECONDS)
+    return Loaded(SECONDS)
 
 
 _turns = itertools.count(1)
@@ -133,15 +133,24 @@ def judged(seed: int, number: int, kind: Kind = "grown", option: str = "default"
 
 
 def run(
-    seed: int, numbers: Iterable[int], jobs: int = 1, kind: Kind = "grown", options: Sequence[str] = ()
+    seed: int,
+    numbers: Iterable[int],
+    jobs: int = 1,
+    kind: Kind = "grown",
+    options: Sequence[str] = (),
+    idle: list[Worker] | None = None,
 ) -> Iterator[Outcome]:
-    """Yield the outcome of each model, in any order, with the named options in turn, or those of its number."""
+    """Yield the outcome of each model, in any order, with the named options in turn, or those of its number.
+
+    Each job has a worker, one of ``idle`` or a new one. At the end the workers are added to ``idle``, or closed
+    if there is no such list.
+    """
     local = threading.local()
     workers: list[Worker] = []
 
     def one(number: int) -> Outcome:
         if not hasattr(local, "worker"):
-            local.worker = Worker(_LIMIT)
+            local.worker = idle.pop() if idle else Worker(_LIMIT)
             workers.append(local.worker)
         try:
             option = options[number % len(options)] if options else of(seed, number).name
@@ -160,8 +169,11 @@ def run(
         yield from _mapped(pool, one, iter(numbers), 2 * jobs)
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
-        for worker in workers:
-            worker.close()
+        if idle is not None:
+            idle += workers
+        else:
+            for worker in workers:
+                worker.close()
 
 
 def _mapped(

@@ -24,6 +24,7 @@ from tests.conformance.random.noise import beyond_float16, depends_on_known_dime
 from tests.conformance.random.options import BY_NAME, TARGETED
 from tests.conformance.random.recipe import Layer, Leaf, Recipe, build
 from tests.onnx_specops.ops.gated_delta_layers import arrays, layers
+from tests.worker import Worker
 
 SEED, MODELS, TARGETED_MODELS = 1, 12, 12
 SAMPLE = (640, 1248, 1664)
@@ -53,19 +54,19 @@ BIASED = Recipe(
 
 
 @pytest.mark.parametrize("first", SAMPLE)
-def test_near_misses(first: int) -> None:
+def test_near_misses(first: int, idle: list[Worker]) -> None:
     kinds: Counter[str] = Counter()
-    for outcome in models.run(SEED, range(first, first + MODELS), kind="near"):
+    for outcome in models.run(SEED, range(first, first + MODELS), kind="near", idle=idle):
         assert not outcome.found, outcome.text
         kinds[outcome.kind] += 1
     assert kinds["agrees"] >= MODELS // 2, kinds
 
 
-def test_near_misses_for_targets() -> None:
+def test_near_misses_for_targets(idle: list[Worker]) -> None:
     """Spellings of targets, run by ONNX Runtime: an operator that a target lacks or computes incorrectly is not rejected."""
     options = [TARGETED[name].name for name in ("opencv", "mnn", "tract", "iree", "qnn", "onnx2torch")]
     kinds: Counter[str] = Counter()
-    for outcome in models.run(SEED, range(660, 660 + TARGETED_MODELS), kind="near", options=options):
+    for outcome in models.run(SEED, range(660, 660 + TARGETED_MODELS), kind="near", options=options, idle=idle):
         assert not outcome.found, outcome.text
         kinds[outcome.kind] += 1
     assert kinds["agrees"] >= TARGETED_MODELS // 2, kinds

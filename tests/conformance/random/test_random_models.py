@@ -37,6 +37,7 @@ from tests.conformance.random.noise import (
 )
 from tests.conformance.random.recipe import Layer, Leaf, Recipe, leaf_of
 from tests.conformance.random.restate import seconded_in_other_words
+from tests.worker import Worker
 
 SEED, MODELS = 2026, 8
 SAMPLE = (1, 5, 6)
@@ -44,9 +45,9 @@ SAMPLE = (1, 5, 6)
 
 
 @pytest.mark.parametrize("seed", SAMPLE)
-def test_random_models(seed: int) -> None:
+def test_random_models(seed: int, idle: list[Worker]) -> None:
     kinds: Counter[str] = Counter()
-    for outcome in models.run(seed, range(MODELS)):
+    for outcome in models.run(seed, range(MODELS), idle=idle):
         assert not outcome.found, outcome.text
         kinds[outcome.kind] += 1
     assert kinds["agrees"] >= MODELS // 2, kinds
