@@ -84,6 +84,7 @@ OPENCV = replace(
         "undilated ConvTranspose",
         "unpadded 1x1 kernels",
         "pairs of reduced axes",
+        "Reshape for scalars",
         "truncated integers",
         "whole addends",
         "no defaults",

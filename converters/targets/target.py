@@ -84,6 +84,7 @@ Spelling = Literal[
     "normalized lines",
     "copied products",
     "Gather for Expand",
+    "Reshape for scalars",
     "DepthToSpace for Transpose",
     "Split before Transpose",
     "merged axes",

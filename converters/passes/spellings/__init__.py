@@ -47,7 +47,7 @@ from converters.passes.spellings.old_opencv import (
 from converters.passes.spellings.order import SortByDepth
 from converters.passes.spellings.overflow import ClippedTanh, ExpandedLogSoftmax, OddAsinh, StableSoftplus
 from converters.passes.spellings.padding import ExplicitPads, SymmetricPads, SymmetricPads1D, UnpaddedPointwise
-from converters.passes.spellings.reductions import MeansForSums, PairsOfReducedAxes
+from converters.passes.spellings.reductions import MeansForSums, PairsOfReducedAxes, ReshapedScalars
 from converters.passes.spellings.remainders import ModToDiv
 from converters.passes.spellings.reshapes import StaticReshape
 from converters.passes.spellings.residuals import ExpandedResiduals, SubtractedBiases, SubtractedResiduals
@@ -147,6 +147,7 @@ SPELLINGS: Mapping[str, Callable[[], InPlacePass]] = {
     "copied products": CopiedProducts,
     "DepthToSpace for Transpose": DepthToSpaceForTranspose,
     "Gather for Expand": GatheredCopies,
+    "Reshape for scalars": ReshapedScalars,
     "Split before Transpose": SplitBeforeTranspose,
     "merged axes": MergedAxes,
 }

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import onnx_ir as ir
 
 from converters.passes.workaround import Workaround
 from onnx_specops.building import Builder, Value
-from onnx_specops.graphs import constant_array
+from onnx_specops.graphs import attributes_of, constant_array
 
 _NORMS = frozenset(("ReduceL1", "ReduceL2", "ReduceSumSquare"))
 _AT_ONCE = 2
@@ -39,6 +40,25 @@ class PairsOfReducedAxes(Workaround):
             places, last = places[:-_AT_ONCE], places[-_AT_ONCE:]
             result = op.node("ReduceSum" if norm else name, result, last, keepdims=keepdims)
         return [op.Sqrt(result) if name == "ReduceL2" else result]
+
+
+class ReshapedScalars(Workaround):
+    """Convert a reduction to a scalar to one that keeps a dimension of 1, and a Reshape.
+
+    In OpenCV (5.0.0), the scalar has a dimension of 1, and arithmetic with it fails in some graphs.
+    """
+
+    operators = _NORMS | {
+        "ArgMax", "ArgMin", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd",
+        "ReduceSum",
+    }  # fmt: skip
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        x, result = node.inputs[0], node.outputs[0]
+        if not isinstance(x, Value) or not isinstance(result, Value) or not x.rank or result.rank != 0:
+            return None
+        attributes = {**attributes_of(node), "keepdims": 1}
+        return [op.Reshape(op.node(node.op_type, *node.inputs, **attributes), op.const(np.zeros(0, np.int64)))]
 
 
 class MeansForSums(Workaround):

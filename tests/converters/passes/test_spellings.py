@@ -1058,3 +1058,18 @@ def _concatenated(op, x, copied):
 def test_expanded_factors(emit: Any, found: list[str]) -> None:
     array = np.arange(6, dtype=np.float32).reshape(2, 1, 3)
     assert operators(_spelled("Gather for Expand", emit, array)) == found
+
+
+@pytest.mark.parametrize(
+    ("emit", "found"),
+    [
+        (lambda op, x: op.ReduceMean(x, [0, 1], keepdims=0), ["ReduceMean", "Reshape"]),
+        (lambda op, x: op.ReduceSum(x, keepdims=0), ["ReduceSum", "Reshape"]),
+        (lambda op, x: op.ArgMax(op.Reshape(x, [6]), axis=0, keepdims=0), ["ArgMax", "Reshape", "Reshape"]),
+        (lambda op, x: op.ReduceMean(x, [1], keepdims=0), ["ReduceMean"]),
+        (lambda op, x: op.ReduceMean(x, [0, 1]), ["ReduceMean"]),
+        (lambda op, x: op.ReduceMean(op.ReduceSum(x, keepdims=0), keepdims=0), ["ReduceMean", "ReduceSum", "Reshape"]),
+    ],
+)
+def test_reductions_to_scalars(emit: Any, found: list[str]) -> None:
+    assert operators(_spelled("Reshape for scalars", emit)) == found
