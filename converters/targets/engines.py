@@ -276,6 +276,7 @@ NCNN = replace(
         "Gather for strided Slice",
         "bounded Slice",
         "unchecked rows",
+        "looked-up masks",
         "rows of matrices",
         "Slice for Gather",
         "merged directions",
@@ -286,6 +287,7 @@ NCNN = replace(
         "Split before Transpose",
         "merged axes",
         "normalized lines",
+        "biased normalization",
     ),
     command="`pnnx model.onnx inputshape=[1,3,224,224]`",
 )

@@ -85,6 +85,8 @@ Spelling = Literal[
     "copied products",
     "Gather for Expand",
     "Reshape for scalars",
+    "looked-up masks",
+    "biased normalization",
     "DepthToSpace for Transpose",
     "Split before Transpose",
     "merged axes",

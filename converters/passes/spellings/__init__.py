@@ -26,9 +26,11 @@ from converters.passes.spellings.kernels import StateKernels, UndilatedConvTrans
 from converters.passes.spellings.leading_ones import RemoveLeadingOnes
 from converters.passes.spellings.logic import ArithmeticLogic
 from converters.passes.spellings.lowered import LowerCol2Im, LowerDFT
+from converters.passes.spellings.masks import LookedUpMasks
 from converters.passes.spellings.matrices import VectorsToMatrices
 from converters.passes.spellings.merged_directions import MergeDirections
 from converters.passes.spellings.ncnn_forms import (
+    BiasedNormalization,
     ConvForSpaceToDepth,
     DepthToSpaceForTranspose,
     MergedAxes,
@@ -148,6 +150,8 @@ SPELLINGS: Mapping[str, Callable[[], InPlacePass]] = {
     "DepthToSpace for Transpose": DepthToSpaceForTranspose,
     "Gather for Expand": GatheredCopies,
     "Reshape for scalars": ReshapedScalars,
+    "looked-up masks": LookedUpMasks,
+    "biased normalization": BiasedNormalization,
     "Split before Transpose": SplitBeforeTranspose,
     "merged axes": MergedAxes,
 }

@@ -163,3 +163,17 @@ class NormalizedLines(Workaround):
         factors = [None if value is None else op.Reshape(value, [-1]) for value in node.inputs[1:]]
         line = op.Reshape(x, [*whole[:axis], -1])
         return [op.Reshape(op.LayerNormalization(line, *factors, axis=-1, **attributes), whole)]
+
+
+class BiasedNormalization(Workaround):
+    """Add a bias of zeros to a LayerNormalization without one. ncnn has the two factors or none, and pnnx (2026) fails."""
+
+    operators = frozenset(("LayerNormalization",))
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        x, scale, *bias = node.inputs
+        if (bias and bias[0] is not None) or not isinstance(scale, Value) or not scale.is_static or scale.dtype is None:
+            return None
+        zeros = np.zeros([dim or 0 for dim in scale.dims or ()], scale.dtype.numpy())
+        result = op.LayerNormalization(x, scale, zeros, outputs=len(node.outputs), **attributes_of(node))
+        return result if isinstance(result, tuple) else [result]

@@ -8,8 +8,8 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 
-from converters.passes.spellings.ncnn_forms import ConvForSpaceToDepth, NormalizedLines
-from tests.converters.passes.graphs import floats, rewritten
+from converters.passes.spellings.ncnn_forms import BiasedNormalization, ConvForSpaceToDepth, NormalizedLines
+from tests.converters.passes.graphs import floats, graph, rewritten
 
 
 @pytest.mark.parametrize(
@@ -53,3 +53,10 @@ def _normal(axis: int, *dims: int, bias: bool = True, outputs: int = 1):
 )
 def test_lines(emit: Any, dims: tuple[int | None, ...], found: list[str]) -> None:
     assert rewritten(emit, floats("x", *dims), by=[NormalizedLines()]) == found
+
+
+@pytest.mark.parametrize(("bias", "outputs", "added"), [(False, 1, True), (False, 3, True), (True, 1, False)])
+def test_normalizations_without_bias(bias: bool, outputs: int, added: bool) -> None:
+    emit = _normal(-1, 4, bias=bias, outputs=outputs)
+    assert rewritten(emit, floats("x", 2, 3, 4), by=[BiasedNormalization()]) == ["LayerNormalization"]
+    assert BiasedNormalization()(graph(emit, floats("x", 2, 3, 4))).modified == added
