@@ -30,6 +30,17 @@ _NOT_IN_TINYGRAD = """
     SequenceInsert SequenceLength SplitToSequence StringConcat StringNormalizer StringSplit TfIdfVectorizer Unique
 """
 
+_NOT_IN_TVM = """
+    Bernoulli BitCast BlackmanWindow CenterCropPad Celu Col2Im ConvInteger CumProd DFT DeformConv Det GRU HammingWindow
+    HannWindow LSTM LpNormalization MelWeightMatrix Multinomial NegativeLogLikelihoodLoss QLinearConv QLinearMatMul RNN
+    RandomNormal RandomNormalLike RandomUniform RandomUniformLike RegexFullMatch ReverseSequence STFT
+    SoftmaxCrossEntropyLoss StringConcat StringNormalizer StringSplit TfIdfVectorizer
+"""
+
+_NOT_IN_NCNN = """
+    And Equal Greater GreaterOrEqual IsInf IsNaN Less LessOrEqual Not Or Where Xor
+"""
+
 _NOT_IN_ONNX2TORCH = """
     Acosh Asinh Atanh Bernoulli BitShift Compress ConcatFromSequence ConvInteger Cosh DequantizeLinear Det
     DynamicQuantizeLinear GRU GlobalLpPool GlobalMaxPool GridSample Hardmax LSTM LpNormalization LpPool MatMulInteger
@@ -231,8 +242,9 @@ TVM = replace(
     name="tvm",
     title="Apache TVM",
     evidence="apache-tvm 0.27",
+    lacks=dict.fromkeys(_NOT_IN_TVM.split(), ""),
     limits=(limits.computed_dimensions, limits.small_floats),
-    spellings=(*_COMMON, "MatMul for DFT"),
+    spellings=(*_COMMON, "MatMul for DFT", "ConvTranspose for Col2Im"),
     command="`tvm.relax.frontend.onnx.from_onnx(onnx.load(...))`",
 )
 TINYGRAD = replace(
@@ -251,6 +263,7 @@ NCNN = replace(
     title="ncnn (through pnnx)",
     evidence="ncnn and pnnx of 2026",
     opsets=(11, 17),  # pnnx ignores reductions along one axis that is an input, as those of opset 18 are
+    lacks=dict.fromkeys(_NOT_IN_NCNN.split(), ""),
     limits=(
         limits.integers,
         limits.padded_integers,
@@ -263,10 +276,14 @@ NCNN = replace(
         limits.remainders,
         limits.nearest_samples,
         limits.reflected_samples,
+        limits.casts_of_integers,
+        limits.computed_factors,
+        limits.many_dimensions,
     ),
     spellings=(
         *_COMMON,
         "4D InstanceNormalization",
+        "MatMul for DFT",
         "expanded LogSoftmax",
         "stable Softplus",
         "stated modes",
@@ -320,6 +337,7 @@ ONNX2TORCH = Target(
     "onnx2torch 1.5.15",
     opsets=(13, 15),  # it has no GreaterOrEqual of opset 16
     lacks=dict.fromkeys(_NOT_IN_ONNX2TORCH.split(), ""),
+    limits=(limits.wide_unsigned,),
     control_flow=False,
     spellings=(*_COMMON, "ArgMax"),
     command='`onnx2torch.convert("model.onnx")`',

@@ -346,6 +346,34 @@ def small_floats(node: ir.Node) -> bool:
     return node.outputs[0].dtype in _SMALL_FLOATS
 
 
+@limit("Cast", "to unsigned integers of more than 8 bits", silent=False)
+def wide_unsigned(node: ir.Node) -> bool:
+    """Match a result of a type that the program lacks."""
+    return node.outputs[0].dtype in (ir.DataType.UINT16, ir.DataType.UINT32, ir.DataType.UINT64)
+
+
+@limit("Cast", "from or to integers or booleans", silent=False)
+def casts_of_integers(node: ir.Node) -> bool:
+    """Match computed integers and booleans, which the program cannot convert."""
+    value = node.inputs[0]
+    if value is None or constant_array(value) is not None:
+        return False
+    return any(dtype is not None and not dtype.is_floating_point() for dtype in (value.dtype, node.outputs[0].dtype))
+
+
+@limit("LayerNormalization", "with computed factors", silent=False)
+def computed_factors(node: ir.Node) -> bool:
+    """Match a scale or bias that is not a constant."""
+    return any(_given(node, index) and _constant(node, index) is None for index in (1, 2))
+
+
+@limit("Reshape Transpose", "to more than four dimensions and a batch of 1", silent=False)
+def many_dimensions(node: ir.Node) -> bool:
+    """Match a result of more dimensions than the program's tensors have."""
+    dims = _dims(node.outputs[0])
+    return dims is not None and (len(dims) > 5 or (len(dims) == 5 and dims[0] != 1))
+
+
 @limit("LRN", "of an even size")
 def even_windows(node: ir.Node) -> bool:
     """Match windows without a center."""

@@ -149,6 +149,15 @@ CASES: list[tuple[Limit, tuple[int, ...], Any, Any]] = [
      lambda op, x: op.ReduceSum(x, [0])),
     (limits.even_windows, IMAGE, *(lambda op, x, n=n: op.LRN(x, size=n) for n in (4, 3))),
     (limits.dilated_means, (1, 1, 6, 6), *(_pooled("AveragePool", dilations=[n, n]) for n in (2, 1))),
+    (limits.wide_unsigned, (3,), *(lambda op, x, t=t: op.Cast(x, to=t) for t in (ir.DataType.UINT32, ir.DataType.UINT8))),
+    (limits.casts_of_integers, (3,), *(lambda op, x, t=t: op.Cast(x, to=t) for t in (ir.DataType.INT32, 10))),
+    (limits.casts_of_integers, (3,), *(lambda op, x, t=t: op.Cast(x, to=t) for t in (ir.DataType.BOOL, ir.DataType.DOUBLE))),
+    (limits.computed_factors, (2, 3),
+     lambda op, x: op.LayerNormalization(x, op.ReduceMax(x, [0], keepdims=0)),
+     lambda op, x: op.LayerNormalization(x, np.ones(3, np.float32))),
+    (limits.many_dimensions, (2, 6, 6), *(lambda op, x, d=d: op.Reshape(x, d) for d in ([2, 3, 2, 2, 3], [1, 6, 2, 2, 3]))),
+    (limits.many_dimensions, (2, 6, 6), *(
+        lambda op, x, d=d: op.Reshape(x, d) for d in ([1, 2, 3, 2, 2, 3], [6, 2, 2, 3]))),
     (limits.padded_integers, (3,), *(
         lambda op, x, n=n: op.Pad(op.Cast(x, to=7), [1, 1], op.const(np.array(n, np.int64))) for n in (2, 0)
     )),
