@@ -44,8 +44,8 @@ def register(session_options: ort.SessionOptions, kernels: Literal["auto", "nati
     In a plain ``onnxruntime.InferenceSession`` a Python kernel cannot raise. If one fails, the node's output is empty and a
     ``RuntimeWarning`` has the error. Such a session has further limits: every node must specify all attributes and have all
     inputs (an empty tensor for an omitted one), float16 and bfloat16 are not supported, float attributes are rounded to six
-    digits, and strings must be UTF-8 without NUL characters. `onnx_specops.InferenceSession` only has the last limit, and
-    raises an error for a string that violates it.
+    digits, strings must be UTF-8 without NUL characters, and Elementwise runs as its body. `onnx_specops.InferenceSession`
+    only has the limit of strings, and raises an error for a string that violates it.
 
     Python kernels use the library of onnxruntime-extensions, which must not be registered again with the same options.
 

@@ -18,7 +18,7 @@ from onnx import TensorProto
 
 from onnx_specops.domain import DOMAIN, Operator, find
 from onnx_specops.inlining import graphs_and_functions, inline_users, nested_graphs, without_weights
-from onnx_specops.runtime.extensions.kernels import PYTHON_DOMAIN, kernel_name, text_attributes
+from onnx_specops.runtime.extensions.kernels import PYTHON_DOMAIN, SORTED, kernel_name, text_attributes
 
 _NARROW: dict[int, str] = {TensorProto.FLOAT16: "float16", TensorProto.BFLOAT16: "bfloat16"}
 
@@ -121,6 +121,7 @@ def _complete(holder: Any) -> bool:
                     node.attribute.append(made)
                     changed = True
             changed |= _write_out(node, operator)
+            changed |= _sort_operands(node)
             added = _fill(node, operator)
             changed |= bool(added)
             nodes.extend(added)
@@ -154,6 +155,36 @@ def _write_out(node: onnx.NodeProto, operator: Operator) -> bool:
     if names and node.op_type == operator.name:
         node.op_type, node.overload = kernel_name(operator, {}), ""
     return bool(names)
+
+
+def _sort_operands(node: onnx.NodeProto) -> bool:
+    """Sort the operands of an Elementwise node by type, integers first, and omit those that its program does not use.
+
+    A node that lacks an operand does not change; the kernel reports the error.
+
+    Raises:
+        ValueError: the program is invalid.
+    """
+    from onnx_specops.ops import elementwise  # it imports this package
+
+    if _base_name(node) != "Elementwise":
+        return False
+    program = next((attribute for attribute in node.attribute if attribute.name == "program"), None)
+    if program is None:
+        return False
+    found = elementwise.instructions(program.s.decode())
+    inputs = list(node.input) + [""] * (3 - len(node.input))
+    operands = dict(enumerate([inputs[0], *inputs[3:]]))
+    integers = {one.arguments[i] for one in found if one.name == "dequantize" for i in (0, 2)}
+    used = sorted(elementwise.operands_of(found), key=lambda number: number not in integers)
+    if not all(operands.get(number) for number in used):
+        return False
+    places = {number: place for place, number in enumerate(used)}
+    texts = [" ".join([one.name, *(str(places.get(number, number)) for number in one.arguments)]) for one in found]
+    program.s = ";".join(texts).encode()
+    names = [operands[number] for number in used]
+    node.input[:] = [names[0], *inputs[1:3], *names[1:]]
+    return True
 
 
 def _detach_outputs(holder: Any) -> bool:
@@ -193,7 +224,8 @@ def _fill(node: onnx.NodeProto, operator: Operator) -> list[onnx.NodeProto]:
         like = next((other for other, type_ in zip(inputs, types, strict=True) if other and type_ == types[index]), None)
         prefix = f"{node.output[0]}_{list(operator.inputs)[index]}_left_out"
         if like is None:  # the type of the input is not that of another one
-            element_type = getattr(TensorProto, operator.element_types(types[index])[0].upper())
+            allowed = SORTED.get(operator.name, ())[::-1] or operator.element_types(types[index])
+            element_type = getattr(TensorProto, allowed[0].upper())
             nothing = onnx.helper.make_tensor("", element_type, [0], [])
             added.append(onnx.helper.make_node("Constant", [], [prefix], value=nothing))
             inputs[index] = prefix

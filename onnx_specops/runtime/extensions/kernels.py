@@ -6,6 +6,8 @@ does not support
 - optional inputs: an empty tensor represents an omitted one;
 - 16-bit floats: `adapt` converts their nodes to float32 and renames them; the kernel still receives the 16-bit type;
 - lists as attributes, and floats with more than six digits: `adapt` encodes both as text, and renames the nodes;
+- inputs of several types: each combination of types is registered separately. Thousands of them would slow down every
+  session, so `adapt` sorts the operands of Elementwise by type;
 - exceptions: an exception would crash the process. `guarded` calls collect them; otherwise they become
   warnings, and the output is empty.
 
@@ -37,6 +39,9 @@ PYTHON_DOMAIN = f"{DOMAIN}.python"
 """The domain of the Python kernels in our sessions."""
 
 SIXTEEN_BITS = ("float16", "bfloat16")
+
+SORTED = {"Elementwise": ("uint8", "float")}
+"""Operators with operands in any order, and the order of their types in nodes of our sessions."""
 
 
 def kernel_name(operator: Operator, narrow: Mapping[str, str]) -> str:
@@ -146,7 +151,9 @@ def _define(operator: Operator, domain: str, extensions: Any) -> None:
     in_plain = domain == DOMAIN
     if in_plain and text_attributes(operator) - {n for n, a in operator.attributes.items() if a.type is float}:
         return  # it has list attributes, which plain sessions cannot pass
-    for choice in itertools.product(*operator.types.values()):
+    if in_plain and operator.name in SORTED:
+        return  # plain sessions run its body
+    for choice in _choices(operator):
         types = dict(zip(operator.types, choice, strict=True))
         narrow = {variable: name for variable, name in types.items() if name in SIXTEEN_BITS}
         if in_plain and narrow:
@@ -166,6 +173,16 @@ def _define(operator: Operator, domain: str, extensions: Any) -> None:
         _kernels[id(kernel)] = kernel
         _definitions.append(definition)
         extensions.add_custom_op(definition)
+
+
+def _choices(operator: Operator) -> Iterator[tuple[str, ...]]:
+    """Iterate over the combinations of element types for the nodes of our sessions."""
+    rank = SORTED.get(operator.name, ()).index
+    operands = {variable for variable in operator.types if variable not in operator.outputs.values()}
+    for choice in itertools.product(*operator.types.values()):
+        given = [type_ for variable, type_ in zip(operator.types, choice, strict=True) if variable in operands]
+        if operator.name not in SORTED or given == sorted(given, key=rank):
+            yield choice
 
 
 def _attribute_types(operator: Operator, definition_type: Any, *, as_text: bool) -> dict[str, int]:

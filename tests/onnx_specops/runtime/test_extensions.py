@@ -7,6 +7,7 @@ import sys
 import textwrap
 import threading
 import warnings
+from collections import Counter
 from pathlib import Path
 
 import ml_dtypes
@@ -17,6 +18,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 import onnx_specops
 from converters.validation.ort_values import to_array
+from onnx_specops.runtime.extensions import kernels
+from tests.onnx_specops.ops.one_node import run
 from tests.onnx_specops.runtime.graphs import PLACES, TABLE, bag, constants, in_if, model, sum_of_rows, value
 
 GOOD = {"indices": np.array([1, 3])}
@@ -187,6 +190,44 @@ def test_an_interrupt_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(onnx_specops.domain.find("EmbeddingBagOffsetsSum"), "kernel", interrupted)
     with pytest.raises(KeyboardInterrupt):
         session(sum_of_rows()).run(None, GOOD)
+
+
+# -- operands that are sorted by type -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("program", "integers"),
+    [
+        ("dequantize 2 0 3;add 10 1", (2, 3)),  # after floats
+        ("add 4 1;dequantize 5 0 2;mul 10 11", (2, 5)),  # X3 is not used
+        ("mul 0 1;max 10 4", ()),
+        ("mul 1 4", (0,)),  # not used
+    ],
+)
+def test_operands_of_any_order(program: str, integers: tuple[int, ...]) -> None:
+    generator = np.random.default_rng(3)
+    arrays = [generator.integers(0, 255, (2, 3)) for _ in range(6)]
+    operands = [x.astype(np.uint8 if i in integers else np.float32) for i, x in enumerate(arrays)]
+    inputs = {"zero_point": np.array(0, np.float32), **{f"X{i}": x for i, x in enumerate(operands)}}
+    expected = run("numpy", "Elementwise", inputs, {"program": program})
+    np.testing.assert_array_equal(run("python", "Elementwise", inputs, {"program": program}), expected)
+
+
+@pytest.mark.parametrize(
+    ("program", "message"), [("mul 0 6", "uses X6, which is missing"), ("mul 0", "'mul 0' is not an instruction")]
+)
+def test_nodes_whose_operands_cannot_be_sorted(program: str, message: str) -> None:
+    inputs = {"X0": np.ones(3, np.float32), "zero_point": np.array(0, np.float32)}
+    with pytest.raises(ValueError, match=message):
+        run("python", "Elementwise", inputs, {"program": program})
+
+
+def test_few_kernels_are_registered() -> None:
+    """One for each combination of an operator's types; each costs time when a session is created."""
+    kernels.register_python_kernels()
+    counts = Counter(kernel.operator.name for kernel in kernels._kernels.values())
+    assert counts["Elementwise"] == 22  # 0 to 10 integers before floats, and two types of results
+    assert max(counts.values()) < 400
 
 
 # -- plain sessions ------------------------------------------------------------------------------------------------------
