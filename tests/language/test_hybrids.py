@@ -12,6 +12,7 @@ import pytest
 
 import onnx_specops
 from converters.openvino import convert
+from converters.report import Report
 from onnx_specops.generation import GenerationError, LanguageModel, open_model
 from onnx_specops.runtime.library import has_library
 from tests.converters.cli.specops import as_json, specops
@@ -43,8 +44,15 @@ def target(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-def test_the_loops_are_operators(folder: Path) -> None:
-    _, report = convert(folder / "openvino_model.xml")
+@pytest.fixture(scope="module")
+def single(folder: Path) -> tuple[bytes, Report]:
+    """Return the model in float32 and its report."""
+    converted, report = convert(folder / "openvino_model.xml")
+    return converted.SerializeToString(), report
+
+
+def test_the_loops_are_operators(folder: Path, single: tuple[bytes, Report]) -> None:
+    _, report = single
     kind = json.loads((folder / "config.json").read_text())["model_type"]
     recurrences = {name: count for name, count in report.nodes.items() if name in RECURRENCES.values()}
     assert recurrences == ({RECURRENCES[kind]: 2} if kind in RECURRENCES else {}) and "Loop" not in report.nodes
@@ -99,10 +107,9 @@ def logits_of(session: Any, kind: str, tokens: np.ndarray, total: int, rows: lis
     return np.asarray(session.run(None, {name: feeds[name] for name in names & set(feeds)})[0])
 
 
-def test_rows_of_beams_are_selected(folder: Path) -> None:
+def test_rows_of_beams_are_selected(folder: Path, single: tuple[bytes, Report]) -> None:
     kind = json.loads((folder / "config.json").read_text())["model_type"]
-    converted, _ = convert(folder / "openvino_model.xml")
-    session = onnx_specops.InferenceSession(converted.SerializeToString())
+    session = onnx_specops.InferenceSession(single[0])
     draw = np.random.default_rng(0)
     ids = draw.integers(1, 300, (2, 6))
 
@@ -152,16 +159,16 @@ def test_faults_of_other_files_are_errors(folder: Path, tmp_path: Path) -> None:
     assert result.exit_code == 1 and "it has no config.json" in result.stderr
 
 
-def test_in_float16(folder: Path) -> None:
+def test_in_float16(folder: Path, single: tuple[bytes, Report]) -> None:
     """Recurrences and convolutions are operators in float16 too, which compute in float32."""
     kind = json.loads((folder / "config.json").read_text())["model_type"]
-    single, _ = convert(folder / "openvino_model.xml")
     half, report = convert(folder / "openvino_model.xml", precision="float16")
     assert (report.nodes.get(RECURRENCES[kind], 0) == 2 if kind in RECURRENCES else True) and "Loop" not in report.nodes
     ids = np.random.default_rng(0).integers(1, 300, (2, 6))
     results = []
-    for model, kernels in ((single, "auto"), (half, "auto"), (half, "none")):
-        session = onnx_specops.InferenceSession(model.SerializeToString(), kernels=kernels)
+    whole, narrow = single[0], half.SerializeToString()
+    for model, kernels in ((whole, "auto"), (narrow, "auto"), (narrow, "none")):
+        session = onnx_specops.InferenceSession(model, kernels=kernels)
         session.reset_state()
         logits = [logits_of(session, kind, *run, [0, 1]) for run in ((ids, 6), (ids[:, :1], 7))]
         results.append(np.concatenate(logits, axis=1).astype(np.float32))
