@@ -1,14 +1,16 @@
 // Elementwise: a program of element-wise instructions in one pass over its operands.
 //
 // The output is computed in blocks that stay in the first-level cache. An operand of a block is where it is in memory, if it
-// is there as floats in the order of the output, or a copy that is broadcast and widened. Copies that are the same for all
-// blocks are made once.
+// is there in the order of the output, or a copy that is broadcast and widened. Copies that are the same for all blocks are
+// made once. Instructions each of which only the next one needs are a chain, whose results stay in registers. Dequantized
+// operands are arguments of other instructions.
 #include "elementwise.h"
 
 #include <algorithm>
 #include <array>
 #include <cstring>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -35,15 +37,17 @@ const Kernels& kernels() {
 
 namespace {
 
+using programs::Argument;
 using programs::Code;
 using programs::Job;
 using programs::Kernels;
+using programs::Step;
 
 // onnx_specops/ops/elementwise.py has the same limits.
 constexpr int most_operands = 10, most_instructions = 32;
 // The numbers of a block, at most, and the blocks that a thread computes, at least.
-constexpr std::int64_t block_size = 512, blocks_at_least = 32;
-constexpr std::int64_t line = 16;  // the numbers of a line of the cache
+constexpr std::int64_t block_size = 1024, blocks_at_least = 16;
+constexpr std::int64_t line_bytes = 64;  // of the cache
 constexpr std::int64_t buffer_size = block_size + programs::step;
 
 std::int64_t up(std::int64_t x) { return (x + programs::step - 1) / programs::step * programs::step; }
@@ -54,23 +58,35 @@ struct Name {
   int arguments;
 };
 constexpr Name names[] = {
-    {"add", Code::add, 2},         {"sub", Code::sub, 2},         {"mul", Code::mul, 2},
-    {"div", Code::div, 2},         {"min", Code::min, 2},         {"max", Code::max, 2},
-    {"relu", Code::relu, 1},       {"clip", Code::clip, 3},       {"prelu", Code::prelu, 2},
-    {"sigmoid", Code::sigmoid, 1}, {"gelu", Code::gelu, 1},       {"hard_sigmoid", Code::hard_sigmoid, 3},
-    {"elu", Code::elu, 1},         {"mish", Code::mish, 1},       {"dequantize", Code::dequantize, 3},
+    {"add", Code::add, 2},         {"sub", Code::sub, 2},   {"mul", Code::mul, 2},
+    {"div", Code::div, 2},         {"min", Code::min, 2},   {"max", Code::max, 2},
+    {"relu", Code::relu, 1},       {"clip", Code::clip, 3}, {"prelu", Code::prelu, 2},
+    {"sigmoid", Code::sigmoid, 1}, {"gelu", Code::gelu, 1}, {"hard_sigmoid", Code::hard_sigmoid, 3},
+    {"elu", Code::elu, 1},         {"mish", Code::mish, 1}, {"dequantize", Code::copy, 3},
+};
+
+// What an argument is: an operand, which is dequantized if `scale` is not negative, the buffer of a chain, or the results of
+// the previous instruction of the same chain.
+struct Source {
+  enum class Kind { operand, buffer, previous } kind = Kind::operand;
+  int number = 0;
+  int scale = -1, zero = -1;  // operands
 };
 
 struct Instruction {
   Code code;
-  int count;
-  int arguments[3];  // operands, or `most_operands` and more for the buffers of results
-  int to;            // the buffer of the result
+  std::vector<Source> arguments;
+};
+
+struct Chain {
+  std::vector<Instruction> instructions;
+  int to = 0;  // the buffer of the results
 };
 
 struct Program {
-  std::vector<Instruction> instructions;
-  std::array<bool, most_operands> used{}, integers{};
+  std::vector<Chain> chains;
+  // Of each operand: whether it is used, whether it is an integer, and whether numbers of it are zero points.
+  std::array<bool, most_operands> used{}, integers{}, zeros{};
   int buffers = 0;
 };
 
@@ -86,61 +102,122 @@ std::vector<std::string> split(const std::string& text, char separator) {
   return parts;
 }
 
-Program parse(const std::string& text) {
-  Program program;
-  const std::vector<std::string> lines = split(text, ';');
-  if (lines.size() > most_instructions) {
-    fail("the program has ", lines.size(), " instructions, more than ", most_instructions);
+// An instruction as it is written: its arguments are operands, or `most_operands` and more for results.
+struct Line {
+  Code code;
+  bool dequantizes;
+  std::vector<int> arguments;
+};
+
+// Checks the lines of a program, and which operands they use as what.
+std::vector<Line> parse_lines(const std::string& text, Program& program) {
+  const std::vector<std::string> given = split(text, ';');
+  if (given.size() > most_instructions) {
+    fail("the program has ", given.size(), " instructions, more than ", most_instructions);
   }
-  for (const std::string& line : lines) {
+  std::vector<Line> lines;
+  for (const std::string& line : given) {
     const auto refuse = [&] { fail("'", line, "' is not an instruction"); };
     const std::vector<std::string> words = split(line, ' ');
     const auto* const known = std::find_if(std::begin(names), std::end(names), [&](const Name& n) { return words[0] == n.name; });
     if (known == std::end(names) || words.size() != static_cast<std::size_t>(known->arguments) + 1) refuse();
-    Instruction one{known->code, known->arguments, {0, 0, 0}, 0};
-    for (int i = 0; i < one.count; ++i) {
+    Line one{known->code, known->code == Code::copy, {}};
+    for (int i = 0; i < known->arguments; ++i) {
       const std::string& word = words[static_cast<std::size_t>(i) + 1];
       int number = 0;
       for (const char c : word) {
         if (c < '0' || c > '9' || word.size() > 2) refuse();
         number = number * 10 + (c - '0');
       }
-      if (word.empty() || number >= most_operands + static_cast<int>(program.instructions.size())) refuse();
-      one.arguments[i] = number;
+      if (word.empty() || number >= most_operands + static_cast<int>(lines.size())) refuse();
+      one.arguments.push_back(number);
       if (number >= most_operands) {
-        if (one.code == Code::dequantize) fail("'", line, "' dequantizes a result");
+        if (one.dequantizes) fail("'", line, "' dequantizes a result");
         continue;
       }
       const auto at = static_cast<std::size_t>(number);
-      const bool integer = one.code == Code::dequantize && i != 1;
+      const bool integer = one.dequantizes && i != 1;
       if (program.used[at] && program.integers[at] != integer) fail("X", number, " has another type than '", words[0], "' expects");
       program.used[at] = true;
       program.integers[at] = integer;
+      if (one.dequantizes && i == 2) program.zeros[at] = true;
     }
-    program.instructions.push_back(one);
+    lines.push_back(one);
   }
-  // Results share buffers if one is not needed anymore when another is computed.
-  const int count = static_cast<int>(program.instructions.size());
-  std::vector<int> last(static_cast<std::size_t>(count), count), buffer(static_cast<std::size_t>(count)), free;
+  return lines;
+}
+
+Program parse(const std::string& text) {
+  Program program;
+  const std::vector<Line> lines = parse_lines(text, program);
+  const int count = static_cast<int>(lines.size());
+  const auto line_at = [&](int i) -> const Line& { return lines[static_cast<std::size_t>(i)]; };
+  // The only user of each result, or -1 if there are others, too.
+  std::vector<int> user(lines.size(), -1);
+  std::vector<bool> used(lines.size(), false);
   for (int i = 0; i < count; ++i) {
-    const Instruction& one = program.instructions[static_cast<std::size_t>(i)];
-    for (int j = 0; j < one.count; ++j) {
-      if (one.arguments[j] >= most_operands) last[static_cast<std::size_t>(one.arguments[j] - most_operands)] = i;
+    for (const int argument : line_at(i).arguments) {
+      if (argument < most_operands) continue;
+      const auto result = static_cast<std::size_t>(argument - most_operands);
+      user[result] = used[result] && user[result] != i ? -1 : i;
+      used[result] = true;
     }
   }
+  std::vector<int> chain_of(lines.size(), -1);
+  std::vector<Source> dequantized(lines.size());
+  int previous = -1;  // the last line that is an instruction
   for (int i = 0; i < count; ++i) {
-    Instruction& one = program.instructions[static_cast<std::size_t>(i)];
-    for (int j = 0; j < one.count; ++j) {
-      if (one.arguments[j] < most_operands) continue;
-      const auto result = static_cast<std::size_t>(one.arguments[j] - most_operands);
-      one.arguments[j] = most_operands + buffer[result];
-      if (last[result] == i) {
-        free.push_back(buffer[result]);
-        last[result] = count;  // an instruction may use it twice
+    const Line& line = line_at(i);
+    const Source operand{Source::Kind::operand, line.arguments[0], line.dequantizes ? line.arguments[1] : -1,
+                         line.dequantizes ? line.arguments[2] : -1};
+    if (line.dequantizes && i + 1 < count) {
+      dequantized[static_cast<std::size_t>(i)] = operand;
+      continue;
+    }
+    const bool goes_on = previous >= 0 && user[static_cast<std::size_t>(previous)] == i;
+    if (!goes_on) program.chains.emplace_back();
+    Instruction one{line.code, {}};
+    if (line.dequantizes) one.arguments.push_back(operand);
+    for (std::size_t j = line.dequantizes ? line.arguments.size() : 0; j < line.arguments.size(); ++j) {
+      const int number = line.arguments[j];
+      Source source{Source::Kind::operand, number, -1, -1};
+      if (number >= most_operands) {
+        const auto result = static_cast<std::size_t>(number - most_operands);
+        if (line_at(number - most_operands).dequantizes) {
+          source = dequantized[result];
+        } else if (goes_on && number - most_operands == previous) {
+          source = {Source::Kind::previous, 0, -1, -1};
+        } else {
+          source = {Source::Kind::buffer, chain_of[result], -1, -1};  // the chain now, its buffer later
+        }
+      }
+      one.arguments.push_back(source);
+    }
+    program.chains.back().instructions.push_back(one);
+    chain_of[static_cast<std::size_t>(i)] = static_cast<int>(program.chains.size()) - 1;
+    previous = i;
+  }
+  // Chains share buffers if the results of one are not needed anymore when those of another are stored.
+  const auto chains = static_cast<int>(program.chains.size());
+  std::vector<int> last(program.chains.size(), -1), free;
+  const auto each_buffer = [&](int chain, const auto& visit) {
+    for (Instruction& one : program.chains[static_cast<std::size_t>(chain)].instructions) {
+      for (Source& source : one.arguments) {
+        if (source.kind == Source::Kind::buffer) visit(source);
       }
     }
+  };
+  for (int i = 0; i < chains; ++i) each_buffer(i, [&](const Source& source) { last[static_cast<std::size_t>(source.number)] = i; });
+  for (int i = 0; i < chains; ++i) {
+    each_buffer(i, [&](Source& source) {
+      const auto chain = static_cast<std::size_t>(source.number);
+      source.number = program.chains[chain].to;
+      if (last[chain] != i) return;
+      free.push_back(source.number);
+      last[chain] = chains;  // it may be used twice
+    });
     if (free.empty()) free.push_back(program.buffers++);
-    one.to = buffer[static_cast<std::size_t>(i)] = free.back();
+    program.chains[static_cast<std::size_t>(i)].to = free.back();
     free.pop_back();
   }
   return program;
@@ -292,20 +369,52 @@ class Elementwise : public Kernel {
     return at;
   }
 
+  // Where the operands of a block are: floats, or bytes in the order of the output.
+  struct Place {
+    const float* floats = nullptr;
+    const std::uint8_t* bytes = nullptr;
+  };
+
+  // The argument of a kernel for a block.
+  Argument argument(const Plan& plan, const Source& source, const std::array<Place, most_operands>& places, const float* memory) const {
+    Argument out;
+    if (source.kind == Source::Kind::previous) return out;
+    if (source.kind == Source::Kind::buffer) {
+      out.data = memory + (most_operands + source.number) * buffer_size;
+      return out;
+    }
+    const auto same = [&](int operand) {
+      const Operand& one = plan.operands[static_cast<std::size_t>(operand)];
+      return one.inner == 0 && one.fixed;
+    };
+    const Place& place = places[static_cast<std::size_t>(source.number)];
+    out.bytes = place.bytes != nullptr;
+    out.data = out.bytes ? static_cast<const void*>(place.bytes) : place.floats;
+    out.same = !out.bytes && same(source.number);
+    if (source.scale < 0) return out;
+    out.scale = places[static_cast<std::size_t>(source.scale)].floats;
+    out.zero = places[static_cast<std::size_t>(source.zero)].floats;
+    out.same_scale = same(source.scale) && same(source.zero);
+    return out;
+  }
+
   void run(const Context& context, const Plan& plan, const Target& target) const {
     const Kernels& kernels = programs::kernels();
-    // A block is some rows, or a piece of one.
-    const std::int64_t rows_at_once = std::clamp(block_size / plan.length, std::int64_t{1}, plan.rows);
+    // A block is some rows, or a piece of one. If possible, its numbers are a multiple of the step.
+    std::int64_t rows_at_once = std::clamp(block_size / plan.length, std::int64_t{1}, plan.rows);
+    const std::int64_t multiple = programs::step / std::gcd(programs::step, plan.length);
+    if (rows_at_once > multiple) rows_at_once -= rows_at_once % multiple;
     const std::int64_t piece = std::min(plan.length, block_size), pieces = (plan.length + piece - 1) / piece;
     const std::int64_t blocks = (plan.rows + rows_at_once - 1) / rows_at_once * pieces;
     context.parallel_ranges(blocks, blocks_at_least, [&](std::int64_t first, std::int64_t last) {
       const auto buffers = static_cast<std::size_t>(most_operands + program_.buffers + 1);
       const std::unique_ptr<float[]> memory(new float[buffers * buffer_size]());
       const auto buffer = [&](int i) { return memory.get() + i * buffer_size; };
-      std::array<const float*, most_operands> from{};
+      std::array<Place, most_operands> from{};
       std::array<bool, most_operands> ready{};
       std::array<std::int64_t, most_operands> filled;  // the row of which a buffer is full
       filled.fill(-1);
+      std::array<Step, most_instructions> steps{};
       for (std::int64_t block = first; block < last; ++block) {
         const std::int64_t row = block / pieces * rows_at_once, column = block % pieces * piece;
         const std::int64_t rows = std::min(rows_at_once, plan.rows - row), length = std::min(piece, plan.length - column);
@@ -315,15 +424,19 @@ class Elementwise : public Kernel {
           const Operand& operand = plan.operands[i];
           if (!program_.used[i] || ready[i]) continue;
           const bool floats = operand.input.type() == Type::float32;
-          if (floats && operand.inner == 1 && (operand.whole || rows == 1)) {
+          if (operand.inner == 1 && (operand.whole || rows == 1) && !program_.zeros[i]) {
             const std::int64_t place_of = operand.whole ? at : place(plan, operand, row) + column;
             if (place_of + padded <= operand.input.size()) {
-              from[i] = operand.input.data<float>() + place_of;
-              for (std::int64_t ahead = 0; ahead < padded; ahead += line) SPECOPS_PREFETCH(from[i] + padded + ahead);
+              from[i] = floats ? Place{operand.input.data<float>() + place_of, nullptr}
+                               : Place{nullptr, operand.input.data<std::uint8_t>() + place_of};
+              const char* const next = floats ? reinterpret_cast<const char*>(from[i].floats + padded)
+                                              : reinterpret_cast<const char*>(from[i].bytes + padded);
+              const std::int64_t bytes = padded * (floats ? static_cast<std::int64_t>(sizeof(float)) : 1);
+              for (std::int64_t ahead = 0; ahead < bytes; ahead += line_bytes) SPECOPS_PREFETCH(next + ahead);
               continue;
             }
           }
-          from[i] = buffer(k);
+          from[i] = {buffer(k), nullptr};
           if (operand.whole) {
             copy(kernels, operand, at, count, buffer(k));
             continue;
@@ -342,26 +455,23 @@ class Elementwise : public Kernel {
           }
           ready[i] = once;
         }
-        float* result = nullptr;
-        for (const Instruction& one : program_.instructions) {
-          Job job{one.code, {nullptr, nullptr, nullptr}, buffer(most_operands + one.to), padded};
-          for (int j = 0; j < one.count; ++j) {
-            const int number = one.arguments[j];
-            job.arguments[j] = number < most_operands ? from[static_cast<std::size_t>(number)] : buffer(number);
+        for (const Chain& chain : program_.chains) {
+          const bool is_last = &chain == &program_.chains.back(), quantized = is_last && target.quantized;
+          const auto step_count = static_cast<int>(chain.instructions.size());
+          for (int i = 0; i < step_count; ++i) {
+            const Instruction& one = chain.instructions[static_cast<std::size_t>(i)];
+            Step& step = steps[static_cast<std::size_t>(i)];
+            step.code = one.code;
+            for (std::size_t j = 0; j < one.arguments.size(); ++j) step.arguments[j] = argument(plan, one.arguments[j], from, memory.get());
           }
-          const bool direct = &one == &program_.instructions.back() && !target.quantized && padded == count;
-          if (direct) job.to = reinterpret_cast<float*>(target.to) + at;
-          kernels.compute(job);
-          result = direct ? nullptr : job.to;
-        }
-        if (target.quantized && padded == count) {
-          kernels.quantize(result, count, target.factor, target.zero, reinterpret_cast<std::uint8_t*>(target.to) + at);
-        } else if (target.quantized) {
-          auto* const bytes = reinterpret_cast<std::uint8_t*>(buffer(most_operands + program_.buffers));
-          kernels.quantize(result, padded, target.factor, target.zero, bytes);
-          std::memcpy(target.to + at, bytes, static_cast<std::size_t>(count));
-        } else if (result != nullptr) {
-          std::memcpy(reinterpret_cast<float*>(target.to) + at, result, static_cast<std::size_t>(count) * sizeof(float));
+          // Results beyond the block would overwrite others.
+          const bool direct = is_last && padded == count;
+          const std::int64_t size = quantized ? 1 : static_cast<std::int64_t>(sizeof(float));
+          char* const final_to = target.to + at * size;
+          void* const to = direct ? static_cast<void*>(final_to)
+                                  : buffer(most_operands + (is_last ? program_.buffers : chain.to));
+          kernels.compute({steps.data(), step_count, padded, to, quantized, target.factor, target.zero});
+          if (is_last && !direct) std::memcpy(final_to, to, static_cast<std::size_t>(count * size));
         }
       }
     });

@@ -7,24 +7,41 @@
 
 namespace specops::programs {
 
-enum class Code { add, sub, mul, div, min, max, dequantize, relu, clip, prelu, sigmoid, hard_sigmoid, gelu, elu, mish };
+enum class Code { copy, add, sub, mul, div, min, max, relu, clip, prelu, sigmoid, hard_sigmoid, gelu, elu, mish };
 
 // Numbers are computed in multiples of this: buffers must be as long.
 constexpr std::int64_t step = 32;
 
-// An instruction for a block of numbers. Unused arguments are null. `to` may be one of them.
-struct Job {
+// The numbers of an argument: the results of the previous step if `data` is null.
+struct Argument {
+  const void* data = nullptr;  // float32, or uint8 if they are `bytes`
+  bool bytes = false;
+  bool same = false;  // the first number, of float32, is that of all elements
+  // If not null, numbers are `(data - zero) * scale`. `same_scale`: the first scale and zero point are those of all elements.
+  const float *scale = nullptr, *zero = nullptr;
+  bool same_scale = false;
+};
+
+// An instruction. Unused arguments are empty.
+struct Step {
   Code code;
-  const float* arguments[3];
-  float* to;
+  Argument arguments[3];
+};
+
+// Instructions for a block of numbers, each of which uses the results of the one before. `to` may be one of the arguments.
+struct Job {
+  const Step* steps;
+  int step_count;
   std::int64_t count;  // a multiple of `step`
+  void* to;            // float32, or uint8 if results are `quantized`: the nearest integers of results times `factor`, and the zero
+  bool quantized;      // point
+  float factor;
+  std::int32_t zero_point;
 };
 
 struct Kernels {
   const char* name;
   void (*compute)(const Job& job);
-  // The nearest integers of numbers times `factor`, and the zero point. `count` is a multiple of `step`.
-  void (*quantize)(const float* from, std::int64_t count, float factor, std::int32_t zero_point, std::uint8_t* to);
   void (*widen)(const std::uint8_t* from, std::int64_t count, float* to);
 };
 
