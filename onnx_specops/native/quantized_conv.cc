@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstring>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <vector>
 
@@ -64,10 +65,14 @@ constexpr std::int64_t columns_at_least = 64, columns_of_copies = 128;
 constexpr std::int64_t lines_at_least = std::int64_t{1} << 14;
 // The number of bytes that are copied at once; some of them may be unused.
 constexpr std::int64_t beyond = 16;
+// The most columns that constants are repeated for, and the numbers that a thread multiplies by them, at least.
+constexpr std::int64_t most_pointwise_columns = 2048, pointwise_at_least = std::int64_t{1} << 14;
 // Fewer output pixels are computed without tiles, which take the same time for up to 16.
 constexpr std::int64_t fewest_in_tiles = 3;
 // The limits of padded planes: their size relative to the input, and their bytes.
 constexpr std::int64_t most_growth = 8, most_plane_bytes = std::int64_t{1} << 26;
+// Larger numbers are clipped before they are converted to integers.
+constexpr double most_plain = 2e9;
 // The kinds of more pixels are not kept between runs: their memory would add up over all nodes of a model.
 constexpr std::size_t most_kept_pixels = std::size_t{1} << 18;
 
@@ -88,9 +93,12 @@ struct Prepared {
   std::int64_t depth;      // activations of a tap, padded to whole units
   bool copied;             // rows are copied, with all taps of a row combined
   bool lines = false;      // depthwise, along lines of output pixels
+  bool pointwise = false;  // depthwise, of windows that are one pixel; the columns are those of one or several pixels
   std::optional<TileDepth> tiles;
   std::int64_t stride;     // bytes between the matrices of groups
+  bool bounded = true;     // whether scaled sums are below 2^31
   std::vector<std::uint8_t> weights;
+  std::vector<std::int32_t> column_weights;  // of `pointwise`
   std::vector<std::int32_t> start;
   std::vector<float> scale, bias, factor, offset, slope;
   std::vector<std::uint8_t> x_zeros;   // one, or one per channel
@@ -318,14 +326,25 @@ class QuantizedConv : public Kernel {
     const std::int8_t* from = w.data<std::int8_t>();
     out.start.assign(static_cast<std::size_t>(parts * out.padded), 0);
     for (std::int64_t m = 0; m < columns; ++m) {
-      std::int64_t sum = 0;
+      std::int64_t sum = 0, size = 0;
       for (std::int64_t k = 0; k < depth; ++k) {
         const std::int64_t channel = m / per_group * channels + k / taps;
+        size += std::abs(std::int64_t{from[m * depth + k]}) * 255;
         sum += from[m * depth + k] * std::int64_t{out.x_zeros[out.x_zeros.size() == 1 ? 0 : static_cast<std::size_t>(channel)]};
       }
-      out.start[static_cast<std::size_t>(m / part * out.padded + m % part)] = static_cast<std::int32_t>(-sum);
+      const auto column = static_cast<std::size_t>(m / part * out.padded + m % part);
+      out.start[column] = static_cast<std::int32_t>(-sum);
+      const auto bound = [&](double all, const std::vector<float>& factor, const std::vector<float>& added, double each) {
+        return all * std::abs(double{factor[column]}) + each * std::abs(double{added[column]}) < most_plain;  // false for NaN
+      };
+      out.bounded = out.bounded && bound(static_cast<double>(size), out.scale, out.bias, 1.0);
+      if (adds) out.bounded = out.bounded && bound(255.0, out.sum_scale, out.addend_scale, 255.0);
     }
     if (!inputs[x_offset_index].absent()) out.offset_sums = sums_of_offsets(inputs);
+    if (depthwise && taps == 1 && is_contiguous()) {
+      make_pointwise(from, columns, out);
+      return out;
+    }
     if (depthwise) {
       out.depth = 1;
       const std::int64_t width = shape.back(), stride = strides_.empty() ? 1 : strides_.back();
@@ -358,6 +377,37 @@ class QuantizedConv : public Kernel {
       kernels.pack(ordered.data(), part, whole, static_cast<std::uint8_t*>(const_cast<void*>(out.matrix())) + g * out.stride);
     }
     return out;
+  }
+
+  // Whether windows of one pixel are all pixels.
+  bool is_contiguous() const {
+    const auto are_all = [](const std::vector<std::int64_t>& numbers, std::int64_t expected) {
+      return std::all_of(numbers.begin(), numbers.end(), [=](std::int64_t number) { return number == expected; });
+    };
+    return are_all(strides_, 1) && are_all(pads_, 0);
+  }
+
+  // Repeats the constants for as many pixels as fill whole vectors.
+  void make_pointwise(const std::int8_t* weights, std::int64_t columns, Prepared& out) const {
+    out.pointwise = true;
+    const std::int64_t panel = byte_conv::kernels().panel_columns, repeats = panel / std::gcd(columns, panel);
+    const bool several = out.offset_sums.empty() && repeats * columns <= most_pointwise_columns;
+    out.part = several ? repeats * columns : columns;
+    out.padded = up(out.part, byte_conv::channel_block);
+    const auto repeat = [&](auto& numbers) {
+      if (numbers.empty()) return;
+      numbers.resize(static_cast<std::size_t>(out.padded));
+      for (std::int64_t i = columns; i < out.part; ++i) {
+        numbers[static_cast<std::size_t>(i)] = numbers[static_cast<std::size_t>(i - columns)];
+      }
+    };
+    for (std::vector<float>* const numbers : {&out.scale, &out.bias, &out.factor, &out.offset, &out.slope, &out.addend_scale,
+                                              &out.sum_scale, &out.sum_slope, &out.sum_bias}) {
+      repeat(*numbers);
+    }
+    for (std::vector<std::int32_t>* const numbers : {&out.start, &out.y_zeros, &out.sum_zeros}) repeat(*numbers);
+    out.column_weights.assign(static_cast<std::size_t>(out.padded), 0);
+    for (std::int64_t i = 0; i < out.part; ++i) out.column_weights[static_cast<std::size_t>(i)] = weights[i % columns];
   }
 
   // Prepared::offset_sums.
@@ -486,8 +536,11 @@ class QuantizedConv : public Kernel {
     const float* const bias = of_pixels == nullptr ? at(prepared.bias) : of_pixels->biases.data() + from;
     const bool alike = of_pixels == nullptr || of_pixels->kinds.empty();
     const std::int32_t* const kinds = alike ? nullptr : of_pixels->kinds.data() + first / results.columns;
+    const bool adds = addend != nullptr, clips = function_ == Function::clip && !adds;
+    const bool plain = prepared.bounded && (function_ == Function::none || clips) && !results.floats && alike &&
+                       prepared.factor.empty() && prepared.offset.empty() && prepared.sum_slope.empty() && prepared.sum_bias.empty();
     return {at(prepared.scale), bias, at(prepared.factor), at(prepared.offset), at(prepared.slope), kinds,
-            alike ? 0 : of_pixels->step, function_, alpha_, beta_, prepared.y_zero, at(prepared.y_zeros), results.floats,
+            alike ? 0 : of_pixels->step, function_, alpha_, beta_, prepared.y_zero, at(prepared.y_zeros), results.floats, plain,
             {addend, prepared.addend_zero, at(prepared.addend_scale), at(prepared.sum_scale), at(prepared.sum_slope), at(prepared.sum_bias),
              prepared.sum_zero, at(prepared.sum_zeros)}};
   }
@@ -495,6 +548,7 @@ class QuantizedConv : public Kernel {
   void run(const Context& context, const Geometry& g, const Prepared& prepared, const std::uint8_t* x,
            const Results& results) const {
     if (prepared.tiles) return run_tiles(context, g, prepared, x, results);
+    if (prepared.pointwise) return run_pointwise(context, g, prepared, x, results);
     const Kernels& kernels = byte_conv::kernels();
     const std::int64_t pixels = g.pixels(), tile = kernels.product_rows;
     // Enough pieces for all threads, of whole tiles. If many weights are read for each piece, it has more rows and fewer columns.
@@ -584,6 +638,19 @@ class QuantizedConv : public Kernel {
         }
       }
     });
+  }
+
+  void run_pointwise(const Context& context, const Geometry& g, const Prepared& prepared, const std::uint8_t* x,
+                     const Results& results) const {
+    const std::int64_t count = g.pixels() * g.columns, width = prepared.part, rows = count / width;
+    const auto multiply = [&](std::int64_t at, std::int64_t columns, std::int64_t rows_here) {
+      byte_conv::kernels().pointwise({x + at, columns, prepared.column_weights.data(), prepared.start.data(),
+                                      after(prepared, 0, results, at), results.y + at * results.bytes()}, rows_here);
+    };
+    context.parallel_ranges(rows, pointwise_at_least / width + 1, [&](std::int64_t first, std::int64_t last) {
+      multiply(first * width, width, last - first);
+    });
+    if (rows * width < count) multiply(rows * width, count - rows * width, 1);
   }
 
   // One zero point for each channel.
@@ -769,6 +836,8 @@ class QuantizedConv : public Kernel {
               for (; i < before; ++i) tap[i] = padding.data();
               const std::int64_t at = ((image * g.in[0] + in_depth) * g.in[1] + in_height) * g.in[2] + in_width + before;
               const std::uint8_t* from = x + at * g.channels;
+              const std::int64_t room = end - from - readable, direct = room < 0 ? before : before + room / g.channels + 1;
+              for (const std::int64_t last_direct = std::min(inside, direct); i < last_direct; ++i, from += g.channels) tap[i] = from;
               for (; i < inside; ++i, from += g.channels) tap[i] = readable_at(from);
             }
             for (; i < line_step; ++i) tap[i] = padding.data();

@@ -33,6 +33,9 @@ struct After {
   std::int32_t zero_point;
   const std::int32_t* zero_points;  // null if all are equal
   bool floats;  // whether results are float32; otherwise uint8
+  // Whether numbers below 2^31 become integers after a scale, a bias, and at most Function::clip or an addition without slope
+  // and bias.
+  bool plain;
   Addition addition;
 };
 
@@ -78,6 +81,15 @@ struct Depthwise {
   std::int64_t to_step;
 };
 
+// Rows of contiguous bytes, each of which is multiplied by the weight of its column.
+struct Pointwise {
+  const std::uint8_t* from;
+  std::int64_t columns;
+  const std::int32_t *weights, *start;  // padded like the arrays of `After`
+  After after;
+  void* to;
+};
+
 // The same along a line of output pixels, if neighboring pixels share their inputs.
 struct DepthwiseLine {
   // [lines, step]: the input pixels from the first tap of the first row on, for each line of the kernel. Channels are readable
@@ -111,6 +123,8 @@ struct Kernels {
   std::int64_t (*depthwise_bytes)(std::int64_t channels, std::int64_t taps);
   void (*pack_depthwise)(const std::int8_t* weights, std::int64_t channels, std::int64_t taps, void* to);  // [channels, taps]
   void (*depthwise)(const Depthwise& job, std::int64_t rows);
+
+  void (*pointwise)(const Pointwise& job, std::int64_t rows);
 
   // Null if `depthwise` is as fast. `stride` is at most `most_line_stride`, and taps are adjacent.
   std::int64_t (*line_bytes)(std::int64_t channels, std::int64_t lines, std::int64_t width, std::int64_t stride);

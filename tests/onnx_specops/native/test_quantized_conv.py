@@ -140,6 +140,25 @@ for channels in (1, 3, 15, 16, 17, 24, 32, 33, 40, 48, 49, 64, 65, 80, 100):
             compare(f"{channels} channels, width {width}, stride {stride}", arrays, attributes)
             offsets = [rng.uniform(-0.5, 0.5, channels).astype(np.float32) for _ in range(2)]
             compare(f"{channels} channels, width {width}, offsets", [*arrays, *[None] * 9, *offsets], attributes)
+
+# Windows of one pixel, whose constants are those of several pixels, and numbers of more than 32 bits.
+for channels in (1, 3, 7, 8, 16, 24, 36, 65, 100, 1001):
+    for scale in (0.01, 1e9):
+        for columns in (channels, 20):
+            depthwise = columns == channels
+            x = rng.integers(0, 256, (2, int(rng.integers(1, 40)), channels)).astype(np.uint8)
+            w = rng.integers(-128, 128, (columns, 1 if depthwise else channels, 1)).astype(np.int8)
+            zeros = rng.integers(0, 256, columns + channels).astype(np.uint8)
+            numbers = (scale * rng.uniform(0.1, 1, (4, columns))).astype(np.float32)
+            arrays = [x, w, numbers[0], numbers[1], zeros[:channels], zeros[channels:]]
+            attributes = {"channels": channels, "kernel": "1", "group": channels if depthwise else 1}
+            compare(f"{channels} channels", arrays, attributes)
+            clipped = {**attributes, "function": "clip", "alpha": -20.0, "beta": 30.0}
+            compare(f"{channels} channels, clipped", arrays, clipped)
+            if scale < 1:
+                floats = [*arrays[:5], np.asarray(np.float32(0)), numbers[2], numbers[3]]
+                compare(f"{channels} channels, floats", floats, {**attributes, "function": "prelu"})
+                compare(f"{channels} channels, swish", arrays, {**attributes, "function": "swish", "alpha": 1.0})
 """
 
 
