@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 _LARGEST = 999_999
 """The largest number in the operator's lists."""
 
+_CUT = 0.25
+"""Limits this far inside the levels are rounded to the last ones, also after errors of float32."""
+
 
 @dataclass(frozen=True)
 class Function:
@@ -260,11 +263,11 @@ def fuse(
     if factor is not None and target is not None and _is_line(function, target):
         unit, bias = unit * function.alpha, bias * function.alpha + function.beta
         function = Function("none", function.value)
+    if target is not None and is_cut_anyway(function, target):
+        function = Function("none", function.value)
     if factor is not None and (scaled := function.scaled(factor)) is not None and is_scale(unit * factor).all():
         # Merge both factors.
         unit, bias, factor, function = unit * factor, bias * factor, None, scaled
-    if shift is not None and target is not None and factor is None and is_cut_anyway(function, target.zero_point, shift):
-        function = Function("none", function.value)
     if shift is not None and factor is None and function.name == "none":
         bias, shift = bias + shift, None
     if not all(np.isfinite(array.astype(np.float32)).all() for array in (bias, *([] if factor is None else [factor]))):
@@ -358,12 +361,13 @@ def _is_line(function: Function, target: Target) -> bool:
     return is_hard and not target.zero_point.any() and not target.shift.any() and bool((np.rint(target.factor) >= 255).all())
 
 
-def is_cut_anyway(function: Function, zero_point: np.ndarray, shift: np.ndarray) -> bool:
-    """Return whether the quantization, in steps of 1 after a shift, clips everything that a function clips."""
+def is_cut_anyway(function: Function, target: Target) -> bool:
+    """Return whether a quantization rounds everything that a function clips to its lowest or highest level."""
     if function.name != "clip":
         return False
-    low, high = function.alpha + shift, function.beta + shift
-    return bool((-low >= zero_point).all() and (high >= 255.0 - zero_point).all())
+    low, high = (limit * target.factor + target.shift for limit in (function.alpha, function.beta))
+    zero = target.zero_point.astype(np.float64)
+    return bool((low + zero <= _CUT).all() and (high + zero >= 255.0 - _CUT).all())
 
 
 def is_signed(found: Weights) -> bool:

@@ -84,9 +84,7 @@ def addition_of(
         return None
     slope = function.slope
     if function.name == "clip":
-        if (scaled := function.scaled(target.factor)) is None:
-            return None
-        if not is_cut_anyway(scaled, target.zero_point, target.shift):
+        if not is_cut_anyway(function, target):
             if (function.alpha, function.beta) != (0, np.inf):
                 return None
             slope = np.zeros(channels, np.float32)
