@@ -70,5 +70,15 @@ def test_slow_functions_of_networks_without_integers(options: dict[str, Any], fo
 def test_channels_stay_last(tmp_path: Path) -> None:
     """No Transpose is left between the convolutions, except those of the Tanh, which ONNX Runtime moves."""
     made = compared(network(), tmp_path, given(*SHAPE), atol=8 * STEP)
-    of_input, first = ["Transpose", "Elementwise"], ["QuantizedConv", "Transpose", "Tanh"]
+    of_input, first = ["Elementwise", "Transpose"], ["QuantizedConv", "Transpose", "Tanh"]
     assert names(made) == [*of_input, *first, "Transpose", "Elementwise", "QuantizedConv", "Transpose"]
+
+
+@pytest.mark.parametrize("of_input", [True, False])
+def test_inputs_are_quantized_before_they_are_transposed(of_input: bool, tmp_path: Path) -> None:
+    """The Transpose of another tensor may be part of the node before it."""
+    x = ops.parameter(SHAPE, np.float32, name="x")
+    first = x if of_input else ops.convolution(x, WEIGHTS[:4], [1, 1], [0, 0], [0, 0], [1, 1])
+    model = ov.Model([convolution(quantized(ops.multiply(first, np.float32(0.7))))], [x])
+    made = names(compared(model, tmp_path, given(*SHAPE), atol=8 * STEP))
+    assert (made.index("Elementwise") < made.index("Transpose")) is of_input
