@@ -22,6 +22,7 @@ from converters.passes.onnxruntime.line_convolutions import DepthwiseLines
 from converters.passes.onnxruntime.local_response import LRNOfFourDimensions
 from converters.passes.onnxruntime.matmuls import MatMulOfVectorsAndEmptyMatrices
 from converters.passes.onnxruntime.more_dimensions import ConstantsOfMoreDimensions
+from converters.passes.onnxruntime.nearest_resizes import NearestByGather
 from converters.passes.onnxruntime.pads import KeepPads
 from converters.passes.onnxruntime.pixels_as_tokens import PixelsAsTokens
 from converters.passes.onnxruntime.recurrent import EmptySequences
@@ -55,6 +56,7 @@ __all__ = [
     "FewOutputs",
     "KeepFloatWeights",
     "KeepPads",
+    "NearestByGather",
     "PReluByProducts",
     "PixelsAsTokens",
     "SmallFactorsFirst",
@@ -110,6 +112,7 @@ def fusion_guards(opset: int) -> Sequence[InPlacePass]:
         PReluByProducts(),
         ConstantsOfMoreDimensions(opset),
         PixelsAsTokens(),
+        NearestByGather(),
     ]
     if opset >= 13:  # the first with axes as inputs of Unsqueeze
         guards.append(DepthwiseLines())
