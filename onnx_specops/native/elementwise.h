@@ -33,8 +33,8 @@ struct Job {
   const Step* steps;
   int step_count;
   std::int64_t count;  // a multiple of `step`
-  void* to;            // float32, or uint8 if results are `quantized`: the nearest integers of results times `factor`, and the zero
-  bool quantized;      // point
+  void* to;            // float32, or uint8 if results are `quantized`
+  bool quantized;      // results are the nearest integers of numbers times `factor`, and the zero point
   float factor;
   std::int32_t zero_point;
 };
