@@ -29,15 +29,22 @@ def made(name: str) -> Made:
     """Return the network with a given name, with statistics of random data, and the shape of its input."""
     torch.manual_seed(0)
     module, kind = _built(name)
+    with_statistics(module, lambda: random_input(kind, 2))
+    return module, kind
+
+
+def with_statistics(module: nn.Module, draw: Callable[[], torch.Tensor]) -> None:
+    """Give a module random factors of normalizations, and statistics of drawn inputs, like those of a trained network."""
     for part in module.modules():
         if isinstance(part, _NORMS) and part.weight is not None:
             nn.init.uniform_(part.weight, 0.8, 1.2)
-            nn.init.normal_(part.bias, 0, 0.1)
+            if part.bias is not None:
+                nn.init.normal_(part.bias, 0, 0.1)
     module.train()
-    with torch.no_grad():  # statistics of the data, like those of a trained network
+    with torch.no_grad():
         for _ in range(3):
-            module(random_input(kind, 2))
-    return module.eval(), kind
+            module(draw())
+    module.eval()
 
 
 def _built(name: str) -> Made:
