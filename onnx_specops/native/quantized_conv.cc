@@ -536,7 +536,7 @@ class QuantizedConv : public Kernel {
     const float* const bias = of_pixels == nullptr ? at(prepared.bias) : of_pixels->biases.data() + from;
     const bool alike = of_pixels == nullptr || of_pixels->kinds.empty();
     const std::int32_t* const kinds = alike ? nullptr : of_pixels->kinds.data() + first / results.columns;
-    const bool adds = addend != nullptr, clips = function_ == Function::clip && !adds;
+    const bool clips = function_ == Function::clip && addend == nullptr && alpha_ < most_plain && beta_ > -most_plain;
     const bool plain = prepared.bounded && (function_ == Function::none || clips) && !results.floats && alike &&
                        prepared.factor.empty() && prepared.offset.empty() && prepared.sum_slope.empty() && prepared.sum_bias.empty();
     return {at(prepared.scale), bias, at(prepared.factor), at(prepared.offset), at(prepared.slope), kinds,

@@ -155,6 +155,10 @@ for channels in (1, 3, 7, 8, 16, 24, 36, 65, 100, 1001):
             compare(f"{channels} channels", arrays, attributes)
             clipped = {**attributes, "function": "clip", "alpha": -20.0, "beta": 30.0}
             compare(f"{channels} channels, clipped", arrays, clipped)
+            compare(f"{channels} channels, far limits", arrays, {**clipped, "alpha": 1e12, "beta": 1e13})
+            compare(f"{channels} channels, low limits", arrays, {**clipped, "alpha": -1e13, "beta": -1e12})
+            offsets = [rng.uniform(-0.5, 0.5, size).astype(np.float32) for size in (channels, columns)]
+            compare(f"{channels} channels, offsets", [*arrays, *[None] * 9, *offsets], attributes)
             if scale < 1:
                 floats = [*arrays[:5], np.asarray(np.float32(0)), numbers[2], numbers[3]]
                 compare(f"{channels} channels, floats", floats, {**attributes, "function": "prelu"})
