@@ -9,6 +9,7 @@ Needs torch, timm, torchvision, nncf and openvino. Nothing is downloaded. Existi
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,25 +37,35 @@ BLOCKS = tuple(
 NAMES = (*BLOCKS, *TIMM, "shufflenet_v2_x1_0", "squeezenet1_1", "googlenet")
 
 
-def save(name: str, folder: Path) -> None:
-    """Quantize a network and write ``model.xml`` into the folder."""
+def is_transformer(module: torch.nn.Module) -> bool:
+    return any(isinstance(part, torch.nn.LayerNorm) for part in module.modules())
+
+
+def quantize(module: torch.nn.Module, shape: Sequence[int], folder: Path, mean: float = 0.0, **options: Any) -> None:
+    """Quantize a network with options of NNCF, for normal numbers with a mean, and write ``model.xml`` into a folder."""
     import nncf
     import openvino as ov
 
-    module, shape = made(name)
-    assert isinstance(shape, tuple)
     rng = np.random.default_rng(0)
-    samples = [rng.standard_normal(shape).astype(np.float32) for _ in range(SAMPLES)]
+    samples = [(rng.standard_normal(shape) + mean).astype(np.float32) for _ in range(SAMPLES)]
     with torch.no_grad():
         model = ov.convert_model(module, example_input=torch.randn(shape), input=list(shape))
-    is_transformer = any(isinstance(part, torch.nn.LayerNorm) for part in module.modules())
-    options: dict[str, Any] = {"model_type": nncf.ModelType.TRANSFORMER} if is_transformer else {}
-    # Asymmetric activations get asymmetric limits, as NNCF recommends.
-    if "relu" not in name:
-        options["preset"] = nncf.QuantizationPreset.MIXED
     quantized = nncf.quantize(model, nncf.Dataset(samples), subset_size=SAMPLES, **options)
     folder.mkdir(parents=True, exist_ok=True)
     ov.save_model(quantized, folder / "model.xml")
+
+
+def save(name: str, folder: Path) -> None:
+    """Quantize a network and write ``model.xml`` into the folder."""
+    import nncf
+
+    module, shape = made(name)
+    assert isinstance(shape, tuple)
+    options: dict[str, Any] = {"model_type": nncf.ModelType.TRANSFORMER} if is_transformer(module) else {}
+    # Asymmetric activations get asymmetric limits, as NNCF recommends.
+    if "relu" not in name:
+        options["preset"] = nncf.QuantizationPreset.MIXED
+    quantize(module, shape, folder, **options)
 
 
 if __name__ == "__main__":

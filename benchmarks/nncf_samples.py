@@ -16,15 +16,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import timm
 import torch
 from torch import nn
 
+from benchmarks.nncf_files import is_transformer, quantize
 from benchmarks.torch_networks.libraries import TIMM
 from benchmarks.torch_networks.making import with_statistics
 
-_SAMPLES = 4
 _MOST_WEIGHTS, _MOST_PIXELS = 30_000_000, 300**2
 
 
@@ -44,7 +43,7 @@ def names(rng: random.Random) -> Iterator[list[str]]:
 def options(rng: random.Random, module: nn.Module) -> dict[str, str]:
     """Return the names of random options of ``nncf.quantize``."""
     found: dict[str, str] = {}
-    if any(isinstance(part, nn.LayerNorm) for part in module.modules()) and rng.random() < 0.7:
+    if is_transformer(module) and rng.random() < 0.7:
         found["model_type"] = "TRANSFORMER"
     if rng.random() < 0.6:
         found["preset"] = "MIXED"
@@ -59,9 +58,8 @@ def options(rng: random.Random, module: nn.Module) -> dict[str, str]:
 
 
 def save(name: str, rng: random.Random, folder: Path) -> bool:
-    """Quantize a network, unless it is too large; return whether it was."""
+    """Quantize a network. Return whether it was small enough for that."""
     import nncf
-    import openvino as ov
     from nncf.quantization.advanced_parameters import AdvancedQuantizationParameters, OverflowFix, QuantizationParameters
 
     module = timm.create_model(name)
@@ -71,9 +69,6 @@ def save(name: str, rng: random.Random, folder: Path) -> bool:
         return False
     torch.manual_seed(0)
     with_statistics(module, lambda: torch.randn(2, *size))
-    shape = (1, *size)
-    with torch.no_grad():
-        model = ov.convert_model(module, example_input=torch.randn(shape), input=list(shape))
     chosen = options(rng, module)
     advanced: dict[str, Any] = {}
     if "overflow_fix" in chosen:
@@ -84,18 +79,9 @@ def save(name: str, rng: random.Random, folder: Path) -> bool:
     enumerations = {
         "model_type": nncf.ModelType, "preset": nncf.QuantizationPreset, "target_device": nncf.TargetDevice,
     }  # fmt: skip
-    given = {key: enumeration[chosen[key]] for key, enumeration in enumerations.items() if key in chosen}
-    numbers, mean = np.random.default_rng(0), rng.choice((0, 0, 0.5))
-    samples = [(numbers.standard_normal(shape) + mean).astype(np.float32) for _ in range(_SAMPLES)]
-    quantized = nncf.quantize(
-        model,
-        nncf.Dataset(samples),
-        subset_size=_SAMPLES,
-        advanced_parameters=AdvancedQuantizationParameters(**advanced),
-        **given,
-    )
-    folder.mkdir(parents=True, exist_ok=True)
-    ov.save_model(quantized, folder / "model.xml")
+    given: dict[str, Any] = {key: enumeration[chosen[key]] for key, enumeration in enumerations.items() if key in chosen}
+    given["advanced_parameters"] = AdvancedQuantizationParameters(**advanced)
+    quantize(module, (1, *size), folder, rng.choice((0, 0, 0.5)), **given)
     (folder / "options.json").write_text(json.dumps(chosen))
     return True
 

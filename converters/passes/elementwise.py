@@ -237,7 +237,7 @@ def _order_of_channels(region: _Region) -> Sequence[int] | None:
     inputs = [value for node in region.nodes for value in node.inputs if value is not None and static(value) == shape]
     outside = [value for value in inputs if value.producer() not in region.nodes]
     inverse = [0, *range(2, rank), 1]
-    if region.is_quantized and all(value.is_graph_input() and value.dtype == D.FLOAT for value in outside):
+    if region.is_quantized and outside and all(value.is_graph_input() and value.dtype == D.FLOAT for value in outside):
         return None
     is_last = any(_reaches(value, order, _before) for value in outside)
     return order if is_last or _reaches(region.last.outputs[0], inverse, _after) else None

@@ -45,6 +45,7 @@ from converters.passes.simplification import FusePads, MergeDataMovement, Simpli
 from converters.passes.spellings import spelling_passes
 from converters.passes.state_space_scan import FuseStateSpaceScan
 from converters.passes.vocabulary_tables import FuseVocabularyTables, LabelVocabularyTables
+from converters.passes.workaround import Workaround
 from converters.targets.fitting import TargetError, UnsupportedItem, check, supported_by
 from converters.targets.onnxruntime import ONNXRUNTIME
 from converters.targets.target import Target
@@ -334,7 +335,7 @@ def finish_for(
     check(model, target)
     if opset is None:
         opset = min(least_opset_of(model, target.opsets[0]), target.opsets[1])
-    assumptions = {name: text for step in passes for name, text in getattr(step, "assumptions", {}).items()}
+    assumptions = {name: text for step in passes if isinstance(step, Workaround) for name, text in step.assumptions.items()}
     last: list[InPlacePass] = []
     if opset >= 23:
         last += [*(step() for step in REGULAR), RemoveUnusedNodesPass(), LowerToStandardAttention()]

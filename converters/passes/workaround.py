@@ -18,9 +18,15 @@ class Workaround(InPlacePass):
     """Replaces nodes of some standard operators.
 
     ``--verify`` does not check the replacements: ONNX Runtime may be unable to compute the original nodes.
+
+    Attributes:
+        assumptions: after the pass, what must be true for the same results, by the name of a value.
     """
 
     operators: ClassVar[frozenset[str]]
+
+    def __init__(self) -> None:
+        self.assumptions: dict[str, str] = {}
 
     @abstractmethod
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:

@@ -147,56 +147,55 @@ std::vector<Line> parse_lines(const std::string& text, Program& program) {
   return lines;
 }
 
-Program parse(const std::string& text) {
-  Program program;
-  const std::vector<Line> lines = parse_lines(text, program);
+// The chains of a program, whose arguments name chains instead of buffers.
+std::vector<Chain> chains_of(const std::vector<Line>& lines) {
   const int count = static_cast<int>(lines.size());
-  const auto line_at = [&](int i) -> const Line& { return lines[static_cast<std::size_t>(i)]; };
   // The only user of each result, or -1 if there are others, too.
   std::vector<int> user(lines.size(), -1);
   std::vector<bool> used(lines.size(), false);
   for (int i = 0; i < count; ++i) {
-    for (const int argument : line_at(i).arguments) {
+    for (const int argument : lines[static_cast<std::size_t>(i)].arguments) {
       if (argument < most_operands) continue;
       const auto result = static_cast<std::size_t>(argument - most_operands);
       user[result] = used[result] && user[result] != i ? -1 : i;
       used[result] = true;
     }
   }
+  const auto dequantized = [](const Line& line) {
+    return Source{Source::Kind::operand, line.arguments[0], line.arguments[1], line.arguments[2]};
+  };
+  std::vector<Chain> chains;
   std::vector<int> chain_of(lines.size(), -1);
-  std::vector<Source> dequantized(lines.size());
   int previous = -1;  // the last line that is an instruction
   for (int i = 0; i < count; ++i) {
-    const Line& line = line_at(i);
-    const Source operand{Source::Kind::operand, line.arguments[0], line.dequantizes ? line.arguments[1] : -1,
-                         line.dequantizes ? line.arguments[2] : -1};
-    if (line.dequantizes && i + 1 < count) {
-      dequantized[static_cast<std::size_t>(i)] = operand;
-      continue;
-    }
+    const Line& line = lines[static_cast<std::size_t>(i)];
+    if (line.dequantizes && i + 1 < count) continue;  // part of its users
     const bool goes_on = previous >= 0 && user[static_cast<std::size_t>(previous)] == i;
-    if (!goes_on) program.chains.emplace_back();
+    if (!goes_on) chains.emplace_back();
+    const auto source = [&](int number) {
+      if (number < most_operands) return Source{Source::Kind::operand, number, -1, -1};
+      const int result = number - most_operands;
+      const Line& computed = lines[static_cast<std::size_t>(result)];
+      if (computed.dequantizes) return dequantized(computed);
+      if (goes_on && result == previous) return Source{Source::Kind::previous, 0, -1, -1};
+      return Source{Source::Kind::buffer, chain_of[static_cast<std::size_t>(result)], -1, -1};
+    };
     Instruction one{line.code, {}};
-    if (line.dequantizes) one.arguments.push_back(operand);
-    for (std::size_t j = line.dequantizes ? line.arguments.size() : 0; j < line.arguments.size(); ++j) {
-      const int number = line.arguments[j];
-      Source source{Source::Kind::operand, number, -1, -1};
-      if (number >= most_operands) {
-        const auto result = static_cast<std::size_t>(number - most_operands);
-        if (line_at(number - most_operands).dequantizes) {
-          source = dequantized[result];
-        } else if (goes_on && number - most_operands == previous) {
-          source = {Source::Kind::previous, 0, -1, -1};
-        } else {
-          source = {Source::Kind::buffer, chain_of[result], -1, -1};  // the chain now, its buffer later
-        }
-      }
-      one.arguments.push_back(source);
+    if (line.dequantizes) {
+      one.arguments.push_back(dequantized(line));
+    } else {
+      for (const int number : line.arguments) one.arguments.push_back(source(number));
     }
-    program.chains.back().instructions.push_back(one);
-    chain_of[static_cast<std::size_t>(i)] = static_cast<int>(program.chains.size()) - 1;
+    chains.back().instructions.push_back(one);
+    chain_of[static_cast<std::size_t>(i)] = static_cast<int>(chains.size()) - 1;
     previous = i;
   }
+  return chains;
+}
+
+Program parse(const std::string& text) {
+  Program program;
+  program.chains = chains_of(parse_lines(text, program));
   // Chains share buffers if the results of one are not needed anymore when those of another are stored.
   const auto chains = static_cast<int>(program.chains.size());
   std::vector<int> last(program.chains.size(), -1), free;

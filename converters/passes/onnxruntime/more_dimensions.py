@@ -25,6 +25,7 @@ class ConstantsOfMoreDimensions(Workaround):
     operators = frozenset(("Add", "Div", "Mul", "Pow", "Sub"))
 
     def __init__(self, opset: int = OPSET) -> None:
+        super().__init__()
         self.opset = opset
 
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:

@@ -10,8 +10,8 @@ import numpy as np
 import onnx_ir as ir
 
 from converters.passes.patterns import PatternPass, rewrite
+from converters.passes.resized_elements import nearest_elements, positions_of, scales_of
 from onnx_specops.building import Builder, Value
-from onnx_specops.graphs import constant_array
 
 _BYTES = (ir.DataType.UINT8, ir.DataType.INT8)
 
@@ -24,62 +24,41 @@ def of_pixels(op: Builder, *, x: Value, moved: Value, whole: Value) -> Value | N
     """Repeat the pixels of a tensor whose channels are last before it is transposed.
 
     Conditions: the Transpose moves the channels to the front. Each spatial dimension is multiplied by an integer, and is
-    known if that is not 1. The other dimensions stay. The nearest pixel of each result is the one at its position divided by
-    the integer, rounded down.
+    known if that is not 1. The other dimensions stay. The coordinates are asymmetric or half pixels. The nearest pixel of
+    each result is the one at its position divided by the integer, rounded down.
     """
     transpose, node = moved.producer(), whole.producer()
-    if transpose is None or node is None or x.dtype not in _BYTES or x.dims is None or not _rounds_down(node):
+    if transpose is None or node is None or x.dtype not in _BYTES or x.dims is None or not _is_plain(node):
         return None
     rank = len(x.dims)
     order = [0, rank - 1, *range(1, rank - 1)]
     if rank < 3 or list(transpose.attributes.get_ints("perm", ())) != order:
         return None
-    factors = _factors(node, moved)
-    if factors is None or any(factor != 1 for factor in factors[:2]):
+    scales = scales_of(node, moved.dims or [None] * rank, whole.dims or [None] * rank)
+    if scales is None or scales[:2] != [1, 1]:
         return None
     result = x
     for axis in reversed(range(1, rank - 1)):
-        size, factor = x.dims[axis], factors[axis + 1]
-        if factor == 1:
+        size, scale = x.dims[axis], scales[axis + 1]
+        if scale == 1:
             continue
-        if not isinstance(size, int):
+        if not isinstance(size, int) or scale < 1 or scale != int(scale):
             return None
-        result = op.Gather(result, np.repeat(np.arange(size, dtype=np.int64), factor), axis=axis)
+        elements = np.repeat(np.arange(size, dtype=np.int64), int(scale))
+        positions = positions_of(node, size, len(elements), scale)
+        if positions is None or (nearest_elements(positions, size, node) != elements).any():
+            return None
+        result = op.Gather(result, elements, axis=axis)
     return op.Transpose(result, perm=order)
 
 
-def _rounds_down(node: ir.Node) -> bool:
-    """Return whether the nearest pixel is the quotient of a position and an integer factor, rounded down."""
+def _is_plain(node: ir.Node) -> bool:
+    """Return whether a Resize is a nearest one, of all axes, whose elements at a scale of 1 are those of the input."""
     stated = node.attributes
-    if stated.get_string("mode", "nearest") != "nearest" or any(
-        name in stated for name in ("axes", "keep_aspect_ratio_policy")
-    ):
+    if any(name in stated for name in ("axes", "keep_aspect_ratio_policy")):
         return False
     coordinates = stated.get_string("coordinate_transformation_mode", "half_pixel")
-    rounding = stated.get_string("nearest_mode", "round_prefer_floor")
-    if coordinates == "half_pixel":  # no position is halfway between two pixels
-        return rounding in ("round_prefer_floor", "round_prefer_ceil")
-    return coordinates == "asymmetric" and rounding == "floor"
-
-
-def _factors(node: ir.Node, given: Value) -> list[int] | None:
-    """Return the factor of each dimension; ``None`` if one is unknown or not an integer."""
-    scales, sizes = (
-        None if i >= len(node.inputs) or (value := node.inputs[i]) is None else constant_array(value) for i in (2, 3)
-    )
-    dims = given.dims
-    assert dims is not None
-    if sizes is not None and sizes.size == len(dims):
-        if not all(isinstance(dim, int) and dim > 0 for dim in dims):
-            return None
-        quotients = [int(size) / dim for size, dim in zip(sizes, dims, strict=True) if isinstance(dim, int)]
-    elif scales is not None and scales.size == len(dims):
-        quotients = [float(scale) for scale in scales]
-    else:
-        return None
-    if any(factor < 1 or factor != int(factor) for factor in quotients):
-        return None
-    return [int(factor) for factor in quotients]
+    return stated.get_string("mode", "nearest") == "nearest" and coordinates in ("asymmetric", "half_pixel")
 
 
 class NearestByGather(PatternPass):

@@ -23,6 +23,7 @@ class RoiAlignOfNewerOpsets(Workaround):
     operators = frozenset(("RoiAlign",))
 
     def __init__(self, opset: int) -> None:
+        super().__init__()
         self.opset = opset
 
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:

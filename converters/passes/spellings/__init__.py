@@ -35,7 +35,7 @@ from converters.passes.spellings.ncnn_forms import (
     DepthToSpaceForTranspose,
     MergedAxes,
     NormalizedLines,
-    SplitBeforeTranspose,
+    SplitLastDimension,
 )
 from converters.passes.spellings.negative_pads import NonnegativePads
 from converters.passes.spellings.old_opencv import (
@@ -152,7 +152,7 @@ SPELLINGS: Mapping[str, Callable[[], InPlacePass]] = {
     "Reshape for scalars": ReshapedScalars,
     "looked-up masks": LookedUpMasks,
     "biased normalization": BiasedNormalization,
-    "Split before Transpose": SplitBeforeTranspose,
+    "Split before Transpose": SplitLastDimension,
     "merged axes": MergedAxes,
 }
 

@@ -22,15 +22,9 @@ class LookedUpMasks(Workaround):
     """Compute masks by products of 0 and 1. Numbers of a mask become floats by a table, instead of a Cast.
 
     ncnn (2026) has neither booleans, nor Cast of integers, nor Where.
-
-    Attributes:
-        assumptions: after the pass, what must be true for the same results, by the name of a value.
     """
 
     operators = frozenset(("Where",))
-
-    def __init__(self) -> None:
-        self.assumptions: dict[str, str] = {}
 
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
         condition, chosen, other = node.inputs

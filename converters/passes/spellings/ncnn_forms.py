@@ -67,7 +67,7 @@ class DepthToSpaceForTranspose(Workaround):
         return [op.DepthToSpace(x, blocksize=size, mode=mode)]
 
 
-class SplitBeforeTranspose(Workaround):
+class SplitLastDimension(Workaround):
     """Split the last dimension of a tensor instead of a transposed dimension, such as that of queries, keys and values.
 
     ncnn has tensors of four dimensions. Windows, tokens, the three projections, heads and channels are five.

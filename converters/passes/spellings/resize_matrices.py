@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
+from converters.passes.resized_elements import nearest_elements, positions_of, scales_of
 from converters.passes.workaround import Workaround
 from onnx_specops.building import Builder, Value
-from onnx_specops.graphs import constant_array, constant_list
 
 _IMAGE = 4
 
@@ -35,13 +35,13 @@ class ResizeByMatrices(Workaround):
             return None
         if node.attributes.get_string("keep_aspect_ratio_policy", "stretch") != "stretch":
             return None
-        scales = _scales(node, x.dims, result.dims)
+        scales = scales_of(node, x.dims, result.dims)
         if scales is None:
             return None
         axes = [
             k for k, (size, count) in enumerate(zip(x.dims, result.dims, strict=True)) if size != count or scales[k] != 1
         ]
-        positions = {k: _positions(node, x.dims[k] or 0, result.dims[k] or 0, scales[k]) for k in axes}
+        positions = {k: positions_of(node, x.dims[k] or 0, result.dims[k] or 0, scales[k]) for k in axes}
         if any(found is None for found in positions.values()):
             return None
         if len(x.dims) == _IMAGE and self.computes(node, x, result):
@@ -53,7 +53,7 @@ class ResizeByMatrices(Workaround):
             size = x.dims[axis] or 0
             assert found is not None
             if mode == "nearest":
-                changed = op.Gather(changed, op.const(_nearest(found, size, node)), axis=axis)
+                changed = op.Gather(changed, op.const(nearest_elements(found, size, node)), axis=axis)
                 continue
             weights = _weights(found, size, node).astype(np.float32)
             changed = multiplied(op, changed, axis, weights)
@@ -111,7 +111,7 @@ class ResizeOfNcnn(ResizeByMatrices):
         """Return a nearest Resize with asymmetric coordinates that are rounded down, if it has the same elements."""
         if node.attributes.get_string("mode", "nearest") != "nearest" or x.dims is None or result.dims is None:
             return None
-        scales = _scales(node, x.dims, result.dims)
+        scales = scales_of(node, x.dims, result.dims)
         if (
             scales is None
             or x.dims[:2] != result.dims[:2]
@@ -141,8 +141,8 @@ def _image_sizes(x: Value, result: Value) -> list[tuple[int, int]]:
 def _chooses(node: ir.Node, mode: str, sizes: Sequence[tuple[int, int]], scales: Sequence[float]) -> bool:
     """Return whether a nearest Resize has the elements that `_chosen` returns for coordinates of a mode."""
     for (size, count), scale in zip(sizes, scales, strict=True):
-        positions = _positions(node, size, count, scale)
-        if positions is None or (_nearest(positions, size, node) != _chosen(mode, size, count)).any():
+        positions = positions_of(node, size, count, scale)
+        if positions is None or (nearest_elements(positions, size, node) != _chosen(mode, size, count)).any():
             return False
     return True
 
@@ -157,52 +157,6 @@ def _chosen(mode: str, size: int, count: int) -> np.ndarray:
         step = np.float32(size) / np.float32(count)
         found = np.floor(x * step + (np.float32(0) if mode == "asymmetric" else np.float32(0.5) * step))
     return np.minimum(found, size - 1).astype(np.int64)
-
-
-def _scales(node: ir.Node, before: Sequence[int | None], after: Sequence[int | None]) -> list[float] | None:
-    """Return the scale of each axis."""
-    given = node.inputs[2] if len(node.inputs) > 2 else None
-    axes = list(node.attributes.get_ints("axes", ()) or range(len(before)))
-    found = [1.0] * len(before)
-    if given is not None and not (given.shape is not None and given.shape == (0,)):
-        scales = constant_array(given)
-        if scales is None:
-            return None
-        for axis, scale in zip(axes, scales.tolist(), strict=True):
-            found[axis % len(before)] = scale
-        return found
-    if len(node.inputs) < 4 or constant_list(node.inputs[3]) is None:
-        return None
-    return [(count or 0) / (size or 1) for size, count in zip(before, after, strict=True)]
-
-
-def _positions(node: ir.Node, size: int, count: int, scale: float) -> np.ndarray | None:
-    """Return the position of each element of the result in the input."""
-    x = np.arange(count, dtype=np.float64)
-    match node.attributes.get_string("coordinate_transformation_mode", "half_pixel"):
-        case "half_pixel":
-            return (x + 0.5) / scale - 0.5
-        case "pytorch_half_pixel":
-            return (x + 0.5) / scale - 0.5 if count > 1 else np.zeros(count)
-        case "asymmetric":
-            return x / scale
-        case "align_corners":
-            return x * (size - 1) / (count - 1) if count > 1 else np.zeros(count)
-        case _:
-            return None
-
-
-def _nearest(positions: np.ndarray, size: int, node: ir.Node) -> np.ndarray:
-    match node.attributes.get_string("nearest_mode", "round_prefer_floor"):
-        case "round_prefer_floor":
-            rounded = np.ceil(positions - 0.5)
-        case "round_prefer_ceil":
-            rounded = np.floor(positions + 0.5)
-        case "floor":
-            rounded = np.floor(positions)
-        case _:
-            rounded = np.ceil(positions)
-    return np.clip(rounded, 0, size - 1).astype(np.int64)
 
 
 def _weights(positions: np.ndarray, size: int, node: ir.Node) -> np.ndarray:

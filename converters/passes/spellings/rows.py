@@ -18,15 +18,9 @@ class UncheckedRows(Workaround):
     """Look up indices beyond the end of a table in a row of zeros, instead of a comparison.
 
     ncnn (2026) has no comparisons. It takes the last row for indices beyond the end, and the first one for negative indices.
-
-    Attributes:
-        assumptions: after the pass, what must be true for the same results, by the name of a value.
     """
 
     operators = frozenset(("Where",))
-
-    def __init__(self) -> None:
-        self.assumptions: dict[str, str] = {}
 
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
         valid, rows, zero = node.inputs

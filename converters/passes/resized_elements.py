@@ -1,0 +1,63 @@
+"""The elements that Resize reads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from onnx_specops.graphs import constant_array, constant_list
+
+
+def scales_of(node: ir.Node, before: Sequence[int | None], after: Sequence[int | None]) -> list[float] | None:
+    """Return the scale of each axis of a Resize from one shape to another; ``None`` if it is unknown."""
+    given = node.inputs[2] if len(node.inputs) > 2 else None
+    axes = list(node.attributes.get_ints("axes", ()) or range(len(before)))
+    found = [1.0] * len(before)
+    if given is not None and not (given.shape is not None and given.shape == (0,)):
+        scales = constant_array(given)
+        if scales is None:
+            return None
+        for axis, scale in zip(axes, scales.tolist(), strict=True):
+            found[axis % len(before)] = scale
+        return found
+    if len(node.inputs) < 4 or constant_list(node.inputs[3]) is None:
+        return None
+    return [(count or 0) / (size or 1) for size, count in zip(before, after, strict=True)]
+
+
+def positions_of(node: ir.Node, size: int, count: int, scale: float) -> np.ndarray | None:
+    """Return the position in the input of each element of a Resize; ``None`` for coordinates that depend on more.
+
+    Args:
+        node: the Resize.
+        size, count: the elements along an axis before and after.
+        scale: the scale of the axis.
+    """
+    x = np.arange(count, dtype=np.float64)
+    match node.attributes.get_string("coordinate_transformation_mode", "half_pixel"):
+        case "half_pixel":
+            return (x + 0.5) / scale - 0.5
+        case "pytorch_half_pixel":
+            return (x + 0.5) / scale - 0.5 if count > 1 else np.zeros(count)
+        case "asymmetric":
+            return x / scale
+        case "align_corners":
+            return x * (size - 1) / (count - 1) if count > 1 else np.zeros(count)
+        case _:
+            return None
+
+
+def nearest_elements(positions: np.ndarray, size: int, node: ir.Node) -> np.ndarray:
+    """Return the element of the input that a nearest Resize takes at each position along an axis of ``size`` elements."""
+    match node.attributes.get_string("nearest_mode", "round_prefer_floor"):
+        case "round_prefer_floor":
+            rounded = np.ceil(positions - 0.5)
+        case "round_prefer_ceil":
+            rounded = np.floor(positions + 0.5)
+        case "floor":
+            rounded = np.floor(positions)
+        case _:
+            rounded = np.ceil(positions)
+    return np.clip(rounded, 0, size - 1).astype(np.int64)
