@@ -38,6 +38,7 @@ SLOW = 1.15
 # Those of the kernels, and their names in oneDNN, which OpenVINO uses.
 INSTRUCTIONS = {
     "avx2": "AVX2",
+    "avx2_vnni": "AVX2_VNNI",
     "avx512": "AVX512_CORE",
     "avx512_vnni": "AVX512_CORE_VNNI",
     "amx": "AVX512_CORE_AMX",

@@ -155,8 +155,11 @@ const Kernels& avx2();
 const Kernels& avx512();
 const Kernels& avx512_vnni();
 #endif
+#if defined(SPECOPS_AVX_VNNI_KERNELS)
+const Kernels& avx2_vnni();
+#endif
 
-// The best kernels for this processor, or those named by ONNX_SPECOPS_SIMD (portable, avx2, avx512, avx512_vnni).
+// The best kernels for this processor, or those named by ONNX_SPECOPS_SIMD.
 const Kernels& kernels();
 
 }  // namespace specops::compressed

@@ -8,7 +8,7 @@ namespace specops::compressed_cache {
 
 const Kernels& kernels() {
 #if defined(SPECOPS_X86_KERNELS)
-  static const Kernels& chosen = best_kernels(portable, avx2, avx512, avx512_vnni);
+  static const Kernels& chosen = best_kernels<Kernels>({portable, avx2, nullptr, avx512, avx512_vnni, nullptr});
 #else
   static const Kernels& chosen = portable();
 #endif

@@ -63,7 +63,7 @@ const Kernels& avx512();
 const Kernels& avx512_vnni();
 #endif
 
-// The best kernels for this processor, or those named by ONNX_SPECOPS_SIMD (portable, avx2, avx512, avx512_vnni).
+// The best kernels for this processor, or those named by ONNX_SPECOPS_SIMD.
 const Kernels& kernels();
 
 }  // namespace specops::compressed_cache

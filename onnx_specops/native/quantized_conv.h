@@ -142,6 +142,9 @@ const Kernels& avx2();
 const Kernels& avx512();
 const Kernels& avx512_vnni();
 #endif
+#if defined(SPECOPS_AVX_VNNI_KERNELS)
+const Kernels& avx2_vnni();
+#endif
 #if defined(SPECOPS_AMX_KERNELS)
 const Kernels& amx();
 #endif

@@ -22,7 +22,7 @@ namespace volumes {
 
 const Kernels& kernels() {
 #if defined(SPECOPS_X86_KERNELS)
-  static const Kernels& chosen = best_kernels(portable, avx2, avx512, avx512);
+  static const Kernels& chosen = best_kernels<Kernels>({portable, avx2, nullptr, avx512, nullptr, nullptr});
 #else
   static const Kernels& chosen = portable();
 #endif

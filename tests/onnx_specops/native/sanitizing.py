@@ -47,7 +47,7 @@ def build(folder: Path) -> Path:
     environment = {**os.environ, "PATH": path}
     configure = [
         *("cmake", "-S", ROOT / "onnx_specops" / "native", "-B", folder / "build"),
-        *("-DONNX_SPECOPS_SANITIZE=ON", f"-DONNX_SPECOPS_OUTPUT_DIRECTORY={folder}"),
+        *("-DONNX_SPECOPS_SANITIZE=ON", "-DONNX_SPECOPS_EVEX=ON", f"-DONNX_SPECOPS_OUTPUT_DIRECTORY={folder}"),
         *(["-G", "Ninja"] if shutil.which("ninja", path=path) else []),
     ]
     with locked(folder / "lock"):

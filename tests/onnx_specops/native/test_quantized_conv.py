@@ -167,7 +167,7 @@ for channels in (1, 3, 7, 8, 16, 24, 36, 65, 100, 1001):
 
 
 # If the processor lacks a set, its best set is used instead, which must also be correct.
-@pytest.mark.parametrize("name", ["portable", "avx2", "avx512", "avx512_vnni", "amx"])
+@pytest.mark.parametrize("name", ["portable", "avx2", "avx2_vnni", "avx512", "avx512_vnni", "amx"])
 def test_each_instruction_set(name: str) -> None:
     environment = {**os.environ, "ONNX_SPECOPS_SIMD": name, "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run([sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, check=False)

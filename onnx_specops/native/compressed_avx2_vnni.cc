@@ -1,0 +1,3 @@
+#define SPECOPS_SET avx2_vnni
+#define SPECOPS_NAME "avx2_vnni"
+#include "compressed_kernels.inc"
