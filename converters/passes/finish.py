@@ -231,7 +231,7 @@ def finish(
         passes.append(halves if precision == "float16" else InFloat32())
     passes += [
         RemoveUnusedNodesPass(),
-        Simplify(limit=FOLDED_ELEMENTS, halves=False, fold=fold, pads=True),
+        Simplify(limit=FOLDED_ELEMENTS, halves=False, fold=fold, fused=True),
         *spelling_passes(target),
     ]
     if in_one_pass:
@@ -319,7 +319,7 @@ def finish_for(
         passes += [inline, InFloat32()] if target.float32 or precision == "float32" else [inline]
     passes += [
         RemoveUnusedNodesPass(),
-        Simplify(stored=True, halves=False, pads=True),
+        Simplify(stored=True, halves=False, fused=True),
         *spelling_passes(target),
         casts(),
         Simplify(stored=True),

@@ -6,6 +6,7 @@ from converters.passes.simplification.constants import FoldConstants
 from converters.passes.simplification.data_movement import MergeDataMovement
 from converters.passes.simplification.dimensions import MergeDimensions
 from converters.passes.simplification.duplicates import MergeDuplicates
+from converters.passes.simplification.expansions import MergeExpansions
 from converters.passes.simplification.neutral import RemoveNeutral
 from converters.passes.simplification.pads import FusePads
 from converters.passes.simplification.simplify import Simplify
@@ -18,6 +19,7 @@ __all__ = [
     "MergeDataMovement",
     "MergeDimensions",
     "MergeDuplicates",
+    "MergeExpansions",
     "RemoveNeutral",
     "Simplify",
 ]

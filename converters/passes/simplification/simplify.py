@@ -14,6 +14,7 @@ from converters.passes.simplification.constants import MAX_GROWTH, FoldConstants
 from converters.passes.simplification.data_movement import MergeDataMovement
 from converters.passes.simplification.dimensions import MergeDimensions
 from converters.passes.simplification.duplicates import MergeDuplicates
+from converters.passes.simplification.expansions import MergeExpansions
 from converters.passes.simplification.neutral import RemoveNeutral
 from converters.passes.simplification.pads import FusePads
 
@@ -28,7 +29,7 @@ class Simplify(InPlacePass):
     Args:
         stored, limit, halves: see `FoldConstants`.
         fold: whether constants are folded.
-        pads: whether Pads are fused into convolutions. Some spellings separate them.
+        fused: whether Pads become part of convolutions, and Expands part of arithmetic. Some spellings separate them.
     """
 
     def __init__(
@@ -38,7 +39,7 @@ class Simplify(InPlacePass):
         limit: int = MAX_GROWTH,
         halves: bool = True,
         fold: bool = True,
-        pads: bool = False,
+        fused: bool = False,
     ) -> None:
         self.steps: Sequence[InPlacePass] = (
             *([FoldConstants(stored=stored, limit=limit, halves=halves)] if fold else []),
@@ -46,7 +47,7 @@ class Simplify(InPlacePass):
             MergeDimensions(),
             RemoveNeutral(),
             MergeConcats(),
-            *([FusePads()] if pads else []),
+            *([FusePads(), MergeExpansions()] if fused else []),
             FuseBiases(),
             DeduplicateInitializersPass(),
             MergeDuplicates(),
