@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import re
 import string
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import onnx_ir as ir
 
 from converters.errors import Malformed
 from converters.openvino.reader.shapes import same_dims
@@ -13,6 +17,8 @@ from converters.openvino.rule import Departure, rule
 from converters.openvino.rules._precision import saturating_8_bits
 from converters.openvino.rules._shapes import match_shapes
 from onnx_specops.building import Builder, Value
+
+_FLOATS = (ir.DataType.FLOAT16, ir.DataType.BFLOAT16, ir.DataType.FLOAT, ir.DataType.DOUBLE)
 
 
 @rule(
@@ -133,7 +139,10 @@ def einsum(op: Builder, *inputs: Value, equation: str):
         re.sub(r"[A-Za-z]", lambda match: names[match[0]], term.replace("...", "\0")).replace("\0", hidden_letters)
         for term, hidden_letters in zip((*terms, right), dots, strict=True)
     ]
-    if (result := _as_mat_mul(op, inputs, renamed)) is not None:
+    result = _as_mat_mul(op, inputs, renamed)
+    if result is None and len(inputs) == 2:
+        result = _as_product(op, inputs, renamed)
+    if result is not None:
         return result
     types = None
     if ranked:  # ONNX's inference ignores that dimensions of 1 broadcast
@@ -160,7 +169,12 @@ def _as_mat_mul(op: Builder, inputs: Sequence[Value], terms: Sequence[str]) -> V
         return None
     left, right, result = terms
     batch, row, inner, column = left[:-2], left[-2], left[-1], result[-1:]
-    if column in left or result != batch + row + column:
+    if column in left or inner not in right or result != batch + row + column:
+        return None
+    sizes = [
+        dict(zip(term, x.dims, strict=True)).get(inner) for term, x in zip(terms, inputs, strict=False) if x.dims is not None
+    ]
+    if len(set(sizes) - {None}) > 1:  # a dimension of 1 broadcasts
         return None
     if right == batch + inner + column:
         return op.MatMul(*inputs)
@@ -168,3 +182,100 @@ def _as_mat_mul(op: Builder, inputs: Sequence[Value], terms: Sequence[str]) -> V
         axes = range(len(right))
         return op.MatMul(inputs[0], op.Transpose(inputs[1], perm=[*axes[:-2], axes[-1], axes[-2]]))
     return None
+
+
+@dataclass(frozen=True)
+class _Product:
+    """A matrix multiplication that equals a sum of products of two operands.
+
+    Attributes:
+        left, right: the letters of the operands, as ``[*leading, row, *inner]`` and ``[*shared, *inner, *columns]``.
+        leading: the letters of the product's leading dimensions.
+        shared: those of them that the right operand has.
+        inner: the letters of the dimensions that are summed over.
+        columns: the letters that only the right operand has.
+        swapped: whether the right operand is the first one of the equation.
+    """
+
+    left: str
+    right: str
+    leading: str
+    row: str
+    inner: str
+    columns: str
+    swapped: bool
+
+    @property
+    def shared(self) -> str:
+        return "".join(letter for letter in self.leading if letter in self.right)
+
+    @property
+    def letters(self) -> str:
+        """The letters of the product."""
+        return self.leading + self.row + self.columns
+
+
+def _products(terms: Sequence[str]) -> Iterator[_Product]:
+    """Iterate over the products that equal an equation, for each order of the operands."""
+    *operands, result = terms
+    if len(operands) != 2 or any("." in term or len(set(term)) != len(term) for term in terms):
+        return
+    for swapped in (False, True):
+        left, right = reversed(operands) if swapped else operands
+        inner = "".join(letter for letter in left if letter in right and letter not in result)
+        rows = [letter for letter in result if letter not in right]
+        columns = "".join(letter for letter in result if letter not in left)
+        if not inner or not rows or not columns or set(left + right) != set(result + inner):
+            continue
+        leading = "".join(letter for letter in result if letter in left and letter != rows[-1])
+        yield _Product(left, right, leading, rows[-1], inner, columns, swapped)
+
+
+def _as_product(op: Builder, inputs: Sequence[Value], terms: Sequence[str]) -> Value | None:
+    """Return an equal MatMul of transposed and reshaped operands, if it exists.
+
+    Conditions: each dimension over which the sum runs has the same known size in both operands. Merged dimensions have known
+    sizes other than 0.
+    """
+    if any(x.dims is None or x.dtype not in _FLOATS for x in inputs):
+        return None
+    sizes = [dict(zip(term, x.dims or (), strict=True)) for term, x in zip(terms, inputs, strict=False)]
+    possible = []
+    for product in _products(terms):
+        of_left, of_right = reversed(sizes) if product.swapped else sizes
+        merged = product.inner + (product.columns if len(product.columns) > 1 else "")
+        if all(of_left[letter] == of_right[letter] for letter in product.inner) and all(
+            of_right[letter] for letter in merged
+        ):
+            possible.append(product)
+    if not possible:
+        return None
+
+    def cost(product: _Product) -> tuple[bool, bool, bool]:
+        weights = inputs[product.swapped].const_value is not None
+        return weights, product.letters != terms[-1], len(product.columns) > 1
+
+    product = min(possible, key=cost)
+    left, right = reversed(inputs) if product.swapped else inputs
+    of_right = sizes[not product.swapped]
+    inner = math.prod(of_right[letter] or 0 for letter in product.inner)
+    columns = [of_right[letter] or 0 for letter in product.columns]
+    a = _ordered(op, left, product.left, product.leading + product.row + product.inner)
+    if len(product.inner) > 1:
+        a = op.Reshape(a, [*[0] * (len(product.leading) + 1), inner])
+    b = _ordered(op, right, product.right, product.shared + product.inner + product.columns)
+    if len(product.inner) > 1 or len(columns) > 1:
+        whole = columns if len(columns) == 1 else [math.prod(columns)]
+        b = op.Reshape(b, [*[0] * len(product.shared), inner, *(whole if whole[0] else [-1])])
+    first = product.leading.find(product.shared[0]) if product.shared else len(product.leading)
+    if missing := [i - first for i, letter in enumerate(product.leading) if i > first and letter not in product.shared]:
+        b = op.Unsqueeze(b, missing)
+    result = op.MatMul(a, b)
+    if len(columns) > 1:
+        result = op.Reshape(result, [*[0] * (len(product.leading) + 1), *columns])
+    return _ordered(op, result, product.letters, terms[-1])
+
+
+def _ordered(op: Builder, x: Value, letters: str, order: str) -> Value:
+    """Return a tensor with its dimensions in another order."""
+    return x if letters == order else op.Transpose(x, perm=[letters.index(letter) for letter in order])

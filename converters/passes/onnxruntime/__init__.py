@@ -18,6 +18,7 @@ from converters.passes.onnxruntime.doubles import ActivationsOfDoubles
 from converters.passes.onnxruntime.few_outputs import FewOutputs
 from converters.passes.onnxruntime.float8 import CastToFloat8
 from converters.passes.onnxruntime.float_weights import KeepFloatWeights
+from converters.passes.onnxruntime.gathers import GatherRows
 from converters.passes.onnxruntime.line_convolutions import DepthwiseLines
 from converters.passes.onnxruntime.local_response import LRNOfFourDimensions
 from converters.passes.onnxruntime.matmuls import MatMulOfVectorsAndEmptyMatrices
@@ -54,6 +55,7 @@ __all__ = [
     "CubicByAxes",
     "DepthwiseLines",
     "FewOutputs",
+    "GatherRows",
     "KeepFloatWeights",
     "KeepPads",
     "NearestByGather",
@@ -113,6 +115,7 @@ def fusion_guards(opset: int) -> Sequence[InPlacePass]:
         ConstantsOfMoreDimensions(opset),
         PixelsAsTokens(),
         NearestByGather(),
+        GatherRows(),
     ]
     if opset >= 13:  # the first with axes as inputs of Unsqueeze
         guards.append(DepthwiseLines())

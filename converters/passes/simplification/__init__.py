@@ -7,6 +7,7 @@ from converters.passes.simplification.data_movement import MergeDataMovement
 from converters.passes.simplification.dimensions import MergeDimensions
 from converters.passes.simplification.duplicates import MergeDuplicates
 from converters.passes.simplification.expansions import MergeExpansions
+from converters.passes.simplification.gathers import MergeGathers
 from converters.passes.simplification.neutral import RemoveNeutral
 from converters.passes.simplification.pads import FusePads
 from converters.passes.simplification.simplify import Simplify
@@ -20,6 +21,7 @@ __all__ = [
     "MergeDimensions",
     "MergeDuplicates",
     "MergeExpansions",
+    "MergeGathers",
     "RemoveNeutral",
     "Simplify",
 ]

@@ -15,6 +15,7 @@ from converters.passes.simplification.data_movement import MergeDataMovement
 from converters.passes.simplification.dimensions import MergeDimensions
 from converters.passes.simplification.duplicates import MergeDuplicates
 from converters.passes.simplification.expansions import MergeExpansions
+from converters.passes.simplification.gathers import MergeGathers
 from converters.passes.simplification.neutral import RemoveNeutral
 from converters.passes.simplification.pads import FusePads
 
@@ -29,7 +30,8 @@ class Simplify(InPlacePass):
     Args:
         stored, limit, halves: see `FoldConstants`.
         fold: whether constants are folded.
-        fused: whether Pads become part of convolutions, and Expands part of arithmetic. Some spellings separate them.
+        fused: whether Pads become part of convolutions, Expands part of arithmetic, and Gathers Slices. Some spellings need
+            the separate nodes.
     """
 
     def __init__(
@@ -47,7 +49,7 @@ class Simplify(InPlacePass):
             MergeDimensions(),
             RemoveNeutral(),
             MergeConcats(),
-            *([FusePads(), MergeExpansions()] if fused else []),
+            *([FusePads(), MergeExpansions(), MergeGathers()] if fused else []),
             FuseBiases(),
             DeduplicateInitializersPass(),
             MergeDuplicates(),
