@@ -6,6 +6,9 @@ Sum.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import onnx_ir as ir
 
 from converters.passes.patterns import PatternPass, rewrite
@@ -15,19 +18,47 @@ from onnx_specops.graphs import attributes_of
 
 @rewrite(
     "LayerNormalization",
+    lambda op, a, b, scale: op.LayerNormalization(op.Add(a, b), scale, _allow_other_inputs=True, _outputs=["whole"]),
+)
+def of_a_sum(op: Builder, *, a: Value, b: Value, scale: Value, whole: Value) -> Value | None:
+    """Replace the Add before a LayerNormalization, without other consumers, by a Sum."""
+    return op.LayerNormalization(op.Sum(a, b), *_others(whole), **_attributes(whole)) if _is_fused(a, b, whole) else None
+
+
+@rewrite(
+    "LayerNormalization",
     lambda op, a, b, scale: op.LayerNormalization(
-        op.Add(a, b, _outputs=["total"]), scale, _allow_other_inputs=True, _outputs=["whole"]
+        op.Transpose(op.Add(a, b), _outputs=["moved"]), scale, _allow_other_inputs=True, _outputs=["whole"]
     ),
 )
-def of_a_sum(op: Builder, *, a: Value, b: Value, scale: Value, total: Value, whole: Value) -> Value | None:
-    """Replace the Add before a LayerNormalization, without other consumers, by a Sum."""
+def of_a_transposed_sum(op: Builder, *, a: Value, b: Value, scale: Value, moved: Value, whole: Value) -> Value | None:
+    """The same with a Transpose between them, which ONNX Runtime moves before the Add."""
+    if not _is_fused(a, b, whole):
+        return None
+    transposed = op.Transpose(op.Sum(a, b), **_attributes(moved))
+    return op.LayerNormalization(transposed, *_others(whole), **_attributes(whole))
+
+
+def _is_fused(a: Value, b: Value, whole: Value) -> bool:
     node = whole.producer()
     assert node is not None
     # float16 is for GPUs, whose SkipLayerNormalization is fast.
-    if total.dtype != ir.DataType.FLOAT or any(value.uses() for value in node.outputs[1:]) or _is_row(a) or _is_row(b):
-        return None
-    attributes = attributes_of(node)
-    return op.LayerNormalization(op.Sum(a, b), *node.inputs[1:], **attributes)
+    if whole.dtype != ir.DataType.FLOAT or any(value.uses() for value in node.outputs[1:]):
+        return False
+    return not _is_row(a) and not _is_row(b)
+
+
+def _others(whole: Value) -> Sequence[ir.Value | None]:
+    """Return the inputs of a node after the first one."""
+    node = whole.producer()
+    assert node is not None
+    return node.inputs[1:]
+
+
+def _attributes(value: Value) -> dict[str, Any]:
+    node = value.producer()
+    assert node is not None
+    return attributes_of(node)
 
 
 def _is_row(value: Value) -> bool:
@@ -36,6 +67,6 @@ def _is_row(value: Value) -> bool:
 
 
 class SumBeforeNormalization(PatternPass):
-    """Use Sum instead of Add in LayerNormalization(a + b)."""
+    """Use Sum instead of Add in LayerNormalization(a + b), also if the sum is transposed."""
 
-    rewrites = (of_a_sum,)
+    rewrites = (of_a_sum, of_a_transposed_sum)

@@ -1,10 +1,11 @@
-"""Logic, reductions and expansions without effect, and reductions that become one or keep their dimensions."""
+"""Logic, reductions, expansions and Resizes without effect, and reductions that become one or keep their dimensions."""
 
 from __future__ import annotations
 
 import onnx_ir as ir
 
 from converters.passes.patterns import PatternPass, Rewrite, rewrite
+from converters.passes.resized_elements import scales_of
 from converters.passes.simplification.data_movement import neutral, same_dimensions
 from onnx_specops.building import Builder, Value
 from onnx_specops.graphs import constant_array, constant_list
@@ -43,6 +44,26 @@ def expansion_to_itself(op: Builder, *, x: Value, shape: Value) -> Value | None:
         return None
     own = x.dims[len(x.dims) - len(target) :]
     return x if all(size in (1, dim) for size, dim in zip(target, own, strict=True)) else None
+
+
+@rewrite("Resize", lambda op, x: op.Resize(x, _allow_other_inputs=True, _outputs=["whole"]), exclusive=False, finite=True)
+def resize_to_itself(op: Builder, *, x: Value, whole: Value) -> Value | None:
+    """Remove a Resize whose scales are 1.
+
+    The interpolation would multiply other elements by 0, so the result only differs for infinity and NaN.
+    """
+    node = whole.producer()
+    if node is None or x.dims is None or not x.is_static or x.dims != whole.dims:
+        return None
+    if node.attributes.get_string("coordinate_transformation_mode", "half_pixel") not in _COORDINATES:
+        return None
+    if "keep_aspect_ratio_policy" in node.attributes or node.attributes.get_int("antialias", False):
+        return None
+    scales = scales_of(node, x.dims, whole.dims)
+    return x if scales is not None and all(scale == 1 for scale in scales) else None
+
+
+_COORDINATES = ("half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric")
 
 
 def _reduction(operator: str) -> Rewrite:
@@ -140,8 +161,8 @@ def _kept(operator: str) -> Rewrite:
 
 
 class RemoveNeutral(PatternPass):
-    """Remove negations of negations, And with true, Or with false, Where with a known condition, reductions and expansions
-    without effect, and Unsqueezes after reductions, and merge reductions.
+    """Remove negations of negations, And with true, Or with false, Where with a known condition, reductions, expansions and
+    Resizes without effect, and Unsqueezes after reductions, and merge reductions.
     """
 
     rewrites = (
@@ -149,6 +170,7 @@ class RemoveNeutral(PatternPass):
         negated_condition,
         known_condition,
         expansion_to_itself,
+        resize_to_itself,
         neutral("And", 1, commute=True),
         neutral("Or", 0, commute=True),
         *(_reduction(operator) for operator in _REDUCTIONS),

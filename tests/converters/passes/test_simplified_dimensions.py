@@ -409,3 +409,29 @@ def test_whole_slices(emit: Any, found: list[str]) -> None:
 )
 def test_several_slices(emit: Any, count: int) -> None:
     assert rewritten(emit, floats("x", 4, 5, 3), by=[MergeDataMovement()]).count("Slice") == count
+
+
+@pytest.mark.parametrize(
+    ("arguments", "found"),
+    [
+        ({"sizes": [1, 2, 4, 5]}, []),
+        ({"scales": [1.0, 1.0, 1.0, 1.0]}, []),
+        ({"scales": [1.0, 1.0, 1.0, 1.0], "mode": "cubic"}, []),
+        ({"sizes": [1, 2, 4, 5], "mode": "linear", "coordinate_transformation_mode": "align_corners"}, []),
+        ({"sizes": [4, 5], "axes": [2, 3], "mode": "linear", "coordinate_transformation_mode": "asymmetric"}, []),
+        # Scales that give the same sizes, other sizes, coordinates that depend on more, and filters.
+        ({"scales": [1.0, 1.0, 1.1, 1.0], "mode": "linear"}, ["Resize"]),
+        ({"sizes": [1, 2, 4, 6]}, ["Resize"]),
+        ({"sizes": [1, 2, 4, 5], "mode": "linear", "coordinate_transformation_mode": "half_pixel_symmetric"}, ["Resize"]),
+        ({"sizes": [4, 5], "axes": [2, 3], "mode": "linear", "antialias": 1}, ["Resize"]),
+        ({"sizes": [4, 5], "axes": [2, 3], "keep_aspect_ratio_policy": "not_larger"}, ["Resize"]),
+    ],
+)
+def test_resizes(arguments: dict[str, Any], found: list[str]) -> None:
+    def emit(op: Any, x: Any) -> Any:
+        given = dict(arguments)
+        scales, sizes = given.pop("scales", None), given.pop("sizes", None)
+        inputs = [op.const(np.array(scales, np.float32))] if scales else [None, op.const(np.array(sizes))]
+        return op.Neg(op.Resize(x, None, *inputs, **given))
+
+    assert rewritten(emit, floats("x", 1, 2, 4, 5), by=[RemoveNeutral()]) == ["Neg", *found]

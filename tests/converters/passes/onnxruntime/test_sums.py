@@ -19,6 +19,15 @@ SCALE = np.linspace(1, 2, 6, dtype=np.float32)
         (lambda op, a, b: op.LayerNormalization(op.Add(a, b), SCALE), True),
         (lambda op, a, b: op.LayerNormalization(op.Add(a, b), SCALE, SCALE), True),
         (lambda op, a, b: op.LayerNormalization(op.Add(a, b), SCALE, epsilon=0.5), True),
+        (lambda op, a, b: op.LayerNormalization(op.Transpose(op.Add(a, b), perm=[1, 0, 2]), SCALE), True),
+        (
+            lambda op, a, b: op.LayerNormalization(op.Transpose(op.Add(a, SCALE.reshape(1, 6)), perm=[1, 0, 2]), SCALE),
+            False,
+        ),
+        (
+            lambda op, a, b: [op.LayerNormalization(op.Transpose(y := op.Add(a, b), perm=[1, 0, 2]), SCALE), op.Relu(y)],
+            False,
+        ),
         (lambda op, a, b: op.LayerNormalization(op.Add(a, SCALE), SCALE), False),  # the bias of a product
         (lambda op, a, b: op.LayerNormalization(op.Add(SCALE.reshape(1, 1, 6), a), SCALE), False),
         (lambda op, a, b: op.LayerNormalization(op.Mul(a, b), SCALE), False),
