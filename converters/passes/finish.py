@@ -36,6 +36,7 @@ from converters.passes.onnxruntime import (
     fusion_guards,
     kernel_workarounds,
 )
+from converters.passes.pixel_shuffles import ShuffleRows
 from converters.passes.precision import InFloat16, InFloat32
 from converters.passes.quantized import ConvertToIntegers, is_quantized
 from converters.passes.recurrent_loops import FuseRecurrentLoops
@@ -236,7 +237,8 @@ def finish(
     ]
     if in_one_pass:
         if has_integers:
-            passes += [FuseElementwise(), RemoveUnusedNodesPass(), MergeDataMovement(), RemoveUnusedNodesPass()]
+            passes += [FuseElementwise(), RemoveUnusedNodesPass(), MergeDataMovement(), ShuffleRows(), MergeDataMovement()]
+            passes.append(RemoveUnusedNodesPass())
         passes += [FuseFunctions(), DecomposeMish()]
     if target.limits:
         passes.append(Check(target))
