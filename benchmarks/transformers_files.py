@@ -1,0 +1,212 @@
+"""Quantized IR files of networks of the library transformers, with random weights.
+
+    python -m benchmarks.transformers_files FOLDER              # a folder of .xml and .bin for each network
+    python -m benchmarks.transformers_files FOLDER --only bert  # networks whose names contain one of these
+
+NNCF quantizes half of the networks with limits around zero and the others with any limits. Needs torch, transformers, timm,
+nncf and openvino. Nothing is downloaded. Existing files are kept.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import transformers
+from torch import nn
+
+from benchmarks.torch_networks.making import make_files
+
+SAMPLES = 3
+_VOCABULARY = 1000
+_TEXT = {
+    "hidden_size": 256,
+    "num_hidden_layers": 4,
+    "num_attention_heads": 4,
+    "intermediate_size": 1024,
+    "vocab_size": _VOCABULARY,
+}
+_IMAGE = {name: number for name, number in _TEXT.items() if name != "vocab_size"}
+_SOUND = {**_IMAGE, "num_hidden_layers": 3, "intermediate_size": 512}
+
+
+@dataclass(frozen=True)
+class Network:
+    """A network.
+
+    Attributes:
+        model: its class, followed by the names of the parts that are taken, if not all.
+        config: its configuration's class.
+        options: the configuration.
+        inputs: the name and shape of each input; an integer type is for token numbers, and masks are all ones.
+    """
+
+    model: str
+    config: str
+    options: dict[str, Any]
+    inputs: dict[str, tuple[int, ...]]
+
+    def make(self) -> nn.Module:
+        model, *parts = self.model.split(".")
+        module: Any = getattr(transformers, model)(getattr(transformers, self.config)(**self.options)).eval()
+        for part in parts:
+            module = getattr(module, part)
+        return _FirstOutput(module, list(self.inputs))
+
+    def sample(self, rng: np.random.Generator) -> tuple[np.ndarray, ...]:
+        return tuple(
+            rng.integers(5, _VOCABULARY, shape)
+            if name == "input_ids"
+            else np.ones(shape, np.int64)
+            if name == "attention_mask"
+            else rng.standard_normal(shape).astype(np.float32)
+            for name, shape in self.inputs.items()
+        )
+
+
+class _FirstOutput(nn.Module):
+    """A network with positional inputs that returns its first tensor."""
+
+    def __init__(self, module: nn.Module, names: list[str]) -> None:
+        super().__init__()
+        self.module, self.names = module, names
+
+    def forward(self, *inputs: torch.Tensor) -> torch.Tensor:
+        result = self.module(**dict(zip(self.names, inputs, strict=True)))
+        if isinstance(result, torch.Tensor):
+            return result
+        values = result.values() if hasattr(result, "values") else result
+        return next(value for value in values if isinstance(value, torch.Tensor))
+
+
+def _images(model: str, config: str, size: int = 224, **options: Any) -> Network:
+    return Network(model, config, options, {"pixel_values": (1, 3, size, size)})
+
+
+def _texts(model: str, config: str, **options: Any) -> Network:
+    return Network(model, config, options, {"input_ids": (1, 64), "attention_mask": (1, 64)})
+
+
+def _videos(model: str, config: str, **options: Any) -> Network:
+    return Network(model, config, options, {"pixel_values": (1, 8, 3, 112, 112)})
+
+
+def _sounds(model: str, config: str, name: str, shape: tuple[int, ...], **options: Any) -> Network:
+    return Network(model, config, options, {name: shape})
+
+
+NETWORKS = {
+    "albert": _texts("AlbertModel", "AlbertConfig", **_TEXT, embedding_size=128),
+    "ast": _sounds("ASTModel", "ASTConfig", "input_values", (1, 256, 128), **_IMAGE, max_length=256),
+    "beit": _images("BeitModel", "BeitConfig", **_IMAGE, use_relative_position_bias=True),
+    "bert": _texts("BertModel", "BertConfig", **_TEXT),
+    "clap": _sounds(
+        "ClapAudioModel", "ClapAudioConfig", "input_features", (1, 1, 256, 64), depths=[1, 1, 2, 1],
+        patch_embeds_hidden_size=48, hidden_size=384, spec_size=256, num_mel_bins=64,
+    ),
+    "clip": _images("CLIPVisionModel", "CLIPVisionConfig", **_IMAGE),
+    "convbert": _texts("ConvBertModel", "ConvBertConfig", **_TEXT, embedding_size=128),
+    "convnextv2": _images("ConvNextV2Model", "ConvNextV2Config", hidden_sizes=[40, 80, 160, 320], depths=[2, 2, 6, 2]),
+    "deberta2": _texts(
+        "DebertaV2Model", "DebertaV2Config", **_TEXT, relative_attention=True, pos_att_type=["p2c", "c2p"],
+        position_buckets=32,
+    ),
+    "deit": _images("DeiTModel", "DeiTConfig", **_IMAGE),
+    "detr": _images(
+        "DetrForObjectDetection", "DetrConfig", use_pretrained_backbone=False, use_timm_backbone=True, backbone="resnet18",
+        encoder_layers=2, decoder_layers=2, d_model=128, encoder_ffn_dim=256, decoder_ffn_dim=256,
+        encoder_attention_heads=4, decoder_attention_heads=4,
+    ),
+    "dinov2": _images("Dinov2Model", "Dinov2Config", hidden_size=256, num_hidden_layers=4, num_attention_heads=4),
+    "distilbert": _texts(
+        "DistilBertModel", "DistilBertConfig", dim=256, n_layers=4, n_heads=4, hidden_dim=1024, vocab_size=_VOCABULARY
+    ),
+    "dpt": _images(
+        "DPTForDepthEstimation", "DPTConfig", hidden_size=192, num_hidden_layers=12, num_attention_heads=3,
+        intermediate_size=384, image_size=224, neck_hidden_sizes=[48, 96, 192, 192], fusion_hidden_size=64,
+    ),
+    "efficientnet": _images(
+        "EfficientNetModel", "EfficientNetConfig", width_coefficient=1.0, depth_coefficient=1.0, hidden_dim=1280
+    ),
+    "electra": _texts("ElectraModel", "ElectraConfig", **_TEXT),
+    "encodec": _sounds("EncodecModel.encoder", "EncodecConfig", "hidden_states", (1, 1, 8000), num_filters=16),
+    "focalnet": _images("FocalNetModel", "FocalNetConfig", embed_dim=48, depths=[2, 2, 2, 2]),
+    "funnel": _texts(
+        "FunnelModel", "FunnelConfig", vocab_size=_VOCABULARY, d_model=256, n_head=4, d_head=64, d_inner=512,
+        block_sizes=[2, 2, 2],
+    ),
+    "glpn": _images("GLPNForDepthEstimation", "GLPNConfig"),
+    "hubert": _sounds("HubertModel", "HubertConfig", "input_values", (1, 16000), **_SOUND),
+    "layoutlm": _texts("LayoutLMModel", "LayoutLMConfig", **_TEXT),
+    "mobilebert": _texts("MobileBertModel", "MobileBertConfig", num_hidden_layers=6, vocab_size=_VOCABULARY),
+    "mobilenet_v1": _images("MobileNetV1Model", "MobileNetV1Config"),
+    "mobilenet_v2": _images("MobileNetV2ForSemanticSegmentation", "MobileNetV2Config"),
+    "mobilevit": _images("MobileViTModel", "MobileViTConfig", 256),
+    "mpnet": _texts("MPNetModel", "MPNetConfig", **_TEXT),
+    "nystromformer": _texts("NystromformerModel", "NystromformerConfig", **_TEXT, segment_means_seq_len=64),
+    "poolformer": _images("PoolFormerModel", "PoolFormerConfig"),
+    "pvt": _images("PvtModel", "PvtConfig", image_size=224),
+    "regnet": _images(
+        "RegNetModel", "RegNetConfig", embedding_size=32, hidden_sizes=[32, 64, 128, 256], depths=[1, 2, 4, 2],
+        groups_width=16,
+    ),
+    "roberta": _texts("RobertaModel", "RobertaConfig", **_TEXT),
+    "sam": _images(
+        "SamVisionModel", "SamVisionConfig", 256, hidden_size=192, num_hidden_layers=4, num_attention_heads=3,
+        image_size=256, global_attn_indexes=[1, 3], output_channels=64,
+    ),
+    "segformer": _images("SegformerForSemanticSegmentation", "SegformerConfig"),
+    "sew": _sounds("SEWModel", "SEWConfig", "input_values", (1, 16000), **_SOUND),
+    "siglip": _images("SiglipVisionModel", "SiglipVisionConfig", **_IMAGE),
+    "squeezebert": _texts("SqueezeBertModel", "SqueezeBertConfig", **_TEXT, embedding_size=256),
+    "superpoint": _sounds("SuperPointForKeypointDetection.encoder", "SuperPointConfig", "input", (1, 1, 240, 320)),
+    "swin2sr": _images(
+        "Swin2SRForImageSuperResolution", "Swin2SRConfig", 64, image_size=64, embed_dim=60, depths=[2, 2], num_heads=[6, 6],
+        window_size=8,
+    ),
+    "swinv2": _images(
+        "Swinv2Model", "Swinv2Config", embed_dim=48, depths=[2, 2, 2, 2], num_heads=[3, 6, 12, 24], image_size=224
+    ),
+    "t5": _texts(
+        "T5EncoderModel", "T5Config", vocab_size=_VOCABULARY, d_model=256, d_kv=64, d_ff=512, num_layers=4, num_heads=4
+    ),
+    "videomae": _videos("VideoMAEModel", "VideoMAEConfig", **_IMAGE, image_size=112, num_frames=8),
+    "vits": _sounds("VitsModel.decoder", "VitsConfig", "spectrogram", (1, 192, 40), hidden_size=96, num_hidden_layers=2),
+    "wav2vec2": _sounds("Wav2Vec2ForCTC", "Wav2Vec2Config", "input_values", (1, 16000), **_SOUND, vocab_size=32),
+    "whisper": _sounds(
+        "WhisperModel.encoder", "WhisperConfig", "input_features", (1, 80, 800), d_model=192, encoder_layers=3,
+        decoder_layers=1, encoder_attention_heads=3, decoder_attention_heads=3, encoder_ffn_dim=768, decoder_ffn_dim=768,
+        max_source_positions=400,
+    ),
+    "xlnet": _texts("XLNetModel", "XLNetConfig", vocab_size=_VOCABULARY, d_model=256, n_layer=4, n_head=4, d_inner=512),
+}  # fmt: skip
+
+
+def save(name: str, folder: Path) -> None:
+    """Quantize a network and write ``model.xml`` into the folder. The options of NNCF depend on the name only."""
+    import nncf
+    import openvino as ov
+
+    network, rng, chosen = NETWORKS[name], np.random.default_rng(0), random.Random(name)
+    torch.manual_seed(0)
+    samples = [network.sample(rng) for _ in range(SAMPLES)]
+    with torch.no_grad():
+        example = tuple(torch.from_numpy(array) for array in samples[0])
+        model = ov.convert_model(network.make(), example_input=example, input=[array.shape for array in samples[0]])
+    options: dict[str, Any] = {}
+    if chosen.random() < 0.6:
+        options["model_type"] = nncf.ModelType.TRANSFORMER
+    if chosen.random() < 0.5:
+        options["preset"] = nncf.QuantizationPreset.MIXED
+    quantized = nncf.quantize(model, nncf.Dataset(samples), subset_size=SAMPLES, **options)
+    folder.mkdir(parents=True, exist_ok=True)
+    ov.save_model(quantized, folder / "model.xml", compress_to_fp16=chosen.random() < 0.3)
+
+
+if __name__ == "__main__":
+    sys.exit(make_files("benchmarks.transformers_files", str(__doc__).partition("\n")[0], tuple(NETWORKS), save))
