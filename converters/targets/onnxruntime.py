@@ -86,6 +86,13 @@ _QNN = """
     Softmax SpaceToDepth Split Sqrt Squeeze Sub Swish Tanh Tile TopK Transpose Unsqueeze Where Xor
 """
 
+_NOT_IN_WEBGPU = """
+    AffineGrid BitShift BitwiseAnd BitwiseNot BitwiseOr BitwiseXor Celu CenterCropPad Col2Im Compress ConcatFromSequence
+    ConstantOfShape Det EyeLike GlobalLpPool Hardmax IsInf IsNaN LRN LogSoftmax Loop LpPool MaxRoiPool MaxUnpool
+    Mean Mod NonMaxSuppression NonZero OneHot Or QuantizeLinear RNN RandomNormal RandomUniform ReverseSequence RoiAlign
+    Round STFT Scan Selu Shrink Sign Size Softsign SpaceToDepth Sum Unique Xor
+"""
+
 _COREML = """
     Add ArgMax AveragePool BatchNormalization Cast Clip Concat Conv DepthToSpace Div Flatten Gemm GlobalAveragePool
     GlobalMaxPool LRN LeakyRelu MatMul MaxPool Mul PRelu Pad Pow Reciprocal ReduceSum Relu Reshape Resize Sigmoid Sqrt
@@ -107,11 +114,23 @@ QNN = Target(
 WEBGPU = Target(
     "webgpu",
     "ONNX Runtime's WebGPU execution provider",
-    "onnxruntime-ep-webgpu 0.4.0, which has no kernel of Sum",
+    "onnxruntime-ep-webgpu 0.4.0",
     opsets=(13, OPSET),
     onnxruntime=True,
-    lacks={"Sum": ""},
-    spellings=("ArgMax", "binary operators", "Mul for squares", "static Reshape"),
+    lacks=dict.fromkeys(_NOT_IN_WEBGPU.split(), ""),
+    spellings=(
+        "ArgMax",
+        "binary operators",
+        "Mul for squares",
+        "static Reshape",
+        "expanded LogSoftmax",
+        "Floor for Round",
+        "And for Or",
+        "expanded Sign",
+        "Gather for integer Slice",
+        "Gather for integer GatherElements",
+        "narrow integers",
+    ),
     command='`executionProviders: ["webgpu"]`; integers of 64 bits need its option `enableInt64`',
 )
 COREML = Target(

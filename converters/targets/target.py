@@ -90,6 +90,11 @@ Spelling = Literal[
     "DepthToSpace for Transpose",
     "Split before Transpose",
     "merged axes",
+    "narrow integers",
+    "Gather for integer Slice",
+    "Gather for integer GatherElements",
+    "And for Or",
+    "expanded Sign",
 ]
 """The name of a pass in `converters.passes.spellings`, for targets that need a particular spelling."""
 

@@ -68,6 +68,13 @@ from converters.passes.spellings.squares import PowToMul
 from converters.passes.spellings.states import NameLastStates
 from converters.passes.spellings.topk import SortedTopK
 from converters.passes.spellings.unsigned_casts import CastThroughIntegers
+from converters.passes.spellings.webgpu_forms import (
+    GatheredElements,
+    GatheredSlices,
+    NarrowIntegers,
+    NegatedAnd,
+    Signs,
+)
 
 if TYPE_CHECKING:
     from converters.targets.target import Target
@@ -154,6 +161,11 @@ SPELLINGS: Mapping[str, Callable[[], InPlacePass]] = {
     "biased normalization": BiasedNormalization,
     "Split before Transpose": SplitLastDimension,
     "merged axes": MergedAxes,
+    "narrow integers": NarrowIntegers,
+    "Gather for integer Slice": GatheredSlices,
+    "Gather for integer GatherElements": GatheredElements,
+    "And for Or": NegatedAnd,
+    "expanded Sign": Signs,
 }
 
 _LAST = frozenset((

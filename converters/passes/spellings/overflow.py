@@ -69,7 +69,7 @@ class ClippedTanh(PatternPass):
 
 class ExpandedLogSoftmax(PatternPass):
     """Convert LogSoftmax to Sub, Exp, ReduceSum and Log. OpenCV (5.0.0, 4.14.0), tract (0.23) and ncnn compute the logarithm
-    of Softmax, which is infinite where Softmax is 0.
+    of Softmax, which is infinite where Softmax is 0. WebGPU (0.4) has no LogSoftmax.
     """
 
     rewrites = (log_softmax,)

@@ -1,0 +1,140 @@
+"""Forms whose types and operators WebGPU has kernels for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+import numpy as np
+import onnx_ir as ir
+
+from converters.passes.workaround import Workaround
+from onnx_specops.building import Builder, Value
+from onnx_specops.graphs import attributes_of, constant_array, constant_list
+
+_SMALL = frozenset((ir.DataType.BOOL, ir.DataType.INT8, ir.DataType.UINT8))
+_INT64 = frozenset((ir.DataType.INT64,))
+_MOVED = _SMALL | _INT64
+_INTEGERS = frozenset((ir.DataType.INT32, ir.DataType.INT64))
+
+
+class NarrowIntegers(Workaround):
+    """Compute with 32-bit integers where the kernel has no booleans, bytes or 64-bit integers.
+
+    WebGPU (0.4) has these types in few kernels. It computes 64-bit integers with 32 bits, so nothing is lost.
+    """
+
+    operators = frozenset((
+        "ArgMax", "ArgMin", "Concat", "CumSum", "Equal", "Flatten", "GatherND", "Pad", "Pow", "ReduceMax", "ReduceMean",
+        "ReduceMin", "ReduceProd", "ScatterElements", "ScatterND", "Split", "Squeeze", "Tile", "Transpose",
+    ))  # fmt: skip
+    _DATA: ClassVar[Mapping[str, tuple[int, ...]]] = {
+        "Concat": (), "Equal": (0, 1), "Pad": (0, 2), "Pow": (0, 1), "ScatterElements": (0, 2), "ScatterND": (0, 2),
+    }  # fmt: skip
+    """The inputs of the type; ``()`` for all, and the first for other operators."""
+    _INT64_KERNELS = frozenset(("Concat", "Equal", "Tile"))
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        x = node.inputs[0]
+        kept = _SMALL if node.op_type in self._INT64_KERNELS else _MOVED
+        if not isinstance(x, Value) or x.dtype not in kept or any(value is None for value in node.outputs):
+            return None
+        places = self._DATA.get(node.op_type, (0,)) or range(len(node.inputs))
+        given = list(node.inputs)
+        for place in places:
+            if place < len(given) and (value := given[place]) is not None:
+                given[place] = op.Cast(value, to=ir.DataType.INT32)
+        found = op.node(node.op_type, *given, outputs=len(node.outputs), **attributes_of(node))
+        values: Sequence[Value] = [found] if isinstance(found, Value) else found
+        return [
+            value if value.dtype == result.dtype else op.Cast(value, to=result.dtype)
+            for value, result in zip(values, node.outputs, strict=True)
+        ]
+
+
+class GatheredSlices(Workaround):
+    """Convert a Slice of integers or booleans along known dimensions to Gather. WebGPU (0.4) slices floats only."""
+
+    operators = frozenset(("Slice",))
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        x, numbers = node.inputs[0], [constant_list(value) for value in node.inputs[1:]]
+        if not isinstance(x, Value) or x.dtype is None or x.dtype.is_floating_point() or x.dims is None:
+            return None
+        if constant_array(x) is not None or len(numbers) < 2 or any(one is None for one in numbers):
+            return None
+        starts, ends, *rest = (one for one in numbers if one is not None)
+        axes = rest[0] if rest else list(range(len(starts)))
+        steps = rest[1] if len(rest) > 1 else [1] * len(starts)
+        if any(x.dims[axis] is None for axis in axes):
+            return None
+        result: Value = x
+        for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
+            size = x.dims[axis] or 0
+            start, end = (place + size if place < 0 else place for place in (start, end))
+            last = None if end < 0 and step < 0 else max(end, 0)
+            indices = np.arange(size, dtype=np.int64)[max(start, 0) : last : step]
+            if len(indices) < size or step < 0:
+                result = op.Gather(result, op.const(indices), axis=axis % len(x.dims))
+        return [result if result is not x else op.Identity(x)]
+
+
+class GatheredElements(Workaround):
+    """Convert a GatherElements of integers or booleans of known shapes to a Gather of the flat tensor.
+
+    WebGPU (0.4) gathers elements of floats only.
+    """
+
+    operators = frozenset(("GatherElements",))
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        x, indices = node.inputs
+        if not isinstance(x, Value) or not isinstance(indices, Value) or x.dtype is None or x.dtype.is_floating_point():
+            return None
+        if not x.is_static or not indices.is_static or indices.dtype is None:
+            return None
+        sizes, dims = [dim or 0 for dim in x.dims or ()], [dim or 0 for dim in indices.dims or ()]
+        axis = node.attributes.get_int("axis", 0) % len(sizes)
+        steps = [int(np.prod(sizes[place + 1 :])) for place in range(len(sizes))]
+        places = np.zeros(dims, np.int64)
+        for place, count in enumerate(steps):
+            if place != axis:
+                shape = [-1 if other == place else 1 for other in range(len(dims))]
+                places = places + (np.arange(dims[place]) * count).reshape(shape)
+        zero, size, step = (op.const([number], indices.dtype) for number in (0, sizes[axis], steps[axis]))
+        forward = op.Where(op.Less(indices, zero), op.Add(indices, size), indices)
+        flat = op.Add(op.Mul(forward, step), op.const(places.astype(indices.dtype.numpy())))
+        return [op.Gather(op.Reshape(x, [-1]), flat, axis=0)]
+
+
+class NegatedAnd(Workaround):
+    """Convert Or to And of the negations, and Xor to a comparison. WebGPU (0.4) has neither."""
+
+    operators = frozenset(("Or", "Xor"))
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        a, b = node.inputs
+        if not isinstance(a, Value) or not isinstance(b, Value):
+            return None
+        if node.op_type == "Or":
+            return [op.Not(op.And(op.Not(a), op.Not(b)))]
+        return [op.Not(op.Equal(op.Cast(a, to=ir.DataType.INT32), op.Cast(b, to=ir.DataType.INT32)))]
+
+
+class Signs(Workaround):
+    """Convert Sign, and Abs and Neg of integers, to comparisons and subtractions. WebGPU (0.4) lacks them."""
+
+    operators = frozenset(("Abs", "Neg", "Sign"))
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        (x,) = node.inputs
+        if not isinstance(x, Value) or x.dtype is None or x.rank is None:
+            return None
+        if x.dtype not in _INTEGERS and (node.op_type != "Sign" or not x.dtype.is_floating_point()):
+            return None
+        zero = op.const([0] if x.rank else 0, x.dtype)
+        if node.op_type == "Sign":
+            positive, negative = (op.Cast(found, to=x.dtype) for found in (op.Greater(x, zero), op.Less(x, zero)))
+            return [op.Sub(positive, negative)]
+        negative = op.Sub(zero, x)
+        return [op.Max(x, negative) if node.op_type == "Abs" else negative]

@@ -1,0 +1,113 @@
+"""Forms for WebGPU's kernels, and near misses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+import pytest
+
+from converters.passes.spellings.webgpu_forms import (
+    GatheredElements,
+    GatheredSlices,
+    NarrowIntegers,
+    NegatedAnd,
+    Signs,
+)
+from onnx_specops.building import new_value
+from tests.converters.passes.graphs import graph, operators, rewritten, run
+
+FLOAT, INT32, INT64, BOOL = ir.DataType.FLOAT, ir.DataType.INT32, ir.DataType.INT64, ir.DataType.BOOL
+RNG = np.random.default_rng(0)
+NUMBERS = RNG.integers(-9, 9, (2, 3, 4))
+
+
+def _found(emit: Any, dtype: ir.DataType, by: Any, *dims: int | None) -> list[str]:
+    x = new_value(dtype, list(dims or NUMBERS.shape), "x")
+    array = NUMBERS % 2 == 0 if dtype == BOOL else NUMBERS
+    return rewritten(emit, x, by=[by()], numbers=[array.astype(dtype.numpy())])
+
+
+@pytest.mark.parametrize(
+    ("emit", "dtype", "found"),
+    [
+        (lambda op, x: op.CumSum(x, 1), INT64, ["Cast", "Cast", "CumSum"]),
+        (lambda op, x: op.CumSum(x, 1), INT32, ["CumSum"]),
+        (lambda op, x: op.CumSum(x, 1), FLOAT, ["CumSum"]),
+        (lambda op, x: op.Transpose(x, perm=[2, 0, 1]), BOOL, ["Cast", "Cast", "Transpose"]),
+        (lambda op, x: op.Concat(x, x, axis=0), BOOL, ["Cast", "Cast", "Cast", "Concat"]),
+        (lambda op, x: op.Concat(x, x, axis=0), INT64, ["Concat"]),
+        (lambda op, x: op.ReduceMax(x, [1]), INT64, ["Cast", "Cast", "ReduceMax"]),
+        (lambda op, x: op.ArgMax(x, axis=1, keepdims=1), FLOAT, ["ArgMax"]),
+        (lambda op, x: op.Equal(x, op.Not(x)), BOOL, ["Cast", "Cast", "Equal", "Not"]),
+        (lambda op, x: op.Equal(x, op.Add(x, x)), INT64, ["Add", "Equal"]),
+        (lambda op, x: op.Split(x, [1, 2], axis=1, outputs=2), INT64, ["Cast", "Cast", "Cast", "Split"]),
+        (lambda op, x: op.Pad(x, [0, 1, 0, 0, 1, 0], op.const(3, INT64)), INT64, ["Cast", "Cast", "Pad"]),
+    ],
+)
+def test_narrow_integers(emit: Any, dtype: ir.DataType, found: list[str]) -> None:
+    assert _found(emit, dtype, NarrowIntegers) == found
+
+
+def test_indices_keep_their_type() -> None:
+    """ONNX Runtime's CPU provider has no ArgMax of 64-bit integers."""
+    model = graph(lambda op, x: op.ArgMax(x, axis=1, keepdims=1), new_value(INT64, [2, 3], "x"))
+    NarrowIntegers()(model)
+    assert operators(model) == ["ArgMax", "Cast"]
+    assert run(model, np.array([[1, 5, 2], [7, 0, 7]]))[0].tolist() == [[1], [0]]
+
+
+@pytest.mark.parametrize(
+    ("emit", "dtype", "dims", "found"),
+    [
+        (lambda op, x: op.Slice(x, [1], [9], [1], [1]), INT64, (), ["Gather"]),
+        (lambda op, x: op.Slice(x, [-1, 0], [-9, 2], [1, -1], [-1, 1]), BOOL, (), ["Gather", "Gather"]),
+        (lambda op, x: op.Slice(x, [-9], [9], [1], [2]), INT32, (), ["Gather"]),
+        (lambda op, x: op.Slice(x, [2], [1], [1], [1]), INT32, (), ["Gather"]),
+        (lambda op, x: op.Slice(x, [0], [9], [1], [1]), INT32, (), ["Identity"]),
+        (lambda op, x: op.Slice(x, [1], [9], [1], [1]), FLOAT, (), ["Slice"]),
+        (lambda op, x: op.Slice(x, [1], [9], [1], [1]), INT64, (2, None, 4), ["Slice"]),
+    ],
+)
+def test_slices(emit: Any, dtype: ir.DataType, dims: tuple[int | None, ...], found: list[str]) -> None:
+    assert _found(emit, dtype, GatheredSlices, *dims) == found
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+@pytest.mark.parametrize(("dtype", "dims", "gathered"), [(INT64, (), True), (BOOL, (), True), (FLOAT, (), False)])
+def test_elements(axis: int, dtype: ir.DataType, dims: tuple[int | None, ...], gathered: bool) -> None:
+    indices = RNG.integers(-NUMBERS.shape[axis], NUMBERS.shape[axis], (2, 2, 3))
+
+    def emit(op, x):
+        return op.GatherElements(x, indices, axis=axis)
+
+    assert ("Gather" in _found(emit, dtype, GatheredElements, *dims)) is gathered
+    assert "Gather" not in _found(emit, dtype, GatheredElements, None, 3, 4)
+
+
+@pytest.mark.parametrize(
+    ("emit", "found"),
+    [
+        (lambda op, x: op.Or(x, op.const(np.arange(4) > 1)), ["And", "Not", "Not"]),
+        (lambda op, x: op.Xor(x, op.const(np.arange(4) > 1)), ["Cast", "Equal", "Not"]),
+        (lambda op, x: op.And(x, op.const(np.arange(4) > 1)), ["And"]),
+    ],
+)
+def test_logic(emit: Any, found: list[str]) -> None:
+    assert _found(emit, BOOL, NegatedAnd) == found
+
+
+@pytest.mark.parametrize(
+    ("emit", "dtype", "found"),
+    [
+        (lambda op, x: op.Sign(x), FLOAT, ["Cast", "Cast", "Greater", "Less", "Sub"]),
+        (lambda op, x: op.Sign(x), INT64, ["Cast", "Cast", "Greater", "Less", "Sub"]),
+        (lambda op, x: op.Abs(x), INT64, ["Max", "Sub"]),
+        (lambda op, x: op.Neg(x), INT32, ["Sub"]),
+        (lambda op, x: op.Abs(x), FLOAT, ["Abs"]),
+        (lambda op, x: op.Neg(x), FLOAT, ["Neg"]),
+    ],
+)
+def test_signs(emit: Any, dtype: ir.DataType, found: list[str]) -> None:
+    assert _found(emit, dtype, Signs) == found
