@@ -108,7 +108,7 @@ QNN = Target(
     static=True,
     quantized="qdq",
     operators=frozenset(_QNN.split()),
-    spellings=("ArgMax", "binary operators", "sorted TopK", "static Reshape"),
+    spellings=("ArgMax", "binary operators", "sorted TopK", "static Reshape", "separate Sigmoid"),
     command='`providers=["QNNExecutionProvider"]`',
 )
 WEBGPU = Target(

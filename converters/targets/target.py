@@ -95,6 +95,7 @@ Spelling = Literal[
     "Gather for integer GatherElements",
     "And for Or",
     "expanded Sign",
+    "separate Sigmoid",
 ]
 """The name of a pass in `converters.passes.spellings`, for targets that need a particular spelling."""
 

@@ -49,6 +49,7 @@ from converters.passes.spellings.old_opencv import (
 from converters.passes.spellings.order import SortByDepth
 from converters.passes.spellings.overflow import ClippedTanh, ExpandedLogSoftmax, OddAsinh, StableSoftplus
 from converters.passes.spellings.padding import ExplicitPads, SymmetricPads, SymmetricPads1D, UnpaddedPointwise
+from converters.passes.spellings.qnn_forms import SeparateSigmoid
 from converters.passes.spellings.reductions import MeansForSums, PairsOfReducedAxes, ReshapedScalars
 from converters.passes.spellings.remainders import ModToDiv
 from converters.passes.spellings.reshapes import StaticReshape
@@ -166,6 +167,7 @@ SPELLINGS: Mapping[str, Callable[[], InPlacePass]] = {
     "Gather for integer GatherElements": GatheredElements,
     "And for Or": NegatedAnd,
     "expanded Sign": Signs,
+    "separate Sigmoid": SeparateSigmoid,
 }
 
 _LAST = frozenset((

@@ -47,6 +47,8 @@ EXPORTED = [
     "ModernBertModel",
     "GPT2LMHeadModel",
     "SiglipModel",
+    "RobertaModel",
+    "OPTForCausalLM",
 ]
 """Networks that are built by their libraries, with their direct export."""
 
@@ -59,9 +61,7 @@ HELD_OUT = [
     "regnety_002",
     "Swinv2Model",
     "DeiTModel",
-    "RobertaModel",
     "DistilBertModel",
-    "OPTForCausalLM",
     "YolosForObjectDetection",
     "UperNetForSemanticSegmentation",
     "WhisperModel",
