@@ -96,6 +96,7 @@ Spelling = Literal[
     "And for Or",
     "expanded Sign",
     "separate Sigmoid",
+    "scalar exponents",
 ]
 """The name of a pass in `converters.passes.spellings`, for targets that need a particular spelling."""
 

@@ -74,6 +74,7 @@ from converters.passes.spellings.webgpu_forms import (
     GatheredSlices,
     NarrowIntegers,
     NegatedAnd,
+    ScalarExponents,
     Signs,
 )
 
@@ -168,12 +169,13 @@ SPELLINGS: Mapping[str, Callable[[], InPlacePass]] = {
     "And for Or": NegatedAnd,
     "expanded Sign": Signs,
     "separate Sigmoid": SeparateSigmoid,
+    "scalar exponents": ScalarExponents,
 }
 
 _LAST = frozenset((
     "Greater for Cast", "Pow for cubes", "ReduceMean for ReduceSum", "Sub for residuals of volumes",
     "assertions by Reshape", "clipped Tanh", "computed indices", "copied products", "Gather for Expand",
-    "last states", "merged directions",
+    "last states", "merged directions", "scalar exponents",
     "no boolean constants", "rows of operands", "separate constants", "sorted by depth", "stable Softplus",
     "stated kernels", "stated modes", "truncated integers", "truncated quotients", "unfused GroupNormalization",
     "whole addends", "whole residuals",

@@ -46,7 +46,7 @@ def _replaced(node: ir.Node, opset: int, root: Builder) -> bool:
 
 
 class LowerCol2Im(_Lowered):
-    """Convert Col2Im to ConvTranspose. OpenCV (4.14.0, 5.0.0) and tract (0.23) lack it."""
+    """Convert Col2Im to ConvTranspose. OpenCV (4.14.0, 5.0.0), tract (0.23) and WebGPU (0.4) lack it."""
 
     opsets: ClassVar[Mapping[str, int]] = {"Col2Im": 17}
 

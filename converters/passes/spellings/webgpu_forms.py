@@ -138,3 +138,18 @@ class Signs(Workaround):
             return [op.Sub(positive, negative)]
         negative = op.Sub(zero, x)
         return [op.Max(x, negative) if node.op_type == "Abs" else negative]
+
+
+class ScalarExponents(Workaround):
+    """Convert a constant exponent of one element to a scalar. WebGPU (0.4) fails to compute some others."""
+
+    operators = frozenset(("Pow",))
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        x, exponent = node.inputs
+        array = constant_array(exponent)
+        if not isinstance(x, Value) or x.rank is None or array is None or array.size != 1:
+            return None
+        if not 0 < array.ndim <= x.rank:
+            return None
+        return [op.Pow(x, op.const(array.reshape(())))]

@@ -13,6 +13,7 @@ from converters.passes.spellings.webgpu_forms import (
     GatheredSlices,
     NarrowIntegers,
     NegatedAnd,
+    ScalarExponents,
     Signs,
 )
 from onnx_specops.building import new_value
@@ -111,3 +112,21 @@ def test_logic(emit: Any, found: list[str]) -> None:
 )
 def test_signs(emit: Any, dtype: ir.DataType, found: list[str]) -> None:
     assert _found(emit, dtype, Signs) == found
+
+
+@pytest.mark.parametrize(
+    ("exponent", "changed"),
+    [
+        (np.full((1, 1), 0.5), True),
+        (np.full(1, 3.0), True),
+        (np.full((), 0.5), False),
+        (np.full(4, 3.0), False),
+        (np.full((1, 1, 1, 1), 3.0), False),
+    ],
+)
+def test_exponents(exponent: np.ndarray, changed: bool) -> None:
+    def emit(op, x):
+        return op.Pow(x, op.const(exponent.astype(np.float32)))
+
+    assert _found(emit, FLOAT, ScalarExponents) == ["Pow"]
+    assert ScalarExponents()(graph(emit, new_value(FLOAT, [2, 3, 4], "x"))).modified is changed
