@@ -22,9 +22,9 @@ _FLOATS = {ElementType.F32, ElementType.F16, ElementType.BF16}
 
 
 def is_fused_with_next_layers(interpolate: Layer) -> bool:
-    """Return whether the plugin does not round the result of an Interpolate of 8-bit integers."""
+    """Return whether the plugin does not round the result of an Interpolate of 8-bit integers with dynamic dimensions."""
     dims = interpolate.outputs[0].dims
-    if dims is None or None not in dims or len(dims) not in (4, 5):
+    if dims is None or len(dims) not in (4, 5):
         return False
     convert = _next(interpolate, {"Convert"})
     if convert is None or convert.outputs[0].element_type not in _FLOATS:

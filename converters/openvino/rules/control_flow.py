@@ -220,7 +220,7 @@ def _size(port: OutputPort, axis: int) -> int | None:
 def _counter(op: Builder, iteration: Value, parameter: Layer) -> Value:
     port = parameter.outputs[0]
     counter = op.Cast(iteration, to=data_type(port.element_type))
-    return op.Reshape(counter, np.array([1], np.int64)) if port.dims == (1,) else counter
+    return op.Reshape(counter, np.array([1], np.int64)) if port.dims is not None and len(port.dims) == 1 else counter
 
 
 def _slice_count(op: Builder, value: Value, entry: PortMapInput) -> Value:

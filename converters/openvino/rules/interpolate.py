@@ -10,6 +10,7 @@ import numpy as np
 import onnx_ir as ir
 
 from converters.errors import Malformed
+from converters.openvino.reader.graph import Layer
 from converters.openvino.rule import AttributeGroup, Context, Departure, rule
 from converters.openvino.rules._fused_resizing import is_fused_with_next_layers
 from converters.openvino.rules._onnxruntime import RESIZED, RESIZED_TO_NEAREST, interpolates, interpolates_after
@@ -190,13 +191,30 @@ def _resized_as_given(
     op: Builder, image: Value, given: Value, axes: Value | None, mode: str, how: Resizing, context: Context
 ) -> Value:
     """Interpolate to sizes or by scales, whichever are given."""
-    if (mode, image.rank) in _FUSED and image.dtype in _BYTES and is_fused_with_next_layers(context.layer):
+    is_candidate = (mode, image.rank) in _FUSED and image.dtype in _BYTES and is_fused_with_next_layers(context.layer)
+    if is_candidate and image.dtype is not None and _is_dynamic(context.layer, image, given, axes, how):
         exact = interpolated(op, op.Cast(image, to=_FLOAT), given, axes, mode, how)
         limits = np.iinfo(image.dtype.numpy())
         rounded = op.Cast(op.Clip(op.Round(exact), float(limits.min), float(limits.max)), to=image.dtype)
         rounded.unrounded = True  # for a Convert that uses the unrounded numbers
         return rounded
     return interpolated(op, image, given, axes, mode, how)
+
+
+def _is_dynamic(layer: Layer, image: Value, given: Value, axes: Value | None, how: Resizing) -> bool:
+    """Return whether OpenVINO does not know all dimensions of the result.
+
+    Those in the file are unknown if the user reshapes the model, so they do not decide it.
+    """
+    stated = layer.outputs[0].dims
+    if stated is not None and None not in stated:
+        return False
+    along = np.arange(image.rank or 0) if axes is None else axes.constant
+    if image.dims is None or given.constant is None or along is None:
+        return True
+    resized = [int(axis) for axis in along.reshape(-1)]
+    is_size = how.shape_calculation_mode == "sizes"
+    return any(dim is None and not (is_size and axis in resized) for axis, dim in enumerate(image.dims))
 
 
 def interpolated(op: Builder, image: Value, given: Value, axes: Value | None, mode: str, how: Resizing) -> Value:
