@@ -14,6 +14,10 @@ from converters.passes.patterns import PatternPass, rewrite
 from onnx_specops.building import Builder, Value
 
 _LEAST_ROWS, _LEAST_SIZE = 16, 4096
+_TYPES = frozenset((
+    ir.DataType.BOOL, ir.DataType.INT8, ir.DataType.UINT8, ir.DataType.INT32, ir.DataType.INT64, ir.DataType.FLOAT16,
+    ir.DataType.FLOAT, ir.DataType.DOUBLE,
+))  # fmt: skip
 
 
 @rewrite("Gather", lambda op, x, indices: op.Gather(x, indices, _outputs=["whole"]), exclusive=False)
@@ -21,16 +25,10 @@ def of_numbers(op: Builder, *, x: Value, indices: Value, whole: Value) -> Value 
     """Gather rows of the transposed tensor.
 
     Conditions: all dimensions are known; the dimensions after the axis are 1; there are at least `_LEAST_ROWS` rows and
-    `_LEAST_SIZE` results, and at most as many inputs; the numbers are no strings.
+    `_LEAST_SIZE` results, and at most as many inputs; the type is one of `_TYPES`.
     """
     node = whole.producer()
-    if (
-        node is None
-        or x.dtype in (None, ir.DataType.STRING)
-        or not x.is_static
-        or not whole.is_static
-        or indices.rank is None
-    ):
+    if node is None or x.dtype not in _TYPES or not x.is_static or not whole.is_static or indices.rank is None:
         return None
     sizes = [size or 0 for size in x.dims or ()]
     if not sizes:
