@@ -78,7 +78,7 @@ class MeansForSums(Workaround):
         if not size or dtype is None or not dtype.is_floating_point() or not isinstance(result, Value):
             return None
         mean = op.at(17).ReduceMean(x, axes=axes, keepdims=node.attributes.get_int("keepdims", 1))
-        return [op.Mul(mean, op.const([float(size)], dtype))]
+        return [op.Mul(mean, op.const([float(size)] if mean.rank else float(size), dtype))]
 
 
 def _axes(node: ir.Node) -> list[int] | None:

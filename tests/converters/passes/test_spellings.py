@@ -26,7 +26,7 @@ def _spelled(name: str, emit, array: np.ndarray = X, *dims: int | None) -> ir.Mo
     model = graph(emit, floats("x", *(dims or array.shape)))
     SPELLINGS[name]()(model)
     for old, new in zip(before, run(model, array), strict=True):
-        np.testing.assert_array_equal(new, old)
+        np.testing.assert_array_equal(new, old, strict=True)
     return model
 
 
@@ -282,6 +282,15 @@ def test_sums_along_one_axis(opset: int, found: list[str]) -> None:
     assert operators(model) == found
     means = [node for node in model.graph if node.op_type == "ReduceMean"]
     assert all(list(node.attributes.get_ints("axes", ())) == [1] for node in means)
+
+
+@pytest.mark.parametrize(("dims", "keepdims", "found"), [((4,), 0, []), ((4,), 1, [1]), ((2, 4), 0, [2])])
+def test_sums_keep_their_dimensions(dims: tuple[int, ...], keepdims: int, found: list[int]) -> None:
+    """The sum of a vector is a scalar."""
+    model = graph(lambda op, x: op.ReduceSum(x, [-1], keepdims=keepdims), floats("x", *dims))
+    SPELLINGS["ReduceMean for ReduceSum"]()(model)
+    (product,) = (node for node in model.graph if node.op_type == "Mul")
+    assert list(product.outputs[0].shape or ()) == found
 
 
 @pytest.mark.parametrize(
