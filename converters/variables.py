@@ -47,7 +47,8 @@ class Variable:
 class ExposedVariable:
     """A variable and the names of its inputs and outputs in the model's metadata.
 
-    A variable that is never assigned is a constant and has no names. The traits tell sessions how the variable grows.
+    A variable that is never assigned is a constant of the graph and has no names. The traits tell sessions how the variable
+    grows.
     """
 
     variable: Variable
@@ -57,14 +58,18 @@ class ExposedVariable:
 
 def expose(op: Builder, variables: Iterable[Variable]) -> list[ExposedVariable]:
     """Append the inputs and outputs of all assigned variables to the graph."""
-    return [ExposedVariable(v, _named(op, v) if v.assigned is None else _expose(op, v)) for v in variables]
+    return [ExposedVariable(v, _fix(op, v) if v.assigned is None else _expose(op, v)) for v in variables]
 
 
-def _named(op: Builder, variable: Variable) -> dict[str, str]:
-    """Return unused names for the constants that replace a variable that is never assigned."""
+def _fix(op: Builder, variable: Variable) -> dict[str, str]:
+    """Make a variable that is never assigned a constant. Passes may then fold it, and change its type."""
+    variable.value.const_value = variable.initial
+    if variable.is_set is not None:
+        variable.is_set.const_value = ir.tensor(False)
     for value in (variable.value, variable.is_set):
         if value is not None:
             value.name = op.unique(value.name or variable.name)
+            op.graph.register_initializer(value)
     return {}
 
 
@@ -101,7 +106,9 @@ def complete(model: ir.Model, exposed: Iterable[ExposedVariable], form: Variable
     op: Builder | None = None
     for item in exposed:
         variable = item.variable
-        if form == "defaults" or not item.names:
+        if not item.names:
+            continue
+        if form == "defaults":
             variable.value.const_value = variable.initial
             model.graph.register_initializer(variable.value)
             if variable.is_set is not None:
@@ -111,10 +118,9 @@ def complete(model: ir.Model, exposed: Iterable[ExposedVariable], form: Variable
             if op is None:
                 op = Builder.of_existing(model.graph, before=next(iter(model.graph), None))
             _choose_at_run_time(op, item)
-        if item.names:
-            if _is_kept(model.graph, item):
-                item.traits["in_place"] = True
-            entries.append({**item.names, **item.traits})
+        if _is_kept(model.graph, item):
+            item.traits["in_place"] = True
+        entries.append({**item.names, **item.traits})
     if entries:
         model.metadata_props[METADATA_KEY] = json.dumps(entries)
 
