@@ -41,18 +41,25 @@ def is_transformer(module: torch.nn.Module) -> bool:
     return any(isinstance(part, torch.nn.LayerNorm) for part in module.modules())
 
 
-def quantize(module: torch.nn.Module, shape: Sequence[int], folder: Path, mean: float = 0.0, **options: Any) -> None:
-    """Quantize a network with options of NNCF, for normal numbers with a mean, and write ``model.xml`` into a folder."""
+def normal(shape: Sequence[int], mean: float = 0.0) -> list[tuple[np.ndarray]]:
+    """Return samples of one input: normal numbers with a mean."""
+    rng = np.random.default_rng(0)
+    return [((rng.standard_normal(shape) + mean).astype(np.float32),) for _ in range(SAMPLES)]
+
+
+def quantize(
+    module: torch.nn.Module, samples: Sequence[tuple[np.ndarray, ...]], folder: Path, *, halves: bool = True, **options: Any
+) -> None:
+    """Quantize a network with options of NNCF, and write ``model.xml`` into a folder, with weights in 16 bits by default."""
     import nncf
     import openvino as ov
 
-    rng = np.random.default_rng(0)
-    samples = [(rng.standard_normal(shape) + mean).astype(np.float32) for _ in range(SAMPLES)]
     with torch.no_grad():
-        model = ov.convert_model(module, example_input=torch.randn(shape), input=list(shape))
-    quantized = nncf.quantize(model, nncf.Dataset(samples), subset_size=SAMPLES, **options)
+        example = tuple(torch.from_numpy(array) for array in samples[0])
+        model = ov.convert_model(module, example_input=example, input=[array.shape for array in samples[0]])
+    quantized = nncf.quantize(model, nncf.Dataset(samples), subset_size=len(samples), **options)
     folder.mkdir(parents=True, exist_ok=True)
-    ov.save_model(quantized, folder / "model.xml")
+    ov.save_model(quantized, folder / "model.xml", compress_to_fp16=halves)
 
 
 def save(name: str, folder: Path) -> None:
@@ -65,7 +72,7 @@ def save(name: str, folder: Path) -> None:
     # Asymmetric activations get asymmetric limits, as NNCF recommends.
     if "relu" not in name:
         options["preset"] = nncf.QuantizationPreset.MIXED
-    quantize(module, shape, folder, **options)
+    quantize(module, normal(shape), folder, **options)
 
 
 if __name__ == "__main__":

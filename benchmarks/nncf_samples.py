@@ -20,7 +20,7 @@ import timm
 import torch
 from torch import nn
 
-from benchmarks.nncf_files import is_transformer, quantize
+from benchmarks.nncf_files import is_transformer, normal, quantize
 from benchmarks.torch_networks.libraries import TIMM
 from benchmarks.torch_networks.making import with_statistics
 
@@ -81,7 +81,7 @@ def save(name: str, rng: random.Random, folder: Path) -> bool:
     }  # fmt: skip
     given: dict[str, Any] = {key: enumeration[chosen[key]] for key, enumeration in enumerations.items() if key in chosen}
     given["advanced_parameters"] = AdvancedQuantizationParameters(**advanced)
-    quantize(module, (1, *size), folder, rng.choice((0, 0, 0.5)), **given)
+    quantize(module, normal((1, *size), rng.choice((0, 0, 0.5))), folder, **given)
     (folder / "options.json").write_text(json.dumps(chosen))
     return True
 

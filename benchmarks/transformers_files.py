@@ -20,6 +20,7 @@ import torch
 import transformers
 from torch import nn
 
+from benchmarks.nncf_files import quantize
 from benchmarks.torch_networks.making import make_files
 
 SAMPLES = 3
@@ -40,10 +41,11 @@ class Network:
     """A network.
 
     Attributes:
-        model: its class, followed by the names of the parts that are taken, if not all.
+        model: its class, and perhaps the attribute of the part that is taken: ``"WhisperModel.encoder"``.
         config: its configuration's class.
         options: the configuration.
-        inputs: the name and shape of each input; an integer type is for token numbers, and masks are all ones.
+        inputs: the name and shape of each input: ``input_ids`` are numbers of tokens, ``attention_mask`` is all ones, and
+            others are normal numbers.
     """
 
     model: str
@@ -96,16 +98,16 @@ def _videos(model: str, config: str, **options: Any) -> Network:
     return Network(model, config, options, {"pixel_values": (1, 8, 3, 112, 112)})
 
 
-def _sounds(model: str, config: str, name: str, shape: tuple[int, ...], **options: Any) -> Network:
+def _others(model: str, config: str, name: str, shape: tuple[int, ...], **options: Any) -> Network:
     return Network(model, config, options, {name: shape})
 
 
 NETWORKS = {
     "albert": _texts("AlbertModel", "AlbertConfig", **_TEXT, embedding_size=128),
-    "ast": _sounds("ASTModel", "ASTConfig", "input_values", (1, 256, 128), **_IMAGE, max_length=256),
+    "ast": _others("ASTModel", "ASTConfig", "input_values", (1, 256, 128), **_IMAGE, max_length=256),
     "beit": _images("BeitModel", "BeitConfig", **_IMAGE, use_relative_position_bias=True),
     "bert": _texts("BertModel", "BertConfig", **_TEXT),
-    "clap": _sounds(
+    "clap": _others(
         "ClapAudioModel", "ClapAudioConfig", "input_features", (1, 1, 256, 64), depths=[1, 1, 2, 1],
         patch_embeds_hidden_size=48, hidden_size=384, spec_size=256, num_mel_bins=64,
     ),
@@ -134,14 +136,14 @@ NETWORKS = {
         "EfficientNetModel", "EfficientNetConfig", width_coefficient=1.0, depth_coefficient=1.0, hidden_dim=1280
     ),
     "electra": _texts("ElectraModel", "ElectraConfig", **_TEXT),
-    "encodec": _sounds("EncodecModel.encoder", "EncodecConfig", "hidden_states", (1, 1, 8000), num_filters=16),
+    "encodec": _others("EncodecModel.encoder", "EncodecConfig", "hidden_states", (1, 1, 8000), num_filters=16),
     "focalnet": _images("FocalNetModel", "FocalNetConfig", embed_dim=48, depths=[2, 2, 2, 2]),
     "funnel": _texts(
         "FunnelModel", "FunnelConfig", vocab_size=_VOCABULARY, d_model=256, n_head=4, d_head=64, d_inner=512,
         block_sizes=[2, 2, 2],
     ),
     "glpn": _images("GLPNForDepthEstimation", "GLPNConfig"),
-    "hubert": _sounds("HubertModel", "HubertConfig", "input_values", (1, 16000), **_SOUND),
+    "hubert": _others("HubertModel", "HubertConfig", "input_values", (1, 16000), **_SOUND),
     "layoutlm": _texts("LayoutLMModel", "LayoutLMConfig", **_TEXT),
     "mobilebert": _texts("MobileBertModel", "MobileBertConfig", num_hidden_layers=6, vocab_size=_VOCABULARY),
     "mobilenet_v1": _images("MobileNetV1Model", "MobileNetV1Config"),
@@ -161,10 +163,10 @@ NETWORKS = {
         image_size=256, global_attn_indexes=[1, 3], output_channels=64,
     ),
     "segformer": _images("SegformerForSemanticSegmentation", "SegformerConfig"),
-    "sew": _sounds("SEWModel", "SEWConfig", "input_values", (1, 16000), **_SOUND),
+    "sew": _others("SEWModel", "SEWConfig", "input_values", (1, 16000), **_SOUND),
     "siglip": _images("SiglipVisionModel", "SiglipVisionConfig", **_IMAGE),
     "squeezebert": _texts("SqueezeBertModel", "SqueezeBertConfig", **_TEXT, embedding_size=256),
-    "superpoint": _sounds("SuperPointForKeypointDetection.encoder", "SuperPointConfig", "input", (1, 1, 240, 320)),
+    "superpoint": _others("SuperPointForKeypointDetection.encoder", "SuperPointConfig", "input", (1, 1, 240, 320)),
     "swin2sr": _images(
         "Swin2SRForImageSuperResolution", "Swin2SRConfig", 64, image_size=64, embed_dim=60, depths=[2, 2], num_heads=[6, 6],
         window_size=8,
@@ -176,9 +178,9 @@ NETWORKS = {
         "T5EncoderModel", "T5Config", vocab_size=_VOCABULARY, d_model=256, d_kv=64, d_ff=512, num_layers=4, num_heads=4
     ),
     "videomae": _videos("VideoMAEModel", "VideoMAEConfig", **_IMAGE, image_size=112, num_frames=8),
-    "vits": _sounds("VitsModel.decoder", "VitsConfig", "spectrogram", (1, 192, 40), hidden_size=96, num_hidden_layers=2),
-    "wav2vec2": _sounds("Wav2Vec2ForCTC", "Wav2Vec2Config", "input_values", (1, 16000), **_SOUND, vocab_size=32),
-    "whisper": _sounds(
+    "vits": _others("VitsModel.decoder", "VitsConfig", "spectrogram", (1, 192, 40), hidden_size=96, num_hidden_layers=2),
+    "wav2vec2": _others("Wav2Vec2ForCTC", "Wav2Vec2Config", "input_values", (1, 16000), **_SOUND, vocab_size=32),
+    "whisper": _others(
         "WhisperModel.encoder", "WhisperConfig", "input_features", (1, 80, 800), d_model=192, encoder_layers=3,
         decoder_layers=1, encoder_attention_heads=3, decoder_attention_heads=3, encoder_ffn_dim=768, decoder_ffn_dim=768,
         max_source_positions=400,
@@ -190,22 +192,16 @@ NETWORKS = {
 def save(name: str, folder: Path) -> None:
     """Quantize a network and write ``model.xml`` into the folder. The options of NNCF depend on the name only."""
     import nncf
-    import openvino as ov
 
     network, rng, chosen = NETWORKS[name], np.random.default_rng(0), random.Random(name)
     torch.manual_seed(0)
-    samples = [network.sample(rng) for _ in range(SAMPLES)]
-    with torch.no_grad():
-        example = tuple(torch.from_numpy(array) for array in samples[0])
-        model = ov.convert_model(network.make(), example_input=example, input=[array.shape for array in samples[0]])
     options: dict[str, Any] = {}
     if chosen.random() < 0.6:
         options["model_type"] = nncf.ModelType.TRANSFORMER
     if chosen.random() < 0.5:
         options["preset"] = nncf.QuantizationPreset.MIXED
-    quantized = nncf.quantize(model, nncf.Dataset(samples), subset_size=SAMPLES, **options)
-    folder.mkdir(parents=True, exist_ok=True)
-    ov.save_model(quantized, folder / "model.xml", compress_to_fp16=chosen.random() < 0.3)
+    samples = [network.sample(rng) for _ in range(SAMPLES)]
+    quantize(network.make(), samples, folder, halves=chosen.random() < 0.3, **options)
 
 
 if __name__ == "__main__":

@@ -63,14 +63,20 @@ def expose(op: Builder, variables: Iterable[Variable]) -> list[ExposedVariable]:
 
 def _fix(op: Builder, variable: Variable) -> dict[str, str]:
     """Make a variable that is never assigned a constant. Passes may then fold it, and change its type."""
-    variable.value.const_value = variable.initial
-    if variable.is_set is not None:
-        variable.is_set.const_value = ir.tensor(False)
     for value in (variable.value, variable.is_set):
         if value is not None:
             value.name = op.unique(value.name or variable.name)
-            op.graph.register_initializer(value)
+    _start(op.graph, variable)
     return {}
+
+
+def _start(graph: ir.Graph, variable: Variable) -> None:
+    """Make the initial value, and False for ``is_set``, initializers of a graph."""
+    variable.value.const_value = variable.initial
+    graph.register_initializer(variable.value)
+    if variable.is_set is not None:
+        variable.is_set.const_value = ir.tensor(False, name=variable.is_set.name)
+        graph.register_initializer(variable.is_set)
 
 
 def _expose(op: Builder, variable: Variable) -> dict[str, str]:
@@ -109,11 +115,7 @@ def complete(model: ir.Model, exposed: Iterable[ExposedVariable], form: Variable
         if not item.names:
             continue
         if form == "defaults":
-            variable.value.const_value = variable.initial
-            model.graph.register_initializer(variable.value)
-            if variable.is_set is not None:
-                variable.is_set.const_value = ir.tensor(False, name=variable.is_set.name)
-                model.graph.register_initializer(variable.is_set)
+            _start(model.graph, variable)
         elif variable.is_set is None and not item.traits:  # a growing variable starts empty, which can be fed
             if op is None:
                 op = Builder.of_existing(model.graph, before=next(iter(model.graph), None))

@@ -13,14 +13,15 @@ import numpy as np
 import onnx_ir as ir
 
 from converters.passes.patterns import PatternPass, rewrite
+from converters.passes.simplification.data_movement import permutation
 from onnx_specops.building import Builder, Value
 from onnx_specops.domain import DOMAIN
 from onnx_specops.graphs import attributes_of, constant_array
 
 _CHANNELS_FIRST = [0, 3, 1, 2]
-_WEIGHTS, _ADDEND = 1, 8
-_BY_COLUMN = {_WEIGHTS: "W", 2: "scale", 3: "bias", 5: "y_zero_point", 6: "factor", 7: "slope", 16: "y_offset"}
-"""The inputs of QuantizedConv with a number or weights for each column."""
+_ADDEND = 8
+_BY_COLUMN = frozenset((1, 2, 3, 5, 6, 7, 16))
+"""The inputs of QuantizedConv with a number for each column: W, scale, bias, y_zero_point, factor, slope and y_offset."""
 
 
 @rewrite(
@@ -37,7 +38,9 @@ def shuffled(op: Builder, *, x: Value, moved: Value, split: Value, turned: Value
     Conditions: the nodes split the channels of images into (channel, row, column) and move the parts to the pixels. Nothing
     else uses the convolution, which has one group and no addend. All shapes are known.
     """
-    if _order(moved) != _CHANNELS_FIRST or _order(turned) != [0, 1, 4, 2, 5, 3] or len(x.uses()) != 1 or x.is_graph_output():
+    if permutation(moved, x.rank) != _CHANNELS_FIRST or permutation(turned, split.rank) != [0, 1, 4, 2, 5, 3]:
+        return None
+    if len(x.uses()) != 1 or x.is_graph_output():
         return None
     if not (x.is_static and split.is_static and whole.is_static):
         return None
@@ -56,11 +59,6 @@ def shuffled(op: Builder, *, x: Value, moved: Value, split: Value, turned: Value
     result = op.Reshape(result, [images, height, width, rows, wide * channels])
     result = op.Reshape(op.Transpose(result, perm=[0, 1, 3, 2, 4]), [images, height * rows, width * wide, channels])
     return op.Transpose(result, perm=_CHANNELS_FIRST)
-
-
-def _order(value: Value) -> list[int] | None:
-    node = value.producer()
-    return None if node is None else list(node.attributes.get_ints("perm", ()))
 
 
 def _reordered(node: ir.Node, order: np.ndarray) -> list[ir.Value | np.ndarray | None] | None:

@@ -9,6 +9,9 @@ import onnx_ir as ir
 
 from onnx_specops.graphs import constant_array, constant_list
 
+COORDINATES = frozenset(("half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric"))
+"""The coordinates that depend on sizes and scales only."""
+
 
 def scales_of(node: ir.Node, before: Sequence[int | None], after: Sequence[int | None]) -> list[float] | None:
     """Return the scale of each axis of a Resize from one shape to another; ``None`` if it is unknown."""

@@ -140,7 +140,7 @@ def einsum(op: Builder, *inputs: Value, equation: str):
         for term, hidden_letters in zip((*terms, right), dots, strict=True)
     ]
     result = _as_mat_mul(op, inputs, renamed)
-    if result is None and len(inputs) == 2:
+    if result is None:
         result = _as_product(op, inputs, renamed)
     if result is not None:
         return result

@@ -10,11 +10,10 @@ import onnx_ir as ir
 from onnx_ir.passes import PassResult
 
 from converters.passes.patterns import PatternPass, rewrite
+from converters.passes.resized_elements import COORDINATES
 from converters.passes.simplification.duplicates import MergeDuplicates
 from onnx_specops.building import Builder, Value
 from onnx_specops.graphs import constant_array
-
-_COORDINATES = ("half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric")
 
 
 @rewrite("Resize", lambda op, x: op.Resize(x, _allow_other_inputs=True, _outputs=["whole"]), finite=True, tolerance=1e-5)
@@ -27,7 +26,7 @@ def cubic(op: Builder, *, x: Value, whole: Value) -> Value | None:
     assert node is not None
     stated = node.attributes
     coordinates = stated.get_string("coordinate_transformation_mode", "half_pixel")
-    if stated.get_string("mode", "nearest") != "cubic" or coordinates not in _COORDINATES:
+    if stated.get_string("mode", "nearest") != "cubic" or coordinates not in COORDINATES:
         return None
     if any(name in stated for name in ("axes", "keep_aspect_ratio_policy")) or x.dtype != ir.DataType.FLOAT:
         return None

@@ -6,12 +6,10 @@ Sum.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 import onnx_ir as ir
 
 from converters.passes.patterns import PatternPass, rewrite
+from converters.passes.simplification.data_movement import permutation
 from onnx_specops.building import Builder, Value
 from onnx_specops.graphs import attributes_of
 
@@ -22,7 +20,7 @@ from onnx_specops.graphs import attributes_of
 )
 def of_a_sum(op: Builder, *, a: Value, b: Value, scale: Value, whole: Value) -> Value | None:
     """Replace the Add before a LayerNormalization, without other consumers, by a Sum."""
-    return op.LayerNormalization(op.Sum(a, b), *_others(whole), **_attributes(whole)) if _is_fused(a, b, whole) else None
+    return _normalized(op, op.Sum(a, b), whole) if _is_fused(a, b, whole) else None
 
 
 @rewrite(
@@ -33,10 +31,10 @@ def of_a_sum(op: Builder, *, a: Value, b: Value, scale: Value, whole: Value) -> 
 )
 def of_a_transposed_sum(op: Builder, *, a: Value, b: Value, scale: Value, moved: Value, whole: Value) -> Value | None:
     """The same with a Transpose between them, which ONNX Runtime moves before the Add."""
-    if not _is_fused(a, b, whole):
+    order = permutation(moved, moved.rank)
+    if order is None or not _is_fused(a, b, whole):
         return None
-    transposed = op.Transpose(op.Sum(a, b), **_attributes(moved))
-    return op.LayerNormalization(transposed, *_others(whole), **_attributes(whole))
+    return _normalized(op, op.Transpose(op.Sum(a, b), perm=order), whole)
 
 
 def _is_fused(a: Value, b: Value, whole: Value) -> bool:
@@ -48,17 +46,12 @@ def _is_fused(a: Value, b: Value, whole: Value) -> bool:
     return not _is_row(a) and not _is_row(b)
 
 
-def _others(whole: Value) -> Sequence[ir.Value | None]:
-    """Return the inputs of a node after the first one."""
+def _normalized(op: Builder, x: Value, whole: Value) -> Value:
+    """Return the LayerNormalization of another tensor."""
     node = whole.producer()
     assert node is not None
-    return node.inputs[1:]
-
-
-def _attributes(value: Value) -> dict[str, Any]:
-    node = value.producer()
-    assert node is not None
-    return attributes_of(node)
+    result: Value = op.LayerNormalization(x, *node.inputs[1:], **attributes_of(node))
+    return result
 
 
 def _is_row(value: Value) -> bool:

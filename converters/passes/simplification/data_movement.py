@@ -16,8 +16,8 @@ D = ir.DataType
 _MOVES = ("Reshape", "Squeeze", "Unsqueeze", "Flatten")
 
 
-def _order(value: Value, rank: int | None) -> list[int] | None:
-    """Return the permutation of a Transpose; by default the dimensions are reversed."""
+def permutation(value: Value, rank: int | None) -> list[int] | None:
+    """Return the permutation of a Transpose of a tensor of the given rank; by default the dimensions are reversed."""
     node = value.producer()
     if node is None or rank is None:
         return None
@@ -31,7 +31,7 @@ def _order(value: Value, rank: int | None) -> list[int] | None:
 )
 def two_transposes(op: Builder, *, x: Value, inner: Value, whole: Value) -> Value | None:
     """Merge two Transposes."""
-    first, second = _order(inner, x.rank), _order(whole, x.rank)
+    first, second = permutation(inner, x.rank), permutation(whole, x.rank)
     if first is None or second is None:
         return None
     order = [first[axis] for axis in second]
@@ -50,7 +50,7 @@ def _keeps_order(order: list[int], x: Value) -> bool:
 @rewrite("Transpose", lambda op, x: op.Transpose(x, _outputs=["whole"]), exclusive=False)
 def transpose_of_ones(op: Builder, *, x: Value, whole: Value) -> Value | None:
     """Replace a Transpose that moves only dimensions of 1 by a Reshape, if it is next to a node that merges with it."""
-    order, before = _order(whole, x.rank), x.producer()
+    order, before = permutation(whole, x.rank), x.producer()
     if order is None or not _keeps_order(order, x) or (target := one_target(x, whole)) is None:
         return None
     neighbors = [node for node in (before, *(user for user, _ in whole.uses())) if node is not None]
@@ -71,7 +71,7 @@ def transposes_that_cancel(op: Builder, *, x: Value, first: Value, middle: Value
 
     Channels of pixels that become those of tokens, and back, are an example.
     """
-    there, back = _order(first, x.rank), _order(whole, middle.rank)
+    there, back = permutation(first, x.rank), permutation(whole, middle.rank)
     if (
         there is None
         or back is None
@@ -114,7 +114,7 @@ def _common_factors(before: list[Any], after: list[Any]) -> list[tuple[int, int]
 @rewrite("Transpose", lambda op, x: op.Transpose(x, _outputs=["whole"]), exclusive=False)
 def identity_transpose(op: Builder, *, x: Value, whole: Value) -> Value | None:
     """Remove a Transpose without effect."""
-    order = _order(whole, x.rank)
+    order = permutation(whole, x.rank)
     return x if order is not None and order == sorted(order) else None
 
 
@@ -129,7 +129,7 @@ def _between_transposes(function: str) -> Rewrite:
     )
     def transposed_twice(op: Builder, *, x: Value, before: Value, inner: Value, whole: Value) -> Value | None:
         """Merge the Transposes before and after a Softmax whose axis becomes the last one, along which it is fastest."""
-        node, first, second = inner.producer(), _order(before, x.rank), _order(whole, x.rank)
+        node, first, second = inner.producer(), permutation(before, x.rank), permutation(whole, x.rank)
         if node is None or x.rank is None or first is None or second is None:
             return None
         axis = second.index(node.attributes.get_int("axis", -1) % x.rank)

@@ -10,6 +10,7 @@ import numpy as np
 import onnx_ir as ir
 
 from converters.passes.patterns import PatternPass, Rewrite, rewrite
+from converters.passes.simplification.data_movement import permutation
 from onnx_specops.building import Builder, Value
 from onnx_specops.graphs import attributes_of, constant_list, producer_of
 
@@ -20,10 +21,9 @@ from onnx_specops.graphs import attributes_of, constant_list, producer_of
 )
 def transposed_copies(op: Builder, *, x: Value, shape: Value, copies: Value, whole: Value) -> Value | None:
     """Transpose before an Expand to a constant shape that adds no dimension, because there are fewer elements."""
-    target, node = constant_list(shape), whole.producer()
-    if target is None or node is None or x.rank is None or copies.rank != x.rank or len(target) > x.rank:
+    target, order = constant_list(shape), permutation(whole, x.rank)
+    if target is None or order is None or x.rank is None or copies.rank != x.rank or len(target) > x.rank:
         return None
-    order = list(node.attributes.get_ints("perm", ())) or list(range(x.rank))[::-1]
     aligned = [1] * (x.rank - len(target)) + target
     return op.Expand(op.Transpose(x, perm=order), [aligned[axis] for axis in order])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from converters.passes.patterns import PatternPass, Rewrite, rewrite
-from converters.passes.resized_elements import scales_of
+from converters.passes.resized_elements import COORDINATES, scales_of
 from converters.passes.simplification.data_movement import neutral, same_dimensions
 from onnx_specops.building import Builder, Value
 from onnx_specops.graphs import constant_array, constant_list
@@ -55,15 +55,12 @@ def resize_to_itself(op: Builder, *, x: Value, whole: Value) -> Value | None:
     node = whole.producer()
     if node is None or x.dims is None or not x.is_static or x.dims != whole.dims:
         return None
-    if node.attributes.get_string("coordinate_transformation_mode", "half_pixel") not in _COORDINATES:
+    if node.attributes.get_string("coordinate_transformation_mode", "half_pixel") not in COORDINATES:
         return None
     if "keep_aspect_ratio_policy" in node.attributes or node.attributes.get_int("antialias", False):
         return None
     scales = scales_of(node, x.dims, whole.dims)
     return x if scales is not None and all(scale == 1 for scale in scales) else None
-
-
-_COORDINATES = ("half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric")
 
 
 def _reduction(operator: str) -> Rewrite:

@@ -72,5 +72,4 @@ def test_indices_that_a_caller_can_replace(step: Any) -> None:
     model = graph(lambda op, x, indices: op.Gather(x, indices, axis=1), floats("x", 16, 300), indices)
     model.graph.initializers["indices"] = indices
     step(model)
-    assert "Slice" not in operators(model)
-    assert step.__class__ is GatherRows or operators(model) == ["Gather"]
+    assert operators(model) == ["Gather"]
