@@ -65,6 +65,24 @@ _WITHOUT_PLACES = Departure(
     reference="gives zeros, returns uninitialized memory, or crashes, depending on the attributes",
     follows="runtime",
 )
+_OVERFLOW = Departure(
+    where="a finite position whose coordinate in pixels is beyond the range of f32",
+    cpu="gives NaN with `bilinear` and `bicubic`",
+    specification="is beyond the image",
+    follows="specification",
+)
+_NO_PIXEL = Departure(
+    where="a NaN or a positive infinity as position, with `nearest` and `border`",
+    cpu="takes the last pixel",
+    reference="takes the first pixel",
+    follows="cpu",
+)
+_FAR_REFLECTIONS = Departure(
+    where="`reflection` of positions more than 2^24 pixels from the image, and with `nearest` of a NaN and of infinity",
+    cpu="takes a pixel that depends on rounding",
+    reference="takes another one",
+    follows="runtime",
+)
 
 Coordinates = Literal["half_pixel", "pytorch_half_pixel", "asymmetric", "tf_half_pixel_for_nn", "align_corners"]
 Rounding = Literal["round_prefer_floor", "round_prefer_ceil", "floor", "ceil", "simple"]
@@ -225,7 +243,7 @@ def interpolated(op: Builder, image: Value, given: Value, axes: Value | None, mo
     return _interpolated(op, image, sizes, scales, along, method)
 
 
-@rule("GridSample", since="opset9", departs=[_WITHOUT_PLACES])
+@rule("GridSample", since="opset9", departs=[_WITHOUT_PLACES, _OVERFLOW, _NO_PIXEL, _FAR_REFLECTIONS])
 def grid_sample(
     op: Builder,
     data: Value,

@@ -19,6 +19,7 @@ from converters.passes.onnxruntime.few_outputs import FewOutputs
 from converters.passes.onnxruntime.float8 import CastToFloat8
 from converters.passes.onnxruntime.float_weights import KeepFloatWeights
 from converters.passes.onnxruntime.gathers import GatherRows
+from converters.passes.onnxruntime.grids import SampleAnyPosition
 from converters.passes.onnxruntime.line_convolutions import DepthwiseLines
 from converters.passes.onnxruntime.local_response import LRNOfFourDimensions
 from converters.passes.onnxruntime.matmuls import MatMulOfVectorsAndEmptyMatrices
@@ -99,6 +100,7 @@ def kernel_workarounds(opset: int = OPSET) -> Sequence[InPlacePass]:
             EndsOfBackwardSlices(),
             EmptyTransposedConvolutions(),
             ExactRemainders(),
+            SampleAnyPosition(),
         ),
     ]
 

@@ -666,6 +666,18 @@ def _resized(
     _shown("Interpolate", version, where, "Interpolate", inputs, attributes, expected)
 
 
+_PIXELS = np.arange(1, 31, dtype=F).reshape(1, 1, 5, 6)
+
+
+def _sampled(where: str, place: tuple[float, float], *, expected: Any = None, **attributes: str) -> None:
+    inputs = statics([_PIXELS, np.array([[[place]]], F)])
+    _shown("GridSample", 9, where, "grid_sample", inputs, {"attributes": {"align_corners": False, **attributes}}, expected)
+
+
+_sampled("a finite position", (3e38, 0), mode="bilinear", padding_mode="zeros", expected=np.zeros((1, 1, 1, 1), F))
+_sampled("a NaN or a positive", (NAN, 0), mode="nearest", padding_mode="border")
+_sampled("`reflection` of positions", (5e9, 0), mode="bicubic", padding_mode="reflection")
+
 for _version in (4, 11):
     _resized(_version, "`linear` with", _X, "linear", [2, 3], [3, 3], antialias=True)
     _resized(_version, "`cubic` of three", _X[0, :, :2, :2] * _floats([[1]], [[2]]), "cubic", [0, 1], [3, 3])

@@ -257,6 +257,16 @@ def _grids():
                 yield case(name, statics([data, grid]), mode=mode, padding_mode=padding, align_corners=align)
     images = dynamic(data, _values(1, 2, 3, 1))
     yield case("dynamic", [images, dynamic(grid, _grid(1, 2, 9, 2), dims=[-1, -1, -1, 2])])
+    far = np.array([[np.nan, 0.3], [0.3, np.nan], [np.inf, 0.3], [0.3, -np.inf], [0.3, 1e10], [-1e8, 0.3], [0.3, 0.2]], F32)
+    far = far.reshape(1, 1, 7, 2)
+    for mode in ("bilinear", "bicubic", "nearest"):
+        for padding in ("zeros", "border", "reflection"):
+            places = far
+            if padding == "reflection":  # of large numbers, it depends on rounding
+                places = far[:, :, 6:] if mode == "nearest" else np.delete(far, [4, 5], axis=2)
+            elif mode == "nearest" and padding == "border":
+                places = far[:, :, 3:]
+            yield case(f"{mode}-{padding}-far", statics([data[:1], places]), mode=mode, padding_mode=padding)
     half = np.array([[-0.5, 0.5], [0, 0], [0.25, -0.25], [0.75, 0.75]], F32).reshape(1, 1, 4, 2)
     for align in (True, False):  # half way between two elements
         yield case(f"ties-{align}", statics([_values(1, 1, 4, 4), half]), mode="nearest", align_corners=align)
