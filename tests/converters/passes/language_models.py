@@ -235,5 +235,5 @@ def agrees(model: ov.Model, given: Sequence[Run], *, kernels: Sequence[Any] = ("
     for kind in kernels:
         for got, wanted in zip(by_onnx_runtime(conversion, given, kind), expected, strict=True):
             tolerance = error * float(np.nanmax(np.abs(wanted), initial=0))
-            np.testing.assert_allclose(got, wanted, rtol=0, atol=tolerance, err_msg=kind)
+            np.testing.assert_allclose(got, wanted, rtol=0, atol=tolerance, err_msg=kind, strict=True)
     return decoder_of(conversion)

@@ -56,7 +56,7 @@ def test_log_sigmoid_for_targets_in_onnx_runtime(target: str) -> None:
     expected = ov.Core().compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})(values)[0]
     session = ort.InferenceSession(convert(model, target=target).model.SerializeToString())
     got = session.run(None, {session.get_inputs()[0].name: values})[0]
-    np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6, strict=True)
 
 
 def _clipped(op, x, shift: float = 3.0, top: float = 6.0):

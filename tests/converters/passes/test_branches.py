@@ -30,7 +30,7 @@ def moved(make: Make) -> tuple[list[str], list[Any]]:
     MoveIntoBranches()(model)
     after = [run(model, feed) for feed in feeds]
     for one, other in zip(before, after, strict=True):
-        np.testing.assert_array_equal(one, other)
+        np.testing.assert_array_equal(one, other, strict=True)
     return [node.op_type for node in graph], after
 
 

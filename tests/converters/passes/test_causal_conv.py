@@ -22,7 +22,7 @@ OPERATOR = "onnx_specops.CausalConv"
 def agree(converted: Any, model: Any, inputs: dict[str, np.ndarray], digits: float = 1e-5, **options: Any) -> None:
     session = onnx_specops.InferenceSession(converted.SerializeToString(), **options)
     for one, other in zip(session.run(None, inputs), by_openvino(model, inputs), strict=True):
-        np.testing.assert_allclose(one, other, atol=digits / 5 * np.abs(other).max(), rtol=digits)
+        np.testing.assert_allclose(one, other, atol=digits / 5 * np.abs(other).max(), rtol=digits, strict=True)
 
 
 @pytest.mark.parametrize(

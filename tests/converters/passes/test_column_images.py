@@ -34,5 +34,7 @@ def test_sums_of_columns(attributes: dict[str, Any]) -> None:
     )
     Col2ImByAddition()(of_integers)
     x = np.random.default_rng(0).integers(-9, 9, (3, 8, count), dtype=np.int32)
-    np.testing.assert_array_equal(run(of_integers, x)[0], run(of_floats, x.astype(np.float32))[0])
+    np.testing.assert_array_equal(
+        run(of_integers, x)[0], run(of_floats, x.astype(np.float32))[0].astype(np.int32), strict=True
+    )
     assert run(of_integers, x[:0])[0].shape == (0, 2, 5, 5)

@@ -30,13 +30,13 @@ def test_a_transposed_constant_is_a_constant(perm: tuple[int, ...]) -> None:
     assert operators(model) == ["Add"]
     (weights,) = model.graph.initializers.values()
     assert list(weights.shape) == [SHAPE[axis] for axis in perm]
-    np.testing.assert_array_equal(run(model, X)[0], WEIGHTS.transpose(perm) + 1)
+    np.testing.assert_array_equal(run(model, X)[0], WEIGHTS.transpose(perm) + 1, strict=True)
 
 
 def test_axes_are_reversed_by_default() -> None:
     model, _ = folded(lambda op, x: op.Add(op.node("Transpose", op.const(WEIGHTS)), x))
     assert operators(model) == ["Add"]
-    np.testing.assert_array_equal(run(model, X)[0], WEIGHTS.T + 1)
+    np.testing.assert_array_equal(run(model, X)[0], WEIGHTS.T + 1, strict=True)
 
 
 @pytest.mark.parametrize("perms", [[(2, 0, 1)] * 2, [(2, 0, 1), (1, 0, 2)]])
@@ -49,7 +49,7 @@ def test_a_constant_that_is_transposed_twice(perms: list[tuple[int, ...]]) -> No
     assert operators(model) == ["Add", "Add"]
     assert len(model.graph.initializers) == len(set(perms))
     for output, perm in zip(run(model, X), perms, strict=True):
-        np.testing.assert_array_equal(output, WEIGHTS.transpose(perm) + 1)
+        np.testing.assert_array_equal(output, WEIGHTS.transpose(perm) + 1, strict=True)
 
 
 def test_the_constant_itself_may_be_used_too() -> None:
@@ -59,7 +59,7 @@ def test_the_constant_itself_may_be_used_too() -> None:
 
     model, _ = folded(emit)
     assert len(model.graph.initializers) == 2
-    np.testing.assert_array_equal(run(model, X)[1], WEIGHTS + 1)
+    np.testing.assert_array_equal(run(model, X)[1], WEIGHTS + 1, strict=True)
 
 
 def test_the_cast_of_weights_stored_in_16_bits_comes_after() -> None:
@@ -71,7 +71,7 @@ def test_the_cast_of_weights_stored_in_16_bits_comes_after() -> None:
     assert operators(model) == ["Add", "Cast"]
     (weights,) = model.graph.initializers.values()
     assert weights.dtype == ir.DataType.FLOAT16
-    np.testing.assert_array_equal(run(model, X)[0], WEIGHTS.T + 1)
+    np.testing.assert_array_equal(run(model, X)[0], WEIGHTS.T + 1, strict=True)
 
 
 @pytest.mark.parametrize("cast", [False, True])
@@ -89,9 +89,9 @@ def test_a_transposed_constant_that_is_an_output(cast: bool, also_used: bool) ->
     assert [output.name for output in model.graph.outputs] == names
     assert "Transpose" not in operators(model)
     outputs = run(model, X)
-    np.testing.assert_array_equal(outputs[0], WEIGHTS.transpose(1, 2, 0))
+    np.testing.assert_array_equal(outputs[0], WEIGHTS.transpose(1, 2, 0), strict=True)
     if also_used:
-        np.testing.assert_array_equal(outputs[1], WEIGHTS.transpose(1, 2, 0) + 1)
+        np.testing.assert_array_equal(outputs[1], WEIGHTS.transpose(1, 2, 0) + 1, strict=True)
 
 
 def test_two_outputs_of_one_transposed_constant() -> None:
@@ -102,7 +102,7 @@ def test_two_outputs_of_one_transposed_constant() -> None:
     model, _ = folded(emit)
     assert len({output.name for output in model.graph.outputs}) == 2
     for output in run(model, X):
-        np.testing.assert_array_equal(output, WEIGHTS.transpose(1, 2, 0))
+        np.testing.assert_array_equal(output, WEIGHTS.transpose(1, 2, 0), strict=True)
 
 
 def test_other_values_are_unchanged() -> None:
@@ -120,8 +120,8 @@ def test_constants_within_branches() -> None:
     model, modified = folded(emit)
     assert modified
     assert "Transpose" not in operators(model)
-    np.testing.assert_array_equal(run(model, X)[0], WEIGHTS.transpose(0, 2, 1))
-    np.testing.assert_array_equal(run(model, -X)[0], -WEIGHTS.transpose(0, 2, 1))
+    np.testing.assert_array_equal(run(model, X)[0], WEIGHTS.transpose(0, 2, 1), strict=True)
+    np.testing.assert_array_equal(run(model, -X)[0], -WEIGHTS.transpose(0, 2, 1), strict=True)
 
 
 def test_names_of_inputs_are_not_used() -> None:
@@ -136,4 +136,4 @@ def test_names_of_inputs_are_not_used() -> None:
     model = graph(emit, floats("x", 1), floats("weights_transposed", 1))
     assert FoldConstantTransposes()(model).modified
     RemoveUnusedNodesPass()(model)
-    np.testing.assert_array_equal(run(model, X, X)[0], WEIGHTS.transpose(1, 0, 2))
+    np.testing.assert_array_equal(run(model, X, X)[0], WEIGHTS.transpose(1, 0, 2), strict=True)

@@ -59,14 +59,14 @@ def test_folded(emit: Callable[[Builder], Value], expected: np.ndarray | None) -
         assert got is None
     else:
         assert got is not None
-        np.testing.assert_array_equal(got, expected[10:20].astype(np.float32))
+        np.testing.assert_array_equal(got, expected[10:20].astype(np.float32), strict=True)
 
 
 def test_arithmetic_in_16_bits_is_not_rounded() -> None:
     scale = SCALES.astype(np.float16)
     value = graph(lambda op: op.Cast(op.Mul(_cast(op, to=D.FLOAT16), scale), to=D.FLOAT)).graph.outputs[0]
     got = folded(value, slice(0, 96), [96, 64], {})
-    np.testing.assert_array_equal(got, CODES * scale.astype(np.float32))
+    np.testing.assert_array_equal(got, CODES * scale.astype(np.float32), strict=True)
 
 
 def test_run_time_values_are_not_folded() -> None:
@@ -152,7 +152,7 @@ def test_levels_of_fake_quantize(levels: int, data: str) -> None:
     from onnx_specops.domain import find
 
     expected = find("FakeQuantize").kernel(numbers, *ends, levels=levels)
-    np.testing.assert_allclose(decoded, expected, rtol=0, atol=2e-3 * step)
+    np.testing.assert_allclose(decoded, expected, rtol=0, atol=2e-3 * step, strict=True)
 
 
 # -- compressed weights --------------------------------------------------------------------------------------------------

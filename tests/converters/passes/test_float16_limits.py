@@ -115,7 +115,7 @@ def test_exact_results(layers: Callable[[Any], Any], given: np.ndarray) -> None:
     converted = convert(model, precision="float16", target="standard", opset=17).model
     (got,) = ReferenceEvaluator(converted).run(None, {"p": given})
     np.testing.assert_allclose(
-        got.astype(np.float64), expected.astype(np.float64), atol=2e-3 if got.dtype == np.float32 else 0
+        got.astype(np.float64), expected.astype(np.float64), atol=2e-3 if got.dtype == np.float32 else 0, strict=True
     )
 
 
@@ -260,7 +260,9 @@ def test_large_results(layers: Callable[[Any], Any]) -> None:
     given = np.random.default_rng(0).uniform(150, 250, (2, 512)).astype(np.float32)
     expected = ov.Core().compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})(given)[0]
     converted = convert(model, precision="float16", target="standard", opset=17).model
-    np.testing.assert_allclose(ReferenceEvaluator(converted).run(None, {"x": given})[0], expected, rtol=0.01, atol=1e-4)
+    np.testing.assert_allclose(
+        ReferenceEvaluator(converted).run(None, {"x": given})[0], expected, rtol=0.01, atol=1e-4, strict=True
+    )
 
 
 def _layer_norm(x: Any) -> Any:
@@ -291,7 +293,7 @@ def test_results(layers: Callable[[Any], Any]) -> None:
     given = np.random.default_rng(0).standard_normal((4, 8)).astype(np.float32) * np.float32([[0], [1], [1e-3], [100]])
     expected = ov.Core().compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})(given)[0]
     session = onnx_specops.InferenceSession(convert(model, precision="float16").model)
-    np.testing.assert_allclose(session.run(None, {"x": given})[0], expected, rtol=0.02, atol=0.02)
+    np.testing.assert_allclose(session.run(None, {"x": given})[0], expected, rtol=0.02, atol=0.02, strict=True)
 
 
 @pytest.mark.parametrize("opset", [13, 16, 21])
@@ -304,7 +306,7 @@ def test_positions_in_images(opset: int) -> None:
     given = np.random.default_rng(0).standard_normal((1, 1, 300, 300)).astype(np.float32)
     expected = ov.Core().compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})(given)[0]
     session = onnx_specops.InferenceSession(convert(model, precision="float16", opset=opset).model)
-    np.testing.assert_allclose(session.run(None, {"x": given})[0], expected, rtol=2e-3, atol=5e-3)
+    np.testing.assert_allclose(session.run(None, {"x": given})[0], expected, rtol=2e-3, atol=5e-3, strict=True)
 
 
 @pytest.mark.parametrize("at", [10, 1000, 100_000])
@@ -315,4 +317,4 @@ def test_angles(at: int, by: Callable[[Any, Any], Any]) -> None:
     given = np.arange(at, at + 8).reshape(-1, 1)
     expected = ov.Core().compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})(given)[0]
     session = onnx_specops.InferenceSession(convert(model, precision="float16").model)
-    np.testing.assert_allclose(session.run(None, {"p": given})[0], expected, atol=0.01)
+    np.testing.assert_allclose(session.run(None, {"p": given})[0], expected, atol=0.01, strict=True)

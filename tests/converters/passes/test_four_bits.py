@@ -55,7 +55,7 @@ def check(model: ov.Model, opset: int, folder: Path, size: int) -> None:
     exact = {"INFERENCE_PRECISION_HINT": "f32", "DYNAMIC_QUANTIZATION_GROUP_SIZE": "0"}
     expected = ov.Core().compile_model(model, "CPU", exact)([x])[0]
     session = ort.InferenceSession(converted.SerializeToString(), providers=["CPUExecutionProvider"])
-    np.testing.assert_allclose(session.run(None, {"x": x})[0], expected, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(session.run(None, {"x": x})[0], expected, rtol=1e-4, atol=1e-4, strict=True)
 
 
 def test_references_to_the_bin(tmp_path: Path):

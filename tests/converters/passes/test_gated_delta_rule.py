@@ -21,7 +21,7 @@ def agree(converted: Any, model: Any, given: dict[str, np.ndarray], digits: floa
     session = onnx_specops.InferenceSession(converted.SerializeToString(), **options)
     got = session.run(None, {name: given[name] for name in NAMES})
     for one, other in zip(got, by_openvino(model, given), strict=True):
-        np.testing.assert_allclose(one, other, atol=digits / 5 * np.abs(other).max(), rtol=digits)
+        np.testing.assert_allclose(one, other, atol=digits / 5 * np.abs(other).max(), rtol=digits, strict=True)
 
 
 @pytest.mark.parametrize(
@@ -175,4 +175,4 @@ def test_few_tokens(tokens: int, tmp_path: Path) -> None:
     else:
         got = onnx_specops.InferenceSession(converted.SerializeToString()).run(None, given)
         assert got[0].shape == (2, 0, 4, 8)
-        np.testing.assert_array_equal(got[1], given["past_state"])
+        np.testing.assert_array_equal(got[1], given["past_state"], strict=True)

@@ -120,7 +120,7 @@ def test_a_limit_stays(place: str, grouped: int | None, in_place: int) -> None:
     session = onnx_specops.InferenceSession(conversion.model.SerializeToString())
     for run, wanted in zip(LARGE, by_openvino(model, LARGE), strict=True):
         got = session.run(None, {name: run.feeds[name] for name in ("x", "attention_mask", "beam_idx")})[0]
-        np.testing.assert_allclose(got, wanted, rtol=0, atol=1e-4 * float(np.abs(wanted).max()))
+        np.testing.assert_allclose(got, wanted, rtol=0, atol=1e-4 * float(np.abs(wanted).max()), strict=True)
 
 
 def rotated(x: Any, tokens: Any) -> Any:
@@ -154,7 +154,7 @@ def test_logits_that_the_attention_gives(contrib: bool) -> None:
     model = layer()
     conversion = convert(model.clone(), form="genai", positions=64, contrib=contrib)
     for got, wanted in zip(by_onnx_runtime(conversion, GIVEN), by_openvino(model, GIVEN), strict=True):
-        np.testing.assert_allclose(got, wanted[:, -1:], rtol=0, atol=1e-4 * float(np.abs(wanted).max()))
+        np.testing.assert_allclose(got, wanted[:, -1:], rtol=0, atol=1e-4 * float(np.abs(wanted).max()), strict=True)
 
 
 def by_position(x: Any, tokens: Any) -> Any:
@@ -192,4 +192,4 @@ def test_factors_that_grow_later(changes: dict[str, Any], grouped: int, in_place
     names = [value.name for value in session.get_inputs()]
     for run, wanted in zip(given, by_openvino(model, given), strict=True):
         got = session.run(None, {name: run.feeds[name] for name in names})[0]
-        np.testing.assert_allclose(got, wanted, rtol=0, atol=1e-4 * float(np.abs(wanted).max()))
+        np.testing.assert_allclose(got, wanted, rtol=0, atol=1e-4 * float(np.abs(wanted).max()), strict=True)

@@ -373,4 +373,4 @@ def test_quantized_queries_and_keys(near: str, with_mask: bool, quantized: Any, 
     for kernels in ("native", "none"):
         session = onnx_specops.InferenceSession(made.SerializeToString(), kernels=kernels)
         feeds = {value.name: x.astype(np.float32) for value, x in zip(session.get_inputs(), given, strict=True)}
-        np.testing.assert_allclose(session.run(None, feeds)[0], expected, rtol=1e-3, atol=2e-3)
+        np.testing.assert_allclose(session.run(None, feeds)[0], expected, rtol=1e-3, atol=2e-3, strict=True)

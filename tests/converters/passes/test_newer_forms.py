@@ -23,7 +23,7 @@ def _newer(emit: Any, opset: int, array: np.ndarray, *dims: int | None) -> list[
     for step in [*newer_forms(opset), Stamp(opset)]:
         step(model)
     for old, new in zip(before, run(model, array), strict=True):
-        np.testing.assert_allclose(new, old, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(new, old, rtol=1e-5, atol=1e-6, strict=True)
     return operators(model)
 
 

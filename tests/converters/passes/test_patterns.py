@@ -45,7 +45,7 @@ def test_a_pattern_is_replaced() -> None:
     assert (result.modified, len(calls)) == (True, 1)
     assert calls[0]["x"] is model.graph.inputs[0]
     assert operators(model) == ["Relu", "Softsign"]
-    np.testing.assert_allclose(run(model, X)[0], np.maximum(X / (1 + abs(X)), 0))
+    np.testing.assert_allclose(run(model, X)[0], np.maximum(X / (1 + abs(X)), 0), strict=True)
 
 
 def test_nothing_is_modified_without_a_match() -> None:
@@ -94,7 +94,7 @@ def test_inner_values_with_other_consumers(exclusive: bool) -> None:
     assert len(calls) == (0 if exclusive else 1)
     # Values with other consumers remain.
     assert operators(model) == (["Mul", "Neg", "Sigmoid"] if exclusive else ["Neg", "Sigmoid", "Softsign"])
-    np.testing.assert_allclose(run(model, X)[1], -1 / (1 + np.exp(-X)), rtol=1e-6)
+    np.testing.assert_allclose(run(model, X)[1], -1 / (1 + np.exp(-X)), rtol=1e-6, strict=True)
 
 
 @pytest.mark.parametrize("exclusive", [True, False])
@@ -109,7 +109,7 @@ def test_an_inner_value_that_is_an_output(exclusive: bool) -> None:
     passed(model)
     assert len(calls) == (0 if exclusive else 1)
     assert [output.name for output in model.graph.outputs] == names
-    np.testing.assert_allclose(run(model, X)[0], 1 / (1 + np.exp(-X)), rtol=1e-6)
+    np.testing.assert_allclose(run(model, X)[0], 1 / (1 + np.exp(-X)), rtol=1e-6, strict=True)
 
 
 def test_a_match_that_is_an_output_keeps_its_name() -> None:
@@ -119,7 +119,7 @@ def test_a_match_that_is_an_output_keeps_its_name() -> None:
     passed(model)
     assert [output.name for output in model.graph.outputs] == [name]
     assert operators(model) == ["Softsign"]
-    np.testing.assert_allclose(run(model, X)[0], X / (1 + abs(X)))
+    np.testing.assert_allclose(run(model, X)[0], X / (1 + abs(X)), strict=True)
 
 
 @pytest.mark.parametrize("becomes", ["input", "constant"])
@@ -128,7 +128,7 @@ def test_an_output_that_becomes_an_input_or_a_constant(becomes: str) -> None:
     passed, _ = seen("Mul", product_and_sigmoid, lambda op, *, x: x if becomes == "input" else op.const(Y))
     passed(model)
     assert operators(model) == ["Identity"]
-    np.testing.assert_array_equal(run(model, X)[0], X if becomes == "input" else Y)
+    np.testing.assert_array_equal(run(model, X)[0], X if becomes == "input" else Y, strict=True)
 
 
 def test_nested_graphs() -> None:
@@ -142,8 +142,8 @@ def test_nested_graphs() -> None:
     # -x is computed twice in the other branch: these are two values.
     assert len(calls) == 1
     assert operators(model).count("Softsign") == 1
-    np.testing.assert_allclose(run(model, X)[0], X / (1 + abs(X)))
-    np.testing.assert_allclose(run(model, X[:2])[0], -X[:2] / (1 + np.exp(X[:2])), rtol=1e-6)
+    np.testing.assert_allclose(run(model, X)[0], X / (1 + abs(X)), strict=True)
+    np.testing.assert_allclose(run(model, X[:2])[0], -X[:2] / (1 + np.exp(X[:2])), rtol=1e-6, strict=True)
 
 
 def test_a_constant_in_a_replacement_within_a_branch() -> None:
@@ -152,8 +152,8 @@ def test_a_constant_in_a_replacement_within_a_branch() -> None:
     )
     passed, _ = seen("Mul", product_and_sigmoid, lambda op, *, x: op.Add(x, np.float32(7)))
     passed(model)
-    np.testing.assert_array_equal(run(model, X)[0], X + 7)
-    np.testing.assert_array_equal(run(model, X[:1])[0], X[:1])
+    np.testing.assert_array_equal(run(model, X)[0], X + 7, strict=True)
+    np.testing.assert_array_equal(run(model, X[:1])[0], X[:1], strict=True)
 
 
 def test_a_replacement_that_declines_keeps_the_graph() -> None:
@@ -193,7 +193,7 @@ def test_the_first_rewrite_that_matches_is_applied() -> None:
     model = graph(lambda op, x, y: op.Mul(op.Mul(x, op.Sigmoid(x)), y), floats("x"), floats("y"))
     Pass()(model)
     assert operators(model) == ["Add", "Softsign"]
-    np.testing.assert_allclose(run(model, X, Y)[0], X / (1 + abs(X)) + Y)
+    np.testing.assert_allclose(run(model, X, Y)[0], X / (1 + abs(X)) + Y, strict=True)
 
 
 def test_numbers_match_constants() -> None:
@@ -205,7 +205,7 @@ def test_numbers_match_constants() -> None:
     passed(model)
     assert len(calls) == 1
     assert operators(model) == ["Add", "Mul"]
-    np.testing.assert_array_equal(run(model, X)[0], X * 6)
+    np.testing.assert_array_equal(run(model, X)[0], X * 6, strict=True)
 
 
 def test_inner_values_are_passed_by_name() -> None:
@@ -218,7 +218,7 @@ def test_inner_values_are_passed_by_name() -> None:
     passed(model)
     assert set(calls[0]) == {"x", "inner"}
     assert operators(model) == ["Add", "Sigmoid"]
-    np.testing.assert_allclose(run(model, X)[0], X + 1 / (1 + np.exp(-X)), rtol=1e-6)
+    np.testing.assert_allclose(run(model, X)[0], X + 1 / (1 + np.exp(-X)), rtol=1e-6, strict=True)
 
 
 def test_patterns_with_several_results() -> None:
@@ -235,7 +235,7 @@ def test_patterns_with_several_results() -> None:
     passed(model)
     assert len(calls) == 1
     assert operators(model) == ["Split", "Sub"]
-    np.testing.assert_array_equal(run(model, np.arange(4, dtype=np.float32))[0], [-2, -2])
+    np.testing.assert_array_equal(run(model, np.arange(4, dtype=np.float32))[0], np.float32([-2, -2]), strict=True)
 
 
 def test_types_and_shapes_of_replacements() -> None:

@@ -135,7 +135,7 @@ def test_float32_leaves_no_cast_of_weights(network, tmp_path: Path):
     produced = {name for node in converted.graph.node for name in node.output} | {x.name for x in converted.graph.input}
     assert all(node.input[0] in produced for node in to_float)
     for got, wanted in zip(run(converted, inputs), run(stored, inputs), strict=True):
-        np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-6, strict=True)
 
 
 def test_numbers_beyond_float16_are_clamped_and_reported(tmp_path: Path):
@@ -160,7 +160,7 @@ def test_weights_beyond_float16_are_multiplied_in_float32(far: float, tmp_path: 
     assert not report.clamped
     assert (FLOAT16 in {t.data_type for t in converted.graph.initializer}) == (far == 65504)
     (result,) = run(converted, [given])
-    np.testing.assert_allclose(result, given @ weights.data, rtol=1e-3)
+    np.testing.assert_allclose(result, given @ weights.data, rtol=1e-3, strict=True)
 
 
 def test_computations_on_shapes_stay_exact(tmp_path: Path):
@@ -215,7 +215,7 @@ def test_quantized_networks(opset: int, contrib: bool) -> None:
     converted = convert(model, opset=opset, precision="float16", contrib=contrib).model
     onnx.checker.check_model(converted, full_check=True)
     session = ort.InferenceSession(converted.SerializeToString())
-    np.testing.assert_allclose(session.run(None, {"x": given})[0], expected, atol=0.1)
+    np.testing.assert_allclose(session.run(None, {"x": given})[0], expected, atol=0.1, strict=True)
 
 
 @pytest.mark.unverified  # integers have no NaN
@@ -239,7 +239,7 @@ def test_small_scales_are_multiplied_in_float32(step: float, singles: int) -> No
     scales = [node.input[1] for node in converted.graph.node if node.op_type == "DequantizeLinear"]
     assert [kinds[name] for name in scales].count(FLOAT) == singles
     session = ort.InferenceSession(converted.SerializeToString())
-    np.testing.assert_allclose(session.run(None, {"x": given})[0], expected, atol=0.01 * abs(expected).max())
+    np.testing.assert_allclose(session.run(None, {"x": given})[0], expected, atol=0.01 * abs(expected).max(), strict=True)
 
 
 @pytest.mark.parametrize("opset", [13, 21])
@@ -251,7 +251,9 @@ def test_names_of_nodes_in_branches(opset: int) -> None:
     given = [np.random.default_rng(0).standard_normal((2, 4, 8, 2)).astype(np.float32), np.array([4, 8], np.int32)]
     expected = ov.Core().compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})(given)[0]
     session = ort.InferenceSession(convert(model, opset=opset, precision="float16").model.SerializeToString())
-    np.testing.assert_allclose(session.run(None, dict(zip(["x", "sizes"], given, strict=True)))[0], expected, atol=0.05)
+    np.testing.assert_allclose(
+        session.run(None, dict(zip(["x", "sizes"], given, strict=True)))[0], expected, atol=0.05, strict=True
+    )
 
 
 @pytest.mark.parametrize("kind", ["f8e4m3", "f8e5m2"])
@@ -269,7 +271,7 @@ def test_float32_rounds_to_8_bits_by_way_of_float16(kind: str, opset: int, tmp_p
     halves = np.array([[1, 200, -3], [0.1, 5, 6]], np.float16)
     converted, _ = convert(path, opset=opset, precision="float32")
     got, wanted = run(converted, [given, halves]), expected(model, [given, halves])
-    np.testing.assert_allclose(got[0], wanted[0], rtol=1e-6)
-    np.testing.assert_allclose(got[1].astype(np.float32), wanted[1].astype(np.float32), rtol=1e-3)
+    np.testing.assert_allclose(got[0], wanted[0], rtol=1e-6, strict=True)
+    np.testing.assert_allclose(got[1].astype(np.float32), wanted[1].astype(np.float32), rtol=1e-3, strict=True)
     rounding = [n for n in converted.graph.node if n.op_type == "Cast" and n.attribute[0].i == FLOAT16]
     assert len(rounding) == 2  # the other one is before the output

@@ -294,4 +294,4 @@ def test_tensor_iterators(
     session = ort.InferenceSession(str(tmp_path / "model.onnx"))
     got = session.run(None, dict(zip((value.name for value in session.get_inputs()), given, strict=True)))
     for one, other in zip(got, expected, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5, strict=True)

@@ -46,7 +46,7 @@ def test_conditions(options: dict[str, Any], found: bool, tmp_path: Path) -> Non
     expected = by_openvino(model, given)
     got = onnx_specops.InferenceSession(converted.SerializeToString()).run(None, {name: given[name] for name in NAMES})
     for one, other in zip(got, expected, strict=True):
-        np.testing.assert_allclose(one, other, atol=1e-5 * np.abs(other).max(), rtol=1e-4)
+        np.testing.assert_allclose(one, other, atol=1e-5 * np.abs(other).max(), rtol=1e-4, strict=True)
 
 
 def test_decay_in_16_bits(tmp_path: Path) -> None:
@@ -61,4 +61,4 @@ def test_the_body_replaces_it_below_opset_21(tmp_path: Path) -> None:
     converted, report = convert(saved(model, tmp_path), opset=17)
     assert OPERATOR not in report.nodes and report.inlined == ["SelectiveScan"]
     got = onnx_specops.InferenceSession(converted.SerializeToString()).run(None, {name: given[name] for name in NAMES})
-    np.testing.assert_allclose(got[0], by_openvino(model, given)[0], atol=1e-4)
+    np.testing.assert_allclose(got[0], by_openvino(model, given)[0], atol=1e-4, strict=True)

@@ -48,7 +48,7 @@ def test_conditions(options: dict[str, Any], found: bool, tmp_path: Path) -> Non
     expected = by_openvino(model, given)
     got = onnx_specops.InferenceSession(converted.SerializeToString()).run(None, {name: given[name] for name in NAMES})
     for one, other in zip(got, expected, strict=True):
-        np.testing.assert_allclose(one, other, atol=1e-6 * np.abs(other).max(), rtol=1e-5)
+        np.testing.assert_allclose(one, other, atol=1e-6 * np.abs(other).max(), rtol=1e-5, strict=True)
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_gates_of_groups_are_not_repeated(groups: int, repeated: str, tiles: boo
     assert OPERATOR in report.nodes and ("Tile" in report.nodes) is tiles
     got = onnx_specops.InferenceSession(converted.SerializeToString()).run(None, {name: given[name] for name in NAMES})
     for one, other in zip(got, by_openvino(model, given), strict=True):
-        np.testing.assert_allclose(one, other, atol=1e-6 * np.abs(other).max(), rtol=1e-5)
+        np.testing.assert_allclose(one, other, atol=1e-6 * np.abs(other).max(), rtol=1e-5, strict=True)
 
 
 def test_the_outputs_are_not_joined(tmp_path: Path) -> None:
@@ -76,4 +76,4 @@ def test_the_body_replaces_it_below_opset_21(tmp_path: Path) -> None:
     assert OPERATOR not in report.nodes and report.inlined == ["StateSpaceScan"]
     got = onnx_specops.InferenceSession(converted.SerializeToString()).run(None, {name: given[name] for name in NAMES})
     for one, other in zip(got, by_openvino(model, given), strict=True):
-        np.testing.assert_allclose(one, other, atol=1e-6 * np.abs(other).max(), rtol=1e-5)
+        np.testing.assert_allclose(one, other, atol=1e-6 * np.abs(other).max(), rtol=1e-5, strict=True)

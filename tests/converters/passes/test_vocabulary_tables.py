@@ -86,7 +86,7 @@ def test_tables_and_near_misses(models: Path, tmp_path: Path, name: str) -> None
         }
         for got, expected in zip(session.run(None, feeds), arrays(folder / "expected.npz"), strict=True):
             assert got.dtype == expected.dtype
-            np.testing.assert_array_equal(got, expected, err_msg=kernel)
+            np.testing.assert_array_equal(got, expected, err_msg=kernel, strict=True)
     counts = Counter(report.nodes)
     watched = (TABLE, LABELS, HASH) if TABLE in BECOMES.get(name, {}) else ()
     for operator in {*BECOMES.get(name, {}), *watched}:

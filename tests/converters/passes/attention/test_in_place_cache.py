@@ -74,4 +74,4 @@ def test_conditions(changes: dict[str, Any], in_place: int) -> None:
     session = onnx_specops.InferenceSession(conversion.model.SerializeToString())
     for run, wanted in zip(given, by_openvino(model, given), strict=True):
         got = session.run(None, {name: run.feeds[name] for name in ("x", "attention_mask", "beam_idx")})[0]
-        np.testing.assert_allclose(got, wanted, rtol=0, atol=1e-4 * float(np.abs(wanted).max()))
+        np.testing.assert_allclose(got, wanted, rtol=0, atol=1e-4 * float(np.abs(wanted).max()), strict=True)

@@ -106,7 +106,7 @@ def _shown(op: Any, mask: Value) -> Value:
 def test_factors(products: Step, scale: float, softcap: float) -> None:
     found = match(products)
     assert found is not None
-    np.testing.assert_allclose([found.scale, found.softcap], [scale, softcap], rtol=1e-6)
+    np.testing.assert_allclose([found.scale, found.softcap], [scale, softcap], rtol=1e-6, strict=True)
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ def test_factors_of_the_query(query: Step, scale: float) -> None:
     """One number becomes part of the scale; anything else stays with the query."""
     found = match(query=query)
     assert found is not None
-    np.testing.assert_allclose(found.scale, scale, rtol=1e-6)
+    np.testing.assert_allclose(found.scale, scale, rtol=1e-6, strict=True)
     producer = found.query.producer()
     assert producer is not None and (producer.op_type in ("Mul", "Div")) is (scale == 1.0)
 
@@ -202,7 +202,7 @@ def test_factors_of_the_transposed_keys(transposed: Step, scale: float | None) -
         return
     found = match(query=query, transposed=transposed)
     assert found is not None
-    np.testing.assert_allclose(found.scale, 0.25 * scale, rtol=1e-6)
+    np.testing.assert_allclose(found.scale, 0.25 * scale, rtol=1e-6, strict=True)
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ def _regular(emit: Any, *dims: tuple[int, ...]) -> list[str]:
         step(model)
     model.graph.opset_imports[""] = 23
     for old, new in zip(before, run(model, *arrays), strict=True):
-        np.testing.assert_allclose(new, old, rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(new, old, rtol=1e-5, atol=1e-5, strict=True)
     return operators(model)
 
 

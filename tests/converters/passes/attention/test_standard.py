@@ -52,7 +52,7 @@ def _lowered(emit: Callable[..., Value], *dims: tuple[int | None, ...], dtype: i
     if found:
         assert not {"Softmax", "MatMul"} & set(operators(model))
         tolerance = 1e-5 if dtype == D.FLOAT else 1e-2
-        np.testing.assert_allclose(_run(model, arrays, 23), before, rtol=tolerance, atol=tolerance)
+        np.testing.assert_allclose(_run(model, arrays, 23), before, rtol=tolerance, atol=tolerance, strict=True)
     return found
 
 
@@ -75,7 +75,7 @@ def _lowered_with(emit: Callable[..., Value], mask: tuple[ir.DataType, Any, np.n
     RemoveUnusedNodesPass()(lowered)
     before = _run(model(), arrays, 21)
     for opset in (23, 24, 25):
-        np.testing.assert_allclose(_run(lowered, arrays, opset), before, rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(_run(lowered, arrays, opset), before, rtol=1e-5, atol=1e-5, strict=True)
     found = set(operators(lowered))
     return found if "Attention" in found else set()
 
@@ -153,7 +153,7 @@ def test_a_guard_of_another_axis(axis: int, zeros: int) -> None:
     assert np.isnan(before).any() != bool(zeros)
     assert LowerToStandardAttention()(model).modified
     RemoveUnusedNodesPass()(model)
-    np.testing.assert_allclose(_run(model, arrays, 23), before, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(_run(model, arrays, 23), before, rtol=1e-5, atol=1e-5, strict=True)
 
 
 @pytest.mark.parametrize("lowest", [-np.inf, LOWEST, -2e4])
@@ -397,7 +397,7 @@ def test_an_unknown_number_of_heads(shape_of: str, right: list[int], found: bool
     LowerToStandardAttention()(model)
     RemoveUnusedNodesPass()(model)
     assert ("Attention" in operators(model)) == found
-    np.testing.assert_allclose(_run(model, arrays, 23), before, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(_run(model, arrays, 23), before, rtol=1e-5, atol=1e-5, strict=True)
 
 
 def _sunk(mask: Step = _same, last: float = 0, steps: bool = True, end: int = -1) -> Callable[..., Value]:

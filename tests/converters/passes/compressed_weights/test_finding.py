@@ -68,7 +68,7 @@ def test_levels_of_nf4_that_float16_rounds(scaled: bool) -> None:
     assert "MatMulCompressed" in {node.op_type for node in converted.graph.node}
     for kernels in ("none", "auto"):
         session = onnx_specops.InferenceSession(converted.SerializeToString(), kernels=kernels)
-        np.testing.assert_array_equal(session.run(None, {"x": data})[0], expected)
+        np.testing.assert_array_equal(session.run(None, {"x": data})[0], expected, strict=True)
 
 
 def _levels(form: str, rows: int) -> ov.Model:
@@ -124,7 +124,7 @@ def test_levels_of_nf4_that_only_products_use(form: str, rounded: bool, rows: in
     converted, _ = convert(tmp_path / "model.xml")
     for kernels in ("none", "python", "native"):
         session = onnx_specops.InferenceSession(converted.SerializeToString(), kernels=kernels)
-        np.testing.assert_allclose(session.run(None, {"x": data})[0], expected, rtol=2e-6, atol=1e-6)
+        np.testing.assert_allclose(session.run(None, {"x": data})[0], expected, rtol=2e-6, atol=1e-6, strict=True)
 
 
 def test_verification_keeps_marked_casts(tmp_path: Path) -> None:

@@ -42,15 +42,15 @@ def test_unique_slices(shape: tuple[int, ...]) -> None:
     x = np.ones(shape, np.float32)
     got, expected = run(model, x), np.unique(x, return_index=True, return_inverse=True, return_counts=True, axis=0)
     for one, other in zip(got, expected, strict=True):
-        np.testing.assert_array_equal(one, other.reshape(one.shape))
+        np.testing.assert_array_equal(one, other.reshape(one.shape), strict=True)
 
 
 def test_unique_uint64() -> None:
     model = graph(lambda op, x: op.Unique(x, outputs=4), new_value(D.UINT64, [None], "x"))
     UniqueOfEmptySlices()(model)
     got = run(model, np.array([2**63, 1, 2**64 - 1, 1], np.uint64))
-    np.testing.assert_array_equal(got[0], np.array([1, 2**63, 2**64 - 1], np.uint64))
-    np.testing.assert_array_equal(got[2], [1, 0, 2, 0])
+    np.testing.assert_array_equal(got[0], np.array([1, 2**63, 2**64 - 1], np.uint64), strict=True)
+    np.testing.assert_array_equal(got[2], [1, 0, 2, 0], strict=True)
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_regions(dims: list[int | None] | None, found: bool) -> None:
     model, plain = graph(emit, new_value(D.FLOAT, dims, "x")), graph(emit, floats("x", 1, 2, 4, 4))
     assert RoiAlignOfNothing()(model).modified is found
     x = np.arange(32, dtype=np.float32).reshape(1, 2, 4, 4)
-    np.testing.assert_array_equal(run(model, x)[0], run(plain, x)[0])
+    np.testing.assert_array_equal(run(model, x)[0], run(plain, x)[0], strict=True)
     if found:
         with pytest.raises(Exception, match="Gather"):
             run(model, x[:, :, :0])
@@ -110,5 +110,5 @@ def test_cropped_transposed_convolutions(attributes: dict[str, Any]) -> None:
     )
     assert EmptyTransposedConvolutions()(model).modified
     x = np.random.default_rng(0).standard_normal((1, 2, 4, 4)).astype(np.float32)
-    np.testing.assert_allclose(run(model, x)[0], run(plain, x)[0], rtol=1e-6)
+    np.testing.assert_allclose(run(model, x)[0], run(plain, x)[0], rtol=1e-6, strict=True)
     assert run(model, x[:, :, :1, :1])[0].shape == (1, 1, 0, 0)

@@ -35,7 +35,7 @@ def test_activations_of_doubles(operator: str, dtype: ir.DataType, found: list[s
         insert_casts(model.graph)
         x = np.array([-4, -1, 0, 2, 5], np.float64)
         expected = x * np.clip(x / 6 + 0.5, 0, 1) if operator == "HardSwish" else x * np.tanh(np.log1p(np.exp(x)))
-        np.testing.assert_allclose(run(model, x)[0], expected, rtol=1e-6)
+        np.testing.assert_allclose(run(model, x)[0], expected, rtol=1e-6, strict=True)
 
 
 @pytest.mark.parametrize(("dtype", "found"), [(D.FLOAT16, True), (D.BFLOAT16, True), (D.FLOAT, False), (D.INT32, False)])
@@ -46,7 +46,7 @@ def test_sign(dtype: ir.DataType, found: bool) -> None:
     assert operators(model) == (["Cast", "Cast", "Sign"] if found else ["Sign"])
     if dtype == D.FLOAT16:
         got = run(model, np.array([-2, 0, 3, np.nan], np.float16))[0]
-        np.testing.assert_array_equal(got, np.array([-1, 0, 1, np.nan], np.float16))
+        np.testing.assert_array_equal(got, np.array([-1, 0, 1, np.nan], np.float16), strict=True)
 
 
 @pytest.mark.parametrize("shape", [(2, 3), (2, 3, 5), (2, 3, 4, 5), (2, 3, 4, 5, 2), (0, 3, 4)], ids=str)
@@ -57,7 +57,7 @@ def test_lrn(shape: tuple[int, ...]) -> None:
     x = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
     padded = np.pad(x * x, [(0, 0), (1, 1), *[(0, 0)] * (len(shape) - 2)])
     squares = padded[:, :-2] + padded[:, 1:-1] + padded[:, 2:]
-    np.testing.assert_allclose(run(model, x)[0], x / (2 + 0.5 / 3 * squares) ** 0.75, rtol=1e-5)
+    np.testing.assert_allclose(run(model, x)[0], x / (2 + 0.5 / 3 * squares) ** 0.75, rtol=1e-5, strict=True)
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_lrn_of_other_attributes(alpha: float, beta: float, size: int, found: bo
     assert ("AveragePool" in operators(model)) is found
     padded = np.pad(x * x, [(0, 0), ((size - 1) // 2, size // 2), (0, 0), (0, 0)])
     squares = np.sum([padded[:, k : k + 5] for k in range(size)], axis=0)
-    np.testing.assert_allclose(run(model, x)[0], x / (2 + alpha / size * squares) ** beta, rtol=1e-5)
+    np.testing.assert_allclose(run(model, x)[0], x / (2 + alpha / size * squares) ** beta, rtol=1e-5, strict=True)
 
 
 def test_attributes_of_lrn_are_not_rounded_to_float16() -> None:
@@ -91,7 +91,8 @@ def test_attributes_of_lrn_are_not_rounded_to_float16() -> None:
     wide = x.astype(np.float64)
     padded = np.pad(wide * wide, [(0, 0), (1, 2), (0, 0), (0, 0)])
     squares = np.sum([padded[:, k : k + 6] for k in range(4)], axis=0)
-    np.testing.assert_allclose(run(model, x)[0], wide / (1 + 1e-8 / 4 * squares) ** 0.75, rtol=1e-3)
+    expected = (wide / (1 + 1e-8 / 4 * squares) ** 0.75).astype(np.float16)
+    np.testing.assert_allclose(run(model, x)[0], expected, rtol=1e-3, strict=True)
 
 
 @pytest.mark.parametrize(

@@ -76,4 +76,4 @@ def test_results(a: tuple[int, ...], b: tuple[int, ...]) -> None:
     assert MatMulOfVectorsAndEmptyMatrices()(model).modified
     rng = np.random.default_rng(0)
     x, y = (rng.standard_normal(shape).astype(np.float32) for shape in (a, b))
-    np.testing.assert_allclose(run(model, x, y)[0], np.matmul(x, y), rtol=1e-5)
+    np.testing.assert_allclose(run(model, x, y)[0], np.matmul(x, y), rtol=1e-5, strict=True)

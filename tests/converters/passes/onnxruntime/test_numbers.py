@@ -74,7 +74,7 @@ def test_remainders(dtype: ir.DataType, fmod: int, found: list[str]) -> None:
         if dtype == D.INT64:
             a[2:] *= -1
         b = np.array([10, 7, 1000, 3], dtype.numpy())
-        np.testing.assert_array_equal(run(model, a, b)[0], np.fmod(a, b))
+        np.testing.assert_array_equal(run(model, a, b)[0], np.fmod(a, b), strict=True)
 
 
 def test_a_one_by_each_number() -> None:
@@ -110,4 +110,4 @@ def test_every_float16(to: ir.DataType, numpy: Any) -> None:
     CastToFloat8()(model)
     x = np.arange(2**16, dtype=np.uint16).view(np.float16)
     with np.errstate(invalid="ignore"):
-        np.testing.assert_array_equal(run(model, x)[0], x.astype(numpy).astype(np.float32))
+        np.testing.assert_array_equal(run(model, x)[0], x.astype(numpy).astype(np.float32), strict=True)

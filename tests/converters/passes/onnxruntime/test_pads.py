@@ -125,7 +125,9 @@ def test_pads_of_dimensions_that_a_session_fixes() -> None:
     x = np.ones((1, 1, 2, 2), np.float32)
     for chosen in (ort.SessionOptions(), options):
         (got,) = ort.InferenceSession(proto.SerializeToString(), chosen).run(None, {"x": x})
-        np.testing.assert_allclose(got.ravel(), np.array([1, 2, 2, 1, 2, 4, 4, 2, 2, 4, 4, 2, 1, 2, 2, 1]) / 9, rtol=1e-6)
+        np.testing.assert_allclose(
+            got.ravel(), np.float32([1, 2, 2, 1, 2, 4, 4, 2, 2, 4, 4, 2, 1, 2, 2, 1]) / 9, rtol=1e-6, strict=True
+        )
 
 
 def _at_run_time(op, x):

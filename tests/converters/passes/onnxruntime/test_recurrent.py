@@ -53,7 +53,7 @@ def test_results(kind: str, direction: str) -> None:
     EmptySequences()(model)
     x = np.random.default_rng(1).standard_normal((4, 2, 3)).astype(np.float32)
     for got, expected in zip(run(model, x), run(plain, x), strict=True):
-        np.testing.assert_array_equal(got, expected)
+        np.testing.assert_array_equal(got, expected, strict=True)
     directions = 2 if direction == "bidirectional" else 1
     every, *states = run(model, x[:, :0])
     assert every.shape == (4, directions, 0, 2) and all(state.shape == (directions, 0, 2) for state in states)
@@ -68,4 +68,4 @@ def test_the_last_states_of_no_steps_are_the_initial_ones(kind: str) -> None:
     model = graph(_emit(kind), floats("x", None, 2, 3), *(floats(name, 1, 2, 2) for name in "hc"[: len(starts)]))
     EmptySequences()(model)
     _, *states = run(model, np.zeros((0, 2, 3), np.float32), *starts)
-    np.testing.assert_array_equal(states, starts)
+    np.testing.assert_array_equal(states, starts, strict=True)

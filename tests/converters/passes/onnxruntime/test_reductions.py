@@ -69,7 +69,7 @@ def test_large_numbers_wrap(step: InPlacePass, operator: str, dtype: ir.DataType
     insert_casts(model.graph)
     function = np.add if operator == "ReduceSum" else np.multiply
     expected = function.reduce(x, axis=tuple(axes), keepdims=bool(keepdims), dtype=x.dtype)
-    np.testing.assert_array_equal(run(model, x)[0], expected)
+    np.testing.assert_array_equal(run(model, x)[0], expected, strict=True)
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_sums_of_many_numbers(dtype: ir.DataType) -> None:
     model = graph(_reduced("ReduceSum", axes=[0]), new_value(dtype, [None], "x"))
     ExactSums()(model)
     insert_casts(model.graph)
-    np.testing.assert_array_equal(run(model, x)[0], x.sum(dtype=x.dtype, keepdims=True))
+    np.testing.assert_array_equal(run(model, x)[0], x.sum(dtype=x.dtype, keepdims=True), strict=True)
 
 
 @pytest.mark.parametrize(("operator", "function"), [("ReduceMax", np.max), ("ReduceMin", np.min)])
@@ -105,7 +105,7 @@ def test_the_order_of_uint64(operator: str, function: Any) -> None:
     x = np.array([[1, 2**63, 2**64 - 1], [0, 2**63 - 1, 5]], np.uint64)
     model = graph(_reduced(operator), new_value(D.UINT64, [2, 3], "x"))
     ExtremesOfUnsigned()(model)
-    np.testing.assert_array_equal(run(model, x)[0], function(x, axis=1, keepdims=True))
+    np.testing.assert_array_equal(run(model, x)[0], function(x, axis=1, keepdims=True), strict=True)
 
 
 @pytest.mark.parametrize(("largest", "expected"), [(1, [2**64 - 1, 2**63]), (0, [1, 2**63])])
@@ -113,7 +113,7 @@ def test_top_k_of_uint64(largest: int, expected: list[int]) -> None:
     x = np.array([1, 2**63, 2**64 - 1], np.uint64)
     model = graph(lambda op, x: op.TopK(x, [2], axis=0, largest=largest, outputs=2), new_value(D.UINT64, [3], "x"))
     TopKOfUnsigned()(model)
-    np.testing.assert_array_equal(run(model, x)[0], np.array(expected, np.uint64))
+    np.testing.assert_array_equal(run(model, x)[0], np.array(expected, np.uint64), strict=True)
 
 
 def test_top_k_of_int64_is_unchanged() -> None:
@@ -144,5 +144,5 @@ def test_extremes_of_no_booleans(dims: list[int | None] | None, axes: list[int],
 def test_reductions_of_no_booleans(operator: str, expected: bool) -> None:
     model = graph(_reduced(operator), new_value(D.BOOL, [2, None], "x"))
     ExtremesOfNoBooleans()(model)
-    np.testing.assert_array_equal(run(model, np.zeros((2, 0), bool))[0], [[expected], [expected]])
-    np.testing.assert_array_equal(run(model, np.array([[True, False], [False, True]]))[0], [[not expected]] * 2)
+    np.testing.assert_array_equal(run(model, np.zeros((2, 0), bool))[0], [[expected], [expected]], strict=True)
+    np.testing.assert_array_equal(run(model, np.array([[True, False], [False, True]]))[0], [[not expected]] * 2, strict=True)

@@ -46,7 +46,7 @@ def test_numbers_are_equal(slope: np.ndarray) -> None:
     x[0, :, :6, 0] = [np.inf, -np.inf, np.nan, 3.4e38, -3.4e38, -1e-45]
     sessions = [ort.InferenceSession(bytes_, providers=["CPUExecutionProvider"]) for bytes_ in (before, after)]
     one, other = (session.run(None, {"x": x})[0] for session in sessions)
-    np.testing.assert_array_equal(one, other)
+    np.testing.assert_array_equal(one, other, strict=True)
 
 
 def test_slopes_at_run_time_and_16_bits_stay() -> None:

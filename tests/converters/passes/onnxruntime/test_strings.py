@@ -33,7 +33,7 @@ def test_gather_conditions(dtype: ir.DataType, dims: list[int] | None, found: bo
 def test_gather(axis: int, indices: object) -> None:
     model = graph(lambda op, x: op.Gather(x, np.array(indices), axis=axis), new_value(D.STRING, [None, None], "x"))
     GatherOfStrings()(model)
-    np.testing.assert_array_equal(run(model, _WORDS)[0], np.take(_WORDS, np.array(indices), axis=axis))
+    np.testing.assert_array_equal(run(model, _WORDS)[0], np.take(_WORDS, np.array(indices), axis=axis), strict=True)
 
 
 @pytest.mark.parametrize("blank", [None, "-"])
@@ -45,13 +45,13 @@ def test_pad(blank: str | None) -> None:
     model = graph(emit, new_value(D.STRING, [2, None], "x"))
     assert PadOfStrings()(model).modified and operators(model).count("Pad") == 1
     got = run(model, _WORDS)[0]
-    np.testing.assert_array_equal(got, np.pad(_WORDS, [(1, 0), (0, 2)], constant_values=blank or ""))
+    np.testing.assert_array_equal(got, np.pad(_WORDS, [(1, 0), (0, 2)], constant_values=blank or ""), strict=True)
 
 
 def test_cropped() -> None:
     model = graph(lambda op, x: op.Pad(x, [0, -1, -1, 0]), new_value(D.STRING, [None, None], "x"))
     PadOfStrings()(model)
-    np.testing.assert_array_equal(run(model, _WORDS)[0], _WORDS[:1, 1:])
+    np.testing.assert_array_equal(run(model, _WORDS)[0], _WORDS[:1, 1:], strict=True)
 
 
 def test_numbers_stay() -> None:

@@ -57,12 +57,12 @@ def compared(
     """
     ov.save_model(model, folder / "model.xml", compress_to_fp16=False)
     result, _ = convert(folder / "model.xml", folder / "model.onnx", **options)
-    expected = answers(model, *given) if expected is None else expected
+    expected = answers(model, *given) if expected is None else expected.astype(np.float32)
     of_bodies = atol if body_atol is None else body_atol
     for session, tolerance in ((onnx_specops.InferenceSession, atol), (ort.InferenceSession, of_bodies)):
         running = session(str(folder / "model.onnx"))
         feeds = dict(zip((value.name for value in running.get_inputs()), given, strict=True))
-        np.testing.assert_allclose(running.run(None, feeds)[0], expected, rtol=1e-4, atol=tolerance)
+        np.testing.assert_allclose(running.run(None, feeds)[0], expected, rtol=1e-4, atol=tolerance, strict=True)
     return result
 
 

@@ -93,7 +93,7 @@ def test_affine(low: float, high: float, levels: int, found: bool) -> None:
     assert (got is not None) is found
     if got is not None:
         last = np.iinfo(got.zero_point.dtype).max
-        np.testing.assert_allclose((last - np.float64(got.zero_point)) * got.scale, high, atol=1e-6)
+        np.testing.assert_allclose((last - np.float64(got.zero_point)) * got.scale, high, atol=1e-6, strict=True)
 
 
 @pytest.mark.parametrize(

@@ -116,7 +116,7 @@ def test_16_bits_of_targets(target: str, opset: int | None, levels: int, is_inte
     made = convert(model(quantized(x, **limits)), target=target, opset=opset).model
     assert ("QuantizeLinear" in names(made)) is is_integer
     (got,) = ort.InferenceSession(made.SerializeToString()).run(None, {"x": given})
-    np.testing.assert_allclose(got, expected, atol=1e-3)
+    np.testing.assert_allclose(got, expected, atol=1e-3, strict=True)
 
 
 @pytest.mark.parametrize("moved", [False, True])

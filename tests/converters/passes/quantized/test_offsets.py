@@ -192,7 +192,7 @@ def test_zero_points(low: float, high: float, zero: int, offset: float | None) -
     assert found is not None and found.zero_point == zero
     assert (found.offset is None) == (offset is None)
     if offset is not None:
-        np.testing.assert_allclose(found.offset, offset, rtol=0.1, atol=1e-5)
+        np.testing.assert_allclose(found.offset, np.float32(offset), rtol=0.1, atol=1e-5, strict=True)
         assert affine(np.array(low), np.array(high), 256, 4, rounded=False) is None
 
 

@@ -47,7 +47,7 @@ def test_masks(emit: Any) -> None:
     masks = LookedUpMasks()
     masks(model)
     assert masks.assumptions == {"x": "no element of the mask is negative, or more than 255"}
-    np.testing.assert_array_equal(run(model, MASK)[0], expected)
+    np.testing.assert_array_equal(run(model, MASK)[0], expected, strict=True)
     assert not {"Where", "And", "Or", "Not", "Cast"} & set(rewritten(emit, _mask(), by=[LookedUpMasks()], numbers=[MASK]))
 
 

@@ -51,7 +51,7 @@ def test_checks_of_indices(dims: tuple[int, ...], low: int) -> None:
     rows(model)
     assert rows.assumptions == {model.graph.outputs[0].name: "no index is negative"}
     RemoveUnusedNodesPass()(model)
-    np.testing.assert_array_equal(run(model, given)[0], expected[0])
+    np.testing.assert_array_equal(run(model, given)[0], expected[0], strict=True)
 
 
 @pytest.mark.parametrize(

@@ -197,7 +197,7 @@ def test_one_output_of_a_node_is_given() -> None:
     assert [value.name for value in copied.graph.inputs] == ["v0", "v1"]
     session = ort.InferenceSession(ir.to_proto(copied).SerializeToString(), providers=["CPUExecutionProvider"])
     given = {"v0": np.array([3, 9, 4, 8, 1], np.float32), "v1": np.array([100, 200], np.float32)}
-    np.testing.assert_array_equal(session.run(None, given)[0], [101, 203])
+    np.testing.assert_array_equal(session.run(None, given)[0], np.float32([101, 203]), strict=True)
 
 
 def test_failed_evaluations_are_counted() -> None:
