@@ -8,6 +8,7 @@ from converters.targets import limits
 from converters.targets.target import Spelling, Target
 
 _COMMON: tuple[Spelling, ...] = (
+    "unrolled Loop",
     "binary operators",
     "sorted TopK",
     "static Reshape",
@@ -244,7 +245,7 @@ TVM = replace(
     evidence="apache-tvm 0.27",
     lacks=dict.fromkeys(_NOT_IN_TVM.split(), ""),
     limits=(limits.computed_dimensions, limits.small_floats),
-    spellings=(*_COMMON, "MatMul for DFT", "ConvTranspose for Col2Im"),
+    spellings=("unrolled recurrence", *_COMMON, "MatMul for DFT", "ConvTranspose for Col2Im"),
     command="`tvm.relax.frontend.onnx.from_onnx(onnx.load(...))`",
 )
 TINYGRAD = replace(
@@ -254,7 +255,14 @@ TINYGRAD = replace(
     evidence="tinygrad 0.14",
     lacks=dict.fromkeys(_NOT_IN_TINYGRAD.split(), ""),
     limits=(limits.indices_of_maxima,),
-    spellings=("sorted TopK", "static Reshape", "MatMul for DFT", "computed indices"),
+    spellings=(
+        "unrolled Loop",
+        "unrolled recurrence",
+        "sorted TopK",
+        "static Reshape",
+        "MatMul for DFT",
+        "computed indices",
+    ),
     command='`tinygrad.nn.onnx.OnnxRunner("model.onnx")`',
 )
 NCNN = replace(
@@ -339,7 +347,7 @@ ONNX2TORCH = Target(
     lacks=dict.fromkeys(_NOT_IN_ONNX2TORCH.split(), ""),
     limits=(limits.wide_unsigned,),
     control_flow=False,
-    spellings=(*_COMMON, "ArgMax"),
+    spellings=("unrolled recurrence", *_COMMON, "ArgMax"),
     command='`onnx2torch.convert("model.onnx")`',
 )
 

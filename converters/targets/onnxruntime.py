@@ -108,7 +108,7 @@ QNN = Target(
     static=True,
     quantized="qdq",
     operators=frozenset(_QNN.split()),
-    spellings=("ArgMax", "binary operators", "sorted TopK", "static Reshape", "separate Sigmoid"),
+    spellings=("unrolled Loop", "ArgMax", "binary operators", "sorted TopK", "static Reshape", "separate Sigmoid"),
     command='`providers=["QNNExecutionProvider"]`',
 )
 WEBGPU = Target(
@@ -119,6 +119,7 @@ WEBGPU = Target(
     onnxruntime=True,
     lacks=dict.fromkeys(_NOT_IN_WEBGPU.split(), ""),
     spellings=(
+        "unrolled Loop",
         "ArgMax",
         "binary operators",
         "Mul for squares",
@@ -143,7 +144,7 @@ COREML = Target(
     onnxruntime=True,
     static=True,
     operators=frozenset(_COREML.split()),
-    spellings=("binary operators", "sorted TopK", "static Reshape"),
+    spellings=("unrolled Loop", "binary operators", "sorted TopK", "static Reshape"),
     command='`providers=["CoreMLExecutionProvider"]`',
 )
 DIRECTML = Target(

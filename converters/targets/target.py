@@ -97,6 +97,8 @@ Spelling = Literal[
     "expanded Sign",
     "separate Sigmoid",
     "scalar exponents",
+    "unrolled Loop",
+    "unrolled recurrence",
 ]
 """The name of a pass in `converters.passes.spellings`, for targets that need a particular spelling."""
 

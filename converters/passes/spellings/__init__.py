@@ -68,6 +68,7 @@ from converters.passes.spellings.softmax import LastAxisSoftmax
 from converters.passes.spellings.squares import PowToMul
 from converters.passes.spellings.states import NameLastStates
 from converters.passes.spellings.topk import SortedTopK
+from converters.passes.spellings.unrolled import UnrolledLoops, UnrolledRecurrence
 from converters.passes.spellings.unsigned_casts import CastThroughIntegers
 from converters.passes.spellings.webgpu_forms import (
     GatheredElements,
@@ -170,6 +171,8 @@ SPELLINGS: Mapping[str, Callable[[], InPlacePass]] = {
     "expanded Sign": Signs,
     "separate Sigmoid": SeparateSigmoid,
     "scalar exponents": ScalarExponents,
+    "unrolled Loop": UnrolledLoops,
+    "unrolled recurrence": UnrolledRecurrence,
 }
 
 _LAST = frozenset((

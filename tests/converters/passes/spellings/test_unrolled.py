@@ -1,0 +1,152 @@
+"""Recurrent layers and Loops as the operators of each step, and near misses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+import pytest
+
+from converters.passes.spellings.unrolled import UnrolledLoops, UnrolledRecurrence
+from tests.converters.passes.graphs import floats, graph, rewritten
+
+STEPS, BATCH, SIZE, HIDDEN = 3, 2, 4, 5
+GATES = {"GRU": 3, "LSTM": 4, "RNN": 1}
+BOTH = "bidirectional"
+FLOAT, INT64 = ir.DataType.FLOAT, ir.DataType.INT64
+
+
+def _emit(kind: str, direction: str = "forward", *, given: str = "", lengths: Any = None, whole: bool = True, **attributes):
+    """Return a layer with the inputs whose names are in ``given``."""
+    rng = np.random.default_rng(0)
+    count = 2 if direction == BOTH else 1
+
+    def numbers(*dims: int) -> np.ndarray:
+        return rng.standard_normal(dims).astype(np.float32)
+
+    weights, recurrence = (numbers(count, GATES[kind] * HIDDEN, size) for size in (SIZE, HIDDEN))
+    bias = numbers(count, 2 * GATES[kind] * HIDDEN) if "bias" in given else None
+    hidden, cell = (numbers(count, BATCH, HIDDEN) if "state" in given else None for _ in range(2))
+    peepholes = numbers(count, 3 * HIDDEN) if "peepholes" in given else None
+    lengths = None if lengths is None else np.array(lengths, np.int32)
+    states = 2 if kind == "LSTM" else 1
+
+    def emit(op, x):
+        inputs = [x, weights, recurrence, bias, lengths, hidden]
+        inputs += [cell, peepholes] if kind == "LSTM" else []
+        found = op.node(kind, *inputs, direction=direction, hidden_size=HIDDEN, outputs=1 + states, **attributes)
+        return list(found) if whole else found[0]
+
+    return emit
+
+
+def _kept(emit: Any, *dims: int | None) -> bool:
+    """Whether the layer is kept."""
+    numbers = [np.random.default_rng(1).standard_normal((STEPS, BATCH, SIZE)).astype(np.float32)]
+    found = rewritten(emit, floats("x", *(dims or (STEPS, BATCH, SIZE))), by=[UnrolledRecurrence()], numbers=numbers)
+    return not GATES.keys().isdisjoint(found)
+
+
+@pytest.mark.parametrize("direction", ["forward", "reverse", BOTH])
+@pytest.mark.parametrize("given", ["", "bias", "bias state"])
+@pytest.mark.parametrize(
+    ("kind", "attributes"),
+    [("GRU", {"linear_before_reset": 0}), ("GRU", {"linear_before_reset": 1}), ("LSTM", {}), ("RNN", {})],
+)
+def test_directions(kind: str, attributes: dict[str, Any], given: str, direction: str) -> None:
+    assert not _kept(_emit(kind, direction, given=given, **attributes))
+    assert not _kept(_emit(kind, direction, given=given, whole=False, **attributes))
+
+
+@pytest.mark.parametrize("kind", GATES)
+@pytest.mark.parametrize("direction", ["forward", "reverse", BOTH])
+@pytest.mark.parametrize("lengths", [[1, 3], [3, 3], [2, 1]])
+def test_lengths(kind: str, direction: str, lengths: list[int]) -> None:
+    assert not _kept(_emit(kind, direction, given="bias state", lengths=lengths))
+
+
+@pytest.mark.parametrize("kind", GATES)
+@pytest.mark.parametrize("direction", ["forward", BOTH])
+def test_limited_and_other_functions(kind: str, direction: str) -> None:
+    functions = {"GRU": ["Tanh", "Relu"], "LSTM": ["Tanh", "Relu", "Sigmoid"], "RNN": ["Relu"]}[kind]
+    functions = functions if direction == "forward" else [*functions, *functions[::-1]]
+    assert not _kept(_emit(kind, direction, given="bias state", activations=functions))
+    assert not _kept(_emit(kind, direction, given="bias", clip=0.3))
+
+
+def test_peepholes() -> None:
+    assert not _kept(_emit("LSTM", BOTH, given="bias state peepholes"))
+    assert not _kept(_emit("LSTM", given="peepholes"))
+
+
+@pytest.mark.parametrize(
+    ("emit", "dims"),
+    [
+        (_emit("GRU"), (None, BATCH, SIZE)),
+        (_emit("LSTM"), (STEPS, None, SIZE)),
+        (_emit("RNN", activations=["LeakyRelu"], activation_alpha=[0.1]), ()),
+        (_emit("RNN", activations=["Softsign"]), ()),
+        (_emit("LSTM", input_forget=1), ()),
+    ],
+)
+def test_near_misses(emit: Any, dims: tuple[int | None, ...]) -> None:
+    assert _kept(emit, *dims)
+
+
+def test_many_steps() -> None:
+    numbers = [np.zeros((1025, 1, SIZE), np.float32)]
+    emit = _emit("RNN", whole=False)
+    assert rewritten(emit, floats("x", 1025, 1, SIZE), by=[UnrolledRecurrence()], numbers=numbers) == ["RNN"]
+
+
+def _loop(count: Any = 3, condition: Any = None, going: Any = None, inner: Any = None):
+    """Return a Loop that appends to one carried value, multiplies another one, and stacks its sums."""
+
+    def emit(op, x):
+        def body(op, iteration, before, rows, factor):
+            factor = op.Mul(factor, op.Add(op.Cast(iteration, to=FLOAT), 2))
+            rows = op.Concat(rows, op.Mul(x, factor), axis=0)
+            total = op.ReduceSum(rows, [0], keepdims=0)
+            total = total if inner is None else inner(op, total)
+            return before if going is None else going(op, total), rows, factor, total
+
+        trips = op.const(count) if isinstance(count, int) else count(op, x)
+        return op.loop(trips, condition, body, x, op.const(1.0), carried_dims=[[None, 3], []])
+
+    return emit
+
+
+def _branches(op, total):
+    return op.if_(op.Less(op.ReduceMax(total, keepdims=0), 0.0), lambda op: op.Neg(total), lambda op: op.Abs(total))
+
+
+@pytest.mark.parametrize(
+    "emit",
+    [
+        _loop(),
+        _loop(1),
+        _loop(condition=True),
+        _loop(going=lambda op, total: op.const(True)),
+        _loop(inner=lambda op, total: op.loop(2, None, lambda op, i, c, y: (c, op.Add(y, op.Cast(i, to=FLOAT))), total)),
+        _loop(lambda op, x: op.Squeeze(op.Shape(x, start=1, end=2), [0])),
+    ],
+)
+def test_loops(emit: Any) -> None:
+    assert "Loop" not in rewritten(emit, floats("x", 2, 3), by=[UnrolledLoops()])
+
+
+@pytest.mark.parametrize(
+    "emit",
+    [
+        _loop(lambda op, x: op.Cast(op.ReduceMax(op.Abs(x), keepdims=0), to=INT64)),
+        _loop(going=lambda op, total: op.Less(op.ReduceMax(op.Abs(total), keepdims=0), 1e9)),
+        _loop(inner=lambda op, total: _branches(op, total)),
+        _loop(2000),
+    ],
+)
+def test_loops_that_stay(emit: Any) -> None:
+    numbers = [np.full((2, 3), 1e-3, np.float32)]
+    model = graph(emit, floats("x", 2, 3))
+    assert not UnrolledLoops()(model).modified
+    assert "Loop" in rewritten(emit, floats("x", 2, 3), by=[UnrolledLoops()], numbers=numbers)
