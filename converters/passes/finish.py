@@ -255,7 +255,7 @@ def finish(
         RemoveUnusedNodesPass(),
         MoveIntoBranches(),
         bodies,
-        *spelling_passes(target, last=True),
+        *spelling_passes(target, "last"),
         RemoveUnusedOpsetsPass(),
     ]
     if opset != OPSET:
@@ -299,6 +299,7 @@ def finish_for(
     )
     passes: list[InPlacePass] = [
         *first,
+        *spelling_passes(target, "first"),
         FuseRecurrentLoops(),
         *(kernel_workarounds() if target.onnxruntime else ()),
         Col2ImByAddition(),
@@ -350,7 +351,7 @@ def finish_for(
     last += [
         RemoveUnusedNodesPass(),
         Stamp(opset),
-        *spelling_passes(target, last=True),
+        *spelling_passes(target, "last"),
         RemoveUnusedOpsetsPass(),
         Stamp(opset),
     ]

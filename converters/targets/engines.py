@@ -8,6 +8,7 @@ from converters.targets import limits
 from converters.targets.target import Spelling, Target
 
 _COMMON: tuple[Spelling, ...] = (
+    "MatMul for bags",
     "unrolled Loop",
     "binary operators",
     "sorted TopK",
@@ -256,6 +257,7 @@ TINYGRAD = replace(
     lacks=dict.fromkeys(_NOT_IN_TINYGRAD.split(), ""),
     limits=(limits.indices_of_maxima,),
     spellings=(
+        "MatMul for bags",
         "unrolled Loop",
         "unrolled recurrence",
         "sorted TopK",

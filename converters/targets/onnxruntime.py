@@ -108,7 +108,15 @@ QNN = Target(
     static=True,
     quantized="qdq",
     operators=frozenset(_QNN.split()),
-    spellings=("unrolled Loop", "ArgMax", "binary operators", "sorted TopK", "static Reshape", "separate Sigmoid"),
+    spellings=(
+        "MatMul for bags",
+        "unrolled Loop",
+        "ArgMax",
+        "binary operators",
+        "sorted TopK",
+        "static Reshape",
+        "separate Sigmoid",
+    ),
     command='`providers=["QNNExecutionProvider"]`',
 )
 WEBGPU = Target(
@@ -119,6 +127,7 @@ WEBGPU = Target(
     onnxruntime=True,
     lacks=dict.fromkeys(_NOT_IN_WEBGPU.split(), ""),
     spellings=(
+        "MatMul for bags",
         "unrolled Loop",
         "ArgMax",
         "binary operators",
@@ -144,7 +153,7 @@ COREML = Target(
     onnxruntime=True,
     static=True,
     operators=frozenset(_COREML.split()),
-    spellings=("unrolled Loop", "binary operators", "sorted TopK", "static Reshape"),
+    spellings=("MatMul for bags", "unrolled Loop", "binary operators", "sorted TopK", "static Reshape"),
     command='`providers=["CoreMLExecutionProvider"]`',
 )
 DIRECTML = Target(

@@ -97,6 +97,7 @@ Spelling = Literal[
     "expanded Sign",
     "separate Sigmoid",
     "scalar exponents",
+    "MatMul for bags",
     "unrolled Loop",
     "unrolled recurrence",
 ]

@@ -84,10 +84,10 @@ def test_unknown_dimensions_are_reported_by_name(tmp_path: Path) -> None:
 
 
 def test_unsupported_operators_are_reported_by_layer(tmp_path: Path) -> None:
-    path = _network("Greedy, scripted", tmp_path)
+    path = _network("TwoStages", tmp_path)
     with pytest.raises(UnsupportedError) as raised:
-        convert(path, tmp_path / "model.onnx", target="mnn")
-    assert any(problem.layer_type == "Loop" and "MNN" in problem.message for problem in raised.value.problems)
+        convert(path, tmp_path / "model.onnx", target="tract")
+    assert any(problem.layer_type == "ROIAlign" and "tract" in problem.message for problem in raised.value.problems)
     assert not (tmp_path / "model.onnx").exists()
 
 
@@ -125,12 +125,19 @@ def test_hashing_has_no_standard_form() -> None:
 
 
 def test_inspection_counts_supported_nodes(tmp_path: Path) -> None:
-    path = _network("Greedy, scripted", tmp_path)
-    taken = inspect_for(path, "mnn")
-    assert taken.opset is None and taken.untaken == {"Loop": 1} and taken.taken["Gemm"] == 3
-    assert [problem.layer_type for problem in taken.problems] == ["Loop"]
+    path = _network("TwoStages", tmp_path)
+    taken = inspect_for(path, "tract")
+    assert taken.opset is None and taken.untaken == {"RoiAlign": 1} and taken.taken["NonMaxSuppression"] == 1
+    assert [problem.layer_type for problem in taken.problems] == ["ROIAlign"]
     taken = inspect_for(path, "standard")
-    assert taken.opset == 12 and not taken.untaken and not taken.problems and taken.taken["Loop"] == 1
+    assert not taken.untaken and not taken.problems and taken.taken["RoiAlign"] == 1
+
+
+def test_loops_of_known_iterations_are_unrolled(tmp_path: Path) -> None:
+    path = _network("Greedy, scripted", tmp_path)
+    assert inspect_for(path, "standard").taken["Loop"] == 1
+    taken = inspect_for(path, "mnn")
+    assert not taken.untaken and "Loop" not in taken.taken and taken.taken["Gemm"] == 3 * 6
 
 
 def test_the_command(tmp_path: Path) -> None:

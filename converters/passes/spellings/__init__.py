@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from onnx_ir.passes import InPlacePass
 
 from converters.passes.spellings.arg_max import TopKToArgMax
 from converters.passes.spellings.assertions import CheckShapes
 from converters.passes.spellings.attributes import RemoveDefaults, StatePadModes
+from converters.passes.spellings.bags import BagsByMatMul
 from converters.passes.spellings.binary import BinaryOperators
 from converters.passes.spellings.booleans import RemoveBooleanConstants
 from converters.passes.spellings.comparisons import ComparedNumbers, EqualShapes
@@ -171,9 +172,13 @@ SPELLINGS: Mapping[str, Callable[[], InPlacePass]] = {
     "expanded Sign": Signs,
     "separate Sigmoid": SeparateSigmoid,
     "scalar exponents": ScalarExponents,
+    "MatMul for bags": BagsByMatMul,
     "unrolled Loop": UnrolledLoops,
     "unrolled recurrence": UnrolledRecurrence,
 }
+
+_FIRST = frozenset(("MatMul for bags",))
+"""Spellings of operators of the domain, before their functions are inlined."""
 
 _LAST = frozenset((
     "Greater for Cast", "Pow for cubes", "ReduceMean for ReduceSum", "Sub for residuals of volumes",
@@ -186,6 +191,14 @@ _LAST = frozenset((
 """Spellings that simplification or the removal of unused values would revert, or of forms that older opsets need."""
 
 
-def spelling_passes(target: Target, *, last: bool = False) -> list[InPlacePass]:
-    """Return the passes for a target's spellings: those before the last simplification, or those that it would revert."""
-    return [SPELLINGS[name]() for name in target.spellings if (name in _LAST) == last]
+Stage = Literal["first", "simplified", "last"]
+"""Before functions are inlined, before the last simplification, and after it."""
+
+
+def spelling_passes(target: Target, stage: Stage = "simplified") -> list[InPlacePass]:
+    """Return the passes for a target's spellings of a stage."""
+    return [SPELLINGS[name]() for name in target.spellings if _stage(name) == stage]
+
+
+def _stage(name: str) -> Stage:
+    return "first" if name in _FIRST else "last" if name in _LAST else "simplified"

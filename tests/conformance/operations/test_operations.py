@@ -38,3 +38,19 @@ def test_operation(case, oracle: Oracle, tmp_path: Path, pytestconfig: pytest.Co
 def test_standard(name: str, oracle: Oracle, tmp_path: Path):
     """Operations that failed for the target only: a scalar, strings, bfloat16 inputs, a body that depends on its type."""
     check_at(None, next(case for case in CASES if case.id == name), oracle, tmp_path, "standard")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "LSTMSequence-5-bidirectional", "LSTMCell-1-peepholes", "GRUSequence-5-reverse", "RNNSequence-5-forward-clip",
+        "GRUSequence-5-linear-before-reset-bidirectional", "GRUSequence-5-run-time-weights", "TensorIterator-1-nested",
+        "Loop-5-joined-of-any-rank-axis1", "EmbeddingBagOffsetsSum-3-weights",
+    ],
+)  # fmt: skip
+def test_without_control_flow(name: str, oracle: Oracle, tmp_path: Path):
+    """Recurrent layers, Loops and bags of embeddings for a target that has none of them."""
+    try:
+        check_at(None, next(case for case in CASES if case.id == name), oracle, tmp_path, "tvm")
+    except pytest.skip.Exception as skipped:
+        pytest.fail(str(skipped))

@@ -1,0 +1,78 @@
+"""Sums of bags of embeddings as matrix multiplications."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+from onnx_ir.passes import InPlacePass, PassResult
+
+from onnx_specops.building import Builder, Value
+from onnx_specops.domain import DOMAIN
+from onnx_specops.graphs import all_nodes, constant_list
+from onnx_specops.replacing import replace_value
+
+_ELEMENTS = 1 << 22
+"""The largest number of pairs of a bag and an index."""
+
+
+class BagsByMatMul(InPlacePass):
+    """Convert EmbeddingBagOffsetsSum to a product of the rows and a matrix of 0 and 1, which selects the rows of each bag.
+
+    The operator's function contains a Loop, which most programs other than ONNX Runtime lack. The numbers of indices and
+    bags are known, their product is at most 4 million, the table has floats, and the default index is constant. Offsets and
+    indices are not checked.
+    """
+
+    def call(self, model: ir.Model) -> PassResult:
+        root: Builder | None = None
+        count = 0
+        for node in list(all_nodes(model.graph)):
+            if (node.domain, node.op_type) != (DOMAIN, "EmbeddingBagOffsetsSum") or not isinstance(node.graph, ir.Graph):
+                continue
+            root = root or Builder.of_existing(model.graph)
+            op = Builder.before_node(node, root)
+            if (sums := _sums(op, *node.inputs)) is None:
+                continue
+            replace_value(node.outputs[0], op.place(sums), equal=False)
+            node.graph.remove(node, safe=True)
+            count += 1
+        return PassResult(model, modified=count > 0)
+
+
+def _sums(
+    op: Builder,
+    table: ir.Value | None,
+    indices: ir.Value | None,
+    offsets: ir.Value | None,
+    default_index: ir.Value | None = None,
+    weights: ir.Value | None = None,
+) -> Value | None:
+    """Return the sums of bags; ``None``, before anything is emitted, if they have another form."""
+    if not all(isinstance(value, Value) for value in (table, indices, offsets)):
+        return None
+    assert isinstance(table, Value) and isinstance(indices, Value) and isinstance(offsets, Value)
+    default = [] if default_index is None else constant_list(default_index)
+    sizes, dims = [value.dims for value in (indices, offsets)], table.dims
+    if default is None or dims is None or None in dims[1:] or table.dtype is None or not table.dtype.is_floating_point():
+        return None
+    if any(size is None or not size[0] for size in sizes):
+        return None
+    (count,), (bags,) = ([dim or 0 for dim in size or ()] for size in sizes)
+    if count * bags > _ELEMENTS:
+        return None
+    row = [dim or 0 for dim in dims[1:]]
+    kind = ir.DataType.DOUBLE if table.dtype == ir.DataType.DOUBLE else ir.DataType.FLOAT
+    starts = op.Reshape(op.Cast(offsets, to=ir.DataType.INT64), [bags, 1])
+    ends = op.Concat(op.Slice(starts, [1], [bags], [0]), op.const([[count]]), axis=0)
+    places = op.const(np.arange(count).reshape(1, -1))
+    # Each place before the end of a bag, but not before its start.
+    members = op.Sub(op.Cast(op.Less(places, ends), to=kind), op.Cast(op.Less(places, starts), to=kind))
+    if isinstance(weights, Value) and weights.dims != [0]:
+        members = op.Mul(members, op.Reshape(op.Cast(weights, to=kind), [1, count]))
+    rows = op.Cast(op.Gather(table, indices, axis=0), to=kind)
+    sums = op.MatMul(members, op.Reshape(rows, [count, int(np.prod(row))]))
+    if default and default[0] != -1:
+        empty = op.Sub(op.const([[1.0]], kind), op.Cast(op.Less(starts, ends), to=kind))
+        other = op.Cast(op.Gather(table, op.const(default[:1]), axis=0), to=kind)
+        sums = op.Add(sums, op.Mul(empty, op.Reshape(other, [1, int(np.prod(row))])))
+    return op.Cast(op.Reshape(sums, [bags, *row]), to=table.dtype)

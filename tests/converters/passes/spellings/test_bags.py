@@ -1,0 +1,75 @@
+"""Bags of embeddings as matrix multiplications, and near misses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+import pytest
+
+from converters.passes.spellings.bags import BagsByMatMul
+from onnx_specops.building import new_value
+from tests.converters.passes.graphs import floats, rewritten
+
+INT64 = ir.DataType.INT64
+INDICES, OFFSETS = np.array([4, 0, 3, 3, 1, 2]), np.array([1, 1, 4, 6])  # the first index belongs to no bag
+
+
+def _kept(emit: Any, table: Any = None, indices: int | None = 6, offsets: int | None = 4) -> bool:
+    rng = np.random.default_rng(0)
+    table = floats("table", 5, 3) if table is None else table
+    numbers = rng.standard_normal([dim if isinstance(dim, int) else 5 for dim in table.shape]).astype(table.dtype.numpy())
+    inputs = [table, new_value(INT64, [indices], "indices"), new_value(INT64, [offsets], "offsets")]
+    arrays = [numbers, INDICES, OFFSETS]
+    found = rewritten(emit, *inputs, by=[BagsByMatMul()], numbers=arrays)
+    assert ("MatMul" in found) != ("EmbeddingBagOffsetsSum" in found)
+    return "EmbeddingBagOffsetsSum" in found
+
+
+def _bags(*more: Any):
+    def emit(op, table, indices, offsets):
+        constants = [None if array is None else op.const(array) for array in more]
+        return op.specops.EmbeddingBagOffsetsSum(table, indices, offsets, *constants)
+
+    return emit
+
+
+WEIGHTS = np.random.default_rng(1).standard_normal(6).astype(np.float32)
+
+
+@pytest.mark.parametrize(
+    ("emit", "table"),
+    [
+        (_bags(), None),
+        (_bags(np.array(-1)), None),
+        (_bags(np.array([2])), None),
+        (_bags(np.zeros(0, np.int64)), None),
+        (_bags(np.array([2]), WEIGHTS), None),
+        (_bags(None, WEIGHTS), floats("table", None, 2, 3)),
+        (_bags(np.array([2]), np.zeros(0, np.float32)), None),
+        (_bags(np.array([2])), new_value(ir.DataType.DOUBLE, [5, 3], "table")),
+    ],
+)
+def test_bags(emit: Any, table: Any) -> None:
+    assert not _kept(emit, table)
+
+
+@pytest.mark.parametrize(
+    ("emit", "table", "indices", "offsets"),
+    [
+        (_bags(), None, None, 4),
+        (_bags(), None, 6, None),
+        (_bags(), floats("table", 5, None), 6, 4),
+        (_bags(), new_value(ir.DataType.INT32, [5, 3], "table"), 6, 4),
+    ],
+)
+def test_bags_that_stay(emit: Any, table: Any, indices: int | None, offsets: int | None) -> None:
+    assert _kept(emit, table, indices, offsets)
+
+
+def test_a_computed_default_index_stays() -> None:
+    def emit(op, table, indices, offsets):
+        return op.specops.EmbeddingBagOffsetsSum(table, indices, offsets, op.Slice(indices, [0], [1]))
+
+    assert _kept(emit)
