@@ -739,7 +739,8 @@ Simplifiers also remove or replace the following nodes:
 ## Incorrect results
 
 These programs load the following forms of operators, but their results differ from ONNX's definition. For these targets,
-the forms are conversion errors. `python -m tests.conformance.targets.operations FOLDER CONSUMER` found them.
+the forms are conversion errors, unless one of the rewrites applies. `python -m tests.conformance.targets.operations FOLDER
+CONSUMER` found them.
 
 No target guarantees NaN, infinities, integers beyond 2^31, or integers that wrap in a narrower type. ncnn does not compare
 integers, and takes the first row of a table for a negative index. The report of the conversion names the affected tables

@@ -90,6 +90,7 @@ OPENCV = replace(
     ),
     spellings=(
         *_COMMON,
+        "unrolled forms of recurrence",
         "channel slopes",
         "explicit padding",
         "symmetric 1D padding",
@@ -220,6 +221,7 @@ MNN = Target(
     control_flow=False,
     spellings=(
         *_COMMON,
+        "unrolled forms of recurrence",
         "channel slopes",
         "symmetric padding",
         "explicit padding",
@@ -263,6 +265,7 @@ TINYGRAD = replace(
         "sorted TopK",
         "static Reshape",
         "MatMul for DFT",
+        "Gather for GridSample",
         "computed indices",
     ),
     command='`tinygrad.nn.onnx.OnnxRunner("model.onnx")`',
@@ -292,6 +295,7 @@ NCNN = replace(
     ),
     spellings=(
         *_COMMON,
+        "unrolled forms of recurrence",
         "4D InstanceNormalization",
         "MatMul for DFT",
         "expanded LogSoftmax",
@@ -349,7 +353,7 @@ ONNX2TORCH = Target(
     lacks=dict.fromkeys(_NOT_IN_ONNX2TORCH.split(), ""),
     limits=(limits.wide_unsigned,),
     control_flow=False,
-    spellings=("unrolled recurrence", *_COMMON, "ArgMax"),
+    spellings=("unrolled recurrence", *_COMMON, "ArgMax", "Gather for GridSample"),
     command='`onnx2torch.convert("model.onnx")`',
 )
 

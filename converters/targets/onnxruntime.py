@@ -88,7 +88,7 @@ _QNN = """
 
 _NOT_IN_WEBGPU = """
     AffineGrid BitShift BitwiseAnd BitwiseNot BitwiseOr BitwiseXor Celu CenterCropPad Col2Im Compress ConcatFromSequence
-    ConstantOfShape Det EyeLike GlobalLpPool Hardmax IsInf IsNaN LRN LogSoftmax Loop LpPool MaxRoiPool MaxUnpool
+    ConstantOfShape Det EyeLike GlobalLpPool GridSample Hardmax IsInf IsNaN LRN LogSoftmax Loop LpPool MaxRoiPool MaxUnpool
     Mean Mod NonMaxSuppression NonZero OneHot Or QuantizeLinear RNN RandomNormal RandomUniform ReverseSequence RoiAlign
     Round STFT Scan Selu Shrink Sign Size Softsign SpaceToDepth Sum Unique Xor
 """
@@ -138,6 +138,7 @@ WEBGPU = Target(
         "Floor for Round",
         "And for Or",
         "expanded Sign",
+        "Gather for GridSample",
         "Gather for integer Slice",
         "Gather for integer GatherElements",
         "narrow integers",

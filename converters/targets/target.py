@@ -100,6 +100,7 @@ Spelling = Literal[
     "MatMul for bags",
     "unrolled Loop",
     "unrolled recurrence",
+    "unrolled forms of recurrence",
 ]
 """The name of a pass in `converters.passes.spellings`, for targets that need a particular spelling."""
 

@@ -69,7 +69,7 @@ from converters.passes.spellings.softmax import LastAxisSoftmax
 from converters.passes.spellings.squares import PowToMul
 from converters.passes.spellings.states import NameLastStates
 from converters.passes.spellings.topk import SortedTopK
-from converters.passes.spellings.unrolled import UnrolledLoops, UnrolledRecurrence
+from converters.passes.spellings.unrolled import UnrolledForms, UnrolledLoops, UnrolledRecurrence
 from converters.passes.spellings.unsigned_casts import CastThroughIntegers
 from converters.passes.spellings.webgpu_forms import (
     GatheredElements,
@@ -175,6 +175,7 @@ SPELLINGS: Mapping[str, Callable[[], InPlacePass]] = {
     "MatMul for bags": BagsByMatMul,
     "unrolled Loop": UnrolledLoops,
     "unrolled recurrence": UnrolledRecurrence,
+    "unrolled forms of recurrence": UnrolledForms,
 }
 
 _FIRST = frozenset(("MatMul for bags",))
@@ -197,7 +198,11 @@ Stage = Literal["first", "simplified", "last"]
 
 def spelling_passes(target: Target, stage: Stage = "simplified") -> list[InPlacePass]:
     """Return the passes for a target's spellings of a stage."""
-    return [SPELLINGS[name]() for name in target.spellings if _stage(name) == stage]
+    passes = [SPELLINGS[name]() for name in target.spellings if _stage(name) == stage]
+    for step in passes:
+        if isinstance(step, UnrolledForms):
+            step.limits = target.limits
+    return passes
 
 
 def _stage(name: str) -> Stage:

@@ -16,9 +16,10 @@ _MOST_PIXELS = 1 << 24
 
 
 class GridSampleToGather(Workaround):
-    """Convert a bilinear GridSample to four GatherElements and their weighted sum. OpenCV 4.14 lacks GridSample.
+    """Convert a bilinear GridSample to four GatherElements and their weighted sum.
 
-    The indices of pixels are computed in float32, which represents integers up to 2**24.
+    OpenCV 4.14, WebGPU (0.4), tinygrad (0.14) and onnx2torch (1.5.15) lack GridSample. The indices of pixels are computed in
+    float32, which represents integers up to 2**24.
     """
 
     operators = frozenset(("GridSample",))

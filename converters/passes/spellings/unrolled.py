@@ -12,6 +12,7 @@ from onnx_ir.passes import PassResult
 
 from converters.passes.loops import is_endless
 from converters.passes.workaround import Workaround
+from converters.targets.limits import Limit
 from onnx_specops.building import Builder, Value
 from onnx_specops.graphs import attributes_of, constant_array, constant_list, nested
 
@@ -57,6 +58,25 @@ class UnrolledRecurrence(Workaround):
         found = [joined[0] if len(joined) == 1 else op.Concat(*joined, axis=1)]
         found += [last[0] if len(last) == 1 else op.Concat(*last, axis=0) for last in zip(*states, strict=True)]
         return found[: len(node.outputs)]
+
+
+class UnrolledForms(UnrolledRecurrence):
+    """Convert the forms of GRU, LSTM and RNN that the program computes incorrectly to the operators of each step.
+
+    The table below lists them. OpenCV (5.0.0, 4.14.0), MNN (3.6) and ncnn have these operators in some forms only.
+
+    Attributes:
+        limits: the limits of the target.
+    """
+
+    def __init__(self, limits: Sequence[Limit] = ()) -> None:
+        super().__init__()
+        self.limits = limits
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        if any(node.op_type in limit.operators and limit.applies(node) for limit in self.limits):
+            return super().replacement(op, node)
+        return None
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,8 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 
-from converters.passes.spellings.unrolled import UnrolledLoops, UnrolledRecurrence
+from converters.passes.spellings.unrolled import UnrolledForms, UnrolledLoops, UnrolledRecurrence
+from converters.targets import limits
 from tests.converters.passes.graphs import floats, graph, rewritten
 
 STEPS, BATCH, SIZE, HIDDEN = 3, 2, 4, 5
@@ -98,6 +99,22 @@ def test_many_steps() -> None:
     numbers = [np.zeros((1025, 1, SIZE), np.float32)]
     emit = _emit("RNN", whole=False)
     assert rewritten(emit, floats("x", 1025, 1, SIZE), by=[UnrolledRecurrence()], numbers=numbers) == ["RNN"]
+
+
+@pytest.mark.parametrize(
+    ("emit", "by", "kept"),
+    [
+        (_emit("LSTM", "reverse"), limits.recurrent, False),
+        (_emit("LSTM"), limits.recurrent, True),
+        (_emit("GRU"), limits.reset_before, False),
+        (_emit("GRU", linear_before_reset=1), limits.reset_before, True),
+        (_emit("LSTM"), limits.reset_before, True),
+        (_emit("RNN"), limits.several_sequences, False),
+    ],
+)
+def test_forms(emit: Any, by: limits.Limit, kept: bool) -> None:
+    found = rewritten(emit, floats("x", STEPS, BATCH, SIZE), by=[UnrolledForms((by,))])
+    assert GATES.keys().isdisjoint(found) is not kept
 
 
 def _loop(count: Any = 3, condition: Any = None, going: Any = None, inner: Any = None):
