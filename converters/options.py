@@ -53,6 +53,7 @@ TargetName = Literal[
     "iree",
     "tensorrt",
     "onnx2torch",
+    "jax",
 ]
 Channels = Literal["rgb", "bgr"]
 Tiles = Literal["stated", "none"]

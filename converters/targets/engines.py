@@ -52,6 +52,18 @@ _NOT_IN_ONNX2TORCH = """
     TfIdfVectorizer ThresholdedRelu Trilu Unique
 """
 
+_JAX = """
+    Abs Acos Acosh Add And ArgMax ArgMin Asin Asinh Atan Atanh AveragePool BatchNormalization BitShift Cast Ceil Clip
+    Concat Constant ConstantOfShape Conv Cos Cosh Div Einsum Equal Erf Exp Expand Flatten Gather GatherElements Gemm
+    GlobalAveragePool Identity LRN LeakyRelu Less LessOrEqual Log LogSoftmax MatMul Max MaxPool Min Mul Neg NonZero Not
+    OneHot Or PRelu Pad Pow Range Reciprocal ReduceMax ReduceMean ReduceSum Relu Reshape Selu Shape Sigmoid Sin Sinh Slice
+    Softmax Softplus Split Sqrt Squeeze Sub Sum Tanh TopK Transpose Trilu Unsqueeze Where
+"""
+_REWRITTEN_FOR_JAX = """
+    Floor Gelu Greater GreaterOrEqual GroupNormalization HardSigmoid HardSwish LayerNormalization Mish RMSNormalization
+"""
+"""Operators of opset 21 that older ones lack, and those of the spelling "Less for Greater"."""
+
 _COMPILED = Target(
     "compiled",
     "an engine that requires static shapes",
@@ -357,6 +369,30 @@ ONNX2TORCH = Target(
     command='`onnx2torch.convert("model.onnx")`',
 )
 
+JAX = Target(
+    "jax",
+    "JAX (through jaxonnxruntime)",
+    "jaxonnxruntime 0.3.0",
+    opsets=(16, 16),  # it has single versions of many operators
+    static=True,
+    operators=frozenset((*_JAX.split(), *_REWRITTEN_FOR_JAX.split())),
+    limits=(limits.means_of_integers,),
+    control_flow=False,
+    spellings=(
+        "unrolled recurrence",
+        *_COMMON,
+        "Gather for reversed Slice",
+        "bounded Slice",
+        "normalized rows",
+        "expanded Tile",
+        "Less for Greater",
+        "MatMul for DFT",
+        "MatMul for every Resize",
+        "Gather for GridSample",
+    ),
+    command='`jaxonnxruntime.call_onnx.call_onnx_model(onnx.load("model.onnx"), inputs)`',
+)
+
 TENSORRT = Target(
     "tensorrt",
     "NVIDIA's TensorRT",
@@ -367,4 +403,4 @@ TENSORRT = Target(
     command="`trtexec --onnx=model.onnx`",
 )
 
-ENGINES = (OPENCV, OPENCV4, OPENVINO, TRACT, TVM, TINYGRAD, MNN, NCNN, RKNN, TFLITE, IREE, TENSORRT, ONNX2TORCH)
+ENGINES = (OPENCV, OPENCV4, OPENVINO, TRACT, TVM, TINYGRAD, MNN, NCNN, RKNN, TFLITE, IREE, TENSORRT, ONNX2TORCH, JAX)

@@ -386,6 +386,13 @@ def dilated_means(node: ir.Node) -> bool:
     return any(step != 1 for step in _ints(node, "dilations"))
 
 
+@limit("ReduceMean", "of integers")
+def means_of_integers(node: ir.Node) -> bool:
+    """Match a mean of integers, which ONNX truncates."""
+    dtype = None if node.inputs[0] is None else node.inputs[0].dtype
+    return dtype is not None and dtype.is_integer()
+
+
 @limit("Pad", "of integers by a number other than 0")
 def padded_integers(node: ir.Node) -> bool:
     """Match an integer number, whose bits are read as a float."""

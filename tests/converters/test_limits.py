@@ -123,6 +123,7 @@ CASES: list[tuple[Limit, tuple[int, ...], Any, Any]] = [
     (limits.integers, (3, 3), lambda op, x: op.Einsum(y := op.Cast(x, to=7), y, equation="ij,jk->ik"),
      lambda op, x: op.Einsum(x, x, equation="ij,jk->ik")),
     (limits.integers, (3, 3), lambda op, x: op.MatMul(y := op.Cast(x, to=7), y), lambda op, x: op.MatMul(x, x)),
+    (limits.means_of_integers, (3,), *(lambda op, x, k=k: op.ReduceMean(op.Cast(x, to=k), [0]) for k in (7, 1))),
     (limits.dilated_maxima, (1, 1, 6, 6), *(_pooled("MaxPool", dilations=[n, n]) for n in (2, 1))),
     (limits.transposed_products, (3, 3), *(
         lambda op, x, t=t: op.Gemm(x, op.const(np.ones((3, 3), np.float32)), transA=t) for t in (1, 0)

@@ -23,6 +23,7 @@ from converters.passes.spellings.forward_gru import ForwardGRU
 from converters.passes.spellings.fusions import UnfusedRMSNormalization, WholeAddends
 from converters.passes.spellings.instance_normalization import InstanceNormalization4D
 from converters.passes.spellings.integer_powers import RoundIntegerPowers
+from converters.passes.spellings.jax_forms import ExpandedMovement, LessForGreater, NormalizedRows
 from converters.passes.spellings.kernels import StateKernels, UndilatedConvTranspose
 from converters.passes.spellings.leading_ones import RemoveLeadingOnes
 from converters.passes.spellings.logic import ArithmeticLogic
@@ -55,7 +56,7 @@ from converters.passes.spellings.reductions import MeansForSums, PairsOfReducedA
 from converters.passes.spellings.remainders import ModToDiv
 from converters.passes.spellings.reshapes import StaticReshape
 from converters.passes.spellings.residuals import ExpandedResiduals, SubtractedBiases, SubtractedResiduals
-from converters.passes.spellings.resize_matrices import ResizeByMatrices, ResizeOfNcnn, ResizeOfOpenCV4
+from converters.passes.spellings.resize_matrices import ResizeByMatrices, ResizeOfImages, ResizeOfNcnn, ResizeOfOpenCV4
 from converters.passes.spellings.rounding import RoundToEven, TruncatedIntegers
 from converters.passes.spellings.rows import RowsOfMatrices, UncheckedRows
 from converters.passes.spellings.sampling import GridSampleToGather
@@ -137,6 +138,7 @@ SPELLINGS: Mapping[str, Callable[[], InPlacePass]] = {
     "MatMul for Resize": ResizeByMatrices,
     "Gather for Resize": ResizeOfOpenCV4,
     "Gather for GridSample": GridSampleToGather,
+    "MatMul for every Resize": ResizeOfImages,
     "MatMul for DFT": LowerDFT,
     "ConvTranspose for Col2Im": LowerCol2Im,
     "bounded Slice": BoundedSlices,
@@ -172,6 +174,9 @@ SPELLINGS: Mapping[str, Callable[[], InPlacePass]] = {
     "expanded Sign": Signs,
     "separate Sigmoid": SeparateSigmoid,
     "scalar exponents": ScalarExponents,
+    "normalized rows": NormalizedRows,
+    "expanded Tile": ExpandedMovement,
+    "Less for Greater": LessForGreater,
     "MatMul for bags": BagsByMatMul,
     "unrolled Loop": UnrolledLoops,
     "unrolled recurrence": UnrolledRecurrence,
@@ -182,7 +187,7 @@ _FIRST = frozenset(("MatMul for bags",))
 """Spellings of operators of the domain, before their functions are inlined."""
 
 _LAST = frozenset((
-    "Greater for Cast", "Pow for cubes", "ReduceMean for ReduceSum", "Sub for residuals of volumes",
+    "Greater for Cast", "Less for Greater", "Pow for cubes", "ReduceMean for ReduceSum", "Sub for residuals of volumes",
     "assertions by Reshape", "clipped Tanh", "computed indices", "copied products", "Gather for Expand",
     "last states", "merged directions", "scalar exponents",
     "no boolean constants", "rows of operands", "separate constants", "sorted by depth", "stable Softplus",

@@ -86,6 +86,13 @@ class ResizeOfOpenCV4(ResizeByMatrices):
         return _chooses(node, mode, sizes, [count / size for size, count in sizes])
 
 
+class ResizeOfImages(ResizeByMatrices):
+    """Convert every Resize of known sizes to matrix multiplications and Gather. jaxonnxruntime (0.3) lacks Resize."""
+
+    def computes(self, node: ir.Node, x: Value, result: Value) -> bool:
+        return False
+
+
 class ResizeOfNcnn(ResizeByMatrices):
     """Convert a Resize that pnnx (2026) converts incorrectly to matrix multiplications and Gather, or to a nearest Resize.
 

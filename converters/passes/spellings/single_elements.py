@@ -21,7 +21,7 @@ class DecomposeInstanceNormalization(Workaround):
     operators = frozenset(("InstanceNormalization",))
 
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
-        return None if _has_several_elements(node) else [_decomposed(op, node)]
+        return None if _has_several_elements(node) else [decomposed(op, node)]
 
 
 def _has_several_elements(node: ir.Node) -> bool:
@@ -39,7 +39,8 @@ def _has_several_elements(node: ir.Node) -> bool:
     return isinstance(channels, int) and isinstance(groups, int) and channels > groups
 
 
-def _decomposed(op: Builder, node: ir.Node) -> Value:
+def decomposed(op: Builder, node: ir.Node) -> Value:
+    """Return an InstanceNormalization as means and arithmetic, in float32 for 16-bit floats."""
     x, scale, bias = node.inputs
     assert isinstance(x, Value) and isinstance(scale, Value) and isinstance(bias, Value)
     dtype = x.dtype

@@ -57,7 +57,8 @@ class StridedSliceToGather(ReversedSliceToGather):
 class BoundedSlices(Workaround):
     """Replace the starts and ends of a Slice by numbers between 0 and the dimension.
 
-    ncnn (2026) reads out of bounds for a start that is more than the dimension before the end.
+    ncnn (2026) reads out of bounds for a start that is more than the dimension before the end. jaxonnxruntime (0.3) takes
+    the end 2**63 - 1 as -1.
     """
 
     operators = frozenset(("Slice",))

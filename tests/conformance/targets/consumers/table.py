@@ -169,7 +169,7 @@ CONSUMERS = [
     Consumer("tvm", "tvm_runtime.py", "tvm", ("apache-tvm", "onnx", "numpy"), timeout=240),
     Consumer("iree", "iree_runtime.py", "iree", ("iree-base-compiler", "iree-base-runtime", "onnx", "numpy"), timeout=240),
     Consumer("onnx2torch", "onnx2torch_runtime.py", "onnx2torch", ("onnx2torch", "torch", "onnx", "numpy")),
-    Consumer("jaxonnxruntime", "jax_runtime.py", "tflite", ("jaxonnxruntime", "jax", "absl-py", "onnx", "numpy")),
+    Consumer("jaxonnxruntime", "jax_runtime.py", "jax", ("jaxonnxruntime", "jax", "absl-py", "onnx", "numpy")),
     Consumer("qnn", "qnn_runtime.py", "qnn", ("onnxruntime-qnn", "onnxruntime", "numpy"), error=(2e-2, 2e-2)),  # float16
     Consumer("webgpu", "webgpu_runtime.py", "webgpu", ("onnxruntime-ep-webgpu", "onnxruntime", "numpy"), timeout=60),
 ]

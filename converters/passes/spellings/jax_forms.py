@@ -1,0 +1,125 @@
+"""Forms whose operators jaxonnxruntime has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from converters.passes.patterns import PatternPass, rewrite
+from converters.passes.spellings.single_elements import decomposed
+from converters.passes.workaround import Workaround
+from onnx_specops.building import Builder, Value
+from onnx_specops.graphs import constant_list
+
+
+class NormalizedRows(Workaround):
+    """Convert InstanceNormalization to means and arithmetic. jaxonnxruntime (0.3) lacks it."""
+
+    operators = frozenset(("InstanceNormalization",))
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        return [decomposed(op, node)]
+
+
+class ExpandedMovement(Workaround):
+    """Convert Tile, DepthToSpace and SpaceToDepth of known sizes to Reshape, Transpose and Expand.
+
+    jaxonnxruntime (0.3) lacks them.
+    """
+
+    operators = frozenset(("DepthToSpace", "SpaceToDepth", "Tile"))
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        x = node.inputs[0]
+        if not isinstance(x, Value) or not x.is_static or not x.dims or 0 in x.dims:
+            return None
+        dims = [dim or 0 for dim in x.dims]
+        if node.op_type == "Tile":
+            repeats = constant_list(node.inputs[1])
+            if repeats is None or min(repeats) < 1:  # Reshape takes 0 as a dimension of its input
+                return None
+            rows = op.Reshape(x, [size for dim in dims for size in (1, dim)])
+            wide = op.Expand(rows, [size for pair in zip(repeats, dims, strict=True) for size in pair])
+            return [op.Reshape(wide, [count * dim for count, dim in zip(repeats, dims, strict=True)])]
+        block = node.attributes.get_int("blocksize", 1)
+        batch, channels, height, width = dims
+        if node.op_type == "SpaceToDepth":
+            cells = op.Reshape(x, [batch, channels, height // block, block, width // block, block])
+            moved = op.Transpose(cells, perm=[0, 3, 5, 1, 2, 4])
+            return [op.Reshape(moved, [batch, channels * block**2, height // block, width // block])]
+        left = channels // block**2
+        if node.attributes.get_string("mode", "DCR") == "DCR":
+            cells, order = op.Reshape(x, [batch, block, block, left, height, width]), [0, 3, 4, 1, 5, 2]
+        else:
+            cells, order = op.Reshape(x, [batch, left, block, block, height, width]), [0, 1, 4, 2, 5, 3]
+        return [op.Reshape(op.Transpose(cells, perm=order), [batch, left, height * block, width * block])]
+
+
+@rewrite("Greater", lambda op, a, b: op.Greater(a, b))
+def less(op: Builder, *, a: Value, b: Value) -> Value:
+    """Return b < a."""
+    result: Value = op.Less(b, a)
+    return result
+
+
+@rewrite("GreaterOrEqual", lambda op, a, b: op.GreaterOrEqual(a, b))
+def less_or_equal(op: Builder, *, a: Value, b: Value) -> Value:
+    """Return b <= a."""
+    result: Value = op.LessOrEqual(b, a)
+    return result
+
+
+@rewrite("Floor", lambda op, x: op.Floor(x))
+def ceiling(op: Builder, *, x: Value) -> Value:
+    """Return -Ceil(-x)."""
+    result: Value = op.Neg(op.Ceil(op.Neg(x)))
+    return result
+
+
+@rewrite("HardSigmoid", lambda op, x: op.HardSigmoid(x, _outputs=["whole"]))
+def clipped_line(op: Builder, *, x: Value, whole: Value) -> Value | None:
+    """Return alpha * x + beta between 0 and 1."""
+    node = whole.producer()
+    assert node is not None
+    if x.dtype is None or not x.rank:
+        return None
+    alpha, beta = (
+        op.const(np.array([node.attributes.get_float(name, number)]), x.dtype)
+        for name, number in (("alpha", 0.2), ("beta", 0.5))
+    )
+    return _clipped(op, op.Add(op.Mul(x, alpha), beta))
+
+
+@rewrite("HardSwish", lambda op, x: op.HardSwish(x))
+def clipped_factor(op: Builder, *, x: Value) -> Value | None:
+    """Return the product of x and x / 6 + 0.5 between 0 and 1."""
+    if x.dtype is None or not x.rank:
+        return None
+    sixth, half = (op.const(np.array([number]), x.dtype) for number in (1 / 6, 0.5))
+    result: Value = op.Mul(x, _clipped(op, op.Add(op.Mul(x, sixth), half)))
+    return result
+
+
+@rewrite("Clip", lambda op, x, low, high: op.Clip(x, low, high))
+def bounded(op: Builder, *, x: Value, low: Value, high: Value) -> Value:
+    """Return Min(Max(x, low), high)."""
+    result: Value = op.Min(op.Max(x, low), high)
+    return result
+
+
+def _clipped(op: Builder, x: Value) -> Value:
+    zero, one = (op.const(np.array([number]), x.dtype) for number in (0.0, 1.0))
+    result: Value = op.Min(op.Max(x, zero), one)
+    return result
+
+
+class LessForGreater(PatternPass):
+    """Convert Greater and GreaterOrEqual to Less and LessOrEqual, Floor to Ceil, and HardSigmoid, HardSwish and
+    Clip to Max and Min.
+
+    jaxonnxruntime (0.3) lacks them. Its Clip fails with current releases of JAX.
+    """
+
+    rewrites = (less, less_or_equal, ceiling, clipped_line, clipped_factor, bounded)

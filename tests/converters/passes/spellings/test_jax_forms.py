@@ -1,0 +1,85 @@
+"""Forms for jaxonnxruntime, and near misses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+import pytest
+
+from converters.passes.spellings.jax_forms import ExpandedMovement, LessForGreater, NormalizedRows
+from converters.passes.spellings.resize_matrices import ResizeOfImages
+from onnx_specops.building import new_value
+from tests.converters.passes.graphs import floats, rewritten
+
+INT64 = ir.DataType.INT64
+SCALE = np.array([1.0, 2.0, -1.0, 0.5], np.float32)
+
+
+@pytest.mark.parametrize(
+    ("emit", "found"),
+    [
+        (lambda op, x: op.Greater(x, 0.5), ["Less"]),
+        (lambda op, x: op.GreaterOrEqual(x, 0.5), ["LessOrEqual"]),
+        (lambda op, x: op.Floor(x), ["Ceil", "Neg", "Neg"]),
+        (lambda op, x: op.HardSigmoid(x, alpha=0.3, beta=0.4), ["Add", "Max", "Min", "Mul"]),
+        (lambda op, x: op.HardSwish(x), ["Add", "Max", "Min", "Mul", "Mul"]),
+        (lambda op, x: op.Clip(x, -0.5, 0.5), ["Max", "Min"]),
+        (lambda op, x: op.Clip(x, -0.5), ["Clip"]),
+        (lambda op, x: op.Less(x, 0.5), ["Less"]),
+        (lambda op, x: op.Ceil(x), ["Ceil"]),
+    ],
+)
+def test_less_for_greater(emit: Any, found: list[str]) -> None:
+    assert rewritten(emit, floats("x", 3, 4), by=[LessForGreater()]) == found
+
+
+@pytest.mark.parametrize("dims", [(2, 4, 5), (2, 4, 3, 5), (2, 4, 1)])
+def test_normalized_rows(dims: tuple[int, ...]) -> None:
+    found = rewritten(
+        lambda op, x: op.InstanceNormalization(x, SCALE, SCALE[::-1].copy(), epsilon=1e-2),
+        floats("x", *dims),
+        by=[NormalizedRows()],
+    )
+    assert "InstanceNormalization" not in found and found.count("ReduceMean") == 2
+
+
+@pytest.mark.parametrize(
+    ("emit", "dims", "kept"),
+    [
+        (lambda op, x: op.Tile(x, [2, 1, 3, 1]), (2, 8, 4, 6), False),
+        (lambda op, x: op.Tile(x, [2, 1, 3, 1]), (2, None, 4, 6), True),
+        (lambda op, x: op.Tile(x, [2, 1, 0, 1]), (2, 8, 4, 6), True),
+        (lambda op, x: op.DepthToSpace(x, blocksize=2), (2, 8, 4, 6), False),
+        (lambda op, x: op.DepthToSpace(x, blocksize=2, mode="CRD"), (2, 8, 4, 6), False),
+        (lambda op, x: op.DepthToSpace(x, blocksize=2), (2, 8, None, 6), True),
+        (lambda op, x: op.SpaceToDepth(x, blocksize=2), (2, 8, 4, 6), False),
+        (lambda op, x: op.SpaceToDepth(x, blocksize=2), (None, 8, 4, 6), True),
+    ],
+)
+def test_movement(emit: Any, dims: tuple[int | None, ...], kept: bool) -> None:
+    numbers = [np.random.default_rng(0).standard_normal((2, 8, 4, 6)).astype(np.float32)]
+    found = rewritten(emit, floats("x", *dims), by=[ExpandedMovement()], numbers=numbers)
+    assert (not {"DepthToSpace", "SpaceToDepth", "Tile"}.isdisjoint(found)) is kept
+
+
+def test_computed_repeats_stay() -> None:
+    found = rewritten(
+        lambda op, x, n: op.Tile(x, n), floats("x", 2, 3), new_value(INT64, [2], "n"), by=[ExpandedMovement()],
+        numbers=[np.ones((2, 3), np.float32), np.array([2, 2])],
+    )  # fmt: skip
+    assert found == ["Tile"]
+
+
+@pytest.mark.parametrize(
+    ("mode", "coordinates"),
+    [("linear", "half_pixel"), ("nearest", "asymmetric"), ("linear", "align_corners"), ("cubic", "half_pixel")],
+)
+def test_every_resize(mode: str, coordinates: str) -> None:
+    def emit(op, x):
+        return op.Resize(x, None, None, [2, 3, 9, 4], mode=mode, coordinate_transformation_mode=coordinates)
+
+    assert "Resize" not in rewritten(emit, floats("x", 2, 3, 5, 7), by=[ResizeOfImages()])
+    numbers = [np.ones((2, 3, 5, 7), np.float32)]
+    assert rewritten(emit, floats("x", 2, 3, None, 7), by=[ResizeOfImages()], numbers=numbers) == ["Resize"]
