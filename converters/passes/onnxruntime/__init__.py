@@ -21,7 +21,7 @@ from converters.passes.onnxruntime.float_weights import KeepFloatWeights
 from converters.passes.onnxruntime.gathers import GatherRows
 from converters.passes.onnxruntime.grids import SampleAnyPosition
 from converters.passes.onnxruntime.line_convolutions import DepthwiseLines
-from converters.passes.onnxruntime.local_response import LRNOfFourDimensions
+from converters.passes.onnxruntime.local_response import LRNByShiftedSums, LRNOfFourDimensions
 from converters.passes.onnxruntime.matmuls import MatMulOfVectorsAndEmptyMatrices
 from converters.passes.onnxruntime.more_dimensions import ConstantsOfMoreDimensions
 from converters.passes.onnxruntime.nearest_resizes import NearestByGather
@@ -108,6 +108,7 @@ def kernel_workarounds(opset: int = OPSET) -> Sequence[InPlacePass]:
 def fusion_guards(opset: int) -> Sequence[InPlacePass]:
     """Return the last passes, which prevent incorrect or slow fusions of ONNX Runtime, for a model of the given opset."""
     guards: list[InPlacePass] = [
+        LRNByShiftedSums(),
         KeepPads(opset),
         TransposeAfterCasts(),
         KeepFloatWeights(),

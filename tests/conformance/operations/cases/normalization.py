@@ -135,6 +135,9 @@ def _lrns():
         yield case(name, static(_values(2, 5, 4, 6)), axes, size)
     for name, shape in (("3d", (2, 5, 4)), ("5d", (1, 4, 2, 3, 2)), ("2d", (3, 6))):
         yield case(name, static(_values(*shape)), [1], 3, 1.5, 0.5, 1.0)
+    outlier = _values(2, 8, 3, 2)
+    outlier[0, 1, 1] = [1e4, -3e5]
+    yield case("outlier", static(outlier), [1], alpha=1.0, bias=1.0)
     yield case("dynamic", dynamic(_values(2, 5, 3, 2), _values(1, 2, 4, 1), _values(0, 2, 4, 1)), [1])
     yield case("float16", static(_values(2, 5, 4, 3, dtype=F16)), [1])
     for name, axes, shape in (("channels", [1], (1, 3, 2, 3)), ("spatial", [2], (1, 3, 6))):
