@@ -84,6 +84,30 @@ struct Head {
   Mask mask;
 };
 
+// A head whose queries and keys are bytes. The zero points are those of the keys and, minus 128, of the queries.
+struct ByteHead : Head {
+  const std::uint8_t* key_bytes;  // as packed by `pack_key_bytes`, with `key_sums`
+  const std::int32_t* key_sums;
+  std::int32_t key_zero;
+};
+
+// Where attention writes its rows: floats, or bytes, which represent (byte - zero_point) * scale.
+struct Result {
+  float* floats = nullptr;
+  std::uint8_t* bytes = nullptr;
+  std::int64_t step;
+  float scale = 1.0f;
+  std::int32_t zero_point = 0;
+
+  // The rows from `elements` on.
+  Result from(std::int64_t elements) const {
+    Result out = *this;
+    if (out.floats != nullptr) out.floats += elements;
+    if (out.bytes != nullptr) out.bytes += elements;
+    return out;
+  }
+};
+
 // The epilogue of a product: the bias of each column is added, unless null, followed by the function x * (1 + erf(x /
 // sqrt(2))) / 2.
 struct After {
@@ -133,8 +157,14 @@ struct Kernels {
   void (*pack_keys)(const float* from, std::int64_t step, std::int64_t keys, std::int64_t size, float* to);
   void (*pack_values)(const float* from, std::int64_t step, std::int64_t keys, std::int64_t size, float* to);
   // Queries [first, first + rows) of the mask, `step` apart. The result without any key is NaN.
-  void (*attend)(const Head& head, const float* query, std::int64_t step, std::int64_t first, std::int64_t rows, float* to,
-                 std::int64_t to_step, void* scratch);
+  void (*attend)(const Head& head, const float* query, std::int64_t step, std::int64_t first, std::int64_t rows,
+                 const Result& to, void* scratch);
+  // The same for bytes. `query_zero` is that of the queries minus 128.
+  std::int64_t (*key_bytes)(const Head& head);
+  void (*pack_key_bytes)(const std::uint8_t* from, std::int64_t step, std::int64_t keys, std::int64_t size,
+                         std::int32_t query_zero, std::int32_t key_zero, std::uint8_t* to, std::int32_t* sums);
+  void (*attend_bytes)(const ByteHead& head, const std::uint8_t* query, std::int64_t step, std::int64_t first,
+                       std::int64_t rows, const Result& to, void* scratch);
 };
 
 // Each group of weights is padded to whole blocks. A block's elements are in decoding order: the lowest bits of all bytes

@@ -39,7 +39,9 @@ const Op& non_max_suppression();
 const Op& numeric_to_string();
 const Op& proposal();
 const Op& psroi_pooling();
+const Op& quantized_attention();
 const Op& quantized_conv();
+const Op& quantized_layer_normalization();
 const Op& ragged_to_dense();
 const Op& random_uniform();
 const Op& regex_normalization();
@@ -106,7 +108,9 @@ inline std::vector<const Op*> all_ops() {
       &numeric_to_string(),
       &proposal(),
       &psroi_pooling(),
+      &quantized_attention(),
       &quantized_conv(),
+      &quantized_layer_normalization(),
       &ragged_to_dense(),
       &random_uniform(),
       &roi_align(),

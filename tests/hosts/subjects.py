@@ -30,7 +30,12 @@ from tests.onnx_specops.native import nodes
 from tests.onnx_specops.native.random_attention import group_query_attention_compressed
 from tests.onnx_specops.native.random_elementwise import elementwise
 from tests.onnx_specops.native.random_in_place_attention import attention as cached_attention
-from tests.onnx_specops.native.random_products import attention, mat_mul_compressed
+from tests.onnx_specops.native.random_products import (
+    attention,
+    mat_mul_compressed,
+    quantized_attention,
+    quantized_layer_normalization,
+)
 from tests.onnx_specops.native.random_tokenizers import dense
 from tests.onnx_specops.native.test_random_layers import (
     causal_conv,
@@ -175,7 +180,9 @@ _NODES = {
     "GatedDeltaRule": _short(gated_delta_rule),
     "GroupQueryAttentionCompressed": _over_a_compressed_cache,
     "MatMulCompressed": mat_mul_compressed,
+    "QuantizedAttention": quantized_attention,
     "QuantizedConv": _quantized_conv,
+    "QuantizedLayerNormalization": quantized_layer_normalization,
     "RaggedToDense": dense,
     "ScaledDotProductAttentionWithKVCache": cached_attention,
     "SelectiveScan": _short(selective_scan),

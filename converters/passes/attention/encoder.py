@@ -159,7 +159,7 @@ def _lowered(op: Builder, found: Attention) -> Value | None:
     is_long = key_dims[2] is not None and key_dims[2] >= _LONG and mask is None
     heads_first = (q, k, v) if order == _IN_ORDER else (q, v)
     turned = [_turned(x) for x in heads_first]
-    if not is_long and any(found is None or (found.then and mask is None) for found in turned):
+    if not is_long and any(found is None or (mask is None and found.is_only_scaled) for found in turned):
         return None
     # The size of a key may be unknown; it is that of a query.
     queries, values = _rows(op, q, heads * q.dims[3]), _rows(op, v, heads * v.dims[3])
@@ -192,6 +192,11 @@ class _Turned:
 
     source: ir.Value
     then: Sequence[tuple[ir.Node, Sequence[ir.Value]]]
+
+    @property
+    def is_only_scaled(self) -> bool:
+        """Whether the value is multiplied but not quantized after the transposition."""
+        return bool(self.then) and all(node.op_type == "Mul" for node, _ in self.then)
 
 
 def _turned(x: ir.Value) -> _Turned | None:

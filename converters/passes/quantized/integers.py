@@ -7,6 +7,7 @@ import onnx_ir as ir
 from onnx_ir.passes import InPlacePass, PassResult
 
 from converters.passes.quantized.affine import Affine, affine, quantize_given
+from converters.passes.quantized.attention import attention, may_attend
 from converters.passes.quantized.channels import quantize_after_split
 from converters.passes.quantized.convolutions import convolution
 from converters.passes.quantized.fused import is_signed
@@ -20,10 +21,11 @@ from converters.passes.quantized.graph import (
 )
 from converters.passes.quantized.joins import quantize_parts
 from converters.passes.quantized.matmuls import product
+from converters.passes.quantized.normalizations import may_normalize, normalization
 from converters.passes.quantized.pooling import average, mean
 from converters.passes.quantized.scaling import scaling
 from converters.passes.quantized.shuffles import shuffle
-from converters.passes.quantized.smoothing import merge_factor
+from converters.passes.quantized.smoothing import merge_factor, merge_factor_of_values
 from converters.passes.quantized.transposed import transposed_axes, transposed_convolution
 from converters.passes.quantized.weights import weights
 from onnx_specops.building import OPSET, Builder, Value, constant_value
@@ -74,6 +76,7 @@ class ConvertToIntegers(InPlacePass):
         work = Arrangement(model.graph, self.contrib)
         for node in list(all_nodes(model.graph)):
             merge_factor(work, node)
+            merge_factor_of_values(work, node)
         for node in [node for node in all_nodes(model.graph) if is_node(node, "FakeQuantize", DOMAIN)]:
             quantize_after_split(work, node)
         for node in [node for node in all_nodes(model.graph) if is_node(node, "FakeQuantize", DOMAIN)]:
@@ -245,6 +248,10 @@ def _feeds_only_depthwise(value: ir.Value, inner: Affine, outer: Affine) -> bool
 
 def _arrange(work: Arrangement, node: ir.Node) -> None:
     """Arrange one node, whose inputs are arranged, and the nodes directly after it."""
+    if is_node(node, "Attention", DOMAIN):
+        attention(work, node)
+    elif is_node(node, "LayerNormalization"):
+        normalization(work, node)
     if node.domain or node.graph is None or not node.inputs or (first := node.inputs[0]) is None:
         return
     if node.op_type == "MatMul":
@@ -303,7 +310,10 @@ def _feeds_integers(value: ir.Value, *, contrib: bool) -> bool:
     """Return whether a consumer of a value, directly or after data movement, may be computed in integers."""
     pending, seen = [value], {value}
     while pending:
-        for user in pending.pop().consumers():
+        current = pending.pop()
+        for user in current.consumers():
+            if may_attend(current, user) or (contrib and may_normalize(current, user)):
+                return True
             if user.domain:
                 continue
             if user.op_type in _COMPUTES:

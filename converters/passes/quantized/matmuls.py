@@ -13,9 +13,9 @@ import onnx_ir as ir
 
 from converters.passes.added_bias import added_bias, elements
 from converters.passes.quantized.affine import Affine, is_scale
-from converters.passes.quantized.fused import ConvAttributes
+from converters.passes.quantized.fused import ConvAttributes, per_channel
 from converters.passes.quantized.fusion import fused
-from converters.passes.quantized.graph import Arrangement, Quantized, one_factor_of, only_user, static_shape
+from converters.passes.quantized.graph import Arrangement, Quantized, factor_of, one_factor_of, only_user, static_shape
 from converters.passes.quantized.hoisting import quantize_before_moves, split_results
 from converters.passes.quantized.weights import Weights, arranged, weights
 from onnx_specops.building import Builder, Value, constant_value
@@ -76,16 +76,29 @@ def _fused(work: Arrangement, node: ir.Node, x: Quantized, found: Weights, depth
     tail = node.outputs[0]
     if x.integers.shape is None or not 3 <= (rank := len(x.integers.shape)) <= 5 or not x.affine.is_per_tensor:
         return False
-    bias = np.zeros(columns)
-    while (added := added_bias(tail, rank - 1, columns, broadcast=True)) is not None:
-        tail, bias = added[0].outputs[0], bias + elements(added[1], columns)
-    scales = np.broadcast_to(found.affine.scale, (columns,))
+    bias, scales = np.zeros(columns), np.broadcast_to(found.affine.scale, (columns,)).astype(np.float64)
+    while True:
+        if (added := added_bias(tail, rank - 1, columns, broadcast=True)) is not None:
+            tail, bias = added[0].outputs[0], bias + elements(added[1], columns)
+        elif (factor := _factor(tail, rank - 1, columns)) is not None and is_scale(scales * factor[1]).all():
+            tail, bias, scales = factor[0], bias * factor[1], scales * factor[1]
+        else:
+            break
     done = [
         _fused_part(work, node, x, found, scales, bias, depth, part, of)
         for part, of in split_results(tail, rank - 1)
         if part.uses() or part.is_graph_output()
     ]
     return all(done)
+
+
+def _factor(value: ir.Value, axis: int, size: int) -> tuple[ir.Value, np.ndarray] | None:
+    """Return the product of a value and positive constants along ``axis``, and these, if nothing else uses the value."""
+    user = only_user(value)
+    factor = None if user is None else per_channel(value, factor_of(user, value), size, axis)
+    if user is None or factor is None or not is_scale(factor).all():
+        return None
+    return user.outputs[0], factor
 
 
 def _fused_part(

@@ -34,6 +34,14 @@ class ResultQuantization:
     level_shift: np.ndarray | float = 0.0
 
 
+def quantization_of_tensor(node: ir.Node) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return the scale and zero point of a QuantizeLinear of a whole tensor to 8 unsigned bits."""
+    scale, zero = (constant_array(constant) for constant in (*node.inputs[1:], None)[:2])
+    if scale is None or zero is None or scale.ndim or zero.dtype != np.uint8:
+        return None
+    return scale, zero
+
+
 def quantization_of(work: Arrangement, value: ir.Value, axis: int = 1) -> ResultQuantization | None:
     """Return the 8-bit quantization of a value whose channels are along ``axis``.
 

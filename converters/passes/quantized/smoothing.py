@@ -1,4 +1,4 @@
-"""The factors of SmoothQuant, which come between a normalization and the quantization of its result."""
+"""The factors of SmoothQuant, which come between a normalization or attention and the quantization of its result."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from converters.passes.quantized.affine import is_scale
 from converters.passes.quantized.fused import per_channel
-from converters.passes.quantized.graph import Arrangement, factor_of, is_node, only_user
+from converters.passes.quantized.graph import Arrangement, factor_of, is_node, only_user, remove
 from onnx_specops.building import Value, constant_value
 from onnx_specops.domain import DOMAIN
 from onnx_specops.graphs import attributes_of, constant_array
@@ -50,6 +50,42 @@ def merge_factor(work: Arrangement, node: ir.Node) -> None:
         value.shape = before.outputs[0].shape
     # Each result is rounded once less.
     replace_value(product.outputs[0], value, tolerance=1e-6 * float(np.abs(factor).max()))
+
+
+def merge_factor_of_values(work: Arrangement, node: ir.Node) -> None:
+    """Multiply the values of an Attention, instead of its result, by a factor for each element of the last dimension.
+
+    The factor then becomes part of the projection of the values.
+
+    Conditions: each query head has its own values; only FakeQuantize uses the product; between the attention and the factor
+    are only moves that keep the last dimension; nothing else uses any of these results; and the factors are finite and not
+    subnormal.
+    """
+    heads = [node.attributes.get_int(name, 1) for name in ("q_num_heads", "kv_num_heads")]
+    if not is_node(node, "Attention", DOMAIN) or heads[0] != heads[1]:
+        return
+    result, values = node.outputs[0], node.inputs[2]
+    if values is None or result.shape is None or not isinstance(width := result.shape[-1], int) or values.shape is None:
+        return
+    moves = _moves_after(result, width)
+    last = moves[-1].outputs[0] if moves else result
+    product = only_user(last)
+    if product is None or last.shape is None or values.shape[-1] != width or not _is_only_quantized(product.outputs[0]):
+        return
+    factor = per_channel(last, factor_of(product, last), width, len(last.shape) - 1)
+    if factor is None or not is_scale(np.abs(factor)).all():
+        return
+    op = work.before(node)
+    scaled = op.Mul(values, constant_value(factor.astype(np.float32)))
+    value: Value = op.specops.Attention(*node.inputs[:2], scaled, *node.inputs[3:], **attributes_of(node))
+    value.shape = result.shape
+    for move in moves:
+        value = work.before(move).node(move.op_type, value, *move.inputs[1:], **attributes_of(move))
+        value.shape = move.outputs[0].shape
+    # Each result is rounded once less.
+    if replace_value(product.outputs[0], value, tolerance=1e-6 * float(np.abs(factor).max())):
+        for removed in (product, *reversed(moves), node):
+            remove(removed)
 
 
 def _moves_after(value: ir.Value, size: int) -> Sequence[ir.Node]:

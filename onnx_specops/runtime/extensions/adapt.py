@@ -214,17 +214,20 @@ def _detach_outputs(holder: Any) -> bool:
 
 
 def _fill(node: onnx.NodeProto, operator: Operator) -> list[onnx.NodeProto]:
-    """Return nodes that produce the omitted inputs of ``node``: empty tensors, by slicing an input of the same type."""
+    """Return nodes that produce the omitted inputs of ``node``: empty tensors, or empty slices of another input."""
     added: list[onnx.NodeProto] = []
     inputs = list(node.input) + [""] * (len(operator.inputs) - len(node.input))
     types = list(operator.inputs.values())
     for index, (name, optional) in enumerate(zip(inputs, operator.optional, strict=True)):
         if name or not optional:
             continue
-        like = next((other for other, type_ in zip(inputs, types, strict=True) if other and type_ == types[index]), None)
+        is_known = types[index].startswith("tensor(")  # not a type variable
+        others = zip(inputs, types, strict=True)
+        like = None if is_known else next((other for other, type_ in others if other and type_ == types[index]), None)
         prefix = f"{node.output[0]}_{list(operator.inputs)[index]}_left_out"
         if like is None:  # the type of the input is not that of another one
-            allowed = SORTED.get(operator.name, ())[::-1] or operator.element_types(types[index])
+            allowed = operator.element_types(types[index])
+            allowed = allowed if is_known else SORTED.get(operator.name, ())[::-1] or allowed
             element_type = getattr(TensorProto, allowed[0].upper())
             nothing = onnx.helper.make_tensor("", element_type, [0], [])
             added.append(onnx.helper.make_node("Constant", [], [prefix], value=nothing))

@@ -1,4 +1,4 @@
-"""Random nodes of MatMulCompressed (every kind of weights, in groups of any size, in batches) and Attention."""
+"""Random nodes of MatMulCompressed (weights of every kind, in groups of any size), attention and normalization."""
 
 from __future__ import annotations
 
@@ -91,6 +91,26 @@ def mat_mul_compressed(rng: np.random.Generator) -> Node:
 
 
 def attention(rng: np.random.Generator) -> Node:
+    q, k, v, mask, attributes = _attended(rng)
+    return "Attention", [q, k, v, mask], [element_type(q)], attributes
+
+
+def quantized_attention(rng: np.random.Generator) -> Node:
+    q, k, v, mask, attributes = _attended(rng)
+    arrays: list[np.ndarray | None] = []
+    for x in (q, k):
+        zero = int(_pick(rng, (0, 3, 128, 128, 200, 255)))
+        levels = np.clip(np.rint(x / np.float32(0.03)) + zero, 0, 255).astype(np.uint8)
+        arrays += [levels, np.array(0.03 if rng.random() < 0.8 else 2.0, np.float32), np.array(zero, np.uint8)]
+    zero_of_result = np.array(rng.integers(0, 256), _pick(rng, (np.uint8, np.float32)))
+    arrays += [v, np.array(rng.uniform(0.002, 0.02), np.float32), zero_of_result, mask]
+    return "QuantizedAttention", arrays, [element_type(zero_of_result)], attributes
+
+
+def _attended(
+    rng: np.random.Generator,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None, dict[str, Any]]:
+    """Return queries, keys, values, a mask, and the attributes."""
     shared, batch = int(rng.integers(1, 4)), int(rng.integers(0, 4))
     own = int(rng.integers(1, 4))
     heads = own * shared
@@ -107,4 +127,16 @@ def attention(rng: np.random.Generator) -> Node:
         mask = mask if rng.random() < 0.4 else mask > -1 if rng.random() < 0.5 else np.where(mask > 0, mask, -np.inf)
         mask = mask.astype(np.float32) if mask.dtype.kind == "f" else mask
     attributes = {"q_num_heads": heads, "kv_num_heads": own, "scale": float(_pick(rng, (0.0, 0.2)))}
-    return "Attention", [q, k, v, mask], [element_type(q)], attributes
+    return q, k, v, mask, attributes
+
+
+def quantized_layer_normalization(rng: np.random.Generator) -> Node:
+    size = int(_pick(rng, (1, 2, 15, 16, 17, 32, 33, 96, 100)))
+    shape = (*_pick(rng, ((), (1,), (0,), (3,), (2, 5), (40, 40))), size)
+    x = rng.integers(0, 256, shape, np.uint8) if rng.random() < 0.5 else rng.standard_normal(shape).astype(np.float32)
+    x_zero, y_zero = np.array(100, x.dtype), np.array(rng.integers(0, 256), _pick(rng, (np.uint8, np.float32)))
+    scale, bias = (rng.standard_normal(size).astype(np.float32) for _ in range(2))
+    arrays = [x, np.array(0.02, np.float32), x_zero, scale, np.array(rng.uniform(0.01, 0.03), np.float32), y_zero]
+    arrays.append(bias if rng.random() < 0.7 else None)
+    attributes = {"epsilon": float(_pick(rng, (1e-5, 1e-12, 0.5)))}
+    return "QuantizedLayerNormalization", arrays, [element_type(y_zero)], attributes

@@ -11,7 +11,7 @@ NAMES = ("Q", "K", "V", "attn_mask")
 INF = np.float32(np.inf)
 
 
-def _layer(q, k, v, mask=None, *, q_num_heads, kv_num_heads, scale=0.0):
+def layer(q, k, v, mask=None, *, q_num_heads, kv_num_heads, scale=0.0):
     from openvino import opset13 as ops
 
     def heads(rows, count):
@@ -35,7 +35,7 @@ def _case(name, q, k, v, mask=None, heads=2, kv_heads=None, scale=0.0, **options
     arrays = [x if isinstance(x, np.ndarray) else rng.standard_normal(x).astype(F) for x in (q, k, v)]
     arrays += [] if mask is None else [mask]
     attributes = {"q_num_heads": heads, "kv_num_heads": kv_heads or heads, "scale": scale}
-    options = {"rtol": 1e-4, "atol": 1e-5, "layer": _layer, **options}
+    options = {"rtol": 1e-4, "atol": 1e-5, "layer": layer, **options}
     return Case("Attention", name, dict(zip(NAMES, arrays, strict=False)), attributes, **options)
 
 

@@ -27,7 +27,9 @@ from tests.onnx_specops.ops import (
     cases_multinomial,
     cases_numbers,
     cases_quantization,
+    cases_quantized_attention,
     cases_quantized_conv,
+    cases_quantized_layer_normalization,
     cases_scatter_elements_update,
     cases_searching,
     cases_volume_conv,
@@ -43,7 +45,9 @@ CASES = [
     *cases_searching.CASES,
     *cases_numbers.CASES,
     *cases_quantization.CASES,
+    *cases_quantized_attention.CASES,
     *cases_quantized_conv.CASES,
+    *cases_quantized_layer_normalization.CASES,
     *cases_interpolate.CASES,
     *cases_color.CASES,
     *cases_attention.CASES,
@@ -135,6 +139,8 @@ def test_errors(case: Case, form: str) -> None:
         "Inverse-batches",
         "Attention-sizes",
         "Attention-shared-keys-mask",
+        "QuantizedAttention-sizes",
+        "QuantizedAttention-shared-keys-mask",
     ],
 )
 def test_bodies_of_unknown_rank(

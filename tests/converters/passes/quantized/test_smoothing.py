@@ -46,7 +46,7 @@ def made(build: Callable[[Any], Any], folder: Path, **options: Any) -> list[str]
 @pytest.mark.parametrize("factors", [FACTORS, FACTORS.reshape(1, 1, -1), -FACTORS, np.array([0.7])], ids=np.shape)
 def test_factors(factors: np.ndarray, moves: Callable[[Any], Any], scale: bool, tmp_path: Path) -> None:
     found = made(lambda x: quantized(ops.multiply(moves(normalized(x, scale)), constant(factors))), tmp_path)
-    assert "LayerNormalization" in found and "Mul" not in found
+    assert "QuantizedLayerNormalization" in found and "Mul" not in found
 
 
 def test_several_quantizations(tmp_path: Path) -> None:

@@ -1,0 +1,82 @@
+"""Attention of 8-bit queries and keys, `onnx_specops.QuantizedAttention`.
+
+OpenVINO also multiplies these in integers. The result is integers if only its quantization uses it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from converters.passes.quantized.graph import Arrangement, Quantized, is_node, only_quantizers
+from converters.passes.quantized.hoisting import quantize_before_moves
+from converters.passes.quantized.results import quantization_of_tensor
+from onnx_specops.building import constant_value
+from onnx_specops.domain import DOMAIN
+from onnx_specops.graphs import attributes_of, constant_array
+from onnx_specops.ops.quantized_attention import MAX_SIZE
+from onnx_specops.replacing import replace_value
+
+_MOVES = frozenset(("Identity", "Reshape", "Split", "Squeeze", "Transpose", "Unsqueeze"))
+
+
+def may_attend(value: ir.Value, node: ir.Node) -> bool:
+    """Return whether a node may become a QuantizedAttention of ``value``.
+
+    Conditions: ``value`` is its query or key, and both are results of FakeQuantize with one range for the whole tensor, or
+    of what `ConvertToIntegers` made of it, perhaps after data movement.
+    """
+    if not is_node(node, "Attention", DOMAIN) or value not in node.inputs[:2]:
+        return False
+    return all(_is_quantized(given) for given in node.inputs[:2])
+
+
+def _is_quantized(value: ir.Value | None) -> bool:
+    node = None if value is None else value.producer()
+    while node is not None and not node.domain and node.op_type in _MOVES and node.inputs[0] is not None:
+        node = node.inputs[0].producer()
+    if node is None or not is_node(node, "FakeQuantize", DOMAIN):
+        return is_node(node, "DequantizeLinear")
+    limits = [constant_array(limit) for limit in node.inputs[1:]]
+    return all(limit is not None and limit.size == 1 for limit in limits)
+
+
+def attention(work: Arrangement, node: ir.Node) -> None:
+    """Convert an Attention of quantized queries and keys.
+
+    Conditions: both have 8 unsigned bits, and one scale and zero point for the whole tensor; the numbers of a head are known
+    and few enough for 32-bit sums.
+    """
+    query, key, value, mask = (*node.inputs, None)[:4]
+    found = [work.quantized.get(given) for given in (query, key) if given is not None]
+    q, k = (found + [None, None])[:2]
+    if q is None or k is None or not _is_byte(q) or not _is_byte(k) or query is None or query.shape is None:
+        return
+    width, heads = query.shape[-1], node.attributes.get_int("q_num_heads", 1)
+    if not isinstance(width, int) or width // heads > MAX_SIZE:
+        return
+    result = node.outputs[0]
+    quantize_before_moves(work, result)
+    quantizers = only_quantizers(result)
+    scale, zero = np.ones([], np.float32), np.zeros([], np.float32)
+    if len(quantizers) == 1 and (given := quantization_of_tensor(quantizers[0])) is not None:
+        scale, zero = given
+        result = quantizers[0].outputs[0]
+    integers = (q.integers, *_numbers(q), k.integers, *_numbers(k))
+    quantization = (constant_value(scale), constant_value(zero))
+    emitted = work.before(node).specops.QuantizedAttention(*integers, value, *quantization, mask, **attributes_of(node))
+    emitted.shape = result.shape
+    # A number halfway between two levels may round to either.
+    is_level = result is not node.outputs[0]
+    if not replace_value(result, emitted, tolerance=1e-3 if is_level else 0.0, level=1.0 if is_level else 0.0):
+        return
+    if is_level:
+        work.renew(emitted)
+
+
+def _is_byte(found: Quantized) -> bool:
+    return found.affine.is_per_tensor and found.affine.zero_point.dtype == np.uint8
+
+
+def _numbers(found: Quantized) -> tuple[ir.Value, ir.Value]:
+    return constant_value(found.affine.scale), constant_value(found.affine.zero_point)

@@ -1,0 +1,81 @@
+"""Normalizations whose results are quantized, `onnx_specops.QuantizedLayerNormalization`.
+
+They read integers, if their input is quantized, and write integers, so that no tensor of floats is written between.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from converters.passes.quantized.graph import Arrangement, is_node, only_quantizers, only_user
+from converters.passes.quantized.hoisting import quantize_before_moves
+from converters.passes.quantized.results import quantization_of_tensor
+from onnx_specops.building import constant_value
+from onnx_specops.domain import DOMAIN
+from onnx_specops.graphs import constant_array
+from onnx_specops.replacing import replace_value
+
+_MOVES = frozenset(("Reshape", "Squeeze", "Transpose", "Unsqueeze"))
+
+
+def may_normalize(value: ir.Value, node: ir.Node) -> bool:
+    """Return whether a node may become a QuantizedLayerNormalization of ``value``.
+
+    Conditions: as for `normalization`; only FakeQuantize, or the QuantizeLinear that it becomes, uses the result, perhaps
+    after data movement.
+    """
+    if not _is_normalization(node) or node.inputs[0] is not value:
+        return False
+    result = node.outputs[0]
+    while (user := only_user(result)) is not None and not user.domain and user.op_type in _MOVES:
+        result = user.outputs[0]
+    return is_node(user, "FakeQuantize", DOMAIN) or bool(only_quantizers(result))
+
+
+def normalization(work: Arrangement, node: ir.Node) -> None:
+    """Convert a LayerNormalization whose result is quantized.
+
+    Conditions: it normalizes the last dimension, of known size, by vectors of that size; one QuantizeLinear with 8 unsigned
+    bits and one scale uses the result, perhaps after data movement.
+    """
+    if not work.contrib or not _is_normalization(node):
+        return
+    x, scale, bias = (*node.inputs, None)[:3]
+    quantize_before_moves(work, node.outputs[0])
+    quantizers = only_quantizers(node.outputs[0])
+    if len(quantizers) != 1 or (stated := quantization_of_tensor(quantizers[0])) is None:
+        return
+    rows, of_rows = x, (np.ones([], np.float32), np.zeros([], np.float32))
+    found = None if x is None else work.quantized.get(x)
+    if found is not None and found.affine.is_per_tensor and found.affine.zero_point.dtype == np.uint8:
+        rows, of_rows = found.integers, (found.affine.scale, found.affine.zero_point)
+    result = quantizers[0].outputs[0]
+    emitted = work.before(node).specops.QuantizedLayerNormalization(
+        rows,
+        *map(constant_value, of_rows),
+        scale,
+        *map(constant_value, stated),
+        bias,
+        epsilon=node.attributes.get_float("epsilon", 1e-5),
+    )
+    emitted.shape = result.shape
+    # A number halfway between two levels may round to either.
+    if replace_value(result, emitted, tolerance=1e-3, level=1.0):
+        work.renew(emitted)
+
+
+def _is_normalization(node: ir.Node) -> bool:
+    """Return whether a node normalizes the last dimension of float32, of known size, by vectors of that size."""
+    if not is_node(node, "LayerNormalization") or len(node.inputs) < 2 or node.inputs[0] is None:
+        return False
+    x = node.inputs[0]
+    if x.shape is None or not len(x.shape) or x.dtype != ir.DataType.FLOAT:
+        return False
+    if any(value.uses() or value.is_graph_output() for value in node.outputs[1:]):
+        return False
+    size, axis = x.shape[-1], node.attributes.get_int("axis", -1)
+    if not isinstance(size, int) or axis not in (-1, len(x.shape) - 1):
+        return False
+    vectors = [value for value in node.inputs[1:] if value is not None]
+    return all((array := constant_array(value)) is not None and array.shape == (size,) for value in vectors)

@@ -1,0 +1,42 @@
+// Normalization of rows: the interface between quantized_layer_normalization.cc and the code for each instruction set.
+//
+// layer_normalization_kernels.inc is that code, compiled once for each set (CMakeLists.txt); see compressed.h.
+#pragma once
+
+#include <cstdint>
+
+namespace specops::normalization {
+
+// Numbers are processed in multiples of this: buffers must be as long.
+constexpr std::int64_t step = 32;
+
+struct Job {
+  const float* floats;        // the rows, or null
+  const std::uint8_t* bytes;  // the rows as integers, or null
+  std::int64_t size;          // of a row
+  float epsilon;              // in units of the rows: divided by the square of the scale of integers
+  const float *scale, *bias;  // of each element, padded to a multiple of `step`
+
+  // The result: floats, or the nearest integers to the numbers times `factor`, and a zero point.
+  float* to_floats;
+  std::uint8_t* to_bytes;
+  float factor;
+  std::int32_t zero_point;
+};
+
+struct Kernels {
+  const char* name;
+  // Rows [begin, end). `scratch` is for one row, padded to a multiple of `step`.
+  void (*normalize)(const Job& job, std::int64_t begin, std::int64_t end, float* scratch);
+};
+
+const Kernels& portable();
+#if defined(SPECOPS_X86_KERNELS)
+const Kernels& avx2();
+const Kernels& avx512();
+#endif
+
+// The best kernels for this processor, or those named by ONNX_SPECOPS_SIMD.
+const Kernels& kernels();
+
+}  // namespace specops::normalization

@@ -1,0 +1,3 @@
+#define SPECOPS_SET avx2
+#define SPECOPS_NAME "avx2"
+#include "layer_normalization_kernels.inc"

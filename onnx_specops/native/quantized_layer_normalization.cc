@@ -1,0 +1,112 @@
+// QuantizedLayerNormalization: the normalization of rows of floats or 8-bit integers, with a quantized result.
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "layer_normalization.h"
+#include "op.h"
+
+#if defined(SPECOPS_X86_KERNELS)
+#include "processor.h"
+#endif
+
+namespace specops {
+namespace normalization {
+
+const Kernels& kernels() {
+#if defined(SPECOPS_X86_KERNELS)
+  static const Kernels& chosen = best_kernels<Kernels>({portable, avx2, nullptr, avx512, nullptr, nullptr});
+#else
+  static const Kernels& chosen = portable();
+#endif
+  return chosen;
+}
+
+}  // namespace normalization
+
+namespace {
+
+// The numbers that a thread normalizes, at least.
+constexpr std::int64_t at_least = std::int64_t{1} << 14;
+
+class QuantizedLayerNormalization : public Kernel {
+ public:
+  explicit QuantizedLayerNormalization(const KernelInfo& info) : epsilon_(info.number("epsilon")) {}
+
+  void compute(Context& context) const override {
+    const Input x = context.input(0);
+    const Shape& shape = x.shape();
+    if (shape.empty()) fail("X has no dimensions");
+    const std::int64_t size = shape.back(), padded = (size + normalization::step - 1) / normalization::step * normalization::step;
+    normalization::Job job{};
+    job.size = size;
+    job.epsilon = epsilon_;
+    if (x.type() == Type::uint8) {
+      job.bytes = x.data<std::uint8_t>();
+      const float scale = *one(context.input(1), "x_scale").data<float>();
+      one(context.input(2), "x_zero_point");  // normalization removes it
+      job.epsilon /= scale * scale;
+    } else {
+      job.floats = x.data<float>();
+    }
+    const std::vector<float> scale = vector(context.input(3), "scale", size, padded), bias = vector(context.input(6), "bias", size, padded);
+    job.scale = scale.data(), job.bias = bias.data();
+    Output output = context.output(0, shape);
+    if (context.input(5).type() == Type::uint8) {
+      job.factor = 1.0f / *one(context.input(4), "y_scale").data<float>();
+      job.zero_point = *one(context.input(5), "y_zero_point").data<std::uint8_t>();
+      job.to_bytes = output.data<std::uint8_t>();
+    } else {
+      job.to_floats = output.data<float>();
+    }
+    if (x.size() == 0) return;
+    const normalization::Kernels& kernels = normalization::kernels();
+    const std::int64_t grain = 1 + at_least / size;
+    context.parallel_ranges(x.size() / size, grain, [&](std::int64_t begin, std::int64_t end) {
+      thread_local std::vector<float> scratch;
+      scratch.resize(static_cast<std::size_t>(padded));
+      kernels.normalize(job, begin, end, scratch.data());
+    });
+  }
+
+ private:
+  static const Input& one(const Input& input, const char* name) {
+    if (input.size() != 1) fail(name, " has the shape ", to_string(input.shape()), " instead of []");
+    return input;
+  }
+
+  // Zeros if the input is omitted.
+  static std::vector<float> vector(const Input& input, const char* name, std::int64_t size, std::int64_t padded) {
+    std::vector<float> out(static_cast<std::size_t>(padded));
+    if (input.absent()) return out;
+    if (input.shape() != Shape{size}) {
+      fail(name, " has the shape ", to_string(input.shape()), " instead of [", size, "]");
+    }
+    std::copy_n(input.data<float>(), size, out.begin());
+    return out;
+  }
+
+  float epsilon_;
+};
+
+}  // namespace
+
+const Op& quantized_layer_normalization() {
+  constexpr Type byte = Type::uint8, number = Type::float32, any = Type::undefined;
+  static const Op op = {
+      "QuantizedLayerNormalization",
+      {{"X"}, {"x_scale"}, {"x_zero_point"}, {"scale"}, {"y_scale"}, {"y_zero_point"}, {"bias", true, {Type::float32}}},
+      {{"Y"}},
+      {Attribute::number("epsilon", 1e-5f)},
+      {{{byte, number, byte, number, number, byte, any}, {byte}},
+       {{byte, number, byte, number, number, number, any}, {number}},
+       {{number, number, number, number, number, byte, any}, {byte}},
+       {{number, number, number, number, number, number, any}, {number}}},
+      [](const KernelInfo& info) -> std::unique_ptr<Kernel> { return std::make_unique<QuantizedLayerNormalization>(info); },
+      nullptr,
+  };
+  return op;
+}
+
+}  // namespace specops
