@@ -27,7 +27,7 @@ from converters.passes.onnxruntime.more_dimensions import ConstantsOfMoreDimensi
 from converters.passes.onnxruntime.nearest_resizes import NearestByGather
 from converters.passes.onnxruntime.pads import KeepPads
 from converters.passes.onnxruntime.pixels_as_tokens import PixelsAsTokens
-from converters.passes.onnxruntime.recurrent import EmptySequences
+from converters.passes.onnxruntime.recurrent import EmptySequences, NaNOfSequences
 from converters.passes.onnxruntime.reductions import ExactProducts, ExactSums, ExtremesOfNoBooleans
 from converters.passes.onnxruntime.regions import RoiAlignOfNewerOpsets, RoiAlignOfNothing
 from converters.passes.onnxruntime.remainders import ExactRemainders
@@ -121,7 +121,7 @@ def fusion_guards(opset: int) -> Sequence[InPlacePass]:
         GatherRows(),
     ]
     if opset >= 13:  # the first with axes as inputs of Unsqueeze
-        guards.append(DepthwiseLines())
+        guards += [DepthwiseLines(), NaNOfSequences()]
     if opset >= 18:  # the first with axes as inputs of all reductions
         guards += [SoftmaxByReductions(), SumsByProducts(), SplitBeforeTranspose()]
     # The plugin's kernels do not apply to older opsets.

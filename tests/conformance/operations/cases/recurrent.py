@@ -36,18 +36,26 @@ def _input(batches, make, dims):
     return static(*arrays) if len(arrays) == 1 else dynamic(*arrays, dims=dims)
 
 
-def _cell(operation, name, *, opset=None, dtype=np.float32, run_time=False, batches=(N,), **changes):
-    """``batches``: the batch of each run; with several, it is unknown."""
+def _with(array, place):
+    """Return the array with a NaN at a place, if there is one."""
+    if place is not None:
+        array[place] = np.nan
+    return array
+
+
+def _cell(operation, name, *, opset=None, dtype=np.float32, run_time=False, batches=(N,), nan=None, nan_of_state=None,
+          **changes):  # fmt: skip
+    """``batches``: the batch of each run; with several, it is unknown. ``nan``: the place of a NaN in the data."""
     since, gates, states, activations = _CELLS[operation]
     bias_gates = 4 if operation == "GRUCell" and changes.get("linear_before_reset") else None
     weights = _weights(gates, dtype, bias_gates)
     attributes = {"hidden_size": HIDDEN, "activations": activations} | changes
     sizes = [(n,) for n in batches]
-    inputs = [_input(sizes, lambda n: _values(n, INPUT, dtype=dtype), (-1, INPUT))]
+    inputs = [_input(sizes, lambda n: _with(_values(n, INPUT, dtype=dtype), nan), (-1, INPUT))]
     for seed in range(7, 7 + states):
 
         def state(n, seed=seed):
-            return _values(n, HIDDEN, dtype=dtype, seed=seed)
+            return _with(_values(n, HIDDEN, dtype=dtype, seed=seed), nan_of_state if seed == 7 else None)
 
         inputs.append(_input(sizes, state, (-1, HIDDEN)))
     inputs += statics(weights) if run_time else weights
@@ -63,6 +71,8 @@ def _cells():
         yield _cell(operation, "activations", activations=["tanh", "relu", "sigmoid"][: len(activations)])
         yield _cell(operation, "relu-clip", activations=["relu"] * len(activations), clip=0.7)
         yield _cell(operation, "float16", dtype=np.float16)
+        yield _cell(operation, "nan", nan=(1, 2))
+        yield _cell(operation, "nan-of-state", nan_of_state=(1, 0))
     for name, changes in (("clip", {"clip": 0.3}), ("activations", {"activations": ["tanh", "relu"]}), ("plain", {})):
         yield _cell("GRUCell", f"linear-before-reset-{name}", linear_before_reset=True, **changes)
     yield _cell("GRUCell", "linear-before-reset-dynamic", linear_before_reset=True, batches=(1, 0, 4))
@@ -129,14 +139,16 @@ _SEQUENCES = {
 
 
 def _sequence(operation, name, *, direction="forward", lengths=None, dtype=np.float32, run_time=False,
-              runs=((N, T, [T, 1, 2]),), **changes):  # fmt: skip
-    """``lengths``: the constant lengths; ``None`` makes them an input. ``runs``: each one's batch, time and lengths."""
+              runs=((N, T, [T, 1, 2]),), nan=None, **changes):  # fmt: skip
+    """``lengths``: the constant lengths; ``None`` makes them an input. ``runs``: each one's batch, time and lengths. ``nan``:
+    the place of a NaN in the data.
+    """
     gates, states, activations = _SEQUENCES[operation]
     directions = 2 if direction == "bidirectional" else 1
     bias_gates = 4 if operation == "GRUSequence" and changes.get("linear_before_reset") else None
     weights = _weights(gates, dtype, bias_gates, directions)
     attributes = {"hidden_size": HIDDEN, "activations": activations, "direction": direction} | changes
-    inputs = [_input(runs, lambda n, t, _: _values(n, t, INPUT, dtype=dtype), (-1, -1, INPUT))]
+    inputs = [_input(runs, lambda n, t, _: _with(_values(n, t, INPUT, dtype=dtype), nan), (-1, -1, INPUT))]
     for seed in range(7, 7 + states):
 
         def state(n, t, _, seed=seed):
@@ -163,6 +175,9 @@ def _sequences():
                 runs=((2, 3, [3, 3]), (0, 4, []), (1, 5, [5])),  # the CPU plugin ignores other lengths of dynamic shapes
             )
             yield _sequence(operation, f"{direction}-clip", direction=direction, clip=0.3)
+            yield _sequence(operation, f"{direction}-nan", direction=direction, nan=(2, 1, 3))
+            yield _sequence(operation, f"{direction}-nan-beyond", direction=direction, nan=(2, 2, 3))
+            yield _sequence(operation, f"{direction}-nan-whole", direction=direction, lengths=[T] * N, nan=(0, 2, 3))
             yield _sequence(
                 operation,
                 f"{direction}-activations",

@@ -1,14 +1,15 @@
-"""Recurrent nodes with a possibly empty batch, or possibly no steps."""
+"""Recurrent nodes with a possibly empty batch, possibly no steps, or NaN."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+import onnx_ir as ir
 import pytest
 
-from converters.passes.onnxruntime.recurrent import EmptySequences
-from onnx_specops.building import Builder, Value
+from converters.passes.onnxruntime.recurrent import EmptySequences, NaNOfSequences
+from onnx_specops.building import Builder, Value, new_value
 from tests.converters.passes.graphs import floats, graph, operators, run
 
 KINDS = {"GRU": (3, 2), "LSTM": (4, 3), "RNN": (1, 2)}
@@ -69,3 +70,98 @@ def test_the_last_states_of_no_steps_are_the_initial_ones(kind: str) -> None:
     EmptySequences()(model)
     _, *states = run(model, np.zeros((0, 2, 3), np.float32), *starts)
     np.testing.assert_array_equal(states, starts, strict=True)
+
+
+def _with_nan(kind: str, inputs: list[Value], *numbers: np.ndarray, **attributes: Any) -> list[np.ndarray]:
+    """Return the results with `NaNOfSequences`. All inputs after the data are optional: lengths, then initial states."""
+    gates, count = KINDS[kind]
+    directions = 2 if attributes.get("direction") == "bidirectional" else 1
+    rng = np.random.default_rng(0)
+    weights = [rng.standard_normal((directions, gates * 2, size)).astype(np.float32) for size in (3, 2)]
+
+    def emit(op: Builder, x: Value, *others: Value) -> list[Value]:
+        lengths = [value for value in others if value.name == "lengths"]
+        states = [value for value in others if value.name != "lengths"]
+        found: list[Value] = op.node(
+            kind, x, *weights, None, *(lengths or [None]), *states, outputs=count, hidden_size=2, **attributes
+        )
+        return found
+
+    model = graph(emit, *inputs)
+    plain = run(model, *(np.where(np.isnan(array), 0, array).astype(array.dtype) for array in numbers))
+    assert NaNOfSequences()(model).modified
+    got = run(model, *numbers)
+    for one, other in zip(got, plain, strict=True):  # numbers are those without a NaN before them
+        np.testing.assert_array_equal(np.where(np.isnan(one), other, one), other, strict=True)
+    return got
+
+
+def _data(steps: int, *places: tuple[int, int], number: float = np.nan) -> np.ndarray:
+    x = np.random.default_rng(1).standard_normal((steps, 2, 3)).astype(np.float32)
+    for step, row in places:
+        x[step, row, 1] = number
+    return x
+
+
+@pytest.mark.parametrize("kind", ["GRU", "LSTM"])
+@pytest.mark.parametrize("steps", [5, None])
+@pytest.mark.parametrize(
+    ("direction", "missing"),
+    [("forward", [slice(2, 5)]), ("reverse", [slice(0, 3)]), ("bidirectional", [slice(2, 5), slice(0, 3)])],
+)
+def test_nan_of_a_step(kind: str, direction: str, missing: list[slice], steps: int | None) -> None:
+    every, *states = _with_nan(kind, [floats("x", steps, 2, 3)], _data(5, (2, 1)), direction=direction)
+    expected = np.zeros(every.shape, bool)
+    for index, of in enumerate(missing):
+        expected[of, index, 1] = True
+    np.testing.assert_array_equal(np.isnan(every), expected, strict=True)
+    for state in states:
+        assert np.isnan(state[:, 1]).all() and np.isfinite(state[:, 0]).all()
+
+
+@pytest.mark.parametrize("kind", ["GRU", "LSTM"])
+@pytest.mark.parametrize("steps", [1, 3])
+def test_nan_of_a_state(kind: str, steps: int) -> None:
+    count = KINDS[kind][1] - 1
+    states = [np.random.default_rng(2).standard_normal((1, 2, 2)).astype(np.float32) for _ in range(count)]
+    for index in range(count):
+        numbers = [state.copy() for state in states]
+        numbers[index][0, 1, 0] = np.nan
+        inputs = [floats("x", steps, 2, 3), *(floats(f"state{i}", 1, 2, 2) for i in range(count))]
+        every, *last = _with_nan(kind, inputs, _data(steps), *numbers)
+        assert np.isnan(every[:, :, 1]).all() and np.isfinite(every[:, :, 0]).all()
+        assert all(np.isnan(state[:, 1]).all() and np.isfinite(state[:, 0]).all() for state in last)
+
+
+@pytest.mark.parametrize("kind", ["GRU", "LSTM"])
+@pytest.mark.parametrize("direction", ["forward", "reverse"])
+def test_nan_beyond_the_length(kind: str, direction: str) -> None:
+    lengths = new_value(ir.DataType.INT32, [2], "lengths")
+    x = _data(4, (3, 0), (1, 1))
+    every, *states = _with_nan(kind, [floats("x", 4, 2, 3), lengths], x, np.array([3, 2], np.int32), direction=direction)
+    expected = np.zeros((4, 1, 2, 2), bool)
+    expected[1 if direction == "forward" else 0 : 2, 0, 1] = True
+    np.testing.assert_array_equal(np.isnan(every), expected, strict=True)
+    assert all(np.isnan(state[0, 1]).all() and np.isfinite(state[0, 0]).all() for state in states)
+
+
+@pytest.mark.parametrize("kind", ["GRU", "LSTM"])
+def test_infinity_is_a_number(kind: str) -> None:
+    every, *_ = _with_nan(kind, [floats("x", 4, 2, 3)], _data(4, (1, 0), number=np.inf))
+    assert np.isfinite(every).all()
+
+
+def test_nodes_for_nan() -> None:
+    def lstm(op: Builder, x: Value, **attributes: Any) -> Value:
+        weights = [op.const(np.ones((1, 8, size)), x.dtype) for size in (3, 2)]
+        zeros = op.const(np.zeros((1, 2, 2)), x.dtype)
+        results: list[Value] = op.LSTM(x, *weights, None, None, zeros, zeros, outputs=3, hidden_size=2, **attributes)
+        return results[1]
+
+    model = graph(lstm, floats("x", 1, 2, 3))
+    NaNOfSequences()(model)
+    assert operators(model) == ["Add", "Clip", "LSTM", "MatMul"]  # one step: the sum of steps is the step
+    model = graph(lambda op, x: lstm(op, x, clip=3.0), floats("x", 1, 2, 3))  # which clips NaN, too
+    assert not NaNOfSequences()(model).modified
+    model = graph(lstm, new_value(ir.DataType.FLOAT16, [1, 2, 3], "x"))  # for GPUs
+    assert not NaNOfSequences()(model).modified
