@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ class TargetSupport:
         taken: operator -> the number of supported nodes.
         untaken: operator -> the number of unsupported nodes. With a device that ONNX Runtime feeds, these run on the CPU.
         problems: the unsupported layers, with the remedies.
+        assumptions: the name of a value -> what must be true for the target to compute the same.
     """
 
     target: Target
@@ -34,6 +35,7 @@ class TargetSupport:
     taken: Mapping[str, int]
     untaken: Mapping[str, int]
     problems: Sequence[Problem] = ()
+    assumptions: Mapping[str, str] = field(default_factory=dict)
 
 
 def inspect_for(
@@ -67,4 +69,4 @@ def inspect_for(
         untaken = Counter(one.operator for one in cause.untaken if one.operator)
         return TargetSupport(aim, None, dict(cause.taken), dict(untaken), error.problems)
     graph = ir.from_proto(proto)
-    return TargetSupport(aim, report.opset, supported_by(graph, aim), left_by(graph, aim))
+    return TargetSupport(aim, report.opset, supported_by(graph, aim), left_by(graph, aim), assumptions=report.assumptions)

@@ -108,6 +108,7 @@ def taken(taken: TargetSupport) -> dict[str, Any]:
         "taken": dict(taken.taken),
         "untaken": dict(taken.untaken),
         "problems": [problem(found) for found in taken.problems],
+        "assumptions": dict(taken.assumptions),
     }
 
 

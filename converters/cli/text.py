@@ -88,14 +88,19 @@ def print_conversion(console: Console, report: Report, target: Path) -> None:
         _line(console, f"  ONNX Runtime {RELEASE} does not load it: {reason}; use opset {older} or older", "yellow")
     if report.clamped:
         _line(console, f"  outside the range of float16, now ±65504: {', '.join(map(short, report.clamped))}")
-    for text in sorted(set(report.assumptions.values())):
-        names = ", ".join(short(name) for name, found in report.assumptions.items() if found == text)
-        _line(console, f"  correct on the target only if {text}: {names}", "yellow")
+    _print_assumptions(console, report.assumptions)
     for name in map(short, report.unranked):
         _line(console, f"  {name} has an unknown rank, which onnx.checker rejects: --input-shape {name}=... sets its shape")
     if report.verified is not None:
         _print_verified(console, report.verified)
     print_remarks(console, report.passed_over)
+
+
+def _print_assumptions(console: Console, assumptions: Mapping[str, str]) -> None:
+    """Print each condition with the values that it applies to."""
+    for text in sorted(set(assumptions.values())):
+        names = ", ".join(short(name) for name, found in assumptions.items() if found == text)
+        _line(console, f"  correct on the target only if {text}: {names}", "yellow")
 
 
 def _print_verified(console: Console, verifier: Verifier) -> None:
@@ -205,6 +210,7 @@ def print_support(console: Console, taken: TargetSupport) -> None:
     good, bad = sum(taken.taken.values()), sum(taken.untaken.values())
     fate = "run on the CPU" if taken.opset is not None else "are unsupported"
     _line(console, f"{good + bad} nodes: {f'{bad} of them {fate}' if bad else 'all supported'}")
+    _print_assumptions(console, taken.assumptions)
 
 
 def print_coverage(console: Console, covered: Sequence[CoveredOperation], release: str) -> None:

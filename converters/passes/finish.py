@@ -47,6 +47,7 @@ from converters.passes.spellings import spelling_passes
 from converters.passes.state_space_scan import FuseStateSpaceScan
 from converters.passes.vocabulary_tables import FuseVocabularyTables, LabelVocabularyTables
 from converters.passes.workaround import Workaround
+from converters.targets.assumptions import assumptions_of
 from converters.targets.fitting import TargetError, UnsupportedItem, check, supported_by
 from converters.targets.onnxruntime import ONNXRUNTIME
 from converters.targets.target import Target
@@ -357,6 +358,7 @@ def finish_for(
     ]
     _run(last, model)
     check(model, target)
+    assumptions |= assumptions_of(model, target.assumptions, halves=target.halves)
     return Finished([], inline.inlined, halves.clamped, opset, assumptions)
 
 

@@ -209,6 +209,27 @@ def last_windows(node: ir.Node) -> bool:
     return False
 
 
+@limit("MaxPool", "with windows that begin with padding except for their last element")
+def narrow_maxima(node: ir.Node) -> bool:
+    """Match padding at the beginning of all but one element of the kernel."""
+    kernel, pads = _ints(node, "kernel_shape"), _ints(node, "pads")
+    return any(pad and pad >= size - 1 for pad, size in zip(pads, kernel, strict=False))
+
+
+@limit("Resize", "of integers")
+def resized_integers(node: ir.Node) -> bool:
+    """Match images of integers."""
+    dtype = None if node.inputs[0] is None else node.inputs[0].dtype
+    return dtype is not None and dtype.is_integer()
+
+
+@limit("RoiAlign", "of means, with the coordinates output_half_pixel")
+def means_of_regions(node: ir.Node) -> bool:
+    """Match the coordinates of RoiAlign-10."""
+    mode = node.attributes.get_string("coordinate_transformation_mode", "half_pixel")
+    return mode == "output_half_pixel" and node.attributes.get_string("mode", "avg") == "avg"
+
+
 @limit("Conv ConvTranspose", "three-dimensional with dilations, or transposed with groups")
 def three_dimensional(node: ir.Node) -> bool:
     """Match three-dimensional convolutions."""

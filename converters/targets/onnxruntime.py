@@ -8,6 +8,7 @@ from dataclasses import replace
 import onnx_ir as ir
 
 from converters.targets import limits
+from converters.targets.assumptions import DISTINCT_INDICES, HALF_ANGLES, HALF_TIES
 from converters.targets.target import Target
 from onnx_specops.building import OPSET
 from onnx_specops.graphs import all_nodes
@@ -108,6 +109,9 @@ QNN = Target(
     static=True,
     quantized="qdq",
     operators=frozenset(_QNN.split()),
+    limits=(limits.narrow_maxima, limits.nearest_samples, limits.resized_integers, limits.means_of_regions),
+    assumptions=(HALF_ANGLES, HALF_TIES, DISTINCT_INDICES),
+    halves=True,
     spellings=(
         "MatMul for bags",
         "unrolled Loop",
@@ -115,7 +119,12 @@ QNN = Target(
         "binary operators",
         "sorted TopK",
         "static Reshape",
-        "separate Sigmoid",
+        "asymmetric Resize",
+        "floor pooling",
+        "Conv for AveragePool",
+        "Pad before Conv",
+        "expanded Softplus",
+        "separate activations",
     ),
     command='`providers=["QNNExecutionProvider"]`',
 )

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from converters.targets.assumptions import Assumption
 from converters.targets.limits import Limit
 
 Spelling = Literal[
@@ -96,7 +97,12 @@ Spelling = Literal[
     "Gather for integer GatherElements",
     "And for Or",
     "expanded Sign",
-    "separate Sigmoid",
+    "separate activations",
+    "expanded Softplus",
+    "asymmetric Resize",
+    "floor pooling",
+    "Conv for AveragePool",
+    "Pad before Conv",
     "scalar exponents",
     "normalized rows",
     "expanded Tile",
@@ -130,6 +136,8 @@ class Target:
         operators: the standard operators that it has; ``None`` for all of an opset.
         lacks: operators that it does not have, with the reason or the remedy.
         limits: forms of operators that it computes incorrectly.
+        assumptions: conditions on the numbers, under which it computes the same results.
+        halves: whether it computes floats in float16.
         types: the supported element types of tensors, by ONNX's names; ``None`` for all of an operator's.
         control_flow: whether it has If, Loop and Scan.
         spellings: the passes that it needs.
@@ -152,6 +160,8 @@ class Target:
     operators: frozenset[str] | None = None
     lacks: Mapping[str, str] = field(default_factory=dict)
     limits: tuple[Limit, ...] = ()
+    assumptions: tuple[Assumption, ...] = ()
+    halves: bool = False
     types: Collection[str] | None = None
     control_flow: bool = True
     spellings: tuple[Spelling, ...] = ()

@@ -124,6 +124,16 @@ CASES: list[tuple[Limit, tuple[int, ...], Any, Any]] = [
      lambda op, x: op.Einsum(x, x, equation="ij,jk->ik")),
     (limits.integers, (3, 3), lambda op, x: op.MatMul(y := op.Cast(x, to=7), y), lambda op, x: op.MatMul(x, x)),
     (limits.means_of_integers, (3,), *(lambda op, x, k=k: op.ReduceMean(op.Cast(x, to=k), [0]) for k in (7, 1))),
+    (limits.narrow_maxima, IMAGE, *(
+        lambda op, x, p=p: op.MaxPool(x, kernel_shape=[2, 2], pads=p) for p in ([0, 1, 0, 0], [0, 0, 1, 1])
+    )),
+    (limits.narrow_maxima, IMAGE, *(lambda op, x, n=n: op.MaxPool(x, kernel_shape=[n, n], pads=[1] * 4) for n in (2, 3))),
+    (limits.resized_integers, IMAGE, lambda op, x: _resized_to()(op, op.Cast(x, to=ir.DataType.UINT8)), _resized_to()),
+    (limits.means_of_regions, IMAGE, *(
+        lambda op, x, m=m: op.RoiAlign(
+            x, np.ones((1, 4), np.float32), np.zeros(1, np.int64), mode="avg", coordinate_transformation_mode=m
+        ) for m in ("output_half_pixel", "half_pixel")
+    )),
     (limits.dilated_maxima, (1, 1, 6, 6), *(_pooled("MaxPool", dilations=[n, n]) for n in (2, 1))),
     (limits.transposed_products, (3, 3), *(
         lambda op, x, t=t: op.Gemm(x, op.const(np.ones((3, 3), np.float32)), transA=t) for t in (1, 0)

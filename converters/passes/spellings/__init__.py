@@ -51,7 +51,14 @@ from converters.passes.spellings.old_opencv import (
 from converters.passes.spellings.order import SortByDepth
 from converters.passes.spellings.overflow import ClippedTanh, ExpandedLogSoftmax, OddAsinh, StableSoftplus
 from converters.passes.spellings.padding import ExplicitPads, SymmetricPads, SymmetricPads1D, UnpaddedPointwise
-from converters.passes.spellings.qnn_forms import SeparateSigmoid
+from converters.passes.spellings.qnn_forms import (
+    ConvForAveragePool,
+    ExpandedSoftplus,
+    FloorPooling,
+    PadBeforeConv,
+    ResizeOfHTP,
+    SeparateActivations,
+)
 from converters.passes.spellings.reductions import MeansForSums, PairsOfReducedAxes, ReshapedScalars
 from converters.passes.spellings.remainders import ModToDiv
 from converters.passes.spellings.reshapes import StaticReshape
@@ -172,7 +179,12 @@ SPELLINGS: Mapping[str, Callable[[], InPlacePass]] = {
     "Gather for integer GatherElements": GatheredElements,
     "And for Or": NegatedAnd,
     "expanded Sign": Signs,
-    "separate Sigmoid": SeparateSigmoid,
+    "separate activations": SeparateActivations,
+    "expanded Softplus": ExpandedSoftplus,
+    "asymmetric Resize": ResizeOfHTP,
+    "floor pooling": FloorPooling,
+    "Conv for AveragePool": ConvForAveragePool,
+    "Pad before Conv": PadBeforeConv,
     "scalar exponents": ScalarExponents,
     "normalized rows": NormalizedRows,
     "expanded Tile": ExpandedMovement,
@@ -188,8 +200,9 @@ _FIRST = frozenset(("MatMul for bags",))
 
 _LAST = frozenset((
     "Greater for Cast", "Less for Greater", "Pow for cubes", "ReduceMean for ReduceSum", "Sub for residuals of volumes",
-    "assertions by Reshape", "clipped Tanh", "computed indices", "copied products", "Gather for Expand",
-    "last states", "merged directions", "scalar exponents",
+    "assertions by Reshape", "clipped Tanh", "computed indices", "copied products",
+    "expanded Softplus", "Gather for Expand",
+    "last states", "merged directions", "scalar exponents", "separate activations",
     "no boolean constants", "rows of operands", "separate constants", "sorted by depth", "stable Softplus",
     "stated kernels", "stated modes", "truncated integers", "truncated quotients", "unfused GroupNormalization",
     "whole addends", "whole residuals",

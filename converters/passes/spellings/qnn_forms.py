@@ -4,26 +4,176 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import onnx_ir as ir
 
+from converters.passes.spellings.resize_matrices import ResizeOfNcnn
 from converters.passes.workaround import Workaround
+from converters.targets.limits import free_scales
 from onnx_specops.building import Builder, Value
-from onnx_specops.graphs import producer_of
+from onnx_specops.graphs import attributes_of, producer_of
 
 _LOWEST = -60000.0
-"""A number of float16 whose Sigmoid is 0."""
+"""A number of float16 whose Sigmoid and Gelu are 0, and whose Tanh is -1."""
+
+_IMAGE = 4
+
+_PRODUCTS = ("Conv", "ConvTranspose", "Gemm", "MatMul")
 
 
-class SeparateSigmoid(Workaround):
-    """Limit the input of a Sigmoid after a Conv to numbers above -60,000, whose Sigmoid is 0.
+class SeparateActivations(Workaround):
+    """Limit the input of a Sigmoid, Tanh or Gelu after a convolution or matrix multiplication to numbers above -60,000.
 
-    QNN's HTP (2.7) fuses Conv and Sigmoid, and the result differs by up to 0.005. With the Max between them, it does not.
+    The function of smaller numbers is its limit. QNN's HTP (2.7) computes both in one step, also with an Add between them.
+    Sigmoid and Tanh differ by up to 0.005 and 0.007 then, and Gelu of small numbers loses two bits.
     """
 
-    operators = frozenset(("Sigmoid",))
+    operators = frozenset(("Gelu", "Sigmoid", "Tanh"))
 
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
         (x,) = node.inputs
-        if not isinstance(x, Value) or x.dtype is None or producer_of(x, "Conv") is None:
+        if not isinstance(x, Value) or x.dtype is None:
             return None
-        return [op.Sigmoid(op.Max(x, op.const(_LOWEST, x.dtype)))]
+        add = producer_of(x, "Add")
+        values = [x] if add is None else [x, *add.inputs]
+        if all(producer_of(value, product) is None for value in values for product in _PRODUCTS):
+            return None
+        limited = op.Max(x, op.const(_LOWEST, x.dtype))
+        return [op.node(node.op_type, limited, **attributes_of(node))]
+
+
+class ExpandedSoftplus(Workaround):
+    """Convert Softplus and Mish to Exp and Log, and HardSigmoid to Mul, Add and Clip.
+
+    QNN's HTP (2.7) gives numbers that differ by up to 0.7 for Softplus, and by up to 0.5 for HardSigmoid, if the tensor is
+    in the layout of images.
+    """
+
+    operators = frozenset(("HardSigmoid", "Mish", "Softplus"))
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        (x,) = node.inputs
+        if not isinstance(x, Value) or x.dtype is None or not x.rank:
+            return None
+
+        def number(element: float) -> Value:
+            result: Value = op.const(np.array([element]), x.dtype)
+            return result
+
+        if node.op_type == "HardSigmoid":
+            alpha, beta = (node.attributes.get_float(name, default) for name, default in (("alpha", 0.2), ("beta", 0.5)))
+            line = op.Add(op.Mul(x, number(alpha)), number(beta))
+            return [op.Clip(line, op.const(0.0, x.dtype), op.const(1.0, x.dtype))]
+        small = op.Log(op.Add(op.Exp(op.Neg(op.Abs(x))), number(1.0)))
+        softplus = op.Add(op.Max(x, number(0.0)), small)
+        return [softplus if node.op_type == "Softplus" else op.Mul(x, op.Tanh(softplus))]
+
+
+class ResizeOfHTP(ResizeOfNcnn):
+    """Convert each nearest Resize to one of asymmetric coordinates that are rounded down, or to Gather.
+
+    A linear one by other scales than the quotients of the sizes becomes matrix multiplications. QNN's HTP (2.7) selects
+    other elements, and uses the sizes.
+    """
+
+    def computes(self, node: ir.Node, x: Value, result: Value) -> bool:
+        if node.attributes.get_string("mode", "nearest") == "nearest":
+            return False
+        return not free_scales.applies(node)
+
+
+class FloorPooling(Workaround):
+    """Convert the ``ceil_mode`` of AveragePool to padding at the end.
+
+    QNN's HTP (2.7) divides the sums of windows that extend beyond the tensor by the number of all elements, and reads out of
+    bounds. The sizes are known, and each window begins within the tensor. Padding does not count.
+    """
+
+    operators = frozenset(("AveragePool",))
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        x, result = node.inputs[0], node.outputs[0]
+        attributes = attributes_of(node)
+        if not attributes.pop("ceil_mode", 0) or not isinstance(x, Value) or not isinstance(result, Value):
+            return None
+        kernel = attributes["kernel_shape"]
+        strides, dilations = (list(attributes.get(name) or [1] * len(kernel)) for name in ("strides", "dilations"))
+        pads = list(attributes.get("pads") or [0] * 2 * len(kernel))
+        if not x.is_static or not result.is_static or attributes.get("auto_pad", "NOTSET") != "NOTSET":
+            return None
+        if attributes.pop("count_include_pad", 0) and any(pads):
+            return None
+        sizes, counts = ([dim or 0 for dim in (value.dims or ())[2:]] for value in (x, result))
+        half = len(kernel)
+        for axis, (size, count) in enumerate(zip(sizes, counts, strict=True)):
+            covered = (count - 1) * strides[axis] + (kernel[axis] - 1) * dilations[axis] + 1
+            missing = max(covered - pads[axis] - size - pads[axis + half], 0)
+            starts_outside = (count - 1) * strides[axis] >= pads[axis] + size
+            if starts_outside or pads[axis + half] + missing >= kernel[axis]:
+                return None
+            pads[axis + half] += missing
+        return [op.node(node.op_type, x, **(attributes | {"pads": pads}))]
+
+
+class ConvForAveragePool(Workaround):
+    """Convert an AveragePool of one channel, without a square kernel, or with almost as much padding, to a Conv.
+
+    QNN's HTP (2.7) computes other numbers. The input is an image of known size, and not the result of DequantizeLinear.
+    Padding that does not count is corrected by factors. There is neither ``ceil_mode`` nor a dilation.
+    """
+
+    operators = frozenset(("AveragePool",))
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        x, result, attributes = node.inputs[0], node.outputs[0], attributes_of(node)
+        if not isinstance(x, Value) or not isinstance(result, Value) or not x.is_static or not result.is_static:
+            return None
+        kernel = list(attributes["kernel_shape"])
+        pads, strides = list(attributes.get("pads") or [0] * 4), list(attributes.get("strides") or [1, 1])
+        if x.rank != _IMAGE or x.dtype != ir.DataType.FLOAT or producer_of(x, "DequantizeLinear") is not None:
+            return None
+        channels, *sizes = (dim or 0 for dim in (x.dims or ())[1:])
+        counts = [dim or 0 for dim in (result.dims or ())[2:]]
+        if attributes.get("ceil_mode", 0) or any(step != 1 for step in attributes.get("dilations") or ()):
+            return None
+        almost = any(pad and pad >= size - 1 for pad, size in zip(pads, kernel * 2, strict=True))
+        if attributes.get("auto_pad", "NOTSET") != "NOTSET" or kernel == sizes:
+            return None
+        if channels > 1 and kernel[0] == kernel[1] and not almost:
+            return None
+        counted = not any(pads) or attributes.get("count_include_pad", 0)
+        factors = np.ones(1)
+        for axis in (0, 1):
+            places = np.arange(counts[axis])[:, None] * strides[axis] - pads[axis] + np.arange(kernel[axis])
+            within = ((places >= 0) & (places < sizes[axis])).sum(1)
+            if not counted and not within.all():
+                return None
+            factors = factors[..., None] * kernel[axis] / np.maximum(within, 1)
+        weights = np.full((channels, 1, *kernel), 1 / (kernel[0] * kernel[1]), np.float32)
+        means = op.Conv(x, op.const(weights), group=channels, pads=pads, strides=strides, kernel_shape=kernel)
+        return [means if counted else op.Mul(means, op.const(factors.reshape(1, 1, *counts).astype(np.float32)))]
+
+
+class PadBeforeConv(Workaround):
+    """Move padding that is at least as wide as the kernel of a Conv to a Pad before it.
+
+    QNN's HTP (2.7) computes other numbers. A Max with -60,000 keeps ONNX Runtime from moving it back.
+    """
+
+    operators = frozenset(("Conv",))
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        x, weights, *bias = node.inputs
+        attributes = attributes_of(node)
+        pads = list(attributes.get("pads") or ())
+        if not isinstance(x, Value) or not isinstance(weights, Value) or not weights.is_static or not pads:
+            return None
+        kernel = [dim or 0 for dim in (weights.dims or ())[2:]]
+        dilations = attributes.get("dilations") or [1] * len(kernel)
+        spans = [(size - 1) * apart + 1 for size, apart in zip(kernel, dilations, strict=True)]
+        if all(pad < span for pad, span in zip(pads, spans * 2, strict=True)) or spans == [1] * len(spans):
+            return None
+        half = len(kernel)
+        padded = op.Pad(x, [0, 0, *pads[:half], 0, 0, *pads[half:]])
+        padded = op.Max(padded, op.const(_LOWEST, x.dtype))
+        return [op.Conv(padded, weights, *bias, **{name: value for name, value in attributes.items() if name != "pads"})]

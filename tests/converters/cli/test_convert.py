@@ -50,6 +50,37 @@ def test_assumptions_of_a_target(tmp_path: Path) -> None:
     assert as_json(specops("convert", tmp_path / "model.xml", "--target", "mnn", "--json"))["assumptions"] == {}
 
 
+def test_conditions_of_float16(tmp_path: Path) -> None:
+    """QNN's HTP computes in float16."""
+    x, index = ops.parameter([1, 3], np.float32, name="x"), ops.parameter([1, 1], np.int64, name="index")
+    angles = ops.sin(x, name="angles")
+    written = ops.scatter_elements_update(angles, index, ops.gather_elements(x, index, 1), ops.constant(1), name="written")
+    best = ops.topk(x, ops.constant(2), -1, "max", "value")
+    outputs = [written.output(0), best.output(0), ops.relu(x, name="plain").output(0)]
+    ov.save_model(ov.Model(outputs, [x, index]), tmp_path / "model.xml", compress_to_fp16=False)
+    for command in ("convert", "inspect"):
+        found = as_json(specops(command, tmp_path / "model.xml", "--target", "qnn", "--json"))["assumptions"]
+        assert sorted(found.values()) == [
+            "each result may be rounded to float16",
+            "no two indices are equal",
+            "no two of the elements are equal in float16",
+            "the angles are between -10 and 10, because it reduces them in float16",
+        ], found
+        assert found["angles"].startswith("the angles")
+        text = " ".join(specops(command, tmp_path / "model.xml", "--target", "qnn").output.split())
+        assert "correct on the target only if no two of the elements are equal in float16" in text
+    assert as_json(specops("inspect", tmp_path / "model.xml", "--target", "webgpu", "--json"))["assumptions"] == {}
+
+
+def test_constants_are_no_conditions(tmp_path: Path) -> None:
+    x = ops.parameter([1, 4], np.float32, name="x")
+    index = ops.constant(np.array([[0, 2]]))
+    written = ops.scatter_elements_update(x, index, ops.constant(np.ones((1, 2), np.float32)), ops.constant(1))
+    best = ops.topk(written, ops.constant(1), -1, "max", "value")
+    ov.save_model(ov.Model([best.output(1)], [x]), tmp_path / "model.xml", compress_to_fp16=False)
+    assert as_json(specops("convert", tmp_path / "model.xml", "--target", "qnn", "--json"))["assumptions"] == {}
+
+
 # -- several models ----------------------------------------------------------------------------------------------------
 
 

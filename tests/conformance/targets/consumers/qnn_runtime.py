@@ -7,7 +7,8 @@ import onnxruntime as ort
 import onnxruntime_qnn as qnn
 
 model, given, results = sys.argv[1:4]
-ort.register_execution_provider_library(qnn.get_ep_name(), qnn.get_library_path())
+if all(device.ep_name != qnn.get_ep_name() for device in ort.get_ep_devices()):
+    ort.register_execution_provider_library(qnn.get_ep_name(), qnn.get_library_path())
 devices = [device for device in ort.get_ep_devices() if device.ep_name == qnn.get_ep_name()]
 options = ort.SessionOptions()
 options.add_session_config_entry("session.disable_cpu_ep_fallback", "1")

@@ -7,20 +7,155 @@ from typing import Any
 import numpy as np
 import pytest
 
-from converters.passes.spellings.qnn_forms import SeparateSigmoid
-from tests.converters.passes.graphs import floats, rewritten
+from converters.passes.spellings.qnn_forms import (
+    ConvForAveragePool,
+    ExpandedSoftplus,
+    FloorPooling,
+    PadBeforeConv,
+    ResizeOfHTP,
+    SeparateActivations,
+)
+from tests.converters.passes.graphs import floats, graph, rewritten
 
 WEIGHTS = np.linspace(-1e5, 9, 6, dtype=np.float32).reshape(2, 3, 1, 1)
+SMALL = np.linspace(-1, 1, 16, dtype=np.float32).reshape(4, 4)
 
 
 @pytest.mark.parametrize(
     ("emit", "found"),
     [
         (lambda op, x: op.Sigmoid(op.Conv(x, WEIGHTS)), ["Conv", "Max", "Sigmoid"]),
+        (lambda op, x: op.Tanh(op.Conv(x, WEIGHTS)), ["Conv", "Max", "Tanh"]),
+        (lambda op, x: op.Gelu(op.Conv(x, WEIGHTS)), ["Conv", "Gelu", "Max"]),
+        (lambda op, x: op.Gelu(op.Conv(x, WEIGHTS), approximate="tanh"), ["Conv", "Gelu", "Max"]),
+        (lambda op, x: op.Sigmoid(op.MatMul(x, SMALL)), ["MatMul", "Max", "Sigmoid"]),
+        (lambda op, x: op.Sigmoid(op.Add(1.0, op.MatMul(x, SMALL))), ["Add", "MatMul", "Max", "Sigmoid"]),
         (lambda op, x: op.Sigmoid(op.Neg(op.Conv(x, WEIGHTS))), ["Conv", "Neg", "Sigmoid"]),
         (lambda op, x: op.Relu(op.Conv(x, WEIGHTS)), ["Conv", "Relu"]),
+        (lambda op, x: op.Sigmoid(op.Add(x, 1.0)), ["Add", "Sigmoid"]),
         (lambda op, x: op.Sigmoid(x), ["Sigmoid"]),
     ],
 )
-def test_sigmoid_after_convolutions(emit: Any, found: list[str]) -> None:
-    assert rewritten(emit, floats("x", 1, 3, 4, 4), by=[SeparateSigmoid()]) == found
+def test_activations_after_products(emit: Any, found: list[str]) -> None:
+    assert rewritten(emit, floats("x", 1, 3, 4, 4), by=[SeparateActivations()]) == found
+
+
+@pytest.mark.parametrize(
+    ("emit", "found"),
+    [
+        (lambda op, x: op.Softplus(op.Mul(x, 50.0)), ["Abs", "Add", "Add", "Exp", "Log", "Max", "Mul", "Neg"]),
+        (lambda op, x: op.Mish(x), ["Abs", "Add", "Add", "Exp", "Log", "Max", "Mul", "Neg", "Tanh"]),
+        (lambda op, x: op.HardSigmoid(x, alpha=0.3, beta=0.4), ["Add", "Clip", "Mul"]),
+        (lambda op, x: op.HardSwish(x), ["HardSwish"]),
+        (lambda op, x: op.HardSigmoid(op.ReduceSum(x, keepdims=0)), ["HardSigmoid", "ReduceSum"]),
+    ],
+)
+def test_softplus(emit: Any, found: list[str]) -> None:
+    assert rewritten(emit, floats("x", 2, 3), by=[ExpandedSoftplus()]) == found
+
+
+def _resized(sizes: list[int], **attributes: Any):
+    return lambda op, x: op.Resize(x, None, None, [1, 2, *sizes], **attributes)
+
+
+def _scaled(scales: list[float], **attributes: Any):
+    return lambda op, x: op.Resize(x, None, op.const(np.array([1, 1, *scales], np.float32)), None, **attributes)
+
+
+@pytest.mark.parametrize(
+    ("emit", "found"),
+    [
+        (_resized([8, 10]), ["Resize"]),  # the same elements as those of asymmetric coordinates
+        (_resized([8, 10], nearest_mode="ceil"), ["Gather", "Gather"]),
+        (_resized([6, 7], nearest_mode="ceil", coordinate_transformation_mode="align_corners"), ["Gather", "Gather"]),
+        (_scaled([1.6, 1.3], mode="linear"), ["MatMul", "MatMul", "Transpose", "Transpose"]),
+        (_scaled([1.5, 2.0], mode="linear"), ["Resize"]),
+        (_resized([6, 7], mode="linear"), ["Resize"]),
+        (_resized([6, 7], mode="cubic"), ["Resize"]),
+    ],
+)
+def test_resize(emit: Any, found: list[str]) -> None:
+    assert rewritten(emit, floats("x", 1, 2, 4, 5), by=[ResizeOfHTP()]) == found
+
+
+def test_nearest_elements_are_rounded_down() -> None:
+    model = graph(_resized([8, 10]), floats("x", 1, 2, 4, 5))
+    ResizeOfHTP()(model)
+    (node,) = model.graph
+    assert node.attributes.get_string("nearest_mode") == "floor"
+    assert node.attributes.get_string("coordinate_transformation_mode") == "asymmetric"
+
+
+@pytest.mark.parametrize(
+    ("operator", "attributes", "changed"),
+    [
+        ("AveragePool", {"kernel_shape": [3, 3], "strides": [2, 2], "ceil_mode": 1}, True),
+        ("AveragePool", {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1] * 4, "ceil_mode": 1}, True),
+        ("AveragePool", {"kernel_shape": [2, 2], "strides": [2, 2], "ceil_mode": 1, "count_include_pad": 1}, True),
+        ("AveragePool", {"kernel_shape": [2, 3], "strides": [2, 2], "pads": [1, 1, 0, 0], "ceil_mode": 1}, True),
+        ("AveragePool", {"kernel_shape": [2, 2], "strides": [3, 1], "dilations": [1, 2], "ceil_mode": 1}, True),
+        ("AveragePool", {"kernel_shape": [2, 2], "strides": [1, 4], "dilations": [1, 2], "ceil_mode": 1}, False),
+        ("MaxPool", {"kernel_shape": [2, 3], "strides": [2, 2], "ceil_mode": 1}, False),
+        ("AveragePool", {"kernel_shape": [3, 3], "pads": [1] * 4, "ceil_mode": 1, "count_include_pad": 1}, False),
+        ("AveragePool", {"kernel_shape": [3, 3], "strides": [2, 2]}, False),
+    ],
+)
+def test_pooling(operator: str, attributes: dict[str, Any], changed: bool) -> None:
+    def emit(op, x):
+        return op.node(operator, x, **attributes)
+
+    for dims in ((1, 2, 10, 9), (2, 1, 7, 8)):
+        assert rewritten(emit, floats("x", *dims), by=[FloorPooling()]) == [operator]
+    model = graph(emit, floats("x", 1, 2, 10, 9))
+    assert FloorPooling()(model).modified is changed
+    assert not FloorPooling()(graph(emit, floats("x", 1, 2, None, 9))).modified
+
+
+@pytest.mark.parametrize(
+    ("attributes", "dims", "found"),
+    [
+        ({"kernel_shape": [3, 1], "pads": [1, 0, 1, 0]}, (2, 3, 8, 7), ["Conv", "Mul"]),
+        ({"kernel_shape": [3, 1], "pads": [1, 0, 1, 0], "count_include_pad": 1}, (2, 3, 8, 7), ["Conv"]),
+        ({"kernel_shape": [1, 2], "strides": [1, 2]}, (2, 3, 8, 7), ["Conv"]),
+        ({"kernel_shape": [3, 3], "pads": [1, 0, 2, 1], "strides": [2, 1]}, (2, 1, 8, 7), ["Conv", "Mul"]),
+        ({"kernel_shape": [3, 3], "pads": [1] * 4}, (2, 3, 8, 7), ["AveragePool"]),
+        ({"kernel_shape": [2, 2], "pads": [0, 0, 1, 1]}, (2, 3, 8, 7), ["Conv", "Mul"]),
+        ({"kernel_shape": [3, 3], "pads": [0, 0, 1, 1]}, (2, 3, 8, 7), ["AveragePool"]),
+        ({"kernel_shape": [8, 7]}, (2, 3, 8, 7), ["AveragePool"]),
+        ({"kernel_shape": [3, 2], "ceil_mode": 1}, (2, 3, 8, 7), ["AveragePool"]),
+        ({"kernel_shape": [3, 2], "dilations": [2, 1]}, (2, 3, 8, 7), ["AveragePool"]),
+        ({"kernel_shape": [3, 2]}, (2, 3, None, 7), ["AveragePool"]),
+        ({"kernel_shape": [3, 2], "auto_pad": "SAME_UPPER"}, (2, 3, 8, 7), ["AveragePool"]),
+        ({"kernel_shape": [3]}, (2, 3, 8), ["AveragePool"]),
+    ],
+)
+def test_means(attributes: dict[str, Any], dims: tuple[int | None, ...], found: list[str]) -> None:
+    assert rewritten(lambda op, x: op.AveragePool(x, **attributes), floats("x", *dims), by=[ConvForAveragePool()]) == found
+
+
+def test_means_of_integers_stay() -> None:
+    def emit(op, x):
+        quantized = op.QuantizeLinear(x, op.const(np.float32(0.1)), op.const(np.uint8(128)))
+        pooled = op.DequantizeLinear(quantized, op.const(np.float32(0.1)), op.const(np.uint8(128)))
+        return op.AveragePool(pooled, kernel_shape=[3, 1])
+
+    assert "AveragePool" in rewritten(emit, floats("x", 1, 3, 6, 6), by=[ConvForAveragePool()])
+
+
+@pytest.mark.parametrize(
+    ("attributes", "size", "found"),
+    [
+        ({"pads": [2, 2, 2, 2]}, 2, ["Conv", "Max", "Pad"]),
+        ({"pads": [0, 0, 0, 2]}, 2, ["Conv", "Max", "Pad"]),
+        ({"pads": [2, 2, 2, 2], "strides": [2, 1]}, 2, ["Conv", "Max", "Pad"]),
+        ({"pads": [2, 2, 2, 2], "dilations": [2, 2]}, 2, ["Conv"]),
+        ({"pads": [1, 1, 1, 1]}, 2, ["Conv"]),
+        ({"pads": [1, 1, 1, 1]}, 1, ["Conv"]),
+        ({}, 2, ["Conv"]),
+    ],
+)
+def test_padding(attributes: dict[str, Any], size: int, found: list[str]) -> None:
+    weights = np.random.default_rng(0).standard_normal((4, 3, size, size)).astype(np.float32)
+    bias = np.arange(4, dtype=np.float32)
+    emitted = rewritten(lambda op, x: op.Conv(x, weights, bias, **attributes), floats("x", 1, 3, 6, 5), by=[PadBeforeConv()])
+    assert emitted == found
