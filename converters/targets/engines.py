@@ -152,6 +152,8 @@ OPENCV4 = replace(
     ),
     spellings=(
         *OPENCV.spellings,
+        "Expand for scalars",
+        "scattering to columns",
         "2D ConvTranspose",
         "Div for Mod",
         "Greater for Cast",

@@ -60,6 +60,8 @@ Spelling = Literal[
     "unfused RMS normalization",
     "unpadded 1x1 kernels",
     "Greater for Cast",
+    "Expand for scalars",
+    "scattering to columns",
     "rows of indices",
     "rows of operands",
     "images for reflection",

@@ -42,9 +42,11 @@ from converters.passes.spellings.ncnn_forms import (
 from converters.passes.spellings.negative_pads import NonnegativePads
 from converters.passes.spellings.old_opencv import (
     ComparedBooleans,
+    ExpandedScalars,
     IndicesOfRows,
     OperandsOfRows,
     ReflectedImages,
+    ScatteredColumns,
     TransposedConvolutionsOfImages,
     TruncatedQuotients,
 )
@@ -137,6 +139,8 @@ SPELLINGS: Mapping[str, Callable[[], InPlacePass]] = {
     "unfused RMS normalization": UnfusedRMSNormalization,
     "unpadded 1x1 kernels": UnpaddedPointwise,
     "Greater for Cast": ComparedBooleans,
+    "Expand for scalars": ExpandedScalars,
+    "scattering to columns": ScatteredColumns,
     "rows of indices": IndicesOfRows,
     "rows of operands": OperandsOfRows,
     "images for reflection": ReflectedImages,

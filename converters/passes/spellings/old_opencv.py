@@ -134,3 +134,60 @@ def _is_logic(node: ir.Node | None) -> bool:
 def _row(op: Builder, line: Value) -> Value:
     result: Value = op.Reshape(line, [1, *(dim or 0 for dim in line.dims or ())])
     return result
+
+
+class ExpandedScalars(Workaround):
+    """Convert a Reshape of a scalar to Expand, and a Reshape to a scalar to one of one dimension.
+
+    OpenCV 4.14 has no scalars: it rejects both. Arithmetic broadcasts the vector of one element. A scalar output has one
+    dimension then.
+    """
+
+    operators = frozenset(("Reshape", "Squeeze", "Unsqueeze"))
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        x, result = node.inputs[0], node.outputs[0]
+        if not isinstance(x, Value) or not isinstance(result, Value) or x.const_value is not None or not result.is_static:
+            return None
+        if x.rank == 0 and result.rank:
+            return [op.Expand(x, [1] * result.rank)]
+        if result.rank != 0 or not x.rank or (scalars := _scalars_from(result)) is None:
+            return None
+        for value in scalars:
+            value.shape = ir.Shape([1])
+        return [op.Reshape(x, [1])]
+
+
+def _scalars_from(value: ir.Value) -> list[ir.Value] | None:
+    """Return a scalar and those that are computed from it; ``None`` if a node does not broadcast them."""
+    found = [value]
+    for scalar in found:
+        for use in scalar.uses():
+            result = use.node.outputs[0]
+            if use.node.domain or use.node.op_type not in BROADCASTING or result.shape is None:
+                return None
+            if not len(result.shape) and result not in found:
+                found.append(result)
+    return found
+
+
+class ScatteredColumns(Workaround):
+    """Convert ScatterElements and ScatterND of one dimension to those of a column. OpenCV 4.14 has no vectors."""
+
+    operators = frozenset(("ScatterElements", "ScatterND"))
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        data, indices, updates = node.inputs
+        if not all(isinstance(value, Value) and value.is_static for value in (data, indices, updates)):
+            return None
+        assert isinstance(data, Value) and isinstance(indices, Value) and isinstance(updates, Value)
+        if data.rank != 1:
+            return None
+        column = op.Reshape(data, [*(data.dims or ()), 1])
+        attributes = attributes_of(node)
+        if node.op_type == "ScatterND":
+            written = op.ScatterND(column, indices, op.Reshape(updates, [*(updates.dims or ()), 1]), **attributes)
+        else:
+            rows, values = (op.Reshape(value, [*(value.dims or ()), 1]) for value in (indices, updates))
+            written = op.ScatterElements(column, rows, values, **(attributes | {"axis": 0}))
+        return [op.Reshape(written, [*(data.dims or ())])]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -58,7 +59,14 @@ class ReshapedScalars(Workaround):
         if not isinstance(x, Value) or not isinstance(result, Value) or not x.rank or result.rank != 0:
             return None
         attributes = {**attributes_of(node), "keepdims": 1}
-        return [op.Reshape(op.node(node.op_type, *node.inputs, **attributes), op.const(np.zeros(0, np.int64)))]
+        if (
+            x.is_static and 0 not in (x.dims or ()) and node.op_type.startswith("Reduce")
+        ):  # all axes at once: OpenCV 4 crashes for some pairs of them
+            row = op.Reshape(x, [1, math.prod(dim or 0 for dim in x.dims or ())])
+            reduced = op.node(node.op_type, row, [1], **{name: attributes[name] for name in attributes if name != "axes"})
+        else:
+            reduced = op.node(node.op_type, *node.inputs, **attributes)
+        return [op.Reshape(reduced, op.const(np.zeros(0, np.int64)))]
 
 
 class MeansForSums(Workaround):

@@ -1074,12 +1074,16 @@ def test_expanded_factors(emit: Any, found: list[str]) -> None:
 @pytest.mark.parametrize(
     ("emit", "found"),
     [
-        (lambda op, x: op.ReduceMean(x, [0, 1], keepdims=0), ["ReduceMean", "Reshape"]),
-        (lambda op, x: op.ReduceSum(x, keepdims=0), ["ReduceSum", "Reshape"]),
+        (lambda op, x: op.ReduceMean(x, [0, 1], keepdims=0), ["ReduceMean", "Reshape", "Reshape"]),
+        (lambda op, x: op.ReduceSum(x, keepdims=0), ["ReduceSum", "Reshape", "Reshape"]),
+        (lambda op, x: op.ReduceL2(x, keepdims=0), ["ReduceL2", "Reshape", "Reshape"]),
         (lambda op, x: op.ArgMax(op.Reshape(x, [6]), axis=0, keepdims=0), ["ArgMax", "Reshape", "Reshape"]),
         (lambda op, x: op.ReduceMean(x, [1], keepdims=0), ["ReduceMean"]),
         (lambda op, x: op.ReduceMean(x, [0, 1]), ["ReduceMean"]),
-        (lambda op, x: op.ReduceMean(op.ReduceSum(x, keepdims=0), keepdims=0), ["ReduceMean", "ReduceSum", "Reshape"]),
+        (
+            lambda op, x: op.ReduceMean(op.ReduceSum(x, keepdims=0), keepdims=0),
+            ["ReduceMean", "ReduceSum", *["Reshape"] * 2],
+        ),
     ],
 )
 def test_reductions_to_scalars(emit: Any, found: list[str]) -> None:

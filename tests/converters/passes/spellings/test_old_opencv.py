@@ -10,14 +10,16 @@ import pytest
 
 from converters.passes.spellings.old_opencv import (
     ComparedBooleans,
+    ExpandedScalars,
     IndicesOfRows,
     OperandsOfRows,
     ReflectedImages,
+    ScatteredColumns,
     TransposedConvolutionsOfImages,
     TruncatedQuotients,
 )
 from onnx_specops.building import new_value
-from tests.converters.passes.graphs import floats, rewritten
+from tests.converters.passes.graphs import floats, graph, operators, rewritten, run
 
 D = ir.DataType
 
@@ -131,3 +133,55 @@ def test_transposed_convolutions(attributes: dict, dims: tuple[int, ...], change
         by=[TransposedConvolutionsOfImages()],
     )
     assert found == (["ConvTranspose", "Squeeze", "Unsqueeze"] if changed else ["ConvTranspose"])
+
+
+@pytest.mark.parametrize(
+    ("emit", "found"),
+    [
+        (lambda op, x: op.Unsqueeze(x, [0, 1]), ["Expand"]),
+        (lambda op, x: op.Reshape(x, [1]), ["Expand"]),
+        (lambda op, x: op.Reshape(op.Neg(x), []), ["Neg", "Reshape"]),
+        (lambda op, x: op.Add(x, [1.0, 2.0]), ["Add"]),
+    ],
+)
+def test_reshaped_scalars(emit: Any, found: list[str]) -> None:
+    assert rewritten(emit, new_value(D.FLOAT, [], "x"), by=[ExpandedScalars()]) == found
+
+
+@pytest.mark.parametrize(
+    ("emit", "expanded"),
+    [
+        (lambda op, x: op.Mul(op.Squeeze(x, [0]), np.ones((2, 3), np.float32)), True),
+        (lambda op, x: op.Mul(op.Add(op.Squeeze(x, [0]), 1.0), np.ones((2, 3), np.float32)), True),
+        (lambda op, x: op.Expand(op.Squeeze(x, [0]), [2, 3]), False),
+        (lambda op, x: op.Concat(op.Unsqueeze(op.Squeeze(x, [0]), [0]), x, axis=0), False),
+    ],
+)
+def test_scalars_of_arithmetic(emit: Any, expanded: bool) -> None:
+    assert "Squeeze" in operators(graph(emit, floats("x", 1)))
+    assert ("Squeeze" not in rewritten(emit, floats("x", 1), by=[ExpandedScalars()])) is expanded
+
+
+def test_scalar_outputs_are_vectors() -> None:
+    model = graph(lambda op, x: op.Add(op.Squeeze(x, [0]), 1.0), floats("x", 1))
+    ExpandedScalars()(model)
+    assert list(model.graph.outputs[0].shape or ()) == [1]
+    assert run(model, np.array([2.0], np.float32))[0].tolist() == [3.0]
+
+
+@pytest.mark.parametrize(
+    ("emit", "dims", "found"),
+    [
+        (lambda op, x: op.ScatterElements(x, [1, 3], [5.0, 6.0]), (5,), ["Reshape", "Reshape", "ScatterElements"]),
+        (
+            lambda op, x: op.ScatterElements(x, [1, 3], [5.0, 6.0], reduction="add"),
+            (5,),
+            [*["Reshape"] * 2, "ScatterElements"],
+        ),
+        (lambda op, x: op.ScatterND(x, [[1], [3]], [5.0, 6.0]), (5,), ["Reshape", "Reshape", "ScatterND"]),
+        (lambda op, x: op.ScatterND(x, [[1], [3]], [5.0, 6.0]), (None,), ["ScatterND"]),
+        (lambda op, x: op.ScatterND(x, [[1, 0]], [5.0]), (2, 3), ["ScatterND"]),
+    ],
+)
+def test_vectors_of_updates(emit: Any, dims: tuple[int | None, ...], found: list[str]) -> None:
+    assert rewritten(emit, floats("x", *dims), by=[ScatteredColumns()]) == found
