@@ -88,7 +88,7 @@ struct Head {
 struct ByteHead : Head {
   const std::uint8_t* key_bytes;  // as packed by `pack_key_bytes`, with `key_sums`
   const std::int32_t* key_sums;
-  std::int32_t key_zero;
+  std::int32_t query_zero, key_zero;
 };
 
 // Where attention writes its rows: floats, or bytes, which represent (byte - zero_point) * scale.

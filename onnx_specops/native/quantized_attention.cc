@@ -49,7 +49,7 @@ class QuantizedAttention : public Kernel {
     compressed::ByteHead shared{};
     shared.keys = sizes.keys, shared.size = sizes.size, shared.value_size = sizes.value_size;
     shared.scale = query_scale * key_scale * all_.scale(sizes.size);
-    shared.key_zero = key_zero;
+    shared.query_zero = query_zero, shared.key_zero = key_zero;
     // Each head has the bytes of its keys, a sum for each key, padded to panels, and its values.
     const std::int64_t padded = (sizes.keys + kernels.panel_columns - 1) / kernels.panel_columns * kernels.panel_columns;
     const std::int64_t key_floats = kernels.key_bytes(shared) / static_cast<std::int64_t>(sizeof(float));
