@@ -26,12 +26,25 @@ _REACHED = Departure(
     specification="removes only those that exceed it",
     follows="cpu",
 )
+_NONE = Departure(
+    where="a `max_output_boxes_per_class` of 0",
+    cpu="does not set the number of boxes",
+    specification="gives 0 for it",
+    follows="specification",
+)
+_NO_CANDIDATES = Departure(
+    where="no boxes, or a `nms_top_k` or `keep_top_k` of 0",
+    cpu="does not set the numbers of boxes",
+    specification="gives 0 for them",
+    follows="specification",
+)
 
 
 @rule(
     "NonMaxSuppression",
     departs=[
         _REACHED,
+        _NONE,
         Departure(
             where="boxes whose score equals `score_threshold`",
             cpu="removes them",
@@ -126,14 +139,7 @@ def _float(op: Builder, x: Value | None) -> Value:
 @rule(
     "NMSRotated",
     since="opset13",
-    departs=[
-        Departure(
-            where="a `max_output_boxes_per_class` of 0",
-            cpu="does not set the number of boxes",
-            specification="gives 0 for it",
-            follows="specification",
-        )
-    ],
+    departs=[_NONE],
 )
 def nms_rotated(
     op: Builder,
@@ -168,7 +174,7 @@ def nms_rotated(
 SortResultType = Literal["none", "classid", "score"]
 
 
-@rule("MulticlassNms", since="opset8", departs=[_REACHED])
+@rule("MulticlassNms", since="opset8", departs=[_REACHED, _NO_CANDIDATES])
 def multiclass_nms(
     op: Builder,
     boxes: Value,
@@ -218,7 +224,14 @@ def multiclass_nms(
             cpu="fails, or gives no counts",
             specification="selects nothing",
             follows="specification",
-        )
+        ),
+        _NO_CANDIDATES,
+        Departure(
+            where="a NaN among the scores",
+            cpu="selects it, and perhaps orders or omits others incorrectly",
+            specification="selects only scores above `score_threshold`",
+            follows="specification",
+        ),
     ],
 )
 def matrix_nms(

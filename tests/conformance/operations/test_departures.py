@@ -42,6 +42,8 @@ UNSHOWN = {
     "booleans as text": "the oracle has no extensions; tests/language/operations.py has them",
     "`auto_pad` `same_upper`": "reading out of bounds returns arbitrary values and damages the oracle's process",
     "a `max_output_boxes_per_class` of 0": "the uninitialized memory may contain the right result",
+    "no boxes, or a `nms_top_k`": "the uninitialized memory may contain the right result",
+    "regions with a NaN, infinity": "the result is undefined: the processor decides",
     "data of known dimensions, with `start`": "reading out of bounds damages the oracle's process",
     "an empty sequence": "the uninitialized memory may contain the right result",
     "an empty dimension to sum over, with": "the uninitialized memory may contain the right result",
@@ -551,6 +553,18 @@ _shown(
     {"sort_result_type": "none", "output_type": "i32", "background_class": 0, "decay_function": "linear"},
     expected=[np.zeros((0, 6), F), np.zeros((0, 1), I32), np.zeros(1, I32)],
 )
+_shown(
+    "MatrixNms",
+    8,
+    "a NaN among the scores",
+    "MatrixNms",
+    [static(_floats([[0, 0, 1, 2], [2, 2, 3, 3]])), static(_floats([[NAN, 0.25], [0.75, NAN]]))],
+    {
+        "sort_result_type": "none", "output_type": "i32", "background_class": -1, "decay_function": "linear",
+        "score_threshold": 0.5,
+    },
+    expected=[_floats([1, 0.75, 0, 0, 1, 2]), np.array([[0]], I32), np.array([1], I32)],
+)  # fmt: skip
 
 # -- indexing --------------------------------------------------------------------------------------------------------------
 
