@@ -1,4 +1,8 @@
-"""Unique of empty slices, which crashes ONNX Runtime (1.31), and of uint64, for which it has no kernel."""
+"""Unique in ONNX Runtime: empty slices crash it (1.31), it has no kernel for uint64, and NaN gives wrong results (1.32).
+
+It compares elements by "less than", which is false for a NaN, so a NaN may be equal to any number. For NaN, 1, NaN, 1 and 0,
+it returns one NaN with a count of 5.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +13,14 @@ import onnx_ir as ir
 
 from converters.passes.onnxruntime.unsigned import signed, unsigned
 from converters.passes.workaround import Workaround
+from onnx_specops.assertions import required
 from onnx_specops.building import Builder, Value
 from onnx_specops.graphs import attributes_of
 
 
 class UniqueOfEmptySlices(Workaround):
     """Convert Unique along an axis whose slices may have no elements: an If selects the first slice. Compute uint64 in
-    int64.
+    int64. Reject NaN at run time.
     """
 
     operators = frozenset(("Unique",))
@@ -24,9 +29,10 @@ class UniqueOfEmptySlices(Workaround):
         x, attributes = cast(Value, node.inputs[0]), attributes_of(node)
         axis, wide = attributes.get("axis"), x.dtype == ir.DataType.UINT64
         guarded = axis is not None and not _has_elements(x, axis)
-        if not wide and not guarded:
+        has_nan = x.dtype is not None and x.dtype.is_floating_point()
+        if not wide and not guarded and not has_nan:
             return None
-        keys, count = signed(op, x) if wide else x, len(node.outputs)
+        keys, count = signed(op, x) if wide else _of_numbers(op, x) if has_nan else x, len(node.outputs)
 
         def plain(op: Builder) -> Sequence[Value]:
             return op.node("Unique", keys, outputs=count, **attributes)
@@ -36,6 +42,13 @@ class UniqueOfEmptySlices(Workaround):
         else:
             values, *others = plain(op)
         return [unsigned(op, values) if wide else values, *others]
+
+
+def _of_numbers(op: Builder, x: Value) -> Value:
+    """Return ``x``; its computation fails if it has a NaN."""
+    checked: Value = op.Reshape(x, required(op, "nan_in_Unique", op.IsNaN(x), op.Shape(x)), allowzero=1)
+    checked.shape = x.shape
+    return checked
 
 
 def _has_elements(x: Value, axis: int) -> bool:

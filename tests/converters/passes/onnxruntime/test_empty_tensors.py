@@ -22,10 +22,12 @@ D = ir.DataType
     [
         ([3, None], D.FLOAT, 0, ["Equal", "If"]),
         (None, D.FLOAT, 0, ["Equal", "If"]),
-        (None, D.FLOAT, -1, []),  # no dimension after it
-        ([3, None], D.FLOAT, 1, []),
-        ([None, 2], D.FLOAT, 0, []),
-        ([3, None], D.FLOAT, None, []),
+        (None, D.INT64, -1, []),  # no dimension after it
+        ([3, None], D.INT64, 1, []),
+        ([None, 2], D.INT64, 0, []),
+        ([3, None], D.INT64, None, []),
+        ([3, None], D.FLOAT, None, ["IsNaN", "Reshape"]),
+        ([2, 2], D.DOUBLE, 1, ["IsNaN", "Reshape"]),
         ([None], D.UINT64, None, ["Add", "Cast"]),
     ],
 )
@@ -43,6 +45,19 @@ def test_unique_slices(shape: tuple[int, ...]) -> None:
     got, expected = run(model, x), np.unique(x, return_index=True, return_inverse=True, return_counts=True, axis=0)
     for one, other in zip(got, expected, strict=True):
         np.testing.assert_array_equal(one, other.reshape(one.shape), strict=True)
+
+
+@pytest.mark.parametrize("axis", [None, 0, 1])
+def test_unique_numbers(axis: int | None) -> None:
+    model = graph(lambda op, x: op.Unique(x, axis=axis, outputs=4), floats("x", 2, 3))
+    UniqueOfEmptySlices()(model)
+    x = np.array([[3, 1, np.inf], [3, 1, -np.inf]], np.float32)
+    expected = np.unique(x, return_index=True, return_inverse=True, return_counts=True, axis=axis)
+    for one, other in zip(run(model, x), expected, strict=True):
+        np.testing.assert_array_equal(one, other.reshape(one.shape), strict=True)
+    x[1, 0] = np.nan
+    with pytest.raises(Exception, match="nan_in_Unique"):
+        run(model, x)
 
 
 def test_unique_uint64() -> None:
