@@ -6,7 +6,8 @@ MultiHeadAttention then stores all weights. For 1,500 tokens and 8 heads of size
 Softmax; for 200 tokens and 6 heads, the time is equal.
 
 In the operator's layout, the heads of a token are adjacent. If the graph has this layout, the transpositions around the
-attention are removed. A packed projection of query, key and value is split into three.
+attention are removed. A packed projection of query, key and value is split into three. If queries and keys are quantized and
+heads are before tokens, each head is a batch of one head, which needs no transposition.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import onnx_ir as ir
 from converters.passes.attention.canonical import Attention, UnsupportedAttention
 from converters.passes.attention.spellings import Constants, read
 from converters.passes.patterns import PatternPass, rewrite
+from converters.passes.quantized.attention import has_levels
 from onnx_specops.building import Builder, Value
 from onnx_specops.domain import DOMAIN
 from onnx_specops.graphs import attributes_of, constant_array, constant_list
@@ -120,7 +122,7 @@ def _canonical(weights: Value) -> Attention | None:
     softmax = weights.producer()
     assert softmax is not None
     try:
-        found = read(softmax, Constants())
+        found = read(softmax, Constants(), ranks=(4, 5))
     except UnsupportedAttention:
         return None
     return found if found.is_exclusive else None
@@ -135,15 +137,12 @@ def _lowered(op: Builder, found: Attention) -> Value | None:
     q, k, v, mask, weights = found.query, found.key, found.value, found.mask, found.softmax.outputs[0]
     assert isinstance(q, Value) and isinstance(k, Value) and isinstance(v, Value) and isinstance(weights, Value)
     order = tuple(found.order)
-    if (
-        order not in (_IN_ORDER, _HEADS_FIRST)
-        or found.softcap
-        or found.sink is not None
-        or (found.is_boolean and found.lowest != -math.inf)
-    ):
+    if found.softcap or found.sink is not None or (found.is_boolean and found.lowest != -math.inf):
         return None
     if mask is not None and not _broadcasts_to(mask, found.scores):
         return None
+    if order not in (_IN_ORDER, _HEADS_FIRST):
+        return _lowered_by_batch(op, found)
     if q.dtype != ir.DataType.FLOAT and (q.dtype != ir.DataType.FLOAT16 or mask is not None):
         return None
     # A scalar factor or mask may add a dimension.
@@ -159,8 +158,8 @@ def _lowered(op: Builder, found: Attention) -> Value | None:
     is_long = key_dims[2] is not None and key_dims[2] >= _LONG and mask is None
     heads_first = (q, k, v) if order == _IN_ORDER else (q, v)
     turned = [_turned(x) for x in heads_first]
-    if not is_long and any(found is None or (mask is None and found.is_only_scaled) for found in turned):
-        return None
+    if not is_long and any(one is None or (mask is None and one.is_only_scaled) for one in turned):
+        return _lowered_by_batch(op, found)
     # The size of a key may be unknown; it is that of a query.
     queries, values = _rows(op, q, heads * q.dims[3]), _rows(op, v, heads * v.dims[3])
     keys = _rows(op, k, heads * q.dims[3]) if order == _IN_ORDER else op.Reshape(k, [0, 0, heads * q.dims[3]])
@@ -169,6 +168,39 @@ def _lowered(op: Builder, found: Attention) -> Value | None:
     else:
         rows = op.specops.Attention(queries, keys, values, mask, q_num_heads=heads, kv_num_heads=heads, scale=found.scale)
     return op.Transpose(op.Reshape(rows, [0, 0, heads, v.dims[3]]), perm=_HEADS_FIRST)
+
+
+def _lowered_by_batch(op: Builder, found: Attention) -> Value | None:
+    """Emit the node for quantized queries and keys whose heads are before their tokens: each head is a batch of one head.
+
+    Conditions: the dimensions are known; those before the tokens are equal; and the mask has all of them or none.
+    """
+    q, k, v, mask, output = found.query, found.key, found.value, found.mask, found.output
+    assert isinstance(q, Value) and isinstance(k, Value) and isinstance(v, Value) and isinstance(output, Value)
+    rank = len(found.order)
+    if tuple(found.order) != tuple(range(rank)) or q.dtype != ir.DataType.FLOAT:
+        return None
+    if not has_levels(q) or not has_levels(k):
+        return None
+    if any(x.dims is None or None in x.dims or len(x.dims) != rank for x in (q, k, v, output)):
+        return None
+    assert q.dims is not None and k.dims is not None and v.dims is not None
+    before = [size for size in q.dims[:-2] if size is not None]
+    if not before == k.dims[:-2] == v.dims[:-2] or (count := math.prod(before)) == 0:
+        return None
+    if mask is not None:
+        if not isinstance(mask, Value) or mask.dims is None or None in mask.dims:
+            return None
+        whole = [1] * (rank - len(mask.dims)) + mask.dims
+        if whole[:-2] == before:
+            mask = op.Reshape(mask, [count, 1, *whole[-2:]])
+        elif set(whole[:-2]) == {1}:
+            mask = op.Reshape(mask, [1, 1, *whole[-2:]])
+        else:
+            return None
+    q_rows, k_rows, v_rows = (op.Reshape(x, [count, *x.dims[-2:]]) for x in (q, k, v) if x.dims is not None)
+    rows = op.specops.Attention(q_rows, k_rows, v_rows, mask, q_num_heads=1, kv_num_heads=1, scale=found.scale)
+    return op.Reshape(rows, [*before, q.dims[-2], v.dims[-1]])
 
 
 def _rows(op: Builder, x: Value, size: int) -> Value:

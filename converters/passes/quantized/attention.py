@@ -28,10 +28,11 @@ def may_attend(value: ir.Value, node: ir.Node) -> bool:
     """
     if not is_node(node, "Attention", DOMAIN) or value not in node.inputs[:2]:
         return False
-    return all(_is_quantized(given) for given in node.inputs[:2])
+    return all(has_levels(given) for given in node.inputs[:2])
 
 
-def _is_quantized(value: ir.Value | None) -> bool:
+def has_levels(value: ir.Value | None) -> bool:
+    """Return whether a value is the result of FakeQuantize with one range, or of a DequantizeLinear, after data movement."""
     node = None if value is None else value.producer()
     while node is not None and not node.domain and node.op_type in _MOVES and node.inputs[0] is not None:
         node = node.inputs[0].producer()

@@ -157,3 +157,57 @@ def _used_twice(x: Any) -> Any:
 def test_near_misses_of_factors(near: Callable[[Any], Any], tmp_path: Path) -> None:
     _, attention = _made(near, tmp_path)
     assert attention is not None and _type_of(attention, tmp_path) == onnx.TensorProto.FLOAT
+
+
+def _by_batch(
+    x: Any, heads: tuple[int, ...], mask: Any = None, of_key: Callable[[Any], Any] = lambda k: quantized(k, *LIMITS)
+) -> Any:
+    """Build attention of ``[*heads, tokens, size]``, without transposed heads."""
+
+    def split(seed: int) -> Any:
+        return ops.reshape(_rows(x, seed), constant(np.array([*heads, TOKENS, SIZE])), False)
+
+    scores = ops.matmul(quantized(split(1), *LIMITS), of_key(split(2)), False, True)
+    scores = scores if mask is None else ops.add(scores, mask)
+    return ops.matmul(ops.softmax(scores, -1), split(3), False, False)
+
+
+@pytest.mark.parametrize("heads", [(2, HEADS), (1, 6), (3, 1, 2)], ids=str)
+@pytest.mark.parametrize("mask", [None, "whole", "shared"])
+def test_heads_before_tokens(heads: tuple[int, ...], mask: str | None, tmp_path: Path) -> None:
+    """Each head is a batch of one head. The file has no transposed keys."""
+    rng = np.random.default_rng(4)
+    added = {
+        None: None,
+        "whole": rng.standard_normal((*heads, TOKENS, TOKENS)),
+        "shared": rng.standard_normal((1, TOKENS)),
+    }[mask]
+    given = None if added is None else constant(added)
+    found, attention = _made(lambda x: _by_batch(x, heads, given), tmp_path, atol=2e-3)
+    assert attention is not None and not {"Transpose", "Softmax"} & {*found}
+
+
+@pytest.mark.parametrize(
+    ("heads", "mask", "of_key"),
+    [
+        ((2, HEADS), (1, HEADS, 1, TOKENS), None),  # the mask has only some of the dimensions
+        ((2, HEADS), (2, 1, TOKENS, TOKENS), None),
+        ((1, 2, HEADS), None, lambda k: k),  # only the queries are quantized
+    ],
+    ids=["heads", "batch", "floats"],
+)
+def test_near_misses_of_heads_before_tokens(heads: Any, mask: Any, of_key: Any, tmp_path: Path) -> None:
+    added = None if mask is None else constant(np.random.default_rng(4).standard_normal(mask))
+    options = {} if of_key is None else {"of_key": of_key}
+    assert _made(lambda x: _by_batch(x, heads, added, **options), tmp_path, atol=2e-3)[1] is None
+
+
+def test_keys_of_another_batch(tmp_path: Path) -> None:
+    """Broadcasting keys are no batches of one head."""
+
+    def build(x: Any) -> Any:
+        first = ops.reduce_mean(_rows(x, 2), constant(np.array([0])), True)
+        keys = ops.reshape(first, constant(np.array([1, HEADS, TOKENS, SIZE])), False)
+        return _by_batch(x, (2, HEADS), None, lambda k: quantized(keys, *LIMITS))
+
+    assert _made(build, tmp_path, atol=2e-3)[1] is None
