@@ -40,9 +40,10 @@ class Attention : public Kernel {
       head.key_panels = panels.get() + block.pair * all_floats;
       head.value_panels = head.key_panels + key_floats;
       head.mask = masks.at(block.batch, block.head);
-      const compressed::Result result = {to + block.offset(sizes.heads, sizes.value_size), nullptr, sizes.heads * sizes.value_size};
-      kernels.attend(head, from_queries + block.offset(sizes.heads, sizes.size), sizes.heads * sizes.size, block.first, block.rows,
-                     result, attention_scratch(kernels.attention_floats(shared)));
+      const compressed::Result result = {to + block.offset(sizes.heads, sizes.value_size), nullptr,
+                                         sizes.heads * sizes.value_size};
+      kernels.attend(head, from_queries + block.offset(sizes.heads, sizes.size), sizes.heads * sizes.size, block.first,
+                     block.rows, result, attention_scratch(kernels.attention_floats(shared)));
     });
   }
 

@@ -59,8 +59,8 @@ class QuantizedAttention : public Kernel {
     const float* const from_values = value.data<float>();
     const std::int64_t key_step = sizes.key_heads * sizes.size, value_step = sizes.key_heads * sizes.value_size;
     pack_heads(context, sizes, all_floats, panels.get(), [&](std::int64_t b, std::int64_t h, float* panel) {
-      kernels.pack_key_bytes(from_keys + b * sizes.keys * key_step + h * sizes.size, key_step, sizes.keys, sizes.size, query_zero,
-                             key_zero, reinterpret_cast<std::uint8_t*>(panel),
+      kernels.pack_key_bytes(from_keys + b * sizes.keys * key_step + h * sizes.size, key_step, sizes.keys, sizes.size,
+                             query_zero, key_zero, reinterpret_cast<std::uint8_t*>(panel),
                              reinterpret_cast<std::int32_t*>(panel + key_floats));
       kernels.pack_values(from_values + b * sizes.keys * value_step + h * sizes.value_size, value_step, sizes.keys,
                           sizes.value_size, panel + key_floats + padded);

@@ -1,6 +1,7 @@
 // QuantizedLayerNormalization: the normalization of rows of floats or 8-bit integers, with a quantized result.
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -38,7 +39,8 @@ class QuantizedLayerNormalization : public Kernel {
     const Input x = context.input(0);
     const Shape& shape = x.shape();
     if (shape.empty()) fail("X has no dimensions");
-    const std::int64_t size = shape.back(), padded = (size + normalization::step - 1) / normalization::step * normalization::step;
+    const std::int64_t size = shape.back();
+    const std::int64_t padded = (size + normalization::step - 1) / normalization::step * normalization::step;
     normalization::Job job{};
     job.size = size;
     job.epsilon = epsilon_;
@@ -46,11 +48,13 @@ class QuantizedLayerNormalization : public Kernel {
       job.bytes = x.data<std::uint8_t>();
       const float scale = *one(context.input(1), "x_scale").data<float>();
       one(context.input(2), "x_zero_point");  // normalization removes it
-      job.epsilon /= scale * scale;
+      // It stays above zero: integers that are all equal have no variance.
+      if (epsilon_ > 0.0f) job.epsilon = std::max(epsilon_ / (scale * scale), std::numeric_limits<float>::min());
     } else {
       job.floats = x.data<float>();
     }
-    const std::vector<float> scale = vector(context.input(3), "scale", size, padded), bias = vector(context.input(6), "bias", size, padded);
+    const std::vector<float> scale = vector(context.input(3), "scale", size, padded);
+    const std::vector<float> bias = vector(context.input(6), "bias", size, padded);
     job.scale = scale.data(), job.bias = bias.data();
     Output output = context.output(0, shape);
     if (context.input(5).type() == Type::uint8) {

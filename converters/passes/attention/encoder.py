@@ -173,7 +173,7 @@ def _lowered(op: Builder, found: Attention) -> Value | None:
 def _lowered_by_batch(op: Builder, found: Attention) -> Value | None:
     """Emit the node for quantized queries and keys whose heads are before their tokens: each head is a batch of one head.
 
-    Conditions: the dimensions are known; those before the tokens are equal; and the mask has all of them or none.
+    Conditions: the dimensions are known and not 0; those before the tokens are equal; and the mask has all of them or none.
     """
     q, k, v, mask, output = found.query, found.key, found.value, found.mask, found.output
     assert isinstance(q, Value) and isinstance(k, Value) and isinstance(v, Value) and isinstance(output, Value)
@@ -182,12 +182,13 @@ def _lowered_by_batch(op: Builder, found: Attention) -> Value | None:
         return None
     if not has_levels(q) or not has_levels(k):
         return None
-    if any(x.dims is None or None in x.dims or len(x.dims) != rank for x in (q, k, v, output)):
+    if any(x.dims is None or None in x.dims or 0 in x.dims or len(x.dims) != rank for x in (q, k, v, output)):
         return None
     assert q.dims is not None and k.dims is not None and v.dims is not None
     before = [size for size in q.dims[:-2] if size is not None]
-    if not before == k.dims[:-2] == v.dims[:-2] or (count := math.prod(before)) == 0:
+    if not before == k.dims[:-2] == v.dims[:-2]:
         return None
+    count = math.prod(before)
     if mask is not None:
         if not isinstance(mask, Value) or mask.dims is None or None in mask.dims:
             return None

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from converters.passes.quantized.graph import Arrangement, Quantized, is_node, only_quantizers
+from converters.passes.quantized.graph import Arrangement, Quantized, is_node, only_quantizers, remove
 from converters.passes.quantized.hoisting import quantize_before_moves
 from converters.passes.quantized.results import quantization_of_tensor
 from onnx_specops.building import constant_value
@@ -73,6 +73,8 @@ def attention(work: Arrangement, node: ir.Node) -> None:
         return
     if is_level:
         work.renew(emitted)
+        remove(quantizers[0])
+    remove(node)
 
 
 def _is_byte(found: Quantized) -> bool:

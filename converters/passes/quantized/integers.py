@@ -248,11 +248,13 @@ def _feeds_only_depthwise(value: ir.Value, inner: Affine, outer: Affine) -> bool
 
 def _arrange(work: Arrangement, node: ir.Node) -> None:
     """Arrange one node, whose inputs are arranged, and the nodes directly after it."""
+    if node.graph is None or not node.inputs or (first := node.inputs[0]) is None:
+        return
     if is_node(node, "Attention", DOMAIN):
         attention(work, node)
     elif is_node(node, "LayerNormalization"):
         normalization(work, node)
-    if node.domain or node.graph is None or not node.inputs or (first := node.inputs[0]) is None:
+    if node.domain or node.graph is None:
         return
     if node.op_type == "MatMul":
         product(work, node)

@@ -8,7 +8,8 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from converters.passes.quantized.graph import Arrangement, is_node, only_quantizers, only_user
+from converters.passes.quantized.attention import has_levels
+from converters.passes.quantized.graph import Arrangement, is_node, only_quantizers, only_user, remove
 from converters.passes.quantized.hoisting import quantize_before_moves
 from converters.passes.quantized.results import quantization_of_tensor
 from onnx_specops.building import constant_value
@@ -22,10 +23,10 @@ _MOVES = frozenset(("Reshape", "Squeeze", "Transpose", "Unsqueeze"))
 def may_normalize(value: ir.Value, node: ir.Node) -> bool:
     """Return whether a node may become a QuantizedLayerNormalization of ``value``.
 
-    Conditions: as for `normalization`; only FakeQuantize, or the QuantizeLinear that it becomes, uses the result, perhaps
-    after data movement.
+    Conditions: as for `normalization`; ``value`` is quantized with one range; only FakeQuantize, or the QuantizeLinear that
+    it becomes, uses the result, perhaps after data movement.
     """
-    if not _is_normalization(node) or node.inputs[0] is not value:
+    if not _is_normalization(node) or node.inputs[0] is not value or not has_levels(value):
         return False
     result = node.outputs[0]
     while (user := only_user(result)) is not None and not user.domain and user.op_type in _MOVES:
@@ -63,6 +64,8 @@ def normalization(work: Arrangement, node: ir.Node) -> None:
     # A number halfway between two levels may round to either.
     if replace_value(result, emitted, tolerance=1e-3, level=1.0):
         work.renew(emitted)
+        remove(quantizers[0])
+        remove(node)
 
 
 def _is_normalization(node: ir.Node) -> bool:

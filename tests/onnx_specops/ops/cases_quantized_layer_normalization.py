@@ -42,6 +42,8 @@ def _cases():
     yield _case("large-epsilon", (5, 40), epsilon=0.5)
     yield _case("no-bias", (5, 40), bias=False)
     yield _case("equal", (3, 24), changed={"X": np.full((3, 24), 7, U8)})
+    large = {"X": np.full((3, 24), 7, U8), "x_scale": np.array(1e25, F)}
+    yield _case("equal-large", (3, 24), changed=large, y_type=F)
     mean = (1000 + np.random.default_rng(2).standard_normal((4, 50))).astype(F)
     yield _case("far-from-zero", (4, 50), F, F, changed={"X": mean}, rtol=2e-3, atol=2e-3)
     yield _case("error-scale", (3, 24), changed={"scale": np.ones(23, F)}, error="scale has the shape")

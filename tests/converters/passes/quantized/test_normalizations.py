@@ -113,6 +113,12 @@ def test_a_quantized_input_of_floats_that_are_needed_stays(tmp_path: Path) -> No
     assert found == ["Sin", "FakeQuantize", "LayerNormalization"]
 
 
+def test_an_input_quantized_by_channels_stays(tmp_path: Path) -> None:
+    top = np.linspace(1, 3, SIZE).reshape(1, 1, -1)
+    found = _made(lambda x: product(quantized(_normalized(quantized(ops.sin(x), -top, top * 127 / 128)))), tmp_path)
+    assert found == ["Sin", "FakeQuantize", "QuantizedLayerNormalization", "QuantizedConv"]
+
+
 @pytest.mark.parametrize(
     "option", [{"quantized": "float"}, {"opset": 16}, {"contrib": False}, {"precision": "float16"}], ids=str
 )
