@@ -102,7 +102,7 @@ const Op& quantized_layer_normalization() {
       "QuantizedLayerNormalization",
       {{"X"}, {"x_scale"}, {"x_zero_point"}, {"scale"}, {"y_scale"}, {"y_zero_point"}, {"bias", true, {Type::float32}}},
       {{"Y"}},
-      {Attribute::number("epsilon", 1e-5f)},
+      {Attribute::number("epsilon")},
       {{{byte, number, byte, number, number, byte, any}, {byte}},
        {{byte, number, byte, number, number, number, any}, {number}},
        {{number, number, number, number, number, byte, any}, {byte}},

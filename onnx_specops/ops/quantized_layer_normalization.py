@@ -21,7 +21,7 @@ from onnx_specops.ops._scalars import check_scalar, scalar
     outputs={"Y": "T"},
     types={"TX": ("uint8", "float"), "T": ("uint8", "float")},
 )
-def QuantizedLayerNormalization(X, x_scale, x_zero_point, scale, y_scale, y_zero_point, bias=None, *, epsilon: float = 1e-5):
+def QuantizedLayerNormalization(X, x_scale, x_zero_point, scale, y_scale, y_zero_point, bias=None, *, epsilon: float):
     """Computes ``(x - mean(x)) / sqrt(variance(x) + epsilon) * scale + bias`` over the last dimension, as ONNX's
     LayerNormalization does, from integers to integers: ``x = x_scale * (X - x_zero_point)``.
 
