@@ -245,9 +245,9 @@ class Elementwise : public Kernel {
   void compute(Context& context) const override {
     const Input zero = context.input(1), scale = context.input(2);
     const bool quantized = zero.type() == Type::uint8;
-    if (zero.size() != 1) fail("zero_point has the shape ", to_string(zero.shape()), " instead of []");
+    one_element(zero, "zero_point");
     if (quantized && scale.absent()) fail("a quantized output needs a scale");
-    if (!scale.absent() && scale.size() != 1) fail("scale has the shape ", to_string(scale.shape()), " instead of []");
+    if (!scale.absent()) one_element(scale, "scale");
     std::array<Input, most_operands> inputs;
     for (std::size_t i = 0; i < most_operands; ++i) {
       const std::size_t at = i == 0 ? 0 : i + 2;

@@ -173,6 +173,12 @@ class Input {
 // The value of a scalar or one-element integer input (int32 or int64).
 std::int64_t scalar(const Input& input, const char* input_name);
 
+// The input, which must have one element.
+inline const Input& one_element(const Input& input, const char* name) {
+  if (input.size() != 1) fail(name, " has the shape ", to_string(input.shape()), " instead of []");
+  return input;
+}
+
 class Output {
  public:
   Output(const abi::Api& api, abi::OrtValue* value);

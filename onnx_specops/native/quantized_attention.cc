@@ -80,19 +80,11 @@ class QuantizedAttention : public Kernel {
 
  private:
   static float scale(Context& context, std::size_t index, const char* name) {
-    const Input input = context.input(index);
-    check_one(input, name);
-    return *input.data<float>();
+    return *one_element(context.input(index), name).data<float>();
   }
 
   static std::int32_t zero(Context& context, std::size_t index, const char* name) {
-    const Input input = context.input(index);
-    check_one(input, name);
-    return *input.data<std::uint8_t>();
-  }
-
-  static void check_one(const Input& input, const char* name) {
-    if (input.size() != 1) fail(name, " has the shape ", to_string(input.shape()), " instead of []");
+    return *one_element(context.input(index), name).data<std::uint8_t>();
   }
 
   MultiHead all_;

@@ -518,7 +518,7 @@ class QuantizedConv : public Kernel {
       fail("addend needs addend_scale, addend_zero_point, sum_scale and sum_zero_point, and an integer as y_zero_point");
     }
     check_one_or(inputs[9], "addend_scale", columns);
-    if (inputs[10].size() != 1) fail("addend_zero_point has the shape ", to_string(inputs[10].shape()), " instead of []");
+    one_element(inputs[10], "addend_zero_point");
     check_one_or(inputs[11], "sum_scale", columns);
     check_one_or(inputs[12], "sum_zero_point", columns);
     for (const std::size_t i : {13, 14}) {

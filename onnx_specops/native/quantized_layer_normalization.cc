@@ -46,8 +46,8 @@ class QuantizedLayerNormalization : public Kernel {
     job.epsilon = epsilon_;
     if (x.type() == Type::uint8) {
       job.bytes = x.data<std::uint8_t>();
-      const float scale = *one(context.input(1), "x_scale").data<float>();
-      one(context.input(2), "x_zero_point");  // normalization removes it
+      const float scale = *one_element(context.input(1), "x_scale").data<float>();
+      one_element(context.input(2), "x_zero_point");  // normalization removes it
       // It stays above zero: integers that are all equal have no variance.
       if (epsilon_ > 0.0f) job.epsilon = std::max(epsilon_ / (scale * scale), std::numeric_limits<float>::min());
     } else {
@@ -58,8 +58,8 @@ class QuantizedLayerNormalization : public Kernel {
     job.scale = scale.data(), job.bias = bias.data();
     Output output = context.output(0, shape);
     if (context.input(5).type() == Type::uint8) {
-      job.factor = 1.0f / *one(context.input(4), "y_scale").data<float>();
-      job.zero_point = *one(context.input(5), "y_zero_point").data<std::uint8_t>();
+      job.factor = 1.0f / *one_element(context.input(4), "y_scale").data<float>();
+      job.zero_point = *one_element(context.input(5), "y_zero_point").data<std::uint8_t>();
       job.to_bytes = output.data<std::uint8_t>();
     } else {
       job.to_floats = output.data<float>();
@@ -75,11 +75,6 @@ class QuantizedLayerNormalization : public Kernel {
   }
 
  private:
-  static const Input& one(const Input& input, const char* name) {
-    if (input.size() != 1) fail(name, " has the shape ", to_string(input.shape()), " instead of []");
-    return input;
-  }
-
   // Zeros if the input is omitted.
   static std::vector<float> vector(const Input& input, const char* name, std::int64_t size, std::int64_t padded) {
     std::vector<float> out(static_cast<std::size_t>(padded));

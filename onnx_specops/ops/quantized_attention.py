@@ -9,8 +9,8 @@ import numpy as np
 from onnx_specops.attributes import Limits
 from onnx_specops.domain import operator
 from onnx_specops.ops import _multi_head as multi_head
+from onnx_specops.ops._levels import check_scalar, emitted_levels, levels, scalar
 from onnx_specops.ops._multi_head import LARGEST
-from onnx_specops.ops._scalars import check_scalar, scalar
 
 MAX_SIZE = 1 << 15
 """Products of more numbers may overflow 32 bits."""
@@ -98,11 +98,7 @@ def QuantizedAttention(
     factor = q_scale.reshape(()) * k_scale.reshape(()) * multi_head.factor(scale, size)
     scores = np.matmul(q, k.swapaxes(-1, -2)).astype(np.float32) * factor
     result = multi_head.attended(name, scores, attn_mask, multi_head.by_head(V, kv_num_heads, q_num_heads))
-    if y_zero_point.dtype == np.float32:
-        return result
-    with np.errstate(all="ignore"):
-        levels = np.rint(result / y_scale.reshape(())) + y_zero_point.reshape(()).astype(np.float32)
-    return np.clip(np.nan_to_num(levels, nan=0.0), 0, 255).astype(np.uint8)
+    return levels(result, y_scale, y_zero_point)
 
 
 @QuantizedAttention.infer_shapes
@@ -125,6 +121,4 @@ def _(
     keys = op.Transpose(k, perm=[0, 1, 3, 2])
     right = op.DequantizeLinear(keys, scalar(op, k_scale), scalar(op, k_zero_point))
     result = multi_head.emitted(op, op.MatMul(left, right), attn_mask, v)
-    if y_zero_point.dtype is not None and y_zero_point.dtype.name == "FLOAT":
-        return result
-    return op.QuantizeLinear(result, scalar(op, y_scale), scalar(op, y_zero_point))
+    return emitted_levels(op, result, y_scale, y_zero_point)

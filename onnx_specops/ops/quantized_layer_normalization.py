@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from onnx_specops.domain import operator
-from onnx_specops.ops._scalars import check_scalar, scalar
+from onnx_specops.ops._levels import check_scalar, emitted_levels, levels, scalar
 
 
 @operator(
@@ -68,10 +68,7 @@ def QuantizedLayerNormalization(X, x_scale, x_zero_point, scale, y_scale, y_zero
         result = apart / np.sqrt(variance + np.float32(epsilon)) * scale
         if bias is not None:
             result = result + bias
-        if y_zero_point.dtype == np.float32:
-            return result
-        levels = np.rint(result / y_scale.reshape(())) + y_zero_point.reshape(()).astype(np.float32)
-    return np.clip(np.nan_to_num(levels, nan=0.0), 0, 255).astype(np.uint8)
+    return levels(result, y_scale, y_zero_point)
 
 
 @QuantizedLayerNormalization.infer_shapes
@@ -86,6 +83,4 @@ def _(op, X, x_scale, x_zero_point, scale, y_scale, y_zero_point, bias, *, epsil
         x = op.DequantizeLinear(X, scalar(op, x_scale), scalar(op, x_zero_point))
     given = (scale,) if bias is None else (scale, bias)
     result = op.LayerNormalization(x, *given, axis=-1, epsilon=epsilon)
-    if y_zero_point.dtype is not None and y_zero_point.dtype.name == "FLOAT":
-        return result
-    return op.QuantizeLinear(result, scalar(op, y_scale), scalar(op, y_zero_point))
+    return emitted_levels(op, result, y_scale, y_zero_point)

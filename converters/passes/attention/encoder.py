@@ -21,7 +21,7 @@ import onnx_ir as ir
 from converters.passes.attention.canonical import Attention, UnsupportedAttention
 from converters.passes.attention.spellings import Constants, read
 from converters.passes.patterns import PatternPass, rewrite
-from converters.passes.quantized.attention import has_levels
+from converters.passes.quantized.graph import has_levels
 from onnx_specops.building import Builder, Value
 from onnx_specops.domain import DOMAIN
 from onnx_specops.graphs import attributes_of, constant_array, constant_list

@@ -8,16 +8,14 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from converters.passes.quantized.graph import Arrangement, Quantized, is_node, only_quantizers, remove
+from converters.passes.quantized.graph import Arrangement, Quantized, has_levels, is_node, only_quantizers, remove
 from converters.passes.quantized.hoisting import quantize_before_moves
 from converters.passes.quantized.results import quantization_of_tensor
 from onnx_specops.building import constant_value
 from onnx_specops.domain import DOMAIN
-from onnx_specops.graphs import attributes_of, constant_array
+from onnx_specops.graphs import attributes_of
 from onnx_specops.ops.quantized_attention import MAX_SIZE
 from onnx_specops.replacing import replace_value
-
-_MOVES = frozenset(("Identity", "Reshape", "Split", "Squeeze", "Transpose", "Unsqueeze"))
 
 
 def may_attend(value: ir.Value, node: ir.Node) -> bool:
@@ -29,17 +27,6 @@ def may_attend(value: ir.Value, node: ir.Node) -> bool:
     if not is_node(node, "Attention", DOMAIN) or value not in node.inputs[:2]:
         return False
     return all(has_levels(given) for given in node.inputs[:2])
-
-
-def has_levels(value: ir.Value | None) -> bool:
-    """Return whether a value is the result of FakeQuantize with one range, or of a DequantizeLinear, after data movement."""
-    node = None if value is None else value.producer()
-    while node is not None and not node.domain and node.op_type in _MOVES and node.inputs[0] is not None:
-        node = node.inputs[0].producer()
-    if node is None or not is_node(node, "FakeQuantize", DOMAIN):
-        return is_node(node, "DequantizeLinear")
-    limits = [constant_array(limit) for limit in node.inputs[1:]]
-    return all(limit is not None and limit.size == 1 for limit in limits)
 
 
 def attention(work: Arrangement, node: ir.Node) -> None:
@@ -67,13 +54,10 @@ def attention(work: Arrangement, node: ir.Node) -> None:
     quantization = (constant_value(scale), constant_value(zero))
     emitted = work.before(node).specops.QuantizedAttention(*integers, value, *quantization, mask, **attributes_of(node))
     emitted.shape = result.shape
-    # A number halfway between two levels may round to either.
-    is_level = result is not node.outputs[0]
-    if not replace_value(result, emitted, tolerance=1e-3 if is_level else 0.0, level=1.0 if is_level else 0.0):
-        return
-    if is_level:
-        work.renew(emitted)
-        remove(quantizers[0])
+    if result is node.outputs[0]:
+        replace_value(result, emitted)
+    else:
+        work.replace_levels(quantizers[0], emitted)
     remove(node)
 
 

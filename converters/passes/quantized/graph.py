@@ -10,8 +10,11 @@ import onnx_ir as ir
 
 from converters.passes.quantized.affine import NEAR, Affine, is_scale
 from onnx_specops.building import Builder, Value, constant_value
-from onnx_specops.graphs import constant_array
+from onnx_specops.domain import DOMAIN
+from onnx_specops.graphs import attributes_of, constant_array
 from onnx_specops.replacing import replace_value
+
+_MOVES = frozenset(("Identity", "Reshape", "Split", "Squeeze", "Transpose", "Unsqueeze"))
 
 
 @dataclass(frozen=True)
@@ -105,6 +108,21 @@ class Arrangement:
                 if (known := self.offset.get(following.outputs[0])) is not None:
                     self.offset[following.outputs[0]] = Quantized(integers, known.affine)
 
+    def replace_levels(self, quantizer: ir.Node, levels: Value) -> bool:
+        """Replace the result of a QuantizeLinear by integers, in which a number halfway between two may round to either."""
+        if not replace_value(quantizer.outputs[0], levels, tolerance=1e-3, level=1.0):
+            return False
+        self.renew(levels)
+        remove(quantizer)
+        return True
+
+    def moved(self, value: Value, moves: Sequence[ir.Node]) -> Value:
+        """Emit nodes that move the numbers of a value, in order, for another value of the same shape."""
+        for move in moves:
+            value = self.before(move).node(move.op_type, value, *move.inputs[1:], **attributes_of(move))
+            value.shape = move.outputs[0].shape
+        return value
+
     def replace(self, node: ir.Node, result: Value, old: ir.Value | None = None) -> None:
         """Replace the result of ``node``, or a value after it, by ``result``."""
         value = node.outputs[0] if old is None else old
@@ -144,6 +162,17 @@ def one_factor_of(node: ir.Node, value: ir.Value) -> np.ndarray | None:
     if factor is None or factor.size != 1 or value.shape is None or factor.ndim > len(value.shape):
         return None
     return factor.reshape(()) if is_scale(factor).all() else None
+
+
+def has_levels(value: ir.Value | None) -> bool:
+    """Return whether a value is the result of FakeQuantize with one range, or of a DequantizeLinear, after data movement."""
+    node = None if value is None else value.producer()
+    while node is not None and not node.domain and node.op_type in _MOVES and node.inputs[0] is not None:
+        node = node.inputs[0].producer()
+    if node is None or not is_node(node, "FakeQuantize", DOMAIN):
+        return is_node(node, "DequantizeLinear")
+    limits = [constant_array(limit) for limit in node.inputs[1:]]
+    return all(limit is not None and limit.size == 1 for limit in limits)
 
 
 def before_casts(value: ir.Value | None) -> tuple[ir.Value | None, list[ir.DataType | None]]:

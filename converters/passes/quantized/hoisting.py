@@ -10,20 +10,20 @@ import onnx_ir as ir
 from converters.passes.quantized.affine import Affine, is_scale
 from converters.passes.quantized.graph import Arrangement, is_node, one_factor_of, only_quantizers, only_user, remove
 from onnx_specops.building import Value
-from onnx_specops.graphs import attributes_of, constant_array, constant_list
-from onnx_specops.replacing import replace_value
+from onnx_specops.graphs import constant_array, constant_list
 
-_MOVES = ("Reshape", "Squeeze", "Transpose", "Unsqueeze")
+MOVES = ("Reshape", "Squeeze", "Transpose", "Unsqueeze")
+"""The operators before which results are quantized."""
 
 
 def quantize_before_moves(work: Arrangement, value: ir.Value) -> None:
-    """Quantize a value before the nodes of `_MOVES` that follow, if only their result is quantized.
+    """Quantize a value before the nodes of `MOVES` that follow, if only their result is quantized.
 
     Conditions: each node has one consumer; the quantization has one scale and zero point of 8 bits; other nodes between both
     only multiply by one positive constant, which becomes part of the scale.
     """
     path, factor = _path(value)
-    moves = [node for node in path if node.op_type in _MOVES]
+    moves = [node for node in path if node.op_type in MOVES]
     quantizers = only_quantizers(path[-1].outputs[0]) if path else []
     if not moves or len(quantizers) != 1:
         return
@@ -36,13 +36,8 @@ def quantize_before_moves(work: Arrangement, value: ir.Value) -> None:
         return
     result: Value = Affine(step.astype(np.float32), zero).quantize(work.before(moves[0]), value)
     result.shape = value.shape
-    for move in moves:
-        result = work.before(move).node(move.op_type, result, *move.inputs[1:], **attributes_of(move))
-        result.shape = move.outputs[0].shape
-    # A number halfway between two levels may round to either.
-    if replace_value(quantizer.outputs[0], result, tolerance=1e-3, level=1.0):
-        work.renew(result)
-        for node in (quantizer, *reversed(path)):
+    if work.replace_levels(quantizer, work.moved(result, moves)):
+        for node in reversed(path):
             remove(node)
 
 
@@ -53,7 +48,7 @@ def _path(value: ir.Value) -> tuple[Sequence[ir.Node], float]:
     while (node := only_user(value)) is not None and not node.domain and value.shape is not None:
         if (one := one_factor_of(node, value)) is not None:
             factor *= float(one)
-        elif node.op_type not in _MOVES or node.inputs[0] is not value:
+        elif node.op_type not in MOVES or node.inputs[0] is not value:
             break
         path.append(node)
         value = node.outputs[0]

@@ -8,16 +8,12 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from converters.passes.quantized.attention import has_levels
-from converters.passes.quantized.graph import Arrangement, is_node, only_quantizers, only_user, remove
-from converters.passes.quantized.hoisting import quantize_before_moves
+from converters.passes.quantized.graph import Arrangement, has_levels, is_node, only_quantizers, only_user, remove
+from converters.passes.quantized.hoisting import MOVES, quantize_before_moves
 from converters.passes.quantized.results import quantization_of_tensor
 from onnx_specops.building import constant_value
 from onnx_specops.domain import DOMAIN
 from onnx_specops.graphs import constant_array
-from onnx_specops.replacing import replace_value
-
-_MOVES = frozenset(("Reshape", "Squeeze", "Transpose", "Unsqueeze"))
 
 
 def may_normalize(value: ir.Value, node: ir.Node) -> bool:
@@ -29,7 +25,7 @@ def may_normalize(value: ir.Value, node: ir.Node) -> bool:
     if not _is_normalization(node) or node.inputs[0] is not value or not has_levels(value):
         return False
     result = node.outputs[0]
-    while (user := only_user(result)) is not None and not user.domain and user.op_type in _MOVES:
+    while (user := only_user(result)) is not None and not user.domain and user.op_type in MOVES:
         result = user.outputs[0]
     return is_node(user, "FakeQuantize", DOMAIN) or bool(only_quantizers(result))
 
@@ -51,7 +47,6 @@ def normalization(work: Arrangement, node: ir.Node) -> None:
     found = None if x is None else work.quantized.get(x)
     if found is not None and found.affine.is_per_tensor and found.affine.zero_point.dtype == np.uint8:
         rows, of_rows = found.integers, (found.affine.scale, found.affine.zero_point)
-    result = quantizers[0].outputs[0]
     emitted = work.before(node).specops.QuantizedLayerNormalization(
         rows,
         *map(constant_value, of_rows),
@@ -60,11 +55,8 @@ def normalization(work: Arrangement, node: ir.Node) -> None:
         bias,
         epsilon=node.attributes.get_float("epsilon", 1e-5),
     )
-    emitted.shape = result.shape
-    # A number halfway between two levels may round to either.
-    if replace_value(result, emitted, tolerance=1e-3, level=1.0):
-        work.renew(emitted)
-        remove(quantizers[0])
+    emitted.shape = node.outputs[0].shape
+    if work.replace_levels(quantizers[0], emitted):
         remove(node)
 
 

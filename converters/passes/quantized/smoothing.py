@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import onnx_ir as ir
@@ -31,25 +32,15 @@ def merge_factor(work: Arrangement, node: ir.Node) -> None:
     known = [array for array in parameters if array is not None and array.ndim == 1 and array.dtype == np.float32]
     if not known or len(known) < len(parameters):
         return
-    moves = _moves_after(node.outputs[0], known[0].size)
-    last = moves[-1].outputs[0] if moves else node.outputs[0]
-    product = only_user(last)
-    if product is None or last.shape is None or not _is_only_quantized(product.outputs[0]):
-        return
-    factor = per_channel(last, factor_of(product, last), known[0].size, len(last.shape) - 1)
-    if factor is None or not np.isfinite(factor).all():
+    if (found := _smoothed(node.outputs[0], known[0].size)) is None or not np.isfinite(factor := found.factor).all():
         return
     with np.errstate(all="ignore"):
         merged = [array * factor for array in known]
     if not all((is_scale(np.abs(new)) | (old == 0)).all() for new, old in zip(merged, known, strict=True)):
         return
     value: Value = work.before(node).node(node.op_type, node.inputs[0], *map(constant_value, merged), **attributes_of(node))
-    for before in (node, *moves):
-        if before is not node:
-            value = work.before(before).node(before.op_type, value, *before.inputs[1:], **attributes_of(before))
-        value.shape = before.outputs[0].shape
-    # Each result is rounded once less.
-    replace_value(product.outputs[0], value, tolerance=1e-6 * float(np.abs(factor).max()))
+    value.shape = node.outputs[0].shape
+    _replace(work, found, value)
 
 
 def merge_factor_of_values(work: Arrangement, node: ir.Node) -> None:
@@ -67,25 +58,49 @@ def merge_factor_of_values(work: Arrangement, node: ir.Node) -> None:
     result, values = node.outputs[0], node.inputs[2]
     if values is None or result.shape is None or not isinstance(width := result.shape[-1], int) or values.shape is None:
         return
-    moves = _moves_after(result, width)
-    last = moves[-1].outputs[0] if moves else result
-    product = only_user(last)
-    if product is None or last.shape is None or values.shape[-1] != width or not _is_only_quantized(product.outputs[0]):
-        return
-    factor = per_channel(last, factor_of(product, last), width, len(last.shape) - 1)
-    if factor is None or not is_scale(np.abs(factor)).all():
+    if values.shape[-1] != width or (found := _smoothed(result, width)) is None or not is_scale(np.abs(found.factor)).all():
         return
     op = work.before(node)
-    scaled = op.Mul(values, constant_value(factor.astype(np.float32)))
+    scaled = op.Mul(values, constant_value(found.factor))
     value: Value = op.specops.Attention(*node.inputs[:2], scaled, *node.inputs[3:], **attributes_of(node))
     value.shape = result.shape
-    for move in moves:
-        value = work.before(move).node(move.op_type, value, *move.inputs[1:], **attributes_of(move))
-        value.shape = move.outputs[0].shape
-    # Each result is rounded once less.
-    if replace_value(product.outputs[0], value, tolerance=1e-6 * float(np.abs(factor).max())):
-        for removed in (product, *reversed(moves), node):
+    if _replace(work, found, value):
+        for removed in (found.product, *reversed(found.moves), node):
             remove(removed)
+
+
+@dataclass(frozen=True)
+class _Smoothed:
+    """The quantized product of a value and a factor for each element of the last dimension.
+
+    Attributes:
+        moves: the nodes before the product, in order, that move the numbers of the value.
+        product: the Mul.
+        factor: float32, ``[size of the last dimension]``.
+    """
+
+    moves: Sequence[ir.Node]
+    product: ir.Node
+    factor: np.ndarray
+
+
+def _smoothed(value: ir.Value, size: int) -> _Smoothed | None:
+    """Return the product of a value whose last dimension has ``size`` elements, if nothing else uses the value, and only
+    FakeQuantize the product.
+    """
+    moves = _moves_after(value, size)
+    last = moves[-1].outputs[0] if moves else value
+    product = only_user(last)
+    if product is None or last.shape is None or not _is_only_quantized(product.outputs[0]):
+        return None
+    factor = per_channel(last, factor_of(product, last), size, len(last.shape) - 1)
+    return None if factor is None else _Smoothed(moves, product, factor)
+
+
+def _replace(work: Arrangement, found: _Smoothed, value: Value) -> bool:
+    """Replace the product by a value that has the factor, moved. Each result is rounded once less."""
+    moved = work.moved(value, found.moves)
+    return replace_value(found.product.outputs[0], moved, tolerance=1e-6 * float(np.abs(found.factor).max()))
 
 
 def _moves_after(value: ir.Value, size: int) -> Sequence[ir.Node]:

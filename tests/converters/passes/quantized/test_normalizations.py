@@ -104,7 +104,8 @@ def test_near_misses(near: Callable[[Any], Any], tmp_path: Path) -> None:
 
 
 def test_one_scale(tmp_path: Path) -> None:
-    assert "FakeQuantize" not in _made(_number, tmp_path)
+    """It is repeated for each element."""
+    assert _made(_number, tmp_path) == ["Sin", "QuantizedLayerNormalization", "QuantizedConv"]
 
 
 def test_a_quantized_input_of_floats_that_are_needed_stays(tmp_path: Path) -> None:
