@@ -164,8 +164,11 @@ def test_two_replicas_answer_in_batches(service: str, texts: dict[str, list[int]
         prompt, tokens = PROMPTS[number % len(PROMPTS)], TOKENS - number % 3
         return prompt, tokens, posted(service, {"prompt": prompt, "tokens": tokens})
 
-    with ThreadPoolExecutor(24) as pool:
-        answers = list(pool.map(answered, range(48)))
+    answers: list[tuple[str, int, dict[str, Any]]] = []
+    until = time.monotonic() + 120
+    with ThreadPoolExecutor(24) as pool:  # the service answers before its second replica has started
+        while len({answer["replica"] for _, _, answer in answers}) < 2 and time.monotonic() < until:
+            answers += pool.map(answered, range(48))
     assert all(answer["ids"] == texts[prompt][:tokens] for prompt, tokens, answer in answers)
     assert len({answer["replica"] for _, _, answer in answers}) == 2
     assert max(answer["batch"] for _, _, answer in answers) > 1
