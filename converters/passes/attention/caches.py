@@ -95,7 +95,7 @@ def _explicit(graph: ir.Graph, found: Sequence[CacheForm], inputs: Inputs) -> li
     if inputs.beams is not None:
         for node, _ in list(inputs.beams.uses()):
             if node.op_type == "Shape":  # the input has the same number of rows
-                _count_rows(node, inputs.data[0])
+                _count_rows(node, inputs.tokens)
         graph.inputs.remove(inputs.beams)
     return caches
 

@@ -23,7 +23,7 @@ from converters.passes.attention.canonical import UnsupportedAttention
 from converters.passes.attention.grouped import Emitter, check_size, check_types
 from converters.passes.attention.last_token import keep_last_token
 from converters.passes.attention.masks import Masks, VisibleKeys
-from converters.passes.attention.matching import CachedAttention, Matcher
+from converters.passes.attention.matching import CachedAttention, Matcher, reached_caches
 from converters.passes.attention.probe_shapes import Inputs, ProbeShapes
 from converters.passes.attention.probing import Dependence, ProbeError
 from converters.passes.attention.rotation import Rotations, Source, Table
@@ -289,10 +289,13 @@ def _grouped(
     masks = Masks(inputs, positions, most=_MAX_POSITIONS, least=_USUAL_POSITIONS)
     rotations = Rotations(inputs, dependence, positions or _USUAL_POSITIONS)
     supported: list[tuple[int, CachedAttention, VisibleKeys]] = []
+    taken = _caches_of_others(graph, layers)
     for number, layer in enumerate(layers):
         if layer.attention is not None:
             with _keep_if_unsupported(decoder, number):
                 check_types(layer.attention)
+                if not taken.isdisjoint((layer.keys.past, layer.values.past)):
+                    raise UnsupportedAttention("other nodes use its cache, in which the operator moves padding")
                 visible = masks.visible_keys(layer.attention.mask, layer.attention.is_boolean)
                 supported.append((number, layer.attention, visible))
     if len(supported) == len(layers):
@@ -302,7 +305,7 @@ def _grouped(
     planned = []
     for number, found, visible in _supported_sizes(supported, decoder):
         any_size = not decoder.own
-        sources, table, reason = _sources(rotations, found, inputs, positions, any_size=any_size)
+        sources, table, reason = _sources(rotations, found, inputs, positions, any_size=any_size, padding=visible.padding)
         if reason:
             decoder.kept.setdefault(reason, []).append(number)
         planned.append((found, visible, sources, table))
@@ -314,6 +317,15 @@ def _grouped(
         decoder.grouped += 1
         decoder.rotated += table is not None
     return results
+
+
+def _caches_of_others(graph: ir.Graph, layers: Sequence[_Layer]) -> set[ir.Value]:
+    """Return the caches that nodes outside of the layers' attentions use, such as the attention of another layer."""
+    caches = [cache for layer in layers for cache in (layer.keys, layer.values)]
+    cached = {value: cache.past for cache in caches for value in (cache.past, cache.present)}
+    own = {cache.present for cache in caches}
+    outputs = [value for value in graph.outputs if not any(_is_same(value, present) for present in own)]
+    return reached_caches(outputs, [layer.attention for layer in layers if layer.attention is not None], cached)
 
 
 @contextmanager
@@ -337,19 +349,20 @@ def _supported_sizes(
 
 
 def _sources(
-    rotations: Rotations, found: CachedAttention, inputs: Inputs, positions: int | None, *, any_size: bool
+    rotations: Rotations, found: CachedAttention, inputs: Inputs, positions: int | None, *, any_size: bool, padding: bool
 ) -> tuple[tuple[Source, Source, Source], Table | None, str]:
     """Return the sources of queries, keys and values, the rotary table of the first two, and why the rotation stays outside.
 
-    ``any_size`` removes the restrictions of ONNX Runtime's own kernel.
+    ``any_size`` removes the restrictions of ONNX Runtime's own kernel. ``padding`` states that the attention uses
+    the attention_mask.
     """
     new, groups, size = found.keys.new, found.groups, found.size
-    values = rotations.source(found.values.new, groups, size, rotated=False)
+    values = rotations.source(found.values.new, groups, size, rotated=False, padding=padding)
     if inputs.has_several_positions:
         reason = "rotary embeddings of several positions per token stay outside"
     elif positions is not None and positions <= _MAX_ROTATED:
-        query = rotations.source(found.query, found.heads, size, rotated=True)
-        keys = rotations.source(new, groups, size, rotated=True)
+        query = rotations.source(found.query, found.heads, size, rotated=True, padding=padding)
+        keys = rotations.source(new, groups, size, rotated=True, padding=padding)
         if query.table is not None and query.table is keys.table:
             rotated = 2 * query.table.cosine.shape[1]
             if any_size or (size % 16 == 0 and rotated % 16 == 0):
@@ -363,8 +376,8 @@ def _sources(
         reason = "rotary embeddings stay outside the operator: the number of positions is unknown"
     else:
         reason = f"rotary embeddings stay outside the operator: a table of {positions:,} positions would be too large"
-    query = rotations.source(found.query, found.heads, size, rotated=False)
-    keys = rotations.source(new, groups, size, rotated=False)
+    query = rotations.source(found.query, found.heads, size, rotated=False, padding=padding)
+    keys = rotations.source(new, groups, size, rotated=False, padding=padding)
     return (query, keys, values), None, reason
 
 

@@ -111,7 +111,7 @@ class Emitter:
             return self._lengths[padding]
         op = Builder(self.graph, root=self.root, before=next(iter(self.graph)))
         op.scope = "tokens"
-        data, mask = self.inputs.data[0], self.inputs.mask
+        data, mask = self.inputs.tokens, self.inputs.mask
         sequence = op.Shape(data, start=1, end=2)
         if mask is None:
             past = next(iter(self.inputs.pasts))
@@ -170,14 +170,15 @@ def _compress(past: ir.Value, cache: KvCache) -> None:
 def _is_right_padded(op: Builder, mask: ir.Value, sequence: Value, total: Value) -> Value:
     """Return for each row whether its padding is after its tokens, as GroupQueryAttention requires.
 
-    Padding can be before the tokens of a later run, but after those of this one.
+    Padding can be before the tokens of a later run, but all tokens of that run must be visible.
     """
     begins = op.Greater(op.Slice(mask, [0], [1], [1]), 0)
     earlier, later = op.Slice(mask, [0], [-1], [1]), op.Slice(mask, [1], [2**62], [1])
     # ReduceMax of an empty tensor would be an error.
     rises = op.ReduceSum(op.Cast(op.Less(earlier, later), to=ir.DataType.INT64), [1], keepdims=1)
-    falls_only = op.Or(op.Equal(rises, 0), op.Less(sequence, total))
-    return op.Squeeze(op.And(begins, falls_only), [1])
+    own = op.ReduceSum(op.Cast(op.Slice(mask, op.Neg(sequence), [2**62], [1]), to=ir.DataType.INT64), [1], keepdims=1)
+    is_right = op.Where(op.Less(sequence, total), op.Equal(own, sequence), op.Equal(rises, 0))
+    return op.Squeeze(op.And(begins, is_right), [1])
 
 
 def _in_rows(op: Builder, source: Source, heads: int, size: int) -> ir.Value:

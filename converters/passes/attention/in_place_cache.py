@@ -22,9 +22,9 @@ from onnx_ir.passes.common import RemoveUnusedNodesPass
 from converters.passes.attention.caches import Cache, CacheForm, recognize_caches
 from converters.passes.attention.canonical import UnsupportedAttention
 from converters.passes.attention.grouped import check_types
-from converters.passes.attention.matching import PROBE_SHAPES, CachedAttention, Matcher
+from converters.passes.attention.matching import PROBE_SHAPES, CachedAttention, Matcher, reached_caches
 from converters.passes.attention.probe_shapes import Inputs, ProbeShapes
-from converters.passes.attention.probing import Data, Dependence, Probe, ProbeError, inputs_of
+from converters.passes.attention.probing import Data, Dependence, Probe, ProbeError
 from converters.variables import ExposedVariable, Variable, expose
 from onnx_specops.building import Builder, Value, new_value
 from onnx_specops.replacing import replace_value
@@ -215,41 +215,12 @@ def _with_exclusive_caches(
                 form = by_past[cache.past]
                 cached |= dict.fromkeys((form.past, form.read, form.chosen, form.present), form.past)
         own = {outputs[past] for past in cached.values()}
-        taken = _reached([value for value in graph.outputs if value.name not in own], attentions, cached)
+        taken = reached_caches([value for value in graph.outputs if value.name not in own], attentions, cached)
         kept = [found for found in attentions if taken.isdisjoint((found.keys.past, found.values.past))]
         if len(kept) == len(attentions):
             break
         attentions = kept
     return attentions
-
-
-def _reached(
-    outputs: Sequence[ir.Value], attentions: Sequence[CachedAttention], cached: Mapping[ir.Value, ir.Value]
-) -> set[ir.Value]:
-    """Return the caches whose values, not only shapes, are needed for the outputs once the attentions are replaced.
-
-    Args:
-        outputs: the outputs.
-        attentions: the attentions.
-        cached: value of the graph -> the cache that it represents.
-    """
-    ends = {found.guarded for found in attentions}
-    pending = list(outputs)
-    for found in attentions:
-        pending += [value for value in (found.query, found.keys.new, found.values.new, found.mask) if value is not None]
-    seen, reached = set(pending), set()
-    while pending:
-        value = pending.pop()
-        if value in cached:
-            reached.add(cached[value])
-        node = value.producer()
-        if node is None or value in ends:
-            continue
-        for taken in inputs_of(node):
-            if taken not in seen and not (node.op_type == "Shape" and taken in cached):
-                seen.add(taken)
-                pending.append(taken)
-    return reached
 
 
 @dataclass
@@ -346,12 +317,7 @@ class _Emitter:
         if mask not in self._masks:
             added = mask
             if found.is_boolean:
-                lowest = np.float32(found.lowest)
-                if self.inputs.beams is not None:
-                    # For a token without visible keys under a boolean mask, OpenVINO's fused attention gives the mean of all
-                    # values.
-                    lowest = max(lowest, np.finfo(np.float32).min)
-                added = op.Where(mask, np.float32(0), lowest)
+                added = op.Where(mask, np.float32(0), np.float32(found.lowest))
             if (rank := self.ranks[mask]) < 4:
                 added = op.Unsqueeze(added, list(range(4 - rank)))
             self._masks[mask] = added
@@ -361,9 +327,9 @@ class _Emitter:
         """Return NaN for tokens without visible keys under a mask of -inf, and 0 for others; ``None`` if there are no such
         tokens.
 
-        Without ``beam_idx``, OpenVINO does not fuse attention with its caches, and its Softmax gives NaN.
+        The operator gives 0 for these tokens, and a Softmax gives NaN.
         """
-        if self.inputs.beams is not None or found.mask is None or found.sinks is not None:
+        if found.mask is None or found.sinks is not None:
             return None
         if found.guarded is not found.output or (found.is_boolean and np.isfinite(found.lowest)):
             return None

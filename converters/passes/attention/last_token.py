@@ -173,7 +173,7 @@ class _Selection:
         if self._place is None:
             op = Builder(self._graph, root=self._root, before=next(iter(self._graph)))
             op.scope = "last_token"
-            data = self._inputs.data[0]
+            data = self._inputs.tokens
             batch, tokens = (op.Squeeze(op.Shape(data, start=axis, end=axis + 1), [0]) for axis in (0, 1))
             own = op.Slice(mask, op.Unsqueeze(op.Neg(tokens), [0]), [_END], [1])
             counts = op.Cast(op.Cast(own, to=ir.DataType.BOOL), to=ir.DataType.INT64)

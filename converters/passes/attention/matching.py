@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -11,7 +11,7 @@ import onnx_ir as ir
 from converters.passes.attention.caches import Cache
 from converters.passes.attention.canonical import Attention, UnsupportedAttention
 from converters.passes.attention.probe_shapes import Inputs, ProbeShapes
-from converters.passes.attention.probing import Dependence, ProbeError, of_all_sizes
+from converters.passes.attention.probing import Dependence, ProbeError, inputs_of, of_all_sizes
 from converters.passes.attention.spellings import product_with_values, read
 
 
@@ -150,6 +150,35 @@ class Matcher:
         wanted = np.repeat(content, times, axis=1)
         if got.shape != wanted.shape or not np.array_equal(got, wanted):
             raise UnsupportedAttention("its keys or values are not those of the cache, repeated for groups of heads")
+
+
+def reached_caches(
+    outputs: Sequence[ir.Value], attentions: Sequence[CachedAttention], cached: Mapping[ir.Value, ir.Value]
+) -> set[ir.Value]:
+    """Return the caches whose values, not only shapes, are needed for the outputs once the attentions are replaced.
+
+    Args:
+        outputs: the outputs.
+        attentions: the attentions.
+        cached: value of the graph -> the cache that it represents.
+    """
+    ends = {found.guarded for found in attentions}
+    pending = list(outputs)
+    for found in attentions:
+        pending += [value for value in (found.query, found.keys.new, found.values.new, found.mask) if value is not None]
+    seen, reached = set(pending), set()
+    while pending:
+        value = pending.pop()
+        if value in cached:
+            reached.add(cached[value])
+        node = value.producer()
+        if node is None or value in ends:
+            continue
+        for taken in inputs_of(node):
+            if taken not in seen and not (node.op_type == "Shape" and taken in cached):
+                seen.add(taken)
+                pending.append(taken)
+    return reached
 
 
 PROBE_SHAPES = ProbeShapes(batch=2, sequence=3, past=5)

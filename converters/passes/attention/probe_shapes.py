@@ -18,6 +18,9 @@ _OWN_MASK = "decoder_attention_mask"
 """The mask of a decoder's own tokens, if the other name is that of the encoder's mask."""
 
 
+_TOKENS = ("input_ids", "inputs_embeds", "decoder_input_ids")
+"""The names of the input of the tokens."""
+
 _LATER = (1 << 13, 1 << 17, 1 << 20)
 """Numbers of past tokens for which a value is compared with its value after a few tokens."""
 
@@ -72,6 +75,13 @@ class Inputs:
         self.flags = [value for value in graph.inputs if value not in known and value.dtype == ir.DataType.BOOL]
 
     @property
+    def tokens(self) -> ir.Value:
+        """The input of the tokens, ``[batch, sequence, ...]``: by its name, or the first whose second dimension varies."""
+        named = [value for value in self.data if value.name in _TOKENS]
+        varying = [value for value in self.data if len(dims := list(value.shape or ())) > 1 and not isinstance(dims[1], int)]
+        return [*named, *varying, *self.data][0]
+
+    @property
     def has_several_positions(self) -> bool:
         """Whether a token has several positions, ``[positions, batch, sequence]``, as in Qwen2-VL (M-RoPE)."""
         return self.positions is not None and self.positions.shape is not None and len(self.positions.shape) == 3
@@ -124,11 +134,17 @@ class Inputs:
         array: np.ndarray,
         more: Mapping[ir.Value, np.ndarray | Data] | None = None,
     ) -> bool:
-        """Return whether a value is the same array after thousands of tokens, if it can be computed for them.
+        """Return whether a value is the same array after no and after thousands of tokens, with padding, and at other
+        positions, if it can be computed for them.
 
-        Some models scale queries by a factor that is 1 for the first thousands of tokens, and grows from there on.
+        Some models scale queries by a factor that is 1 for the first thousands of tokens, and grows from there on. Others
+        multiply keys or values by the attention_mask.
         """
-        for later in _later(probe_shapes):
+        for later in (
+            replace(probe_shapes, past=0, mask=None, positions=None),
+            *_later(probe_shapes),
+            *_padded(probe_shapes),
+        ):
             with suppress(ProbeError):  # more tokens than the model supports
                 if not np.array_equal(self.probe(later, more).array(value), array):
                     return False
@@ -141,7 +157,7 @@ class Inputs:
             probe_shapes, value, axis: the axis of a value, and the shapes of the first evaluation.
             past: whether it has the size of the past tokens instead.
         """
-        for shapes in (probe_shapes, *_later(probe_shapes)):
+        for shapes in (probe_shapes, replace(probe_shapes, past=0, mask=None, positions=None), *_later(probe_shapes)):
             with suppress(ProbeError):
                 if self.probe(shapes).shape(value)[axis] != (shapes.past if past else shapes.total):
                     return False
@@ -157,6 +173,16 @@ class Inputs:
 def _numpy(value: ir.Value) -> np.dtype:
     assert value.dtype is not None
     return value.dtype.numpy()
+
+
+def _padded(probe_shapes: ProbeShapes) -> list[ProbeShapes]:
+    """Return the same numbers of tokens with masks that hide every second token, and other positions."""
+    found = []
+    for first in (0, 1):
+        mask = np.tile((np.arange(probe_shapes.total) + first) % 2, (probe_shapes.batch, 1))
+        positions = np.maximum(mask.cumsum(1) - 1, 0)[:, probe_shapes.past :]
+        found.append(replace(probe_shapes, mask=mask, positions=positions))
+    return found
 
 
 def _later(probe_shapes: ProbeShapes) -> list[ProbeShapes]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import onnx_ir as ir
@@ -93,13 +93,14 @@ class Rotations:
         self._tables: list[Table] = []
         self._probe = inputs.probe(_PROBE_SHAPES)
 
-    def source(self, value: ir.Value, heads: int, size: int, *, rotated: bool) -> Source:
+    def source(self, value: ir.Value, heads: int, size: int, *, rotated: bool, padding: bool) -> Source:
         """Return the source of ``value`` ``[batch, heads, sequence, size]``.
 
         Args:
             value: a query, key or value.
             heads, size: its dimensions.
             rotated: whether it may be rotated.
+            padding: whether the attention uses the attention_mask. Padding then has no positions.
         """
         best = Source(value, Layout("BNSH"), None)
         dominators = self._dependence.dominators(value, most=60)
@@ -112,7 +113,7 @@ class Rotations:
             return best
         table, before = None, best
         for dominator in self._dependence.dominators(best.value, most=60)[1:]:
-            found = self._rotated(value, dominator, heads, size, table)
+            found = self._rotated(value, dominator, heads, size, table, padding=padding)
             if found is not None:
                 table, before = found.table, found
             elif table is not None:
@@ -139,7 +140,9 @@ class Rotations:
         is_plain = np.array_equal(got, x) and self._inputs.stays(_PROBE_SHAPES, value, x, given)
         return Source(source, layout, None) if is_plain else None
 
-    def _rotated(self, value: ir.Value, source: ir.Value, heads: int, size: int, table: Table | None) -> Source | None:
+    def _rotated(
+        self, value: ir.Value, source: ir.Value, heads: int, size: int, table: Table | None, *, padding: bool
+    ) -> Source | None:
         """Return ``source`` if ``value`` is a rotation of it."""
         try:
             layout = self._layouts(source, heads, size)
@@ -147,20 +150,23 @@ class Rotations:
                 return None
             rotation = _Rotation(self._inputs, source, value, layout, heads, size)
             for known in [table] if table is not None else self._tables:
-                if self._agrees(rotation, known):
+                if self._agrees(rotation, known, padding=padding):
                     return Source(source, layout, known)
             if table is not None:
                 return None
             made = self._made(rotation)
-            if made is None or not self._agrees(rotation, made):
+            if made is None or not self._agrees(rotation, made, padding=padding):
                 return None
             self._tables.append(made)
             return Source(source, layout, made)
         except ProbeError:
             return None
 
-    def _agrees(self, rotation: _Rotation, table: Table | None) -> bool:
-        """Return whether a table gives the rotation at the first, at any, and at the last positions."""
+    def _agrees(self, rotation: _Rotation, table: Table | None, *, padding: bool) -> bool:
+        """Return whether a table gives the rotation at the first, at any, and at the last positions, and after padding.
+
+        GroupQueryAttention counts the positions of a row. Without position_ids, the graph must count them in the same way.
+        """
         assert table is not None
         last = self._positions - 1
         tried = [_PROBE_SHAPES, ProbeShapes(2, 3, 0)]
@@ -172,6 +178,8 @@ class Rotations:
             ]
         else:
             tried.append(ProbeShapes(1, 1, last))
+        if last >= _PROBE_SHAPES.total:
+            tried.append(_after_padding(padding))
         return self._agrees_for(rotation, table, _PROBE_SHAPES, _LARGE) and all(
             self._agrees_for(rotation, table, probe_shapes, 1.0) for probe_shapes in tried
         )
@@ -228,6 +236,14 @@ class _Rotation:
 
 
 _PROBE_SHAPES = ProbeShapes(batch=2, sequence=3, past=5)
+
+
+def _after_padding(padding: bool) -> ProbeShapes:
+    """Return tokens after padding that has no positions, or that has positions like other tokens."""
+    mask = np.ones((_PROBE_SHAPES.batch, _PROBE_SHAPES.total), np.int64)
+    mask[0, 3:5] = 0
+    positions = (mask if padding else np.ones_like(mask)).cumsum(1) - 1
+    return replace(_PROBE_SHAPES, mask=mask, positions=positions[:, -_PROBE_SHAPES.sequence :])
 
 
 def _random(probe_shapes: ProbeShapes, heads: int, size: int) -> np.ndarray:

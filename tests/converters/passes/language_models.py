@@ -80,8 +80,10 @@ def layer(
     held: Change = lambda x, tokens: x,
     products: Change | None = None,
     seen: Change = lambda x, tokens: x,
-    bias: Change = lambda x, tokens: x,
+    bias: Change | None = lambda x, tokens: x,
     mixed: Change = lambda x, tokens: x,
+    second: bool = False,
+    first: Sequence[Any] = (),
     more: Sequence[Any] = (),
 ) -> ov.Model:
     """Build a layer of attention whose parts can be changed.
@@ -97,9 +99,10 @@ def layer(
         held: changes the keys and values of all runs.
         products: changes the attention scores, instead of the scale.
         seen: changes the condition that a key is visible, ``[batch, 1, sequence, total]``.
-        bias: an addend for the scores, of that shape.
+        bias: an addend for the scores, of that shape; ``None`` for no addend.
         mixed: changes the result, ``[batch, heads, sequence, size]``.
-        more: further inputs of the model.
+        second: whether there is another attention over the caches, whose result is added.
+        first, more: further inputs of the model, before and after the others.
     """
     x = parameter("x", [-1, -1, WIDTH], np.float32)
     mask = parameter("attention_mask", [-1, -1], np.int64)
@@ -121,7 +124,6 @@ def layer(
         condition = ops.logical_and(condition, ops.greater(columns, ops.subtract(rows, whole(window))))
     own = ops.greater(ops.unsqueeze(mask, whole([1, 2])), whole(0))
     condition = seen(ops.logical_and(ops.unsqueeze(condition, whole([0, 1])), own), tokens)
-    added = bias(ops.select(condition, floats(0), floats(lowest)), tokens)
 
     def projected(seed: int, n: int) -> Any:
         weights = np.random.default_rng(seed).standard_normal((WIDTH, n * size)) * 0.3
@@ -149,11 +151,18 @@ def layer(
         scores = products(scores, tokens)
     else:
         scores = ops.multiply(scores, floats(size**-0.5 if scale is None else scale))
-    values = mixed(ops.matmul(ops.softmax(ops.add(scores, added), -1), caches[1], False, False), tokens)
+    if bias is not None:
+        scores = ops.add(scores, bias(ops.select(condition, floats(0), floats(lowest)), tokens))
+    values = mixed(ops.matmul(ops.softmax(scores, -1), caches[1], False, False), tokens)
+    if second:
+        other = ops.add(
+            ops.matmul(projected(4, heads), caches[0], False, True), ops.select(condition, floats(0), floats(lowest))
+        )
+        values = ops.add(values, ops.matmul(ops.softmax(other, -1), caches[1], False, False))
     together = ops.reshape(ops.transpose(values, whole([0, 2, 1, 3])), whole([0, 0, heads * size]), True)
     result = ops.result(together)
     result.output(0).get_tensor().set_names({"logits"})
-    return ov.Model([result], assigned, [*inputs, *more])
+    return ov.Model([result], assigned, [*first, *inputs, *more])
 
 
 @dataclass(frozen=True)
@@ -185,6 +194,33 @@ def runs(*sequences: int, batch: int = 2, seed: int = 0, **more: np.ndarray) -> 
         Run(generator.standard_normal((batch, n, WIDTH)).astype(np.float32), np.ones((batch, total), np.int64), more)
         for n, total in zip(sequences, totals, strict=True)
     ]
+
+
+def hidden(given: Sequence[Run], *slots: int, row: int = 0) -> list[Run]:
+    """Return the runs with a mask that hides slots of a row."""
+    changed = []
+    for run in given:
+        mask = run.mask.copy()
+        mask[row, [slot for slot in slots if slot < mask.shape[1]]] = 0
+        changed.append(Run(run.x, mask, run.more))
+    return changed
+
+
+def causal(_: Any, tokens: Tokens) -> Any:
+    """Return the condition that a key is visible, without the attention_mask."""
+    return ops.unsqueeze(ops.less_equal(tokens.columns, tokens.rows), whole([0, 1]))
+
+
+def by_mask(place: str) -> Change:
+    """Multiply values by the attention_mask of their tokens: the ``first`` or the ``last`` tokens."""
+
+    def change(x: Any, tokens: Tokens) -> Any:
+        count = dim(x, 2)
+        begin, end = (whole([0]), count) if place == "first" else (ops.negative(count), whole([2**31 - 1]))
+        own = ops.slice(tokens.mask, begin, end, whole([1]), whole([1]))
+        return ops.multiply(x, ops.convert(ops.unsqueeze(own, whole([1, 3])), "f32"))
+
+    return change
 
 
 def by_openvino(model: ov.Model, given: Sequence[Run]) -> list[np.ndarray]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,11 +16,15 @@ from converters.openvino import convert
 from tests.converters.passes.language_models import (
     Run,
     agrees,
+    by_mask,
     by_onnx_runtime,
     by_openvino,
+    causal,
     floats,
     for_generators,
+    hidden,
     layer,
+    parameter,
     runs,
     whole,
 )
@@ -192,4 +197,85 @@ def test_factors_that_grow_later(changes: dict[str, Any], grouped: int, in_place
     names = [value.name for value in session.get_inputs()]
     for run, wanted in zip(given, by_openvino(model, given), strict=True):
         got = session.run(None, {name: run.feeds[name] for name in names})[0]
+        np.testing.assert_allclose(got, wanted, rtol=0, atol=1e-4 * float(np.abs(wanted).max()), strict=True)
+
+
+PADDED = hidden(runs(5, 1, 1), 3, 4)
+"""Runs with padding after the first tokens of a row."""
+
+
+@pytest.mark.parametrize(
+    ("changes", "grouped"),
+    [
+        ({"query": by_mask("last")}, 1),
+        ({"mixed": by_mask("last")}, 1),
+        ({"key": by_mask("last"), "value": by_mask("last"), "seen": causal}, 1),
+        ({"held": by_mask("last"), "seen": causal}, 0),
+        ({"past": by_mask("first"), "seen": causal}, None),
+    ],
+)
+def test_factors_of_padding(changes: dict[str, Any], grouped: int | None) -> None:
+    """A mask without padding does not show them."""
+    if grouped is None:
+        with pytest.raises(ConversionError, match="beam_idx does not select the rows"):
+            for_generators(layer(**changes))
+    else:
+        assert agrees(layer(**changes), PADDED).grouped == grouped
+
+
+def rotated_by_tokens(x: Any, tokens: Any) -> Any:
+    """Rotary embeddings at positions that count visible tokens."""
+    counts = ops.subtract(ops.cum_sum(tokens.mask, whole(1)), whole(1))
+    begin = ops.negative(ops.gather(ops.shape_of(x), whole([2]), whole(0)))
+    own = ops.slice(counts, begin, whole([2**31 - 1]), whole([1]), whole([1]))
+    return rotated(x, replace(tokens, positions=own))
+
+
+@pytest.mark.parametrize(
+    ("change", "seen", "inside"),
+    [
+        (rotated_by_tokens, None, 1),  # GroupQueryAttention counts visible tokens
+        (rotated, None, 0),  # all tokens
+        (rotated_by_tokens, causal, 0),
+        (rotated, causal, 1),
+    ],
+)
+def test_positions_after_padding(change: Any, seen: Any, inside: int) -> None:
+    changes = {} if seen is None else {"seen": seen}
+    assert agrees(layer(query=change, key=change, **changes), GIVEN).rotated == inside
+    conversion = for_generators(layer(query=change, key=change, **changes))
+    wanted = by_openvino(layer(query=change, key=change, **changes), PADDED)
+    for run, got, want in zip(PADDED, by_onnx_runtime(conversion, PADDED), wanted, strict=True):
+        valid = run.mask[:, -run.x.shape[1] :] > 0
+        np.testing.assert_allclose(got[valid], want[valid], rtol=0, atol=1e-4 * float(np.abs(want).max()), strict=True)
+
+
+def test_caches_of_two_attentions() -> None:
+    """GroupQueryAttention moves padding behind the tokens of later runs, where the other attention would not expect it."""
+    assert agrees(layer(second=False), PADDED).grouped == 1
+    decoder = agrees(layer(second=True), PADDED)
+    assert list(decoder.kept) == ["other nodes use its cache, in which the operator moves padding"]
+
+
+@pytest.mark.parametrize(("slot", "error"), [(2, "seqlens_k"), (3, None), (4, "seqlens_k"), (5, "seqlens_k")])
+def test_padding_before_tokens_of_a_run(slot: int, error: str | None) -> None:
+    given = hidden(runs(4, 1, 1), slot)
+    model = layer()
+    if error is None:
+        assert agrees(model, given).grouped == 1
+    else:
+        with pytest.raises(Exception, match=error):
+            by_onnx_runtime(for_generators(model), given)
+
+
+def test_another_input_before_the_tokens() -> None:
+    """The number of tokens and the last tokens are those of the input of the tokens."""
+    images = parameter("images", [-1, 64], np.float32)
+    model = layer(first=[images], mixed=lambda x, _: ops.add(x, ops.reduce_mean(images, whole([0, 1]), False)))
+    given = [Run(run.x, run.mask, {"images": np.ones((3, 64), np.float32)}) for run in PADDED]
+    assert agrees(model, given).grouped == 1
+    conversion = convert(model.clone(), form="genai", positions=64)
+    for run, got, wanted in zip(given, by_onnx_runtime(conversion, given), by_openvino(model, given), strict=True):
+        last = run.mask[:, -run.x.shape[1] :].cumsum(1).argmax(1)
+        wanted = wanted[np.arange(2), last][:, None]
         np.testing.assert_allclose(got, wanted, rtol=0, atol=1e-4 * float(np.abs(wanted).max()), strict=True)

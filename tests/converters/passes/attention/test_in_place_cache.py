@@ -10,7 +10,7 @@ from openvino import opset13 as ops
 
 import onnx_specops
 from converters.openvino import convert
-from tests.converters.passes.language_models import by_openvino, floats, layer, runs, whole
+from tests.converters.passes.language_models import by_mask, by_openvino, causal, floats, hidden, layer, runs, whole
 
 OPERATOR = "onnx_specops.ScaledDotProductAttentionWithKVCache"
 
@@ -60,6 +60,9 @@ def _by_tokens(x: Any, tokens: Any) -> Any:
         ({"held": _last(16, 2), "bias": _last(16, 3)}, 0),  # a window that the first runs fill
         ({"past": lambda x, _: ops.multiply(x, floats(1))}, 1),
         ({"past": lambda x, _: ops.multiply(x, floats(0.5))}, 0),
+        ({"past": by_mask("first"), "seen": causal}, 0),
+        ({"held": by_mask("last"), "seen": causal}, 0),
+        ({"key": by_mask("last"), "value": by_mask("last"), "seen": causal}, 1),
         ({"past": _last(4, 2)}, 0),
         ({"past": _last(16, 2)}, 0),
         ({"key": lambda x, _: ops.multiply(x, floats(0.5)), "value": lambda x, _: ops.relu(x)}, 1),
@@ -68,10 +71,30 @@ def _by_tokens(x: Any, tokens: Any) -> Any:
 )
 def test_conditions(changes: dict[str, Any], in_place: int) -> None:
     model = layer(**changes)
-    given = runs(4, 1) if "past" in changes else runs(12, 8, 1)
+    given = hidden(runs(4, 1) if "past" in changes else runs(12, 8, 1), 2, 3)
     conversion = convert(model.clone())
     assert conversion.report.nodes.get(OPERATOR, 0) == in_place
     session = onnx_specops.InferenceSession(conversion.model.SerializeToString())
     for run, wanted in zip(given, by_openvino(model, given), strict=True):
         got = session.run(None, {name: run.feeds[name] for name in ("x", "attention_mask", "beam_idx")})[0]
         np.testing.assert_allclose(got, wanted, rtol=0, atol=1e-4 * float(np.abs(wanted).max()), strict=True)
+
+
+@pytest.mark.parametrize("lowest", [-np.inf, -3.4028235e38])
+@pytest.mark.parametrize("boolean", [False, True])
+def test_rows_without_visible_keys(lowest: float, boolean: bool) -> None:
+    """A Softmax gives NaN for scores of -inf, and equal weights for the lowest number."""
+
+    def below(x: Any, tokens: Any) -> Any:
+        own = ops.greater(ops.unsqueeze(tokens.mask, whole([1, 2])), whole(0))
+        return ops.select(ops.logical_and(causal(x, tokens), own), ops.multiply(x, floats(0.25)), floats(lowest))
+
+    model = layer(products=below, bias=None) if boolean else layer(lowest=lowest)
+    given = hidden(runs(5, 1), *range(6))
+    conversion = convert(model.clone())
+    assert conversion.report.nodes.get(OPERATOR, 0) == 1
+    session = onnx_specops.InferenceSession(conversion.model.SerializeToString())
+    for run, wanted in zip(given, by_openvino(model, given), strict=True):
+        got = session.run(None, {name: run.feeds[name] for name in ("x", "attention_mask", "beam_idx")})[0]
+        assert np.isnan(wanted[0]).all() == np.isinf(lowest)
+        np.testing.assert_allclose(got, wanted, rtol=0, atol=1e-4 * float(np.nanmax(np.abs(wanted))), strict=True)
