@@ -72,6 +72,7 @@ STANDARD = Target(
     opsets=(11, 26),
     onnxruntime=True,
     quantized="qdq",
+    spellings=("sums for LRN",),
     command="any program that reads ONNX",
 )
 
@@ -137,6 +138,7 @@ WEBGPU = Target(
     lacks=dict.fromkeys(_NOT_IN_WEBGPU.split(), ""),
     spellings=(
         "MatMul for bags",
+        "sums for LRN",
         "unrolled Loop",
         "ArgMax",
         "binary operators",

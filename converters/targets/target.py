@@ -110,6 +110,7 @@ Spelling = Literal[
     "expanded Tile",
     "Less for Greater",
     "MatMul for bags",
+    "sums for LRN",
     "unrolled Loop",
     "unrolled recurrence",
     "unrolled forms of recurrence",

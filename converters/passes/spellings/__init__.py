@@ -26,6 +26,7 @@ from converters.passes.spellings.integer_powers import RoundIntegerPowers
 from converters.passes.spellings.jax_forms import ExpandedMovement, LessForGreater, NormalizedRows
 from converters.passes.spellings.kernels import StateKernels, UndilatedConvTranspose
 from converters.passes.spellings.leading_ones import RemoveLeadingOnes
+from converters.passes.spellings.local_response import SumsForLRN
 from converters.passes.spellings.logic import ArithmeticLogic
 from converters.passes.spellings.lowered import LowerCol2Im, LowerDFT
 from converters.passes.spellings.masks import LookedUpMasks
@@ -194,6 +195,7 @@ SPELLINGS: Mapping[str, Callable[[], InPlacePass]] = {
     "expanded Tile": ExpandedMovement,
     "Less for Greater": LessForGreater,
     "MatMul for bags": BagsByMatMul,
+    "sums for LRN": SumsForLRN,
     "unrolled Loop": UnrolledLoops,
     "unrolled recurrence": UnrolledRecurrence,
     "unrolled forms of recurrence": UnrolledForms,

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import numpy as np
 import onnx_ir as ir
 from onnx_ir.passes import InPlacePass, PassResult
 
 from onnx_specops.building import Builder, Value
 from onnx_specops.domain import DOMAIN
-from onnx_specops.graphs import all_nodes, constant_list
+from onnx_specops.graphs import all_nodes, constant_array, constant_list
 from onnx_specops.replacing import replace_value
 
 _ELEMENTS = 1 << 22
 """The largest number of pairs of a bag and an index."""
+
+_LARGE = 1e18
+"""Products of two numbers below this are finite in float32."""
 
 
 class BagsByMatMul(InPlacePass):
@@ -20,7 +25,8 @@ class BagsByMatMul(InPlacePass):
 
     The operator's function contains a Loop, which most programs other than ONNX Runtime lack. The numbers of indices and
     bags are known, their product is at most 4 million, the table has floats, and the default index is constant. Offsets and
-    indices are not checked.
+    indices are not checked. The products of numbers that may be infinite or NaN count these separately, because 0 times
+    infinity would be NaN in all bags.
     """
 
     def call(self, model: ir.Model) -> PassResult:
@@ -67,12 +73,36 @@ def _sums(
     places = op.const(np.arange(count).reshape(1, -1))
     # Each place before the end of a bag, but not before its start.
     members = op.Sub(op.Cast(op.Less(places, ends), to=kind), op.Cast(op.Less(places, starts), to=kind))
+    rows = op.Reshape(op.Cast(op.Gather(table, indices, axis=0), to=kind), [count, int(np.prod(row))])
+    is_finite = _is_finite(table)
     if isinstance(weights, Value) and weights.dims != [0]:
-        members = op.Mul(members, op.Reshape(op.Cast(weights, to=kind), [1, count]))
-    rows = op.Cast(op.Gather(table, indices, axis=0), to=kind)
-    sums = op.MatMul(members, op.Reshape(rows, [count, int(np.prod(row))]))
+        rows = op.Mul(rows, op.Reshape(op.Cast(weights, to=kind), [count, 1]))
+        is_finite = is_finite and _is_finite(weights)
+    sums = op.MatMul(members, rows) if is_finite else _guarded_product(op, members, rows, kind)
     if default and default[0] != -1:
-        empty = op.Sub(op.const([[1.0]], kind), op.Cast(op.Less(starts, ends), to=kind))
         other = op.Cast(op.Gather(table, op.const(default[:1]), axis=0), to=kind)
-        sums = op.Add(sums, op.Mul(empty, op.Reshape(other, [1, int(np.prod(row))])))
+        other = op.Reshape(other, [1, int(np.prod(row))])
+        if is_finite:
+            empty = op.Sub(op.const([[1.0]], kind), op.Cast(op.Less(starts, ends), to=kind))
+            sums = op.Add(sums, op.Mul(empty, other))
+        else:
+            sums = op.Where(op.Less(starts, ends), sums, other)
     return op.Cast(op.Reshape(sums, [bags, *row]), to=table.dtype)
+
+
+def _is_finite(value: Value) -> bool:
+    """Return whether a value is a constant of finite numbers whose products with each other are finite, too."""
+    numbers = constant_array(value)
+    return numbers is not None and bool((np.abs(numbers.astype(np.float64)) < _LARGE).all())
+
+
+def _guarded_product(op: Builder, members: Value, rows: Value, kind: ir.DataType) -> Value:
+    """Return the product of 0 and 1 and numbers that may be infinite or NaN, which affect the sums that contain them."""
+    zero, infinity = op.const(0, kind), op.const(np.inf, kind)
+    special = [op.Equal(rows, infinity), op.Equal(rows, op.Neg(infinity)), op.Not(op.Equal(rows, rows))]
+    finite = op.Where(op.Equal(op.Sub(rows, rows), zero), rows, zero)
+    products = op.MatMul(members, op.Concat(finite, *(op.Cast(one, to=kind) for one in special), axis=1))
+    sums, *counts = op.Split(products, axis=1, num_outputs=4, outputs=4)
+    for found, number in zip(counts, (np.inf, -np.inf, np.nan), strict=True):
+        sums = op.Add(sums, op.Where(op.Greater(found, zero), op.const(number, kind), zero))
+    return cast(Value, sums)

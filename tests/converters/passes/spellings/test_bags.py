@@ -73,3 +73,23 @@ def test_a_computed_default_index_stays() -> None:
         return op.specops.EmbeddingBagOffsetsSum(table, indices, offsets, op.Slice(indices, [0], [1]))
 
     assert _kept(emit)
+
+
+@pytest.mark.parametrize("weights", [None, np.array([1, np.inf, 0, -1, 2, 3], np.float32)])
+@pytest.mark.parametrize("constant", [False, True])
+def test_bags_without_an_infinite_row(constant: bool, weights: Any) -> None:
+    """An infinite or NaN row, or weight, affects the bags that contain it, and no others."""
+    rows = np.random.default_rng(2).standard_normal((5, 3)).astype(np.float32)
+    rows[0], rows[1, 1], rows[2, 0], rows[4] = [np.inf, np.nan, -np.inf], np.inf, np.inf, np.nan
+    indices, offsets = np.array([4, 0, 3, 3, 1, 2, 0]), np.array([0, 1, 2, 2, 5])
+    weights = None if weights is None else np.append(weights, np.float32(1))
+
+    def emit(op, indices, offsets, *table):
+        return _bags(np.array([2]), weights)(op, op.const(rows) if constant else table[0], indices, offsets)
+
+    inputs = [new_value(INT64, [7], "indices"), new_value(INT64, [5], "offsets")]
+    arrays = [indices, offsets]
+    if not constant:
+        inputs.append(floats("table", 5, 3))
+        arrays.append(rows)
+    assert "MatMul" in rewritten(emit, *inputs, by=[BagsByMatMul()], numbers=arrays)
