@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import cast
 
 import numpy as np
 import onnx_ir as ir
@@ -51,12 +52,13 @@ def scaled_dot_product_attention(
         rows = op.Range(0, op.Squeeze(op.Shape(query, start=-2, end=-1), [0]), 1)
         columns = op.Range(0, op.Squeeze(op.Shape(key, start=-2, end=-1), [0]), 1)
         seen = op.LessOrEqual(columns, op.Unsqueeze(rows, [1]))
-        weights = op.Where(seen, weights, op.const(-math.inf, query.dtype))
+        weights = op.Add(weights, _hidden(op, seen, query))
     elif attention_mask is not None and not _is_zero(attention_mask):
         if attention_mask.dtype == ir.DataType.BOOL:
-            is_fused = sink is None and is_fused_with_cache(context.layer, context.corrections)
-            lowest = _lowest(query) if is_fused else -math.inf
-            weights = op.Where(attention_mask, weights, op.const(lowest, query.dtype))
+            if sink is None and is_fused_with_cache(context.layer, context.corrections):
+                weights = op.Where(attention_mask, weights, op.const(_lowest(query), query.dtype))
+            else:
+                weights = op.Add(weights, _hidden(op, attention_mask, query))
         else:
             weights = op.Add(weights, attention_mask)
             if sink is None and is_fused_with_cache(context.layer, context.corrections):
@@ -67,6 +69,11 @@ def scaled_dot_product_attention(
     column = op.Concat(op.Shape(weights, end=-1), [1], axis=0)
     shares = op.Softmax(op.Concat(weights, op.Expand(sink, column), axis=-1), axis=-1)
     return op.MatMul(op.Slice(shares, [0], [-1], [-1]), value)
+
+
+def _hidden(op: Builder, visible: Value, query: Value) -> Value:
+    """Return the addend of scores, -inf for hidden keys. The score of a hidden key that is infinite becomes NaN."""
+    return cast(Value, op.Where(visible, op.const(0, query.dtype), op.const(-math.inf, query.dtype)))
 
 
 def _lowest(query: Value) -> float:

@@ -64,6 +64,11 @@ def _cases():
     unknown = rng.standard_normal((1, 3, 8)).astype(F)
     unknown[0, 1] = np.nan
     yield _case("nan", unknown, (1, 4, 8), (1, 4, 8), heads=1, expected=_numpy, reason="OpenVINO's plugin has no NaN")
+    keys, kept = rng.standard_normal((1, 21, 8)).astype(F), np.arange(21) != 18
+    keys[0, 18, 2] = INF
+    yield _case(
+        "kept-infinite", (1, 3, 8), keys, (1, 21, 8), kept[None], heads=1, expected=_numpy, reason="OpenVINO adds -infinity"
+    )
     for name, batch, queries, keys, reason in (
         ("no-rows", 0, 3, 4, "OpenVINO's plugin compiles no batch of none"),
         ("no-queries", 2, 0, 4, ""),
@@ -81,9 +86,9 @@ def _cases():
     yield _case("error-shared", (1, 3, 12), (1, 4, 8), (1, 4, 8), None, 3, 2, error="q_num_heads = 3 is not a multiple")
 
 
-def _numpy(Q, K, V):
+def _numpy(Q, K, V, attn_mask=True):
     scores = Q.astype(np.float64) @ K.astype(np.float64).swapaxes(1, 2) / np.sqrt(Q.shape[-1])
-    shares = np.exp(scores)
+    shares = np.where(attn_mask, np.exp(scores), 0)
     return (shares / shares.sum(-1, keepdims=True) @ V).astype(F)
 
 

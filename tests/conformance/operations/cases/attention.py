@@ -21,6 +21,8 @@ def _attentions():
     mask, boolean = _values(2, 1, 4, 5), np.random.default_rng(1).random((2, 3, 4, 5)) < 0.6
     nought, scale, sink = np.array(0, np.float32), np.array(0.3, np.float32), _values(1, 3, 1, 1)
     boolean[0, 0, 0] = False  # nothing left to attend to: NaN
+    infinite, hidden = k.copy(), np.ones((4, 5), bool)  # NaN for the queries of which the hidden score is infinite
+    infinite[0, 0, 3, 2], hidden[:, 3] = np.inf, False
     for name, attributes, *arrays in (
         ("4d", free, q, k, v),
         ("3d", free, _values(2, 4, 8), _values(2, 5, 8), _values(2, 5, 6)),
@@ -31,10 +33,12 @@ def _attentions():
         ("mask-of-one-row", free, q, k, v, _values(2, 1, 1, 5)),
         ("mask-of-infinities", free, q, k, v, np.where(boolean[:, :1], 0, -np.inf).astype(np.float32)),
         ("boolean-mask", free, q, k, v, boolean),
+        ("boolean-mask-infinite-key", free, q, infinite, v, hidden),
         ("no-mask", free, q, k, v, nought),
         ("scale", free, q, k, v, nought, scale),
         ("scale-of-rank-1", free, q, k, v, mask, scale.reshape(1)),
         ("causal", causal, q, k, v),
+        ("causal-infinite-key", causal, q, infinite, v),
         ("causal-ignores-mask", causal, q, k, v, mask),
         ("causal-more-rows", causal, _values(2, 3, 7, 8), k, v),
         ("sink", free, q, k, v, mask, scale, sink),
