@@ -110,10 +110,15 @@ class Architecture:
 
         norm = copy.deepcopy(self._modules[module]).to_empty(device="cpu")
         given = torch.linspace(-1, 2, norm.weight.shape[-1]).reshape(1, 1, -1)
+        inputs = [given]
         with torch.no_grad():
             for parameter in norm.parameters():
                 parameter.zero_()
-            some = norm(given)
+            try:
+                some = norm(*inputs)
+            except (AttributeError, TypeError):  # it requires a gate
+                inputs.append(torch.ones_like(given))
+                some = norm(*inputs)
             norm.weight.fill_(-1)
-            none = norm(given)
+            none = norm(*inputs)
         return bool(some.abs().max() > 0) and bool(none.abs().max() == 0)

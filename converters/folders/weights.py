@@ -176,19 +176,24 @@ def check_weights(folder: Path, target: Path) -> float:
         target: the folder that it wrote.
 
     Raises:
-        ConversionError: OpenVINO, or a package that transformers needs for such weights, is missing.
+        ConversionError: OpenVINO, or a package that transformers needs for such weights, is missing, or transformers cannot
+            load the weights.
     """
+    remedy = "pip install 'onnx-specops[weights,openvino]'"
     try:
         import openvino as ov
         import torch
         import transformers
-
-        model = transformers.AutoModelForCausalLM.from_pretrained(target, dtype=torch.float32).eval()
     except ImportError as error:
-        raise path_error(target, f"it cannot be compared: {error}", "pip install 'onnx-specops[weights,openvino]'") from None
-    ids = np.random.default_rng(0).integers(1, model.config.vocab_size, (2, _CHECKED))
-    with torch.no_grad():
-        found = model(input_ids=torch.from_numpy(ids)).logits.float().numpy()
+        raise path_error(target, f"it cannot be compared: {error}", remedy) from None
+    try:
+        model = transformers.AutoModelForCausalLM.from_pretrained(target, dtype=torch.float32).eval()
+        ids = np.random.default_rng(0).integers(1, model.config.vocab_size, (2, _CHECKED))
+        with torch.no_grad():  # the first run decompresses
+            found = model(input_ids=torch.from_numpy(ids)).logits.float().numpy()
+    except Exception as error:  # for example, a release of compressed-tensors that cannot load its own zero points
+        message = f"transformers {transformers.__version__} cannot load the weights: {error}"
+        raise path_error(target, message, f"{remedy}, or specify --no-check") from error
     compiled = ov.Core().compile_model(folder / DECODER, "CPU", _EXACT)
     feeds = {
         "input_ids": ids,

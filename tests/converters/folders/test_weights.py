@@ -312,3 +312,34 @@ def test_the_check_reports_a_difference(tmp_path: Path) -> None:
     assert told["parameters"] == 21 and "model.norm.weight" in told["supplied"] and "check" not in told
     result = specops("weights", tmp_path / "ir", "-o", tmp_path / "out")
     assert result.exit_code == 1 and "DIFFER" in result.stdout
+
+
+@pytest.mark.real
+@needs_transformers
+@pytest.mark.parametrize(("name", "added"), [("linear_attn.norm", 0), ("input_layernorm", 1)])
+def test_a_normalization_with_a_gate_is_stored_as_it_is(name: str, added: int) -> None:
+    """Qwen3.5's other normalizations add 1 to their weights."""
+    import transformers
+
+    if "qwen3_5_text" not in transformers.CONFIG_MAPPING:
+        pytest.skip("this release of transformers has no Qwen3.5")
+    from converters.folders.architectures import Architecture
+
+    config = {"model_type": "qwen3_5_text", "hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 1,
+              "num_attention_heads": 2, "num_key_value_heads": 2, "head_dim": 16, "vocab_size": 32,
+              "linear_num_key_heads": 2, "linear_num_value_heads": 2, "linear_key_head_dim": 16,
+              "linear_value_head_dim": 16, "layer_types": ["linear_attention"]}  # fmt: skip
+    value = np.array([0.5, 2], np.float32)
+    stored = Architecture(Path("config.json"), config).as_stored(f"model.layers.0.{name}.weight", value)
+    assert np.array_equal(stored, value - added)
+
+
+@pytest.mark.real
+@needs_transformers
+def test_weights_that_transformers_cannot_load_are_one_error(tmp_path: Path) -> None:
+    with zipfile.ZipFile(LLAMA) as file:
+        file.extractall(tmp_path / "ir")
+    write_weights(tmp_path / "ir", tmp_path / "out")
+    (tmp_path / "out/model.safetensors").write_bytes(b"damaged")
+    with pytest.raises(ConversionError, match=r"cannot load the weights: .*--no-check"):
+        weights.check_weights(tmp_path / "ir", tmp_path / "out")
