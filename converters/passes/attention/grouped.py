@@ -122,7 +122,8 @@ class Emitter:
         if mask is None or not padding:
             lengths = op.Expand(op.Sub(total, 1), op.Shape(data, start=0, end=1))
         else:
-            counts = op.Sub(op.ReduceSum(op.Cast(mask, to=ir.DataType.INT64), [1], keepdims=0), 1)
+            mask = op.Cast(mask, to=ir.DataType.INT64)
+            counts = op.Sub(op.ReduceSum(mask, [1], keepdims=0), 1)
             right_padded = _is_right_padded(op, mask, sequence, total)
             if self._computed == ir.DataType.FLOAT:
                 lengths = op.Where(right_padded, counts, _UNKNOWN)
@@ -176,7 +177,7 @@ def _is_right_padded(op: Builder, mask: ir.Value, sequence: Value, total: Value)
     earlier, later = op.Slice(mask, [0], [-1], [1]), op.Slice(mask, [1], [2**62], [1])
     # ReduceMax of an empty tensor would be an error.
     rises = op.ReduceSum(op.Cast(op.Less(earlier, later), to=ir.DataType.INT64), [1], keepdims=1)
-    own = op.ReduceSum(op.Cast(op.Slice(mask, op.Neg(sequence), [2**62], [1]), to=ir.DataType.INT64), [1], keepdims=1)
+    own = op.ReduceSum(op.Slice(mask, op.Neg(sequence), [2**62], [1]), [1], keepdims=1)
     is_right = op.Where(op.Less(sequence, total), op.Equal(own, sequence), op.Equal(rises, 0))
     return op.Squeeze(op.And(begins, is_right), [1])
 

@@ -83,6 +83,7 @@ def layer(
     bias: Change | None = lambda x, tokens: x,
     mixed: Change = lambda x, tokens: x,
     second: bool = False,
+    booleans: bool = False,
     first: Sequence[Any] = (),
     more: Sequence[Any] = (),
 ) -> ov.Model:
@@ -102,12 +103,14 @@ def layer(
         bias: an addend for the scores, of that shape; ``None`` for no addend.
         mixed: changes the result, ``[batch, heads, sequence, size]``.
         second: whether there is another attention over the caches, whose result is added.
+        booleans: whether the attention_mask is boolean.
         first, more: further inputs of the model, before and after the others.
     """
     x = parameter("x", [-1, -1, WIDTH], np.float32)
-    mask = parameter("attention_mask", [-1, -1], np.int64)
+    given = parameter("attention_mask", [-1, -1], np.bool_ if booleans else np.int64)
+    mask = ops.convert(given, "i64") if booleans else given
     beams = parameter("beam_idx", [-1], np.int32)
-    inputs = [x, mask, beams]
+    inputs = [x, given, beams]
     batch, total = dim(x, 0), dim(mask, 1)
     before = ops.subtract(total, dim(x, 1))
     count = ops.squeeze(dim(x, 1), whole(0))

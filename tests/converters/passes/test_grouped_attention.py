@@ -279,3 +279,8 @@ def test_another_input_before_the_tokens() -> None:
         last = run.mask[:, -run.x.shape[1] :].cumsum(1).argmax(1)
         wanted = wanted[np.arange(2), last][:, None]
         np.testing.assert_allclose(got, wanted, rtol=0, atol=1e-4 * float(np.abs(wanted).max()), strict=True)
+
+
+def test_a_boolean_attention_mask() -> None:
+    given = [Run(run.x, run.mask.astype(bool), run.more) for run in PADDED]
+    assert agrees(layer(booleans=True), given).grouped == 1

@@ -13,11 +13,12 @@ FORMS = [(form, "uint8") for form in (*KERNELS, *BODIES)] + [(form, "uint4") for
 """The kinds of weights. For 4 bits, the body uses an operator of ONNX Runtime."""
 
 
-def product(form: str, kind: str, a: np.ndarray) -> np.ndarray:
+def product(form: str, kind: str, a: np.ndarray, **more: str) -> np.ndarray:
     generator = np.random.default_rng(1)
     codes = generator.integers(0, 256, (N, K if kind == "uint8" else K // 2)).astype(np.uint8)
     inputs = {"A": a, "B": codes, "scales": np.full((N, K // 32), 0.01, np.float32)}
     attributes = {"N": N, "K": K, "block_size": 32, "activations": "int8", "packed": "no" if kind == "uint8" else kind}
+    attributes |= more
     return run(form, OPERATOR, inputs, attributes)
 
 
@@ -31,6 +32,17 @@ def test_rows_with_nonfinite_activations(form: str, kind: str, value: float) -> 
     got = product(form, kind, a)
     assert np.isnan(got[1]).all()
     np.testing.assert_array_equal(got[[0, 2]], wanted[[0, 2]])
+
+
+@pytest.mark.parametrize("form", (*KERNELS, *BODIES))
+def test_gelu_of_infinity(form: str) -> None:
+    """Gelu(-inf) is the product of infinity and 0."""
+    a = np.zeros((2, K), np.float32)
+    a[:, 40] = np.inf, -np.inf
+    sums = product(form, "uint8", a, activations="float")
+    got = product(form, "uint8", a, activations="float", function="gelu")
+    assert (sums == np.inf).any() and (sums == -np.inf).any()
+    np.testing.assert_array_equal(got, np.where(sums == np.inf, np.float32(np.inf), np.float32(np.nan)))
 
 
 @pytest.mark.parametrize(("form", "kind"), FORMS)
