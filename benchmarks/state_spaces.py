@@ -1,8 +1,9 @@
 """``python -m benchmarks.state_spaces mamba|granite|qwen3_5|lfm2``: a prompt and a token of a hybrid, with its recurrence as
 one operator and as separate nodes.
 
-Needs transformers and optimum-intel. optimum-intel 2.2 exports Mamba with transformers up to 5.3, the hybrid of Granite with
-5.5 or newer, Qwen3.5 with 5.2 and LFM2 with up to 5.4. Times are single-threaded processor times.
+``--weights int8`` compresses the weights with NNCF. Needs transformers and optimum-intel. optimum-intel 2.2 exports Mamba
+with transformers up to 5.3, the hybrid of Granite with 5.5 or newer, Qwen3.5 with 5.2 and LFM2 with up to 5.4. Times are
+single-threaded processor times.
 """
 
 from __future__ import annotations
@@ -27,7 +28,12 @@ from converters.openvino import convert
 from converters.passes import finish
 
 TOKENS, RUNS = 512, 5
-FLOATS = {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": "1", "KV_CACHE_PRECISION": "f32"}
+FLOATS = {
+    "INFERENCE_PRECISION_HINT": "f32",
+    "INFERENCE_NUM_THREADS": "1",
+    "KV_CACHE_PRECISION": "f32",
+    "DYNAMIC_QUANTIZATION_GROUP_SIZE": "0",
+}
 PASSES = {"mamba": "FuseSelectiveScan", "granite": "FuseStateSpaceScan", "qwen3_5": "FuseGatedDeltaRule", "lfm2": ""}
 """The pass that recognizes the recurrence of each family."""
 
@@ -39,7 +45,7 @@ class Nothing(InPlacePass):
         return PassResult(model, modified=False)
 
 
-def make(folder: Path, family: str) -> Path:
+def make(folder: Path, family: str, weights: str = "float32") -> Path:
     """Create a model of random weights with the dimensions of mamba-130m, mamba2-130m, a Qwen3.5 of 1,024 channels or
     LFM2-350M.
 
@@ -96,10 +102,21 @@ def make(folder: Path, family: str) -> Path:
             mamba_expand=2,
         )
     model = transformers.AutoModelForCausalLM.from_config(config).eval()
+    with torch.no_grad():  # an IR lacks scales of 1, which no trained model has
+        for name, parameter in model.named_parameters():
+            if "norm" in name:
+                parameter += 0.1 * torch.randn_like(parameter)
     model.save_pretrained(folder / "torch")
     exported = OVModelForCausalLM.from_pretrained(folder / "torch", export=True, compile=False, load_in_8bit=False)
     exported.save_pretrained(folder / "ir")
-    return folder / "ir" / "openvino_model.xml"
+    path = folder / "ir" / "openvino_model.xml"
+    if weights == "int8":
+        import nncf
+
+        compressed = nncf.compress_weights(ov.Core().read_model(path), mode=nncf.CompressWeightsMode.INT8_ASYM)
+        path = folder / "int8.xml"
+        ov.save_model(compressed, path)
+    return path
 
 
 def seconds(run: Callable[[], object]) -> float:
@@ -118,6 +135,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("family", choices=PASSES)
     parser.add_argument("path", nargs="?", help="an IR that the benchmark made before")
+    parser.add_argument("--weights", choices=("float32", "int8"), default="float32")
     arguments = parser.parse_args()
     name = PASSES[arguments.family]
     prompt = {"input_ids": ids, "attention_mask": np.ones_like(ids)}
@@ -130,7 +148,7 @@ def main() -> None:
     if arguments.family == "qwen3_5":
         prompt["position_ids"], token["position_ids"] = np.arange(TOKENS)[None], np.array([[TOKENS]])
     with tempfile.TemporaryDirectory() as place:
-        path = Path(arguments.path or make(Path(place), arguments.family))
+        path = Path(arguments.path or make(Path(place), arguments.family, arguments.weights))
         request = ov.Core().compile_model(path, "CPU", FLOATS).create_infer_request()
         expected = measure("OpenVINO", request.reset_state, lambda feeds: np.array(request.infer(feeds)[0]), prompt, token)
         for title in ("one operator", "separate nodes") if name else ("standard ONNX",):
