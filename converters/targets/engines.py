@@ -185,9 +185,17 @@ TRACT = Target(
     "tract 0.23",
     opsets=(11, 21),
     lacks={"Loop": "", "RoiAlign": ""},
-    limits=(limits.free_scales_of_corners, limits.cubic_samples, limits.stated_shape, limits.celu, limits.remainders),
+    limits=(
+        limits.free_scales_of_corners,
+        limits.cubic_samples,
+        limits.stated_shape,
+        limits.celu,
+        limits.remainders,
+        limits.selected_boxes,
+    ),
     spellings=(
         *_COMMON,
+        "MatMul for RoiAlign",
         "explicit padding",
         "ConvTranspose for Col2Im",
         "Gather for strided Slice",
@@ -273,6 +281,8 @@ TINYGRAD = replace(
     lacks=dict.fromkeys(_NOT_IN_TINYGRAD.split(), ""),
     limits=(limits.indices_of_maxima,),
     spellings=(
+        "MatMul for NonMaxSuppression",
+        "MatMul for RoiAlign",
         "MatMul for bags",
         "unrolled Loop",
         "unrolled recurrence",
@@ -381,6 +391,7 @@ JAX = Target(
     limits=(limits.means_of_integers,),
     control_flow=False,
     spellings=(
+        "MatMul for RoiAlign",
         "unrolled recurrence",
         *_COMMON,
         "Gather for reversed Slice",

@@ -257,6 +257,13 @@ def transposed_products(node: ir.Node) -> bool:
     return bool(node.attributes.get_int("transA", 0))
 
 
+@limit("GatherND", "of boxes that NonMaxSuppression selects", silent=False)
+def selected_boxes(node: ir.Node) -> bool:
+    """Match indices whose number is unknown before the model runs."""
+    producer = None if node.inputs[1] is None else node.inputs[1].producer()
+    return producer is not None and producer.op_type == "NonMaxSuppression"
+
+
 @limit("ConvTranspose", "with output_shape")
 def stated_shape(node: ir.Node) -> bool:
     """Match an output shape that determines the padding."""

@@ -138,6 +138,8 @@ WEBGPU = Target(
     lacks=dict.fromkeys(_NOT_IN_WEBGPU.split(), ""),
     spellings=(
         "MatMul for bags",
+        "MatMul for NonMaxSuppression",
+        "MatMul for RoiAlign",
         "sums for LRN",
         "unrolled Loop",
         "ArgMax",

@@ -110,6 +110,8 @@ Spelling = Literal[
     "expanded Tile",
     "Less for Greater",
     "MatMul for bags",
+    "MatMul for NonMaxSuppression",
+    "MatMul for RoiAlign",
     "sums for LRN",
     "unrolled Loop",
     "unrolled recurrence",

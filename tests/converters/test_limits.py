@@ -129,6 +129,14 @@ CASES: list[tuple[Limit, tuple[int, ...], Any, Any]] = [
     )),
     (limits.narrow_maxima, IMAGE, *(lambda op, x, n=n: op.MaxPool(x, kernel_shape=[n, n], pads=[1] * 4) for n in (2, 3))),
     (limits.resized_integers, IMAGE, lambda op, x: _resized_to()(op, op.Cast(x, to=ir.DataType.UINT8)), _resized_to()),
+    (
+        limits.selected_boxes,
+        (1, 1, 6),
+        lambda op, x: op.GatherND(
+            x, op.NonMaxSuppression(op.const(np.zeros((1, 6, 4), np.float32)), x, op.const([3]), op.const([np.float32(0.5)]))
+        ),
+        lambda op, x: op.GatherND(x, op.const([[0, 0, 2]])),
+    ),
     (limits.means_of_regions, IMAGE, *(
         lambda op, x, m=m: op.RoiAlign(
             x, np.ones((1, 4), np.float32), np.zeros(1, np.int64), mode="avg", coordinate_transformation_mode=m

@@ -17,6 +17,7 @@ from converters.passes.spellings.comparisons import ComparedNumbers, EqualShapes
 from converters.passes.spellings.constant_indices import ComputedIndices, ConstantIndices
 from converters.passes.spellings.copied_products import CopiedProducts, GatheredCopies
 from converters.passes.spellings.cubes import MulToPow
+from converters.passes.spellings.detections import RegionsByMatMul, SuppressionBySteps
 from converters.passes.spellings.expanded_resize import ExpandBeforeResize
 from converters.passes.spellings.float_biases import FloatBiases
 from converters.passes.spellings.forward_gru import ForwardGRU
@@ -195,6 +196,8 @@ SPELLINGS: Mapping[str, Callable[[], InPlacePass]] = {
     "expanded Tile": ExpandedMovement,
     "Less for Greater": LessForGreater,
     "MatMul for bags": BagsByMatMul,
+    "MatMul for NonMaxSuppression": SuppressionBySteps,
+    "MatMul for RoiAlign": RegionsByMatMul,
     "sums for LRN": SumsForLRN,
     "unrolled Loop": UnrolledLoops,
     "unrolled recurrence": UnrolledRecurrence,

@@ -15,6 +15,7 @@ from onnx_specops.graphs import attributes_of, constant_array, constant_list
 _SMALL = frozenset((ir.DataType.BOOL, ir.DataType.INT8, ir.DataType.UINT8))
 _INT64 = frozenset((ir.DataType.INT64,))
 _MOVED = _SMALL | _INT64
+_MOST_FIRST = 4096
 _INTEGERS = frozenset((ir.DataType.INT32, ir.DataType.INT64))
 
 
@@ -53,7 +54,10 @@ class NarrowIntegers(Workaround):
 
 
 class GatheredSlices(Workaround):
-    """Convert a Slice of integers or booleans along known dimensions to Gather. WebGPU (0.4) slices floats only."""
+    """Convert a Slice of integers or booleans to Gather. WebGPU (0.4) slices floats only.
+
+    The dimensions are known, or at most 4,096 elements remain from the first one on.
+    """
 
     operators = frozenset(("Slice",))
 
@@ -67,7 +71,12 @@ class GatheredSlices(Workaround):
         axes = rest[0] if rest else list(range(len(starts)))
         steps = rest[1] if len(rest) > 1 else [1] * len(starts)
         if any(x.dims[axis] is None for axis in axes):
-            return None
+            if len(axes) > 1 or starts != [0] or steps != [1] or not 0 < ends[0] <= _MOST_FIRST:
+                return None
+            axis = axes[0] % len(x.dims)
+            size = op.Shape(op.Cast(x, to=ir.DataType.FLOAT), start=axis, end=axis + 1)
+            places = op.Slice(np.arange(ends[0], dtype=np.float32), [0], size, [0])
+            return [op.Gather(x, op.Cast(places, to=ir.DataType.INT64), axis=axis)]
         result: Value = x
         for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
             size = x.dims[axis] or 0

@@ -69,6 +69,10 @@ def test_indices_keep_their_type() -> None:
         (lambda op, x: op.Slice(x, [0], [9], [1], [1]), INT32, (), ["Identity"]),
         (lambda op, x: op.Slice(x, [1], [9], [1], [1]), FLOAT, (), ["Slice"]),
         (lambda op, x: op.Slice(x, [1], [9], [1], [1]), INT64, (2, None, 4), ["Slice"]),
+        (lambda op, x: op.Slice(x, [0], [2], [1]), INT64, (2, None, 4), ["Cast", "Cast", "Gather", "Shape", "Slice"]),
+        (lambda op, x: op.Slice(x, [0], [20], [-2]), BOOL, (2, None, 4), ["Cast", "Cast", "Gather", "Shape", "Slice"]),
+        (lambda op, x: op.Slice(x, [0], [-1], [1]), INT64, (2, None, 4), ["Slice"]),
+        (lambda op, x: op.Slice(x, [0], [4097], [1]), INT64, (2, None, 4), ["Slice"]),
     ],
 )
 def test_slices(emit: Any, dtype: ir.DataType, dims: tuple[int | None, ...], found: list[str]) -> None:
