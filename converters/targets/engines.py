@@ -392,6 +392,7 @@ JAX = Target(
     control_flow=False,
     spellings=(
         "MatMul for RoiAlign",
+        "Conv for ConvTranspose",
         "unrolled recurrence",
         *_COMMON,
         "Gather for reversed Slice",

@@ -104,6 +104,7 @@ Spelling = Literal[
     "asymmetric Resize",
     "floor pooling",
     "Conv for AveragePool",
+    "Conv for ConvTranspose",
     "Pad before Conv",
     "scalar exponents",
     "normalized rows",

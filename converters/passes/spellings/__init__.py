@@ -24,7 +24,7 @@ from converters.passes.spellings.forward_gru import ForwardGRU
 from converters.passes.spellings.fusions import UnfusedRMSNormalization, WholeAddends
 from converters.passes.spellings.instance_normalization import InstanceNormalization4D
 from converters.passes.spellings.integer_powers import RoundIntegerPowers
-from converters.passes.spellings.jax_forms import ExpandedMovement, LessForGreater, NormalizedRows
+from converters.passes.spellings.jax_forms import ConvForConvTranspose, ExpandedMovement, LessForGreater, NormalizedRows
 from converters.passes.spellings.kernels import StateKernels, UndilatedConvTranspose
 from converters.passes.spellings.leading_ones import RemoveLeadingOnes
 from converters.passes.spellings.local_response import SumsForLRN
@@ -189,6 +189,7 @@ SPELLINGS: Mapping[str, Callable[[], InPlacePass]] = {
     "expanded Softplus": ExpandedSoftplus,
     "asymmetric Resize": ResizeOfHTP,
     "floor pooling": FloorPooling,
+    "Conv for ConvTranspose": ConvForConvTranspose,
     "Conv for AveragePool": ConvForAveragePool,
     "Pad before Conv": PadBeforeConv,
     "scalar exponents": ScalarExponents,

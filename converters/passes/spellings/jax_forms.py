@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 import numpy as np
 import onnx_ir as ir
 
 from converters.passes.patterns import PatternPass, rewrite
 from converters.passes.spellings.single_elements import decomposed
+from converters.passes.transposed_windows import TransposedAxis, convolved
 from converters.passes.workaround import Workaround
 from onnx_specops.building import Builder, Value
-from onnx_specops.graphs import constant_list
+from onnx_specops.graphs import constant_array, constant_list
 
 
 class NormalizedRows(Workaround):
@@ -55,6 +57,62 @@ class ExpandedMovement(Workaround):
         else:
             cells, order = op.Reshape(x, [batch, left, block, block, height, width]), [0, 1, 4, 2, 5, 3]
         return [op.Reshape(op.Transpose(cells, perm=order), [batch, left, height * block, width * block])]
+
+
+class ConvForConvTranspose(Workaround):
+    """Convert ConvTranspose of known sizes with constant weights to Conv, whose channels become blocks of pixels.
+
+    jaxonnxruntime (0.3) lacks it. There are neither dilations nor ``auto_pad`` nor ``output_shape``, and the padding is less
+    than the kernel. An infinite pixel may give NaN.
+    """
+
+    operators = frozenset(("ConvTranspose",))
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        x, weights, *bias = (cast(Value, value) for value in node.inputs if value is not None)
+        numbers, stated = constant_array(weights), node.attributes
+        if numbers is None or not x.is_static or not x.dims or 0 in x.dims or 0 in numbers.shape:
+            return None
+        if stated.get_string("auto_pad", "NOTSET") != "NOTSET" or "output_shape" in stated:
+            return None
+        rank, dims = numbers.ndim - 2, [dim or 0 for dim in x.dims]
+        if set(stated.get_ints("dilations", [1])) != {1}:
+            return None
+        strides, pads = (
+            list(stated.get_ints(name, [k] * n)) for name, k, n in (("strides", 1, rank), ("pads", 0, 2 * rank))
+        )
+        more = stated.get_ints("output_padding", [0] * rank)
+        found = [
+            TransposedAxis.of(*one) for one in zip(numbers.shape[2:], strides, pads[:rank], pads[rank:], more, strict=True)
+        ]
+        axes = [axis for axis in found if axis is not None]
+        if len(axes) < rank:
+            return None
+        group = stated.get_int("group", 1)
+        parts = [x] if group == 1 else op.Split(x, [dims[1] // group] * group, axis=1, outputs=group)
+        results = [
+            _blocks(op, part, own, axes, [dims[0], dims[1] // group, *dims[2:]])
+            for part, own in zip(parts, np.split(numbers, group), strict=True)
+        ]
+        result = results[0] if group == 1 else op.Concat(*results, axis=1)
+        return [op.Add(result, op.Reshape(bias[0], [-1, *[1] * rank])) if bias else result]
+
+
+def _blocks(op: Builder, x: Value, numbers: np.ndarray, axes: Sequence[TransposedAxis], dims: Sequence[int]) -> Value:
+    """Return a transposed convolution of one group by Conv."""
+    rank, strides, channels = len(axes), [axis.stride for axis in axes], numbers.shape[1]
+    padded = [axis.pads[side] for side in (0, 1) for axis in axes]
+    filters = convolved(numbers, axes)
+    result = op.Conv(x, op.const(filters), kernel_shape=list(filters.shape[2:]), pads=padded)
+    sizes = [size + sum(axis.pads) - axis.taps + 1 for size, axis in zip(dims[2:], axes, strict=True)]
+    apart = op.Reshape(result, [dims[0], *strides, channels, *sizes])
+    order = [place for axis in range(rank) for place in (rank + 2 + axis, 1 + axis)]
+    moved = op.Transpose(apart, perm=[0, rank + 1, *order])
+    result = op.Reshape(moved, [dims[0], channels, *(a * b for a, b in zip(sizes, strides, strict=True))])
+    if any(any(axis.cut) for axis in axes):
+        ends = [size * axis.stride - axis.cut[1] for size, axis in zip(sizes, axes, strict=True)]
+        result = op.Slice(result, [axis.cut[0] for axis in axes], ends, list(range(2, rank + 2)))
+    return cast(Value, result)
 
 
 @rewrite("Greater", lambda op, a, b: op.Greater(a, b))

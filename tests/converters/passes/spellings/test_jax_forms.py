@@ -8,7 +8,7 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 
-from converters.passes.spellings.jax_forms import ExpandedMovement, LessForGreater, NormalizedRows
+from converters.passes.spellings.jax_forms import ConvForConvTranspose, ExpandedMovement, LessForGreater, NormalizedRows
 from converters.passes.spellings.resize_matrices import ResizeOfImages
 from onnx_specops.building import new_value
 from tests.converters.passes.graphs import floats, rewritten
@@ -83,3 +83,41 @@ def test_every_resize(mode: str, coordinates: str) -> None:
     assert "Resize" not in rewritten(emit, floats("x", 2, 3, 5, 7), by=[ResizeOfImages()])
     numbers = [np.ones((2, 3, 5, 7), np.float32)]
     assert rewritten(emit, floats("x", 2, 3, None, 7), by=[ResizeOfImages()], numbers=numbers) == ["Resize"]
+
+
+def _transposed(
+    rank: int, kernel: int, group: int = 1, x: tuple[int | None, ...] = (), bias: bool = True, **attributes: Any
+) -> bool:
+    weights = np.random.default_rng(0).standard_normal((4, 3, *[kernel] * rank)).astype(np.float32)
+    offsets = [np.arange(3 * group, dtype=np.float32)] if bias else []
+    found = rewritten(
+        lambda op, x: op.ConvTranspose(x, op.const(weights), *map(op.const, offsets), group=group, **attributes),
+        floats("x", *(x or (2, 4, 5, 6, 3)[: rank + 2])),
+        by=[ConvForConvTranspose()],
+    )
+    assert ("ConvTranspose" in found) is not ("Conv" in found)
+    return "ConvTranspose" in found
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3])
+@pytest.mark.parametrize("group", [1, 2])
+@pytest.mark.parametrize(
+    ("kernel", "stride", "pads", "more"), [(2, 2, 0, 0), (4, 2, 1, 0), (3, 2, 1, 1), (3, 1, 1, 0), (2, 3, 0, 1)]
+)
+def test_transposed_convolutions(rank: int, group: int, kernel: int, stride: int, pads: int, more: int) -> None:
+    attributes = {"strides": [stride] * rank, "pads": [pads] * (2 * rank), "output_padding": [more] * rank}
+    assert not _transposed(rank, kernel, group, bias=group == 1, **attributes)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"dilations": [2, 2]},
+        {"output_shape": [6, 7]},
+        {"auto_pad": "SAME_UPPER", "strides": [2, 2]},
+        {"pads": [4, 0, 0, 0], "x": (2, 4, 9, 9)},  # more than the kernel
+        {"x": (2, 4, None, 6)},
+    ],
+)
+def test_transposed_convolutions_that_stay(options: dict[str, Any]) -> None:
+    assert _transposed(2, 3, **options)
