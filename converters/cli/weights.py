@@ -21,6 +21,13 @@ def weights(
     hf: Annotated[
         bool, typer.Option("--hf", help="Write safetensors with the names of transformers, the only supported form.")
     ] = True,
+    decompress: Annotated[
+        bool,
+        typer.Option(
+            "--decompress",
+            help="Write float32 values instead of codes of 4 and 8 bits, for engines that do not load the codes.",
+        ),
+    ] = False,
     check: Annotated[
         bool | None,
         typer.Option(
@@ -41,7 +48,7 @@ def weights(
             raise typer.BadParameter(f"{output} is a file; specify a folder", param_hint="--output")
         with progress(as_json) as step:
             step("writing the weights")
-            written = write_weights(folder, output)
+            written = write_weights(folder, output, decompress)
             distance = None
             if check or (check is None and find_spec("openvino") is not None):
                 step("comparing the logits")

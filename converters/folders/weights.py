@@ -107,12 +107,13 @@ class Written:
     supplied: list[str]
 
 
-def write_weights(folder: Path, target: Path) -> Written:
+def write_weights(folder: Path, target: Path, decompress: bool = False) -> Written:
     """Write the weights and the configuration of a language model's folder.
 
     Args:
         folder: the folder that optimum-intel wrote.
         target: the output folder.
+        decompress: whether to write the float32 values of codes instead of the codes.
 
     Raises:
         ConversionError: the folder is not a language model's, transformers does not support its architecture, or weights are
@@ -145,7 +146,7 @@ def write_weights(folder: Path, target: Path) -> Written:
         codes = weight.compressed
         module = name.removesuffix(".weight")
         fits = codes is not None and codes.codes.shape == shape and not weight.flipped and architecture.is_linear(module)
-        if fits and codes is not None:
+        if fits and codes is not None and not decompress:
             tensors |= _packed(module, codes)
             schemes[module] = codes.scheme
             continue

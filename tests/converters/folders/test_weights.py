@@ -148,6 +148,17 @@ def test_a_missing_scale_is_ones(tmp_path: Path) -> None:
     assert np.array_equal(read(tmp_path / "out/model.safetensors")["norm.weight"], np.ones(IN))
 
 
+def test_decompressed_codes(tmp_path: Path) -> None:
+    draw = np.random.default_rng(3)
+    codes, zero = draw.integers(0, 256, (OUT, IN), np.uint8), draw.integers(0, 256, (OUT, 1), np.uint8)
+    scale = draw.random((OUT, 1)).astype(np.float16)
+    folder = save(tmp_path / "ir", _decoded(ov.Type.u8, codes, scale, zero))
+    assert write_weights(folder, tmp_path / "out", decompress=True).compressed == 0
+    found = read(tmp_path / "out/model.safetensors")
+    assert np.array_equal(found["a.proj.weight"], (codes.astype(np.float32) - zero) * scale.astype(np.float32))
+    assert "quantization_config" not in json.loads((tmp_path / "out/config.json").read_text())
+
+
 def unpacked(packed: np.ndarray, bits: int) -> np.ndarray:
     shifts = np.arange(0, 32, bits, dtype=np.uint32)
     return (packed.view(np.uint32)[..., None] >> shifts & (2**bits - 1)).reshape(packed.shape[0], -1)
