@@ -126,8 +126,10 @@ QNN = Target(
         "Pad before Conv",
         "expanded Softplus",
         "separate activations",
+        "quantized moves",
+        "weights of float results",
     ),
-    command='`providers=["QNNExecutionProvider"]`',
+    command='`providers=["QNNExecutionProvider"]`; for quantized networks, its option `offload_graph_io_quantization="0"`',
 )
 WEBGPU = Target(
     "webgpu",

@@ -106,6 +106,8 @@ Spelling = Literal[
     "Conv for AveragePool",
     "Conv for ConvTranspose",
     "Pad before Conv",
+    "quantized moves",
+    "weights of float results",
     "scalar exponents",
     "normalized rows",
     "expanded Tile",

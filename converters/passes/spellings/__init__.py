@@ -60,8 +60,10 @@ from converters.passes.spellings.qnn_forms import (
     ExpandedSoftplus,
     FloorPooling,
     PadBeforeConv,
+    QuantizedMoves,
     ResizeOfHTP,
     SeparateActivations,
+    WeightsOfFloatResults,
 )
 from converters.passes.spellings.reductions import MeansForSums, PairsOfReducedAxes, ReshapedScalars
 from converters.passes.spellings.remainders import ModToDiv
@@ -192,6 +194,8 @@ SPELLINGS: Mapping[str, Callable[[], InPlacePass]] = {
     "Conv for ConvTranspose": ConvForConvTranspose,
     "Conv for AveragePool": ConvForAveragePool,
     "Pad before Conv": PadBeforeConv,
+    "quantized moves": QuantizedMoves,
+    "weights of float results": WeightsOfFloatResults,
     "scalar exponents": ScalarExponents,
     "normalized rows": NormalizedRows,
     "expanded Tile": ExpandedMovement,
@@ -213,7 +217,8 @@ _LAST = frozenset((
     "assertions by Reshape", "clipped Tanh", "computed indices", "copied products",
     "expanded Softplus", "Gather for Expand",
     "last states", "merged directions", "scalar exponents", "separate activations",
-    "no boolean constants", "rows of operands", "separate constants", "sorted by depth", "stable Softplus",
+    "no boolean constants", "quantized moves", "rows of operands", "separate constants", "sorted by depth",
+    "stable Softplus",
     "stated kernels", "stated modes", "truncated integers", "truncated quotients", "unfused GroupNormalization",
     "whole addends", "whole residuals",
 ))  # fmt: skip

@@ -11,7 +11,7 @@ from converters.passes.spellings.resize_matrices import ResizeOfNcnn
 from converters.passes.workaround import Workaround
 from converters.targets.limits import free_scales
 from onnx_specops.building import Builder, Value
-from onnx_specops.graphs import attributes_of, producer_of
+from onnx_specops.graphs import attributes_of, constant_array, producer_of
 
 _LOWEST = -60000.0
 """A number of float16 whose Sigmoid and Gelu are 0, and whose Tanh is -1."""
@@ -177,3 +177,82 @@ class PadBeforeConv(Workaround):
         padded = op.Pad(x, [0, 0, *pads[:half], 0, 0, *pads[half:]])
         padded = op.Max(padded, op.const(_LOWEST, x.dtype))
         return [op.Conv(padded, weights, *bias, **{name: value for name, value in attributes.items() if name != "pads"})]
+
+
+_MOVES = frozenset((
+    "Concat", "DepthToSpace", "Expand", "Flatten", "Gather", "MaxPool", "Pad", "Reshape", "Slice", "SpaceToDepth", "Squeeze",
+    "Transpose", "Unsqueeze",
+))  # fmt: skip
+
+
+class QuantizedMoves(Workaround):
+    """Dequantize integers before an operator that moves or selects them, and quantize the result.
+
+    QNN (2.7) recognizes quantized operators by these nodes around them. Without them, it rejects Concat, MaxPool, Pad and
+    Transpose of integers. The scale is one constant, so that no integer changes.
+    """
+
+    operators = _MOVES
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        x, *others = given = list(node.inputs)
+        if not isinstance(x, Value) or x.dtype not in (ir.DataType.UINT8, ir.DataType.INT8) or len(node.outputs) != 1:
+            return None
+        scales = {_scale(value) for value in (given if node.op_type == "Concat" else given[:1])}
+        if len(scales) != 1 or (found := scales.pop()) is None:
+            return None
+        scale, zero = np.float32(found[0]), np.array(found[1], x.dtype.numpy())
+        if node.op_type == "Concat":
+            others = [op.DequantizeLinear(value, scale, zero) for value in others]
+        if node.op_type == "Pad" and len(others) > 1 and others[1] is not None:
+            if (border := constant_array(others[1])) is None:
+                return None
+            others[1] = op.const((border.astype(np.float32) - np.float32(zero)) * scale)
+        moved = op.node(node.op_type, op.DequantizeLinear(x, scale, zero), *others, **attributes_of(node))
+        return [op.QuantizeLinear(moved, scale, zero)]
+
+
+def _scale(value: ir.Value | None) -> tuple[float, int] | None:
+    """Return the scale and zero point of the QuantizeLinear that computes a value, if they are one constant."""
+    quantizer = None if value is None else value.producer()
+    if quantizer is None or quantizer.op_type != "QuantizeLinear" or len(quantizer.inputs) < 3:
+        return None
+    scale, zero = (None if given is None else constant_array(given) for given in quantizer.inputs[1:3])
+    return None if scale is None or zero is None or scale.ndim else (float(scale), int(zero))
+
+
+class WeightsOfFloatResults(Workaround):
+    """Store the weights of a matrix multiplication or convolution as floats, unless its result is quantized.
+
+    QNN (2.7) computes these in floats, and leaves the DequantizeLinear of weights to the CPU. It has scales for each column
+    for convolutions only.
+    """
+
+    operators = frozenset(("DequantizeLinear",))
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        numbers = [None if value is None else constant_array(value) for value in node.inputs]
+        if not numbers or any(array is None for array in numbers) or "block_size" in node.attributes:
+            return None
+        users = list(node.outputs[0].consumers())
+        if not users or any(user.op_type not in _PRODUCTS or user.domain for user in users):
+            return None
+        stored, scale, zero = (array for array in (*numbers, np.zeros((), np.int8))[:3] if array is not None)
+        if all(_is_quantized(user) and (not scale.ndim or user.op_type == "Conv") for user in users):
+            return None
+        axis = node.attributes.get_int("axis", 1)
+        column = [-1 if place == axis % max(stored.ndim, 1) else 1 for place in range(stored.ndim)] if scale.ndim else []
+        steps = stored.astype(np.float32) - zero.astype(np.float32).reshape(column if zero.ndim else [])
+        return [op.const(steps * scale.reshape(column))]
+
+
+def _is_quantized(node: ir.Node) -> bool:
+    """Return whether the data of a product, and only its result after a function, are quantized."""
+    data = None if node.inputs[0] is None else node.inputs[0].producer()
+    value = node.outputs[0]
+    while (
+        len(users := list(value.consumers())) == 1 and users[0].op_type in ("Clip", "Relu") and not value.is_graph_output()
+    ):
+        value = users[0].outputs[0]
+    is_stored = bool(users) and not value.is_graph_output() and all(user.op_type == "QuantizeLinear" for user in users)
+    return is_stored and data is not None and data.op_type == "DequantizeLinear"

@@ -12,7 +12,7 @@ if all(device.ep_name != qnn.get_ep_name() for device in ort.get_ep_devices()):
 devices = [device for device in ort.get_ep_devices() if device.ep_name == qnn.get_ep_name()]
 options = ort.SessionOptions()
 options.add_session_config_entry("session.disable_cpu_ep_fallback", "1")
-settings = {"backend_path": qnn.get_qnn_htp_path(), "soc_model": "60"}
+settings = {"backend_path": qnn.get_qnn_htp_path(), "soc_model": "60", "offload_graph_io_quantization": "0"}
 options.add_provider_for_devices(devices[:1], settings)
 session = ort.InferenceSession(model, options)
 outputs = session.run(None, dict(np.load(given)))

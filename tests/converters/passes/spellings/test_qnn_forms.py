@@ -12,8 +12,10 @@ from converters.passes.spellings.qnn_forms import (
     ExpandedSoftplus,
     FloorPooling,
     PadBeforeConv,
+    QuantizedMoves,
     ResizeOfHTP,
     SeparateActivations,
+    WeightsOfFloatResults,
 )
 from tests.converters.passes.graphs import floats, graph, rewritten
 
@@ -159,3 +161,77 @@ def test_padding(attributes: dict[str, Any], size: int, found: list[str]) -> Non
     bias = np.arange(4, dtype=np.float32)
     emitted = rewritten(lambda op, x: op.Conv(x, weights, bias, **attributes), floats("x", 1, 3, 6, 5), by=[PadBeforeConv()])
     assert emitted == found
+
+
+STEP, ZERO = np.float32(0.05), np.uint8(120)
+
+
+def _around(emit: Any, scale: Any = STEP, zero: Any = ZERO) -> list[str]:
+    """Return the operators of a graph of quantized images after the pass."""
+
+    def whole(op, x):
+        return op.DequantizeLinear(emit(op, op.QuantizeLinear(x, scale, zero, axis=1)), scale, zero, axis=1)
+
+    found = rewritten(whole, floats("x", 1, 3, 4, 4), by=[QuantizedMoves()])
+    return [name for name in found if not name.endswith("Linear")] * (found.count("QuantizeLinear") > 1)
+
+
+@pytest.mark.parametrize(
+    ("emit", "found"),
+    [
+        (lambda op, x: op.MaxPool(x, kernel_shape=[2, 2], pads=[1, 0, 0, 1]), ["MaxPool"]),
+        (lambda op, x: op.Reshape(op.Transpose(x, perm=[0, 2, 3, 1]), [1, -1]), ["Reshape", "Transpose"]),
+        (lambda op, x: op.Pad(x, [0, 0, 1, 0, 0, 0, 0, 2], ZERO), ["Pad"]),
+        (lambda op, x: op.Pad(x, [0, 0, 1, 0, 0, 0, 0, 2], np.uint8(7)), ["Pad"]),
+        (lambda op, x: op.Concat(x, op.Slice(x, [1], [3], [2]), axis=2), ["Concat", "Slice"]),
+        (lambda op, x: op.Concat(x, np.full((1, 3, 1, 4), 9, np.uint8), axis=2), []),  # a constant without a scale
+    ],
+)
+def test_moves_of_integers(emit: Any, found: list[str]) -> None:
+    assert _around(emit) == found
+
+
+def test_moves_with_several_scales_stay() -> None:
+    scale, zero = np.array([0.1, 0.05, 0.2], np.float32), np.full(3, 120, np.uint8)
+    assert _around(lambda op, x: op.MaxPool(x, kernel_shape=[2, 2]), scale, zero) == []
+    other = np.float32(0.04)
+    found = rewritten(
+        lambda op, x: op.Concat(op.QuantizeLinear(x, STEP, ZERO), op.QuantizeLinear(x, other, ZERO), axis=1),
+        floats("x", 1, 3, 4, 4),
+        by=[QuantizedMoves()],
+    )
+    assert found == ["Concat", "QuantizeLinear", "QuantizeLinear"]
+
+
+def _product(columns: bool, conv: bool, function: bool = False, is_quantized: bool = True, data: bool = True) -> list[str]:
+    """Return the operators of a product with stored weights after the pass."""
+    stored = np.random.default_rng(0).integers(-9, 9, (4, 3, 1, 1) if conv else (4, 4)).astype(np.int8)
+    count, axis = (4, 0) if conv else (4, 1)
+    scale = np.linspace(0.1, 0.4, count, dtype=np.float32) if columns else np.float32(0.1)
+    zero = np.zeros(count, np.int8) if columns else np.int8(0)
+
+    def emit(op, x):
+        weights = op.DequantizeLinear(stored, scale, zero, axis=axis)
+        x = op.DequantizeLinear(op.QuantizeLinear(x, STEP, ZERO), STEP, ZERO) if data else x
+        result = op.Conv(x, weights) if conv else op.MatMul(x, weights)
+        result = op.Relu(result) if function else result
+        return op.DequantizeLinear(op.QuantizeLinear(result, STEP, ZERO), STEP, ZERO) if is_quantized else result
+
+    return rewritten(emit, floats("x", 1, 3, 4, 4), by=[WeightsOfFloatResults()])
+
+
+@pytest.mark.parametrize(
+    ("options", "stored"),
+    [
+        ({"columns": True, "conv": True}, True),
+        ({"columns": True, "conv": True, "function": True}, True),
+        ({"columns": True, "conv": True, "is_quantized": False}, False),
+        ({"columns": True, "conv": True, "data": False}, False),
+        ({"columns": True, "conv": False}, False),
+        ({"columns": False, "conv": False}, True),
+        ({"columns": False, "conv": False, "is_quantized": False}, False),
+    ],
+)
+def test_weights_of_float_results(options: dict[str, bool], stored: bool) -> None:
+    count = 1 + options.get("data", True) + options.get("is_quantized", True)
+    assert _product(**options).count("DequantizeLinear") == count - (not stored)
