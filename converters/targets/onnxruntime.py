@@ -115,6 +115,11 @@ QNN = Target(
     halves=True,
     spellings=(
         "MatMul for bags",
+        "MatMul for DFT",
+        "ConvTranspose for Col2Im",
+        "Split before Transpose",
+        "five dimensions",
+        "merged axes",
         "unrolled Loop",
         "ArgMax",
         "binary operators",

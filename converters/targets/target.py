@@ -106,6 +106,7 @@ Spelling = Literal[
     "Conv for AveragePool",
     "Conv for ConvTranspose",
     "Pad before Conv",
+    "five dimensions",
     "quantized moves",
     "weights of float results",
     "scalar exponents",

@@ -58,6 +58,7 @@ from converters.passes.spellings.padding import ExplicitPads, SymmetricPads, Sym
 from converters.passes.spellings.qnn_forms import (
     ConvForAveragePool,
     ExpandedSoftplus,
+    FiveDimensions,
     FloorPooling,
     PadBeforeConv,
     QuantizedMoves,
@@ -194,6 +195,7 @@ SPELLINGS: Mapping[str, Callable[[], InPlacePass]] = {
     "Conv for ConvTranspose": ConvForConvTranspose,
     "Conv for AveragePool": ConvForAveragePool,
     "Pad before Conv": PadBeforeConv,
+    "five dimensions": FiveDimensions,
     "quantized moves": QuantizedMoves,
     "weights of float results": WeightsOfFloatResults,
     "scalar exponents": ScalarExponents,

@@ -256,3 +256,42 @@ def _is_quantized(node: ir.Node) -> bool:
         value = users[0].outputs[0]
     is_stored = bool(users) and not value.is_graph_output() and all(user.op_type == "QuantizeLinear" for user in users)
     return is_stored and data is not None and data.op_type == "DequantizeLinear"
+
+
+_MOST_DIMENSIONS = 5
+
+
+class FiveDimensions(Workaround):
+    """Convert a Gather and a reduction of six known dimensions or more, and a Max of five with a number, to fewer.
+
+    QNN's HTP (2.7) has tensors of five dimensions, and of four for Max. Constant indices of several dimensions are merged,
+    and the dimensions before, of and after a reduction, whose axes are neighbors.
+    """
+
+    operators = frozenset(("Gather", "Max", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum"))
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        x, result = node.inputs[0], node.outputs[0]
+        if not isinstance(x, Value) or not isinstance(result, Value) or not x.is_static or not result.is_static:
+            return None
+        dims, to = [size or 0 for size in x.dims or ()], [size or 0 for size in result.dims or ()]
+        most = _IMAGE if node.op_type == "Max" else _MOST_DIMENSIONS
+        if max(len(dims), len(to)) <= most or 0 in dims or 0 in to or len(node.inputs) < 2:
+            return None
+        numbers = None if node.inputs[1] is None else constant_array(node.inputs[1])
+        if numbers is None:
+            return None
+        if node.op_type == "Gather":
+            if numbers.ndim < 2 or len(dims) > _MOST_DIMENSIONS:
+                return None
+            return [op.Reshape(op.Gather(x, numbers.reshape(-1), **attributes_of(node)), to)]
+        if node.op_type == "Max":
+            if numbers.size != 1 or len(node.inputs) != 2 or dims != to:
+                return None
+            return [op.Reshape(op.Max(op.Reshape(x, [dims[0], -1]), op.const(numbers.reshape(1))), to)]
+        axes = sorted({int(axis) % len(dims) for axis in numbers.reshape(-1)})
+        if not axes or axes != list(range(axes[0], axes[-1] + 1)):
+            return None
+        parts = dims[: axes[0]], dims[axes[0] : axes[-1] + 1], dims[axes[-1] + 1 :]
+        merged = op.Reshape(x, [int(np.prod(part)) for part in parts])
+        return [op.Reshape(op.node(node.op_type, merged, op.const([1]), keepdims=0), to)]

@@ -10,6 +10,7 @@ import pytest
 from converters.passes.spellings.qnn_forms import (
     ConvForAveragePool,
     ExpandedSoftplus,
+    FiveDimensions,
     FloorPooling,
     PadBeforeConv,
     QuantizedMoves,
@@ -235,3 +236,26 @@ def _product(columns: bool, conv: bool, function: bool = False, is_quantized: bo
 def test_weights_of_float_results(options: dict[str, bool], stored: bool) -> None:
     count = 1 + options.get("data", True) + options.get("is_quantized", True)
     assert _product(**options).count("DequantizeLinear") == count - (not stored)
+
+
+PLACES = np.array([[0, 1], [1, 2], [-1, 0]])
+
+
+@pytest.mark.parametrize(
+    ("emit", "dims", "found"),
+    [
+        (lambda op, x: op.Gather(x, PLACES, axis=2), (1, 2, 3, 2, 2), ["Gather", "Reshape"]),
+        (lambda op, x: op.Gather(x, PLACES, axis=2), (1, 2, 3, 2), ["Gather"]),  # five dimensions
+        (lambda op, x: op.Gather(x, [0, 1], axis=2), (1, 2, 3, 2, 2, 2), ["Gather"]),  # cannot be merged
+        (lambda op, x: op.Gather(x, PLACES, axis=2), (1, None, 3, 2, 2), ["Gather"]),
+        (lambda op, x: op.ReduceMax(x, [3]), (1, 2, 3, 4, 2, 2), ["ReduceMax", "Reshape", "Reshape"]),
+        (lambda op, x: op.ReduceMean(x, [-1, -2], keepdims=0), (1, 2, 3, 4, 2, 2), ["ReduceMean", "Reshape", "Reshape"]),
+        (lambda op, x: op.ReduceSum(x, [1, 3]), (1, 2, 3, 4, 2, 2), ["ReduceSum"]),
+        (lambda op, x: op.ReduceMax(x, [3]), (1, 2, 3, 4, 2), ["ReduceMax"]),
+        (lambda op, x: op.Max(x, np.float32(-0.5)), (1, 2, 3, 4, 2), ["Max", "Reshape", "Reshape"]),
+        (lambda op, x: op.Max(x, np.float32(-0.5)), (1, 2, 3, 4), ["Max"]),
+        (lambda op, x: op.Max(x, np.zeros(2, np.float32)), (1, 2, 3, 4, 2, 2), ["Max"]),
+    ],
+)
+def test_six_dimensions(emit: Any, dims: tuple[int | None, ...], found: list[str]) -> None:
+    assert rewritten(emit, floats("x", *dims), by=[FiveDimensions()]) == found
