@@ -132,6 +132,7 @@ QNN = Target(
         "expanded Softplus",
         "separate activations",
         "quantized moves",
+        "scales of quantizations",
         "weights of float results",
     ),
     command='`providers=["QNNExecutionProvider"]`; for quantized networks, its option `offload_graph_io_quantization="0"`',

@@ -108,6 +108,7 @@ Spelling = Literal[
     "Pad before Conv",
     "five dimensions",
     "quantized moves",
+    "scales of quantizations",
     "weights of float results",
     "scalar exponents",
     "normalized rows",

@@ -212,6 +212,28 @@ class QuantizedMoves(Workaround):
         return [op.QuantizeLinear(moved, scale, zero)]
 
 
+class ScalesOfQuantizations(Workaround):
+    """Dequantize integers with the scale and zero point of their quantization, then multiply and add.
+
+    QNN (2.7) ignores those of the DequantizeLinear if a QuantizeLinear with others precedes it. Attention has a factor
+    between the two.
+    """
+
+    operators = frozenset(("DequantizeLinear",))
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        x, *given = (*node.inputs, None)[:3]
+        scale, zero = (None if value is None else constant_array(value) for value in given)
+        if not isinstance(x, Value) or x.dtype is None or scale is None or zero is None or scale.ndim:
+            return None
+        if (found := _scale(x)) is None or found == (float(scale), int(zero)):
+            return None
+        own = op.DequantizeLinear(x, np.float32(found[0]), np.array(found[1], x.dtype.numpy()))
+        factor, offset = np.float32(float(scale) / found[0]), np.float32(float(scale) * (found[1] - int(zero)))
+        scaled = op.Mul(own, factor)
+        return [op.Add(scaled, offset) if offset else scaled]
+
+
 def _scale(value: ir.Value | None) -> tuple[float, int] | None:
     """Return the scale and zero point of the QuantizeLinear that computes a value, if they are one constant."""
     quantizer = None if value is None else value.producer()

@@ -15,6 +15,7 @@ from converters.passes.spellings.qnn_forms import (
     PadBeforeConv,
     QuantizedMoves,
     ResizeOfHTP,
+    ScalesOfQuantizations,
     SeparateActivations,
     WeightsOfFloatResults,
 )
@@ -259,3 +260,20 @@ PLACES = np.array([[0, 1], [1, 2], [-1, 0]])
 )
 def test_six_dimensions(emit: Any, dims: tuple[int | None, ...], found: list[str]) -> None:
     assert rewritten(emit, floats("x", *dims), by=[FiveDimensions()]) == found
+
+
+@pytest.mark.parametrize(
+    ("scale", "zero", "found"),
+    [
+        (STEP, ZERO, []),
+        (np.float32(0.02), ZERO, ["Mul"]),
+        (np.float32(0.02), np.uint8(100), ["Add", "Mul"]),
+        (STEP, np.uint8(140), ["Add", "Mul"]),
+    ],
+)
+def test_another_scale_than_that_of_the_quantization(scale: np.float32, zero: np.uint8, found: list[str]) -> None:
+    def emit(op, x):
+        return op.DequantizeLinear(op.QuantizeLinear(x, STEP, ZERO), scale, zero)
+
+    names = rewritten(emit, floats("x", 1, 3, 4, 4), by=[ScalesOfQuantizations()])
+    assert [name for name in names if not name.endswith("Linear")] == found
