@@ -219,9 +219,8 @@ def _with_variants(targets: Mapping[Path, Path], variants: Sequence[Variant]) ->
     """Return the models for which variants are written, and the paths of the variants."""
     if not variants:
         return {}
-    found = {
-        model: target for model, target in targets.items() if target.parts[-2:] == (layouts.ONNX, f"{layouts.MODEL}.onnx")
-    }
+    hosted = {place for place in targets.values() if place.parent.name == layouts.ONNX and place.stem in layouts.HOSTED}
+    found = {model: target for model, target in targets.items() if target in hosted}
     if not found:
         raise ValueError("--variant requires the folder of an encoder, whose model becomes onnx/model.onnx")
     return found

@@ -21,7 +21,11 @@ ONNX = "onnx"
 MODEL = "model"
 PIPELINE, CONFIG = "model_index.json", "config.json"
 
+HOSTED = frozenset((MODEL, "vision_encoder", "prompt_encoder_mask_decoder"))
+"""The names of models that Transformers.js loads: a complete model, or the two parts of Segment Anything."""
+
 _EXPORTED = "openvino_model"
+_PREFIX = "openvino_"
 _OPENVINO = "openvino"
 _VARIABLE = b'type="Assign"'
 
@@ -49,7 +53,10 @@ def _of_pipeline(own: PurePosixPath) -> PurePosixPath | None:
 
 
 def _of_transformers(folder: Path, own: PurePosixPath, model: Path) -> PurePosixPath | None:
-    """Return the path of a model without state that config.json describes."""
+    """Return the path of a model without state that config.json describes, or of a part of Segment Anything."""
+    part = own.stem.removeprefix(_PREFIX)
+    if part in HOSTED - {MODEL} and all((model.parent / f"{_PREFIX}{one}.xml").is_file() for one in HOSTED - {MODEL}):
+        return own.parent / ONNX / f"{part}.onnx" if (model.parent / CONFIG).is_file() else None
     config = config_of(folder, model)
     if config is None:
         return None

@@ -65,11 +65,20 @@ def _eight_bits(model: Path, target: Path, large: bool) -> None:
         model,
         target,
         op_types_to_quantize=list(_EIGHT_BITS),
+        nodes_to_exclude=_batched(onnx.load(model, load_external_data=False)),
         per_channel=True,
         weight_type=QuantType.QUInt8,
         use_external_data_format=large,
         extra_options={"MatMulConstBOnly": True},
     )
+
+
+def _batched(model: onnx.ModelProto) -> list[str]:
+    """Return the MatMuls whose constant is several matrices. ONNX Runtime's quantizer writes a scale for each column of each
+    matrix, which its kernel rejects.
+    """
+    ranks = {tensor.name: len(tensor.dims) for tensor in model.graph.initializer}
+    return [node.name for node in model.graph.node if node.op_type == "MatMul" and ranks.get(node.input[1], 2) > 2]
 
 
 def _four_bits(model: Path, target: Path, large: bool) -> None:

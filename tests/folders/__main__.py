@@ -63,6 +63,8 @@ def runs(name: str) -> Iterator[tuple[str, Callable[[Path, Path], hosts.Result]]
         yield "optimum-onnx", partial(hosts.in_optimum, name)
     if name == "sentence-transformer" or name.endswith(("-embedding", "-reranker")):
         yield "sentence-transformers", partial(hosts.in_sentence_transformers, name)
+    if name == "sam":
+        yield "Transformers.js", hosts.masks_in_transformers_js
     if name in ENCODERS:
         for dtype in hosts.DTYPES:
             yield "Transformers.js", partial(hosts.in_transformers_js, name, dtype=dtype)

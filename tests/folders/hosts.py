@@ -148,20 +148,7 @@ def in_transformers_js(name: str, source: Path, target: Path, dtype: str = "fp32
     given = inputs(name, source)
     expected = by_openvino(source / "openvino_model.xml", given)
     document: dict[str, Any] = {"texts": TEXTS} if told.reads in ("text", "both") else {}
-    document["tensors"] = {
-        key: {"type": "float32", "dims": value.shape, "data": value.ravel().tolist()}
-        for key, value in given.items()
-        if value.dtype == np.float32
-    }
-    with tempfile.TemporaryDirectory() as place:
-        path = Path(place) / "inputs.json"
-        path.write_text(json.dumps(document))
-        command = ["node", HERE / "in_node.mjs", target, architecture, dtype, path]
-        done = subprocess.run(list(map(str, command)), capture_output=True, text=True, encoding="utf-8", timeout=300)
-    if done.returncode:
-        raise RuntimeError(done.stdout + done.stderr)
-    printed = json.loads(done.stdout.splitlines()[-1])
-    found = {key: np.array(value["data"], np.float64).reshape(value["dims"]) for key, value in printed.items()}
+    found = _in_node(target, architecture, dtype, {**document, "tensors": given})
     mask = given.get("attention_mask")
     if (tokens := found.pop("tokens", None)) is not None and not np.array_equal(tokens, given["input_ids"]):
         raise RuntimeError(f"{tokens} are the tokens, not {given['input_ids']}")
@@ -172,6 +159,35 @@ def in_transformers_js(name: str, source: Path, target: Path, dtype: str = "fp32
     most = DTYPES[dtype]
     compared = "tokens, outputs" if "texts" in document else "outputs"
     return Result(f"{compared} ({dtype})", distance(found, expected), most, architecture)
+
+
+def masks_in_transformers_js(source: Path, target: Path) -> Result:
+    """Run both parts of Segment Anything in Transformers.js, for an image and two points, and compare the outputs."""
+    pixels = np.random.default_rng(1).standard_normal((1, 3, 64, 64)).astype(np.float32)
+    points = {"input_points": np.array([[[[20, 30], [5, 50]]]], np.float32), "input_labels": np.array([[[1, 0]]])}
+    given = {"pixel_values": pixels, **points}
+    features = by_openvino(source / "openvino_vision_encoder.xml", given)
+    expected = by_openvino(source / "openvino_prompt_encoder_mask_decoder.xml", {**features, **points})
+    found = _in_node(target, "SamModel", "fp32", {"tensors": given})
+    return Result("masks (fp32)", distance(found, expected), DTYPES["fp32"], "SamModel")
+
+
+def _in_node(target: Path, architecture: str, dtype: str, document: Mapping[str, Any]) -> ARRAYS:
+    """Run a folder in Transformers.js, with texts and the tensors of floats, or with all tensors if there are no texts."""
+    tensors = {
+        key: {"type": str(value.dtype), "dims": value.shape, "data": value.ravel().tolist()}
+        for key, value in document["tensors"].items()
+        if value.dtype == np.float32 or "texts" not in document
+    }
+    with tempfile.TemporaryDirectory() as place:
+        path = Path(place) / "inputs.json"
+        path.write_text(json.dumps({**document, "tensors": tensors}))
+        command = ["node", HERE / "in_node.mjs", target, architecture, dtype, path]
+        done = subprocess.run(list(map(str, command)), capture_output=True, text=True, encoding="utf-8", timeout=300)
+    if done.returncode:
+        raise RuntimeError(done.stdout + done.stderr)
+    printed = json.loads(done.stdout.splitlines()[-1])
+    return {key: np.array(value["data"], np.float64).reshape(value["dims"]) for key, value in printed.items()}
 
 
 def in_diffusers(name: str, source: Path, target: Path, task: str = "text2image") -> Result:

@@ -92,6 +92,13 @@ ENCODERS: dict[str, Encoder] = {
     "clip-zero-shot": Encoder("ZeroShotImageClassification", "CLIP", {}, "both", head="Model"),
     "wav2vec2-classifier": Encoder("AudioClassification", "Wav2Vec2", _SOUND, "sound", head="SequenceClassification"),
     "wav2vec2-speech": Encoder("CTC", "Wav2Vec2", _SOUND, "sound"),
+    "wavlm-speaker": Encoder(
+        "AudioXVector",
+        "WavLM",
+        {**_SOUND, "tdnn_dim": (16, 16, 32), "tdnn_kernel": (3, 3, 1), "tdnn_dilation": (1, 2, 1), "xvector_output_dim": 8},
+        "sound",
+        head="XVector",
+    ),
     "wav2vec2-frames": Encoder("AudioFrameClassification", "Wav2Vec2", _SOUND, "sound"),
 }  # fmt: skip
 
@@ -170,6 +177,36 @@ def make_sentence_transformer(folder: Path) -> None:
             (folder / f"openvino/openvino_model{suffix}").write_bytes(
                 (Path(place) / f"ir/openvino_model{suffix}").read_bytes()
             )
+
+
+def make_sam(folder: Path) -> None:
+    """Create a model of Segment Anything, whose parts are an encoder of images and a decoder of prompts and masks."""
+    import torch
+    import transformers
+    from optimum.intel import OVSamModel
+
+    torch.manual_seed(1)
+    size = {"image_size": 64, "patch_size": 8}
+    config = transformers.SamConfig(
+        vision_config={
+            "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "mlp_dim": 32, "output_channels": 16,
+            "global_attn_indexes": [1], "window_size": 4, "num_pos_feats": 8, **size,
+        },
+        prompt_encoder_config={"hidden_size": 16, "mask_input_channels": 4, **size},
+        mask_decoder_config={"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "mlp_dim": 16,
+                             "iou_head_hidden_dim": 16},
+    )  # fmt: skip
+    model = transformers.SamModel(config).eval()
+    with torch.no_grad():  # initially, the masks are nearly zero
+        for parameter in model.parameters():
+            if parameter.ndim > 1:
+                parameter.copy_(0.2 * torch.randn_like(parameter))
+    with tempfile.TemporaryDirectory() as place:
+        model.save_pretrained(place)
+        transformers.SamImageProcessor(size={"longest_edge": 64}, pad_size={"height": 64, "width": 64}).save_pretrained(
+            place
+        )
+        OVSamModel.from_pretrained(place, export=True, compile=False, load_in_8bit=False).save_pretrained(folder)
 
 
 def _torch_encoder(folder: Path) -> None:
@@ -328,7 +365,7 @@ def make_pipeline(name: str, folder: Path) -> None:
         OVDiffusionPipeline.from_pretrained(place, export=True, compile=False, load_in_8bit=False).save_pretrained(folder)
 
 
-MAKERS: dict[str, Callable[[Path], None]] = {"sentence-transformer": make_sentence_transformer}
+MAKERS: dict[str, Callable[[Path], None]] = {"sentence-transformer": make_sentence_transformer, "sam": make_sam}
 SPEECH: dict[str, Callable[[Path], None]] = {
     "whisper": make_whisper,
     "whisper-int8": partial(make_whisper, eight_bits=True),

@@ -146,6 +146,25 @@ def test_only_components_are_renamed(pipeline: Path) -> None:
     assert found == ["unet/model.onnx", "tokenizer/openvino_tokenizer.onnx", "more/deep/openvino_model.onnx"]
 
 
+def test_the_parts_of_segment_anything_get_the_names_of_transformers_js(tmp_path: Path) -> None:
+    folder = tmp_path / "sam"
+    for part in ("vision_encoder", "prompt_encoder_mask_decoder"):
+        save(folder / f"openvino_{part}.xml", {"x": [-1, WIDTH]}, {"y": WIDTH})
+    write(folder / "config.json", {"model_type": "sam"})
+    document = as_json(specops("convert", folder, "-o", tmp_path / "out", "--variant", "q8", "--json"))
+    assert document["failed"] == 0
+    assert sorted(path.name for path in (tmp_path / "out/onnx").iterdir()) == [
+        "prompt_encoder_mask_decoder.onnx", "prompt_encoder_mask_decoder_quantized.onnx", "vision_encoder.onnx",
+        "vision_encoder_quantized.onnx",
+    ]  # fmt: skip
+
+
+def test_one_part_alone_keeps_its_name(tmp_path: Path) -> None:
+    model = save(tmp_path / "openvino_vision_encoder.xml", {"x": [-1, WIDTH]}, {"y": WIDTH})
+    write(tmp_path / "config.json", {"model_type": "another"})
+    assert [str(place) for place in places(tmp_path, [model], "hosts").values()] == ["openvino_vision_encoder.onnx"]
+
+
 def test_variants_are_quantized_models(encoder: Path, tmp_path: Path) -> None:
     arguments = ["--variant", "fp16", "--variant", "q8", "--variant", "q4"]
     told = as_json(specops("convert", encoder, "-o", tmp_path / "out", "--json", *arguments))
@@ -160,6 +179,24 @@ def test_variants_are_quantized_models(encoder: Path, tmp_path: Path) -> None:
         assert operator in {node.op_type for node in onnx.load(path).graph.node}
         (found,) = ort.InferenceSession(path).run(None, {"x": x})
         assert np.linalg.norm(found - expected) <= most * np.linalg.norm(expected)
+
+
+def test_several_matrices_in_a_product_are_not_quantized(tmp_path: Path) -> None:
+    """ONNX Runtime's kernel rejects their scales."""
+    draw = np.random.default_rng(2)
+    x = ops.parameter([-1, 2, 4, WIDTH], np.float32, name="x")
+    y = ops.matmul(x, ops.constant(draw.standard_normal((2, WIDTH, WIDTH)).astype(np.float32)), False, False)
+    y = ops.matmul(y, ops.constant(draw.standard_normal((WIDTH, WIDTH)).astype(np.float32)), False, False)
+    (tmp_path / "ir").mkdir()
+    ov.save_model(ov.Model([y], [x]), tmp_path / "ir/openvino_model.xml", compress_to_fp16=False)
+    write(tmp_path / "ir/config.json", {})
+    as_json(specops("convert", tmp_path / "ir", "-o", tmp_path / "out", "--variant", "q8", "--json"))
+    whole, quantized = tmp_path / "out/onnx/model.onnx", tmp_path / "out/onnx/model_quantized.onnx"
+    operators = [node.op_type for node in onnx.load(quantized).graph.node]
+    assert operators.count("MatMul") == 1 and operators.count("MatMulInteger") == 1
+    given = draw.standard_normal((1, 2, 4, WIDTH)).astype(np.float32)
+    expected, found = (ort.InferenceSession(path).run(None, {"x": given})[0] for path in (whole, quantized))
+    assert np.abs(found - expected).max() < 0.05 * np.abs(expected).max()
 
 
 def test_a_variant_without_weights_is_an_error(tmp_path: Path) -> None:
