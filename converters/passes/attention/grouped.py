@@ -142,22 +142,25 @@ class Emitter:
 
     def _in_rows_again(self, found: CachedAttention) -> ir.Value | None:
         """Return the value after ``mixed`` in the operator's layout ``[batch, sequence, heads * size]``."""
-        probe_shapes = ProbeShapes(2, 3, 5)
-        shape = (2, found.heads, 3, found.size)
-        mixed = of_all_sizes(shape, seed=3)
-        wanted = mixed.transpose(0, 2, 1, 3).reshape(2, 3, -1)
         value = found.guarded
         for _ in range(3):
             if len(uses := list(value.uses())) != 1 or value.is_graph_output():
                 return None
             value = uses[0][0].outputs[0]
-            try:
-                got = self.inputs.probe(probe_shapes, {found.guarded: mixed}).array(value)
-            except ProbeError:
-                return None
-            if np.array_equal(got, wanted) and self.inputs.stays(probe_shapes, value, got, {found.guarded: mixed}):
+            if all(self._are_rows(found, value, shapes) for shapes in (ProbeShapes(2, 3, 5), ProbeShapes(2, 1, 5))):
                 return value
         return None
+
+    def _are_rows(self, found: CachedAttention, value: ir.Value, probe_shapes: ProbeShapes) -> bool:
+        """Return whether a value is ``mixed`` in the operator's layout for a number of tokens."""
+        mixed = of_all_sizes((probe_shapes.batch, found.heads, probe_shapes.sequence, found.size), seed=3)
+        wanted = mixed.transpose(0, 2, 1, 3).reshape(probe_shapes.batch, probe_shapes.sequence, -1)
+        given = {found.guarded: mixed}
+        try:
+            got = self.inputs.probe(probe_shapes, given).array(value)
+        except ProbeError:
+            return False
+        return np.array_equal(got, wanted) and self.inputs.stays(probe_shapes, value, got, given)
 
 
 def _compress(past: ir.Value, cache: KvCache) -> None:

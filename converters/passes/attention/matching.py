@@ -100,12 +100,15 @@ class Matcher:
 
     def drops_last(self, weights: ir.Value, node: ir.Node) -> bool:
         """Return whether a node drops only the last column of the attention weights."""
-        whole = of_all_sizes((2, 2, 3, 9), seed=4)
-        try:
-            got = self._inputs.probe(PROBE_SHAPES, {weights: whole}).array(node.outputs[0])
-        except ProbeError:
-            return False
-        return np.array_equal(got, whole[..., :-1])
+        for shapes in (PROBE_SHAPES, _LATER_SHAPES):
+            whole = of_all_sizes((2, 2, shapes.sequence, shapes.total + 1), seed=4)
+            try:
+                got = self._inputs.probe(shapes, {weights: whole}).array(node.outputs[0])
+            except ProbeError:
+                return False
+            if not np.array_equal(got, whole[..., :-1]):
+                return False
+        return True
 
     def has_factor(self, node: ir.Node) -> bool:
         """Return whether a node multiplies data by a value that does not depend on data."""
@@ -121,7 +124,7 @@ class Matcher:
             raise UnsupportedAttention(f"its attention sink is unknown: {error}") from error
         if any(x.ndim != 4 or x.shape[3] != 1 or not (x == array[:1, :, :1]).all() for x in (array, later)):
             raise UnsupportedAttention("its attention sink is not one number per head")
-        if not self._inputs.stays(PROBE_SHAPES, column, array):
+        if not self._inputs.stays(PROBE_SHAPES, column, array[:1, :, :1], broadcasts=True):
             raise UnsupportedAttention("its attention sink changes with the tokens")
         return array[0, :, 0, 0]
 

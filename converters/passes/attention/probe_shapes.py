@@ -133,20 +133,21 @@ class Inputs:
         value: ir.Value,
         array: np.ndarray,
         more: Mapping[ir.Value, np.ndarray | Data] | None = None,
+        *,
+        broadcasts: bool = False,
     ) -> bool:
-        """Return whether a value is the same array after no and after thousands of tokens, with padding, and at other
-        positions, if it can be computed for them.
+        """Return whether a value is the same array after no and after thousands of tokens, in a run of one token, with
+        padding, and at other positions, if it can be computed for them.
 
         Some models scale queries by a factor that is 1 for the first thousands of tokens, and grows from there on. Others
-        multiply keys or values by the attention_mask.
+        multiply keys or values by the attention_mask. With ``broadcasts``, the value may be the array for more elements.
         """
-        for later in (
-            replace(probe_shapes, past=0, mask=None, positions=None),
-            *_later(probe_shapes),
-            *_padded(probe_shapes),
-        ):
+        first = replace(probe_shapes, past=0, mask=None, positions=None)
+        one = replace(first, sequence=1, past=probe_shapes.total - 1)
+        for later in (first, one, *_later(probe_shapes), *_padded(probe_shapes)):
             with suppress(ProbeError):  # more tokens than the model supports
-                if not np.array_equal(self.probe(later, more).array(value), array):
+                found = self.probe(later, more).array(value)
+                if not (bool((found == array).all()) if broadcasts else np.array_equal(found, array)):
                     return False
         return True
 

@@ -132,13 +132,15 @@ class Rotations:
             layout = self._layouts(source, heads, size)
             if layout is None:
                 return None
-            x = of_all_sizes((_PROBE_SHAPES.batch, heads, _PROBE_SHAPES.sequence, size), seed=2)
-            given = {source: layout.from_heads(x)}
-            got = self._inputs.probe(_PROBE_SHAPES, given).array(value)
+            for shapes in (_PROBE_SHAPES, replace(_PROBE_SHAPES, sequence=1)):
+                x = of_all_sizes((shapes.batch, heads, shapes.sequence, size), seed=2)
+                given = {source: layout.from_heads(x)}
+                got = self._inputs.probe(shapes, given).array(value)
+                if not np.array_equal(got, x) or not self._inputs.stays(shapes, value, x, given):
+                    return None
         except ProbeError:
             return None
-        is_plain = np.array_equal(got, x) and self._inputs.stays(_PROBE_SHAPES, value, x, given)
-        return Source(source, layout, None) if is_plain else None
+        return Source(source, layout, None)
 
     def _rotated(
         self, value: ir.Value, source: ir.Value, heads: int, size: int, table: Table | None, *, padding: bool

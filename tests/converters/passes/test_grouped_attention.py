@@ -20,6 +20,7 @@ from tests.converters.passes.language_models import (
     by_onnx_runtime,
     by_openvino,
     causal,
+    dim,
     floats,
     for_generators,
     hidden,
@@ -110,7 +111,15 @@ LARGE = [Run(20 * run.x, run.mask, run.more) for run in GIVEN]
 
 @pytest.mark.parametrize(
     ("place", "grouped", "in_place"),
-    [("query", 1, 1), ("key", 1, 1), ("value", 1, 1), ("mixed", 1, 1), ("held", 0, 0), ("past", None, 0)],
+    [
+        ("products", 0, 0),
+        ("query", 1, 1),
+        ("key", 1, 1),
+        ("value", 1, 1),
+        ("mixed", 1, 1),
+        ("held", 0, 0),
+        ("past", None, 0),
+    ],
 )
 def test_a_limit_stays(place: str, grouped: int | None, in_place: int) -> None:
     """Moved values must be unchanged at any magnitude, so that a limit beyond usual numbers is detected."""
@@ -284,3 +293,34 @@ def test_another_input_before_the_tokens() -> None:
 def test_a_boolean_attention_mask() -> None:
     given = [Run(run.x, run.mask.astype(bool), run.more) for run in PADDED]
     assert agrees(layer(booleans=True), given).grouped == 1
+
+
+def by_tokens_of_run(x: Any, _: Any) -> Any:
+    """Times a half in a run of one token."""
+    count = ops.squeeze(dim(x, 2), whole(0))
+    return ops.multiply(x, ops.select(ops.equal(count, whole(1)), floats(0.5), floats(1)))
+
+
+def by_first_run(x: Any, tokens: Any) -> Any:
+    """Times a half in the first run."""
+    past = ops.squeeze(ops.subtract(tokens.total, dim(x, 2)), whole(0))
+    return ops.multiply(x, ops.select(ops.equal(past, whole(0)), floats(0.5), floats(1)))
+
+
+@pytest.mark.parametrize("factor", [by_tokens_of_run, by_first_run])
+@pytest.mark.parametrize(
+    ("place", "grouped", "in_place"), [("products", 0, 0), ("query", 1, 1), ("key", 1, 1), ("value", 1, 1), ("mixed", 1, 1)]
+)
+def test_factors_of_some_runs(place: str, grouped: int, in_place: int, factor: Any) -> None:
+    """A run of several tokens after others does not show them."""
+    changes = {place: factor}
+    if place == "products":
+        changes = {place: lambda x, tokens: ops.multiply(factor(x, tokens), floats(0.25))}
+    model = layer(**changes)
+    assert agrees(model, GIVEN).grouped == grouped
+    conversion = convert(model.clone())
+    assert conversion.report.nodes.get("onnx_specops.ScaledDotProductAttentionWithKVCache", 0) == in_place
+    session = onnx_specops.InferenceSession(conversion.model.SerializeToString())
+    for run, wanted in zip(GIVEN, by_openvino(model, GIVEN), strict=True):
+        got = session.run(None, {name: run.feeds[name] for name in ("x", "attention_mask", "beam_idx")})[0]
+        np.testing.assert_allclose(got, wanted, rtol=0, atol=1e-4 * float(np.abs(wanted).max()), strict=True)

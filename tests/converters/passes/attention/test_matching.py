@@ -216,3 +216,16 @@ def test_factors_of_the_transposed_keys(transposed: Step, scale: float | None) -
 )
 def test_consumers_of_the_softmax(weights: Step, found: bool) -> None:
     assert (match(weights=weights) is not None) is found
+
+
+@pytest.mark.parametrize(("end", "found"), [(-1, True), (8, False)])
+def test_the_dropped_column(end: int, found: bool) -> None:
+    """Eight is the number of tokens with which the attention is evaluated first."""
+
+    def with_sink(op: Any, scores: Value, *_: Value) -> Value:
+        column = op.Concat(op.Shape(scores, end=3), [1], axis=0)
+        whole: Value = op.Concat(scores, op.Expand(_numbers(1, 2, 1, 1), column), axis=3)
+        return whole
+
+    attention = match(with_sink, weights=lambda op, w, x, m: op.Slice(w, [0], [end], [3]))
+    assert (attention is not None and attention.sink is not None) is found
