@@ -62,6 +62,16 @@ class Architecture:
         """Return the parameter with a name, which may have the prefix of an outer module."""
         return next((one for one in (name, name.removeprefix("model.")) if one in self.shapes), None)
 
+    def convolution_in(self, module: str) -> str | None:
+        """Return the weight of the only convolution in a module; ``None`` if there are none or several. In the graph, a
+        convolution may have the name of the outer module.
+        """
+        for outer in (module, module.removeprefix("model.")):
+            found = [name for name in self._modules if name.startswith(f"{outer}.") and self._kind(name) == "Conv1d"]
+            if len(found) == 1:
+                return self.known(f"{found[0]}.weight")
+        return None
+
     @cached_property
     def linear(self) -> list[str]:
         """The linear layers."""

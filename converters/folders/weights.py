@@ -265,11 +265,22 @@ def _own_name(chain: list[Layer], architecture: Architecture) -> str | None:
 
 
 def _name_by_layer(layer: Layer, architecture: Architecture) -> str | None:
-    """Return the parameter of the module to which a layer belongs."""
+    """Return the parameter of the module to which a layer belongs. An addition to a matrix multiplication may have the name
+    of a conversion after it.
+    """
+    if layer.type == "Add":
+        for port in layer.inputs:
+            product = port.source.layer
+            place = _MODULE.match(product.name) if product.type == "MatMul" else None
+            if place is not None and (bias := architecture.known(f"{place['path']}.bias")) is not None:
+                return bias
     place = _MODULE.match(layer.name)
     if place is None:
         return None
-    return architecture.known(f"{place['path']}.{'bias' if layer.type in ('Add', 'Subtract') else 'weight'}")
+    name = architecture.known(f"{place['path']}.{'bias' if layer.type in ('Add', 'Subtract') else 'weight'}")
+    if name is None and layer.type in ("Convolution", "GroupConvolution"):
+        return architecture.convolution_in(place["path"])
+    return name
 
 
 def _value(port: InputPort) -> np.ndarray:

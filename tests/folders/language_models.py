@@ -15,6 +15,9 @@ _COMMON: dict[str, Any] = {
 _GPT: dict[str, Any] = {
     "vocab_size": SIZE, "n_positions": 128, "n_embd": 64, "n_layer": 2, "n_head": 4, "bos_token_id": 0, "eos_token_id": 0,
 }  # fmt: skip
+_FALCON: dict[str, Any] = {
+    "vocab_size": SIZE, "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "alibi": False,
+}  # fmt: skip
 _ONE_KEY = {**_COMMON, "num_key_value_heads": 4}
 
 CONFIGURATIONS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -35,14 +38,25 @@ CONFIGURATIONS: dict[str, tuple[str, dict[str, Any]]] = {
     "granite": ("GraniteConfig", _COMMON),
     "olmo2": ("Olmo2Config", _COMMON),
     "starcoder2": ("Starcoder2Config", _COMMON),
+    "falcon": ("FalconConfig", {**_FALCON, "new_decoder_architecture": True, "num_kv_heads": 2, "bias": False}),
+    "gptj": ("GPTJConfig", {**_GPT, "rotary_dim": 8}),
+    "codegen": ("CodeGenConfig", {**_GPT, "rotary_dim": 8}),
+    "mpt": ("MptConfig", {"vocab_size": SIZE, "d_model": 64, "n_heads": 4, "n_layers": 2, "max_seq_len": 128}),
+    "persimmon": ("PersimmonConfig", _ONE_KEY),
+    "cohere2": ("Cohere2Config", {**_COMMON, "logit_scale": 0.5}),
+    "smollm3": ("SmolLM3Config", _COMMON),
+    "glm4": ("Glm4Config", _COMMON),
+    "lfm2-text": ("Lfm2Config", {**_COMMON, "layer_types": ["conv", "full_attention"]}),
 }  # fmt: skip
 
-Weights = Literal["float", "int8", "int4", "int4-asym"]
+Weights = Literal["float", "int8", "int4", "int4-asym", "int4-rows", "int4-int8"]
 COMPRESSED: dict[str, tuple[str, Weights]] = {
     "llama-int8": ("llama", "int8"),
     "gpt2-int8": ("gpt2", "int8"),
     "llama-int4": ("llama", "int4"),
     "phi3-int4-asym": ("phi3", "int4-asym"),
+    "llama-int4-rows": ("llama", "int4-rows"),
+    "qwen3-int4-int8": ("qwen3", "int4-int8"),
 }
 
 
@@ -68,7 +82,8 @@ def make(name: str, weights: Weights, folder: Path) -> None:
     if weights == "int8":
         how = {"quantization_config": OVWeightQuantizationConfig(bits=8)}
     elif weights != "float":
-        config = OVWeightQuantizationConfig(bits=4, group_size=32, sym=weights == "int4", ratio=1.0)
+        group, ratio = -1 if weights == "int4-rows" else 32, 0.5 if weights == "int4-int8" else 1.0
+        config = OVWeightQuantizationConfig(bits=4, group_size=group, sym=weights != "int4-asym", ratio=ratio)
         how = {"quantization_config": config}
     with tempfile.TemporaryDirectory() as place:
         model.save_pretrained(place)

@@ -9,6 +9,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from converters.folders.genai import write_genai
@@ -104,3 +105,22 @@ def test_grammars_restrict_the_text(place: Path, kind: str, grammar: str, fits: 
     while not generator.is_done():
         generator.generate_next_token()
     assert fits(tokenizer.decode(generator.get_sequence(0)[len(prompt) :]))
+
+
+def test_adapters_need_inputs_that_an_ir_lacks(place: Path) -> None:
+    """docs/language-models.md says so: LoRA adapters must be merged before the export."""
+    ort = pytest.importorskip("onnxruntime")
+    adapter = ort.AdapterFormat()
+    adapter.set_adapter_version(1)
+    adapter.set_model_version(1)
+    adapter.set_parameters({"lora_A.weight": ort.OrtValue.ortvalue_from_numpy(np.zeros((4, 4), np.float32))})
+    adapter.export_adapter(str(place / "one.onnx_adapter"))
+    model = genai.Model(str(place / "phi3-last"))
+    adapters = genai.Adapters(model)
+    adapters.load(str(place / "one.onnx_adapter"), "one")
+    parameters = genai.GeneratorParams(model)
+    parameters.set_search_options(max_length=LENGTH)
+    generator = genai.Generator(model, parameters)
+    generator.set_active_adapter(adapters, "one")
+    with pytest.raises(RuntimeError, match=r"Invalid input name: lora_A\.weight"):
+        generator.append_tokens([5, 6, 7])

@@ -50,6 +50,9 @@ class Stub:
     def takes_inputs_first(self, module: str) -> bool:
         return module == "conv"
 
+    def convolution_in(self, module: str) -> str | None:
+        return None
+
     def neutral(self, name: str) -> float | None:
         return 1.0 if name == "norm.weight" else None
 
@@ -140,6 +143,15 @@ def test_constants_are_assigned_to_parameters(tmp_path: Path) -> None:
     config = json.loads((tmp_path / "out/config.json").read_text())
     assert config == {"model_type": "stub", "architectures": ["StubForCausalLM"]}
     assert (tmp_path / "out/tokenizer.json").is_file()
+
+
+def test_a_bias_may_have_the_name_of_a_conversion(tmp_path: Path) -> None:
+    """GPT-J's logits are converted to float32, which OpenVINO removes. The addition before then has its name."""
+    folder = save(tmp_path / "ir")
+    xml = folder / "openvino_model.xml"
+    xml.write_text(xml.read_text().replace("__module.a.proj/aten::linear/Add", "__module/aten::to/Convert"))
+    write_weights(folder, tmp_path / "out")
+    assert np.array_equal(read(tmp_path / "out/model.safetensors")["a.proj.bias"], _numbers(1, OUT)[0])
 
 
 def test_a_missing_scale_is_ones(tmp_path: Path) -> None:
@@ -354,3 +366,27 @@ def test_weights_that_transformers_cannot_load_are_one_error(tmp_path: Path) -> 
     (tmp_path / "out/model.safetensors").write_bytes(b"damaged")
     with pytest.raises(ConversionError, match=r"cannot load the weights: .*--no-check"):
         weights.check_weights(tmp_path / "ir", tmp_path / "out")
+
+
+@pytest.mark.real
+@needs_transformers
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [
+        ("model.layers.0.conv", "model.layers.0.conv.conv.weight"),
+        ("model.model.layers.0.conv", "model.layers.0.conv.conv.weight"),
+        ("model.layers.0.feed_forward", None),  # without a convolution
+        ("model", None),  # with two
+    ],
+)
+def test_the_only_convolution_in_a_module(module: str, name: str | None) -> None:
+    import transformers
+
+    if "lfm2" not in transformers.CONFIG_MAPPING:
+        pytest.skip("this release of transformers has no LFM2")
+    from converters.folders.architectures import Architecture
+
+    config = {"model_type": "lfm2", "hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 2,
+              "num_attention_heads": 2, "num_key_value_heads": 2, "vocab_size": 32,
+              "layer_types": ["conv", "conv"]}  # fmt: skip
+    assert Architecture(Path("config.json"), config).convolution_in(module) == name
