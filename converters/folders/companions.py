@@ -20,6 +20,9 @@ _WEIGHTS = {
 """The suffixes of files with a model's layers or weights in any form."""
 
 
+_OF_MODULES = (".safetensors", ".bin")
+"""The suffixes of the weights of sentence-transformers' modules."""
+
 _READ = (
     "added_tokens.json", "chat_template.json", "config.json", "generation_config.json", "model_index.json", "modules.json",
     "preprocessor_config.json", "processor_config.json", "scheduler_config.json", "special_tokens_map.json",
@@ -34,9 +37,25 @@ def is_model_folder(folder: Path) -> bool:
 
 
 def companions(folder: Path) -> list[Path]:
-    """Return the files of a model's folder and its subfolders without layers or weights."""
-    found = sorted(path for path in folder.rglob("*") if path.is_file() and path.suffix.lower() not in _WEIGHTS)
+    """Return the files of a model's folder and its subfolders without layers or weights, and the weights of `_modules`."""
+    modules = _modules(folder)
+    found = []
+    for path in sorted(folder.rglob("*")):
+        weights = path.suffix.lower() in _WEIGHTS and not (path.parent in modules and path.suffix.lower() in _OF_MODULES)
+        if path.is_file() and not weights:
+            found.append(path)
     return [path for path in found if not any(part.startswith(".") for part in path.relative_to(folder).parts)]
+
+
+def _modules(folder: Path) -> set[Path]:
+    """Return the folders of the modules that sentence-transformers runs itself after the model, such as ``2_Dense``."""
+    try:
+        listed = json.loads((folder / "modules.json").read_text(encoding="utf-8"))
+    except (ValueError, OSError, RecursionError):  # `check_companions` reports a damaged file
+        return set()
+    stated = [module.get("path") for module in listed if isinstance(module, dict)] if isinstance(listed, list) else []
+    found = {folder / path for path in stated if isinstance(path, str)} - {folder}
+    return {path for path in found if not any(path.rglob("*.xml"))}
 
 
 def check_companions(folder: Path) -> None:

@@ -61,7 +61,7 @@ def runs(name: str) -> Iterator[tuple[str, Callable[[Path, Path], hosts.Result]]
         return
     if name in ENCODERS:
         yield "optimum-onnx", partial(hosts.in_optimum, name)
-    if name == "sentence-transformer" or name.endswith(("-embedding", "-reranker")):
+    if name.startswith("sentence-transformer") or name.endswith(("-embedding", "-reranker")):
         yield "sentence-transformers", partial(hosts.in_sentence_transformers, name)
     if name == "sam":
         yield "Transformers.js", hosts.masks_in_transformers_js

@@ -159,9 +159,12 @@ def make_encoder(name: str, folder: Path) -> None:
                 (folder / path.name).write_bytes(path.read_bytes())
 
 
-def make_sentence_transformer(folder: Path) -> None:
-    """Create `bert-embedding` as a repository of sentence-transformers: modules, and the IR in ``openvino/``."""
+def make_sentence_transformer(folder: Path, dense: bool = False) -> None:
+    """Create `bert-embedding` as a repository of sentence-transformers: modules, and the IR in ``openvino/``. ``dense`` adds
+    a layer after the pooling, whose weights are in another file.
+    """
     import sentence_transformers
+    import torch
 
     with tempfile.TemporaryDirectory() as place:
         make_encoder("bert-embedding", Path(place) / "ir")
@@ -170,7 +173,10 @@ def make_sentence_transformer(folder: Path) -> None:
             _torch_encoder(Path(torch_place))
             transformer = modules.Transformer(torch_place, max_seq_length=48)
             pooling = modules.Pooling(transformer.get_word_embedding_dimension(), pooling_mode="mean")
-            sentence_transformers.SentenceTransformer(modules=[transformer, pooling, modules.Normalize()]).save(str(folder))
+            torch.manual_seed(3)
+            added = [modules.Dense(transformer.get_word_embedding_dimension(), 16)] if dense else []
+            parts = [transformer, pooling, *added, modules.Normalize()]
+            sentence_transformers.SentenceTransformer(modules=parts).save(str(folder))
         (folder / "model.safetensors").unlink()
         (folder / "openvino").mkdir()
         for suffix in (".xml", ".bin"):
@@ -365,7 +371,11 @@ def make_pipeline(name: str, folder: Path) -> None:
         OVDiffusionPipeline.from_pretrained(place, export=True, compile=False, load_in_8bit=False).save_pretrained(folder)
 
 
-MAKERS: dict[str, Callable[[Path], None]] = {"sentence-transformer": make_sentence_transformer, "sam": make_sam}
+MAKERS: dict[str, Callable[[Path], None]] = {
+    "sentence-transformer": make_sentence_transformer,
+    "sentence-transformer-dense": partial(make_sentence_transformer, dense=True),
+    "sam": make_sam,
+}
 SPEECH: dict[str, Callable[[Path], None]] = {
     "whisper": make_whisper,
     "whisper-int8": partial(make_whisper, eight_bits=True),

@@ -108,6 +108,17 @@ def test_the_ir_may_be_in_a_separate_folder(encoder: Path, tmp_path: Path) -> No
     assert found == {"onnx/model.onnx", "onnx/model_qint8_quantized.onnx"}
 
 
+def test_weights_of_modules_after_the_model_are_copied(encoder: Path, tmp_path: Path) -> None:
+    """sentence-transformers runs these modules itself. The weights of the model in other forms are left out."""
+    for name in ("model.safetensors", "2_Dense/model.safetensors", "2_Dense/notes.onnx", "3_Other/pytorch_model.bin"):
+        write(encoder / name, {})
+    write(encoder / "modules.json", [{"path": ""}, {"path": "1_Pooling"}, {"path": "2_Dense"}, {"path": "../2_Dense"}, 7])
+    assert as_json(specops("convert", encoder, "-o", tmp_path / "out", "--json"))["failed"] == 0
+    written = {path.relative_to(tmp_path / "out").as_posix() for path in (tmp_path / "out").rglob("*") if path.is_file()}
+    assert "2_Dense/model.safetensors" in written and "modules.json" in written
+    assert not written & {"model.safetensors", "2_Dense/notes.onnx", "3_Other/pytorch_model.bin"}
+
+
 @pytest.mark.parametrize(
     "arguments", [["-o", "OUT", "--layout", "files"], ["-o", "OUT", "--layout=files", "--jobs=2"], []], ids=str
 )
