@@ -34,7 +34,9 @@ LANGUAGE_MODELS = (*CONFIGURATIONS, *COMPRESSED)
 _VARIANTS = [text for variant in ("fp16", "q8", "q4") for text in ("--variant", variant)]
 _TASKS = {
     "stable-diffusion": ("text2image", "image2image", "inpainting"),
-    "stable-diffusion-xl": ("text2image", "image2image"),
+    "stable-diffusion-xl": ("text2image", "image2image", "inpainting"),
+    "stable-diffusion-3": ("text2image", "image2image"),
+    "latent-consistency": ("text2image", "image2image"),
 }
 
 
