@@ -44,6 +44,7 @@ from converters.passes.onnxruntime.transposed_convolutions import EmptyTranspose
 from converters.passes.onnxruntime.transposed_matmuls import TransposeAfterCasts
 from converters.passes.onnxruntime.transposed_splits import SplitBeforeTranspose
 from converters.passes.onnxruntime.transposed_volumes import TransposedVolumes
+from converters.passes.onnxruntime.transposes import TransposeInSteps
 from converters.passes.onnxruntime.unique import UniqueOfEmptySlices
 from converters.passes.onnxruntime.unsigned import ExtremesOfUnsigned, TopKOfUnsigned
 from converters.passes.onnxruntime.volumes import ConvolveVolumes
@@ -68,6 +69,7 @@ __all__ = [
     "SumBeforeNormalization",
     "SumsByProducts",
     "TransposeAfterCasts",
+    "TransposeInSteps",
     "TransposedVolumes",
     "fusion_guards",
     "kernel_workarounds",
@@ -124,5 +126,6 @@ def fusion_guards(opset: int) -> Sequence[InPlacePass]:
         guards += [DepthwiseLines(), NaNOfSequences()]
     if opset >= 18:  # the first with axes as inputs of all reductions
         guards += [SoftmaxByReductions(), SumsByProducts(), SplitBeforeTranspose()]
-    # The plugin's kernels do not apply to older opsets.
-    return [*guards, CubicByAxes(), ConvolveVolumes(), TransposedVolumes(), FewOutputs()] if opset >= OPSET else guards
+    if opset >= OPSET:  # the first with the plugin's kernels
+        guards += [CubicByAxes(), ConvolveVolumes(), TransposedVolumes(), FewOutputs()]
+    return [*guards, TransposeInSteps()]
