@@ -46,14 +46,30 @@ SPECOPS_CLONES void quantize(const double* from, std::int64_t count, Levels<doub
 
 // The limits vary along the innermost axis: one set per number.
 template <class T>
-void quantize_each(const T* from, std::int64_t count, const std::array<const T*, 4>& limits,
+SPECOPS_INLINE void quantize_each_of(const T* from, std::int64_t count, const std::array<const T*, 4>& limits,
                    const std::array<std::int64_t, 4>& along, T steps, T* to) {
-  for (std::int64_t i = 0; i < count; ++i) {
-    quantize_run(from + i, 1,
-                 levels_of(limits[0][i * along[0]], limits[1][i * along[1]], limits[2][i * along[2]],
-                           limits[3][i * along[3]], steps),
-                 to + i);
+  const auto one = [&](std::int64_t i, T low, T high, T start, T end) {
+    const T least = low < high ? low : high, most = low < high ? high : low;
+    to[i] = quantized(from[i], levels_of(low, high, start, end, steps), least, most);
+  };
+  const auto [low, high, start, end] = limits;
+  if (std::all_of(along.begin(), along.end(), [](std::int64_t step) { return step == 1; })) {
+    for (std::int64_t i = 0; i < count; ++i) one(i, low[i], high[i], start[i], end[i]);
+    return;
   }
+  for (std::int64_t i = 0; i < count; ++i) {
+    one(i, low[i * along[0]], high[i * along[1]], start[i * along[2]], end[i * along[3]]);
+  }
+}
+
+SPECOPS_CLONES void quantize_each(const float* from, std::int64_t count, const std::array<const float*, 4>& limits,
+                                  const std::array<std::int64_t, 4>& along, float steps, float* to) {
+  quantize_each_of(from, count, limits, along, steps, to);
+}
+
+SPECOPS_CLONES void quantize_each(const double* from, std::int64_t count, const std::array<const double*, 4>& limits,
+                                  const std::array<std::int64_t, 4>& along, double steps, double* to) {
+  quantize_each_of(from, count, limits, along, steps, to);
 }
 
 // The strides of a limit along each axis of the data; 0 for broadcast axes.

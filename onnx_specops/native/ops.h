@@ -16,6 +16,7 @@ const Op& chars_to_bytes();
 const Op& combine_segments();
 const Op& ctc_loss();
 const Op& deformable_psroi_pooling();
+const Op& depthwise_conv();
 const Op& detection_output();
 const Op& elementwise();
 const Op& embedding_bag_offsets_sum();
@@ -85,6 +86,7 @@ inline std::vector<const Op*> all_ops() {
       &combine_segments(),
       &ctc_loss(),
       &deformable_psroi_pooling(),
+      &depthwise_conv(),
       &detection_output(),
       &elementwise(),
       &embedding_bag_offsets_sum(),

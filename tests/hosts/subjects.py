@@ -39,6 +39,7 @@ from tests.onnx_specops.native.random_products import (
 from tests.onnx_specops.native.random_tokenizers import dense
 from tests.onnx_specops.native.test_random_layers import (
     causal_conv,
+    depthwise_conv,
     gated_delta_rule,
     selective_scan,
     state_space_scan,
@@ -176,6 +177,7 @@ def _short(make: Callable[[np.random.Generator], nodes.Node]) -> Callable[[np.ra
 _NODES = {
     "Attention": attention,
     "CausalConv": _short(causal_conv),
+    "DepthwiseConv": depthwise_conv,
     "Elementwise": elementwise,
     "GatedDeltaRule": _short(gated_delta_rule),
     "GroupQueryAttentionCompressed": _over_a_compressed_cache,

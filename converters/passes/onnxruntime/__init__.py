@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from onnx_ir.passes import InPlacePass
 
 from converters.passes.onnxruntime.column_sums import SumsByProducts
+from converters.passes.onnxruntime.depthwise import DepthwiseChannelsLast
 from converters.passes.onnxruntime.doubles import ActivationsOfDoubles
 from converters.passes.onnxruntime.few_outputs import FewOutputs
 from converters.passes.onnxruntime.float8 import CastToFloat8
@@ -55,6 +56,7 @@ __all__ = [
     "ConstantsOfMoreDimensions",
     "ConvolveVolumes",
     "CubicByAxes",
+    "DepthwiseChannelsLast",
     "DepthwiseLines",
     "FewOutputs",
     "GatherRows",
@@ -122,10 +124,12 @@ def fusion_guards(opset: int) -> Sequence[InPlacePass]:
         NearestByGather(),
         GatherRows(),
     ]
+    if opset >= OPSET:  # the first with the plugin's kernels
+        guards.append(DepthwiseChannelsLast())
     if opset >= 13:  # the first with axes as inputs of Unsqueeze
         guards += [DepthwiseLines(), NaNOfSequences()]
     if opset >= 18:  # the first with axes as inputs of all reductions
         guards += [SoftmaxByReductions(), SumsByProducts(), SplitBeforeTranspose()]
-    if opset >= OPSET:  # the first with the plugin's kernels
+    if opset >= OPSET:
         guards += [CubicByAxes(), ConvolveVolumes(), TransposedVolumes(), FewOutputs()]
     return [*guards, TransposeInSteps()]

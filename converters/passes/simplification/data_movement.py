@@ -16,7 +16,7 @@ D = ir.DataType
 _MOVES = ("Reshape", "Squeeze", "Unsqueeze", "Flatten")
 
 
-def permutation(value: Value, rank: int | None) -> list[int] | None:
+def permutation(value: ir.Value, rank: int | None) -> list[int] | None:
     """Return the permutation of a Transpose of a tensor of the given rank; by default the dimensions are reversed."""
     node = value.producer()
     if node is None or rank is None:

@@ -230,10 +230,26 @@ def volume_conv(rng: np.random.Generator) -> Node:
     return "VolumeConv", [x, w, bias], [_type(x)], attributes | {"slope": float(pick(rng, (0, 0.1, 1)))}
 
 
+def depthwise_conv(rng: np.random.Generator) -> Node:
+    def listed(numbers: np.ndarray) -> str:
+        return ",".join(map(str, numbers.tolist()))
+
+    rank, channels = int(rng.integers(1, 4)), int(pick(rng, (1, 5, 15, 16, 17, 32, 40, 48, 63)))
+    kernel, strides, dilations = rng.integers(1, 4, rank), rng.integers(1, 4, rank), rng.integers(1, 3, rank)
+    pads = rng.integers(0, 3, 2 * rank)
+    sizes = np.maximum((kernel - 1) * dilations + 1 - pads[:rank] - pads[rank:], 0) + rng.integers(0, (6, 8, 20)[-rank:])
+    x = rng.standard_normal((int(rng.integers(0, 3)), *sizes, channels)).astype(np.float32)
+    w = rng.standard_normal((*kernel, channels)).astype(np.float32)
+    bias = rng.standard_normal(channels).astype(np.float32) if rng.random() < 0.5 else None
+    attributes = {"channels": channels, "kernel": listed(kernel), "strides": listed(strides), "pads": listed(pads)}
+    return "DepthwiseConv", [x, w, bias], [_type(x)], attributes | {"dilations": listed(dilations)}
+
+
 MAKERS = (
     *random_detectors.MAKERS,
     causal_conv,
     ctc_loss,
+    depthwise_conv,
     erf_inv,
     fake_quantize,
     gated_delta_rule,

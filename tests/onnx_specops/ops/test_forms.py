@@ -21,6 +21,7 @@ from tests.native import BUILT
 from tests.onnx_specops.ops import (
     cases_attention,
     cases_color,
+    cases_depthwise_conv,
     cases_elementwise,
     cases_embedding_bag_offsets_sum,
     cases_interpolate,
@@ -51,6 +52,7 @@ CASES = [
     *cases_interpolate.CASES,
     *cases_color.CASES,
     *cases_attention.CASES,
+    *cases_depthwise_conv.CASES,
     *cases_volume_conv.CASES,
 ]
 FORMS = ["numpy", "native", "python", "body", "reference"]

@@ -1,0 +1,40 @@
+// Depthwise convolutions with channels last: the interface between depthwise_conv.cc and the code for each instruction set.
+//
+// depthwise_conv_kernels.inc is that code, compiled once for each set (CMakeLists.txt); see compressed.h.
+#pragma once
+
+#include <cstdint>
+
+namespace specops::depthwise {
+
+// A line of the kernel that is inside the image: the input of the first window at its first position, and the weights.
+struct Row {
+  const float *x, *weight;
+};
+
+// Some neighboring windows with the same positions inside the image.
+struct Run {
+  const Row* rows;
+  std::int64_t row_count, width;  // `width` positions in each row
+  std::int64_t windows, channels;
+  std::int64_t step;      // floats between the inputs of neighboring windows
+  std::int64_t dilation;  // floats between those of neighboring positions
+  const float* bias;      // or null
+  float* to;
+};
+
+struct Kernels {
+  const char* name;
+  void (*convolve)(const Run& run);
+};
+
+const Kernels& portable();
+#if defined(SPECOPS_X86_KERNELS)
+const Kernels& avx2();
+const Kernels& avx512();
+#endif
+
+// The best kernels for this processor, or those named by ONNX_SPECOPS_SIMD.
+const Kernels& kernels();
+
+}  // namespace specops::depthwise

@@ -1,0 +1,3 @@
+#define SPECOPS_SET portable
+#define SPECOPS_NAME "portable"
+#include "depthwise_conv_kernels.inc"
