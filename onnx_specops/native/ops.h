@@ -42,6 +42,7 @@ const Op& proposal();
 const Op& psroi_pooling();
 const Op& quantized_attention();
 const Op& quantized_conv();
+const Op& quantized_group_moments();
 const Op& quantized_layer_normalization();
 const Op& ragged_to_dense();
 const Op& random_uniform();
@@ -112,6 +113,7 @@ inline std::vector<const Op*> all_ops() {
       &psroi_pooling(),
       &quantized_attention(),
       &quantized_conv(),
+      &quantized_group_moments(),
       &quantized_layer_normalization(),
       &ragged_to_dense(),
       &random_uniform(),

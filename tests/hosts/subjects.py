@@ -34,6 +34,7 @@ from tests.onnx_specops.native.random_products import (
     attention,
     mat_mul_compressed,
     quantized_attention,
+    quantized_group_moments,
     quantized_layer_normalization,
 )
 from tests.onnx_specops.native.random_tokenizers import dense
@@ -184,6 +185,7 @@ _NODES = {
     "MatMulCompressed": mat_mul_compressed,
     "QuantizedAttention": quantized_attention,
     "QuantizedConv": _quantized_conv,
+    "QuantizedGroupMoments": quantized_group_moments,
     "QuantizedLayerNormalization": quantized_layer_normalization,
     "RaggedToDense": dense,
     "ScaledDotProductAttentionWithKVCache": cached_attention,

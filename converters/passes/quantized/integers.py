@@ -19,9 +19,11 @@ from converters.passes.quantized.graph import (
     remove,
     static_shape,
 )
+from converters.passes.quantized.group_normalizations import group_normalization, may_normalize_groups
 from converters.passes.quantized.joins import quantize_parts
 from converters.passes.quantized.matmuls import product
 from converters.passes.quantized.normalizations import may_normalize, normalization
+from converters.passes.quantized.padding import pad, pads_numbers
 from converters.passes.quantized.pooling import average, mean
 from converters.passes.quantized.scaling import scaling
 from converters.passes.quantized.shuffles import shuffle
@@ -264,6 +266,8 @@ def _arrange(work: Arrangement, node: ir.Node) -> None:
         average(work, node)
     elif node.op_type == "ConvTranspose":
         transposed_convolution(work, node)
+    elif node.op_type == "InstanceNormalization":
+        group_normalization(work, node)
     elif node.op_type == "Mul":
         scaling(work, node)
     elif node.op_type == "Reshape" and first in work.channels:
@@ -278,6 +282,8 @@ def _arrange(work: Arrangement, node: ir.Node) -> None:
             integers.shape = value.shape
             work.dequantized(op, value, integers, quantized.affine)
         remove(node)
+    elif node.op_type == "Pad":
+        pad(work, node)
     elif node.op_type == "Concat":
         _join(work, node)
     elif node.op_type == "ReduceMean":
@@ -314,7 +320,9 @@ def _feeds_integers(value: ir.Value, *, contrib: bool) -> bool:
     while pending:
         current = pending.pop()
         for user in current.consumers():
-            if may_attend(current, user) or (contrib and may_normalize(current, user)):
+            if may_attend(current, user):
+                return True
+            if contrib and (may_normalize(current, user) or may_normalize_groups(current, user)):
                 return True
             if user.domain:
                 continue
@@ -322,7 +330,7 @@ def _feeds_integers(value: ir.Value, *, contrib: bool) -> bool:
                 return True
             if user.op_type == "ConvTranspose" and contrib and transposed_axes(user) is not None:
                 return True
-            if _moves(user):
+            if _moves(user) or pads_numbers(user):
                 pending += [output for output in user.outputs if output not in seen]
                 seen.update(user.outputs)
     return False
@@ -348,7 +356,7 @@ def _feeds_products(value: ir.Value) -> bool:
             elif user.op_type == "ConvTranspose":
                 if transposed_axes(user) is not None:
                     return True
-            elif user.op_type in _CHANGES or _moves(user):
+            elif user.op_type in _CHANGES or _moves(user) or pads_numbers(user):
                 is_next = is_changed or user.op_type in _CHANGES
                 pending += [(output, is_next) for output in user.outputs if output not in seen]
                 seen.update(user.outputs)

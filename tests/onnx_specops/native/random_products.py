@@ -107,6 +107,14 @@ def quantized_attention(rng: np.random.Generator) -> Node:
     return "QuantizedAttention", arrays, [element_type(zero_of_result)], attributes
 
 
+def quantized_group_moments(rng: np.random.Generator) -> Node:
+    groups, size = int(rng.integers(1, 5)), int(rng.integers(1, 20))
+    x = rng.integers(0, 256, (int(rng.integers(0, 3)), *rng.integers(1, 9, rng.integers(1, 4)), groups * size))
+    arrays = [x.astype(np.uint8), np.array(rng.uniform(0.001, 1), np.float32), np.array(rng.integers(0, 256), np.uint8)]
+    attributes = {"channels": groups * size, "num_groups": groups, "epsilon": float(_pick(rng, (1e-5, 0.1)))}
+    return "QuantizedGroupMoments", arrays, [1, 1], attributes
+
+
 def _attended(
     rng: np.random.Generator,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None, dict[str, Any]]:

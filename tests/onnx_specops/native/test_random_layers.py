@@ -272,6 +272,7 @@ MAKERS = (
     random_products.mat_mul_compressed,
     random_products.attention,
     random_products.quantized_attention,
+    random_products.quantized_group_moments,
     random_products.quantized_layer_normalization,
     *random_regions.MAKERS,
     *random_tokenizers.makers(),

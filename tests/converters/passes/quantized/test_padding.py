@@ -66,3 +66,38 @@ def test_another_consumer(tmp_path: Path) -> None:
 
     found = made(build, tmp_path)
     assert "Pad" in found
+
+
+@pytest.mark.parametrize(
+    ("mode", "value"),
+    [("edge", 0.0), ("reflect", 0.0), ("constant", 0.25), ("constant", -2.0), ("constant", 2.0 * 127 / 128)],
+)
+@pytest.mark.parametrize("begin", [(0, 0, 1, 2), (0, 0, 2, 0)])
+def test_integers_are_padded(mode: str, value: float, begin: tuple[int, ...], tmp_path: Path) -> None:
+    found = made(lambda x: convolution(pad(quantized(x), begin, (0, 0, 2, 1), mode, value)), tmp_path)
+    assert {"Pad", "QuantizedConv"} <= set(found)
+    assert not {"Conv", "DequantizeLinear", "FakeQuantize"} & set(found)
+
+
+def test_integers_with_another_zero_are_padded(tmp_path: Path) -> None:
+    def build(x: Any) -> Any:
+        return convolution(pad(quantized(x, -0.5, 1.5), (0, 0, 1, 1), (0, 0, 1, 1), "reflect"))
+
+    found = made(build, tmp_path)
+    assert {"Pad", "QuantizedConv"} <= set(found) and not {"Conv", "FakeQuantize"} & set(found)
+
+
+def test_padding_between_convolutions(tmp_path: Path) -> None:
+    def build(x: Any) -> Any:
+        inner = quantized(ops.relu(convolution(quantized(x), 4)), 0, 2)
+        return convolution(pad(inner, (0, 0, 1, 1), (0, 0, 1, 1), "reflect"), seed=3)
+
+    found = made(build, tmp_path)
+    assert found.count("QuantizedConv") == 2 and not {"Conv", "DequantizeLinear", "FakeQuantize"} & set(found)
+
+
+@pytest.mark.parametrize("value", [0.26, 2.0, -2.1, 100.0])
+def test_constants_that_are_no_level(value: float, tmp_path: Path) -> None:
+    """The floats are padded."""
+    found = made(lambda x: convolution(pad(quantized(x), (0, 0, 1, 1), (0, 0, 1, 1), value=value)), tmp_path)
+    assert "QuantizedConv" not in found and "Pad" in found
