@@ -239,8 +239,13 @@ def _order_of_channels(region: _Region) -> Sequence[int] | None:
     inverse = [0, *range(2, rank), 1]
     if region.is_quantized and outside and all(value.is_graph_input() and value.dtype == D.FLOAT for value in outside):
         return None
-    is_last = any(_reaches(value, order, _before) for value in outside)
+    is_last = any(has_moved(value, order) for value in outside)
     return order if is_last or _reaches(region.last.outputs[0], inverse, _after) else None
+
+
+def has_moved(value: ir.Value, order: Sequence[int]) -> bool:
+    """Return whether a Transpose of a given order is before a value, perhaps with nodes between that it moves through."""
+    return _reaches(value, order, _before)
 
 
 def _reaches(

@@ -12,8 +12,8 @@ import numpy as np
 import onnx_ir as ir
 
 from converters.passes.dequantization import static
+from converters.passes.elementwise import has_moved
 from converters.passes.quantized.graph import Arrangement, has_levels, is_node, only_user, remove
-from converters.passes.simplification.data_movement import permutation
 from onnx_specops.building import constant_value
 from onnx_specops.graphs import constant_array
 from onnx_specops.replacing import replace_value
@@ -48,8 +48,9 @@ def group_normalization(work: Arrangement, node: ir.Node) -> None:
     """Convert an InstanceNormalization of a quantized tensor.
 
     Conditions: the graph may contain ONNX Runtime's own operators; the tensor has unsigned integers of 8 bits with one
-    scale, whose channels were last, and a known shape with three to five dimensions that are not 0; scale and bias are
-    constants. Groups of channels are merged by a Reshape before the normalization, and only the reverse one uses the result.
+    scale, and a known shape with three to five dimensions that are not 0; its channels were last, perhaps before elementwise
+    nodes; scale and bias are constants. Groups of channels are merged by a Reshape before the normalization, and only the
+    reverse one uses the result.
     """
     x = node.inputs[0]
     quantized = None if x is None else work.quantized.get(x)
@@ -96,9 +97,6 @@ def _found(node: ir.Node, integers: ir.Value) -> _Found | None:
             return None
         integers, shape, last = source, merged, after
         scale, bias = (np.repeat(of, merged[1] // groups) for of in (scale, bias))
-    moved = integers.producer()
-    if not 3 <= len(shape) <= 5 or 0 in shape or not is_node(moved, "Transpose"):
-        return None
-    if permutation(integers, len(shape)) != [0, len(shape) - 1, *range(1, len(shape) - 1)]:
+    if not 3 <= len(shape) <= 5 or 0 in shape or not has_moved(integers, [0, len(shape) - 1, *range(1, len(shape) - 1)]):
         return None
     return _Found(integers, shape, groups, scale, bias, last)
