@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import numpy as np
 import onnx_ir as ir
 from onnx_ir.passes import InPlacePass, PassResult
@@ -10,6 +12,7 @@ from converters.passes.quantized.affine import Affine, affine, quantize_given
 from converters.passes.quantized.attention import attention, may_attend
 from converters.passes.quantized.channels import quantize_after_split
 from converters.passes.quantized.convolutions import convolution
+from converters.passes.quantized.extremes import EXTREMES, REDUCTIONS, extreme, reduced_extreme
 from converters.passes.quantized.fused import is_signed
 from converters.passes.quantized.graph import (
     Arrangement,
@@ -284,6 +287,10 @@ def _arrange(work: Arrangement, node: ir.Node) -> None:
         remove(node)
     elif node.op_type == "Pad":
         pad(work, node)
+    elif node.op_type in REDUCTIONS:
+        reduced_extreme(work, node)
+    elif node.op_type in EXTREMES:
+        extreme(work, node)
     elif node.op_type == "Concat":
         _join(work, node)
     elif node.op_type == "ReduceMean":
@@ -326,7 +333,7 @@ def _feeds_integers(value: ir.Value, *, contrib: bool) -> bool:
                 return True
             if user.domain:
                 continue
-            if user.op_type in _COMPUTES:
+            if user.op_type in _COMPUTES or user.op_type in REDUCTIONS or _has_equal_parts(user, seen):
                 return True
             if user.op_type == "ConvTranspose" and contrib and transposed_axes(user) is not None:
                 return True
@@ -334,6 +341,11 @@ def _feeds_integers(value: ir.Value, *, contrib: bool) -> bool:
                 pending += [output for output in user.outputs if output not in seen]
                 seen.update(user.outputs)
     return False
+
+
+def _has_equal_parts(node: ir.Node, known: Collection[ir.Value]) -> bool:
+    """Return whether a node is the maximum or minimum of parts of one quantized tensor."""
+    return node.op_type in EXTREMES and len(node.inputs) > 1 and all(value in known for value in node.inputs)
 
 
 def _feeds_products(value: ir.Value) -> bool:
