@@ -29,7 +29,7 @@ class QuantizedGroupMoments : public Kernel {
  public:
   explicit QuantizedGroupMoments(const KernelInfo& info)
       : channels_(info.integer("channels")), groups_(info.integer("num_groups")), epsilon_(info.number("epsilon")) {
-    if (groups_ < 1 || channels_ % groups_ != 0) fail("num_groups = ", groups_, " does not divide ", channels_, " channels");
+    if (channels_ % groups_ != 0) fail("num_groups = ", groups_, " does not divide ", channels_, " channels");
   }
 
   void compute(Context& context) const override {
@@ -87,8 +87,8 @@ const Op& quantized_group_moments() {
       "QuantizedGroupMoments",
       {{"X"}, {"x_scale"}, {"x_zero_point"}},
       {{"Mean"}, {"InvStdDev"}},
-      {Attribute::integer("channels").within(1, std::int64_t{1} << 24), Attribute::integer("num_groups"),
-       Attribute::number("epsilon")},
+      {Attribute::integer("channels").within(1, std::int64_t{1} << 24),
+       Attribute::integer("num_groups").within(1, std::int64_t{1} << 24), Attribute::number("epsilon")},
       {{{Type::uint8, Type::float32, Type::uint8}, {Type::float32, Type::float32}}},
       [](const KernelInfo& info) -> std::unique_ptr<Kernel> { return std::make_unique<QuantizedGroupMoments>(info); },
       nullptr,

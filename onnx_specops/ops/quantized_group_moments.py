@@ -21,7 +21,13 @@ _FLOAT = 1  # onnx.TensorProto.FLOAT
     types={"T": ("float",)},
 )
 def QuantizedGroupMoments(
-    X, x_scale, x_zero_point, *, channels: Annotated[int, Limits(1, 1 << 24)], num_groups: int, epsilon: float
+    X,
+    x_scale,
+    x_zero_point,
+    *,
+    channels: Annotated[int, Limits(1, 1 << 24)],
+    num_groups: Annotated[int, Limits(1, 1 << 24)],
+    epsilon: float,
 ):
     """Computes the mean of each group of channels of each image, and ``1 / sqrt(variance + epsilon)``:
     ``x = x_scale * (X - x_zero_point)``.
@@ -61,7 +67,7 @@ def QuantizedGroupMoments(
 
 def _check(rank: int, size: int, channels: int, num_groups: int) -> None:
     """Raise ``ValueError`` if X has another number of channels or dimensions."""
-    if num_groups < 1 or channels % num_groups:
+    if channels % num_groups:
         raise ValueError(f"{_NAME}: num_groups = {num_groups} does not divide {channels} channels")
     if rank < 3 or size != channels:
         raise ValueError(f"{_NAME}: X has {rank} dimensions and {size} channels; expected at least 3, and {channels}")
