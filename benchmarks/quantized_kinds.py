@@ -1,11 +1,11 @@
-"""Quantized IR files of networks of many kinds: style transfer, diffusion, point clouds, speech, volumes, detection and others.
+"""Quantized IR files of networks of many kinds: style transfer, diffusion, point clouds, speech, volumes and others.
 
     python -m benchmarks.quantized_kinds FOLDER              # a folder of .xml and .bin for each network
     python -m benchmarks.quantized_kinds FOLDER --only style # networks whose names contain one of these
 
-They are the networks of `benchmarks.float_files` that are not of a library and that `benchmarks.nncf_files` does not quantize.
-NNCF quantizes half of them with limits around zero, the others with any limits. Needs torch, nncf and openvino. Nothing is
-downloaded. Existing files are kept.
+They are the networks of `benchmarks.float_files` that are not of a library and that `benchmarks.nncf_files` does not
+quantize. NNCF quantizes half of them with limits around zero, the others with any limits. Needs torch, nncf and openvino.
+Nothing is downloaded. Existing files are kept.
 """
 
 from __future__ import annotations
