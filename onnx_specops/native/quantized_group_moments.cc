@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <vector>
 
 #include "op.h"
@@ -12,15 +13,53 @@ namespace {
 
 // The pixels of a part of the sums: 255 * 255 of each fit in 32 bits.
 constexpr std::int64_t pixels_at_once = std::int64_t{1} << 12;
+// The bytes that are read in several passes, in the first-level cache.
+constexpr std::int64_t bytes_at_once = std::int64_t{1} << 14;
+// The channels whose sums stay in registers.
+constexpr std::int64_t channels_at_once = 16;
+
+#if defined(SPECOPS_VECTORS)
+typedef std::uint8_t Bytes __attribute__((vector_size(channels_at_once)));
+typedef std::uint32_t Sums __attribute__((vector_size(4 * channels_at_once)));
+
+SPECOPS_INLINE void add_channels(const std::uint8_t* x, std::int64_t pixels, std::int64_t channels, std::uint32_t* sums,
+                                 std::uint32_t* squares) {
+  Sums sum = {}, square = {};
+  for (std::int64_t i = 0; i < pixels; ++i, x += channels) {
+    Bytes bytes;
+    std::memcpy(&bytes, x, sizeof bytes);
+    const Sums numbers = __builtin_convertvector(bytes, Sums);
+    sum += numbers;
+    square += numbers * numbers;
+  }
+  for (std::int64_t c = 0; c < channels_at_once; ++c) sums[c] += sum[c], squares[c] += square[c];
+}
+#else
+SPECOPS_INLINE void add_channels(const std::uint8_t* x, std::int64_t pixels, std::int64_t channels, std::uint32_t* sums,
+                                 std::uint32_t* squares) {
+  for (std::int64_t i = 0; i < pixels; ++i, x += channels) {
+    for (std::int64_t c = 0; c < channels_at_once; ++c) sums[c] += x[c], squares[c] += std::uint32_t{x[c]} * x[c];
+  }
+}
+#endif
 
 // Adds the numbers of some pixels and their squares to the sums of each channel.
 SPECOPS_CLONES void add_pixels(const std::uint8_t* x, std::int64_t pixels, std::int64_t channels, std::uint32_t* sums,
                                std::uint32_t* squares) {
-  for (std::int64_t i = 0; i < pixels; ++i, x += channels) {
-    for (std::int64_t c = 0; c < channels; ++c) {
-      const std::uint32_t number = x[c];
-      sums[c] += number;
-      squares[c] += number * number;
+  const std::int64_t most = 1 + bytes_at_once / channels;
+  for (std::int64_t first = 0; first < pixels; first += most, x += most * channels) {
+    const std::int64_t count = std::min(most, pixels - first);
+    std::int64_t channel = 0;
+    for (; channel + channels_at_once <= channels; channel += channels_at_once) {
+      add_channels(x + channel, count, channels, sums + channel, squares + channel);
+    }
+    for (; channel < channels; ++channel) {
+      std::uint32_t sum = 0, square = 0;
+      for (std::int64_t i = 0; i < count; ++i) {
+        const std::uint32_t number = x[i * channels + channel];
+        sum += number, square += number * number;
+      }
+      sums[channel] += sum, squares[channel] += square;
     }
   }
 }

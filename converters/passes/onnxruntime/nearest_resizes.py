@@ -9,8 +9,10 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
+from converters.passes.elementwise import has_moved
 from converters.passes.patterns import PatternPass, rewrite
 from converters.passes.resized_elements import nearest_elements, positions_of, scales_of
+from converters.passes.simplification.data_movement import permutation
 from onnx_specops.building import Builder, Value
 
 _BYTES = (ir.DataType.UINT8, ir.DataType.INT8)
@@ -27,19 +29,40 @@ def of_pixels(op: Builder, *, x: Value, moved: Value, whole: Value) -> Value | N
     known if that is not 1. The other dimensions stay. The coordinates are asymmetric or half pixels. The nearest pixel of
     each result is the one at its position divided by the integer, rounded down.
     """
-    transpose, node = moved.producer(), whole.producer()
-    if transpose is None or node is None or x.dtype not in _BYTES or x.dims is None or not _is_plain(node):
+    rank = x.rank or 0
+    if permutation(moved, x.rank) != _order(rank) or (repeated := _repeated(moved, whole)) is None:
         return None
-    rank = len(x.dims)
-    order = [0, rank - 1, *range(1, rank - 1)]
-    if rank < 3 or list(transpose.attributes.get_ints("perm", ())) != order:
+    return _gathered(op, x, repeated)
+
+
+@rewrite("Resize", lambda op, moved: op.Resize(moved, _allow_other_inputs=True, _outputs=["whole"]), exclusive=False)
+def of_computed_pixels(op: Builder, *, moved: Value, whole: Value) -> Value | None:
+    """Repeat pixels that elementwise nodes compute after the channels were moved to the front. ONNX Runtime moves the
+    Transpose, too.
+
+    Conditions: as for `of_pixels`.
+    """
+    if not has_moved(moved, _order(moved.rank or 0)) or (repeated := _repeated(moved, whole)) is None:
         return None
-    scales = scales_of(node, moved.dims or [None] * rank, whole.dims or [None] * rank)
+    return _gathered(op, op.Transpose(moved, perm=[0, *range(2, moved.rank or 0), 1]), repeated)
+
+
+def _order(rank: int) -> list[int]:
+    """Return the permutation that moves the channels from the last to the second dimension."""
+    return [0, rank - 1, *range(1, rank - 1)] if rank > 2 else []
+
+
+def _repeated(moved: Value, whole: Value) -> dict[int, np.ndarray] | None:
+    """Return the elements along the spatial dimensions of a Resize of bytes; ``None`` if a condition is not met."""
+    node, dims = whole.producer(), moved.dims
+    if node is None or moved.dtype not in _BYTES or dims is None or not _is_plain(node):
+        return None
+    scales = scales_of(node, dims, whole.dims or [None] * len(dims))
     if scales is None or scales[:2] != [1, 1]:
         return None
-    result = x
-    for axis in reversed(range(1, rank - 1)):
-        size, scale = x.dims[axis], scales[axis + 1]
+    repeated = {}
+    for axis in range(2, len(dims)):
+        size, scale = dims[axis], scales[axis]
         if scale == 1:
             continue
         if not isinstance(size, int) or scale < 1 or scale != int(scale):
@@ -48,8 +71,16 @@ def of_pixels(op: Builder, *, x: Value, moved: Value, whole: Value) -> Value | N
         positions = positions_of(node, size, len(elements), scale)
         if positions is None or (nearest_elements(positions, size, node) != elements).any():
             return None
-        result = op.Gather(result, elements, axis=axis)
-    return op.Transpose(result, perm=order)
+        repeated[axis] = elements
+    return repeated
+
+
+def _gathered(op: Builder, x: Value, repeated: dict[int, np.ndarray]) -> Value:
+    """Gather elements of a tensor whose channels are last, and move the channels to the front."""
+    for axis in sorted(repeated, reverse=True):
+        x = op.Gather(x, repeated[axis], axis=axis - 1)
+    result: Value = op.Transpose(x, perm=_order(x.rank or 0))
+    return result
 
 
 def _is_plain(node: ir.Node) -> bool:
@@ -64,4 +95,4 @@ def _is_plain(node: ir.Node) -> bool:
 class NearestByGather(PatternPass):
     """Resize bytes to the nearest pixels by Gather."""
 
-    rewrites = (of_pixels,)
+    rewrites = (of_pixels, of_computed_pixels)

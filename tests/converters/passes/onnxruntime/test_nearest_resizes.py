@@ -75,3 +75,30 @@ def test_lines_and_volumes() -> None:
     volume = lambda op, x: resized(op, x, [1, 1, 2, 1, 3], perm=(0, 4, 1, 2, 3), **FLOOR)  # noqa: E731
     assert found(line, 2, 4, 6).count("Gather") == 1
     assert found(volume, 2, 3, 4, 5, 6).count("Gather") == 2
+
+
+def _added(op: Builder, x: Value, perm: tuple[int, ...] = TO_FRONT) -> Value:
+    """The sum of two quantized tensors, as in residual networks."""
+    scale, zero = np.array(0.5, np.float32), np.array(3, np.uint8)
+    first = op.DequantizeLinear(op.Transpose(x, perm=list(perm)), scale, zero)
+    total: Value = op.QuantizeLinear(op.Add(first, first), np.array(1.0, np.float32), zero)
+    return total
+
+
+@pytest.mark.parametrize(
+    ("emit", "gathers"),
+    [
+        (lambda op, x: op.Resize(_added(op, x), None, np.array([1, 1, 2, 3], np.float32), mode="nearest", **FLOOR), 2),
+        (lambda op, x: op.Resize(_added(op, x), None, np.array([1, 2, 2, 3], np.float32), mode="nearest", **FLOOR), 0),
+        (
+            lambda op, x: op.Resize(
+                _added(op, x, (0, 3, 2, 1)), None, np.array([1, 1, 2, 3], np.float32), mode="nearest", **FLOOR
+            ),
+            0,
+        ),
+        (lambda op, x: op.Resize(x, None, np.array([1, 1, 2, 3], np.float32), mode="nearest", **FLOOR), 0),
+    ],
+)
+def test_computed_pixels(emit: Callable[..., Value], gathers: int) -> None:
+    got = found(emit, 2, 4, 5, 6)
+    assert (got.count("Gather"), got.count("Resize")) == (gathers, 0 if gathers else 1)
