@@ -45,8 +45,8 @@ _SMALL = 2**16
 
 _MOVES = frozenset(
     (
-        "DepthToSpace", "Expand", "Flatten", "Identity", "MaxPool", "Reshape", "Resize", "Slice", "Split", "Squeeze",
-        "Transpose", "Unsqueeze",
+        "DepthToSpace", "Expand", "Flatten", "Gather", "GatherElements", "GatherND", "Identity", "MaxPool", "Reshape",
+        "Resize", "Slice", "Split", "Squeeze", "Transpose", "Unsqueeze",
     )
 )  # fmt: skip
 """Operators that only move or select numbers. They apply to integers as to floats."""

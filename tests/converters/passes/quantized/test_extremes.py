@@ -87,3 +87,23 @@ def _with_a_constant(x: Any) -> Any:
 def test_near_misses(near: Callable[[Any], Any], tmp_path: Path) -> None:
     found = made(lambda x: convolution(near(quantized(x)), 5, seed=3), tmp_path, atol=0.1)
     assert found.count("QuantizedConv") < 3
+
+
+@pytest.mark.parametrize(
+    "gather",
+    [
+        lambda x: ops.gather(x, constant(np.array([3, 0, 2])), constant(np.array(2))),
+        lambda x: ops.gather_elements(x, constant(np.ones((2, 8, 7, 2), np.int64)), 3),
+        lambda x: ops.gather_nd(x, constant(np.array([[1], [0]])), 0),
+    ],
+)
+def test_gathered_elements(gather: Callable[[Any], Any], tmp_path: Path) -> None:
+    """Indices select integers."""
+
+    def build(x: Any) -> Any:
+        y = gather(quantized(convolution(quantized(x), 8)))
+        y = ops.reshape(y, constant(np.array([2, 8, -1, 1])), False)
+        return convolution(y, 5, seed=3)
+
+    found = made(build, tmp_path, atol=0.2)
+    assert found.count("QuantizedConv") == 2 and not FLOATS & set(found)
