@@ -24,6 +24,7 @@ from converters.passes.compressed_weights.n_bits import ConvertToMatMulNBits
 from converters.passes.constant_transposes import FoldConstantTransposes
 from converters.passes.copies import DropCopies
 from converters.passes.elementwise import FuseElementwise
+from converters.passes.few_columns import NeighborsAsColumns
 from converters.passes.four_bits import LookUpFourBits
 from converters.passes.gated_delta_rule import FuseGatedDeltaRule
 from converters.passes.newer_forms import newer_forms
@@ -238,8 +239,8 @@ def finish(
     ]
     if in_one_pass:
         if has_integers:
-            passes += [FuseElementwise(), RemoveUnusedNodesPass(), MergeDataMovement(), ShuffleRows(), MergeDataMovement()]
-            passes.append(RemoveUnusedNodesPass())
+            passes += [FuseElementwise(), RemoveUnusedNodesPass(), MergeDataMovement(), ShuffleRows(), NeighborsAsColumns()]
+            passes += [MergeDataMovement(), RemoveUnusedNodesPass()]
         passes += [FuseFunctions(), DecomposeMish()]
     if target.limits:
         passes.append(Check(target))

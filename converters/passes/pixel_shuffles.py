@@ -52,7 +52,7 @@ def shuffled(op: Builder, *, x: Value, moved: Value, split: Value, turned: Value
         return None
     order = np.arange(columns).reshape(channels, rows * wide).T.reshape(-1)
     node = x.producer()
-    inputs = None if node is None else _reordered(node, order)
+    inputs = None if node is None else with_columns(node, order)
     if node is None or inputs is None:
         return None
     result = op.node(node.op_type, *inputs, domain=DOMAIN, types=[(x.dtype, x.dims)], **attributes_of(node))
@@ -61,8 +61,11 @@ def shuffled(op: Builder, *, x: Value, moved: Value, split: Value, turned: Value
     return op.Transpose(result, perm=_CHANNELS_FIRST)
 
 
-def _reordered(node: ir.Node, order: np.ndarray) -> list[ir.Value | np.ndarray | None] | None:
-    """Return the inputs of a QuantizedConv that computes its columns in another order; ``None`` for another node."""
+def with_columns(node: ir.Node, order: np.ndarray) -> list[ir.Value | np.ndarray | None] | None:
+    """Return the inputs of a QuantizedConv that computes the columns of ``order``.
+
+    ``None`` for another node, and for one with groups, an addend or numbers that are not constants.
+    """
     if (node.domain, node.op_type) != (DOMAIN, "QuantizedConv") or node.attributes.get_int("group", 1) != 1:
         return None
     addend = node.inputs[_ADDEND] if len(node.inputs) > _ADDEND else None
@@ -73,10 +76,10 @@ def _reordered(node: ir.Node, order: np.ndarray) -> list[ir.Value | np.ndarray |
     }
     if any(constant is None for constant in changed.values()):
         return None
+    filters = changed.get(1)
+    columns = 0 if filters is None else len(filters)
     return [
-        constant[order]
-        if (constant := changed.get(i)) is not None and constant.ndim and len(constant) == len(order)
-        else value
+        constant[order] if (constant := changed.get(i)) is not None and constant.ndim and len(constant) == columns else value
         for i, value in enumerate(node.inputs)
     ]
 
