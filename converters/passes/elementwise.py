@@ -15,6 +15,7 @@ import onnx_ir as ir
 from onnx_ir.passes import InPlacePass, PassResult
 
 from converters.passes.dequantization import static
+from converters.passes.layouts import channels_first, channels_last
 from onnx_specops.building import Builder, Value, constant_value
 from onnx_specops.graphs import all_nodes, constant_array
 from onnx_specops.ops.elementwise import MOST_INSTRUCTIONS, MOST_OPERANDS
@@ -233,10 +234,10 @@ def _order_of_channels(region: _Region) -> Sequence[int] | None:
     rank = len(shape)
     if not 3 <= rank <= 5:
         return None
-    order = [0, rank - 1, *range(1, rank - 1)]
+    order = channels_first(rank)
     inputs = [value for node in region.nodes for value in node.inputs if value is not None and static(value) == shape]
     outside = [value for value in inputs if value.producer() not in region.nodes]
-    inverse = [0, *range(2, rank), 1]
+    inverse = channels_last(rank)
     if region.is_quantized and outside and all(value.is_graph_input() and value.dtype == D.FLOAT for value in outside):
         return None
     is_last = any(has_moved(value, order) for value in outside)

@@ -2,7 +2,7 @@
 
 The kernel computes 16 channels at once. Neighboring pixels of a line can be its channels, too: a window that is as wide as
 all of theirs, with zeros where it is beyond that of a pixel, moves by as many pixels. The result has the same numbers in the
-same order. From 64 channels to one, for 224 x 224 pixels, a convolution takes 2.7 ms, and one of 16 pixels takes 0.9.
+same order. From 64 channels to one, for 224 x 224 pixels, a convolution takes 2.7 ms, and 16 pixels at once take 1.3.
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ from math import prod
 
 import numpy as np
 
+from converters.passes.columns import with_columns
 from converters.passes.patterns import PatternPass, rewrite
-from converters.passes.pixel_shuffles import with_columns
 from onnx_specops.building import Builder, Value
 from onnx_specops.domain import DOMAIN
 from onnx_specops.graphs import attributes_of, constant_array
+from onnx_specops.ops._integer_lists import integer_list, parse_integers
 from onnx_specops.ops.quantized_conv import MAX_PRODUCTS
 
 _AT_ONCE = 16
@@ -43,12 +44,13 @@ def of_neighbors(op: Builder, *, x: Value, weights: Value, whole: Value) -> Valu
     shape = [size or 0 for size in dims]
     columns, width = filters.shape[0], filters.shape[-1]
     stated, rank = attributes_of(node), filters.ndim - 2
-    strides, dilations = (_numbers(str(stated.get(name, "")), rank) for name in ("strides", "dilations"))
+    strides, dilations = (
+        parse_integers("QuantizedConv", name, stated.get(name, ""), rank, 1) for name in ("strides", "dilations")
+    )
     if prod(shape[:-1]) < _LEAST_PIXELS or (strides[-1], dilations[-1]) != (1, 1):
         return None
-    pixels = max(
-        (count for count in (1, 2, 4, 8, 16) if _may_join(count, columns, shape[-2])), key=lambda n: _gain(n, width)
-    )
+    counts = (count for count in (1, 2, 4, 8, 16) if _may_join(count, columns, shape[-2]))
+    pixels = max(counts, key=lambda count: _gain(count, width))
     wide = width + pixels - 1
     if _gain(pixels, width) < _LEAST_GAIN or prod(filters.shape[1:-1]) * wide > MAX_PRODUCTS:
         return None
@@ -59,7 +61,7 @@ def of_neighbors(op: Builder, *, x: Value, weights: Value, whole: Value) -> Valu
     for pixel in range(pixels):
         joined[pixel, ..., pixel : pixel + width] = filters
     inputs[1] = joined.reshape(pixels * columns, *joined.shape[2:])
-    stated |= {"kernel": _listed([*filters.shape[2:-1], wide]), "strides": _listed([*strides[:-1], pixels])}
+    stated |= {"kernel": integer_list([*filters.shape[2:-1], wide]), "strides": integer_list([*strides[:-1], pixels])}
     result = op.node(
         node.op_type,
         *inputs,
@@ -74,14 +76,6 @@ class NeighborsAsColumns(PatternPass):
     """Compute quantized convolutions to few channels for several pixels at once."""
 
     rewrites = (of_neighbors,)
-
-
-def _numbers(text: str, rank: int) -> list[int]:
-    return [int(part) for part in text.split(",")] if text.strip() else [1] * rank
-
-
-def _listed(numbers: list[int]) -> str:
-    return ",".join(map(str, numbers))
 
 
 def _may_join(pixels: int, columns: int, size: int) -> bool:

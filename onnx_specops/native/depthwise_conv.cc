@@ -8,22 +8,15 @@
 #include <vector>
 
 #include "depthwise_conv.h"
+#include "float_kernels.h"
 #include "integer_list.h"
 #include "op.h"
-
-#if defined(SPECOPS_X86_KERNELS)
-#include "processor.h"
-#endif
 
 namespace specops {
 namespace depthwise {
 
 const Kernels& kernels() {
-#if defined(SPECOPS_X86_KERNELS)
-  static const Kernels& chosen = best_kernels<Kernels>({portable, avx2, nullptr, avx512, nullptr, nullptr});
-#else
-  static const Kernels& chosen = portable();
-#endif
+  static const Kernels& chosen = SPECOPS_FLOAT_KERNELS;
   return chosen;
 }
 
@@ -69,14 +62,9 @@ class DepthwiseConv : public Kernel {
         channels_(info.integer("channels")) {
     const std::size_t rank = kernel_.size();
     if (rank < 1 || rank > dimensions) fail("kernel has ", rank, " numbers; expected one to three");
-    const auto check = [](const char* name, const std::vector<std::int64_t>& numbers, std::size_t count) {
-      if (!numbers.empty() && numbers.size() != count) {
-        fail(name, " has ", numbers.size(), " numbers instead of ", count);
-      }
-    };
-    check("strides", strides_, rank);
-    check("dilations", dilations_, rank);
-    check("pads", pads_, 2 * rank);
+    check_list("strides", strides_, rank);
+    check_list("dilations", dilations_, rank);
+    check_list("pads", pads_, 2 * rank);
     const auto is_zero = [](std::int64_t number) { return number == 0; };
     if (std::any_of(strides_.begin(), strides_.end(), is_zero) || std::any_of(dilations_.begin(), dilations_.end(), is_zero)) {
       fail("strides and dilations must be at least 1");

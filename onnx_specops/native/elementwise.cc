@@ -15,21 +15,14 @@
 #include <vector>
 
 #include "compiler.h"
+#include "float_kernels.h"
 #include "op.h"
-
-#if defined(SPECOPS_X86_KERNELS)
-#include "processor.h"
-#endif
 
 namespace specops {
 namespace programs {
 
 const Kernels& kernels() {
-#if defined(SPECOPS_X86_KERNELS)
-  static const Kernels& chosen = best_kernels<Kernels>({portable, avx2, nullptr, avx512, nullptr, nullptr});
-#else
-  static const Kernels& chosen = portable();
-#endif
+  static const Kernels& chosen = SPECOPS_FLOAT_KERNELS;
   return chosen;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -27,6 +28,11 @@ inline std::vector<std::int64_t> parse_integers(const char* name, const std::str
     begin = end + 1;
   }
   return numbers;
+}
+
+// Throws unless an attribute has `count` numbers or none.
+inline void check_list(const char* name, const std::vector<std::int64_t>& numbers, std::size_t count) {
+  if (!numbers.empty() && numbers.size() != count) fail(name, " has ", numbers.size(), " numbers instead of ", count);
 }
 
 }  // namespace specops

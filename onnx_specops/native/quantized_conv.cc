@@ -221,14 +221,9 @@ class QuantizedConv : public Kernel {
       fail("W has the shape ", to_string(w), ", but X has ", out.channels, " channels in ", groups_, " groups");
     }
     const std::size_t dimensions = rank - 2, first = most_dimensions - dimensions;
-    const auto check = [&](const char* name, const std::vector<std::int64_t>& numbers, std::size_t count) {
-      if (!numbers.empty() && numbers.size() != count) {
-        fail(name, " has ", numbers.size(), " numbers instead of ", count);
-      }
-    };
-    check("strides", strides_, dimensions);
-    check("dilations", dilations_, dimensions);
-    check("pads", pads_, 2 * dimensions);
+    check_list("strides", strides_, dimensions);
+    check_list("dilations", dilations_, dimensions);
+    check_list("pads", pads_, 2 * dimensions);
     for (std::size_t i = 0; i < most_dimensions; ++i) {
       out.in[i] = out.out[i] = out.kernel[i] = out.strides[i] = out.dilations[i] = 1;
       out.begin[i] = 0;

@@ -8,24 +8,17 @@
 #include <array>
 #include <vector>
 
+#include "float_kernels.h"
 #include "integer_list.h"
 #include "kept.h"
 #include "op.h"
 #include "spare.h"
 
-#if defined(SPECOPS_X86_KERNELS)
-#include "processor.h"
-#endif
-
 namespace specops {
 namespace volumes {
 
 const Kernels& kernels() {
-#if defined(SPECOPS_X86_KERNELS)
-  static const Kernels& chosen = best_kernels<Kernels>({portable, avx2, nullptr, avx512, nullptr, nullptr});
-#else
-  static const Kernels& chosen = portable();
-#endif
+  static const Kernels& chosen = SPECOPS_FLOAT_KERNELS;
   return chosen;
 }
 
@@ -130,14 +123,9 @@ class VolumeConv : public Kernel {
     if (w[1] > 0 ? x[1] % w[1] != 0 || x[1] / w[1] != groups_ || w[0] % groups_ != 0 : x[1] != 0 || w[0] % groups_ != 0) {
       fail("W has the shape ", to_string(w), ", but X has ", x[1], " channels in ", groups_, " groups");
     }
-    const auto check = [&](const char* name, const std::vector<std::int64_t>& numbers, std::size_t count) {
-      if (!numbers.empty() && numbers.size() != count) {
-        fail(name, " has ", numbers.size(), " numbers instead of ", count);
-      }
-    };
-    check("strides", strides_, dimensions);
-    check("dilations", dilations_, dimensions);
-    check("pads", pads_, 2 * dimensions);
+    check_list("strides", strides_, dimensions);
+    check_list("dilations", dilations_, dimensions);
+    check_list("pads", pads_, 2 * dimensions);
     Sizes padded{};
     for (std::size_t i = 0; i < dimensions; ++i) {
       g.in[i] = padded[i] = x[i + 2];

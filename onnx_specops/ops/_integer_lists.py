@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 
 def parse_integers(operator: str, name: str, text: str, count: int, otherwise: int) -> list[int]:
     """Return the ``count`` numbers of an attribute, of up to six digits each; ``otherwise`` for each if it is empty."""
@@ -13,3 +15,8 @@ def parse_integers(operator: str, name: str, text: str, count: int, otherwise: i
     if len(parts) != count:
         raise ValueError(f"{operator}: {name} has {len(parts)} numbers instead of {count}")
     return [int(part) for part in parts]
+
+
+def integer_list(numbers: Iterable[int]) -> str:
+    """Return the attribute of these numbers."""
+    return ",".join(map(str, numbers))

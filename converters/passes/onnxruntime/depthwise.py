@@ -16,11 +16,13 @@ import numpy as np
 import onnx_ir as ir
 from onnx_ir.passes import InPlacePass, PassResult
 
-from converters.passes.dequantization import static
+from converters.passes.layouts import channels_first, channels_last
+from converters.passes.quantized.graph import is_node, static_shape
 from converters.passes.simplification.data_movement import permutation
 from onnx_specops.building import Builder, Value
 from onnx_specops.domain import DOMAIN
 from onnx_specops.graphs import all_nodes, attributes_of, constant_array, constant_list
+from onnx_specops.ops._integer_lists import integer_list
 from onnx_specops.replacing import may_replace, replace_value
 
 # Functions of each element.
@@ -50,7 +52,7 @@ class DepthwiseChannelsLast(InPlacePass):
     """
 
     def call(self, model: ir.Model) -> PassResult:
-        convolutions = [node for node in all_nodes(model.graph) if (node.domain, node.op_type) == ("", "Conv")]
+        convolutions = [node for node in all_nodes(model.graph) if is_node(node, "Conv")]
         root = Builder.of_existing(model.graph) if convolutions else None
         count = sum(_replaced(node, root) for node in convolutions if root is not None)
         return PassResult(model, modified=count > 0)
@@ -58,15 +60,10 @@ class DepthwiseChannelsLast(InPlacePass):
 
 def _replaced(node: ir.Node, root: Builder) -> bool:
     x, weights, whole = node.inputs[0], node.inputs[1], node.outputs[0]
-    shape = None if weights is None else _known(weights)
-    if (
-        x is None
-        or weights is None
-        or shape is None
-        or not _is_constant(weights)
-        or x.dtype != ir.DataType.FLOAT
-        or not 3 <= len(shape) <= 5
-    ):
+    if x is None or weights is None or x.dtype != ir.DataType.FLOAT or not _is_constant(weights):
+        return False
+    shape = static_shape(weights)
+    if shape is None or not 3 <= len(shape) <= 5:
         return False
     channels, per_group, *window = shape
     stated = attributes_of(node)
@@ -75,7 +72,7 @@ def _replaced(node: ir.Node, root: Builder) -> bool:
     lists = {name: list(stated.get(name, ())) for name in ("strides", "dilations", "pads")}
     if stated.get("auto_pad", "NOTSET") != "NOTSET" or min(lists["pads"], default=0) < 0:
         return False
-    sizes = _known(whole)
+    sizes = static_shape(whole)
     if sizes is None or prod(sizes) < _LEAST_RESULTS:
         return False
     before = _before(x)
@@ -87,8 +84,8 @@ def _replaced(node: ir.Node, root: Builder) -> bool:
         op.Transpose(op.Reshape(cast(Value, weights), [channels, *window]), perm=[*range(1, len(window) + 1), 0]),
         *node.inputs[2:],
         channels=channels,
-        kernel=_listed(window),
-        **{name: _listed(numbers) for name, numbers in lists.items()},
+        kernel=integer_list(window),
+        **{name: integer_list(numbers) for name, numbers in lists.items()},
     )
     pairs: list[tuple[ir.Value, Value]] = []
     _emit_after(op, whole, result, pairs)
@@ -98,16 +95,6 @@ def _replaced(node: ir.Node, root: Builder) -> bool:
     for old, new in pairs:
         replace_value(old, new, checked=True)
     return True
-
-
-def _listed(numbers: Sequence[int]) -> str:
-    return ",".join(map(str, numbers))
-
-
-def _known(value: ir.Value) -> list[int] | None:
-    """Return the dimensions if all are known."""
-    sizes = static(value)
-    return None if sizes is None else list(sizes)
 
 
 def _is_constant(value: ir.Value | None) -> bool:
@@ -130,14 +117,14 @@ class _Before:
     """
 
     source: ir.Value
-    shape: Sequence[int]
+    shape: list[int]
     nodes: Sequence[ir.Node]
 
     def emit(self, op: Builder) -> Value:
         """Emit the convolution's input with channels last."""
-        known = _known(self.source)
-        source = cast(Value, self.source)
-        value: Value = source if known == list(self.shape) else op.Reshape(source, list(self.shape))
+        value = cast(Value, self.source)
+        if static_shape(value) != self.shape:
+            value = op.Reshape(value, self.shape)
         for node in self.nodes:
             value = _again(op, node, value)
         return value
@@ -146,19 +133,24 @@ class _Before:
 def _before(value: ir.Value) -> _Before | None:
     """Return how the input of a convolution is computed, if its channels were last before."""
     nodes: list[ir.Node] = []
-    while (node := value.producer()) is not None and (sizes := _known(value)) is not None:
+    while (node := value.producer()) is not None and (sizes := static_shape(value)) is not None:
         rank = len(sizes)
         source = node.inputs[0] if node.inputs else None
         if source is None or value.is_graph_output() or len(value.uses()) != 1:
             return None
-        if (node.domain, node.op_type) == ("", "Transpose"):
-            moves = permutation(value, rank) == [0, rank - 1, *range(1, rank - 1)]
+        if is_node(node, "Transpose"):
+            moves = permutation(value, rank) == channels_first(rank)
             return _Before(source, [sizes[0], *sizes[2:], sizes[1]], nodes[::-1]) if moves else None
-        if (node.domain, node.op_type) == ("", "Reshape"):
+        if is_node(node, "Reshape"):
             line = source.producer()
-            if _known(source) != [*sizes[:2], prod(sizes[2:])] or line is None or line.op_type != "Transpose" or line.domain:
+            if (
+                static_shape(source) != [*sizes[:2], prod(sizes[2:])]
+                or line is None
+                or line.op_type != "Transpose"
+                or line.domain
+            ):
                 return None
-            tokens, moves = line.inputs[0], permutation(source, 3) == [0, 2, 1]
+            tokens, moves = line.inputs[0], permutation(source, 3) == channels_first(3)
             return _Before(tokens, [sizes[0], *sizes[2:], sizes[1]], nodes[::-1]) if moves and tokens is not None else None
         if not _is_elementwise(node, value) and not _pads_pixels(node):
             return None
@@ -172,8 +164,8 @@ def _is_elementwise(node: ir.Node, value: ir.Value) -> bool:
     if node.op_type not in _ELEMENTWISE.get(node.domain, ()) or len(node.outputs) != 1:
         return False
     first, *others = node.inputs
-    sizes = _known(value)
-    if first is None or sizes is None or _known(first) != sizes:
+    sizes = static_shape(value)
+    if first is None or sizes is None or static_shape(first) != sizes:
         return False
     arrays = [constant_array(other) for other in others if other is not None]
     return all(array is not None and (array.size == 1 or _is_of_channels(node, array, sizes)) for array in arrays)
@@ -188,7 +180,7 @@ def _is_of_channels(node: ir.Node, array: np.ndarray, sizes: Sequence[int]) -> b
 
 def _pads_pixels(node: ir.Node) -> bool:
     """Return whether a node pads spatial dimensions only, by known numbers."""
-    if (node.domain, node.op_type) != ("", "Pad") or len(node.inputs) < 2 or any(node.inputs[3:]):
+    if not is_node(node, "Pad") or len(node.inputs) < 2 or any(node.inputs[3:]):
         return False
     pads = constant_list(node.inputs[1])
     rank = len(pads) // 2 if pads else 0
@@ -218,7 +210,7 @@ def _last(op: Builder, other: ir.Value | None) -> ir.Value | None:
 
 def _ends(value: ir.Value) -> bool:
     """Return whether each path from a tensor with channels in the second dimension moves them to the last one."""
-    sizes = _known(value)
+    sizes = static_shape(value)
     if sizes is None or value.is_graph_output() or not value.uses():
         return False
     return all(use.idx == 0 and (_moves_back(use.node) or _continues(use.node)) for use in value.uses())
@@ -226,10 +218,10 @@ def _ends(value: ir.Value) -> bool:
 
 def _moves_back(node: ir.Node) -> bool:
     value = node.inputs[0]
-    if (node.domain, node.op_type) != ("", "Transpose") or value is None or value.shape is None:
+    if not is_node(node, "Transpose") or value is None or value.shape is None:
         return False
     rank = len(value.shape)
-    return permutation(node.outputs[0], rank) == [0, *range(2, rank), 1]
+    return permutation(node.outputs[0], rank) == channels_last(rank)
 
 
 def _continues(node: ir.Node) -> bool:
@@ -240,9 +232,8 @@ def _continues(node: ir.Node) -> bool:
 
 def _merges_pixels(node: ir.Node, value: ir.Value, result: ir.Value) -> bool:
     """Return whether a Reshape merges all spatial dimensions."""
-    sizes = _known(value)
-    is_reshape = (node.domain, node.op_type) == ("", "Reshape")
-    return is_reshape and sizes is not None and _known(result) == [*sizes[:2], prod(sizes[2:])]
+    sizes = static_shape(value)
+    return is_node(node, "Reshape") and sizes is not None and static_shape(result) == [*sizes[:2], prod(sizes[2:])]
 
 
 def _emit_after(op: Builder, value: ir.Value, moved: Value, pairs: list[tuple[ir.Value, Value]]) -> None:
@@ -252,7 +243,7 @@ def _emit_after(op: Builder, value: ir.Value, moved: Value, pairs: list[tuple[ir
         if _moves_back(user):
             pairs.append((result, moved))
         elif user.op_type == "Reshape":
-            batch, channels, pixels = _known(result) or []
+            batch, channels, pixels = static_shape(result) or []
             _emit_after(op, result, op.Reshape(moved, [batch, pixels, channels]), pairs)
         else:
             _emit_after(op, result, _again(op, user, moved), pairs)

@@ -11,6 +11,7 @@ import onnx_ir as ir
 
 from converters.passes.patterns import PatternPass, of_weights, rewrite
 from onnx_specops.building import Builder, Value
+from onnx_specops.ops._integer_lists import integer_list
 
 _MOST, _FEWEST_PIXELS = 4, 1 << 12
 
@@ -35,7 +36,7 @@ def to_few_channels(op: Builder, *, x: Value, weights: Value, whole: Value) -> V
     strides, dilations = ([1, *stated.get_ints(name, [1, 1])] for name in ("strides", "dilations"))
     lists = {"strides": strides, "dilations": dilations, "pads": [0, *pads[:2], 0, *pads[2:]]}
     volumes, filters = op.Unsqueeze(x, [2]), op.Unsqueeze(weights, [2])
-    stated_lists = {name: ",".join(map(str, numbers)) for name, numbers in lists.items()}
+    stated_lists = {name: integer_list(numbers) for name, numbers in lists.items()}
     images: Value = op.Squeeze(op.specops.VolumeConv(volumes, filters, *node.inputs[2:], **stated_lists), [2])
     return images
 

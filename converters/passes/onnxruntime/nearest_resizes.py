@@ -10,6 +10,7 @@ import numpy as np
 import onnx_ir as ir
 
 from converters.passes.elementwise import has_moved
+from converters.passes.layouts import channels_first, channels_last
 from converters.passes.patterns import PatternPass, rewrite
 from converters.passes.resized_elements import nearest_elements, positions_of, scales_of
 from converters.passes.simplification.data_movement import permutation
@@ -29,8 +30,7 @@ def of_pixels(op: Builder, *, x: Value, moved: Value, whole: Value) -> Value | N
     known if that is not 1. The other dimensions stay. The coordinates are asymmetric or half pixels. The nearest pixel of
     each result is the one at its position divided by the integer, rounded down.
     """
-    rank = x.rank or 0
-    if permutation(moved, x.rank) != _order(rank) or (repeated := _repeated(moved, whole)) is None:
+    if not _is_to_front(permutation(moved, x.rank)) or (repeated := _repeated(moved, whole)) is None:
         return None
     return _gathered(op, x, repeated)
 
@@ -42,14 +42,15 @@ def of_computed_pixels(op: Builder, *, moved: Value, whole: Value) -> Value | No
 
     Conditions: as for `of_pixels`.
     """
-    if not has_moved(moved, _order(moved.rank or 0)) or (repeated := _repeated(moved, whole)) is None:
+    rank = moved.rank or 0
+    if rank < 3 or not has_moved(moved, channels_first(rank)) or (repeated := _repeated(moved, whole)) is None:
         return None
-    return _gathered(op, op.Transpose(moved, perm=[0, *range(2, moved.rank or 0), 1]), repeated)
+    return _gathered(op, op.Transpose(moved, perm=channels_last(rank)), repeated)
 
 
-def _order(rank: int) -> list[int]:
-    """Return the permutation that moves the channels from the last to the second dimension."""
-    return [0, rank - 1, *range(1, rank - 1)] if rank > 2 else []
+def _is_to_front(order: list[int] | None) -> bool:
+    """Return whether a permutation moves the channels from the last to the second dimension, with pixels between."""
+    return order is not None and len(order) > 2 and order == channels_first(len(order))
 
 
 def _repeated(moved: Value, whole: Value) -> dict[int, np.ndarray] | None:
@@ -79,7 +80,7 @@ def _gathered(op: Builder, x: Value, repeated: dict[int, np.ndarray]) -> Value:
     """Gather elements of a tensor whose channels are last, and move the channels to the front."""
     for axis in sorted(repeated, reverse=True):
         x = op.Gather(x, repeated[axis], axis=axis - 1)
-    result: Value = op.Transpose(x, perm=_order(x.rank or 0))
+    result: Value = op.Transpose(x, perm=channels_first(x.rank or 0))
     return result
 
 

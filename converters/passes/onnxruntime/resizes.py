@@ -14,6 +14,7 @@ from converters.passes.resized_elements import COORDINATES
 from converters.passes.simplification.duplicates import MergeDuplicates
 from onnx_specops.building import Builder, Value
 from onnx_specops.graphs import constant_array
+from onnx_specops.ops._integer_lists import integer_list
 
 
 @rewrite("Resize", lambda op, x: op.Resize(x, _allow_other_inputs=True, _outputs=["whole"]), finite=True, tolerance=1e-5)
@@ -50,7 +51,7 @@ def cubic(op: Builder, *, x: Value, whole: Value) -> Value | None:
         x,
         sizes,
         scales,
-        axes=",".join(map(str, axes)),
+        axes=integer_list(axes),
         mode="cubic",
         coordinate_transformation_mode=coordinates,
         cube_coeff=stated.get_float("cubic_coeff_a", -0.75),

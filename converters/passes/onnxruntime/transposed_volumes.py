@@ -15,6 +15,7 @@ from converters.passes.patterns import PatternPass, of_weights, rewrite
 from converters.passes.transposed_windows import TransposedAxis, convolved
 from onnx_specops.building import Builder, Value
 from onnx_specops.graphs import constant_array
+from onnx_specops.ops._integer_lists import integer_list
 
 _RANK = 3
 
@@ -44,7 +45,7 @@ def of_a_volume(op: Builder, *, x: Value, weights: Value, whole: Value) -> Value
         filters = op.Cast(filters, to=ir.DataType.FLOAT)
     bias = [op.Tile(value, [blocks]) for value in node.inputs[2:] if value is not None]
     padded = [axis.pads[side] for side in (0, 1) for axis in axes]
-    result = op.specops.VolumeConv(x, filters, *bias, pads=",".join(map(str, padded)))
+    result = op.specops.VolumeConv(x, filters, *bias, pads=integer_list(padded))
     sizes = [size + sum(axis.pads) - axis.taps + 1 for size, axis in zip(dims[2:], axes, strict=True)]
     if blocks > 1:
         apart = op.Reshape(result, [dims[0], *strides, channels, *sizes])

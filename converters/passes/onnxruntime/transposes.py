@@ -40,8 +40,7 @@ def in_steps(op: Builder, *, x: Value, moved: Value) -> Value | None:
     sizes = [-1 if size is None else size for size in dims]
     if sizes.count(-1) > 1 or prod(size for size in sizes if size != -1) < _LEAST_ELEMENTS:
         return None
-    real = [axis for axis in order if sizes[axis] != 1]
-    ranges = _ranges(real)
+    ranges = _ranges([axis for axis in order if sizes[axis] != 1])
     if not 1 < len(ranges) <= _MOST_RANGES:
         return None
 
@@ -52,7 +51,8 @@ def in_steps(op: Builder, *, x: Value, moved: Value) -> Value | None:
     rank = {start: place for place, start in enumerate(sorted(group[0] for group in ranges))}
     by_source = sorted(ranges)
     steps, time = _cheapest(tuple(rank[group[0]] for group in ranges), tuple(map(elements, by_source)), itemsize)
-    if time * _LEAST_GAIN > _time_of_kernel([elements(group) for group in _ranges(order)], _ranges(order), itemsize):
+    moved_ranges = _ranges(order)
+    if time * _LEAST_GAIN > _time_of_kernel(list(map(elements, moved_ranges)), moved_ranges, itemsize):
         return None
     result = x
     for step in steps:

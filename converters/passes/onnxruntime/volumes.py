@@ -11,6 +11,7 @@ from converters.passes.patterns import PatternPass, Rewrite, of_weights, rewrite
 from onnx_specops.building import Builder, Value
 from onnx_specops.domain import DOMAIN
 from onnx_specops.graphs import attributes_of
+from onnx_specops.ops._integer_lists import integer_list
 
 _RANK = 3
 
@@ -34,7 +35,7 @@ def of_a_volume(op: Builder, *, x: Value, weights: Value, whole: Value) -> Value
         weights,
         *node.inputs[2:],
         group=stated.get_int("group", 1),
-        **{k: ",".join(map(str, v)) for k, v in lists.items()},
+        **{k: integer_list(v) for k, v in lists.items()},
     )
 
 

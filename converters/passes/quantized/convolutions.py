@@ -16,6 +16,7 @@ import numpy as np
 import onnx_ir as ir
 
 from converters.passes.added_bias import added_bias, elements
+from converters.passes.layouts import channels_first, channels_last
 from converters.passes.quantized.affine import Affine, is_scale
 from converters.passes.quantized.fused import ConvAttributes
 from converters.passes.quantized.fusion import fused
@@ -157,7 +158,7 @@ def _as_product(
 ) -> Value:
     """Emit a convolution as a product of neighborhoods and weights."""
     rank = len(shape)
-    pixels = op.Transpose(x.integers, perm=[0, *range(2, rank), 1])
+    pixels = op.Transpose(x.integers, perm=channels_last(rank))
     if any(stated.pads):
         half = len(stated.pads) // 2
         pads = [0, *stated.pads[:half], 0, 0, *stated.pads[half:], 0]
@@ -178,7 +179,7 @@ def _as_product(
     added = bias.astype(np.float32) if bias.any() else None
     result = multiply(work, op, Quantized(around, x.affine), right, added)
     result.shape = ir.Shape([None] * rank) if result.shape is None else result.shape
-    return op.Transpose(result, perm=[0, rank - 1, *range(1, rank - 1)])
+    return op.Transpose(result, perm=channels_first(rank))
 
 
 def _shortest(scales: np.ndarray, zeros: np.ndarray) -> Affine:

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import onnx_ir as ir
 
+from converters.passes.layouts import channels_first
 from converters.passes.quantized.affine import is_scale
 from converters.passes.quantized.graph import Arrangement, Quantized, is_node, only_user
 from converters.passes.quantized.weights import Weights
 from onnx_specops.building import Builder, Value, constant_value
 from onnx_specops.graphs import constant_array
+from onnx_specops.ops._integer_lists import integer_list
 from onnx_specops.ops.quantized_conv import MAX_PRODUCTS, MOST_CHANNELS
 from onnx_specops.replacing import replace_value
 
@@ -290,10 +292,10 @@ def fuse(
         None if added is None else constant_value(added),
         None if shift is None or not shift.any() else constant_value(shift.astype(np.float32)),
         channels=shape[1] * stated.group,
-        kernel=_listed(shape[2:]),
-        strides=_listed(stated.strides),
-        pads=_listed(stated.pads),
-        dilations=_listed(stated.dilations),
+        kernel=integer_list(shape[2:]),
+        strides=integer_list(stated.strides),
+        pads=integer_list(stated.pads),
+        dilations=integer_list(stated.dilations),
         group=stated.group,
         function=function.name,
         alpha=function.alpha,
@@ -307,7 +309,7 @@ def fuse(
         taps = zip(sizes, shape[2:], stated.pads, stated.pads[rank - 2 :], strict=False)
         space = [size + begin + end - kernel + 1 for size, kernel, begin, end in taps]
         result = blocks.arrange(op, result, space, shape[0] // prod(blocks.sizes))
-    first = result if stated.channels_last else op.Transpose(result, perm=[0, rank - 1, *range(1, rank - 1)])
+    first = result if stated.channels_last else op.Transpose(result, perm=channels_first(rank))
     given = function.value.shape
     if given is not None:
         if not stated.channels_last:
@@ -385,7 +387,3 @@ def signed(op: Builder, found: Weights) -> Value | None:
     if (numbers := constant_array(found.emit(op))) is None:
         return None
     return constant_value((numbers ^ np.uint8(128)).view(np.int8))
-
-
-def _listed(numbers: Sequence[int]) -> str:
-    return ",".join(map(str, numbers))

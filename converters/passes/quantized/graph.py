@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
+from converters.passes.layouts import channels_last
 from converters.passes.quantized.affine import NEAR, Affine, is_scale
 from onnx_specops.building import Builder, Value, constant_value
 from onnx_specops.domain import DOMAIN
@@ -65,7 +66,7 @@ class Arrangement:
         if isinstance(own, ir.Graph) and (known := self.last.get((integers, own))) is not None:
             return known
         if (known := self.last.get((integers, op.graph))) is None:
-            known = op.Transpose(integers, perm=[0, *range(2, rank), 1])
+            known = op.Transpose(integers, perm=channels_last(rank))
             self.last[integers, op.graph] = known
         return known
 

@@ -13,6 +13,7 @@ import onnx_ir as ir
 
 from converters.passes.dequantization import static
 from converters.passes.elementwise import has_moved
+from converters.passes.layouts import channels_first
 from converters.passes.quantized.graph import Arrangement, has_levels, is_node, only_user, remove
 from onnx_specops.building import constant_value
 from onnx_specops.graphs import constant_array
@@ -71,7 +72,7 @@ def group_normalization(work: Arrangement, node: ir.Node) -> None:
     mean, factor = moments
     if (found.scale != 1).any():
         factor = op.Mul(factor, found.scale)
-    mean, factor = (op.Transpose(of, perm=[0, rank - 1, *range(1, rank - 1)]) for of in (mean, factor))
+    mean, factor = (op.Transpose(of, perm=channels_first(rank)) for of in (mean, factor))
     numbers = quantized.affine.dequantize(op, found.integers)
     numbers.shape = ir.Shape(found.shape)
     result = op.Mul(op.Sub(numbers, mean), factor)
@@ -97,6 +98,6 @@ def _found(node: ir.Node, integers: ir.Value) -> _Found | None:
             return None
         integers, shape, last = source, merged, after
         scale, bias = (np.repeat(of, merged[1] // groups) for of in (scale, bias))
-    if not 3 <= len(shape) <= 5 or 0 in shape or not has_moved(integers, [0, len(shape) - 1, *range(1, len(shape) - 1)]):
+    if not 3 <= len(shape) <= 5 or 0 in shape or not has_moved(integers, channels_first(len(shape))):
         return None
     return _Found(integers, shape, groups, scale, bias, last)
