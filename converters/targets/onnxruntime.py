@@ -72,7 +72,7 @@ STANDARD = Target(
     opsets=(11, 26),
     onnxruntime=True,
     quantized="qdq",
-    spellings=("sums for LRN",),
+    spellings=("sums for LRN", "NaN of recurrence"),
     command="any program that reads ONNX",
 )
 
@@ -186,7 +186,7 @@ DIRECTML = Target(
     onnxruntime=True,
     static=True,
     quantized="qdq",
-    spellings=("sorted TopK", "static Reshape"),
+    spellings=("sorted TopK", "static Reshape", "sums for LRN", "NaN of recurrence"),
     command='`providers=["DmlExecutionProvider"]`',
 )
 

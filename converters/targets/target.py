@@ -118,6 +118,7 @@ Spelling = Literal[
     "MatMul for NonMaxSuppression",
     "MatMul for RoiAlign",
     "sums for LRN",
+    "NaN of recurrence",
     "unrolled Loop",
     "unrolled recurrence",
     "unrolled forms of recurrence",

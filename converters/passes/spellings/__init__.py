@@ -67,6 +67,7 @@ from converters.passes.spellings.qnn_forms import (
     SeparateActivations,
     WeightsOfFloatResults,
 )
+from converters.passes.spellings.recurrent_nan import KeptNaN
 from converters.passes.spellings.reductions import MeansForSums, PairsOfReducedAxes, ReshapedScalars
 from converters.passes.spellings.remainders import ModToDiv
 from converters.passes.spellings.reshapes import StaticReshape
@@ -208,6 +209,7 @@ SPELLINGS: Mapping[str, Callable[[], InPlacePass]] = {
     "MatMul for NonMaxSuppression": SuppressionBySteps,
     "MatMul for RoiAlign": RegionsByMatMul,
     "sums for LRN": SumsForLRN,
+    "NaN of recurrence": KeptNaN,
     "unrolled Loop": UnrolledLoops,
     "unrolled recurrence": UnrolledRecurrence,
     "unrolled forms of recurrence": UnrolledForms,

@@ -12,7 +12,7 @@ from converters.openvino import convert
 from converters.options import TargetName
 
 
-@pytest.mark.parametrize(("target", "kept"), [("standard", False), ("webgpu", False), ("directml", True)])
+@pytest.mark.parametrize(("target", "kept"), [("standard", False), ("webgpu", False), ("directml", False), ("opencv", True)])
 def test_numbers_after_a_large_one(target: TargetName, kept: bool) -> None:
     x = ops.parameter([2, 8, 3, 4], np.float32, name="x")
     model = ov.Model([ops.lrn(x, ops.constant([1]), 1.0, 0.75, 1.0, 3)], [x])

@@ -1,0 +1,59 @@
+"""GRU and LSTM of NaN, of targets whose files ONNX Runtime's CPU provider may compute."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnxruntime as ort
+import openvino as ov
+import pytest
+from openvino import opset13 as ops
+
+from converters.openvino import convert
+from converters.options import TargetName
+
+STEPS, BATCH, SIZE, HIDDEN = 4, 2, 3, 2
+
+
+def _sequence(kind: str, lengths: list[int]) -> ov.Model:
+    rng = np.random.default_rng(0)
+    gates = {"GRU": 3, "LSTM": 4, "RNN": 1}[kind]
+    weights = [rng.standard_normal((1, gates * HIDDEN, size)).astype(np.float32) for size in (SIZE, HIDDEN)]
+    x = ops.parameter([BATCH, STEPS, SIZE], np.float32, name="x")
+    zero = ops.constant(np.zeros((BATCH, 1, HIDDEN), np.float32))
+    rest = (
+        ops.constant(np.array(lengths, np.int64)),
+        *weights,
+        np.zeros((1, gates * HIDDEN), np.float32),
+        HIDDEN,
+        "forward",
+    )
+    match kind:
+        case "GRU":
+            layer = ops.gru_sequence(x, zero, *rest)
+        case "LSTM":
+            layer = ops.lstm_sequence(x, zero, zero, *rest)
+        case _:
+            layer = ops.rnn_sequence(x, zero, *rest)
+    return ov.Model([layer.output(0), layer.output(1)], [x])
+
+
+@pytest.mark.parametrize("target", ["standard", "directml"])
+@pytest.mark.parametrize("kind", ["GRU", "LSTM", "RNN"])
+@pytest.mark.parametrize("lengths", [[STEPS, STEPS], [STEPS, 2]])
+def test_nan_of_a_step(kind: str, lengths: list[int], target: TargetName) -> None:
+    model = _sequence(kind, lengths)
+    numbers = np.random.default_rng(1).standard_normal((BATCH, STEPS, SIZE)).astype(np.float32)
+    numbers[0, 1, 2] = numbers[1, 2, 0] = np.nan  # the second is beyond a length of 2
+    compiled = ov.Core().compile_model(model.clone(), "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+    wanted = list(compiled(numbers).values())
+    assert np.isnan(wanted[0][0, 0, 1:]).all() and np.isnan(wanted[0][1]).any() == (lengths[1] == STEPS)
+    converted = convert(model, target=target).model
+    got = ort.InferenceSession(converted.SerializeToString()).run(None, {"x": numbers})
+    for one, other in zip(got, wanted, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(("kind", "emits"), [("GRU", True), ("LSTM", True), ("RNN", False)])
+def test_only_the_kernels_that_lose_it(kind: str, emits: bool) -> None:
+    nodes = convert(_sequence(kind, [STEPS, STEPS]), target="standard").report.nodes
+    assert nodes[kind] == 1 and ("CumSum" in nodes) is emits
