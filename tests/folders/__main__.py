@@ -2,7 +2,7 @@
 
 pip install '.[hosts]' && npm ci --ignore-scripts --prefix tests/folders
 python -m tests.folders                       # all: results.json, and the tables in docs/
-python -m tests.folders bert flux             # those whose names contain one of these
+python -m tests.folders bert flux             # those with these names, or whose names contain one of these
 python -m tests.folders bert --dry            # neither is written
 """
 
@@ -24,7 +24,7 @@ from typing import Any
 os.environ["HF_HUB_OFFLINE"] = "1"  # no downloads are needed
 
 from converters.folders.weights import write_weights
-from tests.folders import hosts, hybrids
+from tests.folders import ALL_LEFT_OUT, hosts, hybrids
 from tests.folders.language_models import COMPRESSED, CONFIGURATIONS
 from tests.folders.page import write_pages
 from tests.folders.subjects import ENCODERS, HYBRIDS, MAKERS, PIPELINES, SPEECH, VISION, make
@@ -103,6 +103,10 @@ def _first_line(error: Exception) -> str:
     return (str(error).strip() or type(error).__name__).splitlines()[0][:200]
 
 
+def _selects(word: str, name: str, names: list[str]) -> bool:
+    return word == name if word in names else word in name
+
+
 def specops(*arguments: object) -> None:
     """Run the command."""
     subprocess.run([sys.executable, "-m", "converters.cli", *map(str, arguments)], check=True)
@@ -110,13 +114,15 @@ def specops(*arguments: object) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.folders")
-    parser.add_argument("words", nargs="*", help="those whose names contain one of these; all by default")
+    parser.add_argument("words", nargs="*", help="those with these names, or whose names contain one; all by default")
     parser.add_argument("--folder", type=Path, help="where the models are made, and stay; a temporary place by default")
     parser.add_argument("--dry", action="store_true", help="write neither results.json nor docs/pipelines.md")
     told = parser.parse_args()
     warnings.filterwarnings("ignore")
     names = [*ENCODERS, *MAKERS, *PIPELINES, *SPEECH, *VISION, *HYBRIDS, *LANGUAGE_MODELS]
-    chosen = [name for name in names if not told.words or any(word in name for word in told.words)]
+    chosen = [name for name in names if not told.words or any(_selects(word, name, names) for word in told.words)]
+    if not chosen:
+        parser.error(f"no name contains {' or '.join(told.words)}: {', '.join(names)}")
     rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as temporary:
         place = told.folder or Path(temporary)
@@ -129,7 +135,9 @@ def main() -> int:
         ordered = sorted(kept.values(), key=lambda row: names.index(row["model"]))
         RESULTS.write_text(json.dumps(ordered, indent=1) + "\n")
         write_pages(ordered)
-    return 0 if rows and all(row["agrees"] for row in rows) else 1
+    if not rows:
+        return ALL_LEFT_OUT
+    return 0 if all(row["agrees"] for row in rows) else 1
 
 
 if __name__ == "__main__":
