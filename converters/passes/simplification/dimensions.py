@@ -117,7 +117,10 @@ _MAX_STEPS = 8
     exclusive=False,
 )
 def own_shape(op: Builder, *, x: Value, y: Value, shape: Value) -> Value | None:
-    """Remove a Reshape to the shape of a tensor from which nodes compute another of the same shape."""
+    """Remove a Reshape to the whole shape of a tensor from which nodes compute another of the same shape."""
+    node = shape.producer()
+    if node is None or node.attributes.get_int("start", 0) != 0 or "end" in node.attributes:
+        return None
     return y if any(value is x for value in _of_same_shape(y)) else None
 
 

@@ -248,6 +248,19 @@ def test_a_part_of_the_shape_of_the_input() -> None:
     assert found == ["Relu", "Reshape"]
 
 
+@pytest.mark.parametrize(
+    ("part", "found"),
+    [({}, ["Relu"]), ({"start": 1}, ["Relu", "Reshape", "Shape"]), ({"end": 2}, ["Relu", "Reshape", "Shape"])],
+)
+def test_a_part_of_the_shape_of_an_input_of_unknown_rank(part: dict[str, int], found: list[str]) -> None:
+    numbers = [np.arange(5, dtype=np.float32).reshape(1, 5, 1)]
+    x = new_value(D.FLOAT, None, "x")
+    assert (
+        rewritten(lambda op, x: op.Reshape(op.Relu(x), op.Shape(x, **part)), x, by=[MergeDimensions()], numbers=numbers)
+        == found
+    )
+
+
 def test_computed_axes_stay() -> None:
     axes = new_value(D.INT64, (1,), "axes")
     numbers = [np.ones((3, 1), np.float32), np.array([1])]
