@@ -253,7 +253,7 @@ def finish(
     passes += [
         casts(opset=opset),
         RemoveUnusedNodesPass(),
-        *fusion_guards(opset),
+        *fusion_guards(opset, is_for_cpu=target == ONNXRUNTIME),
         RemoveUnusedNodesPass(),
         MoveIntoBranches(),
         bodies,

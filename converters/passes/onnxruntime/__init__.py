@@ -109,8 +109,11 @@ def kernel_workarounds(opset: int = OPSET) -> Sequence[InPlacePass]:
     ]
 
 
-def fusion_guards(opset: int) -> Sequence[InPlacePass]:
-    """Return the last passes, which prevent incorrect or slow fusions of ONNX Runtime, for a model of the given opset."""
+def fusion_guards(opset: int, *, is_for_cpu: bool = True) -> Sequence[InPlacePass]:
+    """Return the last passes, which prevent incorrect or slow fusions of ONNX Runtime, for a model of the given opset.
+
+    For devices other than the CPU, there is no If, which waits for the device.
+    """
     guards: list[InPlacePass] = [
         LRNByShiftedSums(),
         KeepPads(opset),
@@ -127,7 +130,7 @@ def fusion_guards(opset: int) -> Sequence[InPlacePass]:
     if opset >= OPSET:  # the first with the plugin's kernels
         guards.append(DepthwiseChannelsLast())
     if opset >= 13:  # the first with axes as inputs of Unsqueeze
-        guards += [DepthwiseLines(), NaNOfSequences()]
+        guards += [DepthwiseLines(), NaNOfSequences(products=is_for_cpu)]
     if opset >= 18:  # the first with axes as inputs of all reductions
         guards += [SoftmaxByReductions(), SumsByProducts(), SplitBeforeTranspose()]
     if opset >= OPSET:

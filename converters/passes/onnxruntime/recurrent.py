@@ -1,8 +1,8 @@
-"""Recurrent nodes of empty batches and sequences, and of NaN.
+"""Recurrent nodes of empty batches and sequences, of NaN, and of infinite data.
 
 ONNX Runtime (1.32) divides by the batch size in GRU and LSTM and crashes if it is 0. With no steps, GRU ends the process,
 and the others return zeros as their last states instead of the initial states. The activations of GRU and LSTM give a number
-for NaN, so a NaN in the data or in a state gives numbers.
+for NaN, so a NaN in the data or in a state gives numbers, and so do infinite data.
 """
 
 from __future__ import annotations
@@ -51,15 +51,25 @@ class EmptySequences(Workaround):
 
 
 class NaNOfSequences(Workaround):
-    """Add NaN to the results of GRU and LSTM from the first NaN of a sequence on, and if an initial state has one.
+    """Make the results of GRU and LSTM NaN from the first NaN of a sequence on, and if an initial state has one.
+
+    A NaN in the data or in a state is one, and so is the product of weights and infinite data, such as logarithms of 0, if
+    infinities of both signs are added. An If computes these products only for data that are not finite.
 
     The product of numbers between -1 and 1 and zeros is 0, or NaN if one of them is NaN. A step of a sequence affects all
     elements of the later ones, and those beyond its length none.
 
     Conditions: float32, and no ``clip``, which has no result for NaN.
+
+    Args:
+        products: whether the products of infinite data are considered. Without them, there is no If.
     """
 
     operators = frozenset(("GRU", "LSTM"))
+
+    def __init__(self, *, products: bool = True) -> None:
+        super().__init__()
+        self.products = products
 
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
         x, attributes = cast(Value, node.inputs[0]), attributes_of(node)
@@ -75,28 +85,97 @@ class NaNOfSequences(Workaround):
         found = list(results) if isinstance(results, tuple) else [results]
         direction = attributes.get("direction", "forward")
         is_single = x.dims is not None and x.dims[0] == 1 and direction != "bidirectional" and lengths is None
-        vectors = [x, *states] if is_single else states
-        initial, of_steps = _nan(op, *vectors) if vectors else None, None if is_single else _nan(op, x)
+        vectors, of_steps = list(states), None
         inside = None if lengths is None else _inside(op, x, lengths)
-        if inside is not None and of_steps is not None:
-            of_steps = op.Where(inside, of_steps, np.float32(0))
-        if is_wanted[0]:
+        if self.products:
+            found = _with_nan_of_products(op, node, found, is_wanted, inside)
+        elif is_single:
+            vectors.insert(0, x)
+        else:
+            of_steps = _nan(op, x) if inside is None else op.Where(inside, _nan(op, x), np.float32(0))
+        initial = _nan(op, *vectors) if vectors else None
+        if is_wanted[0] and (initial is not None or of_steps is not None):
             parts = [initial] if initial is not None else []
             if of_steps is not None:
-                backward = {"forward": [0], "reverse": [1], "bidirectional": [0, 1]}[direction]
-                sums = [op.Unsqueeze(op.CumSum(of_steps, 0, reverse=one), [1]) for one in backward]
+                sums = [op.Unsqueeze(op.CumSum(of_steps, 0, reverse=one), [1]) for one in _BACKWARD[direction]]
                 parts.append(op.Concat(*sums, axis=1) if len(sums) > 1 else sums[0])
             every = reduce(op.Add, parts)
             if inside is not None:
                 every = op.Where(op.Unsqueeze(inside, [1]), every, np.float32(0))
             found[0] = op.Add(found[0], every)
-        if any(is_wanted[1:]):
+        if any(is_wanted[1:]) and (initial is not None or of_steps is not None):
             parts = [initial] if initial is not None else []
             if of_steps is not None:
                 parts.append(op.ReduceSum(of_steps, [0], keepdims=0))
             last = reduce(op.Add, parts)
             found[1:] = [op.Add(value, last) if one else value for value, one in zip(found[1:], is_wanted[1:], strict=True)]
         return found
+
+
+_BACKWARD = {"forward": [0], "reverse": [1], "bidirectional": [0, 1]}
+"""Whether each direction begins at the last step."""
+
+
+def _with_nan_of_products(
+    op: Builder, node: ir.Node, results: Sequence[Value], is_wanted: Sequence[bool], inside: Value | None
+) -> list[Value]:
+    """Return the results of a recurrent node, NaN from the first step on whose product with the weights has a NaN.
+
+    Args:
+        op: the builder.
+        node: the original node.
+        results: the results of its copy.
+        is_wanted: which of them have consumers.
+        inside: which steps are within the lengths of the sequences, see `_inside`.
+    """
+    x = cast(Value, node.inputs[0])
+    wanted = [value for value, one in zip(results, is_wanted, strict=True) if one]
+
+    def with_nan(op: Builder) -> list[Value]:
+        counts = _counts(op, node, inside)
+        pairs = [(value, count) for value, count, one in zip(results, counts, is_wanted, strict=False) if one]
+        return [op.Add(value, op.Where(op.Greater(count, _ZERO), np.float32(np.nan), _ZERO)) for value, count in pairs]
+
+    # ONNX Runtime (1.32) may fuse a MatMul with the Transpose before it, and crashes if a Cast is between them.
+    is_special = op.IsNaN(op.ReduceSum(op.Sub(x, x), keepdims=0))
+    found = op.if_(is_special, with_nan, lambda op: [op.Identity(value) for value in wanted])
+    replaced = iter(found if isinstance(found, (tuple, list)) else [found])
+    return [next(replaced) if one else value for value, one in zip(results, is_wanted, strict=True)]
+
+
+_ZERO = np.float32(0)
+
+
+def _counts(op: Builder, node: ir.Node, inside: Value | None) -> list[Value]:
+    """Return numbers above 0 for the elements of a recurrent node's results that are NaN because of products with x.
+
+    A NaN of a gate affects the state's element of that gate, and in the next step all of them. That of a reset gate that is
+    applied before the linear transformation affects all elements at once. That of an output gate does not affect the cell.
+    """
+    x, weights = (cast(Value, value) for value in node.inputs[:2])
+    attributes = attributes_of(node)
+    gates = {"GRU": 3, "LSTM": 4}[node.op_type]
+    # ONNX Runtime would store transposed weights, and weights as the second operand, again.
+    products = op.MatMul(weights, op.Transpose(op.Unsqueeze(x, [1]), perm=[0, 1, 3, 2]))
+    found = op.Cast(op.IsNaN(op.Transpose(products, perm=[0, 1, 3, 2])), to=ir.DataType.FLOAT)
+    if inside is not None:
+        found = op.Where(op.Unsqueeze(inside, [1]), found, _ZERO)
+    found = op.Reshape(found, [0, 0, 0, gates, attributes["hidden_size"]])
+    second = op.ReduceSum(op.Slice(found, [1], [2], [3]), [3], keepdims=0)  # the reset or output gate
+    hidden = op.ReduceSum(found, [3], keepdims=0)
+    cell = op.Sub(hidden, second)
+    if node.op_type == "GRU" and not attributes.get("linear_before_reset", 0):
+        hidden = op.Add(hidden, op.ReduceSum(second, [3], keepdims=1))
+    steps = op.ReduceSum(hidden, [3], keepdims=1)
+    backward = _BACKWARD[attributes.get("direction", "forward")]
+    each = [op.Slice(steps, [k], [k + 1], [1]) for k in range(len(backward))] if len(backward) > 1 else [steps]
+    sums = [op.CumSum(of, 0, exclusive=1, reverse=one) for of, one in zip(each, backward, strict=True)]
+    before = op.Concat(*sums, axis=1) if len(sums) > 1 else sums[0]
+    if inside is not None:
+        before = op.Where(op.Unsqueeze(inside, [1]), before, _ZERO)
+    every = op.Add(hidden, before)
+    # The numbers of the last step are above 0 if those of any step are.
+    return [every, op.ReduceSum(every, [0], keepdims=0), op.ReduceSum(op.Add(cell, before), [0], keepdims=0)]
 
 
 def _is_finite(value: Value) -> bool:

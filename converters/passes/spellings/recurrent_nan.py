@@ -10,3 +10,6 @@ class KeptNaN(NaNOfSequences):
 
     The activations of ONNX Runtime's CPU provider (1.32) give a number for NaN.
     """
+
+    def __init__(self) -> None:
+        super().__init__(products=False)

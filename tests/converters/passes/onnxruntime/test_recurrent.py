@@ -6,8 +6,13 @@ from typing import Any
 
 import numpy as np
 import onnx_ir as ir
+import onnxruntime as ort
+import openvino as ov
 import pytest
+from openvino import opset13 as ops
 
+from converters.openvino import convert
+from converters.options import TargetName
 from converters.passes.onnxruntime.recurrent import EmptySequences, NaNOfSequences
 from onnx_specops.building import Builder, Value, new_value
 from tests.converters.passes.graphs import floats, graph, operators, run
@@ -151,6 +156,58 @@ def test_infinity_is_a_number(kind: str) -> None:
     assert np.isfinite(every).all()
 
 
+SIZE, HIDDEN = 3, 4
+
+
+def _sequence(kind: str, direction: str, lengths: list[int] | None, steps: int = 5) -> ov.Model:
+    """Return a layer of two sequences; without ``lengths``, the number of steps is unknown."""
+    rng = np.random.default_rng(3)
+    gates, directions = KINDS[kind[:4].strip("_")][0], 2 if direction == "bidirectional" else 1
+    x = ops.parameter([2, steps if lengths else -1, SIZE], np.float32, name="x")
+    start = ops.constant(np.zeros((2, directions, HIDDEN), np.float32))
+    count = ops.constant(np.array(lengths)) if lengths else ops.broadcast(ops.gather(ops.shape_of(x), 1, 0), [2])
+    weights = [rng.standard_normal((directions, gates * HIDDEN, size)).astype(np.float32) for size in (SIZE, HIDDEN)]
+    is_linear = kind == "GRU_linear"
+    biases = np.zeros((directions, (gates + is_linear) * HIDDEN), np.float32)
+    if kind == "LSTM":
+        layer = ops.lstm_sequence(x, start, start, count, *weights, biases, HIDDEN, direction)
+    else:
+        layer = ops.gru_sequence(x, start, count, *weights, biases, HIDDEN, direction, linear_before_reset=is_linear)
+    return ov.Model(layer.outputs(), [x])
+
+
+@pytest.mark.parametrize("kind", ["GRU", "GRU_linear", "LSTM"])
+@pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
+@pytest.mark.parametrize("lengths", [None, [5, 3]])
+@pytest.mark.parametrize(
+    ("place", "numbers", "is_nan"),
+    [
+        ((0, 2), [-np.inf, -np.inf, -np.inf], True),  # the logarithms of a silent frame
+        ((1, 2), [np.inf, np.nan, 1], True),
+        ((0, 2), [1, -np.inf, 1], False),  # each product is infinite or a number
+        ((1, 2), [1e38, -1e38, 1e38], False),
+    ],
+)
+@pytest.mark.parametrize("opset", [13, 21])
+def test_infinite_data(
+    kind: str,
+    direction: str,
+    lengths: list[int] | None,
+    place: tuple[int, int],
+    numbers: list[float],
+    is_nan: bool,
+    opset: int,
+) -> None:
+    model = _sequence(kind, direction, lengths)
+    x = np.random.default_rng(4).standard_normal((2, 5, SIZE)).astype(np.float32)
+    x[place] = numbers
+    wanted = list(ov.Core().compile_model(model.clone(), "CPU", {"INFERENCE_PRECISION_HINT": "f32"})(x).values())
+    assert is_nan == any(np.isnan(array).any() for array in wanted)
+    session = ort.InferenceSession(convert(model, opset=opset).model.SerializeToString())
+    for got, expected in zip(session.run(None, {"x": x}), wanted, strict=True):
+        np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-5)
+
+
 def test_nodes_for_nan() -> None:
     def lstm(op: Builder, x: Value, **attributes: Any) -> Value:
         weights = [op.const(np.ones((1, 8, size)), x.dtype) for size in (3, 2)]
@@ -159,9 +216,18 @@ def test_nodes_for_nan() -> None:
         return results[1]
 
     model = graph(lstm, floats("x", 1, 2, 3))
-    NaNOfSequences()(model)
+    NaNOfSequences(products=False)(model)
     assert operators(model) == ["Add", "Clip", "LSTM", "MatMul"]  # one step: the sum of steps is the step
+    model = graph(lstm, floats("x", 1, 2, 3))
+    NaNOfSequences()(model)
+    assert [node.op_type for node in model.graph] == ["LSTM", "Sub", "ReduceSum", "IsNaN", "If"]
     model = graph(lambda op, x: lstm(op, x, clip=3.0), floats("x", 1, 2, 3))  # which clips NaN, too
     assert not NaNOfSequences()(model).modified
     model = graph(lstm, new_value(ir.DataType.FLOAT16, [1, 2, 3], "x"))  # for GPUs
     assert not NaNOfSequences()(model).modified
+
+
+@pytest.mark.parametrize(("target", "has_if"), [("onnxruntime", True), ("cuda", False)])
+def test_devices_do_not_wait(target: TargetName, has_if: bool) -> None:
+    nodes = convert(_sequence("LSTM", "forward", [5, 5]), target=target).report.nodes
+    assert nodes["LSTM"] == 1 and ("If" in nodes) is has_if
