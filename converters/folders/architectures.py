@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
@@ -10,6 +11,20 @@ from typing import Any
 import numpy as np
 
 from converters.folders.path_errors import path_error
+
+_USES = {"gate": "gate_proj|w1", "up": "up_proj|w3", "down": "down_proj|w2"}
+_RENAMED = ((".mlp.router.", ".block_sparse_moe.gate."), (".mlp.", ".block_sparse_moe."))
+"""Modules of Mixtral and Phi MoE: their names in transformers 5, and in files of weights."""
+
+
+def _stored_form(model: Any, name: str, value: Any) -> dict[str, Any]:
+    """Return the tensors of a parameter in a file of weights. transformers 5 merges the experts' when it loads them."""
+    try:
+        from transformers.core_model_loading import revert_weight_conversion
+    except ImportError:
+        return {name: value}
+    stored: dict[str, Any] = revert_weight_conversion(model, {name: value})
+    return stored
 
 
 class Architecture:
@@ -21,7 +36,7 @@ class Architecture:
 
     Attributes:
         name: its class.
-        shapes: the shape of each parameter. Tied parameters have one name.
+        shapes: the shape of each parameter in a file of weights. Tied parameters have one name.
 
     Raises:
         ConversionError: transformers or torch is missing, or does not support the architecture.
@@ -55,12 +70,39 @@ class Architecture:
             raise path_error(path, f"transformers rejects it: {error}", "obtain the file again") from error
         self._model.tie_weights()
         self.name = type(self._model).__name__
-        self.shapes = {name: tuple(value.shape) for name, value in self._model.named_parameters()}
+        self.shapes: dict[str, tuple[int, ...]] = {}
+        self._renamed: dict[str, str] = {}
+        for name, value in self._model.named_parameters():
+            stored = _stored_form(self._model, name, value)
+            self.shapes |= {one: tuple(part.shape) for one, part in stored.items()}
+            if len(stored) == 1:
+                self._renamed[name] = next(iter(stored))
         self._modules: dict[str, Any] = dict(self._model.named_modules())
 
     def known(self, name: str) -> str | None:
-        """Return the parameter with a name, which may have the prefix of an outer module."""
-        return next((one for one in (name, name.removeprefix("model.")) if one in self.shapes), None)
+        """Return the parameter with a name, which may have the prefix of an outer module, or be that of another release of
+        transformers.
+        """
+        for one in (name, name.removeprefix("model.")):
+            for other in (one, self._renamed.get(one), *(one.replace(new, old) for new, old in _RENAMED)):
+                if other in self.shapes:
+                    return other
+        return None
+
+    def experts(self, module: str, use: str) -> list[str]:
+        """Return the parameters of a mixture's experts in the order of the experts, for a module that contains them all.
+
+        Args:
+            module: ``model.layers.0.mlp.experts``; the name of the mixture itself depends on the release of transformers.
+            use: ``"gate"``, ``"up"`` or ``"down"``.
+        """
+        outer = module.rsplit(".", 2)[0]
+        for one in (outer, outer.removeprefix("model.")):
+            wanted = re.compile(rf"{re.escape(one)}\.[^.]+\.experts\.(\d+)\.(?:{_USES[use]})\.weight")
+            found = {int(match[1]): name for name in self.shapes if (match := wanted.fullmatch(name))}
+            if found:
+                return [found[number] for number in sorted(found)]
+        return []
 
     def convolution_in(self, module: str) -> str | None:
         """Return the weight of the only convolution in a module; ``None`` if there are none or several. In the graph, a
@@ -83,7 +125,7 @@ class Architecture:
 
     def is_product(self, module: str) -> bool:
         """Return whether a module multiplies by its weight."""
-        return self._kind(module) in ("Linear", "Conv1D")
+        return self._kind(module) in ("Linear", "Conv1D") or ".experts." in module
 
     def takes_inputs_first(self, module: str) -> bool:
         """Return whether a module's weight is ``[inputs, outputs]``."""

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,11 @@ _CHECKED = 12  # tokens
 _EXACT = {"INFERENCE_PRECISION_HINT": "f32", "KV_CACHE_PRECISION": "f32", "DYNAMIC_QUANTIZATION_GROUP_SIZE": "0"}
 _OWN = "self."
 _MODULE = re.compile(r"__module\.(?P<path>[^/]+)/")
+_EXPERTS = {
+    r"__module\.(?P<path>.+)/prim::ListUnpack/VariadicSplit\.0": "gate",
+    r"__module\.(?P<path>.+)/prim::ListUnpack/VariadicSplit\.1": "up",
+    r"self\.(?P<path>.+)\.down_proj": "down",
+}
 _UNCHANGED = ("Convert", "Reshape", "Unsqueeze", "Squeeze")
 _ARITHMETIC = ("Multiply", "Subtract", "Transpose", "Add")
 _BITS = {ElementType.U4: 4, ElementType.I4: 4, ElementType.U8: 8, ElementType.I8: 8}
@@ -72,22 +78,43 @@ class Compressed:
         """Bits, group size, and whether the codes are symmetric."""
         return self.bits, self.group, self.zero_points is None
 
+    def part(self, number: int, count: int) -> Compressed:
+        """Return one of ``count`` matrices, whose rows follow each other."""
+        rows = len(self.codes) // count
+        one = slice(number * rows, (number + 1) * rows)
+        zeros = None if self.zero_points is None else self.zero_points[one]
+        return Compressed(self.codes[one], self.scales[one], _unless_middle(zeros, self.bits), self.bits)
+
+
+def _unless_middle(zeros: np.ndarray | None, bits: int) -> np.ndarray | None:
+    """Return zero points; ``None`` if all of them are the middle code."""
+    return None if zeros is None or (zeros == 1 << (bits - 1)).all() else np.ascontiguousarray(zeros)
+
 
 @dataclass(frozen=True)
 class Found:
     """A weight in the graph.
 
     Attributes:
-        value: its elements, as float32 if they are computed.
-        compressed: the codes from which they are computed.
+        shape: its shape.
+        value: returns its elements, as float32 if they are computed.
+        compressed: returns the codes from which they are computed, if there are any.
         flipped: whether a MatMul uses it with the inputs as rows.
         named: whether it has the parameter's name, rather than that of a layer with several inputs.
+        order: the number at the end of the name of the layer that uses it.
     """
 
-    value: np.ndarray
-    compressed: Compressed | None = None
+    shape: tuple[int, ...]
+    value: Callable[[], np.ndarray]
+    compressed: Callable[[], Compressed | None]
     flipped: bool = False
     named: bool = False
+    order: int = 0
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return int(np.prod(self.shape))
 
 
 @dataclass(frozen=True)
@@ -134,8 +161,7 @@ def write_weights(folder: Path, target: Path, decompress: bool = False) -> Writt
     supplied: list[str] = []
     problems: list[Problem] = []
     for name, shape in architecture.shapes.items():
-        of_size = [one for one in candidates.get(name, ()) if one.named or one.value.size == int(np.prod(shape))]
-        weight = next(iter(of_size), None)
+        weight = _chosen(candidates.get(name, []), shape)
         if weight is None:
             if (same := architecture.neutral(name)) is None:
                 problems.append(_problem(folder, f"it contains no {name}, which the architecture requires"))
@@ -143,18 +169,16 @@ def write_weights(folder: Path, target: Path, decompress: bool = False) -> Writt
                 tensors[name] = ("F32", np.full(shape, same, np.float32))
                 supplied.append(name)
             continue
-        codes = weight.compressed
         module = name.removesuffix(".weight")
-        fits = codes is not None and codes.codes.shape == shape and not weight.flipped and architecture.is_linear(module)
-        if fits and codes is not None and not decompress:
+        packable = not decompress and not weight.flipped and architecture.is_linear(module)
+        codes = weight.compressed() if packable else None
+        if codes is not None and codes.codes.shape == shape:
             tensors |= _packed(module, codes)
             schemes[module] = codes.scheme
             continue
         value = _fitting(weight, shape, architecture, module)
         if value is None:
-            problems.append(
-                _problem(folder, f"{name} has the shape {list(weight.value.shape)}, the architecture's {list(shape)}")
-            )
+            problems.append(_problem(folder, f"{name} has the shape {list(weight.shape)}, the architecture's {list(shape)}"))
             continue
         tensors[name] = _stored(architecture.as_stored(name, value))
     if problems:
@@ -218,15 +242,80 @@ def _problem(folder: Path, message: str) -> Problem:
 
 def _weights(model: Model, architecture: Architecture) -> Iterator[tuple[str, Found]]:
     """Yield the constant inputs of layers, with the name of the parameter that they may be."""
+    # One constant may contain the weights of all experts, so the last ones are kept.
+    value, codes = lru_cache(maxsize=4)(_value), lru_cache(maxsize=4)(_compressed)
     for layer in model.layers:
+        if _is_constant(layer):
+            continue
         for port in layer.inputs:
-            if _is_constant(layer) or not (chain := _constant(port)):
+            if not (chain := _constant(port)):
                 continue
+            shape = _shape(port)
+            flipped = layer.type == "MatMul" and _takes_inputs_first(layer, port)
+            experts = _experts(layer, chain, shape, architecture)
+            for number, expert in enumerate(experts):
+                how = partial(_expert, value, port, number), partial(_expert_codes, codes, port, number)
+                yield expert, Found(shape[1:], *how, flipped, named=True)
             own = _own_name(chain, architecture)
             name = _name_by_layer(layer, architecture) if own is None else own
-            if name is not None:
-                flipped = layer.type == "MatMul" and _takes_inputs_first(layer, port)
-                yield name, Found(_value(port), _compressed(port), flipped, own is not None)
+            if experts or name is None:
+                continue
+            if own is None and (scale := _scale_before(layer, port)) != 1:
+                yield name, Found(shape, partial(_quotient, value, port, scale), lambda: None)
+            else:
+                whole = partial(value, port), partial(codes, port)
+                yield name, Found(shape, *whole, flipped, own is not None, _order(layer))
+
+
+def _chosen(candidates: list[Found], shape: tuple[int, ...]) -> Found | None:
+    """Return the weight of a parameter. Several layers may each use one row of it, such as Granite's experts."""
+    size = int(np.prod(shape))
+    for one in candidates:
+        if one.named or one.size == size:
+            return one
+    rows = [one for one in candidates if one.shape == shape[1:]]
+    if len(rows) < 2 or len(rows) != shape[0] or any(one.flipped for one in rows):
+        return None
+    rows.sort(key=lambda one: one.order)
+    return Found(shape, lambda: np.stack([one.value() for one in rows]), lambda: None)
+
+
+def _order(layer: Layer) -> int:
+    _, _, number = layer.name.rpartition("_")
+    return int(number) if number.isdecimal() else 0
+
+
+def _shape(port: InputPort) -> tuple[int, ...]:
+    """Return the shape of a constant."""
+    layer = port.source.layer
+    if layer.constant is not None:
+        return layer.constant.shape
+    return _value(port).shape if port.source.dims is None else tuple(dim or 0 for dim in port.source.dims)
+
+
+def _experts(layer: Layer, chain: list[Layer], shape: tuple[int, ...], architecture: Architecture) -> list[str]:
+    """Return the parameters of a mixture's experts if a MatMul multiplies by all of them; an empty list otherwise.
+
+    optimum-intel 2 multiplies by three constants: both parts of ``experts.gate_up_proj``, and ``experts.down_proj``.
+    """
+    if layer.type != "MatMul" or len(shape) != 3:
+        return []
+    for one in chain:
+        for pattern, use in _EXPERTS.items():
+            if place := re.fullmatch(pattern, one.name):
+                names = architecture.experts(place["path"], use)
+                return names if len(names) == shape[0] else []
+    return []
+
+
+def _expert(value: Callable[[InputPort], np.ndarray], port: InputPort, number: int) -> np.ndarray:
+    return value(port)[number]
+
+
+def _expert_codes(codes: Callable[[InputPort, int], Compressed | None], port: InputPort, number: int) -> Compressed | None:
+    count = _shape(port)[0]
+    whole = codes(port, count)
+    return None if whole is None else whole.part(number, count)
 
 
 def _takes_inputs_first(layer: Layer, port: InputPort) -> bool:
@@ -270,7 +359,7 @@ def _name_by_layer(layer: Layer, architecture: Architecture) -> str | None:
     """
     if layer.type == "Add":
         for port in layer.inputs:
-            product = port.source.layer
+            product, _ = _unscaled(port.source.layer)
             place = _MODULE.match(product.name) if product.type == "MatMul" else None
             if place is not None and (bias := architecture.known(f"{place['path']}.bias")) is not None:
                 return bias
@@ -281,6 +370,31 @@ def _name_by_layer(layer: Layer, architecture: Architecture) -> str | None:
     if name is None and layer.type in ("Convolution", "GroupConvolution"):
         return architecture.convolution_in(place["path"])
     return name
+
+
+def _unscaled(layer: Layer) -> tuple[Layer, float]:
+    """Return the matrix multiplication whose result a layer multiplies by a number, and the number; or the layer and 1.
+
+    OpenVINO moves the scale of OPT's queries before the addition of the bias, and multiplies the bias by it.
+    """
+    if layer.type == "Multiply":
+        for port, other in (layer.inputs, layer.inputs[::-1]):
+            product = port.source.layer
+            if product.type == "MatMul" and _constant(other) and (scale := _value(other)).size == 1 and scale.all():
+                return product, float(scale.reshape(()))
+    return layer, 1.0
+
+
+def _scale_before(layer: Layer, port: InputPort) -> float:
+    """Return the number by which the other input of an addition was multiplied."""
+    if layer.type != "Add":
+        return 1.0
+    (other,) = (one for one in layer.inputs if one is not port)
+    return _unscaled(other.source.layer)[1]
+
+
+def _quotient(value: Callable[[InputPort], np.ndarray], port: InputPort, scale: float) -> np.ndarray:
+    return value(port) / np.float32(scale)
 
 
 def _value(port: InputPort) -> np.ndarray:
@@ -301,8 +415,11 @@ def _value(port: InputPort) -> np.ndarray:
     return {"Multiply": np.multiply, "Subtract": np.subtract, "Add": np.add}[layer.type](left, right)
 
 
-def _compressed(port: InputPort) -> Compressed | None:
-    """Return the codes of ``(codes - zero points) * scales``, as NNCF writes it; ``None`` for another form."""
+def _compressed(port: InputPort, experts: int | None = None) -> Compressed | None:
+    """Return the codes of ``(codes - zero points) * scales``, as NNCF writes it; ``None`` for another form.
+
+    With ``experts``, the constant has a further dimension before the others. The rows of the experts follow each other.
+    """
     layer = _producer(port)
     if layer.type != "Multiply":
         return None
@@ -315,10 +432,11 @@ def _compressed(port: InputPort) -> Compressed | None:
         return None
     kind = inner.constant.element_type
     bits = _BITS.get(kind)
-    if bits is None or inner.constant.count == 0 or len(inner.constant.shape) not in (2, 3):
-        return None
     shape = inner.constant.shape
-    rows, middle = shape[0], 1 << (bits - 1)
+    matrix = shape if experts is None else shape[1:]
+    if bits is None or inner.constant.count == 0 or len(matrix) not in (2, 3) or shape[0] != (experts or shape[0]):
+        return None
+    rows, middle = matrix[0] * (experts or 1), 1 << (bits - 1)
     of_rows = (*shape[:-1], 1)  # a scale for each row or group
     if scale.constant.shape != of_rows:
         return None
@@ -337,7 +455,7 @@ def _compressed(port: InputPort) -> Compressed | None:
     ):
         return None
     zeros = np.broadcast_to(points, of_rows).reshape(scales.shape)
-    return Compressed(codes, scales, None if (zeros == middle).all() else np.ascontiguousarray(zeros), bits)
+    return Compressed(codes, scales, _unless_middle(zeros, bits), bits)
 
 
 def _producer(port: InputPort) -> Layer:
@@ -353,9 +471,9 @@ def _producer(port: InputPort) -> Layer:
 
 def _fitting(weight: Found, shape: tuple[int, ...], architecture: Architecture, module: str) -> np.ndarray | None:
     """Return a weight in the shape of the architecture; ``None`` if its number of elements differs."""
-    value = weight.value
-    if value.size != int(np.prod(shape)):
+    if weight.size != int(np.prod(shape)):
         return None
+    value = weight.value()
     if len(shape) != 2:
         squeezed = tuple(dim for dim in value.shape if dim != 1)
         return value.reshape(shape) if squeezed == tuple(dim for dim in shape if dim != 1) else None

@@ -18,6 +18,15 @@ _GPT: dict[str, Any] = {
 _FALCON: dict[str, Any] = {
     "vocab_size": SIZE, "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "alibi": False,
 }  # fmt: skip
+_OPT: dict[str, Any] = {
+    "ffn_dim": 96,
+    "max_position_embeddings": 128,
+    "bos_token_id": 0,
+    "eos_token_id": 0,
+    "pad_token_id": 1,
+}
+_EXPERTS: dict[str, Any] = {"num_local_experts": 4, "num_experts_per_tok": 2}
+_SMALL_EXPERTS: dict[str, Any] = {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 32}
 _ONE_KEY = {**_COMMON, "num_key_value_heads": 4}
 
 CONFIGURATIONS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -47,6 +56,17 @@ CONFIGURATIONS: dict[str, tuple[str, dict[str, Any]]] = {
     "smollm3": ("SmolLM3Config", _COMMON),
     "glm4": ("Glm4Config", _COMMON),
     "lfm2-text": ("Lfm2Config", {**_COMMON, "layer_types": ["conv", "full_attention"]}),
+    "opt": ("OPTConfig", {**_COMMON, **_OPT, "word_embed_proj_dim": 64}),
+    "xglm": ("XGLMConfig", {"vocab_size": SIZE, "d_model": 64, "num_layers": 2, "attention_heads": 4, **_OPT}),
+    "mixtral": ("MixtralConfig", {**_COMMON, **_EXPERTS}),
+    "qwen2-moe": ("Qwen2MoeConfig", {**_COMMON, **_SMALL_EXPERTS, "shared_expert_intermediate_size": 48}),
+    "qwen3-moe": ("Qwen3MoeConfig", {**_COMMON, **_SMALL_EXPERTS}),
+    "granitemoe": ("GraniteMoeConfig", {**_COMMON, **_EXPERTS}),
+    "phimoe": ("PhimoeConfig", {**_COMMON, **_EXPERTS}),
+    "lfm2-moe-text": (
+        "Lfm2MoeConfig",
+        {**_COMMON, **_SMALL_EXPERTS, "layer_types": ["conv", "full_attention"], "num_dense_layers": 1},
+    ),
 }  # fmt: skip
 
 Weights = Literal["float", "int8", "int4", "int4-asym", "int4-rows", "int4-int8"]
@@ -57,6 +77,11 @@ COMPRESSED: dict[str, tuple[str, Weights]] = {
     "phi3-int4-asym": ("phi3", "int4-asym"),
     "llama-int4-rows": ("llama", "int4-rows"),
     "qwen3-int4-int8": ("qwen3", "int4-int8"),
+    "opt-int8": ("opt", "int8"),
+    "qwen3-moe-int8": ("qwen3-moe", "int8"),
+    "qwen3-moe-int4": ("qwen3-moe", "int4"),
+    "mixtral-int4-asym": ("mixtral", "int4-asym"),
+    "lfm2-moe-text-int4": ("lfm2-moe-text", "int4"),
 }
 
 

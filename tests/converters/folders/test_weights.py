@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,9 @@ class Stub:
 
     def known(self, name: str) -> str | None:
         return name if name in self.shapes else None
+
+    def experts(self, module: str, use: str) -> list[str]:
+        return []
 
     def is_linear(self, module: str) -> bool:
         return module == "a.proj"
@@ -258,6 +262,148 @@ def test_other_arithmetic_is_computed(tmp_path: Path) -> None:
     assert np.allclose(found, codes * scale.astype(np.float32), rtol=1e-3)
 
 
+EXPERTS = 3
+
+
+class Mixture(Stub):
+    """A mixture of experts, as transformers stores it."""
+
+    def __init__(self, path: Path, config: dict[str, Any]) -> None:
+        uses = {"gate_proj": (OUT, IN), "up_proj": (OUT, IN), "down_proj": (IN, OUT)}
+        self.shapes = {f"mlp.experts.{n}.{use}.weight": of for n in range(EXPERTS) for use, of in uses.items()}
+
+    def experts(self, module: str, use: str) -> list[str]:
+        return [f"{module}.{n}.{use}_proj.weight" for n in range(EXPERTS)] if module == "mlp.experts" else []
+
+    def is_linear(self, module: str) -> bool:
+        return ".experts." in module
+
+    is_product = is_linear
+
+
+def save_mixture(folder: Path, constant: Callable[[tuple[int, ...], str], ov.Node], experts: int = EXPERTS) -> Path:
+    """Save a mixture of experts in the form of optimum-intel 2."""
+    x = ops.parameter([experts, -1, IN], np.float32, name="x")
+    before = "__module.mlp.experts/prim::ListUnpack/VariadicSplit"
+    gate = ops.matmul(x, constant((experts, OUT, IN), f"{before}.0"), False, True)
+    up = ops.matmul(x, constant((experts, OUT, IN), f"{before}.1"), False, True)
+    y = ops.matmul(
+        ops.multiply(ops.swish(gate), up), constant((experts, IN, OUT), "self.mlp.experts.down_proj"), False, True
+    )
+    folder.mkdir()
+    ov.save_model(ov.Model([y], [x]), folder / "openvino_model.xml", compress_to_fp16=False)
+    (folder / "config.json").write_text(json.dumps({"model_type": "stub"}))
+    return folder
+
+
+USES = {"VariadicSplit.0": "gate_proj", "VariadicSplit.1": "up_proj", "down_proj": "down_proj"}
+
+
+@pytest.mark.parametrize("experts", [EXPERTS, EXPERTS + 1])
+def test_experts_in_one_constant(experts: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(weights, "Architecture", Mixture)
+    given: dict[str, np.ndarray] = {}
+
+    def constant(shape: tuple[int, ...], name: str) -> ov.Node:
+        use = next(use for end, use in USES.items() if name.endswith(end))
+        given[use] = np.random.default_rng(len(given)).standard_normal(shape).astype(np.float32)
+        return ops.constant(given[use], name=name)
+
+    folder = save_mixture(tmp_path / "ir", constant, experts)
+    if experts != EXPERTS:
+        with pytest.raises(ConversionError, match=r"it contains no mlp\.experts\.0\.gate_proj\.weight"):
+            write_weights(folder, tmp_path / "out")
+        return
+    write_weights(folder, tmp_path / "out")
+    found = read(tmp_path / "out/model.safetensors")
+    for use, values in given.items():
+        for number in range(EXPERTS):
+            assert np.array_equal(found[f"mlp.experts.{number}.{use}.weight"], values[number])
+
+
+@pytest.mark.parametrize(("kind", "grouped"), [("u8", False), ("u4", False), ("u4", True)])
+def test_codes_of_experts_are_unchanged(kind: str, grouped: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(weights, "Architecture", Mixture)
+    bits, draw = int(kind[1]), np.random.default_rng(3)
+    given: dict[str, tuple[np.ndarray, ...]] = {}
+
+    def constant(shape: tuple[int, ...], name: str) -> ov.Node:
+        use = next(use for end, use in USES.items() if name.endswith(end))
+        split = (*shape[:-1], shape[-1] // 8, 8) if grouped else shape
+        codes = draw.integers(0, 2**bits, split, np.uint8)
+        zero = draw.integers(0, 2**bits, (*split[:-1], 1), np.uint8)
+        scale = draw.random(zero.shape).astype(np.float16)
+        given[use] = codes.reshape(shape), zero.reshape(*shape[:-1], -1), scale.reshape(*shape[:-1], -1)
+        element = {"u8": ov.Type.u8, "u4": ov.Type.u4}[kind]
+        stored = _constant(element, codes)
+        stored.set_friendly_name(name)
+        value = ops.subtract(ops.convert(stored, np.float16), ops.convert(_constant(element, zero), np.float16))
+        value = ops.multiply(value, ops.constant(scale))
+        return ops.convert(ops.reshape(value, np.array(shape), False) if grouped else value, np.float32)
+
+    assert write_weights(save_mixture(tmp_path / "ir", constant), tmp_path / "out").compressed == 3 * EXPERTS
+    found = read(tmp_path / "out/model.safetensors")
+    for use, (codes, zero, scale) in given.items():
+        for number in range(EXPERTS):
+            module = f"mlp.experts.{number}.{use}"
+            assert np.array_equal(unpacked(found[f"{module}.weight_packed"], bits)[:, : codes.shape[-1]], codes[number])
+            assert np.array_equal(found[f"{module}.weight_scale"], scale[number])
+            points = unpacked(found[f"{module}.weight_zero_point"].T, bits).T[: codes.shape[1]]
+            assert np.array_equal(points, zero[number])
+
+
+@pytest.mark.parametrize("rows", [2, 3])
+def test_experts_in_separate_layers(rows: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Granite's experts are one parameter, and a MatMul each in the graph."""
+
+    class Granite(Stub):
+        def __init__(self, path: Path, config: dict[str, Any]) -> None:
+            self.shapes = {"moe.weight": (2, OUT, IN)}
+
+    monkeypatch.setattr(weights, "Architecture", Granite)
+    x = ops.parameter([-1, IN], np.float32, name="x")
+    given = [np.random.default_rng(number).standard_normal((OUT, IN)).astype(np.float32) for number in range(rows)]
+    results = [
+        ops.matmul(x, ops.constant(value), False, True, name="__module.moe/aten::linear/MatMul" + (f"_{n}" if n else ""))
+        for n, value in enumerate(given)
+    ]
+    folder = tmp_path / "ir"
+    folder.mkdir()
+    ov.save_model(ov.Model(results[::-1], [x]), folder / "openvino_model.xml", compress_to_fp16=False)
+    (folder / "config.json").write_text(json.dumps({"model_type": "stub"}))
+    if rows != 2:
+        with pytest.raises(ConversionError, match=r"it contains no moe\.weight"):
+            write_weights(folder, tmp_path / "out")
+        return
+    write_weights(folder, tmp_path / "out")
+    assert np.array_equal(read(tmp_path / "out/model.safetensors")["moe.weight"], np.stack(given))
+
+
+@pytest.mark.parametrize("scale", [np.float32([[0.3]]), np.linspace(1, 2, OUT, dtype=np.float32)[None]])
+def test_a_bias_after_a_scale(scale: np.ndarray, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Query(Stub):
+        def __init__(self, path: Path, config: dict[str, Any]) -> None:
+            self.shapes = {"q.weight": (OUT, IN), "q.bias": (OUT,)}
+
+    monkeypatch.setattr(weights, "Architecture", Query)
+    x = ops.parameter([-1, IN], np.float32, name="x")
+    weight, bias = _numbers(OUT, IN), _numbers(1, OUT)
+    y = ops.matmul(x, ops.constant(weight), False, True, name="__module.q/aten::linear/MatMul")
+    y = ops.add(ops.multiply(y, ops.constant(scale)), ops.constant(bias * scale), name="aten::mul/Multiply")
+    folder = tmp_path / "ir"
+    folder.mkdir()
+    ov.save_model(ov.Model([y], [x]), folder / "openvino_model.xml", compress_to_fp16=False)
+    (folder / "config.json").write_text(json.dumps({"model_type": "stub"}))
+    if scale.size > 1:
+        with pytest.raises(ConversionError, match=r"it contains no q\.bias"):
+            write_weights(folder, tmp_path / "out")
+        return
+    write_weights(folder, tmp_path / "out")
+    found = read(tmp_path / "out/model.safetensors")
+    assert np.array_equal(found["q.weight"], weight)
+    np.testing.assert_allclose(found["q.bias"], bias[0], rtol=3e-7)
+
+
 def test_a_partial_int32_is_padded() -> None:
     codes = np.arange(1, 12, dtype=np.uint8)[None]
     assert pack(codes, 4).shape == (1, 2) and unpacked(pack(codes, 4), 4)[0, :11].tolist() == list(range(1, 12))
@@ -390,3 +536,21 @@ def test_the_only_convolution_in_a_module(module: str, name: str | None) -> None
               "num_attention_heads": 2, "num_key_value_heads": 2, "vocab_size": 32,
               "layer_types": ["conv", "conv"]}  # fmt: skip
     assert Architecture(Path("config.json"), config).convolution_in(module) == name
+
+
+@pytest.mark.real
+@needs_transformers
+def test_names_of_experts_do_not_depend_on_the_release_of_transformers() -> None:
+    from converters.folders.architectures import Architecture
+
+    config = {"model_type": "mixtral", "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 1,
+              "num_attention_heads": 2, "num_key_value_heads": 2, "vocab_size": 32, "num_local_experts": 2}  # fmt: skip
+    mixtral = Architecture(Path("config.json"), config)
+    stored = "model.layers.0.block_sparse_moe"
+    assert mixtral.known("model.layers.0.mlp.gate.weight") == f"{stored}.gate.weight"  # transformers 5
+    assert mixtral.known(f"{stored}.experts.1.w3.weight") == f"{stored}.experts.1.w3.weight"  # transformers 4
+    for use, name, shape in (("gate", "w1", (48, 32)), ("up", "w3", (48, 32)), ("down", "w2", (32, 48))):
+        names = [f"{stored}.experts.{number}.{name}.weight" for number in range(2)]
+        assert mixtral.experts("model.layers.0.mlp.experts", use) == names
+        assert [mixtral.shapes[one] for one in names] == [shape] * 2
+    assert mixtral.experts("model.layers.1.mlp.experts", "gate") == []
