@@ -30,6 +30,13 @@ _BIASES_LEFT_OUT = Departure(
     follows="specification",
 )
 
+_NAN_CLIPPED = Departure(
+    where="a NaN in the data, or infinite data of which the weights make one, with `clip`",
+    cpu="computes with -`clip`",
+    specification="leaves it undefined",
+    follows="runtime",
+)
+
 _NAMES = {"sigmoid": "Sigmoid", "tanh": "Tanh", "relu": "Relu"}
 
 
@@ -107,7 +114,7 @@ class LSTM(Recurrent):
     activations: tuple[Activation, ...] = usual
 
 
-@rule("RNNCell", departs=[_BIASES_LEFT_OUT])
+@rule("RNNCell", departs=[_BIASES_LEFT_OUT, _NAN_CLIPPED])
 def rnn_cell(
     op: Builder,
     x: Value,
@@ -127,7 +134,7 @@ def rnn_cell(
     return op.Squeeze(last, [0])
 
 
-@rule("GRUCell", since="opset3", departs=[_BIASES_LEFT_OUT])
+@rule("GRUCell", since="opset3", departs=[_BIASES_LEFT_OUT, _NAN_CLIPPED])
 def gru_cell(
     op: Builder,
     x: Value,
@@ -157,6 +164,7 @@ def gru_cell(
             follows="reference",
         ),
         _BIASES_LEFT_OUT,
+        _NAN_CLIPPED,
     ],
 )
 def lstm_cell_1(
@@ -187,7 +195,7 @@ def lstm_cell_1(
     return _lstm_cell(op, x, hidden, cell, weights, recurrence, biases, peepholes, node)
 
 
-@rule("LSTMCell", since="opset4", departs=[_BIASES_LEFT_OUT])
+@rule("LSTMCell", since="opset4", departs=[_BIASES_LEFT_OUT, _NAN_CLIPPED])
 def lstm_cell_4(
     op: Builder,
     x: Value,
@@ -205,7 +213,7 @@ def lstm_cell_4(
     return _lstm_cell(op, x, hidden, cell, weights, recurrence, biases, None, node)
 
 
-@rule("RNNSequence", since="opset5", departs=[_LENGTHS_OVERLOOKED])
+@rule("RNNSequence", since="opset5", departs=[_LENGTHS_OVERLOOKED, _NAN_CLIPPED])
 def rnn_sequence(
     op: Builder,
     x: Value,
@@ -228,7 +236,7 @@ def rnn_sequence(
     return _batch_first(op, outputs)
 
 
-@rule("GRUSequence", since="opset5", departs=[_LENGTHS_OVERLOOKED])
+@rule("GRUSequence", since="opset5", departs=[_LENGTHS_OVERLOOKED, _NAN_CLIPPED])
 def gru_sequence(
     op: Builder,
     x: Value,
@@ -251,7 +259,7 @@ def gru_sequence(
     return _batch_first(op, outputs)
 
 
-@rule("LSTMSequence", since="opset5", departs=[_LENGTHS_OVERLOOKED])
+@rule("LSTMSequence", since="opset5", departs=[_LENGTHS_OVERLOOKED, _NAN_CLIPPED])
 def lstm_sequence(
     op: Builder,
     x: Value,

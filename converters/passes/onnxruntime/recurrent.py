@@ -59,7 +59,7 @@ class NaNOfSequences(Workaround):
     The product of numbers between -1 and 1 and zeros is 0, or NaN if one of them is NaN. A step of a sequence affects all
     elements of the later ones, and those beyond its length none.
 
-    Conditions: float32, and no ``clip``, which has no result for NaN.
+    Conditions: float32. A NaN stays with ``clip``, too, which has no result for it.
 
     Args:
         products: whether the products of infinite data are considered. Without them, there is no If.
@@ -76,7 +76,7 @@ class NaNOfSequences(Workaround):
         lengths, *given = [cast(Value | None, value) for value in (*node.inputs, *[None] * 7)[4:7]]
         states = [value for value in given if value is not None and not _is_finite(value)]
         is_wanted = [bool(value.uses()) or value.is_graph_output() for value in node.outputs]
-        if x.dtype != ir.DataType.FLOAT or attributes.get("clip") or attributes.get("layout") or not any(is_wanted):
+        if x.dtype != ir.DataType.FLOAT or attributes.get("layout") or not any(is_wanted):
             return None
         sizes = [value.dims[2] if value.dims is not None else None for value in (x, *states)]
         if None in sizes:

@@ -56,6 +56,7 @@ UNSHOWN = {
     "images without rows or columns": "the uninitialized memory may contain the right result",
     "repeats that are empty or not constant": "the uninitialized memory may contain the right result",
     "`min` and `max` of a NaN": "the result is undefined: the runtime decides",
+    "a NaN in the data, or infinite": "the result is undefined: ours is NaN",
     "a NaN among the elements": "the result is undefined: depending on the position, the results are equal or differ",
 }
 """Departures without an example, by the beginning of their ``where``, with the reason."""
