@@ -41,6 +41,7 @@ constexpr int most_operands = 10, most_instructions = 32;
 // The numbers of a block, at most, and the blocks that a thread computes, at least.
 constexpr std::int64_t block_size = 1024, blocks_at_least = 16;
 constexpr std::int64_t line_bytes = 64;  // of the cache
+constexpr std::int64_t short_row = 16;    // a loop copies fewer numbers faster than a call
 constexpr std::int64_t buffer_size = block_size + programs::step;
 
 std::int64_t up(std::int64_t x) { return (x + programs::step - 1) / programs::step * programs::step; }
@@ -220,8 +221,8 @@ struct Operand {
   Input input;
   std::vector<std::int64_t> strides;  // along the outer dimensions
   std::int64_t inner = 0;             // along the last dimension: 0 or 1
+  std::int64_t period = 1;            // the number of rows after which they repeat
   bool whole = true;                  // whether it is in the order of the output
-  bool fixed = true;                  // whether all rows are the same
 };
 
 // The output as rows, whose dimensions are merged if no operand differs in them.
@@ -293,7 +294,7 @@ class Elementwise : public Kernel {
     // Of each operand, whether it varies along each dimension.
     std::vector<std::vector<bool>> varies;
     for (const Input& input : inputs) {
-      plan.operands.push_back({input, {}, 0, true, true});
+      plan.operands.push_back({input, {}, 0, 1, true});
       std::vector<bool> along(shape.size(), false);
       const std::size_t missing = input.present() ? shape.size() - input.shape().size() : shape.size();
       for (std::size_t i = missing; i < shape.size(); ++i) along[i] = input.shape()[i - missing] != 1;
@@ -325,12 +326,13 @@ class Elementwise : public Kernel {
       operand.inner = merged[k].back() ? 1 : 0;
       operand.whole = operand.inner == 1;
       operand.strides.assign(plan.outer.size(), 0);
-      std::int64_t stride = merged[k].back() ? plan.length : 1;
+      std::int64_t stride = merged[k].back() ? plan.length : 1, rows = 1;
       for (std::size_t i = plan.outer.size(); i-- > 0;) {
+        rows *= plan.outer[i];
         if (merged[k][i]) {
           operand.strides[i] = stride;
           stride *= plan.outer[i];
-          operand.fixed = false;
+          operand.period = rows;
         } else {
           operand.whole = false;
         }
@@ -343,15 +345,37 @@ class Elementwise : public Kernel {
   static void copy(const Kernels& kernels, const Operand& operand, std::int64_t from, std::int64_t count, float* to) {
     if (operand.input.type() == Type::uint8) {
       const std::uint8_t* const bytes = operand.input.data<std::uint8_t>() + from;
-      if (operand.inner == 1) return kernels.widen(bytes, count, to);
-      std::fill_n(to, count, static_cast<float>(*bytes));
+      if (operand.inner == 0) {
+        std::fill_n(to, count, static_cast<float>(*bytes));
+      } else if (count < short_row) {
+        for (std::int64_t i = 0; i < count; ++i) to[i] = static_cast<float>(bytes[i]);
+      } else {
+        kernels.widen(bytes, count, to);
+      }
       return;
     }
     const float* const floats = operand.input.data<float>() + from;
-    if (operand.inner == 1) {
-      std::copy_n(floats, count, to);
-    } else {
+    if (operand.inner == 0) {
       std::fill_n(to, count, *floats);
+    } else if (count < short_row) {
+      for (std::int64_t i = 0; i < count; ++i) to[i] = floats[i];
+    } else {
+      std::copy_n(floats, count, to);
+    }
+  }
+
+  // `length` numbers of each of `rows` rows, from element `column` of a row on.
+  static void copy_rows(const Kernels& kernels, const Plan& plan, const Operand& operand, std::int64_t row, std::int64_t rows,
+                        std::int64_t column, std::int64_t length, float* to) {
+    const std::int64_t last = plan.outer.empty() ? 1 : plan.outer.back();
+    const std::int64_t stride = plan.outer.empty() ? 0 : operand.strides.back();
+    while (rows > 0) {
+      // The rows that differ in the last of the outer dimensions only.
+      const std::int64_t run = std::min(last - row % last, rows);
+      std::int64_t from = place(plan, operand, row % operand.period) + column * operand.inner;
+      for (std::int64_t r = 0; r < run; ++r, from += stride, to += length) copy(kernels, operand, from, length, to);
+      row += run;
+      rows -= run;
     }
   }
 
@@ -377,7 +401,7 @@ class Elementwise : public Kernel {
     }
     const auto same = [&](int operand) {
       const Operand& one = plan.operands[static_cast<std::size_t>(operand)];
-      return one.inner == 0 && one.fixed;
+      return one.inner == 0 && one.period == 1;
     };
     const Place& place = places[static_cast<std::size_t>(source.number)];
     out.bytes = place.bytes != nullptr;
@@ -392,10 +416,17 @@ class Elementwise : public Kernel {
 
   void run(const Context& context, const Plan& plan, const Target& target) const {
     const Kernels& kernels = programs::kernels();
-    // A block is some rows, or a piece of one. If possible, its numbers are a multiple of the step.
-    std::int64_t rows_at_once = std::clamp(block_size / plan.length, std::int64_t{1}, plan.rows);
-    const std::int64_t multiple = programs::step / std::gcd(programs::step, plan.length);
-    if (rows_at_once > multiple) rows_at_once -= rows_at_once % multiple;
+    // A block is some rows, or a piece of one. If possible, its numbers are a multiple of the step, and operands repeat in it.
+    std::int64_t rows_at_once = std::clamp(block_size / plan.length, std::int64_t{1}, plan.rows), period = 1;
+    for (const Operand& operand : plan.operands) {
+      if (operand.period <= rows_at_once) period = std::max(period, operand.period);
+    }
+    const std::int64_t multiple = programs::step / std::gcd(programs::step, plan.length), both = std::lcm(multiple, period);
+    if (rows_at_once >= both) {
+      rows_at_once -= rows_at_once % both;
+    } else if (rows_at_once > multiple) {
+      rows_at_once -= rows_at_once % multiple;
+    }
     const std::int64_t piece = std::min(plan.length, block_size), pieces = (plan.length + piece - 1) / piece;
     const std::int64_t blocks = (plan.rows + rows_at_once - 1) / rows_at_once * pieces;
     context.parallel_ranges(blocks, blocks_at_least, [&](std::int64_t first, std::int64_t last) {
@@ -433,18 +464,14 @@ class Elementwise : public Kernel {
             copy(kernels, operand, at, count, buffer(k));
             continue;
           }
-          // Rows that are the same in all blocks, or one number, are copied once.
+          // What is the same in all blocks is copied once.
           if (rows == 1 && operand.inner == 0 && pieces > 1) {
             if (filled[i] != row) copy(kernels, operand, place(plan, operand, row), piece, buffer(k));
             filled[i] = row;
             continue;
           }
-          const bool once = operand.fixed && (operand.inner == 0 || pieces == 1);
-          const std::int64_t copied = once ? rows_at_once : rows;
-          for (std::int64_t r = 0; r < copied; ++r) {
-            const std::int64_t begin = (operand.fixed ? 0 : place(plan, operand, row + r)) + column * operand.inner;
-            copy(kernels, operand, begin, once ? piece : length, buffer(k) + r * (once ? piece : length));
-          }
+          const bool once = rows_at_once % operand.period == 0 && (operand.inner == 0 || pieces == 1);
+          copy_rows(kernels, plan, operand, row, once ? rows_at_once : rows, column, once ? piece : length, buffer(k));
           ready[i] = once;
         }
         for (const Chain& chain : program_.chains) {
