@@ -1,8 +1,9 @@
-"""Depthwise convolutions between tensors whose channels are last.
+"""Depthwise convolutions and average pools between tensors whose channels are last.
 
 ONNX Runtime (1.32) moves the channels to blocks of 16 before each convolution and back after it, which takes longer than a
 depthwise convolution. The domain's DepthwiseConv leaves them last. For (1, 56, 56, 256) and windows of 3 x 3, it takes half
-of the time, and elementwise operators after it need no Transpose.
+of the time, and elementwise operators after it need no Transpose. An average pool is a depthwise convolution with equal
+weights.
 """
 
 from __future__ import annotations
@@ -40,53 +41,58 @@ _LEAST_RESULTS = 4096
 
 
 class DepthwiseChannelsLast(InPlacePass):
-    """Compute depthwise convolutions between Transposes of the channels by the domain's DepthwiseConv.
+    """Compute depthwise convolutions and average pools between Transposes of the channels by the domain's DepthwiseConv.
 
-    Conditions for the convolution: float32, one to three spatial dimensions, one channel for each group, constant weights of
-    finite numbers (padding is not multiplied), known sizes, and `_LEAST_RESULTS` results or more. Before it, the channels
-    are moved from the last to the second dimension. After it, each path moves them back.
+    Conditions for both: float32, one to three spatial dimensions, two channels or more, known sizes, and `_LEAST_RESULTS`
+    results or more. Before the node, the channels are moved from the last to the second dimension. After it, each path moves
+    them back. A convolution has one channel for each group and constant weights of finite numbers (padding is not
+    multiplied). A pool rounds the number of its windows down, or has the same number.
 
     In between are only elementwise functions whose other inputs are constants of one element or of one for each channel, Pad
-    of spatial dimensions before the convolution, and Reshape of all spatial dimensions to one or from one. Before the
-    convolution, each of these nodes has one consumer.
+    of spatial dimensions before the node, and Reshape of all spatial dimensions to one or from one. Before the node, each of
+    these has one consumer; the Transpose may have others.
     """
 
     def call(self, model: ir.Model) -> PassResult:
-        convolutions = [node for node in all_nodes(model.graph) if is_node(node, "Conv")]
-        root = Builder.of_existing(model.graph) if convolutions else None
-        count = sum(_replaced(node, root) for node in convolutions if root is not None)
+        nodes = [node for node in all_nodes(model.graph) if is_node(node, "Conv") or is_node(node, "AveragePool")]
+        root = Builder.of_existing(model.graph) if nodes else None
+        count = sum(_replaced(node, root) for node in nodes if root is not None)
         return PassResult(model, modified=count > 0)
 
 
+@dataclass(frozen=True)
+class _Windows:
+    """The windows of a convolution or a pool.
+
+    Attributes:
+        kernel: their size.
+        lists: the strides, dilations and pads that are stated.
+        weights: the weights of a convolution: (channels, 1, *kernel).
+        counts: the number of elements of each window of a pool, without padding unless it counts: one for each result of a
+            channel, or one.
+    """
+
+    kernel: list[int]
+    lists: dict[str, list[int]]
+    weights: ir.Value | None = None
+    counts: np.ndarray | None = None
+
+
 def _replaced(node: ir.Node, root: Builder) -> bool:
-    x, weights, whole = node.inputs[0], node.inputs[1], node.outputs[0]
-    if x is None or weights is None or x.dtype != ir.DataType.FLOAT or not _is_constant(weights):
-        return False
-    shape = static_shape(weights)
-    if shape is None or not 3 <= len(shape) <= 5:
-        return False
-    channels, per_group, *window = shape
-    stated = attributes_of(node)
-    if (per_group, stated.get("group", 1)) != (1, channels) or channels < 2 or 0 in window:
-        return False
-    lists = {name: list(stated.get(name, ())) for name in ("strides", "dilations", "pads")}
-    if stated.get("auto_pad", "NOTSET") != "NOTSET" or min(lists["pads"], default=0) < 0:
-        return False
+    x, whole = node.inputs[0], node.outputs[0]
     sizes = static_shape(whole)
-    if sizes is None or prod(sizes) < _LEAST_RESULTS:
+    if x is None or x.dtype != ir.DataType.FLOAT or sizes is None or not 3 <= len(sizes) <= 5 or sizes[1] < 2:
         return False
-    before = _before(x)
-    if before is None or not _ends(whole):
+    stated = attributes_of(node)
+    lists = {name: list(stated.get(name, ())) for name in ("strides", "dilations", "pads")}
+    if prod(sizes) < _LEAST_RESULTS or stated.get("auto_pad", "NOTSET") != "NOTSET" or min(lists["pads"], default=0) < 0:
+        return False
+    windows = _of_convolution(node, lists) if node.op_type == "Conv" else _of_pool(node, lists)
+    before = None if windows is None else _before(x)
+    if windows is None or before is None or not _ends(whole):
         return False
     op = Builder.before_node(node, root)
-    result = op.specops.DepthwiseConv(
-        before.emit(op),
-        op.Transpose(op.Reshape(cast(Value, weights), [channels, *window]), perm=[*range(1, len(window) + 1), 0]),
-        *node.inputs[2:],
-        channels=channels,
-        kernel=integer_list(window),
-        **{name: integer_list(numbers) for name, numbers in lists.items()},
-    )
+    result = _convolved(op, before.emit(op), windows, sizes[1], node.inputs[2:])
     pairs: list[tuple[ir.Value, Value]] = []
     _emit_after(op, whole, result, pairs)
     level = 1.0 if any(old.dtype != ir.DataType.FLOAT for old, _ in pairs) else 0.0
@@ -95,6 +101,70 @@ def _replaced(node: ir.Node, root: Builder) -> bool:
     for old, new in pairs:
         replace_value(old, new, checked=True)
     return True
+
+
+def _of_convolution(node: ir.Node, lists: dict[str, list[int]]) -> _Windows | None:
+    """Return the windows of a depthwise convolution with constant weights of finite numbers."""
+    weights = node.inputs[1]
+    shape = static_shape(weights)
+    if weights is None or shape is None or not _is_constant(weights):
+        return None
+    channels, per_group, *kernel = shape
+    if (per_group, node.attributes.get_int("group", 1)) != (1, channels) or 0 in kernel:
+        return None
+    return _Windows(kernel, lists, weights=weights)
+
+
+def _of_pool(node: ir.Node, lists: dict[str, list[int]]) -> _Windows | None:
+    """Return the windows of an average pool, each of which has an element that counts."""
+    sizes, results = static_shape(node.inputs[0]), static_shape(node.outputs[0])
+    kernel = list(node.attributes.get_ints("kernel_shape"))
+    if sizes is None or results is None:
+        return None
+    rank = len(kernel)
+    pads = lists["pads"] or [0] * (2 * rank)
+    strides, dilations = (lists[name] or [1] * rank for name in ("strides", "dilations"))
+    counts = np.ones((1,) * rank)
+    padding_counts = node.attributes.get_int("count_include_pad", 0) == 1
+    for k, (size, count) in enumerate(zip(sizes[2:], results[2:], strict=True)):
+        padded = np.pad(np.ones(size), (pads[k], pads[rank + k]), constant_values=padding_counts)
+        reach = (kernel[k] - 1) * dilations[k]
+        if count != (len(padded) - reach - 1) // strides[k] + 1:
+            return None
+        starts = range(0, count * strides[k], strides[k])
+        inside = [padded[start : start + reach + 1 : dilations[k]].sum() for start in starts]
+        counts = counts * np.reshape(inside, [count if i == k else 1 for i in range(rank)])
+    if not counts.size or counts.min() < 1:
+        return None
+    return _Windows(kernel, lists, counts=counts.reshape(-1)[:1] if (counts == counts.flat[0]).all() else counts)
+
+
+def _convolved(op: Builder, x: Value, windows: _Windows, channels: int, biases: Sequence[ir.Value | None]) -> Value:
+    """Emit the results of windows with channels last."""
+    kernel, counts, weights = windows.kernel, windows.counts, windows.weights
+    if weights is not None:
+        filters = op.Transpose(op.Reshape(cast(Value, weights), [channels, *kernel]), perm=[*range(1, len(kernel) + 1), 0])
+    else:
+        assert counts is not None
+        # An odd number or a power of two divides as precisely as its reciprocal multiplies, as far as halves are concerned,
+        # which a quantization may round.
+        same = int(counts.flat[0]) if counts.size == 1 else 0
+        factor = 1 / same if same % 2 or (same and same & (same - 1) == 0) else 1.0
+        filters = op.const(np.full([*kernel, channels], factor, np.float32))
+        biases = ()
+    result: Value = op.specops.DepthwiseConv(
+        x,
+        filters,
+        *biases,
+        channels=channels,
+        kernel=integer_list(kernel),
+        **{name: integer_list(numbers) for name, numbers in windows.lists.items()},
+    )
+    if weights is None and factor == 1.0 and same != 1:
+        assert counts is not None
+        divisor = counts if counts.size == 1 else counts[None, ..., None]
+        result = op.Div(result, op.const(divisor.astype(np.float32)))
+    return result
 
 
 def _is_constant(value: ir.Value | None) -> bool:
@@ -136,11 +206,13 @@ def _before(value: ir.Value) -> _Before | None:
     while (node := value.producer()) is not None and (sizes := static_shape(value)) is not None:
         rank = len(sizes)
         source = node.inputs[0] if node.inputs else None
-        if source is None or value.is_graph_output() or len(value.uses()) != 1:
+        if source is None:
             return None
         if is_node(node, "Transpose"):
             moves = permutation(value, rank) == channels_first(rank)
             return _Before(source, [sizes[0], *sizes[2:], sizes[1]], nodes[::-1]) if moves else None
+        if value.is_graph_output() or len(value.uses()) != 1:
+            return None
         if is_node(node, "Reshape"):
             line = source.producer()
             if (

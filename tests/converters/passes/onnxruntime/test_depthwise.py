@@ -66,6 +66,38 @@ def test_the_convolution(emit: Emit, found: bool) -> None:
     assert _found(emit) == found
 
 
+def _pool(op: Builder, x: Value, *kernel: int, **stated: Any) -> Value:
+    found: Value = op.AveragePool(_first(op, x), kernel_shape=kernel, **stated)
+    return _last(op, found)
+
+
+@pytest.mark.parametrize(
+    ("emit", "found"),
+    [
+        (lambda op, x: _pool(op, x, 2, 2, strides=[2, 2]), True),
+        (lambda op, x: _pool(op, x, 3, 2, dilations=[1, 3]), True),
+        (lambda op, x: _pool(op, x, 3, 3, pads=[1, 1, 1, 1]), True),  # windows of 4, 6 and 9 elements
+        (lambda op, x: _pool(op, x, 3, 3, pads=[1, 0, 0, 1], count_include_pad=1), True),
+        (lambda op, x: _pool(op, x, 4, 3, pads=[0, 1, 0, 2], strides=[1, 2]), True),
+        (lambda op, x: _pool(op, x, 2, 2, strides=[2, 2], ceil_mode=1), True),  # 24 and 18 are even
+        (lambda op, x: _pool(op, x, 2, 2, strides=[5, 1], ceil_mode=1), False),  # another window at the end
+        (lambda op, x: _pool(op, x, 2, 2, auto_pad="SAME_UPPER"), False),
+        (lambda op, x: op.AveragePool(_first(op, x), kernel_shape=[2, 2]), False),  # channels stay first
+        (lambda op, x: _last(op, op.MaxPool(_first(op, x), kernel_shape=[2, 2])), False),
+    ],
+)
+def test_average_pools(emit: Emit, found: bool) -> None:
+    assert _found(emit, 1, 24, 18, 64) == found
+
+
+def test_two_consumers_of_the_transpose() -> None:
+    def two(op: Builder, x: Value) -> list[Value]:
+        moved = _first(op, x)
+        return [_last(op, op.AveragePool(moved, kernel_shape=[2, 2])), _last(op, op.QuantizeLinear(moved, *LEVELS))]
+
+    assert _found(two)
+
+
 def test_weights() -> None:
     """They depend on constants only: the domain's operator does not multiply padding by infinite weights."""
 
@@ -208,7 +240,7 @@ def test_several_consumers() -> None:
     def as_the_second_input(op: Builder, x: Value) -> list[Value]:
         return [_last(op, op.Sub(np.float32(1), _conv(op, _first(op, x))))]
 
-    found = {before: False, of_the_source: True, of_the_transposed: False, after: True, after_without_one: False,
+    found = {before: False, of_the_source: True, of_the_transposed: True, after: True, after_without_one: False,
              as_an_output: False, as_the_second_input: False}  # fmt: skip
     for emit, expected in found.items():
         assert _found(emit) == expected, emit.__name__
