@@ -110,17 +110,12 @@ class _Turns(Contender):
 def _contenders(path: Path, folder: Path, runtimes: Sequence[str]) -> dict[str, _Turns]:
     settings: dict[str, dict[str, str]] = {"openvino": {}, "exact": _EXACT}
     found: dict[str, _Turns] = {}
-    before = os.environ.copy()
-    try:
-        for runtime in runtimes:
-            model = path if runtime in settings else folder / "converted.onnx"
-            os.environ["BENCHMARK_THREADS"] = "1"
-            os.environ["BENCHMARK_OPENVINO"] = json.dumps(settings.get(runtime, {}))
-            outputs = folder / f"{runtime.replace(' ', '_')}.npz"
-            found[runtime] = _Turns(model, folder / "inputs.npz", outputs, "native" if runtime == "ours" else "none")
-    finally:
-        os.environ.clear()
-        os.environ.update(before)
+    for runtime in runtimes:
+        model = path if runtime in settings else folder / "converted.onnx"
+        outputs = folder / f"{runtime.replace(' ', '_')}.npz"
+        environment = {"BENCHMARK_THREADS": "1", "BENCHMARK_OPENVINO": json.dumps(settings.get(runtime, {}))}
+        kernels = "native" if runtime == "ours" else "none"
+        found[runtime] = _Turns(model, folder / "inputs.npz", outputs, kernels, environment)
     return found
 
 

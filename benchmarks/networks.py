@@ -94,9 +94,12 @@ class Contender:
         times: of every run, in seconds.
     """
 
-    def __init__(self, model: Path, inputs: Path, outputs: Path, kernels: str = "none") -> None:
+    def __init__(
+        self, model: Path, inputs: Path, outputs: Path, kernels: str = "none", environment: Mapping[str, str] | None = None
+    ) -> None:
         command = [sys.executable, "-m", "benchmarks.networks", *map(str, (model, inputs, outputs)), kernels]
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        given = {**os.environ, **(environment or {})}
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=given)
         ready = self._answer()
         self.load: float = ready["load"]
         self.memory: int = ready["memory"]
