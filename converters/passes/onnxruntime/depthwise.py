@@ -48,9 +48,9 @@ class DepthwiseChannelsLast(InPlacePass):
     them back. A convolution has one channel for each group and constant weights of finite numbers (padding is not
     multiplied). A pool rounds the number of its windows down, or has the same number.
 
-    In between are only elementwise functions whose other inputs are constants of one element or of one for each channel, Pad
-    of spatial dimensions before the node, and Reshape of all spatial dimensions to one or from one. Before the node, each of
-    these has one consumer; the Transpose may have others.
+    In between are only elementwise functions whose other inputs are constants, Pad of spatial dimensions before the node,
+    and Reshape of all spatial dimensions to one or from one. Before the node, each of these has one consumer; the Transpose
+    may have others.
     """
 
     def call(self, model: ir.Model) -> PassResult:
@@ -178,76 +178,65 @@ def _is_constant(value: ir.Value | None) -> bool:
 
 @dataclass(frozen=True)
 class _Before:
-    """The computation of a convolution's input.
+    """The computation of a node's input.
 
     Attributes:
         source: the tensor with channels last.
-        shape: its dimensions, to which it is reshaped.
         nodes: the nodes after the channels are moved, in order.
     """
 
     source: ir.Value
-    shape: list[int]
     nodes: Sequence[ir.Node]
 
     def emit(self, op: Builder) -> Value:
-        """Emit the convolution's input with channels last."""
+        """Emit the node's input with channels last."""
         value = cast(Value, self.source)
-        if static_shape(value) != self.shape:
-            value = op.Reshape(value, self.shape)
         for node in self.nodes:
             value = _again(op, node, value)
         return value
 
 
 def _before(value: ir.Value) -> _Before | None:
-    """Return how the input of a convolution is computed, if its channels were last before."""
+    """Return how the input of a node is computed, if its channels were last before."""
     nodes: list[ir.Node] = []
     while (node := value.producer()) is not None and (sizes := static_shape(value)) is not None:
         rank = len(sizes)
-        source = node.inputs[0] if node.inputs else None
-        if source is None:
-            return None
         if is_node(node, "Transpose"):
-            moves = permutation(value, rank) == channels_first(rank)
-            return _Before(source, [sizes[0], *sizes[2:], sizes[1]], nodes[::-1]) if moves else None
+            source = node.inputs[0]
+            moves = source is not None and permutation(value, rank) == channels_first(rank)
+            return _Before(source, nodes[::-1]) if moves and source is not None else None
         if value.is_graph_output() or len(value.uses()) != 1:
             return None
-        if is_node(node, "Reshape"):
-            line = source.producer()
-            if (
-                static_shape(source) != [*sizes[:2], prod(sizes[2:])]
-                or line is None
-                or line.op_type != "Transpose"
-                or line.domain
-            ):
-                return None
-            tokens, moves = line.inputs[0], permutation(source, 3) == channels_first(3)
-            return _Before(tokens, [sizes[0], *sizes[2:], sizes[1]], nodes[::-1]) if moves and tokens is not None else None
-        if not _is_elementwise(node, value) and not _pads_pixels(node):
+        place = 0 if _pads_pixels(node) or _splits_pixels(node, sizes) else _place(node, value)
+        source = None if place is None else node.inputs[place]
+        if source is None:
             return None
         nodes.append(node)
         value = source
     return None
 
 
-def _is_elementwise(node: ir.Node, value: ir.Value) -> bool:
-    """Return whether a node computes each element of ``value`` from the same element of its first input, and its channel."""
-    if node.op_type not in _ELEMENTWISE.get(node.domain, ()) or len(node.outputs) != 1:
-        return False
-    first, *others = node.inputs
+def _place(node: ir.Node, value: ir.Value) -> int | None:
+    """Return the input from whose elements a node computes the same elements of ``value``. All others are constants."""
     sizes = static_shape(value)
-    if first is None or sizes is None or static_shape(first) != sizes:
-        return False
-    arrays = [constant_array(other) for other in others if other is not None]
-    return all(array is not None and (array.size == 1 or _is_of_channels(node, array, sizes)) for array in arrays)
+    if node.op_type not in _ELEMENTWISE.get(node.domain, ()) or len(node.outputs) != 1 or sizes is None:
+        return None
+    places = [i for i, one in enumerate(node.inputs) if one is not None and constant_array(one) is None]
+    if len(places) != 1 or static_shape(node.inputs[places[0]]) != sizes:
+        return None
+    arrays = [constant_array(one) for one in node.inputs if one is not None and one is not node.inputs[places[0]]]
+    if not all(array is not None and (array.size <= 1 or _is_alike(node, array, sizes)) for array in arrays):
+        return None
+    return places[0]
 
 
-def _is_of_channels(node: ir.Node, array: np.ndarray, sizes: Sequence[int]) -> bool:
-    """Return whether a constant has one element for each channel, which are in the second dimension."""
+def _is_alike(node: ir.Node, array: np.ndarray, sizes: Sequence[int]) -> bool:
+    """Return whether the dimensions of a constant can be moved like those of the tensor."""
     if node.op_type in _OF_LEVELS:
         return array.shape == (sizes[1],) and node.attributes.get_int("axis", 1) % len(sizes) == 1
-    return array.shape == (1, sizes[1], *(1 for _ in sizes[2:]))
+    if node.op_type == "FakeQuantize":
+        return array.shape == (1, sizes[1], *(1 for _ in sizes[2:]))
+    return array.ndim == len(sizes)
 
 
 def _pads_pixels(node: ir.Node) -> bool:
@@ -259,25 +248,37 @@ def _pads_pixels(node: ir.Node) -> bool:
     return pads is not None and rank > 2 and not any((*pads[:2], *pads[rank : rank + 2]))
 
 
+def _splits_pixels(node: ir.Node, sizes: Sequence[int]) -> bool:
+    """Return whether a Reshape makes several spatial dimensions of one."""
+    source = node.inputs[0] if is_node(node, "Reshape") else None
+    return source is not None and static_shape(source) == [*sizes[:2], prod(sizes[2:])]
+
+
 def _again(op: Builder, node: ir.Node, value: Value) -> Value:
     """Emit a node for the same tensor with channels last."""
-    others, attributes = list(node.inputs[1:]), attributes_of(node)
+    if node.op_type == "Reshape":
+        batch, channels, *pixels = static_shape(node.outputs[0]) or []
+        reshaped: Value = op.Reshape(value, [batch, *pixels, channels])
+        return reshaped
+    place = _place(node, node.outputs[0]) or 0
+    inputs, attributes = [*node.inputs], attributes_of(node)
     if node.op_type == "Pad":
-        pads = constant_list(others[0]) or []
+        pads = constant_list(inputs[1]) or []
         rank = len(pads) // 2
-        others[0] = op.const(np.array([0, *pads[2:rank], 0, 0, *pads[rank + 2 :], 0], np.int64))
+        inputs[1] = op.const(np.array([0, *pads[2:rank], 0, 0, *pads[rank + 2 :], 0], np.int64))
     elif node.op_type in _OF_LEVELS:
         attributes["axis"] = value.rank - 1 if value.rank else 0
     else:
-        others = [_last(op, other) for other in others]
-    emitted: Value = op.node(node.op_type, value, *others, domain=node.domain, **attributes)
+        inputs = [_last(op, one) for one in inputs]
+    inputs[place] = value
+    emitted: Value = op.node(node.op_type, *inputs, domain=node.domain, **attributes)
     return emitted
 
 
 def _last(op: Builder, other: ir.Value | None) -> ir.Value | None:
-    """Return a constant of one element, or of one for each channel, whose channels are last."""
+    """Return a constant with channels last."""
     array = constant_array(other)
-    return other if array is None or array.size == 1 else op.const(np.moveaxis(array, 1, -1))
+    return other if array is None or array.size <= 1 else op.const(np.moveaxis(array, 1, -1))
 
 
 def _ends(value: ir.Value) -> bool:
@@ -285,7 +286,7 @@ def _ends(value: ir.Value) -> bool:
     sizes = static_shape(value)
     if sizes is None or value.is_graph_output() or not value.uses():
         return False
-    return all(use.idx == 0 and (_moves_back(use.node) or _continues(use.node)) for use in value.uses())
+    return all(_moves_back(use.node) or _continues(use.node, use.idx) for use in value.uses())
 
 
 def _moves_back(node: ir.Node) -> bool:
@@ -296,10 +297,11 @@ def _moves_back(node: ir.Node) -> bool:
     return permutation(node.outputs[0], rank) == channels_last(rank)
 
 
-def _continues(node: ir.Node) -> bool:
-    value, result = node.inputs[0], node.outputs[0]
+def _continues(node: ir.Node, place: int) -> bool:
+    """Return whether a node goes on with its input at ``place``, and each path from its result moves the channels back."""
+    value, result = node.inputs[place], node.outputs[0]
     assert value is not None
-    return (_is_elementwise(node, result) or _merges_pixels(node, value, result)) and _ends(result)
+    return (_place(node, result) == place or (place == 0 and _merges_pixels(node, value, result))) and _ends(result)
 
 
 def _merges_pixels(node: ir.Node, value: ir.Value, result: ir.Value) -> bool:
@@ -311,11 +313,7 @@ def _merges_pixels(node: ir.Node, value: ir.Value, result: ir.Value) -> bool:
 def _emit_after(op: Builder, value: ir.Value, moved: Value, pairs: list[tuple[ir.Value, Value]]) -> None:
     """Emit what follows a tensor for the same tensor with channels last; add what replaces the Transposes to ``pairs``."""
     for user in dict.fromkeys(use.node for use in value.uses()):
-        result = user.outputs[0]
         if _moves_back(user):
-            pairs.append((result, moved))
-        elif user.op_type == "Reshape":
-            batch, channels, pixels = static_shape(result) or []
-            _emit_after(op, result, op.Reshape(moved, [batch, pixels, channels]), pairs)
+            pairs.append((user.outputs[0], moved))
         else:
-            _emit_after(op, result, _again(op, user, moved), pairs)
+            _emit_after(op, user.outputs[0], _again(op, user, moved), pairs)
