@@ -41,6 +41,30 @@ def test_consecutive_elements(emit: Any, dims: tuple[int | None, ...], found: li
     assert rewritten(emit, floats("x", *dims), by=[MergeGathers()]) == found
 
 
+BLOCKS = ["Gather", "Reshape", "Reshape"]
+STRIDED = 64 * np.arange(3)[:, None, None] + 16 * np.arange(5)[:, None] + np.arange(32)
+
+
+@pytest.mark.parametrize(
+    ("emit", "dims", "found"),
+    [
+        (lambda op, x: op.Gather(x, STRIDED, axis=1), (4, 224), BLOCKS),
+        (lambda op, x: op.Gather(x, STRIDED - 224, axis=-2), (4, 224, 3), BLOCKS),
+        (lambda op, x: op.Gather(x, STRIDED.reshape(-1), axis=0), (224, 5), BLOCKS),
+        (lambda op, x: op.Gather(x, STRIDED + 4, axis=1), (4, 228), BLOCKS),  # blocks of four
+        (lambda op, x: op.Gather(x, STRIDED[..., ::-1].copy(), axis=1), (4, 224), ["Gather"]),
+        (lambda op, x: op.Gather(x, STRIDED + 2, axis=1), (4, 226), ["Gather"]),  # blocks of two
+        (lambda op, x: op.Gather(x, STRIDED, axis=1), (4, 225), ["Gather"]),  # the axis has no whole blocks
+        (lambda op, x: op.Gather(x, STRIDED[..., :-1], axis=1), (4, 224), ["Gather"]),
+        (lambda op, x: op.Gather(x, STRIDED, axis=1), (2, 224, 64), ["Gather"]),  # whole rows
+        (lambda op, x: op.Gather(x, STRIDED[0, :1], axis=1), (4, 224), ["Gather"]),  # few results
+        (lambda op, x: op.Gather(x, STRIDED, axis=1), (None, 224), ["Gather"]),
+    ],
+)
+def test_blocks(emit: Any, dims: tuple[int | None, ...], found: list[str]) -> None:
+    assert rewritten(emit, floats("x", *dims), by=[MergeGathers()]) == found
+
+
 ROWS = ["Gather", "Reshape", "Reshape", "Transpose", "Transpose"]
 
 
