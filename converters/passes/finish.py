@@ -39,7 +39,7 @@ from converters.passes.onnxruntime import (
 )
 from converters.passes.pixel_shuffles import ShuffleRows
 from converters.passes.precision import InFloat16, InFloat32
-from converters.passes.quantized import ConvertToIntegers, is_quantized
+from converters.passes.quantized import AddFloatResiduals, ConvertToIntegers, is_quantized
 from converters.passes.recurrent_loops import FuseRecurrentLoops
 from converters.passes.rms_normalization import CanonicalizeRMSNormalization
 from converters.passes.selective_scan import FuseSelectiveScan
@@ -240,7 +240,7 @@ def finish(
     if in_one_pass:
         if has_integers:
             passes += [FuseElementwise(), RemoveUnusedNodesPass(), MergeDataMovement(), ShuffleRows(), NeighborsAsColumns()]
-            passes += [MergeDataMovement(), RemoveUnusedNodesPass()]
+            passes += [MergeDataMovement(), AddFloatResiduals(), RemoveUnusedNodesPass()]
         passes += [FuseFunctions(), DecomposeMish()]
     if target.limits:
         passes.append(Check(target))

@@ -132,11 +132,12 @@ struct PixelBiases {
   std::vector<std::int32_t> kinds;  // of all pixels; empty if there is one kind
 };
 
-// Where results go, and the second tensor of an addition or null.
+// Where results go, and the second tensors of additions or null.
 struct Results {
   char* y;
   bool floats;
   const std::uint8_t* addend;
+  const float* residual;
   std::int64_t columns;
   const PixelBiases* biases;  // null if they are those of the node
   std::int64_t bytes() const { return floats ? sizeof(float) : 1; }
@@ -156,18 +157,21 @@ class QuantizedConv : public Kernel {
         beta_(info.number("beta")) {
     std::vector<Input> constants(input_count);
     for (std::size_t i = 1; i < input_count; ++i) {
-      if (i == addend_index || info.input_type(i) == Type::undefined) continue;
+      if (i == addend_index || i == residual_index || info.input_type(i) == Type::undefined) continue;
       const auto constant = info.constant_input(i);
       if (!constant) return;
       constants[i] = *constant;
     }
-    // An empty constant represents an omitted addend.
-    const auto addend = info.constant_input(addend_index);
-    const bool adds = info.input_type(addend_index) != Type::undefined && !(addend && addend->absent());
+    // An empty constant represents an omitted tensor.
+    const auto given = [&](std::size_t i) {
+      const auto constant = info.constant_input(i);
+      return info.input_type(i) != Type::undefined && !(constant && constant->absent());
+    };
+    const bool adds = given(addend_index), has_residual = given(residual_index);
     // The run reports errors.
     if (constants[1].shape().size() < 3 || constants[1].size() == 0) return;
     try {
-      prepared_.emplace(prepare(constants, adds));
+      prepared_.emplace(prepare(constants, adds, has_residual));
     } catch (const std::exception&) {
       prepared_.reset();
     }
@@ -181,25 +185,27 @@ class QuantizedConv : public Kernel {
     Shape shape = {geometry.batch};
     for (std::size_t i = most_dimensions - (x.shape().size() - 2); i < most_dimensions; ++i) shape.push_back(geometry.out[i]);
     shape.push_back(geometry.columns);
-    const Input& addend = inputs[addend_index];
-    const bool adds = !addend.absent();
-    check(inputs, adds);
-    if (adds && addend.shape() != shape) {
-      fail("addend has the shape ", to_string(addend.shape()), " instead of ", to_string(shape));
+    const Input &addend = inputs[addend_index], &residual = inputs[residual_index];
+    const bool adds = !addend.absent(), has_residual = !residual.absent();
+    check(inputs, adds, has_residual);
+    for (const std::size_t i : {addend_index, residual_index}) {
+      if (inputs[i].absent() || inputs[i].shape() == shape) continue;
+      fail(i == addend_index ? "addend" : "residual", " has the shape ", to_string(inputs[i].shape()), " instead of ", to_string(shape));
     }
     Output output = context.output(0, shape);
     if (element_count(shape) == 0) return;
     std::optional<Prepared> now;
-    if (!prepared_) now.emplace(prepare(inputs, adds));
+    if (!prepared_) now.emplace(prepare(inputs, adds, has_residual));
     const Prepared& prepared = prepared_ ? *prepared_ : *now;
     const std::shared_ptr<const PixelBiases> biases = prepared.offset_sums.empty() ? nullptr : biases_of(geometry, prepared);
     const Results results{static_cast<char*>(output.bytes()), zero.type() == Type::float32,
-                          adds ? addend.data<std::uint8_t>() : nullptr, geometry.columns, biases.get()};
+                          adds ? addend.data<std::uint8_t>() : nullptr, has_residual ? residual.data<float>() : nullptr,
+                          geometry.columns, biases.get()};
     run(context, geometry, prepared, x.data<std::uint8_t>(), results);
   }
 
  private:
-  static constexpr std::size_t addend_index = 8, x_offset_index = 15, y_offset_index = 16, input_count = 17;
+  static constexpr std::size_t addend_index = 8, x_offset_index = 15, y_offset_index = 16, residual_index = 17, input_count = 18;
 
   Geometry measure(const Shape& x, const Shape& w) const {
     const std::size_t rank = w.size();
@@ -260,7 +266,7 @@ class QuantizedConv : public Kernel {
     return out;
   }
 
-  Prepared prepare(const std::vector<Input>& inputs, bool adds) const {
+  Prepared prepare(const std::vector<Input>& inputs, bool adds, bool has_residual) const {
     const Kernels& kernels = byte_conv::kernels();
     const Input& w = inputs[1];
     const Shape& shape = w.shape();
@@ -286,7 +292,7 @@ class QuantizedConv : public Kernel {
     if (channels * groups != channels_) {
       fail("W has the shape ", to_string(shape), ", but X has ", channels_, " channels in ", groups, " groups");
     }
-    check(inputs, adds);
+    check(inputs, adds, has_residual);
     out.x_zeros.assign(inputs[4].data<std::uint8_t>(), inputs[4].data<std::uint8_t>() + inputs[4].size());
     const auto spread = [&](std::size_t i, std::vector<float>& to) {
       const Input& given = inputs[i];
@@ -319,9 +325,9 @@ class QuantizedConv : public Kernel {
       out.addend_zero = inputs[10].data<std::uint8_t>()[0];
       spread(11, out.sum_scale);
       spread_zeros(12, out.sum_zero, out.sum_zeros);
-      spread(13, out.sum_slope);
       spread(14, out.sum_bias);
     }
+    if (adds || has_residual) spread(13, out.sum_slope);
 
     const std::int8_t* from = w.data<std::int8_t>();
     out.start.assign(static_cast<std::size_t>(parts * out.padded), 0);
@@ -491,8 +497,8 @@ class QuantizedConv : public Kernel {
     return out;
   }
 
-  // Checks the shapes of all inputs except X, W and the addend.
-  void check(const std::vector<Input>& inputs, bool adds) const {
+  // Checks the shapes of all inputs except X, W, the addend and the residual.
+  void check(const std::vector<Input>& inputs, bool adds, bool has_residual) const {
     const std::int64_t columns = inputs[1].shape()[0];
     const char* const names[] = {"scale", "bias", "", "", "factor", "slope"};
     for (const std::size_t i : {2, 3, 6, 7}) {
@@ -506,7 +512,16 @@ class QuantizedConv : public Kernel {
     check_one_or(inputs[5], "y_zero_point", columns);
     if (!inputs[x_offset_index].absent()) check_one_or(inputs[x_offset_index], "x_offset", channels_);
     if (!inputs[y_offset_index].absent()) check_one_or(inputs[y_offset_index], "y_offset", columns);
-    if (!adds) return;
+    if (has_residual && inputs[5].type() != Type::float32) fail("residual needs floats as y_zero_point");
+    if (adds) check_addition(inputs, columns);
+    if (!adds && !has_residual) return;
+    for (const std::size_t i : {13, 14}) {
+      if (inputs[i].absent() || inputs[i].shape() == Shape{columns}) continue;
+      fail(i == 13 ? "sum_slope" : "sum_bias", " has the shape ", to_string(inputs[i].shape()), " instead of [", columns, "]");
+    }
+  }
+
+  static void check_addition(const std::vector<Input>& inputs, std::int64_t columns) {
     bool complete = inputs[5].type() == Type::uint8;
     for (const std::size_t i : {9, 10, 11, 12}) complete = complete && !inputs[i].absent();
     if (!complete) {
@@ -516,10 +531,6 @@ class QuantizedConv : public Kernel {
     one_element(inputs[10], "addend_zero_point");
     check_one_or(inputs[11], "sum_scale", columns);
     check_one_or(inputs[12], "sum_zero_point", columns);
-    for (const std::size_t i : {13, 14}) {
-      if (inputs[i].absent() || inputs[i].shape() == Shape{columns}) continue;
-      fail(i == 13 ? "sum_slope" : "sum_bias", " has the shape ", to_string(inputs[i].shape()), " instead of [", columns, "]");
-    }
   }
 
   static void check_one_or(const Input& input, const char* name, std::int64_t count) {
@@ -542,7 +553,7 @@ class QuantizedConv : public Kernel {
     return {at(prepared.scale), bias, at(prepared.factor), at(prepared.offset), at(prepared.slope), kinds,
             alike ? 0 : of_pixels->step, function_, alpha_, beta_, prepared.y_zero, at(prepared.y_zeros), results.floats, plain,
             {addend, prepared.addend_zero, at(prepared.addend_scale), at(prepared.sum_scale), at(prepared.sum_slope), at(prepared.sum_bias),
-             prepared.sum_zero, at(prepared.sum_zeros)}};
+             prepared.sum_zero, at(prepared.sum_zeros), results.residual == nullptr ? nullptr : results.residual + first}};
   }
 
   void run(const Context& context, const Geometry& g, const Prepared& prepared, const std::uint8_t* x,
@@ -978,7 +989,7 @@ const Op& quantized_conv() {
        {"addend_scale", true, {Type::float32}}, {"addend_zero_point", true, {Type::uint8}}, {"sum_scale", true, {Type::float32}},
        {"sum_zero_point", true, {Type::uint8}}, {"sum_slope", true, {Type::float32}},
        {"sum_bias", true, {Type::float32}}, {"x_offset", true, {Type::float32}},
-       {"y_offset", true, {Type::float32}}},
+       {"y_offset", true, {Type::float32}}, {"residual", true, {Type::float32}}},
       {{"Y"}},
       {Attribute::integer("channels").within(0, std::int64_t{1} << 24), Attribute::string("kernel"), Attribute::string("strides", ""), Attribute::string("pads", ""), Attribute::string("dilations", ""),
        Attribute::integer("group", 1).within(1, std::int64_t{1} << 24),
@@ -986,10 +997,10 @@ const Op& quantized_conv() {
            .one_of({"none", "clip", "prelu", "hard_sigmoid", "hard_swish", "sigmoid", "swish", "gelu", "elu", "mish"}),
        Attribute::number("alpha", 0.0f), Attribute::number("beta", 0.0f)},
       {{{Type::uint8, Type::int8, Type::float32, Type::float32, Type::uint8, Type::uint8, any, any, any, any, any, any, any, any, any,
-         any, any},
+         any, any, any},
         {Type::uint8}},
        {{Type::uint8, Type::int8, Type::float32, Type::float32, Type::uint8, Type::float32, any, any, any, any, any, any, any, any,
-         any, any, any},
+         any, any, any, any},
         {Type::float32}}},
       [](const KernelInfo& info) -> std::unique_ptr<Kernel> { return std::make_unique<QuantizedConv>(info); },
       nullptr,

@@ -18,6 +18,7 @@ struct Addition {
   const float *addend_scale, *scale, *slope, *bias;
   std::int32_t zero_point;
   const std::int32_t* zero_points;  // null if all are equal
+  const float* residual;            // the same for floats, with `slope` only; null if nothing is added to them
 };
 
 // The epilogue of sums. The arrays have a number for each column, padded to whole panels; `factor`, `offset`, `slope` and

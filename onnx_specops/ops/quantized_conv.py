@@ -50,6 +50,7 @@ Function = Literal[
         "sum_bias": "tensor(float)",
         "x_offset": "tensor(float)",
         "y_offset": "tensor(float)",
+        "residual": "tensor(float)",
     },
     outputs={"Y": "T"},
     types={"T": ("uint8", "float")},
@@ -72,6 +73,7 @@ def QuantizedConv(
     sum_bias=None,
     x_offset=None,
     y_offset=None,
+    residual=None,
     *,
     channels: Annotated[int, Limits(0, MOST_CHANNELS)],
     kernel: str,
@@ -96,6 +98,9 @@ def QuantizedConv(
     ``(integers - y_zero_point) * sum_scale + (addend - addend_zero_point) * addend_scale + sum_bias``. Numbers below zero
     are first multiplied by ``sum_slope``.
 
+    With ``residual``, it is added to the floats that are the output. Then, numbers below zero are multiplied by
+    ``sum_slope``. A slope of 0 makes -infinity 0, too.
+
     Inputs:
         X: ``[N, D1, ..., C]``, with one to three spatial dimensions. A dimension may be 0 if the kernel's is 1.
         W: ``[M, C / group, k1, ...]``, with at most 65,536 products per sum.
@@ -109,10 +114,11 @@ def QuantizedConv(
         addend_scale, sum_scale: ``[]`` or ``[M]``, in units of the output. Required with ``addend``.
         addend_zero_point: ``[]``, the integer in ``addend`` that represents zero. Required with ``addend``.
         sum_zero_point: ``[]`` or ``[M]``, the integer in ``Y`` that represents zero. Required with ``addend``.
-        sum_slope: ``[M]``. 1 if omitted.
+        sum_slope: ``[M]``. 1 if omitted. Only with ``addend`` or ``residual``.
         sum_bias: ``[M]``, in units of the output. 0 if omitted.
         x_offset: ``[]`` or ``[C]``, what is added to the integers of ``X``, if no integer represents zero. 0 if omitted.
         y_offset: ``[]`` or ``[M]``, what is added before the results are rounded. 0 if omitted.
+        residual: floats in the shape of ``Y``. With them, the type of ``y_zero_point`` must be float.
 
     Attributes:
         channels: ``C``.
@@ -149,11 +155,15 @@ def QuantizedConv(
             raise ValueError(f"QuantizedConv: {name} has the shape {list(array.shape)} instead of [] or [{count}]")
     if function == "prelu" and slope is None:
         raise ValueError("QuantizedConv: function = 'prelu' needs a slope")
-    if addend is not None:
+    for name, array in (("addend", addend), ("residual", residual)):
         expected = [X.shape[0], *geometry.sizes, W.shape[0]]
-        if list(addend.shape) != expected:
-            raise ValueError(f"QuantizedConv: addend has the shape {list(addend.shape)} instead of {expected}")
+        if array is not None and list(array.shape) != expected:
+            raise ValueError(f"QuantizedConv: {name} has the shape {list(array.shape)} instead of {expected}")
+    if addend is not None:
         _check_sum(y_zero_point, addend_scale, addend_zero_point, sum_scale, sum_zero_point, W.shape[0])
+    if residual is not None and y_zero_point.dtype != np.float32:
+        raise ValueError(f"QuantizedConv: {_NO_INTEGERS}")
+    if addend is not None or residual is not None:
         for name, array in (("sum_slope", sum_slope), ("sum_bias", sum_bias)):
             if array is not None and array.shape != (W.shape[0],):
                 raise ValueError(f"QuantizedConv: {name} has the shape {list(array.shape)} instead of [{W.shape[0]}]")
@@ -169,7 +179,12 @@ def QuantizedConv(
     if y_offset is not None:
         values = values + y_offset.reshape(-1)
     if y_zero_point.dtype == np.float32:
-        return values
+        if residual is not None:
+            values = values + residual
+        if residual is None or sum_slope is None:
+            return values
+        least = np.where(sum_slope == 0, np.float32(0), np.float32(-np.inf))
+        return np.where(values < 0, np.clip(values, least, 0) * sum_slope, values)
     if addend is None:
         return _rounded(values, y_zero_point)
     zeros = y_zero_point.reshape(-1).astype(np.float32)
@@ -215,6 +230,7 @@ def _check_sum(y_zero_point, addend_scale, addend_zero_point, sum_scale, sum_zer
             raise ValueError(f"QuantizedConv: {name} has the shape {list(array.shape)} instead of {allowed}")
 
 
+_NO_INTEGERS = "residual needs floats as y_zero_point"
 _LISTED = "addend_scale, addend_zero_point, sum_scale and sum_zero_point"
 
 
@@ -302,10 +318,11 @@ def _(node):
 @QuantizedConv.body_facts
 def _(
     X, W, scale, bias, x_zero_point, y_zero_point, factor, slope,
-    addend, addend_scale, addend_zero_point, sum_scale, sum_zero_point, sum_slope, sum_bias, x_offset, y_offset, *,
-    channels, kernel, strides, pads, dilations, group, function, alpha, beta,
+    addend, addend_scale, addend_zero_point, sum_scale, sum_zero_point, sum_slope, sum_bias, x_offset, y_offset, residual,
+    *, channels, kernel, strides, pads, dilations, group, function, alpha, beta,
 ):  # fmt: skip
-    """Return whether standard ONNX can convolve the integers, and whether the image has enough pixels for it.
+    """Return whether standard ONNX can convolve the integers, whether the image has enough pixels for it, and whether all
+    slopes of sums are 0.
 
     An If in the body would be simpler, but ONNX Runtime 1.32 then fails to load some models: if constant folding determines
     the condition and removes a Shape of a tensor that the branch reads, it also removes the node that produces the tensor.
@@ -314,6 +331,8 @@ def _(
 
     from onnx_specops.graphs import constant_array
 
+    slopes = None if sum_slope is None else constant_array(sum_slope)
+    has_relu = slopes is not None and slopes.size > 0 and not slopes.any()
     rank = kernel.count(",") + 3
     zeros = (x_zero_point, y_zero_point)
     are_numbers = all(zero.shape is not None and len(zero.shape) == 0 for zero in zeros)
@@ -321,7 +340,7 @@ def _(
     is_integer = is_integer and factor is None and x_offset is None and y_offset is None
     # ONNX Runtime convolves 3-D volumes with channels first, which takes three times as long as a MatMul.
     if rank == 5 or not are_numbers or not is_integer or not _biases_fit(constant_array(scale), constant_array(bias)):
-        return {"between_integers": False, "enough_pixels": False}
+        return {"between_integers": False, "enough_pixels": False, "has_relu": has_relu}
     _, geometry = _stated(channels, kernel, strides, pads, dilations, group)
     sizes = [None] * (rank - 2) if X.shape is None else list(X.shape)[1:-1]
     window = _parsed("kernel", kernel, rank - 2, 1)
@@ -329,8 +348,8 @@ def _(
     enough = all(least <= (size if isinstance(size, int) else 0) for size, least in zip(sizes, few, strict=False))
     if set(window) == {1} and group == 1 and not all(isinstance(size, int) and size for size in sizes):
         # ONNX Runtime does not convolve empty images, but it multiplies empty matrices.
-        return {"between_integers": False, "enough_pixels": False}
-    return {"between_integers": True, "enough_pixels": enough}
+        return {"between_integers": False, "enough_pixels": False, "has_relu": has_relu}
+    return {"between_integers": True, "enough_pixels": enough, "has_relu": has_relu}
 
 
 def _biases_fit(scale: np.ndarray | None, bias: np.ndarray | None) -> bool:
@@ -345,8 +364,8 @@ def _biases_fit(scale: np.ndarray | None, bias: np.ndarray | None) -> bool:
 @QuantizedConv.body
 def _(
     op, X, W, scale, bias, x_zero_point, y_zero_point, factor, slope,
-    addend, addend_scale, addend_zero_point, sum_scale, sum_zero_point, sum_slope, sum_bias, x_offset, y_offset, *,
-    channels, kernel, strides, pads, dilations, group, function, alpha, beta, between_integers, enough_pixels,
+    addend, addend_scale, addend_zero_point, sum_scale, sum_zero_point, sum_slope, sum_bias, x_offset, y_offset, residual,
+    *, channels, kernel, strides, pads, dilations, group, function, alpha, beta, between_integers, enough_pixels, has_relu,
 ):  # fmt: skip
     shape, geometry = _stated(channels, kernel, strides, pads, dilations, group)
     if between_integers:
@@ -359,10 +378,15 @@ def _(
             op, X, W, scale, bias, x_zero_point, y_zero_point, factor, slope, x_offset, y_offset, geometry, shape, group,
             function, alpha, beta,
         )  # fmt: skip
+    is_float = y_zero_point.dtype is not None and y_zero_point.dtype.name == "FLOAT"
+    if residual is not None:
+        if not is_float:
+            raise ValueError(f"QuantizedConv: {_NO_INTEGERS}")
+        return _with_residual(op, result, residual, sum_slope, has_relu=has_relu)
     if addend is None:
         return result
     given = (addend_scale, addend_zero_point, sum_scale, sum_zero_point)
-    if any(value is None for value in given) or y_zero_point.dtype is None or y_zero_point.dtype.name == "FLOAT":
+    if any(value is None for value in given) or y_zero_point.dtype is None or is_float:
         raise ValueError(f"QuantizedConv: addend needs {_LISTED}, and an integer as y_zero_point")
     return _added(op, result, y_zero_point, addend, *given, sum_slope, sum_bias)
 
@@ -393,6 +417,18 @@ def _added(op, x, zero, addend, addend_scale, addend_zero, scale, sum_zero, slop
     if slope is not None:
         total = op.PRelu(total, slope)
     return _quantized(op, total, sum_zero)
+
+
+def _with_residual(op, x, residual, slope, *, has_relu):
+    """Emit the sum of two float tensors of the same shape, and the factors of what is below zero."""
+    differs = op.Not(op.Equal(op.Shape(x), op.Shape(residual)))
+    total = op.Add(x, required(op, "shape_of_residual", differs, residual))
+    if slope is None:
+        return total
+    if has_relu:
+        return op.Relu(total)
+    least = op.Where(op.Equal(slope, np.float32(0)), np.float32(0), np.float32(-np.inf))
+    return op.Where(op.Less(total, np.float32(0)), op.Mul(op.Max(total, least), slope), total)
 
 
 _FLOAT, _UINT8, _INT32 = 1, 2, 6  # constants of onnx.TensorProto

@@ -106,8 +106,8 @@ def _replaced(node: ir.Node, root: Builder) -> bool:
 def _of_convolution(node: ir.Node, lists: dict[str, list[int]]) -> _Windows | None:
     """Return the windows of a depthwise convolution with constant weights of finite numbers."""
     weights = node.inputs[1]
-    shape = static_shape(weights)
-    if weights is None or shape is None or not _is_constant(weights):
+    shape = None if weights is None else static_shape(weights)
+    if shape is None or not _is_constant(weights):
         return None
     channels, per_group, *kernel = shape
     if (per_group, node.attributes.get_int("group", 1)) != (1, channels) or 0 in kernel:
@@ -117,7 +117,8 @@ def _of_convolution(node: ir.Node, lists: dict[str, list[int]]) -> _Windows | No
 
 def _of_pool(node: ir.Node, lists: dict[str, list[int]]) -> _Windows | None:
     """Return the windows of an average pool, each of which has an element that counts."""
-    sizes, results = static_shape(node.inputs[0]), static_shape(node.outputs[0])
+    x, results = node.inputs[0], static_shape(node.outputs[0])
+    sizes = None if x is None else static_shape(x)
     kernel = list(node.attributes.get_ints("kernel_shape"))
     if sizes is None or results is None:
         return None
@@ -221,11 +222,12 @@ def _place(node: ir.Node, value: ir.Value) -> int | None:
     sizes = static_shape(value)
     if node.op_type not in _ELEMENTWISE.get(node.domain, ()) or len(node.outputs) != 1 or sizes is None:
         return None
-    places = [i for i, one in enumerate(node.inputs) if one is not None and constant_array(one) is None]
-    if len(places) != 1 or static_shape(node.inputs[places[0]]) != sizes:
+    arrays = [constant_array(one) for one in node.inputs]
+    places = [i for i, one in enumerate(node.inputs) if one is not None and arrays[i] is None]
+    source = node.inputs[places[0]] if len(places) == 1 else None
+    if source is None or static_shape(source) != sizes:
         return None
-    arrays = [constant_array(one) for one in node.inputs if one is not None and one is not node.inputs[places[0]]]
-    if not all(array is not None and (array.size <= 1 or _is_alike(node, array, sizes)) for array in arrays):
+    if not all(array is None or array.size <= 1 or _is_alike(node, array, sizes) for array in arrays):
         return None
     return places[0]
 

@@ -7,6 +7,7 @@ Mul and pooling. `ConvertToIntegers` inserts them. `affine` describes the meanin
 constants, and `convolutions` and `matmuls` convert the operators with weights.
 """
 
+from converters.passes.quantized.float_residuals import AddFloatResiduals
 from converters.passes.quantized.integers import ConvertToIntegers, is_quantized
 
-__all__ = ["ConvertToIntegers", "is_quantized"]
+__all__ = ["AddFloatResiduals", "ConvertToIntegers", "is_quantized"]

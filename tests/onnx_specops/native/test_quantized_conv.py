@@ -49,7 +49,12 @@ for columns in (*range(1, 36), 63, 64, 65):  # every number of columns that a ve
                   factors[3] * 40, zeros[1], rng.standard_normal(columns).astype(np.float32),
                   (30 * rng.standard_normal(columns)).astype(np.float32) if columns % 2 else None]
         arrays = [None if array is None else np.asarray(array) for array in arrays]
-        compare(str(columns), arrays, {"channels": channels, "kernel": "1", "group": columns if depthwise else 1})
+        attributes = {"channels": channels, "kernel": "1", "group": columns if depthwise else 1}
+        compare(str(columns), arrays, attributes)
+        residual = rng.standard_normal((1, count, columns)).astype(np.float32)
+        slope = arrays[13] if columns % 3 else None
+        floats = [*arrays[:5], np.zeros(1, np.float32), *[None] * 7, slope, *[None] * 3, residual]
+        compare(f"{columns}, residual", floats, attributes)
 
 for channels, columns in ((300, 130), (301, 290), (64, 1100)):  # weights of which a piece of the work has a part
     x, addend = (rng.integers(0, 256, (1, 41, size)).astype(np.uint8) for size in (channels, columns))

@@ -14,7 +14,7 @@ F, U8, I8 = np.float32, np.uint8, np.int8
 
 _OPTIONAL = (
     "factor", "slope", "addend", "addend_scale", "addend_zero_point", "sum_scale", "sum_zero_point", "sum_slope",
-    "sum_bias", "x_offset", "y_offset",
+    "sum_bias", "x_offset", "y_offset", "residual",
 )  # fmt: skip
 
 
@@ -25,9 +25,10 @@ def _layer(
     from openvino import opset13 as ov
 
     x, w, scale, bias, x_zero, y_zero, *rest = nodes
-    factor, slope, addend, addend_scale, addend_zero, sum_scale, sum_zero, sum_slope, sum_bias, x_offset, y_offset = (
-        rest.pop(0) if name in given else None for name in _OPTIONAL
-    )
+    (
+        factor, slope, addend, addend_scale, addend_zero, sum_scale, sum_zero, sum_slope, sum_bias, x_offset, y_offset,
+        residual,
+    ) = (rest.pop(0) if name in given else None for name in _OPTIONAL)  # fmt: skip
     rank = kernel.count(",") + 3
     numbers = {
         name: [int(part) for part in text.split(",")] if text else [otherwise] * count
@@ -61,6 +62,12 @@ def _layer(
     }[function]()
     value = value if factor is None else ov.multiply(value, factor)
     value = value if y_offset is None else ov.add(value, y_offset)
+    if residual is not None:
+        value = ov.add(value, residual)
+        if sum_slope is not None:
+            least = ov.select(ov.equal(sum_slope, F(0)), F(0), F(-np.inf))
+            below = ov.multiply(ov.maximum(value, least), sum_slope)
+            value = ov.select(ov.less(value, F(0)), below, value)
     if str(y_zero.get_element_type()) == "<Type: 'float32'>":
         return value
 
@@ -97,6 +104,7 @@ def _case(
     dead=False,
     large=False,
     added=None,
+    residual=None,
     offsets=(),
     without="",
     changed=None,
@@ -137,6 +145,12 @@ def _case(
         if "bias" in added:
             inputs["sum_bias"] = (20 * rng.standard_normal(w[0])).astype(F)
             inputs["sum_scale"] *= F(-1)  # as of a BatchNormalization
+    if residual is not None:  # the shape of the result
+        if len(residual) > 1:
+            inputs["sum_slope"] = rng.standard_normal(w[0]).astype(F) if "slope" in residual else np.zeros(w[0], F)
+        inputs["residual"] = (90 * rng.standard_normal(residual[0])).astype(F)
+        if "relu" in residual:
+            inputs["residual"].reshape(-1)[:4] = -np.inf, np.inf, np.nan, -np.inf
     for known, size in zip(("x_offset", "y_offset"), (channels, w[0]), strict=True):
         if known in offsets:
             inputs[known] = rng.uniform(-0.5, 0.5, size if vectors else []).astype(F)
@@ -150,7 +164,7 @@ def _case(
 
     options = {} if "error" in attributes else {"layer": layer}
     error = {"error": attributes.pop("error")} if "error" in attributes else {}
-    constants = [] if variable else [known for known in inputs if known not in ("X", "addend")]
+    constants = [] if variable else [known for known in inputs if known not in ("X", "addend", "residual")]
     return Case(
         "QuantizedConv",
         name,
@@ -241,6 +255,32 @@ def _cases():
     yield _case(
         "error-sum-bias", (1, 5, 6, 16), (20, 16, 1, 1), added=[(1, 5, 6, 20), "bias"], changed={"sum_bias": np.ones(3, F)},
         error=r"sum_bias has the shape \[3\] instead of \[20\]",
+    )  # fmt: skip
+    yield _case("residual", (1, 5, 6, 16), (33, 16, 1, 1), floats=True, residual=[(1, 5, 6, 33)])
+    yield _case("residual-slope", (2, 5, 6, 8), (70, 8, 3, 3), floats=True, residual=[(2, 3, 4, 70), "slope"])
+    yield _case("residual-relu", (1, 7, 6, 16), (20, 16, 3, 3), floats=True, residual=[(1, 5, 4, 20), "relu"])
+    yield _case(
+        "residual-function", (1, 8, 8, 16), (24, 16, 1, 1), floats=True, factor=True, function="swish", alpha=1.0,
+        variable=True, residual=[(1, 8, 8, 24), "slope"],
+    )  # fmt: skip
+    for channels in (3, 20, 70):
+        w, y = (channels, 1, 3, 3), (1, 7, 5, channels)
+        yield _case(
+            f"residual-depthwise-{channels}", y, w, group=channels, pads="1,1,1,1", floats=True, residual=[y, "slope"]
+        )
+    yield _case("residual-factors", (2, 5, 7), (7, 1, 1), group=7, floats=True, residual=[(2, 5, 7), "relu"])
+    yield _case("residual-empty", (0, 5, 6, 16), (20, 16, 3, 3), floats=True, variable=True, residual=[(0, 3, 4, 20)])
+    yield _case(
+        "error-residual", (1, 5, 6, 16), (20, 16, 1, 1), floats=True, residual=[(1, 5, 1, 20)],
+        error=r"residual has the shape \[1, 5, 1, 20\] instead of \[1, 5, 6, 20\]", body_error="shape_of_residual",
+    )  # fmt: skip
+    yield _case(
+        "error-residual-of-integers", (1, 5, 6, 16), (20, 16, 1, 1), residual=[(1, 5, 6, 20)],
+        error="residual needs floats as y_zero_point",
+    )  # fmt: skip
+    yield _case(
+        "error-sum-slope", (1, 5, 6, 16), (20, 16, 1, 1), floats=True, residual=[(1, 5, 6, 20)],
+        changed={"sum_slope": np.ones(3, F)}, error=r"sum_slope has the shape \[3\] instead of \[20\]",
     )  # fmt: skip
     both = ("x_offset", "y_offset")
     for name, w, more in (
