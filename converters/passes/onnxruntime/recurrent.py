@@ -78,22 +78,28 @@ class NaNOfSequences(Workaround):
         is_wanted = [bool(value.uses()) or value.is_graph_output() for value in node.outputs]
         if x.dtype != ir.DataType.FLOAT or attributes.get("layout") or not any(is_wanted):
             return None
-        sizes = [value.dims[2] if value.dims is not None else None for value in (x, *states)]
-        if None in sizes:
+        weights = cast(Value, node.inputs[1])
+        inputs = next(
+            (value.dims[2] for value in (x, weights) if value.dims is not None and value.dims[2] is not None), None
+        )
+        if inputs is None and not self.products:
             return None
         results = op.node(node.op_type, *node.inputs, outputs=len(node.outputs), **attributes)
         found = list(results) if isinstance(results, tuple) else [results]
         direction = attributes.get("direction", "forward")
         is_single = x.dims is not None and x.dims[0] == 1 and direction != "bidirectional" and lengths is None
-        vectors, of_steps = list(states), None
+        vectors, of_steps, size = list(states), None, len(states) * attributes["hidden_size"]
         inside = None if lengths is None else _inside(op, x, lengths)
         if self.products:
             found = _with_nan_of_products(op, node, found, is_wanted, inside)
         elif is_single:
             vectors.insert(0, x)
+            size += inputs or 0
         else:
-            of_steps = _nan(op, x) if inside is None else op.Where(inside, _nan(op, x), np.float32(0))
-        initial = _nan(op, *vectors) if vectors else None
+            of_steps = _nan(op, inputs or 0, x)
+            if inside is not None:
+                of_steps = op.Where(inside, of_steps, np.float32(0))
+        initial = _nan(op, size, *vectors) if vectors else None
         if is_wanted[0] and (initial is not None or of_steps is not None):
             parts = [initial] if initial is not None else []
             if of_steps is not None:
@@ -187,10 +193,9 @@ def _is_finite(value: Value) -> bool:
     return numbers is not None and bool(np.isfinite(numbers).all())
 
 
-def _nan(op: Builder, *values: Value) -> Value:
-    """Return 0 for each vector of numbers in the last dimension of the values, and NaN for others."""
+def _nan(op: Builder, size: int, *values: Value) -> Value:
+    """Return 0 for each vector of numbers in the last dimension of the values, of ``size`` together, and NaN for others."""
     joined = op.Concat(*values, axis=2) if len(values) > 1 else values[0]
-    size = sum(value.dims[2] or 0 for value in values if value.dims is not None)
     return cast(Value, op.MatMul(op.Clip(joined, np.float32(-1), np.float32(1)), op.const(np.zeros((size, 1), np.float32))))
 
 

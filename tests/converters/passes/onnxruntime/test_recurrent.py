@@ -138,6 +138,24 @@ def test_nan_of_a_state(kind: str, steps: int) -> None:
         assert all(np.isnan(state[:, 1]).all() and np.isfinite(state[:, 0]).all() for state in last)
 
 
+@pytest.mark.parametrize("products", [True, False])
+@pytest.mark.parametrize("dims", [(None, 2, None), (None, None, None)])
+@pytest.mark.parametrize("kind", ["GRU", "LSTM"])
+def test_nan_of_unknown_sizes(kind: str, dims: tuple[int | None, ...], products: bool) -> None:
+    """The weights and the attributes have the sizes."""
+    states = [np.random.default_rng(2).standard_normal((1, 2, 2)).astype(np.float32) for _ in range(KINDS[kind][1] - 1)]
+    inputs = [new_value(ir.DataType.FLOAT, dims, name) for name in ("x", "h", "c")[: 1 + len(states)]]
+    model = graph(_emit(kind), *inputs)
+    assert NaNOfSequences(products=products)(model).modified
+    for place in range(len(inputs)):
+        numbers = [_data(4), *states]
+        numbers[place] = numbers[place].copy()
+        numbers[place][..., 0, 1] = np.nan
+        every, *last = run(model, *numbers)
+        for got in (every, *last):
+            assert np.isnan(got[..., 0, :]).all() and np.isfinite(got[..., 1, :]).all()
+
+
 @pytest.mark.parametrize("kind", ["GRU", "LSTM"])
 @pytest.mark.parametrize("direction", ["forward", "reverse"])
 def test_nan_beyond_the_length(kind: str, direction: str) -> None:
