@@ -21,14 +21,15 @@ def _expected(x: np.ndarray, size: int, alpha: float, beta: float, bias: float) 
 
 
 @pytest.mark.parametrize("large", [1e3, 1e6])
-def test_numbers_after_a_large_one(large: float) -> None:
+@pytest.mark.parametrize(("size", "count"), [(3, 8), (17, 40), (31, 64), (33, 20), (999_999, 20), (5, 2)])
+def test_numbers_after_a_large_one(size: int, count: int, large: float) -> None:
     """ONNX Runtime's kernel gives 0.30 instead of 0.42 after 1e4."""
-    x = np.full((2, 8, 2, 3), 0.5, np.float32)
+    x = np.full((2, count, 2, 3), 0.5, np.float32)
     x[0, 1] = large
-    model = graph(lambda op, x: op.LRN(x, size=3, alpha=1.0, beta=0.75, bias=1.0), floats("x", 2, 8, 2, 3))
+    model = graph(lambda op, x: op.LRN(x, size=size, alpha=1.0, beta=0.75, bias=1.0), floats("x", 2, count, 2, 3))
     assert LRNByShiftedSums()(model).modified
     model.graph.outputs[0].shape = ir.Shape(x.shape)
-    np.testing.assert_allclose(run(model, x)[0], _expected(x, 3, 1.0, 0.75, 1.0), rtol=1e-5, strict=True)
+    np.testing.assert_allclose(run(model, x)[0], _expected(x, size, 1.0, 0.75, 1.0), rtol=1e-5, strict=True)
 
 
 @pytest.mark.parametrize(("number", "expected"), [(np.inf, [0, np.nan, 0]), (np.nan, [np.nan] * 3)])
@@ -44,7 +45,7 @@ def test_numbers_after_infinity_and_nan(number: float, expected: list[float]) ->
 
 
 @pytest.mark.parametrize("beta", [0.75, 0.5, 1.0, 0.6])
-@pytest.mark.parametrize("size", [1, 3, 5, 15])
+@pytest.mark.parametrize("size", [1, 3, 5, 15, 17, 21, 63])
 @pytest.mark.parametrize("dims", [(2, 4, 3, 5), (None, None, None, None)])
 def test_results(size: int, beta: float, dims: tuple[int | None, ...]) -> None:
     found = rewritten(
@@ -53,14 +54,14 @@ def test_results(size: int, beta: float, dims: tuple[int | None, ...]) -> None:
     assert "LRN" not in found and ("Pow" in found) is (beta == 0.6)
 
 
-@pytest.mark.parametrize(
-    ("dtype", "size"),
-    [
-        (ir.DataType.FLOAT, 17),  # many shifts
-        (ir.DataType.FLOAT16, 3),  # for GPUs
-    ],
-)
-def test_others_stay(dtype: ir.DataType, size: int) -> None:
-    model = graph(lambda op, x: op.LRN(x, size=size), new_value(dtype, [1, 4, 2, 2], "x"))
+@pytest.mark.parametrize(("size", "channels", "changes"), [(4095, None, True), (9999, None, False), (9999, 40, True)])
+def test_many_channels_are_not_added(size: int, channels: int | None, changes: bool) -> None:
+    model = graph(lambda op, x: op.LRN(x, size=size), floats("x", 1, channels, 2, 2))
+    assert LRNByShiftedSums()(model).modified is changes
+
+
+def test_float16_stays() -> None:
+    """It is for GPUs."""
+    model = graph(lambda op, x: op.LRN(x, size=3), new_value(ir.DataType.FLOAT16, [1, 4, 2, 2], "x"))
     assert not LRNByShiftedSums()(model).modified
     assert operators(model) == ["LRN"]
