@@ -132,7 +132,8 @@ def test_float32_leaves_no_cast_of_weights(network, tmp_path: Path):
     converted, _ = convert(path, precision="float32")
     assert FLOAT16 not in {tensor.data_type for tensor in converted.graph.initializer}
     to_float = [n for n in all_nodes(converted.graph) if n.op_type == "Cast" and n.attribute[0].i == FLOAT]
-    produced = {name for node in converted.graph.node for name in node.output} | {x.name for x in converted.graph.input}
+    produced = {x.name for x in converted.graph.input}
+    produced |= {name for node in all_nodes(converted.graph) for name in node.output}
     assert all(node.input[0] in produced for node in to_float)
     for got, wanted in zip(run(converted, inputs), run(stored, inputs), strict=True):
         np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-6, strict=True)
