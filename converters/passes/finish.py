@@ -42,6 +42,7 @@ from converters.passes.precision import InFloat16, InFloat32
 from converters.passes.quantized import AddFloatResiduals, ConvertToIntegers, is_quantized
 from converters.passes.recurrent_loops import FuseRecurrentLoops
 from converters.passes.rms_normalization import CanonicalizeRMSNormalization
+from converters.passes.selected_rows import SelectRowsOnce
 from converters.passes.selective_scan import FuseSelectiveScan
 from converters.passes.simplification import FusePads, MergeDataMovement, Simplify
 from converters.passes.spellings import spelling_passes
@@ -235,6 +236,7 @@ def finish(
     passes += [
         RemoveUnusedNodesPass(),
         Simplify(limit=FOLDED_ELEMENTS, halves=False, fold=fold, fused=True),
+        SelectRowsOnce(),
         *spelling_passes(target),
     ]
     if in_one_pass:
