@@ -431,7 +431,7 @@ class Elementwise : public Kernel {
     const std::int64_t blocks = (plan.rows + rows_at_once - 1) / rows_at_once * pieces;
     context.parallel_ranges(blocks, blocks_at_least, [&](std::int64_t first, std::int64_t last) {
       const auto buffers = static_cast<std::size_t>(most_operands + program_.buffers + 1);
-      const std::unique_ptr<float[]> memory(new float[buffers * buffer_size]());
+      const std::unique_ptr<float[]> memory(new float[buffers * buffer_size]);
       const auto buffer = [&](int i) { return memory.get() + i * buffer_size; };
       std::array<Place, most_operands> from{};
       std::array<bool, most_operands> ready{};
@@ -460,6 +460,8 @@ class Elementwise : public Kernel {
             }
           }
           from[i] = {buffer(k), nullptr};
+          // Whole vectors are read.
+          std::fill_n(buffer(k) + count, padded - count, 0.0f);
           if (operand.whole) {
             copy(kernels, operand, at, count, buffer(k));
             continue;
