@@ -34,6 +34,7 @@ from converters.passes.onnxruntime import (
     KeepFloatWeights,
     KeepPads,
     TransposeAfterCasts,
+    forms_before_lowering,
     fusion_guards,
     kernel_workarounds,
 )
@@ -246,8 +247,10 @@ def finish(
         passes += [FuseFunctions(), DecomposeMish()]
     if target.limits:
         passes.append(Check(target))
+    is_for_cpu = target == ONNXRUNTIME
     if opset < OPSET:
-        passes += [inline, RemoveUnusedNodesPass(), Lower(opset, inline.unsupported)]
+        passes += [inline, RemoveUnusedNodesPass(), *forms_before_lowering(opset, is_for_cpu=is_for_cpu)]
+        passes.append(Lower(opset, inline.unsupported))
     elif not contrib:
         passes.append(InlineBodies((CONTRIB_DOMAIN,)))
     if precision != "float16":
@@ -255,7 +258,7 @@ def finish(
     passes += [
         casts(opset=opset),
         RemoveUnusedNodesPass(),
-        *fusion_guards(opset, is_for_cpu=target == ONNXRUNTIME),
+        *fusion_guards(opset, is_for_cpu=is_for_cpu),
         RemoveUnusedNodesPass(),
         MoveIntoBranches(),
         bodies,

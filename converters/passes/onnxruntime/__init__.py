@@ -73,6 +73,7 @@ __all__ = [
     "TransposeAfterCasts",
     "TransposeInSteps",
     "TransposedVolumes",
+    "forms_before_lowering",
     "fusion_guards",
     "kernel_workarounds",
 ]
@@ -107,6 +108,11 @@ def kernel_workarounds(opset: int = OPSET) -> Sequence[InPlacePass]:
             SampleAnyPosition(),
         ),
     ]
+
+
+def forms_before_lowering(opset: int, *, is_for_cpu: bool = True) -> Sequence[InPlacePass]:
+    """Return those of `fusion_guards` whose nodes an older opset than 13 has in other forms."""
+    return [NaNOfSequences(products=is_for_cpu)] if opset < 13 else []
 
 
 def fusion_guards(opset: int, *, is_for_cpu: bool = True) -> Sequence[InPlacePass]:

@@ -208,7 +208,7 @@ def _sequence(kind: str, direction: str, lengths: list[int] | None, steps: int =
         ((1, 2), [1e38, -1e38, 1e38], False),
     ],
 )
-@pytest.mark.parametrize("opset", [13, 21])
+@pytest.mark.parametrize("opset", [11, 13, 21])
 def test_infinite_data(
     kind: str,
     direction: str,
