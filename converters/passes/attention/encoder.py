@@ -69,29 +69,58 @@ def join_window_masks(
     is added to the same scores as ``[batch, windows, heads, tokens, tokens]``. The result is one mask.
     """
     del shapes
-    if x.dims is None or bias.dims is None or mask.dims is None or windows.dims is None or whole.dims is None:
+    if x.dims is None or bias.dims is None or not _same(biased, x):
         return None
-    if len(x.dims) != 4 or len(windows.dims) != 5 or None in windows.dims[1:] or not _same(biased, x):
+    of_all = [1] * (4 - len(bias.dims)) + bias.dims
+    if len(of_all) != 4 or of_all[0] != 1:
+        return None
+    return _masked_windows(op, x, mask, windows, whole, bias)
+
+
+@rewrite(
+    "Reshape",
+    lambda op, x, mask, apart, together: op.Reshape(
+        op.Add(op.Reshape(x, apart, _outputs=["windows"]), mask), together, _outputs=["whole"]
+    ),
+    commute=True,
+)
+def merge_window_masks(op: Builder, *, x: Value, mask: Value, windows: Value, whole: Value, **shapes: Value) -> Value | None:
+    """Add the masks of windows to scores of ``[batch * windows, heads, tokens, tokens]``, without Reshapes."""
+    del shapes
+    return _masked_windows(op, x, mask, windows, whole, None)
+
+
+def _masked_windows(op: Builder, x: Value, mask: Value, windows: Value, whole: Value, bias: Value | None) -> Value | None:
+    """Emit the sum of scores, a mask for each window, and a bias of all windows.
+
+    Conditions: ``windows`` splits the first of the four dimensions of ``x``, and ``whole`` has them again; the mask is the
+    same for each image, and broadcasts to the windows of one.
+    """
+    if x.dims is None or mask.dims is None or windows.dims is None or whole.dims is None:
+        return None
+    if len(x.dims) != 4 or len(windows.dims) != 5 or None in windows.dims[1:]:
         return None
     # Only the first dimension is split and merged again.
     if not windows.dims[2:] == x.dims[1:] == whole.dims[1:] or len(whole.dims) != 4:
         return None
     count = windows.dims[1]
     assert count is not None
-    of_windows, of_all = [1] * (5 - len(mask.dims)) + mask.dims, [1] * (4 - len(bias.dims)) + bias.dims
-    if len(of_windows) != 5 or of_windows[:2] != [1, count] or len(of_all) != 4 or of_all[0] != 1:
+    of_windows = [1] * (5 - len(mask.dims)) + mask.dims
+    if len(of_windows) != 5 or of_windows[:2] != [1, count]:
         return None
     if any(size not in (1, wanted) for size, wanted in zip(of_windows[2:], x.dims[1:], strict=True)):
         return None
-    one = op.Add(bias, op.Reshape(mask, of_windows[1:]))
+    one = op.Reshape(mask, of_windows[1:])
+    if bias is not None:
+        one = op.Add(bias, one)
     if x.dims[0] != count:
         # Each image of a batch has the same windows.
-        shape = [count, *x.dims[1:]]
+        sizes = of_windows[2:] if bias is None else x.dims[1:]
         images = op.Div(op.Shape(_keys(x), start=0, end=1), [count])
-        one = op.Expand(op.Unsqueeze(one, [0]), op.Concat(images, shape, axis=0))
-        one = op.Reshape(one, [-1, *x.dims[1:]])
+        one = op.Expand(op.Unsqueeze(one, [0]), op.Concat(images, [count, *sizes], axis=0))
+        one = op.Reshape(one, [-1, *sizes])
         if x.dims[0] is None:  # the name shows that the dimensions are equal
-            x.shape = one.shape = ir.Shape([one.name, *x.dims[1:]])
+            x.shape, one.shape = ir.Shape([one.name, *x.dims[1:]]), ir.Shape([one.name, *sizes])
     return op.Add(x, one)
 
 
@@ -480,9 +509,9 @@ class SplitProjections(PatternPass):
 
 
 class JoinMasks(PatternPass):
-    """Join a bias and the masks of windows that are added in sequence."""
+    """Join a bias and the masks of windows that are added in sequence, and add those of windows without Reshapes."""
 
-    rewrites = (join_window_masks,)
+    rewrites = (join_window_masks, merge_window_masks)
 
 
 class FuseAttention(PatternPass):

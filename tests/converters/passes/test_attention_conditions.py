@@ -308,19 +308,23 @@ def test_added_and_removed_dimensions(put: list[int], taken: list[int], gone: bo
 @pytest.mark.parametrize(
     ("bias", "mask", "joined"),
     [
+        (None, (1, 2, 1, 4, 4), True),
+        (None, (2, 3, 4, 4), True),
+        (None, (2, 2, 1, 4, 4), False),
+        (None, (1, 1, 1, 4, 4), False),
         ((1, 3, 4, 4), (1, 2, 1, 4, 4), True),
         ((3, 4, 4), (2, 1, 4, 4), True),
         ((3, 4, 4), (2, 3, 4, 4), True),
         ((3, 4, 4), (1, 2, 1, 1, 4), True),
         ((1, 3, 4, 4), (2, 2, 1, 4, 4), False),  # different for each image
-        ((4, 3, 4, 4), (1, 2, 1, 4, 4), False),
+        ((4, 3, 4, 4), (1, 2, 1, 4, 4), True),  # an addition of its own
         ((1, 3, 4, 4), (1, 1, 1, 4, 4), False),
     ],
     ids=str,
 )
-def test_masks_of_windows(bias: tuple[int, ...], mask: tuple[int, ...], joined: bool) -> None:
+def test_masks_of_windows(bias: tuple[int, ...] | None, mask: tuple[int, ...], joined: bool) -> None:
     def emit(op, x):
-        biased = op.Add(op.Abs(x), op.const(_numbers(*bias)))
+        biased = op.Abs(x) if bias is None else op.Add(op.Abs(x), op.const(_numbers(*bias)))
         windows = op.Add(op.Reshape(biased, [2, 2, 3, 4, 4]), op.const(_numbers(*mask)))
         return op.Relu(op.Reshape(windows, [4, 3, 4, 4]))
 
