@@ -17,7 +17,7 @@ from onnx_ir.passes import InPlacePass, PassResult
 from converters.passes.dequantization import static
 from converters.passes.layouts import channels_first, channels_last
 from onnx_specops.building import Builder, Value, constant_value
-from onnx_specops.graphs import all_nodes, constant_array
+from onnx_specops.graphs import all_nodes, constant_array, producer_of
 from onnx_specops.ops.elementwise import MOST_INSTRUCTIONS, MOST_OPERANDS
 from onnx_specops.replacing import replace_value, rewriting
 
@@ -75,7 +75,7 @@ class FuseElementwise(InPlacePass):
 
     Conditions: the shapes are known; the last node's result has at least `_LEAST_SIZE` numbers; the other nodes have its
     shape and no consumers outside the chain, except DequantizeLinear, which is computed again; and a pass over a tensor is
-    saved that ONNX Runtime does not save, too.
+    saved that ONNX Runtime does not save, too. RMS normalizations stay, because ONNX Runtime fuses them.
     """
 
     def call(self, model: ir.Model) -> PassResult:
@@ -138,6 +138,8 @@ def _is_elementwise(node: ir.Node) -> bool:
     shape = static(node.outputs[0])
     if shape is None or any(value is not None and value.dtype == D.FLOAT and static(value) is None for value in node.inputs):
         return False
+    if _is_rms_normalization(node):
+        return False
     first = node.inputs[0].producer() if node.inputs and node.inputs[0] is not None else None
     if node.op_type in _PART_OF_CONV and first is not None and not first.domain and first.op_type in _CONVOLUTIONS:
         return False
@@ -152,6 +154,23 @@ def _is_elementwise(node: ir.Node) -> bool:
         case "Clip":
             return all(value is None or constant_array(value) is not None for value in node.inputs[1:])
     return node.op_type in (*_UNARY, "HardSigmoid", "HardSwish", "LeakyRelu")
+
+
+def _is_rms_normalization(node: ir.Node) -> bool:
+    """Return whether a node is the Div or the Mul of an RMS normalization. ONNX Runtime fuses these with the nodes before.
+
+    `CanonicalizeRMSNormalization` has its only form.
+    """
+    if node.op_type == "Mul" and not node.domain:
+        scale, quotient = constant_array(node.inputs[1]), producer_of(node.inputs[0], "Div")
+        return scale is not None and scale.ndim == 1 and quotient is not None and _is_rms_normalization(quotient)
+    if node.op_type != "Div" or node.domain or len(node.outputs[0].uses()) != 1:
+        return False
+    root = producer_of(node.inputs[1], "Sqrt")
+    total = None if root is None else producer_of(root.inputs[0], "Add")
+    mean = None if total is None else producer_of(total.inputs[0], "ReduceMean")
+    square = None if mean is None else producer_of(mean.inputs[0], "Pow")
+    return square is not None and square.inputs[0] is node.inputs[0]
 
 
 def _grown(last: ir.Node, taken: set[ir.Node]) -> _Region | None:

@@ -147,8 +147,8 @@ def _convolved(op: Builder, x: Value, windows: _Windows, channels: int, biases: 
         filters = op.Transpose(op.Reshape(cast(Value, weights), [channels, *kernel]), perm=[*range(1, len(kernel) + 1), 0])
     else:
         assert counts is not None
-        # An odd number or a power of two divides as precisely as its reciprocal multiplies, as far as halves are concerned,
-        # which a quantization may round.
+        # With a factor of 1 / n, no average of integers crosses a half, where a quantization rounds: k / n is never a half,
+        # or the factor is exact.
         same = int(counts.flat[0]) if counts.size == 1 else 0
         factor = 1 / same if same % 2 or (same and same & (same - 1) == 0) else 1.0
         filters = op.const(np.full([*kernel, channels], factor, np.float32))

@@ -244,3 +244,21 @@ def test_the_numbers_of_channels_last() -> None:
         return op.Transpose(op.Add(op.Mul(op.Transpose(x, perm=FIRST), column(12)), numbers(8, 12)), perm=LAST)
 
     assert rewritten(emit, floats("x", *DIMS), by=[FuseElementwise(), MergeDataMovement()]) == ONE
+
+
+def _normalized(op: Any, x: Value, scale: np.ndarray, of: Value | None = None) -> Value:
+    squares = op.ReduceMean(op.Pow(x if of is None else of, np.float32(2)), [-1], keepdims=1)
+    result: Value = op.Mul(op.Div(x, op.Sqrt(op.Add(squares, np.float32(1e-6)))), scale)
+    return result
+
+
+def test_rms_normalizations() -> None:
+    """ONNX Runtime fuses them."""
+    scale, kept = numbers(12), ["Add", "Div", "Mul", "Pow", "QuantizeLinear", "ReduceMean", "Sqrt"]
+    assert by_pass(lambda op, x: quantized(op, _normalized(op, x, scale)), floats("x", *DIMS)) == kept
+    others: list[Callable[[Any, Value], Any]] = [
+        lambda op, x: quantized(op, _normalized(op, x, scale, of=op.Exp(x))),  # the mean is of other numbers
+        lambda op, x: quantized(op, _normalized(op, x, column())),  # one factor for each channel
+    ]
+    for emit in others:
+        assert "Elementwise" in by_pass(emit, floats("x", *DIMS))
