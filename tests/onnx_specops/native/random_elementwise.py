@@ -16,7 +16,7 @@ EXACT = ("add", "sub", "mul", "min", "max", "dequantize", "relu", "clip", "prelu
 
 def shapes(rng: np.random.Generator, count: int) -> list[tuple[int, ...]]:
     """Return shapes that broadcast."""
-    sizes = [int(rng.choice((1, 2, 3, 7, 16, 33, 100, 513, 1100))) for _ in range(int(rng.integers(1, 5)))]
+    sizes = [int(rng.choice((1, 2, 3, 7, 16, 33, 100, 513, 1100))) for _ in range(int(rng.integers(1, 7)))]
     while np.prod(sizes) > 40_000:
         sizes[int(rng.integers(len(sizes)))] = 2
     found = [tuple(sizes)] if rng.random() < 0.7 else []
