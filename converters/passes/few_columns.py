@@ -34,9 +34,9 @@ _LEAST_GAIN, _LEAST_PIXELS = 1.5, 1024
 def of_neighbors(op: Builder, *, x: Value, weights: Value, whole: Value) -> Value | None:
     """Compute the channels of several neighboring pixels as channels of one.
 
-    Conditions: the weights and the numbers for each channel are constants; there are no groups and no addend; the result has
-    a known shape, at least `_LEAST_PIXELS` pixels, and a width that is a multiple of the number of pixels; the stride and
-    dilation of the last dimension are 1; the time is at most 1 / `_LEAST_GAIN`.
+    Conditions: the weights and the numbers for each channel are constants; there are no groups, addend or residual; the
+    result has a known shape, at least `_LEAST_PIXELS` pixels, and a width that is a multiple of the number of pixels; the
+    stride and dilation of the last dimension are 1; the time is at most 1 / `_LEAST_GAIN`.
     """
     node, filters, dims = whole.producer(), constant_array(weights), whole.dims
     if node is None or filters is None or filters.ndim < 3 or dims is None or not whole.is_static:

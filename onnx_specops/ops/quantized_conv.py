@@ -332,7 +332,11 @@ def _(
     from onnx_specops.graphs import constant_array
 
     slopes = None if sum_slope is None else constant_array(sum_slope)
-    has_relu = slopes is not None and slopes.size > 0 and not slopes.any()
+    facts = {
+        "between_integers": False,
+        "enough_pixels": False,
+        "has_relu": slopes is not None and slopes.size > 0 and not slopes.any(),
+    }
     rank = kernel.count(",") + 3
     zeros = (x_zero_point, y_zero_point)
     are_numbers = all(zero.shape is not None and len(zero.shape) == 0 for zero in zeros)
@@ -340,7 +344,7 @@ def _(
     is_integer = is_integer and factor is None and x_offset is None and y_offset is None
     # ONNX Runtime convolves 3-D volumes with channels first, which takes three times as long as a MatMul.
     if rank == 5 or not are_numbers or not is_integer or not _biases_fit(constant_array(scale), constant_array(bias)):
-        return {"between_integers": False, "enough_pixels": False, "has_relu": has_relu}
+        return facts
     _, geometry = _stated(channels, kernel, strides, pads, dilations, group)
     sizes = [None] * (rank - 2) if X.shape is None else list(X.shape)[1:-1]
     window = _parsed("kernel", kernel, rank - 2, 1)
@@ -348,8 +352,8 @@ def _(
     enough = all(least <= (size if isinstance(size, int) else 0) for size, least in zip(sizes, few, strict=False))
     if set(window) == {1} and group == 1 and not all(isinstance(size, int) and size for size in sizes):
         # ONNX Runtime does not convolve empty images, but it multiplies empty matrices.
-        return {"between_integers": False, "enough_pixels": False, "has_relu": has_relu}
-    return {"between_integers": True, "enough_pixels": enough, "has_relu": has_relu}
+        return facts
+    return {**facts, "between_integers": True, "enough_pixels": enough}
 
 
 def _biases_fit(scale: np.ndarray | None, bias: np.ndarray | None) -> bool:

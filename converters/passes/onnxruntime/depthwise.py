@@ -8,7 +8,7 @@ weights.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import cast
@@ -67,15 +67,14 @@ class _Windows:
     Attributes:
         kernel: their size.
         lists: the strides, dilations and pads that are stated.
-        weights: the weights of a convolution: (channels, 1, *kernel).
-        counts: the number of elements of each window of a pool, without padding unless it counts: one for each result of a
-            channel, or one.
+        filters: emits the weights, ``[*kernel, channels]``.
+        divisor: by what the results are divided, with channels last; ``None`` if it is 1.
     """
 
     kernel: list[int]
     lists: dict[str, list[int]]
-    weights: ir.Value | None = None
-    counts: np.ndarray | None = None
+    filters: Callable[[Builder], Value]
+    divisor: np.ndarray | None = None
 
 
 def _replaced(node: ir.Node, root: Builder) -> bool:
@@ -92,7 +91,16 @@ def _replaced(node: ir.Node, root: Builder) -> bool:
     if windows is None or before is None or not _ends(whole):
         return False
     op = Builder.before_node(node, root)
-    result = _convolved(op, before.emit(op), windows, sizes[1], node.inputs[2:])
+    result = op.specops.DepthwiseConv(
+        before.emit(op),
+        windows.filters(op),
+        *node.inputs[2:],  # the bias of a convolution
+        channels=sizes[1],
+        kernel=integer_list(windows.kernel),
+        **{name: integer_list(numbers) for name, numbers in windows.lists.items()},
+    )
+    if windows.divisor is not None:
+        result = op.Div(result, op.const(windows.divisor.astype(np.float32)))
     pairs: list[tuple[ir.Value, Value]] = []
     _emit_after(op, whole, result, pairs)
     level = 1.0 if any(old.dtype != ir.DataType.FLOAT for old, _ in pairs) else 0.0
@@ -107,12 +115,17 @@ def _of_convolution(node: ir.Node, lists: dict[str, list[int]]) -> _Windows | No
     """Return the windows of a depthwise convolution with constant weights of finite numbers."""
     weights = node.inputs[1]
     shape = None if weights is None else static_shape(weights)
-    if shape is None or not _is_constant(weights):
+    if weights is None or shape is None or not _is_constant(weights):
         return None
     channels, per_group, *kernel = shape
     if (per_group, node.attributes.get_int("group", 1)) != (1, channels) or 0 in kernel:
         return None
-    return _Windows(kernel, lists, weights=weights)
+
+    def filters(op: Builder) -> Value:
+        given = op.Reshape(weights, [channels, *kernel])
+        return cast(Value, op.Transpose(given, perm=[*range(1, len(kernel) + 1), 0]))
+
+    return _Windows(kernel, lists, filters)
 
 
 def _of_pool(node: ir.Node, lists: dict[str, list[int]]) -> _Windows | None:
@@ -137,35 +150,13 @@ def _of_pool(node: ir.Node, lists: dict[str, list[int]]) -> _Windows | None:
         counts = counts * np.reshape(inside, [count if i == k else 1 for i in range(rank)])
     if not counts.size or counts.min() < 1:
         return None
-    return _Windows(kernel, lists, counts=counts.reshape(-1)[:1] if (counts == counts.flat[0]).all() else counts)
-
-
-def _convolved(op: Builder, x: Value, windows: _Windows, channels: int, biases: Sequence[ir.Value | None]) -> Value:
-    """Emit the results of windows with channels last."""
-    kernel, counts, weights = windows.kernel, windows.counts, windows.weights
-    if weights is not None:
-        filters = op.Transpose(op.Reshape(cast(Value, weights), [channels, *kernel]), perm=[*range(1, len(kernel) + 1), 0])
-    else:
-        assert counts is not None
-        # With a factor of 1 / n, no average of integers crosses a half, where a quantization rounds: k / n is never a half,
-        # or the factor is exact.
-        same = int(counts.flat[0]) if counts.size == 1 else 0
-        factor = 1 / same if same % 2 or (same and same & (same - 1) == 0) else 1.0
-        filters = op.const(np.full([*kernel, channels], factor, np.float32))
-        biases = ()
-    result: Value = op.specops.DepthwiseConv(
-        x,
-        filters,
-        *biases,
-        channels=channels,
-        kernel=integer_list(kernel),
-        **{name: integer_list(numbers) for name, numbers in windows.lists.items()},
-    )
-    if weights is None and factor == 1.0 and same != 1:
-        assert counts is not None
-        divisor = counts if counts.size == 1 else counts[None, ..., None]
-        result = op.Div(result, op.const(divisor.astype(np.float32)))
-    return result
+    # With a factor of 1 / n, no average of integers crosses a half, where a quantization rounds: k / n is never a half, or
+    # the factor is exact.
+    same = int(counts.flat[0]) if (counts == counts.flat[0]).all() else 0
+    is_factor = same > 0 and (same % 2 == 1 or same & (same - 1) == 0)
+    weights = np.full([*kernel, results[1]], 1 / same if is_factor else 1, np.float32)
+    divisor = np.array([same]) if same else counts[None, ..., None]
+    return _Windows(kernel, lists, lambda op: op.const(weights), None if is_factor else divisor)
 
 
 def _is_constant(value: ir.Value | None) -> bool:

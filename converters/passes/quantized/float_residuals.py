@@ -10,13 +10,14 @@ import numpy as np
 import onnx_ir as ir
 from onnx_ir.passes import InPlacePass, PassResult
 
+from converters.passes.columns import adds_tensor
 from converters.passes.dequantization import static
 from onnx_specops.building import Builder, Value
 from onnx_specops.domain import DOMAIN
-from onnx_specops.graphs import all_nodes, attributes_of, constant_array
+from onnx_specops.graphs import all_nodes, attributes_of
 from onnx_specops.replacing import replace_value
 
-_Y_ZERO_POINT, _ADDEND, _SUM_SLOPE, _RESIDUAL = 5, 8, 13, 17
+_Y_ZERO_POINT, _SUM_SLOPE, _RESIDUAL = 5, 13, 17
 _PROGRAMS = {"add 0 1": False, "add 0 1;relu 10": True}
 """Those of Elementwise, and whether they end with Relu."""
 
@@ -77,18 +78,10 @@ def _is_plain(value: ir.Value) -> bool:
     node = value.producer()
     if node is None or node.domain != DOMAIN or node.op_type != "QuantizedConv":
         return False
-    if value.is_graph_output() or len(value.uses()) != 1 or any(map(_is_given, node.inputs[_RESIDUAL:])):
+    if value.is_graph_output() or len(value.uses()) != 1 or adds_tensor(node):
         return False
     zero = node.inputs[_Y_ZERO_POINT]
-    return (
-        zero is not None and zero.dtype == ir.DataType.FLOAT and not any(map(_is_given, node.inputs[_ADDEND : _ADDEND + 1]))
-    )
-
-
-def _is_given(value: ir.Value | None) -> bool:
-    """Return whether an input is not omitted; an empty constant is."""
-    array = constant_array(value)
-    return value is not None and (array is None or array.size > 0)
+    return zero is not None and zero.dtype == ir.DataType.FLOAT
 
 
 def _relu_after(node: ir.Node) -> ir.Value | None:

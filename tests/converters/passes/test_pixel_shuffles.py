@@ -10,6 +10,7 @@ import pytest
 
 from converters.passes.pixel_shuffles import ShuffleRows
 from onnx_specops.building import new_value
+from onnx_specops.domain import find
 from tests.converters.passes.graphs import graph, rewritten
 
 RNG = np.random.default_rng(0)
@@ -35,6 +36,12 @@ def _conv(op: Any, x: Any, columns: int = 24, *, group: int = 1, function: str =
     }
     attributes = {"channels": 4, "kernel": "3,3", "pads": "1,1,1,1", "group": group, "function": function}
     return op.specops.QuantizedConv(x, *named.values(), **attributes)
+
+
+def _with_residual(op: Any, x: Any) -> Any:
+    omitted = list(find("QuantizedConv").inputs)[8:-1]
+    residual = op.Cast(op.Concat(*[x] * 6, axis=3), to=1)
+    return _conv(op, x, y_zero_point=np.float32(0), **dict.fromkeys(omitted), residual=residual)
 
 
 def _shuffle(op: Any, y: Any, channels: int, rows: int, wide: int, perm: list[int] = PERMUTATION) -> Any:
@@ -76,6 +83,7 @@ def _shuffle(op: Any, y: Any, channels: int, rows: int, wide: int, perm: list[in
             ),
             False,
         ),
+        (lambda op, x: _shuffle(op, _with_residual(op, x), 6, 2, 2), False),
     ],
 )
 def test_conditions(emit: Any, found: bool) -> None:
