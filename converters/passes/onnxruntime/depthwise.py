@@ -38,6 +38,8 @@ _ELEMENTWISE = {
 _OF_LEVELS = frozenset(("DequantizeLinear", "QuantizeLinear"))  # with an axis
 _DECOMPRESSING = frozenset(("Cast", "DequantizeLinear", "Mul", "Reshape", "Sub"))
 _LEAST_RESULTS = 4096
+_MOST_NUMBERS = 1 << 22
+"""Of a pool: its weights, its pixels, and the size of its windows and padding in each dimension."""
 
 
 class DepthwiseChannelsLast(InPlacePass):
@@ -46,7 +48,8 @@ class DepthwiseChannelsLast(InPlacePass):
     Conditions for both: float32, one to three spatial dimensions, two channels or more, known sizes, and `_LEAST_RESULTS`
     results or more. Before the node, the channels are moved from the last to the second dimension. After it, each path moves
     them back. A convolution has one channel for each group and constant weights of finite numbers (padding is not
-    multiplied). A pool rounds the number of its windows down, or has the same number.
+    multiplied). A pool rounds the number of its windows down, or has the same number, and none of its sizes
+    exceeds `_MOST_NUMBERS`.
 
     In between are only elementwise functions whose other inputs are constants, Pad of spatial dimensions before the node,
     and Reshape of all spatial dimensions to one or from one. Before the node, each of these has one consumer; the Transpose
@@ -138,15 +141,20 @@ def _of_pool(node: ir.Node, lists: dict[str, list[int]]) -> _Windows | None:
     rank = len(kernel)
     pads = lists["pads"] or [0] * (2 * rank)
     strides, dilations = (lists[name] or [1] * rank for name in ("strides", "dilations"))
+    reaches = [(size - 1) * step for size, step in zip(kernel, dilations, strict=True)]
+    if max(prod(kernel) * results[1], prod(results[2:]), *pads, *reaches) > _MOST_NUMBERS:
+        return None
     counts = np.ones((1,) * rank)
     padding_counts = node.attributes.get_int("count_include_pad", 0) == 1
     for k, (size, count) in enumerate(zip(sizes[2:], results[2:], strict=True)):
-        padded = np.pad(np.ones(size), (pads[k], pads[rank + k]), constant_values=padding_counts)
-        reach = (kernel[k] - 1) * dilations[k]
-        if count != (len(padded) - reach - 1) // strides[k] + 1:
+        begin, end = pads[k], pads[rank + k]
+        if count != (begin + size + end - reaches[k] - 1) // strides[k] + 1:
             return None
-        starts = range(0, count * strides[k], strides[k])
-        inside = [padded[start : start + reach + 1 : dilations[k]].sum() for start in starts]
+        first = np.arange(count) * strides[k] - begin
+        low, high = (-begin, size + end) if padding_counts else (0, size)
+        outside = np.clip(-((first - low) // dilations[k]), 0, kernel[k])
+        until = np.clip((high - 1 - first) // dilations[k] + 1, 0, kernel[k])
+        inside = np.maximum(until - outside, 0)
         counts = counts * np.reshape(inside, [count if i == k else 1 for i in range(rank)])
     if not counts.size or counts.min() < 1:
         return None

@@ -90,6 +90,12 @@ def test_average_pools(emit: Emit, found: bool) -> None:
     assert _found(emit, 1, 24, 18, 64) == found
 
 
+def test_large_windows() -> None:
+    """They would need as many weights."""
+    assert _found(lambda op, x: _pool(op, x, 45, 45), 1, 46, 46, 2048)
+    assert not _found(lambda op, x: _pool(op, x, 46, 46), 1, 47, 47, 2048)
+
+
 def test_two_consumers_of_the_transpose() -> None:
     def two(op: Builder, x: Value) -> list[Value]:
         moved = _first(op, x)
