@@ -54,7 +54,7 @@ class NaNOfSequences(Workaround):
     """Make the results of GRU and LSTM NaN from the first NaN of a sequence on, and if an initial state has one.
 
     A NaN in the data or in a state is one, and so is the product of weights and infinite data, such as logarithms of 0, if
-    infinities of both signs are added. An If computes these products only for data that are not finite.
+    infinities of both signs are added. An If computes these products only for data and hidden states that are not finite.
 
     The product of numbers between -1 and 1 and zeros is 0, or NaN if one of them is NaN. A step of a sequence affects all
     elements of the later ones, and those beyond its length none.
@@ -62,7 +62,7 @@ class NaNOfSequences(Workaround):
     Conditions: float32. A NaN stays with ``clip``, too, which has no result for it.
 
     Args:
-        products: whether the products of infinite data are considered. Without them, there is no If.
+        products: whether the products of infinite data and states are considered. Without them, there is no If.
     """
 
     operators = frozenset(("GRU", "LSTM"))
@@ -134,7 +134,7 @@ def _with_nan_of_products(
         is_wanted: which of them have consumers.
         inside: which steps are within the lengths of the sequences, see `_inside`.
     """
-    x = cast(Value, node.inputs[0])
+    x, start = cast(Value, node.inputs[0]), _start(node)
     wanted = [value for value, one in zip(results, is_wanted, strict=True) if one]
 
     def with_nan(op: Builder) -> list[Value]:
@@ -143,7 +143,8 @@ def _with_nan_of_products(
         return [op.Add(value, op.Where(op.Greater(count, _ZERO), np.float32(np.nan), _ZERO)) for value, count in pairs]
 
     # ONNX Runtime (1.32) may fuse a MatMul with the Transpose before it, and crashes if a Cast is between them.
-    is_special = op.IsNaN(op.ReduceSum(op.Sub(x, x), keepdims=0))
+    sums = [op.ReduceSum(op.Sub(value, value), keepdims=0) for value in (x, start) if value is not None]
+    is_special = op.IsNaN(reduce(op.Add, sums))
     found = op.if_(is_special, with_nan, lambda op: [op.Identity(value) for value in wanted])
     replaced = iter(found if isinstance(found, (tuple, list)) else [found])
     return [next(replaced) if one else value for value, one in zip(results, is_wanted, strict=True)]
@@ -172,6 +173,9 @@ def _counts(op: Builder, node: ir.Node, inside: Value | None) -> list[Value]:
     cell = op.Sub(hidden, second)
     if node.op_type == "GRU" and not attributes.get("linear_before_reset", 0):
         hidden = op.Add(hidden, op.ReduceSum(second, [3], keepdims=1))
+    if (start := _start(node)) is not None:
+        first = _first(op, node, inside)
+        hidden, cell = (op.Add(a, op.Mul(first, b)) for a, b in zip((hidden, cell), _of_start(op, node, start), strict=True))
     steps = op.ReduceSum(hidden, [3], keepdims=1)
     backward = _BACKWARD[attributes.get("direction", "forward")]
     each = [op.Slice(steps, [k], [k + 1], [1]) for k in range(len(backward))] if len(backward) > 1 else [steps]
@@ -182,6 +186,65 @@ def _counts(op: Builder, node: ir.Node, inside: Value | None) -> list[Value]:
     every = op.Add(hidden, before)
     # The numbers of the last step are above 0 if those of any step are.
     return [every, op.ReduceSum(every, [0], keepdims=0), op.ReduceSum(op.Add(cell, before), [0], keepdims=0)]
+
+
+def _start(node: ir.Node) -> Value | None:
+    """Return the initial hidden state of a recurrent node.
+
+    Returns:
+        the state; ``None`` if it is known to be finite, or the functions are not the default ones, whose results are finite.
+    """
+    start = cast(Value | None, node.inputs[5] if len(node.inputs) > 5 else None)
+    return None if start is None or _is_finite(start) or "activations" in node.attributes else start
+
+
+def _first(op: Builder, node: ir.Node, inside: Value | None) -> Value:
+    """Return 1 for the first step of each sequence, and 0 for others: ``[steps, directions, batch or 1, 1]``."""
+    steps = op.Range(0, op.Gather(op.Shape(node.inputs[0]), 0), 1)
+    ends = []
+    for backward in _BACKWARD[attributes_of(node).get("direction", "forward")]:
+        if not backward:
+            place = op.const([0])
+        elif inside is None:
+            place = op.Sub(op.Shape(node.inputs[0], start=0, end=1), 1)
+        else:
+            place = op.Sub(op.ReduceSum(op.Cast(inside, to=ir.DataType.INT64), [0], keepdims=0), 1)  # [batch, 1]
+        place = op.Reshape(place, [1, 1, -1, 1])
+        ends.append(op.Equal(op.Unsqueeze(steps, [1, 2, 3]), place))
+    if len(ends) > 1:
+        batch = op.Shape(node.inputs[0], start=1, end=2)
+        shape = op.Concat(op.Shape(steps), [1], batch, [1], axis=0)
+        ends = [op.Expand(end, shape) for end in ends]
+    return cast(Value, op.Cast(op.Concat(*ends, axis=1) if len(ends) > 1 else ends[0], to=ir.DataType.FLOAT))
+
+
+def _of_start(op: Builder, node: ir.Node, start: Value) -> list[Value]:
+    """Return 1 for the elements of the states that are NaN after the first step because of an infinite hidden state.
+
+    Gates of an infinite state are infinite or NaN, whatever the data and biases are. Thus the step is computed without
+    them. A state that is infinite after the first step has the same gates in all later steps.
+    """
+    attributes = attributes_of(node)
+    size, recurrence = attributes["hidden_size"], node.inputs[2]
+
+    def product(state: Value, begin: int, end: int) -> Value:
+        rows = op.Slice(recurrence, [begin * size], [end * size], [1])
+        return cast(Value, op.MatMul(state, op.Transpose(rows, perm=[0, 2, 1])))
+
+    gates = {"GRU": 3, "LSTM": 4}[node.op_type]
+    before = attributes.get("linear_before_reset", 0)
+    parts = op.Split(product(start, 0, gates), [size] * gates, axis=2, outputs=gates)
+    if "clip" in attributes:
+        parts = [op.Clip(part, np.float32(-attributes["clip"]), np.float32(attributes["clip"])) for part in parts]
+    if node.op_type == "LSTM":
+        i, o, f, c = parts
+        cell = op.Add(op.Sigmoid(f), op.Mul(op.Sigmoid(i), op.Tanh(c)))
+        states = [op.Mul(op.Sigmoid(o), op.Tanh(cell)), cell]
+    else:
+        z, r = (op.Sigmoid(part) for part in parts[:2])
+        new = op.Tanh(op.Mul(r, parts[2]) if before else product(op.Mul(r, start), 2, 3))
+        states = [op.Add(new, op.Mul(z, op.Sub(start, new)))] * 2
+    return [op.Cast(op.IsNaN(state), to=ir.DataType.FLOAT) for state in states]
 
 
 def _is_finite(value: Value) -> bool:

@@ -177,23 +177,71 @@ def test_infinity_is_a_number(kind: str) -> None:
 SIZE, HIDDEN = 3, 4
 
 
-def _sequence(kind: str, direction: str, lengths: list[int] | None, steps: int = 5, clip: float = 0.0) -> ov.Model:
-    """Return a layer of two sequences; without ``lengths``, the number of steps is unknown."""
+def _sequence(
+    kind: str,
+    direction: str,
+    lengths: list[int] | None,
+    steps: int = 5,
+    clip: float = 0.0,
+    *,
+    given: bool = False,
+    columns: slice | None = None,
+) -> ov.Model:
+    """Return a layer of two sequences; without ``lengths``, the number of steps is unknown.
+
+    Args:
+        kind: the layer, see `KINDS`, or ``GRU_linear``.
+        direction, lengths, clip: its attributes and input.
+        steps: the number of steps.
+        given: whether the first state is an input.
+        columns: the elements of the hidden state that the weights multiply by 0.
+    """
     rng = np.random.default_rng(3)
     gates, directions = KINDS[kind[:4].strip("_")][0], 2 if direction == "bidirectional" else 1
     x = ops.parameter([2, steps if lengths else -1, SIZE], np.float32, name="x")
-    start = ops.constant(np.zeros((2, directions, HIDDEN), np.float32))
+    zeros = ops.constant(np.zeros((2, directions, HIDDEN), np.float32))
+    start = ops.parameter(list(zeros.shape), np.float32, name="start") if given else zeros
     count = ops.constant(np.array(lengths)) if lengths else ops.broadcast(ops.gather(ops.shape_of(x), 1, 0), [2])
     weights = [rng.standard_normal((directions, gates * HIDDEN, size)).astype(np.float32) for size in (SIZE, HIDDEN)]
+    if columns is not None:
+        weights[1][..., columns] = 0
     is_linear = kind == "GRU_linear"
     biases = np.zeros((directions, (gates + is_linear) * HIDDEN), np.float32)
     if kind == "LSTM":
-        layer = ops.lstm_sequence(x, start, start, count, *weights, biases, HIDDEN, direction, clip=clip)
+        layer = ops.lstm_sequence(x, start, zeros, count, *weights, biases, HIDDEN, direction, clip=clip)
     else:
         layer = ops.gru_sequence(
             x, start, count, *weights, biases, HIDDEN, direction, linear_before_reset=is_linear, clip=clip
         )
-    return ov.Model(layer.outputs(), [x])
+    return ov.Model(layer.outputs(), [x, start] if given else [x])
+
+
+@pytest.mark.parametrize("kind", ["GRU", "GRU_linear", "LSTM"])
+@pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
+@pytest.mark.parametrize("lengths", [None, [5, 3], [1, 5]])
+@pytest.mark.parametrize(
+    ("numbers", "columns"),
+    [
+        ([np.inf, 1, 1, 1], None),  # of one sign: the gates are infinite
+        ([1, -np.inf, 1, np.inf], None),  # of both signs
+        ([1, 1, -np.inf, 1], slice(2, 3)),  # the weights have zeros for it
+        ([20, 1, -20, 1], None),  # finite
+    ],
+)
+@pytest.mark.parametrize("opset", [11, 13, 21])
+def test_infinite_states(
+    kind: str, direction: str, lengths: list[int] | None, numbers: list[float], columns: slice | None, opset: int
+) -> None:
+    model = _sequence(kind, direction, lengths, given=True, columns=columns)
+    rng = np.random.default_rng(4)
+    feeds = {name: rng.standard_normal((2, *shape)).astype(np.float32) for name, shape in (("x", (5, 3)), ("start", (1, 4)))}
+    feeds["start"] = np.repeat(feeds["start"], 2 if direction == "bidirectional" else 1, axis=1)
+    feeds["start"][0, -1] = numbers
+    compiled = ov.Core().compile_model(model.clone(), "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+    wanted = list(compiled(list(feeds.values())).values())
+    session = ort.InferenceSession(convert(model, opset=opset).model.SerializeToString())
+    for got, expected in zip(session.run(None, feeds), wanted, strict=True):
+        np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("kind", ["GRU", "GRU_linear", "LSTM"])
