@@ -175,7 +175,14 @@ COREML = Target(
     onnxruntime=True,
     static=True,
     operators=frozenset(_COREML.split()),
-    spellings=("MatMul for bags", "unrolled Loop", "binary operators", "sorted TopK", "static Reshape"),
+    spellings=(
+        "MatMul for bags",
+        "unrolled Loop",
+        "binary operators",
+        "sorted TopK",
+        "static Reshape",
+        "NaN of recurrence",  # the CPU provider computes GRU and LSTM
+    ),
     command='`providers=["CoreMLExecutionProvider"]`',
 )
 DIRECTML = Target(

@@ -315,3 +315,16 @@ def test_nodes_for_nan() -> None:
 def test_devices_do_not_wait(target: TargetName, has_if: bool) -> None:
     nodes = convert(_sequence("LSTM", "forward", [5, 5]), target=target).report.nodes
     assert nodes["LSTM"] == 1 and ("If" in nodes) is has_if
+
+
+@pytest.mark.parametrize("target", ["coreml", "directml", "standard"])
+@pytest.mark.parametrize("kind", ["GRU", "LSTM"])
+def test_nan_in_files_that_the_cpu_computes(kind: str, target: TargetName) -> None:
+    model = _sequence(kind, "forward", [5, 5])
+    x = np.random.default_rng(4).standard_normal((2, 5, SIZE)).astype(np.float32)
+    x[1, 2, 0] = np.nan
+    wanted = list(ov.Core().compile_model(model.clone(), "CPU", {"INFERENCE_PRECISION_HINT": "f32"})(x).values())
+    assert np.isnan(wanted[0][1, 0, 2:]).all()
+    session = ort.InferenceSession(convert(model, target=target).model.SerializeToString())
+    for got, expected in zip(session.run(None, {"x": x}), wanted, strict=True):
+        np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-5)
