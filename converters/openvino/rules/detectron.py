@@ -20,6 +20,13 @@ from onnx_specops.building import Builder, Value
 D = ir.DataType
 _MAX_ROIS = 2**24  # maximum per image, which no network exceeds
 
+UNORDERED = Departure(
+    where="a NaN among the probabilities",
+    cpu="orders it before or after others, and may omit others, depending on their positions",
+    specification="leaves it undefined",
+    follows="runtime",
+)
+
 
 @rule(
     "ExperimentalDetectronDetectionOutput",
@@ -78,7 +85,7 @@ def detection_output(
     return boxes, op.Cast(classes, to=context.output_type(1)), box_scores
 
 
-@rule("ExperimentalDetectronGenerateProposalsSingleImage", since="opset6")
+@rule("ExperimentalDetectronGenerateProposalsSingleImage", since="opset6", departs=[UNORDERED])
 def generate_proposals_single_image(
     op: Builder,
     im_info: Value,
@@ -215,6 +222,7 @@ def roi_feature_extractor(
     "ExperimentalDetectronTopKROIs",
     since="opset6",
     restrictions="equal scores stay in input order; among more than 16, OpenVINO's CPU plugin may select others",
+    departs=[UNORDERED],
 )
 def top_k_rois(op: Builder, rois: Value, probs: Value, *, max_rois: int = 0):
     """ExperimentalDetectronTopKROIs-6: of equal probabilities, the first is selected first.

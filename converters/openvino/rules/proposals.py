@@ -14,6 +14,7 @@ from converters.openvino.reader.element_types import ElementType
 from converters.openvino.rule import Context, rule
 from converters.openvino.rules._precision import selected_in_float32
 from converters.openvino.rules._shapes import match_shapes
+from converters.openvino.rules.detectron import UNORDERED
 from onnx_specops.building import Builder, Value
 
 
@@ -65,7 +66,7 @@ def proposal(
     return results[: len(context.layer.outputs)]
 
 
-@rule("GenerateProposals", since="opset9")
+@rule("GenerateProposals", since="opset9", departs=[UNORDERED])
 def generate_proposals(
     op: Builder,
     im_info: Value,

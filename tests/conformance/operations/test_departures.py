@@ -57,6 +57,7 @@ UNSHOWN = {
     "repeats that are empty or not constant": "the uninitialized memory may contain the right result",
     "`min` and `max` of a NaN": "the result is undefined: the runtime decides",
     "a NaN in the data, or infinite": "the result is undefined: ours is NaN",
+    "a NaN among the probabilities": "the result is undefined: depending on the position, the results are equal or differ",
     "a NaN among the elements": "the result is undefined: depending on the position, the results are equal or differ",
 }
 """Departures without an example, by the beginning of their ``where``, with the reason."""
