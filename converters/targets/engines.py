@@ -120,6 +120,7 @@ OPENCV = replace(
         "expanded Resize",
         "4D InstanceNormalization",
         "Pow for cubes",
+        "biased attention",
         "sorted by depth",
         "last states",
         "Mul for And",
@@ -128,6 +129,7 @@ OPENCV = replace(
         "scattering within data",
         "unfused GroupNormalization",
         "whole residuals",
+        "stated dimensions",
     ),
     command='`cv2.dnn.readNetFromONNX("model.onnx")`',
 )

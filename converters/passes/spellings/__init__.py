@@ -21,6 +21,7 @@ from converters.passes.spellings.detections import RegionsByMatMul, SuppressionB
 from converters.passes.spellings.expanded_resize import ExpandBeforeResize
 from converters.passes.spellings.float_biases import FloatBiases
 from converters.passes.spellings.forward_gru import ForwardGRU
+from converters.passes.spellings.fused_attention import BiasedAttention
 from converters.passes.spellings.fusions import UnfusedRMSNormalization, WholeAddends
 from converters.passes.spellings.instance_normalization import InstanceNormalization4D
 from converters.passes.spellings.integer_powers import RoundIntegerPowers
@@ -70,7 +71,7 @@ from converters.passes.spellings.qnn_forms import (
 from converters.passes.spellings.recurrent_nan import KeptNaN
 from converters.passes.spellings.reductions import MeansForSums, PairsOfReducedAxes, ReshapedScalars
 from converters.passes.spellings.remainders import ModToDiv
-from converters.passes.spellings.reshapes import StaticReshape
+from converters.passes.spellings.reshapes import StatedDimensions, StaticReshape
 from converters.passes.spellings.residuals import ExpandedResiduals, SubtractedBiases, SubtractedResiduals
 from converters.passes.spellings.resize_matrices import ResizeByMatrices, ResizeOfImages, ResizeOfNcnn, ResizeOfOpenCV4
 from converters.passes.spellings.rounding import RoundToEven, TruncatedIntegers
@@ -139,6 +140,7 @@ SPELLINGS: Mapping[str, Callable[[], InPlacePass]] = {
     "stated kernels": StateKernels,
     "stated modes": StatePadModes,
     "static Reshape": StaticReshape,
+    "stated dimensions": StatedDimensions,
     "symmetric padding": SymmetricPads,
     "symmetric 1D padding": SymmetricPads1D,
     "truncated integers": TruncatedIntegers,
@@ -168,6 +170,7 @@ SPELLINGS: Mapping[str, Callable[[], InPlacePass]] = {
     "unfused GroupNormalization": SubtractedBiases,
     "forward GRU": ForwardGRU,
     "whole addends": WholeAddends,
+    "biased attention": BiasedAttention,
     "half-pixel Resize": ResizeOfNcnn,
     "Slice for Gather": ConstantIndices,
     "computed indices": ComputedIndices,
@@ -220,7 +223,7 @@ _FIRST = frozenset(("MatMul for bags",))
 
 _LAST = frozenset((
     "Greater for Cast", "Less for Greater", "Pow for cubes", "ReduceMean for ReduceSum", "Sub for residuals of volumes",
-    "assertions by Reshape", "clipped Tanh", "computed indices", "copied products",
+    "assertions by Reshape", "biased attention", "clipped Tanh", "computed indices", "copied products",
     "expanded Softplus", "Gather for Expand",
     "last states", "merged directions", "scalar exponents", "separate activations",
     "no boolean constants", "quantized moves", "scales of quantizations", "rows of operands", "separate constants",

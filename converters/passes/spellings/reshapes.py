@@ -8,7 +8,7 @@ from onnx_ir.passes import InPlacePass, PassResult
 
 from converters.passes.simplification.data_movement import one_target
 from onnx_specops.building import Value, constant_value
-from onnx_specops.graphs import all_nodes
+from onnx_specops.graphs import all_nodes, constant_array
 from onnx_specops.naming import Names
 
 
@@ -39,4 +39,27 @@ class StaticReshape(InPlacePass):
                     count += 1
             if known is not None and 0 not in known and node.attributes.pop("allowzero", None) is not None:
                 count += 1
+        return PassResult(model, modified=count > 0)
+
+
+class StatedDimensions(InPlacePass):
+    """Replace the -1 in the constant shape of a Reshape by the dimension if all dimensions of the result are known.
+
+    OpenCV (5.0.0) fuses an attention, and takes the number in the shape for the number of heads.
+    """
+
+    def call(self, model: ir.Model) -> PassResult:
+        names: Names | None = None
+        count = 0
+        for node in all_nodes(model.graph):
+            if node.domain or node.op_type != "Reshape":
+                continue
+            given, result = constant_array(node.inputs[1]), node.outputs[0]
+            if given is None or -1 not in given or not isinstance(result, Value) or not result.is_static:
+                continue
+            names = names or Names.of(model.graph)
+            shape = constant_value(np.array(result.dims, np.int64), name=f"{result.name}_shape")
+            names.register(model.graph, shape)
+            node.replace_input_with(1, shape)
+            count += 1
         return PassResult(model, modified=count > 0)
