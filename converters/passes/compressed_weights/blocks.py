@@ -79,6 +79,8 @@ def plain(value: ir.Value) -> Value:
             break
         if stored.dtype == D.FLOAT or PACKED in stored.meta or {stored.dtype, value.dtype} == {D.FLOAT16, D.BFLOAT16}:
             break
+        if stored.dtype in (D.UINT4, D.INT4) and stored.const_value is None:
+            break  # computed, such as transposed
         value = stored
     if value.dtype in (D.UINT4, D.INT4):
         assert value.const_value is not None

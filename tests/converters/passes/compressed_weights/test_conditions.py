@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import onnx_ir as ir
 import pytest
@@ -55,6 +56,19 @@ def _found(emit: Callable[..., Any], *dims: int) -> list[str]:
 )
 def test_products(dims: tuple[int, ...], emit: Callable[..., Value], found: bool) -> None:
     assert ("MatMulCompressed" in _found(emit, *dims)) is found
+
+
+@pytest.mark.parametrize("computed", [False, True])
+def test_zero_points_of_four_bits(computed: bool) -> None:
+    """A computed zero point has no elements when the passes run."""
+    zeros = RNG.integers(0, 16, (96, 1), np.uint8).astype(ml_dtypes.uint4)
+
+    def emit(op, x: Value) -> Value:
+        zero = op.Transpose(op.const(zeros), perm=[1, 0]) if computed else op.const(zeros.T)
+        codes = op.Sub(op.Cast(op.const(CODES), to=D.FLOAT), op.Cast(zero, to=D.FLOAT))
+        return op.MatMul(x, op.Mul(codes, op.const(np.full(96, 0.01, np.float32))))
+
+    assert "MatMulCompressed" in _found(emit, 3, 64)
 
 
 def _product(op, x: Value, scaled: bool = True) -> Value:
