@@ -3,6 +3,7 @@
 ::
 
     python -m tests.fuzz ir --minutes 30            # changed IR files, converted
+    python -m tests.fuzz networks --minutes 30      # the same of whole networks, with several options
     python -m tests.fuzz language --minutes 30      # the same of language models and tokenizers
     python -m tests.fuzz nodes --minutes 30         # hostile nodes: the native kernels against the NumPy ones, and bodies
     python -m tests.fuzz sanitized --minutes 30     # the native kernels with AddressSanitizer and UndefinedBehaviorSanitizer
@@ -21,16 +22,17 @@ from dataclasses import replace
 from pathlib import Path
 
 from onnx_specops.domain import operators
-from tests.fuzz import ir, language, nodes
+from tests.fuzz import ir, language, networks, nodes
 from tests.fuzz.engine import Target, run, summary, until
 
 _EVERY = 60.0
-FILES = {"ir": ir, "language": language}
+FILES = {"ir": ir, "networks": networks, "language": language}
 """The targets that change files."""
 
 
 def main() -> int:
-    targets = {"ir": lambda: ir.TARGET, "language": lambda: language.TARGET, **nodes.targets()}
+    files = {name: (lambda module=module: module.TARGET) for name, module in FILES.items()}
+    targets = {**files, **nodes.targets()}
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__.splitlines()[0])
     parser.add_argument("target", choices=list(targets))
     parser.add_argument("--minutes", type=float, default=30, help="how long (default: %(default)s)")

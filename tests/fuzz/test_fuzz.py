@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from onnx_specops.domain import operators
-from tests.fuzz import ir, language, nodes
+from tests.fuzz import ir, language, networks, nodes
 from tests.fuzz.engine import Finding, Target, run
 from tests.native import needs_library
 from tests.worker import Worker
@@ -40,6 +40,11 @@ def sample(target: Target, first: int, count: int) -> Counter[str]:
 def test_changed_files(part: int) -> None:
     kinds = sample(ir.TARGET, 120 * part, 120)
     assert kinds["MalformedError"] > 40 and kinds["converted"] > 10, kinds
+
+
+def test_changed_networks() -> None:
+    kinds = sample(networks.TARGET, 0, 60)
+    assert kinds["MalformedError"] > 20 and kinds["converted"] > 5, kinds
 
 
 def test_changed_language_models_and_tokenizers() -> None:
