@@ -61,7 +61,7 @@ _UNSIGNED_OF = {D.INT8: D.UINT8, D.INT16: D.UINT16, D.INT32: D.UINT32, D.INT64: 
 
 @binary("BitwiseLeftShift", since="opset15", departs=[_PDPD_OF_BITS])
 def bitwise_left_shift(op: Builder, a: Value, b: Value):
-    """BitwiseLeftShift-15: bits beyond the type's width are dropped."""
+    """BitwiseLeftShift-15: bits beyond the type's width are dropped. For large or negative shifts, see `_within`."""
     return _shift(op, a, b, "LEFT")
 
 
@@ -94,6 +94,19 @@ def _shift(op: Builder, a: Value, b: Value, direction: str) -> Value:
     if a.dtype not in UNSIGNED and a.dtype not in SIGNED:
         raise Malformed(f"its inputs are {a.dtype and a.dtype.name}; expected integers")
     if a.dtype in UNSIGNED:
-        return op.BitShift(a, b, direction=direction)
+        return op.BitShift(a, _within(op, b), direction=direction)
     to = _UNSIGNED_OF[a.dtype]
-    return op.Cast(op.BitShift(op.Cast(a, to=to), op.Cast(b, to=to), direction=direction), to=a.dtype)
+    return op.Cast(op.BitShift(op.Cast(a, to=to), op.Cast(_within(op, b), to=to), direction=direction), to=a.dtype)
+
+
+def _within(op: Builder, b: Value) -> Value:
+    """Return shifts modulo 32, or 64 for wider types, as processors compute them.
+
+    The specification leaves shifts undefined that are negative or exceed the type's bits. Narrow types are shifted as
+    integers of 32 bits.
+    """
+    assert b.dtype is not None
+    bits = max(32, 8 * int(b.dtype.itemsize))
+    if b.constant is not None and ((b.constant >= 0) & (b.constant < bits)).all():
+        return b
+    return op.Mod(b, op.const(bits, b.dtype))

@@ -75,6 +75,11 @@ def _bits():
             signed = "Right" in operation and dtype in (np.uint32, np.uint64)
             settings = decided("expected", reason, values >> by) if signed else {}
             yield case(np.dtype(dtype).name, [static(values), static(by)], **settings)
+            if np.dtype(dtype).itemsize <= 4:  # the plugin shifts those of 64 bits as integers of 32 bits
+                most = [7, 8, 15, 16, 31, 32, 33, 40, 100, *([-1, -31, -32] if np.iinfo(dtype).min else [])]
+                beyond = np.array(most, dtype)
+                for name, kind in (("beyond", static), ("constant-beyond", lambda array: array)):
+                    yield case(f"{np.dtype(dtype).name}-{name}", [static(np.full(len(most), 77, dtype)), kind(beyond)])
         data = dynamic(np.array([[5], [-9]], I32), np.array([[-(2**31)]], I32))
         yield case("broadcast", [data, dynamic(np.array([1, 30], I32), np.array([31, 0], I32))])
         yield case("constant", [static(np.array([[5], [-9]])), np.array(2)])
