@@ -14,11 +14,17 @@ import onnx_ir as ir
 from converters.errors import Malformed
 from converters.openvino.reader.shapes import same_dims
 from converters.openvino.rule import Departure, rule
-from converters.openvino.rules._precision import saturating_8_bits
+from converters.openvino.rules._precision import INTEGERS_IN_FLOAT32, saturating_8_bits
 from converters.openvino.rules._shapes import match_shapes
 from onnx_specops.building import Builder, Value
 
 _FLOATS = (ir.DataType.FLOAT16, ir.DataType.BFLOAT16, ir.DataType.FLOAT, ir.DataType.DOUBLE)
+_INTEGERS = Departure(
+    where=INTEGERS_IN_FLOAT32.where,
+    cpu=INTEGERS_IN_FLOAT32.cpu,
+    specification="computes in their type",
+    follows="specification",
+)
 
 
 @rule(
@@ -55,6 +61,7 @@ _FLOATS = (ir.DataType.FLOAT16, ir.DataType.BFLOAT16, ir.DataType.FLOAT, ir.Data
             reference="uses those of each element",
             follows="reference",
         ),
+        INTEGERS_IN_FLOAT32,
     ],
 )
 def mat_mul(op: Builder, a: Value, b: Value, *, transpose_a: bool = False, transpose_b: bool = False):
@@ -106,7 +113,7 @@ def inverse(op: Builder, data: Value, *, adjoint: bool = False):
     return op.specops.Inverse(data, adjoint=int(adjoint))
 
 
-@rule("Einsum", since="opset7")
+@rule("Einsum", since="opset7", departs=[_INTEGERS])
 def einsum(op: Builder, *inputs: Value, equation: str):
     """Einsum-7: in explicit form with lowercase letters, which all runtimes support. In the implicit form, capitals go
     first.

@@ -779,6 +779,12 @@ def _scaled_product(where: str, type_: str, zeros: np.ndarray | None, scales: np
     _shown("MatMul", 1, where, make, [static(np.eye(3, 16, dtype=F))])
 
 
+_numbers = [static(np.array([[2**24 + 1, 1]], I32)), static(np.array([[1], [0]], I32))]
+_shown("MatMul", 1, "integers of 32 bits", lambda ops, *x: ops.matmul(*x, False, False), _numbers)
+_sum = np.array([[2**24 + 1]], I32)
+_shown("Einsum", 7, "integers of 32 bits", lambda ops, *x: ops.einsum(list(x), "ab,bc->ac"), _numbers, None, _sum)
+
+
 _ROWS = np.arange(16, dtype=F).reshape(16, 1)
 for _zeros, _scales in ((None, 1 + _ROWS), (_ROWS, np.ones((1, 8), F))):
     _scaled_product("constants of 8 bits with", "u8", _zeros, _scales)
