@@ -284,6 +284,34 @@ def other_values(recipe: Recipe, rng: np.random.Generator) -> Recipe | None:
     return _with(recipe, place, replace(node, array=array))
 
 
+def special_value(recipe: Recipe, rng: np.random.Generator) -> Recipe | None:
+    """Set one element of a Parameter of floats to NaN, infinity, -0, or a very large or small number."""
+    found = [(k, n) for k, n in _parameters(recipe) if n.type == "f32" and n.array.size]
+    place, node = _picked(found, rng) or (None, None)
+    if node is None:
+        return None
+    array = node.array.copy()
+    array.reshape(-1)[rng.integers(array.size)] = _picked([np.nan, np.inf, -np.inf, -0.0, 1e6, -1e30, 1e-30], rng)
+    return _with(recipe, place, replace(node, array=array))
+
+
+def fewer_rows(recipe: Recipe, rng: np.random.Generator) -> Recipe | None:
+    """Reduce the common first or last dimension of Parameters to 1 or 0, which may be unknown in the model."""
+    sizes = {(end, n.array.shape[end]) for _, n in _parameters(recipe) if n.array.ndim for end in (0, -1)}
+    end, size = _picked(sorted(sizes), rng) or (0, 0)
+    count = int(rng.random() < 0.7)
+    if size <= count:
+        return None
+    nodes, is_unknown = list(recipe.nodes), rng.random() < 0.7
+    for place, node in _parameters(recipe):
+        if not node.array.ndim or node.array.shape[end] != size or node.dims is None:
+            continue
+        dims = list(node.dims)
+        dims[end] = -1 if is_unknown or dims[end] == -1 else count
+        nodes[place] = replace(node, array=np.take(node.array, range(count), end), dims=tuple(dims))
+    return replace(recipe, nodes=tuple(nodes))
+
+
 def other_limits(recipe: Recipe, rng: np.random.Generator) -> Recipe | None:
     """Change a FakeQuantize: limits along another axis, different limits along one, or another number of levels."""
     place, node = _picked([(k, n) for k, n in _layers(recipe) if n.operation == "FakeQuantize"], rng) or (None, None)
@@ -440,6 +468,8 @@ CHANGES: tuple[Change, ...] = (
     with_a_layer,
     another_result,
     other_values,
+    special_value,
+    fewer_rows,
     other_dims,
     other_limits,
     other_limits,
