@@ -13,7 +13,7 @@ from onnx_specops.naming import Names
 _OWN = frozenset(("Concat", "GatherElements"))
 """Operators whose constants become layers, even if they are layers already."""
 
-_SHARED = frozenset(("Gather", "Gemm", "MatMul", "ScatterElements", "ScatterND"))
+_SHARED = frozenset(("Gather", "Gemm", "InstanceNormalization", "MatMul", "ScatterElements", "ScatterND"))
 """Other operators with constants that are tensors of the graph, like the results of nodes."""
 
 

@@ -37,3 +37,27 @@ def test_copies(emit: Any, copies: int) -> None:
     SeparateConstants()(model)
     assert len(model.graph.initializers) - before == copies
     rewritten(given, floats("x", 2, 3), by=[SeparateConstants()])
+
+
+def _of_images(op: Any, x: Any, scale: Any) -> Any:
+    return op.InstanceNormalization(op.Reshape(x, op.const(np.array([1, 3, 2]))), scale, op.const(np.zeros(3, np.float32)))
+
+
+def _of_rows(op: Any, x: Any, scale: Any) -> Any:
+    return op.LayerNormalization(x, scale, axis=-1)
+
+
+@pytest.mark.parametrize(
+    ("kinds", "copies"),
+    [((_of_images, _of_rows), 1), ((_of_images, _of_images), 0), ((_of_rows, _of_rows), 0)],
+)
+def test_scales_of_normalizations(kinds: tuple[Any, ...], copies: int) -> None:
+    def given(op: Any, x: Any) -> Any:
+        scale = op.const(np.array([1, 2, 3], np.float32))
+        return [emit(op, x, scale) for emit in kinds]
+
+    model = graph(given, floats("x", 2, 3))
+    before = len(model.graph.initializers)
+    SeparateConstants()(model)
+    assert len(model.graph.initializers) - before == copies
+    rewritten(given, floats("x", 2, 3), by=[SeparateConstants()])
