@@ -169,6 +169,7 @@ OPENCV4 = replace(
         "truncated quotients",
         "rows of operands",
         "separate constants",
+        "counted padding",
     ),
 )
 OPENVINO = Target(

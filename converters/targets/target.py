@@ -23,6 +23,7 @@ Spelling = Literal[
     "clipped Tanh",
     "computed indices",
     "compared numbers",
+    "counted padding",
     "equal shapes",
     "Floor for Round",
     "Gather for GridSample",

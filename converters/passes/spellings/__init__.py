@@ -55,7 +55,7 @@ from converters.passes.spellings.old_opencv import (
 )
 from converters.passes.spellings.order import SortByDepth
 from converters.passes.spellings.overflow import ClippedTanh, ExpandedLogSoftmax, OddAsinh, StableSoftplus
-from converters.passes.spellings.padding import ExplicitPads, SymmetricPads, SymmetricPads1D, UnpaddedPointwise
+from converters.passes.spellings.padding import CountedPads, ExplicitPads, SymmetricPads, SymmetricPads1D, UnpaddedPointwise
 from converters.passes.spellings.qnn_forms import (
     ConvForAveragePool,
     ExpandedSoftplus,
@@ -141,6 +141,7 @@ SPELLINGS: Mapping[str, Callable[[], InPlacePass]] = {
     "stated modes": StatePadModes,
     "static Reshape": StaticReshape,
     "stated dimensions": StatedDimensions,
+    "counted padding": CountedPads,
     "symmetric padding": SymmetricPads,
     "symmetric 1D padding": SymmetricPads1D,
     "truncated integers": TruncatedIntegers,

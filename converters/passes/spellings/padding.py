@@ -140,6 +140,24 @@ def _same(node: ir.Node, x: Value, *, upper: bool) -> list[int] | None:
     return [*less, *greater] if upper else [*greater, *less]
 
 
+class CountedPads(InPlacePass):
+    """Move the padding of an AveragePool that counts it to a Pad before it. OpenCV 4.14 does not count it."""
+
+    def call(self, model: ir.Model) -> PassResult:
+        root = Builder.of_existing(model.graph)
+        count = 0
+        for node in list(all_nodes(model.graph)):
+            pads = list(node.attributes.get_ints("pads", ()) or ())
+            if node.domain or node.op_type != "AveragePool" or not any(pads) or not isinstance(node.graph, ir.Graph):
+                continue
+            x, rounded_up = node.inputs[0], node.attributes.get_int("ceil_mode", 0)
+            if isinstance(x, Value) and node.attributes.get_int("count_include_pad", 0) and not rounded_up:
+                _pad_before(node, root, x, pads)
+                node.attributes.pop("count_include_pad", None)
+                count += 1
+        return PassResult(model, modified=count > 0)
+
+
 class SymmetricPads1D(InPlacePass):
     """Move asymmetric padding of a one-dimensional Conv to a Pad before it. OpenCV 4.14 pads both ends as the beginning."""
 

@@ -270,6 +270,23 @@ def test_even_padding(operator: str, attributes: dict, found: list[str] | None) 
     assert operators(model) == sorted([*found, operator])
 
 
+@pytest.mark.parametrize(
+    ("attributes", "found"),
+    [
+        ({"pads": [1, 1, 1, 1], "count_include_pad": 1}, ["AveragePool", "Pad"]),
+        ({"pads": [0, 0, 1, 1], "count_include_pad": 1, "strides": [2, 2]}, ["AveragePool", "Pad"]),
+        ({"pads": [1, 1, 1, 1]}, ["AveragePool"]),
+        ({"pads": [0, 0, 0, 0], "count_include_pad": 1}, ["AveragePool"]),
+        ({"pads": [1, 1, 1, 1], "count_include_pad": 1, "ceil_mode": 1, "strides": [2, 2]}, ["AveragePool"]),
+    ],
+)
+def test_counted_padding(attributes: dict[str, Any], found: list[str]) -> None:
+    def emit(op, x):
+        return op.AveragePool(x, kernel_shape=[3, 3], **attributes)
+
+    assert rewritten(emit, floats("x", 1, 2, 6, 7), by=[SPELLINGS["counted padding"]()]) == found
+
+
 @pytest.mark.parametrize(("opset", "found"), [(13, ["Mul", "ReduceMean"]), (12, ["ReduceSum"])])
 def test_sums_along_one_axis(opset: int, found: list[str]) -> None:
     def emit(op, x):
