@@ -166,6 +166,7 @@ OPENCV4 = replace(
         "forward GRU",
         "images for reflection",
         "rows of indices",
+        "indices in shape",
         "truncated quotients",
         "rows of operands",
         "separate constants",

@@ -34,6 +34,7 @@ Spelling = Literal[
     "expanded Resize",
     "explicit padding",
     "float biases",
+    "indices in shape",
     "last Softmax axis",
     "last of equal indices",
     "last states",

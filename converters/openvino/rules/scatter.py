@@ -20,6 +20,7 @@ from converters.openvino.rules._indices import (
     strides,
     vector,
 )
+from converters.openvino.rules._slice_assignments import assigned_slice
 from onnx_specops.building import Builder, Value
 
 _REDUCED = {
@@ -150,7 +151,7 @@ def scatter_nd_update(
     XOR.
 
     ONNX does not define a ScatterND with equal indices. It is used only if the indices differ, and ScatterElements
-    otherwise.
+    otherwise. Updates of a slice are concatenated with the other elements.
     """
     indices = int64(op, indices)
     tuples = indices.dims[-1] if indices.dims else None
@@ -160,6 +161,8 @@ def scatter_nd_update(
         _check_updates(updates, [*indices.dims[:-1], *data.dims[tuples:]])
     if _is_nothing(data, updates):
         return op.Identity(data)
+    if reduction == "none" and (assigned := assigned_slice(data, indices)) is not None:
+        return assigned.replaced(op, data, updates)
     if reduction == "none" and _are_distinct(indices, data):
         return op.ScatterND(data, indices, updates)
     depth = op.Shape(indices, start=-1)

@@ -28,6 +28,9 @@ _NOT_STORED = frozenset(("DequantizeLinear", "QuantizeLinear"))
 MAX_GROWTH = 1 << 16
 """The number of elements of a result that may have more elements than its inputs."""
 
+_MAX_INTERMEDIATE = 1 << 22
+"""The number of elements of such a result if only other folded nodes use it."""
+
 _AT_ONCE = 64 << 20
 """The number of bytes of constants that one session computes with."""
 
@@ -41,7 +44,8 @@ class FoldConstants(InPlacePass):
 
     Operators of the domain are computed by their bodies. A node without a body remains.
 
-    A result with more elements than the constants is not folded, such as ``Expand`` of a number to an image.
+    A result with more elements than the constants is not folded, such as ``Expand`` of a number to an image, unless only
+    other folded nodes use it.
 
     Args:
         stored: whether weights are folded, such as weights stored in 8 bits that are used in float32.
@@ -58,11 +62,13 @@ class FoldConstants(InPlacePass):
 
     def call(self, model: ir.Model) -> PassResult:
         found: dict[ir.Value, ir.Node] = {}
+        small: dict[ir.Value, ir.Node] = {}  # without results that only other folded nodes may use
         for node in all_nodes(model.graph):
-            if self._is_foldable(node, found):
+            if self._is_foldable(node, found, _MAX_INTERMEDIATE):
                 found |= dict.fromkeys(node.outputs, node)
-        folded = set(found.values())
-        wanted = [value for value in found if any(user not in folded for user, _ in value.uses())]
+                if self._is_foldable(node, small, MAX_GROWTH):
+                    small |= dict.fromkeys(node.outputs, node)
+        wanted = self._wanted(found, small)
         names = Names.of(model.graph) if wanted else Names()
         count = 0
         for values in _batches(wanted, found):
@@ -76,7 +82,18 @@ class FoldConstants(InPlacePass):
                 count += 1
         return PassResult(model, modified=count > 0)
 
-    def _is_foldable(self, node: ir.Node, found: dict[ir.Value, ir.Node]) -> bool:
+    def _wanted(self, found: dict[ir.Value, ir.Node], small: dict[ir.Value, ir.Node]) -> list[ir.Value]:
+        """Return the values that become constants, so that as many nodes as possible are removed."""
+        wanted: dict[ir.Value, None] = {}
+        removed: set[ir.Node] = set()
+        for node in reversed(list(dict.fromkeys(found.values()))):
+            used = [value for value in node.outputs if any(user not in removed for user, _ in value.uses())]
+            if all(value in small or (_size(value) or 0) <= min(self.limit, MAX_GROWTH) for value in used):
+                removed.add(node)
+                wanted |= dict.fromkeys(used)
+        return [value for value in found if value in wanted]
+
+    def _is_foldable(self, node: ir.Node, found: dict[ir.Value, ir.Node], growth: int) -> bool:
         if node.domain not in ("", DOMAIN) or node.op_type in RANDOM or node.op_type in self.kept or nested(node):
             return False
         if any(value.dtype not in self.types or value.is_graph_output() for value in node.outputs):
@@ -91,7 +108,7 @@ class FoldConstants(InPlacePass):
             return False
         given, made = (sum(size or 0 for size in of) for of in (sizes, results))
         if made > given:
-            return made <= MAX_GROWTH
+            return made <= growth
         return self.stored or made <= self.limit
 
 

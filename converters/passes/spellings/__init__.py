@@ -46,6 +46,7 @@ from converters.passes.spellings.negative_pads import NonnegativePads
 from converters.passes.spellings.old_opencv import (
     ComparedBooleans,
     ExpandedScalars,
+    IndicesInShape,
     IndicesOfRows,
     OperandsOfRows,
     ReflectedImages,
@@ -152,6 +153,7 @@ SPELLINGS: Mapping[str, Callable[[], InPlacePass]] = {
     "Expand for scalars": ExpandedScalars,
     "scattering to columns": ScatteredColumns,
     "rows of indices": IndicesOfRows,
+    "indices in shape": IndicesInShape,
     "rows of operands": OperandsOfRows,
     "images for reflection": ReflectedImages,
     "2D ConvTranspose": TransposedConvolutionsOfImages,

@@ -9,7 +9,7 @@ import onnx_ir as ir
 from converters.passes.spellings.scalars import BROADCASTING
 from converters.passes.workaround import Workaround
 from onnx_specops.building import Builder, Value
-from onnx_specops.graphs import attributes_of, constant_array, constant_list
+from onnx_specops.graphs import attributes_of, constant_array, constant_list, producer_of
 
 
 class ComparedBooleans(Workaround):
@@ -55,6 +55,30 @@ class IndicesOfRows(Workaround):
             return None
         found = op.Gather(x, _row(op, indices), axis=node.attributes.get_int("axis", 0))
         return [op.Reshape(found, [dim or 0 for dim in result.dims or ()])]
+
+
+class IndicesInShape(Workaround):
+    """Reshape the constant indices of a Gather from a constant instead of its result.
+
+    OpenCV (4.14.0) rejects the Reshape. Tables of relative positions are such constants.
+    """
+
+    operators = frozenset(("Reshape",))
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        gather, result = producer_of(node.inputs[0], "Gather"), node.outputs[0]
+        if gather is None or not isinstance(result, Value) or not result.is_static:
+            return None
+        data, indices = gather.inputs
+        table, places = constant_array(data), constant_array(indices)
+        if data is None or table is None or places is None or places.ndim != 1:
+            return None
+        axis = gather.attributes.get_int("axis", 0) % table.ndim
+        dims, before, after = [dim or 0 for dim in result.dims or ()], table.shape[:axis], table.shape[axis + 1 :]
+        shape = dims[axis : len(dims) - len(after)]
+        if dims != [*before, *shape, *after] or not shape:
+            return None
+        return [op.Gather(data, places.reshape(shape), axis=axis)]
 
 
 class OperandsOfRows(Workaround):

@@ -150,8 +150,9 @@ class CountedPads(InPlacePass):
             pads = list(node.attributes.get_ints("pads", ()) or ())
             if node.domain or node.op_type != "AveragePool" or not any(pads) or not isinstance(node.graph, ir.Graph):
                 continue
-            x, rounded_up = node.inputs[0], node.attributes.get_int("ceil_mode", 0)
-            if isinstance(x, Value) and node.attributes.get_int("count_include_pad", 0) and not rounded_up:
+            x = node.inputs[0]
+            counted = node.attributes.get_int("count_include_pad", 0) and not node.attributes.get_int("ceil_mode", 0)
+            if counted and isinstance(x, Value):
                 _pad_before(node, root, x, pads)
                 node.attributes.pop("count_include_pad", None)
                 count += 1

@@ -212,6 +212,30 @@ def test_small_weights_are_decompressed_on_request() -> None:
     assert operators(model) == ["Add"]
 
 
+@pytest.mark.parametrize(
+    ("used", "found"),
+    [
+        (lambda op, large: op.Slice(large, [69_000], [69_003]), ["Add"]),
+        (lambda op, large: op.Slice(op.Neg(large), [69_000], [69_003]), ["Add"]),
+        (lambda op, large: op.ReduceMax(large, [0], keepdims=1), ["Add"]),
+        (lambda op, large: large, ["Add", "Range"]),  # another node uses it
+        (lambda op, large: op.Neg(large), ["Add", "Neg", "Range"]),
+    ],
+)
+def test_large_intermediate_results(used, found: list[str]) -> None:
+    """Numbers of which only a part is used."""
+
+    def emit(op, x):
+        return op.Add(x, used(op, op.Range(op.const(0), op.const(70_000), op.const(1))))
+
+    model = graph(emit, new_value(ir.DataType.INT64, (1,), "x"))
+    before = run(model, np.ones(1, np.int64))
+    FoldConstants(stored=True)(model)
+    Simplify(stored=True)(model)
+    np.testing.assert_array_equal(run(model, np.ones(1, np.int64))[0], before[0], strict=True)
+    assert operators(model) == found
+
+
 def _convolved(bias, times: int = 1):
     def emit(op, x):
         weight = np.arange(5 * 3 * 2, dtype=np.float32).reshape(5, 3, 2)

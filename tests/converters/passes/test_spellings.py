@@ -280,7 +280,7 @@ def test_even_padding(operator: str, attributes: dict, found: list[str] | None) 
         ({"pads": [1, 1, 1, 1], "count_include_pad": 1, "ceil_mode": 1, "strides": [2, 2]}, ["AveragePool"]),
     ],
 )
-def test_counted_padding(attributes: dict[str, Any], found: list[str]) -> None:
+def test_padding_before_means(attributes: dict[str, Any], found: list[str]) -> None:
     def emit(op, x):
         return op.AveragePool(x, kernel_shape=[3, 3], **attributes)
 

@@ -11,6 +11,7 @@ import pytest
 from converters.passes.spellings.old_opencv import (
     ComparedBooleans,
     ExpandedScalars,
+    IndicesInShape,
     IndicesOfRows,
     OperandsOfRows,
     ReflectedImages,
@@ -185,3 +186,24 @@ def test_scalar_outputs_are_vectors() -> None:
 )
 def test_vectors_of_updates(emit: Any, dims: tuple[int | None, ...], found: list[str]) -> None:
     assert rewritten(emit, floats("x", *dims), by=[ScatteredColumns()]) == found
+
+
+TABLE = np.arange(4400, dtype=np.float32).reshape(1100, 4)  # more than are folded when a graph is built
+
+
+@pytest.mark.parametrize(
+    ("table", "indices", "axis", "shape", "reshaped"),
+    [
+        (TABLE, [0, 6, 1, 2], 0, [2, 2, 4], False),
+        (TABLE.T, [0, 6, 1, 2], 1, [4, 2, 2], False),
+        (TABLE, [0, 6, 1, 2], 0, [4, 2, 2], True),  # across the axis
+        (TABLE, [[0, 6], [1, 2]], 0, [4, 4], True),
+        (None, [0, 3, 1, 2], 0, [2, 2, 4], True),  # not from a constant
+    ],
+)
+def test_indices_in_the_shape_of_the_result(table: Any, indices: Any, axis: int, shape: list[int], reshaped: bool) -> None:
+    def emit(op, x):
+        data = op.Neg(x) if table is None else op.const(np.ascontiguousarray(table))
+        return op.Add(op.Reshape(op.Gather(data, indices, axis=axis), shape), op.ReduceMax(x))
+
+    assert ("Reshape" in rewritten(emit, floats("x", 7, 4), by=[IndicesInShape()])) is reshaped
