@@ -130,6 +130,7 @@ OPENCV = replace(
         "unfused GroupNormalization",
         "whole residuals",
         "stated dimensions",
+        "transposed batches",
     ),
     command='`cv2.dnn.readNetFromONNX("model.onnx")`',
 )
@@ -272,6 +273,7 @@ TVM = replace(
     name="tvm",
     title="Apache TVM",
     evidence="apache-tvm 0.27",
+    opsets=(13, 21),  # a Resize has no sizes if it has empty scales, as those of opset 11 have
     lacks=dict.fromkeys(_NOT_IN_TVM.split(), ""),
     limits=(limits.computed_dimensions, limits.small_floats),
     spellings=("unrolled recurrence", *_COMMON, "MatMul for DFT", "ConvTranspose for Col2Im"),

@@ -59,6 +59,7 @@ Spelling = Literal[
     "static Reshape",
     "symmetric padding",
     "symmetric 1D padding",
+    "transposed batches",
     "truncated integers",
     "undilated ConvTranspose",
     "unfused RMS normalization",

@@ -32,7 +32,7 @@ from converters.passes.spellings.local_response import SumsForLRN
 from converters.passes.spellings.logic import ArithmeticLogic
 from converters.passes.spellings.lowered import LowerCol2Im, LowerDFT
 from converters.passes.spellings.masks import LookedUpMasks
-from converters.passes.spellings.matrices import VectorsToMatrices
+from converters.passes.spellings.matrices import TransposedBatches, VectorsToMatrices
 from converters.passes.spellings.merged_directions import MergeDirections
 from converters.passes.spellings.ncnn_forms import (
     BiasedNormalization,
@@ -125,6 +125,7 @@ SPELLINGS: Mapping[str, Callable[[], InPlacePass]] = {
     "last of equal indices": LastOfEqualIndices,
     "last states": NameLastStates,
     "matrix operands": VectorsToMatrices,
+    "transposed batches": TransposedBatches,
     "Mul for And": ArithmeticLogic,
     "Mul for squares": PowToMul,
     "no boolean constants": RemoveBooleanConstants,
@@ -230,7 +231,7 @@ _LAST = frozenset((
     "expanded Softplus", "Gather for Expand",
     "last states", "merged directions", "scalar exponents", "separate activations",
     "no boolean constants", "quantized moves", "scales of quantizations", "rows of operands", "separate constants",
-    "sorted by depth",
+    "pairs of reduced axes", "sorted by depth", "transposed batches",
     "stable Softplus",
     "stated kernels", "stated modes", "truncated integers", "truncated quotients", "unfused GroupNormalization",
     "whole addends", "whole residuals",

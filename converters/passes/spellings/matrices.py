@@ -1,9 +1,16 @@
-"""MatMul of matrices instead of vectors."""
+"""The operands of MatMul."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
+import onnx_ir as ir
+
 from converters.passes.patterns import PatternPass, rewrite
+from converters.passes.workaround import Workaround
 from onnx_specops.building import Builder, Value
+from onnx_specops.graphs import constant_array
 
 
 @rewrite("MatMul", lambda op, a, b: op.MatMul(a, b))
@@ -21,3 +28,31 @@ class VectorsToMatrices(PatternPass):
     """
 
     rewrites = (mat_mul_of_vector,)
+
+
+class TransposedBatches(Workaround):
+    """Convert a MatMul with constant matrices for a part of the batch to a MatMul of the transposed matrices.
+
+    OpenCV (5.0.0, 4.14.0) computes wrong numbers if a constant second operand has a batch that broadcasts. Relative
+    positions in attention are such constants.
+    """
+
+    operators = frozenset(("MatMul",))
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        x, weights, result = node.inputs[0], constant_array(node.inputs[1]), node.outputs[0]
+        if not isinstance(x, Value) or not isinstance(result, Value) or weights is None or constant_array(x) is not None:
+            return None
+        batch = [size for size in weights.shape[:-2] if size != 1]
+        if not batch or result.dims is None or x.rank is None or x.rank < len("MK"):
+            return None
+        if [size for size in result.dims[:-2] if size != 1] == batch:
+            return None
+        product = op.MatMul(np.ascontiguousarray(np.swapaxes(weights, -1, -2)), _turned(op, x, x.rank))
+        return [_turned(op, product, len(result.dims))]
+
+
+def _turned(op: Builder, x: Value, rank: int) -> Value:
+    """Swap the last two axes."""
+    result: Value = op.Transpose(x, perm=[*range(rank - 2), rank - 1, rank - 2])
+    return result

@@ -9,7 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from converters.passes.workaround import Workaround
-from onnx_specops.building import Builder, Value
+from onnx_specops.building import OPSET, Builder, Value
 from onnx_specops.graphs import attributes_of, constant_array
 
 _NORMS = frozenset(("ReduceL1", "ReduceL2", "ReduceSumSquare"))
@@ -39,8 +39,25 @@ class PairsOfReducedAxes(Workaround):
         result = x if not norm else op.Abs(x) if name == "ReduceL1" else op.Mul(x, x)
         while places:
             places, last = places[:-_AT_ONCE], places[-_AT_ONCE:]
-            result = op.node("ReduceSum" if norm else name, result, last, keepdims=keepdims)
+            result = _reduced(op, "ReduceSum" if norm else name, result, last, keepdims, _opset_of(node))
         return [op.Sqrt(result) if name == "ReduceL2" else result]
+
+
+def _opset_of(node: ir.Node) -> int:
+    """Return the opset of a node's graph."""
+    return node.graph.opset_imports.get("", OPSET) if isinstance(node.graph, ir.Graph) else OPSET
+
+
+def _reduced(op: Builder, name: str, x: Value, axes: list[int], keepdims: int, opset: int) -> Value:
+    """Emit a reduction in the form of an opset: axes are an input from opset 13 or 18 on."""
+    if opset >= (_SUMS_BY_INPUT if name == "ReduceSum" else _AXES_BY_INPUT):
+        result: Value = op.node(name, x, axes, keepdims=keepdims)
+    else:
+        result = getattr(op.at(opset), name)(x, axes=axes, keepdims=keepdims)
+    return result
+
+
+_SUMS_BY_INPUT, _AXES_BY_INPUT = 13, 18
 
 
 class ReshapedScalars(Workaround):
@@ -96,7 +113,8 @@ def _axes(node: ir.Node) -> list[int] | None:
         return None
     noop: int = node.attributes.get_int("noop_with_empty_axes", 0)
     if given is None:
-        return None if noop else list(range(x.rank))
+        attribute = node.attributes.get_ints("axes", None)
+        return list(attribute) if attribute else None if noop else list(range(x.rank))
     axes = constant_array(given)
     if axes is None or (noop and not axes.size):
         return None

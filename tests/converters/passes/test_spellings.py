@@ -552,6 +552,49 @@ def test_reductions(operator: str, keepdims: int, axes: list[int] | None, count:
     assert not {"ReduceL1", "ReduceL2", "ReduceSumSquare"} & set(found)
 
 
+@pytest.mark.parametrize("opset", [11, 13, 17, 18, 19])
+@pytest.mark.parametrize("operator", ["ReduceMean", "ReduceSum", "ReduceMax"])
+def test_pairs_of_axes_stay_in_files(operator: str, opset: int) -> None:
+    """Simplification merges reductions, and older opsets have axes as attributes."""
+    array = np.random.default_rng(0).standard_normal((1, 2, 3, 4, 5)).astype(np.float32)
+
+    def emit(op, x):
+        return getattr(op, operator)(x, [2, 3, 4])
+
+    before = run(graph(emit, floats("x", *array.shape)), array)
+    model = graph(emit, floats("x", *array.shape))
+    finish_for(model, TARGETS["opencv"], opset=opset)
+    assert operators(model) == [operator] * 2
+    np.testing.assert_allclose(run(model, array)[0], before[0], rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("weights", "dims", "found"),
+    [
+        ((4, 6, 7), (2, 4, 5, 6), ["MatMul", "Transpose", "Transpose"]),
+        ((2, 1, 6, 7), (2, 4, 5, 6), ["MatMul", "Transpose", "Transpose"]),
+        ((1, 4, 6, 7), (1, 4, 5, 6), ["MatMul"]),
+        ((4, 6, 7), (4, 5, 6), ["MatMul"]),
+        ((4, 6, 7), (1, 5, 6), ["MatMul"]),
+        ((1, 6, 7), (2, 5, 6), ["MatMul"]),
+        ((6, 7), (2, 4, 5, 6), ["MatMul"]),
+    ],
+)
+def test_batches_of_constants(weights: tuple[int, ...], dims: tuple[int, ...], found: list[str]) -> None:
+    constant = np.random.default_rng(0).standard_normal(weights).astype(np.float32)
+    by = [SPELLINGS["transposed batches"]()]
+    assert rewritten(lambda op, x: op.MatMul(x, constant), floats("x", *dims), by=by) == found
+
+
+def test_other_batches_stay() -> None:
+    """A constant first operand, and two computed ones."""
+    by = [SPELLINGS["transposed batches"]()]
+    constant = np.ones((4, 7, 5), np.float32)
+    assert rewritten(lambda op, x: op.MatMul(constant, x), floats("x", 2, 4, 5, 6), by=by) == ["MatMul"]
+    computed = floats("x", 2, 4, 5, 6), floats("y", 4, 6, 7)
+    assert rewritten(lambda op, x, y: op.MatMul(x, y), *computed, by=by) == ["MatMul"]
+
+
 @pytest.mark.parametrize(
     "emit",
     [
