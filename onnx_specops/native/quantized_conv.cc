@@ -17,6 +17,7 @@
 #include "op.h"
 #include "quantized_conv_geometry.h"
 #include "quantized_conv_planes.h"
+#include "quantized_conv_winograd.h"
 #include "spare.h"
 
 #if defined(SPECOPS_X86_KERNELS)
@@ -58,6 +59,8 @@ using byte_conv::Sizes;
 using byte_conv::TileDepth;
 using byte_conv::TileProduct;
 using byte_conv::up;
+using byte_conv::WinogradLine;
+using byte_conv::WinogradTiles;
 
 // onnx_specops/ops/quantized_conv.py has the same limit: larger sums may overflow 32 bits.
 constexpr std::int64_t most_products = std::int64_t{1} << 16;
@@ -68,6 +71,8 @@ constexpr std::int64_t many_weights = std::int64_t{1} << 16;
 constexpr std::int64_t columns_at_least = 64, columns_of_copies = 128;
 // The minimum number of bytes of padded lines that a thread writes.
 constexpr std::int64_t lines_at_least = std::int64_t{1} << 14;
+// The bytes of transformed activations that a thread has at once, if there are few enough channels.
+constexpr std::int64_t most_patch_bytes = std::int64_t{3} << 17;
 // The number of bytes that are copied at once; some of them may be unused.
 constexpr std::int64_t beyond = 16;
 // The most columns that constants are repeated for, and the numbers that a thread multiplies by them, at least.
@@ -98,6 +103,7 @@ struct Prepared {
   std::int64_t depth;      // activations of a tap, padded to whole units
   bool copied;             // rows are copied, with all taps of a row combined
   bool lines = false;      // depthwise, along lines of output pixels
+  int winograd = 0;        // the tiles of Winograd's algorithm, or 0
   bool pointwise = false;  // depthwise, of windows that are one pixel; the columns are those of one or several pixels
   std::optional<TileDepth> tiles;
   std::int64_t stride;     // bytes between the matrices of groups
@@ -170,10 +176,15 @@ class QuantizedConv : public Kernel {
     const bool adds = given(addend_index), has_residual = given(residual_index);
     // The run reports errors.
     if (constants[1].shape().size() < 3 || constants[1].size() == 0) return;
+    is_constant_ = true;
+    if (byte_conv::kernels().multiply_tiles == nullptr && byte_conv::is_winograd(kernel_, strides_, dilations_) &&
+        constants[1].shape()[1] > 1) {
+      largest_sum_ = largest_sum(constants[1]);
+      return;  // the first run prepares what is fastest for its input
+    }
     try {
-      prepared_.emplace(prepare(constants, adds, has_residual));
+      prepared_[0] = std::make_shared<const Prepared>(prepare(constants, adds, has_residual, 0));
     } catch (const std::exception&) {
-      prepared_.reset();
     }
   }
 
@@ -194,9 +205,8 @@ class QuantizedConv : public Kernel {
     }
     Output output = context.output(0, shape);
     if (element_count(shape) == 0) return;
-    std::optional<Prepared> now;
-    if (!prepared_) now.emplace(prepare(inputs, adds, has_residual));
-    const Prepared& prepared = prepared_ ? *prepared_ : *now;
+    const std::shared_ptr<const Prepared> kept = prepared_for(geometry, inputs, adds, has_residual);
+    const Prepared& prepared = *kept;
     const std::shared_ptr<const PixelBiases> biases = prepared.offset_sums.empty() ? nullptr : biases_of(geometry, prepared);
     const Results results{static_cast<char*>(output.bytes()), zero.type() == Type::float32,
                           adds ? addend.data<std::uint8_t>() : nullptr, has_residual ? residual.data<float>() : nullptr,
@@ -206,6 +216,33 @@ class QuantizedConv : public Kernel {
 
  private:
   static constexpr std::size_t addend_index = 8, x_offset_index = 15, y_offset_index = 16, residual_index = 17, input_count = 18;
+
+  // The largest absolute value of a sum of products.
+  static std::int64_t largest_sum(const Input& w) {
+    const std::int64_t columns = w.shape()[0], depth = w.size() / columns;
+    std::int64_t largest = 0;
+    for (std::int64_t m = 0; m < columns; ++m) {
+      std::int64_t positive = 0, negative = 0;
+      for (std::int64_t k = m * depth; k < (m + 1) * depth; ++k) {
+        const std::int64_t weight = w.data<std::int8_t>()[k];
+        (weight < 0 ? negative : positive) += std::abs(weight);
+      }
+      largest = std::max({largest, positive, negative});
+    }
+    return 255 * largest;
+  }
+
+  // What is constant, for the fastest products of an input of this size.
+  std::shared_ptr<const Prepared> prepared_for(const Geometry& g, const std::vector<Input>& inputs, bool adds,
+                                               bool has_residual) const {
+    const int tile = largest_sum_ ? byte_conv::fastest_tile(g, *largest_sum_, byte_conv::kernels().wide ? 1 : 2) : 0;
+    std::shared_ptr<const Prepared>& kept = prepared_[static_cast<std::size_t>(tile / 2)];
+    std::shared_ptr<const Prepared> prepared = is_constant_ ? std::atomic_load(&kept) : nullptr;
+    if (prepared) return prepared;
+    prepared = std::make_shared<const Prepared>(prepare(inputs, adds, has_residual, tile));
+    if (is_constant_) std::atomic_store(&kept, prepared);
+    return prepared;
+  }
 
   Geometry measure(const Shape& x, const Shape& w) const {
     const std::size_t rank = w.size();
@@ -266,7 +303,8 @@ class QuantizedConv : public Kernel {
     return out;
   }
 
-  Prepared prepare(const std::vector<Input>& inputs, bool adds, bool has_residual) const {
+  // `winograd` are the tiles of Winograd's algorithm, or 0.
+  Prepared prepare(const std::vector<Input>& inputs, bool adds, bool has_residual, int winograd) const {
     const Kernels& kernels = byte_conv::kernels();
     const Input& w = inputs[1];
     const Shape& shape = w.shape();
@@ -365,6 +403,11 @@ class QuantizedConv : public Kernel {
       kernels.pack_depthwise(from, columns, taps, const_cast<void*>(out.matrix()));
       return out;
     }
+    if (winograd > 0) {
+      out.winograd = winograd;
+      make_winograd(from, part, parts, part_channels, taps / 9, per_group, out);
+      return out;
+    }
     // Taps outside, channels inside, in the order of the activations.
     out.depth = out.copied ? up(depth * merged, unit) : part_channels;
     const std::int64_t whole = out.tiles ? out.tiles->depth() : out.copied ? out.depth : depth * merged;
@@ -383,6 +426,31 @@ class QuantizedConv : public Kernel {
       kernels.pack(ordered.data(), part, whole, static_cast<std::uint8_t*>(const_cast<void*>(out.matrix())) + g * out.stride);
     }
     return out;
+  }
+
+  // The transformed weights: planes outside, channels inside.
+  void make_winograd(const std::int8_t* weights, std::int64_t part, std::int64_t parts, std::int64_t part_channels,
+                     std::int64_t planes, std::int64_t per_group, Prepared& out) const {
+    const Kernels& kernels = byte_conv::kernels();
+    const std::int64_t channels = channels_ / groups_, whole = planes * part_channels, matrix = part * whole;
+    const std::int64_t points = byte_conv::points_of(out.winograd);
+    out.copied = false;
+    out.depth = part_channels;
+    out.stride = up(kernels.packed_word_bytes(points, part, whole), 64);
+    out.weights.resize(static_cast<std::size_t>(out.stride * parts) + 64);
+    auto* to = static_cast<std::uint8_t*>(const_cast<void*>(out.matrix()));
+    std::vector<std::int16_t> ordered(static_cast<std::size_t>(points * matrix), 0);
+    for (std::int64_t g = 0; g < parts; ++g) {
+      for (std::int64_t m = 0; m < part; ++m) {
+        std::int16_t* const row = ordered.data() + m * whole + m / per_group * channels;
+        for (std::int64_t c = 0; c < channels; ++c) {
+          for (std::int64_t plane = 0; plane < planes; ++plane, weights += 9) {
+            byte_conv::transform_weights(out.winograd, weights, row + plane * part_channels + c, matrix);
+          }
+        }
+      }
+      kernels.pack_words(ordered.data(), points, part, whole, to + g * out.stride);
+    }
   }
 
   // Whether windows of one pixel are all pixels.
@@ -458,7 +526,7 @@ class QuantizedConv : public Kernel {
 
   // The biases of the previous run are used again if the input has the same size.
   std::shared_ptr<const PixelBiases> biases_of(const Geometry& g, const Prepared& prepared) const {
-    if (!prepared_) return std::make_shared<const PixelBiases>(pixel_biases(g, prepared));
+    if (!is_constant_) return std::make_shared<const PixelBiases>(pixel_biases(g, prepared));
     std::shared_ptr<const PixelBiases> known = std::atomic_load(&biases_);
     if (!known || known->batch != g.batch || known->in != g.in) {
       known = std::make_shared<const PixelBiases>(pixel_biases(g, prepared));
@@ -560,6 +628,7 @@ class QuantizedConv : public Kernel {
            const Results& results) const {
     if (prepared.tiles) return run_tiles(context, g, prepared, x, results);
     if (prepared.pointwise) return run_pointwise(context, g, prepared, x, results);
+    if (prepared.winograd > 0) return run_winograd(context, g, prepared, x, results);
     const Kernels& kernels = byte_conv::kernels();
     const std::int64_t pixels = g.pixels(), tile = kernels.product_rows;
     // Enough pieces for all threads, of whole tiles. If many weights are read for each piece, it has more rows and fewer columns.
@@ -662,6 +731,59 @@ class QuantizedConv : public Kernel {
       multiply(first * width, width, last - first);
     });
     if (rows * width < count) multiply(rows * width, count - rows * width, 1);
+  }
+
+  void run_winograd(const Context& context, const Geometry& g, const Prepared& prepared, const std::uint8_t* x,
+                    const Results& results) const {
+    const Kernels& kernels = byte_conv::kernels();
+    const int tile = prepared.winograd;
+    const WinogradTiles tiles(g, tile);
+    const std::int64_t planes = g.kernel[0], count = tiles.count(), points = byte_conv::points_of(tile), wanted = Context::most_pieces();
+    const std::int64_t point_bytes = planes * g.channels * static_cast<std::int64_t>(sizeof(std::int16_t));  // of a tile
+    // Enough pieces for all threads. If many weights are read for each piece, it has fewer columns instead of fewer tiles.
+    const bool divides_columns = g.groups == 1 && static_cast<std::int64_t>(prepared.weights.size()) > many_weights;
+    std::int64_t step = std::min(most_patch_bytes / (points * point_bytes), byte_conv::most_tiles(tile)), width = g.group_columns;
+    if (!divides_columns) step = std::min(step, (count + wanted - 1) / wanted);
+    step = std::max<std::int64_t>(step, 1);
+    const std::int64_t blocks = (count + step - 1) / step;
+    step = (count + blocks - 1) / blocks;
+    if (divides_columns) width = std::max(up((g.columns * blocks + wanted - 1) / wanted, kernels.panel_columns), columns_at_least);
+    const std::int64_t column_parts = (g.group_columns + width - 1) / width;
+    const std::vector<std::uint8_t> padding = zeros_of_channels(g, prepared);
+    context.parallel_ranges(blocks * column_parts, 1, [&](std::int64_t begin, std::int64_t until) {
+      std::vector<const void*> pixels(static_cast<std::size_t>(step * planes * points)), rows(static_cast<std::size_t>(step * planes));
+      // Points are not multiples of 4 KiB apart, which would use few lines of the cache.
+      const std::int64_t patch_bytes = up(step * point_bytes, 64) + 64;
+      const Spare patches(points * patch_bytes / 4);
+      auto* const from = reinterpret_cast<std::int16_t*>(patches.get());
+      std::vector<WinogradLine> lines;
+      std::int64_t here = 0;
+      for (std::int64_t piece = begin; piece < until; ++piece) {
+        const std::int64_t first = piece / column_parts * step, column = piece % column_parts * width;
+        if (first >= count) break;
+        if (piece == begin || column == 0) {
+          here = std::min(step, count - first);
+          tiles.point(x, padding.data(), first, first + here, pixels.data());
+          kernels.transform_patches({tile, pixels.data(), here, planes, g.channels, from, patch_bytes / 2});
+          lines = tiles.lines(first, first + here);
+          for (std::int64_t i = 0; i < planes * here; ++i) rows[static_cast<std::size_t>(i)] = from + i * g.channels;
+        }
+        for (std::int64_t group = 0; group < g.groups; ++group) {
+          const std::int64_t offset = group * g.group_channels * static_cast<std::int64_t>(sizeof(std::int16_t));
+          const std::int64_t at = group * prepared.padded + column, result = group * g.group_columns + column;
+          const auto* const panels = static_cast<const std::uint8_t*>(prepared.matrix()) + group * prepared.stride +
+                                     kernels.packed_word_bytes(points, column, planes * prepared.depth);
+          kernels.multiply_winograd({tile,
+                                     {rows.data(), here, planes, offset, prepared.depth, panels, prepared.start.data() + at,
+                                      std::min(g.group_columns - column, width), after(prepared, at, results, result),
+                                      results.y + result * results.bytes(), g.columns},
+                                     patch_bytes,
+                                     lines.data(),
+                                     static_cast<std::int64_t>(lines.size()),
+                                     g.out[2]});
+        }
+      }
+    });
   }
 
   // One zero point for each channel.
@@ -974,8 +1096,11 @@ class QuantizedConv : public Kernel {
   std::int64_t groups_;
   Function function_;
   float alpha_, beta_;
-  std::optional<Prepared> prepared_;
-  mutable std::shared_ptr<const PixelBiases> biases_;  // only for `prepared_`; read and written atomically
+  bool is_constant_ = false;                 // all inputs but the activations, addend and residual
+  std::optional<std::int64_t> largest_sum_;  // of products, if Winograd's algorithm can compute them
+  // Read and written atomically, and only if the inputs are constant.
+  mutable std::array<std::shared_ptr<const Prepared>, 3> prepared_;  // without tiles, for those of 2 x 2, and of 4 x 4
+  mutable std::shared_ptr<const PixelBiases> biases_;
 };
 
 }  // namespace

@@ -54,7 +54,34 @@ struct Product {
   std::int64_t to_step;
 };
 
-// The same with tiles of 16 rows, which are loaded directly from the activations. Rows are positions of lines. Only the
+// Winograd's algorithm for windows of 3 x 3 pixels in each of `depths` planes; see quantized_conv_winograd.h. A row of the
+// matrix products, one for each of the `points_of(tile)` points, is a tile of 2 x 2 or 4 x 4 output pixels.
+struct WinogradPatches {
+  int tile;
+  const void* const* pixels;  // [tiles, depths, points]: the input pixels of each tile, bytes
+  std::int64_t tiles, depths;
+  std::int64_t channels;  // at least `fewest_winograd_channels`
+  std::int16_t* to;       // [points, step], of which each point has [depths, tiles, channels]
+  std::int64_t step;
+};
+// Tiles side by side.
+struct WinogradLine {
+  std::int64_t first;          // tile
+  std::int64_t pixels, lines;  // of the output
+  std::int64_t first_pixel;
+};
+struct WinogradProduct {
+  int tile;
+  Product product;           // of the first point, with 16-bit integers; `to` is the result of pixel 0
+  std::int64_t patch_bytes;  // from the activations of a point to those of the next one
+  const WinogradLine* lines;
+  std::int64_t line_count, line_step;  // output pixels from a line to the next one
+};
+constexpr std::int64_t points_of(std::int64_t tile) { return (tile + 2) * (tile + 2); }
+constexpr std::int64_t most_tiles(std::int64_t tile) { return tile == 2 ? 28 : 16; }  // at once
+constexpr std::int64_t fewest_winograd_channels = 16;
+
+// Products with tiles of 16 rows, which are loaded directly from the activations. Rows are positions of lines. Only the
 // first ones of a line are results; the others keep the distance of all rows equal.
 struct TileProduct {
   const std::uint8_t* from;     // the activations of position 0. Whole tiles may be read after the last position.
@@ -135,6 +162,13 @@ struct Kernels {
 
   // Null if the processor has no tiles. The weights are packed by `pack`, chunk after chunk. Positions [first, last).
   void (*multiply_tiles)(const TileProduct& product, std::int64_t first, std::int64_t last);
+
+  // The weights are [points, columns, depth], and `depth` is even. They are packed in the order in which they are read: a panel
+  // of columns of all points after the other.
+  std::int64_t (*packed_word_bytes)(std::int64_t points, std::int64_t columns, std::int64_t depth);
+  void (*pack_words)(const std::int16_t* weights, std::int64_t points, std::int64_t columns, std::int64_t depth, void* to);
+  void (*transform_patches)(const WinogradPatches& job);
+  void (*multiply_winograd)(const WinogradProduct& job);
 };
 
 const Kernels& portable();

@@ -168,6 +168,44 @@ for channels in (1, 3, 7, 8, 16, 24, 36, 65, 100, 1001):
                 floats = [*arrays[:5], np.asarray(np.float32(0)), numbers[2], numbers[3]]
                 compare(f"{channels} channels, floats", floats, {**attributes, "function": "prelu"})
                 compare(f"{channels} channels, swish", arrays, {**attributes, "function": "swish", "alpha": 1.0})
+
+# Winograd's algorithm: windows of 3 x 3 neighboring pixels, whose sums are exact. Images have parts of tiles. Some numbers are
+# the largest that fit the sums of tiles of 4 x 4 (255 * 9 * 127 * 115 < 2^25), and others fit only those of 2 x 2.
+for case in range(90):
+    groups, volume = int(rng.choice([1, 1, 1, 2, 5])), case % 6 == 5
+    channels = int(rng.choice([2, 3, 8, 16, 18, 24, 33, 50, 64, 115, 116, 128])) if groups == 1 else int(rng.integers(1, 19))
+    columns, images = int(rng.integers(1, 70)), int(rng.integers(1, 4))
+    size = [int(number) for number in rng.integers(1, 23, 2)]
+    kernel, strides, dilations, pads = [3, 3], [1, 1], [1, 1], [int(number) for number in rng.integers(0, 4, 4)]
+    pads = [max(pad, 3 - pixels) for pad, pixels in zip(pads, size + size)]
+    if volume:
+        size, kernel = [int(rng.integers(3, 6)), *size], [int(rng.integers(1, 4)), *kernel]
+        strides, dilations = ([int(rng.integers(1, 3)), *numbers] for numbers in (strides, dilations))
+        pads = [1, *pads[:2], 1, *pads[2:]]
+    x = rng.integers(0, 256, (images, *size, channels * groups)).astype(np.uint8)
+    w = rng.integers(-128, 128, (columns * groups, channels, *kernel)).astype(np.int8)
+    if case % 5 == 0:
+        x[:] = np.where(rng.random(x.shape) < 0.1, 0, 255)
+        w[::2], w[1::2] = 127, -127
+    zeros = rng.integers(0, 256, (2, max(columns, channels) * groups)).astype(np.uint8)
+    texts = {name: ",".join(map(str, numbers)) for name, numbers in
+             (("kernel", kernel), ("strides", strides), ("dilations", dilations), ("pads", pads))}
+    attributes = {"channels": channels * groups, "group": groups, **texts}
+    name = f"Winograd, {channels} channels, {columns} columns, {groups} groups, {images} images, {size}, {texts}"
+    ones, none = np.ones(columns * groups, np.float32), np.zeros(columns * groups, np.float32)
+    arrays = [x, w, ones, none, zeros[0, :channels * groups], np.asarray(np.float32(0))]
+    operator = find("QuantizedConv")
+    expected = operator(*arrays, **operator.node_attributes(attributes))
+    got = nodes.run("QuantizedConv", arrays, [nodes.element_type(arrays[5])], attributes)[0]
+    np.testing.assert_array_equal(got, expected, err_msg=name)
+    factors = rng.uniform(0.0001, 0.001, (3, columns * groups)).astype(np.float32)
+    arrays = [x, w, factors[0], 1000 * factors[1], zeros[0, :channels * groups], zeros[1, :columns * groups]]
+    compare(name, arrays, attributes)
+    addend = rng.integers(0, 256, expected.shape).astype(np.uint8)
+    added = [*arrays, None, None, addend, 1000 * factors[2], np.asarray(np.uint8(99)), 1000 * factors[1], arrays[5]]
+    compare(f"{name}, addition", added, attributes)
+    offsets = [rng.uniform(-0.5, 0.5, count * groups).astype(np.float32) for count in (channels, columns)]
+    compare(f"{name}, offsets", [*arrays, *[None] * 9, *offsets], attributes)
 """
 
 
