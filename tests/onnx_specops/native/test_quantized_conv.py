@@ -169,8 +169,8 @@ for channels in (1, 3, 7, 8, 16, 24, 36, 65, 100, 1001):
                 compare(f"{channels} channels, floats", floats, {**attributes, "function": "prelu"})
                 compare(f"{channels} channels, swish", arrays, {**attributes, "function": "swish", "alpha": 1.0})
 
-# Winograd's algorithm: windows of 3 x 3 neighboring pixels, whose sums are exact. Images have parts of tiles. Some numbers are
-# the largest that fit the sums of tiles of 4 x 4 (255 * 9 * 127 * 115 < 2^25), and others fit only those of 2 x 2.
+# Winograd's algorithm: windows of 3 x 3 neighboring pixels, whose sums are exact. Images have parts of tiles. Some numbers
+# are the largest that fit the sums of tiles of 4 x 4 (255 * 9 * 127 * 115 < 2^25), and others fit only those of 2 x 2.
 for case in range(90):
     groups, volume = int(rng.choice([1, 1, 1, 2, 5])), case % 6 == 5
     channels = int(rng.choice([2, 3, 8, 16, 18, 24, 33, 50, 64, 115, 116, 128])) if groups == 1 else int(rng.integers(1, 19))
