@@ -177,8 +177,9 @@ class QuantizedConv : public Kernel {
     // The run reports errors.
     if (constants[1].shape().size() < 3 || constants[1].size() == 0) return;
     is_constant_ = true;
-    if (byte_conv::kernels().multiply_tiles == nullptr && byte_conv::is_winograd(kernel_, strides_, dilations_) &&
-        constants[1].shape()[1] > 1) {
+    const Shape& w = constants[1].shape();
+    if (byte_conv::kernels().multiply_tiles == nullptr && byte_conv::is_winograd(kernel_, strides_, dilations_) && w[1] > 1 &&
+        constants[1].size() / w[0] <= most_products) {
       largest_sum_ = largest_sum(constants[1]);
       return;  // the first run prepares what is fastest for its input
     }
@@ -217,17 +218,18 @@ class QuantizedConv : public Kernel {
  private:
   static constexpr std::size_t addend_index = 8, x_offset_index = 15, y_offset_index = 16, residual_index = 17, input_count = 18;
 
-  // The largest absolute value of a sum of products.
+  // The largest absolute value of a sum of at most `most_products` products.
   static std::int64_t largest_sum(const Input& w) {
     const std::int64_t columns = w.shape()[0], depth = w.size() / columns;
+    const std::int8_t* const weights = w.data<std::int8_t>();
     std::int64_t largest = 0;
     for (std::int64_t m = 0; m < columns; ++m) {
-      std::int64_t positive = 0, negative = 0;
+      std::int32_t sum = 0, size = 0;
       for (std::int64_t k = m * depth; k < (m + 1) * depth; ++k) {
-        const std::int64_t weight = w.data<std::int8_t>()[k];
-        (weight < 0 ? negative : positive) += std::abs(weight);
+        sum += weights[k];
+        size += std::abs(std::int32_t{weights[k]});
       }
-      largest = std::max({largest, positive, negative});
+      largest = std::max(largest, (std::int64_t{size} + std::abs(sum)) / 2);  // those of one sign
     }
     return 255 * largest;
   }
@@ -428,28 +430,17 @@ class QuantizedConv : public Kernel {
     return out;
   }
 
-  // The transformed weights: planes outside, channels inside.
   void make_winograd(const std::int8_t* weights, std::int64_t part, std::int64_t parts, std::int64_t part_channels,
                      std::int64_t planes, std::int64_t per_group, Prepared& out) const {
-    const Kernels& kernels = byte_conv::kernels();
-    const std::int64_t channels = channels_ / groups_, whole = planes * part_channels, matrix = part * whole;
-    const std::int64_t points = byte_conv::points_of(out.winograd);
+    const std::int64_t channels = channels_ / groups_;
     out.copied = false;
     out.depth = part_channels;
-    out.stride = up(kernels.packed_word_bytes(points, part, whole), 64);
+    out.stride = up(byte_conv::packed_winograd_bytes(out.winograd, part, planes * part_channels), 64);
     out.weights.resize(static_cast<std::size_t>(out.stride * parts) + 64);
-    auto* to = static_cast<std::uint8_t*>(const_cast<void*>(out.matrix()));
-    std::vector<std::int16_t> ordered(static_cast<std::size_t>(points * matrix), 0);
+    auto* const to = static_cast<std::uint8_t*>(const_cast<void*>(out.matrix()));
     for (std::int64_t g = 0; g < parts; ++g) {
-      for (std::int64_t m = 0; m < part; ++m) {
-        std::int16_t* const row = ordered.data() + m * whole + m / per_group * channels;
-        for (std::int64_t c = 0; c < channels; ++c) {
-          for (std::int64_t plane = 0; plane < planes; ++plane, weights += 9) {
-            byte_conv::transform_weights(out.winograd, weights, row + plane * part_channels + c, matrix);
-          }
-        }
-      }
-      kernels.pack_words(ordered.data(), points, part, whole, to + g * out.stride);
+      byte_conv::pack_winograd(out.winograd, {weights + g * part * channels * planes * 9, part, per_group, channels, planes},
+                               reinterpret_cast<std::int16_t*>(to + g * out.stride));
     }
   }
 
@@ -772,7 +763,7 @@ class QuantizedConv : public Kernel {
           const std::int64_t offset = group * g.group_channels * static_cast<std::int64_t>(sizeof(std::int16_t));
           const std::int64_t at = group * prepared.padded + column, result = group * g.group_columns + column;
           const auto* const panels = static_cast<const std::uint8_t*>(prepared.matrix()) + group * prepared.stride +
-                                     kernels.packed_word_bytes(points, column, planes * prepared.depth);
+                                     byte_conv::packed_winograd_bytes(tile, column, planes * prepared.depth);
           kernels.multiply_winograd({tile,
                                      {rows.data(), here, planes, offset, prepared.depth, panels, prepared.start.data() + at,
                                       std::min(g.group_columns - column, width), after(prepared, at, results, result),

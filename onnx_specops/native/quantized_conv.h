@@ -72,7 +72,8 @@ struct WinogradLine {
 };
 struct WinogradProduct {
   int tile;
-  Product product;           // of the first point, with 16-bit integers; `to` is the result of pixel 0
+  // Of the first point, with 16-bit integers; weights as packed by `pack_winograd`, and `to` is the result of pixel 0.
+  Product product;
   std::int64_t patch_bytes;  // from the activations of a point to those of the next one
   const WinogradLine* lines;
   std::int64_t line_count, line_step;  // output pixels from a line to the next one
@@ -163,10 +164,6 @@ struct Kernels {
   // Null if the processor has no tiles. The weights are packed by `pack`, chunk after chunk. Positions [first, last).
   void (*multiply_tiles)(const TileProduct& product, std::int64_t first, std::int64_t last);
 
-  // The weights are [points, columns, depth], and `depth` is even. They are packed in the order in which they are read: a panel
-  // of columns of all points after the other.
-  std::int64_t (*packed_word_bytes)(std::int64_t points, std::int64_t columns, std::int64_t depth);
-  void (*pack_words)(const std::int16_t* weights, std::int64_t points, std::int64_t columns, std::int64_t depth, void* to);
   void (*transform_patches)(const WinogradPatches& job);
   void (*multiply_winograd)(const WinogradProduct& job);
 };

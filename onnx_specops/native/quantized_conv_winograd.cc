@@ -32,6 +32,32 @@ double cost_of_tiles(const Geometry& g, int tile) {
   return slower(tiles * (weights + around), 2 * weights, std::max(tiles / number(most_tiles(tile)), 1.0));
 }
 
+// Numbers of a pair of channels, for each column of a panel.
+struct Pairs {
+  std::int16_t all[2 * most_panel_columns];
+};
+
+Pairs combined(const int (&factors)[3], const Pairs& a, const Pairs& b, const Pairs& c) {
+  Pairs out;
+  for (std::int64_t i = 0; i < 2 * most_panel_columns; ++i) {
+    out.all[i] = static_cast<std::int16_t>(factors[0] * a.all[i] + factors[1] * b.all[i] + factors[2] * c.all[i]);
+  }
+  return out;
+}
+
+// The points of the weights of 3 x 3 taps.
+void transform_taps(int tile, const Pairs* taps, Pairs* to) {
+  constexpr int of_2[4][3] = {{2, 0, 0}, {1, 1, 1}, {1, -1, 1}, {0, 0, 2}};
+  constexpr int of_4[6][3] = {{6, 0, 0}, {-4, -4, -4}, {-4, 4, -4}, {1, 2, 4}, {1, -2, 4}, {0, 0, 12}};
+  const int size = tile + 2;
+  const int(*const factors)[3] = tile == 2 ? of_2 : of_4;
+  for (int h = 0; h < size; ++h) {
+    Pairs line[3];
+    for (int w = 0; w < 3; ++w) line[w] = combined(factors[h], taps[w], taps[3 + w], taps[6 + w]);
+    for (int w = 0; w < size; ++w) *to++ = combined(factors[w], line[0], line[1], line[2]);
+  }
+}
+
 }  // namespace
 
 bool is_winograd(const std::vector<std::int64_t>& kernel, const std::vector<std::int64_t>& strides,
@@ -63,19 +89,32 @@ int fastest_tile(const Geometry& g, std::int64_t largest, std::int64_t speed) {
   return fastest;
 }
 
-void transform_weights(int tile, const std::int8_t* weights, std::int16_t* to, std::int64_t step) {
-  constexpr int of_2[4][3] = {{2, 0, 0}, {1, 1, 1}, {1, -1, 1}, {0, 0, 2}};
-  constexpr int of_4[6][3] = {{6, 0, 0}, {-4, -4, -4}, {-4, 4, -4}, {1, 2, 4}, {1, -2, 4}, {0, 0, 12}};
-  const int size = tile + 2;
-  const int(*const factors)[3] = tile == 2 ? of_2 : of_4;
-  for (int h = 0; h < size; ++h) {
-    int line[3];
-    for (int w = 0; w < 3; ++w) {
-      line[w] = factors[h][0] * weights[w] + factors[h][1] * weights[3 + w] + factors[h][2] * weights[6 + w];
-    }
-    for (int w = 0; w < size; ++w) {
-      const int point = factors[w][0] * line[0] + factors[w][1] * line[1] + factors[w][2] * line[2];
-      to[(size * h + w) * step] = static_cast<std::int16_t>(point);
+std::int64_t packed_winograd_bytes(int tile, std::int64_t columns, std::int64_t depth) {
+  const std::int64_t padded = up(columns, kernels().panel_columns);
+  return points_of(tile) * padded * depth * static_cast<std::int64_t>(sizeof(std::int16_t));
+}
+
+void pack_winograd(int tile, const WinogradWeights& of, std::int16_t* to) {
+  const std::int64_t panel = kernels().panel_columns, points = points_of(tile), depth = of.depth();
+  const std::int64_t part_channels = depth / of.planes;
+  for (std::int64_t first = 0; first < of.columns; first += panel, to += points * panel * depth) {
+    const std::int64_t columns = std::min(panel, of.columns - first);
+    for (std::int64_t plane = 0; plane < of.planes; ++plane) {
+      for (std::int64_t channel = 0; channel < part_channels; channel += 2) {
+        Pairs taps[9] = {};
+        for (std::int64_t i = 0; i < 2 * columns; ++i) {
+          const std::int64_t column = first + i / 2, at = channel + i % 2;
+          if (column / of.group_columns != at / of.channels) continue;
+          const std::int8_t* const from = of.weights + ((column * of.channels + at % of.channels) * of.planes + plane) * 9;
+          for (int tap = 0; tap < 9; ++tap) taps[tap].all[i] = from[tap];
+        }
+        Pairs numbers[36];
+        transform_taps(tile, taps, numbers);
+        std::int16_t* const into = to + (plane * part_channels + channel) * panel;
+        for (std::int64_t point = 0; point < points; ++point) {
+          std::copy_n(numbers[point].all, 2 * panel, into + point * panel * depth);
+        }
+      }
     }
   }
 }

@@ -23,8 +23,19 @@ bool is_winograd(const std::vector<std::int64_t>& kernel, const std::vector<std:
 // `speed` the number of products of bytes in the time of one of 16-bit integers.
 int fastest_tile(const Geometry& geometry, std::int64_t largest, std::int64_t speed);
 
-// Writes the points of the weights of 3 x 3 taps, `step` numbers apart.
-void transform_weights(int tile, const std::int8_t* weights, std::int16_t* to, std::int64_t step);
+// Weights of a group: [columns, channels, planes, 3, 3]. If several groups are computed as one, `columns` are those of all and
+// `group_columns` those of one, and weights between them are 0.
+struct WinogradWeights {
+  const std::int8_t* weights;
+  std::int64_t columns, group_columns, channels, planes;
+  std::int64_t depth() const { return planes * columns / group_columns * channels; }
+};
+
+// The bytes of the points of packed weights.
+std::int64_t packed_winograd_bytes(int tile, std::int64_t columns, std::int64_t depth);
+
+// Panels of columns, each with the numbers of all points: pairs of channels inside.
+void pack_winograd(int tile, const WinogradWeights& weights, std::int16_t* to);
 
 // The tiles of the output pixels of all images, in order.
 class WinogradTiles {
