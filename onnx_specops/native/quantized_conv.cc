@@ -734,7 +734,7 @@ class QuantizedConv : public Kernel {
     // Enough pieces for all threads. If many weights are read for each piece, it has fewer columns instead of fewer tiles.
     const bool divides_columns = g.groups == 1 && static_cast<std::int64_t>(prepared.weights.size()) > many_weights;
     std::int64_t step = std::min(most_patch_bytes / (points * point_bytes), byte_conv::most_tiles(tile)), width = g.group_columns;
-    if (!divides_columns) step = std::min(step, (count + wanted - 1) / wanted);
+    if (!divides_columns) step = std::min(step, std::max((count + wanted - 1) / wanted, kernels.product_rows));
     step = std::max<std::int64_t>(step, 1);
     const std::int64_t blocks = (count + step - 1) / step;
     step = (count + blocks - 1) / blocks;

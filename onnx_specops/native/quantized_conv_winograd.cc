@@ -75,8 +75,8 @@ int fastest_tile(const Geometry& g, std::int64_t largest, std::int64_t speed) {
   if (g.channels < fewest_winograd_channels || g.group_channels % 2 != 0) return 0;
   const double pixels = static_cast<double>(g.pixels());
   const double weights = 9.0 * static_cast<double>(g.kernel[0] * g.group_channels * g.columns);
-  double best = slower(pixels * weights / static_cast<double>(speed), weights * (speed > 1 ? 1 : 2), std::max(pixels / rows_at_once, 1.0)) /
-                least_gain;
+  const double bytes = speed > 1 ? weights : 2.0 * weights;
+  double best = slower(pixels * weights / static_cast<double>(speed), bytes, std::max(pixels / rows_at_once, 1.0)) / least_gain;
   int fastest = 0;
   for (const int tile : {2, 4}) {
     if (largest >= std::int64_t{1} << (tile == 2 ? 29 : 25)) continue;
