@@ -172,6 +172,7 @@ OPENCV4 = replace(
         "rows of operands",
         "separate constants",
         "counted padding",
+        "cropped kernels",
     ),
 )
 OPENVINO = Target(

@@ -24,6 +24,7 @@ Spelling = Literal[
     "computed indices",
     "compared numbers",
     "counted padding",
+    "cropped kernels",
     "equal shapes",
     "Floor for Round",
     "Gather for GridSample",

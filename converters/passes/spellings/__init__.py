@@ -26,7 +26,7 @@ from converters.passes.spellings.fusions import UnfusedRMSNormalization, WholeAd
 from converters.passes.spellings.instance_normalization import InstanceNormalization4D
 from converters.passes.spellings.integer_powers import RoundIntegerPowers
 from converters.passes.spellings.jax_forms import ConvForConvTranspose, ExpandedMovement, LessForGreater, NormalizedRows
-from converters.passes.spellings.kernels import StateKernels, UndilatedConvTranspose
+from converters.passes.spellings.kernels import CroppedKernels, StateKernels, UndilatedConvTranspose
 from converters.passes.spellings.leading_ones import RemoveLeadingOnes
 from converters.passes.spellings.local_response import SumsForLRN
 from converters.passes.spellings.logic import ArithmeticLogic
@@ -144,6 +144,7 @@ SPELLINGS: Mapping[str, Callable[[], InPlacePass]] = {
     "static Reshape": StaticReshape,
     "stated dimensions": StatedDimensions,
     "counted padding": CountedPads,
+    "cropped kernels": CroppedKernels,
     "symmetric padding": SymmetricPads,
     "symmetric 1D padding": SymmetricPads1D,
     "truncated integers": TruncatedIntegers,

@@ -60,3 +60,40 @@ class UndilatedConvTranspose(InPlacePass):
             node.attributes.add(ir.AttrInt64s("kernel_shape", sizes))
             count += 1
         return PassResult(model, modified=count > 0)
+
+
+class CroppedKernels(InPlacePass):
+    """Remove the elements of a grouped Conv's constant kernel that only padding meets, along axes with one element.
+
+    OpenCV (4.14.0) reads out of bounds for depthwise kernels of 3x3 elements if the height or width of the image is 1.
+    """
+
+    def call(self, model: ir.Model) -> PassResult:
+        names: Names | None = None
+        count = 0
+        for node in all_nodes(model.graph):
+            pads = list(node.attributes.get_ints("pads", ()) or ())
+            if node.domain or node.op_type != "Conv" or not any(pads) or node.attributes.get_int("group", 1) == 1:
+                continue
+            x, value, result = node.inputs[0], node.inputs[1], node.outputs[0]
+            weights = None if value is None else constant_array(value)
+            if value is None or weights is None or not isinstance(x, Value) or not isinstance(result, Value):
+                continue
+            if x.dims is None or result.dims is None:
+                continue
+            half = len(pads) // 2
+            dilations = list(node.attributes.get_ints("dilations", ()) or [1] * half)
+            for axis, (size, results, step) in enumerate(zip(x.dims[2:], result.dims[2:], dilations, strict=True)):
+                if (size, results) == (1, 1) and weights.shape[2 + axis] > 1 and not pads[axis] % step:
+                    weights = weights.take([pads[axis] // step], 2 + axis)
+                    pads[axis] = pads[axis + half] = 0
+            if list(weights.shape) == list(value.shape or ()):
+                continue
+            names = names or Names.of(model.graph)
+            constant = constant_value(np.ascontiguousarray(weights), name=f"{value.name}_cropped")
+            names.register(model.graph, constant)
+            node.replace_input_with(1, constant)
+            node.attributes.add(ir.AttrInt64s("pads", pads))
+            node.attributes.add(ir.AttrInt64s("kernel_shape", list(weights.shape[2:])))
+            count += 1
+        return PassResult(model, modified=count > 0)

@@ -636,6 +636,35 @@ def test_padding_of_small_kernels(kernel: tuple[int, ...], pads: list[int] | Non
     assert rewritten(emit, floats("x", 1, 1, *[6] * len(kernel)), by=[SPELLINGS["unpadded 1x1 kernels"]()]) == found
 
 
+@pytest.mark.parametrize(
+    ("dims", "attributes", "kernel"),
+    [
+        ((1, 1), {"pads": [1, 1, 1, 1]}, [1, 1]),
+        ((1, 5), {"pads": [1, 1, 1, 1]}, [1, 3]),
+        ((5, 1), {"pads": [0, 2, 0, 0]}, [3, 1]),
+        ((1, 1), {"pads": [1, 0, 1, 2], "strides": [2, 2]}, [1, 1]),
+        ((1, 1), {"pads": [2, 2, 2, 2], "dilations": [2, 2]}, [1, 1]),
+        ((1, 5), {"pads": [1, 1, 3, 1], "dilations": [2, 1]}, [3, 3]),  # no element of the kernel meets the image
+        ((1, 1), {"pads": [2, 2, 2, 2]}, [3, 3]),  # several results
+        ((2, 2), {"pads": [1, 1, 1, 1]}, [3, 3]),
+        ((1, 1), {"pads": [1, 1, 1, 1], "group": 1}, [3, 3]),
+    ],
+)
+def test_kernels_beside_the_image(dims: tuple[int, int], attributes: dict[str, Any], kernel: list[int]) -> None:
+    attributes = {"group": 2, **attributes}
+    weights = np.random.default_rng(0).standard_normal((2, 2 // attributes["group"], 3, 3)).astype(np.float32)
+    x = np.random.default_rng(1).standard_normal((1, 2, *dims)).astype(np.float32)
+
+    def emit(op, x):
+        return op.Conv(x, weights, **attributes)
+
+    before = run(graph(emit, floats("x", *x.shape)), x)
+    model = graph(emit, floats("x", *x.shape))
+    SPELLINGS["cropped kernels"]()(model)
+    np.testing.assert_allclose(run(model, x)[0], before[0], rtol=1e-5, atol=1e-6)
+    assert list(model.graph[0].inputs[1].shape or ())[2:] == kernel
+
+
 HALVES = np.array([[-3.5, -2.5, -1.5, -0.5, 0.49999997, 0.5], [1.5, 2.5, 3.7, -7.2, 4e6 + 0.5, 0]], np.float32)
 LARGE = np.array([[2**23 + 1, 2**23 + 3, -(2**23) - 1, 2**24 + 2, 2**22 + 1.5, -1e-10, -0.49999997, 3e38]], np.float32)
 
