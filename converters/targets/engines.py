@@ -9,6 +9,7 @@ from converters.targets.target import Spelling, Target
 
 _COMMON: tuple[Spelling, ...] = (
     "MatMul for bags",
+    "unseeded RandomUniform",
     "unrolled Loop",
     "binary operators",
     "sorted TopK",
@@ -84,12 +85,17 @@ _NOT_IN_OPENCV4 = """
     SplitToSequence StringNormalizer TfIdfVectorizer Trilu Unique Xor
 """
 
+_NOT_IN_OPENCV = """
+    Bernoulli Multinomial RandomNormal RandomUniform RandomUniformLike
+"""
+
 OPENCV = replace(
     _COMPILED,
     name="opencv",
     title="OpenCV's dnn module",
     evidence="opencv-python-headless 5.0.0 and 4.14.0",
     opsets=(11, 19),  # it ignores the axis of DFT 20
+    lacks=dict.fromkeys(_NOT_IN_OPENCV.split(), ""),
     limits=(
         limits.recurrent,
         limits.free_scales,
@@ -182,7 +188,7 @@ OPENVINO = Target(
     opsets=(11, 19),  # it ignores the axis of DFT 20
     quantized="qdq",
     limits=(limits.indices_with_auto_pad,),
-    spellings=("matrix operands", "sorted TopK", "static Reshape"),
+    spellings=("unseeded RandomUniform", "matrix operands", "sorted TopK", "static Reshape"),
     command='`openvino.Core().read_model("model.onnx")`',
 )
 TRACT = Target(
@@ -221,7 +227,7 @@ MNN = Target(
     # It uses RoiAlign-10 with the coordinates of version 16, and ignores the axes of ReduceL1, ReduceL2, ReduceSumSquare and
     # ReduceLogSumExp 18.
     opsets=(16, 17),
-    lacks={"DFT": ""},
+    lacks=dict.fromkeys(("Bernoulli", "DFT", "Multinomial"), ""),
     limits=(
         limits.recurrent,
         limits.reset_before,

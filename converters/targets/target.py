@@ -128,6 +128,7 @@ Spelling = Literal[
     "unrolled Loop",
     "unrolled recurrence",
     "unrolled forms of recurrence",
+    "unseeded RandomUniform",
 ]
 """The name of a pass in `converters.passes.spellings`, for targets that need a particular spelling."""
 

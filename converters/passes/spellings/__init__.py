@@ -69,6 +69,7 @@ from converters.passes.spellings.qnn_forms import (
     SeparateActivations,
     WeightsOfFloatResults,
 )
+from converters.passes.spellings.random_numbers import UnseededRandomUniform
 from converters.passes.spellings.recurrent_nan import KeptNaN
 from converters.passes.spellings.reductions import MeansForSums, PairsOfReducedAxes, ReshapedScalars
 from converters.passes.spellings.remainders import ModToDiv
@@ -214,6 +215,7 @@ SPELLINGS: Mapping[str, Callable[[], InPlacePass]] = {
     "expanded Tile": ExpandedMovement,
     "Less for Greater": LessForGreater,
     "MatMul for bags": BagsByMatMul,
+    "unseeded RandomUniform": UnseededRandomUniform,
     "MatMul for NonMaxSuppression": SuppressionBySteps,
     "MatMul for RoiAlign": RegionsByMatMul,
     "sums for LRN": SumsForLRN,
@@ -223,7 +225,7 @@ SPELLINGS: Mapping[str, Callable[[], InPlacePass]] = {
     "unrolled forms of recurrence": UnrolledForms,
 }
 
-_FIRST = frozenset(("MatMul for bags",))
+_FIRST = frozenset(("MatMul for bags", "unseeded RandomUniform"))
 """Spellings of operators of the domain, before their functions are inlined."""
 
 _LAST = frozenset((
