@@ -413,6 +413,8 @@ JAX = Target(
         "normalized rows",
         "expanded Tile",
         "Less for Greater",
+        "MatMul for CumSum",
+        "ReduceSum for norms",
         "MatMul for DFT",
         "MatMul for every Resize",
         "Gather for GridSample",

@@ -120,6 +120,8 @@ Spelling = Literal[
     "normalized rows",
     "expanded Tile",
     "Less for Greater",
+    "MatMul for CumSum",
+    "ReduceSum for norms",
     "MatMul for bags",
     "MatMul for NonMaxSuppression",
     "MatMul for RoiAlign",

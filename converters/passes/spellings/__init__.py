@@ -25,7 +25,14 @@ from converters.passes.spellings.fused_attention import BiasedAttention
 from converters.passes.spellings.fusions import UnfusedRMSNormalization, WholeAddends
 from converters.passes.spellings.instance_normalization import InstanceNormalization4D
 from converters.passes.spellings.integer_powers import RoundIntegerPowers
-from converters.passes.spellings.jax_forms import ConvForConvTranspose, ExpandedMovement, LessForGreater, NormalizedRows
+from converters.passes.spellings.jax_forms import (
+    ConvForConvTranspose,
+    ExpandedMovement,
+    LessForGreater,
+    NormalizedRows,
+    SumsForNorms,
+    TriangularSums,
+)
 from converters.passes.spellings.kernels import CroppedKernels, StateKernels, UndilatedConvTranspose
 from converters.passes.spellings.leading_ones import RemoveLeadingOnes
 from converters.passes.spellings.local_response import SumsForLRN
@@ -214,6 +221,8 @@ SPELLINGS: Mapping[str, Callable[[], InPlacePass]] = {
     "normalized rows": NormalizedRows,
     "expanded Tile": ExpandedMovement,
     "Less for Greater": LessForGreater,
+    "MatMul for CumSum": TriangularSums,
+    "ReduceSum for norms": SumsForNorms,
     "MatMul for bags": BagsByMatMul,
     "unseeded RandomUniform": UnseededRandomUniform,
     "MatMul for NonMaxSuppression": SuppressionBySteps,

@@ -13,7 +13,7 @@ from converters.passes.spellings.single_elements import decomposed
 from converters.passes.transposed_windows import TransposedAxis, convolved
 from converters.passes.workaround import Workaround
 from onnx_specops.building import Builder, Value
-from onnx_specops.graphs import constant_array, constant_list
+from onnx_specops.graphs import attributes_of, constant_array, constant_list
 
 
 class NormalizedRows(Workaround):
@@ -96,6 +96,53 @@ class ConvForConvTranspose(Workaround):
         ]
         result = results[0] if group == 1 else op.Concat(*results, axis=1)
         return [op.Add(result, op.Reshape(bias[0], [-1, *[1] * rank])) if bias else result]
+
+
+class TriangularSums(Workaround):
+    """Convert CumSum along a known axis of known size to a multiplication by a triangular matrix of 0 and 1.
+
+    jaxonnxruntime (0.3) lacks it. An infinite number makes all sums along the axis infinite or NaN.
+    """
+
+    operators = frozenset(("CumSum",))
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        x, axes = node.inputs[0], constant_list(node.inputs[1])
+        if not isinstance(x, Value) or axes is None or not x.rank or x.dims is None or x.dtype is None:
+            return None
+        axis = axes[0] % x.rank
+        size = x.dims[axis]
+        if not size or size > _MOST_ROWS:
+            return None
+        before = np.arange(size)[:, None] + node.attributes.get_int("exclusive", 0) <= np.arange(size)
+        matrix = op.const(before.T if node.attributes.get_int("reverse", 0) else before, x.dtype)
+        order = list(range(x.rank))
+        order[axis], order[-1] = order[-1], order[axis]
+        last = axis == x.rank - 1
+        sums = op.MatMul(x if last else op.Transpose(x, perm=order), matrix)
+        return [sums if last else op.Transpose(sums, perm=order)]
+
+
+_MOST_ROWS = 4096
+"""The largest size of a triangular matrix."""
+
+
+class SumsForNorms(Workaround):
+    """Convert ReduceL1, ReduceL2 and ReduceSumSquare to ReduceSum, and ReduceMin of floats to ReduceMax.
+
+    jaxonnxruntime (0.3) lacks them.
+    """
+
+    operators = frozenset(("ReduceL1", "ReduceL2", "ReduceMin", "ReduceSumSquare"))
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        (x, *axes), name = node.inputs, node.op_type
+        if not isinstance(x, Value) or x.dtype is None or not x.dtype.is_floating_point():
+            return None
+        if name == "ReduceMin":
+            return [op.Neg(op.ReduceMax(op.Neg(x), *axes, **attributes_of(node)))]
+        sums = op.ReduceSum(op.Abs(x) if name == "ReduceL1" else op.Mul(x, x), *axes, **attributes_of(node))
+        return [op.Sqrt(sums) if name == "ReduceL2" else sums]
 
 
 def _blocks(op: Builder, x: Value, numbers: np.ndarray, axes: Sequence[TransposedAxis], dims: Sequence[int]) -> Value:

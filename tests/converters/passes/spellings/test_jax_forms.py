@@ -8,7 +8,14 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 
-from converters.passes.spellings.jax_forms import ConvForConvTranspose, ExpandedMovement, LessForGreater, NormalizedRows
+from converters.passes.spellings.jax_forms import (
+    ConvForConvTranspose,
+    ExpandedMovement,
+    LessForGreater,
+    NormalizedRows,
+    SumsForNorms,
+    TriangularSums,
+)
 from converters.passes.spellings.resize_matrices import ResizeOfImages
 from onnx_specops.building import new_value
 from tests.converters.passes.graphs import floats, rewritten
@@ -121,3 +128,38 @@ def test_transposed_convolutions(rank: int, group: int, kernel: int, stride: int
 )
 def test_transposed_convolutions_that_stay(options: dict[str, Any]) -> None:
     assert _transposed(2, 3, **options)
+
+
+@pytest.mark.parametrize("options", [{}, {"exclusive": 1}, {"reverse": 1}, {"exclusive": 1, "reverse": 1}])
+@pytest.mark.parametrize(("axis", "moves"), [(2, 0), (-1, 0), (1, 2), (0, 2)])
+@pytest.mark.parametrize("dtype", [ir.DataType.FLOAT, INT64])
+def test_running_sums(options: dict[str, int], axis: int, moves: int, dtype: ir.DataType) -> None:
+    numbers = [(np.random.default_rng(0).standard_normal((2, 3, 4)) * 5).astype(dtype.numpy())]
+    x = new_value(dtype, (2, 3, 4), "x")
+    found = rewritten(lambda op, x: op.CumSum(x, op.const(axis), **options), x, by=[TriangularSums()], numbers=numbers)
+    assert found == ["MatMul", *["Transpose"] * moves]
+
+
+@pytest.mark.parametrize(("dims", "stays"), [((5,), False), ((2, None), True), ((2, 5000), True)])
+def test_other_running_sums(dims: tuple[int | None, ...], stays: bool) -> None:
+    """Of a vector, of an unknown size, and of too many numbers."""
+    found = rewritten(lambda op, x: op.CumSum(x, op.const(-1)), floats("x", *dims), by=[TriangularSums()], atol=1e-3)
+    assert ("CumSum" in found) is stays
+
+
+@pytest.mark.parametrize("operator", ["ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceMin"])
+@pytest.mark.parametrize("keepdims", [0, 1])
+@pytest.mark.parametrize("axes", [[1], [0, -1], None])
+def test_norms(operator: str, keepdims: int, axes: list[int] | None) -> None:
+    def emit(op, x):
+        return getattr(op, operator)(x, *([] if axes is None else [axes]), keepdims=keepdims)
+
+    found = rewritten(emit, floats("x", 2, 3, 4), by=[SumsForNorms()])
+    assert operator not in found and {"ReduceSum", "ReduceMax"} & set(found)
+
+
+def test_other_reductions_stay() -> None:
+    assert rewritten(lambda op, x: op.ReduceMax(x, [1]), floats("x", 2, 3), by=[SumsForNorms()]) == ["ReduceMax"]
+    numbers = [np.arange(6, dtype=np.int32).reshape(2, 3)]
+    x = new_value(ir.DataType.INT32, (2, 3), "x")
+    assert rewritten(lambda op, x: op.ReduceMin(x, [1]), x, by=[SumsForNorms()], numbers=numbers) == ["ReduceMin"]
