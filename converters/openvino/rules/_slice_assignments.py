@@ -51,26 +51,38 @@ def assigned_slice(data: Value, indices: Value) -> AssignedSlice | None:
     """Return the slice that the indices of a vector are the positions of; ``None`` for other indices."""
     if data.rank != 1 or data.dims is None or not data.dims[0] or not indices.dims or indices.dims[-1] != 1:
         return None
-    found = _of_constants(data, indices) if indices.constant is not None else _of_positions(data.dims[0], indices)
+    given = indices.constant
+    if given is not None and not given.size:
+        return None
+    found = _of_positions(data.dims[0], indices) if given is None else _of_constants(data.dims[0], given)
     return found if found is not None and all(size > 0 for size in found.sizes) else None
 
 
-def _of_constants(data: Value, indices: Value) -> AssignedSlice | None:
-    """Return the slice of the tensor before a Reshape to a vector that has constant positions."""
-    node, given = data.producer(), indices.constant
-    tensor = None if node is None or node.op_type != "Reshape" else node.inputs[0]
-    if not isinstance(tensor, Value) or not tensor.dims or None in tensor.dims or given is None or not given.size:
+def _of_constants(size: int, positions: np.ndarray) -> AssignedSlice | None:
+    """Return the slice with constant positions of a tensor whose dimensions are the quotients of the strides."""
+    heads = positions.reshape(-1)
+    strides: list[int] = []
+    counts: list[int] = []
+    while heads.size > 1 or not strides:
+        stride = int(heads[1] - heads[0]) if strides else 1
+        if stride <= 0 or (strides and stride % strides[-1]):
+            return None
+        others = np.flatnonzero(np.diff(heads) != stride)
+        count = int(others[0]) + 1 if others.size else heads.size
+        if heads.size % count:
+            return None
+        rows = heads.reshape(-1, count)
+        if (rows != rows[:, :1] + stride * np.arange(count)).any():
+            return None
+        heads, strides, counts = rows[:, 0], [*strides, stride], [*counts, count]
+    if size % strides[-1]:
         return None
-    dims, positions = [dim or 0 for dim in tensor.dims], given.reshape(-1)
-    if positions.min() < 0 or positions.max() >= np.prod(dims):
+    dims = [larger // less for larger, less in zip([size, *reversed(strides)], [*reversed(strides)], strict=False)]
+    if not 0 <= heads[0] < size:
         return None
-    corners = (np.unravel_index(int(at), dims) for at in (positions[0], positions[-1]))
-    starts, stops = ([int(at) + more for at in corner] for corner, more in zip(corners, (0, 1), strict=True))
-    found = AssignedSlice(dims, starts, stops)
-    if any(size <= 0 for size in found.sizes) or np.prod(found.sizes) != positions.size:
-        return None
-    inside = tuple(slice(start, stop) for start, stop in zip(starts, stops, strict=True))
-    return found if np.array_equal(np.arange(np.prod(dims)).reshape(dims)[inside].reshape(-1), positions) else None
+    starts = [int(at) for at in np.unravel_index(int(heads[0]), dims)]
+    stops = [start + count for start, count in zip(starts, reversed(counts), strict=True)]
+    return AssignedSlice(dims, starts, stops) if all(stop <= dim for stop, dim in zip(stops, dims, strict=True)) else None
 
 
 def _of_positions(size: int, indices: Value) -> AssignedSlice | None:
