@@ -31,6 +31,7 @@ from converters.passes.newer_forms import newer_forms
 from converters.passes.normalizations import FuseScaleAndBias
 from converters.passes.onnxruntime import (
     ConstantsOfMoreDimensions,
+    CopyMovedOutputs,
     KeepFloatWeights,
     KeepPads,
     TransposeAfterCasts,
@@ -364,6 +365,8 @@ def finish_for(
     ]
     _run(last, model)
     check(model, target)
+    if target.onnxruntime:  # also if a device lacks Identity: the CPU copies the output
+        _run([CopyMovedOutputs()], model)
     assumptions |= assumptions_of(model, target.assumptions, halves=target.halves)
     return Finished([], inline.inlined, halves.clamped, opset, assumptions)
 

@@ -25,6 +25,7 @@ from converters.passes.onnxruntime.line_convolutions import DepthwiseLines
 from converters.passes.onnxruntime.local_response import LRNByShiftedSums, LRNOfFourDimensions
 from converters.passes.onnxruntime.matmuls import MatMulOfVectorsAndEmptyMatrices
 from converters.passes.onnxruntime.more_dimensions import ConstantsOfMoreDimensions
+from converters.passes.onnxruntime.moved_outputs import CopyMovedOutputs
 from converters.passes.onnxruntime.nearest_resizes import NearestByGather
 from converters.passes.onnxruntime.pads import KeepPads
 from converters.passes.onnxruntime.pixels_as_tokens import PixelsAsTokens
@@ -55,6 +56,7 @@ from onnx_specops.building import OPSET
 __all__ = [
     "ConstantsOfMoreDimensions",
     "ConvolveVolumes",
+    "CopyMovedOutputs",
     "CubicByAxes",
     "DepthwiseChannelsLast",
     "DepthwiseLines",
@@ -141,4 +143,4 @@ def fusion_guards(opset: int, *, is_for_cpu: bool = True) -> Sequence[InPlacePas
         guards += [SoftmaxByReductions(), SumsByProducts(), SplitBeforeTranspose()]
     if opset >= OPSET:
         guards += [CubicByAxes(), ConvolveVolumes(), TransposedVolumes(), FewOutputs()]
-    return [*guards, TransposeInSteps()]
+    return [*guards, TransposeInSteps(), CopyMovedOutputs()]
