@@ -115,6 +115,7 @@ OPENCV = replace(
         "symmetric padding",
         "undilated ConvTranspose",
         "unpadded 1x1 kernels",
+        "split groups",
         "pairs of reduced axes",
         "Reshape for scalars",
         "truncated integers",

@@ -53,6 +53,7 @@ Spelling = Literal[
     "several elements",
     "sorted by depth",
     "sorted TopK",
+    "split groups",
     "stable Softplus",
     "stated dimensions",
     "stated kernels",

@@ -33,7 +33,7 @@ from converters.passes.spellings.jax_forms import (
     SumsForNorms,
     TriangularSums,
 )
-from converters.passes.spellings.kernels import CroppedKernels, StateKernels, UndilatedConvTranspose
+from converters.passes.spellings.kernels import CroppedKernels, SplitGroups, StateKernels, UndilatedConvTranspose
 from converters.passes.spellings.leading_ones import RemoveLeadingOnes
 from converters.passes.spellings.local_response import SumsForLRN
 from converters.passes.spellings.logic import ArithmeticLogic
@@ -153,6 +153,7 @@ SPELLINGS: Mapping[str, Callable[[], InPlacePass]] = {
     "stated dimensions": StatedDimensions,
     "counted padding": CountedPads,
     "cropped kernels": CroppedKernels,
+    "split groups": SplitGroups,
     "symmetric padding": SymmetricPads,
     "symmetric 1D padding": SymmetricPads1D,
     "truncated integers": TruncatedIntegers,

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import onnx_ir as ir
 from onnx_ir.passes import InPlacePass, PassResult
 
-from onnx_specops.building import Value, constant_value
-from onnx_specops.graphs import all_nodes, constant_array
+from converters.passes.workaround import Workaround
+from onnx_specops.building import Builder, Value, constant_value
+from onnx_specops.graphs import all_nodes, attributes_of, constant_array
 from onnx_specops.naming import Names
 
 _CONVOLUTIONS = frozenset(("Conv", "ConvInteger", "ConvTranspose", "QLinearConv"))
@@ -97,3 +100,30 @@ class CroppedKernels(InPlacePass):
             node.attributes.add(ir.AttrInt64s("kernel_shape", list(weights.shape[2:])))
             count += 1
         return PassResult(model, modified=count > 0)
+
+
+_BLOCK = 8
+
+
+class SplitGroups(Workaround):
+    """Convert a grouped Conv with a kernel of one element to a Conv for each group, unless their results are multiples of 8.
+
+    OpenCV (5.0.0) writes out of bounds for some of these. The weights are constant, and each group has several channels.
+    """
+
+    operators = frozenset(("Conv",))
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        x, group = node.inputs[0], node.attributes.get_int("group", 1)
+        weights, bias = constant_array(node.inputs[1]), node.inputs[2] if len(node.inputs) > 2 else None
+        offsets = constant_array(bias)
+        if weights is None or not isinstance(x, Value) or group == 1 or weights[0, 0].size != 1 or weights.shape[1] == 1:
+            return None
+        if not len(weights) // group % _BLOCK or (bias is not None and offsets is None):
+            return None
+        attributes = attributes_of(node) | {"group": 1}
+        parts = op.Split(x, [weights.shape[1]] * group, axis=1, outputs=group)
+        given = [weights] if offsets is None else [weights, offsets]
+        parameters = zip(*(np.split(array, group) for array in given), strict=True)
+        convolved = [op.Conv(part, *own, **attributes) for part, own in zip(parts, parameters, strict=True)]
+        return [op.Concat(*convolved, axis=1)]

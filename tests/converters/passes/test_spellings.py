@@ -665,6 +665,30 @@ def test_kernels_beside_the_image(dims: tuple[int, int], attributes: dict[str, A
     assert list(model.graph[0].inputs[1].shape or ())[2:] == kernel
 
 
+@pytest.mark.parametrize(
+    ("channels", "results", "group", "kernel", "split"),
+    [
+        (8, 24, 2, 1, True),
+        (12, 9, 3, 1, True),
+        (8, 16, 2, 1, False),  # multiples of 8
+        (8, 24, 2, 3, False),
+        (8, 24, 1, 1, False),
+        (8, 24, 8, 1, False),  # one channel for each group
+    ],
+)
+@pytest.mark.parametrize("bias", [True, False])
+def test_groups(channels: int, results: int, group: int, kernel: int, split: bool, bias: bool) -> None:
+    rng = np.random.default_rng(0)
+    weights = rng.standard_normal((results, channels // group, kernel, kernel)).astype(np.float32)
+    offsets = [np.arange(results, dtype=np.float32)] if bias else []
+
+    def emit(op, x):
+        return op.Conv(x, weights, *offsets, group=group, kernel_shape=[kernel, kernel])
+
+    found = rewritten(emit, floats("x", 2, channels, 5, 4), by=[SPELLINGS["split groups"]()], atol=1e-4)
+    assert found == (["Concat", *["Conv"] * group, "Split"] if split else ["Conv"])
+
+
 HALVES = np.array([[-3.5, -2.5, -1.5, -0.5, 0.49999997, 0.5], [1.5, 2.5, 3.7, -7.2, 4e6 + 0.5, 0]], np.float32)
 LARGE = np.array([[2**23 + 1, 2**23 + 3, -(2**23) - 1, 2**24 + 2, 2**22 + 1.5, -1e-10, -0.49999997, 3e38]], np.float32)
 
