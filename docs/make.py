@@ -763,7 +763,8 @@ The columns of the table are:
 - *held-out*: the held-out networks that agree. No rewrite was developed with these networks, except for two: Concat and Pad
   of integers for QNN (quantized/segmentation), and ConvTranspose for JAX (UNet). The last 35 of the list were drawn at
   random. The results of the last 16 are the first ones; the rewrite of grouped convolutions for OpenCV 5 (tf_mixnet_s) is
-  newer. For FunnelModel, PyTorch's export differs from OpenVINO by the same numbers, after an Einsum;
+  newer. For FunnelModel, OpenVINO's CPU plugin has other results with a known number of tokens than with a dynamic one, and
+  PyTorch's export has the latter;
 - *with a direct export*: the converted networks that agree, of those that PyTorch also exports;
 - *direct export agrees*: the direct exports that agree, of the same networks;
 - *only the direct export agrees*: the networks whose direct export agrees and whose conversion does not.

@@ -462,6 +462,16 @@ def test_differences_between_openvinos_implementations_are_excused(oracle: Oracl
         assert not undecided(known, Verdict("lacks"), judge) and not undecided(other, Verdict("parts"), judge)
 
 
+def test_departures_of_integers_excuse_integers_only(oracle: Oracle, monkeypatch: pytest.MonkeyPatch) -> None:
+    judge = Judge(oracle)
+    answers = {"cpu": [np.zeros(3)], "evaluate": [np.ones(3)]}
+    monkeypatch.setattr(Judge, "openvinos", lambda self, recipe, name: answers[name])
+    for type_ in (np.int32, np.float32):
+        operands = np.ones((1, 2), type_), np.ones((2, 1), type_)
+        recipe = _of_one("Einsum", "opset7", *operands, equation="ab,bc->ac")
+        assert undecided(recipe, Verdict("parts"), judge) == (type_ == np.int32)
+
+
 def test_values_of_constants_are_constants_of_a_single_layer(oracle: Oracle) -> None:
     one = Leaf("f32", np.ones(3, np.float32), (3,), True)
     layers = Layer("Relu", "opset1", ((1, 0),), {}), Layer("Add", "opset1", ((0, 0), (2, 0)), {"auto_broadcast": "numpy"})
