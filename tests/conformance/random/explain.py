@@ -30,9 +30,8 @@ from tests.conformance.random.restate import seconded_in_other_words
 
 # The entries of the table of departures for all operations.
 _EVERYWHERE = ("f64", "i64", "u32", "u64")
-# The difference of shapes of two empty results: the CPU plugin loses track of unknown dimensions in this case.
 _INTEGER = re.compile(r"[iu]\d+")
-
+# The difference of shapes of two empty results: the CPU plugin loses track of unknown dimensions in this case.
 _EMPTY = re.compile(r"cpu: output \d+: \[\] \[[^]]*\b0\b[^]]*\] instead of \[\] \[[^]]*\b0\b")
 # Messages where OpenVINO does not check: it counts no elements, neither for a Reshape nor for limits of higher rank than the
 # data or of data of unknown dimensions. It ignores invalid axes and sizes, also the axes of a Squeeze whose sizes are not
