@@ -25,6 +25,9 @@ _TYPES = {"float16": ir.DataType.FLOAT16, "uint8": ir.DataType.UINT8}
 _MULTIPLE = 8
 """ONNX Runtime's kernel needs a head size that is a multiple of this."""
 
+OTHER_NUMBERS = "attention_mask_of_other_numbers_than_0_and_1"
+"""The assertion that an attention_mask contains only 0 and 1."""
+
 _UNKNOWN = -(1 << 30)
 """An invalid number of tokens, which ONNX Runtime rejects."""
 
@@ -124,11 +127,12 @@ class Emitter:
         else:
             mask = op.Cast(mask, to=ir.DataType.INT64)
             counts = op.Sub(op.ReduceSum(mask, [1], keepdims=0), 1)
-            right_padded = _is_right_padded(op, mask, sequence, total)
+            right_padded, others = _is_right_padded(op, mask, sequence, total), has_other_numbers(op, mask)
             if self._computed == ir.DataType.FLOAT:
-                lengths = op.Where(right_padded, counts, _UNKNOWN)
+                lengths = op.Where(op.And(right_padded, op.Not(others)), counts, _UNKNOWN)
             else:  # other kernels do not check the lengths
                 lengths = required(op, "padding_before_tokens", op.Not(right_padded), counts)
+                lengths = required(op, OTHER_NUMBERS, others, lengths)
         self._lengths[padding] = op.Cast(lengths, to=ir.DataType.INT32), whole
         return self._lengths[padding]
 
@@ -183,6 +187,13 @@ def _is_right_padded(op: Builder, mask: ir.Value, sequence: Value, total: Value)
     own = op.ReduceSum(op.Slice(mask, op.Neg(sequence), [2**62], [1]), [1], keepdims=1)
     is_right = op.Where(op.Less(sequence, total), op.Equal(own, sequence), op.Equal(rises, 0))
     return op.Squeeze(op.And(begins, is_right), [1])
+
+
+def has_other_numbers(op: Builder, mask: ir.Value) -> Value:
+    """Return for each row of an integer mask whether it contains numbers other than 0 and 1, whose effect is unknown."""
+    others = op.Cast(op.Not(op.Equal(op.Mul(mask, mask), mask)), to=ir.DataType.INT64)
+    found: Value = op.Greater(op.ReduceSum(others, [1], keepdims=0), 0)
+    return found
 
 
 def _in_rows(op: Builder, source: Source, heads: int, size: int) -> ir.Value:

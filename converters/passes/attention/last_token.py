@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
+from converters.passes.attention.grouped import OTHER_NUMBERS, has_other_numbers
 from converters.passes.attention.probe_shapes import Inputs, ProbeShapes
 from converters.passes.attention.probing import Probe, ProbeError
+from onnx_specops.assertions import required
 from onnx_specops.building import Builder, Value
 
 _PROBE_SHAPES = ProbeShapes(batch=2, sequence=3, past=5)
@@ -176,7 +178,8 @@ class _Selection:
             data = self._inputs.tokens
             batch, tokens = (op.Squeeze(op.Shape(data, start=axis, end=axis + 1), [0]) for axis in (0, 1))
             own = op.Slice(mask, op.Unsqueeze(op.Neg(tokens), [0]), [_END], [1])
-            counts = op.Cast(op.Cast(own, to=ir.DataType.BOOL), to=ir.DataType.INT64)
-            last = op.ReduceMax(op.Mul(counts, op.Range(0, tokens, 1)), [1], keepdims=0)
+            own = op.Cast(own, to=ir.DataType.INT64)
+            last = op.ReduceMax(op.Mul(own, op.Range(0, tokens, 1)), [1], keepdims=0)
+            last = required(op, OTHER_NUMBERS, has_other_numbers(op, own), last)
             self._place = op.Add(last, op.Mul(op.Range(0, batch, 1), tokens))
         return self._place

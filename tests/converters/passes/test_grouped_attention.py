@@ -277,6 +277,40 @@ def test_padding_before_tokens_of_a_run(slot: int, error: str | None) -> None:
             by_onnx_runtime(for_generators(model), given)
 
 
+@pytest.mark.parametrize("kv_cache", ["float32", "uint8"])
+@pytest.mark.parametrize("logits", ["all", "last"])
+@pytest.mark.parametrize(
+    ("row", "is_valid"),
+    [([1, 1, 1, 0, 0], True), ([1, 1, 1, -1, -1], False), ([1, 1, 1, 1, -1], False), ([2, 1, 0, 0, 0], False)],
+)
+def test_numbers_of_an_attention_mask(row: list[int], is_valid: bool, logits: Any, kv_cache: Any) -> None:
+    """The sum of a mask's row is its number of tokens only for 0 and 1. Models treat other numbers differently."""
+    (run,) = runs(5)
+    given = [Run(run.x, np.array([row, [1] * 5]), {})]
+    conversion = convert(layer(), form="genai", positions=64, logits=logits, kv_cache=kv_cache)
+    if not is_valid:
+        with pytest.raises(Exception, match="seqlens_k"):
+            by_onnx_runtime(conversion, given)
+        return
+    (got,), (wanted,) = by_onnx_runtime(conversion, given), by_openvino(layer(), given)
+    wanted = wanted if logits == "all" else wanted[[0, 1], [2, 4]][:, None]
+    np.testing.assert_allclose(got[0, :3], wanted[0, :3], rtol=0, atol=2e-2 * float(np.abs(wanted).max()), strict=True)
+
+
+@pytest.mark.parametrize(("number", "is_valid"), [(1, True), (-1, False), (2, False)])
+def test_numbers_of_an_attention_mask_of_other_attention(number: int, is_valid: bool) -> None:
+    """The last token of a row is known for 0 and 1 only, also if the attention stays in standard ONNX."""
+    (run,) = runs(3)
+    given = [Run(run.x, np.array([[1, 1, 0], [1, number, 0]]), {})]
+    conversion = convert(layer(), form="genai", positions=64, contrib=False)
+    if not is_valid:
+        with pytest.raises(Exception, match="attention_mask_of_other_numbers"):
+            by_onnx_runtime(conversion, given)
+        return
+    (got,), (wanted,) = by_onnx_runtime(conversion, given), by_openvino(layer(), given)
+    np.testing.assert_allclose(got, wanted[:, 1:2], rtol=0, atol=1e-4 * float(np.abs(wanted).max()), strict=True)
+
+
 def test_another_input_before_the_tokens() -> None:
     """The number of tokens and the last tokens are those of the input of the tokens."""
     images = parameter("images", [-1, 64], np.float32)
