@@ -180,7 +180,10 @@ SPECOPS_INLINE void share(const Scaling& scaling, const Query& query, std::int64
     for (std::int64_t t = 0; t < count; ++t) products[t] = std::tanh(products[t] / scaling.softcap) * scaling.softcap;
   }
   if (query.mask != nullptr) {
-    for (std::int64_t t = 0; t < count; ++t) products[t] += query.mask[first + t];
+    const float* const mask = query.mask + first;
+    for (std::int64_t t = 0; t < count; ++t) {
+      products[t] = scaling.replaces && mask[t] <= hidden ? mask[t] : products[t] + mask[t];
+    }
   }
   for (std::int64_t t = count; t < block; ++t) products[t] = -infinity;
   const float here = greatest(products, count);

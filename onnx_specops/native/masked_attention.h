@@ -22,9 +22,11 @@ struct Query {
   float* to;
 };
 
-// The transformation of scores before the mask is added: times `scale`, then limited by `softcap` unless that is 0.
+// The transformation of scores before the mask is added: times `scale`, then limited by `softcap` unless that is 0. With
+// `replaces`, mask values of `hidden` or less replace the score, which may be infinite or NaN, instead of being added.
 struct Scaling {
   float scale, softcap;
+  bool replaces = false;
 };
 
 // The maximum number of queries that `attend` accepts, and the number that it processes side by side.

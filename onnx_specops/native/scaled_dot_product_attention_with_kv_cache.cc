@@ -34,7 +34,7 @@ struct Mask {
 class ScaledDotProductAttentionWithKVCache : public Kernel {
  public:
   explicit ScaledDotProductAttentionWithKVCache(const KernelInfo& info)
-      : scaling_{info.number("scale"), info.number("softcap")} {}
+      : scaling_{info.number("scale"), info.number("softcap"), info.integer("mask_replaces") != 0} {}
 
   void compute(Context& context) const override {
     const Input query = context.input(0), key = context.input(1), value = context.input(2), past_key = context.input(3),
@@ -187,7 +187,7 @@ const Op& scaled_dot_product_attention_with_kv_cache() {
        {"past_length", true},
        {"sink", true}},
       {{"Y"}, {"present_key"}, {"present_value"}},
-      {Attribute::number("scale"), Attribute::number("softcap", 0.0f)},
+      {Attribute::number("scale"), Attribute::number("softcap", 0.0f), Attribute::integer("mask_replaces", 0)},
       {{{real, real, real, real, real, real, any, Type::int64, real}, {real, real, real}}},
       [](const KernelInfo& info) -> std::unique_ptr<Kernel> {
         return std::make_unique<ScaledDotProductAttentionWithKVCache>(info);

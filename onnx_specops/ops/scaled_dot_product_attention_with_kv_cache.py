@@ -37,6 +37,7 @@ def ScaledDotProductAttentionWithKVCache(
     *,
     scale: float,
     softcap: float = 0.0,
+    mask_replaces: int = 0,
 ):
     """Computes attention over a cache of keys and values, and extends the cache by those of this run's tokens.
 
@@ -61,6 +62,8 @@ def ScaledDotProductAttentionWithKVCache(
     Attributes:
         scale: the factor of the scores.
         softcap: replaces each score ``x`` by ``softcap * tanh(x / softcap)`` before the mask is added; 0: no softcap.
+        mask_replaces: 1: numbers of -1e30 or less in ``attention_mask`` replace the scores, which may be infinite or NaN. 0:
+            all numbers are added.
 
     Outputs:
         Y: ``[batch, heads, sequence, value size]``; 0 where all scores are ``-inf`` after the mask is added.
@@ -86,7 +89,9 @@ def ScaledDotProductAttentionWithKVCache(
         if softcap:
             products = np.tanh(products / np.float32(softcap)) * np.float32(softcap)
         if attention_mask is not None:
-            products = products + attention_mask
+            masked = products + attention_mask
+            replaced = attention_mask <= _HIDDEN if mask_replaces else False
+            products = np.where(replaced, attention_mask, masked)
         if sink is not None:
             column = np.broadcast_to(sink[:, None, None], (*products.shape[:3], 1))
             products = np.concatenate([products, column], axis=-1)
@@ -94,6 +99,9 @@ def ScaledDotProductAttentionWithKVCache(
         weights = np.exp(products - products.max(axis=-1, keepdims=True, initial=-np.inf))
         weights = np.where(hidden, np.float32(0), weights / weights.sum(axis=-1, keepdims=True))[..., :total]
     return np.matmul(weights, values), present_key, present_value
+
+
+_HIDDEN = np.float32(-1e30)
 
 
 def _check(name, query, key, value, past_key, past_value, mask, beams, length) -> None:
@@ -154,7 +162,22 @@ def _(node):
 
 
 @ScaledDotProductAttentionWithKVCache.body
-def _(op, query, key, value, past_key, past_value, attention_mask, beam_idx, past_length, sink, *, scale, softcap):
+def _(
+    op,
+    query,
+    key,
+    value,
+    past_key,
+    past_value,
+    attention_mask,
+    beam_idx,
+    past_length,
+    sink,
+    *,
+    scale,
+    softcap,
+    mask_replaces,
+):
     sequence, room = op.Shape(key, start=2, end=3), op.Shape(past_key, start=2, end=3)
     length = room if past_length is None else op.Reshape(past_length, [1])
     beyond = op.Or(op.Less(length, 0), op.Greater(length, room))
@@ -195,7 +218,9 @@ def _(op, query, key, value, past_key, past_value, attention_mask, beam_idx, pas
         products = op.Mul(op.Tanh(op.Div(products, softcap)), softcap)
     products = op.Reshape(products, op.Concat(batch, heads, sequence, total, axis=0), allowzero=1)
     if attention_mask is not None:
-        products = op.Add(products, attention_mask)
+        masked = op.Add(products, attention_mask)
+        replaced = op.LessOrEqual(attention_mask, _HIDDEN) if mask_replaces else None
+        products = masked if replaced is None else op.Where(replaced, attention_mask, masked)
     if sink is not None:
         column = op.Expand(op.Reshape(sink, [1, -1, 1, 1]), op.Concat(batch, heads, sequence, [1], axis=0))
         products = op.Concat(products, column, axis=-1)

@@ -301,6 +301,7 @@ class _Emitter:
             None if found.sinks is None else op.const(found.sinks, ir.DataType.FLOAT),
             scale=found.scale,
             softcap=found.softcap or None,
+            mask_replaces=1 if found.is_boolean else None,
             outputs=3,
         )
         if (unseeing := self._nan_for_hidden(op, found)) is not None:

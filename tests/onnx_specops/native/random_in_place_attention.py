@@ -48,6 +48,6 @@ def attention(rng: np.random.Generator) -> Node:
         inputs["attention_mask"] = (np.broadcast_to(mask, shape) + (normal(*shape) if rng.integers(2) else 0)).astype(F)
     if rng.random() < 0.3:
         inputs["sink"] = 3 * normal(heads)
-    attributes = {"scale": SCALE, "softcap": 0.0 if rng.random() < 0.8 else 3.0}
+    attributes = {"scale": SCALE, "softcap": 0.0 if rng.random() < 0.8 else 3.0, "mask_replaces": int(rng.integers(2))}
     arrays = [inputs.get(name) for name in NAMES]
     return "ScaledDotProductAttentionWithKVCache", arrays, [TensorProto.FLOAT] * 3, attributes

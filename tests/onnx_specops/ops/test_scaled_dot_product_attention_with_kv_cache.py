@@ -20,7 +20,7 @@ F = np.float32
 KERNELS = ["native", "python", "none"]
 
 
-def model_of(feeds: dict[str, np.ndarray], softcap: float = 0.0) -> bytes:
+def model_of(feeds: dict[str, np.ndarray], softcap: float = 0.0, mask_replaces: int = 0) -> bytes:
     types = {name: helper.np_dtype_to_tensor_dtype(array.dtype) for name, array in feeds.items()}
     outputs = ("Y", "present_key", "present_value")
     node = helper.make_node(
@@ -30,6 +30,7 @@ def model_of(feeds: dict[str, np.ndarray], softcap: float = 0.0) -> bytes:
         domain="onnx_specops",
         scale=SCALE,
         softcap=softcap,
+        mask_replaces=mask_replaces,
     )
     graph = helper.make_graph(
         [node],
@@ -41,10 +42,10 @@ def model_of(feeds: dict[str, np.ndarray], softcap: float = 0.0) -> bytes:
     return onnx_specops.add_bodies(helper.make_model(graph, opset_imports=imports, ir_version=10)).SerializeToString()
 
 
-def session_of(feeds: dict[str, np.ndarray], kernels: Any, softcap: float = 0.0) -> onnx_specops.InferenceSession:
+def session_of(feeds: dict[str, np.ndarray], kernels: Any, **attributes: Any) -> onnx_specops.InferenceSession:
     options = ort.SessionOptions()
     options.log_severity_level = 4
-    return onnx_specops.InferenceSession(model_of(feeds, softcap), options, kernels=kernels)
+    return onnx_specops.InferenceSession(model_of(feeds, **attributes), options, kernels=kernels)
 
 
 def present(past: np.ndarray, new: np.ndarray, feeds: dict[str, np.ndarray]) -> np.ndarray:
@@ -81,19 +82,20 @@ def openvino_attention(feeds: dict[str, np.ndarray], keys: np.ndarray, values: n
     return next(iter(compiled(arrays).values()))
 
 
-def drawn(seed: int) -> tuple[dict[str, np.ndarray], float]:
-    """Return random inputs of a node, with random optional inputs, and its softcap."""
+def drawn(seed: int) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """Return random inputs of a node, with random optional inputs, and its attributes besides the scale."""
     _, arrays, _, attributes = random_in_place_attention.attention(np.random.default_rng(seed))
-    return {name: array for name, array in zip(NAMES, arrays, strict=True) if array is not None}, attributes["softcap"]
+    del attributes["scale"]
+    return {name: array for name, array in zip(NAMES, arrays, strict=True) if array is not None}, attributes
 
 
 @pytest.mark.parametrize("seed", range(60))
 def test_every_form_agrees_with_openvino(seed: int) -> None:
-    feeds, softcap = drawn(seed)
+    feeds, attributes = drawn(seed)
     keys, values = (present(feeds[f"past_{name}"], feeds[name], feeds) for name in ("key", "value"))
-    wanted = openvino_attention(feeds, keys, values, softcap)
+    wanted = openvino_attention(feeds, keys, values, attributes["softcap"])
     for kernels in KERNELS:
-        mixed, got_keys, got_values = session_of(feeds, kernels, softcap).run(None, feeds)
+        mixed, got_keys, got_values = session_of(feeds, kernels, **attributes).run(None, feeds)
         np.testing.assert_allclose(mixed, wanted, rtol=1e-4, atol=1e-5)
         np.testing.assert_array_equal(got_keys, keys)
         np.testing.assert_array_equal(got_values, values)
@@ -116,6 +118,29 @@ def test_a_mask_that_hides_all_tokens(kernels: Any) -> None:
     mixed, _, values = session_of(feeds | {"attention_mask": mask}, kernels).run(None, feeds | {"attention_mask": mask})
     np.testing.assert_allclose(mixed[0, :, 0], values[0].mean(axis=1), rtol=1e-4, atol=1e-5)
     assert not mixed[1, :, 2].any() and not np.isnan(mixed).any()
+
+
+@pytest.mark.parametrize("kernels", KERNELS)
+@pytest.mark.parametrize("number", [np.inf, np.nan])
+@pytest.mark.parametrize(("lowest", "replaces", "is_hidden"), [
+    (-np.inf, 1, True), (LOWEST, 1, True), (-1e30, 1, True), (-1e29, 1, False), (-np.inf, 0, False), (-1e29, 0, False),
+])  # fmt: skip
+@pytest.mark.parametrize("sequence", [1, 3, 7])
+def test_a_hidden_key_that_is_not_a_number(
+    kernels: Any, number: float, lowest: float, replaces: int, is_hidden: bool, sequence: int
+) -> None:
+    """With ``mask_replaces``, its score is that of the mask. Otherwise, it is infinite or NaN."""
+    feeds = plain(sequence=sequence, room=70)
+    feeds["attention_mask"] = np.zeros((2, 1, 1, 70 + sequence), F)
+    feeds["attention_mask"][..., 3] = lowest
+    feeds["query"][..., 2] = 1
+    wanted = session_of(feeds, kernels).run(None, feeds)[0]
+    feeds["past_key"][:, :, 3, 2] = number
+    got = session_of(feeds, kernels, mask_replaces=replaces).run(None, feeds)[0]
+    if is_hidden:
+        np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-6)
+    else:
+        assert np.isnan(got).all()
 
 
 @pytest.mark.parametrize("kernels", KERNELS)

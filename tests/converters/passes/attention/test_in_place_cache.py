@@ -10,7 +10,7 @@ from openvino import opset13 as ops
 
 import onnx_specops
 from converters.openvino import convert
-from tests.converters.passes.language_models import by_mask, by_openvino, causal, floats, hidden, layer, runs, whole
+from tests.converters.passes.language_models import by_mask, by_openvino, causal, dim, floats, hidden, layer, runs, whole
 
 OPERATOR = "onnx_specops.ScaledDotProductAttentionWithKVCache"
 
@@ -78,6 +78,41 @@ def test_conditions(changes: dict[str, Any], in_place: int) -> None:
     for run, wanted in zip(given, by_openvino(model, given), strict=True):
         got = session.run(None, {name: run.feeds[name] for name in ("x", "attention_mask", "beam_idx")})[0]
         np.testing.assert_allclose(got, wanted, rtol=0, atol=1e-4 * float(np.abs(wanted).max()), strict=True)
+
+
+def _third(number: float) -> Any:
+    """Return keys with a number as the third token."""
+
+    def change(x: Any, tokens: Any) -> Any:
+        columns = ops.slice(tokens.columns, ops.negative(dim(x, 2)), whole([2**31 - 1]), whole([1]), whole([1]))
+        return ops.select(ops.equal(ops.unsqueeze(columns, whole([0, 3])), whole(2)), floats(number), x)
+
+    return change
+
+
+@pytest.mark.parametrize("kernels", ["native", "python", "none"])
+@pytest.mark.parametrize("number", [np.inf, np.nan])
+@pytest.mark.parametrize(
+    "mask",
+    [
+        {"products": _below(-np.inf)},
+        {"products": _below(-3.4028235e38)},
+        {"products": _below(-1e30)},
+        {"bias": lambda x, _: x},
+    ],
+)
+def test_hidden_keys_that_are_not_numbers(mask: dict[str, Any], number: float, kernels: Any) -> None:
+    """A condition replaces their scores, and an addend does not."""
+    model = layer(key=_third(number), **{"bias": None, **mask})
+    given = runs(5, 1)
+    conversion = convert(model.clone())
+    assert conversion.report.nodes.get(OPERATOR, 0) == 1
+    session = onnx_specops.InferenceSession(conversion.model.SerializeToString(), kernels=kernels)
+    first, *_ = wanted = by_openvino(model, given)
+    assert np.isnan(first[:, :2]).any() == ("bias" in mask) and np.isnan(first[:, 2:]).all()
+    for run, expected in zip(given, wanted, strict=True):
+        got = session.run(None, {name: run.feeds[name] for name in ("x", "attention_mask", "beam_idx")})[0]
+        np.testing.assert_allclose(got, expected, rtol=0, atol=1e-4 * float(np.nanmax(np.abs(expected), initial=0)))
 
 
 @pytest.mark.parametrize("lowest", [-np.inf, -3.4028235e38])
