@@ -15,15 +15,18 @@ from onnx_specops.replacing import replace_value
 
 
 class Workaround(InPlacePass):
-    """Replaces nodes of some standard operators.
+    """Replaces nodes of some operators of one domain.
 
     ``--verify`` does not check the replacements: ONNX Runtime may be unable to compute the original nodes.
 
     Attributes:
+        operators: the names of the operators.
+        domain: their domain; ONNX's by default.
         assumptions: after the pass, what must be true for the same results, by the name of a value.
     """
 
     operators: ClassVar[frozenset[str]]
+    domain: ClassVar[str] = ""
 
     def __init__(self) -> None:
         self.assumptions: dict[str, str] = {}
@@ -40,17 +43,17 @@ class Workarounds(InPlacePass):
     """Some workarounds in one traversal; a node is replaced by the first that applies, and not again."""
 
     def __init__(self, *workarounds: Workaround) -> None:
-        self.by_operator: dict[str, list[Workaround]] = {}
+        self.by_operator: dict[tuple[str, str], list[Workaround]] = {}
         for workaround in workarounds:
             for operator in workaround.operators:
-                self.by_operator.setdefault(operator, []).append(workaround)
+                self.by_operator.setdefault((workaround.domain, operator), []).append(workaround)
 
     def call(self, model: ir.Model) -> PassResult:
         root: Builder | None = None
         count = 0
         for node in list(all_nodes(model.graph)):
-            candidates = self.by_operator.get(node.op_type)
-            if candidates is None or node.domain or not isinstance(node.graph, ir.Graph):
+            candidates = self.by_operator.get((node.domain, node.op_type))
+            if candidates is None or not isinstance(node.graph, ir.Graph):
                 continue
             root = root or Builder.of_existing(model.graph)
             op = Builder.before_node(node, root)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import cast
+from collections.abc import Sequence
+from typing import ClassVar, cast
 
 import numpy as np
 import onnx_ir as ir
-from onnx_ir.passes import InPlacePass, PassResult
 
+from converters.passes.workaround import Workaround
 from onnx_specops.building import Builder, Value
 from onnx_specops.domain import DOMAIN
-from onnx_specops.graphs import all_nodes, constant_array, constant_list
-from onnx_specops.replacing import replace_value
+from onnx_specops.graphs import constant_array, constant_list
 
 _ELEMENTS = 1 << 22
 """The largest number of pairs of a bag and an index."""
@@ -20,7 +20,7 @@ _LARGE = 1e18
 """Products of two numbers below this are finite in float32."""
 
 
-class BagsByMatMul(InPlacePass):
+class BagsByMatMul(Workaround):
     """Convert EmbeddingBagOffsetsSum to a product of the rows and a matrix of 0 and 1, which selects the rows of each bag.
 
     The operator's function contains a Loop, which most programs other than ONNX Runtime lack. The numbers of indices and
@@ -29,20 +29,12 @@ class BagsByMatMul(InPlacePass):
     infinity would be NaN in all bags.
     """
 
-    def call(self, model: ir.Model) -> PassResult:
-        root: Builder | None = None
-        count = 0
-        for node in list(all_nodes(model.graph)):
-            if (node.domain, node.op_type) != (DOMAIN, "EmbeddingBagOffsetsSum") or not isinstance(node.graph, ir.Graph):
-                continue
-            root = root or Builder.of_existing(model.graph)
-            op = Builder.before_node(node, root)
-            if (sums := _sums(op, *node.inputs)) is None:
-                continue
-            replace_value(node.outputs[0], op.place(sums), equal=False)
-            node.graph.remove(node, safe=True)
-            count += 1
-        return PassResult(model, modified=count > 0)
+    operators: ClassVar[frozenset[str]] = frozenset({"EmbeddingBagOffsetsSum"})
+    domain: ClassVar[str] = DOMAIN
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        sums = _sums(op, *node.inputs)
+        return None if sums is None else [sums]
 
 
 def _sums(
