@@ -45,7 +45,8 @@ class StaticReshape(InPlacePass):
 class StatedDimensions(InPlacePass):
     """Replace the -1 in the constant shape of a Reshape by the dimension if all dimensions of the result are known.
 
-    OpenCV (5.0.0) fuses an attention, and takes the number in the shape for the number of heads.
+    No dimension of the result is 0, which in a shape copies a dimension of the input. OpenCV (5.0.0) fuses an attention, and
+    takes the number in the shape for the number of heads.
     """
 
     def call(self, model: ir.Model) -> PassResult:
@@ -55,7 +56,9 @@ class StatedDimensions(InPlacePass):
             if node.domain or node.op_type != "Reshape":
                 continue
             given, result = constant_array(node.inputs[1]), node.outputs[0]
-            if given is None or -1 not in given or not isinstance(result, Value) or not result.is_static:
+            if given is None or -1 not in given or not isinstance(result, Value):
+                continue
+            if not result.is_static or 0 in (result.dims or ()):
                 continue
             names = names or Names.of(model.graph)
             shape = constant_value(np.array(result.dims, np.int64), name=f"{result.name}_shape")

@@ -102,6 +102,8 @@ def test_masks_are_computed_before_projections() -> None:
         ((2, 3, -1, 2), (2, 3, 8), [2, 3, 4, 2]),
         ((-1, 3, 4, 2), (None, 3, 8), [-1, 3, 4, 2]),  # unknown
         ((0, 3, 4, 2), (2, 3, 8), [0, 3, 4, 2]),
+        ((-1, 8), (2, 3, 8), [6, 8]),
+        ((-1, 8), (2, 0, 8), [-1, 8]),  # 0 would copy the 2
     ],
 )
 def test_stated_dimensions(shape: tuple[int, ...], dims: tuple[int | None, ...], stated: list[int]) -> None:
