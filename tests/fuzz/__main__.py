@@ -26,12 +26,12 @@ from tests.fuzz import ir, language, networks, nodes
 from tests.fuzz.engine import Target, run, summary, until
 
 _EVERY = 60.0
-FILES = {"ir": ir, "networks": networks, "language": language}
-"""The targets that change files."""
+FILES = {"ir": ir.write, "networks": networks.FILES.write, "language": language.FILES.write}
+"""The targets that change files, and the functions that write a file."""
 
 
 def main() -> int:
-    files = {name: (lambda module=module: module.TARGET) for name, module in FILES.items()}
+    files = {module.TARGET.name: (lambda module=module: module.TARGET) for module in (ir, networks, language)}
     targets = {**files, **nodes.targets()}
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__.splitlines()[0])
     parser.add_argument("target", choices=list(targets))
@@ -74,7 +74,7 @@ def _keep(target: Target, seed: int, number: int, wrong: str, folder: Path) -> N
     command = f"python -m tests.fuzz {target.name} --seed {seed} --case {number}{only}"
     (place / "finding.txt").write_text(f"{command}\n{wrong}\n")
     if target.name in FILES:
-        FILES[target.name].write(seed, number, place / "model.xml")
+        FILES[target.name](seed, number, place / "model.xml")
     else:
         (place / "node.json").write_text(nodes.dump(nodes.node(seed, number, *target.arguments)))
 
