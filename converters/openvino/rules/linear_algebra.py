@@ -7,7 +7,7 @@ import re
 import string
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import onnx_ir as ir
 
@@ -19,12 +19,7 @@ from converters.openvino.rules._shapes import match_shapes
 from onnx_specops.building import Builder, Value
 
 _FLOATS = (ir.DataType.FLOAT16, ir.DataType.BFLOAT16, ir.DataType.FLOAT, ir.DataType.DOUBLE)
-_INTEGERS = Departure(
-    where=INTEGERS_IN_FLOAT32.where,
-    cpu=INTEGERS_IN_FLOAT32.cpu,
-    specification="computes in their type",
-    follows="specification",
-)
+_INTEGERS = replace(INTEGERS_IN_FLOAT32, reference="", specification="computes in their type", follows="specification")
 
 
 @rule(
