@@ -16,6 +16,7 @@
 #include "integer_list.h"
 #include "op.h"
 #include "quantized_conv_geometry.h"
+#include "quantized_conv_narrow.h"
 #include "quantized_conv_planes.h"
 #include "quantized_conv_winograd.h"
 #include "spare.h"
@@ -101,11 +102,14 @@ struct Prepared {
   std::int64_t part;       // columns of a group
   std::int64_t padded;     // the same, padded to whole blocks
   std::int64_t depth;      // activations of a tap, padded to whole units
+  std::int64_t all_depth;  // of all taps, as packed
   bool copied;             // rows are copied, with all taps of a row combined
   bool lines = false;      // depthwise, along lines of output pixels
   int winograd = 0;        // the tiles of Winograd's algorithm, or 0
   bool pointwise = false;  // depthwise, of windows that are one pixel; the columns are those of one or several pixels
   std::optional<TileDepth> tiles;
+  std::vector<byte_conv::Narrow> narrow;  // of each group; empty if weights are packed as the kernels usually need them
+  bool wide = false;       // whether copied activations are 16-bit integers
   std::int64_t stride;     // bytes between the matrices of groups
   bool bounded = true;     // whether scaled sums are below 2^31
   std::vector<std::uint8_t> weights;
@@ -122,6 +126,19 @@ struct Prepared {
   std::vector<float> addend_scale, sum_scale, sum_slope, sum_bias;
   std::vector<std::int32_t> sum_zeros;
   std::int32_t sum_zero = 0, addend_zero = 0;
+
+  // The weights of a group from a column on, the first one of a panel.
+  const void* panels(const Kernels& kernels, std::int64_t group, std::int64_t column) const {
+    if (!narrow.empty()) return narrow[static_cast<std::size_t>(group)].panels.data() + column / byte_conv::block_columns;
+    const std::int64_t before = column == 0 ? 0 : kernels.packed_bytes(column, all_depth);
+    return static_cast<const std::uint8_t*>(matrix()) + group * stride + before;
+  }
+
+  std::int64_t weight_bytes() const {
+    std::size_t all = weights.size();
+    for (const byte_conv::Narrow& of_group : narrow) all += of_group.numbers.size();
+    return static_cast<std::int64_t>(all);
+  }
 
   const void* matrix() const {
     const auto address = reinterpret_cast<std::uintptr_t>(weights.data());
@@ -411,21 +428,39 @@ class QuantizedConv : public Kernel {
       return out;
     }
     // Taps outside, channels inside, in the order of the activations.
-    out.depth = out.copied ? up(depth * merged, unit) : part_channels;
-    const std::int64_t whole = out.tiles ? out.tiles->depth() : out.copied ? out.depth : depth * merged;
-    out.stride = up(kernels.packed_bytes(part, whole), 64);
-    out.weights.resize(static_cast<std::size_t>(out.stride * parts) + 64);
-    std::vector<std::int8_t> ordered(static_cast<std::size_t>(part * whole), 0);
-    for (std::int64_t g = 0; g < parts; ++g) {
+    const auto ordered = [&](std::int64_t g, std::int64_t whole) {
+      std::vector<std::int8_t> numbers(static_cast<std::size_t>(part * whole), 0);
       for (std::int64_t m = 0; m < part; ++m) {
         const std::int8_t* one = from + (g * part + m) * depth;
-        std::int8_t* const row = ordered.data() + m * whole + m / per_group * channels;
+        std::int8_t* const row = numbers.data() + m * whole + m / per_group * channels;
         for (std::int64_t tap = 0; tap < taps; ++tap) {
           std::int8_t* const to = row + (out.tiles ? out.tiles->place(tap, part_channels) : tap * part_channels);
           for (std::int64_t c = 0; c < channels; ++c) to[c] = one[c * taps + tap];
         }
       }
-      kernels.pack(ordered.data(), part, whole, static_cast<std::uint8_t*>(const_cast<void*>(out.matrix())) + g * out.stride);
+      return numbers;
+    };
+    if (kernels.multiply_narrow != nullptr) {
+      out.depth = up(depth * merged, byte_conv::block_depth);
+      for (std::int64_t g = 0; g < parts; ++g) {
+        out.narrow.push_back(byte_conv::pack_narrow(ordered(g, out.depth).data(), part, out.depth, depth * merged));
+        if (!out.narrow.back().panels.empty()) continue;
+        out.narrow.clear();
+        break;
+      }
+      if (!out.narrow.empty()) {
+        out.copied = taps > 1 || part_channels % byte_conv::block_depth != 0;
+        return out;
+      }
+    }
+    out.wide = kernels.wide;
+    out.depth = out.copied ? up(depth * merged, unit) : part_channels;
+    out.all_depth = out.tiles ? out.tiles->depth() : out.copied ? out.depth : depth * merged;
+    out.stride = up(kernels.packed_bytes(part, out.all_depth), 64);
+    out.weights.resize(static_cast<std::size_t>(out.stride * parts) + 64);
+    for (std::int64_t g = 0; g < parts; ++g) {
+      kernels.pack(ordered(g, out.all_depth).data(), part, out.all_depth,
+                   static_cast<std::uint8_t*>(const_cast<void*>(out.matrix())) + g * out.stride);
     }
     return out;
   }
@@ -625,7 +660,7 @@ class QuantizedConv : public Kernel {
     // Enough pieces for all threads, of whole tiles. If many weights are read for each piece, it has more rows and fewer columns.
     const std::int64_t wanted = Context::most_pieces();
     std::int64_t step = std::clamp(up((pixels + wanted - 1) / wanted, tile), tile, rows_at_once), width_at_once = g.columns;
-    if (g.groups == 1 && static_cast<std::int64_t>(prepared.weights.size()) > many_weights) {
+    if (g.groups == 1 && prepared.weight_bytes() > many_weights) {
       const std::int64_t most = std::min(up(pixels, tile), rows_at_once), rows = (pixels + most - 1) / most;
       const std::int64_t least = prepared.copied ? columns_of_copies : columns_at_least;
       width_at_once = std::max(up((g.columns * rows + wanted - 1) / wanted, kernels.panel_columns), least);
@@ -635,7 +670,7 @@ class QuantizedConv : public Kernel {
     const std::int64_t column_pieces = std::max<std::int64_t>((g.columns + width_at_once - 1) / width_at_once, 1);
     std::vector<std::uint8_t> padding = zeros_of_channels(g, prepared);
     const std::uint8_t* const end = x + g.batch * g.in[0] * g.in[1] * g.in[2] * g.channels;
-    const std::int64_t chunks = (pixels + step - 1) / step, width = kernels.wide ? 2 : 1;
+    const std::int64_t chunks = (pixels + step - 1) / step, width = prepared.wide ? 2 : 1;
     // Whether the taps of a line of the kernel are side by side.
     const bool in_lines = prepared.copied && g.groups == 1 && g.dilations[2] == 1;
     const std::int64_t copy_step = prepared.depth + beyond;
@@ -651,7 +686,6 @@ class QuantizedConv : public Kernel {
     context.parallel_ranges(chunks * column_pieces, 1, [&](std::int64_t first, std::int64_t last) {
       std::vector<const void*> taps(static_cast<std::size_t>(in_lines ? 0 : g.taps * step)), copies(static_cast<std::size_t>(step));
       std::vector<std::uint8_t> copy(prepared.copied ? static_cast<std::size_t>(step * copy_step * width) : 0);
-      const std::int64_t depth = prepared.copied ? prepared.depth : g.taps * prepared.depth;
       for (std::int64_t i = 0; i < step && prepared.copied; ++i) {
         copies[static_cast<std::size_t>(i)] = copy.data() + i * copy_step * width;
       }
@@ -678,8 +712,7 @@ class QuantizedConv : public Kernel {
               g.taps,
               offset,
               prepared.depth,
-              static_cast<const std::uint8_t*>(prepared.matrix()) + group * prepared.stride +
-                  (column == 0 ? 0 : kernels.packed_bytes(column, depth)),
+              prepared.panels(kernels, group, column),
               prepared.start.data() + from,
               std::min(g.group_columns - column, width_at_once),
               after(prepared, from, results, result),
@@ -694,7 +727,7 @@ class QuantizedConv : public Kernel {
                 gather(g, taps.data(), step, rows, offset, prepared.depth, copy_step, to);
               }
             };
-            if (kernels.wide) {
+            if (prepared.wide) {
               copied(reinterpret_cast<std::int16_t*>(copy.data()));
             } else {
               copied(copy.data());
@@ -705,7 +738,7 @@ class QuantizedConv : public Kernel {
             product.taps = 1;
             product.offset = 0;
           }
-          kernels.multiply(product, rows);
+          (prepared.narrow.empty() ? kernels.multiply : kernels.multiply_narrow)(product, rows);
         }
       }
     });

@@ -46,7 +46,7 @@ struct Product {
   std::int64_t row_step, taps;
   std::int64_t offset;         // in bytes, added to each of them
   std::int64_t depth;          // activations per tap: a multiple of `depth_unit`
-  const void* panels;          // as packed by `pack`
+  const void* panels;          // as packed by `pack` or `pack_narrow`
   const std::int32_t* start;   // the initial value of each column's sum
   std::int64_t columns;
   After after;
@@ -166,6 +166,9 @@ struct Kernels {
 
   void (*transform_patches)(const WinogradPatches& job);
   void (*multiply_winograd)(const WinogradProduct& job);
+
+  // Null if `multiply` multiplies bytes, too. With bytes, one tap, and weights packed by `pack_narrow`.
+  void (*multiply_narrow)(const Product& product, std::int64_t rows);
 };
 
 const Kernels& portable();

@@ -22,15 +22,25 @@ from onnx_specops.domain import find
 from tests.onnx_specops.native import nodes
 from tests.onnx_specops.ops.cases_quantized_conv import CASES
 
-def compare(name, arrays, attributes):
+def results(arrays, attributes):
     operator = find("QuantizedConv")
     expected = operator(*arrays, **operator.node_attributes(attributes))
-    got = nodes.run("QuantizedConv", arrays, [nodes.element_type(arrays[5])], attributes)[0]
+    return expected, nodes.run("QuantizedConv", arrays, [nodes.element_type(arrays[5])], attributes)[0]
+
+def compare(name, arrays, attributes):
+    expected, got = results(arrays, attributes)
     if expected.dtype == np.uint8 and attributes.get("function", "none") in ("none", "clip", "prelu"):
         np.testing.assert_array_equal(got, expected, err_msg=name)
     else:
         atol = 1.01 if expected.dtype == np.uint8 else 1e-4
         np.testing.assert_allclose(got.astype(np.float64), expected, rtol=1e-5, atol=atol)
+
+def compare_sums(name, x, w, zeros, attributes):
+    columns = len(w)
+    arrays = [x, w, np.ones(columns, np.float32), np.zeros(columns, np.float32), zeros, np.asarray(np.float32(0))]
+    expected, got = results(arrays, attributes)
+    np.testing.assert_array_equal(got, expected, err_msg=name)
+    return expected.shape
 
 for case in CASES:
     if not case.error:
@@ -192,20 +202,41 @@ for case in range(90):
              (("kernel", kernel), ("strides", strides), ("dilations", dilations), ("pads", pads))}
     attributes = {"channels": channels * groups, "group": groups, **texts}
     name = f"Winograd, {channels} channels, {columns} columns, {groups} groups, {images} images, {size}, {texts}"
-    ones, none = np.ones(columns * groups, np.float32), np.zeros(columns * groups, np.float32)
-    arrays = [x, w, ones, none, zeros[0, :channels * groups], np.asarray(np.float32(0))]
-    operator = find("QuantizedConv")
-    expected = operator(*arrays, **operator.node_attributes(attributes))
-    got = nodes.run("QuantizedConv", arrays, [nodes.element_type(arrays[5])], attributes)[0]
-    np.testing.assert_array_equal(got, expected, err_msg=name)
+    shape = compare_sums(name, x, w, zeros[0, :channels * groups], attributes)
     factors = rng.uniform(0.0001, 0.001, (3, columns * groups)).astype(np.float32)
     arrays = [x, w, factors[0], 1000 * factors[1], zeros[0, :channels * groups], zeros[1, :columns * groups]]
     compare(name, arrays, attributes)
-    addend = rng.integers(0, 256, expected.shape).astype(np.uint8)
+    addend = rng.integers(0, 256, shape).astype(np.uint8)
     added = [*arrays, None, None, addend, 1000 * factors[2], np.asarray(np.uint8(99)), 1000 * factors[1], arrays[5]]
     compare(f"{name}, addition", added, attributes)
     offsets = [rng.uniform(-0.5, 0.5, count * groups).astype(np.float32) for count in (channels, columns)]
     compare(f"{name}, offsets", [*arrays, *[None] * 9, *offsets], attributes)
+
+# Products of bytes without VNNI: sums of four products that fit 16 bits, sums of two, and blocks without such sums, also at the
+# limits (255 * 128). Orders, rows, columns and depths leave over parts.
+for case in range(120):
+    groups = int(rng.choice([1, 1, 1, 2]))
+    channels, columns = int(rng.choice([16, 33, 50, 64, 100, 128, 256, 530])), int(rng.choice([1, 7, 8, 9, 16, 17, 40, 64, 70]))
+    size, kernel, stride = [int(number) for number in rng.integers(2, 9, 2)], int(rng.integers(1, 3)), int(rng.integers(1, 3))
+    x = rng.integers(0, 256, (1, *size, channels * groups)).astype(np.uint8)
+    shape = (columns * groups, channels, kernel, kernel)
+    w = rng.standard_normal(shape) * rng.choice([3, 12, 25, 45])
+    w[rng.random(shape) < 0.01] = rng.choice([127, -128])
+    if case % 4 == 0:
+        x[:] = np.where(rng.random(x.shape) < 0.1, 0, 255)
+    if case % 8 == 0:
+        w[:] = rng.choice([32, -32, 64, -64, 127, -127], (1, 1, 1, 1)) * rng.choice([1, 1, 1, -1], (shape[0], 1, 1, 1))
+    if case % 8 == 1:
+        w[:, ::2] = 1  # the other half of each pair may be as large as 127
+        w[:, 1::2] = 127 * rng.choice([1, -1], w[:, 1::2].shape)
+    w = np.clip(np.round(w), -128, 127).astype(np.int8)
+    zeros = rng.integers(0, 256, (2, max(columns, channels) * groups)).astype(np.uint8)
+    attributes = {"channels": channels * groups, "group": groups, "kernel": f"{kernel},{kernel}", "strides": f"{stride},{stride}"}
+    name = f"narrow, {channels} channels, {columns} columns, {groups} groups, {size}, kernel {kernel}, stride {stride}"
+    compare_sums(name, x, w, zeros[0, :channels * groups], attributes)
+    factors = rng.uniform(0.0001, 0.001, (3, columns * groups)).astype(np.float32)
+    arrays = [x, w, factors[0], 1000 * factors[1], zeros[0, :channels * groups], zeros[1, :columns * groups]]
+    compare(name, arrays, attributes)
 """
 
 
