@@ -1,9 +1,10 @@
 // Exact products of bytes for processors with AVX2 and without VNNI.
 //
-// vpmaddubsw multiplies bytes and adds two products. The result has 16 bits and saturates, for example for two weights of 127.
-// Activations are at most 255, so a sum of products fits if its positive weights add up to at most 128, and its negative ones to
-// at least -128. The order of the activations is free: the activations of a block are ordered so that these limits hold for all
-// columns of a panel, for sums of four products if possible, otherwise of two. Other blocks become 16-bit integers.
+// vpmaddubsw multiplies bytes and adds two products. The result has 16 bits and saturates, for example for two weights of
+// 127. Activations are at most 255, so a sum of products fits if its positive weights add up to at most 128, and its negative
+// ones to at least -128. The order of the activations is free: the activations of a block are ordered so that these limits
+// hold for all columns of a panel, for sums of four products if possible, otherwise of two. Other blocks become 16-bit
+// integers.
 #pragma once
 
 #include <cstdint>
@@ -32,8 +33,8 @@ struct Narrow {
   std::vector<std::uint8_t> numbers;
 };
 
-// Packs weights of [columns, depth], of which the first `used` in each row may differ from 0; without panels if 16-bit integers
-// are as fast. `depth` is a multiple of `block_depth`.
+// Packs weights of [columns, depth], of which the first `used` of each column may differ from 0; without panels if 16-bit
+// integers are as fast. `depth` is a multiple of `block_depth`.
 Narrow pack_narrow(const std::int8_t* weights, std::int64_t columns, std::int64_t depth, std::int64_t used);
 
 }  // namespace specops::byte_conv

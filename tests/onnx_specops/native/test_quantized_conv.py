@@ -212,12 +212,13 @@ for case in range(90):
     offsets = [rng.uniform(-0.5, 0.5, count * groups).astype(np.float32) for count in (channels, columns)]
     compare(f"{name}, offsets", [*arrays, *[None] * 9, *offsets], attributes)
 
-# Products of bytes without VNNI: sums of four products that fit 16 bits, sums of two, and blocks without such sums, also at the
-# limits (255 * 128). Orders, rows, columns and depths leave over parts.
+# Products of bytes without VNNI: sums of four products that fit 16 bits, sums of two, and blocks without such sums, also at
+# the limits (255 * 128). Orders, rows, columns and depths leave over parts.
 for case in range(120):
     groups = int(rng.choice([1, 1, 1, 2]))
-    channels, columns = int(rng.choice([16, 33, 50, 64, 100, 128, 256, 530])), int(rng.choice([1, 7, 8, 9, 16, 17, 40, 64, 70]))
-    size, kernel, stride = [int(number) for number in rng.integers(2, 9, 2)], int(rng.integers(1, 3)), int(rng.integers(1, 3))
+    channels, columns = (int(rng.choice(numbers)) for numbers in
+                         ([16, 33, 50, 64, 100, 128, 256, 530], [1, 7, 8, 9, 16, 17, 40, 64, 70]))
+    size, (kernel, stride) = [int(number) for number in rng.integers(2, 9, 2)], (int(rng.integers(1, 3)) for _ in range(2))
     x = rng.integers(0, 256, (1, *size, channels * groups)).astype(np.uint8)
     shape = (columns * groups, channels, kernel, kernel)
     w = rng.standard_normal(shape) * rng.choice([3, 12, 25, 45])
@@ -231,7 +232,8 @@ for case in range(120):
         w[:, 1::2] = 127 * rng.choice([1, -1], w[:, 1::2].shape)
     w = np.clip(np.round(w), -128, 127).astype(np.int8)
     zeros = rng.integers(0, 256, (2, max(columns, channels) * groups)).astype(np.uint8)
-    attributes = {"channels": channels * groups, "group": groups, "kernel": f"{kernel},{kernel}", "strides": f"{stride},{stride}"}
+    attributes = {"channels": channels * groups, "group": groups, "kernel": f"{kernel},{kernel}",
+                  "strides": f"{stride},{stride}"}
     name = f"narrow, {channels} channels, {columns} columns, {groups} groups, {size}, kernel {kernel}, stride {stride}"
     compare_sums(name, x, w, zeros[0, :channels * groups], attributes)
     factors = rng.uniform(0.0001, 0.001, (3, columns * groups)).astype(np.float32)
