@@ -94,7 +94,7 @@ the plugin differs from OpenVINO's own specification. If the specification does 
 from the reference kernel of the same release (`ov.Model.evaluate`). The tables list the {count} known differences:
 
 - *where*: the inputs that show the difference;
-- *CPU plugin*: the behavior of the plugin for these inputs;
+- *CPU plugin*: the behavior of the plugin for these inputs. *With AVX-512* means that it depends on the processor;
 - *specification*: the behavior that the specification defines. *reference:* marks the behavior of the reference kernel, if
   the specification does not define it or the kernel also differs from the specification;
 - *follows*: the one that the converted model follows. *runtime* means that the result depends on the ONNX runtime;
@@ -318,7 +318,8 @@ def departures_page() -> Iterator[str]:
 def _departure_cells(departure: Departure) -> tuple[str, ...]:
     reference = f"*reference:* {departure.reference}" if departure.reference else ""
     other = "; ".join(filter(None, (departure.specification, reference)))
-    return departure.where, departure.cpu, other, departure.follows.replace("cpu", "CPU plugin"), departure.release
+    cpu = f"with AVX-512, {departure.cpu}" if departure.avx512 else departure.cpu
+    return departure.where, cpu, other, departure.follows.replace("cpu", "CPU plugin"), departure.release
 
 
 def _versioned(versions: Mapping[str, Sequence[int]]) -> str:

@@ -62,6 +62,7 @@ class Departure:
     Attributes:
         where: the inputs, types or attributes that show the difference.
         cpu: the behavior of the CPU plugin.
+        avx512: whether the plugin only behaves so on processors with AVX-512.
         specification: the behavior in the specification, or
         reference: the behavior of the reference kernel. Both are given if the reference kernel differs from the
             specification.
@@ -75,6 +76,7 @@ class Departure:
     specification: str = ""
     reference: str = ""
     follows: Literal["cpu", "specification", "reference", "runtime"]
+    avx512: bool = False
     release: str = OPENVINO_RELEASE
 
     def __post_init__(self) -> None:

@@ -7,7 +7,8 @@ import os
 import threading
 import warnings
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal
@@ -30,10 +31,19 @@ Kernels = Literal["auto", "native", "python", "none"]
 _registered: weakref.WeakKeyDictionary[ort.SessionOptions, str] = weakref.WeakKeyDictionary()
 _own: weakref.WeakSet[ort.SessionOptions] = weakref.WeakSet()  # options with Python kernels that plain sessions do not find
 _EXTERNAL_FOLDER = "session.model_external_initializers_file_folder_path"
+_exact: weakref.WeakSet[ort.SessionOptions] = weakref.WeakSet()  # options with exact products that no caller chose
+_EXACT_PRODUCTS = "session.x64quantprecision"
+"""On x86-64 without VNNI, ONNX Runtime (1.31) adds products of u8 and s8 in 16 bits, which saturate, unless this is 1."""
+_FLOAT_PRODUCTS = "session.disable_quant_qdq"
+_SHARED_WEIGHTS = "Attempt to replace the existing tensor"
+"""ONNX Runtime's message if exact products need the same weights or zero points twice."""
 
 
 def register(session_options: ort.SessionOptions, kernels: Literal["auto", "native", "python"] = "auto") -> None:
     """Register the domain's kernels with session options. A second call with the same options has no effect.
+
+    ``session.x64quantprecision`` becomes ``1`` unless it has a value: otherwise, sums of ONNX Runtime's own operators for
+    8-bit integers saturate on x86-64 without VNNI.
 
     Args:
         session_options: the options.
@@ -59,6 +69,7 @@ def register(session_options: ort.SessionOptions, kernels: Literal["auto", "nati
             "these session options were used for a session of onnx_specops; use separate options for other sessions"
         )
     _register(session_options, kernels, plain_too=True)
+    _set_exact_products(session_options)
 
 
 def _register(session_options: ort.SessionOptions, kernels: str, *, plain_too: bool) -> None:
@@ -114,8 +125,9 @@ class InferenceSession(ort.InferenceSession):
 
     Args:
         path_or_bytes: the model: a path, its bytes, or an ``onnx.ModelProto``.
-        sess_options: session options; the kernels are registered with them. By default, sessions on the CPU log errors only,
-            because ONNX Runtime warns about every variable with an initial value.
+        sess_options: session options; the kernels are registered with them, and ``session.x64quantprecision`` becomes ``1``
+            as in `register`. By default, sessions on the CPU log errors only, because ONNX Runtime warns about every
+            variable with an initial value.
         kernels: as for `register`, and ``"none"``: each node of the domain runs as its body in the model. If the library
             lacks an operator of the model (regular expressions need PCRE2), ``"auto"`` uses Python kernels and warns.
         providers, provider_options, kwargs: as for ``onnxruntime.InferenceSession``.
@@ -160,6 +172,7 @@ class InferenceSession(ort.InferenceSession):
                 raise ValueError(f'kernels="none", but these session options have the {_registered[options]} kernels')
         else:
             _register(options, kernels, plain_too=False)
+        _set_exact_products(options)
         self.kernels = _registered.get(options, "none")
         self._shares_options = sess_options is not None  # the options may be shared with other sessions
         if self.kernels == "python":
@@ -202,7 +215,13 @@ class InferenceSession(ort.InferenceSession):
         if self._folder:
             options.add_session_config_entry(_EXTERNAL_FOLDER, self._folder)
         try:
-            super()._create_inference_session(*args, **kwargs)
+            try:
+                super()._create_inference_session(*args, **kwargs)
+            except Exception as error:
+                if options not in _exact or _SHARED_WEIGHTS not in str(error):
+                    raise
+                with _in_floats(options):
+                    super()._create_inference_session(*args, **kwargs)
         except Exception as error:
             if self.kernels == "none" and (bodiless := self._operators_without_body()):
                 raise MissingKernelError(_missing(bodiless)) from error
@@ -351,6 +370,26 @@ def _supported_kernels(path_or_bytes: Any) -> Kernels:
         raise MissingKernelError(f'{reason}. {cure}, or pip install "onnx-specops[python-kernels]"')
     warnings.warn(f"{reason}. Python kernels, which are slower, run the model. {cure}", RuntimeWarning, stacklevel=3)
     return "python"
+
+
+def _set_exact_products(options: ort.SessionOptions) -> None:
+    """Avoid sums that saturate, unless the caller chose."""
+    if not _config_entry(options, _EXACT_PRODUCTS):
+        options.add_session_config_entry(_EXACT_PRODUCTS, "1")
+        _exact.add(options)
+
+
+@contextmanager
+def _in_floats(options: ort.SessionOptions) -> Iterator[None]:
+    """Compute graphs with DequantizeLinear in floats. ONNX Runtime's own operators for 8-bit integers may saturate."""
+    before = _config_entry(options, _FLOAT_PRODUCTS) or "0"
+    options.add_session_config_entry(_EXACT_PRODUCTS, "0")
+    options.add_session_config_entry(_FLOAT_PRODUCTS, "1")
+    try:
+        yield
+    finally:
+        options.add_session_config_entry(_EXACT_PRODUCTS, "1")
+        options.add_session_config_entry(_FLOAT_PRODUCTS, before)
 
 
 def _config_entry(options: ort.SessionOptions, name: str) -> str:

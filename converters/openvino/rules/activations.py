@@ -182,7 +182,9 @@ def selu(op: Builder, x: Value, alpha: Value, lambda_: Value):
     return op.Mul(_flat(op, lambda_), op.Where(op.Greater(x, 0), x, negative))
 
 
-_GELU_OF_INFINITY = Departure(where="infinity, by `erf`", cpu="gives NaN", reference="gives infinity", follows="reference")
+_GELU_OF_INFINITY = Departure(
+    where="infinity, by `erf`", cpu="gives NaN", reference="gives infinity", follows="reference", avx512=True
+)
 
 
 @rule("Gelu", since="opset2", departs=[_GELU_OF_INFINITY])

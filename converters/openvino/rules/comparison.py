@@ -9,7 +9,11 @@ from converters.openvino.rules._precision import FLOATS, INTEGERS_IN_FLOAT32, D
 from onnx_specops.building import Builder, Value
 
 _OF_NAN = Departure(
-    where="a NaN", cpu="treats it as greater than and equal to any number", reference="is false", follows="reference"
+    where="a NaN",
+    cpu="treats it as greater than and equal to any number",
+    reference="is false",
+    follows="reference",
+    avx512=True,
 )
 
 _LAID_ON_THE_LAST = Departure(
@@ -84,6 +88,7 @@ def is_inf(op: Builder, x: Value, *, detect_negative: bool = True, detect_positi
             cpu="treats them as infinite or NaN",
             specification="treats them as finite",
             follows="specification",
+            avx512=True,
         )
     ],
 )

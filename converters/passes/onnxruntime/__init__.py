@@ -50,6 +50,7 @@ from converters.passes.onnxruntime.transposes import TransposeInSteps
 from converters.passes.onnxruntime.unique import UniqueOfEmptySlices
 from converters.passes.onnxruntime.unsigned import ExtremesOfUnsigned, TopKOfUnsigned
 from converters.passes.onnxruntime.volumes import ConvolveVolumes
+from converters.passes.onnxruntime.zero_points import OwnZeroPoints
 from converters.passes.workaround import Workarounds
 from onnx_specops.building import OPSET
 
@@ -143,4 +144,6 @@ def fusion_guards(opset: int, *, is_for_cpu: bool = True) -> Sequence[InPlacePas
         guards += [SoftmaxByReductions(), SumsByProducts(), SplitBeforeTranspose()]
     if opset >= OPSET:
         guards += [CubicByAxes(), ConvolveVolumes(), TransposedVolumes(), FewOutputs()]
+    if is_for_cpu:
+        guards.append(OwnZeroPoints())
     return [*guards, TransposeInSteps(), CopyMovedOutputs()]

@@ -13,7 +13,8 @@ from openvino import opset13 as ops
 import onnx_specops
 from converters.openvino import convert
 from tests.conformance.models.noise import relative_l2
-from tests.conformance.quantized.test_quantized import EXACT, SHIPPED
+from tests.conformance.quantized.test_quantized import EXACT, ONE_LEVEL, SHIPPED
+from tests.processor import SATURATES
 
 CHANNELS = 8
 
@@ -135,7 +136,9 @@ def test_form(build: Any, kind: Any, tmp_path: Path) -> None:
     )
     session = onnx_specops.InferenceSession(tmp_path / "model.onnx")
     got = np.stack([session.run(None, {"x": run})[0].astype(np.float32) for run in runs])
-    assert min(relative_l2(got, exact), relative_l2(got, shipped)) <= 0.002
+    # where OpenVINO's integers saturate, only the exact levels are left, of which one or two may differ
+    allowed = ONE_LEVEL if SATURATES else 0.002
+    assert min(relative_l2(got, exact), relative_l2(got, shipped)) <= allowed
     assert relative_l2(got, exact) <= max(relative_l2(shipped, exact), 0.002) * 1.2
 
 

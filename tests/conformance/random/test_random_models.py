@@ -37,6 +37,7 @@ from tests.conformance.random.noise import (
 )
 from tests.conformance.random.recipe import Layer, Leaf, Recipe, leaf_of
 from tests.conformance.random.restate import seconded_in_other_words
+from tests.processor import HAS_AVX512
 from tests.worker import Worker
 
 SEED, MODELS = 2026, 8
@@ -385,6 +386,7 @@ def test_a_layer_that_crashes_alone_is_excused_among_others(oracle: Oracle) -> N
         assert spoiled(recipe, Verdict("parts", apart=frozenset({apart})), Judge(oracle)) == (apart == 0)
 
 
+@pytest.mark.skipif(not HAS_AVX512, reason="the CPU plugin only divides by them with AVX-512")
 def test_differences_from_the_reference_kernels_are_excused_next_to_a_crash(oracle: Oracle) -> None:
     """They ignore a mask, and the CPU plugin divides by the zero elements of the gathered rows."""
     masks = {name: [0] for name in ("end_mask", "new_axis_mask", "ellipsis_mask")}

@@ -15,6 +15,7 @@ from converters.openvino import convert
 from tests.conformance.targets.__main__ import judge
 from tests.conformance.targets.consumers.table import CONSUMERS
 from tests.conformance.targets.networks import make
+from tests.processor import SATURATES
 
 BY_NAME = {consumer.name: consumer for consumer in CONSUMERS}
 NEEDS = {"standard": "onnxruntime", "openvino": "openvino", "opencv5": "cv2"}
@@ -36,6 +37,8 @@ SAMPLE = [
 def test_a_consumer_gives_openvinos_results(consumer: str, network: str, tmp_path: Path) -> None:
     if importlib.util.find_spec(NEEDS[consumer]) is None:
         pytest.skip(f"{NEEDS[consumer]} is not installed: pip install -e '.[test]'")
+    if SATURATES and consumer == "openvino" and network.startswith("quantized/"):
+        pytest.skip("without VNNI, OpenVINO's sums of 8-bit integers saturate")
     folder = make(network, tmp_path)
     assert judge(BY_NAME[consumer].here(), folder, BY_NAME[consumer].target, tmp_path) == ""
 

@@ -13,6 +13,7 @@ from converters.validation.compare import DEFAULT, compare
 from converters.validation.excuse import CHANGED_INPUTS, LOW_PRECISION, excused
 from converters.validation.validate import validate
 from tests.conformance.quantized.record import unpack
+from tests.processor import SATURATES
 
 EXACT = np.array([1, 2, 3, 4], np.float32)
 FAR = EXACT * np.float32(1.02)
@@ -58,13 +59,16 @@ def test_the_largest_error_is_not_decisive() -> None:
 
 @pytest.mark.parametrize("seed", [0, 2])
 def test_networks_that_amplify_other_levels(tmp_path: Path, seed: int) -> None:
-    """OpenVINO in low precision is closer to its exact result than we are; with slightly changed inputs it is not."""
+    """OpenVINO in low precision is closer to its exact result than we are, unless its sums saturate; with slightly changed
+    inputs it is not.
+    """
     path = unpack("segmentation", tmp_path)
     onnx_path = tmp_path / "model.onnx"
     model, _ = convert(path, onnx_path)
     validation = validate(path, onnx_path, runtimes=["openvino", "none"], seed=seed)
     assert validation.agrees
-    assert {found.note for found in validation.results[1].outputs.values()} == {CHANGED_INPUTS}
+    expected = LOW_PRECISION if SATURATES else CHANGED_INPUTS
+    assert {found.note for found in validation.results[1].outputs.values()} == {expected}
     last = next(node for node in model.graph.node if node.output[0] == model.graph.output[0].name)
     last.output[0] = "before"
     model.graph.node.append(onnx.parser.parse_node(f"{model.graph.output[0].name} = Mul (before, factor)"))

@@ -217,3 +217,54 @@ def test_models_without_the_domain_are_unchanged() -> None:
     for kernels in KERNELS:
         session = onnx_specops.InferenceSession(made.SerializeToString(), kernels=kernels)
         np.testing.assert_array_equal(session.run(None, {})[0], TABLE[:1])
+
+
+def _integer_convolutions(shared: bool) -> tuple[onnx.ModelProto, np.ndarray]:
+    """Return two convolutions, whose sums exceed 16 bits, and their input. They may share their weights."""
+    rng = np.random.default_rng(0)
+    arrays = {"s": np.float32(1), "z": np.uint8(0), "w": rng.choice([-127, 127], (16, 16, 1, 1)).astype(np.int8)}
+    arrays |= {"other": arrays["w"].copy(), "small": np.float32(2**-12), "none": np.int8(0), "zero": np.int8(0)}
+    second = "w, small, none" if shared else "other, small, zero"
+    text = f"""
+        <ir_version: 10, opset_import: ["": 21]>
+        agraph (float[1,16,4,4] x) => (float[1,16,4,4] y)
+        {{
+            a = QuantizeLinear (x, s, z)
+            b = DequantizeLinear (a, s, z)
+            c = DequantizeLinear (w, small, none)
+            d = Conv (b, c)
+            e = QuantizeLinear (d, s, z)
+            f = DequantizeLinear (e, s, z)
+            g = DequantizeLinear ({second})
+            h = Conv (f, g)
+            i = QuantizeLinear (h, s, z)
+            y = DequantizeLinear (i, s, z)
+        }}
+    """
+    model = onnx.parser.parse_model(text)
+    model.graph.initializer.extend(onnx.numpy_helper.from_array(np.asarray(array), name) for name, array in arrays.items())
+    return model, rng.integers(200, 256, (1, 16, 4, 4)).astype(np.float32)
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_sums_of_integers_do_not_saturate(shared: bool) -> None:
+    """Without VNNI, ONNX Runtime adds products in 16 bits by default, and fails to avoid it for weights that are shared."""
+    model, x = _integer_convolutions(shared)
+    weights = onnx.numpy_helper.to_array(model.graph.initializer[2]).astype(np.int64)[:, :, 0, 0]
+    expected = x.reshape(16, 16)
+    for _ in range(2):
+        expected = np.clip(np.rint(weights @ expected * 2.0**-12), 0, 255)
+    options = ort.SessionOptions()
+    for _ in range(2):  # the options stay usable
+        (y,) = onnx_specops.InferenceSession(model, options, ["CPUExecutionProvider"], kernels="none").run(None, {"x": x})
+        np.testing.assert_array_equal(y.reshape(16, 16), expected)
+
+
+def test_a_choice_of_faster_products_is_kept() -> None:
+    options = ort.SessionOptions()
+    options.add_session_config_entry("session.x64quantprecision", "0")
+    onnx_specops.register(options, "python")
+    assert options.get_session_config_entry("session.x64quantprecision") == "0"
+    options = ort.SessionOptions()
+    onnx_specops.register(options, "python")
+    assert options.get_session_config_entry("session.x64quantprecision") == "1"
