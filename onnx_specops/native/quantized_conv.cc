@@ -440,7 +440,7 @@ class QuantizedConv : public Kernel {
       }
       return numbers;
     };
-    if (kernels.multiply_narrow != nullptr) {
+    if (is_constant_ && kernels.multiply_narrow != nullptr) {  // the order is found once
       out.depth = up(depth * merged, byte_conv::block_depth);
       for (std::int64_t g = 0; g < parts; ++g) {
         out.narrow.push_back(byte_conv::pack_narrow(ordered(g, out.depth).data(), part, out.depth, depth * merged));
