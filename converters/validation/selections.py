@@ -109,14 +109,18 @@ class Selections:
         return self._cut
 
     def _given(self, inputs: Arrays) -> tuple[Arrays, Arrays]:
-        """Return the floats before selections, and the outputs, of one run of the source's runtime."""
+        """Return the values before selections, and the outputs, of one run of the source's runtime.
+
+        The values are the floats, and the elements and indices of each TopK. An integer may be equal to another one, too.
+        """
         if self._expected is None or self._expected[0] is not inputs:
             cuts = self._cuts()
+            chosen_from = {choice.data for choice in self._choices.values()}
             inference = self._baseline.run(list(inputs.values()), list(cuts.values()))
             given = {
                 name: value
                 for name, value in zip(cuts, inference.layers, strict=True)
-                if value is not None and (value.dtype.kind in "fV" or name in self._choices)
+                if value is not None and (value.dtype.kind in "fV" or name in self._choices or name in chosen_from)
             }
             self._expected = inputs, given, dict(zip(self._model.outputs, inference.outputs[0], strict=True))
         return self._expected[1:]

@@ -109,6 +109,24 @@ def test_equal_elements(tmp_path: Path, theirs: list[list[int]], agrees: bool) -
     assert selections.judged("none", {"image": SCORES}, found)["box"].agrees == agrees
 
 
+@pytest.mark.parametrize(("theirs", "agrees"), [([[2, 1]], True), ([[1, 2]], True), ([[2, 3]], False)])
+def test_equal_integers(tmp_path: Path, theirs: list[list[int]], agrees: bool) -> None:
+    """A TopK of integers, such as the experts of a mixture, may choose equal ones in any order, and no other one."""
+    text = MODEL.replace("k = {1}", "k = {2}").replace("[1, 1] best, float[1, 1]", "[1, 2] best, float[1, 2]")
+    text = text.replace("one = {1}", "one = {4}").replace("(scores, k)", "(whole, k)")
+    text = text.replace("    value,", "    whole = Cast <to = 7> (scores)\n    value,")
+    path = tmp_path / "model.onnx"
+    onnx.save(onnx.parser.parse_model(text), path)
+    model = OnnxModel.load(path)
+    indices = np.array(theirs)
+    outputs = [indices, BOXES[0][indices], 4 * SCORES]
+    baseline = Baseline({"scores": 4 * SCORES, "whole": (4 * SCORES).astype(np.int64), "best": indices}, outputs)
+    known = {name: name for name in ("scores", "whole", "best")}
+    selections = Selections(lambda: known, baseline, model, tmp_path, DEFAULT)  # type: ignore[arg-type, return-value]
+    found = {"box": compare(np.array([[0, 0]], np.float32), outputs[1], DEFAULT)}
+    assert selections.judged("none", {"image": SCORES}, found)["box"].agrees == agrees
+
+
 def test_the_nearest_known_values() -> None:
     graph = onnx.parser.parse_graph("""
         g (float[4] x, float[4] z) => (float[4] y)
