@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -318,6 +318,8 @@ class Builder:
             _check_volume(values[0], results[0])
         if op_type == "NonZero":
             self._name_sizes(results[0])
+        if op_type == "DFT" and domain == "":
+            self._name_transformed(values, attributes, results[0])
         node.name = results[0].name
         self._add(node)
         return returned[0] if outputs == 1 else tuple(returned)
@@ -327,6 +329,27 @@ class Builder:
         if value is None or value.shape is None or value.is_graph_input() or not self._root._named_sizes:
             return
         value.shape = ir.Shape([self._root._new_size() if _is_unnamed(dim) else dim for dim in value.shape])
+
+    def _name_transformed(self, values: Sequence[Value | None], attributes: Mapping[str, Any], result: Value) -> None:
+        """Give new names to the dimensions that a DFT changes by a length computed at run time.
+
+        ONNX's inference (1.23) copies the input's dimensions. ONNX Runtime (1.32) then stores the result in the memory of a
+        tensor of the input's size, and fails. It keeps other names.
+        """
+        length, axis = [*values, None, None][1:3]
+        if length is None or length.constant is not None or result.shape is None:
+            return
+        place = (
+            attributes.get("axis", -2)
+            if axis is None
+            else None
+            if axis.constant is None
+            else int(axis.constant.reshape(-1)[0])
+        )
+        last = len(result.shape) - 1
+        changed = range(last) if place is None else [place % (last + 1)]
+        new = self._root._new_size if self._root._named_sizes else lambda: None
+        result.shape = ir.Shape([new() if i in changed else dim for i, dim in enumerate(result.shape)])
 
     def _new_size(self) -> str:
         self._sizes += 1

@@ -35,6 +35,23 @@ def test_types_and_shapes_are_inferred(x):
     assert (y.dtype, y.rank, y.dims) == (ir.DataType.INT32, 3, [None, 1, 3])
 
 
+def test_a_transform_has_the_size_that_it_is_given():
+    """ONNX's inference keeps the input's size if the length is not constant."""
+    signal = new_value(ir.DataType.FLOAT, ["b", "n", 7, 2], "signal")
+    length = new_value(ir.DataType.INT64, [], "length")
+    axis = new_value(ir.DataType.INT64, [], "axis")
+    op = builder(signal, length, axis)
+
+    def dims(*inputs):
+        return [dim if isinstance(dim, int) else dim.value for dim in op.DFT(*inputs).shape]
+
+    assert dims(signal, length, 1) == dims(signal, length, -3) == ["b", None, 7, 2]
+    assert dims(signal, length, 2) == dims(signal, length) == ["b", "n", None, 2]
+    assert dims(signal, length, axis) == [None, None, None, 2]
+    assert dims(signal, np.int64(5), 2) == ["b", "n", 5, 2]  # constant
+    assert dims(signal, None, 2) == ["b", "n", 7, 2]  # the input's size
+
+
 def test_nodes_that_differ_in_one_property_have_their_own_types(x):
     """Inference results are only reused for identical nodes."""
     op = builder(x)
