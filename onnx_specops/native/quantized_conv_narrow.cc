@@ -22,7 +22,7 @@ constexpr std::int16_t most_weight = 128;
 // Orders with larger excesses, or after more exchanges, are almost never found.
 constexpr int most_excess = 1200, most_exchanges = 12;
 
-constexpr std::size_t depth = block_depth;
+constexpr std::size_t size_of_block = block_depth;
 
 // The weights of some activations in each column, or their sums. Those of one sign are kept apart.
 struct Weights {
@@ -51,17 +51,17 @@ int excess(const Weights& sums, const Weights& less, const Weights& more) {
 
 // The order of the activations of a block.
 struct Block {
-  std::array<Weights, depth> activations;
-  std::array<std::uint8_t, depth> order;
+  std::array<Weights, size_of_block> activations;
+  std::array<std::uint8_t, size_of_block> order;
 
   // Exchanges activations until the sums of each `size` in the order fit; returns whether they do.
   bool arrange(std::size_t size) {
     const Weights none;
     std::iota(order.begin(), order.end(), std::uint8_t{0});
-    std::array<Weights, depth> sums;
-    std::array<int, depth> over{};
+    std::array<Weights, size_of_block> sums;
+    std::array<int, size_of_block> over{};
     int all = 0;
-    for (std::size_t group = 0; group < depth / size; ++group) {
+    for (std::size_t group = 0; group < size_of_block / size; ++group) {
       for (std::size_t i = group * size; i < (group + 1) * size; ++i) sums[group].add(activations[i]);
       all += over[group] = excess(sums[group], none, none);
     }
@@ -72,7 +72,7 @@ struct Block {
       std::size_t best_i = 0, best_j = 0;
       for (std::size_t i = worst * size; i < (worst + 1) * size; ++i) {
         const Weights& one = activations[order[i]];
-        for (std::size_t j = 0; j < depth; ++j) {
+        for (std::size_t j = 0; j < size_of_block; ++j) {
           if (j / size == worst) continue;
           const Weights& other = activations[order[j]];
           const int before = over[worst] + over[j / size], after = excess(sums[worst], one, other);
@@ -87,7 +87,6 @@ struct Block {
       }
       if (best == 0) return false;
       std::swap(order[best_i], order[best_j]);
-      all = 0;
       for (const std::size_t group : {worst, best_j / size}) {
         sums[group] = none;
         for (std::size_t i = group * size; i < (group + 1) * size; ++i) sums[group].add(activations[order[i]]);
@@ -101,7 +100,7 @@ struct Block {
 
 struct Chosen {
   Sums kind;
-  std::array<std::uint8_t, depth> order;
+  std::array<std::uint8_t, size_of_block> order;
 };
 
 // The weights of a layer as blocks, panel after panel.
@@ -154,7 +153,7 @@ class Blocks {
     Chosen& out = chosen_[static_cast<std::size_t>(i)];
     if (may_be_quads && block.arrange(4)) {
       // Adjacent products are added first, then those of both halves of eight.
-      for (std::size_t k = 0; k < depth; ++k) out.order[k] = block.order[k / 8 * 8 + k % 4 / 2 * 4 + k % 8 / 4 * 2 + k % 2];
+      for (std::size_t k = 0; k < size_of_block; ++k) out.order[k] = block.order[k / 8 * 8 + k % 4 / 2 * 4 + k % 8 / 4 * 2 + k % 2];
       return out.kind = Sums::quads;
     }
     out.kind = block.arrange(2) ? Sums::pairs : Sums::words;
