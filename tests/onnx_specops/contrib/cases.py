@@ -48,7 +48,8 @@ def _integers(type_: type, *shape: int, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).integers(info.min, info.max, shape, type_, endpoint=True)
 
 
-_ROWS = {"A": _integers(np.uint8, 2, 3, 8), "B": _integers(np.int8, 8, 5, seed=1)}
+# Without VNNI, sums of ONNX Runtime's kernel saturate for larger weights.
+_ROWS = {"A": _integers(np.uint8, 2, 3, 8), "B": _integers(np.int8, 8, 5, seed=1) // 2}
 _SCALES = {"a_scale": np.float32([0.02]), "b_scale": np.float32([0.01])}
 _COLUMNS = {"a_scale": np.array(0.02, np.float32), "b_scale": np.linspace(0.01, 0.02, 5, dtype=np.float32)}
 
