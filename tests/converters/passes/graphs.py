@@ -26,6 +26,7 @@ import onnxruntime as ort
 from onnx_ir.passes import InPlacePass
 from onnx_ir.passes.common import RemoveUnusedNodesPass
 
+import onnx_specops
 from converters.passes.valid_nodes import CheckNodes
 from onnx_specops.bodies import attach_bodies
 from onnx_specops.building import IR_VERSION, OPSET_IMPORTS, Builder, Value, new_value
@@ -115,5 +116,6 @@ def _outputs(proto: onnx.ModelProto, arrays: Sequence[np.ndarray], *, optimized:
     options.log_severity_level = 3
     if not optimized:
         options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
-    session = ort.InferenceSession(proto.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    # a session of the package, whose sums of 8-bit integers do not saturate
+    session = onnx_specops.InferenceSession(proto, options, ["CPUExecutionProvider"], kernels="none")
     return session.run(None, {i.name: a for i, a in zip(session.get_inputs(), arrays, strict=True)})
