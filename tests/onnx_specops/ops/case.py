@@ -30,6 +30,7 @@ class Case:
             another library.
         source: the oracle: OpenVINO's CPU plugin (``"cpu"``) or its reference kernels (``"evaluate"``).
         reason: why ``expected`` or the reference kernels replace the CPU plugin.
+        avx512: whether OpenVINO only gives the result on processors with AVX-512.
         oracle_type: the element type for OpenVINO, if it does not support the case's own.
         error: a regular expression for the kernels' error message; bodies must fail with any message.
         body_error: a regular expression for ONNX Runtime's message about the body; "" for any that names the operator.
@@ -47,6 +48,7 @@ class Case:
     expected: np.ndarray | Callable[..., np.ndarray] | None = None
     source: str = "cpu"
     reason: str = ""
+    avx512: bool = False
     oracle_type: Any = None
     error: str = ""
     body_error: str = ""

@@ -37,6 +37,7 @@ from tests.onnx_specops.ops import (
 )
 from tests.onnx_specops.ops.case import Case, answer
 from tests.onnx_specops.ops.one_node import RAISED, one_node
+from tests.processor import HAS_AVX512, SATURATES
 
 CASES = [
     *cases_elementwise.CASES,
@@ -99,6 +100,10 @@ def run(form: str, case: Case) -> np.ndarray:
 
 @pytest.mark.parametrize(("case", "form"), VALUES, ids=[f"{case.id}-{form}" for case, form in VALUES])
 def test_values(case: Case, form: str, oracle: Oracle, answers: dict[str, np.ndarray], tmp_path: Path) -> None:
+    if case.avx512 and not HAS_AVX512:
+        pytest.skip("OpenVINO's result differs without AVX-512")
+    if SATURATES and form == "body" and case.op == "QuantizedConv" and "W" not in case.constants:
+        pytest.skip("without VNNI, ONNX Runtime's sums saturate for weights at run time")
     if case.id not in answers:
         answers[case.id] = answer(case, oracle, tmp_path)
     expected = answers[case.id]

@@ -18,6 +18,7 @@ from onnx_specops.runtime.reference import reference_evaluator
 from tests.comparison import assert_close
 from tests.fuzz.nodes import makers
 from tests.onnx_specops.native import nodes
+from tests.processor import SATURATES
 
 NODES = 4
 EVALUATOR = {
@@ -49,6 +50,8 @@ def test_every_operator_with_a_body_is_tested() -> None:
 
 @pytest.mark.parametrize("name", sorted(MAKERS))
 def test_bodies(name: str) -> None:
+    if SATURATES and name == "QuantizedConv":
+        pytest.skip("without VNNI, ONNX Runtime's sums saturate for weights at run time")
     rng = np.random.default_rng(5)
     compared = 0
     for make in MAKERS[name]:
