@@ -339,13 +339,9 @@ class Builder:
         length, axis = [*values, None, None][1:3]
         if length is None or length.constant is not None or result.shape is None:
             return
-        place = (
-            attributes.get("axis", -2)
-            if axis is None
-            else None
-            if axis.constant is None
-            else int(axis.constant.reshape(-1)[0])
-        )
+        place = attributes.get("axis", -2)
+        if axis is not None:
+            place = None if axis.constant is None else int(axis.constant.reshape(-1)[0])
         last = len(result.shape) - 1
         changed = range(last) if place is None else [place % (last + 1)]
         new = self._root._new_size if self._root._named_sizes else lambda: None
