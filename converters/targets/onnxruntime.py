@@ -134,6 +134,7 @@ QNN = Target(
         "quantized moves",
         "scales of quantizations",
         "weights of float results",
+        "NaN of LSTM",
     ),
     command='`providers=["QNNExecutionProvider"]`; for quantized networks, its option `offload_graph_io_quantization="0"`',
 )
@@ -164,6 +165,7 @@ WEBGPU = Target(
         "Gather for integer GatherElements",
         "narrow integers",
         "scalar exponents",
+        "NaN of recurrence",
     ),
     command='`executionProviders: ["webgpu"]`; integers of 64 bits need its option `enableInt64`',
 )
@@ -193,7 +195,7 @@ DIRECTML = Target(
     onnxruntime=True,
     static=True,
     quantized="qdq",
-    spellings=("sorted TopK", "static Reshape", "sums for LRN", "NaN of recurrence"),
+    spellings=("sorted TopK", "static Reshape", "sums for LRN", "added NaN"),
     command='`providers=["DmlExecutionProvider"]`',
 )
 

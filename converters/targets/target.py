@@ -128,6 +128,8 @@ Spelling = Literal[
     "MatMul for RoiAlign",
     "sums for LRN",
     "NaN of recurrence",
+    "NaN of LSTM",
+    "added NaN",
     "unrolled Loop",
     "unrolled recurrence",
     "unrolled forms of recurrence",

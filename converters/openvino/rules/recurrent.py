@@ -31,7 +31,7 @@ _BIASES_LEFT_OUT = Departure(
 )
 
 _NAN_CLIPPED = Departure(
-    where="a NaN in the data, or infinite data of which the weights make one, with `clip`",
+    where="a NaN in the data or states, or infinities of which the weights make one, with `clip`",
     cpu="computes with -`clip`",
     specification="leaves it undefined",
     follows="runtime",

@@ -115,7 +115,7 @@ def kernel_workarounds(opset: int = OPSET) -> Sequence[InPlacePass]:
 
 def forms_before_lowering(opset: int, *, is_for_cpu: bool = True) -> Sequence[InPlacePass]:
     """Return those of `fusion_guards` whose nodes an older opset than 13 has in other forms."""
-    return [NaNOfSequences(products=is_for_cpu)] if opset < 13 else []
+    return [NaNOfSequences(branches=is_for_cpu)] if opset < 13 else []
 
 
 def fusion_guards(opset: int, *, is_for_cpu: bool = True) -> Sequence[InPlacePass]:
@@ -139,7 +139,7 @@ def fusion_guards(opset: int, *, is_for_cpu: bool = True) -> Sequence[InPlacePas
     if opset >= OPSET:  # the first with the plugin's kernels
         guards.append(DepthwiseChannelsLast())
     if opset >= 13:  # the first with axes as inputs of Unsqueeze
-        guards += [DepthwiseLines(), NaNOfSequences(products=is_for_cpu)]
+        guards += [DepthwiseLines(), NaNOfSequences(branches=is_for_cpu)]
     if opset >= 18:  # the first with axes as inputs of all reductions
         guards += [SoftmaxByReductions(), SumsByProducts(), SplitBeforeTranspose()]
     if opset >= OPSET:

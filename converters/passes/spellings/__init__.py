@@ -77,7 +77,7 @@ from converters.passes.spellings.qnn_forms import (
     WeightsOfFloatResults,
 )
 from converters.passes.spellings.random_numbers import UnseededRandomUniform
-from converters.passes.spellings.recurrent_nan import KeptNaN
+from converters.passes.spellings.recurrent_nan import AddedNaN, KeptNaN, KeptNaNOfLSTM
 from converters.passes.spellings.reductions import MeansForSums, PairsOfReducedAxes, ReshapedScalars
 from converters.passes.spellings.remainders import ModToDiv
 from converters.passes.spellings.reshapes import StatedDimensions, StaticReshape
@@ -230,6 +230,8 @@ SPELLINGS: Mapping[str, Callable[[], InPlacePass]] = {
     "MatMul for RoiAlign": RegionsByMatMul,
     "sums for LRN": SumsForLRN,
     "NaN of recurrence": KeptNaN,
+    "NaN of LSTM": KeptNaNOfLSTM,
+    "added NaN": AddedNaN,
     "unrolled Loop": UnrolledLoops,
     "unrolled recurrence": UnrolledRecurrence,
     "unrolled forms of recurrence": UnrolledForms,

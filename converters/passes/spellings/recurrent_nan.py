@@ -6,10 +6,27 @@ from converters.passes.onnxruntime.recurrent import NaNOfSequences
 
 
 class KeptNaN(NaNOfSequences):
-    """Add NaN to the results of GRU and LSTM from the first NaN of a sequence on.
+    """Compute GRU and LSTM again with other operators, in an If, for data and states with a NaN or an infinity.
 
     The activations of ONNX Runtime's CPU provider (1.32) give a number for NaN.
     """
 
+
+class KeptNaNOfLSTM(KeptNaN):
+    """Compute LSTM again with other operators, in an If, for data and states with a NaN or an infinity.
+
+    ONNX Runtime's CPU provider (1.32) computes it, and its activations give a number for NaN.
+    """
+
+    operators = frozenset(("LSTM",))
+
+
+class AddedNaN(NaNOfSequences):
+    """Add NaN to the results of GRU and LSTM from the first NaN of a sequence on.
+
+    The activations of ONNX Runtime's CPU provider (1.32) give a number for NaN. Infinities, which may give NaN, need an If,
+    which waits for the device.
+    """
+
     def __init__(self) -> None:
-        super().__init__(products=False)
+        super().__init__(branches=False)

@@ -57,7 +57,7 @@ UNSHOWN = {
     "images without rows or columns": "the uninitialized memory may contain the right result",
     "repeats that are empty or not constant": "the uninitialized memory may contain the right result",
     "`min` and `max` of a NaN": "the result is undefined: the runtime decides",
-    "a NaN in the data, or infinite": "the result is undefined: ours is NaN",
+    "a NaN in the data or states, or infinities": "the result is undefined: ours is NaN",
     "a NaN among the probabilities": "the result is undefined: depending on the position, the results are equal or differ",
     "a NaN among the elements": "the result is undefined: depending on the position, the results are equal or differ",
 }

@@ -14,6 +14,7 @@ from openvino import opset13 as ops
 from converters.openvino import convert
 from converters.options import TargetName
 from converters.passes.onnxruntime.recurrent import EmptySequences, NaNOfSequences
+from converters.passes.onnxruntime.recurrent_steps import emit_steps, has_steps
 from onnx_specops.building import Builder, Value, new_value
 from tests.converters.passes.graphs import floats, graph, operators, run
 
@@ -134,24 +135,29 @@ def test_nan_of_a_state(kind: str, steps: int) -> None:
         numbers[index][0, 1, 0] = np.nan
         inputs = [floats("x", steps, 2, 3), *(floats(f"state{i}", 1, 2, 2) for i in range(count))]
         every, *last = _with_nan(kind, inputs, _data(steps), *numbers)
-        assert np.isnan(every[:, :, 1]).all() and np.isfinite(every[:, :, 0]).all()
-        assert all(np.isnan(state[:, 1]).all() and np.isfinite(state[:, 0]).all() for state in last)
+        affected = [True, index == 0]  # a NaN of the cell state affects its element, and from the next step on the others
+        np.testing.assert_array_equal(np.isnan(every[:, 0, 1]), [affected] + [[True, True]] * (steps - 1), strict=True)
+        assert all(np.array_equal(np.isnan(state[0, 1]), [True, True] if steps > 1 else affected) for state in last)
+        assert all(np.isfinite(array[..., 0, :]).all() for array in (every, *last))
 
 
-@pytest.mark.parametrize("products", [True, False])
+@pytest.mark.parametrize("branches", [True, False])
 @pytest.mark.parametrize("dims", [(None, 2, None), (None, None, None)])
 @pytest.mark.parametrize("kind", ["GRU", "LSTM"])
-def test_nan_of_unknown_sizes(kind: str, dims: tuple[int | None, ...], products: bool) -> None:
+def test_nan_of_unknown_sizes(kind: str, dims: tuple[int | None, ...], branches: bool) -> None:
     """The weights and the attributes have the sizes."""
     states = [np.random.default_rng(2).standard_normal((1, 2, 2)).astype(np.float32) for _ in range(KINDS[kind][1] - 1)]
     inputs = [new_value(ir.DataType.FLOAT, dims, name) for name in ("x", "h", "c")[: 1 + len(states)]]
     model = graph(_emit(kind), *inputs)
-    assert NaNOfSequences(products=products)(model).modified
+    assert NaNOfSequences(branches=branches)(model).modified
     for place in range(len(inputs)):
         numbers = [_data(4), *states]
         numbers[place] = numbers[place].copy()
         numbers[place][..., 0, 1] = np.nan
         every, *last = run(model, *numbers)
+        if place == 2 and branches:  # the other element of the cell state becomes NaN in the second step
+            assert np.isfinite(every[0, 0, 0, 0])
+            every[0, 0, 0, 0] = np.nan
         for got in (every, *last):
             assert np.isnan(got[..., 0, :]).all() and np.isfinite(got[..., 1, :]).all()
 
@@ -276,6 +282,99 @@ def test_infinite_data(
         np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-5)
 
 
+def _cell(kind: str) -> ov.Model:
+    rng = np.random.default_rng(3)
+    x, hidden, state = (
+        ops.parameter([2, size], np.float32, name=name) for name, size in zip("xhc", (SIZE, 4, 4), strict=True)
+    )
+    weights = [rng.standard_normal((KINDS[kind][0] * HIDDEN, size)).astype(np.float32) for size in (SIZE, HIDDEN)]
+    biases = rng.standard_normal(KINDS[kind][0] * HIDDEN).astype(np.float32)
+    if kind == "GRU":
+        return ov.Model([ops.gru_cell(x, hidden, *weights, biases, HIDDEN)], [x, hidden])
+    return ov.Model(ops.lstm_cell(x, hidden, state, *weights, biases, HIDDEN).outputs(), [x, hidden, state])
+
+
+@pytest.mark.parametrize("kind", ["GRU", "LSTM"])
+@pytest.mark.parametrize("opset", [11, 21])
+@pytest.mark.parametrize(
+    ("x", "hidden", "cell"),
+    [
+        ([1, -np.inf, 1], [np.inf, 1, 1, 1], None),  # products of both signs, each of which is a number
+        ([1, -np.inf, 1], None, [np.inf, np.inf, -np.inf, np.nan]),  # gates of 0 times infinity
+        (None, None, [1, np.nan, 1, 1]),  # the other elements are numbers
+        (None, [1, np.nan, 1, 1], None),
+        (None, None, [np.inf, -np.inf, 1, 1]),
+    ],
+)
+def test_a_step_of_infinities(kind: str, opset: int, x: Any, hidden: Any, cell: Any) -> None:
+    model = _cell(kind)
+    feeds = {}
+    for port, numbers in zip(model.inputs, (x, hidden, cell), strict=False):
+        feeds[port.any_name] = np.random.default_rng(4).standard_normal(tuple(port.shape)).astype(np.float32)
+        if numbers is not None:
+            feeds[port.any_name][0] = numbers
+    compiled = ov.Core().compile_model(model.clone(), "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+    wanted = list(compiled(list(feeds.values())).values())
+    for target in ("onnxruntime", "standard"):
+        session = ort.InferenceSession(convert(model, target=target, opset=opset).model.SerializeToString())
+        for got, expected in zip(session.run(None, feeds), wanted, strict=True):
+            np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
+@pytest.mark.parametrize("kind", ["GRU", "GRU_linear", "LSTM"])
+@pytest.mark.parametrize("clip", [0.0, 0.5])
+def test_steps_compute_the_layer(kind: str, direction: str, clip: float) -> None:
+    """The steps, of which only NaN is used."""
+    operator = kind[:4].strip("_")
+    gates, count = KINDS[operator]
+    directions = 2 if direction == "bidirectional" else 1
+    rng = np.random.default_rng(5)
+    shapes = [(gates * 2, 3), (gates * 2, 2), (2 * gates * 2,), (3 * 2,)]
+    weights = [rng.standard_normal((directions, *shape)).astype(np.float32) for shape in shapes]
+    attributes: dict[str, Any] = {"hidden_size": 2, "direction": direction} | ({"clip": clip} if clip else {})
+    if operator == "GRU":
+        attributes["linear_before_reset"] = int(kind == "GRU_linear")
+
+    def emit(op: Builder, x: Value, lengths: Value, *states: Value) -> list[Value]:
+        peepholes = weights[3:] if operator == "LSTM" else []
+        plain = op.node(operator, x, *weights[:3], lengths, *states, *peepholes, outputs=count, **attributes)
+        return [*plain, *emit_steps(op, plain[0].producer())]
+
+    lengths = new_value(ir.DataType.INT32, [2], "lengths")
+    model = graph(emit, floats("x", None, 2, 3), lengths, *(floats(name, directions, 2, 2) for name in "hc"[: count - 1]))
+    states = [rng.standard_normal((directions, 2, 2)).astype(np.float32) for _ in range(count - 1)]
+    found = run(model, _data(4), np.array([4, 2], np.int32), *states)
+    for got, expected in zip(found[count:], found[:count], strict=True):
+        np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("attributes", "supported"),
+    [
+        ({}, True),
+        ({"activations": ["Sigmoid", "Tanh", "Relu"]}, True),
+        ({"activations": ["Sigmoid", "Tanh", "Relu"] * 2, "direction": "bidirectional"}, True),
+        ({"activations": ["Sigmoid", "Tanh", "Relu", "Sigmoid", "Tanh", "Tanh"], "direction": "bidirectional"}, False),
+        ({"activations": ["Sigmoid", "Tanh", "Elu"]}, False),
+        ({"input_forget": 0}, True),
+        ({"input_forget": 1}, False),
+    ],
+)
+def test_layers_with_steps(attributes: dict[str, Any], supported: bool) -> None:
+    directions = 2 if "direction" in attributes else 1
+
+    def emit(op: Builder, x: Value) -> Value:
+        weights = [np.ones((directions, 8, size), np.float32) for size in (3, 2)]
+        results: list[Value] = op.LSTM(x, *weights, outputs=3, hidden_size=2, **attributes)
+        return results[0]
+
+    model = graph(emit, floats("x", 4, 2, 3))
+    assert has_steps(next(node for node in model.graph if node.op_type == "LSTM")) is supported
+    assert NaNOfSequences()(model).modified
+    assert ("If" in operators(model)) is supported and ("CumSum" in operators(model)) is not supported
+
+
 @pytest.mark.parametrize("kind", ["GRU", "LSTM"])
 @pytest.mark.parametrize(("number", "is_nan"), [(np.nan, True), (-np.inf, False), (1e30, False)])
 def test_clipped_numbers(kind: str, number: float, is_nan: bool) -> None:
@@ -302,7 +401,7 @@ def test_nodes_for_nan() -> None:
         return results[1]
 
     model = graph(lstm, floats("x", 1, 2, 3))
-    NaNOfSequences(products=False)(model)
+    NaNOfSequences(branches=False)(model)
     assert operators(model) == ["Add", "Clip", "LSTM", "MatMul"]  # one step: the sum of steps is the step
     model = graph(lstm, floats("x", 1, 2, 3))
     NaNOfSequences()(model)
@@ -317,7 +416,7 @@ def test_devices_do_not_wait(target: TargetName, has_if: bool) -> None:
     assert nodes["LSTM"] == 1 and ("If" in nodes) is has_if
 
 
-@pytest.mark.parametrize("target", ["coreml", "directml", "standard"])
+@pytest.mark.parametrize("target", ["coreml", "directml", "standard", "webgpu"])
 @pytest.mark.parametrize("kind", ["GRU", "LSTM"])
 def test_nan_in_files_that_the_cpu_computes(kind: str, target: TargetName) -> None:
     model = _sequence(kind, "forward", [5, 5])

@@ -53,7 +53,38 @@ def test_nan_of_a_step(kind: str, lengths: list[int], target: TargetName) -> Non
         np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize(("kind", "emits"), [("GRU", True), ("LSTM", True), ("RNN", False)])
-def test_only_the_kernels_that_lose_it(kind: str, emits: bool) -> None:
-    nodes = convert(_sequence(kind, [STEPS, STEPS]), target="standard").report.nodes
-    assert nodes[kind] == 1 and ("CumSum" in nodes) is emits
+@pytest.mark.parametrize(
+    ("target", "kind", "emitted"),
+    [
+        ("standard", "GRU", "If"),
+        ("standard", "LSTM", "If"),
+        ("standard", "RNN", None),
+        ("webgpu", "GRU", "If"),
+        ("coreml", "LSTM", "If"),
+        ("qnn", "LSTM", "If"),  # the CPU computes it, and the device GRU
+        ("qnn", "GRU", None),
+        ("directml", "LSTM", "CumSum"),
+        ("directml", "RNN", None),
+    ],
+)
+def test_only_the_kernels_that_lose_it(target: TargetName, kind: str, emitted: str | None) -> None:
+    nodes = convert(_sequence(kind, [STEPS, STEPS]), target=target).report.nodes
+    assert nodes[kind] == 1 and {"CumSum", "If"} & set(nodes) == ({emitted} if emitted else set())
+
+
+@pytest.mark.parametrize("target", ["standard", "coreml", "webgpu", "qnn"])
+@pytest.mark.parametrize(
+    ("numbers", "is_nan"),
+    [([-np.inf, -np.inf, -np.inf], True), ([np.inf, -np.inf, np.inf], True), ([1, -np.inf, 1], False)],
+)
+@pytest.mark.parametrize("lengths", [[STEPS, STEPS], [2, STEPS]])
+def test_infinite_data(target: TargetName, numbers: list[float], is_nan: bool, lengths: list[int]) -> None:
+    model = _sequence("LSTM", lengths)
+    x = np.random.default_rng(1).standard_normal((BATCH, STEPS, SIZE)).astype(np.float32)
+    x[1, 1] = x[0, 3] = numbers  # the second is beyond a length of 2
+    compiled = ov.Core().compile_model(model.clone(), "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+    wanted = list(compiled(x).values())
+    assert np.isnan(wanted[0][1, 0, 1:]).any() == is_nan
+    session = ort.InferenceSession(convert(model, target=target).model.SerializeToString())
+    for one, other in zip(session.run(None, {"x": x}), wanted, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
