@@ -32,6 +32,7 @@ from converters.passes.normalizations import FuseScaleAndBias
 from converters.passes.onnxruntime import (
     ConstantsOfMoreDimensions,
     CopyMovedOutputs,
+    InstancesWithoutElements,
     KeepFloatWeights,
     KeepPads,
     TransposeAfterCasts,
@@ -337,6 +338,7 @@ def finish_for(
     ]
     if target.onnxruntime:
         passes += [KeepPads(OPSET), TransposeAfterCasts(), KeepFloatWeights(), ConstantsOfMoreDimensions()]
+        passes.append(InstancesWithoutElements())
     _run(passes, model)
     if inline.unsupported:
         untaken = [

@@ -16,6 +16,7 @@ from onnx_ir.passes import InPlacePass
 from converters.passes.onnxruntime.column_sums import SumsByProducts
 from converters.passes.onnxruntime.depthwise import DepthwiseChannelsLast
 from converters.passes.onnxruntime.doubles import ActivationsOfDoubles
+from converters.passes.onnxruntime.empty_instances import InstancesWithoutElements
 from converters.passes.onnxruntime.few_outputs import FewOutputs
 from converters.passes.onnxruntime.float8 import CastToFloat8
 from converters.passes.onnxruntime.float_weights import KeepFloatWeights
@@ -63,6 +64,7 @@ __all__ = [
     "DepthwiseLines",
     "FewOutputs",
     "GatherRows",
+    "InstancesWithoutElements",
     "KeepFloatWeights",
     "KeepPads",
     "NearestByGather",
@@ -114,8 +116,8 @@ def kernel_workarounds(opset: int = OPSET) -> Sequence[InPlacePass]:
 
 
 def forms_before_lowering(opset: int, *, is_for_cpu: bool = True) -> Sequence[InPlacePass]:
-    """Return those of `fusion_guards` whose nodes an older opset than 13 has in other forms."""
-    return [NaNOfSequences(branches=is_for_cpu)] if opset < 13 else []
+    """Return those of `fusion_guards` whose nodes an older opset has in other forms."""
+    return [InstancesWithoutElements(), *([NaNOfSequences(branches=is_for_cpu)] if opset < 13 else ())]
 
 
 def fusion_guards(opset: int, *, is_for_cpu: bool = True) -> Sequence[InPlacePass]:
@@ -143,7 +145,7 @@ def fusion_guards(opset: int, *, is_for_cpu: bool = True) -> Sequence[InPlacePas
     if opset >= 18:  # the first with axes as inputs of all reductions
         guards += [SoftmaxByReductions(), SumsByProducts(), SplitBeforeTranspose()]
     if opset >= OPSET:
-        guards += [CubicByAxes(), ConvolveVolumes(), TransposedVolumes(), FewOutputs()]
+        guards += [InstancesWithoutElements(), CubicByAxes(), ConvolveVolumes(), TransposedVolumes(), FewOutputs()]
     if is_for_cpu:
         guards.append(OwnZeroPoints())
     return [*guards, TransposeInSteps(), CopyMovedOutputs()]

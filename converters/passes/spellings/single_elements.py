@@ -45,11 +45,12 @@ def decomposed(op: Builder, node: ir.Node) -> Value:
     assert isinstance(x, Value) and isinstance(scale, Value) and isinstance(bias, Value)
     dtype = x.dtype
     epsilon = node.attributes.get_float("epsilon", 1e-5)
-    rows = op.Reshape(x, [0, 0, -1])
+    size = op.ReduceProd(op.Shape(x, start=2), keepdims=1)
+    rows = op.Reshape(x, op.Concat(op.Shape(x, end=2), size, axis=0), allowzero=1)
     if dtype != ir.DataType.DOUBLE:
         rows, scale, bias = (op.Cast(value, to=ir.DataType.FLOAT) for value in (rows, scale, bias))
     centered = op.Sub(rows, op.ReduceMean(rows, [2], keepdims=1))
     variance = op.ReduceMean(op.Mul(centered, centered), [2], keepdims=1)
     normal = op.Div(centered, op.Sqrt(op.Add(variance, op.const(epsilon, rows.dtype))))
     normal = op.Add(op.Mul(normal, op.Unsqueeze(scale, [1])), op.Unsqueeze(bias, [1]))
-    return op.Reshape(op.Cast(normal, to=dtype), op.Shape(x))
+    return op.Reshape(op.Cast(normal, to=dtype), op.Shape(x), allowzero=1)
