@@ -33,6 +33,12 @@ _DEPARTS = [
         follows="reference",
     ),
     Departure(where="f64 beyond the range of i8 and u8, to these", cpu="saturates", reference="wraps", follows="reference"),
+    Departure(
+        where="floats beyond the range of i8 and u8, to these, where a dimension is dynamic",
+        cpu="saturates",
+        reference="wraps, as the plugin does where all dimensions are fixed",
+        follows="reference",
+    ),
     Departure(where="a NaN to boolean", cpu="gives false", reference="gives true", follows="reference"),
     Departure(
         where="integers beyond the range of f16, to it",

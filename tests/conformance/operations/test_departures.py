@@ -307,6 +307,7 @@ def _converts(where: str, array: np.ndarray, *types: str) -> None:
 
 _converts("floats beyond the range of i32", _floats(5e9), "u32")
 _converts("f64 beyond the range of i8", np.array([300.0]), "u8")
+_shown("Convert", 1, "floats beyond the range of i8", lambda ops, x: ops.convert(x, "u8"), [dynamic(_floats(300, -3))])
 _converts("a NaN to boolean", _floats(NAN), "boolean")
 _converts("integers beyond the range of f16", np.array([70000], I32), "f16")
 _converts("f16 and f32 to bf16", _floats(0.07958), "bf16", "f32")
