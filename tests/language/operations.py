@@ -147,6 +147,26 @@ def main(folder: Path) -> None:
                 inputs = [*unpacked(node), text(pattern), text(replacement)]
                 outputs = create("RegexNormalization", inputs, {"global_replace": everywhere}).outputs()
                 yield f"RegexNormalization{index}{'ny'[everywhere]}", [packed(outputs)], [node], [array]
+        # A group that the pattern does not have, and near misses.
+        for index, (pattern, replacement) in enumerate(
+            [("(a)b", "$2x"), ("(a)b", "<$12>"), ("ab", r"\1"), ("(?:a)b", "${1}"), (r"\(?a[(]?b", "$1"), ("(a)b", "$$2$1")]
+        ):
+            array = np.array(["zabab c", "none", "(ab"])
+            node = parameter(array)
+            outputs = create("RegexNormalization", [*unpacked(node), text(pattern), text(replacement)], {}).outputs()
+            yield f"RegexNormalization-groups{index}", [packed(outputs)], [node], [array]
+        vocabulary, keys = np.array(["a", "b", "a", "c"]), np.array(["a", "c", "z", "b"])
+        for name, given in (("constant", False), ("computed", True)):
+            nodes = [parameter(keys), *([parameter(vocabulary)] if given else [])]
+            table = nodes[1] if given else ov.op.Constant(ov.Tensor(vocabulary))
+            values, default = (op.Constant(np.array(number, np.int32)).output(0) for number in ([10, 11, 12, 13], -1))
+            found = create("VocabEncoder", [*unpacked(nodes[0]), *unpacked(table), values, default])
+            yield f"VocabEncoder-{name}", found.outputs(), nodes, [keys, vocabulary][: len(nodes)]
+        for index, (first, last) in enumerate([([0, 2], [2, 3]), ([0, 2, 2], [2, 2, 3]), ([0, 0], [0, 0])]):
+            arrays = [np.array(array, np.int32) for array in (first, last, [0, 3, 5], [3, 5, 9])]
+            nodes = [parameter(array) for array in arrays]
+            rows_of = create("FuzeRagged", [node.output(0) for node in nodes])
+            yield f"FuzeRagged{index}", rows_of.outputs(), nodes, arrays
 
         words = np.array([["a", "bb", ""], ["é", "", "x y"]])
         for index, (array, separator, axis) in enumerate(

@@ -50,3 +50,14 @@ def test_operations(recorded: list[Recorded], kernels: str) -> None:
         if got != case.outputs:
             wrong.append((case.name, got, case.outputs))
     assert not wrong
+
+
+@pytest.mark.parametrize("kernels", KERNELS)
+def test_an_empty_row_after_the_last_string(recorded: list[Recorded], kernels: str) -> None:
+    """openvino_tokenizers reads beyond its data."""
+    session = onnx_specops.InferenceSession(
+        next(case.model for case in recorded if case.name == "FuzeRagged0"), kernels=kernels
+    )
+    arrays = [np.array(numbers, np.int32) for numbers in ([0, 3], [3, 3], [0, 3, 5], [3, 5, 9])]
+    begins, ends = session.run(None, dict(zip((value.name for value in session.get_inputs()), arrays, strict=True)))
+    assert begins.tolist() == [0, 0] and ends.tolist() == [9, 0]

@@ -78,3 +78,22 @@ def portable(pattern: str) -> str:
             out.append(_WORDS.get(token, token))
             in_class = token.startswith("[")
     return "".join(out)
+
+
+_NOT_CAPTURING = re.compile(r"\(\?(?:[ims]*[:)]|<?[=!]|>)")
+
+
+def number_of_groups(pattern: str) -> int | None:
+    """Return the number of a pattern's groups; ``None`` if it has names, branch resets, verbs, quotes or comments."""
+    plain, in_class = "", False
+    for token in _TOKEN.findall(pattern):
+        if token.startswith(r"\Q"):
+            return None
+        if in_class:
+            in_class = token != "]"
+        elif token.startswith("["):
+            in_class = True
+        else:
+            plain += "." if token.startswith("\\") else token
+    plain = _NOT_CAPTURING.sub("", plain)
+    return None if "(?" in plain or "(*" in plain else plain.count("(")

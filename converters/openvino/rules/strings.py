@@ -140,8 +140,9 @@ def vocab_encoder(
             vocabulary = op.const(entries.reshape(-1)[kept])
             known = values.constant
             values = op.Gather(op.Reshape(values, [-1]), kept) if known is None else op.const(known.reshape(-1)[kept])
-    elif vocabulary.rank != 1:
-        vocabulary, values = op.Reshape(vocabulary, [-1]), op.Reshape(values, [-1])
+    else:
+        vocabulary, kept, *_ = op.Unique(op.Reshape(vocabulary, [-1]), sorted=0, outputs=4)  # the first occurrences
+        values = op.Gather(op.Reshape(values, [-1]), kept)
     if values.constant is not None and default.constant is not None and _is_range(values.constant):
         found = op.specops.VocabularyTable(keys, vocabulary, default_value=int(default.constant.reshape(-1)[0]))
         return found if values.dtype == found.dtype else op.Cast(found, to=values.dtype)

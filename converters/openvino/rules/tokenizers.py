@@ -16,7 +16,7 @@ import onnx_ir as ir
 from converters.errors import Malformed, Unsupported
 from converters.openvino.charsmaps import charsmap
 from converters.openvino.rule import Departure, rule
-from converters.openvino.rules._texts import constant_of, packed, pattern_of, text_of, tokens_of
+from converters.openvino.rules._texts import constant_of, number_of_groups, packed, pattern_of, text_of, tokens_of
 from converters.openvino.rules.strings import strings_of
 from onnx_specops.building import Builder, Value
 from onnx_specops.ops.tokenizers.regex_split import Behaviour
@@ -40,18 +40,26 @@ _OLD_PATTERNS = {
 }
 
 
+_GROUPS = re.compile(r"\$(?:\$|\{?([0-9]{1,3}))")
+
+
 @rule("RegexNormalization", since="extension")
 def regex_normalization(op: Builder, *inputs: Value, global_replace: bool = True):
-    """RegexNormalization of openvino_tokenizers: replacement of the matches of a pattern."""
+    """RegexNormalization of openvino_tokenizers: replacement of the matches of a pattern.
+
+    openvino_tokenizers copies strings unchanged if the replacement names a group that the pattern does not have.
+    """
     strings, skips, (pattern, replacement) = _split_skips(inputs, 3, 2)
+    others = [] if skips is None else [skips]
+    search = _OLD_PATTERNS.get(text_of(pattern, "search pattern"), pattern_of(pattern, "search pattern"))
+    text = re.sub(r"\\([1-9])", r"$\1", text_of(replacement, "replacement"))
+    count = number_of_groups(search)
+    if count is not None and any(int(group or 0) > count for group in _GROUPS.findall(text)):
+        return [*strings, *others]
     results = op.specops.RegexNormalization(
-        *strings,
-        skips,
-        pattern=_OLD_PATTERNS.get(text_of(pattern, "search pattern"), pattern_of(pattern, "search pattern")),
-        replacement=re.sub(r"\\([1-9])", r"$\1", text_of(replacement, "replacement")),
-        global_replace=int(global_replace),
+        *strings, skips, pattern=search, replacement=text, global_replace=int(global_replace)
     )
-    return [*results, *([] if skips is None else [skips])]
+    return [*results, *others]
 
 
 @rule("CharsMapNormalization", since="extension")
@@ -463,6 +471,11 @@ def vocab_decoder(
 
 @rule("FuzeRagged", since="extension")
 def fuze_ragged(op: Builder, ragged_begins: Value, ragged_ends: Value, begins: Value, ends: Value):
-    """FuzeRagged of openvino_tokenizers: each row of consecutive strings as one string."""
+    """FuzeRagged of openvino_tokenizers: each row of consecutive strings as one string.
+
+    An empty row before other strings is the next string. After the last string, openvino_tokenizers reads beyond its data;
+    here, the result is an empty string.
+    """
     last = op.Sub(ragged_ends, op.Cast(op.Greater(ragged_ends, ragged_begins), to=ir.DataType.INT32))
+    begins, ends = (op.Concat(value, op.const([0], value.dtype), axis=0) for value in (begins, ends))
     return [op.Gather(begins, ragged_begins), op.Gather(ends, last)]
