@@ -49,8 +49,11 @@ app = typer.Typer(
 def _show_version(wanted: bool) -> None:
     if wanted:
         import onnx_specops
+        from onnx_specops.runtime.library import has_library, remedy
 
         typer.echo(f"specops {onnx_specops.__version__}")
+        if not has_library():  # pip hides what a build without a compiler prints
+            typer.echo(f"The native kernels are not built. {remedy()}", err=True)
         raise typer.Exit
 
 

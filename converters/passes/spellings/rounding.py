@@ -6,9 +6,12 @@ from converters.passes.patterns import PatternPass, rewrite
 from onnx_specops.building import Builder, Value
 
 
-@rewrite("Round", lambda op, x: op.Round(x), finite=True)
+@rewrite("Round", lambda op, x: op.Round(x))
 def to_even(op: Builder, *, x: Value) -> Value | None:
-    """Round the distance from the even number below, which is exact: a half to 0, and one and a half to 2."""
+    """Round the distance from the even number below, which is exact: a half to 0, and one and a half to 2.
+
+    An even number is itself; the distance of an infinity from itself is NaN.
+    """
     if x.dtype is None or x.rank is None:
         return None
     half, one, two = (op.const([number] if x.rank else number, x.dtype) for number in (0.5, 1.0, 2.0))
@@ -16,7 +19,7 @@ def to_even(op: Builder, *, x: Value) -> Value | None:
     rest = op.Sub(x, even)
     first = op.Ceil(op.Sub(op.Min(rest, one), half))
     second = op.Floor(op.Sub(op.Max(rest, one), half))
-    result: Value = op.Add(even, op.Add(first, second))
+    result: Value = op.Where(op.Equal(even, x), x, op.Add(even, op.Add(first, second)))
     return result
 
 

@@ -50,6 +50,15 @@ def test_version() -> None:
     assert (result.exit_code, result.stdout) == (0, f"specops {onnx_specops.__version__}\n")
 
 
+@pytest.mark.parametrize("built", [True, False])
+def test_version_without_native_kernels(built: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`pip install -q` hides the message of a build without a compiler."""
+    monkeypatch.setattr("onnx_specops.runtime.library.has_library", lambda: built)
+    result = specops("--version")
+    assert (result.exit_code, result.stdout) == (0, f"specops {onnx_specops.__version__}\n")
+    assert ("native kernels are not built. To build them" in result.stderr) is not built
+
+
 @pytest.mark.parametrize("command", ["convert", "run", "validate", "inspect", "ops"])
 def test_every_option_has_help(command: str) -> None:
     result = specops(command, "--help")

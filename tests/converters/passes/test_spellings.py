@@ -701,6 +701,7 @@ def test_rounding_to_even(emit: Any, changed: bool) -> None:
     model = _spelled("Floor for Round", emit, HALVES)
     assert ("Round" not in operators(model)) and (len(model.graph) > 1) is changed
     _spelled("Floor for Round", emit, LARGE)  # to which nothing below 1 can be added
+    _spelled("Floor for Round", emit, np.array([np.inf, -np.inf, np.nan, 1.5], np.float32))
 
 
 @pytest.mark.parametrize(
