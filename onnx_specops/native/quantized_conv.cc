@@ -70,6 +70,8 @@ constexpr std::int64_t rows_at_once = 96;
 constexpr std::int64_t many_weights = std::int64_t{1} << 16;
 // The minimum number of columns of a piece. Rows are read or copied again for each piece.
 constexpr std::int64_t columns_at_least = 64, columns_of_copies = 128;
+// The minimum number of integers that a thread makes 16-bit integers.
+constexpr std::int64_t widened_at_least = std::int64_t{1} << 15;
 // The minimum number of bytes of padded lines that a thread writes.
 constexpr std::int64_t lines_at_least = std::int64_t{1} << 14;
 // The bytes of transformed activations that a thread has at once, if there are few enough channels.
@@ -104,6 +106,7 @@ struct Prepared {
   std::int64_t depth;      // activations of a tap, padded to whole units
   std::int64_t all_depth;  // of all taps, as packed
   bool copied;             // rows are copied, with all taps of a row combined
+  bool widened;            // the whole input becomes 16-bit integers
   bool lines = false;      // depthwise, along lines of output pixels
   int winograd = 0;        // the tiles of Winograd's algorithm, or 0
   bool pointwise = false;  // depthwise, of windows that are one pixel; the columns are those of one or several pixels
@@ -153,6 +156,24 @@ struct PixelBiases {
   std::vector<float> biases;        // [kinds, step]
   std::int64_t step;
   std::vector<std::int32_t> kinds;  // of all pixels; empty if there is one kind
+};
+
+// The input as 16-bit integers, and the zero points of its channels.
+class WideInput {
+ public:
+  WideInput(const Context& context, const std::uint8_t* x, std::int64_t count, const std::vector<std::uint8_t>& padding)
+      : memory_((count + 1) / 2), padding_(padding.begin(), padding.end()) {
+    std::int16_t* const to = numbers();
+    context.parallel_ranges(count, widened_at_least, [=](std::int64_t first, std::int64_t last) {
+      for (std::int64_t i = first; i < last; ++i) to[i] = x[i];
+    });
+  }
+  std::int16_t* numbers() const { return reinterpret_cast<std::int16_t*>(memory_.get()); }
+  const std::int16_t* padding() const { return padding_.data(); }
+
+ private:
+  Spare memory_;
+  std::vector<std::int16_t> padding_;
 };
 
 // Where results go, and the second tensors of additions or null.
@@ -343,7 +364,9 @@ class QuantizedConv : public Kernel {
     if (kernels.multiply_tiles != nullptr && !depthwise && taps > 0) {
       out.tiles.emplace(part_channels, taps, line_width, dilations_.empty() || dilations_.back() == 1);
     }
-    out.copied = !depthwise && !out.tiles && (kernels.wide || part_channels % unit != 0);
+    // Copies of rows would be made for each group.
+    out.widened = !depthwise && !out.tiles && kernels.wide && parts > 1 && part_channels % 2 == 0;
+    out.copied = !depthwise && !out.tiles && !out.widened && (kernels.wide || part_channels % unit != 0);
     out.padded = up(part, byte_conv::channel_block);
     out.part = part;
     if (channels * groups != channels_) {
@@ -440,7 +463,7 @@ class QuantizedConv : public Kernel {
       }
       return numbers;
     };
-    if (is_constant_ && kernels.multiply_narrow != nullptr) {  // the order is found once
+    if (is_constant_ && kernels.multiply_narrow != nullptr && !out.widened) {  // the order is found once
       out.depth = up(depth * merged, byte_conv::block_depth);
       for (std::int64_t g = 0; g < parts; ++g) {
         out.narrow.push_back(byte_conv::pack_narrow(ordered(g, out.depth).data(), part, out.depth, depth * merged));
@@ -468,7 +491,7 @@ class QuantizedConv : public Kernel {
   void make_winograd(const std::int8_t* weights, std::int64_t part, std::int64_t parts, std::int64_t part_channels,
                      std::int64_t planes, std::int64_t per_group, Prepared& out) const {
     const std::int64_t channels = channels_ / groups_;
-    out.copied = false;
+    out.copied = out.widened = false;
     out.depth = part_channels;
     out.stride = up(byte_conv::packed_winograd_bytes(out.winograd, part, planes * part_channels), 64);
     out.weights.resize(static_cast<std::size_t>(out.stride * parts) + 64);
@@ -673,6 +696,8 @@ class QuantizedConv : public Kernel {
     const std::int64_t chunks = (pixels + step - 1) / step, width = prepared.wide ? 2 : 1;
     // Whether the taps of a line of the kernel are side by side.
     const bool in_lines = prepared.copied && g.groups == 1 && g.dilations[2] == 1;
+    std::optional<WideInput> wide;
+    if (prepared.widened) wide.emplace(context, x, end - x, padding);
     const std::int64_t copy_step = prepared.depth + beyond;
     if (in_lines) {
       const std::vector<std::uint8_t> one = padding;
@@ -693,7 +718,9 @@ class QuantizedConv : public Kernel {
         const std::int64_t chunk = piece / column_pieces, column = piece % column_pieces * width_at_once;
         const bool is_next = piece == first || column == 0;  // other pieces have the rows of the one before
         const std::int64_t row = chunk * step, rows = std::min(step, pixels - row);
-        if (is_next && !in_lines) {
+        if (is_next && wide) {
+          point(g, wide->numbers(), wide->padding(), row, rows, step, taps.data());
+        } else if (is_next && !in_lines) {
           point(g, x, padding.data(), row, rows, step, taps.data());
         }
         const std::int64_t first_result = row * g.columns;
@@ -710,7 +737,7 @@ class QuantizedConv : public Kernel {
               taps.data(),
               step,
               g.taps,
-              offset,
+              wide ? offset * 2 : offset,
               prepared.depth,
               prepared.panels(kernels, group, column),
               prepared.start.data() + from,
@@ -1009,8 +1036,9 @@ class QuantizedConv : public Kernel {
   }
 
   // The start of the taps of output pixels [row, row + rows): [taps, step].
-  static void point(const Geometry& g, const std::uint8_t* x, const std::uint8_t* padding, std::int64_t row, std::int64_t rows,
-                    std::int64_t step, const void** to) {
+  template <class T>
+  static void point(const Geometry& g, const T* x, const T* padding, std::int64_t row, std::int64_t rows, std::int64_t step,
+                    const void** to) {
     for (std::int64_t done = 0; done < rows;) {
       // Pixels of one line.
       const std::int64_t at = row + done, column = at % g.out[2], line = at / g.out[2];
@@ -1026,14 +1054,14 @@ class QuantizedConv : public Kernel {
           for (std::int64_t w = 0; w < g.kernel[2]; ++w, tap += step) {
             const std::int64_t in_width = column * g.strides[2] - g.begin[2] + w * g.dilations[2];
             // Taps inside the line are contiguous, after padding before it and before padding after it.
-            const std::int64_t stride = g.strides[2], step_bytes = stride * g.channels;
+            const std::int64_t stride = g.strides[2], pixel_step = stride * g.channels;
             std::int64_t i = 0;
             const std::int64_t before = std::clamp<std::int64_t>(in_width < 0 ? (-in_width + stride - 1) / stride : 0, 0, count);
             const std::int64_t room = g.in[2] - in_width;
             const std::int64_t until = inside ? std::clamp<std::int64_t>(room > 0 ? (room + stride - 1) / stride : 0, before, count) : before;
             for (; i < before; ++i) tap[i] = padding;
-            const std::uint8_t* from = x + (line_at + in_width + before * stride) * g.channels;
-            for (; i < until; ++i, from += step_bytes) tap[i] = from;
+            const T* from = x + (line_at + in_width + before * stride) * g.channels;
+            for (; i < until; ++i, from += pixel_step) tap[i] = from;
             for (; i < count; ++i) tap[i] = padding;
           }
         }

@@ -17,6 +17,8 @@ constexpr double cost_of_read = 2, cost_of_far_read = 3.2;
 constexpr double near_bytes = 1 << 19, far_bytes = 1 << 24;
 constexpr double rows_at_once = 96;  // of direct products
 constexpr double least_gain = 1.1;
+// By which the algorithm has to be cheaper for groups, whose products are short. Direct products of bytes have the same costs.
+constexpr double least_gain_of_groups = 1.3;
 
 double slower(double products, double weight_bytes, double reads) {
   const double cost = weight_bytes <= near_bytes ? 0.0 : weight_bytes <= far_bytes ? cost_of_read : cost_of_far_read;
@@ -77,6 +79,7 @@ int fastest_tile(const Geometry& g, std::int64_t largest, std::int64_t speed) {
   const double weights = 9.0 * static_cast<double>(g.kernel[0] * g.group_channels * g.columns);
   const double bytes = speed > 1 ? weights : 2.0 * weights;
   double best = slower(pixels * weights / static_cast<double>(speed), bytes, std::max(pixels / rows_at_once, 1.0)) / least_gain;
+  if (g.groups > 1 && speed == 1) best /= least_gain_of_groups;
   int fastest = 0;
   for (const int tile : {2, 4}) {
     if (largest >= std::int64_t{1} << (tile == 2 ? 29 : 25)) continue;

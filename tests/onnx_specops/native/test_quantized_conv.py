@@ -40,13 +40,19 @@ def compare_sums(name, x, w, zeros, attributes):
     arrays = [x, w, np.ones(columns, np.float32), np.zeros(columns, np.float32), zeros, np.asarray(np.float32(0))]
     expected, got = results(arrays, attributes)
     np.testing.assert_array_equal(got, expected, err_msg=name)
-    return expected.shape
 
+def compare_addition(name, arrays, attributes):
+    scale, addend_scale = 100 * arrays[2], 90 * arrays[2]
+    addend = rng.integers(0, 256, results(arrays, attributes)[0].shape).astype(np.uint8)
+    added = [*arrays, None, None, addend, addend_scale, np.asarray(np.uint8(99)), scale, arrays[5]]
+    compare(name, arrays, attributes)
+    compare(f"{name}, addition", added, attributes)
+
+rng = np.random.default_rng(0)
 for case in CASES:
     if not case.error:
         compare(case.id, [case.inputs.get(name) for name in find(case.op).inputs], dict(case.attributes))
 
-rng = np.random.default_rng(0)
 for columns in (*range(1, 36), 63, 64, 65):  # every number of columns that a vector may leave over
     for depthwise in (False, True):
         channels = columns if depthwise else 5
@@ -155,6 +161,26 @@ for channels in (1, 3, 15, 16, 17, 24, 32, 33, 40, 48, 49, 64, 65, 80, 100):
             compare(f"{channels} channels, width {width}, stride {stride}", arrays, attributes)
             offsets = [rng.uniform(-0.5, 0.5, channels).astype(np.float32) for _ in range(2)]
             compare(f"{channels} channels, width {width}, offsets", [*arrays, *[None] * 9, *offsets], attributes)
+        arrays = [x, w, factors[0], factors[1], zeros[0], zeros[1]]
+        compare_addition(f"{channels} channels, width {width}, stride {stride}", arrays, {**attributes, "function": "none"})
+
+# Groups, whose rows are not copied if their numbers of channels are even, or if several together are.
+for case in range(16):
+    groups, channels, columns = int(rng.integers(2, 20)), int(rng.choice([2, 3, 4, 6, 8, 16, 20])), int(rng.integers(1, 26))
+    kernel, strides, dilations = ([int(number) for number in rng.integers(1, most, 2)] for most in (4, 4, 3))
+    size, pads = [int(number) for number in rng.integers(5, 20, 2)], [int(number) for number in rng.integers(0, 3, 4)]
+    x = rng.integers(0, 256, (int(rng.integers(1, 3)), *size, channels * groups)).astype(np.uint8)
+    w = rng.integers(-128, 128, (columns * groups, channels, *kernel)).astype(np.int8)
+    zeros = rng.integers(0, 256, (2, max(columns, channels) * groups)).astype(np.uint8)
+    factors = rng.uniform(0.0001, 0.001, (2, columns * groups)).astype(np.float32)
+    texts = {name: ",".join(map(str, numbers)) for name, numbers in
+             (("kernel", kernel), ("strides", strides), ("dilations", dilations), ("pads", pads))}
+    attributes = {"channels": channels * groups, "group": groups, **texts}
+    arrays = [x, w, factors[0], 1000 * factors[1], zeros[0, :channels * groups], zeros[1, :columns * groups]]
+    name = f"{groups} groups, {channels} channels, {columns} columns, {texts}"
+    compare_sums(name, x, w, arrays[4], attributes)
+    compare_addition(name, arrays, attributes)
+    compare(f"{name}, swish", arrays, {**attributes, "function": "swish", "alpha": 1.0})
 
 # Windows of one pixel, whose constants are those of several pixels, and numbers of more than 32 bits.
 for channels in (1, 3, 7, 8, 16, 24, 36, 65, 100, 1001):
@@ -202,13 +228,10 @@ for case in range(90):
              (("kernel", kernel), ("strides", strides), ("dilations", dilations), ("pads", pads))}
     attributes = {"channels": channels * groups, "group": groups, **texts}
     name = f"Winograd, {channels} channels, {columns} columns, {groups} groups, {images} images, {size}, {texts}"
-    shape = compare_sums(name, x, w, zeros[0, :channels * groups], attributes)
+    compare_sums(name, x, w, zeros[0, :channels * groups], attributes)
     factors = rng.uniform(0.0001, 0.001, (3, columns * groups)).astype(np.float32)
     arrays = [x, w, factors[0], 1000 * factors[1], zeros[0, :channels * groups], zeros[1, :columns * groups]]
-    compare(name, arrays, attributes)
-    addend = rng.integers(0, 256, shape).astype(np.uint8)
-    added = [*arrays, None, None, addend, 1000 * factors[2], np.asarray(np.uint8(99)), 1000 * factors[1], arrays[5]]
-    compare(f"{name}, addition", added, attributes)
+    compare_addition(name, arrays, attributes)
     offsets = [rng.uniform(-0.5, 0.5, count * groups).astype(np.float32) for count in (channels, columns)]
     compare(f"{name}, offsets", [*arrays, *[None] * 9, *offsets], attributes)
 
