@@ -1,0 +1,43 @@
+// The attributes and inputs of a node QuantizedConv.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "op.h"
+#include "quantized_conv.h"
+#include "quantized_conv_geometry.h"
+
+namespace specops::byte_conv {
+
+// The inputs, in the order of the operator.
+namespace input {
+constexpr std::size_t x = 0, w = 1, scale = 2, bias = 3, x_zero_point = 4, y_zero_point = 5, factor = 6, slope = 7, addend = 8,
+                      addend_scale = 9, addend_zero_point = 10, sum_scale = 11, sum_zero_point = 12, sum_slope = 13,
+                      sum_bias = 14, x_offset = 15, y_offset = 16, residual = 17, count = 18;
+}
+
+// onnx_specops/ops/quantized_conv.py has the same limit: larger sums may overflow 32 bits.
+constexpr std::int64_t most_products = std::int64_t{1} << 16;
+
+struct Node {
+  std::int64_t channels;
+  std::vector<std::int64_t> kernel, strides, pads, dilations;  // empty: the defaults
+  std::int64_t groups;
+  Function function;
+  float alpha, beta;
+
+  explicit Node(const KernelInfo& info);
+  // Throws unless the shapes of X and W fit the attributes.
+  Geometry measure(const Shape& x, const Shape& w) const;
+  // Throws unless the shapes of all inputs except X, W, the addend and the residual fit. `adds`: whether there is an addend.
+  void check(const std::vector<Input>& inputs, bool adds, bool has_residual) const;
+  // Whether windows of one pixel are all pixels.
+  bool is_contiguous() const;
+};
+
+// The number of groups that are computed as one, with weights of 0 between them. A vector has room for their columns.
+std::int64_t merged_groups(std::int64_t groups, std::int64_t group_columns);
+
+}  // namespace specops::byte_conv
