@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <numeric>
+#include <utility>
 
 #include "errors.h"
 #include "quantized_conv_winograd.h"
@@ -77,76 +78,55 @@ void make_pointwise(const std::int8_t* weights, std::int64_t columns, Prepared& 
   for (std::int64_t i = 0; i < out.part; ++i) out.column_weights[static_cast<std::size_t>(i)] = weights[i % columns];
 }
 
-void make_winograd(const std::int8_t* weights, std::int64_t part, std::int64_t parts, std::int64_t part_channels,
-                   std::int64_t channels, std::int64_t planes, std::int64_t per_group, Prepared& out) {
-  out.copied = out.widened = false;
-  out.depth = part_channels;
-  out.stride = up(packed_winograd_bytes(out.winograd, part, planes * part_channels), 64);
-  out.weights.resize(static_cast<std::size_t>(out.stride * parts) + 64);
-  auto* const to = static_cast<std::uint8_t*>(const_cast<void*>(out.matrix()));
-  for (std::int64_t g = 0; g < parts; ++g) {
-    pack_winograd(out.winograd, {weights + g * part * channels * planes * 9, part, per_group, channels, planes},
-                             reinterpret_cast<std::int16_t*>(to + g * out.stride));
+// The weights of a layer, and the numbers that follow from their shape.
+struct Layer {
+  const std::int8_t* weights;  // [columns, channels, taps]
+  std::int64_t columns, channels, taps, depth, per_group;
+  bool depthwise;
+  std::int64_t merged;  // groups that are computed as one, of which there are `parts`
+  std::int64_t part, parts, part_channels;
+  std::int64_t width;  // of the kernel
+
+  Layer(const Node& node, const Input& w);
+};
+
+Layer::Layer(const Node& node, const Input& w) : weights(w.data<std::int8_t>()), columns(w.shape()[0]), channels(w.shape()[1]) {
+  const Shape& shape = w.shape();
+  if (columns % node.groups != 0) {
+    fail("W has the shape ", to_string(shape), "; its first dimension must be a multiple of the ", node.groups, " groups");
   }
+  if (channels * node.groups != node.channels) {
+    fail("W has the shape ", to_string(shape), ", but X has ", node.channels, " channels in ", node.groups, " groups");
+  }
+  per_group = columns / node.groups;
+  depth = w.size() / std::max<std::int64_t>(columns, 1);
+  taps = depth / std::max<std::int64_t>(channels, 1);
+  if (depth > most_products) fail("a sum has more than ", most_products, " products");
+  depthwise = channels == 1 && per_group == 1;
+  merged = depthwise || per_group == 0 ? 1 : merged_groups(node.groups, per_group);
+  part = depthwise ? columns : per_group * merged;
+  parts = depthwise ? 1 : node.groups / merged;
+  part_channels = channels * merged;
+  width = std::max<std::int64_t>(shape.back(), 1);
 }
 
-}  // namespace
-
-Sizes steps_of_sums(const Sizes& kernel) { return {(kernel[1] + 1) * (kernel[2] + 1), kernel[2] + 1, 1}; }
-
-Prepared prepare(const Node& node, const std::vector<Input>& inputs, bool adds, bool has_residual, int tile, bool once) {
-  const Kernels& kernels = byte_conv::kernels();
-  const Input& w = inputs[input::w];
-  const Shape& shape = w.shape();
-  const std::int64_t columns = shape[0], channels = shape[1], groups = node.groups;
-  if (columns % groups != 0) {
-    fail("W has the shape ", to_string(shape), "; its first dimension must be a multiple of the ", groups, " groups");
-  }
-  const std::int64_t per_group = columns / groups, depth = w.size() / std::max<std::int64_t>(columns, 1);
-  const std::int64_t taps = depth / std::max<std::int64_t>(channels, 1);
-  if (depth > most_products) fail("a sum has more than ", most_products, " products");
-  const bool depthwise = channels == 1 && per_group == 1;
-  const std::int64_t merged = depthwise || per_group == 0 ? 1 : merged_groups(groups, per_group);
-  Prepared out;
-  out.function = node.function;
-  out.alpha = node.alpha;
-  out.beta = node.beta;
-  const std::int64_t unit = depth_unit, part = depthwise ? columns : per_group * merged;
-  const std::int64_t parts = depthwise ? 1 : groups / merged, part_channels = channels * merged;
-  const std::int64_t line_width = std::max<std::int64_t>(shape.back(), 1);
-  if (kernels.multiply_tiles != nullptr && !depthwise && taps > 0) {
-    out.tiles.emplace(part_channels, taps, line_width, node.dilations.empty() || node.dilations.back() == 1);
-  }
-  // Copies of rows would be made for each group.
-  out.widened = !depthwise && !out.tiles && kernels.wide && parts > 1 && part_channels % 2 == 0;
-  out.copied = !depthwise && !out.tiles && !out.widened && (kernels.wide || part_channels % unit != 0);
-  out.padded = up(part, channel_block);
-  out.part = part;
-  if (channels * groups != node.channels) {
-    fail("W has the shape ", to_string(shape), ", but X has ", node.channels, " channels in ", groups, " groups");
-  }
-  node.check(inputs, adds, has_residual);
-  const Input& x_zeros = inputs[input::x_zero_point];
-  out.x_zeros.assign(x_zeros.data<std::uint8_t>(), x_zeros.data<std::uint8_t>() + x_zeros.size());
+// Repeats or pads the numbers of columns for the kernels.
+void spread_columns(const Layer& layer, const std::vector<Input>& inputs, bool adds, bool has_residual, Prepared& out) {
+  const auto spread_all = [&](const auto* from, auto& to) {
+    to.assign(static_cast<std::size_t>(layer.parts * out.padded), 0);
+    for (std::int64_t g = 0; g < layer.parts; ++g) std::copy_n(from + g * layer.part, layer.part, to.begin() + g * out.padded);
+  };
   const auto spread = [&](std::size_t i, std::vector<float>& to) {
-    const Input& given = inputs[i];
-    if (given.absent()) return;
-    if (given.size() == 1) {
-      to.assign(static_cast<std::size_t>(parts * out.padded), given.data<float>()[0]);
-      return;
-    }
-    to.assign(static_cast<std::size_t>(parts * out.padded), 0.0f);
-    for (std::int64_t g = 0; g < parts; ++g) {
-      std::copy_n(given.data<float>() + g * part, part, to.begin() + g * out.padded);
-    }
+    if (inputs[i].absent()) return;
+    const float* const from = inputs[i].data<float>();
+    if (inputs[i].size() > 1) return spread_all(from, to);
+    to.assign(static_cast<std::size_t>(layer.parts * out.padded), from[0]);
   };
   // The zero point if there is one, and those of the columns if there are several.
   const auto spread_zeros = [&](std::size_t i, std::int32_t& one, std::vector<std::int32_t>& to) {
-    const std::uint8_t* zeros = inputs[i].data<std::uint8_t>();
+    const std::uint8_t* const zeros = inputs[i].data<std::uint8_t>();
     one = zeros[0];
-    if (inputs[i].size() == 1) return;
-    to.assign(static_cast<std::size_t>(parts * out.padded), 0);
-    for (std::int64_t g = 0; g < parts; ++g) std::copy_n(zeros + g * part, part, to.begin() + g * out.padded);
+    if (inputs[i].size() > 1) spread_all(zeros, to);
   };
   spread(input::scale, out.scale);
   spread(input::bias, out.bias);
@@ -162,17 +142,19 @@ Prepared prepare(const Node& node, const std::vector<Input>& inputs, bool adds, 
     spread(input::sum_bias, out.sum_bias);
   }
   if (adds || has_residual) spread(input::sum_slope, out.sum_slope);
+}
 
-  const std::int8_t* from = w.data<std::int8_t>();
-  out.start.assign(static_cast<std::size_t>(parts * out.padded), 0);
-  for (std::int64_t m = 0; m < columns; ++m) {
+// The sums of the products of the zero points, and whether all sums are bounded.
+void make_start(const Layer& layer, bool adds, Prepared& out) {
+  out.start.assign(static_cast<std::size_t>(layer.parts * out.padded), 0);
+  for (std::int64_t m = 0; m < layer.columns; ++m) {
     std::int64_t sum = 0, size = 0;
-    for (std::int64_t k = 0; k < depth; ++k) {
-      const std::int64_t channel = m / per_group * channels + k / taps;
-      size += std::abs(std::int64_t{from[m * depth + k]}) * 255;
-      sum += from[m * depth + k] * std::int64_t{out.x_zeros[out.x_zeros.size() == 1 ? 0 : static_cast<std::size_t>(channel)]};
+    for (std::int64_t k = 0; k < layer.depth; ++k) {
+      const std::int64_t channel = m / layer.per_group * layer.channels + k / layer.taps, weight = layer.weights[m * layer.depth + k];
+      size += std::abs(weight) * 255;
+      sum += weight * std::int64_t{out.x_zeros[out.x_zeros.size() == 1 ? 0 : static_cast<std::size_t>(channel)]};
     }
-    const auto column = static_cast<std::size_t>(m / part * out.padded + m % part);
+    const auto column = static_cast<std::size_t>(m / layer.part * out.padded + m % layer.part);
     out.start[column] = static_cast<std::int32_t>(-sum);
     const auto bound = [&](double all, const std::vector<float>& factor, const std::vector<float>& added, double each) {
       return all * std::abs(double{factor[column]}) + each * std::abs(double{added[column]}) < most_plain;  // false for NaN
@@ -180,64 +162,118 @@ Prepared prepare(const Node& node, const std::vector<Input>& inputs, bool adds, 
     out.bounded = out.bounded && bound(static_cast<double>(size), out.scale, out.bias, 1.0);
     if (adds) out.bounded = out.bounded && bound(255.0, out.sum_scale, out.addend_scale, 255.0);
   }
-  if (!inputs[input::x_offset].absent()) out.offset_sums = sums_of_offsets(node, inputs);
-  if (depthwise && taps == 1 && node.is_contiguous()) {
-    make_pointwise(from, columns, out);
-    return out;
+}
+
+// Memory for packed weights.
+void* reserve(std::int64_t bytes, Prepared& out) {
+  out.weights.resize(static_cast<std::size_t>(bytes) + 64);
+  return const_cast<void*>(out.matrix());
+}
+
+void make_depthwise(const Node& node, const Layer& layer, Prepared& out) {
+  const Kernels& kernels = byte_conv::kernels();
+  const std::int64_t width = layer.width, stride = node.strides.empty() ? 1 : node.strides.back();
+  const bool adjacent = width > 1 && (node.dilations.empty() || node.dilations.back() == 1);
+  out.depth = 1;
+  out.lines = kernels.multiply_lines != nullptr && adjacent && stride >= 1 && stride <= most_line_stride;
+  if (out.lines) {
+    const std::int64_t lines = layer.taps / width;
+    void* const to = reserve(kernels.line_bytes(layer.columns, lines, width, stride), out);
+    return kernels.pack_lines(layer.weights, layer.columns, lines, width, stride, to);
   }
-  if (depthwise) {
-    out.depth = 1;
-    const std::int64_t width = shape.back(), stride = node.strides.empty() ? 1 : node.strides.back();
-    out.lines = kernels.multiply_lines != nullptr && width > 1 && (node.dilations.empty() || node.dilations.back() == 1) &&
-                stride >= 1 && stride <= most_line_stride;
-    if (out.lines) {
-      out.weights.resize(static_cast<std::size_t>(kernels.line_bytes(columns, taps / width, width, stride)) + 64);
-      kernels.pack_lines(from, columns, taps / width, width, stride, const_cast<void*>(out.matrix()));
-      return out;
-    }
-    out.weights.resize(static_cast<std::size_t>(kernels.depthwise_bytes(columns, taps)) + 64);
-    kernels.pack_depthwise(from, columns, taps, const_cast<void*>(out.matrix()));
-    return out;
+  void* const to = reserve(kernels.depthwise_bytes(layer.columns, layer.taps), out);
+  kernels.pack_depthwise(layer.weights, layer.columns, layer.taps, to);
+}
+
+void make_winograd(const Layer& layer, int tile, Prepared& out) {
+  const std::int64_t planes = layer.taps / 9;
+  out.winograd = tile;
+  out.copied = out.widened = false;
+  out.depth = layer.part_channels;
+  out.stride = up(packed_winograd_bytes(tile, layer.part, planes * layer.part_channels), 64);
+  auto* const to = static_cast<std::uint8_t*>(reserve(out.stride * layer.parts, out));
+  for (std::int64_t g = 0; g < layer.parts; ++g) {
+    const std::int8_t* const weights = layer.weights + g * layer.part * layer.depth;
+    pack_winograd(tile, {weights, layer.part, layer.per_group, layer.channels, planes},
+                  reinterpret_cast<std::int16_t*>(to + g * out.stride));
   }
-  if (tile > 0) {
-    out.winograd = tile;
-    make_winograd(from, part, parts, part_channels, channels, taps / 9, per_group, out);
-    return out;
-  }
-  // Taps outside, channels inside, in the order of the activations.
-  const auto ordered = [&](std::int64_t g, std::int64_t whole) {
-    std::vector<std::int8_t> numbers(static_cast<std::size_t>(part * whole), 0);
-    for (std::int64_t m = 0; m < part; ++m) {
-      const std::int8_t* one = from + (g * part + m) * depth;
-      std::int8_t* const row = numbers.data() + m * whole + m / per_group * channels;
-      for (std::int64_t tap = 0; tap < taps; ++tap) {
-        std::int8_t* const to = row + (out.tiles ? out.tiles->place(tap, part_channels) : tap * part_channels);
-        for (std::int64_t c = 0; c < channels; ++c) to[c] = one[c * taps + tap];
-      }
-    }
-    return numbers;
-  };
-  if (once && kernels.multiply_narrow != nullptr && !out.widened) {  // the order is found once
-    out.depth = up(depth * merged, block_depth);
-    for (std::int64_t g = 0; g < parts; ++g) {
-      out.narrow.push_back(pack_narrow(ordered(g, out.depth).data(), part, out.depth, depth * merged));
-      if (!out.narrow.back().panels.empty()) continue;
-      out.narrow.clear();
-      break;
-    }
-    if (!out.narrow.empty()) {
-      out.copied = taps > 1 || part_channels % block_depth != 0;
-      return out;
+}
+
+// The weights of a part: taps outside, channels inside, in the order of the activations.
+std::vector<std::int8_t> ordered(const Layer& layer, const Prepared& out, std::int64_t g, std::int64_t whole) {
+  std::vector<std::int8_t> numbers(static_cast<std::size_t>(layer.part * whole), 0);
+  for (std::int64_t m = 0; m < layer.part; ++m) {
+    const std::int8_t* const one = layer.weights + (g * layer.part + m) * layer.depth;
+    std::int8_t* const row = numbers.data() + m * whole + m / layer.per_group * layer.channels;
+    for (std::int64_t tap = 0; tap < layer.taps; ++tap) {
+      std::int8_t* const to = row + (out.tiles ? out.tiles->place(tap, layer.part_channels) : tap * layer.part_channels);
+      for (std::int64_t c = 0; c < layer.channels; ++c) to[c] = one[c * layer.taps + tap];
     }
   }
+  return numbers;
+}
+
+// Returns whether products of bytes are faster.
+bool make_narrow(const Layer& layer, Prepared& out) {
+  const std::int64_t used = layer.depth * layer.merged, depth = up(used, block_depth);
+  std::vector<Narrow> found;
+  for (std::int64_t g = 0; g < layer.parts; ++g) {
+    found.push_back(pack_narrow(ordered(layer, out, g, depth).data(), layer.part, depth, used));
+    if (found.back().panels.empty()) return false;
+  }
+  out.narrow = std::move(found);
+  out.depth = depth;
+  out.copied = layer.taps > 1 || layer.part_channels % block_depth != 0;
+  return true;
+}
+
+void make_products(const Layer& layer, Prepared& out) {
+  const Kernels& kernels = byte_conv::kernels();
+  const std::int64_t used = layer.depth * layer.merged;
   out.wide = kernels.wide;
-  out.depth = out.copied ? up(depth * merged, unit) : part_channels;
-  out.all_depth = out.tiles ? out.tiles->depth() : out.copied ? out.depth : depth * merged;
-  out.stride = up(kernels.packed_bytes(part, out.all_depth), 64);
-  out.weights.resize(static_cast<std::size_t>(out.stride * parts) + 64);
-  for (std::int64_t g = 0; g < parts; ++g) {
-    kernels.pack(ordered(g, out.all_depth).data(), part, out.all_depth,
-                 static_cast<std::uint8_t*>(const_cast<void*>(out.matrix())) + g * out.stride);
+  out.depth = out.copied ? up(used, depth_unit) : layer.part_channels;
+  out.all_depth = out.tiles ? out.tiles->depth() : out.copied ? out.depth : used;
+  out.stride = up(kernels.packed_bytes(layer.part, out.all_depth), 64);
+  auto* const to = static_cast<std::uint8_t*>(reserve(out.stride * layer.parts, out));
+  for (std::int64_t g = 0; g < layer.parts; ++g) {
+    kernels.pack(ordered(layer, out, g, out.all_depth).data(), layer.part, out.all_depth, to + g * out.stride);
+  }
+}
+
+}  // namespace
+
+Sizes steps_of_sums(const Sizes& kernel) { return {(kernel[1] + 1) * (kernel[2] + 1), kernel[2] + 1, 1}; }
+
+Prepared prepare(const Node& node, const std::vector<Input>& inputs, bool adds, bool has_residual, int tile, bool once) {
+  const Kernels& kernels = byte_conv::kernels();
+  const Layer layer(node, inputs[input::w]);
+  node.check(inputs, adds, has_residual);
+  Prepared out;
+  out.function = node.function;
+  out.alpha = node.alpha;
+  out.beta = node.beta;
+  if (kernels.multiply_tiles != nullptr && !layer.depthwise && layer.taps > 0) {
+    const bool adjacent = node.dilations.empty() || node.dilations.back() == 1;
+    out.tiles.emplace(layer.part_channels, layer.taps, layer.width, adjacent);
+  }
+  // Copies of rows would be made for each group.
+  out.widened = !layer.depthwise && !out.tiles && kernels.wide && layer.parts > 1 && layer.part_channels % 2 == 0;
+  out.copied = !layer.depthwise && !out.tiles && !out.widened && (kernels.wide || layer.part_channels % depth_unit != 0);
+  out.padded = up(layer.part, channel_block);
+  out.part = layer.part;
+  const Input& x_zeros = inputs[input::x_zero_point];
+  out.x_zeros.assign(x_zeros.data<std::uint8_t>(), x_zeros.data<std::uint8_t>() + x_zeros.size());
+  spread_columns(layer, inputs, adds, has_residual, out);
+  make_start(layer, adds, out);
+  if (!inputs[input::x_offset].absent()) out.offset_sums = sums_of_offsets(node, inputs);
+  if (layer.depthwise && layer.taps == 1 && node.is_contiguous()) {
+    make_pointwise(layer.weights, layer.columns, out);
+  } else if (layer.depthwise) {
+    make_depthwise(node, layer, out);
+  } else if (tile > 0) {
+    make_winograd(layer, tile, out);
+  } else if (!once || kernels.multiply_narrow == nullptr || out.widened || !make_narrow(layer, out)) {  // its order is found once
+    make_products(layer, out);
   }
   return out;
 }
