@@ -60,7 +60,7 @@ def _differ(indices: np.ndarray, data: Value, axis: int, *, elements: bool) -> b
 
 
 def _of_elements(op: Builder, data: Value, indices: Value, updates: Value, axis: int) -> Value:
-    last = _last(op, op.Shape(data), indices, op.Reshape(_count(op, updates), op.Shape(updates)), axis)
+    last = _last(op, op.Shape(data), indices, op.Reshape(_count(op, updates), op.Shape(updates), allowzero=1), axis)
     # One more element, because Gather selects one even if there are no updates.
     every = op.Concat(op.Reshape(updates, [-1]), op.const([0], updates.dtype), axis=0)
     chosen = op.Gather(every, op.Max(last, op.const(0)), axis=0)

@@ -43,7 +43,8 @@ class NarrowIntegers(Workaround):
         places = self._DATA.get(node.op_type, (0,)) or range(len(node.inputs))
         given = list(node.inputs)
         for place in places:
-            if place < len(given) and (value := given[place]) is not None:
+            value = given[place] if place < len(given) else None
+            if value is not None and (value.dtype is None or not value.dtype.is_floating_point()):  # an exponent may be one
                 given[place] = op.Cast(value, to=ir.DataType.INT32)
         found = op.node(node.op_type, *given, outputs=len(node.outputs), **attributes_of(node))
         values: Sequence[Value] = [found] if isinstance(found, Value) else found

@@ -955,6 +955,7 @@ _TABLE = np.arange(24, dtype=np.float32).reshape(4, 3, 2)
         ("ScatterElements", ((2, 7, 1), (2, 7, 1)), 1),
         ("ScatterElements", ((4, 3, 5), (4, 3, 5)), -1),
         ("ScatterElements", ((0, 3, 2), (0, 3, 2)), 0),
+        ("ScatterElements", ((4, 0, 2), (4, 0, 2)), 1),
         ("ScatterND", ((9, 1), (9, 3, 2)), 4),
         ("ScatterND", ((3, 5, 2), (3, 5, 2)), 3),
         ("ScatterND", ((30, 3), (30,)), 2),

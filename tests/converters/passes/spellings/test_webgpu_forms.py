@@ -51,6 +51,16 @@ def test_narrow_integers(emit: Any, dtype: ir.DataType, found: list[str]) -> Non
     assert _found(emit, dtype, NarrowIntegers) == found
 
 
+@pytest.mark.parametrize(("exponent", "casts"), [(np.array([0.5], np.float32), 2), (np.array([2], np.int64), 2)])
+def test_fractional_exponents_of_integers(exponent: np.ndarray, casts: int) -> None:
+    model = graph(lambda op, x: op.Pow(x, op.const(exponent)), new_value(INT64, [3], "x"))
+    numbers = np.array([9, 4, 1])
+    expected = run(model, numbers)
+    NarrowIntegers()(model)
+    assert operators(model).count("Cast") == casts
+    np.testing.assert_array_equal(run(model, numbers), expected, strict=True)
+
+
 def test_indices_keep_their_type() -> None:
     """ONNX Runtime's CPU provider has no ArgMax of 64-bit integers."""
     model = graph(lambda op, x: op.ArgMax(x, axis=1, keepdims=1), new_value(INT64, [2, 3], "x"))
