@@ -236,8 +236,8 @@ def _products(terms: Sequence[str]) -> Iterator[_Product]:
 def _as_product(op: Builder, inputs: Sequence[Value], terms: Sequence[str]) -> Value | None:
     """Return an equal MatMul of transposed and reshaped operands, if it exists.
 
-    Conditions: each dimension over which the sum runs has the same known size in both operands. Merged dimensions have known
-    sizes other than 0.
+    Conditions: each dimension over which the sum runs has the same known size in both operands, or an unknown one in both if
+    it is the only one. Merged dimensions have known sizes other than 0.
     """
     if any(x.dims is None or x.dtype not in _FLOATS for x in inputs):
         return None
@@ -245,7 +245,9 @@ def _as_product(op: Builder, inputs: Sequence[Value], terms: Sequence[str]) -> V
     possible = []
     for product in _products(terms):
         of_left, of_right = reversed(sizes) if product.swapped else sizes
-        merged = product.inner + (product.columns if len(product.columns) > 1 else "")
+        merged = product.columns if len(product.columns) > 1 else ""
+        if len(product.inner) > 1 or of_right[product.inner] is not None:
+            merged += product.inner
         if all(of_left[letter] == of_right[letter] for letter in product.inner) and all(
             of_right[letter] for letter in merged
         ):
