@@ -237,7 +237,8 @@ def _as_product(op: Builder, inputs: Sequence[Value], terms: Sequence[str]) -> V
     """Return an equal MatMul of transposed and reshaped operands, if it exists.
 
     Conditions: each dimension over which the sum runs has the same known size in both operands, or an unknown one in both if
-    it is the only one. Merged dimensions have known sizes other than 0.
+    it is the only one. Merged dimensions have known sizes other than 0. If an unknown size is 1 in one operand only, MatMul
+    fails at run time, where OpenVINO broadcasts.
     """
     if any(x.dims is None or x.dtype not in _FLOATS for x in inputs):
         return None
