@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from openvino import opset13 as ops
 from converters.openvino import convert
 from converters.passes.recurrent_loops import FuseRecurrentLoops
 from onnx_specops.building import Builder, Value
-from tests.converters.passes.graphs import floats, operators, rewritten
+from tests.converters.passes.graphs import floats, rewritten
 
 STEPS, BATCH, SIZE, HIDDEN = 5, 2, 3, 4
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
@@ -272,6 +272,17 @@ def iterator(kind: str, axis: int, backward: bool, batch: int, by_reshape: bool)
     return ov.Model([*outputs, *(node.get_iter_value(last.output(0), -1) for last in lasts)], inputs)
 
 
+def usual_operators(graph: ir.Graph) -> Iterator[str]:
+    """Iterate over the operators of a graph and its subgraphs, without those of data that are not finite: an If of IsNaN."""
+    for node in graph:
+        yield node.op_type
+        condition = node.inputs[0].producer() if node.op_type == "If" and node.inputs[0] is not None else None
+        if condition is None or condition.op_type != "IsNaN":
+            for value in node.attributes.values():
+                if value.type == ir.AttributeType.GRAPH:
+                    yield from usual_operators(value.as_graph())
+
+
 @pytest.mark.parametrize("dynamic", [False, True], ids=["", "dynamic"])
 @pytest.mark.parametrize("by_reshape", [False, True], ids=["squeeze", "reshape"])
 @pytest.mark.parametrize(
@@ -288,7 +299,7 @@ def test_tensor_iterators(
         model.reshape({0: ov.PartialShape([batch, -1, SIZE] if axis else [-1, batch, SIZE])})
     ov.save_model(model, tmp_path / "model.xml", compress_to_fp16=False)
     made, _ = convert(tmp_path / "model.xml", tmp_path / "model.onnx")
-    emitted = operators(ir.from_proto(made))
+    emitted = list(usual_operators(ir.from_proto(made).graph))
     assert kind in emitted and "Loop" not in emitted
     expected = ov.Core().compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})(given).values()
     session = ort.InferenceSession(str(tmp_path / "model.onnx"))
