@@ -337,8 +337,8 @@ def finish_for(
         Simplify(stored=True),
     ]
     if target.onnxruntime:
-        passes += [KeepPads(OPSET), TransposeAfterCasts(), KeepFloatWeights(), ConstantsOfMoreDimensions()]
-        passes.append(InstancesWithoutElements())
+        passes += [KeepPads(OPSET), TransposeAfterCasts(), KeepFloatWeights()]
+        passes += [ConstantsOfMoreDimensions(), InstancesWithoutElements()]
     _run(passes, model)
     if inline.unsupported:
         untaken = [

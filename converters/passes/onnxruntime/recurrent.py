@@ -14,7 +14,8 @@ from typing import cast
 import numpy as np
 import onnx_ir as ir
 
-from converters.passes.onnxruntime.recurrent_steps import BACKWARD, emit_steps, has_steps, inside
+from converters.passes.onnxruntime.recurrent_steps import emit_steps, has_steps, inside
+from converters.passes.recurrent_nodes import BACKWARD
 from converters.passes.workaround import Workaround
 from onnx_specops.building import Builder, Value
 from onnx_specops.graphs import attributes_of, constant_array

@@ -9,15 +9,9 @@ from typing import cast
 import numpy as np
 import onnx_ir as ir
 
+from converters.passes.recurrent_nodes import BACKWARD, GATES, functions_of, lstm_states
 from onnx_specops.building import Builder, Value
 from onnx_specops.graphs import attributes_of
-
-_FUNCTIONS = {"GRU": ("Sigmoid", "Tanh"), "LSTM": ("Sigmoid", "Tanh", "Tanh")}
-_WITHOUT_PARAMETERS = frozenset(("Relu", "Sigmoid", "Tanh"))
-_KNOWN = frozenset(("activations", "clip", "direction", "hidden_size", "linear_before_reset"))
-
-BACKWARD = {"forward": [False], "reverse": [True], "bidirectional": [False, True]}
-"""Whether each direction begins at the last step."""
 
 
 def inside(op: Builder, x: Value, lengths: Value) -> Value:
@@ -31,13 +25,8 @@ def has_steps(node: ir.Node) -> bool:
 
     It supports Relu, Sigmoid and Tanh, the same in both directions, and neither coupled gates nor another layout.
     """
-    attributes = attributes_of(node)
-    if any(value for name, value in attributes.items() if name not in _KNOWN):
-        return False
-    usual = _FUNCTIONS[node.op_type]
-    functions = tuple(attributes.get("activations") or usual)
-    repeated = functions[: len(usual)] * (len(functions) // len(usual))
-    return functions == repeated and _WITHOUT_PARAMETERS.issuperset(functions)
+    functions = functions_of(node)
+    return functions is not None and functions[0] == functions[-1]
 
 
 def emit_steps(op: Builder, node: ir.Node) -> list[Value]:
@@ -114,7 +103,9 @@ class _Layer:
     def of(cls, op: Builder, node: ir.Node) -> _Layer:
         attributes = attributes_of(node)
         given = [cast(Value | None, value) for value in (*node.inputs, *[None] * 8)]
-        hidden, gates = attributes["hidden_size"], {"GRU": 3, "LSTM": 4}[node.op_type]
+        functions = functions_of(node)
+        assert functions is not None
+        hidden, gates = attributes["hidden_size"], GATES[node.op_type]
 
         def split(value: Value | None, count: int, size: int) -> list[Value]:
             parts = [] if value is None else op.Split(value, [size] * count, axis=1, outputs=count)
@@ -128,7 +119,7 @@ class _Layer:
             split(given[7], 3, hidden) if node.op_type == "LSTM" else (),
             BACKWARD[attributes.get("direction", "forward")],
             hidden,
-            attributes.get("activations") or _FUNCTIONS[node.op_type],
+            functions[0],
             float(attributes.get("clip", 0.0)),
             bool(attributes.get("linear_before_reset", 0)),
         )
@@ -148,14 +139,14 @@ class _Layer:
         return (self._lstm if self.kind == "LSTM" else self._gru)(op, of_input, of_state, *states)
 
     def _lstm(self, op: Builder, of_input: Value, of_state: Value, _hidden: Value, cell: Value) -> list[Value]:
-        i, o, f, c = op.Split(op.Add(of_input, of_state), [self.hidden] * 4, axis=1, outputs=4)
-        if self.peepholes:
-            i, f = (op.Add(gate, op.Mul(self.peepholes[k], cell)) for gate, k in ((i, 0), (f, 2)))
-        i, f, c = self._function(op, 0, i), self._function(op, 0, f), self._function(op, 1, c)
-        cell = op.Add(op.Mul(f, cell), op.Mul(i, c))
-        if self.peepholes:
-            o = op.Add(o, op.Mul(self.peepholes[1], cell))
-        return [op.Mul(self._function(op, 0, o), _keeping_nan(op, self.functions[2], cell)), cell]
+        return lstm_states(
+            op,
+            op.Add(of_input, of_state),
+            cell,
+            self.hidden,
+            self.peepholes,
+            lambda index, x: self._function(op, index, x) if index < 2 else _keeping_nan(op, self.functions[index], x),
+        )
 
     def _gru(self, op: Builder, of_input: Value, of_state: Value, hidden: Value) -> list[Value]:
         size = [self.hidden] * 3

@@ -11,6 +11,7 @@ import onnx_ir as ir
 from onnx_ir.passes import PassResult
 
 from converters.passes.loops import is_endless
+from converters.passes.recurrent_nodes import BACKWARD, GATES, functions_of, lstm_states
 from converters.passes.workaround import Workaround
 from converters.targets.limits import Limit
 from onnx_specops.building import Builder, Value
@@ -22,11 +23,6 @@ _STEPS = 1024
 _NODES = 10_000
 """The largest number of nodes of an unrolled Loop."""
 
-_FUNCTIONS = {"GRU": ("Sigmoid", "Tanh"), "LSTM": ("Sigmoid", "Tanh", "Tanh"), "RNN": ("Tanh",)}
-_GATES = {"GRU": 3, "LSTM": 4, "RNN": 1}
-_WITHOUT_PARAMETERS = frozenset(("Relu", "Sigmoid", "Tanh"))
-_KNOWN = frozenset(("activations", "clip", "direction", "hidden_size", "linear_before_reset"))
-
 
 class UnrolledRecurrence(Workaround):
     """Convert GRU, LSTM and RNN of a known number of steps to the operators of each step.
@@ -35,23 +31,19 @@ class UnrolledRecurrence(Workaround):
     1,024 steps. The functions are Sigmoid, Tanh and Relu. There are neither coupled gates nor another layout.
     """
 
-    operators = frozenset(_GATES)
+    operators = frozenset(GATES)
 
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
         attributes = attributes_of(node)
         x = node.inputs[0]
         if not isinstance(x, Value) or not x.is_static or not x.dims or 0 in x.dims:
             return None
-        backward = {"forward": (False,), "reverse": (True,)}.get(attributes.get("direction", "forward"), (False, True))
-        functions = list(attributes.get("activations") or _FUNCTIONS[node.op_type] * len(backward))
-        unknown = [name for name in attributes if name not in _KNOWN and attributes[name]]
-        if unknown or not _WITHOUT_PARAMETERS.issuperset(functions) or (x.dims[0] or 0) * len(backward) > _STEPS:
+        backward, functions = BACKWARD[attributes.get("direction", "forward")], functions_of(node)
+        if functions is None or (x.dims[0] or 0) * len(backward) > _STEPS:
             return None
-        count = len(functions) // len(backward)
         states: list[tuple[Value, ...]] = []
         joined: list[Value] = []
-        for direction, reverse in enumerate(backward):
-            own = functions[direction * count : (direction + 1) * count]
+        for direction, (reverse, own) in enumerate(zip(backward, functions, strict=True)):
             every, *last = _Layer.of(op, node, direction, own, attributes).outputs(reverse)
             joined.append(every)
             states.append(tuple(last))
@@ -89,7 +81,7 @@ class _Layer:
         inputs: the matrix product of each step's input, with biases: ``[steps, batch, gates * hidden]``.
         recurrence: ``[hidden, gates * hidden]``.
         recurrent_bias: the bias of the last gate of a GRU that multiplies before it resets; ``None`` if there is none.
-        peepholes: the factors of the cell state in the gates i, o and f; ``None`` if there are none.
+        peepholes: the factors of the cell state in the gates i, o and f; none if there are none.
         lengths: the number of steps of each sequence, ``[batch, 1]``; ``None`` if all steps belong to each.
         starts: the first states, ``[batch, hidden]``.
         functions: the operators of its functions.
@@ -102,7 +94,7 @@ class _Layer:
     inputs: Value
     recurrence: Value
     recurrent_bias: Value | None
-    peepholes: Sequence[Value] | None
+    peepholes: Sequence[Value]
     lengths: Value | None
     starts: Sequence[Value]
     functions: Sequence[str]
@@ -116,7 +108,7 @@ class _Layer:
         x, weights, recurrence, bias, lengths, *rest = given
         assert isinstance(x, Value) and x.dims and isinstance(weights, Value) and isinstance(recurrence, Value)
         steps, batch, size = (dim or 0 for dim in x.dims)
-        hidden, gates = attributes["hidden_size"], _GATES[node.op_type]
+        hidden, gates = attributes["hidden_size"], GATES[node.op_type]
         before = bool(attributes.get("linear_before_reset", 0))
 
         def own(value: ir.Value, *dims: int) -> Value:
@@ -132,7 +124,7 @@ class _Layer:
             addend = op.Add(of_input, of_state)
         matrix = op.Transpose(own(weights, gates * hidden, size), perm=[1, 0])
         inputs = op.MatMul(x, matrix)
-        peepholes = None
+        peepholes: Sequence[Value] = ()
         if rest[2] is not None:
             peepholes = op.Split(own(rest[2], 3 * hidden), [hidden] * 3, axis=0, outputs=3)
         zeros = op.const(np.zeros((batch, hidden)), x.dtype)
@@ -186,14 +178,15 @@ class _Layer:
             return [self._function(functions[0], op.Add(given, op.MatMul(hidden, self.recurrence)))]
         if self.kind == "LSTM":
             assert cell is not None
-            i, o, f, c = op.Split(op.Add(given, op.MatMul(hidden, self.recurrence)), [size] * 4, axis=1, outputs=4)
-            if self.peepholes is not None:
-                i, f = (op.Add(gate, op.Mul(self.peepholes[k], cell)) for gate, k in ((i, 0), (f, 2)))
-            kept = op.Mul(self._function(functions[0], f), cell)
-            cell = op.Add(kept, op.Mul(self._function(functions[0], i), self._function(functions[1], c)))
-            if self.peepholes is not None:
-                o = op.Add(o, op.Mul(self.peepholes[1], cell))
-            return [op.Mul(self._function(functions[0], o), op.node(functions[2], cell)), cell]
+            gates = op.Add(given, op.MatMul(hidden, self.recurrence))
+            return lstm_states(
+                op,
+                gates,
+                cell,
+                size,
+                self.peepholes,
+                lambda index, x: self._function(functions[index], x) if index < 2 else op.node(functions[index], x),
+            )
         if self.before:
             z, r, h = op.Split(given, [size] * 3, axis=1, outputs=3)
             own = op.Split(op.MatMul(hidden, self.recurrence), [size] * 3, axis=1, outputs=3)
