@@ -17,6 +17,7 @@ struct Geometry {
   std::int64_t batch, channels, columns, groups, group_channels, group_columns, taps;
   Sizes in, out, kernel, strides, dilations, begin;
   std::int64_t pixels() const { return batch * out[0] * out[1] * out[2]; }
+  std::int64_t image_size() const { return in[0] * in[1] * in[2] * channels; }  // of the input
   bool depthwise() const { return group_channels == 1 && group_columns == 1; }
 };
 

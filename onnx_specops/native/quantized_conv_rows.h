@@ -38,7 +38,7 @@ class WideInput {
 // The start of the taps of output pixels [row, row + rows): [taps, step].
 template <class T>
 void point(const Geometry& g, const T* x, const T* padding, std::int64_t row, std::int64_t rows, std::int64_t step,
-                  const void** to) {
+           const void** to) {
   for (std::int64_t done = 0; done < rows;) {
     // Pixels of one line.
     const std::int64_t at = row + done, column = at % g.out[2], line = at / g.out[2];
@@ -83,7 +83,7 @@ inline void copy_beyond(const std::uint8_t* from, std::int16_t* to) {
 // one pixel to the next. Up to `beyond` elements after the taps are overwritten: their weights are 0. `padding` is a line.
 template <class T>
 void copy_lines(const Geometry& g, const std::uint8_t* x, const std::uint8_t* end, const std::uint8_t* padding,
-                       std::int64_t row, std::int64_t rows, std::int64_t step, T* to) {
+                std::int64_t row, std::int64_t rows, std::int64_t step, T* to) {
   const std::int64_t channels = g.channels, width = g.kernel[2], run = width * channels, stride = g.strides[2];
   const std::int64_t parts = (run + beyond - 1) / beyond, bytes = stride * channels;
   const auto copy = [&](const std::uint8_t* from, T* into) {
@@ -131,7 +131,7 @@ void copy_lines(const Geometry& g, const std::uint8_t* x, const std::uint8_t* en
 // The rows' taps side by side, `to_step` elements from one row to the next.
 template <class T>
 void gather(const Geometry& g, const void* const* taps, std::int64_t step, std::int64_t rows, std::int64_t offset,
-                   std::int64_t depth, std::int64_t to_step, T* to) {
+            std::int64_t depth, std::int64_t to_step, T* to) {
   const std::int64_t channels = g.group_channels;
   for (std::int64_t i = 0; i < rows; ++i, to += to_step) {
     T* next = to;

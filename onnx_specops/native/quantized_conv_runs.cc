@@ -255,7 +255,7 @@ void run_copied_rows(const Context& context, const Geometry& g, const Prepared& 
 void run_tiles(const Context& context, const Geometry& g, const Prepared& prepared, const std::uint8_t* x,
                const Results& results) {
   const Planes planes(g, *prepared.tiles);
-  const std::int64_t image_bytes = g.in[0] * g.in[1] * g.in[2] * g.channels;
+  const std::int64_t image_bytes = g.image_size();
   const std::int64_t plane_bytes = planes.is_representable() ? planes.image_bytes() : 0;
   if (g.pixels() < fewest_in_tiles || !planes.is_representable() || plane_bytes > most_growth * (image_bytes + (1 << 16))) {
     return run_copied_rows(context, g, prepared, x, results);
@@ -303,7 +303,7 @@ void run_lines(const Context& context, const Geometry& g, const Prepared& prepar
                const Results& results) {
   const Kernels& kernels = byte_conv::kernels();
   std::vector<std::uint8_t> padding = zeros_of_channels(g, prepared);
-  const std::uint8_t* const end = x + g.batch * g.in[0] * g.in[1] * g.in[2] * g.channels;
+  const std::uint8_t* const end = x + g.batch * g.image_size();
   const std::int64_t readable = up(g.channels, line_channels), width = g.kernel[2], stride = g.strides[2];
   padding.resize(static_cast<std::size_t>(readable));
   // Channels after the last pixel are read, too.
@@ -375,7 +375,7 @@ void run_products(const Context& context, const Geometry& g, const Prepared& pre
   const std::int64_t pixels = g.pixels(), step = pieces.rows, column_pieces = (g.columns + pieces.columns - 1) / pieces.columns;
   const std::int64_t chunks = (pixels + step - 1) / step, width = prepared.wide ? 2 : 1;
   std::vector<std::uint8_t> padding = zeros_of_channels(g, prepared);
-  const std::uint8_t* const end = x + g.batch * g.in[0] * g.in[1] * g.in[2] * g.channels;
+  const std::uint8_t* const end = x + g.batch * g.image_size();
   // Whether the taps of a line of the kernel are side by side.
   const bool in_lines = prepared.copied && g.groups == 1 && g.dilations[2] == 1;
   std::optional<WideInput> wide;
