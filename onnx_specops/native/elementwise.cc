@@ -39,10 +39,10 @@ using programs::Step;
 // onnx_specops/ops/elementwise.py has the same limits.
 constexpr int most_operands = 10, most_instructions = 32;
 // The numbers of a block, at most, and the blocks that a thread computes, at least.
-constexpr std::int64_t block_size = 1024, blocks_at_least = 16;
+constexpr std::int64_t block_size = programs::most_numbers - programs::step, blocks_at_least = 16;
 constexpr std::int64_t line_bytes = 64;  // of the cache
 constexpr std::int64_t short_row = 16;    // a loop copies fewer numbers faster than a call
-constexpr std::int64_t buffer_size = block_size + programs::step;
+constexpr std::int64_t buffer_size = programs::most_numbers;
 
 std::int64_t up(std::int64_t x) { return (x + programs::step - 1) / programs::step * programs::step; }
 

@@ -12,6 +12,9 @@ enum class Code { copy, add, sub, mul, div, min, max, relu, clip, prelu, sigmoid
 // Numbers are computed in multiples of this: buffers must be as long.
 constexpr std::int64_t step = 32;
 
+// The numbers of a job, at most.
+constexpr std::int64_t most_numbers = 1056;
+
 // The numbers of an argument: the results of the previous step if `data` is null.
 struct Argument {
   const void* data = nullptr;  // float32, or uint8 if they are `bytes`
@@ -32,7 +35,7 @@ struct Step {
 struct Job {
   const Step* steps;
   int step_count;
-  std::int64_t count;  // a multiple of `step`
+  std::int64_t count;  // a multiple of `step`, at most `most_numbers`
   void* to;            // float32, or uint8 if results are `quantized`
   bool quantized;      // results are the nearest integers of numbers times `factor`, and the zero point
   float factor;
