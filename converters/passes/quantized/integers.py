@@ -19,7 +19,9 @@ from converters.passes.quantized.graph import (
     Quantized,
     before_casts,
     is_node,
+    only_user,
     remove,
+    scaled,
     static_shape,
 )
 from converters.passes.quantized.group_normalizations import group_normalization, may_normalize_groups
@@ -29,7 +31,7 @@ from converters.passes.quantized.normalizations import may_normalize, normalizat
 from converters.passes.quantized.padding import pad, pads_numbers
 from converters.passes.quantized.pooling import average, mean
 from converters.passes.quantized.scaling import scaling
-from converters.passes.quantized.shuffles import shuffle
+from converters.passes.quantized.shuffles import shuffle, shuffle_of
 from converters.passes.quantized.smoothing import merge_factor, merge_factor_of_values
 from converters.passes.quantized.transposed import transposed_axes, transposed_convolution
 from converters.passes.quantized.weights import weights
@@ -187,14 +189,10 @@ def _use_channels(
     work: Arrangement, op: Builder, node: ir.Node, divided: Value, found: Quantized, inner: Affine, outer: Affine
 ) -> None:
     """Replace the result of ``node`` by integers, dequantized with a scale for each channel."""
-    rank = 0 if node.inputs[0] is None or node.inputs[0].shape is None else len(node.inputs[0].shape)
     steps = found.affine.dequantize(op, found.integers)
+    steps.shape = None if node.inputs[0] is None else node.inputs[0].shape
     work.quantized[steps] = found
-    result = op.Mul(steps, outer.column(rank))
-    if outer.offset is not None:
-        result.shape = node.outputs[0].shape
-        added = Affine(np.asarray(outer.scale * outer.offset), outer.zero_point, outer.axis)
-        result = op.Add(result, added.column(rank))
+    result = scaled(op, steps, outer)
     work.divisions[divided] = inner
     work.channels[result] = (steps, outer)
     node.outputs[0].replace_all_uses_with(result, replace_graph_outputs=True)
@@ -229,7 +227,12 @@ def _decompose(work: Arrangement, node: ir.Node) -> None:
 
 
 def _feeds_only_depthwise(value: ir.Value, inner: Affine, outer: Affine) -> bool:
-    """Return whether all consumers of a value are depthwise convolutions with quantized weights."""
+    """Return whether all consumers of a value, perhaps after a shuffle of its channels, are depthwise convolutions with
+    quantized weights.
+    """
+    user = only_user(value)
+    if user is not None and (moves := shuffle_of(user)) is not None:
+        value = moves.result
     users = list(value.consumers())
     if not users or value.is_graph_output() or value.shape is None or len(value.shape) < 3:
         return False

@@ -2,58 +2,93 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
 import onnx_ir as ir
 
-from converters.passes.quantized.graph import Arrangement, Quantized, is_node, only_user, remove
+from converters.passes.quantized.affine import Affine
+from converters.passes.quantized.graph import Arrangement, Quantized, is_node, only_user, remove, scaled
 from onnx_specops.building import Builder, Value
 from onnx_specops.graphs import attributes_of, constant_array
 
 
-def shuffle(work: Arrangement, node: ir.Node) -> None:
-    """Move the multiplication by the scales of channels after a shuffle of the channels.
+@dataclass(frozen=True)
+class Shuffle:
+    """A shuffle of channels.
 
-    Conditions: the nodes are a Reshape of channels to groups, a Transpose that exchanges the two dimensions, and a Reshape
-    back, without other consumers in between. All spatial dimensions are known.
+    Attributes:
+        nodes: the Reshape of the channels to groups, the Transpose that exchanges the two dimensions, and the Reshape back.
+        groups: the number of groups, and of channels in each.
     """
+
+    nodes: tuple[ir.Node, ir.Node, ir.Node]
+    groups: tuple[int, int]
+
+    @property
+    def result(self) -> ir.Value:
+        """The shuffled value."""
+        return self.nodes[2].outputs[0]
+
+    def of(self, numbers: np.ndarray) -> np.ndarray:
+        """Return numbers of the channels in the order of the result."""
+        return np.ascontiguousarray(numbers.reshape(self.groups).T.reshape(-1))
+
+    def of_affine(self, affine: Affine) -> Affine:
+        """Return the scales, zero points and offsets of the channels, which are the second dimension, in that order."""
+        offset = None if affine.offset is None else self.of(affine.offset)
+        return replace(affine, scale=self.of(affine.scale), zero_point=self.of(affine.zero_point), shift=None, offset=offset)
+
+
+def shuffle_of(node: ir.Node) -> Shuffle | None:
+    """Return the shuffle that begins with a Reshape.
+
+    Conditions: the dimensions of the Reshapes are constant, and the Transpose exchanges the second and third one. The values
+    in between have no other consumers. All spatial dimensions are known.
+    """
+    x = node.inputs[0] if is_node(node, "Reshape") else None
+    turned = None if x is None else only_user(node.outputs[0])
+    last = None if turned is None else only_user(turned.outputs[0])
+    if x is None or turned is None or last is None or not is_node(turned, "Transpose") or not is_node(last, "Reshape"):
+        return None
+    if constant_array(node.inputs[1]) is None or constant_array(last.inputs[1]) is None:
+        return None
+    before, groups, after = (_sizes(value) for value in (x, node.outputs[0], last.outputs[0]))
+    if before is None or groups is None or after is None or len(groups) < 3:
+        return None
+    channels, pixels = before[0], prod(before[1:])
+    if after[0] != channels or groups[0] * groups[1] != channels or {prod(groups[2:]), prod(after[1:])} != {pixels}:
+        return None
+    if list(turned.attributes.get_ints("perm", [])) != [0, 2, 1, *range(3, len(groups) + 1)]:
+        return None
+    return Shuffle((node, turned, last), (groups[0], groups[1]))
+
+
+def shuffle(work: Arrangement, node: ir.Node) -> None:
+    """Move the multiplication by the scales of channels after a shuffle of the channels, with their zero points."""
     x = node.inputs[0]
     if x is None or (found := work.channels.get(x)) is None or (steps := work.quantized.get(found[0])) is None:
         return
-    affine = found[1]
-    turned = only_user(node.outputs[0])
-    last = None if turned is None else only_user(turned.outputs[0])
-    if turned is None or last is None or not is_node(turned, "Transpose") or not is_node(last, "Reshape"):
+    affine, known = found[1], steps.affine
+    if known.bits != 8 or known.scale_along(1) is None or affine.is_per_tensor or affine.axis != 1:
         return
-    if steps.affine.bits != 8 or not steps.affine.is_per_tensor or affine.is_per_tensor or affine.axis != 1:
+    if (moves := shuffle_of(node)) is None:
         return
-    if affine.offset is not None:
-        return
-    if constant_array(node.inputs[1]) is None or constant_array(last.inputs[1]) is None:
-        return
-    before, groups, after = (_sizes(value) for value in (x, node.outputs[0], last.outputs[0]))
-    if before is None or groups is None or after is None or len(groups) < 3:
-        return
-    channels, pixels = before[0], prod(before[1:])
-    if after[0] != channels or groups[0] * groups[1] != channels or {prod(groups[2:]), prod(after[1:])} != {pixels}:
-        return
-    if list(turned.attributes.get_ints("perm", [])) != [0, 2, 1, *range(3, len(groups) + 1)]:
-        return
-    op = work.before(last)
-    moved = _again(op, last, _again(op, turned, _again(op, node, steps.integers)))
-    value = steps.affine.dequantize(op, moved)
-    work.quantized[value] = Quantized(moved, steps.affine)
-    scale, zero = (
-        np.ascontiguousarray(each.reshape(groups[:2]).T.reshape(-1)) for each in (affine.scale, affine.zero_point)
-    )
-    shuffled = replace(affine, scale=scale, zero_point=zero, shift=None)
-    result = op.Mul(value, shuffled.column(1 + len(after)))
+    op = work.before(moves.nodes[2])
+    moved = steps.integers
+    for move in moves.nodes:
+        moved = _again(op, move, moved)
+    own = known if known.is_per_tensor else moves.of_affine(known)
+    value = own.dequantize(op, moved)
+    value.shape = moves.result.shape
+    work.quantized[value] = Quantized(moved, own)
+    shuffled = moves.of_affine(affine)
+    result = scaled(op, value, shuffled)
     work.channels[result] = (value, shuffled)
-    work.replace(last, result)
-    remove(turned)
-    remove(node)
+    work.replace(moves.nodes[2], result)
+    remove(moves.nodes[1])
+    remove(moves.nodes[0])
 
 
 def _again(op: Builder, node: ir.Node, x: ir.Value) -> Value:

@@ -14,6 +14,12 @@ from tests.converters.passes.quantized.networks import compared, constant, names
 
 pytestmark = pytest.mark.unverified  # integers have no NaN, and round ties differently
 CHANNELS, LIMITS = 12, np.linspace(1, 3, 12).reshape(1, 12, 1, 1)
+LOWEST = {
+    "scales": np.zeros_like(LIMITS),
+    "zero points": -LIMITS / 255 * 7 * np.arange(CHANNELS).reshape(LIMITS.shape),
+    "offsets": -0.013 - 0.11 * np.arange(CHANNELS).reshape(LIMITS.shape),  # zero is between two levels
+}
+"""The lowest numbers of the channels."""
 
 
 def given(*shape: int) -> np.ndarray:
@@ -37,12 +43,15 @@ def shuffled(
     return ops.reshape(inner if between is None else between(inner), np.array(back), False)
 
 
-def network(shuffle: Any, shape: list[int], limits: np.ndarray = LIMITS) -> ov.Model:
+def network(shuffle: Any, shape: list[int], limits: np.ndarray = LIMITS, lowest: str = "scales") -> ov.Model:
     x = ops.parameter(shape, np.float32, name="x")
-    inner = quantized(ops.relu(convolution(quantized(x))), np.zeros_like(limits), limits, 256)
+    low = np.broadcast_to(LOWEST[lowest], limits.shape) if limits.ndim else np.array(0.0)
+    function = ops.relu if lowest == "scales" else ops.hswish
+    inner = quantized(function(convolution(quantized(x))), low, low + limits, 256)
     return ov.Model([depthwise(shuffle(inner))], [x])
 
 
+@pytest.mark.parametrize("lowest", LOWEST)
 @pytest.mark.parametrize(
     ("changed", "shape", "found"),
     [
@@ -58,8 +67,9 @@ def network(shuffle: Any, shape: list[int], limits: np.ndarray = LIMITS) -> ov.M
         ({"groups": (1, 3, 4, -1, 7), "back": (1, 12, -1, 7)}, [1, 12, -1, 7], False),  # the number of pixels is unknown
     ],
 )
-def test_conditions(changed: dict[str, Any], shape: list[int], found: bool, tmp_path: Path) -> None:
-    made = compared(network(lambda x: shuffled(x, **changed), shape), tmp_path, given(1, 12, 5, 7), atol=1e-3, body_atol=0.1)
+def test_conditions(changed: dict[str, Any], shape: list[int], found: bool, lowest: str, tmp_path: Path) -> None:
+    model = network(lambda x: shuffled(x, **changed), shape, lowest=lowest)
+    made = compared(model, tmp_path, given(1, 12, 5, 7), atol=1e-3, body_atol=0.1)
     assert names(made).count("QuantizedConv") == (2 if found else 1)
 
 
