@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <cstring>
 #include <vector>
 
 #include "op.h"
@@ -15,33 +14,17 @@ namespace {
 constexpr std::int64_t pixels_at_once = std::int64_t{1} << 12;
 // The bytes that are read in several passes, in the first-level cache.
 constexpr std::int64_t bytes_at_once = std::int64_t{1} << 14;
-// The channels whose sums stay in registers.
-constexpr std::int64_t channels_at_once = 16;
-
-#if defined(SPECOPS_VECTORS)
-typedef std::uint8_t Bytes __attribute__((vector_size(channels_at_once)));
-typedef std::uint32_t Sums __attribute__((vector_size(4 * channels_at_once)));
+// The channels whose sums stay in registers. Compilers vectorize the loop over eight of them, but not over more.
+constexpr std::int64_t channels_at_once = 8;
 
 SPECOPS_INLINE void add_channels(const std::uint8_t* x, std::int64_t pixels, std::int64_t channels, std::uint32_t* sums,
                                  std::uint32_t* squares) {
-  Sums sum = {}, square = {};
+  std::uint32_t sum[channels_at_once] = {}, square[channels_at_once] = {};
   for (std::int64_t i = 0; i < pixels; ++i, x += channels) {
-    Bytes bytes;
-    std::memcpy(&bytes, x, sizeof bytes);
-    const Sums numbers = __builtin_convertvector(bytes, Sums);
-    sum += numbers;
-    square += numbers * numbers;
+    for (std::int64_t c = 0; c < channels_at_once; ++c) sum[c] += x[c], square[c] += std::uint32_t{x[c]} * x[c];
   }
   for (std::int64_t c = 0; c < channels_at_once; ++c) sums[c] += sum[c], squares[c] += square[c];
 }
-#else
-SPECOPS_INLINE void add_channels(const std::uint8_t* x, std::int64_t pixels, std::int64_t channels, std::uint32_t* sums,
-                                 std::uint32_t* squares) {
-  for (std::int64_t i = 0; i < pixels; ++i, x += channels) {
-    for (std::int64_t c = 0; c < channels_at_once; ++c) sums[c] += x[c], squares[c] += std::uint32_t{x[c]} * x[c];
-  }
-}
-#endif
 
 // Adds the numbers of some pixels and their squares to the sums of each channel.
 SPECOPS_CLONES void add_pixels(const std::uint8_t* x, std::int64_t pixels, std::int64_t channels, std::uint32_t* sums,
