@@ -92,7 +92,11 @@ Geometry Node::measure(const Shape& x, const Shape& w) const {
   if (out.taps * std::max<std::int64_t>(out.group_channels, 1) > most_products) {
     fail("a sum has more than ", most_products, " products");
   }
-  if (out.group_columns > 0 && !out.depthwise()) {
+  out.repeats = repeats_of(out.groups, out.group_channels, out.group_columns);
+  if (out.repeats > 1) {
+    out.channels = out.groups = out.columns;
+    out.group_columns = 1;
+  } else if (out.group_columns > 0 && !out.depthwise()) {
     const std::int64_t merged = merged_groups(out.groups, out.group_columns);
     out.groups /= merged;
     out.group_channels *= merged;
@@ -130,6 +134,10 @@ bool Node::is_contiguous() const {
     return std::all_of(numbers.begin(), numbers.end(), [=](std::int64_t number) { return number == expected; });
   };
   return are_all(strides, 1) && are_all(pads, 0);
+}
+
+std::int64_t repeats_of(std::int64_t groups, std::int64_t group_channels, std::int64_t group_columns) {
+  return groups > 1 && group_channels == 1 && group_columns > 1 && group_columns <= most_repeats ? group_columns : 1;
 }
 
 std::int64_t merged_groups(std::int64_t groups, std::int64_t group_columns) {

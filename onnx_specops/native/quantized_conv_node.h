@@ -37,6 +37,9 @@ struct Node {
   bool is_contiguous() const;
 };
 
+// The copies of each channel that make a convolution of groups of one channel and a few columns depthwise; otherwise 1.
+std::int64_t repeats_of(std::int64_t groups, std::int64_t group_channels, std::int64_t group_columns);
+
 // The number of groups that are computed as one, with weights of 0 between them. A vector has room for their columns.
 std::int64_t merged_groups(std::int64_t groups, std::int64_t group_columns);
 

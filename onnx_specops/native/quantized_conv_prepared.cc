@@ -82,6 +82,7 @@ void make_pointwise(const std::int8_t* weights, std::int64_t columns, Prepared& 
 struct Layer {
   const std::int8_t* weights;  // [columns, channels, taps]
   std::int64_t columns, channels, taps, depth, per_group;
+  std::int64_t repeats;  // as Geometry::repeats
   bool depthwise;
   std::int64_t merged;  // groups that are computed as one, of which there are `parts`
   std::int64_t part, parts, part_channels;
@@ -102,7 +103,8 @@ Layer::Layer(const Node& node, const Input& w) : weights(w.data<std::int8_t>()),
   depth = w.size() / std::max<std::int64_t>(columns, 1);
   taps = depth / std::max<std::int64_t>(channels, 1);
   if (depth > most_products) fail("a sum has more than ", most_products, " products");
-  depthwise = channels == 1 && per_group == 1;
+  repeats = repeats_of(node.groups, channels, per_group);
+  depthwise = channels == 1 && per_group == repeats;
   merged = depthwise || per_group == 0 ? 1 : merged_groups(node.groups, per_group);
   part = depthwise ? columns : per_group * merged;
   parts = depthwise ? 1 : node.groups / merged;
@@ -266,6 +268,12 @@ Prepared prepare(const Node& node, const std::vector<Input>& inputs, bool adds, 
   spread_columns(layer, inputs, adds, has_residual, out);
   make_start(layer, adds, out);
   if (!inputs[input::x_offset].absent()) out.offset_sums = sums_of_offsets(node, inputs);
+  if (layer.repeats > 1 && out.x_zeros.size() > 1) {
+    out.x_zeros = std::vector<std::uint8_t>(static_cast<std::size_t>(layer.columns));
+    for (std::int64_t m = 0; m < layer.columns; ++m) {
+      out.x_zeros[static_cast<std::size_t>(m)] = x_zeros.data<std::uint8_t>()[m / layer.repeats];
+    }
+  }
   if (layer.depthwise && layer.taps == 1 && node.is_contiguous()) {
     make_pointwise(layer.weights, layer.columns, out);
   } else if (layer.depthwise) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 #include <vector>
 
 #include "op.h"
@@ -33,6 +34,32 @@ class WideInput {
  private:
   Spare memory_;
   std::vector<std::int16_t> padding_;
+};
+
+// The input with each number several times.
+class RepeatedInput {
+ public:
+  RepeatedInput(const Context& context, const std::uint8_t* x, std::int64_t count, std::int64_t repeats)
+      : memory_((count * repeats + 3) / 4) {
+    std::uint8_t* const to = reinterpret_cast<std::uint8_t*>(memory_.get());
+    context.parallel_ranges(count, widened_at_least, [=](std::int64_t first, std::int64_t last) {
+      // Compilers vectorize copies of a known number.
+      const auto copy = [=](auto known) {
+        constexpr std::int64_t times = decltype(known)::value;
+        for (std::int64_t i = first; i < last; ++i) {
+          for (std::int64_t j = 0; j < times; ++j) to[i * times + j] = x[i];
+        }
+      };
+      if (repeats == 2) return copy(std::integral_constant<std::int64_t, 2>());
+      if (repeats == 3) return copy(std::integral_constant<std::int64_t, 3>());
+      copy(std::integral_constant<std::int64_t, most_repeats>());
+    });
+  }
+  const std::uint8_t* numbers() const { return reinterpret_cast<const std::uint8_t*>(memory_.get()); }
+
+ private:
+  static_assert(most_repeats == 4);
+  Spare memory_;
 };
 
 // The start of the taps of output pixels [row, row + rows): [taps, step].

@@ -452,7 +452,9 @@ void run(const Context& context, const Geometry& g, const Prepared& prepared, co
                   : prepared.lines        ? &run_lines
                   : g.depthwise()         ? &run_depthwise
                                           : &run_products;
-  as(context, g, prepared, x, results);
+  if (g.repeats == 1) return as(context, g, prepared, x, results);
+  const RepeatedInput repeated(context, x, g.batch * g.image_size() / g.repeats, g.repeats);
+  as(context, g, prepared, repeated.numbers(), results);
 }
 
 }  // namespace specops::byte_conv
