@@ -71,11 +71,11 @@ def convolution(work: Arrangement, node: ir.Node) -> None:
     scales = np.broadcast_to(found.affine.scale, shape[:1])
     source = work.find(x)
     if source is None and x in work.channels:
-        # Scales of channels are merged into the weights if each channel has its own.
+        # Scales of channels are merged into the weights if each of these belongs to one channel.
         steps, outer = work.channels[x]
-        own = outer.scale_along(1)
-        if node.attributes.get_int("group", 1) == shape[0] and shape[1] == 1 and own is not None:
-            known = work.quantized[steps]
+        own, groups = outer.scale_along(1), node.attributes.get_int("group", 1)
+        if shape[1] == 1 and own is not None and own.size in (1, groups):
+            known, own = work.quantized[steps], np.repeat(np.broadcast_to(own, groups), shape[0] // groups)
             source, scales, x = replace(known, affine=replace(known.affine, offset=outer.offset)), scales * own, steps
     stated = _Attributes.of(node, shape[2:])
     if source is None or source.affine.bits != 8 or stated is None:

@@ -227,8 +227,8 @@ def _decompose(work: Arrangement, node: ir.Node) -> None:
 
 
 def _feeds_only_depthwise(value: ir.Value, inner: Affine, outer: Affine) -> bool:
-    """Return whether all consumers of a value, perhaps after a shuffle of its channels, are depthwise convolutions with
-    quantized weights.
+    """Return whether all consumers of a value, perhaps after a shuffle of its channels, are convolutions with quantized
+    weights of groups of one channel.
     """
     user = only_user(value)
     if user is not None and (moves := shuffle_of(user)) is not None:
@@ -246,7 +246,7 @@ def _feeds_only_depthwise(value: ir.Value, inner: Affine, outer: Affine) -> bool
     count = inner.scale.size
     for user in users:
         shape = None if len(user.inputs) < 2 or user.inputs[1] is None else static_shape(user.inputs[1])
-        if not is_node(user, "Conv") or shape is None or shape[:2] != [count, 1] or user.inputs[0] is not value:
+        if not is_node(user, "Conv") or shape is None or shape[1] != 1 or user.inputs[0] is not value:
             return False
         found = weights(user.inputs[1], axis=0)
         if found is None or user.attributes.get_int("group", 1) != count or not is_signed(found):

@@ -202,6 +202,16 @@ def _cases():
         yield _case(f"depthwise-{channels}", (2, 7, 5, channels), (channels, 1, 3, 3), group=channels, pads="1,1,1,1")
     yield _case("depthwise-of-volumes", (1, 4, 5, 6, 20), (20, 1, 3, 3, 3), group=20, strides="1,1,2", pads="1,1,1,1,1,1")
     yield _case("multiplied", (1, 5, 5, 6), (12, 1, 3, 3), group=6)
+    for times in (2, 3, 4, 5):  # channels are repeated for up to four columns
+        w = (20 * times, 1, 3, 5)
+        yield _case(f"multiplied-{times}", (2, 7, 9, 20), w, group=20, strides="2,1", pads="1,2,1,2", vectors=True)
+    yield _case("multiplied-pixels", (2, 5, 4, 16), (32, 1, 1, 1), group=16, vectors=True)
+    yield _case("multiplied-volumes", (1, 4, 5, 6, 9), (27, 1, 3, 3, 3), group=9, pads="1,1,1,1,1,1", dilations="1,2,2")
+    yield _case("multiplied-channel", (1, 6, 7, 1), (4, 1, 3, 3), pads="1,1,1,1")
+    yield _case(
+        "multiplied-at-run-time", (1, 6, 7, 12), (24, 1, 3, 3), group=12, vectors=True, variable=True,
+        added=[(1, 4, 5, 24), "channels"],
+    )  # fmt: skip
     yield _case("dead-channels", (1, 9, 8, 8), (40, 8, 3, 3), pads="1,1,1,1", dead=True)
     yield _case("factors", (2, 5, 4, 16), (16, 1, 1, 1), group=16, large=True)  # biases are fractions of the scales
     yield _case("clip-of-integers", (1, 8, 8, 16), (24, 16, 1, 1), function="clip", alpha=-30.5, beta=90.5)
@@ -289,6 +299,7 @@ def _cases():
         ("product", (40, 16, 1, 1), {}),
         ("groups", (12, 4, 3, 3), {"group": 4, "pads": "2,0,1,1", "strides": "2,2"}),
         ("depthwise", (16, 1, 3, 5), {"group": 16, "pads": "1,2,1,2"}),
+        ("multiplied", (48, 1, 3, 5), {"group": 16, "pads": "1,2,1,2"}),
         ("far-apart", (20, 16, 2, 3), {"dilations": "3,2", "pads": "2,4,1,1"}),
         ("functions", (20, 16, 3, 3), {"pads": "1,1,1,1", "factor": True, "function": "swish", "alpha": 1.0}),
         ("floats", (20, 16, 3, 3), {"pads": "1,1,1,1", "floats": True}),

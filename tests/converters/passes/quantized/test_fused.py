@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -47,10 +48,10 @@ def convolution(x: Any, out: int = CHANNELS, size: int = 3, seed: int = 1, **lim
     return ops.add(result, constant(np.linspace(-1, 1, out).reshape(1, -1, *ones)))
 
 
-def depthwise(x: Any, seed: int = 2) -> Any:
-    """Build the same as a depthwise convolution."""
-    channels = x.get_output_shape(0)[1]
-    weights = np.clip(np.random.default_rng(seed).standard_normal((channels, 1, 1, 3, 3)), -2, 2)
+def depthwise(x: Any, seed: int = 2, times: int = 1, size: int = 1) -> Any:
+    """Build the same as a depthwise convolution with ``times`` columns for each channel, or for each group of ``size``."""
+    groups = x.get_output_shape(0)[1] // size
+    weights = np.clip(np.random.default_rng(seed).standard_normal((groups, times, size, 3, 3)), -2, 2)
     filters = quantized(constant(weights), -2, 2, 255)
     return ops.group_convolution(x, filters, [1, 1], [1, 1], [1, 1], [1, 1])
 
@@ -153,11 +154,26 @@ def test_zero_points_per_channel(tmp_path: Path) -> None:
     ]
 
 
-def test_zero_points_per_channel_elsewhere(tmp_path: Path) -> None:
+@pytest.mark.parametrize("zero", [True, False], ids=["zero points", "offsets"])
+@pytest.mark.parametrize("times", [2, 3, 5])
+def test_zero_points_per_channel_with_several_columns(times: int, zero: bool, tmp_path: Path) -> None:
+    """The scale and the offset of a channel belong to all of its columns."""
+    x = ops.parameter([2, 4, 6, 6], np.float32, name="x")
+    limits = {name: limit + (0 if zero else STEP * 0.3) for name, limit in _limits(CHANNELS).items()}
+    inner = quantized(ops.swish(convolution(quantized(x))), **limits)
+    model = ov.Model([ops.swish(depthwise(inner, times=times))], [x])
+    made = compared(model, tmp_path, given(2, 4, 6, 6), atol=4 * STEP)
+    assert names(made).count("QuantizedConv") == 2 and "FakeQuantize" not in names(made)
+
+
+@pytest.mark.parametrize(
+    "last", [convolution, functools.partial(depthwise, size=2, times=2)], ids=["whole", "groups of two"]
+)
+def test_zero_points_per_channel_elsewhere(last: Callable[[Any], Any], tmp_path: Path) -> None:
     """Before another convolution, they stay a FakeQuantize."""
     x = ops.parameter([2, 4, 6, 6], np.float32, name="x")
     inner = quantized(ops.swish(convolution(quantized(x))), **_limits(CHANNELS))
-    made = compared(ov.Model([convolution(inner)], [x]), tmp_path, given(2, 4, 6, 6), atol=4 * STEP)
+    made = compared(ov.Model([last(inner)], [x]), tmp_path, given(2, 4, 6, 6), atol=4 * STEP)
     assert "FakeQuantize" in names(made)
 
 
