@@ -200,6 +200,16 @@ def test_split_concat_and_nearest_neighbors(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("first", [True, False])
+def test_differences(first: bool, tmp_path: Path) -> None:
+    """Quantized tensors that are only subtracted are integers, which a convolution computes."""
+    x = ops.parameter([2, 4, 6, 6], np.float32, name="x")
+    one, other = quantized(ops.swish(convolution(quantized(x)))), quantized(ops.relu(convolution(quantized(x), seed=5)))
+    result = ops.subtract(one, other) if first else ops.subtract(other, ops.multiply(one, constant(np.array(0.3))))
+    made = compared(ov.Model([result], [x]), tmp_path, given(2, 4, 6, 6), atol=4 * STEP)
+    assert "FakeQuantize" not in names(made) and names(made).count("QuantizedConv") == 2
+
+
 def _clamped(low: float, high: float) -> Callable[[Any], Any]:
     return lambda x: quantized(ops.clamp(convolution(quantized(x)), low, high), 0, 255 * STEP)
 
