@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 
 import numpy as np
@@ -13,7 +14,8 @@ from converters.passes.quantized.fusion import fused
 from converters.passes.quantized.graph import Arrangement, only_quantizers
 from converters.passes.quantized.weights import Weights
 from onnx_specops.building import Builder, Value, constant_value
-from onnx_specops.graphs import constant_array
+from onnx_specops.graphs import attributes_of, constant_array
+from onnx_specops.ops.quantized_conv import MAX_PRODUCTS
 
 _LEAST, _BEST, _MOST = 4, 7, 16
 """Sizes of the windows of a mean along each dimension. Each element of a window has a weight in the file."""
@@ -24,9 +26,9 @@ def average(work: Arrangement, node: ir.Node, *, only_quantized: bool = True) ->
 
     ONNX Runtime's pooling of integers takes 50 times as long.
 
-    Conditions: the model may contain ONNX Runtime's own operators; all windows have the same divisor, the padding is
-    explicit, and no window exceeds it; and with ``only_quantized``, the result is quantized to 8 bits, perhaps after a
-    function.
+    Conditions: the model may contain ONNX Runtime's own operators; the padding is explicit, and no window exceeds it; and
+    with ``only_quantized``, the result is quantized to 8 bits, perhaps after a function. If windows have different divisors,
+    because the padding does not count, the result is only quantized, without a function.
     """
     x, tail = node.inputs[0], node.outputs[0]
     source = work.find(x)
@@ -40,6 +42,8 @@ def average(work: Arrangement, node: ir.Node, *, only_quantized: bool = True) ->
     if stated.get_string("auto_pad", "NOTSET") != "NOTSET" or stated.get_int("ceil_mode", 0) != 0:
         return
     if any(pads) and not stated.get_int("count_include_pad", 0):
+        if only_quantizers(tail) and prod(window) <= MAX_PRODUCTS:
+            average(work, _counting_padding(work, node, x, window), only_quantized=False)
         return
     shape, ones = (channels, 1, *window), [1] * len(window)
     strides, dilations = (list(stated.get_ints(name, ones)) for name in ("strides", "dilations"))
@@ -51,6 +55,42 @@ def average(work: Arrangement, node: ir.Node, *, only_quantized: bool = True) ->
     attributes = ConvAttributes(shape, strides, dilations, pads, channels)
     scales = np.full(channels, 1 / prod(window))
     fused(work, node, source, weights, scales, np.zeros(channels), tail, attributes, only_quantized=only_quantized)
+
+
+def _counting_padding(work: Arrangement, node: ir.Node, x: ir.Value, window: Sequence[int]) -> ir.Node:
+    """Replace a pooling by one whose padding counts, and a division by the share of each window that is not padding. Return
+    the pooling.
+    """
+    op, rank = work.before(node), len(window) + 2
+    attributes = attributes_of(node) | {"count_include_pad": 1}
+    averages = op.AveragePool(x, **attributes)
+    averages.shape = node.outputs[0].shape
+    space = None if x.shape is None else [size for size in list(x.shape)[2:] if isinstance(size, int)]
+    if space is not None and len(space) == len(window):
+        counts = np.ones([1, 1, *[1] * len(window)])
+        for axis, size in enumerate(space):
+            count = _counts(size, axis, len(window), node)
+            counts = counts * count.reshape([-1 if i == axis + 2 else 1 for i in range(rank)])
+        result = op.Mul(averages, constant_value((prod(window) / counts).astype(np.float32)))
+    else:
+        inside = op.Expand(np.ones([1] * rank, np.float32), op.Concat([1, 1], op.Shape(x, start=2), axis=0))
+        result = op.Div(averages, op.AveragePool(inside, **attributes))
+    work.replace(node, result)
+    return averages.producer()
+
+
+def _counts(size: int, axis: int, rank: int, node: ir.Node) -> np.ndarray:
+    """Return the number of elements of each window that are not padding, along one of ``rank`` spatial dimensions."""
+    window, strides, dilations, pads = (
+        list(node.attributes.get_ints(name, default))
+        for name, default in (
+            ("kernel_shape", ()), ("strides", [1] * rank), ("dilations", [1] * rank), ("pads", [0] * 2 * rank)
+        )
+    )  # fmt: skip
+    extent = (window[axis] - 1) * dilations[axis] + 1
+    starts = np.arange(0, size + pads[axis] + pads[axis + rank] - extent + 1, strides[axis]) - pads[axis]
+    places = starts[:, None] + np.arange(window[axis]) * dilations[axis]
+    return ((places >= 0) & (places < size)).sum(axis=1)
 
 
 def mean(work: Arrangement, node: ir.Node) -> None:

@@ -62,16 +62,43 @@ def test_an_average_of_the_input_with_a_function(tmp_path: Path) -> None:
     assert found == ["QuantizeLinear", "QuantizedConv", "QuantizedConv"]
 
 
+def _last(x: Any) -> Any:
+    """Average a quantized tensor of any sizes, so that it is integers. The average is not."""
+    return ops.reduce_mean(x, np.array([1]), True)
+
+
 @pytest.mark.parametrize(
-    "stated",
+    ("space", "stated"),
     [
-        {"exclude": True},  # fewer numbers in the windows at the edges
-        {"rounding": "ceil", "strides": (2, 2), "pads": (0, 0)},
-        {"auto": "same_upper", "exclude": True},
+        ((7, 6), {}),
+        ((7, 6), {"strides": (2, 1), "ends": (0, 2)}),
+        ((7, 6), {"auto": "same_upper", "strides": (2, 2)}),
+        ((9,), {"window": (4,), "strides": (3,), "pads": (1,)}),
+        ((3, 4, 5), {"window": (2, 3, 2), "strides": (1, 2, 1), "pads": (0, 2, 1)}),
     ],
 )
-def test_near_misses(stated: dict[str, Any], tmp_path: Path) -> None:
-    assert "AveragePool" in made(lambda x: _between(x, **stated), tmp_path)
+def test_averages_without_padding(space: Sequence[int], stated: dict[str, Any], tmp_path: Path) -> None:
+    """Each sum is divided by the share of its window that is not padding: a constant if the sizes are known."""
+    found = made(lambda x: _between(x, exclude=True, **stated), tmp_path, space)
+    assert found.count("QuantizedConv") == 3 and "AveragePool" not in found
+    if "auto" not in stated:
+        shape = [-1, 4, *[-1] * len(space)]
+        found = made(lambda x: _last(quantized(pool(quantized(x), exclude=True, **stated))), tmp_path, space, shape=shape)
+        assert found.count("QuantizedConv") == found.count("AveragePool") == 1  # of ones
+
+
+@pytest.mark.parametrize(
+    ("build", "shape"),
+    [
+        (lambda x: _last(quantized(pool(quantized(x), rounding="ceil", strides=(2, 2), pads=(0, 0)))), [2, 4, -1, -1]),
+        (lambda x: _last(quantized(pool(quantized(x), auto="same_upper", strides=(2, 2)))), [2, 4, -1, -1]),
+        (lambda x: _last(quantized(ops.sigmoid(pool(quantized(x), exclude=True)))), [2, 4, 7, 6]),  # different divisors
+        (lambda x: pool(quantized(x), exclude=True), [2, 4, 7, 6]),  # the result is not quantized
+    ],
+)
+def test_near_misses(build: Callable[[Any], Any], shape: Sequence[int], tmp_path: Path) -> None:
+    found = made(build, tmp_path, shape=shape)
+    assert "AveragePool" in found and "QuantizedConv" not in found
 
 
 @pytest.mark.parametrize("shape", [[-1, 4, -1, -1], [2, 4, 7, 6]])
