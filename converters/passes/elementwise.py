@@ -147,13 +147,11 @@ def _is_elementwise(node: ir.Node) -> bool:
     if node.op_type in _BINARY:
         return len(node.inputs) == 2
     match node.op_type:
-        case "Gelu":
-            return stated.get_string("approximate", "none") == "none"
         case "Elu":
             return stated.get_float("alpha", 1.0) == 1
         case "Clip":
             return all(value is None or constant_array(value) is not None for value in node.inputs[1:])
-    return node.op_type in (*_UNARY, "HardSigmoid", "HardSwish", "LeakyRelu")
+    return node.op_type in (*_UNARY, "Gelu", "HardSigmoid", "HardSwish", "LeakyRelu")
 
 
 def _is_rms_normalization(node: ir.Node) -> bool:
@@ -417,7 +415,10 @@ class _Program:
             case "HardSwish":
                 yield f"hard_sigmoid {first} {self._number(1 / 6)} {self._number(0.5)}"
                 yield f"mul {first} {MOST_OPERANDS + len(self.lines) - 1}"
-            case "Gelu" | "Elu":
-                yield f"{node.op_type.lower()} {first}"
+            case "Gelu":
+                is_tanh = stated.get_string("approximate", "none") == "tanh"
+                yield f"{'gelu_tanh' if is_tanh else 'gelu'} {first}"
+            case "Elu":
+                yield f"elu {first}"
             case other:
                 yield f"{_UNARY[other]} {first}"

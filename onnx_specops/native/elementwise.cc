@@ -56,7 +56,8 @@ constexpr Name names[] = {
     {"div", Code::div, 2},         {"min", Code::min, 2},   {"max", Code::max, 2},
     {"relu", Code::relu, 1},       {"clip", Code::clip, 3}, {"prelu", Code::prelu, 2},
     {"sigmoid", Code::sigmoid, 1}, {"gelu", Code::gelu, 1}, {"hard_sigmoid", Code::hard_sigmoid, 3},
-    {"elu", Code::elu, 1},         {"mish", Code::mish, 1}, {"dequantize", Code::copy, 3},
+    {"elu", Code::elu, 1},         {"mish", Code::mish, 1}, {"gelu_tanh", Code::gelu_tanh, 1},
+    {"dequantize", Code::copy, 3},
 };
 
 // What an argument is: an operand, which is dequantized if `scale` is not negative, the buffer of a chain, or the results of

@@ -7,7 +7,7 @@
 
 namespace specops::programs {
 
-enum class Code { copy, add, sub, mul, div, min, max, relu, clip, prelu, sigmoid, hard_sigmoid, gelu, elu, mish };
+enum class Code { copy, add, sub, mul, div, min, max, relu, clip, prelu, sigmoid, hard_sigmoid, gelu, gelu_tanh, elu, mish };
 
 // Numbers are computed in multiples of this: buffers must be as long.
 constexpr std::int64_t step = 32;

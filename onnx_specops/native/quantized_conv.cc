@@ -157,7 +157,7 @@ const Op& quantized_conv() {
       {Attribute::integer("channels").within(0, std::int64_t{1} << 24), Attribute::string("kernel"), Attribute::string("strides", ""), Attribute::string("pads", ""), Attribute::string("dilations", ""),
        Attribute::integer("group", 1).within(1, std::int64_t{1} << 24),
        Attribute::string("function", "none")
-           .one_of({"none", "clip", "prelu", "hard_sigmoid", "hard_swish", "sigmoid", "swish", "gelu", "elu", "mish"}),
+           .one_of({"none", "clip", "prelu", "hard_sigmoid", "hard_swish", "sigmoid", "swish", "gelu", "elu", "mish", "gelu_tanh"}),
        Attribute::number("alpha", 0.0f), Attribute::number("beta", 0.0f)},
       {{{Type::uint8, Type::int8, Type::float32, Type::float32, Type::uint8, Type::uint8, any, any, any, any, any, any, any, any, any,
          any, any, any},

@@ -8,7 +8,7 @@
 namespace specops::byte_conv {
 
 // In the order of the operator's attribute.
-enum class Function { none, clip, prelu, hard_sigmoid, hard_swish, sigmoid, swish, gelu, elu, mish };
+enum class Function { none, clip, prelu, hard_sigmoid, hard_swish, sigmoid, swish, gelu, elu, mish, gelu_tanh };
 
 // The addition of a second quantized tensor to quantized results, before they are quantized again. The arrays have a number
 // for each column, padded like those of `After`; `slope`, `bias` and `zero_points` may be null.

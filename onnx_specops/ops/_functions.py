@@ -26,6 +26,8 @@ def applied(x: np.ndarray, slope: np.ndarray | None, function: str, alpha: np.fl
             return x / (one + np.exp(-(x * alpha)))
         if function == "gelu":
             return x * 0.5 * (1 + _erf(x * np.float32(math.sqrt(0.5))))
+        if function == "gelu_tanh":
+            return x * 0.5 * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x.astype(np.float64) ** 3)))
         if function == "elu":
             return np.where(x < 0, alpha * np.expm1(x), x)
         if function == "mish":
@@ -48,6 +50,8 @@ def applied_body(op, x, slope, function, alpha, beta):
         return op.Mul(x, op.Sigmoid(x if alpha == 1 else op.Mul(x, np.float32(alpha))))
     if function == "gelu":
         return op.Gelu(x)
+    if function == "gelu_tanh":
+        return op.Gelu(x, approximate="tanh")
     if function == "elu":
         return op.Elu(x, alpha=alpha)
     if function == "mish":  # Softplus and Tanh take ten times as long in ONNX Runtime

@@ -15,7 +15,7 @@ MOST_OPERANDS, MOST_INSTRUCTIONS = 10, 32
 _OPERANDS = tuple(f"X{i}" for i in range(MOST_OPERANDS))
 ARGUMENTS = {
     "add": 2, "sub": 2, "mul": 2, "div": 2, "min": 2, "max": 2, "dequantize": 3, "relu": 1, "clip": 3, "prelu": 2,
-    "sigmoid": 1, "hard_sigmoid": 3, "gelu": 1, "elu": 1, "mish": 1,
+    "sigmoid": 1, "hard_sigmoid": 3, "gelu": 1, "gelu_tanh": 1, "elu": 1, "mish": 1,
 }  # fmt: skip
 """The number of arguments of each instruction."""
 
@@ -84,8 +84,8 @@ def Elementwise(
 
     - ``add``, ``sub``, ``mul``, ``div``, ``min`` and ``max`` of two arguments;
     - ``dequantize x scale zero_point`` of operands: ``(x - zero_point) * scale``;
-    - ``relu x``, ``clip x low high``, ``prelu x slope``, ``sigmoid x``, ``hard_sigmoid x alpha beta``, ``gelu x``, ``elu x``
-      and ``mish x``, as in ``QuantizedConv``. The ``alpha`` of ``elu`` is 1.
+    - ``relu x``, ``clip x low high``, ``prelu x slope``, ``sigmoid x``, ``hard_sigmoid x alpha beta``, ``gelu x``,
+      ``gelu_tanh x``, ``elu x`` and ``mish x``, as in ``QuantizedConv``. The ``alpha`` of ``elu`` is 1.
 
     Inputs:
         X0: an operand.

@@ -27,7 +27,8 @@ _EXACT = 2**24 // (255 * 128)
 """The most products whose sum float32 represents exactly."""
 
 Function = Literal[
-    "none", "clip", "prelu", "hard_sigmoid", "hard_swish", "sigmoid", "swish", "gelu", "elu", "mish"
+    "none", "clip", "prelu", "hard_sigmoid", "hard_swish", "sigmoid", "swish", "gelu", "elu", "mish",
+    "gelu_tanh",
 ]  # fmt: skip
 
 
@@ -128,7 +129,8 @@ def QuantizedConv(
         group: the number of groups of channels.
         function: ``"clip"`` to ``alpha`` and ``beta``, ``"prelu"`` (``x * slope`` below zero), ``"hard_sigmoid"``
             (``x * alpha + beta`` clipped to 0 and 1), ``"hard_swish"`` (``x`` times that), ``"sigmoid"``, ``"swish"``
-            (``x * sigmoid(x * alpha)``), ``"gelu"`` (``x * (1 + erf(x / sqrt(2))) / 2``), ``"elu"`` or ``"mish"``.
+            (``x * sigmoid(x * alpha)``), ``"gelu"`` (``x * (1 + erf(x / sqrt(2))) / 2``), ``"gelu_tanh"``
+            (``x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3))) / 2``), ``"elu"`` or ``"mish"``.
         alpha, beta: the parameters of the function.
 
     Output: ``[N, E1, ..., M]``, of the type of ``y_zero_point``.

@@ -95,8 +95,8 @@ def function_of(tail: ir.Value, channels: int, axis: int = 1) -> Function:
             return Function("hard_swish", value, 1 / 6, 0.5)
         case "Sigmoid":
             return Function("sigmoid", value)
-        case "Gelu" if stated.get_string("approximate", "none") == "none":
-            return Function("gelu", value)
+        case "Gelu":
+            return Function("gelu_tanh" if stated.get_string("approximate", "none") == "tanh" else "gelu", value)
         case "Elu":
             return Function("elu", value, stated.get_float("alpha", 1.0))
         case "Mish":

@@ -31,6 +31,7 @@ def _computed(ov: Any, name: str, x: Any, *others: Any) -> Any:
         "sigmoid": lambda: ov.sigmoid(x),
         "hard_sigmoid": lambda: ov.clamp(ov.add(ov.multiply(x, others[0]), others[1]), 0.0, 1.0),
         "gelu": lambda: ov.gelu(x, "ERF"),
+        "gelu_tanh": lambda: ov.gelu(x, "TANH"),
         "elu": lambda: ov.elu(x, 1.0),
         "mish": lambda: ov.multiply(x, ov.tanh(ov.log(ov.add(ov.exp(x), constant(1))))),
     }[name]()
@@ -91,8 +92,8 @@ STEP, ZERO = np.array(1 / 64, F), np.array(130, U8)
 CASES = [
     *(_case(name, f"{name} 0 1", X, X) for name in ("add", "sub", "mul", "min", "max")),
     _case("div", "div 0 1", X, np.array(1.7, F)),
-    *(_case(name, f"{name} 0", X) for name in ("relu", "sigmoid", "gelu", "elu", "mish")),
-    *(_case(f"{name}_far", f"{name} 0", FAR) for name in ("relu", "sigmoid", "gelu", "elu", "mish")),
+    *(_case(name, f"{name} 0", X) for name in ("relu", "sigmoid", "gelu", "gelu_tanh", "elu", "mish")),
+    *(_case(f"{name}_far", f"{name} 0", FAR) for name in ("relu", "sigmoid", "gelu", "gelu_tanh", "elu", "mish")),
     _case("clip", "clip 0 1 2", X, np.array(-0.5, F), np.array(0.75, F)),
     _case("clip_to_integers", "clip 0 1 2", X, np.array(-0.5, F), np.array(0.75, F), zero=3),
     _case("prelu", "prelu 0 1", X, (5, 1, 1)),

@@ -57,6 +57,7 @@ def _layer(
         "sigmoid": lambda: ov.sigmoid(value),
         "swish": lambda: ov.multiply(value, ov.sigmoid(ov.multiply(value, F(alpha)))),
         "gelu": lambda: ov.gelu(value, "ERF"),
+        "gelu_tanh": lambda: ov.gelu(value, "TANH"),
         "elu": lambda: ov.elu(value, alpha),
         "mish": lambda: ov.mish(value),
     }[function]()
@@ -222,7 +223,7 @@ def _cases():
     yield _case("prelu", (1, 8, 8, 16), (24, 16, 1, 1), factor=True, slope=True, function="prelu")
     yield _case("hard-sigmoid", (1, 8, 8, 16), (24, 16, 1, 1), factor=True, function="hard_sigmoid", alpha=0.2, beta=0.5)
     yield _case("hard-swish", (1, 8, 8, 16), (24, 16, 1, 1), factor=True, function="hard_swish", alpha=1 / 6, beta=0.5)
-    for function in ("sigmoid", "swish", "gelu", "elu", "mish"):
+    for function in ("sigmoid", "swish", "gelu", "gelu_tanh", "elu", "mish"):
         alpha = 1.0 if function in ("swish", "elu") else 0.0
         yield _case(function, (1, 6, 6, 32), (32, 1, 3, 3), group=32, factor=True, function=function, alpha=alpha)
         yield _case(f"{function}-floats", (1, 6, 6, 16), (8, 16, 1, 1), floats=True, function=function, alpha=alpha)

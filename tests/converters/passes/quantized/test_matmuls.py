@@ -27,6 +27,7 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "sigmoid": ops.sigmoid,
     "swish": ops.swish,
     "gelu": lambda x: ops.gelu(x, "ERF"),
+    "gelu_tanh": lambda x: ops.gelu(x, "TANH"),
     "mish": ops.mish,
 }
 
