@@ -149,9 +149,20 @@ def _is_elementwise(node: ir.Node) -> bool:
     match node.op_type:
         case "Elu":
             return stated.get_float("alpha", 1.0) == 1
+        case "Pow":
+            return _is_square(node)
         case "Clip":
             return all(value is None or constant_array(value) is not None for value in node.inputs[1:])
     return node.op_type in (*_UNARY, "Gelu", "HardSigmoid", "HardSwish", "LeakyRelu")
+
+
+def _is_square(node: ir.Node) -> bool:
+    """Return whether a Pow multiplies numbers by themselves, and no ReduceMean follows, as in normalizations."""
+    x, exponent = node.inputs[0], constant_array(node.inputs[1])
+    shape = None if x is None else static(x)
+    if shape is None or exponent is None or exponent.size != 1 or exponent.ndim > len(shape):
+        return False
+    return float(exponent.reshape(())) == 2 and not any(user.op_type == "ReduceMean" for user in node.outputs[0].consumers())
 
 
 def _is_rms_normalization(node: ir.Node) -> bool:
@@ -399,6 +410,8 @@ class _Program:
             yield f"{_BINARY[node.op_type]} {first} {self._number(others[0])}"
             return
         match node.op_type:
+            case "Pow":
+                yield f"mul {first} {first}"
             case "Clip":
                 limits = [*others, None, None][:2]
                 low, high = (

@@ -56,7 +56,9 @@ _MOVES = frozenset(
 _ONLY_MOVES = frozenset(("Identity", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"))
 """Those of `_MOVES` through which `_is_given` looks for an input of the model."""
 
-_COMPUTES = frozenset(("Add", "AveragePool", "Concat", "Conv", "GlobalAveragePool", "MatMul", "Mul", "ReduceMean", "Resize", "Sub"))
+_COMPUTES = frozenset(
+    ("Add", "AveragePool", "Concat", "Conv", "GlobalAveragePool", "MatMul", "Mul", "ReduceMean", "Resize", "Sub")
+)
 """Operators that ONNX Runtime can compute in integers."""
 
 _CHANGES = frozenset(("Add", "AveragePool", "Clip", "Concat", "LeakyRelu", "Mul", "PRelu", "ReduceMean", "Relu"))
