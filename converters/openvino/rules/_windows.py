@@ -45,9 +45,13 @@ class Window:
         """Return the padding before and after each spatial dimension of ``data``, for a window of size ``kernel``."""
         if not self.same:
             return op.const(np.array(self.pads_begin)), op.const(np.array(self.pads_end))
-        size = spatial_shape(op, data, self.rank)
-        reach = op.Mul(op.Sub(ceil_divide(op, size, self.strides), 1), self.strides)
-        total = op.Max(op.Sub(op.Add(reach, self.extent(op, kernel)), size), op.const([0]))
+        known = kernel.constant
+        if known is not None and known.size == self.rank and set(self.strides) == {1}:  # it does not depend on the data
+            total = op.const(np.maximum((known - 1) * np.array(self.dilations), 0))
+        else:
+            size = spatial_shape(op, data, self.rank)
+            reach = op.Mul(op.Sub(ceil_divide(op, size, self.strides), 1), self.strides)
+            total = op.Max(op.Sub(op.Add(reach, self.extent(op, kernel)), size), op.const([0]))
         half = op.Div(total, 2)
         rest = op.Sub(total, half)
         return (half, rest) if self.auto_pad == "same_upper" else (rest, half)
