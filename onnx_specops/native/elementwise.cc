@@ -2,7 +2,7 @@
 //
 // The output is computed in blocks that stay in the first-level cache. An operand of a block is where it is in memory, if it
 // is there in the order of the output, or a copy that is broadcast and widened. Copies that are the same for all blocks are
-// made once. Instructions each of which only the next one needs are a chain, whose results stay in registers. Dequantized
+// made once. Instructions each of which only the next one needs are a chain, whose results stay in one buffer. Dequantized
 // operands are arguments of other instructions.
 #include "elementwise.h"
 
