@@ -33,27 +33,31 @@ def scales_of(node: ir.Node, before: Sequence[int | None], after: Sequence[int |
 def positions_of(node: ir.Node, size: int, count: int, scale: float) -> np.ndarray | None:
     """Return the position in the input of each element of a Resize; ``None`` for coordinates that depend on more.
 
+    They are computed in float32, as runtimes do: a nearest Resize takes another element if a position
+    halfway between two of them, or on one, is rounded differently.
+
     Args:
         node: the Resize.
         size, count: the elements along an axis before and after.
         scale: the scale of the axis.
     """
-    x = np.arange(count, dtype=np.float64)
+    x, step, half = np.arange(count, dtype=np.float32), np.float32(scale), np.float32(0.5)
     match node.attributes.get_string("coordinate_transformation_mode", "half_pixel"):
         case "half_pixel":
-            return (x + 0.5) / scale - 0.5
+            return (x + half) / step - half
         case "pytorch_half_pixel":
-            return (x + 0.5) / scale - 0.5 if count > 1 else np.zeros(count)
+            return (x + half) / step - half if count > 1 else np.zeros_like(x)
         case "asymmetric":
-            return x / scale
+            return x / step
         case "align_corners":
-            return x * (size - 1) / (count - 1) if count > 1 else np.zeros(count)
+            return x * np.float32(size - 1) / np.float32(count - 1) if count > 1 else np.zeros_like(x)
         case _:
             return None
 
 
 def nearest_elements(positions: np.ndarray, size: int, node: ir.Node) -> np.ndarray:
     """Return the element of the input that a nearest Resize takes at each position along an axis of ``size`` elements."""
+    positions = positions.astype(np.float64)  # half added to the number before one half is 1 in float32
     match node.attributes.get_string("nearest_mode", "round_prefer_floor"):
         case "round_prefer_floor":
             rounded = np.ceil(positions - 0.5)

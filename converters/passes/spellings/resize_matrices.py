@@ -77,13 +77,13 @@ class ResizeOfOpenCV4(ResizeByMatrices):
 
     def computes(self, node: ir.Node, x: Value, result: Value) -> bool:
         mode = node.attributes.get_string("coordinate_transformation_mode", "half_pixel")
-        sizes = _image_sizes(x, result)
+        sizes, scales = _image_sizes(x, result), scales_of(node, x.dims or (), result.dims or ())
         match node.attributes.get_string("mode", "nearest"):
             case "cubic":
                 return False
             case "linear":
                 return mode != "pytorch_half_pixel" or all(count > 1 for _, count in sizes)
-        return _chooses(node, mode, sizes, [count / size for size, count in sizes])
+        return scales is not None and _chooses(node, mode, sizes, scales[2:])
 
 
 class ResizeOfImages(ResizeByMatrices):

@@ -10,6 +10,7 @@ import onnx
 import onnxruntime as ort
 
 from converters.openvino import convert
+from converters.options import TargetName
 from tests.comparison import assert_all_close
 from tests.conformance.check import run_model
 from tests.conformance.oracle import Oracle, OracleError
@@ -59,3 +60,19 @@ def optimised(path: Path) -> list[str]:
     options.log_severity_level = 3
     ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
     return operators(onnx.load(options.optimized_model_filepath))
+
+
+def on_target(
+    model: Any, target: TargetName, *inputs: np.ndarray, rtol: float = 1e-4, atol: float = 1e-5
+) -> onnx.ModelProto:
+    """Convert the ``openvino.Model`` for a target; the result in ONNX Runtime must agree with OpenVINO for the inputs."""
+    import openvino as ov
+
+    compiled = ov.Core().compile_model(model.clone(), "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+    expected = [np.array(array) for array in compiled(list(inputs)).values()]
+    result, _ = convert(model, target=target)
+    session = ort.InferenceSession(result.SerializeToString())
+    given = dict(zip((one.name for one in session.get_inputs()), inputs, strict=True))
+    for got, wanted in zip(session.run(None, given), expected, strict=True):
+        np.testing.assert_allclose(got, wanted, rtol, atol, strict=True)
+    return result

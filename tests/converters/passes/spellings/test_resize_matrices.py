@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
+import openvino as ov
 import pytest
+from openvino import opset11 as ops
 
+from converters.options import TargetName
 from converters.passes.spellings.resize_matrices import ResizeByMatrices, ResizeOfNcnn, ResizeOfOpenCV4
+from tests.converters.passes.agreement import on_target, operators
 from tests.converters.passes.graphs import floats, graph, rewritten
 
 COORDINATES = ["half_pixel", "pytorch_half_pixel", "asymmetric", "align_corners"]
@@ -146,3 +151,24 @@ def test_scales_of_ncnn_become_sizes() -> None:
         by=[ResizeOfNcnn()],
     )
     assert "Resize" not in volumes
+
+
+@pytest.mark.parametrize("target", ["jax", "qnn", "opencv4", "ncnn"])
+@pytest.mark.parametrize(
+    ("size", "scale", "coordinates", "rounding"),
+    [
+        (6, 1 / 3, "asymmetric", "floor"),  # 1 / (1 / 3) is below 3, and 3 in float32
+        (7, 1.2, "half_pixel", "floor"),
+        (13, 7 / 6, "half_pixel", "floor"),
+        (6, 5 / 6, "half_pixel", "round_prefer_floor"),
+        (6, 5 / 6, "half_pixel", "round_prefer_ceil"),
+        (6, 0.5, "half_pixel", "floor"),  # exact in any precision
+    ],
+)
+def test_positions_have_32_bits(size: int, scale: float, coordinates: str, rounding: str, target: TargetName) -> None:
+    x = ops.parameter([1, 2, size, 5], np.float32, name="x")
+    attributes = {"coordinate_transformation_mode": coordinates, "nearest_mode": rounding}
+    scales, axes = ops.constant(np.array([scale], np.float32)), ops.constant(np.array([2], np.int64))
+    model = ov.Model([ops.interpolate(x, scales, "nearest", axes=axes, shape_calculation_mode="scales", **attributes)], [x])
+    numbers = np.arange(10 * size, dtype=np.float32).reshape(1, 2, size, 5)
+    assert "Interpolate" not in operators(on_target(model, target, numbers))
