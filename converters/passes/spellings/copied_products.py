@@ -9,6 +9,7 @@ import onnx_ir as ir
 
 from converters.passes.workaround import Workaround
 from onnx_specops.building import Builder, Value
+from onnx_specops.graphs import constant_list, dimension
 
 _TRANSPARENT = """
     Abs Acos Acosh Add Asin Asinh Atan Atanh Cast Ceil Celu Clip Concat Cos Cosh Div Elu Equal Erf Exp Floor Gelu Greater
@@ -132,6 +133,7 @@ class GatheredCopies(Workaround):
     """Convert Expand and Tile of dimensions of 1 to Gather, if a matrix multiplication or Conv uses the result.
 
     tract (0.23) expands the result of the multiplication instead, and fails. Operators that move elements may be between.
+    Each other dimension stays: it is the same number or name before and after, or the constant repeats it once.
     """
 
     operators = frozenset(("Expand", "Tile"))
@@ -140,8 +142,14 @@ class GatheredCopies(Workaround):
         x, result = node.inputs[0], node.outputs[0]
         if not isinstance(x, Value) or not isinstance(result, Value) or x.dims is None or result.dims is None:
             return None
-        dims = [1] * (len(result.dims) - len(x.dims)) + x.dims
-        copied = [axis for axis, dim in enumerate(dims) if result.dims[axis] != dim]
+        added, factors = len(result.dims) - len(x.dims), constant_list(node.inputs[1]) or []
+        dims = [1] * added + x.dims
+        factors = [0] * (len(dims) - len(factors)) + factors
+        copied = [
+            axis
+            for axis, dim in enumerate(dims)
+            if factors[axis] != 1 and (dim if axis < added else dimension(x, axis - added)) != dimension(result, axis)
+        ]
         if any(dims[axis] != 1 or not result.dims[axis] for axis in copied) or not _is_multiplied(result):
             return None
         if len(x.dims) < len(dims):

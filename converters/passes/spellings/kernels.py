@@ -87,8 +87,9 @@ class CroppedKernels(InPlacePass):
             half = len(pads) // 2
             dilations = list(node.attributes.get_ints("dilations", ()) or [1] * half)
             for axis, (size, results, step) in enumerate(zip(x.dims[2:], result.dims[2:], dilations, strict=True)):
-                if (size, results) == (1, 1) and weights.shape[2 + axis] > 1 and not pads[axis] % step:
-                    weights = weights.take([pads[axis] // step], 2 + axis)
+                place, apart = divmod(pads[axis], step)
+                if (size, results) == (1, 1) and 1 < weights.shape[2 + axis] > place and not apart:
+                    weights = weights.take([place], 2 + axis)
                     pads[axis] = pads[axis + half] = 0
             if list(weights.shape) == list(value.shape or ()):
                 continue

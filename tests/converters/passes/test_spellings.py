@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 import onnx_ir as ir
+import openvino as ov
 import pytest
 from onnx_ir.passes.common import RemoveUnusedNodesPass
+from openvino import opset13 as ops
 
 from converters.passes.finish import finish_for
 from converters.passes.spellings import SPELLINGS
@@ -15,6 +17,7 @@ from converters.targets import TARGETS
 from onnx_specops.assertions import required
 from onnx_specops.bodies import attach_bodies
 from onnx_specops.building import new_value
+from tests.converters.passes.agreement import on_target
 from tests.converters.passes.graphs import floats, graph, operators, rewritten, run
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3) - 2
@@ -645,6 +648,7 @@ def test_padding_of_small_kernels(kernel: tuple[int, ...], pads: list[int] | Non
         ((1, 1), {"pads": [1, 0, 1, 2], "strides": [2, 2]}, [1, 1]),
         ((1, 1), {"pads": [2, 2, 2, 2], "dilations": [2, 2]}, [1, 1]),
         ((1, 5), {"pads": [1, 1, 3, 1], "dilations": [2, 1]}, [3, 3]),  # no element of the kernel meets the image
+        ((1, 5), {"pads": [4, 1, 0, 1], "strides": [3, 1]}, [3, 3]),  # the image is beyond the kernel
         ((1, 1), {"pads": [2, 2, 2, 2]}, [3, 3]),  # several results
         ((2, 2), {"pads": [1, 1, 1, 1]}, [3, 3]),
         ((1, 1), {"pads": [1, 1, 1, 1], "group": 1}, [3, 3]),
@@ -1184,6 +1188,38 @@ def _concatenated(op, x, copied):
 def test_expanded_factors(emit: Any, found: list[str]) -> None:
     array = np.arange(6, dtype=np.float32).reshape(2, 1, 3)
     assert operators(_spelled("Gather for Expand", emit, array)) == found
+
+
+@pytest.mark.parametrize(
+    ("dims", "repeats", "given", "found"),
+    [
+        ([-1, 1, 4], [1, 3, 1], (2, 1, 4), ["Gather", "MatMul"]),
+        ([-1, 1, 4], [2, 3, 1], (2, 1, 4), ["MatMul", "Tile"]),  # the unknown dimension is repeated, too
+    ],
+)
+def test_repeated_unknown_dimensions(dims: list[int], repeats: list[int], given: tuple[int, ...], found: list[str]) -> None:
+    x = ops.parameter(dims, np.float32, name="x")
+    tiled = ops.tile(x, ops.constant(np.array(repeats, np.int64)))
+    model = ov.Model([ops.matmul(tiled, ops.constant(np.ones((4, 5), np.float32)), False, False)], [x])
+    converted = on_target(model, "tract", np.random.default_rng(0).standard_normal(given).astype(np.float32))
+    assert sorted(node.op_type for node in converted.graph.node) == found
+
+
+@pytest.mark.parametrize(
+    ("target", "found"),
+    [
+        ([-1, 3, 4], ["Expand", "MatMul", "Relu", "Shape"]),  # the unknown dimension may be 1
+        ([1, 3, 4], ["Gather", "MatMul", "Relu"]),
+    ],
+)
+def test_unknown_dimensions_that_broadcast(target: list[int], found: list[str]) -> None:
+    x, y = (ops.parameter(dims, np.float32, name=name) for name, dims in (("x", [-1, 1, 4]), ("y", target)))
+    wide = ops.broadcast(x, ops.shape_of(y), broadcast_spec="BIDIRECTIONAL")
+    outputs = [ops.matmul(wide, ops.constant(np.ones((4, 5), np.float32)), False, False), ops.relu(y)]
+    rows = 2 if target[0] < 0 else 1
+    numbers = np.arange(12 * rows, dtype=np.float32).reshape(rows, 3, 4)
+    converted = on_target(ov.Model(outputs, [x, y]), "tract", numbers[:1, :1] - 1, numbers)
+    assert sorted(node.op_type for node in converted.graph.node) == found
 
 
 @pytest.mark.parametrize(
