@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import numpy as np
 import onnx_ir as ir
 
 from converters.passes.workaround import Workaround
@@ -13,13 +14,15 @@ from onnx_specops.building import Builder, Value
 D = ir.DataType
 
 _MOST_PIXELS = 1 << 24
+_LARGEST = float(np.finfo(np.float32).max)
 
 
 class GridSampleToGather(Workaround):
     """Convert a bilinear GridSample to four GatherElements and their weighted sum.
 
     OpenCV 4.14, WebGPU (0.4), tinygrad (0.14) and onnx2torch (1.5.15) lack GridSample. The indices of pixels are computed in
-    float32, which represents integers up to 2**24.
+    float32, which represents integers up to 2**24. A sample at a NaN or an infinity is NaN, as by its formula; its indices
+    are those of the first pixel.
     """
 
     operators = frozenset(("GridSample",))
@@ -44,10 +47,12 @@ class GridSampleToGather(Workaround):
             position = op.Reshape(op.Slice(grid, [axis], [axis + 1], [3]), [batch, 1, rows * columns])
             factor, offset = ((size - 1) / 2, (size - 1) / 2) if corners else (size / 2, (size - 1) / 2)
             position = op.Add(op.Mul(position, _number(op, factor)), _number(op, offset))
+            is_number = op.Less(op.Abs(position), _number(op, _LARGEST))
+            position = op.Where(is_number, position, _number(op, 0))
             if padding == "border":
                 position = op.Clip(position, 0.0, float(size - 1))
             first = op.Floor(position)
-            after = op.Sub(position, first)
+            after = op.Where(is_number, op.Sub(position, first), _number(op, np.nan))
             low.append(first)
             high.append((op.Sub(_number(op, 1.0), after), after))
         pixels = op.Reshape(x, [batch, channels, sizes[0] * sizes[1]])

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import openvino as ov
 import pytest
+from openvino import opset13 as ops
 
+from converters.options import TargetName
 from converters.passes.spellings.sampling import GridSampleToGather
+from tests.converters.passes.agreement import on_target, operators
 from tests.converters.passes.graphs import floats, graph, rewritten
 
 NUMBERS = [
@@ -53,3 +57,18 @@ def test_samples_of_volumes_stay() -> None:
 def test_pixels_that_float32_counts(rows: int, found: bool) -> None:
     model = graph(lambda op, x, g: op.GridSample(x, g), floats("x", 1, 1, rows, 4096), floats("grid", 1, 2, 2, 2))
     assert GridSampleToGather()(model).modified is found
+
+
+@pytest.mark.parametrize("target", ["opencv4", "webgpu", "tinygrad", "onnx2torch", "jax"])
+@pytest.mark.parametrize("padding_mode", ["zeros", "border"])
+@pytest.mark.parametrize("align_corners", [False, True])
+def test_positions_that_are_not_numbers(padding_mode: str, align_corners: bool, target: TargetName) -> None:
+    """A sample at a NaN or an infinity is NaN, and one at a large number is beyond the image."""
+    x, grid = ops.parameter([1, 2, 4, 5], np.float32, name="x"), ops.parameter([1, 2, 7, 2], np.float32, name="grid")
+    attributes = {"align_corners": align_corners, "mode": "bilinear", "padding_mode": padding_mode}
+    model = ov.Model([ops.grid_sample(x, grid, attributes)], [x, grid])
+    pixels = np.random.default_rng(0).standard_normal((1, 2, 4, 5)).astype(np.float32)
+    positions = np.random.default_rng(1).uniform(-1, 1, (1, 2, 7, 2)).astype(np.float32)
+    for index, number in enumerate((np.nan, np.inf, -np.inf, 1e30, -1e30, 1e9, -2)):
+        positions[0, 0, index, 0] = positions[0, 1, index, 1] = number
+    assert "GatherElements" in operators(on_target(model, target, pixels, positions))
