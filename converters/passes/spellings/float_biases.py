@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import onnx_ir as ir
 
 from converters.passes.workaround import Workaround
@@ -31,4 +32,6 @@ class FloatBiases(Workaround):
             shape = [1] * numbers.ndim
             shape[node.attributes.get_int("axis", 1) if numbers.ndim > 1 else 0] = -1
             factors = factors.reshape(shape)
-        return [op.const((numbers.astype(factors.dtype) * factors).astype(factors.dtype), node.outputs[0].dtype)]
+        # float16 represents products of integers that it does not represent.
+        products = numbers.astype(np.float32) * factors.astype(np.float32)
+        return [op.const(products.astype(factors.dtype), node.outputs[0].dtype)]

@@ -204,10 +204,12 @@ class QuantizedMoves(Workaround):
         scale, zero = np.float32(found[0]), np.array(found[1], x.dtype.numpy())
         if node.op_type == "Concat":
             others = [op.DequantizeLinear(value, scale, zero) for value in others]
-        if node.op_type == "Pad" and len(others) > 1 and others[1] is not None:
-            if (border := constant_array(others[1])) is None:
+        if node.op_type == "Pad" and node.attributes.get_string("mode", "constant") == "constant":
+            fill = others[1] if len(others) > 1 else None
+            border = np.zeros((), x.dtype.numpy()) if fill is None else constant_array(fill)
+            if border is None:
                 return None
-            others[1] = op.const((border.astype(np.float32) - np.float32(zero)) * scale)
+            others[1:2] = [op.const((border.astype(np.float32) - np.float32(zero)) * scale)]
         moved = op.node(node.op_type, op.DequantizeLinear(x, scale, zero), *others, **attributes_of(node))
         return [op.QuantizeLinear(moved, scale, zero)]
 

@@ -1036,6 +1036,16 @@ def test_dequantized_constants_of_32_bits(dims: Any, scales: Any, how: dict[str,
     assert "DequantizeLinear" not in operators(_spelled("float biases", emit))
 
 
+def test_dequantized_biases_of_float16() -> None:
+    """The integer is beyond float16, and its product is not."""
+
+    def emit(op, x):
+        floats_ = op.DequantizeLinear(op.const(np.array([200000, 7], np.int32)), op.const(np.float16(0.01)))
+        return op.Add(op.ReduceSum(x, keepdims=0), op.Cast(floats_, to=ir.DataType.FLOAT))
+
+    assert "DequantizeLinear" not in operators(_spelled("float biases", emit))
+
+
 @pytest.mark.parametrize("kind", [np.int8, np.uint8])
 def test_dequantized_constants_of_8_bits_stay(kind: type) -> None:
     def emit(op, x):

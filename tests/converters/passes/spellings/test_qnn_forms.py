@@ -185,6 +185,8 @@ def _around(emit: Any, scale: Any = STEP, zero: Any = ZERO) -> list[str]:
         (lambda op, x: op.Reshape(op.Transpose(x, perm=[0, 2, 3, 1]), [1, -1]), ["Reshape", "Transpose"]),
         (lambda op, x: op.Pad(x, [0, 0, 1, 0, 0, 0, 0, 2], ZERO), ["Pad"]),
         (lambda op, x: op.Pad(x, [0, 0, 1, 0, 0, 0, 0, 2], np.uint8(7)), ["Pad"]),
+        (lambda op, x: op.Pad(x, [0, 0, 1, 0, 0, 0, 0, 2]), ["Pad"]),  # the integer 0, which is not the number 0
+        (lambda op, x: op.Pad(x, [0, 0, 1, 0, 0, 0, 0, 2], mode="edge"), ["Pad"]),
         (lambda op, x: op.Concat(x, op.Slice(x, [1], [3], [2]), axis=2), ["Concat", "Slice"]),
         (lambda op, x: op.Concat(x, np.full((1, 3, 1, 4), 9, np.uint8), axis=2), []),  # a constant without a scale
     ],
