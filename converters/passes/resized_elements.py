@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 
 import numpy as np
 import onnx_ir as ir
@@ -11,6 +12,9 @@ from onnx_specops.graphs import constant_array, constant_list
 
 COORDINATES = frozenset(("half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric"))
 """The coordinates that depend on sizes and scales only."""
+
+_PARTS = 256
+"""A distance of two positions that is a multiple of 1 / 256 is exact in float32, and so are the positions."""
 
 
 def scales_of(node: ir.Node, before: Sequence[int | None], after: Sequence[int | None]) -> list[float] | None:
@@ -68,3 +72,34 @@ def nearest_elements(positions: np.ndarray, size: int, node: ir.Node) -> np.ndar
         case _:
             rounded = np.ceil(positions)
     return np.clip(rounded, 0, size - 1).astype(np.int64)
+
+
+def has_clear_elements(node: ir.Node, size: int, count: int, scale: float, distance: float) -> bool:
+    """Return whether a nearest Resize takes the same elements along an axis with every order and precision of arithmetic.
+
+    Each position is at least ``distance`` away from those where the next element begins, or the positions are exact, and the
+    elements are those of exact positions.
+
+    Args:
+        node, size, count, scale: see `positions_of`.
+        distance: the distance, which depends on the program.
+    """
+    positions = positions_of(node, size, count, scale)
+    if positions is None:
+        return False
+    wanted = nearest_elements(positions, size, node)
+    mode = node.attributes.get_string("coordinate_transformation_mode", "half_pixel")
+    if mode == "align_corners":
+        step = Fraction(size - 1, max(count - 1, 1))
+    else:
+        step = Fraction(size, count) if scale == count / size else 1 / Fraction(scale)
+    exact = np.arange(count) * float(step)
+    if mode == "half_pixel" or (mode == "pytorch_half_pixel" and count > 1):
+        exact += (float(step) - 1) / 2
+    is_exact = _LEAST_PART % step.denominator == 0
+    return all(
+        (nearest_elements(exact + k, size, node) == wanted).all() for k in ((0,) if is_exact else (-distance, distance))
+    )
+
+
+_LEAST_PART = 256

@@ -29,6 +29,8 @@ Spelling = Literal[
     "Floor for Round",
     "Gather for GridSample",
     "Gather for Resize",
+    "Gather for nearest Resize",
+    "Gather for aligned Resize",
     "Gather for reversed Slice",
     "Gather for strided Slice",
     "expanded LogSoftmax",

@@ -82,7 +82,14 @@ from converters.passes.spellings.reductions import MeansForSums, PairsOfReducedA
 from converters.passes.spellings.remainders import ModToDiv
 from converters.passes.spellings.reshapes import StatedDimensions, StaticReshape
 from converters.passes.spellings.residuals import ExpandedResiduals, SubtractedBiases, SubtractedResiduals
-from converters.passes.spellings.resize_matrices import ResizeByMatrices, ResizeOfImages, ResizeOfNcnn, ResizeOfOpenCV4
+from converters.passes.spellings.resize_matrices import (
+    ResizeByMatrices,
+    ResizeOfImages,
+    ResizeOfNcnn,
+    ResizeOfOpenCV4,
+    ResizeOfOpenCV5,
+    ResizeOfTract,
+)
 from converters.passes.spellings.rounding import RoundToEven, TruncatedIntegers
 from converters.passes.spellings.rows import RowsOfMatrices, UncheckedRows
 from converters.passes.spellings.sampling import GridSampleToGather
@@ -171,6 +178,8 @@ SPELLINGS: Mapping[str, Callable[[], InPlacePass]] = {
     "truncated quotients": TruncatedQuotients,
     "MatMul for Resize": ResizeByMatrices,
     "Gather for Resize": ResizeOfOpenCV4,
+    "Gather for nearest Resize": ResizeOfOpenCV5,
+    "Gather for aligned Resize": ResizeOfTract,
     "Gather for GridSample": GridSampleToGather,
     "MatMul for every Resize": ResizeOfImages,
     "MatMul for DFT": LowerDFT,

@@ -14,7 +14,10 @@ from onnx_specops.graphs import attributes_of, producer_of
 
 
 class ConvForSpaceToDepth(Workaround):
-    """Convert SpaceToDepth to a Conv whose weights are zeros and ones. pnnx (2026) orders the channels differently."""
+    """Convert SpaceToDepth to a Conv whose weights are zeros and ones. pnnx (2026) orders the channels differently.
+
+    Conditions: float32, and a known number of channels. An infinity or a NaN makes all elements of its block NaN.
+    """
 
     operators = frozenset(("SpaceToDepth",))
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 import onnx_ir as ir
 
-from converters.passes.resized_elements import nearest_elements, positions_of, scales_of
+from converters.passes.resized_elements import has_clear_elements, nearest_elements, positions_of, scales_of
 from converters.passes.workaround import Workaround
 from onnx_specops.building import Builder, Value
 
@@ -17,19 +18,25 @@ _IMAGE = 4
 class ResizeByMatrices(Workaround):
     """Convert a cubic Resize, and a linear or nearest one of anything but images, to matrix multiplications and Gather.
 
-    OpenCV 4.14 has neither. MNN (3.6) computes cubic coordinates differently, and has no Resize of volumes.
+    OpenCV 4.14 has neither. MNN (3.6) computes cubic coordinates differently, and has no Resize of volumes. It adds 0.499 to
+    the positions of a nearest one, which remains only if all of its positions are far from those between two elements.
+
+    Conditions: known sizes and scales, coordinates that depend on these only, and float32, except for a nearest Resize.
+    After a multiplication, an infinity or a NaN makes all elements of its line NaN.
     """
 
     operators = frozenset(("Resize",))
+    computes_others: ClassVar[bool] = False
+    """Whether the program computes a Resize of tensors that are no images, or along other axes."""
 
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
         x, result = node.inputs[0], node.outputs[0]
-        if not isinstance(x, Value) or not isinstance(result, Value) or x.dtype != ir.DataType.FLOAT:
+        if not isinstance(x, Value) or not isinstance(result, Value):
             return None
         if not x.is_static or not result.is_static or x.dims is None or result.dims is None:
             return None
         mode = node.attributes.get_string("mode", "nearest")
-        if mode not in ("cubic", "linear", "nearest"):
+        if mode not in ("cubic", "linear", "nearest") or (mode != "nearest" and x.dtype != ir.DataType.FLOAT):
             return None
         if node.attributes.get_int("antialias", 0):
             return None
@@ -44,9 +51,10 @@ class ResizeByMatrices(Workaround):
         positions = {k: positions_of(node, x.dims[k] or 0, result.dims[k] or 0, scales[k]) for k in axes}
         if any(found is None for found in positions.values()):
             return None
-        if len(x.dims) == _IMAGE and self.computes(node, x, result):
+        is_image = len(x.dims) == _IMAGE and not {0, 1}.intersection(axes)
+        if self.computes(node, x, result) if is_image else self.computes_others:
             return None
-        if len(x.dims) == _IMAGE and (other := self.respelled(op, node, x, result)) is not None:
+        if is_image and (other := self.respelled(op, node, x, result)) is not None:
             return [other]
         changed: Value = x
         for axis, found in positions.items():
@@ -61,11 +69,50 @@ class ResizeByMatrices(Workaround):
 
     def computes(self, node: ir.Node, x: Value, result: Value) -> bool:
         """Return whether the program computes a Resize of images."""
-        return node.attributes.get_string("mode", "nearest") != "cubic"
+        mode = node.attributes.get_string("mode", "nearest")
+        if mode != "nearest":
+            return mode != "cubic"
+        rounding = node.attributes.get_string("nearest_mode", "round_prefer_floor")
+        return rounding in ("floor", "round_prefer_floor") and _is_clear(node, x, result, 2e-3)
 
     def respelled(self, op: Builder, node: ir.Node, x: Value, result: Value) -> Value | None:
         """Return a Resize of images that the program computes, and that gives the same result."""
         return None
+
+
+class ResizeOfOpenCV5(ResizeByMatrices):
+    """Convert a nearest Resize of images to Gather if a position is too near to one between two elements, or by free scales.
+
+    OpenCV (5.0.0) computes positions in another order than other programs, and uses the sizes. A Resize of anything but
+    images, which it does not compute, becomes Gather and matrix multiplications, and one of the channels, which it ignores.
+    """
+
+    def computes(self, node: ir.Node, x: Value, result: Value) -> bool:
+        if node.attributes.get_string("mode", "nearest") != "nearest":
+            return True
+        scales = scales_of(node, x.dims or (), result.dims or ()) or []
+        quotients = [after / before for before, after in _image_sizes(x, result)]
+        is_quotient = np.array_equal(np.array(scales[2:], np.float32), np.array(quotients, np.float32))
+        return is_quotient and _is_clear(node, x, result, 1e-3)
+
+
+class ResizeOfTract(ResizeByMatrices):
+    """Convert a Resize of images that tract (0.23) computes differently to Gather, or to matrix multiplications.
+
+    It rounds some positions with ``align_corners`` differently, and has other positions for the only element of a cubic one
+    with ``pytorch_half_pixel``.
+    """
+
+    computes_others = True
+
+    def computes(self, node: ir.Node, x: Value, result: Value) -> bool:
+        coordinates = node.attributes.get_string("coordinate_transformation_mode", "half_pixel")
+        match node.attributes.get_string("mode", "nearest"):
+            case "cubic":
+                return coordinates != "pytorch_half_pixel" or all(count > 1 for _, count in _image_sizes(x, result))
+            case "nearest":
+                return coordinates != "align_corners" or _is_clear(node, x, result, 1e-3)
+        return True
 
 
 class ResizeOfOpenCV4(ResizeByMatrices):
@@ -143,6 +190,13 @@ def multiplied(op: Builder, x: Value, axis: int, matrix: np.ndarray) -> Value:
 def _image_sizes(x: Value, result: Value) -> list[tuple[int, int]]:
     """Return the height and width before and after."""
     return [(size or 0, count or 0) for size, count in zip(x.dims or (), result.dims or (), strict=True)][2:]
+
+
+def _is_clear(node: ir.Node, x: Value, result: Value, distance: float) -> bool:
+    """Return whether a nearest Resize of images has clear elements, see `has_clear_elements`."""
+    scales = scales_of(node, x.dims or (), result.dims or ()) or []
+    pairs = zip(_image_sizes(x, result), scales[2:], strict=True)
+    return all(has_clear_elements(node, size, count, scale, distance) for (size, count), scale in pairs if size and count)
 
 
 def _chooses(node: ir.Node, mode: str, sizes: Sequence[tuple[int, int]], scales: Sequence[float]) -> bool:

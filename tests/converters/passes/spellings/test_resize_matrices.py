@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx_ir as ir
 import openvino as ov
 import pytest
 from openvino import opset11 as ops
 
 from converters.options import TargetName
-from converters.passes.spellings.resize_matrices import ResizeByMatrices, ResizeOfNcnn, ResizeOfOpenCV4
-from tests.converters.passes.agreement import on_target, operators
+from converters.passes.spellings.resize_matrices import (
+    ResizeByMatrices,
+    ResizeOfNcnn,
+    ResizeOfOpenCV4,
+    ResizeOfOpenCV5,
+    ResizeOfTract,
+)
+from onnx_specops.building import new_value
+from tests.converters.passes.agreement import on_target
 from tests.converters.passes.graphs import floats, graph, rewritten
 
 COORDINATES = ["half_pixel", "pytorch_half_pixel", "asymmetric", "align_corners"]
@@ -170,5 +178,107 @@ def test_positions_have_32_bits(size: int, scale: float, coordinates: str, round
     attributes = {"coordinate_transformation_mode": coordinates, "nearest_mode": rounding}
     scales, axes = ops.constant(np.array([scale], np.float32)), ops.constant(np.array([2], np.int64))
     model = ov.Model([ops.interpolate(x, scales, "nearest", axes=axes, shape_calculation_mode="scales", **attributes)], [x])
-    numbers = np.arange(10 * size, dtype=np.float32).reshape(1, 2, size, 5)
-    assert "Interpolate" not in operators(on_target(model, target, numbers))
+    on_target(model, target, np.arange(10 * size, dtype=np.float32).reshape(1, 2, size, 5))
+
+
+@pytest.mark.parametrize(
+    ("of", "kept"),
+    [(ResizeByMatrices, {"half", "whole"}), (ResizeOfOpenCV5, {"half", "whole", "up"}), (ResizeOfTract, None)],
+    ids=["mnn", "opencv", "tract"],
+)
+@pytest.mark.parametrize(
+    ("name", "size", "count", "coordinates", "rounding"),
+    [
+        ("half", 5, 10, "asymmetric", "floor"),  # exact in any order
+        ("whole", 5, 5 * 256, "half_pixel", "round_prefer_floor"),
+        ("up", 4, 8, "half_pixel", "ceil"),  # MNN rounds down only
+        ("tie", 5, 13, "half_pixel", "floor"),  # 2, or a little less
+        ("quotient", 7, 1, "half_pixel", "floor"),  # 0.5 / (1 / 7) is below 3.5 in float32
+        ("near", 333, 1000, "half_pixel", "round_prefer_floor"),  # 0.4995
+    ],
+)
+def test_positions_between_elements(
+    of: type[ResizeByMatrices],
+    kept: set[str] | None,
+    name: str,
+    size: int,
+    count: int,
+    coordinates: str,
+    rounding: str,
+) -> None:
+    def emit(op, x):
+        attributes = {"coordinate_transformation_mode": coordinates, "nearest_mode": rounding}
+        return op.Resize(x, None, None, [1, 2, 3, count], mode="nearest", **attributes)
+
+    found = rewritten(emit, floats("x", 1, 2, 3, size), by=[of()])
+    assert found == (["Resize"] if kept is None or name in kept else ["Gather"])
+
+
+@pytest.mark.parametrize(
+    ("mode", "coordinates", "sizes", "rounding", "kept"),
+    [
+        ("nearest", "align_corners", [9, 13], "round_prefer_floor", True),
+        ("nearest", "align_corners", [9, 13], "floor", True),  # steps of 1/2
+        ("nearest", "align_corners", [8, 13], "floor", False),
+        ("nearest", "half_pixel", [8, 13], "floor", True),
+        ("cubic", "pytorch_half_pixel", [9, 13], "floor", True),
+        ("cubic", "pytorch_half_pixel", [9, 1], "floor", False),
+        ("cubic", "align_corners", [9, 1], "floor", True),
+        ("linear", "pytorch_half_pixel", [9, 1], "floor", True),
+    ],
+)
+def test_images_of_tract(mode: str, coordinates: str, sizes: list[int], rounding: str, kept: bool) -> None:
+    def emit(op, x):
+        attributes = {"mode": mode, "coordinate_transformation_mode": coordinates, "nearest_mode": rounding}
+        return op.Resize(x, None, None, [1, 2, *sizes], **attributes)
+
+    assert (rewritten(emit, floats("x", 1, 2, 5, 7), by=[ResizeOfTract()]) == ["Resize"]) == kept
+
+
+@pytest.mark.parametrize(
+    ("dims", "sizes", "kept"),
+    [((1, 2, 5, 7), [1, 2, 10, 7], True), ((1, 2, 5, 7), [1, 4, 5, 7], False), ((1, 2, 5), [1, 2, 10], False)],
+)
+@pytest.mark.parametrize("mode", ["linear", "nearest"])
+def test_images_of_opencv(dims: tuple[int, ...], sizes: list[int], kept: bool, mode: str) -> None:
+    def emit(op, x):
+        return op.Resize(x, None, None, sizes, mode=mode)
+
+    for of in (ResizeOfOpenCV4, ResizeOfOpenCV5):
+        assert (rewritten(emit, floats("x", *dims), by=[of()]) == ["Resize"]) == kept
+    assert rewritten(emit, floats("x", *dims), by=[ResizeOfTract()]) == ["Resize"]
+
+
+def test_free_scales_of_opencv() -> None:
+    """It uses the sizes. A linear Resize stays, and the limits of the target reject it."""
+
+    def emit(op, x, mode):
+        return op.Resize(x, None, [1.0, 1.0, 1.0, 1.75], mode=mode, nearest_mode="floor")
+
+    for mode, found in (("nearest", ["Gather"]), ("linear", ["Resize"])):
+        by = [ResizeOfOpenCV5()]
+        assert rewritten(lambda op, x, mode=mode: emit(op, x, mode), floats("x", 1, 2, 3, 7), by=by) == found
+
+
+@pytest.mark.parametrize("dtype", [ir.DataType.INT32, ir.DataType.FLOAT16])
+def test_nearest_elements_of_other_types(dtype: ir.DataType) -> None:
+    def emit(op, x):
+        sizes = [1, 2, 3, 13]
+        return op.Resize(x, None, None, sizes, mode="nearest", nearest_mode="ceil"), op.Resize(
+            x, None, None, sizes, mode="linear"
+        )
+
+    model = graph(emit, new_value(dtype, [1, 2, 3, 5], "x"))
+    ResizeByMatrices()(model)
+    assert sorted(node.op_type for node in model.graph) == ["Gather", "Resize"]
+
+
+@pytest.mark.parametrize("target", ["mnn", "opencv", "opencv4", "tract", "ncnn", "jax", "qnn"])
+@pytest.mark.parametrize("coordinates", COORDINATES)
+@pytest.mark.parametrize(("mode", "rounding"), [("nearest", "floor"), ("nearest", "round_prefer_ceil"), ("cubic", "floor")])
+def test_results_are_those_of_openvino(coordinates: str, mode: str, rounding: str, target: TargetName) -> None:
+    x = ops.parameter([1, 2, 5, 7], np.float32, name="x")
+    attributes = {"coordinate_transformation_mode": coordinates, "nearest_mode": rounding}
+    sizes, axes = ops.constant(np.array([13, 1], np.int64)), ops.constant(np.array([2, 3], np.int64))
+    model = ov.Model([ops.interpolate(x, sizes, mode, axes=axes, shape_calculation_mode="sizes", **attributes)], [x])
+    on_target(model, target, np.random.default_rng(0).standard_normal((1, 2, 5, 7)).astype(np.float32))
