@@ -853,6 +853,10 @@ MatMulNBits (`com.microsoft`), also with `--fp16`.
   `com.microsoft.MatMulIntegerToFloat`.
 - 5,356 cases of operations ran on the GPU and on the CPU. The table lists the forms whose results differ. *Unchanged* means
   that the result with `--target cuda` is the same.
+
+A GRU or LSTM has NaN in its results from the first NaN of a sequence on, as for `directml`. Infinities, which may give NaN,
+are not considered: the If that the CPU provider has for them would wait for the device in each run. The GPU's results for
+infinities were not measured.
 """
 
 _CUDA_TOKENS = """
