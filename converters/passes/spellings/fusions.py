@@ -42,15 +42,21 @@ class WholeAddends(InPlacePass):
 
 
 def _widened(value: ir.Value | None, other: ir.Value | None) -> np.ndarray | None:
-    """Return a constant in the shape of the sum with a product, without the batch; ``None`` if it may stay."""
+    """Return a constant in the shape of the sum with a product; ``None`` if it may stay.
+
+    The shape lacks the batch, unless the sum has more dimensions than the product.
+    """
     producer = None if other is None else other.producer()
     array = None if value is None else constant_array(value)
     if producer is None or producer.domain or array is None or not isinstance(other, Value) or not other.dims:
         return None
     rank = len(other.dims)
     channels = 1 if producer.op_type in _CONVOLUTIONS else rank - 1 if producer.op_type in _PRODUCTS else None
-    if channels is None or array.size != other.dims[channels] or array.size == 1 or array.ndim > rank:
+    if channels is None or array.size != other.dims[channels] or array.size == 1:
         return None
+    if array.ndim > rank:
+        shape = np.broadcast_shapes(array.shape, [dim or 0 for dim in other.dims]) if other.is_static else None
+        return None if shape is None else np.array(np.broadcast_to(array, shape))
     dims = [1] * (rank - array.ndim) + list(array.shape)
     if dims[channels] == array.size:
         return None

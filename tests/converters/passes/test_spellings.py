@@ -809,6 +809,8 @@ def _ones(*dims: int) -> np.ndarray:
         (lambda op, x: op.Conv(x, _ones(3, 3, 1, 1)), (2, 1), None),  # not as many as channels
         (lambda op, x: op.Conv(x, _ones(3, 3, 1, 1)), (1,), None),
         (lambda op, x: op.Conv(x, _ones(3, 3, 2, 3)), (3,), [1, 3, 1, 3]),  # the sum is larger than the product
+        (lambda op, x: op.Conv(x, _ones(3, 3, 2, 3)), (3, 1, 1, 1, 1), [3, 2, 3, 1, 1]),  # it has more dimensions
+        (lambda op, x: op.Conv(x, _ones(3, 3, 2, 3)), (2, 1, 1, 1, 1), None),
         (lambda op, x: op.MatMul(x, _ones(3, 2)), (2, 1), [1, 1, 2, 2]),
         (lambda op, x: op.MatMul(x, _ones(3, 2)), (2,), None),
         (lambda op, x: op.Relu(x), (3,), None),
