@@ -37,6 +37,13 @@ _NAN_CLIPPED = Departure(
     follows="runtime",
 )
 
+_NO_STEPS = Departure(
+    where="data that have no steps at run time",
+    cpu="leaves the states uninitialized",
+    specification="gives the initial states",
+    follows="specification",
+)
+
 _NAMES = {"sigmoid": "Sigmoid", "tanh": "Tanh", "relu": "Relu"}
 
 
@@ -213,7 +220,7 @@ def lstm_cell_4(
     return _lstm_cell(op, x, hidden, cell, weights, recurrence, biases, None, node)
 
 
-@rule("RNNSequence", since="opset5", departs=[_LENGTHS_OVERLOOKED, _NAN_CLIPPED])
+@rule("RNNSequence", since="opset5", departs=[_LENGTHS_OVERLOOKED, _NO_STEPS, _NAN_CLIPPED])
 def rnn_sequence(
     op: Builder,
     x: Value,
@@ -236,7 +243,7 @@ def rnn_sequence(
     return _batch_first(op, outputs)
 
 
-@rule("GRUSequence", since="opset5", departs=[_LENGTHS_OVERLOOKED, _NAN_CLIPPED])
+@rule("GRUSequence", since="opset5", departs=[_LENGTHS_OVERLOOKED, _NO_STEPS, _NAN_CLIPPED])
 def gru_sequence(
     op: Builder,
     x: Value,
@@ -259,7 +266,7 @@ def gru_sequence(
     return _batch_first(op, outputs)
 
 
-@rule("LSTMSequence", since="opset5", departs=[_LENGTHS_OVERLOOKED, _NAN_CLIPPED])
+@rule("LSTMSequence", since="opset5", departs=[_LENGTHS_OVERLOOKED, _NO_STEPS, _NAN_CLIPPED])
 def lstm_sequence(
     op: Builder,
     x: Value,

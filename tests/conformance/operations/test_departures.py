@@ -46,6 +46,7 @@ UNSHOWN = {
     "no boxes, or a `nms_top_k`": "the uninitialized memory may contain the right result",
     "regions with a NaN, infinity": "the result is undefined: the processor decides",
     "data of known dimensions, with `start`": "reading out of bounds damages the oracle's process",
+    "data that have no steps": "the uninitialized memory may contain the right result",
     "an empty sequence": "the uninitialized memory may contain the right result",
     "an empty dimension to sum over, with": "the uninitialized memory may contain the right result",
     "a layer that runs again": "an example is run once",
