@@ -108,7 +108,19 @@ def inverse(op: Builder, data: Value, *, adjoint: bool = False):
     return op.specops.Inverse(data, adjoint=int(adjoint))
 
 
-@rule("Einsum", since="opset7", departs=[_INTEGERS])
+@rule(
+    "Einsum",
+    since="opset7",
+    departs=[
+        Departure(
+            where="an ellipsis of operands that each have a letter of their own, without a sum, such as `...i,...j->...ij`",
+            cpu="multiplies other elements, or fails if the dimensions do not allow it",
+            specification="multiplies those with equal positions in the ellipsis",
+            follows="specification",
+        ),
+        _INTEGERS,
+    ],
+)
 def einsum(op: Builder, *inputs: Value, equation: str):
     """Einsum-7: in explicit form with lowercase letters, which all runtimes support. In the implicit form, capitals go
     first.

@@ -762,6 +762,16 @@ _shown_by("MatMul-1-nothing-summed", "an empty dimension to sum over, of")
 _shown_by("MatMul-1-weights-u8-bf16", "constants of 8 bits and less")
 
 
+_shown(
+    "Einsum",
+    7,
+    "an ellipsis of operands",
+    lambda ops, x, y: ops.einsum([x, y], "...i,...j->...ij"),
+    [dynamic(_floats([[1, 2], [3, 4]])), dynamic(_floats([[1, 2, 3], [4, 5, 6]]))],
+    expected=_floats([[[1, 2, 3], [2, 4, 6]], [[12, 15, 18], [16, 20, 24]]]),
+)
+
+
 def _scaled_product(where: str, type_: str, zeros: np.ndarray | None, scales: np.ndarray) -> None:
     """Register a product with a constant of 16 rows and 8 columns, whose rows or elements have scales or zero points."""
 
