@@ -37,8 +37,8 @@ def scales_of(node: ir.Node, before: Sequence[int | None], after: Sequence[int |
 def positions_of(node: ir.Node, size: int, count: int, scale: float) -> np.ndarray | None:
     """Return the position in the input of each element of a Resize; ``None`` for coordinates that depend on more.
 
-    They are computed in float32, as runtimes do: a nearest Resize takes another element if a position
-    halfway between two of them, or on one, is rounded differently.
+    They are computed in float32, as runtimes do: a nearest Resize takes another element if a position halfway between two
+    of them, or on one, is rounded differently.
 
     Args:
         node: the Resize.
@@ -96,10 +96,6 @@ def has_clear_elements(node: ir.Node, size: int, count: int, scale: float, dista
     exact = np.arange(count) * float(step)
     if mode == "half_pixel" or (mode == "pytorch_half_pixel" and count > 1):
         exact += (float(step) - 1) / 2
-    is_exact = _LEAST_PART % step.denominator == 0
-    return all(
-        (nearest_elements(exact + k, size, node) == wanted).all() for k in ((0,) if is_exact else (-distance, distance))
-    )
-
-
-_LEAST_PART = 256
+    is_exact = _PARTS % step.denominator == 0
+    shifts = (0,) if is_exact else (-distance, distance)
+    return all((nearest_elements(exact + shift, size, node) == wanted).all() for shift in shifts)
