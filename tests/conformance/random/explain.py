@@ -495,8 +495,14 @@ def _known(recipe: Recipe, follows: Collection[str] = ("specification", "referen
     if types & set(_EVERYWHERE):
         return True
     with_integers = any(_INTEGER.fullmatch(type_) for type_ in types)
+
+    def applies(where: str, layer: Layer) -> bool:
+        if where.startswith("integers"):
+            return with_integers
+        return not where.startswith("an ellipsis") or "..." in str(layer.attributes.get("equation"))
+
     return any(
-        departure.follows in follows and (with_integers or not departure.where.startswith("integers"))
+        departure.follows in follows and applies(departure.where, layer)
         for layer in recipe.layers()
         for departure in find_rule(layer.operation, layer.opset).departs
     )
