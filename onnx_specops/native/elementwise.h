@@ -13,12 +13,12 @@ enum class Code { copy, add, sub, mul, div, min, max, relu, clip, prelu, sigmoid
 constexpr std::int64_t step = 32;
 
 // The numbers of a job, at most.
-constexpr std::int64_t most_numbers = 1056;
+constexpr std::int64_t most_numbers = 1024 + step;
 
 // The numbers of an argument: the results of the previous step if `data` is null.
 struct Argument {
   const void* data = nullptr;  // float32, or uint8 if they are `bytes`
-  bool bytes = false;
+  bool bytes = false;  // only with a scale
   bool same = false;  // the first number, of float32, is that of all elements
   // If not null, numbers are `(data - zero) * scale`. `same_scale`: the first scale and zero point are those of all elements.
   const float *scale = nullptr, *zero = nullptr;

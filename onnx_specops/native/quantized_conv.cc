@@ -2,7 +2,7 @@
 //
 // Output pixels are the rows of matrix products. Pointers describe the input of each tap of a row, so that nothing is copied
 // if channels are multiples of four and the processor multiplies bytes. Otherwise rows are copied, a few at a time, or the
-// whole input for several groups.
+// whole input for several groups: as 16-bit integers, or with repeated channels.
 #include "quantized_conv.h"
 
 #include <array>

@@ -22,6 +22,7 @@ struct Geometry {
   bool depthwise() const { return group_channels == 1 && group_columns == 1; }
 };
 
+// With more copies, products of several columns are as fast.
 constexpr std::int64_t most_repeats = 4;
 
 // The taps of a window that are not padding.

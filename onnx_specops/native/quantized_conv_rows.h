@@ -15,8 +15,8 @@ namespace specops::byte_conv {
 
 // The number of bytes that are copied at once; some of them may be unused.
 constexpr std::int64_t beyond = 16;
-// The minimum number of integers that a thread makes 16-bit integers.
-constexpr std::int64_t widened_at_least = std::int64_t{1} << 15;
+// The minimum number of integers that a thread widens or repeats.
+constexpr std::int64_t copied_at_least = std::int64_t{1} << 15;
 
 // The input as 16-bit integers, and the zero points of its channels.
 class WideInput {
@@ -24,7 +24,7 @@ class WideInput {
   WideInput(const Context& context, const std::uint8_t* x, std::int64_t count, const std::vector<std::uint8_t>& padding)
       : memory_((count + 1) / 2), padding_(padding.begin(), padding.end()) {
     std::int16_t* const to = numbers();
-    context.parallel_ranges(count, widened_at_least, [=](std::int64_t first, std::int64_t last) {
+    context.parallel_ranges(count, copied_at_least, [=](std::int64_t first, std::int64_t last) {
       for (std::int64_t i = first; i < last; ++i) to[i] = x[i];
     });
   }
@@ -42,7 +42,7 @@ class RepeatedInput {
   RepeatedInput(const Context& context, const std::uint8_t* x, std::int64_t count, std::int64_t repeats)
       : memory_((count * repeats + 3) / 4) {
     std::uint8_t* const to = reinterpret_cast<std::uint8_t*>(memory_.get());
-    context.parallel_ranges(count, widened_at_least, [=](std::int64_t first, std::int64_t last) {
+    context.parallel_ranges(count, copied_at_least, [=](std::int64_t first, std::int64_t last) {
       // Compilers vectorize copies of a known number.
       const auto copy = [=](auto known) {
         constexpr std::int64_t times = decltype(known)::value;

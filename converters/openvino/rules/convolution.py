@@ -210,8 +210,7 @@ def _convolve(op: Builder, data: Value, kernel: Value, at: Window, groups: int) 
     _check_channels(data, kernel, 1, groups)
     sizes = spatial_shape(op, kernel, at.rank)
     attributes = {"strides": at.strides, "dilations": at.dilations, "group": groups}
-    found = at.same and sizes.constant is not None and set(at.strides) != {1} and computes_padding(at.dilations)
-    if found and spatial_shape(op, data, at.rank).constant is None:
+    if sizes.constant is not None and computes_padding(at.dilations) and at.padding(op, data, sizes)[0].constant is None:
         return op.Conv(data, kernel, auto_pad=at.auto_pad.upper(), **attributes)
     data, pads = at.pad(op, data, sizes)
     return op.Conv(data, kernel, pads=pads, **attributes)

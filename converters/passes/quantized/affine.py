@@ -99,6 +99,16 @@ class Affine:
         """Return the scales as a constant that broadcasts to a tensor of ``rank`` dimensions."""
         return constant_value(self.scale.reshape([-1 if axis == self.axis else 1 for axis in range(rank)]))
 
+    def of_steps(self, op: Builder, steps: Value) -> Value:
+        """Emit ``scale * (steps + offset)`` of integers without their zero points, a tensor of known rank."""
+        rank = 0 if steps.shape is None else len(steps.shape)
+        result = op.Mul(steps, self.column(rank))
+        if self.offset is not None:
+            result.shape = steps.shape
+            result = op.Add(result, replace(self, scale=np.asarray(self.scale * self.offset)).column(rank))
+        result.shape = steps.shape
+        return result
+
     def quantize(self, op: Builder, x: ir.Value) -> Value:
         """Emit QuantizeLinear of ``x``."""
         return op.QuantizeLinear(x, *self._constants(), axis=self._axis())

@@ -133,18 +133,6 @@ class Arrangement:
         remove(node)
 
 
-def scaled(op: Builder, steps: Value, affine: Affine) -> Value:
-    """Multiply integers without their zero points, whose shape is known, by the scales of channels, and add the offsets."""
-    shape, rank = steps.shape, 0 if steps.shape is None else len(steps.shape)
-    result = op.Mul(steps, affine.column(rank))
-    result.shape = shape
-    if affine.offset is not None:
-        added = Affine(np.asarray(affine.scale * affine.offset), affine.zero_point, affine.axis)
-        result = op.Add(result, added.column(rank))
-        result.shape = shape
-    return result
-
-
 def is_node(node: ir.Node | None, op_type: str, domain: str = "") -> bool:
     """Return whether a node exists and has the given operator."""
     return node is not None and (node.domain, node.op_type) == (domain, op_type)

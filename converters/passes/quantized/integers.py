@@ -21,7 +21,6 @@ from converters.passes.quantized.graph import (
     is_node,
     only_user,
     remove,
-    scaled,
     static_shape,
 )
 from converters.passes.quantized.group_normalizations import group_normalization, may_normalize_groups
@@ -194,7 +193,7 @@ def _use_channels(
     steps = found.affine.dequantize(op, found.integers)
     steps.shape = None if node.inputs[0] is None else node.inputs[0].shape
     work.quantized[steps] = found
-    result = scaled(op, steps, outer)
+    result = outer.of_steps(op, steps)
     work.divisions[divided] = inner
     work.channels[result] = (steps, outer)
     node.outputs[0].replace_all_uses_with(result, replace_graph_outputs=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
 from math import prod
 
 import numpy as np
@@ -41,37 +41,36 @@ def average(work: Arrangement, node: ir.Node, *, only_quantized: bool = True) ->
         return
     if stated.get_string("auto_pad", "NOTSET") != "NOTSET" or stated.get_int("ceil_mode", 0) != 0:
         return
-    if any(pads) and not stated.get_int("count_include_pad", 0):
-        if only_quantizers(tail) and prod(window) <= MAX_PRODUCTS:
-            average(work, _counting_padding(work, node, x, window), only_quantized=False)
-        return
     shape, ones = (channels, 1, *window), [1] * len(window)
     strides, dilations = (list(stated.get_ints(name, ones)) for name in ("strides", "dilations"))
+    attributes = ConvAttributes(shape, strides, dilations, pads, channels)
+    if any(pads) and not stated.get_int("count_include_pad", 0):
+        if only_quantizers(tail) and prod(window) <= MAX_PRODUCTS:
+            average(work, _counting_padding(work, node, attributes), only_quantized=False)
+        return
 
     def emit(_: Builder) -> Value:
         return constant_value(np.ones(shape, np.int8))
 
     weights = Weights(emit, Affine(np.ones([], np.float32), np.zeros([], np.int8)))
-    attributes = ConvAttributes(shape, strides, dilations, pads, channels)
     scales = np.full(channels, 1 / prod(window))
     fused(work, node, source, weights, scales, np.zeros(channels), tail, attributes, only_quantized=only_quantized)
 
 
-def _counting_padding(work: Arrangement, node: ir.Node, x: ir.Value, window: Sequence[int]) -> ir.Node:
+def _counting_padding(work: Arrangement, node: ir.Node, stated: ConvAttributes) -> ir.Node:
     """Replace a pooling by one whose padding counts, and a division by the share of each window that is not padding. Return
     the pooling.
     """
-    op, rank = work.before(node), len(window) + 2
+    x = node.inputs[0]
+    assert x is not None and x.shape is not None
+    op, rank = work.before(node), len(x.shape)
     attributes = attributes_of(node) | {"count_include_pad": 1}
     averages = op.AveragePool(x, **attributes)
     averages.shape = node.outputs[0].shape
-    space = None if x.shape is None else [size for size in list(x.shape)[2:] if isinstance(size, int)]
-    if space is not None and len(space) == len(window):
-        counts = np.ones([1, 1, *[1] * len(window)])
-        for axis, size in enumerate(space):
-            count = _counts(size, axis, len(window), node)
-            counts = counts * count.reshape([-1 if i == axis + 2 else 1 for i in range(rank)])
-        result = op.Mul(averages, constant_value((prod(window) / counts).astype(np.float32)))
+    space = [size for size in list(x.shape)[2:] if isinstance(size, int)]
+    if len(space) == rank - 2:
+        counts = functools.reduce(np.multiply.outer, (_counts(size, axis, stated) for axis, size in enumerate(space)))
+        result = op.Mul(averages, constant_value((prod(stated.shape[1:]) / counts).astype(np.float32)[None, None]))
     else:
         inside = op.Expand(np.ones([1] * rank, np.float32), op.Concat([1, 1], op.Shape(x, start=2), axis=0))
         result = op.Div(averages, op.AveragePool(inside, **attributes))
@@ -79,17 +78,12 @@ def _counting_padding(work: Arrangement, node: ir.Node, x: ir.Value, window: Seq
     return averages.producer()
 
 
-def _counts(size: int, axis: int, rank: int, node: ir.Node) -> np.ndarray:
-    """Return the number of elements of each window that are not padding, along one of ``rank`` spatial dimensions."""
-    window, strides, dilations, pads = (
-        list(node.attributes.get_ints(name, default))
-        for name, default in (
-            ("kernel_shape", ()), ("strides", [1] * rank), ("dilations", [1] * rank), ("pads", [0] * 2 * rank)
-        )
-    )  # fmt: skip
-    extent = (window[axis] - 1) * dilations[axis] + 1
-    starts = np.arange(0, size + pads[axis] + pads[axis + rank] - extent + 1, strides[axis]) - pads[axis]
-    places = starts[:, None] + np.arange(window[axis]) * dilations[axis]
+def _counts(size: int, axis: int, stated: ConvAttributes) -> np.ndarray:
+    """Return the number of elements of each window along a spatial dimension of a size that are not padding."""
+    taps = np.arange(stated.shape[2 + axis]) * stated.dilations[axis]
+    before, after = stated.pads[axis], stated.pads[axis + len(stated.strides)]
+    starts = np.arange(-before, size + after - taps[-1], stated.strides[axis])
+    places = starts[:, None] + taps
     return ((places >= 0) & (places < size)).sum(axis=1)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from converters.passes.quantized.affine import Affine
-from converters.passes.quantized.graph import Arrangement, Quantized, is_node, only_user, remove, scaled
+from converters.passes.quantized.graph import Arrangement, Quantized, is_node, only_user, remove
 from onnx_specops.building import Builder, Value
 from onnx_specops.graphs import attributes_of, constant_array
 
@@ -84,7 +84,7 @@ def shuffle(work: Arrangement, node: ir.Node) -> None:
     value.shape = moves.result.shape
     work.quantized[value] = Quantized(moved, own)
     shuffled = moves.of_affine(affine)
-    result = scaled(op, value, shuffled)
+    result = shuffled.of_steps(op, value)
     work.channels[result] = (value, shuffled)
     work.replace(moves.nodes[2], result)
     remove(moves.nodes[1])

@@ -10,7 +10,6 @@ import onnx
 import onnxruntime as ort
 
 from converters.openvino import convert
-from converters.options import TargetName
 from tests.comparison import assert_all_close
 from tests.conformance.check import run_model
 from tests.conformance.oracle import Oracle, OracleError
@@ -33,13 +32,14 @@ def converted(
     *,
     rtol: float = 1e-4,
     atol: float = 1e-5,
+    **more: Any,
 ) -> onnx.ModelProto:
-    """Convert the ``openvino.Model``; the result must agree with OpenVINO for the inputs."""
+    """Convert the ``openvino.Model`` with more options; the result must agree with OpenVINO for the inputs."""
     import openvino as ov
 
     saved, options = FORMS[form]
     ov.save_model(model, folder / "model.xml", **saved)
-    result, _ = convert(folder / "model.xml", folder / "model.onnx", **options)  # type: ignore[arg-type]
+    result, _ = convert(folder / "model.xml", folder / "model.onnx", **options, **more)  # type: ignore[arg-type]
     expected = oracle.run(folder / "model.xml", [inputs], names=("cpu",))["cpu"]
     assert not isinstance(expected, OracleError), expected
     got = run_model(folder / "model.onnx", [inputs], "none")
@@ -60,19 +60,3 @@ def optimised(path: Path) -> list[str]:
     options.log_severity_level = 3
     ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
     return operators(onnx.load(options.optimized_model_filepath))
-
-
-def on_target(
-    model: Any, target: TargetName, *inputs: np.ndarray, rtol: float = 1e-4, atol: float = 1e-5
-) -> onnx.ModelProto:
-    """Convert the ``openvino.Model`` for a target; the result in ONNX Runtime must agree with OpenVINO for the inputs."""
-    import openvino as ov
-
-    compiled = ov.Core().compile_model(model.clone(), "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
-    expected = [np.array(array) for array in compiled(list(inputs)).values()]
-    result, _ = convert(model, target=target)
-    session = ort.InferenceSession(result.SerializeToString())
-    given = dict(zip((one.name for one in session.get_inputs()), inputs, strict=True))
-    for got, wanted in zip(session.run(None, given), expected, strict=True):
-        np.testing.assert_allclose(got, wanted, rtol, atol, strict=True)
-    return result

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,8 @@ from converters.targets import TARGETS
 from onnx_specops.assertions import required
 from onnx_specops.bodies import attach_bodies
 from onnx_specops.building import new_value
-from tests.converters.passes.agreement import on_target
+from tests.conformance.oracle import Oracle
+from tests.converters.passes.agreement import converted
 from tests.converters.passes.graphs import floats, graph, operators, rewritten, run
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3) - 2
@@ -1209,12 +1211,15 @@ def test_expanded_factors(emit: Any, found: list[str]) -> None:
         ([-1, 1, 4], [2, 3, 1], (2, 1, 4), ["MatMul", "Tile"]),  # the unknown dimension is repeated, too
     ],
 )
-def test_repeated_unknown_dimensions(dims: list[int], repeats: list[int], given: tuple[int, ...], found: list[str]) -> None:
+def test_repeated_unknown_dimensions(
+    dims: list[int], repeats: list[int], given: tuple[int, ...], found: list[str], oracle: Oracle, tmp_path: Path
+) -> None:
     x = ops.parameter(dims, np.float32, name="x")
     tiled = ops.tile(x, ops.constant(np.array(repeats, np.int64)))
     model = ov.Model([ops.matmul(tiled, ops.constant(np.ones((4, 5), np.float32)), False, False)], [x])
-    converted = on_target(model, "tract", np.random.default_rng(0).standard_normal(given).astype(np.float32))
-    assert sorted(node.op_type for node in converted.graph.node) == found
+    data = np.random.default_rng(0).standard_normal(given).astype(np.float32)
+    made = converted(model, [data], oracle, tmp_path, target="tract")
+    assert sorted(node.op_type for node in made.graph.node) == found
 
 
 @pytest.mark.parametrize(
@@ -1224,14 +1229,14 @@ def test_repeated_unknown_dimensions(dims: list[int], repeats: list[int], given:
         ([1, 3, 4], ["Gather", "MatMul", "Relu"]),
     ],
 )
-def test_unknown_dimensions_that_broadcast(target: list[int], found: list[str]) -> None:
+def test_unknown_dimensions_that_broadcast(target: list[int], found: list[str], oracle: Oracle, tmp_path: Path) -> None:
     x, y = (ops.parameter(dims, np.float32, name=name) for name, dims in (("x", [-1, 1, 4]), ("y", target)))
     wide = ops.broadcast(x, ops.shape_of(y), broadcast_spec="BIDIRECTIONAL")
     outputs = [ops.matmul(wide, ops.constant(np.ones((4, 5), np.float32)), False, False), ops.relu(y)]
     rows = 2 if target[0] < 0 else 1
     numbers = np.arange(12 * rows, dtype=np.float32).reshape(rows, 3, 4)
-    converted = on_target(ov.Model(outputs, [x, y]), "tract", numbers[:1, :1] - 1, numbers)
-    assert sorted(node.op_type for node in converted.graph.node) == found
+    made = converted(ov.Model(outputs, [x, y]), [numbers[:1, :1] - 1, numbers], oracle, tmp_path, target="tract")
+    assert sorted(node.op_type for node in made.graph.node) == found
 
 
 @pytest.mark.parametrize(

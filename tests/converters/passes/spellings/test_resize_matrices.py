@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import onnx_ir as ir
 import openvino as ov
@@ -17,7 +19,8 @@ from converters.passes.spellings.resize_matrices import (
     ResizeOfTract,
 )
 from onnx_specops.building import new_value
-from tests.converters.passes.agreement import on_target
+from tests.conformance.oracle import Oracle
+from tests.converters.passes.agreement import converted
 from tests.converters.passes.graphs import floats, graph, rewritten
 
 COORDINATES = ["half_pixel", "pytorch_half_pixel", "asymmetric", "align_corners"]
@@ -173,12 +176,15 @@ def test_scales_of_ncnn_become_sizes() -> None:
         (6, 0.5, "half_pixel", "floor"),  # exact in any precision
     ],
 )
-def test_positions_have_32_bits(size: int, scale: float, coordinates: str, rounding: str, target: TargetName) -> None:
+def test_positions_have_32_bits(
+    size: int, scale: float, coordinates: str, rounding: str, target: TargetName, oracle: Oracle, tmp_path: Path
+) -> None:
     x = ops.parameter([1, 2, size, 5], np.float32, name="x")
     attributes = {"coordinate_transformation_mode": coordinates, "nearest_mode": rounding}
     scales, axes = ops.constant(np.array([scale], np.float32)), ops.constant(np.array([2], np.int64))
     model = ov.Model([ops.interpolate(x, scales, "nearest", axes=axes, shape_calculation_mode="scales", **attributes)], [x])
-    on_target(model, target, np.arange(10 * size, dtype=np.float32).reshape(1, 2, size, 5))
+    data = np.arange(10 * size, dtype=np.float32).reshape(1, 2, size, 5)
+    converted(model, [data], oracle, tmp_path, target=target)
 
 
 @pytest.mark.parametrize(
@@ -276,9 +282,12 @@ def test_nearest_elements_of_other_types(dtype: ir.DataType) -> None:
 @pytest.mark.parametrize("target", ["mnn", "opencv", "opencv4", "tract", "ncnn", "jax", "qnn"])
 @pytest.mark.parametrize("coordinates", COORDINATES)
 @pytest.mark.parametrize(("mode", "rounding"), [("nearest", "floor"), ("nearest", "round_prefer_ceil"), ("cubic", "floor")])
-def test_results_are_those_of_openvino(coordinates: str, mode: str, rounding: str, target: TargetName) -> None:
+def test_results_are_those_of_openvino(
+    coordinates: str, mode: str, rounding: str, target: TargetName, oracle: Oracle, tmp_path: Path
+) -> None:
     x = ops.parameter([1, 2, 5, 7], np.float32, name="x")
     attributes = {"coordinate_transformation_mode": coordinates, "nearest_mode": rounding}
     sizes, axes = ops.constant(np.array([13, 1], np.int64)), ops.constant(np.array([2, 3], np.int64))
     model = ov.Model([ops.interpolate(x, sizes, mode, axes=axes, shape_calculation_mode="sizes", **attributes)], [x])
-    on_target(model, target, np.random.default_rng(0).standard_normal((1, 2, 5, 7)).astype(np.float32))
+    data = np.random.default_rng(0).standard_normal((1, 2, 5, 7)).astype(np.float32)
+    converted(model, [data], oracle, tmp_path, target=target)

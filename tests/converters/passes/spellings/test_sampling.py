@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import openvino as ov
 import pytest
@@ -9,7 +11,8 @@ from openvino import opset13 as ops
 
 from converters.options import TargetName
 from converters.passes.spellings.sampling import GridSampleToGather
-from tests.converters.passes.agreement import on_target, operators
+from tests.conformance.oracle import Oracle
+from tests.converters.passes.agreement import converted, operators
 from tests.converters.passes.graphs import floats, graph, rewritten
 
 NUMBERS = [
@@ -62,7 +65,9 @@ def test_pixels_that_float32_counts(rows: int, found: bool) -> None:
 @pytest.mark.parametrize("target", ["opencv4", "webgpu", "tinygrad", "onnx2torch", "jax"])
 @pytest.mark.parametrize("padding_mode", ["zeros", "border"])
 @pytest.mark.parametrize("align_corners", [False, True])
-def test_positions_that_are_not_numbers(padding_mode: str, align_corners: bool, target: TargetName) -> None:
+def test_positions_that_are_not_numbers(
+    padding_mode: str, align_corners: bool, target: TargetName, oracle: Oracle, tmp_path: Path
+) -> None:
     """A sample at a NaN or an infinity is NaN, and one at a large number is beyond the image."""
     x, grid = ops.parameter([1, 2, 4, 5], np.float32, name="x"), ops.parameter([1, 2, 7, 2], np.float32, name="grid")
     attributes = {"align_corners": align_corners, "mode": "bilinear", "padding_mode": padding_mode}
@@ -71,4 +76,4 @@ def test_positions_that_are_not_numbers(padding_mode: str, align_corners: bool, 
     positions = np.random.default_rng(1).uniform(-1, 1, (1, 2, 7, 2)).astype(np.float32)
     for index, number in enumerate((np.nan, np.inf, -np.inf, 1e30, -1e30, 1e9, -2)):
         positions[0, 0, index, 0] = positions[0, 1, index, 1] = number
-    assert "GatherElements" in operators(on_target(model, target, pixels, positions))
+    assert "GatherElements" in operators(converted(model, [pixels, positions], oracle, tmp_path, target=target))
