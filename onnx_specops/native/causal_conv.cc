@@ -4,66 +4,10 @@
 #include <vector>
 
 #include "numbers.h"
-#include "simd.h"
+#include "recurrences.h"
 
 namespace specops {
 namespace {
-
-using Lanes = Pack<float, 64>;
-constexpr std::int64_t lanes = Lanes::size;
-
-// Computes the tokens [first, last) of a row of the batch. `history` points to the tokens before the first of `x`.
-template <int fixed>
-SPECOPS_INLINE void convolve(std::int64_t first, std::int64_t last, std::int64_t kernel, std::int64_t channels, const float* x,
-                             const float* history, const float* weight, float* y) {
-  const std::int64_t taps = fixed != 0 ? fixed : kernel, whole = channels / lanes * lanes;
-  const auto row = [&](std::int64_t t) { return t < 0 ? history + (taps - 1 + t) * channels : x + t * channels; };
-  for (std::int64_t t = first; t < last; ++t) {
-    float* to = y + t * channels;
-    const std::int64_t from = t - taps + 1;
-    if constexpr (fixed != 0) {
-      const float* rows[fixed];
-      for (int k = 0; k < fixed; ++k) rows[k] = row(from + k);
-      for (std::int64_t c = 0; c < whole; c += lanes) {
-        Lanes sum;
-        for (int k = 0; k < fixed; ++k) {
-          Lanes value, factor;
-          value.load(rows[k] + c);
-          factor.load(weight + k * channels + c);
-          sum.add_product(value, factor);
-        }
-        sum.store(to + c);
-      }
-    } else {
-      for (std::int64_t c = 0; c < whole; c += lanes) {
-        Lanes sum;
-        for (std::int64_t k = 0; k < taps; ++k) {
-          Lanes value, factor;
-          value.load(row(from + k) + c);
-          factor.load(weight + k * channels + c);
-          sum.add_product(value, factor);
-        }
-        sum.store(to + c);
-      }
-    }
-    for (std::int64_t c = whole; c < channels; ++c) {
-      float sum = 0;
-      for (std::int64_t k = 0; k < taps; ++k) sum += row(from + k)[c] * weight[k * channels + c];
-      to[c] = sum;
-    }
-  }
-}
-
-SPECOPS_CLONES void convolve_tokens(std::int64_t first, std::int64_t last, std::int64_t kernel, std::int64_t channels,
-                                    const float* x, const float* history, const float* weight, float* y) {
-  if (kernel == 4) {
-    convolve<4>(first, last, kernel, channels, x, history, weight, y);
-  } else if (kernel == 3) {
-    convolve<3>(first, last, kernel, channels, x, history, weight, y);
-  } else {
-    convolve<0>(first, last, kernel, channels, x, history, weight, y);
-  }
-}
 
 class CausalConv : public Kernel {
  public:
@@ -104,8 +48,8 @@ class CausalConv : public Kernel {
     context.parallel_ranges(batch * tokens, 1 + 32768 / (channels * kernel + 1), [&](std::int64_t first, std::int64_t last) {
       for (std::int64_t at = first; at < last;) {
         const std::int64_t b = at / tokens, end = std::min(last, (b + 1) * tokens);
-        convolve_tokens(at - b * tokens, end - b * tokens, kernel, channels, from + b * row, history.data() + b * kept * channels,
-                        factors, to + b * row);
+        recurrences::kernels().convolve({at - b * tokens, end - b * tokens, kernel, channels, from + b * row,
+                                         history.data() + b * kept * channels, factors, to + b * row});
         at = end;
       }
     });

@@ -1,121 +1,19 @@
 // GatedDeltaRule: linear attention whose state decays and replaces the values of similar keys.
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <vector>
 
 #include "numbers.h"
-#include "simd.h"
+#include "recurrences.h"
 
 namespace specops {
 namespace {
 
-// The columns of a state that are computed side by side: a block of them stays in the first-level cache for all tokens.
-using Lanes = Pack<float, 64>;
-constexpr std::int64_t lanes = Lanes::size;
-constexpr int packs_together = 2;
-constexpr std::int64_t block = packs_together * lanes;
+using recurrences::most_columns;
 
 struct Sizes {
   std::int64_t tokens, heads, columns, groups, rows;
 };
-
-// Some columns of one head. `count` of them exist, the others are 0.
-struct Piece {
-  const float *query, *key, *value, *decay, *beta, *before;
-  float *after, *output, *state;
-  std::int64_t count;
-};
-
-template <int packs>
-SPECOPS_INLINE void load(Lanes* to, const float* from, std::int64_t count) {
-  if (count == packs * lanes) {
-    for (int p = 0; p < packs; ++p) to[p].load(from + p * lanes);
-  } else {
-    float padded[packs * lanes] = {};
-    std::copy(from, from + count, padded);
-    for (int p = 0; p < packs; ++p) to[p].load(padded + p * lanes);
-  }
-}
-
-template <int packs>
-SPECOPS_INLINE void store(const Lanes* from, float* to, std::int64_t count) {
-  if (count == packs * lanes) {
-    for (int p = 0; p < packs; ++p) from[p].store(to + p * lanes);
-  } else {
-    float padded[packs * lanes];
-    for (int p = 0; p < packs; ++p) from[p].store(padded + p * lanes);
-    std::copy(padded, padded + count, to);
-  }
-}
-
-// Adds the update of a token to its decayed state, and computes its output. Decays the state for the next token, and computes
-// the values that it finds; the state of the last token goes to `after`.
-template <int packs, bool last>
-SPECOPS_INLINE void step(const Sizes& sizes, const Piece& piece, const float* query, const float* key, const float* next_key,
-                         float next_factor, const Lanes* delta, Lanes* output, Lanes* found) {
-  constexpr std::int64_t width = packs * lanes;
-  for (std::int64_t row = 0; row < sizes.rows; ++row) {
-    float* state = piece.state + row * width;
-    Lanes current[packs];
-    for (int p = 0; p < packs; ++p) {
-      current[p].load(state + p * lanes);
-      current[p].add_product(delta[p], key[row]);
-      output[p].add_product(current[p], query[row]);
-    }
-    if constexpr (last) {
-      store<packs>(current, piece.after + row * sizes.columns, piece.count);
-    } else {
-      for (int p = 0; p < packs; ++p) {
-        current[p].multiply(next_factor);
-        current[p].store(state + p * lanes);
-        found[p].add_product(current[p], next_key[row]);
-      }
-    }
-  }
-}
-
-template <int packs>
-SPECOPS_INLINE void scan(const Sizes& sizes, const Piece& piece) {
-  constexpr std::int64_t width = packs * lanes;
-  const std::int64_t keys = sizes.groups * sizes.rows, values = sizes.heads * sizes.columns;
-  Lanes found[packs];
-  const float first = std::exp(piece.decay[0]);
-  for (std::int64_t row = 0; row < sizes.rows; ++row) {
-    Lanes current[packs];
-    load<packs>(current, piece.before + row * sizes.columns, piece.count);
-    for (int p = 0; p < packs; ++p) {
-      current[p].multiply(first);
-      current[p].store(piece.state + row * width + p * lanes);
-      found[p].add_product(current[p], piece.key[row]);
-    }
-  }
-  for (std::int64_t t = 0; t < sizes.tokens; ++t) {
-    const float *query = piece.query + t * keys, *key = piece.key + t * keys;
-    Lanes delta[packs], output[packs], next_found[packs];
-    load<packs>(delta, piece.value + t * values, piece.count);
-    for (int p = 0; p < packs; ++p) {
-      delta[p].add_product(found[p], -1.0f);
-      delta[p].multiply(piece.beta[t * sizes.heads]);
-    }
-    if (t + 1 < sizes.tokens) {
-      const float factor = std::exp(piece.decay[(t + 1) * sizes.heads]);
-      step<packs, false>(sizes, piece, query, key, key + keys, factor, delta, output, next_found);
-    } else {
-      step<packs, true>(sizes, piece, query, key, nullptr, 0, delta, output, next_found);
-    }
-    store<packs>(output, piece.output + t * values, piece.count);
-    std::copy(next_found, next_found + packs, found);
-  }
-}
-
-SPECOPS_CLONES void scan_columns(const Sizes& sizes, const Piece& piece) {
-  if (piece.count > lanes) {
-    scan<packs_together>(sizes, piece);
-  } else {
-    scan<1>(sizes, piece);
-  }
-}
 
 class GatedDeltaRule : public Kernel {
  public:
@@ -149,19 +47,35 @@ class GatedDeltaRule : public Kernel {
       std::copy(before, before + batch * sizes.heads * sizes.rows * sizes.columns, after);
       return;
     }
-    const std::int64_t blocks = (sizes.columns + block - 1) / block;
-    const std::int64_t work = sizes.tokens * (sizes.rows + 8) * block;
+    const std::int64_t blocks = (sizes.columns + most_columns - 1) / most_columns;
+    const std::int64_t work = sizes.tokens * (sizes.rows + 8) * most_columns;
     context.parallel_ranges(batch * sizes.heads * blocks, 1 + 65536 / work, [&](std::int64_t first, std::int64_t last) {
-      std::vector<float> state(static_cast<std::size_t>(sizes.rows * block));
+      std::vector<float> state(static_cast<std::size_t>(sizes.rows * most_columns));
+      recurrences::DeltaRule rule{};
+      rule.tokens = sizes.tokens;
+      rule.rows = sizes.rows;
+      rule.key_step = sizes.groups * sizes.rows;
+      rule.value_step = sizes.heads * sizes.columns;
+      rule.gate_step = sizes.heads;
+      rule.state_step = sizes.columns;
+      rule.state = state.data();
       for (std::int64_t number = first; number < last; ++number) {
-        const std::int64_t column = number % blocks * block, head = number / blocks % sizes.heads;
+        const std::int64_t column = number % blocks * most_columns, head = number / blocks % sizes.heads;
         const std::int64_t row = number / blocks / sizes.heads, group = head / (sizes.heads / sizes.groups);
         const std::int64_t from = (row * sizes.tokens * sizes.groups + group) * sizes.rows;
         const std::int64_t to = (row * sizes.tokens * sizes.heads + head) * sizes.columns + column;
         const std::int64_t gate = row * sizes.tokens * sizes.heads + head;
         const std::int64_t own = (row * sizes.heads + head) * sizes.rows * sizes.columns + column;
-        scan_columns(sizes, {q + from, k + from, v + to, decay + gate, beta + gate, before + own, after + own, out + to,
-                             state.data(), std::min(block, sizes.columns - column)});
+        rule.count = std::min(most_columns, sizes.columns - column);
+        rule.query = q + from;
+        rule.key = k + from;
+        rule.value = v + to;
+        rule.output = out + to;
+        rule.decay = decay + gate;
+        rule.beta = beta + gate;
+        rule.before = before + own;
+        rule.after = after + own;
+        recurrences::kernels().delta_rule(rule);
       }
     });
   }

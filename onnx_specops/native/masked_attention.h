@@ -1,8 +1,9 @@
 // Softmax(queries @ keys) @ values, one block of keys at a time, so that the scores of all keys are never stored.
+//
+// masked_attention_kernels.inc is the code, compiled once for each instruction set (CMakeLists.txt).
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
 namespace specops::masked_attention {
 
@@ -31,12 +32,25 @@ struct Scaling {
 
 // The maximum number of queries that `attend` accepts, and the number that it processes side by side.
 constexpr std::int64_t most_queries = 96, tile_queries = 6;
+// The keys of a block. With their values they fit the first-level cache.
+constexpr std::int64_t block = 64;
 
 // Mask values: scores with them do not contribute if there are others.
 constexpr float hidden = -1e30f;
 
-// `scratch` is memory that is reused by calls.
-void attend(const Tokens& tokens, const Scaling& scaling, const Query* queries, std::int64_t count,
-            std::vector<float>& scratch);
+struct Kernels {
+  const char* name;
+  // `scratch` is memory for block * (tile_queries + tokens.size) floats.
+  void (*attend)(const Tokens& tokens, const Scaling& scaling, const Query* queries, std::int64_t count, float* scratch);
+};
+
+const Kernels& portable();
+#if defined(SPECOPS_X86_KERNELS)
+const Kernels& avx2();
+const Kernels& avx512();
+#endif
+
+// The best kernels for this processor, or those named by ONNX_SPECOPS_SIMD.
+const Kernels& kernels();
 
 }  // namespace specops::masked_attention

@@ -102,7 +102,8 @@ class ScaledDotProductAttentionWithKVCache : public Kernel {
       const Tokens tokens = {all_keys + at * longer * keys.size, all_values + at * longer * values.size, total, keys.size,
                              values.size};
       thread_local std::vector<float> scratch;
-      masked_attention::attend(tokens, scaling_, taken, end - begin, scratch);
+      scratch.resize(static_cast<std::size_t>(masked_attention::block * (masked_attention::tile_queries + keys.size)));
+      masked_attention::kernels().attend(tokens, scaling_, taken, end - begin, scratch.data());
     });
   }
 

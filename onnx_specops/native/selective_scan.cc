@@ -1,85 +1,19 @@
 // SelectiveScan: the recurrence of a selective state space (Mamba), as optimum-intel exports it for OpenVINO.
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <vector>
 
 #include "numbers.h"
-#include "simd.h"
+#include "recurrences.h"
 
 namespace specops {
 namespace {
 
-// The number of a channel's state elements that are computed side by side.
-constexpr int lanes = 8;
-constexpr float smallest = -87.0f;  // the logarithm of the smallest normal number
-
-// exp(x) for any x; 0 below `lowest`.
-SPECOPS_INLINE float exponential(float x, float lowest) {
-  const float bounded = x > 89.0f ? 89.0f : x > -104.0f ? x : -104.0f;
-  const float scaled = bounded * 1.44269504f;
-  const auto power = static_cast<std::int32_t>(scaled < 0 ? scaled - 0.5f : scaled + 0.5f);
-  const float whole = static_cast<float>(power);
-  // ln(2) in two parts. The first has so few bits that the product is exact.
-  float rest = bounded - whole * 0.693359375f;
-  rest -= whole * -2.12194440e-4f;
-  float sum = rest * 1.9875691500e-4f + 1.3981999507e-3f;
-  sum = sum * rest + 8.3334519073e-3f;
-  sum = sum * rest + 4.1665795894e-2f;
-  sum = sum * rest + 1.6666665459e-1f;
-  sum = sum * rest + 5.0000001201e-1f;
-  sum = sum * rest * rest + rest + 1.0f;
-  const std::int32_t half = power / 2;  // two factors, because one cannot represent the largest exponents
-  const float first = bits::to_float(static_cast<std::uint32_t>(half + 127) << 23);
-  const float second = bits::to_float(static_cast<std::uint32_t>(power - half + 127) << 23);
-  const float power_of_x = x < lowest ? 0.0f : sum * first * second;
-  return x != x ? x : power_of_x;
-}
+constexpr std::int64_t lanes = recurrences::scan_lanes;
 
 struct Sizes {
   std::int64_t tokens, channels, size, blocks;  // of the state, and of `lanes` of it
 };
-
-// Scans one channel: `x`, `time_step` and `y` point to its first token, later ones are `channels` apart. The gates are
-// [blocks, tokens, lanes], `decay`, `state` and `present` [blocks, lanes], `behind` and `sums` [tokens, lanes].
-SPECOPS_CLONES void scan(const Sizes& sizes, float epsilon, const float* x, const float* time_step, const float* decay,
-                         const float* input_gate, const float* output_gate, const float* state, float* behind, float* sums,
-                         float* present, float* y) {
-  const std::int64_t tokens = sizes.tokens, step = sizes.channels;
-  // Terms this much smaller than epsilon do not change the result, and denormal numbers would be slow.
-  const float lowest = epsilon > 0 ? std::max(std::log(epsilon) - 46.0f, smallest) : -104.0f;
-  for (std::int64_t block = 0; block < sizes.blocks; ++block) {
-    const float* rates = decay + block * lanes;
-    float total[lanes] = {}, kept[lanes], added[lanes] = {}, current[lanes] = {};
-    for (std::int64_t t = tokens - 1; t >= 0; --t) {
-      const float width = time_step[t * step];
-      float* to = behind + t * lanes;
-      for (int i = 0; i < lanes; ++i) to[i] = total[i];
-      for (int i = 0; i < lanes; ++i) total[i] += width * rates[i];
-    }
-    // One loop over all of them is vectorized.
-    for (std::int64_t i = 0; i < tokens * lanes; ++i) behind[i] = exponential(behind[i], lowest);
-    for (int i = 0; i < lanes; ++i) kept[i] = state[block * lanes + i] * exponential(time_step[0] * rates[i], smallest);
-    const float *in = input_gate + block * tokens * lanes, *out = output_gate + block * tokens * lanes;
-    for (std::int64_t t = 0; t < tokens; ++t) {
-      const float value = x[t * step];
-      const float* e = behind + t * lanes;
-      float* sum = sums + t * lanes;
-      for (int i = 0; i < lanes; ++i) added[i] += value * in[t * lanes + i] * e[i] + kept[i];
-      for (int i = 0; i < lanes; ++i) current[i] = added[i] / (e[i] + epsilon);
-      if (block == 0) {
-        for (int i = 0; i < lanes; ++i) sum[i] = current[i] * out[t * lanes + i];
-      } else {
-        for (int i = 0; i < lanes; ++i) sum[i] += current[i] * out[t * lanes + i];
-      }
-    }
-    std::copy(current, current + lanes, present + block * lanes);
-  }
-  for (std::int64_t t = 0; t < tokens; ++t) {
-    const float* sum = sums + t * lanes;
-    y[t * step] = ((sum[0] + sum[4]) + (sum[2] + sum[6])) + ((sum[1] + sum[5]) + (sum[3] + sum[7]));
-  }
-}
 
 // Reorders [tokens, size] to [blocks, tokens, lanes], padded with zeros.
 std::vector<float> in_blocks(const float* from, std::int64_t tokens, const Sizes& sizes) {
@@ -126,11 +60,25 @@ class SelectiveScan : public Kernel {
       context.parallel_ranges(channels, 1 + 4096 / (tokens * (sizes.blocks + 1)), [&](std::int64_t first, std::int64_t last) {
         const auto width = static_cast<std::size_t>(sizes.blocks * lanes);
         std::vector<float> behind(static_cast<std::size_t>(tokens * lanes)), sums(behind.size()), before(width), next(width);
+        recurrences::Selective scan{};
+        scan.tokens = tokens;
+        scan.blocks = sizes.blocks;
+        scan.epsilon = epsilon_;
+        scan.step = channels;
+        scan.input_gate = in.data();
+        scan.output_gate = out.data();
+        scan.before = before.data();
+        scan.after = next.data();
+        scan.behind = behind.data();
+        scan.sums = sums.data();
         for (std::int64_t channel = first; channel < last; ++channel) {
           const std::int64_t at = row * tokens * channels + channel, own = (row * channels + channel) * size;
           std::copy(state + own, state + own + size, before.begin());
-          scan(sizes, epsilon_, from + at, widths + at, all_rates.data() + channel * sizes.blocks * lanes, in.data(),
-               out.data(), before.data(), behind.data(), sums.data(), next.data(), to + at);
+          scan.x = from + at;
+          scan.time_step = widths + at;
+          scan.y = to + at;
+          scan.decay = all_rates.data() + channel * sizes.blocks * lanes;
+          recurrences::kernels().selective(scan);
           std::copy(next.begin(), next.begin() + size, after + own);
         }
       });

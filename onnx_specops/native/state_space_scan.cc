@@ -3,75 +3,16 @@
 #include <cstdint>
 
 #include "numbers.h"
-#include "simd.h"
+#include "recurrences.h"
 
 namespace specops {
 namespace {
 
-// The elements of a state that are computed side by side, and the rows of a state that share a load of the gates.
-using Lanes = Pack<float, 64>;
-constexpr std::int64_t lanes = Lanes::size;
-constexpr int rows_together = 4;
+using recurrences::most_rows;
 
 struct Sizes {
   std::int64_t tokens, heads, channels, groups, size;
 };
-
-SPECOPS_INLINE float sum_of(const Lanes& values) {
-  float all[lanes], sums[lanes / 2];
-  values.store(all);
-  for (std::int64_t i = 0; i < lanes / 2; ++i) sums[i] = all[i] + all[i + lanes / 2];
-  return ((sums[0] + sums[4]) + (sums[2] + sums[6])) + ((sums[1] + sums[5]) + (sums[3] + sums[7]));
-}
-
-// Scans `count` rows of one head's state. `x` and `y` point to the first of them at the first token, the other pointers to
-// the first token of the row of the batch. `before` and `after` point to the rows of the state.
-template <int count>
-SPECOPS_INLINE void scan(const Sizes& sizes, const float* x, const float* decay, const float* input_gate,
-                         const float* output_gate, const float* before, float* after, float* y) {
-  const std::int64_t size = sizes.size, whole = size / lanes * lanes;
-  for (std::int64_t t = 0; t < sizes.tokens; ++t) {
-    const float factor = decay[t * sizes.heads];
-    const float* in = input_gate + t * sizes.groups * size;
-    const float* out = output_gate + t * sizes.groups * size;
-    float added[count], rest[count] = {};
-    Lanes sums[count];
-    for (int r = 0; r < count; ++r) added[r] = x[t * sizes.heads * sizes.channels + r];
-    for (std::int64_t n = 0; n < whole; n += lanes) {
-      Lanes into, from;
-      into.load(in + n);
-      from.load(out + n);
-      for (int r = 0; r < count; ++r) {
-        Lanes current;
-        current.load(before + r * size + n);
-        current.multiply(factor);
-        current.add_product(into, added[r]);
-        current.store(after + r * size + n);
-        sums[r].add_product(current, from);
-      }
-    }
-    for (std::int64_t n = whole; n < size; ++n) {
-      for (int r = 0; r < count; ++r) {
-        const float current = before[r * size + n] * factor + added[r] * in[n];
-        rest[r] += current * out[n];
-        after[r * size + n] = current;
-      }
-    }
-    for (int r = 0; r < count; ++r) y[t * sizes.heads * sizes.channels + r] = sum_of(sums[r]) + rest[r];
-    before = after;
-  }
-}
-
-SPECOPS_CLONES void scan_rows(std::int64_t count, const Sizes& sizes, const float* x, const float* decay,
-                              const float* input_gate, const float* output_gate, const float* before, float* after, float* y) {
-  if (count == rows_together) {
-    scan<rows_together>(sizes, x, decay, input_gate, output_gate, before, after, y);
-    return;
-  }
-  for (std::int64_t r = 0; r < count; ++r) {
-    scan<1>(sizes, x + r, decay, input_gate, output_gate, before + r * sizes.size, after + r * sizes.size, y + r);
-  }
-}
 
 class StateSpaceScan : public Kernel {
  public:
@@ -105,18 +46,30 @@ class StateSpaceScan : public Kernel {
       return;
     }
     // A piece is some rows of the state of one head.
-    const std::int64_t blocks = (sizes.channels + rows_together - 1) / rows_together;
-    const std::int64_t work = sizes.tokens * (sizes.size + 8) * rows_together;
+    const std::int64_t blocks = (sizes.channels + most_rows - 1) / most_rows;
+    const std::int64_t work = sizes.tokens * (sizes.size + 8) * most_rows;
     context.parallel_ranges(batch * sizes.heads * blocks, 1 + 65536 / work, [&](std::int64_t first, std::int64_t last) {
+      recurrences::StateSpace space{};
+      space.tokens = sizes.tokens;
+      space.size = sizes.size;
+      space.x_step = sizes.heads * sizes.channels;
+      space.decay_step = sizes.heads;
+      space.gate_step = sizes.groups * sizes.size;
       for (std::int64_t piece = first; piece < last; ++piece) {
-        const std::int64_t channel = piece % blocks * rows_together, head = piece / blocks % sizes.heads;
+        const std::int64_t channel = piece % blocks * most_rows, head = piece / blocks % sizes.heads;
         const std::int64_t row = piece / blocks / sizes.heads, group = head / (sizes.heads / sizes.groups);
-        const std::int64_t count = std::min<std::int64_t>(rows_together, sizes.channels - channel);
         const std::int64_t at = (row * sizes.tokens * sizes.heads + head) * sizes.channels + channel;
         const std::int64_t gate = (row * sizes.tokens * sizes.groups + group) * sizes.size;
         const std::int64_t own = ((row * sizes.heads + head) * sizes.channels + channel) * sizes.size;
-        scan_rows(count, sizes, from + at, factors + row * sizes.tokens * sizes.heads + head, in + gate, out + gate,
-                  state + own, after + own, to + at);
+        space.count = std::min(most_rows, sizes.channels - channel);
+        space.x = from + at;
+        space.y = to + at;
+        space.decay = factors + row * sizes.tokens * sizes.heads + head;
+        space.input_gate = in + gate;
+        space.output_gate = out + gate;
+        space.before = state + own;
+        space.after = after + own;
+        recurrences::kernels().state_space(space);
       }
     });
   }

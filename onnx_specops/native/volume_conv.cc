@@ -32,7 +32,7 @@ using volumes::Tile;
 
 constexpr std::size_t dimensions = 3;
 // The positions of a piece of work: its inputs stay in the second-level cache for all output channels.
-constexpr std::int64_t positions_at_once = 5 * most_positions;
+constexpr std::int64_t positions_at_once = 3 * most_positions;
 // The numbers of padded slices that are copied at once, so that they stay in a cache. One window may need more.
 constexpr std::int64_t copied_at_once = std::int64_t{1} << 20;
 
@@ -195,6 +195,8 @@ class VolumeConv : public Kernel {
             std::fill_n(line, before, 0.0f);
             if (step == 1) {
               std::copy_n(pixel, until - before, line + before);
+            } else if (step == 2) {  // which compilers vectorize
+              for (std::int64_t i = before; i < until; ++i) line[i] = pixel[2 * (i - before)];
             } else {
               for (std::int64_t i = before; i < until; ++i, pixel += step) line[i] = *pixel;
             }
@@ -219,7 +221,7 @@ class VolumeConv : public Kernel {
     const std::int64_t work = std::min(positions, positions_at_once) * g.group_columns * g.group_channels * g.taps;
     const std::int64_t products = g.group_channels * g.taps, depths = slab.last - slab.first, units = g.groups * depths * pieces;
     context.parallel_ranges(units, 1 + 131072 / (work + 1), [&](std::int64_t first, std::int64_t last) {
-      float sums[most_outputs * most_positions];
+      float sums[most_outputs * positions_at_once];
       for (std::int64_t unit = first; unit < last; ++unit) {
         const std::int64_t begin = unit % pieces * positions_at_once, end = std::min(begin + positions_at_once, positions);
         const std::int64_t z = slab.first + unit / pieces % depths, group = unit / pieces / depths;
@@ -232,7 +234,8 @@ class VolumeConv : public Kernel {
         tile.channel_step = slab.depth() * g.slice();
         tile.taps = taps.data();  // from each slice, those of later slices are as far
         tile.tap_count = (until - from) * area;
-        tile.to = sums;
+        tile.slope = slope_;
+        tile.to_step = positions_at_once;
         const std::int64_t at_depth = tile.tap_count == 0 ? 0 : start + from * step - slab.from;
         const float* const input = x + (group * g.group_channels * slab.depth() + at_depth) * g.slice();
         each_block(g, group, [&](std::int64_t column, const volumes::Shape& shape) {
@@ -241,31 +244,21 @@ class VolumeConv : public Kernel {
           tile.bias = biases + column;
           for (std::int64_t at = begin; at < end; at += shape.positions) {
             tile.from = input + at;
+            tile.to = sums + at - begin;
             shape.multiply(tile);
-            activate(sums, shape.outputs * shape.positions);
-            store(g, sums, shape, at, std::min(at + shape.positions, end), y + (column * g.out[0] + z) * pixels);
           }
+          store(g, sums, shape.outputs, begin, end, y + (column * g.out[0] + z) * pixels);
         });
       }
     });
   }
 
-  void activate(float* sums, std::int64_t count) const {
-    if (slope_ == 1.0f) return;
-    if (slope_ == 0.0f) {  // Relu, also of negative infinity
-      for (std::int64_t i = 0; i < count; ++i) sums[i] = sums[i] < 0 ? 0.0f : sums[i];
-      return;
-    }
-    for (std::int64_t i = 0; i < count; ++i) sums[i] = sums[i] < 0 ? sums[i] * slope_ : sums[i];
-  }
-
-  static void store(const Geometry& g, const float* sums, const volumes::Shape& shape, std::int64_t begin, std::int64_t end,
-                    float* y) {
+  static void store(const Geometry& g, const float* sums, std::int64_t outputs, std::int64_t begin, std::int64_t end, float* y) {
     for (std::int64_t at = begin; at < end;) {
       const std::int64_t row = at / g.width, column = at % g.width, next = std::min(end, (row + 1) * g.width);
       const std::int64_t count = std::min(next - at, g.out[2] - column);
-      for (std::int64_t o = 0; o < shape.outputs && count > 0; ++o) {
-        std::copy_n(sums + o * shape.positions + at - begin, count,
+      for (std::int64_t o = 0; o < outputs && count > 0; ++o) {
+        std::copy_n(sums + o * positions_at_once + at - begin, count,
                     y + o * g.out[0] * g.out[1] * g.out[2] + row * g.out[2] + column);
       }
       at = next;

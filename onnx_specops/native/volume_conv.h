@@ -16,7 +16,9 @@ struct Tile {
   const float* weights;  // [channels, weight_step], of which the first are [tap_count, outputs]
   std::int64_t weight_step;
   const float* bias;  // [outputs]
-  float* to;          // [outputs, positions]
+  float slope;        // of sums below 0
+  float* to;          // [outputs, to_step], of which the first are [outputs, positions]
+  std::int64_t to_step;
 };
 
 struct Shape {

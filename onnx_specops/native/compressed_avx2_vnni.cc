@@ -1,3 +1,0 @@
-#define SPECOPS_SET avx2_vnni
-#define SPECOPS_NAME "avx2_vnni"
-#include "compressed_kernels.inc"

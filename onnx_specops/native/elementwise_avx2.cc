@@ -1,3 +1,0 @@
-#define SPECOPS_SET avx2
-#define SPECOPS_NAME "avx2"
-#include "elementwise_kernels.inc"
