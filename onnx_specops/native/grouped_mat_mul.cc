@@ -5,70 +5,53 @@
 #include <utility>
 #include <vector>
 
+#include "float_kernels.h"
+#include "grouped_mat_mul.h"
 #include "numbers.h"
 #include "simd.h"
 
 namespace specops {
+namespace grouped {
+
+const Kernels& kernels() {
+  static const Kernels& chosen = SPECOPS_FLOAT_KERNELS;
+  return chosen;
+}
+
+}  // namespace grouped
+
 namespace {
+
+using grouped::tile_columns;
 
 // A thread multiplies a block of rows by some rows of the matrix, a part of the depth at a time, so that repeatedly read
 // data stay in its caches.
 constexpr std::int64_t block_rows = 96, block_columns = 64, block_depth = 1024;
-// The sums of a tile fill the registers of AVX2.
-constexpr int tile_rows = 3, tile_columns = 4;
 
-// to[i, j] (+)= sum(a[i, :] * b[j, :]) for the tile's `rows` and `columns`; rows of a are `step` apart, those of to `width`.
-template <int rows, int columns, class A>
-SPECOPS_INLINE void multiply_tile(const A* a, std::int64_t step, const A* const* b, std::int64_t depth, bool add, A* to,
-                                  std::int64_t width) {
-  constexpr std::int64_t lanes = static_cast<std::int64_t>(Pack<A>::size);
-  Pack<A> sums[rows][columns];
-  std::int64_t k = 0;
-  for (; k + lanes <= depth; k += lanes) {
-    Pack<A> left[rows];
-    for (int i = 0; i < rows; ++i) left[i].load(a + i * step + k);
-    for (int j = 0; j < columns; ++j) {
-      Pack<A> right;
-      right.load(b[j] + k);
-      for (int i = 0; i < rows; ++i) sums[i][j].add_product(left[i], right);
-    }
-  }
-  for (int i = 0; i < rows; ++i) {
-    for (int j = 0; j < columns; ++j) {
-      A parts[Pack<A>::size], sum = add ? to[i * width + j] : A(0);
-      sums[i][j].store(parts);
-      for (const A part : parts) sum += part;
-      for (std::int64_t rest = k; rest < depth; ++rest) sum += a[i * step + rest] * b[j][rest];
-      to[i * width + j] = sum;
-    }
-  }
-}
-
-// Multiplies all rows by one tile's columns.
-template <int columns, class A>
-SPECOPS_INLINE void multiply_rows(const A* a, std::int64_t rows, std::int64_t step, const A* const* b, std::int64_t depth,
-                                  bool add, A* to, std::int64_t width) {
-  std::int64_t i = 0;
-  for (; i + tile_rows <= rows; i += tile_rows) {
-    multiply_tile<tile_rows, columns>(a + i * step, step, b, depth, add, to + i * width, width);
-  }
-  for (; i < rows; ++i) multiply_tile<1, columns>(a + i * step, step, b, depth, add, to + i * width, width);
-}
-
-template <class A>
-SPECOPS_INLINE void multiply_columns(const A* a, std::int64_t rows, std::int64_t step, const A* const* b, int columns,
-                                     std::int64_t depth, bool add, A* to, std::int64_t width) {
-  if (columns == tile_columns) return multiply_rows<tile_columns>(a, rows, step, b, depth, add, to, width);
-  for (int j = 0; j < columns; ++j) multiply_rows<1>(a, rows, step, b + j, depth, add, to + j, width);
-}
-
-SPECOPS_CLONES void multiply(const float* a, std::int64_t rows, std::int64_t step, const float* const* b, int columns,
-                             std::int64_t depth, bool add, float* to, std::int64_t width) {
-  multiply_columns(a, rows, step, b, columns, depth, add, to, width);
+void multiply(const float* a, std::int64_t rows, std::int64_t step, const float* const* b, int columns, std::int64_t depth,
+              bool add, float* to, std::int64_t width) {
+  grouped::kernels().multiply({a, rows, step, b, columns, depth, add, to, width});
 }
 SPECOPS_CLONES void multiply(const double* a, std::int64_t rows, std::int64_t step, const double* const* b, int columns,
                              std::int64_t depth, bool add, double* to, std::int64_t width) {
-  multiply_columns(a, rows, step, b, columns, depth, add, to, width);
+  constexpr std::int64_t lanes = static_cast<std::int64_t>(Pack<double>::size);
+  for (std::int64_t i = 0; i < rows; ++i, a += step, to += width) {
+    for (int j = 0; j < columns; ++j) {
+      Pack<double> sums;
+      std::int64_t k = 0;
+      for (; k + lanes <= depth; k += lanes) {
+        Pack<double> left, right;
+        left.load(a + k);
+        right.load(b[j] + k);
+        sums.add_product(left, right);
+      }
+      double parts[Pack<double>::size], sum = add ? to[j] : 0.0;
+      sums.store(parts);
+      for (const double part : parts) sum += part;
+      for (; k < depth; ++k) sum += a[k] * b[j][k];
+      to[j] = sum;
+    }
+  }
 }
 
 // The rows [first, last) of a group.

@@ -1,4 +1,4 @@
-"""The kernels of floats with each instruction set of this processor: attention with a cache, recurrences, volumes."""
+"""The kernels of floats with each instruction set of this processor: attention, recurrences, volumes, grouped products."""
 
 from __future__ import annotations
 
@@ -70,6 +70,13 @@ def _volume_conv(rng: np.random.Generator) -> Node:
     return "VolumeConv", [x, w, _normal(rng, len(w))], [FLOAT], attributes | {"slope": float(rng.choice([0.0, 0.25, 1.0]))}
 
 
+def _grouped_mat_mul(rng: np.random.Generator) -> Node:
+    rows, depth, columns, groups = (int(rng.integers(1, most)) for most in (20, 1100, 12, 4))
+    ends = np.sort(rng.integers(0, rows + 1, groups))
+    ends[-1] = rows
+    return "GroupedMatMul", [_normal(rng, rows, depth), _normal(rng, groups, columns, depth), ends], [FLOAT], {}
+
+
 MAKERS = {
     "ScaledDotProductAttentionWithKVCache": attention,
     "GatedDeltaRule": _gated_delta_rule,
@@ -77,6 +84,7 @@ MAKERS = {
     "SelectiveScan": _selective_scan,
     "CausalConv": _causal_conv,
     "VolumeConv": _volume_conv,
+    "GroupedMatMul": _grouped_mat_mul,
 }
 
 
