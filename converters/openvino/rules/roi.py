@@ -95,6 +95,7 @@ def roi_align(
     """
     match_shapes(feat=(feat, "N C H W"), rois=(rois, "R 4"), batch_indices=(batch_indices, "R"))
     batch = of_rank(op, int64(op, batch_indices), 1)
+    check_samples(sampling_ratio)
     if mode == "max":
 
         def aligned(feat: Value, rois: Value) -> Value:
@@ -149,6 +150,7 @@ def roi_align_rotated(
     clockwise_mode: bool,
 ):
     """ROIAlignRotated-15."""
+    check_samples(sampling_ratio)
     match_shapes(feat=(feat, "N C H W"), rois=(rois, "R 5"), batch_indices=(batch_indices, "R"))
 
     def aligned(feat: Value, rois: Value) -> Value:
@@ -161,8 +163,18 @@ def roi_align_rotated(
     return halves_in_float32(op, aligned, of_rank(op, feat, 4), of_rank(op, rois, 2))
 
 
+def check_samples(sampling_ratio: int) -> None:
+    """Raise `Malformed` for a negative number of samples, for which OpenVINO reads out of bounds or returns 0."""
+    if sampling_ratio < 0:
+        raise Malformed(
+            f"sampling_ratio = {sampling_ratio} is less than 0",
+            "give roi_align a sampling_ratio of 0 in the source. PyTorch's default of -1 means the same, not in OpenVINO",
+        )
+
+
 def check_bins(pooled_h: int, pooled_w: int, sampling_ratio: int) -> None:
     """Apply the limits of ROIAlign to a node of ONNX's RoiAlign, which has none."""
+    check_samples(sampling_ratio)
     sizes = {"pooled_h": pooled_h, "pooled_w": pooled_w, "sampling_ratio": sampling_ratio}
     find("ROIAlign").node_attributes({**sizes, "spatial_scale": 1.0})
 

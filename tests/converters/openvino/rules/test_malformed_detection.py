@@ -85,6 +85,7 @@ DAMAGE = [
     ("ROIPooling-2-max", _attribute("pooled_h", "0"), "contradict"),
     ("ROIPooling-2-max", _attribute("method", "mean"), "not one of"),
     ("ROIAlign-9-avg", _attribute("sampling_ratio", "-1"), "sampling_ratio = -1 is less than 0"),
+    ("ROIAlign-9-max", _attribute("sampling_ratio", "-1"), "give roi_align a sampling_ratio of 0"),
     ("ROIAlign-9-avg", _shape(0, 2, 3, 0, 9), "its feature maps [2, 3, 0, 9] have no elements"),
     ("ROIAlign-9-max", _attribute("pooled_w", "0"), "pooled_w = 0 is less than 1"),
     ("ROIAlign-3-avg", _without("mode"), "'mode' is missing"),
