@@ -52,6 +52,7 @@ from converters.passes.onnxruntime.unique import UniqueOfEmptySlices
 from converters.passes.onnxruntime.unsigned import ExtremesOfUnsigned, TopKOfUnsigned
 from converters.passes.onnxruntime.volumes import ConvolveVolumes
 from converters.passes.onnxruntime.zero_points import OwnZeroPoints
+from converters.passes.onnxruntime.zero_signs import SignsOfSelectedZeros
 from converters.passes.workaround import Workarounds
 from onnx_specops.building import OPSET
 
@@ -70,6 +71,7 @@ __all__ = [
     "NearestByGather",
     "PReluByProducts",
     "PixelsAsTokens",
+    "SignsOfSelectedZeros",
     "SmallFactorsFirst",
     "SoftmaxByReductions",
     "SplitBeforeTranspose",
@@ -92,6 +94,7 @@ def kernel_workarounds(opset: int = OPSET) -> Sequence[InPlacePass]:
         ActivationsOfDoubles(),
         LRNOfFourDimensions(),
         SignInFloat32(),
+        SignsOfSelectedZeros(),
         EmptySplit(),
         Workarounds(
             CastToFloat8(),

@@ -1,0 +1,29 @@
+"""Where of negative zeros: ONNX Runtime's kernel (1.32) gives a positive zero for one of the second input.
+
+The signs of zeros are only visible after a division, in which OpenVINO's frontends read them for Atan2.
+"""
+
+from __future__ import annotations
+
+from converters.passes.patterns import PatternPass, rewrite
+from onnx_specops.building import Builder, Value
+from onnx_specops.graphs import constant_array
+
+
+@rewrite("Div", lambda op, a, condition, x, y: op.Div(a, op.Where(condition, x, y)), exclusive=False)
+def divided_before(op: Builder, *, a: Value, condition: Value, x: Value, y: Value) -> Value | None:
+    """a / Where(condition, x, y), where ``a`` and ``y`` are constants: the division is before Where.
+
+    The other division is constant, so that the graph has as many nodes as before.
+    """
+    if constant_array(a) is None or constant_array(y) is None or constant_array(x) is not None:
+        return None
+    if x.dtype is None or not x.dtype.is_floating_point():
+        return None
+    return op.Where(condition, op.Div(a, x), op.Div(a, y))
+
+
+class SignsOfSelectedZeros(PatternPass):
+    """Divide constants by the second input of Where instead of its result."""
+
+    rewrites = (divided_before,)
