@@ -80,6 +80,13 @@ from onnx_specops.building import Builder, Value
             specification="multiplies or adds by channel before it quantizes",
             follows="specification",
         ),
+        Departure(
+            where="a BatchToSpace or SpaceToBatch of unknown dimensions, a product or a sum with a constant for each "
+            "channel, then FakeQuantize",
+            cpu="reads the constant along another dimension",
+            specification="multiplies or adds by channel before it quantizes",
+            follows="specification",
+        ),
         Departure(where="a NaN", cpu="gives the lower limit", reference="keeps it", follows="reference"),
         Departure(
             where="`auto_broadcast=pdpd`",
