@@ -138,6 +138,31 @@ def main(folder: Path) -> None:
             node = parameter(array)
             pieces = create("RegexSplit", [*rows(4), *unpacked(node), text(pattern)], {"behaviour": "isolate"}).outputs()
             yield f"RegexSplit-words-{index}", [*pieces[:2], packed(pieces[2:5])], [node], [array]
+        # Patterns that differ between releases of PCRE2.
+        of_releases = (
+            r"[^\W\d_]+",
+            r"[\W_]",
+            r"[[:word:]]+",
+            r"[[:^word:]]",
+            r"\p{Xwd}+",
+            r"\P{Xwd}",
+            r"[\p{Xwd}a]+",
+            "x{,2}b",
+        )
+        of_releases += (
+            r"(?i)\p{Lu}+",
+            r"(?i:\p{Ll})a",
+            r"[[:xdigit:]]+",
+            r"[[:^xdigit:]]",
+            r"\p{L&}+",
+            r"\p{Common}",
+            "x{ 1, 2 }",
+        )
+        for index, pattern in enumerate(of_releases):
+            array = np.array(["हिन्दी e\u0301x_y‿z", "aªB·c Ǆǅ1\uff11f\uff21g", "xxxb bx{,2}b", "ABaAba"])
+            node = parameter(array)
+            pieces = create("RegexSplit", [*rows(4), *unpacked(node), text(pattern)], {"behaviour": "isolate"}).outputs()
+            yield f"RegexSplit-releases-{index}", [*pieces[:2], packed(pieces[2:5])], [node], [array]
         for index, (pattern, replacement) in enumerate(
             [(r"^\s*|\s*$", ""), (r"(a)|(b)", "[$1]"), (r"(a|b)(c)?", r"<\1>"), (r"\b", "|"), (r"x*", "-"), ("a", "$$" * 40)]
         ):
@@ -147,9 +172,27 @@ def main(folder: Path) -> None:
                 inputs = [*unpacked(node), text(pattern), text(replacement)]
                 outputs = create("RegexNormalization", inputs, {"global_replace": everywhere}).outputs()
                 yield f"RegexNormalization{index}{'ny'[everywhere]}", [packed(outputs)], [node], [array]
-        # A group that the pattern does not have, and near misses.
+        # A group that the pattern does not have, an invalid replacement, and near misses.
         for index, (pattern, replacement) in enumerate(
-            [("(a)b", "$2x"), ("(a)b", "<$12>"), ("ab", r"\1"), ("(?:a)b", "${1}"), (r"\(?a[(]?b", "$1"), ("(a)b", "$$2$1")]
+            [
+                *[
+                    ("(a)b", "$2x"),
+                    ("(a)b", "<$12>"),
+                    ("ab", r"\1"),
+                    ("(?:a)b", "${1}"),
+                    (r"\(?a[(]?b", "$1"),
+                    ("(a)b", "$$2$1"),
+                ],
+                *[
+                    ("(a)b", "x$"),
+                    ("(a)b", "$ "),
+                    ("(a)b", "${1"),
+                    ("(a)b", "<$0001>"),
+                    ("(a)b", "<$&>"),
+                    ("(?<n>a)b", "$n${1}"),
+                ],
+                *[("(?<n>a)b", "$m"), ("(a)b", "$n")],
+            ]
         ):
             array = np.array(["zabab c", "none", "(ab"])
             node = parameter(array)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 import numpy as np
 
 from converters.errors import Malformed, Unsupported
+from converters.openvino.rules._patterns import portable
 from onnx_specops.building import Builder, Value
 
 Strings = tuple[Value, Value, Value]
@@ -47,53 +47,6 @@ def packed(op: Builder, tokens: Sequence[bytes]) -> Strings:
     return op.const(edges[:-1].copy()), op.const(edges[1:].copy()), op.const(symbols.copy())
 
 
-_WORD = r"\p{L}\p{N}\p{Mn}\p{Pc}"
-_WORDS = {
-    r"\w": f"[{_WORD}]",
-    r"\W": f"[^{_WORD}]",
-    r"\b": f"(?:(?<=[{_WORD}])(?![{_WORD}])|(?<![{_WORD}])(?=[{_WORD}]))",
-    r"\B": f"(?:(?<=[{_WORD}])(?=[{_WORD}])|(?<![{_WORD}])(?![{_WORD}]))",
-}
-_TOKEN = re.compile(r"\[:\^?[a-z]+:\]|\\Q.*?(?:\\E|\Z)|\\.|\[\^?\]?|\]|[^\\\[\]]+", re.DOTALL)
-
-
 def pattern_of(value: Value, what: str) -> str:
     """Return a pattern from a constant of bytes, in a form for kernels."""
     return portable(text_of(value, what))
-
-
-def portable(pattern: str) -> str:
-    """Adapt a pattern to older releases of PCRE2. OpenVINO's release (10.43 or later) defines words differently."""
-    out, in_class = [], False
-    for token in _TOKEN.findall(pattern):
-        if in_class and token.startswith("[:"):
-            out.append(token)
-        elif in_class and token.startswith("["):
-            out.append(token)
-            in_class = not token.endswith("]")
-        elif in_class:
-            out.append(_WORD if token == r"\w" else token)
-            in_class = token != "]"
-        else:
-            out.append(_WORDS.get(token, token))
-            in_class = token.startswith("[")
-    return "".join(out)
-
-
-_NOT_CAPTURING = re.compile(r"\(\?(?:[ims]*[:)]|<?[=!]|>)")
-
-
-def number_of_groups(pattern: str) -> int | None:
-    """Return the number of a pattern's groups; ``None`` if it has names, branch resets, verbs, quotes or comments."""
-    plain, in_class = "", False
-    for token in _TOKEN.findall(pattern):
-        if token.startswith(r"\Q"):
-            return None
-        if in_class:
-            in_class = token != "]"
-        elif token.startswith("["):
-            in_class = True
-        else:
-            plain += "." if token.startswith("\\") else token
-    plain = _NOT_CAPTURING.sub("", plain)
-    return None if "(?" in plain or "(*" in plain else plain.count("(")

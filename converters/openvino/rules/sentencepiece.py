@@ -10,7 +10,8 @@ import onnx_ir as ir
 
 from converters.errors import Malformed, Unsupported
 from converters.openvino.rule import rule
-from converters.openvino.rules._texts import constant_of, packed, portable, tokens_of
+from converters.openvino.rules._patterns import portable
+from converters.openvino.rules._texts import constant_of, packed, tokens_of
 from converters.openvino.rules.tokenizers import fuze_ragged, vocab_decoder
 from converters.openvino.sentencepiece_models import Normalization, SentencepieceModel, read_sentencepiece_model
 from onnx_specops.building import Builder, Value

@@ -16,7 +16,8 @@ import onnx_ir as ir
 from converters.errors import Malformed, Unsupported
 from converters.openvino.charsmaps import charsmap
 from converters.openvino.rule import Departure, rule
-from converters.openvino.rules._texts import constant_of, number_of_groups, packed, pattern_of, text_of, tokens_of
+from converters.openvino.rules._patterns import replacement_of
+from converters.openvino.rules._texts import constant_of, packed, pattern_of, text_of, tokens_of
 from converters.openvino.rules.strings import strings_of
 from onnx_specops.building import Builder, Value
 from onnx_specops.ops.tokenizers.regex_split import Behaviour
@@ -40,21 +41,17 @@ _OLD_PATTERNS = {
 }
 
 
-_GROUPS = re.compile(r"\$(?:\$|\{?([0-9]{1,3}))")
-
-
 @rule("RegexNormalization", since="extension")
 def regex_normalization(op: Builder, *inputs: Value, global_replace: bool = True):
     """RegexNormalization of openvino_tokenizers: replacement of the matches of a pattern.
 
-    openvino_tokenizers copies strings unchanged if the replacement names a group that the pattern does not have.
+    openvino_tokenizers copies strings unchanged if the replacement is invalid, or names a group that the pattern lacks.
     """
     strings, skips, (pattern, replacement) = _split_skips(inputs, 3, 2)
     others = [] if skips is None else [skips]
     search = _OLD_PATTERNS.get(text_of(pattern, "search pattern"), pattern_of(pattern, "search pattern"))
-    text = re.sub(r"\\([1-9])", r"$\1", text_of(replacement, "replacement"))
-    count = number_of_groups(search)
-    if count is not None and any(int(group or 0) > count for group in _GROUPS.findall(text)):
+    text = replacement_of(re.sub(r"\\([1-9])", r"$\1", text_of(replacement, "replacement")), search)
+    if text is None:
         return [*strings, *others]
     results = op.specops.RegexNormalization(
         *strings, skips, pattern=search, replacement=text, global_replace=int(global_replace)

@@ -41,7 +41,13 @@ _IN_POSIX = {
     "space": SPACES, "blank": _HORIZONTAL, "cntrl": r"\p{Cc}", "ascii": r"\x00-\x7f", "xdigit": "0-9A-Fa-f",
 }  # fmt: skip
 # A script name alone means the script's extensions in PCRE2 since 10.40, and the script itself in `regex`.
-_GENERAL = re.compile(r"(?:Any|L&|[CLMNPSZ][a-z]?|Xan|Xps|Xsp|Xwd)\Z")
+_GENERAL = re.compile(r"[CLMNPSZ][a-z]?\Z")
+_SPECIAL = {
+    "Any": r"\x00-\U0010ffff", "L&": r"\p{Lu}\p{Ll}\p{Lt}", "Xan": r"\p{L}\p{N}", "Xps": SPACES, "Xsp": SPACES, "Xwd": WORDS,
+}  # fmt: skip
+_SHARED = frozenset(("Common", "Inherited", "Zinh", "Zyyy"))
+"""Scripts that PCRE2 also finds in characters with extensions."""
+
 # Matches an escape, a class, a count or a character. The limit is the number of them in an expanded pattern.
 _PART = re.compile(r"\\.|\[\^?(?:\\.|[^\]\\])*\]|\{\d*,?\d*\}|.", re.DOTALL)
 _LARGEST = 200_000
@@ -133,11 +139,13 @@ def _escape(pattern: str, at: int, in_class: bool) -> tuple[str, int]:
     if prop := _PROPERTY.match(pattern, at):
         negated = (prop[1] == "P") != bool(prop[2])
         name = (prop[3] if prop[4] is None else prop[4]).strip()
-        special = {"Any": r"\x00-\U0010ffff", "Xan": r"\p{L}\p{N}", "Xps": SPACES, "Xsp": SPACES, "Xwd": WORDS}.get(name)
+        special = _SPECIAL.get(name)
         if special is not None:
             if in_class and negated:
                 raise PatternError(f"{prop[0]} in a class is not supported")
             return special if in_class else f"[{'^' if negated else ''}{special}]", len(prop[0])
+        if name in _SHARED:
+            name = f"sc={name}"
         name = name if _GENERAL.match(name) or "=" in name or ":" in name else f"scx={name}"
         return rf"\{'P' if negated else 'p'}{{{name.replace('script_extensions:', 'scx=').replace(':', '=')}}}", len(prop[0])
     letter = pattern[at + 1 : at + 2]

@@ -68,13 +68,14 @@ def _parts(name: str, replacement: str, pattern: Pattern) -> list[bytes | int]:
     """Split the replacement into literal bytes and group numbers."""
     text, at = replacement.encode(), 0
     parts: list[bytes | int] = []
+    literals = []
     for reference in _REFERENCE.finditer(text):
-        parts.append(text[at : reference.start()])
+        literals.append(text[at : reference.start()])
         group = reference[2] or reference[3]
-        parts.append(b"$" if group is None else int(group))
+        parts += [literals[-1], b"$" if group is None else int(group)]
         at = reference.end()
-    parts.append(text[at:])
-    literals = [part for part in parts if isinstance(part, bytes) and part != b"$"]
+    literals.append(text[at:])
+    parts.append(literals[-1])
     if any(b"$" in part for part in literals) or any(isinstance(p, int) and p > pattern.groups for p in parts):
         raise PatternError(f"{name}: replacement {replacement!r} refers to no group of the pattern")
     return [part for part in parts if part != b""]

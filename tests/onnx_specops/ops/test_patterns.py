@@ -1,4 +1,4 @@
-"""PCRE2's regular expressions in the library and through the package ``regex``, for invalid UTF-8."""
+"""PCRE2's regular expressions in the library and through the package ``regex``: invalid UTF-8, and properties."""
 
 from __future__ import annotations
 
@@ -27,6 +27,17 @@ REPLACED = [
     (r"a(?!b)", b"a\xffb", b"x\xffb"),
 ]
 
+# Properties with another meaning in ``regex``, and near misses.
+PROPERTIES = [
+    (r"\p{L&}", "aªB日", "xªx日"),
+    (r"[\p{L&}ª]", "aªB日", "xxx日"),
+    (r"\P{L&}", "aªB日", "axBx"),
+    (r"\p{L}", "aªB日", "xxxx"),
+    (r"\p{Common}", "a·", "ax"),
+    (r"\p{Inherited}", "e\u0301", "ex"),
+    (r"\p{Script:Common}", "a·", "ax"),
+]
+
 
 @pytest.mark.parametrize("form", ["numpy", pytest.param("native", marks=needs_pcre2)])
 @pytest.mark.parametrize(("pattern", "text", "expected"), REPLACED)
@@ -34,3 +45,20 @@ def test_anchors_at_invalid_utf8(pattern: str, text: bytes, expected: bytes, for
     inputs = {"begins": np.int32([0]), "ends": np.int32([len(text)]), "symbols": np.frombuffer(text, np.uint8)}
     *_, symbols = run(form, "RegexNormalization", inputs, {"pattern": pattern, "replacement": "x"})
     assert np.asarray(symbols).tobytes() == expected
+
+
+@pytest.mark.parametrize("form", ["numpy", pytest.param("native", marks=needs_pcre2)])
+@pytest.mark.parametrize(("pattern", "text", "expected"), PROPERTIES)
+def test_properties(pattern: str, text: str, expected: str, form: str) -> None:
+    symbols = np.frombuffer(text.encode(), np.uint8)
+    inputs = {"begins": np.int32([0]), "ends": np.int32([len(symbols)]), "symbols": symbols}
+    *_, symbols = run(form, "RegexNormalization", inputs, {"pattern": pattern, "replacement": "x"})
+    assert np.asarray(symbols).tobytes().decode() == expected
+
+
+@pytest.mark.parametrize("form", ["numpy", pytest.param("native", marks=needs_pcre2)])
+@pytest.mark.parametrize("replacement", ["$", "a$", "$$$", "$x"])
+def test_a_dollar_without_a_group(replacement: str, form: str) -> None:
+    inputs = {"begins": np.int32([0]), "ends": np.int32([1]), "symbols": np.frombuffer(b"a", np.uint8)}
+    with pytest.raises(Exception, match="refers to no group"):
+        run(form, "RegexNormalization", inputs, {"pattern": "a", "replacement": replacement})
