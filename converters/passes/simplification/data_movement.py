@@ -259,6 +259,8 @@ def two_casts(op: Builder, *, x: Value, inner: Value, whole: Value) -> Value | N
     # Integers from bool or other integers may wrap around differently than from floats.
     if whole.dtype != x.dtype and not (inner.dtype.is_integer() or whole.dtype.is_floating_point() or whole.dtype == D.BOOL):
         return None
+    if x.dtype == D.BOOL and whole.dtype == D.STRING:  # words instead of 1 and 0, except in ONNX Runtime
+        return None
     # Casts to 8-bit floats may saturate, and ONNX Runtime computes those of float16 incorrectly if they do not.
     if whole.dtype.is_floating_point() and whole.dtype.bitwidth <= 8:
         return None

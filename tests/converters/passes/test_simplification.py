@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import onnx_ir as ir
 import pytest
+from onnx.reference import ReferenceEvaluator
 
 from converters.passes.simplification import FoldConstants, FuseBiases, MergeDataMovement, Simplify
 from onnx_specops.building import new_value
@@ -155,6 +156,20 @@ def test_casts(through: ir.DataType, to: ir.DataType, left: list[str]) -> None:
         return op.Identity(op.node("Cast", op.node("Cast", x, to=through), to=to))
 
     assert _agree(emit, MergeDataMovement(), X / 3, 2, 3, 4) == sorted(["Identity", *left])
+
+
+@pytest.mark.parametrize(("kind", "left"), [(ir.DataType.BOOL, ["Cast", "Cast"]), (ir.DataType.UINT8, ["Cast"])])
+def test_casts_to_strings(kind: ir.DataType, left: list[str]) -> None:
+    """Booleans that became integers are written as numbers. Without that cast, ONNX's reference writes True and False."""
+
+    def emit(op, x):
+        return op.Cast(op.Cast(x, to=ir.DataType.INT32), to=ir.DataType.STRING)
+
+    model = graph(emit, new_value(kind, [2], "x"))
+    MergeDataMovement()(model)
+    assert operators(model) == left
+    (result,) = ReferenceEvaluator(ir.to_proto(model)).run(None, {"x": np.array([1, 0], kind.numpy())})
+    assert result.tolist() == ["1", "0"]
 
 
 @pytest.mark.parametrize(("to", "left"), [(ir.DataType.FLOAT8E5M2, 2), (ir.DataType.BFLOAT16, 1)])
