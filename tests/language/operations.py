@@ -138,6 +138,11 @@ def main(folder: Path) -> None:
             node = parameter(array)
             pieces = create("RegexSplit", [*rows(4), *unpacked(node), text(pattern)], {"behaviour": "isolate"}).outputs()
             yield f"RegexSplit-words-{index}", [*pieces[:2], packed(pieces[2:5])], [node], [array]
+        for length in (1000, 20000):  # OpenVINO does not find the longer match
+            array = np.array([f"{'1' * length} x"])
+            node = parameter(array)
+            pieces = create("RegexSplit", [*rows(1), *unpacked(node), text("[0-9]")], {"behaviour": "contiguous"}).outputs()
+            yield f"RegexSplit-long-{length}", [*pieces[:2], packed(pieces[2:5])], [node], [array]
         # Patterns that differ between releases of PCRE2.
         of_releases = (
             r"[^\W\d_]+",
@@ -205,6 +210,14 @@ def main(folder: Path) -> None:
             values, default = (op.Constant(np.array(number, np.int32)).output(0) for number in ([10, 11, 12, 13], -1))
             found = create("VocabEncoder", [*unpacked(nodes[0]), *unpacked(table), values, default])
             yield f"VocabEncoder-{name}", found.outputs(), nodes, [keys, vocabulary][: len(nodes)]
+        for name, entries in (("unpacked", ["a", "b", "a", "c"]), ("empty", [])):
+            node = parameter(keys)
+            ends = np.cumsum([0, *map(len, entries)], dtype=np.int32)
+            text_ = np.frombuffer("".join(entries).encode(), np.uint8)
+            table = [op.Constant(array).output(0) for array in (ends[:-1].copy(), ends[1:].copy(), text_)]
+            values = op.Constant(np.arange(10, 10 + len(entries), dtype=np.int32)).output(0)
+            found = create("VocabEncoder", [*unpacked(node), *table, values, default])
+            yield f"VocabEncoder-{name}", found.outputs(), [node], [keys]
         for index, (first, last) in enumerate([([0, 2], [2, 3]), ([0, 2, 2], [2, 2, 3]), ([0, 0], [0, 0])]):
             arrays = [np.array(array, np.int32) for array in (first, last, [0, 3, 5], [3, 5, 9])]
             nodes = [parameter(array) for array in arrays]

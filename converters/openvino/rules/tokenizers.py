@@ -41,7 +41,15 @@ _OLD_PATTERNS = {
 }
 
 
-@rule("RegexNormalization", since="extension")
+_LONG_MATCHES = Departure(
+    where="matches that need more than 32 KiB of stack",
+    cpu="does not find them, such as a run of 5,000 digits as one piece",
+    specification="does not limit them; the kernels' limit is 64 MiB",
+    follows="specification",
+)
+
+
+@rule("RegexNormalization", since="extension", departs=[_LONG_MATCHES])
 def regex_normalization(op: Builder, *inputs: Value, global_replace: bool = True):
     """RegexNormalization of openvino_tokenizers: replacement of the matches of a pattern.
 
@@ -178,7 +186,7 @@ def utf8_validate(op: Builder, begins: Value, ends: Value, symbols: Value, *, re
 # -- pieces ---------------------------------------------------------------------------------------------------------------
 
 
-@rule("SpecialTokensSplit", since="extension")
+@rule("SpecialTokensSplit", since="extension", departs=[_LONG_MATCHES])
 def special_tokens_split(op: Builder, *inputs: Value):
     """SpecialTokensSplit of openvino_tokenizers: strings split into special tokens and the text around them."""
     strings, skips, (pattern,) = _split_skips(inputs, 5, 1)
@@ -202,6 +210,7 @@ def special_tokens_split(op: Builder, *inputs: Value):
             specification="such bytes match nothing, as in PCRE2",
             follows="specification",
         ),
+        _LONG_MATCHES,
     ],
 )
 def regex_split(op: Builder, *inputs: Value, behaviour: Behaviour = "remove", invert: bool = False, max_splits: int = -1):

@@ -40,6 +40,7 @@ EXAMPLES: list[Case] = []
 UNSHOWN = {
     "no symbols in any string": "a tokenizer shows it: tests/language/test_tokenizers.py",
     "bytes that are not UTF-8": "OpenVINO crashes on some: tests/language/test_tokenizers.py",
+    "matches that need more than 32 KiB": "the oracle has no extensions; tests/language/test_operations.py shows them",
     "u32 as text": "the oracle has no extensions; tests/language/operations.py has them",
     "booleans as text": "the oracle has no extensions; tests/language/operations.py has them",
     "`auto_pad` `same_upper`": "reading out of bounds returns arbitrary values and damages the oracle's process",
