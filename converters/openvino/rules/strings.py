@@ -13,12 +13,17 @@ import onnx_ir as ir
 
 from converters.errors import Malformed, Unsupported
 from converters.openvino.rule import Departure, rule
+from converters.openvino.rules._texts import tokens_of
 from onnx_specops.building import Builder, Value
 from onnx_specops.domain import DOMAIN
 
 
 def strings_of(op: Builder, begins: Value, ends: Value, symbols: Value) -> Value:
-    """Return the strings of three values: the strings that were unpacked, or new ones."""
+    """Return the strings of three values: the strings that were unpacked, a constant, or new ones."""
+    if begins.constant is not None and ends.constant is not None and symbols.constant is not None:
+        tokens = np.empty(begins.constant.size, object)
+        tokens[:] = tokens_of((begins, ends, symbols), "strings")
+        return op.const(tokens.reshape(begins.constant.shape), ir.DataType.STRING)
     producer = begins.producer()
     if (
         producer is not None
