@@ -8,7 +8,9 @@ import numpy as np
 
 from converters.errors import Malformed, Unsupported
 from converters.openvino.rules._patterns import portable
+from onnx_specops.attributes import LimitError
 from onnx_specops.building import Builder, Value
+from onnx_specops.domain import check_size
 
 Strings = tuple[Value, Value, Value]
 
@@ -36,6 +38,10 @@ def tokens_of(strings: Sequence[Value], what: str) -> list[bytes]:
     first, last, text = begins.reshape(-1).tolist(), ends.reshape(-1).tolist(), symbols.tobytes()
     if len(first) != len(last) or not all(0 <= b <= e <= len(text) for b, e in zip(first, last, strict=True)):
         raise Malformed(f"its {what} reaches beyond its symbols")
+    try:
+        check_size(f"its {what}", sum(last) - sum(first), (begins, ends, symbols))  # many may be the same symbols
+    except LimitError as error:
+        raise Malformed(str(error)) from None
     return [text[b:e] for b, e in zip(first, last, strict=True)]
 
 
