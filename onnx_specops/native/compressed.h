@@ -1,7 +1,7 @@
 // Matrix multiplications with compressed weights: the interface between mat_mul_compressed.cc and the code for each
 // instruction set.
 //
-// compressed_kernels.inc is that code, compiled once for each set (CMakeLists.txt). It does not use inline functions of the
+// compressed_kernels.cc is that code, compiled once for each set (CMakeLists.txt). It does not use inline functions of the
 // standard library: the linker keeps one copy of each, which must not be an AVX-512 version.
 #pragma once
 

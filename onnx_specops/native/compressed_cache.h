@@ -1,7 +1,7 @@
 // Attention with a compressed cache: the interface between group_query_attention_compressed.cc and the code for each
 // instruction set.
 //
-// compressed_cache_kernels.inc is that code, compiled once for each set (CMakeLists.txt).
+// compressed_cache_kernels.cc is that code, compiled once for each set (CMakeLists.txt).
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // Depthwise convolutions with channels last: the interface between depthwise_conv.cc and the code for each instruction set.
 //
-// depthwise_conv_kernels.inc is that code, compiled once for each set (CMakeLists.txt); see compressed.h.
+// depthwise_conv_kernels.cc is that code, compiled once for each set (CMakeLists.txt); see compressed.h.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // Programs of element-wise instructions: the interface between elementwise.cc and the code for each instruction set.
 //
-// elementwise_kernels.inc is that code, compiled once for each set (CMakeLists.txt); see compressed.h.
+// elementwise_kernels.cc is that code, compiled once for each set (CMakeLists.txt); see compressed.h.
 #pragma once
 
 #include <cstdint>

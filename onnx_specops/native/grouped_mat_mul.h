@@ -1,6 +1,6 @@
 // Products of rows with rows: the interface between grouped_mat_mul.cc and the code for each instruction set.
 //
-// grouped_mat_mul_kernels.inc is that code, compiled once for each set (CMakeLists.txt).
+// grouped_mat_mul_kernels.cc is that code, compiled once for each set (CMakeLists.txt).
 #pragma once
 
 #include <cstdint>

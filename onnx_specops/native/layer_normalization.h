@@ -1,6 +1,6 @@
 // Normalization of rows: the interface between quantized_layer_normalization.cc and the code for each instruction set.
 //
-// layer_normalization_kernels.inc is that code, compiled once for each set (CMakeLists.txt); see compressed.h.
+// layer_normalization_kernels.cc is that code, compiled once for each set (CMakeLists.txt); see compressed.h.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // Softmax(queries @ keys) @ values, one block of keys at a time, so that the scores of all keys are never stored.
 //
-// masked_attention_kernels.inc is the code, compiled once for each instruction set (CMakeLists.txt).
+// masked_attention_kernels.cc is the code, compiled once for each instruction set (CMakeLists.txt).
 #pragma once
 
 #include <cstdint>

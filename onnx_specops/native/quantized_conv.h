@@ -1,6 +1,6 @@
 // Convolutions of 8-bit integers: the interface between quantized_conv.cc and the code for each instruction set.
 //
-// quantized_conv_kernels.inc is that code, compiled once for each set (CMakeLists.txt); see compressed.h.
+// quantized_conv_kernels.cc is that code, compiled once for each set (CMakeLists.txt); see compressed.h.
 #pragma once
 
 #include <cstdint>

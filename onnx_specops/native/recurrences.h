@@ -1,6 +1,6 @@
 // The recurrences of state spaces and linear attention, and the convolution before them.
 //
-// recurrences_kernels.inc is the code, compiled once for each instruction set (CMakeLists.txt).
+// recurrences_kernels.cc is the code, compiled once for each instruction set (CMakeLists.txt).
 #pragma once
 
 #include <cstdint>

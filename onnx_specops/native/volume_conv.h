@@ -1,6 +1,6 @@
 // Convolutions of volumes: the interface between volume_conv.cc and the code for each instruction set.
 //
-// volume_conv_kernels.inc is that code, compiled once for each set (CMakeLists.txt); see compressed.h.
+// volume_conv_kernels.cc is that code, compiled once for each set (CMakeLists.txt); see compressed.h.
 #pragma once
 
 #include <cstdint>

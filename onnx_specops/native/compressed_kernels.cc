@@ -1,4 +1,4 @@
-// The implementation of compressed.h. The including file defines SPECOPS_SET, the function that returns it.
+// The implementation of compressed.h. CMake defines SPECOPS_SET, the function that returns it.
 
 #include <cstdint>
 #include <cstring>

@@ -1,4 +1,4 @@
-// The implementation of masked_attention.h. The including file defines SPECOPS_SET, the function that returns it.
+// The implementation of masked_attention.h. CMake defines SPECOPS_SET, the function that returns it.
 
 #include <math.h>
 

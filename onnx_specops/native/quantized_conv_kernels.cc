@@ -1,4 +1,4 @@
-// Convolutions of 8-bit integers for the instruction set of the including file; see quantized_conv.h.
+// Convolutions of 8-bit integers for one instruction set, SPECOPS_SET; see quantized_conv.h.
 #include "quantized_conv_narrow.h"
 #include "quantized_conv_vectors.inc"
 

@@ -1,4 +1,4 @@
-// The implementation of layer_normalization.h. The including file defines SPECOPS_SET, the function that returns it.
+// The implementation of layer_normalization.h. CMake defines SPECOPS_SET, the function that returns it.
 
 #include <cstdint>
 #include <cstring>

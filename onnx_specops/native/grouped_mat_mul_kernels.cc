@@ -1,4 +1,4 @@
-// The implementation of grouped_mat_mul.h. The including file defines SPECOPS_SET, the function that returns it.
+// The implementation of grouped_mat_mul.h. CMake defines SPECOPS_SET, the function that returns it.
 
 #include <cstdint>
 
