@@ -95,7 +95,7 @@ def roi_align(
     """
     match_shapes(feat=(feat, "N C H W"), rois=(rois, "R 4"), batch_indices=(batch_indices, "R"))
     batch = of_rank(op, int64(op, batch_indices), 1)
-    check_samples(sampling_ratio)
+    check_bins(pooled_h, pooled_w, sampling_ratio)
     if mode == "max":
 
         def aligned(feat: Value, rois: Value) -> Value:
@@ -106,7 +106,6 @@ def roi_align(
             )  # fmt: skip
 
         return halves_in_float32(op, aligned, of_rank(op, feat, 4), of_rank(op, rois, 2))
-    check_bins(pooled_h, pooled_w, sampling_ratio)
     if aligned_mode == "half_pixel":
         rois = op.Add(rois, 0.5)
     # A region with the image index -1 is disabled. Its result is undefined, but must not be an error.
@@ -173,7 +172,7 @@ def check_samples(sampling_ratio: int) -> None:
 
 
 def check_bins(pooled_h: int, pooled_w: int, sampling_ratio: int) -> None:
-    """Apply the limits of ROIAlign to a node of ONNX's RoiAlign, which has none."""
+    """Apply the limits of ROIAlign, also for a node of ONNX's RoiAlign, which has none."""
     check_samples(sampling_ratio)
     sizes = {"pooled_h": pooled_h, "pooled_w": pooled_w, "sampling_ratio": sampling_ratio}
     find("ROIAlign").node_attributes({**sizes, "spatial_scale": 1.0})
