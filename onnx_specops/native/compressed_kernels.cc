@@ -1015,29 +1015,58 @@ void quantize(const float* a, std::int64_t depth, std::int64_t group, std::int8_
   }
 }
 
-// The integers' unsigned codes, one per byte: [depth / 4, panel, 4] for elements [begin, end).
+// The codes of a panel for 8-bit activations. Without VNNI, products of wide bytes take more instructions than those of 16-bit
+// integers.
+#if defined(__AVX2__) && !defined(__AVX512VNNI__) && !defined(__AVXVNNI__)
+#define SPECOPS_WORD_CODES
+constexpr int tile_rows_words = Floats::size == 16 ? 12 : 4;
+template <Kind kind>
+using Code = std::conditional_t<bits(kind) == 8, std::int16_t, std::uint8_t>;
+#else
+constexpr int tile_rows_words = 0;
+template <Kind kind>
+using Code = std::uint8_t;
+#endif
+
+// Codes that are multiplied together.
+template <class Code>
+constexpr std::int64_t codes_together = 4 / sizeof(Code);
+
+template <class Code>
+ALWAYS void store_codes(const Block& block, Code* to) {
+  if constexpr (sizeof(Code) == 1) {
+    block.store(to);
+  } else {
+    std::uint8_t bytes[quantized_block];
+    block.store(bytes);
+    for (std::int64_t i = 0; i < quantized_block; ++i) to[i] = bytes[i];
+  }
+}
+
+// The unsigned codes of elements [begin, end): [depth / codes_together, panel, codes_together].
 template <Kind kind>
 void fill_quantized(const Weights& weights, std::int64_t column, std::int64_t count, std::int64_t begin, std::int64_t end,
-                    std::uint8_t* unpacked, std::uint8_t* to) {
+                    Code<kind>* unpacked, Code<kind>* to) {
   constexpr int width = bits(kind);
-  const std::int64_t depth = end - begin, words = depth / 4;
+  constexpr std::int64_t longest = chunk + 64;
+  const std::int64_t depth = end - begin, words = depth / codes_together<Code<kind>>;
   for (std::int64_t some = 0; some < panel; some += transposed) {
     for (std::int64_t c = some; c < some + transposed; ++c) {
-      std::uint8_t* row = unpacked + (c - some) * (chunk + 64);
+      Code<kind>* row = unpacked + (c - some) * longest;
       if (c >= count) {
-        std::memset(row, 0, chunk);
+        std::memset(row, 0, chunk * sizeof(Code<kind>));
         continue;
       }
       const std::int64_t element = (column + c) * weights.depth + begin;
       const std::uint8_t* from = weights.codes + element * width / 8;
       for (std::int64_t i = 0; i < depth; i += quantized_block) {
-        Block::load<width>(from + i * width / 8, weights.flip).store(row + i);
+        store_codes(Block::load<width>(from + i * width / 8, weights.flip), row + i);
       }
     }
-    // Four bytes are moved like a float. The buffer after the depth is undefined.
+    // Codes that are multiplied together are moved like a float. The buffer after the depth is undefined.
     for (std::int64_t word = 0; word < words; word += transposed) {
       Floats rows[transposed];
-      transpose(reinterpret_cast<const float*>(unpacked) + word, (chunk + 64) / 4, rows);
+      transpose(reinterpret_cast<const float*>(unpacked) + word, longest / codes_together<Code<kind>>, rows);
       for (int i = 0; i < transposed && word + i < words; ++i) {
         rows[i].store(reinterpret_cast<float*>(to) + (word + i) * panel + some);
       }
@@ -1045,30 +1074,61 @@ void fill_quantized(const Weights& weights, std::int64_t column, std::int64_t co
   }
 }
 
+// Adds the products of a block: `rows` rows of values, `step` apart, by the codes of a panel.
+template <bool wide, int rows>
+ALWAYS void add_block(const std::uint8_t* codes, const std::int8_t* values, std::int64_t step, Ints (*sums)[2]) {
+  UNROLL(8)  // otherwise GCC copies all sums to other registers and back in each iteration
+  for (int k = 0; k < quantized_block; k += 4) {
+    const Ints left = Ints::load(codes + k * panel), right = Ints::load(codes + k * panel + 4 * Ints::size);
+    UNROLL(16)
+    for (int i = 0; i < rows; ++i) {
+      const Ints four = Ints::all(values + i * step + k);
+      sums[i][0] = add_products<wide>(sums[i][0], left, four);
+      sums[i][1] = add_products<wide>(sums[i][1], right, four);
+    }
+  }
+}
+
+#if defined(SPECOPS_WORD_CODES)
+template <bool wide, int rows>
+ALWAYS void add_block(const std::int16_t* codes, const std::int8_t* values, std::int64_t step, Ints (*sums)[2]) {
+  std::int16_t words[rows][quantized_block];
+  UNROLL(16)
+  for (int i = 0; i < rows; ++i) {
+    for (int k = 0; k < quantized_block; ++k) words[i][k] = values[i * step + k];
+  }
+  UNROLL(4)
+  for (int k = 0; k < quantized_block; k += 2) {
+    const Ints left = Ints::load(codes + k * panel), right = Ints::load(codes + k * panel + 2 * Ints::size);
+    UNROLL(16)
+    for (int i = 0; i < rows; ++i) {
+      const Ints two = Ints::all(&words[i][k]);
+      sums[i][0] = sums[i][0].plus_pairs(left, two);
+      sums[i][1] = sums[i][1].plus_pairs(right, two);
+    }
+  }
+}
+#endif
+
 // For a chunk of the depth: the panel's `codes`, the `scales` of each block, and the `offsets` of each group that ends in
 // the chunk.
-template <bool wide, int rows>
+template <Kind kind, int rows>
 ALWAYS void multiply_quantized_tile(const Weights& weights, const Quantized& a, std::int64_t row, std::int64_t begin,
-                                    std::int64_t end, const std::uint8_t* codes, const float* scales, const float* offsets,
+                                    std::int64_t end, const Code<kind>* codes, const float* scales, const float* offsets,
                                     float* to, std::int64_t width, std::int64_t count) {
   const std::int64_t blocks = weights.depth / quantized_block;
   const std::int8_t* values = a.values + row * a.step + begin;
   const float* factors = a.scales + row * blocks + begin / quantized_block;
   Floats sums[rows][2];
+  UNROLL(16)
   for (int i = 0; i < rows; ++i) sums[i][0] = sums[i][1] = Floats::zero();
   for (std::int64_t element = begin; element < end; element += quantized_block) {
     Ints whole[rows][2];
+    UNROLL(16)
     for (int i = 0; i < rows; ++i) whole[i][0] = whole[i][1] = Ints::zero();
-    UNROLL(8)  // otherwise GCC copies all sums to other registers and back in each iteration
-    for (int k = 0; k < quantized_block; k += 4) {
-      const Ints left = Ints::load(codes + k * panel), right = Ints::load(codes + k * panel + 4 * Ints::size);
-      for (int i = 0; i < rows; ++i) {
-        const Ints four = Ints::all(values + i * a.step + k);
-        whole[i][0] = add_products<wide>(whole[i][0], left, four);
-        whole[i][1] = add_products<wide>(whole[i][1], right, four);
-      }
-    }
+    add_block<bits(kind) == 8, rows>(codes, values, a.step, whole);
     const Floats left = Floats::load(scales), right = Floats::load(scales + Floats::size);
+    UNROLL(16)
     for (int i = 0; i < rows; ++i) {
       const Floats factor = Floats::all(factors[i * blocks]);
       sums[i][0] = multiply_add(whole[i][0].floats(), factor * left, sums[i][0]);
@@ -1082,12 +1142,14 @@ ALWAYS void multiply_quantized_tile(const Weights& weights, const Quantized& a, 
   const std::int64_t last = end == weights.depth ? weights.groups : end / weights.group;
   for (std::int64_t g = begin / weights.group; g < last; ++g, offsets += panel) {
     const Floats left = Floats::load(offsets), right = Floats::load(offsets + Floats::size);
+    UNROLL(16)
     for (int i = 0; i < rows; ++i) {
       const Floats less = Floats::all(-a.sums[(row + i) * weights.groups + g]);
       sums[i][0] = multiply_add(less, left, sums[i][0]);
       sums[i][1] = multiply_add(less, right, sums[i][1]);
     }
   }
+  UNROLL(16)
   for (int i = 0; i < rows; ++i) store_row(sums[i], {begin > 0, nullptr, false}, to + (row + i) * width, count);
 }
 
@@ -1240,10 +1302,10 @@ void multiply_few_quantized_of(const Weights& weights, const Quantized& a, std::
 template <Kind kind>
 void multiply_quantized_of(const Weights& weights, const Quantized& a, std::int64_t rows, float* to, std::int64_t width,
                            std::int64_t first, std::int64_t last, void* scratch) {
-  constexpr bool wide = bits(kind) == 8;
   constexpr std::int64_t most_blocks = chunk / quantized_block;
-  auto* codes = static_cast<std::uint8_t*>(scratch);
-  std::uint8_t* unpacked = codes + chunk * panel;
+  constexpr int tile = sizeof(Code<kind>) == 2 ? tile_rows_words : tile_rows_quantized;
+  auto* codes = static_cast<Code<kind>*>(scratch);
+  Code<kind>* unpacked = codes + chunk * panel;
   auto* scales = reinterpret_cast<float*>(unpacked + (chunk + 64) * transposed + 64);
   float* offsets = scales + most_blocks * panel;
   const std::int64_t count = last - first;
@@ -1261,12 +1323,11 @@ void multiply_quantized_of(const Weights& weights, const Quantized& a, std::int6
       for (std::int64_t c = 0; c < count; ++c) offset[c] = (offset[c] + weights.flipped) * scale[c];
     }
     std::int64_t row = 0;
-    for (; row + tile_rows_quantized <= rows; row += tile_rows_quantized) {
-      multiply_quantized_tile<wide, tile_rows_quantized>(weights, a, row, begin, end, codes, scales, offsets, to + first,
-                                                         width, count);
+    for (; row + tile <= rows; row += tile) {
+      multiply_quantized_tile<kind, tile>(weights, a, row, begin, end, codes, scales, offsets, to + first, width, count);
     }
     for (; row < rows; ++row) {
-      multiply_quantized_tile<wide, 1>(weights, a, row, begin, end, codes, scales, offsets, to + first, width, count);
+      multiply_quantized_tile<kind, 1>(weights, a, row, begin, end, codes, scales, offsets, to + first, width, count);
     }
   }
 }
