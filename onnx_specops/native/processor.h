@@ -49,6 +49,9 @@ inline Processor ask_processor() {
   found.avx2 = has(b, {bmi1, avx2, bmi2});
   found.avx512 = found.avx2 && has(b, {f, dq, cd, bw, vl}) && has(saved, {5, 6, 7});  // masks and ZMM
   found.avx512_vnni = found.avx512 && has(c, {vnni});
+#if defined(SPECOPS_EMULATED_AVX512)
+  found.avx512 = found.avx512_vnni = found.avx2;
+#endif
   found.amx = found.avx512_vnni && has(d, {tile, tile_int8}) && has(saved, {17, 18});  // tiles and their configuration
 #if defined(SPECOPS_EVEX)
   found.avx2_vnni = found.avx512_vnni;
