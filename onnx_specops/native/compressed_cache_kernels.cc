@@ -563,7 +563,7 @@ ALWAYS void hide(float* products, std::int64_t from, std::int64_t to) {
 ALWAYS void limit(float* products, std::int64_t from, std::int64_t to, float cap) {
   for (std::int64_t i = from / Floats::size * Floats::size; i < to; i += Floats::size) {
     float powers[Floats::size];
-    exponential(below_zero(Floats::load(products + i)) * Floats::all(2.0f / cap)).store(powers);
+    exponential(negative(Floats::load(products + i)) * Floats::all(2.0f / cap)).store(powers);
     for (int j = 0; j < Floats::size; ++j) {
       const float bounded = cap * (1.0f - powers[j]) / (1.0f + powers[j]);
       products[i + j] = products[i + j] > 0 ? bounded : -bounded;

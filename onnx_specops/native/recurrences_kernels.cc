@@ -205,29 +205,16 @@ ALWAYS Floats lesser(Floats a, Floats b) {  // b where either is NaN
 // two.
 ALWAYS Floats exponential_above(float lowest, Floats x) {
   const Floats half = lesser(Floats::all(45.0f), greater(Floats::all(-52.0f), x * Floats::all(0.5f)));
-  const Floats magic = Floats::all(12582912.0f);  // the lowest bits of a sum with it are an integer
-  const Floats shifted = multiply_add(half, Floats::all(1.44269504f), magic), whole = shifted - magic;
+  const Rounded rounded = Rounded::of(half, Floats::all(1.44269504f));
   // ln(2) in two parts. The first has so few bits that the product is exact.
-  Floats rest = multiply_add(whole, Floats::all(-0.693359375f), half);
-  rest = multiply_add(whole, Floats::all(2.12194440e-4f), rest);
+  Floats rest = multiply_add(rounded.whole, Floats::all(-0.693359375f), half);
+  rest = multiply_add(rounded.whole, Floats::all(2.12194440e-4f), rest);
   Floats sum = multiply_add(rest, Floats::all(1.9875691500e-4f), Floats::all(1.3981999507e-3f));
   sum = multiply_add(sum, rest, Floats::all(8.3334519073e-3f));
   sum = multiply_add(sum, rest, Floats::all(4.1665795894e-2f));
   sum = multiply_add(sum, rest, Floats::all(1.6666665459e-1f));
   sum = multiply_add(sum, rest, Floats::all(5.0000001201e-1f));
-  sum = multiply_add(sum * rest, rest, rest + Floats::all(1.0f));
-#if defined(__AVX512F__)
-  const Floats root = {_mm512_scalef_ps(sum.lanes, whole.lanes)};
-#elif defined(__AVX2__)
-  const __m256i bits = _mm256_slli_epi32(_mm256_add_epi32(_mm256_castps_si256(shifted.lanes), _mm256_set1_epi32(127)), 23);
-  const Floats root = {_mm256_mul_ps(sum.lanes, _mm256_castsi256_ps(bits))};
-#else
-  const Floats root = each([&](int i) {
-    std::uint32_t bits;
-    std::memcpy(&bits, &shifted.lanes[i], sizeof bits);
-    return sum.lanes[i] * from_bits((bits + 127u) << 23);
-  });
-#endif
+  const Floats root = rounded.scale(multiply_add(sum * rest, rest, rest + Floats::all(1.0f)));
   return below_zero(x - Floats::all(lowest), Floats::zero(), root * root);
 }
 
