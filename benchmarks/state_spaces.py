@@ -140,11 +140,11 @@ def main() -> None:
     name = PASSES[arguments.family]
     prompt = {"input_ids": ids, "attention_mask": np.ones_like(ids)}
     token = {"input_ids": ids[:, :1], "attention_mask": np.ones((1, 1), np.int64)}
+    prompt["beam_idx"] = token["beam_idx"] = np.zeros(1, np.int32)
     if arguments.family == "mamba":
         prompt["cache_position"], token["cache_position"] = np.arange(4), np.array([TOKENS])
     else:
         token["attention_mask"] = np.ones((1, TOKENS + 1), np.int64)
-        prompt["beam_idx"] = token["beam_idx"] = np.zeros(1, np.int32)
     if arguments.family == "qwen3_5":
         prompt["position_ids"], token["position_ids"] = np.arange(TOKENS)[None], np.array([[TOKENS]])
     with tempfile.TemporaryDirectory() as place:
