@@ -96,7 +96,7 @@ def _last(op: Builder, shape: Value, indices: Value, positions: Value, axis: int
 
 
 class ScatterWithinData(Workaround):
-    """Append elements to the data of a ScatterElements with more updates than data along its axis.
+    """Append elements to the data of a ScatterElements that has, or may have, more updates than data along its axis.
 
     OpenCV (5.0.0) rejects it otherwise.
     """
@@ -107,18 +107,25 @@ class ScatterWithinData(Workaround):
         data, indices, updates = node.inputs
         if not isinstance(data, Value) or not isinstance(indices, Value) or not isinstance(updates, Value):
             return None
-        if not data.is_static or not indices.is_static or not data.dims or not indices.dims or data.dtype is None:
+        if not data.dims or not indices.dims or data.dtype is None or indices.dtype is None:
             return None
         axis = node.attributes.get_int("axis", 0) % len(data.dims)
-        size, count = data.dims[axis] or 0, indices.dims[axis] or 0
-        if count <= size:
+        size, count = data.dims[axis], indices.dims[axis]
+        if size is not None and count is not None and count <= size:
             return None
-        more = [(count - size if place == axis else dim) or 0 for place, dim in enumerate(data.dims)]
-        whole = op.Concat(data, op.const(np.zeros(more, data.dtype.numpy()), data.dtype), axis=axis)
+        added = op.Shape(indices, start=axis, end=axis + 1)  # as many as updates, if a size is unknown
+        if size is not None and count is not None:
+            added = op.const([count - size])
+        before, after = op.Shape(data, end=axis), op.Shape(data, start=axis + 1)
+        more = op.Expand(op.const(0, data.dtype), op.Concat(before, added, after, axis=0))
+        whole = op.Concat(data, more, axis=axis)
+        end = op.Shape(data, start=axis, end=axis + 1)
         # Negative indices refer to the end of the data.
         within = op.Where(
-            op.Less(indices, op.const(0, indices.dtype)), op.Add(indices, op.const(size, indices.dtype)), indices
+            op.Less(indices, op.const(0, indices.dtype)), op.Add(indices, op.Cast(end, to=indices.dtype)), indices
         )
         reduction = node.attributes.get_string("reduction", "none")
         scattered = op.ScatterElements(whole, within, updates, axis=axis, reduction=reduction)
-        return [op.Slice(scattered, [0], [size], [axis])]
+        result = op.Slice(scattered, [0], end, [axis])
+        result.shape = data.shape
+        return [result]
