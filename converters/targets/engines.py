@@ -176,11 +176,15 @@ OPENCV4 = replace(
         "images for reflection",
         "rows of indices",
         "indices in shape",
+        "Gather for reversed Slice",
+        "Reshape for Unsqueeze",
+        "float limits",
         "truncated quotients",
         "rows of operands",
         "separate constants",
         "counted padding",
         "cropped kernels",
+        "no byte constants",
     ),
 )
 OPENVINO = Target(

@@ -12,7 +12,7 @@ from converters.passes.spellings.assertions import CheckShapes
 from converters.passes.spellings.attributes import RemoveDefaults, StatePadModes
 from converters.passes.spellings.bags import BagsByMatMul
 from converters.passes.spellings.binary import BinaryOperators
-from converters.passes.spellings.booleans import RemoveBooleanConstants
+from converters.passes.spellings.booleans import RemoveBooleanConstants, RemoveByteConstants
 from converters.passes.spellings.comparisons import ComparedNumbers, EqualShapes
 from converters.passes.spellings.constant_indices import ComputedIndices, ConstantIndices
 from converters.passes.spellings.copied_products import CopiedProducts, GatheredCopies
@@ -51,6 +51,7 @@ from converters.passes.spellings.ncnn_forms import (
 )
 from converters.passes.spellings.negative_pads import NonnegativePads
 from converters.passes.spellings.old_opencv import (
+    ClippedNumbers,
     ComparedBooleans,
     ExpandedScalars,
     IndicesInShape,
@@ -58,6 +59,7 @@ from converters.passes.spellings.old_opencv import (
     OperandsOfRows,
     ReflectedImages,
     ScatteredColumns,
+    SingleUnsqueezes,
     TransposedConvolutionsOfImages,
     TruncatedQuotients,
 )
@@ -144,6 +146,7 @@ SPELLINGS: Mapping[str, Callable[[], InPlacePass]] = {
     "Mul for And": ArithmeticLogic,
     "Mul for squares": PowToMul,
     "no boolean constants": RemoveBooleanConstants,
+    "no byte constants": RemoveByteConstants,
     "no defaults": RemoveDefaults,
     "no leading 1s": RemoveLeadingOnes,
     "no scalar constants": ScalarsToVectors,
@@ -173,6 +176,8 @@ SPELLINGS: Mapping[str, Callable[[], InPlacePass]] = {
     "rows of indices": IndicesOfRows,
     "indices in shape": IndicesInShape,
     "rows of operands": OperandsOfRows,
+    "float limits": ClippedNumbers,
+    "Reshape for Unsqueeze": SingleUnsqueezes,
     "images for reflection": ReflectedImages,
     "2D ConvTranspose": TransposedConvolutionsOfImages,
     "truncated quotients": TruncatedQuotients,
@@ -254,7 +259,8 @@ _LAST = frozenset((
     "assertions by Reshape", "biased attention", "clipped Tanh", "computed indices", "copied products",
     "expanded Softplus", "Gather for Expand",
     "last states", "merged directions", "scalar exponents", "separate activations",
-    "no boolean constants", "quantized moves", "scales of quantizations", "rows of operands", "separate constants",
+    "no boolean constants", "no byte constants", "float limits", "Reshape for Unsqueeze",
+    "quantized moves", "scales of quantizations", "rows of operands", "separate constants",
     "pairs of reduced axes", "sorted by depth", "transposed batches",
     "stable Softplus",
     "stated kernels", "stated modes", "truncated integers", "truncated quotients", "unfused GroupNormalization",

@@ -1,6 +1,8 @@
-"""Boolean constants as casts of integers."""
+"""Constants of booleans and bytes as casts of integers."""
 
 from __future__ import annotations
+
+from typing import ClassVar
 
 import numpy as np
 import onnx_ir as ir
@@ -13,12 +15,20 @@ from onnx_specops.naming import Names
 class RemoveBooleanConstants(InPlacePass):
     """Replace each boolean constant by an int32 constant and a Cast. OpenCV and TVM cannot read boolean tensors."""
 
+    kind: ClassVar[ir.DataType] = ir.DataType.BOOL
+    suffix: ClassVar[str] = "boolean"
+    stored: ClassVar[frozenset[str]] = frozenset()
+    """Operators whose constants stay."""
+
     def call(self, model: ir.Model) -> PassResult:
         graph = model.graph
         found = [
             value
             for value in graph.initializers.values()
-            if value.dtype == ir.DataType.BOOL and not value.is_graph_input() and value.uses()
+            if value.dtype == self.kind
+            and not value.is_graph_input()
+            and value.uses()
+            and all(use.node.op_type not in self.stored for use in value.uses())
         ]
         names = Names.of(graph) if found else Names()
         for value in found:
@@ -26,8 +36,8 @@ class RemoveBooleanConstants(InPlacePass):
             assert tensor is not None and value.name is not None
             numbers = constant_value(tensor.numpy().astype(np.int32), name=f"{value.name}_numbers")
             names.register(graph, numbers)
-            result = Value(name=names.unique(f"{value.name}_boolean"), type=value.type, shape=value.shape)
-            cast = ir.Node("", "Cast", [numbers], [ir.AttrInt64("to", int(ir.DataType.BOOL))], outputs=[result])
+            result = Value(name=names.unique(f"{value.name}_{self.suffix}"), type=value.type, shape=value.shape)
+            cast = ir.Node("", "Cast", [numbers], [ir.AttrInt64("to", int(self.kind))], outputs=[result])
             cast.name = result.name
             value.replace_all_uses_with(result, replace_graph_outputs=True)
             if len(graph):
@@ -36,3 +46,11 @@ class RemoveBooleanConstants(InPlacePass):
                 graph.append(cast)
             graph.initializers.pop(value.name)
         return PassResult(model, modified=bool(found))
+
+
+class RemoveByteConstants(RemoveBooleanConstants):
+    """Replace each uint8 constant by an int32 constant and a Cast. OpenCV (4.14.0) subtracts 128 from its numbers."""
+
+    kind = ir.DataType.UINT8
+    suffix = "byte"
+    stored = frozenset(("DequantizeLinear", "QuantizeLinear"))

@@ -81,16 +81,27 @@ class IndicesInShape(Workaround):
         return [op.Gather(data, places.reshape(shape), axis=axis)]
 
 
-class OperandsOfRows(Workaround):
-    """Convert one-dimensional operands of arithmetic to rows.
+_OF_ONE = frozenset((
+    "Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Ceil", "Celu", "Clip", "Cos", "Cosh", "Elu", "Erf", "Exp",
+    "Floor", "Gelu", "HardSigmoid", "HardSwish", "LeakyRelu", "Log", "Mish", "Neg", "Not", "Reciprocal", "Relu", "Round",
+    "Selu", "Sigmoid", "Sign", "Sin", "Sinh", "Softplus", "Softsign", "Sqrt", "Tan", "Tanh", "ThresholdedRelu",
+))  # fmt: skip
+"""Functions of one element."""
 
-    OpenCV (4.14.0) stores some of them as columns and others as rows, and combines them to a matrix.
+
+class OperandsOfRows(Workaround):
+    """Convert one-dimensional operands of arithmetic, and inputs of functions and of Softmax, to rows.
+
+    OpenCV (4.14.0) stores some of them as columns and others as rows. It combines them to a matrix, or rejects them. Softmax
+    of a column is 1.
     """
 
-    operators = BROADCASTING
+    operators = BROADCASTING | _OF_ONE | {"Softmax"}
 
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
         result = node.outputs[0]
+        if node.op_type not in BROADCASTING:
+            return self._of_one(op, node)
         if not isinstance(result, Value) or not result.is_static or not result.rank:
             return None
         operands = [value for value in node.inputs if isinstance(value, Value) and value.is_static]
@@ -100,6 +111,41 @@ class OperandsOfRows(Workaround):
         rows = [_row(op, value) if value.rank == 1 and value in computed else value for value in operands]
         row = op.node(node.op_type, *rows, **attributes_of(node))
         return [op.Reshape(row, [dim or 0 for dim in result.dims or ()]) if result.rank == 1 else row]
+
+    def _of_one(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        x = node.inputs[0]
+        if not isinstance(x, Value) or not x.is_static or x.rank != 1 or constant_array(x) is not None:
+            return None
+        attributes = attributes_of(node) | ({"axis": 1} if node.op_type == "Softmax" else {})
+        row = op.node(node.op_type, _row(op, x), *node.inputs[1:], **attributes)
+        return [op.Reshape(row, [dim or 0 for dim in x.dims or ()])]
+
+
+class ClippedNumbers(Workaround):
+    """Clip integers as floats. OpenCV (4.14.0) reads the bits of the limits as those of floats."""
+
+    operators = frozenset(("Clip",))
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        x = node.inputs[0]
+        if not isinstance(x, Value) or x.dtype is None or not x.dtype.is_integer():
+            return None
+        numbers = [None if value is None else op.Cast(value, to=ir.DataType.FLOAT) for value in node.inputs]
+        return [op.Cast(op.Clip(*numbers), to=x.dtype)]
+
+
+class SingleUnsqueezes(Workaround):
+    """Convert an Unsqueeze along several axes to a Reshape. OpenCV 4.14 has only those along one axis."""
+
+    operators = frozenset(("Unsqueeze",))
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        x, result = node.inputs[0], node.outputs[0]
+        if not isinstance(x, Value) or not isinstance(result, Value) or not result.is_static:
+            return None
+        if constant_array(x) is not None or not x.rank or (result.rank or 0) - x.rank < 2:
+            return None
+        return [op.Reshape(x, [dim or 0 for dim in result.dims or ()])]
 
 
 class ReflectedImages(Workaround):

@@ -106,6 +106,24 @@ def test_booleans() -> None:
     assert all(value.dtype != ir.DataType.BOOL for value in model.graph.initializers.values())
 
 
+@pytest.mark.parametrize(("kind", "stored"), [(ir.DataType.UINT8, False), (ir.DataType.INT8, True)])
+def test_bytes(kind: ir.DataType, stored: bool) -> None:
+    def emit(op, x):
+        return op.Max(op.Cast(x, to=kind), op.const([1, 2, 3], kind))
+
+    found = operators(_spelled("no byte constants", emit, np.abs(X)))
+    assert found == (["Cast", "Max"] if stored else ["Cast", "Cast", "Max"])
+
+
+def test_zero_points_stay() -> None:
+    def emit(op, x):
+        return op.DequantizeLinear(
+            op.QuantizeLinear(x, 0.5, op.const(3, ir.DataType.UINT8)), 0.5, op.const(3, ir.DataType.UINT8)
+        )
+
+    assert operators(_spelled("no byte constants", emit)) == ["DequantizeLinear", "QuantizeLinear"]
+
+
 def test_a_boolean_input_is_not_a_constant() -> None:
     given = new_value(ir.DataType.BOOL, (3,), "given")
     model = graph(lambda op, x, given: op.Where(given, x, op.Neg(x)), floats("x", 2, 3), given)

@@ -9,6 +9,7 @@ import onnx_ir as ir
 import pytest
 
 from converters.passes.spellings.old_opencv import (
+    ClippedNumbers,
     ComparedBooleans,
     ExpandedScalars,
     IndicesInShape,
@@ -16,6 +17,7 @@ from converters.passes.spellings.old_opencv import (
     OperandsOfRows,
     ReflectedImages,
     ScatteredColumns,
+    SingleUnsqueezes,
     TransposedConvolutionsOfImages,
     TruncatedQuotients,
 )
@@ -87,8 +89,8 @@ def test_lines_of_indices(emit: Any, dims: tuple[int | None, ...], found: list[s
     [
         (lambda op, x: op.Add(x, [2.0]), (3,), ["Add", "Reshape", "Reshape"]),
         (lambda op, x: op.Sub([2.0, 3.0, 4.0], x), (3,), ["Reshape", "Reshape", "Sub"]),
-        (lambda op, x: op.Where(op.Less(x, op.Exp(x)), x, [0.0]), (3,), ["Exp", "Less", *["Reshape"] * 6, "Where"]),
-        (lambda op, x: op.Add(x, op.Neg(x)), (3,), ["Add", "Neg", *["Reshape"] * 3]),
+        (lambda op, x: op.Where(op.Less(x, op.Exp(x)), x, [0.0]), (3,), ["Exp", "Less", *["Reshape"] * 8, "Where"]),
+        (lambda op, x: op.Add(x, op.Neg(x)), (3,), ["Add", "Neg", *["Reshape"] * 5]),
         (lambda op, x: op.Mul(x, x), (3,), ["Mul", *["Reshape"] * 3]),
         (lambda op, x: op.Add(x, [2.0]), (3, 1), ["Add"]),
         (lambda op, x: op.Add(op.Reshape(x, [3, 1]), x), (3,), ["Add", "Reshape", "Reshape"]),
@@ -207,3 +209,51 @@ def test_indices_in_the_shape_of_the_result(table: Any, indices: Any, axis: int,
         return op.Add(op.Reshape(op.Gather(data, indices, axis=axis), shape), op.ReduceMax(x))
 
     assert ("Reshape" in rewritten(emit, floats("x", 7, 4), by=[IndicesInShape()])) is reshaped
+
+
+@pytest.mark.parametrize(
+    ("emit", "dims", "found"),
+    [
+        (lambda op, x: op.Exp(x), (4,), ["Exp", "Reshape", "Reshape"]),
+        (lambda op, x: op.Clip(x, 0.0, 1.0), (4,), ["Clip", "Reshape", "Reshape"]),
+        (lambda op, x: op.Softmax(x, axis=0), (4,), ["Reshape", "Reshape", "Softmax"]),
+        (lambda op, x: op.Softmax(x, axis=-1), (4,), ["Reshape", "Reshape", "Softmax"]),
+        (lambda op, x: op.Softmax(x, axis=0), (4, 1), ["Softmax"]),
+        (lambda op, x: op.Exp(x), (1, 4), ["Exp"]),
+        (lambda op, x: op.Exp(x), (None,), ["Exp"]),
+        (lambda op, x: op.CumSum(x, 0), (4,), ["CumSum"]),
+    ],
+)
+def test_functions_of_lines(emit: Any, dims: tuple[int | None, ...], found: list[str]) -> None:
+    assert rewritten(emit, floats("x", *dims), by=[OperandsOfRows()]) == found
+
+
+@pytest.mark.parametrize("kind", [D.INT32, D.INT64])
+@pytest.mark.parametrize("limits", [(-2, 3), (None, 3), (-2, None)])
+def test_limits_of_integers(kind: D, limits: tuple[int | None, int | None]) -> None:
+    numbers = [np.array([-7, -2, 0, 3, 9]).astype(kind.numpy())]
+
+    def emit(op, x):
+        return op.Clip(x, *(None if limit is None else op.const(limit, kind) for limit in limits))
+
+    found = rewritten(emit, new_value(kind, (5,), "x"), by=[ClippedNumbers()], numbers=numbers)
+    assert found == ["Cast", "Cast", "Clip"]
+
+
+def test_limits_of_floats_stay() -> None:
+    assert rewritten(lambda op, x: op.Clip(x, -1.0, 1.0), floats("x", 5), by=[ClippedNumbers()]) == ["Clip"]
+
+
+@pytest.mark.parametrize(
+    ("axes", "dims", "found"),
+    [
+        ([0, 3], (2, 3), "Reshape"),
+        ([-1, -2], (2, 3), "Reshape"),
+        ([-1], (2, 3), "Unsqueeze"),
+        ([0, 1], (None, 3), "Unsqueeze"),
+        ([0, 1], (), "Unsqueeze"),
+    ],
+)
+def test_several_axes(axes: list[int], dims: tuple[int | None, ...], found: str) -> None:
+    x = new_value(D.FLOAT, dims, "x")
+    assert rewritten(lambda op, x: op.Unsqueeze(x, axes), x, by=[SingleUnsqueezes()]) == [found]
