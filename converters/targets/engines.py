@@ -224,6 +224,10 @@ TRACT = Target(
         "stable Softplus",
         "copied products",
         "Gather for Expand",
+        "reduced numbers",
+        "counted outputs",
+        "wide sizes",
+        "no named dimensions",
     ),
     command='`tract.onnx().load("model.onnx")`',
 )

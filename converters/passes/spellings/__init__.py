@@ -105,6 +105,7 @@ from converters.passes.spellings.softmax import LastAxisSoftmax
 from converters.passes.spellings.squares import PowToMul
 from converters.passes.spellings.states import NameLastStates
 from converters.passes.spellings.topk import SortedTopK
+from converters.passes.spellings.tract_forms import CountedOutputs, ReducedNumbers, UnnamedDimensions, WideSizes
 from converters.passes.spellings.unrolled import UnrolledForms, UnrolledLoops, UnrolledRecurrence
 from converters.passes.spellings.unsigned_casts import CastThroughIntegers
 from converters.passes.spellings.webgpu_forms import (
@@ -147,6 +148,10 @@ SPELLINGS: Mapping[str, Callable[[], InPlacePass]] = {
     "Mul for squares": PowToMul,
     "no boolean constants": RemoveBooleanConstants,
     "no byte constants": RemoveByteConstants,
+    "no named dimensions": UnnamedDimensions,
+    "wide sizes": WideSizes,
+    "reduced numbers": ReducedNumbers,
+    "counted outputs": CountedOutputs,
     "no defaults": RemoveDefaults,
     "no leading 1s": RemoveLeadingOnes,
     "no scalar constants": ScalarsToVectors,
@@ -260,6 +265,7 @@ _LAST = frozenset((
     "expanded Softplus", "Gather for Expand",
     "last states", "merged directions", "scalar exponents", "separate activations",
     "no boolean constants", "no byte constants", "float limits", "Reshape for Unsqueeze",
+    "reduced numbers", "counted outputs", "no named dimensions",
     "quantized moves", "scales of quantizations", "rows of operands", "separate constants",
     "pairs of reduced axes", "sorted by depth", "transposed batches",
     "stable Softplus",

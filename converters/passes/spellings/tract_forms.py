@@ -1,0 +1,141 @@
+"""Forms that tract computes: sizes that are unknown before a model runs, and integers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnx_ir as ir
+from onnx_ir.passes import InPlacePass, PassResult
+
+from converters.passes.workaround import Workaround
+from onnx_specops.building import Builder, Value
+from onnx_specops.graphs import all_nodes, attributes_of, constant_array
+from onnx_specops.naming import Names
+
+
+class UnnamedDimensions(InPlacePass):
+    """Remove the names of the unknown dimensions of computed tensors.
+
+    tract (0.23) names the number of elements that NonZero finds, and rejects another name for it in the file.
+    """
+
+    def call(self, model: ir.Model) -> PassResult:
+        found = [
+            value
+            for node in all_nodes(model.graph)
+            for value in node.outputs
+            if value.shape is not None and any(isinstance(dim, ir.SymbolicDim) and dim.value for dim in value.shape)
+        ]
+        for value in found:
+            assert value.shape is not None
+            value.shape = ir.Shape([dim if isinstance(dim, int) else None for dim in value.shape])
+        return PassResult(model, modified=bool(found))
+
+
+class WideSizes(Workaround):
+    """Compute sizes in 64 bits if they are computed in 32 bits and then cast.
+
+    tract (0.23) computes with unknown sizes in 64 bits only.
+    """
+
+    operators = frozenset(("Cast",))
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        x = node.inputs[0]
+        if not isinstance(x, Value) or x.dtype != ir.DataType.INT32 or node.outputs[0].dtype != ir.DataType.INT64:
+            return None
+        if constant_array(x) is not None or not _are_sizes(x):
+            return None
+        return [_in_64_bits(op, x)]
+
+
+_MOVED = frozenset(("Concat", "Gather", "Reshape", "Slice", "Squeeze", "Unsqueeze"))
+"""Operators that change no number of their first input."""
+
+
+def _terms(node: ir.Node) -> list[ir.Value | None]:
+    """Return the inputs that contain numbers."""
+    return list(node.inputs if node.op_type in ("Add", "Concat", "Sub") else node.inputs[:1])
+
+
+def _are_sizes(value: ir.Value | None) -> bool:
+    """Return whether 32-bit integers are dimensions, constants, or their sums, which 32 bits represent."""
+    if value is None or value.dtype not in (ir.DataType.INT32, ir.DataType.INT64):
+        return False
+    if constant_array(value) is not None:
+        return True
+    node = value.producer()
+    if node is None or node.domain:
+        return False
+    if node.op_type in ("Shape", "Size"):
+        return True
+    return node.op_type in (*_MOVED, "Add", "Cast", "Sub") and all(_are_sizes(one) for one in _terms(node))
+
+
+def _in_64_bits(op: Builder, value: ir.Value) -> Value:
+    """Return the same numbers as 64-bit integers."""
+    if (known := constant_array(value)) is not None:
+        return op.const(known.astype(np.int64))
+    node = value.producer()
+    assert node is not None and isinstance(value, Value)
+    if value.dtype == ir.DataType.INT64:
+        return value
+    if node.op_type == "Cast":
+        assert node.inputs[0] is not None
+        return _in_64_bits(op, node.inputs[0])
+    terms = [_in_64_bits(op, one) for one in _terms(node) if one is not None]
+    result: Value = op.node(node.op_type, *terms, *node.inputs[len(terms) :], **attributes_of(node))
+    return result
+
+
+class ReducedNumbers(Workaround):
+    """Reduce booleans as int32. tract (0.23) rejects the maximum and minimum of booleans."""
+
+    operators = frozenset(("ReduceMax", "ReduceMin"))
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        x = node.inputs[0]
+        if not isinstance(x, Value) or x.dtype != ir.DataType.BOOL:
+            return None
+        numbers = op.Cast(x, to=ir.DataType.INT32)
+        return [op.Cast(op.node(node.op_type, numbers, *node.inputs[1:], **attributes_of(node)), to=ir.DataType.BOOL)]
+
+
+class CountedOutputs(InPlacePass):
+    """Compute an output of 64-bit integers from its absolute values and signs.
+
+    tract (0.23) stores such integers as expressions of sizes, except for absolute values, and its API cannot return those.
+    """
+
+    def call(self, model: ir.Model) -> PassResult:
+        graph = model.graph
+        found = [index for index, value in enumerate(graph.outputs) if value.producer() and _may_be_size(value)]
+        names, op = (Names.of(graph), Builder.of_existing(graph)) if found else (Names(), None)
+        for index in found:
+            value = graph.outputs[index]
+            assert op is not None and value.name is not None
+            name, value.name = value.name, names.unique(f"{value.name}_sizes")
+            zero = op.const([0] if value.shape else 0)
+            size = op.Abs(value)
+            result = op.place(op.Where(op.Less(value, zero), op.Neg(size), size))
+            result.name, result.shape = name, value.shape
+            graph.outputs[index] = result
+        return PassResult(model, modified=bool(found))
+
+
+def _may_be_size(value: ir.Value) -> bool:
+    """Return whether 64-bit integers are computed from casts to 64 bits, or from shapes."""
+    if value.dtype != ir.DataType.INT64 or constant_array(value) is not None:
+        return False
+    pending, seen = [value], {value}
+    while pending:
+        node = pending.pop().producer()
+        if node is None:
+            continue
+        if node.op_type in ("Cast", "Shape", "Size"):
+            return True
+        more = [one for one in node.inputs if one is not None and one.dtype == ir.DataType.INT64 and one not in seen]
+        pending += more
+        seen |= set(more)
+    return False

@@ -1,0 +1,90 @@
+"""Forms for tract, and near misses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+import pytest
+
+from converters.passes.spellings.tract_forms import CountedOutputs, ReducedNumbers, UnnamedDimensions, WideSizes
+from onnx_specops.building import new_value
+from tests.converters.passes.graphs import floats, graph, operators, rewritten
+
+D = ir.DataType
+
+
+@pytest.mark.parametrize(("dims", "left"), [(("n", 3), [None, 3]), ((2, 3), [2, 3])])
+def test_names_of_dimensions(dims: Any, left: list[int | None]) -> None:
+    model = graph(lambda op, x: op.Relu(x), new_value(D.FLOAT, dims, "x"))
+    model.graph.outputs[0].shape = ir.Shape(dims)
+    assert UnnamedDimensions()(model).modified == (left[0] is None)
+    shape = model.graph.outputs[0].shape
+    assert shape is not None
+    assert [dim if isinstance(dim, int) else dim.value for dim in shape] == left
+    assert model.graph.inputs[0].shape == ir.Shape(dims)
+
+
+def _size(op: Any, x: Any) -> Any:
+    return op.Cast(op.Shape(x, start=0, end=1), to=D.INT32)
+
+
+@pytest.mark.parametrize(
+    ("emit", "casts"),
+    [
+        (lambda op, x, i: op.Cast(_size(op, x), to=D.INT64), 0),
+        (lambda op, x, i: op.Cast(op.Add(_size(op, x), op.const([6], D.INT32)), to=D.INT64), 0),
+        (lambda op, x, i: op.Cast(op.Sub(op.const([6], D.INT32), _size(op, x)), to=D.INT64), 0),
+        (lambda op, x, i: op.Cast(op.Concat(_size(op, x), op.const([6], D.INT32), axis=0), to=D.INT64), 0),
+        (lambda op, x, i: op.Cast(op.Gather(op.Cast(op.Shape(x), to=D.INT32), [1], axis=0), to=D.INT64), 0),
+        (lambda op, x, i: op.Cast(op.Mul(_size(op, x), op.const([6], D.INT32)), to=D.INT64), 2),  # may overflow
+        (lambda op, x, i: op.Cast(op.Add(_size(op, x), op.Cast(i, to=D.INT32)), to=D.INT64), 3),  # not a size
+        (lambda op, x, i: op.Cast(op.Cast(i, to=D.INT32), to=D.INT64), 2),
+        (lambda op, x, i: op.Cast(_size(op, x), to=D.FLOAT), 2),
+    ],
+)
+def test_sizes(emit: Any, casts: int) -> None:
+    inputs = floats("x", None, None), new_value(D.INT64, (1,), "i")
+    numbers = [np.zeros((4, 3), np.float32), np.array([2**33 + 5])]
+    assert rewritten(emit, *inputs, by=[WideSizes()], numbers=numbers).count("Cast") == casts
+
+
+@pytest.mark.parametrize("reduced", ["ReduceMax", "ReduceMin"])
+@pytest.mark.parametrize(("kind", "casts"), [(D.BOOL, 2), (D.INT32, 0)])
+def test_reduced_booleans(reduced: str, kind: D, casts: int) -> None:
+    given = np.array([[True, True], [False, False], [True, False]])
+
+    def emit(op, x):
+        return op.node(reduced, x, [1], keepdims=0)
+
+    numbers = [given.astype(kind.numpy())]
+    found = rewritten(emit, new_value(kind, (3, 2), "x"), by=[ReducedNumbers()], numbers=numbers)
+    assert found == ["Cast"] * casts + [reduced]
+
+
+@pytest.mark.parametrize(
+    ("emit", "found"),
+    [
+        (lambda op, x: op.Cast(x, to=D.INT64), True),
+        (lambda op, x: op.Neg(op.Cast(x, to=D.INT64)), True),
+        (lambda op, x: op.Add(op.ArgMax(x), op.Cast(op.ReduceMin(x), to=D.INT64)), True),
+        (lambda op, x: op.ArgMax(x), False),
+        (lambda op, x: op.Cast(x, to=D.INT32), False),
+        (lambda op, x: op.Gather(op.const([1, 2, 3]), op.ArgMax(x)), False),
+    ],
+)
+def test_outputs_of_integers(emit: Any, found: bool) -> None:
+    numbers = [np.array([[1.5, -2.5, 3], [-4, 0, 2**40]], np.float32)]
+    if found:
+        assert "Abs" in rewritten(emit, floats("x", 2, 3), by=[CountedOutputs()], numbers=numbers)
+    else:
+        assert "Abs" not in rewritten(emit, floats("x", 2, 3), by=[CountedOutputs()], numbers=[numbers[0].clip(-9, 9)])
+
+
+def test_the_name_of_an_output_stays() -> None:
+    model = graph(lambda op, x: op.Cast(x, to=D.INT64), floats("x", 2, 3))
+    model.graph.outputs[0].name = "count"
+    CountedOutputs()(model)
+    assert [value.name for value in model.graph.outputs] == ["count"]
+    assert operators(model) == ["Abs", "Cast", "Less", "Neg", "Where"]
