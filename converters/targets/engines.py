@@ -86,7 +86,12 @@ _NOT_IN_OPENCV4 = """
 """
 
 _NOT_IN_OPENCV = """
-    Bernoulli Multinomial RandomNormal RandomUniform RandomUniformLike
+    Bernoulli DeformConv Multinomial RandomNormal RandomUniform RandomUniformLike
+"""
+
+_NOT_IN_OPENVINO = """
+    Bernoulli BitCast ConcatFromSequence CumProd DeformConv Det MaxUnpool MelWeightMatrix RegexFullMatch SequenceConstruct
+    SequenceErase SequenceInsert SequenceLength SplitToSequence StringConcat StringNormalizer StringSplit TfIdfVectorizer
 """
 
 OPENCV = replace(
@@ -193,6 +198,7 @@ OPENVINO = Target(
     "openvino 2026.4.1",
     opsets=(11, 19),  # it ignores the axis of DFT 20
     quantized="qdq",
+    lacks=dict.fromkeys(_NOT_IN_OPENVINO.split(), ""),
     limits=(limits.indices_with_auto_pad,),
     spellings=("unseeded RandomUniform", "matrix operands", "sorted TopK", "static Reshape"),
     command='`openvino.Core().read_model("model.onnx")`',
@@ -202,7 +208,7 @@ TRACT = Target(
     "tract",
     "tract 0.23",
     opsets=(11, 21),
-    lacks={"Loop": "", "RoiAlign": ""},
+    lacks={"DeformConv": "", "Loop": "", "RoiAlign": ""},
     limits=(
         limits.free_scales_of_corners,
         limits.cubic_samples,

@@ -91,6 +91,27 @@ def test_unsupported_operators_are_reported_by_layer(tmp_path: Path) -> None:
     assert not (tmp_path / "model.onnx").exists()
 
 
+@pytest.mark.parametrize(
+    ("target", "supported"), [("opencv", False), ("openvino", False), ("tract", False), ("standard", True)]
+)
+def test_deformable_convolutions(target: Any, supported: bool, tmp_path: Path) -> None:
+    """Programs without DeformConv; other convolutions stay."""
+    kernel = np.ones((2, 3, 3, 3), np.float32)
+    sides: tuple[Any, ...] = ([1, 1], [1, 1], [1, 1], [1, 1])
+    x, offsets = opset14.parameter([1, 3, 6, 6], name="x"), opset14.parameter([1, 18, 6, 6], name="offsets")
+    plain = tmp_path / "plain.xml"
+    ov.save_model(ov.Model([opset14.convolution(x, kernel, *sides)], [x]), plain)
+    convert(plain, tmp_path / "plain.onnx", target=target)
+    x = opset14.parameter([1, 3, 6, 6], name="x")
+    path = tmp_path / "deformable.xml"
+    ov.save_model(ov.Model([opset14.deformable_convolution(x, offsets, kernel, *sides)], [x, offsets]), path)
+    if supported:
+        convert(path, tmp_path / "deformable.onnx", target=target)
+    else:
+        with pytest.raises(UnsupportedError, match="the operator DeformConv; convert it for another target"):
+            convert(path, tmp_path / "deformable.onnx", target=target)
+
+
 def test_genai_requires_onnxruntime() -> None:
     with pytest.raises(ValueError, match="form='genai' requires target='onnxruntime' or target='cuda', not opencv"):
         options.Options(target="opencv", form="genai")
