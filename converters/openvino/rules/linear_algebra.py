@@ -153,7 +153,9 @@ def einsum(op: Builder, *inputs: Value, equation: str):
         re.sub(r"[A-Za-z]", lambda match: names[match[0]], term.replace("...", "\0")).replace("\0", hidden_letters)
         for term, hidden_letters in zip((*terms, right), dots, strict=True)
     ]
-    result = _as_mat_mul(op, inputs, renamed)
+    result = _as_sum(op, inputs, renamed)
+    if result is None:
+        result = _as_mat_mul(op, inputs, renamed)
     if result is None:
         result = _as_product(op, inputs, renamed)
     if result is not None:
@@ -175,6 +177,16 @@ def _letter_sizes(inputs: Sequence[Value], terms: Sequence[str]) -> dict[str, in
         if len(sizes - {None, 1}) > 1:
             raise Malformed(f"its operands have {sorted(s for s in sizes if s is not None)} elements along one dimension")
     return {letter: next(iter(sizes - {None, 1}), None if None in sizes else 1) for letter, sizes in known.items()}
+
+
+def _as_sum(op: Builder, inputs: Sequence[Value], terms: Sequence[str]) -> Value | None:
+    """Return an equal sum and transposition of one operand without a diagonal. Some runtimes do not support its Einsum."""
+    if len(inputs) != 1 or "." in terms[0] or len(set(terms[0])) != len(terms[0]) or inputs[0].dtype not in _FLOATS:
+        return None
+    term, result = terms
+    summed = [axis for axis, letter in enumerate(term) if letter not in result]
+    left = "".join(letter for letter in term if letter in result)
+    return _ordered(op, op.ReduceSum(inputs[0], summed, keepdims=0) if summed else inputs[0], left, result)
 
 
 def _as_mat_mul(op: Builder, inputs: Sequence[Value], terms: Sequence[str]) -> Value | None:

@@ -88,3 +88,17 @@ def test_products_of_nothing(oracle: Oracle, tmp_path: Path) -> None:
 @pytest.mark.parametrize(("equation", "left", "right"), OTHERS)
 def test_other_sums(equation: str, left: Shape, right: Shape, oracle: Oracle, tmp_path: Path) -> None:
     assert "Einsum" in _convert(equation, [left, right], oracle, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("equation", "shape", "found"),
+    [
+        ("abc->cb", (2, 3, 4), ["ReduceSum", "Transpose"]),
+        ("abc->ac", (None, 3, None), ["ReduceSum"]),
+        ("abc->", (2, 3, 4), ["ReduceSum"]),
+        ("abc->cab", (2, 3, 4), ["Transpose"]),
+        ("aab->b", (2, 2, 4), ["Einsum"]),  # a diagonal
+    ],
+)
+def test_sums_of_one_operand(equation: str, shape: Shape, found: list[str], oracle: Oracle, tmp_path: Path) -> None:
+    assert _convert(equation, [shape], oracle, tmp_path) == found
