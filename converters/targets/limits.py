@@ -311,6 +311,12 @@ def diagonals(node: ir.Node) -> bool:
     return any(len(set(letters)) < len(letters) for letters in (term.replace("...", "") for term in terms))
 
 
+@limit("ConvTranspose", "three-dimensional", silent=False)
+def transposed_volumes(node: ir.Node) -> bool:
+    """Match volumes."""
+    return _rank(node) > 4
+
+
 @limit("Celu", "with any attributes")
 def celu(node: ir.Node) -> bool:
     """Match all nodes."""

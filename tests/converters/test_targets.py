@@ -112,6 +112,21 @@ def test_deformable_convolutions(target: Any, supported: bool, tmp_path: Path) -
             convert(path, tmp_path / "deformable.onnx", target=target)
 
 
+def test_transposed_convolutions_of_volumes(tmp_path: Path) -> None:
+    """OpenCV 4 computes those of images only."""
+    for rank in (2, 3):
+        x = opset14.parameter([1, 2, *[4] * rank], name="x")
+        ones, zeros = [1] * rank, [0] * rank
+        result = opset14.convolution_backprop_data(
+            x, np.ones((2, 2, *[3] * rank), np.float32), ones, None, zeros, zeros, ones
+        )
+        ov.save_model(ov.Model([result], [x]), tmp_path / f"{rank}.xml")
+    convert(tmp_path / "2.xml", target="opencv4")
+    convert(tmp_path / "3.xml", target="opencv")
+    with pytest.raises(UnsupportedError, match="does not support ConvTranspose three-dimensional; convert it for another"):
+        convert(tmp_path / "3.xml", target="opencv4")
+
+
 def test_genai_requires_onnxruntime() -> None:
     with pytest.raises(ValueError, match="form='genai' requires target='onnxruntime' or target='cuda', not opencv"):
         options.Options(target="opencv", form="genai")

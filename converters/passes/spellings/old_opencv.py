@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import onnx_ir as ir
 
 from converters.passes.spellings.scalars import BROADCASTING
@@ -90,13 +91,13 @@ _OF_ONE = frozenset((
 
 
 class OperandsOfRows(Workaround):
-    """Convert one-dimensional operands of arithmetic, and inputs of functions and of Softmax, to rows.
+    """Convert one-dimensional operands of arithmetic, and inputs of functions, Softmax and TopK, to rows.
 
     OpenCV (4.14.0) stores some of them as columns and others as rows. It combines them to a matrix, or rejects them. Softmax
-    of a column is 1.
+    of a column is 1. TopK of a column crashes.
     """
 
-    operators = BROADCASTING | _OF_ONE | {"Softmax"}
+    operators = BROADCASTING | _OF_ONE | {"Softmax", "TopK"}
 
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
         result = node.outputs[0]
@@ -117,6 +118,9 @@ class OperandsOfRows(Workaround):
         if not isinstance(x, Value) or not x.is_static or x.rank != 1 or constant_array(x) is not None:
             return None
         attributes = attributes_of(node) | ({"axis": 1} if node.op_type == "Softmax" else {})
+        if node.op_type == "TopK":
+            rows = op.TopK(_row(op, x), *node.inputs[1:], **(attributes | {"axis": 1}), outputs=2)
+            return [op.Reshape(row, [-1]) for row in rows]
         row = op.node(node.op_type, _row(op, x), *node.inputs[1:], **attributes)
         return [op.Reshape(row, [dim or 0 for dim in x.dims or ()])]
 
@@ -190,6 +194,64 @@ class TransposedConvolutionsOfImages(Workaround):
         constant = op.const(weights[:, :, None])
         images = op.ConvTranspose(op.Unsqueeze(x, [2]), constant, *node.inputs[2:], **attributes)
         return [op.Squeeze(images, [2])]
+
+
+class GatheredReflections(Workaround):
+    """Convert reflecting or repeating padding of volumes, channels or batches to Gather. OpenCV 4.14 pads images only."""
+
+    operators = frozenset(("Pad",))
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        x, pads = node.inputs[0], constant_list(node.inputs[1])
+        mode = node.attributes.get_string("mode", "constant")
+        if not isinstance(x, Value) or x.dims is None or not pads or min(pads) < 0 or mode not in ("edge", "reflect"):
+            return None
+        if len(node.inputs) > 3 and node.inputs[3] is not None:
+            return None
+        rank = len(x.dims)
+        padded = [axis for axis in range(rank) if pads[axis] or pads[axis + rank]]
+        if rank <= 4 and all(axis >= 2 for axis in padded):
+            return None
+        if any(not x.dims[axis] for axis in padded):
+            return None
+        result = x
+        for axis in padded:
+            places = np.pad(np.arange(x.dims[axis] or 0), (pads[axis], pads[axis + rank]), mode=mode)
+            result = op.Gather(result, places.astype(np.int64), axis=axis)
+        return [result]
+
+
+class SlicedConvTranspose(Workaround):
+    """Slice the result of a ConvTranspose whose padding at the end is different. OpenCV 4.14 rejects such padding."""
+
+    operators = frozenset(("ConvTranspose",))
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        pads = list(node.attributes.get_ints("pads", ()) or ())
+        count = len(pads) // 2
+        first, last = pads[:count], pads[count:]
+        if first == last or "output_shape" in node.attributes:
+            return None
+        if node.attributes.get_string("auto_pad", "NOTSET") != "NOTSET":
+            return None
+        both = [min(pair) for pair in zip(first, last, strict=True)]
+        whole = op.ConvTranspose(*node.inputs, **(attributes_of(node) | {"pads": both * 2}))
+        starts = [pad - common for pad, common in zip(first, both, strict=True)]
+        ends = [common - pad or 2**31 - 1 for pad, common in zip(last, both, strict=True)]
+        return [op.Slice(whole, starts, ends, list(range(2, 2 + count)))]
+
+
+class SelectedNumbers(Workaround):
+    """Select booleans as int32. OpenCV (5.0.0) rejects a Where of booleans."""
+
+    operators = frozenset(("Where",))
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        condition, *values = node.inputs
+        if node.outputs[0].dtype != ir.DataType.BOOL:
+            return None
+        numbers = [op.Cast(value, to=ir.DataType.INT32) for value in values]
+        return [op.Cast(op.Where(condition, *numbers), to=ir.DataType.BOOL)]
 
 
 def _is_logic(node: ir.Node | None) -> bool:

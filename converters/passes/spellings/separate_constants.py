@@ -7,7 +7,7 @@ from onnx_ir.passes import InPlacePass, PassResult
 
 from converters.passes.spellings.scalars import BROADCASTING
 from onnx_specops.building import constant_value
-from onnx_specops.graphs import all_nodes
+from onnx_specops.graphs import all_nodes, constant_array, producer_of
 from onnx_specops.naming import Names
 
 _OWN = frozenset(("Concat", "GatherElements"))
@@ -18,7 +18,7 @@ _SHARED = frozenset(("Gather", "Gemm", "InstanceNormalization", "MatMul", "Scatt
 
 
 class SeparateConstants(InPlacePass):
-    """Copy a constant that different kinds of operators use.
+    """Copy a constant, or a Cast of one, that different kinds of operators use.
 
     OpenCV (4.14.0) turns a constant that is an operand into a layer, under its name. Each other node with the constant then
     has one more input, and most reject it. Some operators add the layer a second time.
@@ -29,11 +29,12 @@ class SeparateConstants(InPlacePass):
         copies: dict[tuple[ir.Value, str], ir.Value] = {}
         first: dict[ir.Value, str] = {}
         uses = 0
-        for node in all_nodes(model.graph):
+        for node in list(all_nodes(model.graph)):
             if node.domain:
                 continue
             for index, value in enumerate(node.inputs):
-                if value is None or value.const_value is None or value.is_graph_input():
+                cast = _cast_of(value)
+                if value is None or value.is_graph_input() or (value.const_value is None and cast is None):
                     continue
                 kind = _kind(node, index)
                 if kind == "own":
@@ -43,11 +44,29 @@ class SeparateConstants(InPlacePass):
                     continue
                 if (value, kind) not in copies:
                     names = names or Names.of(model.graph)
-                    tensor = value.const_value
-                    copies[value, kind] = constant_value(tensor.numpy(), tensor.dtype, name=f"{value.name}_separate")
-                    names.register(model.graph, copies[value, kind])
+                    copies[value, kind] = _copied(value, cast, model.graph, names)
                 node.replace_input_with(index, copies[value, kind])
         return PassResult(model, modified=bool(copies))
+
+
+def _cast_of(value: ir.Value | None) -> ir.Node | None:
+    """Return the Cast of a constant that computes a value. OpenCV computes it, too, when it loads the file."""
+    cast = producer_of(value, "Cast")
+    return None if cast is None or constant_array(cast.inputs[0]) is None else cast
+
+
+def _copied(value: ir.Value, cast: ir.Node | None, graph: ir.Graph, names: Names) -> ir.Value:
+    if cast is not None:
+        copy = ir.Value(name=names.unique(f"{value.name}_separate"), type=value.type, shape=value.shape)
+        again = ir.Node("", "Cast", cast.inputs, cast.attributes.values(), outputs=[copy], name=copy.name)
+        assert isinstance(cast.graph, ir.Graph)
+        cast.graph.insert_after(cast, again)
+        return copy
+    tensor = value.const_value
+    assert tensor is not None
+    constant = constant_value(tensor.numpy(), tensor.dtype, name=f"{value.name}_separate")
+    names.register(graph, constant)
+    return constant
 
 
 def _kind(node: ir.Node, index: int) -> str:

@@ -12,12 +12,15 @@ from converters.passes.spellings.old_opencv import (
     ClippedNumbers,
     ComparedBooleans,
     ExpandedScalars,
+    GatheredReflections,
     IndicesInShape,
     IndicesOfRows,
     OperandsOfRows,
     ReflectedImages,
     ScatteredColumns,
+    SelectedNumbers,
     SingleUnsqueezes,
+    SlicedConvTranspose,
     TransposedConvolutionsOfImages,
     TruncatedQuotients,
 )
@@ -257,3 +260,65 @@ def test_limits_of_floats_stay() -> None:
 def test_several_axes(axes: list[int], dims: tuple[int | None, ...], found: str) -> None:
     x = new_value(D.FLOAT, dims, "x")
     assert rewritten(lambda op, x: op.Unsqueeze(x, axes), x, by=[SingleUnsqueezes()]) == [found]
+
+
+@pytest.mark.parametrize(("dims", "found"), [((4,), ["Reshape", "Reshape", "Reshape", "TopK"]), ((1, 4), ["TopK"])])
+@pytest.mark.parametrize("largest", [0, 1])
+def test_largest_of_lines(dims: tuple[int, ...], found: list[str], largest: int) -> None:
+    def emit(op, x):
+        return op.TopK(x, [3], axis=-1, largest=largest, outputs=2)
+
+    assert rewritten(emit, floats("x", *dims), by=[OperandsOfRows()]) == found
+
+
+@pytest.mark.parametrize("mode", ["edge", "reflect"])
+@pytest.mark.parametrize(
+    ("dims", "pads", "found"),
+    [
+        ((1, 2, 3, 4, 5), [0, 0, 1, 0, 2, 0, 0, 2, 0, 0], ["Gather"] * 2),
+        ((2, 3, 4, 5), [0, 1, 0, 0, 0, 1, 0, 2], ["Gather"] * 2),
+        ((2, 3), [1, 0, 0, 2], ["Gather"] * 2),
+        ((2, 3, 4, 5), [0, 0, 1, 0, 0, 0, 0, 2], ["Pad"]),  # images
+        ((2, 3, 5), [0, 0, 1, 0, 0, 2], ["Pad"]),
+        ((1, 2, None, 4, 5), [0, 0, 1, 0, 0, 0, 0, 2, 0, 0], ["Pad"]),
+    ],
+)
+def test_reflections(dims: tuple[int | None, ...], pads: list[int], found: list[str], mode: str) -> None:
+    assert rewritten(lambda op, x: op.Pad(x, pads, mode=mode), floats("x", *dims), by=[GatheredReflections()]) == found
+
+
+def test_padding_with_a_constant_stays() -> None:
+    pads = [0, 0, 1, 0, 2, 0, 0, 2, 0, 0]
+    assert rewritten(lambda op, x: op.Pad(x, pads), floats("x", 1, 2, 3, 4, 5), by=[GatheredReflections()]) == ["Pad"]
+
+
+@pytest.mark.parametrize(
+    ("attributes", "found"),
+    [
+        ({"pads": [1, 1, 0, 0]}, ["ConvTranspose", "Slice"]),
+        ({"pads": [0, 1, 2, 1]}, ["ConvTranspose", "Slice"]),
+        ({"pads": [1, 0, 0, 2], "output_padding": [1, 0], "group": 2}, ["ConvTranspose", "Slice"]),
+        ({"pads": [1, 2, 1, 2]}, ["ConvTranspose"]),
+        ({}, ["ConvTranspose"]),
+        ({"output_shape": [8, 9]}, ["ConvTranspose"]),
+        ({"auto_pad": "SAME_LOWER"}, ["ConvTranspose"]),
+    ],
+)
+def test_transposed_convolutions_with_uneven_padding(attributes: dict[str, Any], found: list[str]) -> None:
+    weights = np.random.default_rng(0).standard_normal((4, 2, 3, 3)).astype(np.float32)
+
+    def emit(op, x):
+        return op.ConvTranspose(x, op.const(weights), strides=[2, 2], kernel_shape=[3, 3], **attributes)
+
+    assert rewritten(emit, floats("x", 2, 4, 5, 6), by=[SlicedConvTranspose()]) == found
+
+
+@pytest.mark.parametrize(("kind", "casts"), [(D.BOOL, 3), (D.FLOAT, 0)])
+def test_selected_booleans(kind: D, casts: int) -> None:
+    names, numbers = "cxy", [np.array([True, False, True]), np.array([0, 0, 1]), np.array([0, 1, 0])]
+    inputs = [new_value(given, (3,), name) for given, name in zip((D.BOOL, kind, kind), names, strict=True)]
+    arrays = [number.astype(value.dtype.numpy()) for number, value in zip(numbers, inputs, strict=True) if value.dtype]
+    model = graph(lambda op, c, x, y: op.Where(c, x, y), *inputs)
+    SelectedNumbers()(model)
+    assert operators(model) == ["Cast"] * casts + ["Where"]
+    np.testing.assert_array_equal(run(model, *arrays)[0], np.where(*arrays), strict=True)

@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import onnx_ir as ir
 import pytest
 
+from converters.passes.spellings.booleans import RemoveBooleanConstants
 from converters.passes.spellings.separate_constants import SeparateConstants
+from onnx_specops.building import new_value
 from tests.converters.passes.graphs import floats, graph, rewritten
 
 ONE = np.array([1], np.int64)
@@ -37,6 +40,24 @@ def test_copies(emit: Any, copies: int) -> None:
     SeparateConstants()(model)
     assert len(model.graph.initializers) - before == copies
     rewritten(given, floats("x", 2, 3), by=[SeparateConstants()])
+
+
+@pytest.mark.parametrize(
+    ("emit", "casts"),
+    [
+        (lambda op, x, flags: op.Concat(flags, x, flags, axis=0), 2),
+        (lambda op, x, flags: (op.Concat(flags, x, axis=0), op.And(x, flags)), 2),
+        (lambda op, x, flags: (op.And(x, flags), op.Or(x, flags)), 1),
+    ],
+)
+def test_casts_of_constants(emit: Any, casts: int) -> None:
+    def given(op, x):
+        return emit(op, x, op.const(np.array([True, False])))
+
+    x = new_value(ir.DataType.BOOL, (2,), "x")
+    numbers = [np.array([True, False])]
+    steps = [RemoveBooleanConstants(), SeparateConstants()]
+    assert rewritten(given, x, by=steps, numbers=numbers).count("Cast") == casts
 
 
 def _of_images(op: Any, x: Any, scale: Any) -> Any:
