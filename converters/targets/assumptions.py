@@ -35,10 +35,16 @@ def _several(node: ir.Node) -> bool:
     return _computed(0)(node) and (count is None or bool((count > 1).any()))
 
 
+def _ordered(node: ir.Node) -> bool:
+    indices = node.outputs[1]
+    return _several(node) and (bool(indices.uses()) or indices.is_graph_output())
+
+
 HALF_ANGLES = Assumption(
     frozenset(("Cos", "Sin")), "the angles are between -10 and 10, because it reduces them in float16", _computed(0)
 )
 HALF_TIES = Assumption(frozenset(("TopK",)), "no two of the elements are equal in float16", _several)
+TIES = Assumption(frozenset(("TopK",)), "no two of the elements are equal", _ordered)
 DISTINCT_INDICES = Assumption(frozenset(("ScatterElements", "ScatterND")), "no two indices are equal", _computed(1))
 
 ROUNDED = "each result may be rounded to float16"

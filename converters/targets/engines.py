@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from converters.targets import limits
+from converters.targets.assumptions import TIES
 from converters.targets.target import Spelling, Target
 
 _COMMON: tuple[Spelling, ...] = (
@@ -38,6 +39,11 @@ _NOT_IN_TVM = """
     HannWindow LSTM LpNormalization MelWeightMatrix Multinomial NegativeLogLikelihoodLoss QLinearConv QLinearMatMul RNN
     RandomNormal RandomNormalLike RandomUniform RandomUniformLike RegexFullMatch ReverseSequence STFT
     SoftmaxCrossEntropyLoss StringConcat StringNormalizer StringSplit TfIdfVectorizer
+"""
+
+_NOT_IN_MNN = """
+    Bernoulli BlackmanWindow ConvInteger DFT DeformConv HammingWindow HannWindow Hardmax IsInf IsNaN MatMulInteger
+    MelWeightMatrix Multinomial QLinearConv QLinearMatMul StringNormalizer TfIdfVectorizer
 """
 
 _NOT_IN_NCNN = """
@@ -169,6 +175,7 @@ OPENCV4 = replace(
         limits.transposed_volumes,
     ),
     spellings=(
+        "compared non-numbers",
         "scattering to columns",
         *OPENCV.spellings,
         "Expand for scalars",
@@ -248,7 +255,7 @@ MNN = Target(
     # It uses RoiAlign-10 with the coordinates of version 16, and ignores the axes of ReduceL1, ReduceL2, ReduceSumSquare and
     # ReduceLogSumExp 18.
     opsets=(16, 17),
-    lacks=dict.fromkeys(("Bernoulli", "DFT", "Multinomial"), ""),
+    lacks=dict.fromkeys(_NOT_IN_MNN.split(), ""),
     limits=(
         limits.recurrent,
         limits.reset_before,
@@ -272,7 +279,9 @@ MNN = Target(
         limits.negative_pads,
         limits.remainders,
         limits.diagonals,
+        limits.several_operands,
     ),
+    assumptions=(TIES,),
     control_flow=False,
     spellings=(
         *_COMMON,
@@ -280,6 +289,8 @@ MNN = Target(
         "channel slopes",
         "symmetric padding",
         "explicit padding",
+        "compared non-numbers",
+        "reduced numbers",
         "compared numbers",
         "equal shapes",
         "Floor for Round",

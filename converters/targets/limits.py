@@ -311,6 +311,12 @@ def diagonals(node: ir.Node) -> bool:
     return any(len(set(letters)) < len(letters) for letters in (term.replace("...", "") for term in terms))
 
 
+@limit("Einsum", "of three or more operands", silent=False)
+def several_operands(node: ir.Node) -> bool:
+    """Match more than two operands."""
+    return len(node.inputs) > 2
+
+
 @limit("ConvTranspose", "three-dimensional", silent=False)
 def transposed_volumes(node: ir.Node) -> bool:
     """Match volumes."""

@@ -23,6 +23,7 @@ Spelling = Literal[
     "clipped Tanh",
     "computed indices",
     "compared numbers",
+    "compared non-numbers",
     "counted padding",
     "cropped kernels",
     "equal shapes",

@@ -127,6 +127,17 @@ def test_transposed_convolutions_of_volumes(tmp_path: Path) -> None:
         convert(tmp_path / "3.xml", target="opencv4")
 
 
+def test_sums_of_several_operands(tmp_path: Path) -> None:
+    """MNN has Einsum of at most two operands."""
+    for count in (2, 3):
+        operands = [opset14.parameter([3, 4], name=f"x{index}") for index in range(count)]
+        result = opset14.einsum(operands, ",".join(["ij"] * count) + "->i")
+        ov.save_model(ov.Model([result], operands), tmp_path / f"{count}.xml")
+    convert(tmp_path / "2.xml", target="mnn")
+    with pytest.raises(UnsupportedError, match="does not support Einsum of three or more operands; convert it for another"):
+        convert(tmp_path / "3.xml", target="mnn")
+
+
 def test_genai_requires_onnxruntime() -> None:
     with pytest.raises(ValueError, match="form='genai' requires target='onnxruntime' or target='cuda', not opencv"):
         options.Options(target="opencv", form="genai")

@@ -50,6 +50,7 @@ from converters.passes.spellings.ncnn_forms import (
     SplitLastDimension,
 )
 from converters.passes.spellings.negative_pads import NonnegativePads
+from converters.passes.spellings.non_numbers import ComparedNonNumbers
 from converters.passes.spellings.old_opencv import (
     ClippedNumbers,
     ComparedBooleans,
@@ -134,6 +135,7 @@ SPELLINGS: Mapping[str, Callable[[], InPlacePass]] = {
     "Cast through integers": CastThroughIntegers,
     "clipped Tanh": ClippedTanh,
     "compared numbers": ComparedNumbers,
+    "compared non-numbers": ComparedNonNumbers,
     "equal shapes": EqualShapes,
     "Floor for Round": RoundToEven,
     "Gather for reversed Slice": ReversedSliceToGather,

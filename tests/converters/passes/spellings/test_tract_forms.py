@@ -51,7 +51,7 @@ def test_sizes(emit: Any, casts: int) -> None:
 
 
 @pytest.mark.parametrize("reduced", ["ReduceMax", "ReduceMin"])
-@pytest.mark.parametrize(("kind", "casts"), [(D.BOOL, 2), (D.INT32, 0)])
+@pytest.mark.parametrize(("kind", "casts"), [(D.BOOL, 2), (D.UINT8, 2), (D.INT8, 2), (D.INT32, 0)])
 def test_reduced_booleans(reduced: str, kind: D, casts: int) -> None:
     given = np.array([[True, True], [False, False], [True, False]])
 
