@@ -289,6 +289,7 @@ MNN = Target(
         "channel slopes",
         "symmetric padding",
         "explicit padding",
+        "Gather for nearest GridSample",
         "compared non-numbers",
         "reduced numbers",
         "compared numbers",

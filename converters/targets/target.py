@@ -29,6 +29,7 @@ Spelling = Literal[
     "equal shapes",
     "Floor for Round",
     "Gather for GridSample",
+    "Gather for nearest GridSample",
     "Gather for Resize",
     "Gather for nearest Resize",
     "Gather for aligned Resize",

@@ -98,7 +98,7 @@ from converters.passes.spellings.resize_matrices import (
 )
 from converters.passes.spellings.rounding import RoundToEven, TruncatedIntegers
 from converters.passes.spellings.rows import RowsOfMatrices, UncheckedRows
-from converters.passes.spellings.sampling import GridSampleToGather
+from converters.passes.spellings.sampling import GridSampleToGather, NearestGridSampleToGather
 from converters.passes.spellings.scalars import ScalarsToVectors
 from converters.passes.spellings.scattering import LastOfEqualIndices, ScatterWithinData
 from converters.passes.spellings.separate_constants import SeparateConstants
@@ -199,6 +199,7 @@ SPELLINGS: Mapping[str, Callable[[], InPlacePass]] = {
     "Gather for nearest Resize": ResizeOfOpenCV5,
     "Gather for aligned Resize": ResizeOfTract,
     "Gather for GridSample": GridSampleToGather,
+    "Gather for nearest GridSample": NearestGridSampleToGather,
     "MatMul for every Resize": ResizeOfImages,
     "MatMul for DFT": LowerDFT,
     "ConvTranspose for Col2Im": LowerCol2Im,

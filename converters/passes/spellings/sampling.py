@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import onnx_ir as ir
@@ -14,62 +16,110 @@ from onnx_specops.building import Builder, Value
 D = ir.DataType
 
 _MOST_PIXELS = 1 << 24
+_DEFAULTS = (("padding_mode", "zeros"), ("mode", "linear"))
 _LARGEST = float(np.finfo(np.float32).max)
 
 
 class GridSampleToGather(Workaround):
-    """Convert a bilinear GridSample to four GatherElements and their weighted sum.
+    """Convert a nearest GridSample to GatherElements, and a bilinear one to four of them and their weighted sum.
 
     OpenCV 4.14, WebGPU (0.4), tinygrad (0.14) and onnx2torch (1.5.15) lack GridSample. The indices of pixels are computed in
-    float32, which represents integers up to 2**24. A sample at a NaN or an infinity is NaN, as by its formula; its indices
-    are those of the first pixel.
+    float32, which represents integers up to 2**24. A bilinear sample at a NaN or an infinity is NaN, as by its formula; its
+    indices are those of the first pixel.
     """
 
     operators = frozenset(("GridSample",))
+    modes: ClassVar[frozenset[str]] = frozenset(("bilinear", "linear", "nearest"))
 
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
         x, grid = node.inputs
-        padding = node.attributes.get_string("padding_mode", "zeros")
+        padding, mode = (node.attributes.get_string(name, value) for name, value in _DEFAULTS)
         if not isinstance(x, Value) or not isinstance(grid, Value) or not x.is_static or not grid.is_static:
             return None
-        if x.rank != 4 or x.dtype != D.FLOAT or padding not in ("border", "zeros"):
-            return None
-        if node.attributes.get_string("mode", "linear") not in ("bilinear", "linear"):
+        if x.rank != 4 or x.dtype != D.FLOAT or padding not in ("border", "zeros") or mode not in self.modes:
             return None
         batch, channels, *sizes = (dim or 0 for dim in x.dims or ())
         rows, columns = (dim or 0 for dim in (grid.dims or ())[1:3])
         if math.prod(sizes) > _MOST_PIXELS:
             return None
         corners = bool(node.attributes.get_int("align_corners", 0))
-        low: list[Value] = []
-        high: list[tuple[Value, Value]] = []
+        positions: list[Value] = []
         for axis, size in enumerate(reversed(sizes)):
             position = op.Reshape(op.Slice(grid, [axis], [axis + 1], [3]), [batch, 1, rows * columns])
             factor, offset = ((size - 1) / 2, (size - 1) / 2) if corners else (size / 2, (size - 1) / 2)
-            position = op.Add(op.Mul(position, _number(op, factor)), _number(op, offset))
+            positions.append(op.Add(op.Mul(position, _number(op, factor)), _number(op, offset)))
+        image = _Image(op, op.Reshape(x, [batch, channels, sizes[0] * sizes[1]]), sizes, padding == "border")
+        total = image.nearest(positions) if mode == "nearest" else image.bilinear(positions)
+        return [op.Reshape(total, [batch, channels, rows, columns])]
+
+
+class NearestGridSampleToGather(GridSampleToGather):
+    """Convert a nearest GridSample to GatherElements. MNN (3.6) takes another of two pixels that are equally near."""
+
+    modes = frozenset(("nearest",))
+
+
+@dataclass(frozen=True)
+class _Image:
+    """The pixels of images, of which samples are taken.
+
+    Attributes:
+        pixels: the images' channels, each as one line.
+        sizes: the height and width.
+        border: whether positions outside have the nearest pixel; otherwise, they have 0.
+    """
+
+    op: Builder
+    pixels: Value
+    sizes: Sequence[int]
+    border: bool
+
+    def bilinear(self, positions: Sequence[Value]) -> Value:
+        """Return the weighted sums of the four pixels next to some positions, each given by its column and its row."""
+        op = self.op
+        low: list[Value] = []
+        high: list[tuple[Value, Value]] = []
+        for position, size in zip(positions, reversed(self.sizes), strict=True):
             is_number = op.Less(op.Abs(position), _number(op, _LARGEST))
-            position = op.Where(is_number, position, _number(op, 0))
-            if padding == "border":
-                position = op.Clip(position, 0.0, float(size - 1))
-            first = op.Floor(position)
-            after = op.Where(is_number, op.Sub(position, first), _number(op, np.nan))
+            finite = op.Where(is_number, position, _number(op, 0))
+            if self.border:
+                finite = op.Clip(finite, 0.0, float(size - 1))
+            first = op.Floor(finite)
+            after = op.Where(is_number, op.Sub(finite, first), _number(op, np.nan))
             low.append(first)
             high.append((op.Sub(_number(op, 1.0), after), after))
-        pixels = op.Reshape(x, [batch, channels, sizes[0] * sizes[1]])
         total: Value | None = None
         for down in (0, 1):
             for right in (0, 1):
                 places = [op.Add(low[0], _number(op, right)), op.Add(low[1], _number(op, down))]
-                weight = op.Mul(high[0][right], high[1][down])
-                within = [op.Clip(place, 0.0, float(size - 1)) for place, size in zip(places, reversed(sizes), strict=True)]
-                if padding == "zeros":
-                    for place, inside in zip(places, within, strict=True):
-                        weight = op.Mul(weight, op.Cast(op.Equal(place, inside), to=D.FLOAT))
-                index = op.Add(op.Mul(within[1], _number(op, sizes[1])), within[0])
-                index = op.Expand(op.Cast(index, to=D.INT64), [batch, channels, rows * columns])
-                part = op.Mul(op.GatherElements(pixels, index, axis=2), weight)
+                part = self._at(places, op.Mul(high[0][right], high[1][down]))
                 total = part if total is None else op.Add(total, part)
-        return [op.Reshape(total, [batch, channels, rows, columns])]
+        assert total is not None
+        return total
+
+    def nearest(self, positions: Sequence[Value]) -> Value:
+        """Return the pixels next to some positions; of two that are equally near, that of the even place."""
+        op, places = self.op, []
+        for position, size in zip(positions, reversed(self.sizes), strict=True):
+            first, last = (0.0, float(size - 1)) if self.border else (-1.0, float(size))
+            within = op.Clip(position, first, last)
+            is_number = op.Less(op.Abs(within), _number(op, _LARGEST))
+            places.append(op.Round(op.Where(is_number, within, _number(op, first))))
+        return self._at(places, _number(op, 1.0))
+
+    def _at(self, places: Sequence[Value], weight: Value) -> Value:
+        """Return the products of the pixels at integer places and their weights; a pixel outside is 0."""
+        op = self.op
+        sizes = list(reversed(self.sizes))
+        within = [op.Clip(place, 0.0, float(size - 1)) for place, size in zip(places, sizes, strict=True)]
+        if not self.border:
+            for place, inside in zip(places, within, strict=True):
+                weight = op.Mul(weight, op.Cast(op.Equal(place, inside), to=D.FLOAT))
+        index = op.Cast(op.Add(op.Mul(within[1], _number(op, sizes[0])), within[0]), to=D.INT64)
+        batch, channels = (dim or 0 for dim in (self.pixels.dims or ())[:2])
+        index = op.Expand(index, [batch, channels, (places[0].dims or (0,))[-1] or 0])
+        found = op.GatherElements(self.pixels, index, axis=2)
+        return found if self.border and weight.const_value is not None else op.Mul(found, weight)
 
 
 def _number(op: Builder, number: float) -> Value:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import openvino as ov
@@ -10,7 +11,7 @@ import pytest
 from openvino import opset13 as ops
 
 from converters.options import TargetName
-from converters.passes.spellings.sampling import GridSampleToGather
+from converters.passes.spellings.sampling import GridSampleToGather, NearestGridSampleToGather
 from tests.conformance.oracle import Oracle
 from tests.converters.passes.agreement import converted, operators
 from tests.converters.passes.graphs import floats, graph, rewritten
@@ -32,11 +33,36 @@ def test_bilinear_samples(align_corners: int, padding_mode: str) -> None:
     assert found.count("GatherElements") == 4 and "GridSample" not in found
 
 
+@pytest.mark.parametrize("step", [GridSampleToGather, NearestGridSampleToGather])
+@pytest.mark.parametrize("align_corners", [0, 1])
+@pytest.mark.parametrize("padding_mode", ["zeros", "border"])
+@pytest.mark.parametrize("positions", ["between", "ties", "outside"])
+def test_nearest_samples(step: Any, align_corners: int, padding_mode: str, positions: str) -> None:
+    def emit(op, x, grid):
+        return op.GridSample(x, grid, mode="nearest", align_corners=align_corners, padding_mode=padding_mode)
+
+    size, grid = 5 if align_corners else 4, NUMBERS[1]
+    if positions == "ties":
+        grid = np.resize(np.arange(-8, 9, dtype=np.float32) / (4 if align_corners else 2), grid.shape)
+    elif positions == "outside":
+        grid = np.resize(np.array([-100, -3, 3, 100, 0.1], np.float32), grid.shape)
+    x = np.random.default_rng(0).standard_normal((2, 3, size, size)).astype(np.float32)
+    inputs = floats("x", *x.shape), floats("grid", 2, 6, 7, 2)
+    found = rewritten(emit, *inputs, by=[step()], numbers=[x, grid])
+    assert found.count("GatherElements") == 1 and "GridSample" not in found
+
+
+def test_only_nearest_samples() -> None:
+    inputs = floats("x", 2, 3, 4, 5), floats("grid", 2, 6, 7, 2)
+    steps = [NearestGridSampleToGather()]
+    assert rewritten(lambda op, x, g: op.GridSample(x, g), *inputs, by=steps, numbers=NUMBERS) == ["GridSample"]
+
+
 @pytest.mark.parametrize(
     ("attributes", "rows"),
     [
         ({"padding_mode": "reflection"}, 6),
-        ({"mode": "nearest"}, 6),
+        ({"padding_mode": "reflection", "mode": "nearest"}, 6),
         ({"mode": "cubic"}, 6),
         ({}, None),
     ],
