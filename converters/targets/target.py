@@ -15,6 +15,8 @@ Spelling = Literal[
     "ArgMax",
     "assertions by Reshape",
     "Div for Mod",
+    "whole dividends",
+    "absolute remainders",
     "biased attention",
     "binary operators",
     "Cast through integers",

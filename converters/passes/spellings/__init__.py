@@ -85,7 +85,7 @@ from converters.passes.spellings.qnn_forms import (
 from converters.passes.spellings.random_numbers import UnseededRandomUniform
 from converters.passes.spellings.recurrent_nan import AddedNaN, KeptNaN, KeptNaNOfLSTM
 from converters.passes.spellings.reductions import MeansForSums, PairsOfReducedAxes, ReshapedScalars
-from converters.passes.spellings.remainders import ModToDiv
+from converters.passes.spellings.remainders import AbsoluteRemainders, ModToDiv, WholeDividends
 from converters.passes.spellings.reshapes import StatedDimensions, StaticReshape
 from converters.passes.spellings.residuals import ExpandedResiduals, SubtractedBiases, SubtractedResiduals
 from converters.passes.spellings.resize_matrices import (
@@ -129,6 +129,8 @@ SPELLINGS: Mapping[str, Callable[[], InPlacePass]] = {
     "ArgMax": TopKToArgMax,
     "assertions by Reshape": CheckShapes,
     "Div for Mod": ModToDiv,
+    "whole dividends": WholeDividends,
+    "absolute remainders": AbsoluteRemainders,
     "Pow for cubes": MulToPow,
     "binary operators": BinaryOperators,
     "channel slopes": ChannelSlopes,
