@@ -451,6 +451,7 @@ JAX = Target(
         "MatMul for DFT",
         "MatMul for every Resize",
         "Gather for GridSample",
+        "compared Sign",
     ),
     command='`jaxonnxruntime.call_onnx.call_onnx_model(onnx.load("model.onnx"), inputs)`',
 )

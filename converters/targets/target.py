@@ -122,6 +122,7 @@ Spelling = Literal[
     "Gather for integer GatherElements",
     "And for Or",
     "expanded Sign",
+    "compared Sign",
     "separate activations",
     "expanded Softplus",
     "asymmetric Resize",

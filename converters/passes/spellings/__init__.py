@@ -113,6 +113,7 @@ from converters.passes.spellings.tract_forms import CountedOutputs, ReducedNumbe
 from converters.passes.spellings.unrolled import UnrolledForms, UnrolledLoops, UnrolledRecurrence
 from converters.passes.spellings.unsigned_casts import CastThroughIntegers
 from converters.passes.spellings.webgpu_forms import (
+    ComparedSigns,
     GatheredElements,
     GatheredSlices,
     NarrowIntegers,
@@ -237,6 +238,7 @@ SPELLINGS: Mapping[str, Callable[[], InPlacePass]] = {
     "Gather for integer GatherElements": GatheredElements,
     "And for Or": NegatedAnd,
     "expanded Sign": Signs,
+    "compared Sign": ComparedSigns,
     "separate activations": SeparateActivations,
     "expanded Softplus": ExpandedSoftplus,
     "asymmetric Resize": ResizeOfHTP,

@@ -15,7 +15,7 @@ from onnx_specops.graphs import constant_list
 class ReversedSliceToGather(Workaround):
     """Convert a Slice with a negative step to Gather, and to a Slice of the other axes.
 
-    MNN (3.6) reads out of bounds for most of these.
+    MNN (3.6) reads out of bounds for most of these. OpenCV 4.14 computes a negative size.
     """
 
     operators = frozenset(("Slice",))

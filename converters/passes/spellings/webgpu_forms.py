@@ -150,6 +150,12 @@ class Signs(Workaround):
         return [op.Max(x, negative) if node.op_type == "Abs" else negative]
 
 
+class ComparedSigns(Signs):
+    """Convert Sign to comparisons and a subtraction. jaxonnxruntime (0.3) lacks it."""
+
+    operators = frozenset(("Sign",))
+
+
 class ScalarExponents(Workaround):
     """Convert a constant exponent of one element to a scalar. WebGPU (0.4) fails to compute some others."""
 

@@ -9,6 +9,7 @@ import onnx_ir as ir
 import pytest
 
 from converters.passes.spellings.webgpu_forms import (
+    ComparedSigns,
     GatheredElements,
     GatheredSlices,
     NarrowIntegers,
@@ -126,6 +127,12 @@ def test_logic(emit: Any, found: list[str]) -> None:
 )
 def test_signs(emit: Any, dtype: ir.DataType, found: list[str]) -> None:
     assert _found(emit, dtype, Signs) == found
+
+
+@pytest.mark.parametrize("dtype", [ir.DataType.FLOAT, ir.DataType.INT64])
+def test_only_signs(dtype: ir.DataType) -> None:
+    found = _found(lambda op, x: (op.Sign(x), op.Abs(x)), dtype, ComparedSigns)
+    assert found == ["Abs", "Cast", "Cast", "Greater", "Less", "Sub"]
 
 
 @pytest.mark.parametrize(
