@@ -216,7 +216,8 @@ class GatheredReflections(Workaround):
             return None
         result = x
         for axis in padded:
-            places = np.pad(np.arange(x.dims[axis] or 0), (pads[axis], pads[axis + rank]), mode=mode)
+            size, around = x.dims[axis] or 0, (pads[axis], pads[axis + rank])
+            places = np.pad(np.arange(size), around, mode="edge" if mode == "edge" else "reflect")
             result = op.Gather(result, places.astype(np.int64), axis=axis)
         return [result]
 
