@@ -421,9 +421,20 @@ ONNX2TORCH = Target(
     "onnx2torch 1.5.15",
     opsets=(13, 15),  # it has no GreaterOrEqual of opset 16
     lacks=dict.fromkeys(_NOT_IN_ONNX2TORCH.split(), ""),
-    limits=(limits.wide_unsigned,),
+    limits=(limits.wide_unsigned, limits.indices_of_maxima, limits.rows_of_elements, limits.free_nearest_scales),
     control_flow=False,
-    spellings=("unrolled recurrence", *_COMMON, "ArgMax", "Gather for GridSample"),
+    spellings=(
+        "unrolled recurrence",
+        *_COMMON,
+        "ArgMax",
+        "flat NonZero",
+        "one row of NonZero",
+        "Gather for nearest Resize",
+        "Gather for GridSample",
+        "symmetric padding",
+        "sliced ConvTranspose",
+        "copied outputs",
+    ),
     command='`onnx2torch.convert("model.onnx")`',
 )
 

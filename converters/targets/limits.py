@@ -121,6 +121,18 @@ def free_scales_of_corners(node: ir.Node) -> bool:
     return any(abs(scale * size - result) > 1e-3 for scale, size, result in zip(scales, before, after, strict=True))
 
 
+@limit("Resize", "nearest, by scales that differ from the quotients of the sizes")
+def free_nearest_scales(node: ir.Node) -> bool:
+    """Match `free_scales` of nearest pixels."""
+    return node.attributes.get_string("mode", "nearest") == "nearest" and free_scales.applies(node)
+
+
+@limit("NonZero", "of a tensor of other than one dimension")
+def rows_of_elements(node: ir.Node) -> bool:
+    """Match tensors with several indices for each element."""
+    return _rank(node) != 1
+
+
 @limit("Resize", "nearest, rounding up")
 def rounded_up(node: ir.Node) -> bool:
     """Match rounding modes other than down."""

@@ -67,6 +67,7 @@ from converters.passes.spellings.old_opencv import (
     TransposedConvolutionsOfImages,
     TruncatedQuotients,
 )
+from converters.passes.spellings.onnx2torch_forms import CopiedOutputs, FlatNonZero, OneRowOfNonZero
 from converters.passes.spellings.order import SortByDepth
 from converters.passes.spellings.overflow import ClippedTanh, ExpandedLogSoftmax, OddAsinh, StableSoftplus
 from converters.passes.spellings.padding import CountedPads, ExplicitPads, SymmetricPads, SymmetricPads1D, UnpaddedPointwise
@@ -128,6 +129,9 @@ if TYPE_CHECKING:
 SPELLINGS: Mapping[str, Callable[[], InPlacePass]] = {
     "4D InstanceNormalization": InstanceNormalization4D,
     "ArgMax": TopKToArgMax,
+    "flat NonZero": FlatNonZero,
+    "one row of NonZero": OneRowOfNonZero,
+    "copied outputs": CopiedOutputs,
     "assertions by Reshape": CheckShapes,
     "Div for Mod": ModToDiv,
     "whole dividends": WholeDividends,
@@ -278,6 +282,7 @@ _LAST = frozenset((
     "expanded Softplus", "Gather for Expand",
     "last states", "merged directions", "scalar exponents", "separate activations",
     "no boolean constants", "no byte constants", "float limits", "Reshape for Unsqueeze",
+    "copied outputs", "one row of NonZero",
     "reduced numbers", "counted outputs", "no named dimensions", "sliced ConvTranspose", "selected numbers",
     "quantized moves", "scales of quantizations", "rows of operands", "separate constants",
     "pairs of reduced axes", "sorted by depth", "transposed batches",

@@ -1,0 +1,72 @@
+"""Forms that onnx2torch computes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import onnx_ir as ir
+from onnx_ir.passes import InPlacePass, PassResult
+
+from converters.passes.workaround import Workaround
+from onnx_specops.building import Builder, Value
+from onnx_specops.naming import Names
+
+
+class FlatNonZero(Workaround):
+    """Find the nonzero elements of one line, and compute their indices along each axis.
+
+    The NonZero of onnx2torch (1.5.15) has a row for each element instead of one for each axis.
+    """
+
+    operators = frozenset(("NonZero",))
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        x = node.inputs[0]
+        if not isinstance(x, Value) or not x.rank or x.rank < 2 or not x.is_static:
+            return None
+        dims = [dim or 0 for dim in x.dims or ()]
+        if 0 in dims:
+            return None
+        places = op.NonZero(op.Reshape(x, [-1]))
+        rows = []
+        for axis, size in enumerate(dims):
+            step = math.prod(dims[axis + 1 :])
+            row = op.Div(places, [step]) if step > 1 else places
+            rows.append(op.Mod(row, [size]) if axis else row)
+        return [op.Concat(*rows, axis=0)]
+
+
+class OneRowOfNonZero(Workaround):
+    """Reshape the indices of the nonzero elements of a line to a row.
+
+    The NonZero of onnx2torch (1.5.15) has a column of them. For other programs, the Reshape changes nothing.
+    """
+
+    operators = frozenset(("NonZero",))
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        x = node.inputs[0]
+        if not isinstance(x, Value) or x.rank != 1:
+            return None
+        return [op.Reshape(op.NonZero(x), [1, -1])]
+
+
+class CopiedOutputs(InPlacePass):
+    """Copy outputs of the model that are not the only output of their node. onnx2torch (1.5.15) returns all of them."""
+
+    def call(self, model: ir.Model) -> PassResult:
+        graph = model.graph
+        found = []
+        for index, value in enumerate(graph.outputs):
+            node = value.producer()
+            if node is not None and len(node.outputs) > 1:
+                found.append((index, node))
+        names = Names.of(graph) if found else Names()
+        for index, node in found:
+            value = graph.outputs[index]
+            name, value.name = value.name, names.unique(f"{value.name}_of_several")
+            copy = Value(name=name, type=value.type, shape=value.shape)
+            graph.insert_after(node, ir.Node("", "Identity", [value], outputs=[copy], name=names.unique(f"{name}_copied")))
+            graph.outputs[index] = copy
+        return PassResult(model, modified=bool(found))
