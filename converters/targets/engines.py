@@ -421,7 +421,14 @@ ONNX2TORCH = Target(
     "onnx2torch 1.5.15",
     opsets=(13, 15),  # it has no GreaterOrEqual of opset 16
     lacks=dict.fromkeys(_NOT_IN_ONNX2TORCH.split(), ""),
-    limits=(limits.wide_unsigned, limits.indices_of_maxima, limits.rows_of_elements, limits.free_nearest_scales),
+    limits=(
+        limits.wide_unsigned,
+        limits.indices_of_maxima,
+        limits.rows_of_elements,
+        limits.free_nearest_scales,
+        limits.computed_kernels,
+    ),
+    assumptions=(TIES,),
     control_flow=False,
     spellings=(
         "unrolled recurrence",

@@ -127,6 +127,12 @@ def free_nearest_scales(node: ir.Node) -> bool:
     return node.attributes.get_string("mode", "nearest") == "nearest" and free_scales.applies(node)
 
 
+@limit("Conv ConvTranspose", "with computed kernels", silent=False)
+def computed_kernels(node: ir.Node) -> bool:
+    """Match kernels that are not constants."""
+    return _constant(node, 1) is None
+
+
 @limit("NonZero", "of a tensor of other than one dimension")
 def rows_of_elements(node: ir.Node) -> bool:
     """Match tensors with several indices for each element."""

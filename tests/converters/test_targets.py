@@ -138,6 +138,39 @@ def test_sums_of_several_operands(tmp_path: Path) -> None:
         convert(tmp_path / "3.xml", target="mnn")
 
 
+@pytest.mark.parametrize("computed", [False, True])
+def test_computed_kernels(computed: bool, tmp_path: Path) -> None:
+    """onnx2torch has modules for convolutions, whose kernels are parameters."""
+    x = opset14.parameter([1, 3, 6, 6], name="x")
+    kernel = opset14.parameter([2, 3, 3, 3], name="kernel") if computed else np.ones((2, 3, 3, 3), np.float32)
+    result = opset14.convolution(x, kernel, [1, 1], [0, 0], [0, 0], [1, 1])
+    ov.save_model(ov.Model([result], [x, kernel] if computed else [x]), tmp_path / "model.xml")
+    if not computed:
+        convert(tmp_path / "model.xml", target="onnx2torch")
+        return
+    convert(tmp_path / "model.xml", target="standard")
+    with pytest.raises(UnsupportedError, match="does not support Conv with computed kernels"):
+        convert(tmp_path / "model.xml", target="onnx2torch")
+
+
+@pytest.mark.parametrize(("mode", "scale", "kept"), [("nearest", 0.6, False), ("nearest", 2.0, True), ("linear", 0.6, True)])
+def test_nearest_images_by_free_scales(mode: str, scale: float, kept: bool, tmp_path: Path) -> None:
+    """onnx2torch takes the quotients of the sizes for the scales of nearest pixels."""
+    x = opset14.parameter([1, 3, 17, 17], name="x")
+    scales = opset14.constant(np.full(2, scale, np.float32))
+    result = opset14.interpolate(
+        x,
+        scales,
+        mode,
+        "scales",
+        axes=opset14.constant(np.array([2, 3])),
+        coordinate_transformation_mode="asymmetric",
+        nearest_mode="floor",
+    )
+    ov.save_model(ov.Model([result], [x]), tmp_path / "model.xml")
+    assert ("Resize" in convert(tmp_path / "model.xml", target="onnx2torch")[1].nodes) == kept
+
+
 def test_genai_requires_onnxruntime() -> None:
     with pytest.raises(ValueError, match="form='genai' requires target='onnxruntime' or target='cuda', not opencv"):
         options.Options(target="opencv", form="genai")

@@ -72,13 +72,14 @@ def test_conditions_of_float16(tmp_path: Path) -> None:
     assert as_json(specops("inspect", tmp_path / "model.xml", "--target", "webgpu", "--json"))["assumptions"] == {}
 
 
+@pytest.mark.parametrize("target", ["mnn", "onnx2torch"])
 @pytest.mark.parametrize(("count", "output", "found"), [(2, 1, True), (2, 0, False), (1, 1, False)])
-def test_equal_elements(count: int, output: int, found: bool, tmp_path: Path) -> None:
-    """MNN's TopK returns equal elements in any order."""
+def test_equal_elements(count: int, output: int, found: bool, target: str, tmp_path: Path) -> None:
+    """The TopK of MNN and PyTorch returns equal elements in any order."""
     x = ops.parameter([1, 4], np.float32, name="x")
     best = ops.topk(x, ops.constant(count), -1, "max", "value")
     ov.save_model(ov.Model([best.output(output)], [x]), tmp_path / "model.xml", compress_to_fp16=False)
-    assumptions = as_json(specops("convert", tmp_path / "model.xml", "--target", "mnn", "--json"))["assumptions"]
+    assumptions = as_json(specops("convert", tmp_path / "model.xml", "--target", target, "--json"))["assumptions"]
     assert list(assumptions.values()) == ["no two of the elements are equal"] * found
 
 
