@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import onnx_ir as ir
@@ -34,7 +34,7 @@ class UnnamedDimensions(InPlacePass):
 
 
 class WideSizes(Workaround):
-    """Compute sizes in 64 bits if they are computed in 32 bits and then cast.
+    """Compute sizes in 64 bits if a few nodes compute them in 32 bits and a Cast follows.
 
     tract (0.23) computes with unknown sizes in 64 bits only.
     """
@@ -45,46 +45,77 @@ class WideSizes(Workaround):
         x = node.inputs[0]
         if not isinstance(x, Value) or x.dtype != ir.DataType.INT32 or node.outputs[0].dtype != ir.DataType.INT64:
             return None
-        if constant_array(x) is not None or not _are_sizes(x):
+        values = None if constant_array(x) is not None else _sizes_before(x)
+        if values is None:
             return None
-        return [_in_64_bits(op, x)]
+        wide: dict[ir.Value, Value] = {}
+        for value in values:
+            wide[value] = _in_64_bits(op, value, wide)
+        return [wide[x]]
 
 
 _MOVED = frozenset(("Concat", "Gather", "Reshape", "Slice", "Squeeze", "Unsqueeze"))
 """Operators that change no number of their first input."""
 
+_MAX_SIZES = 64
+"""The number of values that `WideSizes` computes again."""
 
-def _terms(node: ir.Node) -> list[ir.Value | None]:
+
+def _terms(node: ir.Node) -> Sequence[ir.Value | None]:
     """Return the inputs that contain numbers."""
-    return list(node.inputs if node.op_type in ("Add", "Concat", "Sub") else node.inputs[:1])
+    return node.inputs if node.op_type in ("Add", "Concat", "Sub") else node.inputs[:1]
 
 
-def _are_sizes(value: ir.Value | None) -> bool:
-    """Return whether 32-bit integers are dimensions, constants, or their sums, which 32 bits represent."""
-    if value is None or value.dtype not in (ir.DataType.INT32, ir.DataType.INT64):
-        return False
+def _sizes_before(value: ir.Value) -> list[ir.Value] | None:
+    """Return a value of integers and those that it is computed from, which come first, back to constants and sizes.
+
+    They are dimensions, constants and their sums, which 32 bits represent. If one of them is something else, or they are
+    many, return ``None``.
+    """
+    order: dict[ir.Value, None] = {}
+    pending = [(value, False)]
+    while pending:
+        one, ready = pending.pop()
+        if one in order:
+            continue
+        terms = _terms_of_size(one)
+        if terms is None or len(order) + len(pending) > _MAX_SIZES:
+            return None
+        if ready or not terms:
+            order[one] = None
+        else:
+            pending += [(one, True), *((term, False) for term in terms)]
+    return list(order)
+
+
+def _terms_of_size(value: ir.Value) -> list[ir.Value] | None:
+    """Return what a size is computed from: nothing for a dimension or a constant. ``None`` if it may be no size."""
+    if value.dtype not in (ir.DataType.INT32, ir.DataType.INT64):
+        return None
     if constant_array(value) is not None:
-        return True
+        return []
     node = value.producer()
     if node is None or node.domain:
-        return False
+        return None
     if node.op_type in ("Shape", "Size"):
-        return True
-    return node.op_type in (*_MOVED, "Add", "Cast", "Sub") and all(_are_sizes(one) for one in _terms(node))
+        return []
+    if node.op_type not in (*_MOVED, "Add", "Cast", "Sub"):
+        return None
+    terms = _terms(node)
+    return None if None in terms else [term for term in terms if term is not None]
 
 
-def _in_64_bits(op: Builder, value: ir.Value) -> Value:
-    """Return the same numbers as 64-bit integers."""
+def _in_64_bits(op: Builder, value: ir.Value, wide: Mapping[ir.Value, Value]) -> Value:
+    """Return the same numbers as 64-bit integers; ``wide`` has those that they are computed from."""
     if (known := constant_array(value)) is not None:
         return op.const(known.astype(np.int64))
     node = value.producer()
     assert node is not None and isinstance(value, Value)
     if value.dtype == ir.DataType.INT64:
         return value
+    terms = [wide[term] for term in _terms(node) if term is not None]
     if node.op_type == "Cast":
-        assert node.inputs[0] is not None
-        return _in_64_bits(op, node.inputs[0])
-    terms = [_in_64_bits(op, one) for one in _terms(node) if one is not None]
+        return terms[0]
     result: Value = op.node(node.op_type, *terms, *node.inputs[len(terms) :], **attributes_of(node))
     return result
 

@@ -50,6 +50,18 @@ def test_sizes(emit: Any, casts: int) -> None:
     assert rewritten(emit, *inputs, by=[WideSizes()], numbers=numbers).count("Cast") == casts
 
 
+@pytest.mark.parametrize(("count", "casts"), [(30, 0), (100, 2)])
+def test_sizes_of_many_nodes(count: int, casts: int) -> None:
+    def emit(op, x):
+        size = _size(op, x)
+        for _ in range(count):
+            size = op.Add(size, size)
+        return op.Cast(size, to=D.INT64)
+
+    numbers = [np.zeros((1 if count < 32 else 0, 3), np.float32)]  # whose sums fit 32 bits
+    assert rewritten(emit, floats("x", None, None), by=[WideSizes()], numbers=numbers).count("Cast") == casts
+
+
 @pytest.mark.parametrize("reduced", ["ReduceMax", "ReduceMin"])
 @pytest.mark.parametrize(("kind", "casts"), [(D.BOOL, 2), (D.UINT8, 2), (D.INT8, 2), (D.INT32, 0)])
 def test_reduced_booleans(reduced: str, kind: D, casts: int) -> None:
