@@ -35,6 +35,7 @@ from converters.passes.onnxruntime import (
     InstancesWithoutElements,
     KeepFloatWeights,
     KeepPads,
+    SeparateWeights,
     TransposeAfterCasts,
     forms_before_lowering,
     fusion_guards,
@@ -369,6 +370,8 @@ def finish_for(
     check(model, target)
     if target.onnxruntime:  # also if a device lacks Identity: the CPU copies the output
         _run([CopyMovedOutputs()], model)
+        if target.operators is None:  # the CPU computes all nodes
+            _run([SeparateWeights()], model)
     assumptions |= assumptions_of(model, target.assumptions, halves=target.halves)
     return Finished([], inline.inlined, halves.clamped, opset, assumptions)
 

@@ -35,6 +35,7 @@ from converters.passes.onnxruntime.reductions import ExactProducts, ExactSums, E
 from converters.passes.onnxruntime.regions import RoiAlignOfNewerOpsets, RoiAlignOfNothing
 from converters.passes.onnxruntime.remainders import ExactRemainders
 from converters.passes.onnxruntime.resizes import CubicByAxes
+from converters.passes.onnxruntime.separate_weights import SeparateWeights
 from converters.passes.onnxruntime.signs import SignInFloat32
 from converters.passes.onnxruntime.slices import EndsOfBackwardSlices
 from converters.passes.onnxruntime.slopes import PReluByProducts
@@ -51,7 +52,6 @@ from converters.passes.onnxruntime.transposes import TransposeInSteps
 from converters.passes.onnxruntime.unique import UniqueOfEmptySlices
 from converters.passes.onnxruntime.unsigned import ExtremesOfUnsigned, TopKOfUnsigned
 from converters.passes.onnxruntime.volumes import ConvolveVolumes
-from converters.passes.onnxruntime.zero_points import OwnZeroPoints
 from converters.passes.onnxruntime.zero_signs import SignsOfSelectedZeros
 from converters.passes.workaround import Workarounds
 from onnx_specops.building import OPSET
@@ -71,6 +71,7 @@ __all__ = [
     "NearestByGather",
     "PReluByProducts",
     "PixelsAsTokens",
+    "SeparateWeights",
     "SignsOfSelectedZeros",
     "SmallFactorsFirst",
     "SoftmaxByReductions",
@@ -150,5 +151,5 @@ def fusion_guards(opset: int, *, is_for_cpu: bool = True) -> Sequence[InPlacePas
     if opset >= OPSET:
         guards += [InstancesWithoutElements(), CubicByAxes(), ConvolveVolumes(), TransposedVolumes(), FewOutputs()]
     if is_for_cpu:
-        guards.append(OwnZeroPoints())
+        guards.append(SeparateWeights())
     return [*guards, TransposeInSteps(), CopyMovedOutputs()]

@@ -1,0 +1,59 @@
+"""Weights of int8: with ``session.x64quantprecision``, ONNX Runtime (1.31) fails if two nodes share weights or zero points.
+
+Without VNNI, the option converts the weights of each node, and their zero points, to uint8. The names of the new constants
+depend on those of the old ones only. Weights from -64 to 64 are unchanged. A zero point must not be omitted either: it then
+becomes a scalar, also for scales along an axis.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+from onnx_ir.passes import InPlacePass, PassResult
+
+from onnx_specops.building import constant_value
+from onnx_specops.domain import CONTRIB_DOMAIN, DOMAIN
+from onnx_specops.graphs import all_nodes, constant_array
+from onnx_specops.naming import Names
+
+_WEIGHTS = {
+    ("", "DequantizeLinear"): (0, 2),
+    (CONTRIB_DOMAIN, "MatMulIntegerToFloat"): (1, 5),
+    (DOMAIN, "QuantizedConv"): (1,),  # its body has a DequantizeLinear without a zero point
+}
+"""The inputs that are the weights and their zero points."""
+
+_LARGEST = 64
+"""ONNX Runtime converts weights if one is beyond this."""
+
+
+class SeparateWeights(InPlacePass):
+    """Copy constant weights of int8, and their zero points, if other nodes have the same ones."""
+
+    def call(self, model: ir.Model) -> PassResult:
+        names: Names | None = None
+        used: set[ir.Value] = set()
+        count = 0
+        for node in all_nodes(model.graph):
+            indices = _WEIGHTS.get((node.domain, node.op_type), ())
+            constants = [(index, value) for index, value in enumerate(node.inputs) if index in indices and value is not None]
+            if any(value.dtype != ir.DataType.INT8 or constant_array(value) is None for _, value in constants):
+                continue
+            for index, value in constants:
+                if value not in used:
+                    used.add(value)
+                    continue
+                numbers = constant_array(value)
+                is_weights = index == indices[0]
+                if numbers is None or (is_weights and not _is_converted(numbers)):
+                    continue
+                names = names or Names.of(model.graph)
+                copy = constant_value(numbers, name=f"{value.name}_copy")
+                names.register(model.graph, copy)
+                node.replace_input_with(index, copy)
+                count += 1
+        return PassResult(model, modified=count > 0)
+
+
+def _is_converted(weights: np.ndarray) -> bool:
+    return bool(weights.size) and (int(weights.max()) > _LARGEST or int(weights.min()) < -_LARGEST)
