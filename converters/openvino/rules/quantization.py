@@ -81,8 +81,7 @@ from onnx_specops.building import Builder, Value
             follows="specification",
         ),
         Departure(
-            where="a BatchToSpace or SpaceToBatch of unknown dimensions, a product or a sum with a constant for each "
-            "channel, then FakeQuantize",
+            where="a product or a sum of data of unknown dimensions and a constant for each channel, then FakeQuantize",
             cpu="reads the constant along another dimension",
             specification="multiplies or adds by channel before it quantizes",
             follows="specification",

@@ -370,13 +370,23 @@ for _function in ("batch_to_space", "space_to_batch"):
     _shown(
         "FakeQuantize",
         1,
-        "a BatchToSpace or SpaceToBatch of unknown dimensions",
+        "a product or a sum of data of unknown dimensions",
         lambda ops, x, function=_function: ops.fake_quantize(
             ops.add(getattr(opset2, function)(x, [1, 1, 2], [0, 0, 0], [0, 0, 0]), _floats([[0.5], [1], [1.5]])),
             *(_floats(limit) for limit in (-4, 4, -4, 4)),
             257,
         ),
         [dynamic(np.linspace(-1, 1, 24, dtype=F).reshape(2, 3, 4), dims=[-1, 3, 4])],
+    )
+for _function in ("multiply", "add", "divide"):
+    _shown(
+        "FakeQuantize",
+        1,
+        "a product or a sum of data of unknown dimensions",
+        lambda ops, x, function=_function: ops.fake_quantize(
+            getattr(ops, function)(x, _floats([0.5, 1, 2, 4])), *(_floats(limit) for limit in (-8, 8, -8, 8)), 257
+        ),
+        [dynamic(np.linspace(-1, 1, 12, dtype=F).reshape(3, 4), dims=[-1, 4])],
     )
 _LEVELS = np.linspace(1, 2, 8, dtype=F).reshape(1, 8, 1, 1)
 _SIGNS = np.where(np.arange(64).reshape(8, 8, 1, 1) % 3 == 0, -1, 1).astype(F)
