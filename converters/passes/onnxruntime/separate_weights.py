@@ -7,11 +7,14 @@ becomes a scalar, also for scales along an axis.
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import onnx_ir as ir
 from onnx_ir.passes import InPlacePass, PassResult
 
-from onnx_specops.building import constant_value
+from converters.passes.copied_nodes import copied_node
+from onnx_specops.building import constant_value, new_value
 from onnx_specops.domain import CONTRIB_DOMAIN, DOMAIN
 from onnx_specops.graphs import all_nodes, constant_array
 from onnx_specops.naming import Names
@@ -28,13 +31,16 @@ _LARGEST = 64
 
 
 class SeparateWeights(InPlacePass):
-    """Copy constant weights of int8, and their zero points, if other nodes have the same ones."""
+    """Copy constant weights of int8, and their zero points, if other nodes have the same ones.
+
+    ONNX Runtime gives each node that uses dequantized weights a DequantizeLinear of its own; so does this pass.
+    """
 
     def call(self, model: ir.Model) -> PassResult:
         names: Names | None = None
         used: set[ir.Value] = set()
         count = 0
-        for node in all_nodes(model.graph):
+        for node in all_nodes(model.graph):  # also those that this loop adds
             indices = _WEIGHTS.get((node.domain, node.op_type), ())
             constants = [(index, value) for index, value in enumerate(node.inputs) if index in indices and value is not None]
             if any(value.dtype != ir.DataType.INT8 or constant_array(value) is None for _, value in constants):
@@ -44,15 +50,33 @@ class SeparateWeights(InPlacePass):
                     used.add(value)
                     continue
                 numbers = constant_array(value)
-                is_weights = index == indices[0]
-                if numbers is None or (is_weights and not _is_converted(numbers)):
+                if numbers is None or (index == indices[0] and not _is_converted(numbers)):
                     continue
                 names = names or Names.of(model.graph)
                 copy = constant_value(numbers, name=f"{value.name}_copy")
                 names.register(model.graph, copy)
                 node.replace_input_with(index, copy)
+                used.add(copy)
                 count += 1
+            if node.op_type == "DequantizeLinear" and constants:
+                weights = constant_array(constants[0][1])
+                further = list(node.outputs[0].uses())[1:]
+                if further and weights is not None and _is_converted(weights):
+                    names = names or Names.of(model.graph)
+                    for user, index in further:
+                        separate = copied_node(node, _same, partial(_renamed, names))
+                        node.append(separate)
+                        user.replace_input_with(index, separate.outputs[0])
+                        count += 1
         return PassResult(model, modified=count > 0)
+
+
+def _same(value: ir.Value) -> ir.Value:
+    return value
+
+
+def _renamed(names: Names, value: ir.Value) -> ir.Value:
+    return new_value(value.dtype, value.shape, names.unique(f"{value.name}_copy"))
 
 
 def _is_converted(weights: np.ndarray) -> bool:

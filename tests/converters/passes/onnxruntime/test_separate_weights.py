@@ -15,8 +15,6 @@ from onnx_specops.building import Builder, Value
 from tests.converters.passes.graphs import floats, graph, rewritten
 
 SIZE = 12
-"""ONNX Runtime accepts a second constant of the same name if it has less than 128 bytes."""
-
 SMALL = (np.arange(SIZE * SIZE) % 129 - 64).astype(np.int8).reshape(SIZE, SIZE)
 WEIGHTS = np.where(SMALL == 64, np.int8(127), SMALL)
 SCALE = np.linspace(0.001, 0.005, SIZE, dtype=np.float32)
@@ -100,6 +98,39 @@ def test_three_nodes_with_the_same_weights() -> None:
     assert len({node.inputs[0] for node in model.graph if node.op_type == "DequantizeLinear"}) == 3
     _load(model)
     rewritten(emit, floats("x", SIZE, SIZE), by=[SeparateWeights()])
+
+
+@pytest.mark.parametrize(
+    ("numbers", "count"),
+    [
+        (WEIGHTS, 3),
+        (SMALL, 1),
+        (WEIGHTS.astype(np.uint8), 1),
+    ],
+)
+def test_three_nodes_with_the_same_dequantized_weights(numbers: np.ndarray, count: int) -> None:
+    def emit(op: Builder, x: Value) -> Value:
+        weights = op.DequantizeLinear(numbers, SCALE, np.zeros(SIZE, numbers.dtype), axis=1)
+        for _ in range(3):
+            levels = op.QuantizeLinear(x, np.float32(0.05), MIDDLE)
+            x = op.MatMul(op.DequantizeLinear(levels, np.float32(0.05), MIDDLE), weights)
+        return x
+
+    model = graph(emit, floats("x", SIZE, SIZE))
+    assert SeparateWeights()(model).modified is (count > 1)
+    assert len({node.inputs[1] for node in model.graph if node.op_type == "MatMul"}) == count
+    assert len(set(_weights(model, 0))) == len(set(_weights(model, 2))) == count
+    assert not SeparateWeights()(model).modified
+    _load(model)
+    rewritten(emit, floats("x", SIZE, SIZE), by=[SeparateWeights()])
+
+
+def _weights(model: ir.Model, index: int) -> list[ir.Value | None]:
+    """Return an input of each DequantizeLinear of weights."""
+    dequantized = [node for node in model.graph if node.op_type == "DequantizeLinear"]
+    return [
+        node.inputs[index] for node in dequantized if node.inputs[0] is not None and node.inputs[0].const_value is not None
+    ]
 
 
 def _zero_points(model: ir.Model) -> list[ir.Value | None]:
