@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -75,6 +75,43 @@ def nested(node: ir.Node) -> Sequence[ir.Graph]:
 
 
 _GRAPH = ir.AttributeType.GRAPH
+
+
+def computed_before(
+    value: ir.Value, inputs_of: Callable[[ir.Value], Sequence[ir.Value] | None], most: int = 256
+) -> list[ir.Value] | None:
+    """Return the values that a value is computed from, each once and after its own inputs; the value itself is the last.
+
+    A recursive search would visit a value once for each path to it, and graphs are deeper than Python's stack.
+
+    Args:
+        value: the value where the search starts.
+        inputs_of: returns the inputs of a value that the search continues with, or ``None`` for a value that must not occur.
+        most: the maximum number of values.
+
+    Returns:
+        The values; ``None`` if one must not occur, or there are more.
+    """
+    found: dict[ir.Value, None] = {}
+    waiting: dict[ir.Value, Sequence[ir.Value]] = {}
+    pending = [value]
+    while pending:
+        one = pending[-1]
+        if one in found:
+            pending.pop()
+            continue
+        if one not in waiting:
+            inputs = inputs_of(one)
+            if inputs is None or len(waiting) == most:
+                return None
+            waiting[one] = inputs
+        unknown = [given for given in waiting[one] if given not in found]
+        if unknown:
+            pending += unknown
+        else:
+            found[one] = None
+            pending.pop()
+    return list(found)
 
 
 def all_nodes(holder: Iterable[ir.Node]) -> Iterator[ir.Node]:

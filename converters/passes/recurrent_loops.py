@@ -14,8 +14,9 @@ import onnx_ir as ir
 from onnx_ir.passes import InPlacePass, PassResult
 
 from converters.passes.loops import is_endless
+from converters.passes.simplification.constants import RANDOM
 from onnx_specops.building import Builder, Value
-from onnx_specops.graphs import all_nodes, attributes_of, constant_array, constant_list, nested
+from onnx_specops.graphs import all_nodes, attributes_of, computed_before, constant_array, constant_list, nested
 from onnx_specops.replacing import may_replace, replace_value
 
 _STATES = {"GRU": 1, "LSTM": 2, "RNN": 1}
@@ -24,6 +25,9 @@ _STATES = {"GRU": 1, "LSTM": 2, "RNN": 1}
 _FIRST_STATE = 5
 _INVARIANT = (1, 2, 3, 7)
 """The inputs with weights, biases and peepholes."""
+
+_MAX_STEPS = 8
+"""The operators after each other that compute the place of a step."""
 
 _BEFORE_ALL = -(2**31)
 """The end of a Slice with a negative step that takes all elements: before the first element of any axis."""
@@ -132,7 +136,7 @@ class _Recurrence:
         if len(cells) != 1 or any(map(nested, body)) or not _is_plain(cells[0]) or not is_endless(loop):
             return None
         (cell,) = cells
-        if not all(value is None or _is_invariant(value, body) for value in _weights(cell)):
+        if any(value is not None and _invariant(value, body) is None for value in _weights(cell)):
             return None
         if (steps := _steps(loop, cell, body.inputs[0])) is None:
             return None
@@ -209,14 +213,24 @@ def _is_plain(cell: ir.Node) -> bool:
     return (len(cell.inputs) <= 4 or cell.inputs[4] is None) and len(cell.outputs) == 1 + _STATES[cell.op_type]
 
 
-def _is_invariant(value: ir.Value, body: ir.Graph) -> bool:
-    """Return whether a value is equal in all iterations: constants, outer values, and results of nodes with one output."""
-    if value in body.inputs:
-        return False
-    node = value.producer()
-    if node is None or node.graph is not body:
-        return True
-    return len(node.outputs) == 1 and all(given is None or _is_invariant(given, body) for given in node.inputs)
+def _invariant(value: ir.Value, body: ir.Graph | ir.Function | None) -> list[ir.Value] | None:
+    """Return a value that is equal in all iterations, and those that it is computed from in the body, which come first.
+
+    Others are constants, outer values, and results of a few nodes with one output. Random numbers differ.
+    """
+    iterated = set(body.inputs) if isinstance(body, ir.Graph) else set()
+
+    def inputs_of(one: ir.Value) -> list[ir.Value] | None:
+        node = one.producer()
+        if one in iterated:
+            return None
+        if node is None or node.graph is not body:
+            return []
+        if len(node.outputs) != 1 or node.op_type in RANDOM:
+            return None
+        return [given for given in node.inputs if given is not None]
+
+    return computed_before(value, inputs_of)
 
 
 def _is_outer(value: ir.Value, loop: ir.Node) -> bool:
@@ -228,13 +242,15 @@ def _is_outer(value: ir.Value, loop: ir.Node) -> bool:
 
 def _moved(op: Builder, value: ir.Value, body: ir.Graph | ir.Function | None) -> Value:
     """Emit the nodes of an invariant value outside of the body."""
-    node = value.producer()
-    if node is None or node.graph is not body:
-        return _value(value)
-    attributes = attributes_of(node)
-    inputs = [None if given is None else _moved(op, given, body) for given in node.inputs]
-    moved: Value = op.node(node.op_type, *inputs, domain=node.domain, **attributes)
-    return moved
+    moved: dict[ir.Value, Value] = {}
+    for one in _invariant(value, body) or ():
+        node = one.producer()
+        if node is None or node.graph is not body:
+            moved[one] = _value(one)
+            continue
+        inputs = [None if given is None else moved[given] for given in node.inputs]
+        moved[one] = op.node(node.op_type, *inputs, domain=node.domain, **attributes_of(node))
+    return moved[value]
 
 
 def _steps(loop: ir.Node, cell: ir.Node, iteration: ir.Value) -> tuple[ir.Value, int, bool] | None:
@@ -293,20 +309,23 @@ def _bounds(shape: ir.Node) -> tuple[int, int]:
     return start + 3 if start < 0 else start, end + 3 if end < 0 else end
 
 
-def _line(value: ir.Value, is_variable: Callable[[ir.Value], bool]) -> tuple[int, int] | None:
-    """Return slope and offset of an integer that depends on a variable; ``None`` if other operators compute it."""
+def _line(value: ir.Value, is_variable: Callable[[ir.Value], bool], steps: int = _MAX_STEPS) -> tuple[int, int] | None:
+    """Return slope and offset of an integer that depends on a variable.
+
+    Return ``None`` if other operators compute it, or more than ``steps`` after each other.
+    """
     if is_variable(value):
         return 1, 0
     if (known := constant_array(value)) is not None:
         return (0, int(known.reshape(-1)[0])) if known.size == 1 else None
     node = value.producer()
-    if node is None or node.domain or node.inputs[0] is None:
+    if node is None or node.domain or node.inputs[0] is None or not steps:
         return None
     if node.op_type in ("Identity", "Reshape", "Squeeze", "Unsqueeze"):
-        return _line(node.inputs[0], is_variable)
+        return _line(node.inputs[0], is_variable, steps - 1)
     if node.op_type == "Cast":
-        return _line(node.inputs[0], is_variable) if value.dtype == ir.DataType.INT64 else None
-    parts = [None if given is None else _line(given, is_variable) for given in node.inputs]
+        return _line(node.inputs[0], is_variable, steps - 1) if value.dtype == ir.DataType.INT64 else None
+    parts = [None if given is None else _line(given, is_variable, steps - 1) for given in node.inputs]
     if len(parts) == 1 and node.op_type == "Neg" and parts[0] is not None:
         return -parts[0][0], -parts[0][1]
     if len(parts) != 2 or parts[0] is None or parts[1] is None:

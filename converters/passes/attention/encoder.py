@@ -313,12 +313,16 @@ def same_dimension(*places: tuple[Value, int]) -> bool:
 
 _Origin = tuple[ir.Value, int] | str
 _Known = dict[tuple[ir.Value, int], _Origin]
+_MAX_DEPTH = 32
 _ELEMENTWISE = {"Add", "Div", "Mul", "Pow", "Sub"}
 _LIKE = {"Cast", "Erf", "Gelu", "Identity", "LayerNormalization", "Neg", "Reciprocal", "Relu", "Sigmoid", "Sqrt", "Tanh"}
 
 
-def _origin(x: ir.Value, axis: int, known: _Known) -> _Origin:
-    """Return the first value and axis from which a dimension of ``x`` is copied, or the name of the dimension."""
+def _origin(x: ir.Value, axis: int, known: _Known, depth: int = 0) -> _Origin:
+    """Return the first value and axis from which a dimension of ``x`` is copied, or the name of the dimension.
+
+    After `_MAX_DEPTH` nodes that combine several values, it is a value and axis between.
+    """
     asked = []
     while (x, axis) not in known:
         asked.append((x, axis))
@@ -327,7 +331,7 @@ def _origin(x: ir.Value, axis: int, known: _Known) -> _Origin:
             known[x, axis] = size.value
             break
         node = x.producer()
-        step = None if node is None or node.domain else _copied_from(node, axis, known)
+        step = None if node is None or node.domain else _copied_from(node, axis, known, depth)
         if step is None or isinstance(step, str):
             known[x, axis] = step or (x, axis)
             break
@@ -337,9 +341,9 @@ def _origin(x: ir.Value, axis: int, known: _Known) -> _Origin:
     return found
 
 
-def _copied_from(node: ir.Node, axis: int, known: _Known) -> _Origin | None:
+def _copied_from(node: ir.Node, axis: int, known: _Known, depth: int) -> _Origin | None:
     """Return the value and axis from which a dimension of a node's outputs is copied, or the name of the dimension."""
-    if node.op_type in _ELEMENTWISE and (same := _of_both(node, axis, known)) is not None:
+    if node.op_type in _ELEMENTWISE and depth < _MAX_DEPTH and (same := _of_both(node, axis, known, depth)) is not None:
         return same
     source = next((value for value in node.inputs if value is not None and value.const_value is None), None)
     if source is None or source.shape is None:
@@ -383,7 +387,7 @@ def _copied_from(node: ir.Node, axis: int, known: _Known) -> _Origin | None:
     return None
 
 
-def _of_both(node: ir.Node, axis: int, known: _Known) -> _Origin | None:
+def _of_both(node: ir.Node, axis: int, known: _Known, depth: int) -> _Origin | None:
     """Return the dimension of a result of two values if it is the same dimension, or 1, in both."""
     rank = None if node.outputs[0].shape is None else len(node.outputs[0].shape)
     found = set()
@@ -392,7 +396,7 @@ def _of_both(node: ir.Node, axis: int, known: _Known) -> _Origin | None:
             return None
         place = axis - rank + len(x.shape)
         if place >= 0 and x.shape[place] != 1:
-            found.add(_origin(x, place, known))
+            found.add(_origin(x, place, known, depth + 1))
     return found.pop() if len(found) == 1 else None
 
 

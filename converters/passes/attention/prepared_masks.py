@@ -23,6 +23,7 @@ _LOW = -1e38
 """Absorbs every score up to 1e30, and differs from the lowest number."""
 
 _MAX_STEPS = 30
+_Known = dict[tuple[ir.Value | None, int], float]
 _MOVES = {"Concat", "Expand", "Gather", "Identity", "Reshape", "Slice", "Squeeze", "Tile", "Transpose", "Unsqueeze"}
 _LIMITS = {ir.DataType.FLOAT16: 65504.0, ir.DataType.FLOAT: float(np.finfo(np.float32).max)}
 
@@ -94,8 +95,21 @@ def _of_floats(op: Builder, mask: Value, found: Attention) -> Value:
     return result
 
 
-def largest(value: ir.Value | None, steps: int = _MAX_STEPS) -> float:
-    """Return a bound of the absolute values of all elements except NaN; infinity if unknown."""
+def largest(value: ir.Value | None, steps: int = _MAX_STEPS, known: _Known | None = None) -> float:
+    """Return a bound of the absolute values of all elements except NaN; infinity if unknown.
+
+    Args:
+        value: the value.
+        steps: the number of nodes after each other that are read.
+        known: results, which this function adds to.
+    """
+    known = {} if known is None else known
+    if (value, steps) not in known:
+        known[value, steps] = _largest(value, steps, known)
+    return known[value, steps]
+
+
+def _largest(value: ir.Value | None, steps: int, known: _Known) -> float:
     if value is None or value.dtype is None or steps == 0:
         return math.inf
     if value.dtype == ir.DataType.BOOL:
@@ -104,13 +118,13 @@ def largest(value: ir.Value | None, steps: int = _MAX_STEPS) -> float:
         array = value.const_value.numpy()
         found = float(np.abs(array.astype(np.float64)).max(initial=0)) if array.dtype.kind in "fiu" else math.inf
     else:
-        found = _largest_of_node(value.producer(), value.dtype, steps - 1)
+        found = _largest_of_node(value.producer(), value.dtype, steps - 1, known)
     if value.dtype.is_floating_point() and value.dtype != ir.DataType.DOUBLE:
         return found if found <= _LIMITS.get(value.dtype, 0) else math.inf
     return found
 
 
-def _largest_of_node(node: ir.Node | None, dtype: ir.DataType, steps: int) -> float:
+def _largest_of_node(node: ir.Node | None, dtype: ir.DataType, steps: int, known: _Known) -> float:
     if node is None or node.domain:
         return math.inf
     inputs = list(node.inputs)
@@ -118,18 +132,18 @@ def _largest_of_node(node: ir.Node | None, dtype: ir.DataType, steps: int) -> fl
         case "Cast" if inputs[0] is not None and inputs[0].dtype is not None:
             # A cast of NaN gives any integer.
             is_known = dtype.is_floating_point() or not inputs[0].dtype.is_floating_point()
-            return largest(inputs[0], steps) if is_known else math.inf
+            return largest(inputs[0], steps, known) if is_known else math.inf
         case "Neg" | "Abs":
-            return largest(inputs[0], steps)
+            return largest(inputs[0], steps, known)
         case "Where":
-            return max(largest(x, steps) for x in inputs[1:])
+            return max(largest(x, steps, known) for x in inputs[1:])
         case "Add" | "Sub":
-            return sum(largest(x, steps) for x in inputs)
+            return sum(largest(x, steps, known) for x in inputs)
         case "Mul":
-            first, second = (largest(x, steps) for x in inputs)
+            first, second = (largest(x, steps, known) for x in inputs)
             return first * second if first and second else math.inf
         case name if name in _MOVES:
-            return max(largest(x, steps) for x in (inputs if name == "Concat" else inputs[:1]))
+            return max(largest(x, steps, known) for x in (inputs if name == "Concat" else inputs[:1]))
     return math.inf
 
 

@@ -25,6 +25,7 @@ from onnx_specops.graphs import all_nodes
 from onnx_specops.replacing import replace_value, rewriting
 
 _NUMBERS = Constants()
+_MAX_STEPS = 32
 
 
 @dataclass
@@ -319,10 +320,11 @@ def _parts(value: Value, rows: int | None) -> list[Value]:
     return [x for x in node.inputs if isinstance(x, Value)] if is_used and value.rank == 3 else []
 
 
-def _has_known_parts(value: Value, rows: int | None) -> bool:
-    if value.dims is None or len(value.dims) > 3 or None in value.dims:
+def _has_known_parts(value: Value, rows: int | None, steps: int = _MAX_STEPS) -> bool:
+    """Return whether the shapes are known of a value and of those that it is computed from, in a few steps."""
+    if value.dims is None or len(value.dims) > 3 or None in value.dims or not steps:
         return False
-    return all(_has_known_parts(part, rows) for part in _parts(value, rows))
+    return all(_has_known_parts(part, rows, steps - 1) for part in _parts(value, rows))
 
 
 def _of_heads(op: Builder, value: Value, heads: list[Any]) -> Value:

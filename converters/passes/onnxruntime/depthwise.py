@@ -38,6 +38,7 @@ _ELEMENTWISE = {
 _OF_LEVELS = frozenset(("DequantizeLinear", "QuantizeLinear"))  # with an axis
 _DECOMPRESSING = frozenset(("Cast", "DequantizeLinear", "Mul", "Reshape", "Sub"))
 _LEAST_RESULTS = 4096
+_MOST_AFTER = 256
 _MOST_NUMBERS = 1 << 22
 """Of a pool: its weights, its pixels, and the size of its windows and padding in each dimension."""
 
@@ -104,8 +105,7 @@ def _replaced(node: ir.Node, root: Builder) -> bool:
     )
     if windows.divisor is not None:
         result = op.Div(result, op.const(windows.divisor.astype(np.float32)))
-    pairs: list[tuple[ir.Value, Value]] = []
-    _emit_after(op, whole, result, pairs)
+    pairs = _emit_after(op, whole, result)
     level = 1.0 if any(old.dtype != ir.DataType.FLOAT for old, _ in pairs) else 0.0
     if not may_replace(pairs, tolerance=1e-4, level=level):
         return False
@@ -283,11 +283,22 @@ def _last(op: Builder, other: ir.Value | None) -> ir.Value | None:
 
 
 def _ends(value: ir.Value) -> bool:
-    """Return whether each path from a tensor with channels in the second dimension moves them to the last one."""
-    sizes = static_shape(value)
-    if sizes is None or value.is_graph_output() or not value.uses():
-        return False
-    return all(_moves_back(use.node) or _continues(use.node, use.idx) for use in value.uses())
+    """Return whether each path from a tensor with channels in the second dimension moves them to the last one.
+
+    There are a few tensors on the paths.
+    """
+    pending, count = [value], 0
+    while pending:
+        one, count = pending.pop(), count + 1
+        if static_shape(one) is None or one.is_graph_output() or not one.uses() or count > _MOST_AFTER:
+            return False
+        for use in one.uses():
+            if _moves_back(use.node):
+                continue
+            if not _continues(use.node, use.idx):
+                return False
+            pending.append(use.node.outputs[0])
+    return True
 
 
 def _moves_back(node: ir.Node) -> bool:
@@ -299,10 +310,10 @@ def _moves_back(node: ir.Node) -> bool:
 
 
 def _continues(node: ir.Node, place: int) -> bool:
-    """Return whether a node goes on with its input at ``place``, and each path from its result moves the channels back."""
+    """Return whether a node computes the elements of its result from those of its input at ``place``."""
     value, result = node.inputs[place], node.outputs[0]
     assert value is not None
-    return (_place(node, result) == place or (place == 0 and _merges_pixels(node, value, result))) and _ends(result)
+    return _place(node, result) == place or (place == 0 and _merges_pixels(node, value, result))
 
 
 def _merges_pixels(node: ir.Node, value: ir.Value, result: ir.Value) -> bool:
@@ -311,10 +322,15 @@ def _merges_pixels(node: ir.Node, value: ir.Value, result: ir.Value) -> bool:
     return is_node(node, "Reshape") and sizes is not None and static_shape(result) == [*sizes[:2], prod(sizes[2:])]
 
 
-def _emit_after(op: Builder, value: ir.Value, moved: Value, pairs: list[tuple[ir.Value, Value]]) -> None:
-    """Emit what follows a tensor for the same tensor with channels last; add what replaces the Transposes to ``pairs``."""
-    for user in dict.fromkeys(use.node for use in value.uses()):
-        if _moves_back(user):
-            pairs.append((user.outputs[0], moved))
-        else:
-            _emit_after(op, user.outputs[0], _again(op, user, moved), pairs)
+def _emit_after(op: Builder, value: ir.Value, moved: Value) -> list[tuple[ir.Value, Value]]:
+    """Emit what follows a tensor for the same tensor with channels last; return what replaces the Transposes."""
+    pairs: list[tuple[ir.Value, Value]] = []
+    pending = [(value, moved)]
+    while pending:
+        value, moved = pending.pop()
+        for user in dict.fromkeys(use.node for use in value.uses()):
+            if _moves_back(user):
+                pairs.append((user.outputs[0], moved))
+            else:
+                pending.append((user.outputs[0], _again(op, user, moved)))
+    return pairs

@@ -45,10 +45,12 @@ def _is_moved(value: ir.Value, graph: ir.Graph) -> bool:
 
 def _after(node: ir.Node) -> Iterator[ir.Node]:
     """Iterate over the nodes after one that moves numbers, also after further such nodes."""
-    for user in node.outputs[0].consumers():
+    pending = list(node.outputs[0].consumers())
+    while pending:
+        user = pending.pop()
         yield user
         if not user.domain and user.op_type in _MOVERS:
-            yield from _after(user)
+            pending += user.outputs[0].consumers()
 
 
 def _copy(graph: ir.Graph, index: int, names: Names) -> None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import onnx_ir as ir
 
 from converters.passes.workaround import Workaround
 from onnx_specops.building import Builder, Value
-from onnx_specops.graphs import attributes_of, constant_array
+from onnx_specops.graphs import attributes_of, computed_before, constant_array
 
 _MOVES = frozenset(("Expand", "Gather", "Identity", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"))
 _LOGIC = {"And": "Mul", "Or": "Max"}
@@ -31,8 +31,9 @@ class LookedUpMasks(Workaround):
         a, b = constant_array(chosen), constant_array(other)
         if a is None or b is None or a.size != 1 or b.size != 1 or a.dtype != np.float32:
             return None
-        masks: list[ir.Value] = []
-        if not _is_mask(condition, masks) or not masks or not isinstance(node.outputs[0], Value):
+        booleans = None if condition is None else computed_before(condition, _operands)
+        masks = [value for value in map(_integers, booleans or ()) if value is not None]
+        if not booleans or not masks or not isinstance(node.outputs[0], Value):
             return None
         one, zero = a.reshape(1), b.reshape(1)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -41,45 +42,55 @@ class LookedUpMasks(Workaround):
         if not exact or max(a.ndim, b.ndim) > len(node.outputs[0].dims or ()):
             return None
         self.assumptions |= {mask.name or "": "no element of the mask is negative, or more than 255" for mask in masks}
-        return [op.Add(op.Mul(_numbers(op, condition), op.const(difference)), op.const(zero))]
+        numbers: dict[ir.Value, Value] = {}
+        for value in booleans:
+            numbers[value] = _numbers(op, value, numbers)
+        return [op.Add(op.Mul(numbers[booleans[-1]], op.const(difference)), op.const(zero))]
 
 
-def _is_mask(value: ir.Value | None, masks: list[ir.Value]) -> bool:
-    """Return whether booleans are computed from constants and integers, which are appended to ``masks``."""
+def _integers(value: ir.Value) -> Value | None:
+    """Return the integers of which booleans are a Cast."""
+    node = value.producer()
+    if node is None or node.domain or node.op_type != "Cast":
+        return None
+    integers = node.inputs[0]
+    if not isinstance(integers, Value) or integers.dtype not in _INTEGERS or constant_array(integers) is not None:
+        return None
+    return integers
+
+
+def _operands(value: ir.Value) -> Sequence[ir.Value] | None:
+    """Return the booleans that booleans are computed from: none for constants and integers, ``None`` if they are neither."""
     if not isinstance(value, Value) or value.rank is None:
-        return False
+        return None
     if constant_array(value) is not None:
-        return value.dtype == ir.DataType.BOOL
+        return () if value.dtype == ir.DataType.BOOL else None
     node = value.producer()
     if node is None or node.domain:
-        return False
+        return None
     if node.op_type == "Cast":
-        integers = node.inputs[0]
-        if not isinstance(integers, Value) or integers.dtype not in _INTEGERS or constant_array(integers) is not None:
-            return False
-        masks.append(integers)
-        return True
-    if node.op_type == "Not" or (
-        node.op_type in _MOVES and all(constant_array(given) is not None for given in node.inputs[1:])
-    ):
-        return _is_mask(node.inputs[0], masks)
-    return node.op_type in _LOGIC and all(_is_mask(operand, masks) for operand in node.inputs)
+        return None if _integers(value) is None else ()
+    moves = node.op_type in _MOVES and all(constant_array(given) is not None for given in node.inputs[1:])
+    if node.op_type not in _LOGIC and node.op_type != "Not" and not moves:
+        return None
+    operands = node.inputs if node.op_type in _LOGIC else node.inputs[:1]
+    return [operand for operand in operands if operand is not None]
 
 
-def _numbers(op: Builder, value: ir.Value | None) -> Value:
-    """Return 1 for true and 0 for false as floats; see `_is_mask`."""
-    assert value is not None
+def _numbers(op: Builder, value: ir.Value, numbers: Mapping[ir.Value, Value]) -> Value:
+    """Return 1 for true and 0 for false as floats; ``numbers`` has those of the booleans before."""
     result: Value
     if (array := constant_array(value)) is not None:
         return op.const(array.astype(np.float32))
     node = value.producer()
     assert node is not None
     if node.op_type == "Cast":
-        result = op.Gather(op.const(np.minimum(np.arange(_ROWS), 1).astype(np.float32)), node.inputs[0], axis=0)
-    elif node.op_type in _LOGIC:
-        result = op.node(_LOGIC[node.op_type], *(_numbers(op, operand) for operand in node.inputs))
+        return op.Gather(op.const(np.minimum(np.arange(_ROWS), 1).astype(np.float32)), node.inputs[0], axis=0)
+    operands = [numbers[operand] for operand in _operands(value) or ()]
+    if node.op_type in _LOGIC:
+        result = op.node(_LOGIC[node.op_type], *operands)
     elif node.op_type == "Not":
-        result = op.Sub(op.const(np.ones(1, np.float32)), _numbers(op, node.inputs[0]))
+        result = op.Sub(op.const(np.ones(1, np.float32)), *operands)
     else:
-        result = op.node(node.op_type, _numbers(op, node.inputs[0]), *node.inputs[1:], **attributes_of(node))
+        result = op.node(node.op_type, *operands, *node.inputs[1:], **attributes_of(node))
     return result

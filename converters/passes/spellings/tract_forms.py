@@ -10,7 +10,7 @@ from onnx_ir.passes import InPlacePass, PassResult
 
 from converters.passes.workaround import Workaround
 from onnx_specops.building import Builder, Value
-from onnx_specops.graphs import all_nodes, attributes_of, constant_array
+from onnx_specops.graphs import all_nodes, attributes_of, computed_before, constant_array
 from onnx_specops.naming import Names
 
 
@@ -72,20 +72,7 @@ def _sizes_before(value: ir.Value) -> list[ir.Value] | None:
     They are dimensions, constants and their sums, which 32 bits represent. If one of them is something else, or they are
     many, return ``None``.
     """
-    order: dict[ir.Value, None] = {}
-    pending = [(value, False)]
-    while pending:
-        one, ready = pending.pop()
-        if one in order:
-            continue
-        terms = _terms_of_size(one)
-        if terms is None or len(order) + len(pending) > _MAX_SIZES:
-            return None
-        if ready or not terms:
-            order[one] = None
-        else:
-            pending += [(one, True), *((term, False) for term in terms)]
-    return list(order)
+    return computed_before(value, _terms_of_size, _MAX_SIZES)
 
 
 def _terms_of_size(value: ir.Value) -> list[ir.Value] | None:

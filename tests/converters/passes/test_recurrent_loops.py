@@ -16,7 +16,7 @@ from openvino import opset13 as ops
 from converters.openvino import convert
 from converters.passes.recurrent_loops import FuseRecurrentLoops
 from onnx_specops.building import Builder, Value
-from tests.converters.passes.graphs import floats, rewritten
+from tests.converters.passes.graphs import floats, graph, rewritten
 
 STEPS, BATCH, SIZE, HIDDEN = 5, 2, 3, 4
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
@@ -121,6 +121,13 @@ def of_weights(change: Callable[..., Any]) -> dict[str, Any]:
     return {"of_cell": emit}
 
 
+def doubled(op: Builder, x: Value, count: int) -> Value:
+    """Return the same numbers, computed by nodes that each use a result twice."""
+    for _ in range(count):
+        x = op.Max(x, x)
+    return x
+
+
 def of_cells(**changed: Any) -> dict[str, Any]:
     return {"of_cell": lambda op, x, states, iteration: cell(op, "LSTM", x, states, **changed)}
 
@@ -178,6 +185,23 @@ def test_conditions(changed: dict[str, Any], dims: tuple[int, ...], is_fused: bo
     emitted = found(recurrence(**changed), *dims)
     assert ("Loop" not in emitted) == is_fused
     assert "LSTM" in emitted
+
+
+@pytest.mark.parametrize(("count", "is_fused"), [(60, True), (1000, False)])  # many nodes are not moved
+def test_weights_of_many_paths(count: int, is_fused: bool) -> None:
+    def emit(op: Builder, x: Value, h: Value, c: Value) -> Any:
+        factor = op.ReduceMax(op.Sigmoid(x), keepdims=0)
+        changed = of_weights(lambda op, w, i: op.Unsqueeze(op.Mul(w, doubled(op, factor, count)), [0]))
+        return recurrence(**changed)(op, x, h, c)
+
+    emitted = found(emit)
+    assert ("Loop" not in emitted) == is_fused
+
+
+def test_random_weights_differ_between_iterations() -> None:
+    changed = of_weights(lambda op, w, i: op.Unsqueeze(op.RandomUniformLike(w), [0]))
+    model = graph(recurrence(**changed), floats("x", BATCH, STEPS, SIZE), *(floats(name, BATCH, HIDDEN) for name in "hc"))
+    assert not FuseRecurrentLoops()(model).modified
 
 
 def test_a_reversed_result_is_not_reversed_again() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from converters.passes.onnxruntime import DepthwiseChannelsLast
 from onnx_specops.building import Builder, Value
-from tests.converters.passes.graphs import Emit, floats, rewritten
+from tests.converters.passes.graphs import Emit, floats, graph, rewritten
 
 LEVELS = np.array(0.05, np.float32), np.array(128, np.uint8)
 
@@ -259,3 +259,15 @@ def test_several_consumers() -> None:
              as_an_output: False, as_the_second_input: True}  # fmt: skip
     for emit, expected in found.items():
         assert _found(emit) == expected, emit.__name__
+
+
+@pytest.mark.parametrize(("count", "found"), [(200, True), (2000, False)])  # many tensors are not followed
+def test_a_long_chain(count: int, found: bool) -> None:
+    def emit(op: Builder, x: Value) -> Value:
+        moved = _conv(op, _first(op, x))
+        for _ in range(count):
+            moved = op.Relu(moved)
+        return _last(op, moved)
+
+    model = graph(emit, floats("x", 1, 24, 18, 32))
+    assert DepthwiseChannelsLast()(model).modified == found

@@ -80,3 +80,14 @@ def test_conditions(emit: Any, copied: bool) -> None:
     session = ort.InferenceSession(ir.to_proto(plain).SerializeToString(), options)
     for got, expected in zip(run(model, x), session.run(None, {"x": x}), strict=True):
         np.testing.assert_allclose(got, expected, atol=0.005)
+
+
+def test_a_long_chain() -> None:
+    def emit(op: Builder, x: Value) -> list[Value]:
+        first = op.Sin(x)
+        moved = _moved(op, first)
+        for _ in range(2000):
+            moved = op.Flatten(moved)
+        return [first, _quantized(op, moved)]
+
+    assert CopyMovedOutputs()(graph(emit, floats("x", 2, 3, 4))).modified

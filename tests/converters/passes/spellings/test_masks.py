@@ -30,6 +30,13 @@ def _both(op, x, causal: Any = CAUSAL):
     return op.And(causal, op.Reshape(op.Cast(x, to=D.BOOL), [1, 1, 3]))
 
 
+def _repeated(op, condition, count: int):
+    """Return the same booleans, computed by nodes that each use a result twice."""
+    for _ in range(count):
+        condition = op.And(condition, condition)
+    return condition
+
+
 @pytest.mark.parametrize(
     "emit",
     [
@@ -39,6 +46,7 @@ def _both(op, x, causal: Any = CAUSAL):
         lambda op, x: _scores(op, op.And(op.Cast(x, to=D.BOOL), op.Transpose(op.Cast(x, to=D.BOOL), perm=[1, 0])), 1.0, 2.0),
         lambda op, x: _scores(op, op.Gather(op.Cast(x, to=D.BOOL), np.array([2, 0, 0]), axis=1)),
         lambda op, x: op.Where(_both(op, x), np.zeros((1, 1), np.float32), np.full((1, 1), -10000, np.float32)),
+        lambda op, x: _scores(op, _repeated(op, op.Cast(x, to=D.BOOL), 60)),
     ],
 )
 def test_masks(emit: Any) -> None:
