@@ -1,4 +1,4 @@
-"""Copies of nodes and constants for another graph."""
+"""Copies of nodes, constants and outputs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import onnx_ir as ir
 
-from onnx_specops.building import new_value
+from onnx_specops.building import Value, new_value
+from onnx_specops.naming import Names
 
 Copy = Callable[[ir.Value], ir.Value]
 
@@ -83,3 +84,14 @@ def loaded_copy(value: ir.Value) -> ir.Value:
     assert tensor is not None
     copy.const_value = ir.Tensor(np.array(tensor.numpy()), dtype=tensor.dtype, name=value.name)
     return copy
+
+
+def copy_output(graph: ir.Graph, index: int, names: Names, suffix: str) -> None:
+    """Return a copy of an output of a graph, by an Identity. The copy has the output's name, and the output a new one."""
+    value = graph.outputs[index]
+    producer = value.producer()
+    assert producer is not None
+    name, value.name = value.name, names.unique(f"{value.name}_{suffix}")
+    copy = Value(name=name, type=value.type, shape=value.shape)
+    graph.insert_after(producer, ir.Node("", "Identity", [value], outputs=[copy], name=names.unique(f"{name}_copied")))
+    graph.outputs[index] = copy

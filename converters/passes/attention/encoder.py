@@ -314,6 +314,8 @@ def same_dimension(*places: tuple[Value, int]) -> bool:
 _Origin = tuple[ir.Value, int] | str
 _Known = dict[tuple[ir.Value, int], _Origin]
 _MAX_DEPTH = 32
+"""Sums and products after each other whose operands are compared."""
+
 _ELEMENTWISE = {"Add", "Div", "Mul", "Pow", "Sub"}
 _LIKE = {"Cast", "Erf", "Gelu", "Identity", "LayerNormalization", "Neg", "Reciprocal", "Relu", "Sigmoid", "Sqrt", "Tanh"}
 

@@ -39,6 +39,8 @@ _OF_LEVELS = frozenset(("DequantizeLinear", "QuantizeLinear"))  # with an axis
 _DECOMPRESSING = frozenset(("Cast", "DequantizeLinear", "Mul", "Reshape", "Sub"))
 _LEAST_RESULTS = 4096
 _MOST_AFTER = 256
+"""The number of tensors after a convolution that are followed."""
+
 _MOST_NUMBERS = 1 << 22
 """Of a pool: its weights, its pixels, and the size of its windows and padding in each dimension."""
 

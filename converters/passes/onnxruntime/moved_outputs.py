@@ -11,8 +11,8 @@ from collections.abc import Iterator
 import onnx_ir as ir
 from onnx_ir.passes import InPlacePass, PassResult
 
+from converters.passes.copied_nodes import copy_output
 from converters.passes.quantized.graph import is_node
-from onnx_specops.building import Value
 from onnx_specops.graphs import all_nodes, nested
 from onnx_specops.naming import Names
 
@@ -32,7 +32,7 @@ class CopyMovedOutputs(InPlacePass):
         found = [(graph, index) for graph in graphs for index, value in enumerate(graph.outputs) if _is_moved(value, graph)]
         names = Names.of(model.graph) if found else Names()
         for graph, index in found:
-            _copy(graph, index, names)
+            copy_output(graph, index, names, "moved")
         return PassResult(model, modified=bool(found))
 
 
@@ -51,13 +51,3 @@ def _after(node: ir.Node) -> Iterator[ir.Node]:
         yield user
         if not user.domain and user.op_type in _MOVERS:
             pending += user.outputs[0].consumers()
-
-
-def _copy(graph: ir.Graph, index: int, names: Names) -> None:
-    value = graph.outputs[index]
-    producer = value.producer()
-    assert producer is not None
-    name, value.name = value.name, names.unique(f"{value.name}_moved")
-    copy = Value(name=name, type=value.type, shape=value.shape)
-    graph.insert_after(producer, ir.Node("", "Identity", [value], outputs=[copy], name=names.unique(f"{name}_copied")))
-    graph.outputs[index] = copy

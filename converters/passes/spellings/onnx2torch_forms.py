@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import onnx_ir as ir
 from onnx_ir.passes import InPlacePass, PassResult
 
+from converters.passes.copied_nodes import copy_output
 from converters.passes.workaround import Workaround
 from onnx_specops.building import Builder, Value
 from onnx_specops.naming import Names
@@ -57,16 +58,13 @@ class CopiedOutputs(InPlacePass):
 
     def call(self, model: ir.Model) -> PassResult:
         graph = model.graph
-        found = []
-        for index, value in enumerate(graph.outputs):
-            node = value.producer()
-            if node is not None and len(node.outputs) > 1:
-                found.append((index, node))
+        found = [index for index, value in enumerate(graph.outputs) if _is_of_several(value)]
         names = Names.of(graph) if found else Names()
-        for index, node in found:
-            value = graph.outputs[index]
-            name, value.name = value.name, names.unique(f"{value.name}_of_several")
-            copy = Value(name=name, type=value.type, shape=value.shape)
-            graph.insert_after(node, ir.Node("", "Identity", [value], outputs=[copy], name=names.unique(f"{name}_copied")))
-            graph.outputs[index] = copy
+        for index in found:
+            copy_output(graph, index, names, "of_several")
         return PassResult(model, modified=bool(found))
+
+
+def _is_of_several(value: ir.Value) -> bool:
+    node = value.producer()
+    return node is not None and len(node.outputs) > 1

@@ -5,8 +5,9 @@ from __future__ import annotations
 import onnx_ir as ir
 from onnx_ir.passes import InPlacePass, PassResult
 
+from converters.passes.copied_nodes import copied_node
 from converters.passes.spellings.scalars import BROADCASTING
-from onnx_specops.building import constant_value
+from onnx_specops.building import constant_value, new_value
 from onnx_specops.graphs import all_nodes, constant_array, producer_of
 from onnx_specops.naming import Names
 
@@ -57,16 +58,18 @@ def _cast_of(value: ir.Value | None) -> ir.Node | None:
 
 def _copied(value: ir.Value, cast: ir.Node | None, graph: ir.Graph, names: Names) -> ir.Value:
     if cast is not None:
-        copy = ir.Value(name=names.unique(f"{value.name}_separate"), type=value.type, shape=value.shape)
-        again = ir.Node("", "Cast", cast.inputs, cast.attributes.values(), outputs=[copy], name=copy.name)
-        assert isinstance(cast.graph, ir.Graph)
-        cast.graph.insert_after(cast, again)
-        return copy
+        again = copied_node(cast, lambda given: given, lambda result: _named(result, names))
+        cast.append(again)
+        return again.outputs[0]
     tensor = value.const_value
     assert tensor is not None
     constant = constant_value(tensor.numpy(), tensor.dtype, name=f"{value.name}_separate")
     names.register(graph, constant)
     return constant
+
+
+def _named(value: ir.Value, names: Names) -> ir.Value:
+    return new_value(value.dtype, value.shape, names.unique(f"{value.name}_separate"))
 
 
 def _kind(node: ir.Node, index: int) -> str:

@@ -36,7 +36,7 @@ class UnnamedDimensions(InPlacePass):
 class WideSizes(Workaround):
     """Compute sizes in 64 bits if a few nodes compute them in 32 bits and a Cast follows.
 
-    tract (0.23) computes with unknown sizes in 64 bits only.
+    tract (0.23) computes with unknown sizes in 64 bits only. Dimensions, constants and their sums fit 32 bits, too.
     """
 
     operators = frozenset(("Cast",))
@@ -45,7 +45,7 @@ class WideSizes(Workaround):
         x = node.inputs[0]
         if not isinstance(x, Value) or x.dtype != ir.DataType.INT32 or node.outputs[0].dtype != ir.DataType.INT64:
             return None
-        values = None if constant_array(x) is not None else _sizes_before(x)
+        values = None if constant_array(x) is not None else computed_before(x, _terms_of_size, _MAX_SIZES)
         if values is None:
             return None
         wide: dict[ir.Value, Value] = {}
@@ -64,15 +64,6 @@ _MAX_SIZES = 64
 def _terms(node: ir.Node) -> Sequence[ir.Value | None]:
     """Return the inputs that contain numbers."""
     return node.inputs if node.op_type in ("Add", "Concat", "Sub") else node.inputs[:1]
-
-
-def _sizes_before(value: ir.Value) -> list[ir.Value] | None:
-    """Return a value of integers and those that it is computed from, which come first, back to constants and sizes.
-
-    They are dimensions, constants and their sums, which 32 bits represent. If one of them is something else, or they are
-    many, return ``None``.
-    """
-    return computed_before(value, _terms_of_size, _MAX_SIZES)
 
 
 def _terms_of_size(value: ir.Value) -> list[ir.Value] | None:
