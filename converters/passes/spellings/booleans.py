@@ -1,14 +1,16 @@
-"""Constants of booleans and bytes as casts of integers."""
+"""Booleans and bytes as casts of integers."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
 import onnx_ir as ir
 from onnx_ir.passes import InPlacePass, PassResult
 
-from onnx_specops.building import Value, constant_value
+from converters.passes.workaround import Workaround
+from onnx_specops.building import Builder, Value, constant_value
 from onnx_specops.naming import Names
 
 
@@ -54,3 +56,16 @@ class RemoveByteConstants(RemoveBooleanConstants):
     kind = ir.DataType.UINT8
     suffix = "byte"
     stored = frozenset(("DequantizeLinear", "QuantizeLinear"))
+
+
+class SelectedNumbers(Workaround):
+    """Select booleans as int32. OpenCV (5.0.0) rejects a Where of booleans."""
+
+    operators = frozenset(("Where",))
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        condition, *values = node.inputs
+        if node.outputs[0].dtype != ir.DataType.BOOL:
+            return None
+        numbers = [op.Cast(value, to=ir.DataType.INT32) for value in values]
+        return [op.Cast(op.Where(condition, *numbers), to=ir.DataType.BOOL)]

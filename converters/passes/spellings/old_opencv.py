@@ -222,39 +222,6 @@ class GatheredReflections(Workaround):
         return [result]
 
 
-class SlicedConvTranspose(Workaround):
-    """Slice the result of a ConvTranspose whose padding at the end is different. OpenCV 4.14 rejects such padding."""
-
-    operators = frozenset(("ConvTranspose",))
-
-    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
-        pads = list(node.attributes.get_ints("pads", ()) or ())
-        count = len(pads) // 2
-        first, last = pads[:count], pads[count:]
-        if first == last or "output_shape" in node.attributes:
-            return None
-        if node.attributes.get_string("auto_pad", "NOTSET") != "NOTSET":
-            return None
-        both = [min(pair) for pair in zip(first, last, strict=True)]
-        whole = op.ConvTranspose(*node.inputs, **(attributes_of(node) | {"pads": both * 2}))
-        starts = [pad - common for pad, common in zip(first, both, strict=True)]
-        ends = [common - pad or 2**31 - 1 for pad, common in zip(last, both, strict=True)]
-        return [op.Slice(whole, starts, ends, list(range(2, 2 + count)))]
-
-
-class SelectedNumbers(Workaround):
-    """Select booleans as int32. OpenCV (5.0.0) rejects a Where of booleans."""
-
-    operators = frozenset(("Where",))
-
-    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
-        condition, *values = node.inputs
-        if node.outputs[0].dtype != ir.DataType.BOOL:
-            return None
-        numbers = [op.Cast(value, to=ir.DataType.INT32) for value in values]
-        return [op.Cast(op.Where(condition, *numbers), to=ir.DataType.BOOL)]
-
-
 def _is_logic(node: ir.Node | None) -> bool:
     """Return whether a node computes with booleans as 0 and 1, as `ArithmeticLogic` does."""
     if node is None or node.domain or node.op_type not in ("Max", "Mul"):

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import onnx_ir as ir
 from onnx_ir.passes import InPlacePass, PassResult
 
+from converters.passes.workaround import Workaround
 from onnx_specops.building import Builder, Value
 from onnx_specops.graphs import all_nodes, attributes_of
 from onnx_specops.replacing import replace_value
@@ -194,3 +197,23 @@ class UnpaddedPointwise(InPlacePass):
                 _pad_before(node, root, x, pads)
                 count += 1
         return PassResult(model, modified=count > 0)
+
+
+class SlicedConvTranspose(Workaround):
+    """Slice the result of a ConvTranspose whose padding at the end is different. OpenCV 4.14 rejects such padding."""
+
+    operators = frozenset(("ConvTranspose",))
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        pads = list(node.attributes.get_ints("pads", ()) or ())
+        count = len(pads) // 2
+        first, last = pads[:count], pads[count:]
+        if first == last or "output_shape" in node.attributes:
+            return None
+        if node.attributes.get_string("auto_pad", "NOTSET") != "NOTSET":
+            return None
+        both = [min(pair) for pair in zip(first, last, strict=True)]
+        whole = op.ConvTranspose(*node.inputs, **(attributes_of(node) | {"pads": both * 2}))
+        starts = [pad - common for pad, common in zip(first, both, strict=True)]
+        ends = [common - pad or 2**31 - 1 for pad, common in zip(last, both, strict=True)]
+        return [op.Slice(whole, starts, ends, list(range(2, 2 + count)))]

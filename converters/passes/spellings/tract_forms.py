@@ -98,22 +98,6 @@ def _in_64_bits(op: Builder, value: ir.Value, wide: Mapping[ir.Value, Value]) ->
     return result
 
 
-class ReducedNumbers(Workaround):
-    """Reduce booleans and integers of 8 bits as int32.
-
-    tract (0.23) rejects the maximum and minimum of booleans. MNN (3.6) computes nothing for those of 8 bits.
-    """
-
-    operators = frozenset(("ReduceMax", "ReduceMin"))
-
-    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
-        x = node.inputs[0]
-        if not isinstance(x, Value) or x.dtype not in (ir.DataType.BOOL, ir.DataType.INT8, ir.DataType.UINT8):
-            return None
-        numbers = op.Cast(x, to=ir.DataType.INT32)
-        return [op.Cast(op.node(node.op_type, numbers, *node.inputs[1:], **attributes_of(node)), to=x.dtype)]
-
-
 class CountedOutputs(InPlacePass):
     """Compute an output of 64-bit integers from its absolute values and signs.
 

@@ -131,31 +131,6 @@ class NegatedAnd(Workaround):
         return [op.Not(op.Equal(op.Cast(a, to=ir.DataType.INT32), op.Cast(b, to=ir.DataType.INT32)))]
 
 
-class Signs(Workaround):
-    """Convert Sign, and Abs and Neg of integers, to comparisons and subtractions. WebGPU (0.4) lacks them."""
-
-    operators = frozenset(("Abs", "Neg", "Sign"))
-
-    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
-        (x,) = node.inputs
-        if not isinstance(x, Value) or x.dtype is None or x.rank is None:
-            return None
-        if x.dtype not in _INTEGERS and (node.op_type != "Sign" or not x.dtype.is_floating_point()):
-            return None
-        zero = op.const([0] if x.rank else 0, x.dtype)
-        if node.op_type == "Sign":
-            positive, negative = (op.Cast(found, to=x.dtype) for found in (op.Greater(x, zero), op.Less(x, zero)))
-            return [op.Sub(positive, negative)]
-        negative = op.Sub(zero, x)
-        return [op.Max(x, negative) if node.op_type == "Abs" else negative]
-
-
-class ComparedSigns(Signs):
-    """Convert Sign to comparisons and a subtraction. jaxonnxruntime (0.3) lacks it."""
-
-    operators = frozenset(("Sign",))
-
-
 class ScalarExponents(Workaround):
     """Convert a constant exponent of one element to a scalar. WebGPU (0.4) fails to compute some others."""
 

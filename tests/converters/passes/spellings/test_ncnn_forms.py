@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 import pytest
+from onnx_ir.passes.common import RemoveUnusedNodesPass
 
 from converters.passes.spellings.ncnn_forms import BiasedNormalization, ConvForSpaceToDepth, NormalizedLines
-from tests.converters.passes.graphs import floats, graph, rewritten
+from tests.converters.passes.graphs import floats, graph, operators, rewritten
+from tests.converters.passes.spellings.spelled import spelled
 
 
 @pytest.mark.parametrize(
@@ -60,3 +62,73 @@ def test_normalizations_without_bias(bias: bool, outputs: int, added: bool) -> N
     emit = _normal(-1, 4, bias=bias, outputs=outputs)
     assert rewritten(emit, floats("x", 2, 3, 4), by=[BiasedNormalization()]) == ["LayerNormalization"]
     assert BiasedNormalization()(graph(emit, floats("x", 2, 3, 4))).modified == added
+
+
+@pytest.mark.parametrize(
+    ("split", "order", "merged", "found"),
+    [
+        ([1, 2, 2, 2, 3, 5], [0, 1, 4, 2, 5, 3], [1, 2, 6, 10], ["DepthToSpace"]),
+        ([1, 2, 2, 2, 3, 5], [0, 3, 4, 1, 5, 2], [1, 2, 6, 10], ["DepthToSpace"]),
+        ([1, 2, 2, 2, 3, 5], [0, 1, 5, 2, 4, 3], [1, 2, 10, 6], None),  # rows and columns exchanged
+        ([1, 2, 2, 2, 3, 5], [0, 1, 4, 3, 5, 2], [1, 2, 6, 10], None),  # the block transposed
+        ([1, 2, 2, 2, 3, 5], [0, 1, 4, 2, 5, 3], [1, 4, 6, 5], None),  # merged differently
+        ([1, 8, 1, 1, 3, 5], [0, 1, 4, 2, 5, 3], [1, 8, 3, 5], ["DepthToSpace"]),
+        ([1, 1, 4, 2, 3, 5], [0, 1, 4, 2, 5, 3], [1, 1, 12, 10], None),  # blocks that are not square
+        ([1, 2, 2, 2, 5, 3], [0, 1, 4, 2, 5, 3], [1, 2, 10, 6], None),  # another height
+    ],
+)
+def test_blocks_of_channels(split: list[int], order: list[int], merged: list[int], found: list[str] | None) -> None:
+    def emit(op, x):
+        return op.Reshape(op.Transpose(op.Reshape(x, split), perm=order), merged)
+
+    array = np.arange(8 * 15, dtype=np.float32).reshape(1, 8, 3, 5)
+    model = spelled("DepthToSpace for Transpose", emit, array)
+    RemoveUnusedNodesPass()(model)
+    assert operators(model) == (found or ["Reshape", "Reshape", "Transpose"])
+
+
+@pytest.mark.parametrize(
+    ("dims", "order", "found"),
+    [
+        ([1, 2, 3, 2, 3, 5], [0, 1, 3, 2, 4, 5], 1),
+        ([2, 1, 3, 2, 5], [3, 0, 2, 1, 4], 1),  # a dimension of 1 in the middle
+        ([2, 3, 2, 3, 2], [4, 0, 1, 2, 3], 1),
+        ([2, 3, 2, 3, 2], [4, 3, 2, 1, 0], 4),  # five groups
+        ([2, 3, 2, 3, 2, 2], [0, 2, 4, 1, 3, 5], 2),
+        ([1, 2, 3, 1, 5], [0, 3, 1, 2, 4], 0),  # no elements move
+        ([1, 2, 3, 2, 5], [0, 2, 4, 3, 1], None),  # a batch of 1 and four dimensions
+        ([2, 3, 2, 5], [1, 3, 0, 2], None),  # four dimensions
+    ],
+)
+def test_axes_of_transposes(dims: list[int], order: list[int], found: int | None) -> None:
+    array = np.arange(np.prod(dims), dtype=np.float32).reshape(dims)
+    model = spelled("merged axes", lambda op, x: op.Neg(op.Transpose(x, perm=order)), array)
+    transposes = [node for node in model.graph if node.op_type == "Transpose"]
+    assert len(transposes) == (1 if found is None else found)
+    assert found is None or all(len(node.attributes.get_ints("perm", ())) <= 5 for node in transposes)
+    assert ("Reshape" in operators(model)) == (found is not None)
+
+
+@pytest.mark.parametrize(
+    ("parts", "order", "axis", "sizes", "found"),
+    [
+        ([2, 4, 3, 2, 5], [2, 0, 3, 1, 4], 0, [1, 1, 1], True),
+        ([2, 4, 3, 2, 5], [0, 3, 2, 1, 4], 2, [1, 1, 1], True),
+        ([2, 2, 2, 3, 2, 5], [3, 0, 1, 4, 2, 5], 0, [1, 1, 1], True),  # tokens of two dimensions
+        ([2, 4, 2, 3, 5], [3, 0, 2, 1, 4], 0, [1, 1, 1], False),  # projections of each head
+        ([2, 4, 3, 2, 5], [2, 0, 3, 1, 4], 0, [1, 2], False),
+        ([2, 4, 6, 5], [2, 0, 1, 3], 0, [1] * 6, False),  # four dimensions
+        ([2, 4, 3, 2, 5], None, 2, [1, 1, 1], False),
+    ],
+)
+def test_splits_of_projections(parts: list[int], order: list[int] | None, axis: int, sizes: list[int], found: bool) -> None:
+    def emit(op, x):
+        whole = op.Reshape(x, parts)
+        whole = whole if order is None else op.Transpose(whole, perm=order)
+        return [op.Neg(part) for part in op.Split(whole, sizes, axis=axis, outputs=len(sizes))]
+
+    array = np.arange(240, dtype=np.float32).reshape(2, 4, 30)
+    model = spelled("Split before Transpose", emit, array)
+    RemoveUnusedNodesPass()(model)
+    (split,) = (node for node in model.graph if node.op_type == "Split")
+    assert (split.inputs[0] is model.graph.inputs[0]) == found

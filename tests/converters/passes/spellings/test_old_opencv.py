@@ -18,9 +18,7 @@ from converters.passes.spellings.old_opencv import (
     OperandsOfRows,
     ReflectedImages,
     ScatteredColumns,
-    SelectedNumbers,
     SingleUnsqueezes,
-    SlicedConvTranspose,
     TransposedConvolutionsOfImages,
     TruncatedQuotients,
 )
@@ -290,35 +288,3 @@ def test_reflections(dims: tuple[int | None, ...], pads: list[int], found: list[
 def test_padding_with_a_constant_stays() -> None:
     pads = [0, 0, 1, 0, 2, 0, 0, 2, 0, 0]
     assert rewritten(lambda op, x: op.Pad(x, pads), floats("x", 1, 2, 3, 4, 5), by=[GatheredReflections()]) == ["Pad"]
-
-
-@pytest.mark.parametrize(
-    ("attributes", "found"),
-    [
-        ({"pads": [1, 1, 0, 0]}, ["ConvTranspose", "Slice"]),
-        ({"pads": [0, 1, 2, 1]}, ["ConvTranspose", "Slice"]),
-        ({"pads": [1, 0, 0, 2], "output_padding": [1, 0], "group": 2}, ["ConvTranspose", "Slice"]),
-        ({"pads": [1, 2, 1, 2]}, ["ConvTranspose"]),
-        ({}, ["ConvTranspose"]),
-        ({"output_shape": [8, 9]}, ["ConvTranspose"]),
-        ({"auto_pad": "SAME_LOWER"}, ["ConvTranspose"]),
-    ],
-)
-def test_transposed_convolutions_with_uneven_padding(attributes: dict[str, Any], found: list[str]) -> None:
-    weights = np.random.default_rng(0).standard_normal((4, 2, 3, 3)).astype(np.float32)
-
-    def emit(op, x):
-        return op.ConvTranspose(x, op.const(weights), strides=[2, 2], kernel_shape=[3, 3], **attributes)
-
-    assert rewritten(emit, floats("x", 2, 4, 5, 6), by=[SlicedConvTranspose()]) == found
-
-
-@pytest.mark.parametrize(("kind", "casts"), [(D.BOOL, 3), (D.FLOAT, 0)])
-def test_selected_booleans(kind: D, casts: int) -> None:
-    names, numbers = "cxy", [np.array([True, False, True]), np.array([0, 0, 1]), np.array([0, 1, 0])]
-    inputs = [new_value(given, (3,), name) for given, name in zip((D.BOOL, kind, kind), names, strict=True)]
-    arrays = [number.astype(value.dtype.numpy()) for number, value in zip(numbers, inputs, strict=True) if value.dtype]
-    model = graph(lambda op, c, x, y: op.Where(c, x, y), *inputs)
-    SelectedNumbers()(model)
-    assert operators(model) == ["Cast"] * casts + ["Where"]
-    np.testing.assert_array_equal(run(model, *arrays)[0], np.where(*arrays), strict=True)

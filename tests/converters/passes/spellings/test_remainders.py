@@ -8,7 +8,8 @@ import pytest
 
 from converters.passes.spellings.remainders import AbsoluteRemainders, WholeDividends
 from onnx_specops.building import new_value
-from tests.converters.passes.graphs import floats, rewritten
+from tests.converters.passes.graphs import floats, operators, rewritten
+from tests.converters.passes.spellings.spelled import spelled
 
 D = ir.DataType
 WHOLE = ["And", "Greater", "Less", "Mod", "Where"]
@@ -60,3 +61,18 @@ def test_signs_of_remainders() -> None:
 def test_remainders_of_integers_stay() -> None:
     x, numbers = new_value(D.INT64, (4,), "x"), [np.array([3, -3, 2, 7])]
     assert rewritten(lambda op, x: op.Mod(x, [5]), x, by=[AbsoluteRemainders()], numbers=numbers) == ["Mod"]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "fmod", "found"),
+    [
+        (ir.DataType.INT32, 1, True),
+        (ir.DataType.INT64, 1, True),
+        (ir.DataType.INT32, 0, False),
+        (ir.DataType.FLOAT, 1, False),
+    ],
+)
+def test_remainders(dtype: ir.DataType, fmod: int, found: bool) -> None:
+    x = np.array([-7, -1, 0, 3, 8], np.float32)
+    left = operators(spelled("Div for Mod", lambda op, x: op.Mod(op.Cast(x, to=dtype), op.const(3, dtype), fmod=fmod), x))
+    assert ("Div" in left) is found and ("Mod" in left) is not found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from converters.passes.spellings import SPELLINGS
 from converters.passes.spellings.slices import BoundedSlices, ReversedSliceToGather, StridedSliceToGather
 from onnx_specops.building import Builder, Value
 from tests.converters.passes.graphs import floats, graph, rewritten
@@ -48,3 +49,41 @@ def test_the_size_must_be_known() -> None:
         return op.Slice(x, [-1], [-9], [1], [-1])
 
     assert rewritten(emit, floats("x", 4, None), by=[ReversedSliceToGather()]) == ["Slice"]
+
+
+@pytest.mark.parametrize(
+    ("starts", "ends", "axes", "steps", "found"),
+    [
+        ([-1], [-(2**31)], [1], [-1], ["Gather"]),
+        ([3], [1], [-1], [-2], ["Gather"]),
+        ([1, 9], [3, -9], [1, 0], [1, -1], ["Gather", "Slice"]),
+        ([4], [-1], [1], [-1], ["Gather"]),  # nothing is before the last element
+        ([-9], [-20], [1], [-1], ["Gather"]),  # the first element, at which a start before it begins
+        ([-6], [-5], [1], [-1], ["Gather"]),  # nothing
+        ([-9], [-20], [1], [1], ["Slice"]),
+        ([1], [9], [1], [2], ["Slice"]),
+    ],
+)
+def test_reversed_slices(starts: list, ends: list, axes: list, steps: list, found: list[str]) -> None:
+    by = [SPELLINGS["Gather for reversed Slice"]()]
+    assert rewritten(lambda op, x: op.Slice(x, starts, ends, axes, steps), floats("x", 3, 5), by=by) == found
+
+
+@pytest.mark.parametrize(
+    ("starts", "ends", "axes", "steps", "found"),
+    [
+        ([1], [9], [1], [2], ["Gather"]),
+        ([0, 1], [3, 5], [0, 1], [2, 3], ["Gather", "Gather"]),
+        ([1, 0], [3, 4], [0, 1], [1, 2], ["Gather", "Slice"]),
+        ([-1], [-(2**31)], [1], [-1], ["Gather"]),
+        ([1], [9], [1], [1], ["Slice"]),
+    ],
+)
+def test_strided_slices(starts: list, ends: list, axes: list, steps: list, found: list[str]) -> None:
+    by = [SPELLINGS["Gather for strided Slice"]()]
+    assert rewritten(lambda op, x: op.Slice(x, starts, ends, axes, steps), floats("x", 3, 5), by=by) == found
+
+
+def test_strided_slices_of_unknown_sizes_stay() -> None:
+    by = [SPELLINGS["Gather for strided Slice"]()]
+    assert rewritten(lambda op, x: op.Slice(x, [0], [9], [1], [2]), floats("x", 3, None), by=by) == ["Slice"]

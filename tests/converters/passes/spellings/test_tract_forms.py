@@ -8,7 +8,7 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 
-from converters.passes.spellings.tract_forms import CountedOutputs, ReducedNumbers, UnnamedDimensions, WideSizes
+from converters.passes.spellings.tract_forms import CountedOutputs, UnnamedDimensions, WideSizes
 from onnx_specops.building import new_value
 from tests.converters.passes.graphs import floats, graph, operators, rewritten
 
@@ -60,19 +60,6 @@ def test_sizes_of_many_nodes(count: int, casts: int) -> None:
 
     numbers = [np.zeros((1 if count < 32 else 0, 3), np.float32)]  # whose sums fit 32 bits
     assert rewritten(emit, floats("x", None, None), by=[WideSizes()], numbers=numbers).count("Cast") == casts
-
-
-@pytest.mark.parametrize("reduced", ["ReduceMax", "ReduceMin"])
-@pytest.mark.parametrize(("kind", "casts"), [(D.BOOL, 2), (D.UINT8, 2), (D.INT8, 2), (D.INT32, 0)])
-def test_reduced_booleans(reduced: str, kind: D, casts: int) -> None:
-    given = np.array([[True, True], [False, False], [True, False]])
-
-    def emit(op, x):
-        return op.node(reduced, x, [1], keepdims=0)
-
-    numbers = [given.astype(kind.numpy())]
-    found = rewritten(emit, new_value(kind, (3, 2), "x"), by=[ReducedNumbers()], numbers=numbers)
-    assert found == ["Cast"] * casts + [reduced]
 
 
 @pytest.mark.parametrize(

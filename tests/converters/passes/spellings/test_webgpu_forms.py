@@ -9,13 +9,11 @@ import onnx_ir as ir
 import pytest
 
 from converters.passes.spellings.webgpu_forms import (
-    ComparedSigns,
     GatheredElements,
     GatheredSlices,
     NarrowIntegers,
     NegatedAnd,
     ScalarExponents,
-    Signs,
 )
 from onnx_specops.building import new_value
 from tests.converters.passes.graphs import graph, operators, rewritten, run
@@ -112,27 +110,6 @@ def test_elements(axis: int, dtype: ir.DataType, dims: tuple[int | None, ...], g
 )
 def test_logic(emit: Any, found: list[str]) -> None:
     assert _found(emit, BOOL, NegatedAnd) == found
-
-
-@pytest.mark.parametrize(
-    ("emit", "dtype", "found"),
-    [
-        (lambda op, x: op.Sign(x), FLOAT, ["Cast", "Cast", "Greater", "Less", "Sub"]),
-        (lambda op, x: op.Sign(x), INT64, ["Cast", "Cast", "Greater", "Less", "Sub"]),
-        (lambda op, x: op.Abs(x), INT64, ["Max", "Sub"]),
-        (lambda op, x: op.Neg(x), INT32, ["Sub"]),
-        (lambda op, x: op.Abs(x), FLOAT, ["Abs"]),
-        (lambda op, x: op.Neg(x), FLOAT, ["Neg"]),
-    ],
-)
-def test_signs(emit: Any, dtype: ir.DataType, found: list[str]) -> None:
-    assert _found(emit, dtype, Signs) == found
-
-
-@pytest.mark.parametrize("dtype", [ir.DataType.FLOAT, ir.DataType.INT64])
-def test_only_signs(dtype: ir.DataType) -> None:
-    found = _found(lambda op, x: (op.Sign(x), op.Abs(x)), dtype, ComparedSigns)
-    assert found == ["Abs", "Cast", "Cast", "Greater", "Less", "Sub"]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,37 @@
+"""Sign, and Abs and Neg of integers, as comparisons and subtractions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import onnx_ir as ir
+
+from converters.passes.workaround import Workaround
+from onnx_specops.building import Builder, Value
+
+_INTEGERS = frozenset((ir.DataType.INT32, ir.DataType.INT64))
+
+
+class Signs(Workaround):
+    """Convert Sign, and Abs and Neg of integers, to comparisons and subtractions. WebGPU (0.4) lacks them."""
+
+    operators = frozenset(("Abs", "Neg", "Sign"))
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        (x,) = node.inputs
+        if not isinstance(x, Value) or x.dtype is None or x.rank is None:
+            return None
+        if x.dtype not in _INTEGERS and (node.op_type != "Sign" or not x.dtype.is_floating_point()):
+            return None
+        zero = op.const([0] if x.rank else 0, x.dtype)
+        if node.op_type == "Sign":
+            positive, negative = (op.Cast(found, to=x.dtype) for found in (op.Greater(x, zero), op.Less(x, zero)))
+            return [op.Sub(positive, negative)]
+        negative = op.Sub(zero, x)
+        return [op.Max(x, negative) if node.op_type == "Abs" else negative]
+
+
+class ComparedSigns(Signs):
+    """Convert Sign to comparisons and a subtraction. jaxonnxruntime (0.3) lacks it."""
+
+    operators = frozenset(("Sign",))

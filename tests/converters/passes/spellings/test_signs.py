@@ -1,0 +1,42 @@
+"""Sign, and Abs and Neg of integers, as comparisons and subtractions, and near misses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+import pytest
+
+from converters.passes.spellings.signs import ComparedSigns, Signs
+from onnx_specops.building import new_value
+from tests.converters.passes.graphs import rewritten
+
+FLOAT, INT32, INT64 = ir.DataType.FLOAT, ir.DataType.INT32, ir.DataType.INT64
+NUMBERS = np.random.default_rng(0).integers(-9, 9, (2, 3, 4))
+
+
+def _found(emit: Any, dtype: ir.DataType, by: Any) -> list[str]:
+    x = new_value(dtype, NUMBERS.shape, "x")
+    return rewritten(emit, x, by=[by()], numbers=[NUMBERS.astype(dtype.numpy())])
+
+
+@pytest.mark.parametrize(
+    ("emit", "dtype", "found"),
+    [
+        (lambda op, x: op.Sign(x), FLOAT, ["Cast", "Cast", "Greater", "Less", "Sub"]),
+        (lambda op, x: op.Sign(x), INT64, ["Cast", "Cast", "Greater", "Less", "Sub"]),
+        (lambda op, x: op.Abs(x), INT64, ["Max", "Sub"]),
+        (lambda op, x: op.Neg(x), INT32, ["Sub"]),
+        (lambda op, x: op.Abs(x), FLOAT, ["Abs"]),
+        (lambda op, x: op.Neg(x), FLOAT, ["Neg"]),
+    ],
+)
+def test_signs(emit: Any, dtype: ir.DataType, found: list[str]) -> None:
+    assert _found(emit, dtype, Signs) == found
+
+
+@pytest.mark.parametrize("dtype", [FLOAT, INT64])
+def test_only_signs(dtype: ir.DataType) -> None:
+    found = _found(lambda op, x: (op.Sign(x), op.Abs(x)), dtype, ComparedSigns)
+    assert found == ["Abs", "Cast", "Cast", "Greater", "Less", "Sub"]
