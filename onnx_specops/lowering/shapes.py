@@ -13,6 +13,8 @@ from onnx_specops.lowering.adapters import SAME, LoweringBuilder, NotRepresentab
 from onnx_specops.lowering.reductions import is_among
 
 _END = 2**31 - 1
+_MOVES = ("Concat", "Gather", "Identity", "Reshape", "Slice", "Squeeze", "Unsqueeze")
+"""Operators that move the elements of a shape."""
 
 
 @below(15, "Shape")
@@ -86,6 +88,8 @@ def _dimensions(value: ir.Value | None, depth: int = 8) -> list[object] | None:
         start, end = node.attributes.get_int("start", 0), node.attributes.get_int("end", _END)
         dims: list[object] = [dim if isinstance(dim, int) else (source, i) for i, dim in enumerate(source.shape)]
         return dims[start:end]
+    if node.op_type not in _MOVES:  # others may have operands of other types, such as infinity
+        return unknown
     parts = [_dimensions(part, depth - 1) for part in node.inputs[: None if node.op_type == "Concat" else 1]]
     if any(part is None for part in parts):
         return unknown

@@ -286,6 +286,24 @@ def test_recurrent_layers_with_batch_first(layout):
     np.testing.assert_allclose(h, plain[1], rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("limit", [3.0, np.inf])
+def test_shapes_that_are_computed_with_floats(limit: float):
+    graph = ir.Graph([], [], nodes=[], name="test", opset_imports=dict(OPSET_IMPORTS))
+    op = Builder(graph)
+    x = new_value(ir.DataType.FLOAT, [None, None], "x0")
+    graph.inputs.append(x)
+    counts = op.Min(op.Cast(op.Shape(x, start=0, end=1), to=ir.DataType.FLOAT), op.const(limit, ir.DataType.FLOAT))
+    y = op.Reshape(x, op.Concat(op.Cast(counts, to=ir.DataType.INT64), [-1], axis=0), allowzero=1)
+    y.name = "y"
+    graph.outputs.append(y)
+    model = ir.Model(graph, ir_version=IR_VERSION)
+    Lower(13)(model)
+    Stamp(13)(model)
+    given = f(6, 2)
+    (result,) = computed(model, [given])
+    assert np.array_equal(result, given.reshape(int(min(6, limit)), -1))
+
+
 def test_all_unsupported_nodes_are_reported_at_once():
     graph = ir.Graph([], [], nodes=[], name="test", opset_imports=dict(OPSET_IMPORTS))
     op = Builder(graph)
