@@ -40,17 +40,24 @@ def _spectrum(op: Builder, x: Value, length: Value | None, place: int, inverse: 
     return _products(op, x, length, place=place, inverse=inverse, onesided=onesided)
 
 
+def _parts(op: Builder, x: Value) -> list[Value]:
+    """Return the real parts and the imaginary parts, if there are any. Imaginary parts that may be missing are sums of at
+    most one number.
+    """
+    if x.dims is not None and x.dims[-1] is not None:
+        return [op.Gather(x, k, axis=-1) for k in range(x.dims[-1])]
+    return [op.Gather(x, 0, axis=-1), op.ReduceSum(op.Slice(x, [1], [2], [-1]), [-1], keepdims=0)]
+
+
 @in_float32
 def _products(op: Builder, x: Value, length: Value | None, *, place: int, inverse: int, onesided: int) -> Value:
     """Multiply by a matrix of cosines and one of sines."""
     if inverse and onesided:
         raise NotRepresentableError("DFT that is inverse and one-sided")
     rank = need_rank(x, "DFT")
-    if x.dims is None or x.dims[-1] is None:
-        raise NotRepresentableError("DFT of numbers that may be real or complex")
     # The axis is last; real and imaginary parts are separate.
     order = [i for i in range(rank - 1) if i != place]
-    parts = [op.Transpose(op.Gather(x, k, axis=-1), perm=[*order, place]) for k in range(x.dims[-1])]
+    parts = [op.Transpose(part, perm=[*order, place]) for part in _parts(op, x)]
     size = op.Shape(x, start=place, end=place + 1)
     if length is not None:
         wanted = op.Reshape(op.Cast(length, to=ir.DataType.INT64), [1])

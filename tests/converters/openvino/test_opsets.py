@@ -84,6 +84,21 @@ def test_errors_name_the_layer_and_the_lowest_opset(tmp_path: Path):
     convert(tmp_path / "model.xml", opset=13)
 
 
+@pytest.mark.parametrize("name", ["dft", "idft", "irdft"])
+def test_complex_numbers_whose_last_dimension_the_file_does_not_state(name: str, tmp_path: Path):
+    x, amounts = op.parameter([-1, -1, 2], ov.Type.f32, name="x"), op.parameter([3], ov.Type.i64, name="amounts")
+    padded = op.pad(x, amounts, op.constant(np.zeros(3, np.int64)), "constant", op.constant(np.float32(0)))
+    assert padded.output(0).partial_shape[2].is_dynamic
+    model = ov.Model([getattr(op, name)(padded, op.constant(np.array([1])))], [x, amounts])
+    ov.save_model(model, tmp_path / "model.xml", compress_to_fp16=False)
+    given = {"x": np.random.default_rng(0).random((2, 4, 2), np.float32), "amounts": np.array([1, 2, 0])}
+    wanted = ov.compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})([given["x"], given["amounts"]])[0]
+    converted, _ = convert(tmp_path / "model.xml", opset=13)
+    session = ort.InferenceSession(converted.SerializeToString(), providers=["CPUExecutionProvider"])
+    (result,) = session.run(None, given)
+    np.testing.assert_allclose(result, wanted, rtol=1e-5, atol=1e-5)
+
+
 def test_operators_without_a_body_name_their_layers():
     with pytest.raises(UnsupportedError) as caught:
         convert(MODELS / "recommender" / "model.xml", opset=17)

@@ -286,6 +286,23 @@ def test_recurrent_layers_with_batch_first(layout):
     np.testing.assert_allclose(h, plain[1], rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("parts", [1, 2])
+def test_numbers_that_may_be_real_or_complex(parts: int):
+    graph = ir.Graph([], [], nodes=[], name="test", opset_imports=dict(OPSET_IMPORTS))
+    op = Builder(graph)
+    x = new_value(ir.DataType.FLOAT, [None, None, None], "x0")
+    graph.inputs.append(x)
+    y = op.DFT(x, None, 1)
+    y.name = "y"
+    graph.outputs.append(y)
+    model, given = ir.Model(graph, ir_version=IR_VERSION), f(3, 5, parts)
+    Lower(13)(model)
+    Stamp(13)(model)
+    (result,) = computed(model, [given])
+    wanted = np.fft.fft(given[..., 0] + (1j * given[..., 1] if parts == 2 else 0), axis=1)
+    np.testing.assert_allclose(result, np.stack([wanted.real, wanted.imag], -1), rtol=1e-5, atol=1e-5)
+
+
 @pytest.mark.parametrize("limit", [3.0, np.inf])
 def test_shapes_that_are_computed_with_floats(limit: float):
     graph = ir.Graph([], [], nodes=[], name="test", opset_imports=dict(OPSET_IMPORTS))
