@@ -179,6 +179,9 @@ def space_to_batch(op: Builder, data: Value, block_shape: Value, pads_begin: Val
     if (size := _square(data, block_shape)) is not None:
         split = op.Concat(op.Slice(inner, [0], [1]), [size * size], op.Slice(inner, [1], [4]), axis=0)
         return _rearranged(op, op.SpaceToDepth(data, blocksize=size), split, [[1, 0, 2, 3, 4]], shape)
+    if (known := integers(block_shape)) is not None:
+        places, order = _blocks_first(known)
+        return _rearranged(op, data, op.Gather(op.Concat(inner, blocks, axis=0), places), [order], shape)
     outer = _counted(op, rank, step=2)
     return _rearranged(op, data, _interleaved(op, inner, blocks), [op.Add(outer, 1), outer], shape)
 
@@ -197,6 +200,10 @@ def batch_to_space(op: Builder, data: Value, block_shape: Value, crops_begin: Va
         shape = op.Concat(op.Slice(inner, [0], [1]), depth, op.Slice(inner, [2], [4]), axis=0)
         deep = _rearranged(op, data, op.Concat([size * size], inner, axis=0), [[1, 0, 2, 3, 4]], shape)
         result = op.DepthToSpace(deep, blocksize=size, mode="DCR")
+    elif (known := integers(block_shape)) is not None:
+        places, first = _blocks_first(known)
+        split = op.Gather(op.Concat(inner, blocks, axis=0), [places[i] for i in first])
+        result = _rearranged(op, data, split, [[first.index(i) for i in range(len(first))]], outer)
     else:
         at = _counted(op, rank)
         order = [_interleaved(op, op.Add(at, rank), at)]
@@ -233,7 +240,16 @@ def _square(data: Value, block_shape: Value) -> int | None:
     blocks = integers(block_shape)
     if data.rank != 4 or data.dtype != ir.DataType.FLOAT or blocks is None:
         return None
-    return blocks[2] if blocks[:2] == [1, 1] and blocks[2] == blocks[3] else None
+    return blocks[2] if blocks[:2] == [1, 1] and blocks[2] == blocks[3] > 1 else None
+
+
+def _blocks_first(blocks: list[int]) -> tuple[list[int], list[int]]:
+    """Return where the sizes of split dimensions are in the inner sizes followed by the blocks, and the order with blocks
+    first. Blocks of 1 are left out, because programs limit the number of dimensions.
+    """
+    rank = len(blocks)
+    places = [place for axis, block in enumerate(blocks) for place in ([axis] if block == 1 else [axis, rank + axis])]
+    return places, sorted(range(len(places)), key=lambda i: places[i] < rank)
 
 
 def _counted(op: Builder, count: Value, step: int = 1, start: int = 0) -> Value:
