@@ -116,6 +116,7 @@ OPENCV = replace(
         limits.last_windows,
         limits.stated_shape,
         limits.negative_thresholds,
+        limits.long_transpositions,
     ),
     spellings=(
         *_COMMON,

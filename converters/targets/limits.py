@@ -432,6 +432,12 @@ def many_dimensions(node: ir.Node) -> bool:
     return dims is not None and (len(dims) > 5 or (len(dims) == 5 and dims[0] != 1))
 
 
+@limit("Transpose", "of more than seven dimensions", silent=False)
+def long_transpositions(node: ir.Node) -> bool:
+    """Match more dimensions than the program transposes."""
+    return _rank(node) > 7
+
+
 @limit("LRN", "of an even size")
 def even_windows(node: ir.Node) -> bool:
     """Match windows without a center."""

@@ -174,6 +174,10 @@ CASES: list[tuple[Limit, tuple[int, ...], Any, Any]] = [
     (limits.computed_factors, (2, 3),
      lambda op, x: op.LayerNormalization(x, op.ReduceMax(x, [0], keepdims=0)),
      lambda op, x: op.LayerNormalization(x, np.ones(3, np.float32))),
+    (limits.long_transpositions, (4, 4, 16), *(
+        lambda op, x, n=n: op.Transpose(op.Reshape(x, [256 >> (n - 1)] + [2] * (n - 1)), perm=list(range(n))[::-1])
+        for n in (8, 7)
+    )),
     (limits.many_dimensions, (2, 6, 6), *(lambda op, x, d=d: op.Reshape(x, d) for d in ([2, 3, 2, 2, 3], [1, 6, 2, 2, 3]))),
     (limits.many_dimensions, (2, 6, 6), *(
         lambda op, x, d=d: op.Reshape(x, d) for d in ([1, 2, 3, 2, 2, 3], [6, 2, 2, 3]))),
