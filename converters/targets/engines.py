@@ -152,6 +152,7 @@ OPENCV = replace(
         "whole residuals",
         "stated dimensions",
         "transposed batches",
+        "separate patterns",
     ),
     command='`cv2.dnn.readNetFromONNX("model.onnx")`',
 )

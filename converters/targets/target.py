@@ -104,6 +104,7 @@ Spelling = Literal[
     "unfused GroupNormalization",
     "forward GRU",
     "whole addends",
+    "separate patterns",
     "half-pixel Resize",
     "Slice for Gather",
     "unchecked rows",

@@ -117,6 +117,7 @@ from converters.passes.spellings.squares import PowToMul
 from converters.passes.spellings.states import NameLastStates
 from converters.passes.spellings.topk import SortedTopK
 from converters.passes.spellings.tract_forms import CountedOutputs, UnnamedDimensions, WideSizes
+from converters.passes.spellings.unfused import SeparatePatterns
 from converters.passes.spellings.unrolled import UnrolledForms, UnrolledLoops, UnrolledRecurrence
 from converters.passes.spellings.unsigned_casts import CastThroughIntegers
 from converters.passes.spellings.webgpu_forms import (
@@ -271,6 +272,7 @@ _LAST: Mapping[str, Callable[[], InPlacePass]] = {
     "Sub for residuals of volumes": SubtractedResiduals,
     "unfused GroupNormalization": SubtractedBiases,
     "whole addends": WholeAddends,
+    "separate patterns": SeparatePatterns,
     "biased attention": BiasedAttention,
     "computed indices": ComputedIndices,
     "merged directions": MergeDirections,
