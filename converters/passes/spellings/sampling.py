@@ -48,7 +48,10 @@ class GridSampleToGather(Workaround):
             position = op.Reshape(op.Slice(grid, [axis], [axis + 1], [3]), [batch, 1, rows * columns])
             factor, offset = ((size - 1) / 2, (size - 1) / 2) if corners else (size / 2, (size - 1) / 2)
             positions.append(op.Add(op.Mul(position, _number(op, factor)), _number(op, offset)))
-        image = _Image(op, op.Reshape(x, [batch, channels, sizes[0] * sizes[1]]), sizes, padding == "border")
+        pixels = op.Reshape(x, [batch, channels, sizes[0] * sizes[1]])
+        if padding == "zeros":
+            pixels = op.Concat(pixels, np.zeros((batch, channels, 1), np.float32), axis=2)
+        image = _Image(op, pixels, sizes, padding == "border")
         total = image.nearest(positions) if mode == "nearest" else image.bilinear(positions)
         return [op.Reshape(total, [batch, channels, rows, columns])]
 
@@ -64,7 +67,7 @@ class _Image:
     """The pixels of images, of which samples are taken.
 
     Attributes:
-        pixels: the images' channels, each as one line.
+        pixels: the images' channels, each as one line; without `border`, a 0 follows.
         sizes: the height and width.
         border: whether positions outside have the nearest pixel; otherwise, they have 0.
     """
@@ -105,21 +108,22 @@ class _Image:
             within = op.Clip(position, first, last)
             is_number = op.Less(op.Abs(within), _number(op, _LARGEST))
             places.append(op.Round(op.Where(is_number, within, _number(op, first))))
-        return self._at(places, _number(op, 1.0))
+        return self._at(places)
 
-    def _at(self, places: Sequence[Value], weight: Value) -> Value:
-        """Return the products of the pixels at integer places and their weights; a pixel outside is 0."""
+    def _at(self, places: Sequence[Value], weight: Value | None = None) -> Value:
+        """Return the products of the pixels at integer places and any weights; a pixel outside is 0."""
         op = self.op
         sizes = list(reversed(self.sizes))
         within = [op.Clip(place, 0.0, float(size - 1)) for place, size in zip(places, sizes, strict=True)]
+        number = op.Add(op.Mul(within[1], _number(op, sizes[0])), within[0])
         if not self.border:
+            # A weight of 0 would give NaN for an infinite pixel.
             for place, inside in zip(places, within, strict=True):
-                weight = op.Mul(weight, op.Cast(op.Equal(place, inside), to=D.FLOAT))
-        index = op.Cast(op.Add(op.Mul(within[1], _number(op, sizes[0])), within[0]), to=D.INT64)
+                number = op.Where(op.Equal(place, inside), number, _number(op, math.prod(sizes)))
         batch, channels = (dim or 0 for dim in (self.pixels.dims or ())[:2])
-        index = op.Expand(index, [batch, channels, (places[0].dims or (0,))[-1] or 0])
+        index = op.Expand(op.Cast(number, to=D.INT64), [batch, channels, (places[0].dims or (0,))[-1] or 0])
         found = op.GatherElements(self.pixels, index, axis=2)
-        return found if self.border and weight.const_value is not None else op.Mul(found, weight)
+        return found if weight is None else op.Mul(found, weight)
 
 
 def _number(op: Builder, number: float) -> Value:

@@ -103,3 +103,19 @@ def test_positions_that_are_not_numbers(
     for index, number in enumerate((np.nan, np.inf, -np.inf, 1e30, -1e30, 1e9, -2)):
         positions[0, 0, index, 0] = positions[0, 1, index, 1] = number
     assert "GatherElements" in operators(converted(model, [pixels, positions], oracle, tmp_path, target=target))
+
+
+@pytest.mark.parametrize("padding_mode", ["zeros", "border"])
+@pytest.mark.parametrize("mode", ["bilinear", "nearest"])
+def test_infinite_pixels_beside_samples_outside(mode: str, padding_mode: str, oracle: Oracle, tmp_path: Path) -> None:
+    """A pixel outside is 0, although the nearest one inside is infinite or NaN."""
+    x, grid = ops.parameter([1, 2, 3, 4], np.float32, name="x"), ops.parameter([1, 1, 5, 2], np.float32, name="grid")
+    attributes = {"align_corners": True, "mode": mode, "padding_mode": padding_mode}
+    model = ov.Model([ops.grid_sample(x, grid, attributes)], [x, grid])
+    pixels = np.arange(24, dtype=np.float32).reshape(1, 2, 3, 4)
+    pixels[0, :, 0, 0], pixels[0, :, 2, 3], pixels[0, :, 2, 0] = np.inf, np.nan, -np.inf
+    places = [(-3, -3), (4, 5), (-3, 4), (0.25, -0.5), (0.5, -3)]
+    positions = np.array(places, np.float32).reshape(1, 1, 5, 2)
+    if mode == "bilinear" and padding_mode == "border":
+        pixels = np.nan_to_num(pixels, posinf=1, neginf=-1)  # OpenVINO also multiplies pixels beyond the border by 0
+    assert "GatherElements" in operators(converted(model, [pixels, positions], oracle, tmp_path, target="opencv4"))
