@@ -107,7 +107,8 @@ class _Image:
             first, last = (0.0, float(size - 1)) if self.border else (-1.0, float(size))
             within = op.Clip(position, first, last)
             is_number = op.Less(op.Abs(within), _number(op, _LARGEST))
-            places.append(op.Round(op.Where(is_number, within, _number(op, first))))
+            # OpenVINO takes the last pixel at a NaN.
+            places.append(op.Round(op.Where(is_number, within, _number(op, last if self.border else first))))
         return self._at(places)
 
     def _at(self, places: Sequence[Value], weight: Value | None = None) -> Value:

@@ -88,15 +88,24 @@ def test_pixels_that_float32_counts(rows: int, found: bool) -> None:
     assert GridSampleToGather()(model).modified is found
 
 
-@pytest.mark.parametrize("target", ["opencv4", "webgpu", "tinygrad", "onnx2torch", "jax"])
+_TARGETS = ["opencv4", "webgpu", "tinygrad", "onnx2torch"]
+
+
+@pytest.mark.parametrize(
+    ("mode", "target"),
+    [*(("bilinear", target) for target in (*_TARGETS, "jax")), *(("nearest", target) for target in _TARGETS)],
+)
 @pytest.mark.parametrize("padding_mode", ["zeros", "border"])
 @pytest.mark.parametrize("align_corners", [False, True])
 def test_positions_that_are_not_numbers(
-    padding_mode: str, align_corners: bool, target: TargetName, oracle: Oracle, tmp_path: Path
+    mode: str, padding_mode: str, align_corners: bool, target: TargetName, oracle: Oracle, tmp_path: Path
 ) -> None:
-    """A sample at a NaN or an infinity is NaN, and one at a large number is beyond the image."""
+    """A bilinear sample at a NaN or an infinity is NaN, and one at a large number is beyond the image.
+
+    A nearest sample at a NaN is that at the last pixel, or 0.
+    """
     x, grid = ops.parameter([1, 2, 4, 5], np.float32, name="x"), ops.parameter([1, 2, 7, 2], np.float32, name="grid")
-    attributes = {"align_corners": align_corners, "mode": "bilinear", "padding_mode": padding_mode}
+    attributes = {"align_corners": align_corners, "mode": mode, "padding_mode": padding_mode}
     model = ov.Model([ops.grid_sample(x, grid, attributes)], [x, grid])
     pixels = np.random.default_rng(0).standard_normal((1, 2, 4, 5)).astype(np.float32)
     positions = np.random.default_rng(1).uniform(-1, 1, (1, 2, 7, 2)).astype(np.float32)
