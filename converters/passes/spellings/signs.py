@@ -1,4 +1,4 @@
-"""Sign, and Abs and Neg of integers, as comparisons and subtractions."""
+"""Sign, and Abs and Neg of integers, as comparisons, selections and subtractions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _INTEGERS = frozenset((ir.DataType.INT32, ir.DataType.INT64))
 
 
 class Signs(Workaround):
-    """Convert Sign, and Abs and Neg of integers, to comparisons and subtractions. WebGPU (0.4) lacks them."""
+    """Convert Sign, and Abs and Neg of integers, to comparisons, selections and subtractions. WebGPU (0.4) lacks them."""
 
     operators = frozenset(("Abs", "Neg", "Sign"))
 
@@ -24,6 +24,9 @@ class Signs(Workaround):
         if x.dtype not in _INTEGERS and (node.op_type != "Sign" or not x.dtype.is_floating_point()):
             return None
         zero = op.const([0] if x.rank else 0, x.dtype)
+        if node.op_type == "Sign" and x.dtype.is_floating_point():
+            one, minus_one = (op.const([number] if x.rank else number, x.dtype) for number in (1, -1))
+            return [op.Where(op.Greater(x, zero), one, op.Where(op.Less(x, zero), minus_one, x))]  # NaN and 0 stay
         if node.op_type == "Sign":
             positive, negative = (op.Cast(found, to=x.dtype) for found in (op.Greater(x, zero), op.Less(x, zero)))
             return [op.Sub(positive, negative)]
@@ -32,6 +35,6 @@ class Signs(Workaround):
 
 
 class ComparedSigns(Signs):
-    """Convert Sign to comparisons and a subtraction. jaxonnxruntime (0.3) lacks it."""
+    """Convert Sign to comparisons and selections, or a subtraction. jaxonnxruntime (0.3) lacks it."""
 
     operators = frozenset(("Sign",))

@@ -24,7 +24,7 @@ def _found(emit: Any, dtype: ir.DataType, by: Any) -> list[str]:
 @pytest.mark.parametrize(
     ("emit", "dtype", "found"),
     [
-        (lambda op, x: op.Sign(x), FLOAT, ["Cast", "Cast", "Greater", "Less", "Sub"]),
+        (lambda op, x: op.Sign(x), FLOAT, ["Greater", "Less", "Where", "Where"]),
         (lambda op, x: op.Sign(x), INT64, ["Cast", "Cast", "Greater", "Less", "Sub"]),
         (lambda op, x: op.Abs(x), INT64, ["Max", "Sub"]),
         (lambda op, x: op.Neg(x), INT32, ["Sub"]),
@@ -36,7 +36,18 @@ def test_signs(emit: Any, dtype: ir.DataType, found: list[str]) -> None:
     assert _found(emit, dtype, Signs) == found
 
 
-@pytest.mark.parametrize("dtype", [FLOAT, INT64])
-def test_only_signs(dtype: ir.DataType) -> None:
+@pytest.mark.parametrize(
+    ("dtype", "sign"), [(FLOAT, ["Greater", "Less", "Where", "Where"]), (INT64, ["Cast", "Cast", "Greater", "Less", "Sub"])]
+)
+def test_only_signs(dtype: ir.DataType, sign: list[str]) -> None:
     found = _found(lambda op, x: (op.Sign(x), op.Abs(x)), dtype, ComparedSigns)
-    assert found == ["Abs", "Cast", "Cast", "Greater", "Less", "Sub"]
+    assert found == ["Abs", *sign]
+
+
+@pytest.mark.parametrize("dims", [(8,), ()])
+def test_signs_of_special_numbers(dims: tuple[int, ...]) -> None:
+    """The sign of a NaN is NaN."""
+    for number in ([np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-6, -1e-6, 2],) if dims else (np.nan, -np.inf, 0.0):
+        numbers = [np.array(number, np.float32)]
+        x = new_value(FLOAT, dims, "x")
+        assert "Sign" not in rewritten(lambda op, x: op.Sign(x), x, by=[Signs()], numbers=numbers)
