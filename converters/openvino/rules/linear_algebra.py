@@ -154,6 +154,7 @@ def einsum(op: Builder, *inputs: Value, equation: str):
         for term, hidden_letters in zip((*terms, right), dots, strict=True)
     ]
     result = _as_sum(op, inputs, renamed)
+    inputs, renamed = _summed(op, inputs, renamed)
     if result is None:
         result = _as_mat_mul(op, inputs, renamed)
     if result is None:
@@ -187,6 +188,22 @@ def _as_sum(op: Builder, inputs: Sequence[Value], terms: Sequence[str]) -> Value
     summed = [axis for axis, letter in enumerate(term) if letter not in result]
     left = "".join(letter for letter in term if letter in result)
     return _ordered(op, op.ReduceSum(inputs[0], summed, keepdims=0) if summed else inputs[0], left, result)
+
+
+def _summed(op: Builder, inputs: tuple[Value, ...], terms: list[str]) -> tuple[tuple[Value, ...], list[str]]:
+    """Sum each of several operands over the dimensions that no other term has, as OpenVINO does. OpenCV (5.0.0) fails for an
+    Einsum with such dimensions. Diagonals, integers, and operands that only have such dimensions stay.
+    """
+    if len(inputs) < 2 or any("." in term for term in terms):
+        return inputs, terms
+    operands, left = list(inputs), list(terms)
+    for index, (x, term) in enumerate(zip(inputs, terms, strict=False)):
+        others = "".join(terms[:index] + terms[index + 1 :])
+        alone = [axis for axis, letter in enumerate(term) if letter not in others and term.count(letter) == 1]
+        if alone and len(alone) < len(term) and x.dtype in _FLOATS:
+            operands[index] = op.ReduceSum(x, alone, keepdims=0)
+            left[index] = "".join(letter for letter in term if letter in others or term.count(letter) > 1)
+    return tuple(operands), left
 
 
 def _as_mat_mul(op: Builder, inputs: Sequence[Value], terms: Sequence[str]) -> Value | None:

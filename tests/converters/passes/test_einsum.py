@@ -41,7 +41,6 @@ OTHERS: list[tuple[str, Shape, Shape]] = [
     ("ab,ab->a", (2, 3), (2, 3)),
     ("ab,b->a", (2, 3), (3,)),
     ("ab,cd->abcd", (2, 3), (4, 5)),
-    ("abe,bc->ac", (2, 3, 6), (3, 4)),  # a sum over one operand
     ("aab,bc->ac", (2, 2, 3), (3, 4)),  # a diagonal
     ("abc,dbc->ad", (2, 1, 4), (5, 3, 4)),  # one product for three
     ("abc,dbc->ad", (2, None, 4), (5, 3, 4)),
@@ -102,3 +101,21 @@ def test_other_sums(equation: str, left: Shape, right: Shape, oracle: Oracle, tm
 )
 def test_sums_of_one_operand(equation: str, shape: Shape, found: list[str], oracle: Oracle, tmp_path: Path) -> None:
     assert _convert(equation, [shape], oracle, tmp_path) == found
+
+
+@pytest.mark.parametrize(
+    ("equation", "left", "right", "found"),
+    [
+        ("abe,bc->ac", (2, 3, 6), (3, 4), ["ReduceSum", "MatMul"]),
+        ("abc,acd->", (None, 3, 4), (None, 4, 5), ["ReduceSum", "ReduceSum", "Einsum"]),
+        ("ab,bc->c", (2, 3), (3, 4), ["ReduceSum", "Einsum"]),
+        ("ab,bc->b", (2, 3), (3, 0), ["ReduceSum", "ReduceSum", "Einsum"]),
+        ("ab,bc->abc", (2, 3), (3, 4), ["Einsum"]),
+        ("ab,cd->ab", (2, 3), (4, 5), ["Einsum"]),  # nothing of the operand would be left
+        ("aab,bc->c", (2, 2, 3), (3, 4), ["Einsum"]),  # a diagonal
+    ],
+)
+def test_sums_of_one_of_two_operands(
+    equation: str, left: Shape, right: Shape, found: list[str], oracle: Oracle, tmp_path: Path
+) -> None:
+    assert sorted(_convert(equation, [left, right], oracle, tmp_path)) == sorted(found)
