@@ -153,6 +153,7 @@ OPENCV = replace(
         "stated dimensions",
         "transposed batches",
         "separate patterns",
+        "matrices for vectors",
     ),
     command='`cv2.dnn.readNetFromONNX("model.onnx")`',
 )

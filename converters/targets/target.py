@@ -105,6 +105,7 @@ Spelling = Literal[
     "forward GRU",
     "whole addends",
     "separate patterns",
+    "matrices for vectors",
     "half-pixel Resize",
     "Slice for Gather",
     "unchecked rows",

@@ -39,7 +39,7 @@ from converters.passes.spellings.local_response import SumsForLRN
 from converters.passes.spellings.logic import ArithmeticLogic
 from converters.passes.spellings.lowered import LowerCol2Im, LowerDFT
 from converters.passes.spellings.masks import LookedUpMasks
-from converters.passes.spellings.matrices import TransposedBatches, VectorsToMatrices
+from converters.passes.spellings.matrices import MatricesOnly, TransposedBatches, VectorsToMatrices
 from converters.passes.spellings.merged_directions import MergeDirections
 from converters.passes.spellings.ncnn_forms import (
     BiasedNormalization,
@@ -160,6 +160,7 @@ _SIMPLIFIED: Mapping[str, Callable[[], InPlacePass]] = {
     "last Softmax axis": LastAxisSoftmax,
     "last of equal indices": LastOfEqualIndices,
     "matrix operands": VectorsToMatrices,
+    "matrices for vectors": MatricesOnly,
     "Mul for And": ArithmeticLogic,
     "Mul for squares": PowToMul,
     "wide sizes": WideSizes,

@@ -30,6 +30,23 @@ class VectorsToMatrices(PatternPass):
     rewrites = (mat_mul_of_vector,)
 
 
+@rewrite("MatMul", lambda op, a, b: op.MatMul(a, b))
+def mat_mul_of_vectors(op: Builder, *, a: Value, b: Value) -> Value | None:
+    """Return the MatMul with a first vector as a row and a second one as a column, and these dimensions removed."""
+    if None in (a.rank, b.rank) or 1 not in (a.rank, b.rank):
+        return None
+    removed = [-2] * (a.rank == 1) + [-1] * (b.rank == 1)
+    left, right = op.Unsqueeze(a, [0]) if a.rank == 1 else a, op.Unsqueeze(b, [1]) if b.rank == 1 else b
+    result: Value = op.Squeeze(op.MatMul(left, right), removed)
+    return result
+
+
+class MatricesOnly(PatternPass):
+    """Convert vectors that are multiplied to matrices of one row or column. OpenCV (5.0.0) rejects vectors."""
+
+    rewrites = (mat_mul_of_vectors,)
+
+
 class TransposedBatches(Workaround):
     """Convert a MatMul with constant matrices for a part of the batch to a MatMul of the transposed matrices.
 

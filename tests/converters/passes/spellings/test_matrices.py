@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 import pytest
 
@@ -14,6 +16,21 @@ from tests.converters.passes.spellings.spelled import spelled
 def test_matrices(dims: tuple[int, ...], found: list[str]) -> None:
     ones = np.ones(dims, np.float32)
     assert operators(spelled("matrix operands", lambda op, x: op.MatMul(x, op.const(ones)))) == found
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "found"),
+    [
+        ((2, 3), (3,), {"MatMul": 1, "Unsqueeze": 1, "Squeeze": 1}),
+        ((3,), (2, 3, 4), {"MatMul": 1, "Unsqueeze": 1, "Squeeze": 1}),
+        ((3,), (3,), {"MatMul": 1, "Unsqueeze": 2, "Squeeze": 1}),
+        ((2, 3), (3, 1), {"MatMul": 1}),
+    ],
+)
+def test_vectors(left: tuple[int, ...], right: tuple[int, ...], found: dict[str, int]) -> None:
+    by = [SPELLINGS["matrices for vectors"]()]
+    names = rewritten(lambda op, x, y: op.MatMul(x, y), floats("x", *left), floats("y", *right), by=by)
+    assert Counter(names) == found
 
 
 @pytest.mark.parametrize(
