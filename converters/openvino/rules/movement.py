@@ -61,6 +61,8 @@ def reverse_sequence(op: Builder, data: Value, seq_lengths: Value, *, batch_axis
     lengths = vector(op, truncated_int64(op, seq_lengths))
     if data.dims is not None and not same_dims(lengths.dims or [None], [data.dims[batch]]):
         raise Malformed(f"it has {length(lengths)} seq_lengths for {data.dims[batch]} sequences")
+    if (known := integers(lengths)) and data.dims is not None and set(known) == {data.dims[time]}:
+        return op.Slice(data, [-1], [INT64_MIN], [time], [-1])  # whole sequences, as in layers that go backwards
     if {batch, time} == {0, 1}:
         return op.ReverseSequence(data, lengths, batch_axis=batch, time_axis=time)
     rank = rank_of(op, data)
