@@ -92,7 +92,7 @@ _NOT_IN_OPENCV4 = """
 """
 
 _NOT_IN_OPENCV = """
-    Bernoulli DeformConv Multinomial RandomNormal RandomUniform RandomUniformLike
+    Bernoulli DeformConv Multinomial RandomNormal RandomUniform RandomUniformLike ReverseSequence
 """
 
 _NOT_IN_OPENVINO = """
