@@ -10,12 +10,12 @@ import numpy as np
 import onnx_ir as ir
 from onnx_ir.passes import PassResult
 
-from converters.passes.loops import is_endless
+from converters.passes.loops import iterations
 from converters.passes.recurrent_nodes import BACKWARD, GATES, functions_of, lstm_states
 from converters.passes.workaround import Workaround
 from converters.targets.limits import Limit
 from onnx_specops.building import Builder, Value
-from onnx_specops.graphs import attributes_of, constant_array, constant_list, nested
+from onnx_specops.graphs import attributes_of, constant_array, nested
 
 _STEPS = 1024
 """The largest number of steps, of both directions together. Each has about ten nodes."""
@@ -216,8 +216,8 @@ def _sizes(value: Value) -> list[int]:
 class UnrolledLoops(Workaround):
     """Convert a Loop of a known number of iterations to the nodes of each iteration.
 
-    Most programs other than ONNX Runtime have no control flow. The number is constant, the condition is always true, and the
-    result has at most 10,000 nodes. The body contains no If.
+    Most programs other than ONNX Runtime have no control flow. The number is constant, or the condition depends on counters
+    and constants only. The result has at most 10,000 nodes. The body contains no If.
     """
 
     operators = frozenset(("Loop",))
@@ -230,14 +230,14 @@ class UnrolledLoops(Workaround):
 
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
         body = node.attributes["body"].as_graph()
-        trips = constant_list(node.inputs[0])
-        if not trips or not 0 < trips[0] <= _NODES // max(len(body), 1) or not is_endless(node):
-            return None
         if any(nested(inner) for inner in body):
+            return None
+        count = iterations(node, _NODES // max(len(body), 1))
+        if count is None:
             return None
         carried: list[Any] = list(node.inputs[2:])
         scanned: list[list[Value]] = []
-        for iteration in range(trips[0]):
+        for iteration in range(count):
             values: dict[ir.Value | None, Any] = {value: op.const(value.const_value) for value in body.initializers.values()}
             start = [op.const(iteration, ir.DataType.INT64), op.const(True, ir.DataType.BOOL), *carried]
             values |= dict(zip(body.inputs, start, strict=True))

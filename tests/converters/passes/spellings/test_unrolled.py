@@ -153,6 +153,61 @@ def test_loops(emit: Any) -> None:
     assert "Loop" not in rewritten(emit, floats("x", 2, 3), by=[UnrolledLoops()])
 
 
+def _counted(
+    bound: Any = 5, start: Any = 0, step: Any = 2, trips: int | None = None, condition: Any = True, operator: str = "Less"
+):
+    """Return a Loop that doubles a value as long as a counter is below a bound, as TensorFlow writes it."""
+
+    def emit(op, x):
+        def body(op, iteration, before, counter, total):
+            counter = op.Add(counter, op.const(step) if isinstance(step, int) else step(op, total))
+            total = op.Add(total, op.Mul(total, op.Cast(iteration, to=FLOAT)))
+            goes_on = op.node(operator, counter, op.const(bound) if isinstance(bound, int) else bound(op, x))
+            return op.Reshape(op.And(goes_on, op.Less(op.Neg(counter), 9)), []), counter, total, op.Neg(total)
+
+        first = op.const(start) if isinstance(start, int) else start(op, x)
+        return op.loop(trips, condition, body, first, op.Neg(x))[1:]
+
+    return emit
+
+
+def _rounded(op, x):
+    return op.Cast(op.Round(op.ReduceMax(op.Abs(x), keepdims=0)), to=INT64)
+
+
+@pytest.mark.parametrize(
+    ("emit", "rows"),
+    [
+        (_counted(), 3),
+        (_counted(step=5), 1),
+        (_counted(bound=4), 2),
+        (_counted(trips=2), 2),
+        (_counted(trips=3), 3),
+        (_counted(trips=7), 3),
+        (_counted(condition=None), 3),
+        (_counted(start=9, step=-3, operator="Greater"), 2),
+        (_counted(lambda op, x: op.Squeeze(op.Shape(x, start=1, end=2), [0])), 2),
+    ],
+)
+def test_counted_loops(emit: Any, rows: int) -> None:
+    names = rewritten(emit, floats("x", 2, 3), by=[UnrolledLoops()])
+    assert "Loop" not in names and names.count("Neg") == rows + 1
+
+
+@pytest.mark.parametrize(
+    "emit",
+    [
+        _counted(_rounded),
+        _counted(start=_rounded),
+        _counted(step=lambda op, total: op.Add(_rounded(op, total), 1)),
+        _counted(9000, step=1),
+        _counted(condition=False),
+    ],
+)
+def test_counted_loops_that_stay(emit: Any) -> None:
+    assert not UnrolledLoops()(graph(emit, floats("x", 2, 3))).modified
+
+
 @pytest.mark.parametrize(
     "emit",
     [
