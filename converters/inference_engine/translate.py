@@ -278,7 +278,7 @@ class _Graph:
             const = self.add(name, "Const", shape, kind, blob.sourceline)
             _data(const, element_type=kind, shape=shape, offset=blob.get("offset", "0"), size=blob.get("size", "0"))
             port = etree.SubElement(ports, "port", id=str(port_id))
-            port.sourceline = blob.sourceline
+            xml.state_line(port, blob.sourceline)
             etree.SubElement(port, "dim").text = shape
             self.connect(_end(const, _ports(const, "output")[0]), (integer(layer.get("id")), port_id), blob.sourceline)
             port_id += 1
@@ -334,7 +334,7 @@ class _Graph:
             for dim in shape.split(",") if shape else ():
                 etree.SubElement(port, "dim").text = dim
         for element in layer.iter():
-            element.sourceline = line
+            xml.state_line(element, line)
         self.by_id[self.next_id] = layer
         self.next_id += 1
         return layer
@@ -344,7 +344,7 @@ class _Graph:
             return
         names = {"from-layer": start[0], "from-port": start[1], "to-layer": end[0], "to-port": end[1]}
         edge = etree.SubElement(self.edges, "edge", {name: str(number) for name, number in names.items()})
-        edge.sourceline = line
+        xml.state_line(edge, line)
         self.sources[end[0], end[1]] = start
 
 
@@ -386,7 +386,7 @@ def _data(layer: etree._Element, **attributes: str) -> None:
     data = layer.find("data")
     if data is None:
         data = etree.Element("data")
-        data.sourceline = layer.sourceline
+        xml.state_line(data, layer.sourceline)
         layer.insert(0, data)
     for name in xml.attributes(data):
         del data.attrib[name]

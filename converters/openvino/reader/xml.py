@@ -18,6 +18,10 @@ _ENCODINGS = dict.fromkeys(("utf-8", "utf8", "us-ascii", "ascii"), "utf-8")
 _ENCODINGS |= dict.fromkeys(("iso-8859-1", "latin1"), "iso-8859-1")
 """The encodings that OpenVINO's XML parser accepts, by lxml's names."""
 _MAX_SEARCHED = 128  # attributes
+_LAST_LINE = 65535
+"""The last line that an element of libxml2 stores."""
+_START_TAG = re.compile(rb"<(?:!--.*?-->|!\[CDATA\[.*?\]\]>|\?.*?\?>|([^!?/]))", re.DOTALL)
+"""A start tag (group 1), or what may contain the text of one."""
 _KINDS = {
     (4, b"TFL3"): ("a TensorFlow Lite model", "rename it: its name must end in .tflite"),
     (0, b"GGUF"): ("a GGUF model", "export the original model with optimum-intel"),
@@ -57,6 +61,26 @@ def _saved_model_in(path: Path) -> str:
     except OSError:
         return ""
     return f"specify the folder of the SavedModel: {found.parent}" if found else ""
+
+
+class _LongElement(etree.ElementBase):
+    """An element of a file with more than 65,535 lines. lxml creates the object again if no reference to it is left."""
+
+    line: int | None = None
+    kept: tuple[etree._Element, ...] = ()
+    """All elements, for the root, so that their objects keep their lines."""
+
+    @property
+    def sourceline(self) -> int | None:
+        return self.line if self.line is not None else super().sourceline
+
+
+def state_line(element: Any, line: int | None) -> None:
+    """State the line of an element that is added to a file's elements."""
+    if isinstance(element, _LongElement):
+        element.line = line
+    else:
+        element.sourceline = min(line or 0, _LAST_LINE)
 
 
 def parse(path: Path) -> etree._Element:
@@ -100,8 +124,14 @@ def parse(path: Path) -> etree._Element:
         remove_blank_text=True,
         collect_ids=False,
     )
+    long = data.count(b"\n") >= _LAST_LINE
+    if long:
+        parser.set_element_class_lookup(etree.ElementDefaultClassLookup(element=_LongElement))
     try:
-        return etree.fromstring(data, parser)
+        root = etree.fromstring(data, parser)
+        if long:
+            _state_lines(root, data)
+        return root
     except etree.XMLSyntaxError as error:
         beside = path.with_suffix(".xml")
         if path.suffix.lower() == ".onnx":
@@ -115,6 +145,17 @@ def parse(path: Path) -> etree._Element:
         if data.lstrip().startswith((b"<?xml", b"<net")):
             remedy = "the file is damaged or incomplete; obtain it again"
         raise malformed(f"not well-formed XML: {reason}", error.lineno, remedy) from None
+
+
+def _state_lines(root: etree._Element, data: bytes) -> None:
+    """Store the lines of the elements beyond the last line that libxml2 stores."""
+    elements: list[Any] = list(root.iter("*"))
+    line, last = 1, 0
+    tags = (tag.start() for tag in _START_TAG.finditer(data) if tag[1])
+    for element, position in zip(elements, tags, strict=True):
+        line, last = line + data.count(b"\n", last, position), position
+        element.line = line if line >= _LAST_LINE else None
+    elements[0].kept = tuple(elements)
 
 
 def attributes(element: etree._Element) -> dict[str, str]:

@@ -41,6 +41,17 @@ def test_each_version_is_read(version: int, tmp_path: Path) -> None:
     assert model.input_names == [("data",)] and model.output_names == [("pool",)]
 
 
+def test_lines_beyond_65535(tmp_path: Path) -> None:
+    xml = _changed(_convolution(), tmp_path, "<layers>", "\n" * 70000 + "<layers>")
+    text = xml.read_text()
+    layers = read(xml).layers
+    lines = {
+        layer.name: 1 + text[: text.index(f'name="{layer.name}"')].count("\n") for layer in layers if layer.name in text
+    }
+    assert len(lines) > 2
+    assert {layer.name: layer.line for layer in layers if layer.name in lines} == lines
+
+
 def test_16_bit_weights_stay_16_bits(tmp_path: Path) -> None:
     xml, _ = _convolution(precision="FP16").save(tmp_path)
     result = convert(xml, tmp_path / "model.onnx")
