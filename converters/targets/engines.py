@@ -318,8 +318,23 @@ TVM = replace(
     evidence="apache-tvm 0.27",
     opsets=(13, 21),  # a Resize has no sizes if it has empty scales, as those of opset 11 have
     lacks=dict.fromkeys(_NOT_IN_TVM.split(), ""),
-    limits=(limits.computed_dimensions, limits.small_floats),
-    spellings=("unrolled recurrence", *_COMMON, "MatMul for DFT", "ConvTranspose for Col2Im"),
+    limits=(
+        limits.computed_dimensions,
+        limits.computed_from_dimensions,
+        limits.free_scales,
+        limits.indices_of_maxima,
+        limits.small_floats,
+        limits.unknown_dimensions,
+    ),
+    spellings=(
+        "unrolled recurrence",
+        *_COMMON,
+        "MatMul for DFT",
+        "ConvTranspose for Col2Im",
+        "Gather for unclear Resize",
+        "reduced numbers",
+        "scaled regions",
+    ),
     command="`tvm.relax.frontend.onnx.from_onnx(onnx.load(...))`",
 )
 TINYGRAD = replace(

@@ -36,6 +36,10 @@ def limit(operators: str, reason: str, *, silent: bool = True) -> Callable[[Call
     return lambda applies: Limit(frozenset(operators.split()), reason, applies, silent)
 
 
+_MAX_VALUES = 64
+"""The number of values that a limit looks for what computes them."""
+
+
 def _ints(node: ir.Node, name: str) -> list[int]:
     return list(node.attributes.get_ints(name, ()) or ())
 
@@ -388,6 +392,32 @@ def negative_thresholds(node: ir.Node) -> bool:
 def computed_dimensions(node: ir.Node) -> bool:
     """Match a target that is not a constant."""
     return _constant(node, 1) is None
+
+
+@limit("Expand", "of unknown dimensions", silent=False)
+def unknown_dimensions(node: ir.Node) -> bool:
+    """Match data whose dimensions depend on the inputs."""
+    return _dims(node.inputs[0]) is None
+
+
+_OF_SHAPES = frozenset(("Cast", "Concat", "Gather", "Slice", "Squeeze", "Where"))
+
+
+@limit("Add Div Max Min Mul ScatterElements ScatterND Sub TopK", "of unknown dimensions at run time", silent=False)
+def computed_from_dimensions(node: ir.Node) -> bool:
+    """Match an input that is computed from the result of Shape by operators that select, convert or join dimensions."""
+    pending, seen = [value for value in node.inputs if value is not None], set[ir.Value]()
+    while pending and len(seen) < _MAX_VALUES:
+        value = pending.pop()
+        before = value.producer()
+        if value in seen or before is None:
+            continue
+        seen.add(value)
+        if before.op_type == "Shape":
+            return True
+        if before.op_type in _OF_SHAPES:
+            pending += [given for given in before.inputs if given is not None]
+    return False
 
 
 _SMALL_FLOATS = (

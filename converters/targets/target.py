@@ -38,6 +38,8 @@ Spelling = Literal[
     "Gather for Resize",
     "Gather for nearest Resize",
     "Gather for aligned Resize",
+    "Gather for unclear Resize",
+    "scaled regions",
     "Gather for reversed Slice",
     "Gather for strided Slice",
     "expanded LogSoftmax",

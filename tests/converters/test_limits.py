@@ -158,6 +158,24 @@ CASES: list[tuple[Limit, tuple[int, ...], Any, Any]] = [
             None, None, x if k else op.const(np.ones((1, 2, 4), np.float32)), hidden_size=4, outputs=2
         ) for k in (1, 0)
     )),
+    (
+        limits.unknown_dimensions,
+        (None, 3),
+        lambda op, x: op.Expand(x, [4, 3]),
+        lambda op, x: op.Expand(op.ReduceMax(x, [0]), [4, 3]),
+    ),
+    (
+        limits.computed_from_dimensions,
+        (None, 3),
+        lambda op, x: op.TopK(x, op.Slice(op.Shape(x), [0], [1]), axis=0, outputs=2),
+        lambda op, x: op.TopK(x, [2], axis=0, outputs=2),
+    ),
+    (
+        limits.computed_from_dimensions,
+        (None, 3),
+        lambda op, x: op.Add(op.Where(op.Equal(op.Shape(x), 3), op.Shape(x), [7, 7]), [1, 1]),
+        lambda op, x: op.Add(op.Expand(op.Cast(op.Abs(x), to=7), op.Shape(x)), [[1, 1, 1]]),
+    ),
     (limits.computed_dimensions, (1, 3), lambda op, x: op.Expand(x, op.Cast(op.ReduceMax(x, [0], keepdims=0), to=7)),
      lambda op, x: op.Expand(x, [2, 3])),
     (limits.small_floats, (3,), *(lambda op, x, t=t: op.Cast(x, to=t) for t in (ir.DataType.FLOAT8E4M3FN, 10))),

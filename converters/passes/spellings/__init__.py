@@ -17,7 +17,7 @@ from converters.passes.spellings.comparisons import ComparedNumbers, EqualShapes
 from converters.passes.spellings.constant_indices import ComputedIndices, ConstantIndices
 from converters.passes.spellings.copied_products import CopiedProducts, GatheredCopies
 from converters.passes.spellings.cubes import MulToPow
-from converters.passes.spellings.detections import RegionsByMatMul, SuppressionBySteps
+from converters.passes.spellings.detections import RegionsByMatMul, ScaledRegions, SuppressionBySteps
 from converters.passes.spellings.expanded_resize import ExpandBeforeResize
 from converters.passes.spellings.float_biases import FloatBiases
 from converters.passes.spellings.forward_gru import ForwardGRU
@@ -101,6 +101,7 @@ from converters.passes.spellings.resize_matrices import (
     ResizeOfOpenCV4,
     ResizeOfOpenCV5,
     ResizeOfTract,
+    ResizeOfTVM,
 )
 from converters.passes.spellings.rounding import RoundToEven, TruncatedIntegers
 from converters.passes.spellings.rows import RowsOfMatrices, UncheckedRows
@@ -192,6 +193,8 @@ _SIMPLIFIED: Mapping[str, Callable[[], InPlacePass]] = {
     "Gather for Resize": ResizeOfOpenCV4,
     "Gather for nearest Resize": ResizeOfOpenCV5,
     "Gather for aligned Resize": ResizeOfTract,
+    "Gather for unclear Resize": ResizeOfTVM,
+    "scaled regions": ScaledRegions,
     "Gather for GridSample": GridSampleToGather,
     "Gather for nearest GridSample": NearestGridSampleToGather,
     "MatMul for every Resize": ResizeOfImages,

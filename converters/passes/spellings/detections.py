@@ -129,6 +129,26 @@ class RegionsByMatMul(Workaround):
         return [op.MatMul(op.MatMul(rows, pictures), op.Transpose(columns, perm=[0, 1, 3, 2]))]
 
 
+class ScaledRegions(Workaround):
+    """Multiply the regions of RoiAlign by ``spatial_scale`` if the mode is ``avg``, the coordinates ``half_pixel``.
+
+    TVM (0.27) subtracts half a pixel before it multiplies by the scale.
+    """
+
+    operators = frozenset(("RoiAlign",))
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        x, regions, images = node.inputs[:3]
+        attributes = attributes_of(node)
+        scale = attributes.pop("spatial_scale", 1.0)
+        if attributes.get("mode", "avg") != "avg" or scale == 1 or not isinstance(regions, Value) or regions.dtype is None:
+            return None
+        if attributes.get("coordinate_transformation_mode", "half_pixel") != "half_pixel":
+            return None
+        scaled = op.Mul(regions, op.const(np.float32(scale), regions.dtype))
+        return [op.RoiAlign(x, scaled, images, **attributes)]
+
+
 def _weights(op: Builder, begin: Value, step: Value, bins: int, samples: int, size: int) -> Value:
     """Return the weights of pixels along an axis, ``[regions, bins, size]``."""
     places = (np.arange(bins)[:, None] + (np.arange(samples) + 0.5) / samples).astype(np.float32)

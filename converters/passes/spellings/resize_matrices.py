@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 import numpy as np
 import onnx_ir as ir
@@ -13,6 +12,8 @@ from converters.passes.workaround import Workaround
 from onnx_specops.building import Builder, Value
 
 _IMAGE = 4
+_WIDE_INTEGERS = (ir.DataType.INT32, ir.DataType.INT64, ir.DataType.UINT32, ir.DataType.UINT64)
+"""Integers that float32 does not represent exactly."""
 
 
 class ResizeByMatrices(Workaround):
@@ -26,8 +27,6 @@ class ResizeByMatrices(Workaround):
     """
 
     operators = frozenset(("Resize",))
-    computes_others: ClassVar[bool] = False
-    """Whether the program computes a Resize of tensors that are no images, or along other axes."""
 
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
         x, result = node.inputs[0], node.outputs[0]
@@ -52,7 +51,7 @@ class ResizeByMatrices(Workaround):
         if any(found is None for found in positions.values()):
             return None
         is_image = len(x.dims) == _IMAGE and not {0, 1}.intersection(axes)
-        if self.computes(node, x, result) if is_image else self.computes_others:
+        if self.computes(node, x, result) if is_image else self.computes_other(node, x, result):
             return None
         if is_image and (other := self.respelled(op, node, x, result)) is not None:
             return [other]
@@ -74,6 +73,10 @@ class ResizeByMatrices(Workaround):
             return mode != "cubic"
         rounding = node.attributes.get_string("nearest_mode", "round_prefer_floor")
         return rounding in ("floor", "round_prefer_floor") and _is_clear(node, x, result, 2e-3)
+
+    def computes_other(self, node: ir.Node, x: Value, result: Value) -> bool:
+        """Return whether the program computes a Resize of a tensor that is no image, or along other axes."""
+        return False
 
     def respelled(self, op: Builder, node: ir.Node, x: Value, result: Value) -> Value | None:
         """Return a Resize of images that the program computes, and that gives the same result."""
@@ -103,7 +106,8 @@ class ResizeOfTract(ResizeByMatrices):
     with ``pytorch_half_pixel``.
     """
 
-    computes_others = True
+    def computes_other(self, node: ir.Node, x: Value, result: Value) -> bool:
+        return True
 
     def computes(self, node: ir.Node, x: Value, result: Value) -> bool:
         coordinates = node.attributes.get_string("coordinate_transformation_mode", "half_pixel")
@@ -113,6 +117,35 @@ class ResizeOfTract(ResizeByMatrices):
             case "nearest":
                 return coordinates != "align_corners" or _is_clear(node, x, result, 1e-3)
         return True
+
+
+class ResizeOfTVM(ResizeByMatrices):
+    """Convert a Resize that TVM (0.27) computes differently to Gather, or to matrix multiplications.
+
+    It uses the sizes instead of the scales. Near positions between two elements, it takes another one. It computes integers
+    as float32, and divides by 0 for aligned corners of one element.
+    """
+
+    def computes(self, node: ir.Node, x: Value, result: Value) -> bool:
+        pairs = list(zip(x.dims or (), result.dims or (), strict=True))
+        scales = scales_of(node, x.dims or (), result.dims or ()) or []
+        quotients = [(count or 0) / (size or 1) for size, count in pairs]
+        if not np.array_equal(np.array(scales, np.float32), np.array(quotients, np.float32)):
+            return False
+        if node.attributes.get_string("coordinate_transformation_mode", "half_pixel") == "align_corners":
+            return all((count or 0) > 1 for _, count in pairs[2:]) and self._rounds(node, x, result)
+        return self._rounds(node, x, result)
+
+    def computes_other(self, node: ir.Node, x: Value, result: Value) -> bool:
+        same_channels = (x.dims or ())[:2] == (result.dims or ())[:2]
+        return same_channels and x.rank in (3, 5) and self.computes(node, x, result)
+
+    @staticmethod
+    def _rounds(node: ir.Node, x: Value, result: Value) -> bool:
+        """Return whether TVM takes the same elements, if the Resize is a nearest one."""
+        if node.attributes.get_string("mode", "nearest") != "nearest":
+            return True
+        return x.dtype not in _WIDE_INTEGERS and _is_clear(node, x, result, 1e-3)
 
 
 class ResizeOfOpenCV4(ResizeByMatrices):

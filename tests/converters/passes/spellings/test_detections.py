@@ -8,7 +8,8 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 
-from converters.passes.spellings.detections import RegionsByMatMul, SuppressionBySteps
+from converters.passes.spellings.detections import RegionsByMatMul, ScaledRegions, SuppressionBySteps
+from converters.passes.workaround import Workaround
 from onnx_specops.building import new_value
 from tests.converters.passes.graphs import floats, graph, rewritten
 
@@ -92,7 +93,10 @@ REGIONS = np.array(
 
 
 def _aligned(
-    x: tuple[int | None, ...] = (2, 3, 8, 10), dtype: ir.DataType = ir.DataType.FLOAT, **attributes: Any
+    x: tuple[int | None, ...] = (2, 3, 8, 10),
+    dtype: ir.DataType = ir.DataType.FLOAT,
+    by: type[Workaround] = RegionsByMatMul,
+    **attributes: Any,
 ) -> list[str]:
     def emit(op, x, regions, images):
         return op.RoiAlign(x, regions, images, **attributes)
@@ -104,7 +108,7 @@ def _aligned(
         REGIONS.astype(dtype.numpy()),
         np.arange(len(REGIONS)) % shape[0],
     ]
-    return rewritten(emit, *inputs, by=[RegionsByMatMul()], numbers=numbers)
+    return rewritten(emit, *inputs, by=[by()], numbers=numbers)
 
 
 @pytest.mark.parametrize("mode", ["half_pixel", "output_half_pixel"])
@@ -127,3 +131,18 @@ def test_regions(x: tuple[int | None, ...], scale: float, mode: str) -> None:
 )
 def test_near_misses_of_regions(options: dict[str, Any]) -> None:
     assert "RoiAlign" in _aligned(**options)
+
+
+@pytest.mark.parametrize(
+    ("options", "scaled"),
+    [
+        ({"spatial_scale": 0.4}, True),
+        ({"spatial_scale": 0.4, "sampling_ratio": 2, "dtype": ir.DataType.DOUBLE}, True),
+        ({"spatial_scale": 0.4, "coordinate_transformation_mode": "output_half_pixel"}, False),
+        ({"spatial_scale": 0.4, "mode": "max"}, False),
+        ({"spatial_scale": 1.0}, False),
+        ({}, False),
+    ],
+)
+def test_scaled_regions(options: dict[str, Any], scaled: bool) -> None:
+    assert _aligned(by=ScaledRegions, **options) == ["Mul"] * scaled + ["RoiAlign"]

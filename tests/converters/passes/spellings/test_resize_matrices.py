@@ -17,6 +17,7 @@ from converters.passes.spellings.resize_matrices import (
     ResizeOfOpenCV4,
     ResizeOfOpenCV5,
     ResizeOfTract,
+    ResizeOfTVM,
 )
 from onnx_specops.building import new_value
 from tests.conformance.oracle import Oracle
@@ -189,8 +190,13 @@ def test_positions_have_32_bits(
 
 @pytest.mark.parametrize(
     ("of", "kept"),
-    [(ResizeByMatrices, {"half", "whole"}), (ResizeOfOpenCV5, {"half", "whole", "up"}), (ResizeOfTract, None)],
-    ids=["mnn", "opencv", "tract"],
+    [
+        (ResizeByMatrices, {"half", "whole"}),
+        (ResizeOfOpenCV5, {"half", "whole", "up"}),
+        (ResizeOfTract, None),
+        (ResizeOfTVM, {"half", "whole", "up"}),
+    ],
+    ids=["mnn", "opencv", "tract", "tvm"],
 )
 @pytest.mark.parametrize(
     ("name", "size", "count", "coordinates", "rounding"),
@@ -291,3 +297,38 @@ def test_results_are_those_of_openvino(
     model = ov.Model([ops.interpolate(x, sizes, mode, axes=axes, shape_calculation_mode="sizes", **attributes)], [x])
     data = np.random.default_rng(0).standard_normal((1, 2, 5, 7)).astype(np.float32)
     converted(model, [data], oracle, tmp_path, target=target)
+
+
+@pytest.mark.parametrize(
+    ("dims", "scales", "sizes", "options", "kept"),
+    [
+        ((1, 2, 5, 8), [1, 1, 2, 1.5], None, {"mode": "linear"}, True),
+        ((1, 2, 5, 8), [1, 1, 1.7, 1.5], None, {"mode": "linear"}, False),
+        ((1, 2, 5, 8), [1, 1, 1.7, 1.5], None, {"mode": "cubic"}, False),
+        ((1, 2, 8), [1, 1, 1.3], None, {"mode": "nearest"}, False),
+        ((1, 2, 8), None, [1, 2, 16], {"mode": "nearest"}, True),
+        ((1, 2, 8), None, [1, 4, 16], {"mode": "nearest"}, False),
+        ((2, 8), None, [2, 16], {"mode": "nearest"}, False),
+        ((1, 2, 3, 4, 5), None, [1, 2, 6, 8, 10], {"mode": "linear"}, True),
+        ((1, 2, 5, 8), None, [1, 2, 1, 7], {"mode": "linear", "coordinate_transformation_mode": "align_corners"}, False),
+        ((1, 2, 5, 8), None, [1, 2, 2, 7], {"mode": "linear", "coordinate_transformation_mode": "align_corners"}, True),
+        ((1, 2, 5, 8), None, [1, 2, 1, 7], {"mode": "linear", "coordinate_transformation_mode": "pytorch_half_pixel"}, True),
+    ],
+)
+def test_resize_of_tvm(
+    dims: tuple[int, ...], scales: list[float] | None, sizes: list[int] | None, options: dict[str, str], kept: bool
+) -> None:
+    def emit(op, x):
+        return op.Resize(x, None, None if scales is None else op.const(np.array(scales, np.float32)), sizes, **options)
+
+    assert (rewritten(emit, floats("x", *dims), by=[ResizeOfTVM()]) == ["Resize"]) == kept
+
+
+@pytest.mark.parametrize(("kind", "kept"), [(ir.DataType.INT32, False), (ir.DataType.UINT8, True)])
+def test_resize_of_integers_of_tvm(kind: ir.DataType, kept: bool) -> None:
+    found = rewritten(
+        lambda op, x: op.Resize(x, None, None, [1, 2, 6, 8], mode="nearest"),
+        new_value(kind, (1, 2, 3, 4), "x"),
+        by=[ResizeOfTVM()],
+    )
+    assert (found == ["Resize"]) == kept
