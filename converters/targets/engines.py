@@ -47,7 +47,8 @@ _NOT_IN_MNN = """
 """
 
 _NOT_IN_NCNN = """
-    And Equal Greater GreaterOrEqual IsInf IsNaN Less LessOrEqual Not Or Where Xor
+    And ArgMax CumSum Equal GatherElements Greater GreaterOrEqual IsInf IsNaN Less LessOrEqual NonMaxSuppression Not Or
+    ScatterND Selu TopK Where Xor
 """
 
 _NOT_IN_ONNX2TORCH = """
@@ -332,6 +333,7 @@ TVM = replace(
         "MatMul for DFT",
         "ConvTranspose for Col2Im",
         "Gather for unclear Resize",
+        "matrix operands",
         "reduced numbers",
         "scaled regions",
     ),
@@ -380,6 +382,9 @@ NCNN = replace(
         limits.casts_of_integers,
         limits.computed_factors,
         limits.many_dimensions,
+        limits.computed_powers,
+        limits.constant_places,
+        limits.dilated_maxima,
     ),
     spellings=(
         *_COMMON,
@@ -407,6 +412,13 @@ NCNN = replace(
         "merged axes",
         "normalized lines",
         "biased normalization",
+        "MatMul for CumSum",
+        "Slice for negative pads",
+        "Elu for Selu",
+        "expanded Pow",
+        "extremes of single axes",
+        "separate functions",
+        "sliced ConvTranspose",
     ),
     command="`pnnx model.onnx inputshape=[1,3,224,224]`",
 )

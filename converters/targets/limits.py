@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
-from onnx_specops.graphs import constant_array
+from onnx_specops.graphs import constant_array, producer_of
 
 
 @dataclass(frozen=True)
@@ -169,6 +169,28 @@ def smoothed_images(node: ir.Node) -> bool:
 def cubic_samples(node: ir.Node) -> bool:
     """Match cubic interpolation of samples."""
     return node.attributes.get_string("mode", "bilinear") in ("bicubic", "cubic")
+
+
+@limit("GridSample", "of several images at constant places")
+def constant_places(node: ir.Node) -> bool:
+    """Match a constant grid for a batch, whose first dimension is lost."""
+    sizes = _dims(node.inputs[0])
+    return _constant(node, 1) is not None and (sizes is None or sizes[0] != 1)
+
+
+def is_positive(x: ir.Value | None) -> bool:
+    """Return whether a value is a maximum with positive constants, or such a constant."""
+    maximum = producer_of(x, "Max")
+    terms = [x] if maximum is None else maximum.inputs
+    return any(array is not None and array.size > 0 and bool((array > 0).all()) for array in map(constant_array, terms))
+
+
+@limit("Pow", "of numbers that may be 0 or negative, with this exponent")
+def computed_powers(node: ir.Node) -> bool:
+    """Match powers that a program computes by logarithms: all but squares."""
+    exponent = _constant(node, 1)
+    is_square = exponent is not None and exponent.size > 0 and bool((exponent == 2).all())
+    return not is_square and not is_positive(node.inputs[0])
 
 
 @limit("GridSample", "nearest")

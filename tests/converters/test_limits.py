@@ -57,6 +57,14 @@ def _scattered_nd(index: list[int], updates: Any):
     return lambda op, x: op.ScatterND(x, op.const(np.array([index], np.int64)), op.const(np.array(updates, np.float32)))
 
 
+def _sampled(images: int, *, constant: bool = True):
+    def emit(op: Builder, x):
+        grid = op.const(np.zeros((images, 2, 2, 2), np.float32))
+        return op.GridSample(x, grid if constant else op.Mul(grid, op.ReduceMax(x)))
+
+    return emit
+
+
 CASES: list[tuple[Limit, tuple[int, ...], Any, Any]] = [
     (limits.recurrent, (3, 2, 4), _recurrent("LSTM", direction="reverse"), _recurrent("LSTM")),
     (limits.recurrent, (3, 2, 4), _recurrent("GRU", clip=0.5), _recurrent("GRU", activations=["Sigmoid", "Tanh"])),
@@ -158,6 +166,11 @@ CASES: list[tuple[Limit, tuple[int, ...], Any, Any]] = [
             None, None, x if k else op.const(np.ones((1, 2, 4), np.float32)), hidden_size=4, outputs=2
         ) for k in (1, 0)
     )),
+    (limits.computed_powers, (2, 3), lambda op, x: op.Pow(x, np.float32(1.5)), lambda op, x: op.Pow(x, np.float32(2))),
+    (limits.computed_powers, (2, 3), lambda op, x: op.Pow(x, x), lambda op, x: op.Pow(np.float32(2), x)),
+    (limits.computed_powers, (2, 3), lambda op, x: op.Pow(0.0, x), lambda op, x: op.Pow(op.Max(x, 1.0), x)),
+    (limits.constant_places, (2, 3, 5, 5), _sampled(2), _sampled(2, constant=False)),
+    (limits.constant_places, (1, 3, 5, 5), lambda op, x: _sampled(2)(op, op.Concat(x, x, axis=0)), _sampled(1)),
     (
         limits.unknown_dimensions,
         (None, 3),

@@ -45,8 +45,10 @@ from converters.passes.spellings.ncnn_forms import (
     BiasedNormalization,
     ConvForSpaceToDepth,
     DepthToSpaceForTranspose,
+    EluForSelu,
     MergedAxes,
     NormalizedLines,
+    SeparateFunctions,
     SplitLastDimension,
 )
 from converters.passes.spellings.negative_pads import NonnegativePads
@@ -76,6 +78,7 @@ from converters.passes.spellings.padding import (
     SymmetricPads1D,
     UnpaddedPointwise,
 )
+from converters.passes.spellings.powers import ExpandedPowers
 from converters.passes.spellings.qnn_forms import (
     ConvForAveragePool,
     ExpandedSoftplus,
@@ -90,7 +93,13 @@ from converters.passes.spellings.qnn_forms import (
 )
 from converters.passes.spellings.random_numbers import UnseededRandomUniform
 from converters.passes.spellings.recurrent_nan import AddedNaN, KeptNaN, KeptNaNOfLSTM
-from converters.passes.spellings.reductions import MeansForSums, PairsOfReducedAxes, ReducedNumbers, ReshapedScalars
+from converters.passes.spellings.reductions import (
+    ExtremesOfSingleAxes,
+    MeansForSums,
+    PairsOfReducedAxes,
+    ReducedNumbers,
+    ReshapedScalars,
+)
 from converters.passes.spellings.remainders import AbsoluteRemainders, ModToDiv, WholeDividends
 from converters.passes.spellings.reshapes import StatedDimensions, StaticReshape
 from converters.passes.spellings.residuals import ExpandedResiduals, SubtractedBiases, SubtractedResiduals
@@ -155,6 +164,8 @@ _SIMPLIFIED: Mapping[str, Callable[[], InPlacePass]] = {
     "Gather for reversed Slice": ReversedSliceToGather,
     "Gather for strided Slice": StridedSliceToGather,
     "expanded LogSoftmax": ExpandedLogSoftmax,
+    "expanded Pow": ExpandedPowers,
+    "Elu for Selu": EluForSelu,
     "expanded Resize": ExpandBeforeResize,
     "explicit padding": ExplicitPads,
     "float biases": FloatBiases,
@@ -258,6 +269,8 @@ _LAST: Mapping[str, Callable[[], InPlacePass]] = {
     "no named dimensions": UnnamedDimensions,
     "reduced numbers": ReducedNumbers,
     "counted outputs": CountedOutputs,
+    "extremes of single axes": ExtremesOfSingleAxes,
+    "separate functions": SeparateFunctions,
     "pairs of reduced axes": PairsOfReducedAxes,
     "sorted by depth": SortByDepth,
     "stable Softplus": StableSoftplus,

@@ -180,3 +180,32 @@ class BiasedNormalization(Workaround):
         zeros = np.zeros([dim or 0 for dim in scale.dims or ()], scale.dtype.numpy())
         result = op.LayerNormalization(x, scale, zeros, outputs=len(node.outputs), **attributes_of(node))
         return result if isinstance(result, tuple) else [result]
+
+
+class EluForSelu(Workaround):
+    """Convert Selu to Elu and Mul. pnnx (2026) lacks Selu."""
+
+    operators = frozenset(("Selu",))
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        x = node.inputs[0]
+        if not isinstance(x, Value) or x.dtype is None or x.rank is None:
+            return None
+        alpha: float = node.attributes.get_float("alpha", 1.67326319217681884765625)
+        gamma: float = node.attributes.get_float("gamma", 1.05070102214813232421875)
+        return [op.Mul(op.Elu(x, alpha=alpha), op.const([gamma] if x.rank else gamma, x.dtype))]
+
+
+class SeparateFunctions(Workaround):
+    """Exchange the operands of the sum of an absolute value, and add the negative of Tanh instead of subtracting it.
+
+    pnnx (2026) fuses them to Softsign and Tanhshrink, which ncnn lacks.
+    """
+
+    operators = frozenset(("Add", "Sub"))
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        a, b = node.inputs
+        if node.op_type == "Add":
+            return None if producer_of(a, "Abs") is None else [op.Add(b, a)]
+        return None if producer_of(b, "Tanh") is None else [op.Add(a, op.Neg(b))]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 import onnx_ir as ir
@@ -13,7 +14,6 @@ from onnx_specops.building import OPSET, Builder, Value
 from onnx_specops.graphs import attributes_of, constant_array
 
 _NORMS = frozenset(("ReduceL1", "ReduceL2", "ReduceSumSquare"))
-_AT_ONCE = 2
 
 
 class PairsOfReducedAxes(Workaround):
@@ -24,6 +24,7 @@ class PairsOfReducedAxes(Workaround):
     """
 
     operators = _NORMS | {"ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum"}
+    at_once: ClassVar[int] = 2
 
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
         x, name = node.inputs[0], node.op_type
@@ -33,14 +34,21 @@ class PairsOfReducedAxes(Workaround):
         if x.dtype.is_integer() and name in ("ReduceL2", "ReduceMean"):
             return None
         places = sorted(axis % (x.rank or 1) for axis in axes)
-        if not norm and len(places) <= _AT_ONCE and places == axes:
+        if not norm and len(places) <= self.at_once and places == axes:
             return None
         keepdims: int = node.attributes.get_int("keepdims", 1)
         result = x if not norm else op.Abs(x) if name == "ReduceL1" else op.Mul(x, x)
         while places:
-            places, last = places[:-_AT_ONCE], places[-_AT_ONCE:]
+            places, last = places[: -self.at_once], places[-self.at_once :]
             result = _reduced(op, "ReduceSum" if norm else name, result, last, keepdims, _opset_of(node))
         return [op.Sqrt(result) if name == "ReduceL2" else result]
+
+
+class ExtremesOfSingleAxes(PairsOfReducedAxes):
+    """Compute maxima, minima and products along one axis at a time. pnnx (2026) converts no others."""
+
+    operators = frozenset(("ReduceMax", "ReduceMin", "ReduceProd"))
+    at_once = 1
 
 
 def _opset_of(node: ir.Node) -> int:

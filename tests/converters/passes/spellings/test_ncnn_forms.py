@@ -9,7 +9,13 @@ import onnx_ir as ir
 import pytest
 from onnx_ir.passes.common import RemoveUnusedNodesPass
 
-from converters.passes.spellings.ncnn_forms import BiasedNormalization, ConvForSpaceToDepth, NormalizedLines
+from converters.passes.spellings.ncnn_forms import (
+    BiasedNormalization,
+    ConvForSpaceToDepth,
+    EluForSelu,
+    NormalizedLines,
+    SeparateFunctions,
+)
 from tests.converters.passes.graphs import floats, graph, operators, rewritten
 from tests.converters.passes.spellings.spelled import spelled
 
@@ -132,3 +138,24 @@ def test_splits_of_projections(parts: list[int], order: list[int] | None, axis: 
     RemoveUnusedNodesPass()(model)
     (split,) = (node for node in model.graph if node.op_type == "Split")
     assert (split.inputs[0] is model.graph.inputs[0]) == found
+
+
+@pytest.mark.parametrize("attributes", [{}, {"alpha": 0.5, "gamma": 2.0}])
+def test_selu(attributes: dict[str, float]) -> None:
+    found = rewritten(lambda op, x: op.Selu(x, **attributes), floats("x", 2, 3), by=[EluForSelu()])
+    assert found == ["Elu", "Mul"]
+
+
+@pytest.mark.parametrize(
+    ("emit", "changed", "found"),
+    [
+        (lambda op, x: op.Add(op.Abs(x), np.ones(1, np.float32)), True, ["Abs", "Add"]),
+        (lambda op, x: op.Add(np.ones(1, np.float32), op.Abs(x)), False, ["Abs", "Add"]),
+        (lambda op, x: op.Sub(x, op.Tanh(x)), True, ["Add", "Neg", "Tanh"]),
+        (lambda op, x: op.Sub(op.Tanh(x), x), False, ["Sub", "Tanh"]),
+        (lambda op, x: op.Add(x, op.Tanh(x)), False, ["Add", "Tanh"]),
+    ],
+)
+def test_functions_that_pnnx_fuses(emit: Any, changed: bool, found: list[str]) -> None:
+    assert SeparateFunctions()(graph(emit, floats("x", 2, 3))).modified == changed
+    assert rewritten(emit, floats("x", 2, 3), by=[SeparateFunctions()]) == found

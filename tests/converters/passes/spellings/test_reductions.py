@@ -10,7 +10,7 @@ import pytest
 
 from converters.passes.finish import finish_for
 from converters.passes.spellings import SPELLINGS
-from converters.passes.spellings.reductions import ReducedNumbers
+from converters.passes.spellings.reductions import ExtremesOfSingleAxes, ReducedNumbers
 from converters.targets import TARGETS
 from onnx_specops.building import new_value
 from tests.converters.passes.graphs import floats, graph, operators, rewritten, run
@@ -128,3 +128,22 @@ def test_reduced_booleans(reduced: str, kind: ir.DataType, casts: int) -> None:
     numbers = [given.astype(kind.numpy())]
     found = rewritten(emit, new_value(kind, (3, 2), "x"), by=[ReducedNumbers()], numbers=numbers)
     assert found == ["Cast"] * casts + [reduced]
+
+
+@pytest.mark.parametrize(
+    ("operator", "axes", "count"),
+    [
+        ("ReduceMax", [0, 2], 2),
+        ("ReduceMin", [1, 2, 3], 3),
+        ("ReduceProd", None, 4),
+        ("ReduceMax", [1], 1),
+        ("ReduceSum", [0, 2], 1),
+    ],
+)
+@pytest.mark.parametrize("keepdims", [0, 1])
+def test_extremes_of_single_axes(operator: str, axes: list[int] | None, count: int, keepdims: int) -> None:
+    def emit(op, x):
+        return op.node(operator, x, axes, keepdims=keepdims)
+
+    found = rewritten(emit, floats("x", 2, 3, 4, 5), by=[ExtremesOfSingleAxes()])
+    assert found == [operator] * count
