@@ -155,6 +155,7 @@ OPENCV = replace(
         "transposed batches",
         "separate patterns",
         "matrices for vectors",
+        "signs of integers",
     ),
     command='`cv2.dnn.readNetFromONNX("model.onnx")`',
 )

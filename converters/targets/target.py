@@ -111,6 +111,7 @@ Spelling = Literal[
     "forward GRU",
     "whole addends",
     "separate patterns",
+    "signs of integers",
     "matrices for vectors",
     "half-pixel Resize",
     "Slice for Gather",

@@ -118,7 +118,7 @@ from converters.passes.spellings.sampling import GridSampleToGather, NearestGrid
 from converters.passes.spellings.scalars import ScalarsToVectors
 from converters.passes.spellings.scattering import LastOfEqualIndices, ScatterWithinData
 from converters.passes.spellings.separate_constants import SeparateConstants
-from converters.passes.spellings.signs import ComparedSigns, Signs
+from converters.passes.spellings.signs import ComparedSigns, Signs, SignsOfIntegers
 from converters.passes.spellings.single_elements import DecomposeInstanceNormalization
 from converters.passes.spellings.slices import BoundedSlices, ReversedSliceToGather, StridedSliceToGather
 from converters.passes.spellings.slopes import ChannelSlopes
@@ -233,6 +233,7 @@ _SIMPLIFIED: Mapping[str, Callable[[], InPlacePass]] = {
     "And for Or": NegatedAnd,
     "expanded Sign": Signs,
     "compared Sign": ComparedSigns,
+    "signs of integers": SignsOfIntegers,
     "asymmetric Resize": ResizeOfHTP,
     "floor pooling": FloorPooling,
     "Conv for ConvTranspose": ConvForConvTranspose,

@@ -1,4 +1,4 @@
-"""Sign, and Abs and Neg of integers, as comparisons, selections and subtractions."""
+"""Sign, and Abs, Neg and Relu of integers, as comparisons, selections and subtractions."""
 
 from __future__ import annotations
 
@@ -38,3 +38,17 @@ class ComparedSigns(Signs):
     """Convert Sign to comparisons and selections, or a subtraction. jaxonnxruntime (0.3) lacks it."""
 
     operators = frozenset(("Sign",))
+
+
+class SignsOfIntegers(Signs):
+    """Convert Abs, Neg, Relu and Sign of integers to other operators. OpenCV (5.0.0) only has those of floats."""
+
+    operators = frozenset(("Abs", "Neg", "Relu", "Sign"))
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        (x,) = node.inputs
+        if not isinstance(x, Value) or x.dtype not in _INTEGERS:
+            return None
+        if node.op_type == "Relu":
+            return [op.Max(x, op.const([0] if x.rank else 0, x.dtype))]
+        return super().replacement(op, node)

@@ -8,11 +8,12 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 
-from converters.passes.spellings.signs import ComparedSigns, Signs
+from converters.passes.spellings.signs import ComparedSigns, Signs, SignsOfIntegers
 from onnx_specops.building import new_value
 from tests.converters.passes.graphs import rewritten
 
 FLOAT, INT32, INT64 = ir.DataType.FLOAT, ir.DataType.INT32, ir.DataType.INT64
+OPERATORS = ["Abs", "Neg", "Relu", "Sign"]
 NUMBERS = np.random.default_rng(0).integers(-9, 9, (2, 3, 4))
 
 
@@ -42,6 +43,16 @@ def test_signs(emit: Any, dtype: ir.DataType, found: list[str]) -> None:
 def test_only_signs(dtype: ir.DataType, sign: list[str]) -> None:
     found = _found(lambda op, x: (op.Sign(x), op.Abs(x)), dtype, ComparedSigns)
     assert found == ["Abs", *sign]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "found"), [(INT32, ["Cast", "Cast", "Greater", "Less", "Max", "Max", "Sub", "Sub", "Sub"]), (FLOAT, OPERATORS)]
+)
+def test_signs_of_integers(dtype: ir.DataType, found: list[str]) -> None:
+    def emit(op, x):
+        return tuple(op.node(operator, x) for operator in OPERATORS)
+
+    assert _found(emit, dtype, SignsOfIntegers) == found
 
 
 @pytest.mark.parametrize("dims", [(8,), ()])
