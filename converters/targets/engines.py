@@ -118,6 +118,8 @@ OPENCV = replace(
         limits.stated_shape,
         limits.negative_thresholds,
         limits.long_transpositions,
+        limits.products_of_integers,
+        limits.long_unsigned_casts,
     ),
     spellings=(
         *_COMMON,

@@ -490,6 +490,19 @@ def long_transpositions(node: ir.Node) -> bool:
     return _rank(node) > 7
 
 
+@limit("Gemm MatMul", "of integers", silent=False)
+def products_of_integers(node: ir.Node) -> bool:
+    """Match integers, for which the program has no kernel."""
+    x = node.inputs[0]
+    return x is not None and x.dtype is not None and x.dtype.is_integer()
+
+
+@limit("Cast", "to unsigned integers of 32 or 64 bits", silent=False)
+def long_unsigned_casts(node: ir.Node) -> bool:
+    """Match types that the program does not have."""
+    return node.attributes.get_int("to", 0) in (ir.DataType.UINT32, ir.DataType.UINT64)
+
+
 @limit("LRN", "of an even size")
 def even_windows(node: ir.Node) -> bool:
     """Match windows without a center."""

@@ -205,6 +205,9 @@ CASES: list[tuple[Limit, tuple[int, ...], Any, Any]] = [
     (limits.computed_factors, (2, 3),
      lambda op, x: op.LayerNormalization(x, op.ReduceMax(x, [0], keepdims=0)),
      lambda op, x: op.LayerNormalization(x, np.ones(3, np.float32))),
+    (limits.products_of_integers, (3, 3), *(lambda op, x, to=to: op.MatMul(*[op.Cast(x, to=to)] * 2) for to in (6, 1))),
+    (limits.long_unsigned_casts, (3,), *(lambda op, x, to=to: op.Cast(x, to=to) for to in (12, 6))),
+    (limits.long_unsigned_casts, (3,), *(lambda op, x, to=to: op.Cast(x, to=to) for to in (13, 2))),
     (limits.long_transpositions, (4, 4, 16), *(
         lambda op, x, n=n: op.Transpose(op.Reshape(x, [256 >> (n - 1)] + [2] * (n - 1)), perm=list(range(n))[::-1])
         for n in (8, 7)
