@@ -323,6 +323,7 @@ TVM = replace(
     opsets=(13, 21),  # a Resize has no sizes if it has empty scales, as those of opset 11 have
     lacks=dict.fromkeys(_NOT_IN_TVM.split(), ""),
     limits=(
+        limits.computed_axis,
         limits.computed_dimensions,
         limits.computed_from_dimensions,
         limits.free_scales,
@@ -336,6 +337,9 @@ TVM = replace(
         "MatMul for DFT",
         "ConvTranspose for Col2Im",
         "Gather for unclear Resize",
+        "compared Sign",
+        "rounded integer Pow",
+        "compared non-numbers",
         "matrix operands",
         "reduced numbers",
         "scaled regions",

@@ -410,6 +410,12 @@ def negative_thresholds(node: ir.Node) -> bool:
     return _given(node, 4) and (threshold is None or bool((threshold < 0).any()))
 
 
+@limit("CumSum", "along a computed axis", silent=False)
+def computed_axis(node: ir.Node) -> bool:
+    """Match an axis that is not a constant."""
+    return _constant(node, 1) is None
+
+
 @limit("Expand", "to computed dimensions")
 def computed_dimensions(node: ir.Node) -> bool:
     """Match a target that is not a constant."""

@@ -172,6 +172,12 @@ CASES: list[tuple[Limit, tuple[int, ...], Any, Any]] = [
     (limits.constant_places, (2, 3, 5, 5), _sampled(2), _sampled(2, constant=False)),
     (limits.constant_places, (1, 3, 5, 5), lambda op, x: _sampled(2)(op, op.Concat(x, x, axis=0)), _sampled(1)),
     (
+        limits.computed_axis,
+        (2, 3),
+        lambda op, x: op.CumSum(x, op.Cast(op.ReduceMax(x, keepdims=0), to=7)),
+        lambda op, x: op.CumSum(x, 1),
+    ),
+    (
         limits.unknown_dimensions,
         (None, 3),
         lambda op, x: op.Expand(x, [4, 3]),

@@ -20,7 +20,8 @@ def rounded(op: Builder, *, x: Value, y: Value) -> Value | None:
 class RoundIntegerPowers(PatternPass):
     """Compute powers of integers in float64, rounded.
 
-    ONNX Runtime's CUDA provider (1.31.1) truncates the result of a floating-point power: 3 to the power of 1 is 2.
+    ONNX Runtime's CUDA provider (1.31.1) truncates the result of a floating-point power: 3 to the power of 1 is 2. TVM
+    (0.27) has powers of floats only.
     """
 
     rewrites = (rounded,)

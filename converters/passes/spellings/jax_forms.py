@@ -101,7 +101,7 @@ class ConvForConvTranspose(Workaround):
 class TriangularSums(Workaround):
     """Convert CumSum along a known axis of known size to a multiplication by a triangular matrix of 0 and 1.
 
-    jaxonnxruntime (0.3) lacks it. An infinite number makes all sums along the axis infinite or NaN.
+    jaxonnxruntime (0.3) and pnnx (2026) lack it. An infinite number makes all sums along the axis infinite or NaN.
     """
 
     operators = frozenset(("CumSum",))

@@ -23,8 +23,9 @@ def mat_mul_of_vector(op: Builder, *, a: Value, b: Value) -> Value | None:
 
 
 class VectorsToMatrices(PatternPass):
-    """Convert vectors to matrices of one column. OpenVINO (2026.4.1) multiplies a transposed matrix with a vector as
-    if it were not transposed.
+    """Convert vectors to matrices of one column.
+
+    OpenVINO (2026.4.1) and TVM (0.27) multiply a transposed matrix with a vector as if it were not transposed.
     """
 
     rewrites = (mat_mul_of_vector,)

@@ -13,7 +13,10 @@ from onnx_specops.building import Builder, Value
 
 
 class ComparedNonNumbers(Workaround):
-    """Convert IsNaN and IsInf to comparisons. OpenCV 4.14 and MNN (3.6) have neither."""
+    """Convert IsNaN and IsInf to comparisons. OpenCV 4.14 and MNN (3.6) have neither.
+
+    TVM (0.27) finds infinities of both signs where one is asked for.
+    """
 
     operators = frozenset(("IsInf", "IsNaN"))
 

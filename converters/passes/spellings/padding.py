@@ -200,7 +200,9 @@ class UnpaddedPointwise(InPlacePass):
 
 
 class SlicedConvTranspose(Workaround):
-    """Slice the result of a ConvTranspose whose padding at the end is different. OpenCV 4.14 rejects such padding."""
+    """Slice the result of a ConvTranspose whose padding at the end is different. OpenCV 4.14 and
+    pnnx (2026) reject such padding.
+    """
 
     operators = frozenset(("ConvTranspose",))
 

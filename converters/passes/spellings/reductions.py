@@ -132,7 +132,7 @@ def _axes(node: ir.Node) -> list[int] | None:
 class ReducedNumbers(Workaround):
     """Reduce booleans and integers of 8 bits as int32.
 
-    tract (0.23) rejects the maximum and minimum of booleans. MNN (3.6) computes nothing for those of 8 bits.
+    tract (0.23) and TVM (0.27) reject the maximum and minimum of booleans. MNN (3.6) computes nothing for those of 8 bits.
     """
 
     operators = frozenset(("ReduceMax", "ReduceMin"))

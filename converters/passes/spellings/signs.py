@@ -35,7 +35,10 @@ class Signs(Workaround):
 
 
 class ComparedSigns(Signs):
-    """Convert Sign to comparisons and selections, or a subtraction. jaxonnxruntime (0.3) lacks it."""
+    """Convert Sign to comparisons and selections, or a subtraction.
+
+    jaxonnxruntime (0.3) lacks it. The Sign of NaN is not NaN in TVM (0.27).
+    """
 
     operators = frozenset(("Sign",))
 

@@ -21,6 +21,7 @@ import numpy as np
 import onnxruntime as ort
 
 from converters.openvino import convert
+from converters.openvino.reader.read import read
 from converters.passes.simplification.constants import RANDOM
 from converters.validation.compare import Tolerance, compare
 from tests.conformance.case import Case
@@ -41,10 +42,8 @@ def made(
         except Exception as error:
             if "--input-shape" not in str(error):
                 return f"not converted: {' '.join(str(error).split())[-300:]}"
-            import openvino as ov
-
-            ports = ov.Core().read_model(xml).inputs
-            shapes = {port.node.friendly_name: list(array.shape) for port, array in zip(ports, case.inputs[0], strict=True)}
+            names = [layer.name for layer in read(xml).layers if layer.type == "Parameter"]
+            shapes = {name: list(array.shape) for name, array in zip(names, case.inputs[0], strict=True)}
             try:
                 proto, _ = convert(xml, path, target=target, input_shapes=shapes)
             except Exception as again:
