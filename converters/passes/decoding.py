@@ -12,6 +12,7 @@ import numpy as np
 import onnx_ir as ir
 
 from onnx_specops.domain import DOMAIN, find
+from onnx_specops.graphs import attributes_of, computed_before
 
 PIECE = 2**15
 """The number of elements that are compared at a time."""
@@ -58,34 +59,61 @@ def folded(value: ir.Value, rows: slice, shape: Sequence[int], known: Mapping[ir
 
     Arithmetic in 16 bits is evaluated in float32, as in OpenVINO's CPU plugin. Casts are evaluated unchanged.
     """
+    order = computed_before(value, lambda one: _computed_from(one, shape, known))
+    if order is None:
+        return None
+    last = {given: one for one in order for given in _computed_from(one, shape, known) or ()}
+    numbers: dict[ir.Value, np.ndarray] = {}
+    for one in order:
+        node = one.producer()
+        if one in known:
+            numbers[one] = known[one](rows)
+        elif node is None:
+            assert one.const_value is not None
+            numbers[one] = rows_of(one.const_value.numpy(), rows, shape)
+        else:
+            inputs = [given for given in node.inputs if given is not None]
+            numbers[one] = _evaluated(node, [numbers[given] for given in inputs if given in numbers])
+            for given in dict.fromkeys(inputs):
+                if last.get(given) is one:
+                    del numbers[given]
+    return numbers[value]
+
+
+def _computed_from(value: ir.Value, shape: Sequence[int], known: Mapping[ir.Value, Rows]) -> Sequence[ir.Value] | None:
+    """Return the values that a value is computed from; ``None`` if it is not constant or not elementwise."""
     if value in known:
-        return known[value](rows)
+        return ()
     node = value.producer()
     if node is None:
-        if value.const_value is None or value.is_graph_input():
-            return None
-        return rows_of(value.const_value.numpy(), rows, shape)
-    inputs = []
-    for given in node.inputs:
-        array = None if given is None else folded(given, rows, shape, known)
-        if array is None:
-            return None
-        inputs.append(array)
+        return None if value.const_value is None or value.is_graph_input() else ()
+    inputs = [given for given in node.inputs if given is not None]
     match node.domain, node.op_type:
         case "", "Cast" if value.dtype is not None:
-            with np.errstate(all="ignore"):
-                return inputs[0].astype(value.dtype.numpy())
-        case "", "Sub":
-            return _wide(inputs[0]) - _wide(inputs[1])
-        case "", "Mul":
-            return _wide(inputs[0]) * _wide(inputs[1])
+            return inputs
+        case "", "Sub" | "Mul":
+            return inputs
         case "", "Reshape" | "Identity" if value.shape is not None and list(value.shape) == list(shape):
-            return inputs[0] if node.inputs[0] in known else None
+            return inputs[:1] if inputs[0] in known else None
         case _, "FakeQuantize" if node.domain == DOMAIN:
-            operator = find("FakeQuantize")
-            attributes = operator.node_attributes({a.name: a.value for a in node.attributes.values()})
-            return operator.kernel(*map(_wide, inputs), **attributes)
+            return inputs
     return None
+
+
+def _evaluated(node: ir.Node, inputs: Sequence[np.ndarray]) -> np.ndarray:
+    with np.errstate(all="ignore"):
+        match node.op_type:
+            case "Cast":
+                assert node.outputs[0].dtype is not None
+                return inputs[0].astype(node.outputs[0].dtype.numpy())
+            case "Sub":
+                return _wide(inputs[0]) - _wide(inputs[1])
+            case "Mul":
+                return _wide(inputs[0]) * _wide(inputs[1])
+            case "Reshape" | "Identity":
+                return inputs[0]
+    operator = find("FakeQuantize")
+    return operator.kernel(*map(_wide, inputs), **operator.node_attributes(attributes_of(node)))
 
 
 def rows_of(array: np.ndarray, rows: slice, shape: Sequence[int]) -> np.ndarray:

@@ -69,6 +69,20 @@ def test_arithmetic_in_16_bits_is_not_rounded() -> None:
     np.testing.assert_array_equal(got, CODES * scale.astype(np.float32), strict=True)
 
 
+@pytest.mark.parametrize(("count", "computed"), [(1, True), (40, True), (3000, False)])
+def test_values_of_many_paths(count: int, computed: bool) -> None:
+    def emit(op: Builder) -> Value:
+        x = _cast(op)
+        for _ in range(count):
+            x = op.Sub(op.Mul(x, 2.0), x)
+        return x
+
+    got = folded(graph(emit).graph.outputs[0], slice(0, 4), [96, 64], {})
+    assert (got is not None) is computed
+    if got is not None:
+        np.testing.assert_array_equal(got, CODES[:4].astype(np.float32), strict=True)
+
+
 def test_run_time_values_are_not_folded() -> None:
     x = floats("x", 4)
     model = graph(lambda op, x: op.Mul(x, 2.0), x)
