@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import heapq
+from collections import Counter
+from collections.abc import Collection, Mapping
+
 import onnx_ir as ir
 from onnx_ir.passes import InPlacePass, PassResult
 
@@ -10,8 +14,15 @@ from onnx_specops.graphs import all_nodes
 from onnx_specops.replacing import replace_value
 
 
+_MOST_COPIED = 64
+"""The largest number of inputs of a Concat in which another one with several consumers is merged."""
+
+
 class MergeConcats(InPlacePass):
-    """Merge a Concat with those after it along the same axis, which are its only consumers, and omit empty inputs."""
+    """Merge a Concat with those after it along the same axis, which are its only consumers, and omit empty inputs.
+
+    If there are several consumers, each gets its inputs, and has at most 64: the number may double with each Concat.
+    """
 
     def call(self, model: ir.Model) -> PassResult:
         omitted = sum(
@@ -19,25 +30,71 @@ class MergeConcats(InPlacePass):
         )
         root: Builder | None = None
         count = 0
-        for node in list(all_nodes(model.graph)):
+        places = {node: place for place, node in enumerate(all_nodes(model.graph))}
+        for node in reversed(places):  # the last Concat first, so that each input moves once
             if node.domain or node.op_type != "Concat" or not isinstance(node.graph, ir.Graph):
                 continue
             result = node.outputs[0]
-            inner = next((value for value in node.inputs if _is_part(value, node)), None)
-            if inner is None or not isinstance(result, Value):
+            inner = _merged(node, places)
+            if not inner or not isinstance(result, Value):
                 continue
             root = root or Builder.of_existing(model.graph)
             op = Builder.before_node(node, root)
-            producer = inner.producer()
-            assert producer is not None
-            parts: list[ir.Value | None] = []
-            for value in node.inputs:
-                parts += producer.inputs if value is inner else [value]
-            merged = op.Concat(*parts, axis=node.attributes.get_int("axis"))
-            if replace_value(result, op.place(merged)):
-                node.graph.remove(node, safe=True)
+            if replace_value(result, op.place(op.Concat(*_parts(node, inner), axis=node.attributes.get_int("axis")))):
+                for old in (node, *inner):
+                    if not old.outputs[0].uses() and isinstance(old.graph, ir.Graph):
+                        old.graph.remove(old, safe=True)
                 count += 1
         return PassResult(model, modified=count + omitted > 0)
+
+
+def _merged(node: ir.Node, places: Mapping[ir.Node, int]) -> list[ir.Node]:
+    """Return the Concats that can be merged with one after them, each before those that it consumes."""
+    times = Counter(node.inputs)
+    total = len(node.inputs)
+    copied: set[ir.Node] = set()
+    found: list[ir.Node] = []
+    pending = [(-places[part], part) for part in _producers(node, node, times)]
+    heapq.heapify(pending)
+    while pending:  # in reverse order, so that the number of times is final
+        _, part = heapq.heappop(pending)
+        value = part.outputs[0]
+        grown = total + times[value] * (len(part.inputs) - 1)
+        is_copied = part in copied or len(value.uses()) > 1
+        if is_copied and grown > _MOST_COPIED:
+            continue
+        found.append(part)
+        total = grown
+        for one in _producers(part, node, {given for given in part.inputs if given not in times}):
+            heapq.heappush(pending, (-places[one], one))
+        for given in part.inputs:
+            times[given] += times[value]
+        if is_copied:
+            copied.update(producer for given in part.inputs if given is not None and (producer := given.producer()))
+    return found
+
+
+def _producers(part: ir.Node, node: ir.Node, values: Collection[ir.Value | None]) -> list[ir.Node]:
+    """Return the Concats that compute the given inputs of ``part`` and can be merged with ``node``."""
+    found = []
+    for value in dict.fromkeys(part.inputs):
+        if value in values and _is_part(value, node) and value is not None and (producer := value.producer()) is not None:
+            found.append(producer)
+    return found
+
+
+def _parts(node: ir.Node, inner: Collection[ir.Node]) -> list[ir.Value | None]:
+    """Return the inputs of a Concat with which others are merged."""
+    merged, parts = set(inner), list[ir.Value | None]()
+    pending = list(reversed(node.inputs))
+    while pending:
+        value = pending.pop()
+        producer = None if value is None else value.producer()
+        if producer in merged and producer is not None:
+            pending += reversed(producer.inputs)
+        else:
+            parts.append(value)
+    return parts
 
 
 def _without_empty(node: ir.Node) -> bool:

@@ -376,6 +376,37 @@ def test_concatenations(emit: Any, found: list[str]) -> None:
     assert rewritten(emit, floats("x", 2, None, 3), by=[MergeConcats()] * 2) == found
 
 
+def _joined(op: Any, x: Any, count: int) -> Any:
+    for _ in range(count):
+        x = op.Concat(x, x, axis=0)
+    return x
+
+
+@pytest.mark.parametrize(("count", "nodes"), [(1, 1), (3, 1), (6, 1), (7, 2), (12, 2), (14, 3)])
+def test_concatenations_of_a_concatenation_with_itself(count: int, nodes: int) -> None:
+    model = graph(lambda op, x: _joined(op, x, count), floats("x", 1))
+    MergeConcats()(model)
+    MergeConcats()(model)
+    assert len(list(model.graph)) == nodes
+    assert max(len(node.inputs) for node in model.graph) == 2 ** min(count, 6)
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_long_row_of_concatenations(shared: bool) -> None:
+    """Each has one more part; if another one has each, too, none has more than 64 inputs."""
+
+    def emit(op: Any, x: Any) -> Any:
+        values = [op.Neg(x)]
+        for _ in range(300):
+            values.append(op.Concat(values[-1], x, axis=0))
+        return [op.Concat(*values[1:], axis=0)] if shared else [values[-1]]
+
+    model = graph(emit, floats("x", 1))
+    MergeConcats()(model)
+    counts = [len(node.inputs) for node in model.graph if node.op_type == "Concat"]
+    assert max(counts[:-1]) == 64 if shared else counts == [301]
+
+
 def _part(op: Any, x: Any, count: int | None) -> Any:
     """Return a part of a tensor with a number of rows that is known or not."""
     return op.node("Slice", x, op.const([0]), op.const([0]), op.const([0]), types=[(D.FLOAT, [count, 3])])
