@@ -5,6 +5,7 @@
     python -m tests.fuzz ir --minutes 30            # changed IR files, converted
     python -m tests.fuzz networks --minutes 30      # the same of whole networks, with several options
     python -m tests.fuzz language --minutes 30      # the same of language models and tokenizers
+    python -m tests.fuzz deep --minutes 300         # deep files and enormous sizes with each option, then mixtures
     python -m tests.fuzz nodes --minutes 30         # hostile nodes: the native kernels against the NumPy ones, and bodies
     python -m tests.fuzz sanitized --minutes 30     # the native kernels with AddressSanitizer and UndefinedBehaviorSanitizer
     python -m tests.fuzz python --minutes 30        # the NumPy kernels as custom ops of ONNX Runtime
@@ -23,15 +24,16 @@ from pathlib import Path
 
 from onnx_specops.domain import operators
 from tests.fuzz import ir, language, networks, nodes
+from tests.fuzz.deep import target as deep
 from tests.fuzz.engine import Target, run, summary, until
 
 _EVERY = 60.0
-FILES = {"ir": ir.write, "networks": networks.FILES.write, "language": language.FILES.write}
-"""The targets that change files, and the functions that write a file."""
+FILES = {"ir": ir.write, "networks": networks.FILES.write, "language": language.FILES.write, "deep": deep.write}
+"""The targets that write files, and the functions that write a file."""
 
 
 def main() -> int:
-    files = {module.TARGET.name: (lambda module=module: module.TARGET) for module in (ir, networks, language)}
+    files = {module.TARGET.name: (lambda module=module: module.TARGET) for module in (ir, networks, language, deep)}
     targets = {**files, **nodes.targets()}
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__.splitlines()[0])
     parser.add_argument("target", choices=list(targets))

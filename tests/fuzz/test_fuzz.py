@@ -17,6 +17,7 @@ import pytest
 
 from onnx_specops.domain import operators
 from tests.fuzz import ir, language, networks, nodes
+from tests.fuzz.deep import target as deep
 from tests.fuzz.engine import Finding, Target, run
 from tests.native import needs_library
 from tests.worker import Worker
@@ -50,6 +51,17 @@ def test_changed_networks() -> None:
 def test_changed_language_models_and_tokenizers() -> None:
     kinds = sample(language.TARGET, 0, 60)
     assert kinds["MalformedError"] > 10 and kinds["converted"] > 5, kinds
+
+
+def test_deep_files() -> None:
+    """The first cases are a random selection; the last ones have 700 layers."""
+    kinds = sample(deep.TARGET, 0, 40) + sample(deep.TARGET, len(deep.files()) * len(deep.OPTIONS) - 3, 3)
+    assert kinds["converted"] > 20, kinds
+
+
+def test_mixtures_of_deep_files() -> None:
+    kinds = sample(deep.TARGET, len(deep.files()) * len(deep.OPTIONS), 4)
+    assert kinds["converted"] > 1, kinds
 
 
 @needs_library
