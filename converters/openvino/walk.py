@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import traceback
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -38,6 +39,7 @@ from onnx_specops.partial_values import symbol
 STRUCTURAL = ("Parameter", "Const", "Result")
 """Layer types without rules."""
 
+_MOST_ELEMENTS = 2**63 - 1
 _OURS = ("converters", "onnx_specops")
 _USER_RULE = "correct the rule, or check that the file is intact"
 
@@ -206,6 +208,7 @@ class _Walk:
         else:
             self.corrections.dims[port] = None if value.dims is None else tuple(value.dims)
             self.ignored_dims.add(value)  # the file's dimensions of all values that depend on it are incorrect, too
+        _check_size(value)
         producer = value.producer()
         if producer is not None and producer.graph is op.graph and value not in self.named:
             self.named.add(value)
@@ -222,6 +225,12 @@ class _Walk:
                 # Nodes in the graphs of a layer with bodies belong to the bodies' layers.
                 if inner is node or not layer.bodies:
                     counter[operator_name(inner)] += 1
+
+
+def _check_size(value: Value) -> None:
+    """Raise an error if the number of a value's elements exceeds 64 bits, with which runtimes and shape inference count."""
+    if value.is_static and (count := math.prod(dim or 0 for dim in value.dims or ())) > _MOST_ELEMENTS:
+        raise Malformed(f"a result of the shape {value.dims} has {count:,} elements; expected at most 2^63 - 1")
 
 
 def layer_problem(file: str, layer: Layer, error: Exception) -> Problem:

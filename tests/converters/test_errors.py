@@ -238,3 +238,16 @@ def test_an_error_in_a_pass_is_an_internal_error(tmp_path: Path, monkeypatch: py
     (found,) = caught.value.problems
     assert found.file == str(path) and found.remedy == REPORT
     assert specops("convert", path).exit_code == 3
+
+
+@pytest.mark.parametrize(("size", "fits"), [(2**60, True), (2**61, False)])
+def test_results_of_more_elements_than_64_bits_count(tmp_path: Path, size: int, fits: bool) -> None:
+    tiled = ir_text.layer(2, "Tile", inputs=[(2,), (2,)], outputs=[(size, 4)])
+    layers = [ir_text.parameter(), ir_text.const(1, "i64", (2,), 16, precision="I64"), tiled, ir_text.result(3, (size, 4))]
+    edges = [ir_text.edge(0, 0, 2, 0), ir_text.edge(1, 0, 2, 1), ir_text.edge(2, 2, 3, 0)]
+    path = ir_text.write(tmp_path, ir_text.net(layers, edges), np.array([size, 2], np.int64).tobytes())
+    if fits:
+        convert(path)
+    else:
+        with pytest.raises(MalformedError, match="has 9,223,372,036,854,775,808 elements; expected at most"):
+            convert(path)
