@@ -15,6 +15,7 @@ import onnx_ir as ir
 from converters.errors import ConversionError, Fault, Problem
 from converters.outputs import Outputs
 from converters.streaming import TooLargeError, fill, serialized, write_bytes, write_data, write_model
+from onnx_specops.graphs import nested
 from onnx_specops.mapped import MappedTensor
 
 Weights = Literal["embed", "copy", "reference"]
@@ -33,6 +34,9 @@ Any number of constants may share the same bytes of the source. Only a malicious
 """
 
 GROWTH_BYTES = 1 << 26
+
+NESTED = 31
+"""The maximum depth of graphs in nodes. Protobuf reads 100 nested messages: three for each, and those of a type."""
 
 # The page size. Copied weights keep their offset in the source modulo this number.
 _ALIGNMENT = 4096
@@ -106,6 +110,9 @@ def save(model: ir.Model, onnx_path: Path | None, weights: str, source: Source, 
     """
     if weights not in ("auto", *get_args(Weights)):
         raise ValueError(f"weights must be 'auto', 'embed', 'copy' or 'reference', not {weights!r}")
+    if (depth := _depth(model)) > NESTED:
+        remedy = "convert a model whose bodies are nested less deeply"
+        raise source.source_error(f"graphs are nested {depth} deep; protobuf reads at most {NESTED}", remedy)
     saving = _Saving(model, source)
     if onnx_path is None:
         saving.check_growth(saving.size, "embed")
@@ -127,6 +134,14 @@ def save(model: ir.Model, onnx_path: Path | None, weights: str, source: Source, 
     if with_weights:
         fill(proto, inside)
     return Saved(proto, placed.weights, saving.size)
+
+
+def _depth(model: ir.Model) -> int:
+    """Return the depth of graphs in nodes."""
+    depth, graphs = 0, [model.graph, *model.functions.values()]
+    while graphs := [inner for graph in graphs for node in graph for inner in nested(node)]:
+        depth += 1
+    return depth
 
 
 class _Saving:

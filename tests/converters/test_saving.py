@@ -12,10 +12,12 @@ import openvino as ov
 import pytest
 from openvino import opset13 as ops
 
+from converters.errors import ConversionError
 from converters.openvino import convert
 from onnx_specops.runtime.reference import reference_evaluator
 from tests.conformance.operation_models import layer_case, static
 from tests.conformance.operations.cases.low_precision import BITS, codes_of, filled, through, zeros
+from tests.fuzz.deep.bodies import MAKERS
 
 SHAPE = [197, 211]
 COUNT = 197 * 211
@@ -110,3 +112,17 @@ def test_a_constant_that_is_used_twice_is_stored_once(tmp_path: Path) -> None:
     model, report = convert(tmp_path / "model.xml", tmp_path / "model.onnx")
     assert report.weights_bytes < COUNT
     assert [node.op_type for node in model.graph.node].count("Gather") == 1
+
+
+@pytest.mark.parametrize("kind", ["loop", "if"])
+def test_bodies_within_bodies(tmp_path: Path, kind: str) -> None:
+    """Readers of protobuf limit the depth of a file."""
+    for depth in (31, 32):
+        for path, content in zip(("model.xml", "model.bin"), MAKERS[f"{kind} in {kind}, {depth} deep"](), strict=True):
+            (tmp_path / path).write_bytes(content)
+        if depth == 32:
+            with pytest.raises(ConversionError, match="graphs are nested 32 deep; protobuf reads at most 31"):
+                convert(tmp_path / "model.xml", tmp_path / "other.onnx")
+            continue
+        convert(tmp_path / "model.xml", tmp_path / "model.onnx")
+        onnx.load(tmp_path / "model.onnx")
