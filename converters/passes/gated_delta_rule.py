@@ -27,7 +27,7 @@ from converters.passes.token_loops import (
     varies,
 )
 from onnx_specops.building import Builder
-from onnx_specops.graphs import attributes_of, constant_array, constant_list
+from onnx_specops.graphs import attributes_of, computed_before, constant_array, constant_list, producer_of
 
 _SCALES = (1.0, 1e4, 1e-4)
 """The magnitudes of states and values that are tried. The rule is linear in both."""
@@ -35,7 +35,8 @@ _SCALES = (1.0, 1e4, 1e-4)
 _BY_ELEMENT = frozenset(("Add", "Div", "Identity", "Mul", "Neg", "Reciprocal", "Sqrt", "Sub"))
 """Operators that compute each element separately."""
 
-_MAX_STEPS = 20
+_MAX_VALUES = 64
+"""The largest number of values between a repetition of heads and an input of the rule."""
 
 
 @dataclass
@@ -161,17 +162,24 @@ def _ordered(op: Builder, value: ir.Value, order: Sequence[int] | None) -> ir.Va
     """Return a transposed value. A Transpose before a product with a number is moved after it, where it has no effect."""
     if order is None:
         return value
-    node = value.producer()
-    if node is not None and not node.domain:
-        if (
-            node.op_type == "Transpose"
-            and list(node.attributes.get_ints("perm", ())) == order
-            and node.inputs[0] is not None
-        ):
-            return node.inputs[0]
-        if node.op_type in ("Div", "Mul") and _is_number(node.inputs[1]) and node.inputs[0] is not None:
-            return op.node(node.op_type, _ordered(op, node.inputs[0], order), node.inputs[1])
-    return op.Transpose(value, perm=list(order))
+    products: list[ir.Node] = []
+    while (node := value.producer()) is not None and not node.domain and node.op_type in ("Div", "Mul"):
+        if not _is_number(node.inputs[1]) or node.inputs[0] is None:
+            break
+        products.append(node)
+        value = node.inputs[0]
+    transpose = producer_of(value, "Transpose")
+    if (
+        transpose is not None
+        and list(transpose.attributes.get_ints("perm", ())) == order
+        and transpose.inputs[0] is not None
+    ):
+        value = transpose.inputs[0]
+    else:
+        value = op.Transpose(value, perm=list(order))
+    for node in reversed(products):
+        value = op.node(node.op_type, value, node.inputs[1])
+    return value
 
 
 def _is_number(value: ir.Value | None) -> bool:
@@ -188,28 +196,29 @@ def _of_groups(rule: _Rule, op: Builder, value: ir.Value) -> tuple[ir.Value, int
     made: dict[ir.Value, ir.Value] = {}
     groups: set[int] = set()
 
-    def build(value: ir.Value) -> ir.Value | None:
-        if value in made:
-            return made[value]
+    def inputs_of(value: ir.Value) -> Sequence[ir.Value] | None:
         if _is_number(value):
-            return value
+            made[value] = value
+            return ()
         if rule.has_shape(value, *"bthk"):
             source, count = rule.grouped(value, "k")
             if source is not value:
                 groups.add(count)
                 made[value] = source
-                return source
+                return ()
         node = value.producer()
-        if node is None or len(made) > _MAX_STEPS or not _is_by_head(node):
+        if node is None or not _is_by_head(node):
             return None
-        given = [build(one) if i == 0 or node.op_type in _BY_ELEMENT else one for i, one in enumerate(node.inputs) if one]
-        if any(one is None for one in given):
-            return None
-        made[value] = op.node(node.op_type, *given, **attributes_of(node))
-        return made[value]
+        return [one for one in node.inputs[: None if node.op_type in _BY_ELEMENT else 1] if one is not None]
 
-    found = build(value)
-    return (found, groups.pop()) if found is not None and len(groups) == 1 else (value, heads)
+    order = computed_before(value, inputs_of, _MAX_VALUES)
+    if order is None or len(groups) != 1:
+        return value, heads
+    for one in order:
+        if one not in made and (node := one.producer()) is not None:
+            given = [made.get(source, source) for source in node.inputs if source is not None]
+            made[one] = op.node(node.op_type, *given, **attributes_of(node))
+    return made[value], groups.pop()
 
 
 def _is_by_head(node: ir.Node) -> bool:

@@ -109,7 +109,8 @@ def _by_elements(node: ir.Node) -> _Rotation | None:
                 if same is not x or size_of(cosine) != size_of(x) or size_of(sine) != size_of(x):
                     continue
                 through: list[ir.Value] = []
-                if all(_is_doubled(angles, interleaved, through) for angles in (cosine, sine)):
+                seen: set[ir.Value] = set()
+                if all(_is_doubled(angles, interleaved, through, seen) for angles in (cosine, sine)):
                     return _Rotation(x, cosine, sine, interleaved, doubled=True, through=through)
     return None
 
@@ -369,10 +370,13 @@ def _real_and_imaginary(real: ir.Value | None, imaginary: ir.Value | None, *, in
 # -- angles ----------------------------------------------------------------------------------------------------------------
 
 
-def _is_doubled(value: Value, interleaved: bool, through: list[ir.Value], depth: int = 0) -> bool:
+def _is_doubled(value: Value, interleaved: bool, through: list[ir.Value], seen: set[ir.Value], depth: int = 0) -> bool:
     """Return whether both elements of each pair along the last axis are equal; ``through`` receives the values that decide
-    it.
+    it. All values in ``seen`` are, or the result is false for another reason.
     """
+    if value in seen:
+        return True
+    seen.add(value)
     size = size_of(value)
     if size is None or size % 2 or depth > _DEEP:
         return False
@@ -386,7 +390,9 @@ def _is_doubled(value: Value, interleaved: bool, through: list[ir.Value], depth:
     given = inputs(node)
     x = given[0] if given else None
     if node.op_type == "Concat" and interleaved:
-        return _is_last(node, value) and all(one is not None and _is_doubled(one, True, through, depth + 1) for one in given)
+        return _is_last(node, value) and all(
+            one is not None and _is_doubled(one, True, through, seen, depth + 1) for one in given
+        )
     if node.op_type == "Concat":
         return _is_last(node, value) and len(given) == 2 and x is not None and given[1] is x
     if node.op_type == "Tile":
@@ -403,12 +409,15 @@ def _is_doubled(value: Value, interleaved: bool, through: list[ir.Value], depth:
         return value.rank == x.rank and bool((_second(places, interleaved) == _first(places, interleaved)).all())
     if node.op_type == "Where":
         given = [one for one in given if one is None or (one.rank != 0 and size_of(one) != 1)]
-        return bool(given) and all(one is not None and _is_doubled(one, interleaved, through, depth + 1) for one in given)
+        return bool(given) and all(
+            one is not None and _is_doubled(one, interleaved, through, seen, depth + 1) for one in given
+        )
     if node.op_type in _LIKE:
-        return x is not None and _is_doubled(x, interleaved, through, depth + 1)
+        return x is not None and _is_doubled(x, interleaved, through, seen, depth + 1)
     if node.op_type in _PAIRWISE:
         return all(
-            one is not None and (size_of(one) == 1 or one.rank == 0 or _is_doubled(one, interleaved, through, depth + 1))
+            one is not None
+            and (size_of(one) == 1 or one.rank == 0 or _is_doubled(one, interleaved, through, seen, depth + 1))
             for one in given
         )
     if x is None or size_of(x) != size or x.rank is None or value.rank is None:
@@ -427,7 +436,7 @@ def _is_doubled(value: Value, interleaved: bool, through: list[ir.Value], depth:
             moved = all(axis % value.rank != value.rank - 1 for axis in constant_list(given[1]) or [-1])
         if node.op_type == "Squeeze":
             moved = len(given) > 1 and all(axis % x.rank != x.rank - 1 for axis in constant_list(given[1]) or [-1])
-    return moved and _is_doubled(x, interleaved, through, depth + 1)
+    return moved and _is_doubled(x, interleaved, through, seen, depth + 1)
 
 
 def _first(array: np.ndarray, interleaved: bool) -> np.ndarray:

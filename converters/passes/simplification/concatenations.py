@@ -13,7 +13,6 @@ from onnx_specops.building import Builder, Value
 from onnx_specops.graphs import all_nodes
 from onnx_specops.replacing import replace_value
 
-
 _MOST_COPIED = 64
 """The largest number of inputs of a Concat in which another one with several consumers is merged."""
 
@@ -76,11 +75,8 @@ def _merged(node: ir.Node, places: Mapping[ir.Node, int]) -> list[ir.Node]:
 
 def _producers(part: ir.Node, node: ir.Node, values: Collection[ir.Value | None]) -> list[ir.Node]:
     """Return the Concats that compute the given inputs of ``part`` and can be merged with ``node``."""
-    found = []
-    for value in dict.fromkeys(part.inputs):
-        if value in values and _is_part(value, node) and value is not None and (producer := value.producer()) is not None:
-            found.append(producer)
-    return found
+    given = [value for value in dict.fromkeys(part.inputs) if value in values and _is_part(value, node)]
+    return [producer for value in given if value is not None and (producer := value.producer()) is not None]
 
 
 def _parts(node: ir.Node, inner: Collection[ir.Node]) -> list[ir.Value | None]:

@@ -7,10 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from onnx_ir.passes.common import RemoveUnusedNodesPass
 
 import onnx_specops
 from converters.openvino import convert
+from converters.passes.gated_delta_rule import _ordered
+from onnx_specops.building import Builder, Value
 from onnx_specops.runtime.library import has_library
+from tests.converters.passes.graphs import floats, graph
 from tests.onnx_specops.ops.gated_delta_layers import NAMES, arrays, layers
 from tests.onnx_specops.ops.openvino_layers import by_openvino, saved
 
@@ -176,3 +180,17 @@ def test_few_tokens(tokens: int, tmp_path: Path) -> None:
         got = onnx_specops.InferenceSession(converted.SerializeToString()).run(None, given)
         assert got[0].shape == (2, 0, 4, 8)
         np.testing.assert_array_equal(got[1], given["past_state"], strict=True)
+
+
+@pytest.mark.parametrize("transposed", [True, False])
+def test_a_transposition_before_many_products(transposed: bool) -> None:
+    def emit(op: Builder, x: Value) -> Value:
+        value = op.Transpose(x, perm=[0, 2, 1, 3]) if transposed else op.Neg(x)
+        for _ in range(1500):
+            value = op.Mul(value, 1.0)
+        return _ordered(op, value, [0, 2, 1, 3])
+
+    model = graph(emit, floats("x", 2, 3, 4, 5))
+    RemoveUnusedNodesPass()(model)
+    kinds = [node.op_type for node in model.graph]
+    assert kinds == [*([] if transposed else ["Neg", "Transpose"]), *["Mul"] * 1500]

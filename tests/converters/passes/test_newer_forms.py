@@ -164,6 +164,20 @@ def test_rotary_embedding(emit: Any) -> None:
     assert "RotaryEmbedding" not in _newer(emit, 22, ROTATED)
 
 
+@pytest.mark.parametrize("doubled", [True, False])
+def test_angles_of_many_paths(doubled: bool) -> None:
+    """Each step multiplies the angles by themselves; the last one has 2^19 paths to the first."""
+
+    def emit(op, x):
+        angles = op.Slice(op.Abs(x), [0, 0, 0], [1, 1, SIZE // 2], [0, 1, 3])
+        cosine = op.Concat(angles, angles if doubled else op.Neg(angles), axis=-1)
+        for _ in range(17):
+            cosine = op.Mul(cosine, cosine)
+        return _rotated(op, x, cosine, op.const(np.sin(HALVES)), _half_turn)
+
+    assert ("RotaryEmbedding" in _newer(emit, 23, ROTATED)) == doubled
+
+
 @pytest.mark.parametrize(
     ("dims", "found"),
     [((None, HEADS, TOKENS, SIZE), True), ((None, HEADS, None, SIZE), False), ((2, None, TOKENS, SIZE), True)],
