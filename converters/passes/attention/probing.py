@@ -88,19 +88,31 @@ class Probe:
     def _elements(self, known: Known) -> np.ndarray:
         if isinstance(known, np.ndarray):
             return known
+        pending: list[Known] = [known]
+        while pending:  # without recursion, as in `_find`
+            current = pending[-1]
+            assert isinstance(current, Constant)
+            if current.value in self._constants:
+                pending.pop()
+                continue
+            if math.prod(current.shape) > _LARGE:
+                raise ProbeError(f"{current.value.name} is too large")
+            if (tensor := current.value.const_value) is not None:
+                self._constants[current.value] = tensor.numpy()
+                continue
+            node = current.value.producer()
+            assert node is not None
+            inputs = [None if v is None else self._find(v) for v in node.inputs]
+            if unknown := [v for v in inputs if isinstance(v, Constant) and v.value not in self._constants]:
+                pending += unknown
+                continue
+            arrays: list[np.ndarray | None] = []
+            for given in inputs:
+                assert not isinstance(given, Data)
+                arrays.append(self._constants[given.value] if isinstance(given, Constant) else given)
+            for output, array in zip(node.outputs, _computed(node, arrays), strict=False):
+                self._constants[output] = array
         assert isinstance(known, Constant)
-        if known.value not in self._constants:
-            if math.prod(known.shape) > _LARGE:
-                raise ProbeError(f"{known.value.name} is too large")
-            tensor = known.value.const_value
-            if tensor is not None:
-                self._constants[known.value] = tensor.numpy()
-            else:
-                node = known.value.producer()
-                assert node is not None
-                inputs = [None if v is None else self._elements(self._find(v)) for v in node.inputs]
-                for output, array in zip(node.outputs, _computed(node, inputs), strict=False):
-                    self._constants[output] = array
         return self._constants[known.value]
 
     def _find(self, value: ir.Value) -> Known:
