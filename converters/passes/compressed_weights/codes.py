@@ -48,12 +48,15 @@ class Codes:
 
 def codes_of(value: ir.Value) -> Codes | None:
     """Return a large constant of few bits, directly or through a lookup."""
+    return _stored(value) or (_looked_up(value) if value.const_value is None else None)
+
+
+def _stored(value: ir.Value) -> Codes | None:
+    """Return a large constant of few bits."""
     if isinstance(codes := value.meta.get(PACKED), Codes):
         return codes
     tensor = value.const_value
-    if tensor is None:
-        return _looked_up(value)
-    if value.producer() is not None or value.is_graph_input() or tensor.size <= FOLDED_ELEMENTS:
+    if tensor is None or value.producer() is not None or value.is_graph_input() or tensor.size <= FOLDED_ELEMENTS:
         return None
     shape, name = tuple(tensor.shape.numpy()), value.name or "weights"
     if tensor.dtype in (D.UINT8, D.INT8, D.FLOAT16, D.BFLOAT16):
@@ -89,7 +92,7 @@ def _looked_up(value: ir.Value) -> Codes | None:
         return None
     while (cast := standard(index)) is not None and cast.op_type in ("Cast", "Reshape"):
         index = source(cast)
-    codes = codes_of(index)
+    codes = _stored(index)
     if codes is None or codes.codebook is not None or codes.packed == "int4" or codes.tensor.dtype == D.INT8:
         return None
     entries = 1 << codes.bits

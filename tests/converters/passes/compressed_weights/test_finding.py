@@ -12,6 +12,7 @@ from openvino import opset13 as ops
 
 import onnx_specops
 from converters.openvino import convert
+from converters.passes.compressed_weights.codes import codes_of
 from converters.passes.compressed_weights.finding import find_weights
 from tests.converters.passes.graphs import floats, graph
 
@@ -45,6 +46,19 @@ def test_casts_that_round(types: list[ir.DataType], found: bool) -> None:
     product = next(node for node in graph(emit, floats("x", 1, 64)).graph if node.op_type == "MatMul")
     assert product.inputs[1] is not None
     assert (find_weights(product.inputs[1]) is not None) is found
+
+
+@pytest.mark.parametrize(("count", "found"), [(1, True), (2, False), (2000, False)])
+def test_lookups_of_lookups(count: int, found: bool) -> None:
+    def emit(op, x):
+        value = op.Cast(op.const(np.ones((64, 512), np.uint8)), to=D.INT32)
+        for k in range(count):
+            value = op.Gather(np.arange(256).astype(np.int32 if k + 1 < count else np.float32), value, axis=0)
+        return op.MatMul(x, value)
+
+    product = next(node for node in graph(emit, floats("x", 1, 64)).graph if node.op_type == "MatMul")
+    assert product.inputs[1] is not None
+    assert (codes_of(product.inputs[1]) is not None) is found
 
 
 @pytest.mark.parametrize("scaled", [False, True])
