@@ -33,6 +33,27 @@ def test_a_transposed_constant_is_a_constant(perm: tuple[int, ...]) -> None:
     np.testing.assert_array_equal(run(model, X)[0], WEIGHTS.transpose(perm) + 1, strict=True)
 
 
+@pytest.mark.unverified  # each replacement would be verified with all nodes before it
+@pytest.mark.parametrize("count", [1, 2, 3, 1501, 1502])
+def test_transposes_of_a_transposed_constant(count: int) -> None:
+    """They are computed from the first constant: the order is (2, 0, 1), and three of them have no effect."""
+
+    def emit(op, x):
+        value = op.const(WEIGHTS)
+        for _ in range(count):
+            value = op.Transpose(value, perm=[2, 0, 1])
+        return op.Add(value, x)
+
+    model, _ = folded(emit)
+    assert operators(model) == ["Add"]
+    (weights,) = model.graph.initializers.values()
+    assert len(weights.name or "") < 100
+    expected = WEIGHTS
+    for _ in range(count % 3):
+        expected = expected.transpose(2, 0, 1)
+    np.testing.assert_array_equal(run(model, X)[0], expected + 1, strict=True)
+
+
 def test_axes_are_reversed_by_default() -> None:
     model, _ = folded(lambda op, x: op.Add(op.node("Transpose", op.const(WEIGHTS)), x))
     assert operators(model) == ["Add"]
