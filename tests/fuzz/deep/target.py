@@ -81,13 +81,18 @@ def mixture(rng: np.random.Generator) -> functools.partial[tuple[bytes, bytes]]:
 def case(seed: int, number: int) -> tuple[str, Callable[[], tuple[bytes, bytes]], dict[str, Any]]:
     """Return the name, file and options of a case. The first ones are all files with all options."""
     every = files()
-    if number < len(every) * len(OPTIONS):
+    if number < count():
         place = int(_order(seed)[number])
         name = list(every)[place % len(every)]
         return name, every[name], OPTIONS[place // len(every)]
     rng = np.random.default_rng([seed, number])
     make = mixture(rng)
     return f"{make.args}", make, OPTIONS[rng.integers(len(OPTIONS))]
+
+
+def count() -> int:
+    """Return the number of cases before the mixtures."""
+    return len(files()) * len(OPTIONS)
 
 
 @functools.cache

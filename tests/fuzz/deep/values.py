@@ -237,6 +237,13 @@ def _weights_transposed(net: Net, w: Port) -> Port:
     return transpose(net, binary(net, "Multiply", w, 0.5), 1, 0)
 
 
+def _looked_up(net: Net, w: Port) -> Port:
+    indices = convert(net, w, "i32")
+    data = {"batch_dims": 0}
+    table = net.const(np.arange(256))
+    return net.layer("Gather", table, indices, number(net, 0), data=data, shape=w.shape, version=8)
+
+
 _WEIGHT_STEPS: dict[str, Step] = {
     "sum": _doubled("Add"),
     "square": _doubled("Multiply"),
@@ -248,6 +255,7 @@ _WEIGHT_STEPS: dict[str, Step] = {
     "transposes": _weights_transposed,
     "quantized": lambda net, w: fake_quantize(net, w),
     "activation": unary("Sigmoid"),
+    "lookup": _looked_up,
     "product": lambda net, w: matmul(net, w, w),
     "concat and split": lambda net, w: net.layer(
         "Split", concat(net, 0, w, w), number(net, 0), data={"num_splits": 2}, shapes=[w.shape] * 2
