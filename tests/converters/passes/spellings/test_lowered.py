@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
+import pytest
+
 from converters.passes.spellings.lowered import LowerCol2Im, LowerDFT
-from tests.converters.passes.graphs import floats, rewritten
+from tests.converters.passes.graphs import floats, graph, rewritten
 
 
 def test_columns() -> None:
@@ -26,10 +29,14 @@ def test_spectra() -> None:
     assert "MatMul" in found and "DFT" not in found
 
 
-def test_spectra_of_unknown_parts_stay() -> None:
+@pytest.mark.parametrize("parts", [1, 2])
+def test_spectra_of_unknown_parts(parts: int) -> None:
     """The numbers may be real or complex."""
-    import numpy as np
+    numbers = [np.random.default_rng(0).random((2, 5, parts), np.float32)]
+    found = rewritten(lambda op, x: op.DFT(x, None, -2), floats("x", 2, 5, None), by=[LowerDFT()], numbers=numbers)
+    assert "MatMul" in found and "DFT" not in found
 
-    numbers = [np.ones((2, 5, 1), np.float32)]
-    emit = lambda op, x: op.DFT(x, None, -2)  # noqa: E731
-    assert rewritten(emit, floats("x", 2, 5, None), by=[LowerDFT()], numbers=numbers) == ["DFT"]
+
+def test_inverse_spectra_of_one_side_stay() -> None:
+    model = graph(lambda op, x: op.DFT(x, None, -2, inverse=1, onesided=1), floats("x", 2, 5, 2))
+    assert not LowerDFT()(model).modified
