@@ -83,7 +83,7 @@ class _Layer:
         recurrent_bias: the bias of the last gate of a GRU that multiplies before it resets; ``None`` if there is none.
         peepholes: the factors of the cell state in the gates i, o and f; none if there are none.
         lengths: the number of steps of each sequence, ``[batch, 1]``; ``None`` if all steps belong to each.
-        starts: the first states, ``[batch, hidden]``.
+        starts: the first states, ``[batch, hidden]``; 0 for a sequence without steps.
         functions: the operators of its functions.
         clip: the limit of the functions' inputs, or 0.
         before: whether a GRU multiplies before it resets.
@@ -132,6 +132,9 @@ class _Layer:
         whole = constant_array(lengths)
         if lengths is not None and not (whole is not None and (whole == steps).all()):
             lengths = op.Reshape(lengths, [batch, 1])
+            if whole is None or not whole.all():  # the last states of an empty sequence are 0
+                has_steps = op.Greater(lengths, op.const([0], lengths.dtype))
+                starts = [start if start is zeros else op.Where(has_steps, start, zeros) for start in starts]
         else:
             lengths = None
         return cls(

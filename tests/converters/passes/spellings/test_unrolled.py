@@ -10,6 +10,7 @@ import pytest
 
 from converters.passes.spellings.unrolled import UnrolledForms, UnrolledLoops, UnrolledRecurrence
 from converters.targets import limits
+from onnx_specops.building import new_value
 from tests.converters.passes.graphs import floats, graph, rewritten
 
 STEPS, BATCH, SIZE, HIDDEN = 3, 2, 4, 5
@@ -62,9 +63,26 @@ def test_directions(kind: str, attributes: dict[str, Any], given: str, direction
 
 @pytest.mark.parametrize("kind", GATES)
 @pytest.mark.parametrize("direction", ["forward", "reverse", BOTH])
-@pytest.mark.parametrize("lengths", [[1, 3], [3, 3], [2, 1]])
+@pytest.mark.parametrize("lengths", [[1, 3], [3, 3], [2, 1], [0, 3]])
 def test_lengths(kind: str, direction: str, lengths: list[int]) -> None:
+    """The last states of an empty sequence are 0, not the first ones."""
     assert not _kept(_emit(kind, direction, given="bias state", lengths=lengths))
+
+
+@pytest.mark.parametrize("kind", GATES)
+@pytest.mark.parametrize("direction", ["forward", "reverse", BOTH])
+@pytest.mark.parametrize("given", ["bias", "state"])
+def test_computed_lengths(kind: str, direction: str, given: str) -> None:
+    def emit(op, x, lengths):
+        found = _emit(kind, direction, given=given, lengths=[1, 1])(op, x)
+        found[0].producer().replace_input_with(4, lengths)
+        return found
+
+    x = np.random.default_rng(1).standard_normal((STEPS, BATCH, SIZE)).astype(np.float32)
+    for lengths in ([0, 2], [3, 0], [1, 3]):
+        inputs = floats("x", STEPS, BATCH, SIZE), new_value(ir.DataType.INT32, [BATCH], "lengths")
+        found = rewritten(emit, *inputs, by=[UnrolledRecurrence()], numbers=[x, np.array(lengths, np.int32)])
+        assert GATES.keys().isdisjoint(found)
 
 
 @pytest.mark.parametrize("kind", GATES)
