@@ -187,7 +187,7 @@ def interpolate_4(
             where="`bicubic_pillow` with a `cube_coeff` other than -0.5",
             cpu="uses -0.5",
             specification="uses the attribute",
-            follows="specification",
+            follows="cpu",
         ),
     ],
 )
@@ -239,7 +239,9 @@ def interpolated(op: Builder, image: Value, given: Value, axes: Value | None, mo
     """Interpolate a value, without regard to the operations that follow."""
     image, sizes, scales, along = _inputs(op, image, given, axes, how)
     exact = how.shape_calculation_mode == "scales"
-    method = _Method(mode, how.coordinate_transformation_mode, how.nearest_mode, how.antialias, how.cube_coeff, exact)
+    # PyTorch's antialiased bicubic interpolation has the coefficient -0.5, but OpenVINO's frontend writes -0.75.
+    cube_coeff = -0.5 if mode == "bicubic_pillow" else how.cube_coeff
+    method = _Method(mode, how.coordinate_transformation_mode, how.nearest_mode, how.antialias, cube_coeff, exact)
     return _interpolated(op, image, sizes, scales, along, method)
 
 

@@ -209,7 +209,7 @@ def _pillow():
         yield case(f"{mode}-channels-last", static(_values(1, 5, 6, 3)), [3, 8], [1, 2])
         for dtype in (np.float16, np.uint8, np.int8):
             yield _typed(mode, dtype, "Model.evaluate rounds ties away from zero, and after each of the two axes")
-    always = decided("evaluate", "the CPU plugin always uses the coefficient -0.5")
+    always = decided("cpu", "the reference uses the coefficient")
     yield _later(11, "bicubic_pillow-coefficient", static(data), [8, 4], [2, 3], "bicubic_pillow", cube=-0.9, **always)
 
 
