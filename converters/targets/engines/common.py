@@ -1,0 +1,28 @@
+"""What engines other than ONNX Runtime have in common."""
+
+from __future__ import annotations
+
+from converters.targets.target import Spelling, Target
+
+COMMON: tuple[Spelling, ...] = (
+    "MatMul for bags",
+    "unseeded RandomUniform",
+    "unrolled Loop",
+    "binary operators",
+    "sorted TopK",
+    "static Reshape",
+    "no scalar constants",
+    "no leading 1s",
+    "no boolean constants",
+    "stated kernels",
+)
+COMPILED = Target(
+    "compiled",
+    "an engine that requires static shapes",
+    "not measured",
+    opsets=(11, 21),
+    static=True,
+    control_flow=False,
+    spellings=COMMON,
+)
+"""The common properties of engines without dynamic shapes. Engines that were not measured get those that others need."""

@@ -1,0 +1,16 @@
+"""IREE."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from converters.targets.engines.common import COMMON, COMPILED
+
+IREE = replace(
+    COMPILED,
+    name="iree",
+    title="IREE",
+    evidence="iree-base-compiler 3.13",
+    spellings=(*COMMON, "MatMul for DFT", "forward GRU", "odd Asinh"),
+    command="`iree-import-onnx model.onnx -o model.mlir`",
+)

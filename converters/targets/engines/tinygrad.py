@@ -1,0 +1,36 @@
+"""tinygrad."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from converters.targets import limits
+from converters.targets.engines.common import COMPILED
+
+_NOT_IN_TINYGRAD = """
+    Bernoulli BitCast BitShift Col2Im ConcatFromSequence CumProd DFT DeformConv Det GRU GlobalLpPool GridSample LSTM LpPool
+    MaxRoiPool MelWeightMatrix Multinomial NonMaxSuppression RNN RandomNormal RandomNormalLike RandomUniform
+    RandomUniformLike RegexFullMatch ReverseSequence RoiAlign STFT SequenceAt SequenceConstruct SequenceEmpty SequenceErase
+    SequenceInsert SequenceLength SplitToSequence StringConcat StringNormalizer StringSplit TfIdfVectorizer Unique
+"""
+TINYGRAD = replace(
+    COMPILED,
+    name="tinygrad",
+    title="tinygrad",
+    evidence="tinygrad 0.14",
+    lacks=dict.fromkeys(_NOT_IN_TINYGRAD.split(), ""),
+    limits=(limits.indices_of_maxima,),
+    spellings=(
+        "MatMul for NonMaxSuppression",
+        "MatMul for RoiAlign",
+        "MatMul for bags",
+        "unrolled Loop",
+        "unrolled recurrence",
+        "sorted TopK",
+        "static Reshape",
+        "MatMul for DFT",
+        "Gather for GridSample",
+        "computed indices",
+    ),
+    command='`tinygrad.nn.onnx.OnnxRunner("model.onnx")`',
+)
