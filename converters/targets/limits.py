@@ -428,12 +428,12 @@ def unknown_dimensions(node: ir.Node) -> bool:
     return _dims(node.inputs[0]) is None
 
 
-_OF_SHAPES = frozenset(("Cast", "Concat", "Gather", "Slice", "Squeeze", "Where"))
+_OF_SHAPES = frozenset(("Cast", "Concat", "Slice", "Squeeze", "Where"))
 
 
 @limit("Add Div Max Min Mul ScatterElements ScatterND Sub TopK", "of unknown dimensions at run time", silent=False)
 def computed_from_dimensions(node: ir.Node) -> bool:
-    """Match an input that is computed from the result of Shape by operators that select, convert or join dimensions."""
+    """Match an input that is computed from unknown dimensions by operators that select, convert or join those."""
     pending, seen = [value for value in node.inputs if value is not None], set[ir.Value]()
     while pending and len(seen) < _MAX_VALUES:
         value = pending.pop()
@@ -441,7 +441,7 @@ def computed_from_dimensions(node: ir.Node) -> bool:
         if value in seen or before is None:
             continue
         seen.add(value)
-        if before.op_type == "Shape":
+        if before.op_type == "Shape" and _dims(before.inputs[0]) is None:
             return True
         if before.op_type in _OF_SHAPES:
             pending += [given for given in before.inputs if given is not None]

@@ -192,6 +192,12 @@ CASES: list[tuple[Limit, tuple[int, ...], Any, Any]] = [
     (
         limits.computed_from_dimensions,
         (None, 3),
+        lambda op, x: op.Mul(op.Shape(x), op.Shape(x)),
+        lambda op, x: op.Mul(op.Shape(op.ReduceMax(x, [0])), op.Gather(op.Shape(x), [1, 0])),
+    ),
+    (
+        limits.computed_from_dimensions,
+        (None, 3),
         lambda op, x: op.Add(op.Where(op.Equal(op.Shape(x), 3), op.Shape(x), [7, 7]), [1, 1]),
         lambda op, x: op.Add(op.Expand(op.Cast(op.Abs(x), to=7), op.Shape(x)), [[1, 1, 1]]),
     ),
