@@ -93,10 +93,7 @@ class ResizeOfOpenCV5(ResizeByMatrices):
     def computes(self, node: ir.Node, x: Value, result: Value) -> bool:
         if node.attributes.get_string("mode", "nearest") != "nearest":
             return True
-        scales = scales_of(node, x.dims or (), result.dims or ()) or []
-        quotients = [after / before for before, after in _image_sizes(x, result)]
-        is_quotient = np.array_equal(np.array(scales[2:], np.float32), np.array(quotients, np.float32))
-        return is_quotient and _is_clear(node, x, result, 1e-3)
+        return _by_sizes(node, x, result) and _is_clear(node, x, result, 1e-3)
 
 
 class ResizeOfTract(ResizeByMatrices):
@@ -127,25 +124,18 @@ class ResizeOfTVM(ResizeByMatrices):
     """
 
     def computes(self, node: ir.Node, x: Value, result: Value) -> bool:
-        pairs = list(zip(x.dims or (), result.dims or (), strict=True))
-        scales = scales_of(node, x.dims or (), result.dims or ()) or []
-        quotients = [(count or 0) / (size or 1) for size, count in pairs]
-        if not np.array_equal(np.array(scales, np.float32), np.array(quotients, np.float32)):
+        if not _by_sizes(node, x, result):
             return False
-        if node.attributes.get_string("coordinate_transformation_mode", "half_pixel") == "align_corners":
-            return all((count or 0) > 1 for _, count in pairs[2:]) and self._rounds(node, x, result)
-        return self._rounds(node, x, result)
+        coordinates = node.attributes.get_string("coordinate_transformation_mode", "half_pixel")
+        if coordinates == "align_corners" and any(count <= 1 for _, count in _image_sizes(x, result)):
+            return False
+        if node.attributes.get_string("mode", "nearest") != "nearest":
+            return True
+        return x.dtype not in _WIDE_INTEGERS and _is_clear(node, x, result, 1e-3)
 
     def computes_other(self, node: ir.Node, x: Value, result: Value) -> bool:
         same_channels = (x.dims or ())[:2] == (result.dims or ())[:2]
         return same_channels and x.rank in (3, 5) and self.computes(node, x, result)
-
-    @staticmethod
-    def _rounds(node: ir.Node, x: Value, result: Value) -> bool:
-        """Return whether TVM takes the same elements, if the Resize is a nearest one."""
-        if node.attributes.get_string("mode", "nearest") != "nearest":
-            return True
-        return x.dtype not in _WIDE_INTEGERS and _is_clear(node, x, result, 1e-3)
 
 
 class ResizeOfOpenCV4(ResizeByMatrices):
@@ -223,6 +213,13 @@ def multiplied(op: Builder, x: Value, axis: int, matrix: np.ndarray) -> Value:
 def _image_sizes(x: Value, result: Value) -> list[tuple[int, int]]:
     """Return the height and width before and after."""
     return [(size or 0, count or 0) for size, count in zip(x.dims or (), result.dims or (), strict=True)][2:]
+
+
+def _by_sizes(node: ir.Node, x: Value, result: Value) -> bool:
+    """Return whether the scales are the quotients of the sizes, in float32."""
+    scales = scales_of(node, x.dims or (), result.dims or ()) or []
+    quotients = [(count or 0) / (size or 1) for size, count in zip(x.dims or (), result.dims or (), strict=True)]
+    return np.array_equal(np.array(scales, np.float32), np.array(quotients, np.float32))
 
 
 def _is_clear(node: ir.Node, x: Value, result: Value, distance: float) -> bool:
