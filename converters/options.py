@@ -2,7 +2,7 @@
 
 `converters.convert.convert`, the command ``specops convert``, its help and docs/command.md derive from `Options`. A field
 has the option's name, type and default. `option` adds its description, its form on the command line, and the options that it
-needs or excludes. ``python docs/make.py`` updates the signature of ``convert`` and the page.
+needs or excludes. ``python -m docs.make`` updates the signature of ``convert`` and the page.
 
 Each description serves all three places. A text in single backquotes is code. ``{weights}`` is the name of an option, and
 ``{form=genai}`` an option with its value. Each place writes them in its own syntax: ``form="genai"`` or ``--genai``.

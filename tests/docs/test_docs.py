@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import doctest
-import importlib.util
+import importlib
 import inspect
 import json
 import re
@@ -28,17 +28,15 @@ from tests.native import BUILT, OF_PCRE2, needs_library
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.fixture(scope="module")
-def make() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("docs_make", ROOT / "docs" / "make.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+@pytest.fixture
+def parts(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """Return the package docs.parts."""
+    monkeypatch.syspath_prepend(ROOT)
+    return importlib.import_module("docs.parts")
 
 
 def test_the_tables_are_up_to_date() -> None:
-    done = subprocess.run([sys.executable, ROOT / "docs" / "make.py", "--check"], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-m", "docs.make", "--check"], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
 
@@ -53,16 +51,16 @@ def _is_of_another_checkout() -> bool:
 
 
 @needs_library
-def test_native_kernels_match_the_library(make: ModuleType) -> None:
+def test_native_kernels_match_the_library(parts: ModuleType) -> None:
     if _is_of_another_checkout():
         pytest.skip("the installed library was built in another checkout; build this one's as CONTRIBUTING.md describes")
-    written = {operator.name for operator in operators() if "native" in make.forms_of(operator)}
+    written = {operator.name for operator in operators() if "native" in parts.operators.forms_of(operator)}
     assert written == BUILT | OF_PCRE2
 
 
-def test_lists_of_docstrings_become_markdown(make: ModuleType) -> None:
+def test_lists_of_docstrings_become_markdown(parts: ModuleType) -> None:
     doc = "Sums.\n\nInputs:\n    x: ``[N]``,\n        any.\n    y, z: more\n\nOutput: the sum."
-    assert list(make.as_markdown(doc)) == [
+    assert list(parts.markdown.as_markdown(doc)) == [
         *("Sums.", "", "Inputs:", "", "- `x`: ``[N]``,", "  any.", "- `y, z`: more", "", "Output: the sum."),
     ]
 

@@ -3,7 +3,7 @@
 docs/operators.md shows the result::
 
     npm ci --ignore-scripts --prefix examples && apt-get install chromium
-    python -m tests.hosts.record && python docs/make.py      # all operators, or those that are named
+    python -m tests.hosts.record && python -m docs.make      # all operators, or those that are named
 """
 
 from __future__ import annotations

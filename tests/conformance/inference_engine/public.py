@@ -4,7 +4,7 @@
 
     python -m tests.conformance.inference_engine.public --clone-commands | sh     # in FOLDER: git clones OWNER+NAME
     SPECOPS_INFERENCE_ENGINE=/path/to/python python -m tests.conformance.inference_engine.public FOLDER
-    python docs/make.py
+    python -m docs.make
 
 ``--find`` searches all commits of the clones for further files. The record is public.json. The files and their weights are
 not in this repository. A file whose .bin is missing gets made-up weights.

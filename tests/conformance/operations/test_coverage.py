@@ -30,4 +30,4 @@ def test_every_operation_has_a_rule_and_passes() -> None:
 def test_the_record_is_up_to_date() -> None:
     cases = cases_by_operation()
     stale = [str(row.operation) for row in coverage() if row.cases != len(cases[row.operation.name, row.operation.version])]
-    assert stale == [], "python -m tests.conformance.operations.record, then python docs/make.py"
+    assert stale == [], "python -m tests.conformance.operations.record, then python -m docs.make"

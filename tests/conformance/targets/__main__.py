@@ -1,6 +1,6 @@
 """The matrix of networks and consumers: ``python -m tests.conformance.targets FOLDER [--consumers A,B] [--networks A,B]``.
 
-The folder contains the networks, an environment for each consumer, and ``results.json``. ``python docs/make.py`` writes
+The folder contains the networks, an environment for each consumer, and ``results.json``. ``python -m docs.make`` writes
 docs/targets.md from the copy next to this file, which ``--record`` updates.
 """
 
@@ -18,6 +18,7 @@ import onnx
 from converters.validation.compare import Tolerance, compare
 from tests.conformance.targets import networks
 from tests.conformance.targets.consumers.table import CONSUMERS, Consumer, ConsumerError
+from tests.conformance.targets.selection import EXPORTED, FILES, HELD_OUT
 
 RESULTS = Path(__file__).parent / "results.json"
 
@@ -94,11 +95,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--consumers", default="", help="their names; by default all")
-    parser.add_argument("--networks", default="", help="a list of networks.py, or names of networks; by default all")
+    parser.add_argument("--networks", default="", help="KEPT, a list of selection.py, or names of networks; by default all")
     parser.add_argument("--forms", default="", help="targets, or direct; by default the consumer's own target and direct")
     parser.add_argument("--record", action="store_true", help="write the results next to this file")
     arguments = parser.parse_args()
-    lists = {name: getattr(networks, name) for name in ("KEPT", "EXPORTED", "FILES", "HELD_OUT")}
+    lists = {"KEPT": networks.KEPT, "EXPORTED": EXPORTED, "FILES": FILES, "HELD_OUT": HELD_OUT}
     chosen = [n for word in arguments.networks.split(",") if word for n in lists.get(word, [word])]
     chosen = chosen or [n for names in lists.values() for n in names]
     wanted = arguments.consumers.split(",") if arguments.consumers else [c.name for c in CONSUMERS]
@@ -114,7 +115,7 @@ def main() -> None:
                 print(f"{name}: {' '.join(str(error).split())[:200]}")
                 continue
             for form in arguments.forms.split(",") if arguments.forms else (consumer.target, "direct"):
-                if form == "direct" and name not in networks.EXPORTED + networks.HELD_OUT:
+                if form == "direct" and name not in EXPORTED + HELD_OUT:
                     continue
                 started = time.perf_counter()
                 reason = judge(consumer, folder, form, arguments.folder / "environments")

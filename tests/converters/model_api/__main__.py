@@ -1,6 +1,6 @@
 """Compare each network with Model API on all images, in ONNX Runtime and in onnxruntime-web under Node: results.json.
 
-python -m tests.converters.model_api [NETWORK ...] && python docs/make.py
+python -m tests.converters.model_api [NETWORK ...] && python -m docs.make
 """
 
 from __future__ import annotations

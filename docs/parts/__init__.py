@@ -1,0 +1,30 @@
+"""The generated parts of the documentation, by file: each part is a function that returns its lines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from docs.parts import cuda, departures, frontends, model_api, old_ir, operations, operators, options, targets
+
+PARTS: Mapping[str, Sequence[Callable[[], Iterable[str]]]] = {
+    "converters/convert.py": [options.signature],
+    "docs/command.md": [options.rows],
+    "docs/convert.md": [frontends.rows],
+    "docs/departures.md": [departures.tables],
+    "docs/model-api.md": [model_api.rows],
+    "docs/old-ir.md": [old_ir.layers, old_ir.files],
+    "docs/operations.md": [operations.rows],
+    "docs/operators.md": [operators.sections, operators.contrib_rows],
+    "docs/targets.md": [
+        targets.rows,
+        targets.rewrites,
+        cuda.counts,
+        cuda.token_times,
+        cuda.network_times,
+        targets.silent_limits,
+        targets.departing,
+        targets.consumers,
+        targets.disagreements,
+    ],
+}
+"""A file -> its generated parts, in the order of the file."""
