@@ -22,6 +22,7 @@ class Col2ImByAddition(Workaround):
     """Replace Col2Im of types that float32 does not represent by ScatterElements, which adds elements at positions."""
 
     operators = frozenset(("Col2Im",))
+    equal = False
 
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
         x, image, block = (cast(Value, value) for value in node.inputs)

@@ -11,22 +11,24 @@ from onnx_ir.passes import InPlacePass, PassResult
 
 from onnx_specops.building import Builder, Value
 from onnx_specops.graphs import all_nodes
-from onnx_specops.replacing import replace_value
+from onnx_specops.replacing import may_replace, replace_value, rewriting
 
 
 class Workaround(InPlacePass):
     """Replaces nodes of some operators of one domain.
 
-    ``--verify`` does not check the replacements: ONNX Runtime may be unable to compute the original nodes.
-
     Attributes:
         operators: the names of the operators.
         domain: their domain; ONNX's by default.
+        equal: whether ONNX Runtime computes the same from a node and from its replacement. Only then are they compared.
+        finite: whether they are the same for finite numbers only.
         assumptions: after the pass, what must be true for the same results, by the name of a value.
     """
 
     operators: ClassVar[frozenset[str]]
     domain: ClassVar[str] = ""
+    equal: ClassVar[bool] = True
+    finite: ClassVar[bool] = False
 
     def __init__(self) -> None:
         self.assumptions: dict[str, str] = {}
@@ -56,12 +58,21 @@ class Workarounds(InPlacePass):
             if candidates is None or not isinstance(node.graph, ir.Graph):
                 continue
             root = root or Builder.of_existing(model.graph)
-            op = Builder.before_node(node, root)
-            values = next((found for one in candidates if (found := one.replacement(op, node)) is not None), None)
-            if values is None:
-                continue
-            for old, new in zip(node.outputs, values, strict=True):
-                replace_value(old, op.place(new), equal=False)
-            node.graph.remove(node, safe=True)
-            count += 1
+            count += any(_replaced(node, workaround, root) for workaround in candidates)
         return PassResult(model, modified=count > 0)
+
+
+def _replaced(node: ir.Node, workaround: Workaround, root: Builder) -> bool:
+    op = Builder.before_node(node, root)
+    values = workaround.replacement(op, node)
+    if values is None:
+        return False
+    pairs = [(old, op.place(new)) for old, new in zip(node.outputs, values, strict=True)]
+    with rewriting(type(workaround).__name__, finite=workaround.finite):
+        if workaround.equal and not may_replace(pairs):
+            return False
+    for old, new in pairs:
+        replace_value(old, new, checked=True)
+    assert node.graph is not None
+    node.graph.remove(node, safe=True)
+    return True

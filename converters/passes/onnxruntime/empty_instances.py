@@ -24,6 +24,7 @@ class InstancesWithoutElements(Workaround):
     """
 
     operators = frozenset(("InstanceNormalization",))
+    equal = False
 
     def __init__(self) -> None:
         super().__init__()

@@ -22,6 +22,7 @@ class CastToFloat8(Workaround):
     """Replace numbers out of range by infinity before a Cast of float16 to float8 without saturation."""
 
     operators = frozenset(("Cast",))
+    equal = False
 
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
         x, attributes = cast(Value, node.inputs[0]), attributes_of(node)

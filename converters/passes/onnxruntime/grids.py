@@ -32,6 +32,7 @@ class SampleAnyPosition(Workaround):
     """
 
     operators = frozenset(("GridSample",))
+    equal = False
 
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
         x, grid = (cast(Value, value) for value in node.inputs)

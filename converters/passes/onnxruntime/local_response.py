@@ -79,6 +79,7 @@ class LRNByShiftedSums(Workaround):
     """
 
     operators = frozenset(("LRN",))
+    equal = False
 
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
         x, attributes = cast(Value, node.inputs[0]), attributes_of(node)

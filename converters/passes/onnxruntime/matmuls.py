@@ -27,6 +27,7 @@ class MatMulOfVectorsAndEmptyMatrices(Workaround):
     """
 
     operators = frozenset(("MatMul",))
+    equal = False
 
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
         a, b = (cast(Value, value) for value in node.inputs)

@@ -25,6 +25,7 @@ class EmptySequences(Workaround):
     """Return the initial states with an If for recurrent nodes whose batch or number of steps may be 0."""
 
     operators = frozenset(("GRU", "LSTM", "RNN"))
+    equal = False
 
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
         x = cast(Value, node.inputs[0])
@@ -66,6 +67,7 @@ class NaNOfSequences(Workaround):
     """
 
     operators = frozenset(("GRU", "LSTM"))
+    equal = False
 
     def __init__(self, *, branches: bool = True) -> None:
         super().__init__()

@@ -32,6 +32,7 @@ class ExactSums(Workaround):
     """
 
     operators = frozenset(("ReduceSum",))
+    equal = False
 
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
         x, *axes = (cast(Value, value) for value in node.inputs)
@@ -58,6 +59,7 @@ class ExactProducts(Workaround):
     """Convert ReduceProd of integers in the full range of their type to ScatterElements, which multiplies in that type."""
 
     operators = frozenset(("ReduceProd",))
+    equal = False
 
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
         if not has_full_range(node) or len(node.inputs) != 2:
@@ -85,6 +87,7 @@ class ExtremesOfNoBooleans(Workaround):
     """Convert ReduceMax and ReduceMin of booleans to uint8 if an axis may have no elements."""
 
     operators = frozenset(("ReduceMax", "ReduceMin"))
+    equal = False
 
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
         x, *axes = (cast(Value, value) for value in node.inputs)

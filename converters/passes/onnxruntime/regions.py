@@ -21,6 +21,7 @@ class RoiAlignOfNewerOpsets(Workaround):
     """
 
     operators = frozenset(("RoiAlign",))
+    equal = False
 
     def __init__(self, opset: int) -> None:
         super().__init__()
@@ -46,6 +47,7 @@ class RoiAlignOfNothing(Workaround):
     """Insert a Gather before RoiAlign of maps with unknown rows or columns. It fails if there are none."""
 
     operators = frozenset(("RoiAlign",))
+    equal = False
 
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
         x, rois, batch = (cast(Value, value) for value in node.inputs)

@@ -17,6 +17,7 @@ class ExactRemainders(Workaround):
     """Compute Mod with ``fmod`` of 64-bit integers: the dividend minus the product of truncated quotient and divisor."""
 
     operators = frozenset(("Mod",))
+    equal = False
 
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
         a, b = (cast(Value, value) for value in node.inputs)

@@ -21,6 +21,7 @@ class EndsOfBackwardSlices(Workaround):
     """Change the ends of Slices with negative steps that ONNX Runtime would misinterpret by one."""
 
     operators = frozenset(("Slice",))
+    equal = False
 
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
         if len(node.inputs) < 5 or node.inputs[4] is None:

@@ -20,6 +20,7 @@ class GatherOfStrings(Workaround):
     """Gather strings of any rank other than 1 from a vector."""
 
     operators = frozenset(("Gather",))
+    equal = False
 
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
         x, indices = (cast(Value, value) for value in node.inputs)
@@ -32,6 +33,7 @@ class PadOfStrings(Workaround):
     """Replace Pad of strings by a Gather from a vector."""
 
     operators = frozenset(("Pad",))
+    equal = False
 
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
         x, pads, blank, axes = (cast(Value | None, value) for value in (*node.inputs, None, None)[:4])

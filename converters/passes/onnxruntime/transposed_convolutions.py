@@ -16,6 +16,7 @@ class EmptyTransposedConvolutions(Workaround):
     """Replace pads of a ConvTranspose that may remove the whole result by a Pad with negative counts after it."""
 
     operators = frozenset(("ConvTranspose",))
+    equal = False
 
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
         attributes = attributes_of(node)

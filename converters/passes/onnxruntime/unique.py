@@ -24,6 +24,7 @@ class UniqueOfEmptySlices(Workaround):
     """
 
     operators = frozenset(("Unique",))
+    equal = False
 
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
         x, attributes = cast(Value, node.inputs[0]), attributes_of(node)

@@ -21,6 +21,7 @@ class ExtremesOfUnsigned(Workaround):
     """Convert ReduceMax and ReduceMin of uint64."""
 
     operators = frozenset(("ReduceMax", "ReduceMin"))
+    equal = False
 
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
         x, *axes = (cast(Value, value) for value in node.inputs)
@@ -33,6 +34,7 @@ class TopKOfUnsigned(Workaround):
     """Convert TopK of uint64."""
 
     operators = frozenset(("TopK",))
+    equal = False
 
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
         x, k = (cast(Value, value) for value in node.inputs)

@@ -33,7 +33,7 @@ class BinaryOperators(InPlacePass):
                 result = op.node(_PAIRS[node.op_type], result, other)
             # The builder folds constants.
             assert isinstance(result, Value)
-            replace_value(node.outputs[0], op.place(result), equal=False)
-            node.graph.remove(node, safe=True)
-            count += 1
+            if replace_value(node.outputs[0], op.place(result)):
+                node.graph.remove(node, safe=True)
+                count += 1
         return PassResult(model, modified=count > 0)

@@ -28,6 +28,7 @@ class ConstantIndices(Workaround):
     """
 
     operators = frozenset(("Gather",))
+    finite = True
 
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
         x, result = node.inputs[0], node.outputs[0]

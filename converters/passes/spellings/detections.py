@@ -27,6 +27,7 @@ class SuppressionBySteps(Workaround):
     """
 
     operators = frozenset(("NonMaxSuppression",))
+    finite = True
 
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
         boxes, scores = (cast(Value, value) for value in node.inputs[:2])

@@ -44,7 +44,8 @@ def _expanded(node: ir.Node, root: Builder) -> bool:
     wide = [max(2, after[axis] or 0) if axis in sides else before[axis] for axis in range(4)]
     op = Builder.before_node(node, root)
     if len(sides) == 2:
-        replace_value(whole, op.Expand(x, after), equal=False)
+        if not replace_value(whole, op.Expand(x, after)):
+            return False
         node.graph.remove(node, safe=True)
         return True
     scales = node.inputs[2] if len(node.inputs) > 2 else None

@@ -20,6 +20,7 @@ class ForwardGRU(Workaround):
     """
 
     operators = frozenset(("GRU",))
+    finite = True
 
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
         attributes = attributes_of(node)

@@ -67,6 +67,7 @@ class ConvForConvTranspose(Workaround):
     """
 
     operators = frozenset(("ConvTranspose",))
+    finite = True
 
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
         x, weights, *bias = (cast(Value, value) for value in node.inputs if value is not None)
@@ -105,6 +106,7 @@ class TriangularSums(Workaround):
     """
 
     operators = frozenset(("CumSum",))
+    finite = True
 
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
         x, axes = node.inputs[0], constant_list(node.inputs[1])

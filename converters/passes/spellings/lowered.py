@@ -11,7 +11,7 @@ from onnx_ir.passes import InPlacePass, PassResult
 from onnx_specops.building import Builder, Value
 from onnx_specops.graphs import all_nodes
 from onnx_specops.lowering.adapters import SAME, LoweringBuilder, NotRepresentableError, adapters
-from onnx_specops.replacing import replace_value
+from onnx_specops.replacing import may_replace, replace_value, rewriting
 
 
 class _Lowered(InPlacePass):
@@ -24,7 +24,8 @@ class _Lowered(InPlacePass):
         for node in list(all_nodes(model.graph)):
             if node.domain or node.op_type not in self.opsets or not isinstance(node.graph, ir.Graph):
                 continue
-            count += _replaced(node, self.opsets[node.op_type], Builder.of_existing(model.graph))
+            with rewriting(type(self).__name__, finite=True):
+                count += _replaced(node, self.opsets[node.op_type], Builder.of_existing(model.graph))
         return PassResult(model, modified=count > 0)
 
 
@@ -38,8 +39,11 @@ def _replaced(node: ir.Node, opset: int, root: Builder) -> bool:
     if result is SAME:
         return False
     results: Sequence[Value] = [result] if isinstance(result, Value) else result
-    for old, new in zip(node.outputs, results, strict=True):
-        replace_value(old, op.place(new), equal=False)
+    pairs = [(old, op.place(new)) for old, new in zip(node.outputs, results, strict=True)]
+    if not may_replace(pairs):
+        return False
+    for old, new in pairs:
+        replace_value(old, new, checked=True)
     assert node.graph is not None
     node.graph.remove(node, safe=True)
     return True

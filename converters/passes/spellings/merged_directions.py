@@ -56,9 +56,9 @@ def _merge(node: ir.Node, whole: Value, op: Builder, *, older: bool) -> None:
                 _replace(user.outputs[0], merged, op)
         if _is_used(whole):
             apart = op.Reshape(merged, [steps, batch, directions, size])
-            replace_value(whole, op.Transpose(apart, perm=_EXCHANGED), equal=False)
+            replace_value(whole, op.Transpose(apart, perm=_EXCHANGED))
     for old, new in zip(node.outputs[1:], outputs[1:], strict=True):
-        replace_value(old, new, equal=False)
+        replace_value(old, new)
 
 
 def _replace(old: ir.Value, merged: Value, op: Builder) -> None:
@@ -66,9 +66,9 @@ def _replace(old: ir.Value, merged: Value, op: Builder) -> None:
     for user, _ in list(old.uses()):
         result = user.outputs[0]
         if user.op_type in _MOVES and isinstance(result, Value) and result.is_static:
-            replace_value(result, _reshaped(merged, result, op), equal=False)
+            replace_value(result, _reshaped(merged, result, op))
     if _is_used(old) and isinstance(old, Value):
-        replace_value(old, _reshaped(merged, old, op), equal=False)
+        replace_value(old, _reshaped(merged, old, op))
 
 
 def _is_used(value: ir.Value) -> bool:

@@ -20,6 +20,7 @@ class ConvForSpaceToDepth(Workaround):
     """
 
     operators = frozenset(("SpaceToDepth",))
+    finite = True
 
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
         x = node.inputs[0]

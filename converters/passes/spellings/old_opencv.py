@@ -17,6 +17,7 @@ class ComparedBooleans(Workaround):
     """Convert a Cast to booleans to a comparison with 0. OpenCV (4.14.0) does not convert its input."""
 
     operators = frozenset(("Cast",))
+    finite = True
 
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
         x, result = node.inputs[0], node.outputs[0]
@@ -244,6 +245,7 @@ class ExpandedScalars(Workaround):
     """
 
     operators = frozenset(("Reshape", "Squeeze", "Unsqueeze"))
+    equal = False
 
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
         x, result = node.inputs[0], node.outputs[0]

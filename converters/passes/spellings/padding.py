@@ -114,7 +114,8 @@ def _divide_again(node: ir.Node, root: Builder, x: Value, pads: list[int]) -> bo
     attributes = attributes_of(node) | {"pads": [0] * len(pads), "auto_pad": None, "count_include_pad": None}
     padded = op.Pad(x, [0, 0, *pads[:half], 0, 0, *pads[half:]])
     means = op.node("AveragePool", padded, types=[(result.dtype, result.dims)], **attributes)
-    replace_value(result, op.Mul(means, op.const(factors[None])), equal=False)
+    if not replace_value(result, op.Mul(means, op.const(factors[None]))):
+        return False
     node.graph.remove(node, safe=True)
     return True
 

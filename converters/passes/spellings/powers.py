@@ -15,8 +15,8 @@ from onnx_specops.graphs import constant_array
 
 _LARGEST = 8
 """The largest exponent that becomes products."""
-_SMALLEST = np.float32(1.2e-38)
-"""About the smallest normal number."""
+_SMALLEST = np.finfo(np.float32).smallest_subnormal
+"""The smallest positive number."""
 
 
 class ExpandedPowers(Workaround):
@@ -26,6 +26,7 @@ class ExpandedPowers(Workaround):
     """
 
     operators = frozenset(("Pow",))
+    finite = True
 
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
         x, exponent = node.inputs[0], constant_array(node.inputs[1])

@@ -29,6 +29,7 @@ class SeparateActivations(Workaround):
     """
 
     operators = frozenset(("Gelu", "Sigmoid", "Tanh"))
+    finite = True
 
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
         (x,) = node.inputs
@@ -161,6 +162,7 @@ class PadBeforeConv(Workaround):
     """
 
     operators = frozenset(("Conv",))
+    finite = True
 
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
         x, weights, *bias = node.inputs

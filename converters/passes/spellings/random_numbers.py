@@ -24,6 +24,7 @@ class UnseededRandomUniform(Workaround):
 
     operators: ClassVar[frozenset[str]] = frozenset({"RandomUniform"})
     domain: ClassVar[str] = DOMAIN
+    equal = False
 
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
         shape, low, high = constant_list(node.inputs[0]), node.inputs[1], node.inputs[2]

@@ -24,6 +24,7 @@ class PairsOfReducedAxes(Workaround):
     """
 
     operators = _NORMS | {"ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum"}
+    finite = True
     at_once: ClassVar[int] = 2
 
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:

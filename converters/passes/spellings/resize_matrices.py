@@ -27,6 +27,7 @@ class ResizeByMatrices(Workaround):
     """
 
     operators = frozenset(("Resize",))
+    finite = True
 
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
         x, result = node.inputs[0], node.outputs[0]

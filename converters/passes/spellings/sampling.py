@@ -30,6 +30,7 @@ class GridSampleToGather(Workaround):
 
     operators = frozenset(("GridSample",))
     modes: ClassVar[frozenset[str]] = frozenset(("bilinear", "linear", "nearest"))
+    finite = True
 
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
         x, grid = node.inputs

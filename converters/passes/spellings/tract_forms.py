@@ -40,6 +40,7 @@ class WideSizes(Workaround):
     """
 
     operators = frozenset(("Cast",))
+    equal = False
 
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
         x = node.inputs[0]

@@ -32,6 +32,7 @@ class UnrolledRecurrence(Workaround):
     """
 
     operators = frozenset(GATES)
+    finite = True
 
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
         attributes = attributes_of(node)

@@ -23,6 +23,7 @@ class CastThroughIntegers(Workaround):
     """
 
     operators = frozenset(("Cast",))
+    finite = True
 
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
         x, to = node.inputs[0], node.outputs[0].dtype

@@ -29,6 +29,9 @@ this limit, rewrites of large images take minutes."""
 _CHEAP = 256
 """An element that a convolution multiplies by more weights than this counts several times."""
 
+_FLUSHED = 1e-36
+"""ONNX Runtime's functions return 0 for some smaller numbers."""
+
 _FINITE: Sequence[Numbers] = ("normal", "zeros", "tiny", "large")
 
 
@@ -181,7 +184,7 @@ def difference(expected: np.ndarray, got: np.ndarray, *, noise: float = 0.0, lev
     finite = np.abs(one[np.isfinite(one)])
     rtol = 4e-3 if narrow else 1e-4
     # After cancellation, a sum is only as accurate as its terms.
-    atol = (rtol * 0.1) * float(finite.max(initial=0.0)) + noise + (1e-7 if narrow else np.finfo(np.float32).tiny)
+    atol = (rtol * 0.1) * float(finite.max(initial=0.0)) + noise + (1e-7 if narrow else _FLUSHED)
     with np.errstate(invalid="ignore"):
         near = np.isfinite(one) & (np.abs(one - other) <= atol + rtol * np.abs(one))
     near |= (one == other) | (np.isnan(one) & np.isnan(other))
