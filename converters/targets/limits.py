@@ -211,6 +211,22 @@ def indices_of_maxima(node: ir.Node) -> bool:
     return len(node.outputs) > 1 and bool(node.outputs[1].uses() or node.outputs[1].is_graph_output())
 
 
+@limit("MaxPool", "with indices of the whole tensor")
+def indices_of_tensors(node: ir.Node) -> bool:
+    """Match `indices_of_maxima`, except indices within each image of a channel."""
+    return indices_of_maxima.applies(node) and not are_of_planes(node)
+
+
+def are_of_planes(node: ir.Node) -> bool:
+    """Return whether all nodes that read the indices of a MaxPool divide them by the size of a plane for the remainder."""
+    dims, indices = _dims(node.inputs[0]), node.outputs[1]
+    if dims is None or indices.is_graph_output() or node.attributes.get_int("storage_order", 0) != 0:
+        return False
+    divisors = [_constant(use.node, 1) for use in indices.uses() if use.node.op_type == "Mod" and use.idx == 0]
+    size = int(np.prod(dims[2:]))
+    return len(divisors) == len(indices.uses()) and all(one is not None and bool((one == size).all()) for one in divisors)
+
+
 @limit("MaxPool", "with indices and auto_pad")
 def indices_with_auto_pad(node: ir.Node) -> bool:
     """Match a used second output, with padding that depends on the sizes."""
@@ -318,6 +334,22 @@ def stated_shape(node: ir.Node) -> bool:
 def reductions(node: ir.Node) -> bool:
     """Match all reductions."""
     return node.attributes.get_string("reduction", "none") != "none"
+
+
+_VIEWS = frozenset(
+    ("Cast", "Clip", "Expand", "Identity", "Pad", "Reshape", "Slice", "Squeeze", "Tile", "Transpose", "Unsqueeze")
+)
+"""Operators whose result may be their input."""
+
+
+@limit("ScatterND", "of an input, a constant or data that another node reads")
+def scattered_in_place(node: ir.Node) -> bool:
+    """Match data that the program changes, and that is read again."""
+    data = node.inputs[0]
+    if data is None:
+        return False
+    producer = data.producer()
+    return producer is None or producer.op_type in _VIEWS or data.is_graph_output() or len(data.uses()) > 1
 
 
 @limit("ScatterND", "of slices")

@@ -113,6 +113,13 @@ CASES: list[tuple[Limit, tuple[int, ...], Any, Any]] = [
         _pooled("MaxPool", outputs=2, pads=[1] * 4),
     ),
     (limits.indices_of_maxima, IMAGE, _pooled("MaxPool", outputs=2), _pooled("MaxPool")),
+    (limits.indices_of_tensors, IMAGE, _pooled("MaxPool", outputs=2), _pooled("MaxPool")),
+    (limits.indices_of_tensors, IMAGE, *(
+        lambda op, x, n=n: op.Mod(_pooled("MaxPool", outputs=2)(op, x)[1], op.const([n])) for n in (72, 24)
+    )),
+    (limits.indices_of_tensors, IMAGE, *(
+        lambda op, x, n=n: op.Mod(_pooled("MaxPool", outputs=2, storage_order=n)(op, x)[1], op.const([24])) for n in (1, 0)
+    )),
     (limits.uneven_padding, IMAGE, _pooled("MaxPool", pads=[0, 0, 1, 1]), _pooled("MaxPool", pads=[1, 1, 1, 1])),
     (limits.uneven_padding, (1, 2, 5, 5, 5), *(
         lambda op, x, n=n: op.MaxPool(x, kernel_shape=[3] * 3, strides=[2] * 3, pads=[n] * 6) for n in (1, 0)
@@ -155,6 +162,13 @@ CASES: list[tuple[Limit, tuple[int, ...], Any, Any]] = [
         lambda op, x, t=t: op.Gemm(x, op.const(np.ones((3, 3), np.float32)), transA=t) for t in (1, 0)
     )),
     (limits.blocks, (4, 3), _scattered_nd([1], [[1.0, 2.0, 3.0]]), _scattered_nd([1, 2], [1.0])),
+    (limits.scattered_in_place, (4,), _scattered_nd([1], [2.0]), lambda op, x: _scattered_nd([1], [2.0])(op, op.Abs(x))),
+    (limits.scattered_in_place, (4,), *(
+        lambda op, x, name=name: _scattered_nd([1], [2.0])(op, getattr(op, name)(op.Abs(x))) for name in ("Identity", "Neg")
+    )),
+    (limits.scattered_in_place, (4,), *(
+        lambda op, x, n=n: op.Add(y := op.Abs(x), _scattered_nd([1], [2.0])(op, (y, op.Neg(y))[n])) for n in (0, 1)
+    )),
     (limits.lines_of_updates, (4,), _scattered_nd([1], [2.0]), lambda op, x: op.Abs(x)),
     (limits.lines_of_updates, (4,), _scattered_nd([1], [2.0]),
      lambda op, x: _scattered_nd([1], [[2.0]])(op, op.Unsqueeze(x, [1]))),

@@ -109,6 +109,7 @@ from converters.passes.spellings.resize_matrices import (
     ResizeOfNcnn,
     ResizeOfOpenCV4,
     ResizeOfOpenCV5,
+    ResizeOfTinygrad,
     ResizeOfTract,
     ResizeOfTVM,
 )
@@ -125,6 +126,7 @@ from converters.passes.spellings.slopes import ChannelSlopes
 from converters.passes.spellings.softmax import LastAxisSoftmax
 from converters.passes.spellings.squares import PowToMul
 from converters.passes.spellings.states import NameLastStates
+from converters.passes.spellings.tinygrad_forms import IndicesOfPlanes, ScatteredRows
 from converters.passes.spellings.topk import SortedTopK
 from converters.passes.spellings.tract_forms import CountedOutputs, UnnamedDimensions, WideSizes
 from converters.passes.spellings.unfused import SeparatePatterns
@@ -205,6 +207,9 @@ _SIMPLIFIED: Mapping[str, Callable[[], InPlacePass]] = {
     "Gather for nearest Resize": ResizeOfOpenCV5,
     "Gather for aligned Resize": ResizeOfTract,
     "Gather for unclear Resize": ResizeOfTVM,
+    "Gather for inexact Resize": ResizeOfTinygrad,
+    "rows for ScatterND": ScatteredRows,
+    "indices of planes": IndicesOfPlanes,
     "scaled regions": ScaledRegions,
     "Gather for GridSample": GridSampleToGather,
     "Gather for nearest GridSample": NearestGridSampleToGather,

@@ -139,6 +139,23 @@ class ResizeOfTVM(ResizeByMatrices):
         return same_channels and x.rank in (3, 5) and self.computes(node, x, result)
 
 
+class ResizeOfTinygrad(ResizeByMatrices):
+    """Convert a Resize that tinygrad (0.14) computes differently or not at all to Gather, or to matrix multiplications.
+
+    It multiplies by the reciprocal of the scale, so that positions near those between two elements may be on the other side.
+    It has no Resize of matrices, or of volumes by sizes.
+    """
+
+    def computes(self, node: ir.Node, x: Value, result: Value) -> bool:
+        is_nearest = node.attributes.get_string("mode", "nearest") == "nearest"
+        return _has_sizes(node, x, result) and (not is_nearest or _is_clear(node, x, result, 1e-3))
+
+    def computes_other(self, node: ir.Node, x: Value, result: Value) -> bool:
+        by_sizes = len(node.inputs) > 3 and node.inputs[3] is not None
+        same_channels = (x.dims or ())[:2] == (result.dims or ())[:2]
+        return same_channels and (x.rank == 3 or (x.rank == 5 and not by_sizes)) and self.computes(node, x, result)
+
+
 class ResizeOfOpenCV4(ResizeByMatrices):
     """Convert a Resize that OpenCV (4.14.0) computes differently to matrix multiplications and Gather.
 
@@ -221,6 +238,15 @@ def _by_sizes(node: ir.Node, x: Value, result: Value) -> bool:
     scales = scales_of(node, x.dims or (), result.dims or ()) or []
     quotients = [(count or 0) / (size or 1) for size, count in zip(x.dims or (), result.dims or (), strict=True)]
     return np.array_equal(np.array(scales, np.float32), np.array(quotients, np.float32))
+
+
+def _has_sizes(node: ir.Node, x: Value, result: Value) -> bool:
+    """Return whether the sizes by the scales, in float64, are those of the result."""
+    if len(node.inputs) > 3 and node.inputs[3] is not None:
+        return True
+    scales = scales_of(node, x.dims or (), result.dims or ()) or []
+    triples = zip(scales, x.dims or (), result.dims or (), strict=True)
+    return all(int(scale * (size or 0)) == count for scale, size, count in triples)
 
 
 def _is_clear(node: ir.Node, x: Value, result: Value, distance: float) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from converters.targets import limits
+from converters.targets.assumptions import NUMBERS_ONLY
 from converters.targets.engines.common import COMPILED
 
 _NOT_IN_TINYGRAD = """
@@ -19,7 +20,12 @@ TINYGRAD = replace(
     title="tinygrad",
     evidence="tinygrad 0.14",
     lacks=dict.fromkeys(_NOT_IN_TINYGRAD.split(), ""),
-    limits=(limits.indices_of_maxima,),
+    limits=(
+        limits.indices_of_tensors,
+        limits.scattered_in_place,
+        limits.smoothed_images,
+    ),
+    assumptions=(NUMBERS_ONLY,),
     spellings=(
         "MatMul for NonMaxSuppression",
         "MatMul for RoiAlign",
@@ -31,6 +37,12 @@ TINYGRAD = replace(
         "MatMul for DFT",
         "Gather for GridSample",
         "computed indices",
+        "Gather for inexact Resize",
+        "rows for ScatterND",
+        "indices of planes",
+        "ConvTranspose for Col2Im",
+        "odd Asinh",
+        "stable Softplus",
     ),
     command='`tinygrad.nn.onnx.OnnxRunner("model.onnx")`',
 )

@@ -72,6 +72,15 @@ def test_conditions_of_float16(tmp_path: Path) -> None:
     assert as_json(specops("inspect", tmp_path / "model.xml", "--target", "webgpu", "--json"))["assumptions"] == {}
 
 
+def test_numbers_that_tinygrad_sorts(tmp_path: Path) -> None:
+    x = ops.parameter([1, 4], np.float32, name="x")
+    best = ops.topk(x, ops.constant(2), -1, "max", "value", name="best")
+    ov.save_model(ov.Model([best.output(0)], [x]), tmp_path / "model.xml", compress_to_fp16=False)
+    for target, found in (("tinygrad", ["no element is NaN"]), ("tvm", [])):
+        document = as_json(specops("convert", tmp_path / "model.xml", "--target", target, "--json"))
+        assert list(document["assumptions"].values()) == found
+
+
 @pytest.mark.parametrize("target", ["mnn", "onnx2torch"])
 @pytest.mark.parametrize(("count", "output", "found"), [(2, 1, True), (2, 0, False), (1, 1, False)])
 def test_equal_elements(count: int, output: int, found: bool, target: str, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from converters.passes.spellings.resize_matrices import (
     ResizeOfNcnn,
     ResizeOfOpenCV4,
     ResizeOfOpenCV5,
+    ResizeOfTinygrad,
     ResizeOfTract,
     ResizeOfTVM,
 )
@@ -195,8 +196,9 @@ def test_positions_have_32_bits(
         (ResizeOfOpenCV5, {"half", "whole", "up"}),
         (ResizeOfTract, None),
         (ResizeOfTVM, {"half", "whole", "up"}),
+        (ResizeOfTinygrad, {"half", "whole", "up"}),
     ],
-    ids=["mnn", "opencv", "tract", "tvm"],
+    ids=["mnn", "opencv", "tract", "tvm", "tinygrad"],
 )
 @pytest.mark.parametrize(
     ("name", "size", "count", "coordinates", "rounding"),
@@ -332,3 +334,39 @@ def test_resize_of_integers_of_tvm(kind: ir.DataType, kept: bool) -> None:
         by=[ResizeOfTVM()],
     )
     assert (found == ["Resize"]) == kept
+
+
+@pytest.mark.parametrize(
+    ("dims", "scales", "sizes", "options", "kept"),
+    [
+        ((1, 2, 5, 8), [1, 1, 1.7, 1.5], None, {"mode": "linear"}, True),
+        ((1, 2, 5, 8), None, [1, 2, 7, 12], {"mode": "linear"}, True),
+        ((1, 2, 5, 8), [1, 1, 1.7, 1.5], None, {"mode": "cubic"}, True),
+        ((1, 2, 17), [1, 1, 0.6], None, {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}, False),
+        ((1, 2, 17), [1, 1, 0.5], None, {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}, True),
+        ((1, 2, 8), None, [1, 2, 16], {"mode": "nearest"}, True),
+        ((1, 2, 8), None, [1, 4, 16], {"mode": "nearest"}, False),
+        ((2, 8), None, [2, 16], {"mode": "nearest"}, False),
+        ((1, 2, 3, 4, 5), None, [1, 2, 6, 8, 10], {"mode": "linear"}, False),
+        ((1, 2, 3, 4, 5), [1, 1, 2, 2, 2], None, {"mode": "linear"}, True),
+    ],
+)
+def test_resize_of_tinygrad(
+    dims: tuple[int, ...], scales: list[float] | None, sizes: list[int] | None, options: dict[str, str], kept: bool
+) -> None:
+    def emit(op, x):
+        return op.Resize(x, None, None if scales is None else op.const(np.array(scales, np.float32)), sizes, **options)
+
+    assert (rewritten(emit, floats("x", *dims), by=[ResizeOfTinygrad()]) == ["Resize"]) == kept
+
+
+@pytest.mark.parametrize(("scale", "kept"), [(1.4, False), (1.5, True)])
+def test_sizes_of_tinygrad(scale: float, kept: bool) -> None:
+    """1.4 in float32 by 5 is below 7 in float64, which tinygrad multiplies in."""
+    count = int(5 * np.float32(scale))
+
+    def emit(op, x):
+        scales = op.const(np.array([1, 1, 1, scale], np.float32))
+        return op.node("Resize", x, None, scales, mode="linear", types=[(ir.DataType.FLOAT, [1, 2, 3, count])])
+
+    assert (rewritten(emit, floats("x", 1, 2, 3, 5), by=[ResizeOfTinygrad()]) == ["Resize"]) == kept

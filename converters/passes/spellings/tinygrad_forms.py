@@ -1,0 +1,79 @@
+"""Forms that tinygrad computes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+import numpy as np
+import onnx_ir as ir
+
+from converters.passes.workaround import Workaround
+from converters.targets.limits import are_of_planes
+from onnx_specops.building import Builder, Value
+from onnx_specops.graphs import attributes_of, constant_array
+
+
+class ScatteredRows(Workaround):
+    """Convert ScatterND of known sizes to ScatterElements of rows.
+
+    tinygrad (0.14) writes the updates of a ScatterND into its data. Other nodes that read the data, and the next call of the
+    model, receive the result instead.
+    """
+
+    operators = frozenset(("ScatterND",))
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        data, indices, updates = node.inputs
+        if not isinstance(data, Value) or not isinstance(indices, Value) or not isinstance(updates, Value):
+            return None
+        if not all(value.is_static and value.dims and 0 not in value.dims for value in (data, indices, updates)):
+            return None
+        sizes, places = [size or 0 for size in data.dims or ()], [size or 0 for size in indices.dims or ()]
+        depth, count = places[-1], prod(places[:-1])
+        rest = sizes[depth:]
+        rows = _rows(op, indices, np.array(sizes[:depth], np.int64))
+        rows = op.Reshape(rows, [count, *[1] * len(rest)])
+        if rest:
+            rows = op.Expand(rows, [count, *rest])
+        flat = op.Reshape(data, [prod(sizes[:depth]), *rest])
+        reduction = node.attributes.get_string("reduction", "none")
+        attributes = {} if reduction == "none" else {"reduction": reduction}
+        scattered = op.ScatterElements(flat, rows, op.Reshape(updates, [count, *rest]), axis=0, **attributes)
+        return [op.Reshape(scattered, sizes)]
+
+
+class IndicesOfPlanes(Workaround):
+    """Compute the indices of a MaxPool from those within each plane.
+
+    tinygrad (0.14) counts from the beginning of the image of each channel, ONNX from that of the whole tensor. The remainder
+    of the division by the size of a plane is the same.
+    """
+
+    operators = frozenset(("MaxPool",))
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        x = node.inputs[0]
+        if len(node.outputs) < 2 or not isinstance(x, Value) or not x.is_static or x.dims is None or 0 in x.dims:
+            return None
+        attributes = attributes_of(node)
+        if attributes.get("storage_order", 0) or are_of_planes(node):
+            return None
+        sizes = [size or 0 for size in x.dims]
+        size, planes = prod(sizes[2:]), prod(sizes[:2])
+        maxima, indices = op.MaxPool(x, outputs=2, **attributes)
+        begins = (np.arange(planes) * size).reshape(*sizes[:2], *[1] * (len(sizes) - 2))
+        return [maxima, op.Add(op.Mod(indices, op.const([size])), op.const(begins))]
+
+
+def _rows(op: Builder, indices: Value, sizes: np.ndarray) -> Value:
+    """Return the number of the row of each update, among the rows of all leading dimensions."""
+    steps = np.cumprod(np.append(sizes[1:], 1)[::-1])[::-1].astype(np.int64)
+    known = constant_array(indices)
+    if known is not None:
+        known = known.astype(np.int64)
+        return op.const((np.where(known < 0, known + sizes, known) * steps).sum(-1))
+    index = op.Cast(indices, to=ir.DataType.INT64)
+    index = op.Where(op.Less(index, op.const(0)), op.Add(index, op.const(sizes)), index)
+    result: Value = op.ReduceSum(op.Mul(index, op.const(steps)), [-1], keepdims=0)
+    return result
