@@ -179,10 +179,22 @@ def constant_places(node: ir.Node) -> bool:
 
 
 def is_positive(x: ir.Value | None) -> bool:
-    """Return whether a value is a maximum with positive constants, or such a constant."""
+    """Return whether a value is positive: a constant, a maximum with one, or with 1 where the number is not positive."""
     maximum = producer_of(x, "Max")
-    terms = [x] if maximum is None else maximum.inputs
+    terms = [x] if maximum is None else list(maximum.inputs)
+    if len(terms) == 2 and _is_one_unless_positive(terms[1], terms[0]):
+        return True
     return any(array is not None and array.size > 0 and bool((array > 0).all()) for array in map(constant_array, terms))
+
+
+def _is_one_unless_positive(value: ir.Value | None, x: ir.Value | None) -> bool:
+    difference = producer_of(value, "Sub")
+    sign = None if difference is None else producer_of(difference.inputs[1], "Sign")
+    positive = None if sign is None else producer_of(sign.inputs[0], "Relu")
+    if difference is None or positive is None or positive.inputs[0] is not x:
+        return False
+    one = constant_array(difference.inputs[0])
+    return one is not None and bool((one == 1).all())
 
 
 @limit("Pow", "of numbers that may be 0 or negative, with this exponent")

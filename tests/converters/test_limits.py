@@ -183,6 +183,12 @@ CASES: list[tuple[Limit, tuple[int, ...], Any, Any]] = [
     (limits.computed_powers, (2, 3), lambda op, x: op.Pow(x, np.float32(1.5)), lambda op, x: op.Pow(x, np.float32(2))),
     (limits.computed_powers, (2, 3), lambda op, x: op.Pow(x, x), lambda op, x: op.Pow(np.float32(2), x)),
     (limits.computed_powers, (2, 3), lambda op, x: op.Pow(0.0, x), lambda op, x: op.Pow(op.Max(x, 1.0), x)),
+    (limits.computed_powers, (2, 3), *(
+        lambda op, x, n=n: op.Pow(op.Max(x, op.Sub(np.float32(n), op.Sign(op.Relu(x)))), x) for n in (0, 1)
+    )),
+    (limits.computed_powers, (2, 3), *(
+        lambda op, x, n=n: op.Pow(op.Max(x, op.Sub(np.float32(1), op.Sign(op.Relu((op.Neg(x), x)[n])))), x) for n in (0, 1)
+    )),
     (limits.constant_places, (2, 3, 5, 5), _sampled(2), _sampled(2, constant=False)),
     (limits.constant_places, (1, 3, 5, 5), lambda op, x: _sampled(2)(op, op.Concat(x, x, axis=0)), _sampled(1)),
     (

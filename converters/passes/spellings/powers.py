@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-import numpy as np
 import onnx_ir as ir
 
 from converters.passes.workaround import Workaround
@@ -15,14 +14,13 @@ from onnx_specops.graphs import constant_array
 
 _LARGEST = 8
 """The largest exponent that becomes products."""
-_SMALLEST = np.finfo(np.float32).smallest_subnormal
-"""The smallest positive number."""
 
 
 class ExpandedPowers(Workaround):
     """Convert Pow with a constant exponent to Mul, Sqrt and Reciprocal, and a fraction to the Pow of positive numbers.
 
     ncnn (2026) computes powers other than squares by logarithms, which are wrong for 0 and for negative numbers.
+    pnnx ends at constants that are subnormal.
     """
 
     operators = frozenset(("Pow",))
@@ -58,7 +56,8 @@ def _power(op: Builder, x: Value, size: float) -> Value:
 
 def _fraction(op: Builder, x: Value, size: float) -> Value:
     """Return another power with a positive exponent: 0 for 0, and NaN for negative numbers."""
-    positive = op.Pow(op.Max(x, op.const([_SMALLEST], x.dtype)), op.const([size], x.dtype))
+    sign = op.Sign(op.Relu(x))
+    base = op.Max(x, op.Sub(op.const([1], x.dtype), sign))
     negative = op.Sqrt(op.Min(x, op.const([0], x.dtype)))
-    result: Value = op.Add(op.Mul(positive, op.Sign(op.Relu(x))), negative)
+    result: Value = op.Add(op.Mul(op.Pow(base, op.const([size], x.dtype)), sign), negative)
     return result

@@ -10,10 +10,11 @@ import pytest
 
 from converters.passes.spellings.powers import ExpandedPowers
 from onnx_specops.building import new_value
-from tests.converters.passes.graphs import floats, rewritten
+from onnx_specops.graphs import constant_array
+from tests.converters.passes.graphs import floats, graph, rewritten
 
-NUMBERS = np.array([[0, 1, 2.5, 0.3, 3e4], [-1, -2.5, np.nan, 1e-20, 7]], np.float32)
-POSITIVE = ["Add", "Max", "Min", "Mul", "Pow", "Relu", "Sign", "Sqrt"]
+NUMBERS = np.array([[0, 1, 2.5, 0.3, 3e4], [-1, -2.5, np.nan, 1e-40, 7]], np.float32)
+POSITIVE = ["Add", "Max", "Min", "Mul", "Pow", "Relu", "Sign", "Sqrt", "Sub"]
 
 
 def _found(exponent: Any, x: ir.Value | None = None, numbers: np.ndarray = NUMBERS) -> list[str]:
@@ -60,3 +61,11 @@ def test_powers_of_positive_numbers_stay() -> None:
 
 def test_powers_of_integers_stay() -> None:
     assert _found(3, new_value(ir.DataType.INT32, (2, 3), "x"), np.arange(6).reshape(2, 3)) == ["Pow"]
+
+
+def test_no_constant_is_subnormal() -> None:
+    model = graph(lambda op, x: op.Pow(x, op.const(np.float32(0.3))), floats("x", 2, 3))
+    ExpandedPowers()(model)
+    for value in model.graph.initializers.values():
+        array = np.abs(constant_array(value))
+        assert array[array > 0].min(initial=1) >= np.finfo(np.float32).tiny
