@@ -19,7 +19,7 @@ from converters.openvino import convert
 
 DOCS = Path(__file__).parent
 MODEL = Path("models", "recommender", "model.xml")
-SIZE = (1000, 1560)
+SIZE = (1000, 1620)
 
 
 def main() -> None:
@@ -53,7 +53,7 @@ def main() -> None:
 def spoil(path: Path) -> None:
     """Change a column of the weights of the second product."""
     model = onnx.load(path)
-    (node,) = (node for node in model.graph.node if node.output[0] == "MatMul_1")
+    _, node, *_ = (node for node in model.graph.node if node.op_type in ("Gemm", "MatMul"))
     for tensor in model.graph.initializer:
         if tensor.name == node.input[1]:
             weights = onnx.numpy_helper.to_array(tensor).copy()
