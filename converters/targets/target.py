@@ -41,6 +41,7 @@ Spelling = Literal[
     "Gather for unclear Resize",
     "Gather for inexact Resize",
     "rows for ScatterND",
+    "positive axes",
     "indices of planes",
     "scaled regions",
     "Gather for reversed Slice",

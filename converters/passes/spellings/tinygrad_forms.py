@@ -66,6 +66,23 @@ class IndicesOfPlanes(Workaround):
         return [maxima, op.Add(op.Mod(indices, op.const([size])), op.const(begins))]
 
 
+class PositiveAxes(Workaround):
+    """Count several axes of Squeeze and Unsqueeze from the first.
+
+    tinygrad (0.14) inserts or removes them in the order of the numbers, so that those counted from the last are others.
+    """
+
+    operators = frozenset(("Squeeze", "Unsqueeze"))
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        x, axes = node.inputs[0], constant_array(node.inputs[1]) if len(node.inputs) > 1 else None
+        if not isinstance(x, Value) or x.rank is None or axes is None or axes.size <= 1 or (axes >= 0).all():
+            return None
+        rank = x.rank + (axes.size if node.op_type == "Unsqueeze" else 0)
+        counted = sorted((axes.reshape(-1) % rank).tolist())
+        return [op.Unsqueeze(x, counted) if node.op_type == "Unsqueeze" else op.Squeeze(x, counted)]
+
+
 def _rows(op: Builder, indices: Value, sizes: np.ndarray) -> Value:
     """Return the number of the row of each update, among the rows of all leading dimensions."""
     steps = np.cumprod(np.append(sizes[1:], 1)[::-1])[::-1].astype(np.int64)

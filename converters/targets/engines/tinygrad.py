@@ -39,6 +39,7 @@ TINYGRAD = replace(
         "computed indices",
         "Gather for inexact Resize",
         "rows for ScatterND",
+        "positive axes",
         "indices of planes",
         "ConvTranspose for Col2Im",
         "odd Asinh",

@@ -8,8 +8,9 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 
-from converters.passes.spellings.tinygrad_forms import IndicesOfPlanes, ScatteredRows
+from converters.passes.spellings.tinygrad_forms import IndicesOfPlanes, PositiveAxes, ScatteredRows
 from onnx_specops.building import new_value
+from onnx_specops.graphs import constant_array
 from tests.converters.passes.graphs import floats, graph, operators, rewritten
 
 INT64 = ir.DataType.INT64
@@ -88,3 +89,32 @@ def test_other_maxima(dims: tuple[int | None, ...], attributes: dict[str, Any]) 
     model = graph(emit, floats("x", *dims))
     IndicesOfPlanes()(model)
     assert operators(model) == ["MaxPool"]
+
+
+@pytest.mark.parametrize(
+    ("dims", "operator", "axes", "found"),
+    [
+        ((8,), "Unsqueeze", [-2, -1], [1, 2]),
+        ((8, 3), "Unsqueeze", [0, -1], [0, 3]),
+        ((8,), "Unsqueeze", [1, 2], [1, 2]),
+        ((8,), "Unsqueeze", [-1], [-1]),
+        ((8, 1, 1), "Squeeze", [-1, -2], [1, 2]),
+        ((1, 8, 1), "Squeeze", [-3, 2], [0, 2]),
+        ((1, 8, 1), "Squeeze", [2, 0], [2, 0]),
+        ((8, 1, 1), "Squeeze", [-1], [-1]),
+    ],
+)
+def test_positive_axes(dims: tuple[int, ...], operator: str, axes: list[int], found: list[int]) -> None:
+    def emit(op, x):
+        return op.node(operator, x, op.const(axes))
+
+    assert rewritten(emit, floats("x", *dims), by=[PositiveAxes()]) == [operator]
+    model = graph(emit, floats("x", *dims))
+    PositiveAxes()(model)
+    assert [constant_array(node.inputs[1]).tolist() for node in model.graph] == [found]
+
+
+def test_axes_of_unknown_ranks() -> None:
+    model = graph(lambda op, x: op.node("Unsqueeze", x, op.const([-2, -1])), new_value(ir.DataType.FLOAT, None, "x"))
+    PositiveAxes()(model)
+    assert [constant_array(node.inputs[1]).tolist() for node in model.graph] == [[-2, -1]]
