@@ -45,7 +45,7 @@ HALF_ANGLES = Assumption(
 )
 HALF_TIES = Assumption(frozenset(("TopK",)), "no two of the elements are equal in float16", _several)
 TIES = Assumption(frozenset(("TopK",)), "no two of the elements are equal", _ordered)
-NUMBERS_ONLY = Assumption(frozenset(("TopK",)), "no element is NaN", _computed(0))
+NUMBERS_ONLY = Assumption(frozenset(("ArgMax", "ArgMin", "TopK")), "no element is NaN", _computed(0))
 DISTINCT_INDICES = Assumption(frozenset(("ScatterElements", "ScatterND")), "no two indices are equal", _computed(1))
 
 ROUNDED = "each result may be rounded to float16"

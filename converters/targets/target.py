@@ -42,6 +42,7 @@ Spelling = Literal[
     "Gather for inexact Resize",
     "rows for ScatterND",
     "positive axes",
+    "strict comparisons",
     "indices of planes",
     "scaled regions",
     "Gather for reversed Slice",

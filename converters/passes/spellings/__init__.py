@@ -126,7 +126,7 @@ from converters.passes.spellings.slopes import ChannelSlopes
 from converters.passes.spellings.softmax import LastAxisSoftmax
 from converters.passes.spellings.squares import PowToMul
 from converters.passes.spellings.states import NameLastStates
-from converters.passes.spellings.tinygrad_forms import IndicesOfPlanes, PositiveAxes, ScatteredRows
+from converters.passes.spellings.tinygrad_forms import IndicesOfPlanes, PositiveAxes, ScatteredRows, StrictComparisons
 from converters.passes.spellings.topk import SortedTopK
 from converters.passes.spellings.tract_forms import CountedOutputs, UnnamedDimensions, WideSizes
 from converters.passes.spellings.unfused import SeparatePatterns
@@ -210,6 +210,7 @@ _SIMPLIFIED: Mapping[str, Callable[[], InPlacePass]] = {
     "Gather for inexact Resize": ResizeOfTinygrad,
     "rows for ScatterND": ScatteredRows,
     "positive axes": PositiveAxes,
+    "strict comparisons": StrictComparisons,
     "indices of planes": IndicesOfPlanes,
     "scaled regions": ScaledRegions,
     "Gather for GridSample": GridSampleToGather,

@@ -66,6 +66,22 @@ class IndicesOfPlanes(Workaround):
         return [maxima, op.Add(op.Mod(indices, op.const([size])), op.const(begins))]
 
 
+class StrictComparisons(Workaround):
+    """Convert GreaterOrEqual and LessOrEqual of floats to Greater or Less, and Equal.
+
+    tinygrad (0.14) negates the opposite comparison, which is true for NaN.
+    """
+
+    operators = frozenset(("GreaterOrEqual", "LessOrEqual"))
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        a, b = node.inputs
+        if not isinstance(a, Value) or not isinstance(b, Value) or a.dtype is None or not a.dtype.is_floating_point():
+            return None
+        strict = op.Greater(a, b) if node.op_type == "GreaterOrEqual" else op.Less(a, b)
+        return [op.Or(strict, op.Equal(a, b))]
+
+
 class PositiveAxes(Workaround):
     """Count several axes of Squeeze and Unsqueeze from the first.
 

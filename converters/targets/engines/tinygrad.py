@@ -40,6 +40,7 @@ TINYGRAD = replace(
         "Gather for inexact Resize",
         "rows for ScatterND",
         "positive axes",
+        "strict comparisons",
         "indices of planes",
         "ConvTranspose for Col2Im",
         "odd Asinh",

@@ -8,7 +8,7 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 
-from converters.passes.spellings.tinygrad_forms import IndicesOfPlanes, PositiveAxes, ScatteredRows
+from converters.passes.spellings.tinygrad_forms import IndicesOfPlanes, PositiveAxes, ScatteredRows, StrictComparisons
 from onnx_specops.building import new_value
 from onnx_specops.graphs import constant_array
 from tests.converters.passes.graphs import floats, graph, operators, rewritten
@@ -118,3 +118,19 @@ def test_axes_of_unknown_ranks() -> None:
     model = graph(lambda op, x: op.node("Unsqueeze", x, op.const([-2, -1])), new_value(ir.DataType.FLOAT, None, "x"))
     PositiveAxes()(model)
     assert [constant_array(node.inputs[1]).tolist() for node in model.graph] == [[-2, -1]]
+
+
+@pytest.mark.parametrize(
+    ("kind", "operator", "found"),
+    [
+        (ir.DataType.FLOAT, "GreaterOrEqual", ["Equal", "Greater", "Or"]),
+        (ir.DataType.FLOAT, "LessOrEqual", ["Equal", "Less", "Or"]),
+        (ir.DataType.FLOAT, "Less", ["Less"]),
+        (ir.DataType.INT64, "LessOrEqual", ["LessOrEqual"]),
+    ],
+)
+def test_strict_comparisons(kind: ir.DataType, operator: str, found: list[str]) -> None:
+    x, y = ([3, 1, 2, np.nan, np.nan], [3, 2, 1, 0, np.nan]) if kind == ir.DataType.FLOAT else ([3, 1, 2], [3, 2, 1])
+    numbers = [np.array(one, kind.numpy()) for one in (x, y)]
+    inputs = [new_value(kind, (len(x),), name) for name in ("x", "y")]
+    assert rewritten(lambda op, x, y: op.node(operator, x, y), *inputs, by=[StrictComparisons()], numbers=numbers) == found
