@@ -466,6 +466,12 @@ def computed_dimensions(node: ir.Node) -> bool:
     return _constant(node, 1) is None
 
 
+@limit("Reshape", "to a computed shape that is not the shape of a tensor", silent=False)
+def computed_targets(node: ir.Node) -> bool:
+    """Match a target that is neither a constant nor the result of Shape."""
+    return _constant(node, 1) is None and producer_of(node.inputs[1], "Shape") is None
+
+
 @limit("Expand", "of unknown dimensions", silent=False)
 def unknown_dimensions(node: ir.Node) -> bool:
     """Match data whose dimensions depend on the inputs."""

@@ -43,6 +43,7 @@ Spelling = Literal[
     "rows for ScatterND",
     "positive axes",
     "strict comparisons",
+    "Xor for Equal",
     "indices of planes",
     "scaled regions",
     "Gather for reversed Slice",

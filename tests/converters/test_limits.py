@@ -181,6 +181,12 @@ CASES: list[tuple[Limit, tuple[int, ...], Any, Any]] = [
         ) for k in (1, 0)
     )),
     (limits.computed_powers, (2, 3), lambda op, x: op.Pow(x, np.float32(1.5)), lambda op, x: op.Pow(x, np.float32(2))),
+    (limits.computed_targets, (3,), *(
+        lambda op, x, n=n: op.Reshape(z := op.NonZero(x), (op.Neg(s := op.Shape(z)), s)[n]) for n in (0, 1)
+    )),
+    (limits.computed_targets, (3,), *(
+        lambda op, x, f=f: op.Reshape(x, op.Cast(x, to=7) if f else [-1]) for f in (True, False)
+    )),
     (limits.computed_powers, (2, 3), lambda op, x: op.Pow(x, x), lambda op, x: op.Pow(np.float32(2), x)),
     (limits.computed_powers, (2, 3), lambda op, x: op.Pow(0.0, x), lambda op, x: op.Pow(op.Max(x, 1.0), x)),
     (limits.computed_powers, (2, 3), *(

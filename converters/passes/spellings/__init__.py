@@ -36,7 +36,7 @@ from converters.passes.spellings.jax_forms import (
 from converters.passes.spellings.kernels import CroppedKernels, SplitGroups, StateKernels, UndilatedConvTranspose
 from converters.passes.spellings.leading_ones import RemoveLeadingOnes
 from converters.passes.spellings.local_response import SumsForLRN
-from converters.passes.spellings.logic import ArithmeticLogic
+from converters.passes.spellings.logic import ArithmeticLogic, EqualBooleans
 from converters.passes.spellings.lowered import LowerCol2Im, LowerDFT
 from converters.passes.spellings.masks import LookedUpMasks
 from converters.passes.spellings.matrices import MatricesOnly, TransposedBatches, VectorsToMatrices
@@ -211,6 +211,7 @@ _SIMPLIFIED: Mapping[str, Callable[[], InPlacePass]] = {
     "rows for ScatterND": ScatteredRows,
     "positive axes": PositiveAxes,
     "strict comparisons": StrictComparisons,
+    "Xor for Equal": EqualBooleans,
     "indices of planes": IndicesOfPlanes,
     "scaled regions": ScaledRegions,
     "Gather for GridSample": GridSampleToGather,

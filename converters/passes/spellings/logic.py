@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import onnx_ir as ir
 from onnx_ir.passes import InPlacePass, PassResult
 
+from converters.passes.workaround import Workaround
 from onnx_specops.building import Builder, Value
 from onnx_specops.graphs import all_nodes
 from onnx_specops.replacing import replace_value
@@ -31,3 +34,15 @@ class ArithmeticLogic(InPlacePass):
             numbers = op.node(_ARITHMETIC[node.op_type], op.Cast(a, to=D.FLOAT), op.Cast(b, to=D.FLOAT))
             count += replace_value(result, op.Cast(numbers, to=D.BOOL))
         return PassResult(model, modified=count > 0)
+
+
+class EqualBooleans(Workaround):
+    """Convert Equal of booleans to Xor and Not. TVM (0.27) compares numbers only."""
+
+    operators = frozenset(("Equal",))
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        a, b = node.inputs
+        if not isinstance(a, Value) or not isinstance(b, Value) or D.BOOL not in (a.dtype, b.dtype):
+            return None
+        return [op.Not(op.Xor(a, b))]

@@ -24,6 +24,7 @@ TVM = replace(
         limits.computed_axis,
         limits.computed_dimensions,
         limits.computed_from_dimensions,
+        limits.computed_targets,
         limits.free_scales,
         limits.indices_of_maxima,
         limits.small_floats,
@@ -41,6 +42,7 @@ TVM = replace(
         "matrix operands",
         "reduced numbers",
         "scaled regions",
+        "Xor for Equal",
     ),
     command="`tvm.relax.frontend.onnx.from_onnx(onnx.load(...))`",
 )
