@@ -12,7 +12,7 @@ from onnx_ir.passes import InPlacePass, PassResult
 from onnx_specops.bodies import attach_bodies
 from onnx_specops.building import OPSET_IMPORTS, constant_value
 from onnx_specops.domain import DOMAIN
-from onnx_specops.graphs import all_nodes, nested
+from onnx_specops.graphs import all_nodes, all_values, nested
 from onnx_specops.kernel_types import insert_casts
 from onnx_specops.naming import Names
 from onnx_specops.replacing import replace_value
@@ -45,7 +45,8 @@ class FoldConstants(InPlacePass):
     Operators of the domain are computed by their bodies. A node without a body remains.
 
     A result with more elements than the constants is not folded, such as ``Expand`` of a number to an image, unless only
-    other folded nodes use it.
+    other folded nodes use it. Results that grow from node to node, such as a Concat of a value with itself 60 times in a
+    row, are folded only up to the number of elements of all constants of the model.
 
     Args:
         stored: whether weights are folded, such as weights stored in 8 bits that are used in float32.
@@ -58,9 +59,11 @@ class FoldConstants(InPlacePass):
         self, *, stored: bool = False, limit: int = MAX_GROWTH, halves: bool = True, kept: frozenset[str] = _NOT_STORED
     ) -> None:
         self.stored, self.limit, self.kept = stored, limit, kept
+        self._most = 0
         self.types = _TYPES if halves else _TYPES - {D.FLOAT16}
 
     def call(self, model: ir.Model) -> PassResult:
+        self._most = _constant_elements(model.graph)
         found: dict[ir.Value, ir.Node] = {}
         small: dict[ir.Value, ir.Node] = {}  # without results that only other folded nodes may use
         for node in all_nodes(model.graph):
@@ -107,6 +110,8 @@ class FoldConstants(InPlacePass):
         if None in sizes or None in results:
             return False
         given, made = (sum(size or 0 for size in of) for of in (sizes, results))
+        if made > max(growth, self._most):
+            return False
         if made > given:
             return made <= growth
         return self.stored or made <= self.limit
@@ -114,6 +119,12 @@ class FoldConstants(InPlacePass):
 
 def _is_constant(value: ir.Value) -> bool:
     return value.const_value is not None and value.is_initializer() and not value.is_graph_input()
+
+
+def _constant_elements(graph: ir.Graph) -> int:
+    """Return the number of elements of all constants."""
+    total = sum(value.const_value.size for value in all_values(graph) if value.const_value is not None)
+    return total + sum(_size(node.outputs[0]) or 0 for node in all_nodes(graph) if node.op_type == "Constant")
 
 
 def _size(value: ir.Value) -> int | None:

@@ -251,6 +251,37 @@ def test_large_intermediate_results(used, found: list[str]) -> None:
     assert operators(model) == found
 
 
+@pytest.mark.parametrize(("doubled", "found"), [(14, False), (16, True), (50, True)])
+@pytest.mark.unverified  # 2^58 numbers
+def test_results_that_grow_at_each_step(doubled: int, found: bool) -> None:
+    """Each Concat has as many elements as its inputs, and the last one 2^50 times as many as the constant."""
+
+    def emit(op, x):
+        value = op.const(np.ones(1 << 8, np.float32))
+        for _ in range(doubled):
+            value = op.Concat(value, value, axis=0)
+        return op.Add(x, op.Gather(value, [0]))
+
+    model = graph(emit, floats("x", 1))
+    Simplify(stored=True)(model)
+    assert ("Concat" in operators(model)) is found
+    assert max(value.const_value.size for value in model.graph.initializers.values()) <= 1 << 16
+
+
+@pytest.mark.parametrize(("others", "found"), [(3 << 20, False), (3 << 19, True)])
+def test_concatenated_weights(others: int, found: bool) -> None:
+    """Two copies of a large constant are a constant on request if all constants have as many elements."""
+
+    def emit(op, x):
+        weights = op.const(np.ones(3 << 20, np.float32))
+        other = op.const(np.arange(others, dtype=np.float32))
+        return op.Add(x, op.Concat(weights, weights, axis=0)), op.Mul(op.Slice(x, [0], [others]), other)
+
+    model = graph(emit, floats("x", 6 << 20))
+    Simplify(stored=True)(model)
+    assert ("Concat" in operators(model)) is found
+
+
 def _convolved(bias, times: int = 1):
     def emit(op, x):
         weight = np.arange(5 * 3 * 2, dtype=np.float32).reshape(5, 3, 2)
