@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -82,10 +83,23 @@ def tensor_iterator(op: Builder, *inputs: Value, ctx: Context):
 def loop(op: Builder, trip_count: Value, condition: Value, *inputs: Value, ctx: Context):
     """Loop-5: a negative trip count means no limit."""
     body = ctx.layer.bodies["body"]
-    count = op.Reshape(op.Cast(trip_count, to=ir.DataType.INT64), np.array([], np.int64))
+    count = _single(op, op.Cast(trip_count, to=ir.DataType.INT64), "trip count")
     count = op.Where(op.Less(count, 0), op.const(_MAX_TRIP_COUNT), count)
-    condition = op.Reshape(condition, np.array([], np.int64))
+    condition = _single(op, condition, "condition")
     return _iterate(op, [trip_count, condition, *inputs], body, count, condition, ctx)
+
+
+_GCD = (
+    "OpenVINO cannot run this Loop either. Its frontend for PyTorch writes such a Loop for torch.gcd of tensors with "
+    "several dimensions: in the PyTorch model, flatten the inputs of torch.gcd and reshape its result"
+)
+
+
+def _single(op: Builder, value: Value, what: str, remedy: str = "") -> Value:
+    """Return a value of one element as a scalar."""
+    if value.is_static and (count := math.prod(dim or 0 for dim in value.dims or [])) != 1:
+        raise Malformed(f"its {what} has {count} elements; it must have one", remedy)
+    return op.Reshape(value, np.array([], np.int64))
 
 
 def _iterate(op: Builder, values: Sequence[Value], body: Body, count: Value, condition: Value, ctx: Context):
@@ -116,7 +130,9 @@ def _iterate(op: Builder, values: Sequence[Value], body: Body, count: Value, con
             current[p] if p in current else _argument(op, p, entries.get(p), values, iteration) for p in body.parameters
         ]
         results = dict(zip(body.results, ctx.convert_body(op, body, arguments), strict=True))
-        goes_on = op.const(np.bool_(True)) if continues is None else op.Reshape(results[continues], np.array([], np.int64))
+        goes_on = op.const(np.bool_(True))
+        if continues is not None:
+            goes_on = _single(op, results[continues], "condition after an iteration", _GCD)
         following = [results[recurrent[parameter]] for parameter in carried] + [results[result] for result in extra]
         following += state.leave_body(op, inner, variables, ctx)
         return [goes_on, *following, *(results[entry.result] for entry in joined)]

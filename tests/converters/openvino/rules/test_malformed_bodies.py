@@ -5,7 +5,11 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import numpy as np
+import onnxruntime as ort
+import openvino as ov
 import pytest
+from openvino import opset13 as ops
 
 from converters.openvino import ConversionError, convert
 from tests.conformance.operations.cases import control_flow, state
@@ -90,3 +94,31 @@ def test_damaged_layers(tmp_path: Path, model: str, pattern: str, replacement: s
         convert(path, tmp_path / "model.onnx")
     assert_fault(caught.value)
     assert not (tmp_path / "model.onnx").exists()
+
+
+@pytest.mark.parametrize(("axis", "elements"), [(0, 3), (1, 1)])
+def test_conditions_of_several_elements(axis: int, elements: int, tmp_path: Path) -> None:
+    """OpenVINO's frontend for PyTorch writes such a Loop for torch.gcd of matrices. The file is intact."""
+    x = ops.parameter([1, 3], np.float32)
+    state = ops.parameter([1, 3], np.float32)
+    goes_on = ops.reduce_logical_or(ops.less(state, ops.constant(np.float32(9))), ops.constant(axis), keep_dims=False)
+    doubled = ops.add(state, state)
+    loop = ops.loop(ops.constant(np.int64(7)).output(0), ops.constant(np.bool_(True)).output(0))
+    inner = ov.Model([ops.result(doubled), ops.result(goes_on)], [state])
+    loop.set_function(inner)
+    loop.set_special_body_ports([-1, 1])
+    loop.set_merged_input(state, x.output(0), inner.get_results()[0].output(0))
+    model = ov.Model([ops.result(loop.get_iter_value(inner.get_results()[0].output(0), -1))], [x])
+    path = tmp_path / "model.xml"
+    ov.save_model(model, path)
+    if elements == 1:
+        given = np.array([[1, 2, 3]], np.float32)
+        expected = ov.compile_model(path, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})([given])[0]
+        convert(path, tmp_path / "model.onnx")
+        session = ort.InferenceSession(tmp_path / "model.onnx")
+        np.testing.assert_array_equal(session.run(None, {session.get_inputs()[0].name: given})[0], expected)
+        return
+    with pytest.raises(ConversionError, match=r"has 3 elements; it must have one.*torch\.gcd") as caught:
+        convert(path, tmp_path / "model.onnx")
+    assert_fault(caught.value)
+    assert "intact" not in str(caught.value)
