@@ -25,6 +25,7 @@ from converters.openvino.rules._precision import (
     saturating_8_bits,
 )
 from onnx_specops.building import Builder, Value
+from onnx_specops.graphs import mark_full_range
 
 _ROUNDED = Departure(
     where="integers of 32 and 64 bits",
@@ -344,7 +345,9 @@ def power(op: Builder, a: Value, b: Value):
     check_types(a, b)
     if a.dtype == D.UINT64:
         return op.Cast(op.Pow(op.Cast(a, to=D.INT64), op.Cast(b, to=D.INT64)), to=D.UINT64)
-    return saturating_8_bits(op, op.Pow, a, b)
+    power = saturating_8_bits(op, op.Pow, a, b)
+    mark_full_range(power)
+    return power
 
 
 @rule("ErfInv", since="opset17")

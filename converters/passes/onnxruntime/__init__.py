@@ -30,6 +30,7 @@ from converters.passes.onnxruntime.moved_outputs import CopyMovedOutputs
 from converters.passes.onnxruntime.nearest_resizes import NearestByGather
 from converters.passes.onnxruntime.pads import KeepPads
 from converters.passes.onnxruntime.pixels_as_tokens import PixelsAsTokens
+from converters.passes.onnxruntime.powers import PowersInDoubles
 from converters.passes.onnxruntime.recurrent import EmptySequences, NaNOfSequences
 from converters.passes.onnxruntime.reductions import ExactProducts, ExactSums, ExtremesOfNoBooleans
 from converters.passes.onnxruntime.regions import RoiAlignOfNewerOpsets, RoiAlignOfNothing
@@ -114,6 +115,7 @@ def kernel_workarounds(opset: int = OPSET) -> Sequence[InPlacePass]:
             EndsOfBackwardSlices(),
             EmptyTransposedConvolutions(),
             ExactRemainders(),
+            PowersInDoubles(),
             SampleAnyPosition(),
         ),
     ]
