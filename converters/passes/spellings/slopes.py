@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import onnx_ir as ir
 
 from converters.passes.patterns import PatternPass, rewrite
@@ -17,11 +18,14 @@ def other_slopes(op: Builder, *, x: Value, slope: Value) -> Value | None:
     if all(dim == 1 for axis, dim in enumerate(dims) if axis != 1):
         return None
     zero = op.const(0.0, x.dtype)
+    if slope.constant is None or not np.isfinite(slope.constant).all():  # 0 times an infinite slope is NaN
+        return op.Where(op.Less(x, zero), op.Mul(x, slope), x)
     return op.Add(op.Max(x, zero), op.Mul(op.Min(x, zero), slope))
 
 
 class ChannelSlopes(PatternPass):
-    """Convert PRelu with slopes along axes other than the channels to Max, Min, Mul and Add.
+    """Convert PRelu with slopes along axes other than the channels to Max, Min, Mul and Add, or to Less, Mul and Where if
+    a slope may be infinite.
 
     OpenCV (5.0.0) and MNN (3.6) apply these slopes to the channels.
     """
