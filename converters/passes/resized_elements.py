@@ -34,8 +34,13 @@ def scales_of(node: ir.Node, before: Sequence[int | None], after: Sequence[int |
     return [(count or 0) / (size or 1) for size, count in zip(before, after, strict=True)]
 
 
+MAX_POSITIONS = 1 << 22
+"""The largest number of positions that are computed, along one axis."""
+
+
 def positions_of(node: ir.Node, size: int, count: int, scale: float) -> np.ndarray | None:
-    """Return the position in the input of each element of a Resize; ``None`` for coordinates that depend on more.
+    """Return the position in the input of each element of a Resize; ``None`` for coordinates that depend on more,
+    and for more than `MAX_POSITIONS`.
 
     They are computed in float32, as runtimes do: a nearest Resize takes another element if a position halfway between two
     of them, or on one, is rounded differently.
@@ -45,6 +50,8 @@ def positions_of(node: ir.Node, size: int, count: int, scale: float) -> np.ndarr
         size, count: the elements along an axis before and after.
         scale: the scale of the axis.
     """
+    if count > MAX_POSITIONS:
+        return None
     x, step, half = np.arange(count, dtype=np.float32), np.float32(scale), np.float32(0.5)
     match node.attributes.get_string("coordinate_transformation_mode", "half_pixel"):
         case "half_pixel":

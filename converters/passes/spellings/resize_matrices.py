@@ -12,6 +12,9 @@ from converters.passes.workaround import Workaround
 from onnx_specops.building import Builder, Value
 
 _IMAGE = 4
+_MAX_MATRIX = 1 << 24
+"""The largest number of elements of a matrix."""
+
 _WIDE_INTEGERS = (ir.DataType.INT32, ir.DataType.INT64, ir.DataType.UINT32, ir.DataType.UINT64)
 """Integers that float32 does not represent exactly."""
 
@@ -22,7 +25,8 @@ class ResizeByMatrices(Workaround):
     OpenCV 4.14 has neither. MNN (3.6) computes cubic coordinates differently, and has no Resize of volumes. It adds 0.499 to
     the positions of a nearest one, which remains only if all of its positions are far from those between two elements.
 
-    Conditions: known sizes and scales, coordinates that depend on these only, and float32, except for a nearest Resize.
+    Conditions: known sizes and scales, matrices of at most `_MAX_MATRIX` elements, coordinates that depend on the sizes and
+    scales only, and float32, except for a nearest Resize.
     After a multiplication, an infinity or a NaN makes all elements of its line NaN.
     """
 
@@ -50,6 +54,8 @@ class ResizeByMatrices(Workaround):
         ]
         positions = {k: positions_of(node, x.dims[k] or 0, result.dims[k] or 0, scales[k]) for k in axes}
         if any(found is None for found in positions.values()):
+            return None
+        if mode != "nearest" and any((x.dims[k] or 0) * (result.dims[k] or 0) > _MAX_MATRIX for k in axes):
             return None
         is_image = len(x.dims) == _IMAGE and not {0, 1}.intersection(axes)
         if self.computes(node, x, result) if is_image else self.computes_other(node, x, result):

@@ -11,7 +11,7 @@ import pytest
 
 from converters.passes.onnxruntime import NearestByGather
 from onnx_specops.building import Builder, Value, new_value
-from tests.converters.passes.graphs import rewritten
+from tests.converters.passes.graphs import graph, rewritten
 
 TO_FRONT = (0, 3, 1, 2)
 FLOOR = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
@@ -68,6 +68,14 @@ def test_conditions(emit: Callable[..., Value], gathers: int) -> None:
 )
 def test_inputs(dims: tuple[int | None, ...], dtype: ir.DataType, gathers: int) -> None:
     assert found(lambda op, x: resized(op, x, [1, 1, 2, 3], **FLOOR), *dims, dtype=dtype).count("Gather") == gathers
+
+
+@pytest.mark.parametrize(("scale", "found"), [(2.0**18, True), (2.0**20, False), (2.0**40, False)])
+def test_enormous_results(scale: float, found: bool) -> None:
+    """The elements of more than 2^22 positions are not computed."""
+    emit = lambda op, x: resized(op, x, [1, 1, scale, 1], **FLOOR)  # noqa: E731
+    model = graph(emit, new_value(ir.DataType.UINT8, (1, 5, 1, 2), "x"))
+    assert NearestByGather()(model).modified is found
 
 
 def test_lines_and_volumes() -> None:

@@ -46,6 +46,28 @@ def test_modes(coordinates: str, mode: str, dims: tuple[int, ...], sizes: list[i
     assert "Resize" not in rewritten(emit, floats("x", *dims), by=[ResizeByMatrices()])
 
 
+@pytest.mark.parametrize(
+    ("mode", "scale", "found"),
+    [
+        ("nearest", 2.0**17, ["Gather"]),
+        ("nearest", 2.0**22, ["Resize"]),  # 4 times as many positions as are computed
+        ("linear", 2.0**10, ["MatMul"]),
+        ("linear", 2.0**40, ["Resize"]),
+    ],
+)
+def test_enormous_results(mode: str, scale: float, found: list[str]) -> None:
+    model = graph(lambda op, x: op.Resize(x, None, [1.0, 1.0, scale], mode=mode), floats("x", 1, 1, 4))
+    ResizeByMatrices()(model)
+    assert [node.op_type for node in model.graph] == found
+
+
+@pytest.mark.parametrize(("size", "found"), [(2048, "MatMul"), (4096, "Resize")])
+def test_enormous_matrices(size: int, found: str) -> None:
+    model = graph(lambda op, x: op.Resize(x, None, [1.0, 1.0, 2.0], mode="linear"), floats("x", 1, 1, size))
+    ResizeByMatrices()(model)
+    assert [node.op_type for node in model.graph] == [found]
+
+
 @pytest.mark.parametrize("rounding", ["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"])
 def test_rounding_of_nearest(rounding: str) -> None:
     def emit(op, x):
