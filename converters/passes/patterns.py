@@ -46,6 +46,7 @@ class Rewrite:
         needs: the domains and operators of nodes that every match contains.
         finite: whether the replacement is equal for finite numbers only.
         tolerance: the allowed difference from other roundings.
+        equal: whether ONNX Runtime computes the same from both. Only then are they compared.
     """
 
     root: tuple[str, str]
@@ -55,6 +56,7 @@ class Rewrite:
     needs: frozenset[tuple[str, str]]
     finite: bool = False
     tolerance: float = 0.0
+    equal: bool = True
 
     @property
     def name(self) -> str:
@@ -84,6 +86,7 @@ def rewrite(
     exclusive: bool = True,
     finite: bool = False,
     tolerance: float = 0.0,
+    equal: bool = True,
 ) -> Callable[[Callable[..., Any]], Rewrite]:
     """Decorate a function that emits the replacement of a pattern, ``function(op, **matched)``; see the module's docstring.
 
@@ -95,11 +98,12 @@ def rewrite(
         exclusive: whether values inside the pattern must have no other consumers.
         finite: whether the replacement is equal for finite numbers only.
         tolerance: the allowed difference from other roundings.
+        equal: whether ONNX Runtime computes the same from both. Only then are they compared.
     """
     rule = language.RewriteRule(pattern, lambda op, **_: None)
     patterns = tuple(rule.commute()) if commute else (rule,)
     needs = _needs(rule)
-    return lambda replace: Rewrite((domain, root), patterns, replace, exclusive, needs, finite, tolerance)
+    return lambda replace: Rewrite((domain, root), patterns, replace, exclusive, needs, finite, tolerance, equal)
 
 
 def of_weights(operator: str) -> Callable[..., Any]:
@@ -193,7 +197,7 @@ def _emitted(rewrite: Rewrite, match: language.MatchResult, op: Builder) -> bool
             _remove_unused(new.producer())
         return False
     pairs = [(old, op.place(new)) for old, new in pairs]
-    if not may_replace(pairs):
+    if rewrite.equal and not may_replace(pairs):
         for _, new in pairs:
             _remove_unused(new.producer())
         return False

@@ -10,7 +10,7 @@ from onnx_specops.building import Builder, Value
 from onnx_specops.graphs import constant_array
 
 
-@rewrite("Div", lambda op, a, condition, x, y: op.Div(a, op.Where(condition, x, y)), exclusive=False)
+@rewrite("Div", lambda op, a, condition, x, y: op.Div(a, op.Where(condition, x, y)), exclusive=False, equal=False)
 def divided_before(op: Builder, *, a: Value, condition: Value, x: Value, y: Value) -> Value | None:
     """a / Where(condition, x, y), where ``a`` and ``y`` are constants: the division is before Where.
 

@@ -7,7 +7,9 @@ import onnx_ir as ir
 import pytest
 
 from converters.passes.onnxruntime import SignsOfSelectedZeros
+from converters.passes.verification import Verifier
 from onnx_specops.building import Value, new_value
+from onnx_specops.replacing import checked_by
 from tests.converters.passes.graphs import Emit, graph, operators, run
 
 ONE, FOUR = np.float32(1), np.float32(4)
@@ -45,6 +47,16 @@ def test_signs_of_zeros(dtype: type[np.floating]) -> None:
 )
 def test_conditions(emit: Emit, is_changed: bool) -> None:
     assert SignsOfSelectedZeros()(graph(emit, *inputs())).modified is is_changed
+
+
+def test_the_check_of_a_conversion_accepts_the_change() -> None:
+    """ONNX Runtime computes other signs from the original nodes, which ``--verify`` would report."""
+    x, y = new_value(ir.DataType.FLOAT, [22], "x"), new_value(ir.DataType.FLOAT, [22], "y")
+    model = graph(lambda op, x, y: op.Div(ONE, op.Where(op.GreaterOrEqual(y, x), x, FOUR)), x, y)
+    verifier = Verifier()
+    with checked_by(verifier):
+        assert SignsOfSelectedZeros()(model).modified
+    assert not verifier.differences
 
 
 def test_integers_stay() -> None:
