@@ -20,6 +20,8 @@ FLOATS = frozenset({D.FLOAT, D.DOUBLE, D.FLOAT16, D.BFLOAT16})
 _MAX_NODES = 2000
 """Larger regions are not evaluated."""
 _MAX_BYTES = 1 << 30
+_MOVES = frozenset(("Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze"))
+"""Operators with the elements of their first input."""
 
 
 class NotEvaluated(ValueError):
@@ -71,15 +73,28 @@ def region(
             return False
         return is_known(value) or value.dtype in FLOATS or value.dtype is None
 
-    inputs: dict[ir.Value, None] = {}
     # The replacement ends at existing values where the computations meet.
+    inputs: dict[ir.Value, None] = {}
     _collect(news, lambda value: value in before and is_free(value), inputs)
+    if moved := {value for value in inputs if _moved_from(value, inputs)}:
+        inputs = {}
+        _collect(news, lambda value: value in before and is_free(value) and value not in moved, inputs)
     # So does the old computation. Other values that only it uses are inputs, too, unless a constant replaces it.
     depends, is_constant = _dependents(olds, inputs), not inputs
     _collect(olds, lambda value: value in inputs or (not (is_constant or value in depends) and is_free(value)), inputs)
     old_nodes, new_nodes = (_between(values, inputs) for values in (olds, news))
     given = list(inputs)
     return Region(given, copied_model(old_nodes, given, olds), copied_model(new_nodes, given, news), old_nodes)
+
+
+def _moved_from(value: ir.Value, inputs: Collection[ir.Value]) -> bool:
+    """Return whether a value has the elements of another one of ``inputs``, of which it cannot be independent."""
+    while (node := value.producer()) is not None and node.op_type in _MOVES and not node.domain:
+        first = node.inputs[0]
+        if first is None or first in inputs:
+            return first is not None
+        value = first
+    return False
 
 
 def _is_constant(value: ir.Value) -> bool:

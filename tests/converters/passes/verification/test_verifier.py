@@ -155,6 +155,25 @@ def test_integers_are_computed_from_shapes() -> None:
     assert (verifier.verified.total(), verifier.differences) == (1, [])
 
 
+def test_a_reshaped_input_has_the_elements_of_the_input() -> None:
+    """The replacement reads both: the elements of the one, the shape of the other."""
+    verifier = Verifier()
+
+    def emit(op, x):
+        y = op.Reshape(op.Relu(x), [0, -1])
+        return op.Reshape(y, op.Concat(op.Div(op.Shape(y), [1, 2]), [2], axis=0), allowzero=1)
+
+    applied(
+        graph(emit, floats("x", None, 2, None)),
+        "Reshape",
+        lambda op, x, inner, outer: op.Reshape(op.Reshape(x, inner), outer, allowzero=1),
+        lambda op, x, inner, outer: op.Reshape(x, outer, allowzero=1),
+        verifier,
+        exclusive=False,
+    )
+    assert (verifier.differences, verifier.verified.total()) == ([], 1)
+
+
 def test_a_branch() -> None:
     verifier = Verifier()
 
