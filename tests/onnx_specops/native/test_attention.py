@@ -15,6 +15,7 @@ from onnx_specops.domain import find
 from tests.native import needs_library
 from tests.onnx_specops.native import nodes
 from tests.onnx_specops.native.random_attention import cache_of
+from tests.processor import instruction_sets
 
 pytestmark = needs_library
 
@@ -38,8 +39,7 @@ for _ in range(60):
 """
 
 
-# If the processor lacks a set, its best set is used instead, which must also be correct.
-@pytest.mark.parametrize("name", ["portable", "avx2", "avx512", "avx512_vnni"])
+@pytest.mark.parametrize("name", instruction_sets("portable", "avx2", "avx512", "avx512_vnni"))
 def test_each_instruction_set(name: str) -> None:
     environment = {**os.environ, "ONNX_SPECOPS_SIMD": name, "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run([sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, check=False)

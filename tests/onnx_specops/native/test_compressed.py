@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from tests.native import needs_library
+from tests.processor import instruction_sets
 
 pytestmark = needs_library
 
@@ -55,8 +56,7 @@ for name, arrays, types, attributes in itertools.chain(groups_that_do_not_fill_t
 """
 
 
-# If the processor lacks a set, its best set is used instead, which must also be correct.
-@pytest.mark.parametrize("name", ["portable", "avx2", "avx2_vnni", "avx512", "avx512_vnni"])
+@pytest.mark.parametrize("name", instruction_sets("portable", "avx2", "avx2_vnni", "avx512", "avx512_vnni"))
 def test_each_instruction_set(name: str) -> None:
     environment = {**os.environ, "ONNX_SPECOPS_SIMD": name, "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run([sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, check=False)

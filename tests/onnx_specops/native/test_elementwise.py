@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from tests.native import needs_library
+from tests.processor import instruction_sets
 
 pytestmark = needs_library
 
@@ -36,8 +37,7 @@ for seed in range(400):
 """
 
 
-# If the processor lacks a set, its best set is used instead, which must also be correct.
-@pytest.mark.parametrize("name", ["portable", "avx2", "avx512"])
+@pytest.mark.parametrize("name", instruction_sets("portable", "avx2", "avx512"))
 def test_each_instruction_set(name: str) -> None:
     environment = {**os.environ, "ONNX_SPECOPS_SIMD": name, "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run([sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, check=False)

@@ -14,6 +14,7 @@ from tests.native import needs_library
 from tests.onnx_specops.native import nodes
 from tests.onnx_specops.native.nodes import Node
 from tests.onnx_specops.native.random_in_place_attention import attention
+from tests.processor import instruction_sets
 
 pytestmark = needs_library
 
@@ -102,8 +103,7 @@ def compare(count: int) -> None:
                 np.testing.assert_allclose(got, wanted, rtol=1e-3, atol=2e-4, err_msg=message)
 
 
-# If the processor lacks a set, its best set is used instead, which must also be correct.
-@pytest.mark.parametrize("name", ["portable", "avx2", "avx512"])
+@pytest.mark.parametrize("name", instruction_sets("portable", "avx2", "avx512"))
 def test_each_instruction_set(name: str) -> None:
     environment = {**os.environ, "ONNX_SPECOPS_SIMD": name, "PYTHONPATH": os.pathsep.join(sys.path)}
     program = "from tests.onnx_specops.native.test_float_kernels import compare; compare(40)"

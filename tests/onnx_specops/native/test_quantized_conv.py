@@ -13,6 +13,7 @@ import pytest
 import onnx_specops
 from tests.native import needs_library
 from tests.onnx_specops.ops.one_node import one_node
+from tests.processor import instruction_sets
 
 pytestmark = needs_library
 
@@ -265,8 +266,7 @@ for case in range(120):
 """
 
 
-# If the processor lacks a set, its best set is used instead, which must also be correct.
-@pytest.mark.parametrize("name", ["portable", "avx2", "avx2_vnni", "avx512", "avx512_vnni", "amx"])
+@pytest.mark.parametrize("name", instruction_sets("portable", "avx2", "avx2_vnni", "avx512", "avx512_vnni", "amx"))
 def test_each_instruction_set(name: str) -> None:
     environment = {**os.environ, "ONNX_SPECOPS_SIMD": name, "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run([sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, check=False)
