@@ -21,6 +21,7 @@ class PowersInDoubles(Workaround):
     """Compute Pow of integers in the full range of int32 in doubles, which represent all results in this range."""
 
     operators = frozenset(("Pow",))
+    equal = False
 
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
         base, exponent = (cast(Value, value) for value in node.inputs)

@@ -9,8 +9,10 @@ import onnx_ir as ir
 import pytest
 
 from converters.passes.onnxruntime.powers import PowersInDoubles
+from converters.passes.verification import Verifier
 from onnx_specops.building import Builder, Value, new_value
 from onnx_specops.graphs import mark_full_range
+from onnx_specops.replacing import checked_by
 from tests.converters.passes.graphs import graph, operators, run
 
 D = ir.DataType
@@ -65,3 +67,15 @@ def test_powers_out_of_range_are_the_lowest_number(exponent: int) -> None:
     expected = [power if -(2**31) <= power < 2**31 else -(2**31) for power in exact]
     np.testing.assert_array_equal(run(model, x)[0], np.array(expected, np.int32), strict=True)
     assert "Pow" in operators(model)
+
+
+def test_the_check_of_a_conversion_accepts_the_change() -> None:
+    """ONNX Runtime's products of the original node wrap, which ``--verify`` would report."""
+
+    def emit(op: Builder, x: Value) -> Value:
+        return _power(3)(op, op.Cast(x, to=D.INT32))
+
+    model, verifier = graph(emit, new_value(D.FLOAT, [8], "x")), Verifier()
+    with checked_by(verifier):
+        assert PowersInDoubles()(model).modified
+    assert not verifier.differences
