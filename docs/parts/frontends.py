@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 
-from docs.parts.markdown import ROOT, table
+from docs.parts.markdown import recorded, table
 
 _FRONTENDS = {
     "saved_model": ("TensorFlow", "SavedModel", "TensorFlow 2.21"),
@@ -21,7 +20,7 @@ _FRONTENDS = {
 
 def rows() -> Iterator[str]:
     """Formats of frameworks, and how many of their models agree with the framework."""
-    results = json.loads((ROOT / "tests" / "conformance" / "frontends" / "results.json").read_text(encoding="utf-8"))
+    results = recorded("tests/conformance/frontends/results.json")
     rows = []
     for kind, models in results.items():
         agreeing = sum(outcome == "agrees" for outcome in models.values())

@@ -1,12 +1,21 @@
-"""Markdown for tables, links and docstrings."""
+"""What all parts use: recorded results, and Markdown for tables, links and docstrings."""
 
 from __future__ import annotations
 
+import functools
+import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parents[2]
+
+
+@functools.cache
+def recorded(path: str) -> Any:
+    """Return the content of a JSON file of the repository."""
+    return json.loads((ROOT / path).read_text(encoding="utf-8"))
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 
-from docs.parts.markdown import ROOT, table
+from docs.parts.markdown import recorded, table
 
 
 def rows() -> Iterator[str]:
     """Networks with Model API's wrappers, and the comparison of their results."""
-    results = json.loads((ROOT / "tests" / "converters" / "model_api" / "results.json").read_text(encoding="utf-8"))
+    results = recorded("tests/converters/model_api/results.json")
     rows = []
     for name, found in sorted(results.items(), key=lambda item: (item[1]["model_type"].lower(), item[0])):
         runs = [found[runtime] for runtime in ("onnxruntime", "onnxruntime-web") if runtime in found]

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 
 from converters.inference_engine import rules as _layer_rules  # noqa: F401  (importing it registers them)
 from converters.inference_engine.rule import layer_rules
-from docs.parts.markdown import ROOT, source, table
+from docs.parts.markdown import recorded, source, table
 
 
 def layers() -> Iterator[str]:
     """The number of layer types and of their cases, and the table of both."""
-    record = json.loads((ROOT / "converters" / "inference_engine" / "conformance.json").read_text(encoding="utf-8"))
+    record = recorded("converters/inference_engine/conformance.json")
     counts = {kind.lower(): count for kind, count in record.items()}
     rules = layer_rules()
     cases, agreeing = (sum(count[place] for count in counts.values()) for place in (0, 1))
@@ -31,7 +30,7 @@ def layers() -> Iterator[str]:
 
 def files() -> Iterator[str]:
     """The results of public files."""
-    files = json.loads((ROOT / "tests" / "conformance" / "inference_engine" / "public.json").read_text(encoding="utf-8"))
+    files = recorded("tests/conformance/inference_engine/public.json")
     agree = sum(file["outcome"].startswith("agrees") for file in files)
     yield f"{len(files)} files of public repositories were compared with the Inference Engine. {agree} agree within 1e-4."
     yield ""

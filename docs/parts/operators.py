@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import functools
-import json
 import re
 from collections.abc import Iterator
-from typing import Any
 
-from docs.parts.markdown import ROOT, as_markdown, table
+from docs.parts.markdown import ROOT, as_markdown, recorded, table
 from onnx_specops.domain import (
     CONTRIB_DOMAIN,
     MOST_ELEMENTS,
@@ -21,14 +18,14 @@ from onnx_specops.domain import (
     operators,
 )
 
-_HOSTS = ROOT / "tests" / "hosts" / "operators.json"
+_HOSTS = "tests/hosts/operators.json"
 _EXAMPLES = ROOT / "docs" / "operator_examples"
 _NATIVE = ROOT / "onnx_specops" / "native" / "ops.h"
 
 
 def sections() -> Iterator[str]:
     """The versions, the table of operators, and a section on each."""
-    runtimes = " and ".join(host["runtime"] for host in _hosts().values())
+    runtimes = " and ".join(host["runtime"] for host in recorded(_HOSTS).values())
     yield f"This is version {OPSET_VERSION} of the domain. Kernels reject an output of more than {MOST_ELEMENTS:,} elements"
     yield f"and more than {MOST_GROWTH:,} times the elements of all inputs. JavaScript was measured with {runtimes}."
     yield ""
@@ -57,18 +54,13 @@ def _row(operator: Operator) -> tuple[str, ...]:
     return name, _first(operator), ", ".join(forms_of(operator)), _in_javascript(operator)
 
 
-@functools.cache
-def _hosts() -> dict[str, Any]:
-    return json.loads(_HOSTS.read_text(encoding="utf-8"))
-
-
 def _in_javascript(operator: Operator) -> str:
     return "no body" if operator.emit_body is None else _measured(operator.name)
 
 
 def _measured(name: str) -> str:
     """Return the number of models in which an operator ran and agreed."""
-    entries = [host["operators"].get(name) for host in _hosts().values()]
+    entries = [host["operators"].get(name) for host in recorded(_HOSTS).values()]
     cells = ["not measured" if entry is None else f"{entry['agree']} of {entry['models']}" for entry in entries]
     return ", ".join(dict.fromkeys(cells))
 

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
-import json
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from converters.passes.spellings import SPELLINGS
 from converters.targets import TARGETS, Target
-from docs.parts.markdown import ROOT, table
+from docs.parts.markdown import recorded, table
 from tests.conformance.targets.selection import DEPARTING, HELD_OUT
 
-_RESULTS = ROOT / "tests" / "conformance" / "targets" / "results.json"
-
-
-@functools.cache
-def _results() -> dict[str, Any]:
-    return json.loads(_RESULTS.read_text(encoding="utf-8"))
+_RESULTS = "tests/conformance/targets/results.json"
 
 
 def rows() -> Iterator[str]:
@@ -46,7 +39,7 @@ def departing() -> Iterator[str]:
 def consumers() -> Iterator[str]:
     """The numbers of networks that agree, by consumer."""
     agreeing = ("agree", "held-out", "with a direct export", "direct export agrees", "only the direct export agrees")
-    cells = (_consumer_row(name, _results()["versions"].get(name, ""), found) for name, found in _found())
+    cells = (_consumer_row(name, recorded(_RESULTS)["versions"].get(name, ""), found) for name, found in _found())
     yield from table(("consumer", "release", *agreeing), cells)
 
 
@@ -57,7 +50,7 @@ def disagreements() -> Iterator[str]:
 
 def _found() -> list[tuple[str, Any]]:
     """Return the results of each consumer."""
-    return sorted((name, found) for name, found in _results().items() if name != "versions")
+    return sorted((name, found) for name, found in recorded(_RESULTS).items() if name != "versions")
 
 
 def _limits() -> Iterator[tuple[str, ...]]:
