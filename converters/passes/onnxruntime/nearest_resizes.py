@@ -12,7 +12,7 @@ import onnx_ir as ir
 from converters.passes.elementwise import has_moved
 from converters.passes.layouts import channels_first, channels_last
 from converters.passes.patterns import PatternPass, rewrite
-from converters.passes.resized_elements import MAX_POSITIONS, nearest_elements, positions_of, scales_of
+from converters.passes.resized_elements import nearest_elements, positions_of, scales_of
 from converters.passes.simplification.data_movement import permutation
 from onnx_specops.building import Builder, Value
 
@@ -66,11 +66,13 @@ def _repeated(moved: Value, whole: Value) -> dict[int, np.ndarray] | None:
         size, scale = dims[axis], scales[axis]
         if scale == 1:
             continue
-        if not isinstance(size, int) or scale < 1 or scale != int(scale) or size * scale > MAX_POSITIONS:
+        if not isinstance(size, int) or scale < 1 or scale != int(scale):
+            return None
+        positions = positions_of(node, size, size * int(scale), scale)
+        if positions is None:
             return None
         elements = np.repeat(np.arange(size, dtype=np.int64), int(scale))
-        positions = positions_of(node, size, len(elements), scale)
-        if positions is None or (nearest_elements(positions, size, node) != elements).any():
+        if (nearest_elements(positions, size, node) != elements).any():
             return None
         repeated[axis] = elements
     return repeated

@@ -69,11 +69,7 @@ def _of_elements(op: Builder, data: Value, indices: Value, updates: Value, axis:
 
 def _of_slices(op: Builder, data: Value, indices: Value, updates: Value, depth: int) -> Value:
     leading, rest = op.Shape(data, end=depth), op.Shape(data, start=depth)
-    index = op.Cast(indices, to=ir.DataType.INT64)
-    index = op.Where(op.Less(index, op.const(0)), op.Add(index, leading), index)
-    # The place of a slice among all: the products of the sizes of the following dimensions.
-    steps = [op.ReduceProd(op.Slice(leading, [place + 1], [depth]), keepdims=1) for place in range(depth)]
-    places = op.Reshape(op.ReduceSum(op.Mul(index, op.Concat(*steps, axis=0)), [-1], keepdims=0), [-1])
+    places = places_of_slices(op, indices, leading, depth)
     last = _last(op, op.ReduceProd(leading, keepdims=1), places, _count(op, places), 0)
     slices = op.Reshape(updates, op.Concat(op.Shape(places), rest, axis=0), allowzero=1)
     none = op.Expand(op.const([0], updates.dtype), op.Concat([1], rest, axis=0))
@@ -82,6 +78,22 @@ def _of_slices(op: Builder, data: Value, indices: Value, updates: Value, depth: 
     ones = op.Expand(op.const([1]), op.Reshape(op.Shape(rest), [1]))
     kept = op.Reshape(op.Less(last, op.const(0)), op.Concat(leading, ones, axis=0), allowzero=1)
     return op.Where(kept, data, chosen)
+
+
+def places_of_slices(op: Builder, indices: Value, leading: Value, depth: int) -> Value:
+    """Return the place of each slice of a ScatterND among all slices of the data, in one dimension.
+
+    Args:
+        op: the builder.
+        indices: the indices of the leading dimensions.
+        leading: the sizes of these dimensions.
+        depth: their number.
+    """
+    index = op.Cast(indices, to=ir.DataType.INT64)
+    index = op.Where(op.Less(index, op.const(0)), op.Add(index, leading), index)
+    # The products of the sizes of the following dimensions.
+    steps = [op.ReduceProd(op.Slice(leading, [place + 1], [depth]), keepdims=1) for place in range(depth)]
+    return op.Reshape(op.ReduceSum(op.Mul(index, op.Concat(*steps, axis=0)), [-1], keepdims=0), [-1])
 
 
 def _count(op: Builder, values: Value) -> Value:

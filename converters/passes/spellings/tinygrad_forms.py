@@ -8,6 +8,7 @@ from math import prod
 import numpy as np
 import onnx_ir as ir
 
+from converters.passes.spellings.scattering import places_of_slices
 from converters.passes.workaround import Workaround
 from converters.targets.limits import are_of_planes
 from onnx_specops.building import Builder, Value
@@ -32,7 +33,7 @@ class ScatteredRows(Workaround):
         sizes, places = [size or 0 for size in data.dims or ()], [size or 0 for size in indices.dims or ()]
         depth, count = places[-1], prod(places[:-1])
         rest = sizes[depth:]
-        rows = _rows(op, indices, np.array(sizes[:depth], np.int64))
+        rows = places_of_slices(op, indices, op.const(sizes[:depth]), depth)
         rows = op.Reshape(rows, [count, *[1] * len(rest)])
         if rest:
             rows = op.Expand(rows, [count, *rest])
@@ -97,16 +98,3 @@ class PositiveAxes(Workaround):
         rank = x.rank + (axes.size if node.op_type == "Unsqueeze" else 0)
         counted = sorted((axes.reshape(-1) % rank).tolist())
         return [op.Unsqueeze(x, counted) if node.op_type == "Unsqueeze" else op.Squeeze(x, counted)]
-
-
-def _rows(op: Builder, indices: Value, sizes: np.ndarray) -> Value:
-    """Return the number of the row of each update, among the rows of all leading dimensions."""
-    steps = np.cumprod(np.append(sizes[1:], 1)[::-1])[::-1].astype(np.int64)
-    known = constant_array(indices)
-    if known is not None:
-        known = known.astype(np.int64)
-        return op.const((np.where(known < 0, known + sizes, known) * steps).sum(-1))
-    index = op.Cast(indices, to=ir.DataType.INT64)
-    index = op.Where(op.Less(index, op.const(0)), op.Add(index, op.const(sizes)), index)
-    result: Value = op.ReduceSum(op.Mul(index, op.const(steps)), [-1], keepdims=0)
-    return result
