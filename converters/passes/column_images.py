@@ -11,18 +11,17 @@ from typing import cast
 
 import onnx_ir as ir
 
-from converters.passes.workaround import Workaround
+from converters.passes.workaround import KernelWorkaround
 from onnx_specops.building import Builder, Value
 from onnx_specops.graphs import attributes_of
 
 _FITTING = (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
 
 
-class Col2ImByAddition(Workaround):
+class Col2ImByAddition(KernelWorkaround):
     """Replace Col2Im of types that float32 does not represent by ScatterElements, which adds elements at positions."""
 
     operators = frozenset(("Col2Im",))
-    equal = False
 
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
         x, image, block = (cast(Value, value) for value in node.inputs)

@@ -11,12 +11,12 @@ from typing import cast
 import onnx_ir as ir
 from onnx_ir.passes import PassResult
 
-from converters.passes.workaround import Workaround
+from converters.passes.workaround import KernelWorkaround
 from onnx_specops.building import Builder, Value
 from onnx_specops.graphs import all_nodes, attributes_of
 
 
-class InstancesWithoutElements(Workaround):
+class InstancesWithoutElements(KernelWorkaround):
     """Reshape the data of an InstanceNormalization of float16 whose channels may have no elements.
 
     Such data become an empty batch of single elements, and other data three-dimensional. If the model has float16 data,
@@ -24,7 +24,6 @@ class InstancesWithoutElements(Workaround):
     """
 
     operators = frozenset(("InstanceNormalization",))
-    equal = False
 
     def __init__(self) -> None:
         super().__init__()

@@ -8,7 +8,7 @@ from typing import cast
 import numpy as np
 import onnx_ir as ir
 
-from converters.passes.workaround import Workaround
+from converters.passes.workaround import KernelWorkaround
 from onnx_specops.building import Builder, Value
 from onnx_specops.graphs import attributes_of
 
@@ -18,11 +18,10 @@ _LARGEST = {D.FLOAT8E4M3FN: 464.0, D.FLOAT8E5M2: 61408.0}
 """The largest float16 that is rounded to a finite number."""
 
 
-class CastToFloat8(Workaround):
+class CastToFloat8(KernelWorkaround):
     """Replace numbers out of range by infinity before a Cast of float16 to float8 without saturation."""
 
     operators = frozenset(("Cast",))
-    equal = False
 
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
         x, attributes = cast(Value, node.inputs[0]), attributes_of(node)

@@ -13,7 +13,7 @@ from typing import cast
 import numpy as np
 import onnx_ir as ir
 
-from converters.passes.workaround import Workaround
+from converters.passes.workaround import KernelWorkaround
 from onnx_specops.building import Builder, Value
 from onnx_specops.graphs import attributes_of, constant_array
 
@@ -23,7 +23,7 @@ _BEYOND = 32.0
 """
 
 
-class SampleAnyPosition(Workaround):
+class SampleAnyPosition(KernelWorkaround):
     """Clip the positions of GridSample, and make its results NaN where they are NaN or infinite.
 
     Positions that are constant and near the image need neither. With ``reflection``, no position is beyond the image, so
@@ -32,7 +32,6 @@ class SampleAnyPosition(Workaround):
     """
 
     operators = frozenset(("GridSample",))
-    equal = False
 
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
         x, grid = (cast(Value, value) for value in node.inputs)

@@ -13,7 +13,7 @@ import numpy as np
 import onnx_ir as ir
 
 from converters.passes.patterns import PatternPass, rewrite
-from converters.passes.workaround import Workaround
+from converters.passes.workaround import KernelWorkaround
 from onnx_specops.building import Builder, Value, cast_unrounded
 from onnx_specops.graphs import attributes_of
 from onnx_specops.widening import HALVES
@@ -67,7 +67,7 @@ class LRNOfFourDimensions(PatternPass):
     rewrites = (of_supported_form,)
 
 
-class LRNByShiftedSums(Workaround):
+class LRNByShiftedSums(KernelWorkaround):
     """Compute LRN of float32 from sums of shifted squares.
 
     ONNX Runtime's kernel (1.32) adds the next square of a window and subtracts the previous one. After a large square, the
@@ -79,7 +79,6 @@ class LRNByShiftedSums(Workaround):
     """
 
     operators = frozenset(("LRN",))
-    equal = False
 
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
         x, attributes = cast(Value, node.inputs[0]), attributes_of(node)

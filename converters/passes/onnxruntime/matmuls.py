@@ -15,19 +15,18 @@ from typing import cast
 
 import onnx_ir as ir
 
-from converters.passes.workaround import Workaround
+from converters.passes.workaround import KernelWorkaround
 from onnx_specops.building import Builder, Value
 from onnx_specops.graphs import origin
 from onnx_specops.padding import pad
 
 
-class MatMulOfVectorsAndEmptyMatrices(Workaround):
+class MatMulOfVectorsAndEmptyMatrices(KernelWorkaround):
     """Rewrite MatMul to operands with equal batches if one is empty, with matrices instead of vectors, and with elements to
     sum over.
     """
 
     operators = frozenset(("MatMul",))
-    equal = False
 
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
         a, b = (cast(Value, value) for value in node.inputs)

@@ -10,18 +10,17 @@ from typing import cast
 
 import onnx_ir as ir
 
-from converters.passes.workaround import Workaround
+from converters.passes.workaround import KernelWorkaround
 from onnx_specops.building import Builder, Value
 from onnx_specops.graphs import has_full_range
 
 D = ir.DataType
 
 
-class PowersInDoubles(Workaround):
+class PowersInDoubles(KernelWorkaround):
     """Compute Pow of integers in the full range of int32 in doubles, which represent all results in this range."""
 
     operators = frozenset(("Pow",))
-    equal = False
 
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
         base, exponent = (cast(Value, value) for value in node.inputs)

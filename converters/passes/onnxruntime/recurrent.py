@@ -16,16 +16,15 @@ import onnx_ir as ir
 
 from converters.passes.onnxruntime.recurrent_steps import emit_steps, has_steps, inside
 from converters.passes.recurrent_nodes import BACKWARD
-from converters.passes.workaround import Workaround
+from converters.passes.workaround import KernelWorkaround
 from onnx_specops.building import Builder, Value
 from onnx_specops.graphs import attributes_of, constant_array
 
 
-class EmptySequences(Workaround):
+class EmptySequences(KernelWorkaround):
     """Return the initial states with an If for recurrent nodes whose batch or number of steps may be 0."""
 
     operators = frozenset(("GRU", "LSTM", "RNN"))
-    equal = False
 
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
         x = cast(Value, node.inputs[0])
@@ -53,7 +52,7 @@ class EmptySequences(Workaround):
         return results if isinstance(results, (tuple, list)) else [results]
 
 
-class NaNOfSequences(Workaround):
+class NaNOfSequences(KernelWorkaround):
     """Make the results of GRU and LSTM NaN where a NaN or an infinity among the data and states makes them NaN.
 
     An If computes the steps of data and states that are not finite again, with other operators. An infinity gives NaN if the
@@ -67,7 +66,6 @@ class NaNOfSequences(Workaround):
     """
 
     operators = frozenset(("GRU", "LSTM"))
-    equal = False
 
     def __init__(self, *, branches: bool = True) -> None:
         super().__init__()

@@ -13,7 +13,7 @@ from typing import Any, cast
 import numpy as np
 import onnx_ir as ir
 
-from converters.passes.workaround import Workaround
+from converters.passes.workaround import KernelWorkaround
 from onnx_specops.building import Builder, Value
 from onnx_specops.graphs import attributes_of, has_full_range
 
@@ -25,14 +25,13 @@ _FEW = 1 << 21
 """Doubles represent the sums of this many integers of 32 bits."""
 
 
-class ExactSums(Workaround):
+class ExactSums(KernelWorkaround):
     """Convert ReduceSum of integers in the full range of their type to sums in int64 of 32 bits each.
 
     If more than `_FEW` elements may be added, the sums are of 16 bits each.
     """
 
     operators = frozenset(("ReduceSum",))
-    equal = False
 
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
         x, *axes = (cast(Value, value) for value in node.inputs)
@@ -55,11 +54,10 @@ class ExactSums(Workaround):
         return [whole if x.dtype == D.INT64 else op.Cast(whole, to=x.dtype)]
 
 
-class ExactProducts(Workaround):
+class ExactProducts(KernelWorkaround):
     """Convert ReduceProd of integers in the full range of their type to ScatterElements, which multiplies in that type."""
 
     operators = frozenset(("ReduceProd",))
-    equal = False
 
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
         if not has_full_range(node) or len(node.inputs) != 2:
@@ -83,11 +81,10 @@ class ExactProducts(Workaround):
         return [product if attributes.get("keepdims", 1) else op.ReduceMax(product, axes, **attributes)]
 
 
-class ExtremesOfNoBooleans(Workaround):
+class ExtremesOfNoBooleans(KernelWorkaround):
     """Convert ReduceMax and ReduceMin of booleans to uint8 if an axis may have no elements."""
 
     operators = frozenset(("ReduceMax", "ReduceMin"))
-    equal = False
 
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
         x, *axes = (cast(Value, value) for value in node.inputs)

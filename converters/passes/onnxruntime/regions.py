@@ -8,12 +8,12 @@ from typing import cast
 import numpy as np
 import onnx_ir as ir
 
-from converters.passes.workaround import Workaround
+from converters.passes.workaround import KernelWorkaround
 from onnx_specops.building import Builder, Value
 from onnx_specops.graphs import attributes_of
 
 
-class RoiAlignOfNewerOpsets(Workaround):
+class RoiAlignOfNewerOpsets(KernelWorkaround):
     """Replace RoiAlign with the mode ``avg`` by the domain's ROIAlign from opset 22 on, where ONNX Runtime has no kernel.
 
     Args:
@@ -21,7 +21,6 @@ class RoiAlignOfNewerOpsets(Workaround):
     """
 
     operators = frozenset(("RoiAlign",))
-    equal = False
 
     def __init__(self, opset: int) -> None:
         super().__init__()
@@ -43,11 +42,10 @@ class RoiAlignOfNewerOpsets(Workaround):
         return [aligned]
 
 
-class RoiAlignOfNothing(Workaround):
+class RoiAlignOfNothing(KernelWorkaround):
     """Insert a Gather before RoiAlign of maps with unknown rows or columns. It fails if there are none."""
 
     operators = frozenset(("RoiAlign",))
-    equal = False
 
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
         x, rois, batch = (cast(Value, value) for value in node.inputs)

@@ -8,16 +8,15 @@ from typing import cast
 import onnx_ir as ir
 
 from converters.passes.integer_division import truncated_remainder
-from converters.passes.workaround import Workaround
+from converters.passes.workaround import KernelWorkaround
 from onnx_specops.building import Builder, Value
 from onnx_specops.graphs import attributes_of
 
 
-class ExactRemainders(Workaround):
+class ExactRemainders(KernelWorkaround):
     """Compute Mod with ``fmod`` of 64-bit integers: the dividend minus the product of truncated quotient and divisor."""
 
     operators = frozenset(("Mod",))
-    equal = False
 
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
         a, b = (cast(Value, value) for value in node.inputs)

@@ -11,17 +11,16 @@ from typing import cast
 import numpy as np
 import onnx_ir as ir
 
-from converters.passes.workaround import Workaround
+from converters.passes.workaround import KernelWorkaround
 from onnx_specops.building import Builder, Value
 
 _INT32_MAX, _INT64_MAX = 2**31 - 1, 2**63 - 1
 
 
-class EndsOfBackwardSlices(Workaround):
+class EndsOfBackwardSlices(KernelWorkaround):
     """Change the ends of Slices with negative steps that ONNX Runtime would misinterpret by one."""
 
     operators = frozenset(("Slice",))
-    equal = False
 
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
         if len(node.inputs) < 5 or node.inputs[4] is None:

@@ -11,16 +11,15 @@ from typing import cast
 import numpy as np
 import onnx_ir as ir
 
-from converters.passes.workaround import Workaround
+from converters.passes.workaround import KernelWorkaround
 from onnx_specops.building import Builder, Value
 from onnx_specops.graphs import attributes_of
 
 
-class GatherOfStrings(Workaround):
+class GatherOfStrings(KernelWorkaround):
     """Gather strings of any rank other than 1 from a vector."""
 
     operators = frozenset(("Gather",))
-    equal = False
 
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
         x, indices = (cast(Value, value) for value in node.inputs)
@@ -29,11 +28,10 @@ class GatherOfStrings(Workaround):
         return [op.Gather(op.Reshape(x, [-1]), op.Gather(_positions(op, x), indices, **attributes_of(node)))]
 
 
-class PadOfStrings(Workaround):
+class PadOfStrings(KernelWorkaround):
     """Replace Pad of strings by a Gather from a vector."""
 
     operators = frozenset(("Pad",))
-    equal = False
 
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
         x, pads, blank, axes = (cast(Value | None, value) for value in (*node.inputs, None, None)[:4])

@@ -7,16 +7,15 @@ from typing import cast
 
 import onnx_ir as ir
 
-from converters.passes.workaround import Workaround
+from converters.passes.workaround import KernelWorkaround
 from onnx_specops.building import Builder, Value
 from onnx_specops.graphs import attributes_of
 
 
-class EmptyTransposedConvolutions(Workaround):
+class EmptyTransposedConvolutions(KernelWorkaround):
     """Replace pads of a ConvTranspose that may remove the whole result by a Pad with negative counts after it."""
 
     operators = frozenset(("ConvTranspose",))
-    equal = False
 
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
         attributes = attributes_of(node)

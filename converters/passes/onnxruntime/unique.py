@@ -12,19 +12,18 @@ from typing import cast
 import onnx_ir as ir
 
 from converters.passes.onnxruntime.unsigned import signed, unsigned
-from converters.passes.workaround import Workaround
+from converters.passes.workaround import KernelWorkaround
 from onnx_specops.assertions import required
 from onnx_specops.building import Builder, Value
 from onnx_specops.graphs import attributes_of
 
 
-class UniqueOfEmptySlices(Workaround):
+class UniqueOfEmptySlices(KernelWorkaround):
     """Convert Unique along an axis whose slices may have no elements: an If selects the first slice. Compute uint64 in
     int64. Reject NaN at run time.
     """
 
     operators = frozenset(("Unique",))
-    equal = False
 
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
         x, attributes = cast(Value, node.inputs[0]), attributes_of(node)

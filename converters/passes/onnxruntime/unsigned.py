@@ -10,18 +10,17 @@ from typing import cast
 
 import onnx_ir as ir
 
-from converters.passes.workaround import Workaround
+from converters.passes.workaround import KernelWorkaround
 from onnx_specops.building import Builder, Value
 from onnx_specops.graphs import attributes_of
 
 _TOP = -(2**63)
 
 
-class ExtremesOfUnsigned(Workaround):
+class ExtremesOfUnsigned(KernelWorkaround):
     """Convert ReduceMax and ReduceMin of uint64."""
 
     operators = frozenset(("ReduceMax", "ReduceMin"))
-    equal = False
 
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
         x, *axes = (cast(Value, value) for value in node.inputs)
@@ -30,11 +29,10 @@ class ExtremesOfUnsigned(Workaround):
         return [unsigned(op, op.node(node.op_type, signed(op, x), *axes, **attributes_of(node)))]
 
 
-class TopKOfUnsigned(Workaround):
+class TopKOfUnsigned(KernelWorkaround):
     """Convert TopK of uint64."""
 
     operators = frozenset(("TopK",))
-    equal = False
 
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
         x, k = (cast(Value, value) for value in node.inputs)
