@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import onnx_ir as ir
 from onnx_ir.passes import InPlacePass, PassResult
 
 from onnx_specops.building import Builder, Value
-from onnx_specops.graphs import all_nodes
+from onnx_specops.graphs import all_nodes, attributes_of
 from onnx_specops.replacing import may_replace, replace_value, rewriting
 
 
@@ -45,6 +45,14 @@ class KernelWorkaround(Workaround):
     """Replaces nodes that ONNX Runtime computes incorrectly or not at all, so replacements are not compared with them."""
 
     equal = False
+
+
+def again(op: Builder, node: ir.Node, *inputs: ir.Value | None, **changes: Any) -> Value:
+    """Emit a node with one output again, with other inputs and some other attributes; ``None`` removes an attribute."""
+    (result,) = node.outputs
+    types = [(result.dtype, None if result.shape is None else list(result.shape))]
+    emitted: Value = op.node(node.op_type, *inputs, domain=node.domain, types=types, **(attributes_of(node) | changes))
+    return emitted
 
 
 class Workarounds(InPlacePass):

@@ -2,63 +2,56 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import onnx_ir as ir
-from onnx_ir.passes import InPlacePass, PassResult
 
 from converters.passes.patterns import PatternPass, rewrite
+from converters.passes.workaround import Workaround
 from onnx_specops.building import Builder, Value
-from onnx_specops.graphs import all_nodes, all_values
 
 _COMPARED = frozenset(("Less", "LessOrEqual", "Greater", "GreaterOrEqual"))
 
 
-class EqualShapes(InPlacePass):
+class EqualShapes(Workaround):
     """Expand the inputs of Where, and of comparisons of floats that broadcast in both directions, to the shape of the
     result. Less of floats becomes Greater.
 
     MNN (3.6) selects wrong elements of such inputs, reads out of bounds, and computes Less of floats incorrectly.
     """
 
-    def call(self, model: ir.Model) -> PassResult:
-        found = [node for node in all_nodes(model.graph) if not node.domain and node.op_type in (*_COMPARED, "Where")]
-        root = Builder(model.graph)
-        root.reserve(value.name for value in all_values(model.graph))
-        return PassResult(model, modified=sum(_respelled(node, root) for node in found) > 0)
+    operators = _COMPARED | {"Where"}
 
-
-def _respelled(node: ir.Node, root: Builder) -> bool:
-    x = node.inputs[0]
-    is_of_floats = x is not None and x.dtype is not None and x.dtype.is_floating_point()
-    if not isinstance(node.graph, ir.Graph) or (node.op_type != "Where" and not is_of_floats):
-        return False
-    changed = _expand(node, root)
-    if node.op_type == "Less":
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        x = node.inputs[0]
+        is_of_floats = x is not None and x.dtype is not None and x.dtype.is_floating_point()
+        if node.op_type != "Where" and not is_of_floats:
+            return None
+        small, result = _small_inputs(node), node.outputs[0]
+        if not small and node.op_type != "Less":
+            return None
         inputs = list(node.inputs)
-        node.replace_input_with(0, inputs[1])
-        node.replace_input_with(1, inputs[0])
-        node.op_type = "Greater"
-        changed = True
-    return changed
+        for index in small:
+            inputs[index] = op.Expand(inputs[index], list(result.shape or ()))
+        if node.op_type == "Less":
+            return [op.Greater(*reversed(inputs))]
+        return [op.node(node.op_type, *inputs)]
 
 
-def _expand(node: ir.Node, root: Builder) -> bool:
+def _small_inputs(node: ir.Node) -> list[int]:
+    """Return the numbers of the inputs that are expanded."""
     whole = node.outputs[0]
     if not isinstance(whole, Value) or whole.dims is None or not whole.is_static:
-        return False
+        return []
     small = [
-        index
+        (index, value)
         for index, value in enumerate(node.inputs)
         if isinstance(value, Value) and value.is_static and value.dims != whole.dims
     ]
-    if not small or (node.op_type != "Where" and len(small) < len(node.inputs)):
-        return False
-    op = Builder.before_node(node, root)
-    for index in small:
-        value = node.inputs[index]
-        # One element is computed correctly.
-        if isinstance(value, Value) and any(dim != 1 for dim in value.dims or ()):
-            node.replace_input_with(index, op.place(op.Expand(value, whole.dims)))
-    return True
+    if node.op_type != "Where" and len(small) < len(node.inputs):
+        return []
+    # One element is computed correctly.
+    return [index for index, value in small if any(dim != 1 for dim in value.dims or ())]
 
 
 @rewrite("Equal", lambda op, a, b: op.Equal(a, b), finite=True)

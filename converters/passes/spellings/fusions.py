@@ -6,39 +6,31 @@ from collections.abc import Sequence
 
 import numpy as np
 import onnx_ir as ir
-from onnx_ir.passes import InPlacePass, PassResult
 
 from converters.passes.workaround import Workaround
 from onnx_specops.building import Builder, Value, constant_value
-from onnx_specops.graphs import all_nodes, constant_array, constant_list
-from onnx_specops.naming import Names
+from onnx_specops.graphs import constant_array, constant_list
 
 _CONVOLUTIONS = frozenset(("Conv", "ConvTranspose"))
 _PRODUCTS = frozenset(("MatMul", "Gemm"))
 
 
-class WholeAddends(InPlacePass):
+class WholeAddends(Workaround):
     """Expand a constant that is added to a convolution or matrix multiplication, unless it is added along the channels.
 
     MNN (3.6) and OpenCV (5.0.0) add a constant with as many elements as there are channels to these, whatever its shape is.
     """
 
-    def call(self, model: ir.Model) -> PassResult:
-        names: Names | None = None
-        count = 0
-        for node in all_nodes(model.graph):
-            if node.domain or node.op_type != "Add":
-                continue
-            for index, value in enumerate(node.inputs):
-                wide = _widened(value, node.inputs[1 - index])
-                if wide is None or value is None:
-                    continue
-                names = names or Names.of(model.graph)
-                constant = constant_value(wide, name=f"{value.name}_whole")
-                names.register(model.graph, constant)
-                node.replace_input_with(index, constant)
-                count += 1
-        return PassResult(model, modified=count > 0)
+    operators = frozenset(("Add",))
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        for index, value in enumerate(node.inputs):
+            wide = _widened(value, node.inputs[1 - index])
+            if wide is not None and value is not None:
+                operands = list(node.inputs)
+                operands[index] = constant_value(wide, name=f"{value.name}_whole")
+                return [op.Add(*operands)]
+        return None
 
 
 def _widened(value: ir.Value | None, other: ir.Value | None) -> np.ndarray | None:

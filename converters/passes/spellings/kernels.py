@@ -8,10 +8,9 @@ import numpy as np
 import onnx_ir as ir
 from onnx_ir.passes import InPlacePass, PassResult
 
-from converters.passes.workaround import Workaround
+from converters.passes.workaround import Workaround, again
 from onnx_specops.building import Builder, Value, constant_value
 from onnx_specops.graphs import all_nodes, attributes_of, constant_array
-from onnx_specops.naming import Names
 
 _CONVOLUTIONS = frozenset(("Conv", "ConvInteger", "ConvTranspose", "QLinearConv"))
 
@@ -34,73 +33,61 @@ class StateKernels(InPlacePass):
         return PassResult(model, modified=count > 0)
 
 
-class UndilatedConvTranspose(InPlacePass):
+class UndilatedConvTranspose(Workaround):
     """Insert zeros into the constant weights of a dilated ConvTranspose. OpenCV (4.14.0) ignores its dilations."""
 
-    def call(self, model: ir.Model) -> PassResult:
-        names: Names | None = None
-        count = 0
-        for node in all_nodes(model.graph):
-            dilations = list(node.attributes.get_ints("dilations", ()) or ())
-            if node.domain or node.op_type != "ConvTranspose" or all(step == 1 for step in dilations):
-                continue
-            strides = list(node.attributes.get_ints("strides", ()) or [1] * len(dilations))
-            more = list(node.attributes.get_ints("output_padding", ()) or [0] * len(dilations))
-            if any(extra >= step for extra, step in zip(more, strides, strict=True)):
-                continue  # the dilation allows it
-            value = node.inputs[1]
-            weights = None if value is None else constant_array(value)
-            if value is None or weights is None:
-                continue
-            sizes = [(size - 1) * step + 1 for size, step in zip(weights.shape[2:], dilations, strict=True)]
-            wide = np.zeros([*weights.shape[:2], *sizes], weights.dtype)
-            wide[(slice(None), slice(None), *(slice(None, None, step) for step in dilations))] = weights
-            names = names or Names.of(model.graph)
-            constant = constant_value(wide, name=f"{value.name}_dilated")
-            names.register(model.graph, constant)
-            node.replace_input_with(1, constant)
-            node.attributes.pop("dilations")
-            node.attributes.add(ir.AttrInt64s("kernel_shape", sizes))
-            count += 1
-        return PassResult(model, modified=count > 0)
+    operators = frozenset(("ConvTranspose",))
+    finite = True
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        dilations = list(node.attributes.get_ints("dilations", ()) or ())
+        if all(step == 1 for step in dilations):
+            return None
+        strides = list(node.attributes.get_ints("strides", ()) or [1] * len(dilations))
+        more = list(node.attributes.get_ints("output_padding", ()) or [0] * len(dilations))
+        if any(extra >= step for extra, step in zip(more, strides, strict=True)):
+            return None  # the dilation allows it
+        x, value, *bias = node.inputs
+        weights = constant_array(value)
+        if value is None or weights is None:
+            return None
+        sizes = [(size - 1) * step + 1 for size, step in zip(weights.shape[2:], dilations, strict=True)]
+        wide = np.zeros([*weights.shape[:2], *sizes], weights.dtype)
+        wide[(slice(None), slice(None), *(slice(None, None, step) for step in dilations))] = weights
+        constant = constant_value(wide, name=f"{value.name}_dilated")
+        return [again(op, node, x, constant, *bias, dilations=None, kernel_shape=sizes)]
 
 
-class CroppedKernels(InPlacePass):
+class CroppedKernels(Workaround):
     """Remove the elements of a grouped Conv's constant kernel that only padding meets, along axes with one element.
 
     OpenCV (4.14.0) reads out of bounds for depthwise kernels of 3x3 elements if the height or width of the image is 1.
     """
 
-    def call(self, model: ir.Model) -> PassResult:
-        names: Names | None = None
-        count = 0
-        for node in all_nodes(model.graph):
-            pads = list(node.attributes.get_ints("pads", ()) or ())
-            if node.domain or node.op_type != "Conv" or not any(pads) or node.attributes.get_int("group", 1) == 1:
-                continue
-            x, value, result = node.inputs[0], node.inputs[1], node.outputs[0]
-            weights = None if value is None else constant_array(value)
-            if value is None or weights is None or not isinstance(x, Value) or not isinstance(result, Value):
-                continue
-            if x.dims is None or result.dims is None:
-                continue
-            half = len(pads) // 2
-            dilations = list(node.attributes.get_ints("dilations", ()) or [1] * half)
-            for axis, (size, results, step) in enumerate(zip(x.dims[2:], result.dims[2:], dilations, strict=True)):
-                place, apart = divmod(pads[axis], step)
-                if (size, results) == (1, 1) and 1 < weights.shape[2 + axis] > place and not apart:
-                    weights = weights.take([place], 2 + axis)
-                    pads[axis] = pads[axis + half] = 0
-            if list(weights.shape) == list(value.shape or ()):
-                continue
-            names = names or Names.of(model.graph)
-            constant = constant_value(np.ascontiguousarray(weights), name=f"{value.name}_cropped")
-            names.register(model.graph, constant)
-            node.replace_input_with(1, constant)
-            node.attributes.add(ir.AttrInt64s("pads", pads))
-            node.attributes.add(ir.AttrInt64s("kernel_shape", list(weights.shape[2:])))
-            count += 1
-        return PassResult(model, modified=count > 0)
+    operators = frozenset(("Conv",))
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        pads = list(node.attributes.get_ints("pads", ()) or ())
+        if not any(pads) or node.attributes.get_int("group", 1) == 1:
+            return None
+        x, value, *bias = node.inputs
+        result, weights = node.outputs[0], constant_array(value)
+        if value is None or weights is None or not isinstance(x, Value) or not isinstance(result, Value):
+            return None
+        if x.dims is None or result.dims is None:
+            return None
+        half = len(pads) // 2
+        dilations = list(node.attributes.get_ints("dilations", ()) or [1] * half)
+        cropped = weights
+        for axis, (size, results, step) in enumerate(zip(x.dims[2:], result.dims[2:], dilations, strict=True)):
+            place, apart = divmod(pads[axis], step)
+            if (size, results) == (1, 1) and 1 < cropped.shape[2 + axis] > place and not apart:
+                cropped = cropped.take([place], 2 + axis)
+                pads[axis] = pads[axis + half] = 0
+        if cropped.shape == weights.shape:
+            return None
+        constant = constant_value(np.ascontiguousarray(cropped), name=f"{value.name}_cropped")
+        return [again(op, node, x, constant, *bias, pads=pads, kernel_shape=list(cropped.shape[2:]))]
 
 
 _BLOCK = 8

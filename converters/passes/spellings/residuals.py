@@ -5,40 +5,31 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import onnx_ir as ir
-from onnx_ir.passes import InPlacePass, PassResult
 
 from converters.passes.workaround import Workaround
 from onnx_specops.building import Builder, Value
-from onnx_specops.graphs import all_nodes, constant_array, producer_of
+from onnx_specops.graphs import constant_array, producer_of
 
 
-class ExpandedResiduals(InPlacePass):
+class ExpandedResiduals(Workaround):
     """Expand an operand of an Add to the shape of the sum if one of the operands is the result of a Conv.
 
     OpenCV (5.0.0) adds the other operand as a part of the convolution, which requires equal shapes.
     """
 
-    def call(self, model: ir.Model) -> PassResult:
-        root = Builder.of_existing(model.graph)
-        count = 0
-        for node in list(all_nodes(model.graph)):
-            if node.domain or node.op_type != "Add" or not isinstance(node.graph, ir.Graph):
-                continue
-            operands, result = list(node.inputs), node.outputs[0]
-            if (
-                not isinstance(result, Value)
-                or not result.is_static
-                or any(constant_array(one) is not None for one in operands)
-            ):
-                continue
-            if not any(producer_of(one, "Conv") for one in operands):
-                continue
-            for index, one in enumerate(operands):
-                if isinstance(one, Value) and one.is_static and one.dims != result.dims:
-                    op = Builder.before_node(node, root)
-                    node.replace_input_with(index, op.Expand(one, op.const([dim or 0 for dim in result.dims or ()])))
-                    count += 1
-        return PassResult(model, modified=count > 0)
+    operators = frozenset(("Add",))
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        operands, result = list(node.inputs), node.outputs[0]
+        if not isinstance(result, Value) or not result.is_static or any(constant_array(one) is not None for one in operands):
+            return None
+        if not any(producer_of(one, "Conv") for one in operands):
+            return None
+        small = [isinstance(one, Value) and one.is_static and one.dims != result.dims for one in operands]
+        if not any(small):
+            return None
+        shape = op.const([dim or 0 for dim in result.dims or ()])
+        return [op.Add(*(op.Expand(one, shape) if is_small else one for one, is_small in zip(operands, small, strict=True)))]
 
 
 class SubtractedResiduals(Workaround):
