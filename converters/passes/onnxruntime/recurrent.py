@@ -14,7 +14,7 @@ from typing import cast
 import numpy as np
 import onnx_ir as ir
 
-from converters.passes.onnxruntime.recurrent_steps import emit_steps, has_steps, inside
+from converters.passes.onnxruntime.recurrent_steps import emit_steps, has_steps, in_float32, inside
 from converters.passes.recurrent_nodes import BACKWARD
 from converters.passes.workaround import KernelWorkaround
 from onnx_specops.building import Builder, Value
@@ -58,7 +58,7 @@ class NaNOfSequences(KernelWorkaround):
     An If computes the steps of data and states that are not finite again, with other operators. An infinity gives NaN if the
     weights make infinities of both signs of it, or if a gate of 0 multiplies it.
 
-    Conditions: float32. A NaN stays with ``clip``, too, which has no result for it.
+    Conditions: float32 or float16. A NaN stays with ``clip``, too, which has no result for it.
 
     Args:
         branches: whether there is an If. Without it, all states are NaN from the first NaN of a sequence on, and if an
@@ -74,7 +74,7 @@ class NaNOfSequences(KernelWorkaround):
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
         x, attributes = cast(Value, node.inputs[0]), attributes_of(node)
         is_wanted = [bool(value.uses()) or value.is_graph_output() for value in node.outputs]
-        if x.dtype != ir.DataType.FLOAT or attributes.get("layout") or not any(is_wanted):
+        if x.dtype not in (ir.DataType.FLOAT, ir.DataType.FLOAT16) or attributes.get("layout") or not any(is_wanted):
             return None
         weights = cast(Value, node.inputs[1])
         size = next((value.dims[2] for value in (x, weights) if value.dims is not None and value.dims[2] is not None), None)
@@ -106,7 +106,8 @@ def _with_nan_of_steps(
 
     def with_nan(op: Builder) -> list[Value]:
         steps = [value for value, one in zip(emit_steps(op, node), is_wanted, strict=False) if one]
-        return [op.Where(op.IsNaN(step), np.float32(np.nan), value) for step, value in zip(steps, wanted, strict=True)]
+        nan = op.const(np.nan, wanted[0].dtype)
+        return [op.Where(op.IsNaN(step), nan, value) for step, value in zip(steps, wanted, strict=True)]
 
     # ONNX Runtime (1.32) may fuse a MatMul with the Transpose before it, and crashes if a Cast is between them.
     sums = [op.ReduceSum(op.Sub(value, value), keepdims=0) for value in (cast(Value, node.inputs[0]), *states)]
@@ -151,12 +152,12 @@ def _with_nan_of_inputs(
         every = reduce(op.Add, parts)
         if valid is not None:
             every = op.Where(op.Unsqueeze(valid, [1]), every, np.float32(0))
-        found[0] = op.Add(found[0], every)
+        found[0] = op.Add(found[0], op.CastLike(every, found[0]))
     if any(is_wanted[1:]):
         parts = [initial] if initial is not None else []
         if of_steps is not None:
             parts.append(op.ReduceSum(of_steps, [0], keepdims=0))
-        last = reduce(op.Add, parts)
+        last = op.CastLike(reduce(op.Add, parts), found[0])
         found[1:] = [op.Add(value, last) if one else value for value, one in zip(found[1:], is_wanted[1:], strict=True)]
     return found
 
@@ -171,6 +172,12 @@ def _is_finite(value: Value) -> bool:
 
 
 def _nan(op: Builder, size: int, *values: Value) -> Value:
-    """Return 0 for each vector of numbers in the last dimension of the values, of ``size`` together, and NaN for others."""
+    """Return 0 for each vector of numbers in the last dimension of the values, of ``size`` together, and NaN for others.
+
+    The result is float32, because CumSum of older opsets has no float16.
+    """
     joined = op.Concat(*values, axis=2) if len(values) > 1 else values[0]
-    return cast(Value, op.MatMul(op.Clip(joined, np.float32(-1), np.float32(1)), op.const(np.zeros((size, 1), np.float32))))
+    zeros = op.const(np.zeros((size, 1)), joined.dtype)
+    return cast(
+        Value, in_float32(op, op.MatMul(op.Clip(joined, op.const(-1, joined.dtype), op.const(1, joined.dtype)), zeros))
+    )

@@ -30,13 +30,13 @@ def has_steps(node: ir.Node) -> bool:
 
 
 def emit_steps(op: Builder, node: ir.Node) -> list[Value]:
-    """Emit the steps of a GRU or LSTM, in a Loop if there may be several; return the node's results.
+    """Emit the steps of a GRU or LSTM in float32, in a Loop if there may be several; return the node's results.
 
-    Data and states are columns. ONNX Runtime would store transposed weights, and weights as the second operand of a MatMul,
-    again.
+    The products of float16 numbers could be infinite. Data and states are columns. ONNX Runtime would store transposed
+    weights, and weights as the second operand of a MatMul, again.
     """
-    layer, x = _Layer.of(op, node), cast(Value, node.inputs[0])
-    lengths = cast(Value | None, node.inputs[4] if len(node.inputs) > 4 else None)
+    inputs = [in_float32(op, cast(Value | None, value)) for value in (*node.inputs, *[None] * 8)]
+    layer, x, lengths = _Layer.of(op, node, inputs), cast(Value, inputs[0]), inputs[4]
     valid = None if lengths is None else inside(op, x, lengths)
     last = op.Sub(op.Gather(op.Shape(x), 0), 1)
 
@@ -53,7 +53,7 @@ def emit_steps(op: Builder, node: ir.Node) -> list[Value]:
     def body(op: Builder, step: Value, condition: Value, *states: Value) -> list[Value]:
         return [op.Identity(condition), *one(op, step, states)]
 
-    start = layer.start(op, node)
+    start = layer.start(op, x, inputs[5:7])
     if x.dims is not None and x.dims[0] == 1:
         *states, every = one(op, op.const(0), start)
         every = op.Unsqueeze(every, [0])
@@ -64,6 +64,13 @@ def emit_steps(op: Builder, node: ir.Node) -> list[Value]:
         backward = op.Slice(parts[-1], [-1], [-(2**63)], [0], [-1])
         every = op.Concat(parts[0], backward, axis=1) if len(parts) > 1 else backward
     return [op.Transpose(every, perm=[0, 1, 3, 2]), *(op.Transpose(state, perm=[0, 2, 1]) for state in states)]
+
+
+def in_float32(op: Builder, value: Value | None) -> Value | None:
+    """Return a value, float32 if it is float16."""
+    if value is None or value.dtype != ir.DataType.FLOAT16:
+        return value
+    return cast(Value, op.Cast(value, to=ir.DataType.FLOAT))
 
 
 def _columns(op: Builder, value: Value, places: Sequence[Value]) -> Value:
@@ -100,9 +107,9 @@ class _Layer:
     before: bool
 
     @classmethod
-    def of(cls, op: Builder, node: ir.Node) -> _Layer:
+    def of(cls, op: Builder, node: ir.Node, inputs: Sequence[Value | None]) -> _Layer:
+        """Return the layer of a node with the given inputs, ``None`` for omitted ones."""
         attributes = attributes_of(node)
-        given = [cast(Value | None, value) for value in (*node.inputs, *[None] * 8)]
         functions = functions_of(node)
         assert functions is not None
         hidden, gates = attributes["hidden_size"], GATES[node.op_type]
@@ -113,10 +120,10 @@ class _Layer:
 
         return cls(
             node.op_type,
-            cast(Value, given[1]),
-            cast(Value, given[2]),
-            split(given[3], 2, gates * hidden),
-            split(given[7], 3, hidden) if node.op_type == "LSTM" else (),
+            cast(Value, inputs[1]),
+            cast(Value, inputs[2]),
+            split(inputs[3], 2, gates * hidden),
+            split(inputs[7], 3, hidden) if node.op_type == "LSTM" else (),
             BACKWARD[attributes.get("direction", "forward")],
             hidden,
             functions[0],
@@ -124,10 +131,10 @@ class _Layer:
             bool(attributes.get("linear_before_reset", 0)),
         )
 
-    def start(self, op: Builder, node: ir.Node) -> list[Value]:
+    def start(self, op: Builder, x: Value, given: Sequence[Value | None]) -> list[Value]:
         """Return the initial states as columns."""
-        batch = op.Shape(node.inputs[0], start=1, end=2)
-        states = [*node.inputs[5:7], None, None][: 2 if self.kind == "LSTM" else 1]
+        batch = op.Shape(x, start=1, end=2)
+        states = given[: 2 if self.kind == "LSTM" else 1]
         zeros = op.Expand(np.float32(0), op.Concat([len(self.backward), self.hidden], batch, axis=0))
         return [zeros if state is None else op.Transpose(state, perm=[0, 2, 1]) for state in states]
 

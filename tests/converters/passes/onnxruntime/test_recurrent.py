@@ -406,7 +406,9 @@ def test_nodes_for_nan() -> None:
     model = graph(lstm, floats("x", 1, 2, 3))
     NaNOfSequences()(model)
     assert [node.op_type for node in model.graph] == ["LSTM", "Sub", "ReduceSum", "IsNaN", "If"]
-    model = graph(lstm, new_value(ir.DataType.FLOAT16, [1, 2, 3], "x"))  # for GPUs
+    model = graph(lstm, new_value(ir.DataType.FLOAT16, [1, 2, 3], "x"))
+    assert NaNOfSequences()(model).modified
+    model = graph(lstm, new_value(ir.DataType.DOUBLE, [1, 2, 3], "x"))
     assert not NaNOfSequences()(model).modified
 
 
@@ -427,3 +429,48 @@ def test_nan_in_files_that_the_cpu_computes(kind: str, target: TargetName) -> No
     session = ort.InferenceSession(convert(model, target=target).model.SerializeToString())
     for got, expected in zip(session.run(None, {"x": x}), wanted, strict=True):
         np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("target", "opset"),
+    [("onnxruntime", 21), ("onnxruntime", 13), ("onnxruntime", 11), ("cuda", None), ("directml", None), ("standard", None)],
+)
+@pytest.mark.parametrize("kind", ["GRU", "GRU_linear", "LSTM"])
+@pytest.mark.parametrize(("direction", "lengths"), [("forward", [5, 5]), ("reverse", [5, 5]), ("bidirectional", [5, 3])])
+def test_nan_in_float16(kind: str, direction: str, lengths: list[int], target: TargetName, opset: int | None) -> None:
+    """A NaN in the data of one sequence, and in the state of the other."""
+    model = _sequence(kind, direction, lengths, given=True)
+    rng = np.random.default_rng(4)
+    feeds = {port.any_name: rng.standard_normal(list(port.shape)).astype(np.float32) for port in model.inputs}
+    feeds["x"][1, 2, 0] = feeds["start"][0, -1, 1] = np.nan
+    compiled = ov.Core().compile_model(model.clone(), "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+    wanted = list(compiled(list(feeds.values())).values())
+    assert 0 < np.isnan(wanted[0]).mean() < 1
+    converted = convert(model, target=target, precision="float16", opset=opset)
+    assert {"GRU", "LSTM"} & set(converted.report.nodes)
+    session = ort.InferenceSession(converted.model.SerializeToString())
+    for got, expected in zip(session.run(None, feeds), wanted, strict=True):
+        np.testing.assert_allclose(got, expected, rtol=1e-2, atol=1e-2)
+
+
+@pytest.mark.parametrize("opset", [11, 13, 21])
+@pytest.mark.parametrize("kind", ["GRU", "GRU_linear", "LSTM"])
+@pytest.mark.parametrize(
+    ("numbers", "is_nan"),
+    [
+        ([-np.inf, -np.inf, -np.inf], True),
+        ([1, -np.inf, 1], False),
+        ([6e4, -6e4, 6e4], False),  # their products are not float16 numbers
+        ([np.nan, 6e4, -6e4], True),
+    ],
+)
+def test_infinite_data_in_float16(kind: str, numbers: list[float], is_nan: bool, opset: int) -> None:
+    model = _sequence(kind, "forward", [5, 5])
+    x = np.random.default_rng(4).standard_normal((2, 5, SIZE)).astype(np.float32)
+    x[1, 2] = numbers
+    x[0, 4] = np.nan
+    wanted = list(ov.Core().compile_model(model.clone(), "CPU", {"INFERENCE_PRECISION_HINT": "f32"})(x).values())
+    assert np.isnan(wanted[0][1]).any() == is_nan
+    session = ort.InferenceSession(convert(model, precision="float16", opset=opset).model.SerializeToString())
+    for got, expected in zip(session.run(None, {"x": x}), wanted, strict=True):
+        np.testing.assert_allclose(got, expected, rtol=1e-2, atol=1e-2)
