@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from converters.source import Format, Inspection, Source
 
 _MODULES = {
-    "converters.frontends.format": "models of TensorFlow, TensorFlow Lite, PaddlePaddle, PyTorch and ONNX",
+    "converters.frontends.format": "TensorFlow, TensorFlow Lite, PaddlePaddle, PyTorch and ONNX models",
     "converters.openvino.format": "OpenVINO IR (.xml, with the .bin in the same folder)",
 }
 """Modules with a `Format` named ``FORMAT``, and its name, which the command's help shows without loading the module.
@@ -84,7 +84,7 @@ def _with_signatures(model: Any) -> FormatWithSignatures:
     found = format_of(model)
     if not isinstance(found, FormatWithSignatures):
         named = model if isinstance(model, (str, Path)) else "a model in memory"
-        raise ValueError(f"a signature belongs to a SavedModel of TensorFlow, not to {named}")
+        raise ValueError(f"only a TensorFlow SavedModel has signatures, not {named}")
     return found
 
 

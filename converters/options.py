@@ -141,30 +141,30 @@ class Options:
 
     bin: str | Path | bytes | None = option(
         None,
-        "The file with the IR's weights. The default is the .bin with the name of the .xml.",
+        "The file that contains the IR's weights. The default is the .bin with the same name as the .xml.",
         metavar="MODEL.bin",
         one_model=True,
     )
     signature: str | None = option(
         None,
-        "The signature of a TensorFlow SavedModel. The default is `serving_default`, or the only one.",
+        "The signature of a TensorFlow SavedModel. The default is `serving_default`, or the only signature.",
         metavar="NAME",
         one_model=True,
     )
     weights: Weights = option(
         "auto",
-        "The place of the weights: `embed` stores them in the .onnx, `copy` in a file next to it, and `reference` makes the "
-        ".onnx refer to the IR's .bin. `auto` embeds up to 1 GiB.",
-        details="Above that, `auto` refers to the .bin if it is in the folder of the .onnx, and copies otherwise. "
-        "`reference` needs the .bin in that folder. If the .bin is a link to another folder, it gets a second name there, "
-        "`.onnx.data`, because runtimes do not follow such links.",
+        "The location of the weights: `embed` stores them in the .onnx, `copy` in a separate file next to it, and "
+        "`reference` makes the .onnx refer to the IR's .bin. `auto` embeds up to 1 GiB.",
+        details="Above that, `auto` refers to the .bin if it is in the same folder as the .onnx, and copies the weights "
+        "otherwise. `reference` requires the .bin in that folder. If the .bin is a link to another folder, the converter "
+        "adds a hard link to the file, `.onnx.data`, because runtimes do not follow links out of the folder.",
     )
     input_shapes: Mapping[str, Sequence[int]] | None = option(
         None,
-        "The shapes of inputs, as in OpenVINO's `Model.reshape`.",
+        "New shapes for inputs, as in OpenVINO's `Model.reshape`.",
         python="The keys are tensor names or friendly names; -1 is a dynamic dimension.",
-        command="For example x=1x3x224x224. ?, -1 or a range such as 1..8 is a dynamic dimension. Can be given several "
-        "times. With several models, it applies to each model that has such an input.",
+        command="For example, x=1x3x224x224. ?, -1 or a range such as 1..8 is a dynamic dimension. With several models, "
+        "the shape applies to each model that has an input of that name. Can be given several times.",
         flag="--input-shape",
         metavar="NAME=DxDx...",
     )
@@ -173,27 +173,27 @@ class Options:
     )
     target: TargetName = option(
         "onnxruntime",
-        "The program that reads the .onnx. `standard` is standard ONNX only, without functions, in the oldest opset that "
-        "represents the model.",
+        "The program that loads the .onnx. `standard` uses standard ONNX only, without functions, at the oldest opset that "
+        "can represent the model.",
         details="If a target does not support the model, the conversion fails before anything is written. docs/targets.md "
         "lists the requirements of each target.",
     )
     opset: int | None = option(
         None,
-        "The ONNX opset of the .onnx, from 11 to the newest of the installed onnx. The default is 21, or the oldest opset "
-        "of the target that represents the model.",
-        details="Below 21, bodies in standard ONNX replace the domain's operators, and the plugin's kernels do not apply.",
+        "The ONNX opset of the .onnx, from 11 to the newest opset of the installed onnx package. The default is 21. With a "
+        "target, the default is the oldest of its opsets that can represent the model.",
+        details="Below 21, the custom operators are replaced by their bodies, so the plugin's kernels are not used.",
         metavar="N",
         least=11,
     )
     precision: Precision = option(
         "model",
-        "The type of weights and computation: the model's own type (`model`), `float32`, or `float16` where it is accurate "
-        "enough.",
-        details="`float32` also stores 16-bit weights as float32. Inputs and outputs keep OpenVINO's types.",
+        "The floating-point type of weights and computation: the model's own type (`model`), `float32`, or `float16` where "
+        "it is accurate enough.",
+        details="`float32` also converts 16-bit weights to float32. Inputs and outputs keep OpenVINO's types.",
         flags={
             "float16": ("--fp16", "Use float16 for weights and computation where it is accurate enough, for GPUs and NPUs."),
-            "float32": ("--fp32", "Use float32 for weights and computation, also in models with 16-bit weights."),
+            "float32": ("--fp32", "Use float32 for weights and computation, even if the model has 16-bit weights."),
         },
     )
     with_weights: bool = option(
@@ -204,38 +204,40 @@ class Options:
     )
     contrib: bool = option(
         True,
-        "Use ONNX Runtime's own operators (`com.microsoft`) too, each with a body in standard ONNX for other runtimes.",
-        details="Otherwise their bodies replace them.",
+        "Also use ONNX Runtime's own operators (`com.microsoft`), each with a function body for other runtimes.",
+        details="Without this option, the function bodies replace these operators.",
     )
     quantized: Quantized = option(
         "integer",
-        "The arithmetic of quantized networks (FakeQuantize): `integer`, as in OpenVINO by default, or `float`, which "
-        "emulates each FakeQuantize exactly.",
+        "The arithmetic of quantized networks (FakeQuantize): `integer`, as OpenVINO computes them by default, or `float`, "
+        "which emulates each FakeQuantize exactly.",
     )
     activations: Activations = option(
         "float",
-        "The type of activations that are multiplied by weights of 8 bits or fewer: `float`, or `int8`, which rounds blocks "
-        "of 32 to 8 bits and is faster.",
-        details="OpenVINO rounds activations unless `DYNAMIC_QUANTIZATION_GROUP_SIZE` is 0.",
+        "The type of the activations that are multiplied by weights of 8 bits or fewer: `float`, or `int8`, which "
+        "quantizes them in blocks of 32 and is faster.",
+        details="OpenVINO quantizes activations unless `DYNAMIC_QUANTIZATION_GROUP_SIZE` is 0.",
     )
     form: Form = option(
         "openvino",
-        "The form of the keys and values of a language model: `openvino` for variables, as in OpenVINO, or `genai` for "
+        "The representation of a language model's key-value cache: `openvino` for variables, as in OpenVINO, or `genai` for "
         "inputs and outputs that GroupQueryAttention extends, as onnxruntime-genai requires.",
         flags={
             "genai": (
                 "--genai",
-                "Convert the folder of a language model, a Whisper model or a vision-language model for onnxruntime-genai. "
-                "The cache becomes inputs and outputs. The output folder also contains genai_config.json and the tokenizer.",
+                "Convert the folder of a language model, Whisper model or vision-language model for onnxruntime-genai. The "
+                "key-value cache becomes inputs and outputs. The output folder also contains genai_config.json and the "
+                "tokenizer.",
             )
         },
     )
     variables: Variables = option(
         "defaults",
-        "The inputs for the variables of a stateful model: `defaults` creates inputs whose defaults are the initial values, "
-        "`inputs` creates required inputs, for ONNX Runtime in JavaScript and Java, and for Triton.",
-        details="`inputs` creates two inputs for each variable: NAME is its value, and NAME.is_set is true if the value is "
-        "used. If it is false, NAME can have any value of the right shape, and the run starts with the initial value.",
+        "The inputs for the variables of a stateful model: `defaults` creates inputs that default to the initial values, "
+        "and `inputs` creates required inputs, for ONNX Runtime in JavaScript and Java, and for Triton.",
+        details="`inputs` creates two inputs for each variable: NAME is its value, and NAME.is_set is true if that value is "
+        "used. If NAME.is_set is false, the run starts with the initial value, and NAME can have any value of the right "
+        "shape.",
     )
     positions: int | None = option(
         None,
@@ -245,33 +247,34 @@ class Options:
     )
     kv_cache: KvCache | None = option(
         None,
-        "The type of the cache of keys and values. The default is `float32`, or `float16` with {target=cuda}. A smaller "
-        "type makes long texts faster.",
-        details="`uint8` has 256 levels between the smallest and the largest value of each head of a token, as in OpenVINO "
-        "by default (`KV_CACHE_PRECISION`).",
+        "The element type of the key-value cache. The default is `float32`, or `float16` with {target=cuda}. A smaller type "
+        "makes the generation of long texts faster.",
+        details="`uint8` quantizes each head of each token to 256 levels between its smallest and largest value, as "
+        "OpenVINO does by default (`KV_CACHE_PRECISION`).",
         page="See [a smaller cache](language-models.md#a-smaller-cache).",
         needs=_GENAI_CACHE,
     )
     logits: LogitsOf | None = option(
         None,
-        "The tokens whose logits are computed: the `last` token of each row, which is enough to generate text, or `all` "
-        "tokens, as in the IR. The default is `last`.",
+        "The tokens whose logits are computed: the `last` token of each sequence, which is enough to generate text, or "
+        "`all` tokens, as in the IR. The default is `last`.",
         page="See [the last token's logits](language-models.md#the-last-tokens-logits).",
         needs=_GENAI_LOGITS,
     )
     outputs: Sequence[str] = option(
         (),
         "The outputs of the .onnx, in this order: outputs of the IR or of any layer, by tensor name or friendly name.",
-        details="A friendly name with `.0`, `.1`, ... selects one of several outputs. Layers and inputs without effect on "
-        "them are removed. `specops validate` compares such a file with the same values of the IR.",
+        details="To select one of several outputs of a layer, append `.0`, `.1`, ... to its friendly name. Layers and "
+        "inputs that do not affect these outputs are removed. `specops validate` compares such a file with the same values "
+        "of the IR.",
         metavar="NAME,...",
-        excludes=Relation("form", "genai", "a generator needs the logits and the cache only"),
+        excludes=Relation("form", "genai", "text generation needs the logits and the cache only"),
         one_model=True,
     )
     rename: Mapping[str, str] | None = option(
         None,
-        "New names of inputs and outputs.",
-        python="The keys are the old ones.",
+        "New names for inputs and outputs.",
+        python="The keys are the old names.",
         command="Can be given several times.",
         metavar="OLD=NEW",
         one_model=True,
@@ -279,26 +282,26 @@ class Options:
     model_api: Channels | None = option(
         None,
         "Add the preprocessing and postprocessing of Model API to the graph. The input is then an image of any size, and "
-        "the outputs are objects. The value is the order of the image's channels.",
-        details="The model's run-time information (`model_info`) must name a wrapper, as in models of Geti, Anomalib, OTX "
-        "and the Open Model Zoo.",
+        "the outputs are the final results, such as boxes and labels. The value is the channel order of the image.",
+        details="The model's runtime information (`model_info`) must name a Model API wrapper, as in models from Geti, "
+        "Anomalib, OTX and the Open Model Zoo.",
         page="See [Model API](model-api.md).",
-        excludes=Relation("form", "genai", "a language model has no image"),
+        excludes=Relation("form", "genai", "a language model has no image input"),
     )
     model_api_tiles: Tiles = option(
         "stated",
-        "With {model_api}: the tiles of the image. `stated` uses the `tile_size` of the model, and `none` ignores it.",
-        details="With `stated`, the network runs in a loop on each tile, and on the whole image unless the model states "
-        "otherwise.",
+        "With {model_api}: the tiling of the image. `stated` uses the `tile_size` of the model, and `none` ignores it.",
+        details="With `stated`, the network runs in a loop on each tile, and also on the whole image unless the model "
+        "disables this.",
     )
     verify: bool | Arrays = option(
         False,
-        "Evaluate each rewrite of the graph: run the nodes before and after it on the same inputs. A rewrite that changes "
-        "a result is rejected and reported.",
-        details="The inputs are ordinary numbers, zeros, tiny and large numbers, infinities and NaN. The conversion takes "
-        "several times as long.",
-        python="Inputs of the model, by name, determine the sizes of values. Without them, several sizes are tried.",
-        command="{inputs}, {shape} or random inputs of the model determine the sizes of values.",
+        "Check each rewrite of the graph: run the nodes before and after the rewrite on the same inputs. A rewrite that "
+        "changes a result is rejected and reported.",
+        details="The inputs include ordinary numbers, zeros, tiny and large numbers, infinities and NaN. The conversion "
+        "takes several times as long.",
+        python="Inputs of the model, by name, determine the shapes of the tensors. Without them, several sizes are tried.",
+        command="The shapes of the tensors come from {inputs}, {shape} or random inputs of the model.",
     )
 
     def __post_init__(self) -> None:
@@ -315,21 +318,25 @@ class Options:
                 template = f"{{{one.name}}} requires {{{needed.option}={needed.value}}}: {needed.why}"
                 raise OptionError(one.name, template)
             if excluded is not None and getattr(self, excluded.option) == excluded.value:
-                template = f"{{{one.name}}} excludes {{{excluded.option}={excluded.value}}}: {excluded.why}"
+                template = f"{{{one.name}}} cannot be combined with {{{excluded.option}={excluded.value}}}: {excluded.why}"
                 raise OptionError(one.name, template)
         if self.form == "genai" and self.target not in ("onnxruntime", "cuda"):
             template = f"{{form=genai}} requires {{target=onnxruntime}} or {{target=cuda}}, not {self.target}: "
             raise OptionError("target", f"{template}onnxruntime-genai uses ONNX Runtime")
         if self.target == "cuda" and self.kv_cache not in (None, "float16"):
             template = (
-                f"{{kv_cache={self.kv_cache}}} excludes {{target=cuda}}: its GroupQueryAttention has caches of float16"
+                f"{{kv_cache={self.kv_cache}}} cannot be combined with {{target=cuda}}: CUDA's GroupQueryAttention "
+                "supports float16 caches only"
             )
             raise OptionError("kv_cache", template)
         if self.target == "cuda" and self.activations != "float":
-            template = "{activations=int8} excludes {target=cuda}: its multiplication by compressed weights takes floats"
+            template = (
+                "{activations=int8} cannot be combined with {target=cuda}: CUDA's matrix multiplication with compressed "
+                "weights requires float activations"
+            )
             raise OptionError("activations", template)
         if self.weights == "reference" and self.target != "onnxruntime":
-            template = "{weights=reference} requires {target=onnxruntime}: the passes of other targets change the weights"
+            template = "{weights=reference} requires {target=onnxruntime}: conversion for other targets changes the weights"
             raise OptionError("weights", template)
         if self.weights == "reference" and self.precision != "model":
             other = _either([choice for choice in get_args(Weights) if choice != self.weights])

@@ -79,8 +79,8 @@ def run(
         Path | None,
         typer.Option(
             metavar="IN",
-            help="The inputs: an .npz with arrays by name, an .npy or an image for a single input, or a folder of samples. "
-            "The default is random inputs.",
+            help="The inputs: an .npz with arrays by name, an .npy or image for a single input, or a folder of samples. By "
+            "default, the inputs are random.",
             show_default=False,
         ),
     ] = None,
@@ -88,13 +88,13 @@ def run(
         Path | None,
         typer.Option(
             metavar="OUT.npz",
-            help="The file for the outputs. For several samples, a folder with an .npz for each sample.",
+            help="The .npz file to write the outputs to. For several samples, a folder with one .npz per sample.",
             show_default=False,
         ),
     ] = None,
     kernels: Annotated[
         Kernels,
-        typer.Option(help="The kernels of the domain's operators. none uses the function bodies in the model."),
+        typer.Option(help="The kernels of the custom operators. none uses the function bodies in the model."),
     ] = Kernels.auto,
     shape: Shapes = None,
     seed: Seed = 0,
@@ -140,7 +140,9 @@ def validate(
     onnx_model: Annotated[
         Path | None,
         typer.Argument(
-            metavar="MODEL.onnx", help="The converted model. By default, the IR is converted first.", show_default=False
+            metavar="MODEL.onnx",
+            help="The converted model. By default, the command converts the IR first.",
+            show_default=False,
         ),
     ] = None,
     bin: Bin = None,
@@ -151,19 +153,21 @@ def validate(
     atol: AbsoluteTolerance = 1e-4,
     share: AllowedShare = 0.0,
     per_layer: Annotated[
-        bool, typer.Option("--per-layer", help="Compare the outputs of all layers, and name the first layer that differs.")
+        bool, typer.Option("--per-layer", help="Compare the outputs of all layers, and report the first layer that differs.")
     ] = False,
     report: Report = None,
     rules: Rules = None,
     extension: Extensions = None,
     runtime: Annotated[
         list[Runtime] | None,
-        typer.Option(help="A runtime to compare. Can be given several times. The default is all.", show_default=False),
+        typer.Option(
+            help="A runtime to compare. Can be given several times. The default is all runtimes.", show_default=False
+        ),
     ] = None,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Run the same inputs in OpenVINO, ONNX Runtime and ONNX's reference evaluator, and compare the results."""
+    """Compare the results of OpenVINO, ONNX Runtime and ONNX's reference evaluator on the same inputs."""
     with failures(as_json, debug):
         from converters.cli import data, text
         from converters.plugins import load_all
@@ -208,15 +212,14 @@ def inspect(
         typer.Argument(metavar="MODEL.xml", help="The OpenVINO IR, with its .bin in the same folder.", show_default=False),
     ] = None,
     all_operations: Annotated[
-        bool, typer.Option("--all-operations", help="List all OpenVINO operations and their ONNX operators.")
+        bool, typer.Option("--all-operations", help="List all OpenVINO operations, and the ONNX operators that they become.")
     ] = False,
     target: Annotated[
         str | None,
         typer.Option(
             "--target",
             metavar="NAME",
-            help="Count the nodes that a target supports, and give the reasons for the others. The targets are those of "
-            "specops convert.",
+            help="Count the nodes that a target of specops convert supports, and list why it does not support the others.",
             show_default=False,
         ),
     ] = None,
@@ -236,7 +239,7 @@ def inspect(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Show the ONNX operators of an IR's layers, and the layers that cannot be converted. No file is written."""
+    """Show which ONNX operators each layer becomes, and which layers cannot be converted. Writes no ONNX file."""
     if (model is None) != all_operations:
         raise typer.BadParameter("specify either MODEL.xml or --all-operations")
     if model is None and report is not None:
@@ -248,7 +251,7 @@ def inspect(
     if target is None and shape:
         raise typer.BadParameter("it requires --target", param_hint="--input-shape")
     if target is not None and (model is None or report is not None):
-        raise typer.BadParameter("it requires MODEL.xml, and excludes --report", param_hint="--target")
+        raise typer.BadParameter("it requires MODEL.xml, and cannot be combined with --report", param_hint="--target")
     with failures(as_json, debug):
         from converters.cli import data, text
 
@@ -296,7 +299,7 @@ def inspect(
 
 @app.command(cls=Command)
 def ops(as_json: Json = False, debug: Debug = False) -> None:
-    """List the operators of the domain, and the installed forms of each."""
+    """List the custom operators and their installed kernels."""
     with failures(as_json, debug):
         from converters.cli import data, text
         from onnx_specops.forms import forms

@@ -144,7 +144,7 @@ def convert_all(
 
         text.print_batch(out, ordered)
         if copies:
-            out.print(f"{len(copies)} other files were copied, such as configurations and tokenizer files", highlight=False)
+            out.print(f"copied {len(copies)} other files, such as configurations and tokenizer files", highlight=False)
         for variant in made:
             out.print(f"{variant['output']}{variant['remark']}", highlight=False, soft_wrap=True, markup=False)
     return max(outcome.code for outcome in ordered)
@@ -177,8 +177,8 @@ def needs_folder(output: str) -> str:
     """Return the message for the name of a file as the output of several models."""
     folder = str(Path(output).with_suffix("")) or "FOLDER"
     return (
-        f"{output} is a file, and several models need a folder: use -o {folder} for one .onnx per model in a new folder, "
-        "omit -o for one next to each model, or convert a single model"
+        f"{output} is a file, but several models require a folder: use -o {folder} to write all .onnx files to a new "
+        "folder, omit -o to write each one next to its model, or convert a single model"
     )
 
 
@@ -208,7 +208,7 @@ def _all_or_none(
             if parent in (output, folder) or not parent.is_dir() or any(parent.iterdir()):
                 break
             parent.rmdir()
-    message = f"it can be converted, but was removed because {failed[0].relative_to(folder)} cannot be converted"
+    message = f"it was converted, but removed again because {failed[0].relative_to(folder)} cannot be converted"
     return {
         model: _failed(model, outcome.target, [Problem(message, str(model), fault=Fault.UNSUPPORTED)])
         for model, outcome in outcomes.items()
@@ -222,7 +222,7 @@ def _with_variants(targets: Mapping[Path, Path], variants: Sequence[Variant]) ->
     hosted = {place for place in targets.values() if place.parent.name == layouts.ONNX and place.stem in layouts.HOSTED}
     found = {model: target for model, target in targets.items() if target in hosted}
     if not found:
-        raise ValueError("--variant requires the folder of an encoder, whose model becomes onnx/model.onnx")
+        raise ValueError("--variant requires a folder whose model becomes onnx/model.onnx, such as that of an encoder")
     return found
 
 
@@ -239,7 +239,7 @@ def _write_variants(tasks: Sequence[_Task], variants: Sequence[Variant], setting
                 more = {"precision": "float16", "weights": weights, "input_shapes": task.input_shapes}
                 settings.convert(task.model, place(target, variant), **more)
             elif not quantize(target, variant):
-                remark = ": it has no weights that ONNX Runtime can quantize"
+                remark = ": the model has no weights that ONNX Runtime can quantize"
             made.append({"variant": variant.value, "output": str(place(target, variant)), "remark": remark})
     return made
 
@@ -262,7 +262,7 @@ def _reject_duplicate_outputs(targets: Mapping[Path, Path]) -> None:
     taken: dict[str, Path] = {}
     for path, target in targets.items():
         if (other := taken.setdefault(os.path.normcase(os.path.realpath(target)), path)) is not path:
-            raise ValueError(f"{other} and {path} have the same output file {target}")
+            raise ValueError(f"{other} and {path} have the same output file, {target}")
 
 
 def _tasks(
@@ -273,7 +273,7 @@ def _tasks(
     names = {model: _input_names(model) if input_shapes or shapes else set() for model in targets}
     if absent := sorted({*input_shapes, *shapes}.difference(*names.values())):
         meant = did_you_mean(absent[0], set().union(*names.values()))
-        raise ValueError(f"no model has an input with the name {absent[0]}{f': {meant}' if meant else ''}")
+        raise ValueError(f"no model has an input named {absent[0]}{f': {meant}' if meant else ''}")
     tasks = []
     for model, target in targets.items():
         own = {name: dims for name, dims in shapes.items() if name in names[model]}
@@ -328,7 +328,7 @@ def _failed(model: Path, target: Path, problems: Sequence[Problem]) -> Outcome:
 def _process_failed(task: _Task, failure: ProcessFailure) -> Outcome:
     """Return the result of a model whose process failed."""
     if failure.killed:  # probably by the system, for lack of memory
-        problem = Problem("its process was killed, possibly because of too little memory", str(task.model))
+        problem = Problem("its process was killed, possibly because the system ran out of memory", str(task.model))
     else:
         message = f"its process ended with {failure.reason}"
         problem = Problem(message, str(task.model), remedy=REPORT, fault=Fault.INTERNAL)

@@ -83,7 +83,7 @@ def convert(
         list[Path],
         typer.Argument(
             metavar="MODEL",
-            help=f"Models, or folders of them. Formats: {format_names()}.",
+            help=f"Models, or folders of models. Formats: {format_names()}.",
         ),
     ],
     output: Annotated[
@@ -92,8 +92,8 @@ def convert(
             "-o",
             "--output",
             metavar="OUT",
-            help="The .onnx file, a folder for it, or - for standard output. For several models, a folder. By default, each "
-            "file is next to its model.",
+            help="The .onnx file to write, an existing folder to write it to, or - for standard output. For several models, "
+            "a folder. By default, each .onnx is written next to its model.",
             show_default=False,
         ),
     ] = None,
@@ -102,7 +102,7 @@ def convert(
     layout: Annotated[
         Layout | None,
         typer.Option(
-            help="For a model's folder, with -o: the file names that optimum-onnx, sentence-transformers, Transformers.js "
+            help="For a model folder, with -o: use the file names that optimum-onnx, sentence-transformers, Transformers.js "
             "and diffusion pipelines load (hosts), or the file names of the IRs (files). The default is hosts.",
             show_default=False,
         ),
@@ -111,13 +111,15 @@ def convert(
         list[Variant] | None,
         typer.Option(
             "--variant",
-            help="For a model's folder: another file next to onnx/model.onnx for Transformers.js, in float16 (fp16), or "
+            help="For a model folder: also write a variant of onnx/model.onnx for Transformers.js, in float16 (fp16), or "
             "quantized by ONNX Runtime to 8 bits (q8) or 4 bits (q4). Can be given several times.",
             show_default=False,
         ),
     ] = None,
-    jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="The number of models to convert at a time.")] = 1,
-    check: Annotated[bool, typer.Option("--check", help="Compare the results of OpenVINO and ONNX Runtime.")] = False,
+    jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="The number of models to convert in parallel.")] = 1,
+    check: Annotated[
+        bool, typer.Option("--check", help="Compare the results of ONNX Runtime and OpenVINO after the conversion.")
+    ] = False,
     extension: Extensions = None,
     inputs: Inputs = None,
     shape: Shapes = None,
@@ -129,7 +131,7 @@ def convert(
     debug: Debug = False,
     **options: Any,
 ) -> None:
-    """Convert models to ONNX. Each model becomes one file."""
+    """Convert models to ONNX. Each model becomes one .onnx file."""
     with failures(as_json, debug):
         from converters.cli import data, text
 
@@ -140,7 +142,9 @@ def convert(
         alone["--inputs"] = inputs
         if told.form == "genai":
             if layout or variants:
-                raise typer.BadParameter("it excludes --genai", param_hint="--layout" if layout else "--variant")
+                raise typer.BadParameter(
+                    "it cannot be combined with --genai", param_hint="--layout" if layout else "--variant"
+                )
             _only_for_one(alone | {"--input-shape": fixed, "--check": check, "--shape": random_shapes})
             convert_folder(models, None if output is None else Path(output), settings, as_json)
             return
@@ -170,7 +174,7 @@ def convert(
             raise typer.Exit(batch.convert_all(models, folder, settings, jobs, as_json, checking, chosen))
         for value, flag in ((layout, "--layout"), (variants, "--variant")):
             if value:
-                raise typer.BadParameter("it requires a model's folder", param_hint=flag)
+                raise typer.BadParameter("it requires a model folder", param_hint=flag)
         (model,) = models
         if output == str(_STDOUT):
             _to_stdout(model, settings, check, as_json)

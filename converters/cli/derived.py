@@ -130,7 +130,7 @@ def _value(one: Option, given: Mapping[str, Any]) -> Any:
     if one.description.flags:
         chosen = [(value, flag) for value, (flag, _) in one.description.flags.items() if given[_name(flag)]]
         if len(chosen) > 1:
-            raise typer.BadParameter(f"it excludes {chosen[1][1]}", param_hint=chosen[0][1])
+            raise typer.BadParameter(f"it cannot be combined with {chosen[1][1]}", param_hint=chosen[0][1])
         return chosen[0][0] if chosen else one.default
     value = given[one.name]
     if isinstance(value, StrEnum):

@@ -25,20 +25,20 @@ _SHOWN = 10
 
 def diff(
     first: Annotated[Path, typer.Argument(metavar="A.onnx", help="The ONNX model with the expected values.")],
-    second: Annotated[Path, typer.Argument(metavar="B.onnx", help="The ONNX model that is compared with it.")],
+    second: Annotated[Path, typer.Argument(metavar="B.onnx", help="The ONNX model to compare with it.")],
     inputs: Inputs = None,
     shape: Shapes = None,
     seed: Seed = 0,
     rtol: RelativeTolerance = 1e-3,
     atol: AbsoluteTolerance = 1e-4,
     kernels: Annotated[
-        Kernels, typer.Option(help="The kernels of the domain's operators. none uses the function bodies in the models.")
+        Kernels, typer.Option(help="The kernels of the custom operators. none uses the function bodies in the models.")
     ] = Kernels.auto,
     report: Report = None,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Run two ONNX models on the same inputs, and compare their outputs and the inner values that have the same name."""
+    """Run two ONNX models on the same inputs, and compare their outputs and the inner values with the same names."""
     with failures(as_json, debug):
         from converters.validation.compare import Tolerance
         from converters.validation.diff import diff as diff_models
@@ -103,9 +103,9 @@ def _print(console: Console, found: Diff) -> None:
     line(f"{found.paths[1]} ({duration(found.seconds[1])}), compared with {found.paths[0]} ({duration(found.seconds[0])})")
     if found.samples:
         samples_apart = ", ".join(found.samples_apart) or "none"
-        line(f"{len(found.samples)} samples; these differ: {samples_apart}. The values below are those of {found.sample}")
+        line(f"{len(found.samples)} samples; these differ: {samples_apart}. The values below are from {found.sample}")
     for kind in found.by_place:
-        line(f"the {kind} of the second model have different names and are matched by position")
+        line(f"the {kind} of the two models have different names, so they are matched by position")
     for row in found.outputs:
         line(f"  {_description(row)}", "" if row.comparison.agrees else "red")
     apart = [row for row in found.values if not row.comparison.agrees]

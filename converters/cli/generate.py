@@ -27,15 +27,15 @@ def generate(
         Path,
         typer.Argument(
             metavar="FOLDER",
-            help="The output folder of specops convert, with or without --genai. An OpenVINO folder is converted first.",
+            help="An output folder of specops convert, with or without --genai. An OpenVINO folder is converted first.",
         ),
     ],
     prompt: Annotated[
         str | None,
         typer.Argument(
             metavar="TEXT",
-            help="The text to continue or to answer. - reads standard input. With --chat: the first turn; without it, each "
-            "line of standard input is a turn. With --audio: a text that precedes the recording (optional).",
+            help="The text to continue or to answer. - reads it from standard input. With --chat: a single turn; if it is "
+            "omitted, each line of standard input is a turn. With --audio: an optional prompt that precedes the recording.",
             show_default=False,
         ),
     ] = None,
@@ -43,20 +43,20 @@ def generate(
         int | None,
         typer.Option(
             min=1,
-            help="The maximum number of tokens. The default is 64. With --audio: the maximum for each 30 seconds; the "
-            "default is the limit of the model.",
+            help="The maximum number of new tokens. The default is 64. With --audio: the maximum per 30 seconds of the "
+            "recording; the default is the limit of the model.",
             show_default=False,
         ),
     ] = None,
-    chat: Annotated[bool, typer.Option("--chat", help="Start a conversation, with the folder's chat template.")] = False,
+    chat: Annotated[
+        bool, typer.Option("--chat", help="Start a conversation, using the chat template in the folder.")
+    ] = False,
     system: Annotated[
         str | None, typer.Option(metavar="TEXT", help="With --chat: the system message.", show_default=False)
     ] = None,
     temperature: Annotated[
         float | None,
-        typer.Option(
-            min=0, help="The divisor of the logits before sampling. 0 selects the most likely token.", show_default=False
-        ),
+        typer.Option(min=0, help="The sampling temperature. 0 selects the most likely token.", show_default=False),
     ] = None,
     top_k: Annotated[
         int | None, typer.Option(min=0, help="Sample from the k most likely tokens. 0 means all tokens.", show_default=False)
@@ -64,28 +64,33 @@ def generate(
     top_p: Annotated[
         float | None,
         typer.Option(
-            help="Sample from the most likely tokens whose total probability exceeds this value.", show_default=False
+            help="Sample from the smallest set of most likely tokens whose total probability exceeds this value.",
+            show_default=False,
         ),
     ] = None,
     min_p: Annotated[
         float | None,
         typer.Option(
-            help="Sample from the tokens with at least this fraction of the highest probability.", show_default=False
+            help="Sample from the tokens whose probability is at least this fraction of the highest one.", show_default=False
         ),
     ] = None,
     repetition_penalty: Annotated[
-        float, typer.Option(help="Reduce the logits of tokens in the prompt and the text by this factor.")
+        float, typer.Option(help="Reduce the logits of tokens in the prompt and the generated text by this factor.")
     ] = 1.0,
-    presence_penalty: Annotated[float, typer.Option(help="Reduce the logits of tokens in the text by this number.")] = 0.0,
+    presence_penalty: Annotated[
+        float, typer.Option(help="Reduce the logits of tokens in the generated text by this number.")
+    ] = 0.0,
     frequency_penalty: Annotated[
-        float, typer.Option(help="Reduce the logits of tokens by this number for each occurrence.")
+        float, typer.Option(help="Reduce the logits of tokens in the generated text by this number for each occurrence.")
     ] = 0.0,
     seed: Annotated[
-        int | None, typer.Option(min=0, help="Sample tokens with this seed. The default is 0.", show_default=False)
+        int | None, typer.Option(min=0, help="The seed for sampling. The default is 0.", show_default=False)
     ] = None,
     stop: Annotated[
         list[str] | None,
-        typer.Option(metavar="TEXT", help="A text that ends the output. Can be given several times.", show_default=False),
+        typer.Option(
+            metavar="TEXT", help="A text at which the generation stops. Can be given several times.", show_default=False
+        ),
     ] = None,
     image: Annotated[
         list[Path] | None,
@@ -95,25 +100,25 @@ def generate(
     ] = None,
     audio: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="A recording for a Whisper model, a WAV file.", show_default=False),
+        typer.Option(metavar="FILE", help="A recording for a Whisper model, as a WAV file.", show_default=False),
     ] = None,
     language: Annotated[
         str | None,
         typer.Option(
             metavar="CODE",
-            help="With --audio: the language of the recording, such as en. The default is the most likely language.",
+            help="With --audio: the language of the recording, such as en. By default, the model detects it.",
             show_default=False,
         ),
     ] = None,
     translate: Annotated[bool, typer.Option("--translate", help="With --audio: translate into English.")] = False,
     timestamps: Annotated[
-        bool, typer.Option("--timestamps", help="With --audio: show the start and the end of each segment, in seconds.")
+        bool, typer.Option("--timestamps", help="With --audio: print the start and end of each segment, in seconds.")
     ] = False,
-    kernels: Annotated[Kernels, typer.Option(help="The kernels of the domain's operators.")] = Kernels.auto,
+    kernels: Annotated[Kernels, typer.Option(help="The kernels of the custom operators.")] = Kernels.auto,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Generate text with a language model: continue a text, answer it, or transcribe a recording."""
+    """Generate text with a language model: continue a text, answer a question, or transcribe a recording."""
     with failures(as_json, debug):
         from onnx_specops.generation.sampling import Sampling
 

@@ -40,8 +40,8 @@ Inputs = Annotated[
     Path | None,
     typer.Option(
         metavar="IN",
-        help="The inputs: an .npz with arrays by name, an .npy or an image for a single input, or a folder of samples. "
-        "The default is inputs.npz next to the model, else random inputs.",
+        help="The inputs: an .npz with arrays by name, an .npy or image for a single input, or a folder of samples. The "
+        "default is inputs.npz next to the model. If it does not exist, the inputs are random.",
         show_default=False,
     ),
 ]
@@ -50,8 +50,8 @@ Shapes = Annotated[
     typer.Option(
         "--shape",
         metavar="NAME=DxDx...",
-        help="The shape of a random input, for example x=1x3x224x224. Can be given several times. Other unknown "
-        "dimensions are 2.",
+        help="The shape of a random input, for example x=1x3x224x224. Unknown dimensions without a shape are 2. Can be "
+        "given several times.",
         show_default=False,
     ),
 ]
@@ -74,9 +74,14 @@ Extensions = Annotated[
         show_default=False,
     ),
 ]
-Seed = Annotated[int, typer.Option(min=0, help="The seed of random inputs.")]
-RelativeTolerance = Annotated[float, typer.Option("--rtol", min=0, help="The largest relative error of floats.")]
-AbsoluteTolerance = Annotated[float, typer.Option("--atol", min=0, help="The largest absolute error of floats.")]
+Seed = Annotated[int, typer.Option(min=0, help="The seed for random inputs.")]
+RelativeTolerance = Annotated[
+    float, typer.Option("--rtol", min=0, help="The allowed relative error of floating-point values.")
+]
+AbsoluteTolerance = Annotated[
+    float, typer.Option("--atol", min=0, help="The allowed absolute error of floating-point values.")
+]
 AllowedShare = Annotated[
-    float, typer.Option("--share", min=0, max=1, help="The fraction of an output's elements that may exceed the tolerance.")
+    float,
+    typer.Option("--share", min=0, max=1, help="The fraction of the elements of an output that may exceed the tolerance."),
 ]

@@ -71,26 +71,31 @@ def print_conversion(console: Console, report: Report, target: Path) -> None:
         f"{target}: {layers} layers became {nodes} nodes, {size} of weights ({placement}), {report.seconds:.2f} s",
     )
     if report.custom_operators:
-        _line(console, f"  operators of the plugin: {', '.join(report.custom_operators)}")
+        _line(console, f"  custom operators: {', '.join(report.custom_operators)}")
     if report.without_body:
         _line(console, f"  requires the plugin, because standard ONNX cannot represent {', '.join(report.without_body)}")
     if report.contrib_operators:
-        _line(console, f"  operators of ONNX Runtime, with bodies: {', '.join(report.contrib_operators)}")
+        _line(console, f"  ONNX Runtime operators, with function bodies: {', '.join(report.contrib_operators)}")
     if report.inlined:
         names = ", ".join(report.inlined)
-        _line(console, f"  replaced by their bodies in opset {report.opset}, without the plugin's kernels: {names}")
+        _line(
+            console,
+            f"  replaced by their function bodies at opset {report.opset}, so the plugin's kernels are not used: {names}",
+        )
     if report.without_kernel:
         from converters.targets.onnxruntime import FIRST_WITHOUT_KERNEL, RELEASE
 
         names = ", ".join(report.without_kernel)
         older = min(FIRST_WITHOUT_KERNEL[name] for name in report.without_kernel) - 1
-        reason = f"it has no {names} of opset {report.opset}"
-        _line(console, f"  ONNX Runtime {RELEASE} does not load it: {reason}; use opset {older} or older", "yellow")
+        reason = f"it does not implement {names} of opset {report.opset}"
+        _line(console, f"  ONNX Runtime {RELEASE} cannot load this file: {reason}; use opset {older} or older", "yellow")
     if report.clamped:
-        _line(console, f"  outside the range of float16, now ±65504: {', '.join(map(short, report.clamped))}")
+        _line(console, f"  constants out of float16's range, replaced by ±65504: {', '.join(map(short, report.clamped))}")
     _print_assumptions(console, report.assumptions)
     for name in map(short, report.unranked):
-        _line(console, f"  {name} has an unknown rank, which onnx.checker rejects: --input-shape {name}=... sets its shape")
+        _line(
+            console, f"  {name} has an unknown rank, which onnx.checker rejects; set its shape with --input-shape {name}=..."
+        )
     if report.verified is not None:
         _print_verified(console, report.verified)
     print_remarks(console, report.passed_over)
@@ -106,12 +111,12 @@ def _print_assumptions(console: Console, assumptions: Mapping[str, str]) -> None
 def _print_verified(console: Console, verifier: Verifier) -> None:
     """Print the number of evaluated rewrites, and each rejected one."""
     agree, refused, skipped = verifier.verified.total(), len(verifier.differences), verifier.skipped.total()
-    not_evaluated = f", {skipped} could not be evaluated" if skipped else ""
-    _line(console, f"  {agree + refused} rewrites were evaluated: {agree} agree, {refused} were rejected{not_evaluated}")
+    not_evaluated = f", {skipped} could not be checked" if skipped else ""
+    _line(console, f"  checked {agree + refused} rewrites: {agree} agree, {refused} were rejected{not_evaluated}")
     for difference in verifier.differences:
         _line(console, f"  rejected: {difference}", "yellow")
     for reason, count in verifier.skipped.most_common(_SHOWN_PROBLEMS):
-        _line(console, f"  not evaluated: {reason}" + (f" ({count} times)" if count > 1 else ""))
+        _line(console, f"  not checked: {reason}" + (f" ({count} times)" if count > 1 else ""))
 
 
 def print_remarks(console: Console, remarks: Iterable[Remark]) -> None:
@@ -142,13 +147,15 @@ def print_batch(console: Console, outcomes: Sequence[Outcome]) -> None:
         for message, count in messages.most_common(_SHOWN_PROBLEMS):
             _line(console, f"  {message}" + (f" ({count} layers)" if count > 1 else ""))
         if len(messages) > _SHOWN_PROBLEMS:
-            _line(console, f"  and {len(messages) - _SHOWN_PROBLEMS} more: specops convert {outcome.model}")
+            _line(
+                console, f"  and {len(messages) - _SHOWN_PROBLEMS} more; to list them, run specops convert {outcome.model}"
+            )
     failed = sum(outcome.failed for outcome in outcomes)
-    _line(console, f"{len(outcomes) - failed} of {len(outcomes)} converted", "red" if failed else "green")
+    _line(console, f"{len(outcomes) - failed} of {len(outcomes)} models converted", "red" if failed else "green")
     if any("check" in outcome.document for outcome in outcomes):
         differ = sum(outcome.differs for outcome in outcomes)
         agree = len(outcomes) - failed - differ
-        _line(console, f"{agree} of {len(outcomes) - failed} agree with OpenVINO", "red" if differ else "green")
+        _line(console, f"{agree} of {len(outcomes) - failed} models agree with OpenVINO", "red" if differ else "green")
 
 
 def _print_check(console: Console, outcome: Outcome) -> None:
@@ -163,7 +170,11 @@ def _print_check(console: Console, outcome: Outcome) -> None:
         if result["error"]
     ]
     largest = max((c["relative_l2"] for r in ran for c in r["outputs"].values()), key=float, default=None)
-    said = "agrees with OpenVINO" if check["agrees"] else f"differs from OpenVINO: specops validate {outcome.model}"
+    said = (
+        "agrees with OpenVINO"
+        if check["agrees"]
+        else f"differs from OpenVINO; for details, run specops validate {outcome.model}"
+    )
     _line(console, f"  {said}" + ("" if largest is None else f" (relative L2 error {float(largest):.1e})"))
     for error in errors:
         _line(console, f"  {error}", "red")
@@ -209,14 +220,14 @@ def print_support(console: Console, taken: TargetSupport) -> None:
     console.print(table)
     good, bad = sum(taken.taken.values()), sum(taken.untaken.values())
     fate = "run on the CPU" if taken.opset is not None else "are unsupported"
-    _line(console, f"{good + bad} nodes: {f'{bad} of them {fate}' if bad else 'all supported'}")
+    _line(console, f"{good + bad} nodes: {f'{bad} {fate}' if bad else 'all supported'}")
     _print_assumptions(console, taken.assumptions)
 
 
 def print_coverage(console: Console, covered: Sequence[CoveredOperation], release: str) -> None:
     """Print OpenVINO's operations, the operators that they become, and how many have a rule and pass their cases."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in ("operation", "version", "becomes", "operators of the plugin", "cases passed"):
+    for heading in ("operation", "version", "becomes", "custom operators", "cases passed"):
         table.add_column(heading, overflow="fold", justify="right" if heading == "cases passed" else "left")
     for row in covered:
         becomes = row.becomes if row.has_rule else "[red]no rule[/]"
@@ -234,11 +245,11 @@ def print_coverage(console: Console, covered: Sequence[CoveredOperation], releas
     _line(
         console,
         f"{sum(row.has_rule for row in covered)} of {len(covered)} operations have a rule: {kinds['standard']} become "
-        f"standard ONNX, {kinds['custom']} operators of the plugin, {kinds['both']} either",
+        f"standard ONNX, {kinds['custom']} custom operators, and {kinds['both']} either of the two",
     )
     _line(
         console,
-        f"{passing} of {len(covered)} pass all of their {cases} cases, compared with {release}",
+        f"{passing} of {len(covered)} pass all of their test cases ({cases} in total), compared with {release}",
     )
     for row in covered:
         if row.restrictions:
@@ -300,7 +311,9 @@ def print_notes(console: Console, notes: Iterable[str]) -> None:
 def _print_remarks(console: Console, validation: Validation) -> None:
     print_notes(console, validation.notes)
     if validation.shipped is not None:
-        _line(console, f"{_SHIPPED}: OpenVINO, CPU, with its default settings: quantized layers in integers")
+        _line(
+            console, f"{_SHIPPED}: OpenVINO on the CPU with its default settings, which compute quantized layers in integers"
+        )
     for result in validation.results:
         name = validation.names[result.runtime]
         notes: dict[tuple[str, bool], list[str]] = {}
@@ -325,13 +338,13 @@ def _print_remarks(console: Console, validation: Validation) -> None:
         )
     if validation.guessed and any(result.error for result in validation.results):
         names = ", ".join(map(short, validation.guessed))
-        _line(console, f"The shapes of these random inputs are guesses: {names}. --shape or --inputs sets them.")
+        _line(console, f"The shapes of these random inputs are guesses: {names}. Set them with --shape or --inputs.")
     for sample, runtimes in validation.samples_apart.items():
         _line(console, f"{sample}: {', '.join(validation.names[runtime] for runtime in runtimes)}", "red")
     if validation.samples:
-        _line(console, f"{len(validation.samples)} samples; the errors are the largest of all samples")
+        _line(console, f"{len(validation.samples)} samples; the table shows the largest errors over all samples")
     if validation.layers_compared:
-        _line(console, f"{validation.layers_compared} outputs of layers were compared")
+        _line(console, f"compared {validation.layers_compared} layer outputs")
 
 
 def _print_verdict(console: Console, validation: Validation) -> None:
@@ -345,7 +358,7 @@ def _print_verdict(console: Console, validation: Validation) -> None:
         failed = all(result.error for result in ran if result.runtime in apart)
         console.print(Text.assemble(("fail" if failed else "differ", "bold red"), f": {names}"), soft_wrap=True)
     else:
-        _line(console, "no comparison, because fewer than two runtimes ran", "bold red")
+        _line(console, "nothing to compare, because fewer than two runtimes ran", "bold red")
 
 
 def _errors(comparison: Comparison) -> list[str]:

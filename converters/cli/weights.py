@@ -15,24 +15,27 @@ from converters.cli.options import Debug, Json
 
 def weights(
     folder: Annotated[
-        Path, typer.Argument(metavar="FOLDER", help="The folder of a language model that optimum-intel wrote.")
+        Path, typer.Argument(metavar="FOLDER", help="The folder of a language model, as exported by optimum-intel.")
     ],
     output: Annotated[Path, typer.Option("-o", "--output", metavar="OUT", help="The output folder.")],
     hf: Annotated[
-        bool, typer.Option("--hf", help="Write safetensors with the names of transformers, the only supported form.")
+        bool,
+        typer.Option(
+            "--hf", help="Write safetensors with the parameter names of transformers. This is the only supported format."
+        ),
     ] = True,
     decompress: Annotated[
         bool,
         typer.Option(
             "--decompress",
-            help="Write float32 values instead of codes of 4 and 8 bits, for engines that do not load the codes.",
+            help="Write float32 values instead of 4-bit and 8-bit integers, for engines that cannot load quantized weights.",
         ),
     ] = False,
     check: Annotated[
         bool | None,
         typer.Option(
             "--check/--no-check",
-            help="Load OUT with transformers, and compare its logits with OpenVINO's. This is the default if OpenVINO is "
+            help="Load OUT with transformers, and compare the logits with OpenVINO's. This is the default if OpenVINO is "
             "installed. It requires as much memory as the model in float32.",
             show_default=False,
         ),
@@ -40,7 +43,7 @@ def weights(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Write the weights of a language model for transformers, vLLM and SGLang."""
+    """Export the weights of a language model for transformers, vLLM and SGLang."""
     with failures(as_json, debug):
         from converters.folders.weights import check_weights, write_weights
 
@@ -71,14 +74,17 @@ def weights(
             out.print(f"{written.parameters} parameters{compressed}", highlight=False)
             if written.supplied:
                 err.print(
-                    f"  {len(written.supplied)} parameters are missing in the IR and have no effect, for example "
-                    f"{written.supplied[0]}: scales are 1, offsets 0",
+                    f"  added {len(written.supplied)} parameters that are missing in the IR because they have no effect "
+                    f"(scales of 1, offsets of 0), for example {written.supplied[0]}",
                     highlight=False, soft_wrap=True, markup=False,
                 )  # fmt: skip
             if distance is None:
                 err.print("  the logits were not compared with OpenVINO's", highlight=False)
             else:
                 told = "agree with" if agrees else "DIFFER from"
-                out.print(f"the logits {told} OpenVINO's: the error is {distance:.1e} of the largest logit", highlight=False)
+                out.print(
+                    f"the logits {told} OpenVINO's: the largest error is {distance:.1e} of the largest logit",
+                    highlight=False,
+                )
         if not agrees:
             raise typer.Exit(DIFFERENCE)

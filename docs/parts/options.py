@@ -22,15 +22,13 @@ def signature() -> Iterator[str]:
         default = json.dumps(one.default) if isinstance(one.default, str) else one.default
         yield f"    {one.name}: {one.annotation} = {default},"
     yield ") -> Conversion:"
-    yield '    """Convert a model into an ONNX model that computes what the model\'s own runtime computes.'
+    yield '    """Convert a model to an ONNX model that computes the same results as the model\'s own runtime.'
     yield ""
     yield from _wrapped(_KEPT, 4, 4)
     yield ""
     yield "    Args:"
-    yield from _wrapped(
-        "model: a file of a source format, such as the .xml of an OpenVINO IR, or an ``openvino.Model``.", 8, 12
-    )
-    yield from _wrapped("onnx_path: the file to write; ``None`` writes nothing.", 8, 12)
+    yield from _wrapped("model: a model file, such as the .xml of an OpenVINO IR, or an ``openvino.Model``.", 8, 12)
+    yield from _wrapped("onnx_path: the file to write; with ``None``, no file is written.", 8, 12)
     for one in options():
         yield from _wrapped(f"{one.name}: {_as_phrase(in_docstring(one))}", 8, 12)
     yield ""
@@ -55,7 +53,7 @@ _KEPT = (
 )
 _RAISED = {
     "ConversionError": "the model has problems. The error lists all of them, each with its file, line, layer and remedy.",
-    "ValueError": "options contradict each other, or an output is an input.",
+    "ValueError": "options contradict each other, or an output file is also an input file.",
     "OSError": "a file cannot be written. Previous files stay unchanged.",
 }
 

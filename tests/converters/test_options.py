@@ -80,17 +80,21 @@ def test_command_line_values(given: dict[str, Any], told: dict[str, Any]) -> Non
         ),
         ({"kv_cache": "uint8"}, "kv_cache requires form='genai': in OpenVINO's form", "--kv-cache requires --genai: "),
         ({"logits": "all"}, "logits requires form='genai': in OpenVINO's form", "--logits requires --genai: "),
-        ({"outputs": ["y"], "form": "genai"}, "outputs excludes form='genai'", "--outputs excludes --genai"),
+        (
+            {"outputs": ["y"], "form": "genai"},
+            "outputs cannot be combined with form='genai'",
+            "--outputs cannot be combined with --genai",
+        ),
         ({"precision": "float16", "weights": "reference"}, "weights that are converted to float16", "converted to float16"),
         (
             {"target": "cuda", "form": "genai", "kv_cache": "uint8"},
-            "kv_cache='uint8' excludes target='cuda': its GroupQueryAttention",
-            "--kv-cache uint8 excludes --target cuda",
+            "kv_cache='uint8' cannot be combined with target='cuda': CUDA's GroupQueryAttention",
+            "--kv-cache uint8 cannot be combined with --target cuda",
         ),
         (
             {"target": "cuda", "activations": "int8"},
-            "activations='int8' excludes target='cuda': its multiplication",
-            "--activations int8 excludes --target cuda",
+            "activations='int8' cannot be combined with target='cuda': CUDA's matrix multiplication",
+            "--activations int8 cannot be combined with --target cuda",
         ),
         ({"opset": 10}, "opset must be 11 or more, not 10", "--opset must be 11 or more"),
         ({"positions": 0}, "positions must be 1 or more, not 0", "--positions must be 1 or more"),
@@ -124,8 +128,8 @@ def test_valid_combinations(given: dict[str, Any]) -> None:
     [
         (("--kv-cache", "uint8"), "Invalid value for --kv-cache: it requires --genai"),
         (("--fp16", "--weights", "reference"), "--weights must be"),
-        (("--fp16", "--fp32"), "it excludes --fp32"),
-        (("--outputs", "y", "--genai"), "it excludes --genai"),
+        (("--fp16", "--fp32"), "it cannot be combined with --fp32"),
+        (("--outputs", "y", "--genai"), "it cannot be combined with --genai"),
     ],
 )
 def test_the_command_rejects_invalid_combinations(arguments: tuple[str, ...], told: str) -> None:

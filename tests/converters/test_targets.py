@@ -291,7 +291,7 @@ def test_operators_that_onnxruntime_does_not_load_are_reported(
 ) -> None:
     path = make("quantized/mobile", tmp_path) / "model.xml" if "/" in model else _network(model, tmp_path)
     done = CliRunner().invoke(app, ["convert", str(path), "-o", str(tmp_path / "a.onnx"), "--opset", str(opset)])
-    text = f"does not load it: it has no {', '.join(names)} of opset 28; use opset 27 or older"
+    text = f"cannot load this file: it does not implement {', '.join(names)} of opset 28; use opset 27 or older"
     assert done.exit_code == 0 and (text in done.output) == bool(names)
     assert convert(path, opset=opset)[1].without_kernel == names
     session = tmp_path / "a.onnx"

@@ -116,8 +116,8 @@ def test_a_folder_becomes_a_folder(zoo: Path, tmp_path: Path, jobs: int) -> None
 def test_a_file_as_the_output_of_a_folder(zoo: Path, tmp_path: Path) -> None:
     result = specops("convert", zoo, "-o", tmp_path / "x.onnx")
     assert result.exit_code == 2
-    assert "several models need a folder" in " ".join(result.stderr.replace("│", " ").split())
-    assert "omit -o for one next to each model" in " ".join(result.stderr.replace("│", " ").split())
+    assert "several models require a folder" in " ".join(result.stderr.replace("│", " ").split())
+    assert "omit -o to write each one next to its model" in " ".join(result.stderr.replace("│", " ").split())
 
 
 def test_without_output_each_is_written_next_to_its_ir(zoo: Path) -> None:
@@ -173,9 +173,9 @@ def test_folders_are_checked_and_their_inputs_get_shapes(tmp_path: Path, jobs: i
     command = [sys.executable, "-m", "converters.cli", "convert", tmp_path / "in", "-o", tmp_path / "out", "--check"]
     said = subprocess.run([*command, "--jobs", str(jobs), "--rules", rules, *rows], capture_output=True, text=True)
     assert said.returncode == 1, said.stderr
-    assert "1 of 3 agree with OpenVINO" in said.stdout and "specops validate" in said.stdout
+    assert "1 of 3 models agree with OpenVINO" in said.stdout and "specops validate" in said.stdout
     wrong = specops("convert", tmp_path / "in", "--input-shape", "absent=1")
-    assert wrong.exit_code == 2 and "no model has an input with the name absent" in wrong.stderr
+    assert wrong.exit_code == 2 and "no model has an input named absent" in wrong.stderr
 
 
 @pytest.mark.parametrize("option", [["--bin", "x.bin"], ["--inputs", "x.npz"]])
@@ -212,7 +212,7 @@ def test_rewrites_are_verified(tmp_path: Path, jobs: int | None) -> None:
     document = as_json(result) if jobs is None else as_json(result)["conversions"][0]
     assert document["verified"]["verified"] and not document["verified"]["differences"]
     assert as_json(specops("convert", xml, "--json"))["verified"] is None
-    assert "1 rewrites were evaluated: 1 agree, 0 were rejected\n" in specops("convert", xml, "--verify").stdout
+    assert "checked 1 rewrites: 1 agree, 0 were rejected\n" in specops("convert", xml, "--verify").stdout
 
 
 def test_to_standard_output(tmp_path: Path) -> None:

@@ -113,7 +113,7 @@ def relu(op, data):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="has no signals")
 @pytest.mark.parametrize(
-    ("name", "code", "said"), [("SIGSEGV", 3, "ended with"), ("SIGABRT", 3, "ended with"), ("SIGKILL", 2, "little memory")]
+    ("name", "code", "said"), [("SIGSEGV", 3, "ended with"), ("SIGABRT", 3, "ended with"), ("SIGKILL", 2, "out of memory")]
 )
 def test_a_child_process_that_crashes(model: Path, name: str, code: int, said: str) -> None:
     """One of several conversions: the others are complete, and the failure is reported."""
