@@ -10,7 +10,7 @@ import numpy as np
 import onnx_ir as ir
 
 from converters.passes.recurrent_nodes import BACKWARD, GATES, functions_of, lstm_states
-from onnx_specops.building import Builder, Value
+from onnx_specops.building import OPSET, Builder, Value
 from onnx_specops.graphs import attributes_of
 
 
@@ -70,7 +70,7 @@ def in_float32(op: Builder, value: Value | None) -> Value | None:
     """Return a value, float32 if it is float16."""
     if value is None or value.dtype != ir.DataType.FLOAT16:
         return value
-    return cast(Value, op.Cast(value, to=ir.DataType.FLOAT))
+    return cast(Value, op.at(OPSET).Cast(value, to=ir.DataType.FLOAT))  # weights stay 16 bits, however few they are
 
 
 def _columns(op: Builder, value: Value, places: Sequence[Value]) -> Value:
