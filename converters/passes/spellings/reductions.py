@@ -9,9 +9,10 @@ from typing import ClassVar
 import numpy as np
 import onnx_ir as ir
 
+from converters.passes.spellings.reduced_axes import reduced_axes
 from converters.passes.workaround import Workaround
 from onnx_specops.building import OPSET, Builder, Value
-from onnx_specops.graphs import attributes_of, constant_array
+from onnx_specops.graphs import attributes_of
 
 _NORMS = frozenset(("ReduceL1", "ReduceL2", "ReduceSumSquare"))
 
@@ -29,7 +30,7 @@ class PairsOfReducedAxes(Workaround):
 
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
         x, name = node.inputs[0], node.op_type
-        axes, norm = _axes(node), name in _NORMS
+        axes, norm = reduced_axes(node), name in _NORMS
         if axes is None or not isinstance(x, Value) or x.dtype is None:
             return None
         if x.dtype.is_integer() and name in ("ReduceL2", "ReduceMean"):
@@ -105,7 +106,7 @@ class MeansForSums(Workaround):
     operators = frozenset(("ReduceSum",))
 
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
-        x, axes, result = node.inputs[0], _axes(node), node.outputs[0]
+        x, axes, result = node.inputs[0], reduced_axes(node), node.outputs[0]
         if len(node.inputs) < 2 or axes is None or len(axes) != 1 or not isinstance(x, Value) or not x.dims:
             return None
         size, dtype = x.dims[axes[0]], x.dtype
@@ -113,21 +114,6 @@ class MeansForSums(Workaround):
             return None
         mean = op.at(17).ReduceMean(x, axes=axes, keepdims=node.attributes.get_int("keepdims", 1))
         return [op.Mul(mean, op.const([float(size)] if mean.rank else float(size), dtype))]
-
-
-def _axes(node: ir.Node) -> list[int] | None:
-    """Return the constant axes; all of a tensor of known rank if they are omitted."""
-    x, given = node.inputs[0], node.inputs[1] if len(node.inputs) > 1 else None
-    if not isinstance(x, Value) or x.rank is None or x.dtype is None:
-        return None
-    noop: int = node.attributes.get_int("noop_with_empty_axes", 0)
-    if given is None:
-        attribute = node.attributes.get_ints("axes", None)
-        return list(attribute) if attribute else None if noop else list(range(x.rank))
-    axes = constant_array(given)
-    if axes is None or (noop and not axes.size):
-        return None
-    return [int(axis) for axis in axes] or list(range(x.rank))
 
 
 class ReducedNumbers(Workaround):

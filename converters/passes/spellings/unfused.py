@@ -6,8 +6,9 @@ import numpy as np
 import onnx_ir as ir
 from onnx_ir.passes import InPlacePass, PassResult
 
+from converters.passes.spellings.reduced_axes import stated_axes
 from onnx_specops.building import Value
-from onnx_specops.graphs import all_nodes, constant_array, constant_list, producer_of
+from onnx_specops.graphs import all_nodes, constant_array, producer_of
 from onnx_specops.naming import Names
 
 
@@ -67,18 +68,11 @@ def _is_other_sum(value: ir.Value | None) -> bool:
 
 
 def _is_along_several_axes(value: ir.Value | None, total: ir.Value | None) -> bool:
-    """Return whether an exponential is divided by its sum along any axes except a single one."""
+    """Return whether an exponential is divided by its sum along any axes except a single one that it states."""
     node = producer_of(total, "ReduceSum")
     if node is None or producer_of(value, "Exp") is None or node.inputs[0] is not value:
         return False
-    return len(_axes(node) or ()) != 1
-
-
-def _axes(node: ir.Node) -> list[int] | None:
-    """Return the constant axes of a reduction, an attribute or an input."""
-    if "axes" in node.attributes:
-        return list(node.attributes.get_ints("axes", ()) or ())
-    return constant_list(node.inputs[1]) if len(node.inputs) > 1 else None
+    return len(stated_axes(node) or ()) != 1
 
 
 def _is_gate_of_another(gate: ir.Value | None, other: ir.Value | None) -> bool:
@@ -102,7 +96,7 @@ def _is_normalized(value: ir.Value | None, weight: ir.Value | None, product: ir.
     x = None if mean is None else mean.inputs[0]
     if difference is None or mean is None or x is not difference.inputs[0]:
         return False
-    axes = _axes(mean)
+    axes = stated_axes(mean)
     if not isinstance(x, Value) or x.dims is None or not axes:
         return True
     dims = x.dims[min(axis % len(x.dims) for axis in axes) :]
