@@ -69,6 +69,7 @@ class Departure:
         follows: the behavior of the converted model; ``"runtime"`` if ONNX does not define it either, so it depends on the
             runtime.
         release: the OpenVINO release in which it was seen.
+        name: a name for programs that check whether a model has such inputs, types or attributes.
     """
 
     where: str
@@ -78,6 +79,7 @@ class Departure:
     follows: Literal["cpu", "specification", "reference", "runtime"]
     avx512: bool = False
     release: str = OPENVINO_RELEASE
+    name: Literal["", "integers", "ellipsis", "ellipsis and axes"] = ""
 
     def __post_init__(self) -> None:
         if not self.specification and not self.reference:

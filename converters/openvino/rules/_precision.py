@@ -31,6 +31,7 @@ ZERO_WEIGHT = Departure(
     follows="runtime",
 )
 INTEGERS_IN_FLOAT32 = Departure(
+    name="integers",
     where="integers of 32 bits or more beyond 2^24",
     cpu="computes in f32, which rounds them",
     reference="computes in their type",

@@ -28,6 +28,7 @@ from onnx_specops.building import Builder, Value
 from onnx_specops.graphs import mark_full_range
 
 _ROUNDED = Departure(
+    name="integers",
     where="integers of 32 and 64 bits",
     cpu="rounds the result to the nearest integer",
     reference="truncates it",
@@ -232,6 +233,7 @@ def minimum(op: Builder, a: Value, b: Value):
     "Divide",
     departs=[
         Departure(
+            name="integers",
             where="integers with `m_pythondiv`, whose quotient is negative and not an integer",
             cpu="truncates it",
             specification="rounds down",

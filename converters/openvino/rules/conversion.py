@@ -41,6 +41,7 @@ _DEPARTS = [
     ),
     Departure(where="a NaN to boolean", cpu="gives false", reference="gives true", follows="reference"),
     Departure(
+        name="integers",
         where="integers beyond the range of f16, to it",
         cpu="gives infinity",
         reference="gives its largest finite number",

@@ -113,6 +113,7 @@ def inverse(op: Builder, data: Value, *, adjoint: bool = False):
     since="opset7",
     departs=[
         Departure(
+            name="ellipsis",
             where="an ellipsis of operands that each have a letter of their own, without a sum, such as `...i,...j->...ij`",
             cpu="multiplies other elements, or fails if the dimensions do not allow it",
             specification="multiplies those with equal positions in the ellipsis",

@@ -86,6 +86,7 @@ class _Plan:
             follows="cpu",
         ),
         Departure(
+            name="ellipsis and axes",
             where="an ellipsis and a new or shrunk axis at the same position",
             cpu="processes the ellipsis first",
             reference="processes the axis first",
@@ -110,6 +111,7 @@ class _Plan:
             follows="cpu",
         ),
         Departure(
+            name="ellipsis and axes",
             where="an ellipsis and a new or shrunk axis, with `begin`, `end` or `stride` at run time",
             cpu="fails, or treats the ellipsis as one axis",
             reference="slices",

@@ -496,16 +496,26 @@ def _known(recipe: Recipe, follows: Collection[str] = ("specification", "referen
         return True
     with_integers = any(_INTEGER.fullmatch(type_) for type_ in types)
 
-    def applies(where: str, layer: Layer) -> bool:
-        if where.startswith("integers"):
-            return with_integers
-        return not where.startswith("an ellipsis") or "..." in str(layer.attributes.get("equation"))
+    def applies(name: str, layer: Layer) -> bool:
+        match name:
+            case "integers":
+                return with_integers
+            case "ellipsis":
+                return "..." in str(layer.attributes.get("equation"))
+            case "ellipsis and axes":
+                return _has_mask(layer, "ellipsis") and (_has_mask(layer, "new_axis") or _has_mask(layer, "shrink_axis"))
+        return True
 
     return any(
-        departure.follows in follows and applies(departure.where, layer)
+        departure.follows in follows and applies(departure.name, layer)
         for layer in recipe.layers()
         for departure in find_rule(layer.operation, layer.opset).departs
     )
+
+
+def _has_mask(layer: Layer, name: str) -> bool:
+    """Return whether a StridedSlice selects an axis for a purpose."""
+    return bool(np.any(layer.attributes.get(f"{name}_mask", ())))
 
 
 def _between(recipe: Recipe) -> bool:

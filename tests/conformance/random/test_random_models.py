@@ -474,6 +474,16 @@ def test_departures_of_integers_excuse_integers_only(oracle: Oracle, monkeypatch
         assert undecided(recipe, Verdict("parts"), judge) == (type_ == np.int32)
 
 
+@pytest.mark.parametrize(("equation", "excused"), [("...a,a...->...", True), ("ab,bc->ac", False)])
+def test_departures_of_an_ellipsis_excuse_it_only(
+    oracle: Oracle, monkeypatch: pytest.MonkeyPatch, equation: str, excused: bool
+) -> None:
+    answers = {"cpu": [np.zeros(3)], "evaluate": [np.ones(3)]}
+    monkeypatch.setattr(Judge, "openvinos", lambda self, recipe, name: answers[name])
+    recipe = _of_one("Einsum", "opset7", np.ones((1, 2), np.float32), np.ones((2, 1), np.float32), equation=equation)
+    assert undecided(recipe, Verdict("parts"), Judge(oracle)) == excused
+
+
 def test_values_of_constants_are_constants_of_a_single_layer(oracle: Oracle) -> None:
     one = Leaf("f32", np.ones(3, np.float32), (3,), True)
     layers = Layer("Relu", "opset1", ((1, 0),), {}), Layer("Add", "opset1", ((0, 0), (2, 0)), {"auto_broadcast": "numpy"})
