@@ -17,11 +17,14 @@ class Windows:
     Attributes:
         strides, dilations: one number for each spatial dimension.
         pads: the padding at the beginning and the end of each dimension.
+        may_be_none: whether there may be no pixels for windows of one pixel, as in a matrix multiplication of no rows.
     """
 
-    def __init__(self, operator: str, rank: int, strides: str, pads: str, dilations: str) -> None:
+    def __init__(
+        self, operator: str, rank: int, strides: str, pads: str, dilations: str, *, may_be_none: bool = False
+    ) -> None:
         """Raise ``ValueError`` if an attribute is not such a list, or a stride or dilation is 0."""
-        self.operator = operator
+        self.operator, self.may_be_none = operator, may_be_none
         self.strides = parse_integers(operator, "strides", strides, rank, 1)
         self.dilations = parse_integers(operator, "dilations", dilations, rank, 1)
         if min(*self.strides, *self.dilations) < 1:
@@ -61,9 +64,19 @@ class Windows:
         sizes: list[int | None] = []
         for size, width, stride, dilation, pad in zip(pixels, kernel, self.strides, self.dilations, self.pads, strict=True):
             known = isinstance(size, int) and isinstance(width, int) and width > 0
-            room = size + sum(pad) - (width - 1) * dilation - 1 if known else -1
-            sizes.append(room // stride + 1 if room >= 0 else None)
+            extent = (width - 1) * dilation + 1 if known else 0
+            fits = known and size + sum(pad) >= self._fewest(extent)
+            sizes.append((size + sum(pad) - extent) // stride + 1 if fits else None)
         return sizes
+
+    def _fewest(self, extent: int) -> int:
+        """Return the number of padded pixels that suffice."""
+        return 0 if extent == 1 and self.may_be_none else extent
+
+    def fewest(self, kernel: Sequence[int]) -> list[int]:
+        """Return the number of pixels that suffice in each dimension."""
+        each = zip(kernel, self.dilations, self.pads, strict=True)
+        return [self._fewest((width - 1) * dilation + 1) - sum(pad) for width, dilation, pad in each]
 
     def slices(self, offsets: Sequence[int], sizes: Sequence[int]) -> list[slice]:
         """Return the slices of the padded pixels at one position of the kernel."""

@@ -15,6 +15,7 @@ from onnx_specops.attributes import Limits
 from onnx_specops.domain import NoBodyError, operator
 from onnx_specops.ops._functions import applied, applied_body
 from onnx_specops.ops._integer_lists import parse_integers
+from onnx_specops.ops._windows import Windows
 
 MOST_CHANNELS = 1 << 24
 
@@ -158,7 +159,7 @@ def QuantizedConv(
     if function == "prelu" and slope is None:
         raise ValueError("QuantizedConv: function = 'prelu' needs a slope")
     for name, array in (("addend", addend), ("residual", residual)):
-        expected = [X.shape[0], *geometry.sizes, W.shape[0]]
+        expected = [X.shape[0], *geometry.counts, W.shape[0]]
         if array is not None and list(array.shape) != expected:
             raise ValueError(f"QuantizedConv: {name} has the shape {list(array.shape)} instead of {expected}")
     if addend is not None:
@@ -200,11 +201,11 @@ def QuantizedConv(
 def _convolved(x, w, geometry: _Geometry, group: int):
     """Return the convolution with zeros as padding, in the type of ``x``."""
     inside = np.pad(x, [(0, 0), *geometry.pads, (0, 0)])
-    sums = np.zeros((x.shape[0], *geometry.sizes, w.shape[0]), x.dtype)
+    sums = np.zeros((x.shape[0], *geometry.counts, w.shape[0]), x.dtype)
     grouped = sums.reshape(*sums.shape[:-1], group, w.shape[0] // group)
     weights = w.reshape(group, w.shape[0] // group, *w.shape[1:])
     for offsets in itertools.product(*map(range, w.shape[2:])):
-        taken = inside[(slice(None), *geometry.windows(offsets))]
+        taken = inside[(slice(None), *geometry.slices(offsets, geometry.counts))]
         parts = taken.reshape(*taken.shape[:-1], group, w.shape[1])
         grouped += np.einsum("...gc,gmc->...gm", parts, weights[(..., *offsets)], dtype=x.dtype)
     return sums
@@ -236,9 +237,12 @@ _NO_INTEGERS = "residual needs floats as y_zero_point"
 _LISTED = "addend_scale, addend_zero_point, sum_scale and sum_zero_point"
 
 
-class _Geometry:
+class _Geometry(Windows):
     """The geometry of a node from its attributes and shapes. The constructor raises ``ValueError`` if they contradict each
     other.
+
+    Attributes:
+        counts: the numbers of windows; none unless ``sized``.
     """
 
     def __init__(
@@ -253,44 +257,10 @@ class _Geometry:
             raise ValueError(
                 f"QuantizedConv: W has the shape {list(w)}, but X has {x[-1]} channels in {group} groups"
             )  # fmt: skip
-        self.strides = _parsed("strides", strides, rank, 1)
-        self.dilations = _parsed("dilations", dilations, rank, 1)
-        both = _parsed("pads", pads, 2 * rank, 0)
-        if min(*self.strides, *self.dilations) < 1:
-            raise ValueError("QuantizedConv: strides and dilations must be at least 1")
-        self.pads = list(zip(both[:rank], both[rank:], strict=True))
+        super().__init__("QuantizedConv", rank, strides, pads, dilations, may_be_none=True)
         if math.prod(w[2:]) * max(w[1], 1) > MAX_PRODUCTS:
             raise ValueError(f"QuantizedConv: a sum has more than {MAX_PRODUCTS} products")
-        self.sizes: list[int] = []
-        if not sized:
-            return
-        for axis, (size, kernel) in enumerate(zip(x[1:-1], w[2:], strict=True)):
-            padded, extent = size + sum(self.pads[axis]), (kernel - 1) * self.dilations[axis] + 1
-            if kernel < 1 or padded < _fewest(extent):
-                raise ValueError(
-                    f"QuantizedConv: W has the shape {list(w)}, but X, padded, has {padded} pixels along axis {axis + 1}"
-                )
-            self.sizes.append((padded - extent) // self.strides[axis] + 1)
-
-    def fewest(self, kernel: Sequence[int]) -> list[int]:
-        """Return the number of pixels in each dimension that are not an error."""
-        return [
-            _fewest((size - 1) * step + 1) - sum(pads)
-            for size, step, pads in zip(kernel, self.dilations, self.pads, strict=True)
-        ]
-
-    def windows(self, offsets: Sequence[int]) -> list[slice]:
-        """Return the slice of the padded pixels for one kernel position."""
-        found = []
-        for offset, step, stride, size in zip(offsets, self.dilations, self.strides, self.sizes, strict=True):
-            begin = offset * step
-            found.append(slice(begin, begin + (size - 1) * stride + 1, stride))
-        return found
-
-
-def _fewest(extent: int) -> int:
-    """Return the number of padded pixels that suffice. A window of one pixel needs none, as in a matrix multiplication."""
-    return extent if extent > 1 else 0
+        self.counts = self.sizes(x[1:-1], w[2:], 1, w) if sized else []
 
 
 @QuantizedConv.infer_shapes
@@ -301,20 +271,9 @@ def _(node):
     if not all(isinstance(size, int) for size in w):
         return [[x[0], *[None] * (len(w) - 2), w[0]]]
     attributes, rank = node.attributes, len(w) - 2
-    strides = _parsed("strides", attributes["strides"], rank, 1)
-    dilations = _parsed("dilations", attributes["dilations"], rank, 1)
-    pads = _parsed("pads", attributes["pads"], 2 * rank, 0)
-    sizes: list[int | str | None] = []
-    for axis in range(rank):
-        size = x[axis + 1]
-        padded = None if not isinstance(size, int) else size + pads[axis] + pads[axis + rank]
-        extent = (w[axis + 2] - 1) * dilations[axis] + 1
-        sizes.append(
-            None
-            if padded is None or padded < _fewest(extent) or strides[axis] < 1
-            else (padded - extent) // strides[axis] + 1
-        )
-    return [[x[0], *sizes, w[0]]]
+    strides, pads, dilations = (attributes[name] for name in ("strides", "pads", "dilations"))
+    windows = Windows("QuantizedConv", rank, strides, pads, dilations, may_be_none=True)
+    return [[x[0], *windows.known_sizes(x[1:-1], w[2:]), w[0]]]
 
 
 @QuantizedConv.body_facts
@@ -455,10 +414,9 @@ def _between_integers(
     integers = op.DequantizeLinear(first, np.float32(1), x_zero)
     filters = op.DequantizeLinear(W, scale, axis=0)
     biases = op.DequantizeLinear(whole, scale, axis=0)
-    begins, ends = zip(*geometry.pads, strict=True)
     values = op.Conv(
         integers, filters, biases,
-        kernel_shape=kernel, strides=geometry.strides, pads=[*begins, *ends], dilations=geometry.dilations, group=group,
+        kernel_shape=kernel, strides=geometry.strides, pads=geometry.all_pads, dilations=geometry.dilations, group=group,
     )  # fmt: skip
     result = op.QuantizeLinear(values, np.float32(1), y_zero)
     if function == "clip":  # limits are rounded in the same way as numbers
@@ -516,10 +474,9 @@ def _offsets(op, X, W, x_offset, geometry: _Geometry, shape: Sequence[int], grou
         space = op.const(np.array([(size - 1) * step + 1 for size, step in extents], np.int64))
     first = op.Reshape(x_offset, [1, -1, *[1] * (rank - 2)])
     image = op.Expand(first, op.Concat(op.const(np.array([1, shape[1] * group], np.int64)), space, axis=0))
-    begins, ends = zip(*geometry.pads, strict=True)
     sums = op.Conv(
         image, op.Cast(W, to=_FLOAT), strides=geometry.strides, dilations=geometry.dilations, group=group,
-        pads=[*begins, *ends],
+        pads=geometry.all_pads,
     )  # fmt: skip
     return op.Transpose(sums, perm=[0, *range(2, rank), 1])
 
