@@ -21,6 +21,11 @@ from onnx_specops.building import Builder, Value
 _FLOATS = (ir.DataType.FLOAT, ir.DataType.FLOAT16)
 
 
+def gelu_function(node: ir.Node) -> str:
+    """Return the name of a Gelu's function in operators of the domain."""
+    return "gelu_tanh" if node.attributes.get_string("approximate", "none") == "tanh" else "gelu"
+
+
 def _sixth(op: Any, x: Any) -> Any:
     # The same tolerance as OpenVINO's fusions to HSigmoid and HSwish.
     return op.Mul(x, number(1 / 6, tolerance=1e-4), _outputs=["whole"])

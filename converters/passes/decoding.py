@@ -59,10 +59,17 @@ def folded(value: ir.Value, rows: slice, shape: Sequence[int], known: Mapping[ir
 
     Arithmetic in 16 bits is evaluated in float32, as in OpenVINO's CPU plugin. Casts are evaluated unchanged.
     """
-    order = computed_before(value, lambda one: _computed_from(one, shape, known))
+    sources: dict[ir.Value, Sequence[ir.Value]] = {}
+
+    def inputs_of(one: ir.Value) -> Sequence[ir.Value] | None:
+        if (found := _computed_from(one, shape, known)) is not None:
+            sources[one] = found
+        return found
+
+    order = computed_before(value, inputs_of)
     if order is None:
         return None
-    last = {given: one for one in order for given in _computed_from(one, shape, known) or ()}
+    last = {given: one for one in order for given in sources[one]}
     numbers: dict[ir.Value, np.ndarray] = {}
     for one in order:
         node = one.producer()
@@ -72,10 +79,9 @@ def folded(value: ir.Value, rows: slice, shape: Sequence[int], known: Mapping[ir
             assert one.const_value is not None
             numbers[one] = rows_of(one.const_value.numpy(), rows, shape)
         else:
-            inputs = [given for given in node.inputs if given is not None]
-            numbers[one] = _evaluated(node, [numbers[given] for given in inputs if given in numbers])
-            for given in dict.fromkeys(inputs):
-                if last.get(given) is one:
+            numbers[one] = _evaluated(node, [numbers[given] for given in sources[one]])
+            for given in dict.fromkeys(sources[one]):
+                if last[given] is one:
                     del numbers[given]
     return numbers[value]
 

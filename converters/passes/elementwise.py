@@ -14,6 +14,7 @@ import numpy as np
 import onnx_ir as ir
 from onnx_ir.passes import InPlacePass, PassResult
 
+from converters.passes.activations import gelu_function
 from converters.passes.dequantization import static
 from converters.passes.layouts import channels_first, channels_last
 from onnx_specops.building import Builder, Value, constant_value
@@ -429,8 +430,7 @@ class _Program:
                 yield f"hard_sigmoid {first} {self._number(1 / 6)} {self._number(0.5)}"
                 yield f"mul {first} {MOST_OPERANDS + len(self.lines) - 1}"
             case "Gelu":
-                is_tanh = stated.get_string("approximate", "none") == "tanh"
-                yield f"{'gelu_tanh' if is_tanh else 'gelu'} {first}"
+                yield f"{gelu_function(node)} {first}"
             case "Elu":
                 yield f"elu {first}"
             case other:

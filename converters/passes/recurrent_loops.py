@@ -117,6 +117,8 @@ class _Recurrence:
         starts: for each state, the path from the carried value, and the value before the first step.
         lasts: for each output of the Loop with a last value: the number of the cell's output, and the path from there.
         joined: for each output of the Loop with the values of all steps, the path from the hidden state.
+        weights: the cell's inputs that are equal in all steps, each after those that it is computed from; ``None`` for an
+            omitted one.
     """
 
     loop: ir.Node
@@ -127,6 +129,7 @@ class _Recurrence:
     starts: Sequence[tuple[_Path, ir.Value]]
     lasts: Sequence[tuple[int, _Path]]
     joined: Sequence[_Path]
+    weights: Sequence[Sequence[ir.Value] | None]
 
     @classmethod
     def of(cls, loop: ir.Node) -> Self | None:
@@ -136,7 +139,8 @@ class _Recurrence:
         if len(cells) != 1 or any(map(nested, body)) or not _is_plain(cells[0]) or not is_endless(loop):
             return None
         (cell,) = cells
-        if any(value is not None and _invariant(value, body) is None for value in _weights(cell)):
+        weights = [None if value is None else _invariant(value, body) for value in _weights(cell)]
+        if any(value is not None and order is None for value, order in zip(_weights(cell), weights, strict=True)):
             return None
         if (steps := _steps(loop, cell, body.inputs[0])) is None:
             return None
@@ -162,7 +166,7 @@ class _Recurrence:
         joined = [_Path.to(value) for value in body.outputs[1 + carried :]]
         if any(path.source is not cell.outputs[1] for path in joined):
             return None
-        return cls(loop, cell, *steps, list(starts.values()), lasts, joined)
+        return cls(loop, cell, *steps, list(starts.values()), lasts, joined, weights)
 
     def replace(self, op: Builder) -> bool:
         """Replace the Loop. Return false if a check rejects it."""
@@ -171,7 +175,7 @@ class _Recurrence:
         if self.backward:
             attributes["direction"] = "reverse"
         data = op.Transpose(self.data, perm=[1, 0, 2]) if self.axis == 1 else self.data
-        weights = [None if value is None else _moved(op, value, self.cell.graph) for value in _weights(self.cell)]
+        weights = [None if order is None else _moved(op, order, self.cell.graph) for order in self.weights]
         states: list[Any] = [path.apply(op, _value(start)) for path, start in self.starts]
         results = op.node(
             self.cell.op_type, data, *weights[:3], None, *states, *weights[3:], outputs=1 + len(states), **attributes
@@ -240,17 +244,17 @@ def _is_outer(value: ir.Value, loop: ir.Node) -> bool:
     return value not in body.inputs and (node is None or node.graph is not body)
 
 
-def _moved(op: Builder, value: ir.Value, body: ir.Graph | ir.Function | None) -> Value:
-    """Emit the nodes of an invariant value outside of the body."""
+def _moved(op: Builder, order: Sequence[ir.Value], body: ir.Graph | ir.Function | None) -> Value:
+    """Emit the nodes of an invariant value, the last of ``order``, outside of the body."""
     moved: dict[ir.Value, Value] = {}
-    for one in _invariant(value, body) or ():
+    for one in order:
         node = one.producer()
         if node is None or node.graph is not body:
             moved[one] = _value(one)
             continue
         inputs = [None if given is None else moved[given] for given in node.inputs]
         moved[one] = op.node(node.op_type, *inputs, domain=node.domain, **attributes_of(node))
-    return moved[value]
+    return moved[order[-1]]
 
 
 def _steps(loop: ir.Node, cell: ir.Node, iteration: ir.Value) -> tuple[ir.Value, int, bool] | None:

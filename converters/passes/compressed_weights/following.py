@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
+from converters.passes.activations import gelu_function
 from converters.passes.added_bias import added_bias, elements
 from converters.passes.dequantization import static
 from onnx_specops.building import Builder, Value
@@ -67,7 +68,7 @@ def with_function(node: ir.Node, product: Value) -> ir.Node:
     user = uses[0][0]
     if (user.op_type, user.domain) != ("Gelu", "") or user.graph is not node.graph or value.dtype != D.FLOAT:
         return node
-    if user.attributes.get_string("approximate", "none") != "none":
+    if gelu_function(user) != "gelu":
         return node
     multiplied.attributes.add(ir.AttrString("function", "gelu"))
     return user

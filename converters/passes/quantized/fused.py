@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import onnx_ir as ir
 
+from converters.passes.activations import gelu_function
 from converters.passes.layouts import channels_first
 from converters.passes.quantized.affine import is_scale
 from converters.passes.quantized.graph import Arrangement, Quantized, is_node, only_user
@@ -96,7 +97,7 @@ def function_of(tail: ir.Value, channels: int, axis: int = 1) -> Function:
         case "Sigmoid":
             return Function("sigmoid", value)
         case "Gelu":
-            return Function("gelu_tanh" if stated.get_string("approximate", "none") == "tanh" else "gelu", value)
+            return Function(gelu_function(user), value)
         case "Elu":
             return Function("elu", value, stated.get_float("alpha", 1.0))
         case "Mish":
