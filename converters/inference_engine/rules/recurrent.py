@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
@@ -140,17 +141,10 @@ def lstm_sequence(
     clip: float = 0.0,
 ):
     """LSTMSequence: over the dimension ``axis``, 0 or 1."""
-    hidden, cell, weights, biases = _given(op, x, (hidden, cell, weights, biases), 2, axis, hidden_size)
-    w, r, b = _parts(op, x, weights, biases, 4, hidden_size, 4)
     given = {"hidden_size": hidden_size, "activations": _lower(activations), "clip": clip}
     attributes = _attributes(opset.LSTM, given)
-    states = [op.Unsqueeze(state, [1]) for state in (hidden, cell)]
-    x = _batch_first(op, x, axis)
-    results = opset.lstm_sequence(
-        op, x, *states, _lengths(op, x), *(op.Unsqueeze(v, [0]) for v in (w, r, b)),
-        direction=_DIRECTIONS[direction], attributes=attributes,
-    )  # fmt: skip
-    return _plain(op, results, axis)
+    inputs = (hidden, cell, weights, biases)
+    return _sequence(op, opset.lstm_sequence, x, inputs, 4, 4, axis, direction=direction, attributes=attributes)
 
 
 @layer("GRUSequence")
@@ -171,16 +165,10 @@ def gru_sequence(
     linear_before_reset: bool = False,
 ):
     """GRUSequence: over the dimension ``axis``, 0 or 1."""
-    hidden, weights, biases = _given(op, x, (hidden, weights, biases), 1, axis, hidden_size)
-    w, r, b = _parts(op, x, weights, biases, 3, hidden_size, 4 if linear_before_reset else 3)
     given = {"hidden_size": hidden_size, "activations": _lower(activations), "clip": clip}
     attributes = _attributes(opset.GRU, {**given, "linear_before_reset": linear_before_reset})
-    x = _batch_first(op, x, axis)
-    results = opset.gru_sequence(
-        op, x, op.Unsqueeze(hidden, [1]), _lengths(op, x), *(op.Unsqueeze(v, [0]) for v in (w, r, b)),
-        direction=_DIRECTIONS[direction], attributes=attributes,
-    )  # fmt: skip
-    return _plain(op, results, axis)
+    rows, inputs = 4 if linear_before_reset else 3, (hidden, weights, biases)
+    return _sequence(op, opset.gru_sequence, x, inputs, 3, rows, axis, direction=direction, attributes=attributes)
 
 
 @layer("RNNSequence")
@@ -200,13 +188,41 @@ def rnn_sequence(
     clip: float = 0.0,
 ):
     """RNNSequence: over the dimension ``axis``, 0 or 1."""
-    hidden, weights, biases = _given(op, x, (hidden, weights, biases), 1, axis, hidden_size)
-    w, r, b = _parts(op, x, weights, biases, 1, hidden_size, 1)
     given = {"hidden_size": hidden_size, "activations": _lower(activations), "clip": clip}
+    attributes, inputs = _attributes(opset.RNN, given), (hidden, weights, biases)
+    return _sequence(op, opset.rnn_sequence, x, inputs, 1, 1, axis, direction=direction, attributes=attributes)
+
+
+def _sequence(
+    op: Builder,
+    emit: Callable[..., Any],
+    x: Value,
+    inputs: tuple[Value | None, ...],
+    rows: int,
+    bias_rows: int,
+    axis: int,
+    *,
+    direction: Direction,
+    attributes: Any,
+) -> Any:
+    """Emit a sequence by the rule for OpenVINO's operation.
+
+    Args:
+        op: the builder.
+        emit: the rule.
+        x: the data.
+        inputs: the states, weights and biases of the layer.
+        rows, bias_rows: the numbers of gates in the weights and biases.
+        axis: the dimension of the steps.
+        direction, attributes: those of the layer.
+    """
+    hidden = attributes.hidden_size
+    *states, weights, biases = _given(op, x, inputs, len(inputs) - 2, axis, hidden)
+    parts = _parts(op, x, weights, biases, rows, hidden, bias_rows)
     x = _batch_first(op, x, axis)
-    results = opset.rnn_sequence(
-        op, x, op.Unsqueeze(hidden, [1]), _lengths(op, x), *(op.Unsqueeze(v, [0]) for v in (w, r, b)),
-        direction=_DIRECTIONS[direction], attributes=_attributes(opset.RNN, given),
+    results = emit(
+        op, x, *(op.Unsqueeze(state, [1]) for state in states), _lengths(op, x), *(op.Unsqueeze(v, [0]) for v in parts),
+        direction=_DIRECTIONS[direction], attributes=attributes,
     )  # fmt: skip
     return _plain(op, results, axis)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 import mmap
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -374,12 +374,17 @@ class _Reader:
         message = f"the element <{short(element.tag)}> in <{parent.tag}>"
         self.remarks.add(message, layer=layer, line=element.sourceline)
 
+    def ports(self, layer: Layer, element: etree._Element) -> Iterator[etree._Element]:
+        """Yield the ports in an ``<input>`` or ``<output>``."""
+        for child in element:
+            if child.tag == "port":
+                yield child
+            else:
+                self.unknown(child, element, layer)
+
     def inputs(self, layer: Layer, element: etree._Element, ports: dict[tuple[int, int], InputPort]) -> None:
         """Read the ports in a layer's ``<input>``."""
-        for child in element:
-            if child.tag != "port":
-                self.unknown(child, element, layer)
-                continue
+        for child in self.ports(layer, element):
             port_id = self.port_id(layer, child)
             dims, info = self.port_content(layer, child)
             source: Any = None  # set by the edges
@@ -390,10 +395,7 @@ class _Reader:
 
     def outputs(self, layer: Layer, element: etree._Element, ports: dict[tuple[int, int], OutputPort]) -> None:
         """Read the ports in a layer's ``<output>``."""
-        for child in element:
-            if child.tag != "port":
-                self.unknown(child, element, layer)
-                continue
+        for child in self.ports(layer, element):
             port_id = self.port_id(layer, child)
             dims, info = self.port_content(layer, child)
             precision = child.get("precision", "")

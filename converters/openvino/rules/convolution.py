@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -100,10 +101,7 @@ def convolution_backprop_data(
 ):
     """ConvolutionBackpropData-1. With ``output_shape`` and explicit pads, the pads usually apply."""
     at = sliding.window()
-
-    def transpose(op: Builder, x: Value, w: Value, at: Window, groups: int) -> Value:
-        return _transposed(op, x, w, at, groups, output_shape, output_padding)
-
+    transpose = partial(_transposed, output_shape=output_shape, output_padding=output_padding)
     return integers_in_float32(op, lambda x, w: transpose(op, x, w, at, 1), data, kernel)
 
 
@@ -119,10 +117,7 @@ def group_convolution_backprop_data(
 ):
     """GroupConvolutionBackpropData-1: the kernel is ``[groups, inputs / groups, outputs / groups, ...]``."""
     at = sliding.window()
-
-    def transpose(op: Builder, x: Value, w: Value, at: Window, groups: int) -> Value:
-        return _transposed(op, x, w, at, groups, output_shape, output_padding)
-
+    transpose = partial(_transposed, output_shape=output_shape, output_padding=output_padding)
     return integers_in_float32(op, lambda x, w: _in_groups(op, x, w, at, transpose), data, kernel)
 
 
@@ -258,6 +253,7 @@ def _transposed(
     kernel: Value,
     at: Window,
     groups: int,
+    *,
     output_shape: Value | None,
     output_padding: tuple[int, ...],
 ) -> Value:
