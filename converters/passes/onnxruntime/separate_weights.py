@@ -1,4 +1,4 @@
-"""Weights of int8: with ``session.x64quantprecision``, ONNX Runtime (1.31) fails if two nodes share weights or zero points.
+"""Weights of int8: with ``session.x64quantprecision``, ONNX Runtime (1.32) fails if two nodes share weights or zero points.
 
 Without VNNI, the option converts the weights of each node, and their zero points, to uint8. The names of the new constants
 depend on those of the old ones only. Weights from -64 to 64 are unchanged. A zero point must not be omitted either: it then
