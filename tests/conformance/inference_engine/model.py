@@ -10,6 +10,8 @@ from xml.sax.saxutils import quoteattr
 
 import numpy as np
 
+from tests.ir_elements import attributes, edge, graph, port
+
 Dims = Sequence[int]
 
 _PRECISIONS = {"float32": "FP32", "float16": "FP16", "int32": "I32", "int64": "I64", "uint8": "U8", "int8": "I8"}
@@ -81,27 +83,24 @@ class Net:
         name = name or f"{kind}{number}"
         lines = [f'<layer id="{number}" name={quoteattr(name)} precision="{precision}" type="{kind}">']
         if data is not None:
-            attributes = "".join(f" {key}={quoteattr(_text(value))}" for key, value in data.items())
-            lines.append(f"<{self.data_element}{attributes}/>")
+            lines.append(f"<{self.data_element}{attributes(data, _text)}/>")
         if inputs:
-            lines.append("<input>" + "".join(_port(i, x.dims) for i, x in enumerate(inputs)) + "</input>")
+            lines.append("<input>" + "".join(port(i, x.dims) for i, x in enumerate(inputs)) + "</input>")
         made = []
         if outputs:
             text = ""
             for i, dims in enumerate(outputs):
                 kind_of = precisions[i] if precisions else precision
-                text += _port(len(inputs) + i, dims, kind_of if self.version >= 7 else "")
+                text += port(len(inputs) + i, dims, kind_of if self.version >= 7 else "")
                 made.append(Port(number, len(inputs) + i, tuple(dims), kind_of))
             lines.append(f"<output>{text}</output>")
         segments = "".join(self.segment(key, value) for key, value in (blobs or {}).items())
         if segments:
             lines.append(segments if legacy_blobs else f"<blobs>{segments}</blobs>")
         lines.append(body + "</layer>")
-        self.layers.append("".join(lines))
+        self.layers.append("".join(lines) + "\n")
         for i, source in enumerate(inputs):
-            self.edges.append(
-                f'<edge from-layer="{source.layer}" from-port="{source.port}" to-layer="{number}" to-port="{i}"/>'
-            )
+            self.edges.append(edge(source.layer, source.port, number, i))
         return made[0] if len(made) == 1 else made
 
     def segment(self, name: str, value: Any) -> str:
@@ -123,8 +122,7 @@ class Net:
         head = (
             f'<net name="net" version="{self.version}" batch="1" precision="{self.precision}">' if tag == "net" else "<body>"
         )
-        layers, edges = "\n".join(self.layers), "\n".join(self.edges)
-        return f"{head}\n<layers>\n{layers}\n</layers>\n<edges>\n{edges}\n</edges>\n{self.extra}</{tag}>\n"
+        return f"{head}\n{graph(self.layers, self.edges)}{self.extra}</{tag}>\n"
 
     def save(self, folder: Path) -> tuple[Path, Path]:
         """Write the .xml and the .bin."""
@@ -132,11 +130,6 @@ class Net:
         xml.write_text('<?xml version="1.0" ?>\n' + self.xml(), encoding="utf-8")
         weights.write_bytes(bytes(self.blob))
         return xml, weights
-
-
-def _port(number: int, dims: Dims, precision: str = "") -> str:
-    stated = f' precision="{precision}"' if precision else ""
-    return f'<port id="{number}"{stated}>' + "".join(f"<dim>{d}</dim>" for d in dims) + "</port>"
 
 
 def _text(value: Any) -> str:

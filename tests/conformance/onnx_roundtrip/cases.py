@@ -48,7 +48,6 @@ class Departing:
 _TRUNCATED = "Divide rounds down with m_pythondiv, which the IR asks for; the CPU plugin truncates"
 _CLAMPED = "the CPU plugin converts f64 through its own f32 and makes infinities the largest finite number"
 _HIDDEN = "without AVX-512, the CPU plugin gives queries that see no key other numbers in bf16"
-OF_AVX512 = {"test_attention_4d_causal_padded_kv_bf16_expanded": _HIDDEN}
 _TIED = "TopK that is not stable: the CPU plugin's order of equal elements is its own"
 
 PARTED = {

@@ -18,7 +18,6 @@ from tests.comparison import assert_all_close
 from tests.conformance.check import forms, run_model
 from tests.conformance.onnx_roundtrip.cases import (
     KNOWN_DIMENSIONS,
-    OF_AVX512,
     PARTED,
     RANDOM,
     all_cases,
@@ -29,7 +28,7 @@ from tests.conformance.onnx_roundtrip.cases import (
     outputs,
 )
 from tests.conformance.oracle import Oracle, OracleError, Outputs
-from tests.processor import HAS_AVX512
+from tests.conformance.processors import ROUNDTRIPS_OF_AVX512, depends_on_processor
 
 
 def test_the_lists_contain_the_cases_that_openvino_runs():
@@ -39,14 +38,14 @@ def test_the_lists_contain_the_cases_that_openvino_runs():
 
 
 def test_the_exceptions_are_cases():
-    assert {*RANDOM, *PARTED, *KNOWN_DIMENSIONS, *OF_AVX512} <= {*listed(), *listed(constants=True)}
+    assert {*RANDOM, *PARTED, *KNOWN_DIMENSIONS, *ROUNDTRIPS_OF_AVX512} <= {*listed(), *listed(constants=True)}
 
 
 @pytest.mark.conformance
 @pytest.mark.parametrize("name", listed())
 def test_onnx_roundtrip(name, oracle: Oracle, tmp_path: Path):
-    if name in OF_AVX512 and not HAS_AVX512:
-        pytest.skip(OF_AVX512[name])
+    if depends_on_processor(name):
+        pytest.skip("OpenVINO gives another result on this processor")
     case, path = all_cases()[name], tmp_path / "model.xml"
     arrays = _imported(name, oracle, path)
     expected = _expected(name, oracle, path, arrays)

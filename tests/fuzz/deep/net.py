@@ -9,6 +9,8 @@ from xml.sax.saxutils import quoteattr
 
 import numpy as np
 
+from tests.ir_elements import attributes, edge, graph, port
+
 Shape = Sequence[int]
 """The dimensions; -1 is an unknown one."""
 
@@ -59,8 +61,8 @@ class Net:
 
     def result(self, *ports: Port) -> list[int]:
         """Add Results; return their ids."""
-        for port in ports:
-            self.layer("Result", port, shapes=[])
+        for one in ports:
+            self.layer("Result", one, shapes=[])
         return list(range(len(self.layers) - len(ports), len(self.layers)))
 
     def layer(
@@ -86,21 +88,20 @@ class Net:
         version = version if isinstance(version, str) else f"opset{version}"
         text = f'<layer id="{number}" name={quoteattr(name or f"{type}_{number}")} type="{type}" version="{version}">\n'
         if data:
-            text += f"<data {' '.join(f'{key}={quoteattr(_text(value))}' for key, value in data.items())}/>\n"
+            text += f"<data{attributes(data, _text)}/>\n"
         if inputs:
-            text += f"<input>{''.join(_port(k, port.shape, port.kind) for k, port in enumerate(inputs))}</input>\n"
+            text += f"<input>{''.join(_port(k, given.shape, given.kind) for k, given in enumerate(inputs))}</input>\n"
         if own:
             ports = (_port(len(inputs) + k, *one) for k, one in enumerate(zip(own, kinds, strict=True)))
             text += f"<output>{''.join(ports)}</output>\n"
         self.layers.append(f"{text}{extra}</layer>\n")
-        for k, port in enumerate(inputs):
-            ends = f'from-layer="{port.layer}" from-port="{port.port}" to-layer="{number}" to-port="{k}"'
-            self.edges.append(f"<edge {ends}/>\n")
+        for k, given in enumerate(inputs):
+            self.edges.append(edge(given.layer, given.port, number, k))
         found = [Port(number, len(inputs) + k, tuple(one), kinds[k]) for k, one in enumerate(own)]
         return found[0] if shapes is None else found
 
     def graph(self) -> str:
-        return f"<layers>\n{''.join(self.layers)}</layers>\n<edges>\n{''.join(self.edges)}</edges>\n"
+        return graph(self.layers, self.edges)
 
     def files(self) -> tuple[bytes, bytes]:
         """Return the .xml and the .bin."""
@@ -114,5 +115,4 @@ def _text(value: Any) -> str:
 
 
 def _port(number: int, shape: Shape, kind: str) -> str:
-    dims = "".join(f"<dim>{d}</dim>" for d in shape)
-    return f'<port id="{number}" precision="{_PRECISIONS.get(kind, kind.upper())}">{dims}</port>'
+    return port(number, shape, _PRECISIONS.get(kind, kind.upper()))

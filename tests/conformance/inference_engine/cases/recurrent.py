@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from tests.conformance.inference_engine.case import Case, one, random
 from tests.conformance.inference_engine.model import Net, Port
+from tests.ir_elements import edge
 
 _GATES = {"LSTM": (4, 4), "GRU": (3, 3), "RNN": (1, 1)}
 
@@ -54,7 +55,7 @@ def _iterator(name, backwards=False, last_only=False, version=6) -> Case:
             + "</output></layer>"
         )
         body.count += 2
-        body.edges.append(f'<edge from-layer="{flat_id}" from-port="1" to-layer="{flat_id + 1}" to-port="0"/>')
+        body.edges.append(edge(flat_id, 1, flat_id + 1, 0))
         total = Port(flat_id + 1, 2, (1, 3), "FP32")
         ends = {"x": (flat_id, 0), "state": (flat_id + 1, 1)}
         half = body.layer(
@@ -107,7 +108,7 @@ def _cells(kind, name, backwards=False, version=6, batch=2, steps=4, size=3, hid
             f'<layer id="1" name="cell" precision="FP32" type="{kind}Cell"><data hidden_size="{hidden}"/>'
             f"<input>{given}</input><output>{made}</output><blobs>{blobs}</blobs></layer>"
         )
-        body.edges.append('<edge from-layer="0" from-port="1" to-layer="1" to-port="0"/>')
+        body.edges.append(edge(0, 1, 1, 0))
         body.count = 2
         new = [Port(1, 1 + count + k, (batch, hidden), "FP32") for k in range(count)]
         shape = (batch, 1, hidden) if axis == 1 else (1, batch, hidden)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tests.ir_elements import dims, edge, graph, port
 
-def dims(shape) -> str:
-    return "".join(f"<dim>{-1 if d is None else d}</dim>" for d in shape)
+__all__ = ["const", "dims", "edge", "graph", "layer", "net", "parameter", "result", "write"]
 
 
 def layer(
@@ -27,22 +27,12 @@ def layer(
     if data is not None:
         text += f"<data {data}/>\n"
     if inputs:
-        ports = "".join(f'<port id="{i}">{dims(shape)}</port>\n' for i, shape in enumerate(inputs))
+        ports = "".join(f"{port(i, shape)}\n" for i, shape in enumerate(inputs))
         text += f"<input>{ports}</input>\n"
     if outputs:
-        ports = "".join(
-            f'<port id="{i}" precision="{precision}">{dims(shape)}</port>\n' for i, shape in enumerate(outputs, len(inputs))
-        )
+        ports = "".join(f"{port(i, shape, precision)}\n" for i, shape in enumerate(outputs, len(inputs)))
         text += f"<output>{ports}</output>\n"
     return f"{text}{extra}</layer>\n"
-
-
-def edge(from_layer, from_port, to_layer, to_port) -> str:
-    return f'<edge from-layer="{from_layer}" from-port="{from_port}" to-layer="{to_layer}" to-port="{to_port}"/>\n'
-
-
-def graph(layers, edges) -> str:
-    return f"<layers>\n{''.join(layers)}</layers>\n<edges>\n{''.join(edges)}</edges>\n"
 
 
 def net(layers, edges, *, version=11, name="net", extra="") -> str:
