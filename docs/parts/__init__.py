@@ -17,14 +17,14 @@ PARTS: Mapping[str, Sequence[Callable[[], Iterable[str]]]] = {
     "docs/operators.md": [operators.sections, operators.contrib_rows],
     "docs/targets.md": [
         targets.rows,
-        targets.rewrites,
+        targets.consumers,
+        targets.departing,
+        targets.disagreements,
         cuda.counts,
         cuda.token_times,
         cuda.network_times,
+        targets.rewrites,
         targets.silent_limits,
-        targets.departing,
-        targets.consumers,
-        targets.disagreements,
     ],
 }
 """A file -> its generated parts, in the order of the file."""

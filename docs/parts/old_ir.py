@@ -15,8 +15,8 @@ def layers() -> Iterator[str]:
     counts = {kind.lower(): count for kind, count in record.items()}
     rules = layer_rules()
     cases, agreeing = (sum(count[place] for count in counts.values()) for place in (0, 1))
-    yield f"{len(rules)} layer types have a rule. {agreeing} of {cases} cases agree with the Inference Engine within 1e-4,"
-    yield "with native kernels, with Python kernels and without kernels."
+    yield f"{len(rules)} layer types have a rule. {agreeing} of {cases} test cases agree with the Inference Engine within"
+    yield "1e-4, with native kernels, with Python kernels and without the plugin."
     yield ""
     names = {"readvalue": "Memory (reads)", "assign": "Memory (writes)"}
     rows = [(kind, f"{counts[kind.lower()][1]} of {counts[kind.lower()][0]}", "reader") for kind in ("Const", "Input")]
@@ -32,7 +32,7 @@ def files() -> Iterator[str]:
     """The results of public files."""
     files = recorded("tests/conformance/inference_engine/public.json")
     agree = sum(file["outcome"].startswith("agrees") for file in files)
-    yield f"{len(files)} files of public repositories were compared with the Inference Engine. {agree} agree within 1e-4."
+    yield f"{agree} of {len(files)} files agree with the Inference Engine within 1e-4."
     yield ""
     rows = [
         (

@@ -15,11 +15,14 @@ def rows() -> Iterator[str]:
     """The number of operations that have a rule and pass their cases, and the table of operations."""
     covered = coverage()
     ruled, passing = sum(row.has_rule for row in covered), sum(row.passes for row in covered)
-    yield f"{ruled} of {len(covered)} pairs of operation and version have a rule. {passing} pass all their cases in"
-    yield f"`tests/conformance/operations`, {sum(row.cases for row in covered):,} in total, which compare them with OpenVINO"
-    yield f"{openvino_version()}."
+    cases = sum(row.cases for row in covered)
+    yield f"{ruled} of {len(covered)} operation versions have a rule. {passing} pass all their test cases in"
+    yield f"`tests/conformance/operations`. These {cases:,} cases compare the results with OpenVINO {openvino_version()}."
     yield ""
-    headings = ("operation", "versions", "becomes", f"operators of `{DOMAIN}`", "forms", "cases", "rule", "restrictions")
+    headings = (
+        *("operation", "versions", "becomes", f"operators of `{DOMAIN}`", "implementations", "cases"),
+        *("rule", "restrictions"),
+    )
     alike = groupby(covered, key=lambda row: (row.operation.name, row.module, row.standard, row.custom, row.restrictions))
     yield from table(headings, (_row(list(versions)) for _, versions in alike))
 

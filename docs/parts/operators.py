@@ -26,10 +26,11 @@ _NATIVE = ROOT / "onnx_specops" / "native" / "ops.h"
 def sections() -> Iterator[str]:
     """The versions, the table of operators, and a section on each."""
     runtimes = " and ".join(host["runtime"] for host in recorded(_HOSTS).values())
-    yield f"This is version {OPSET_VERSION} of the domain. Kernels reject an output of more than {MOST_ELEMENTS:,} elements"
-    yield f"and more than {MOST_GROWTH:,} times the elements of all inputs. JavaScript was measured with {runtimes}."
+    yield f"This is version {OPSET_VERSION} of the domain. Kernels reject outputs that have both more than {MOST_ELEMENTS:,}"
+    yield f"elements and more than {MOST_GROWTH:,} times as many elements as all inputs together. The JavaScript runtimes"
+    yield f"were {runtimes}."
     yield ""
-    yield from table(("operator", "description", "forms", "JavaScript"), map(_row, operators()))
+    yield from table(("operator", "description", "implementations", "JavaScript"), map(_row, operators()))
     for operator in operators():
         yield ""
         yield from _section(operator)
@@ -82,7 +83,7 @@ def _section(operator: Operator) -> Iterator[str]:
         yield from table(("attribute", "type", "default", "values"), map(_attribute_row, operator.attributes.values()))
     for product in operator.products:
         yield ""
-        yield f"Combined: `{' * '.join(product.factors)}` is at most {product.most:,}."
+        yield f"In addition, `{' * '.join(product.factors)}` must be at most {product.most:,}."
     if operator.types:
         yield ""
         yield from table(("type", "element types"), ((name, ", ".join(types)) for name, types in operator.types.items()))
@@ -97,7 +98,7 @@ def _section(operator: Operator) -> Iterator[str]:
         yield f"No body: {operator.no_body}."
     if operator.random_body:
         yield ""
-        yield "The body generates other random numbers than the kernels, of the same distribution."
+        yield "The body generates different random numbers than the kernels, from the same distribution."
 
 
 def _inputs(operator: Operator) -> Iterator[str]:

@@ -27,8 +27,8 @@ def rewrites() -> Iterator[str]:
 
 
 def silent_limits() -> Iterator[str]:
-    """The forms that programs compute incorrectly."""
-    yield from table(("target", "operator", "form"), _limits())
+    """The uses of operators that programs compute incorrectly."""
+    yield from table(("target", "operator", "case"), _limits())
 
 
 def departing() -> Iterator[str]:

@@ -41,15 +41,17 @@ def table(results: Results) -> str:
 def written(results: Results) -> str:
     """Return docs/compatibility.md."""
     parts = [
-        "# Opsets and releases of ONNX Runtime",
-        f"The table has the results of {results.models} models: the models of the repository, and one for each kind of "
-        "rule. *Converted* is the number of models that can be converted at an opset. The column of each release of ONNX "
-        "Runtime is the number of these models that load without the plugin and agree with OpenVINO. *-* means that the "
-        "release does not support the opset.",
+        "# Compatibility",
+        f"This page shows which ONNX opsets work with which releases of ONNX Runtime. {results.models} models were "
+        "converted at each opset: the models in the repository, and one for each kind of rule. *Converted* is the number of "
+        "models that can be converted at an opset. The column of each release of ONNX Runtime gives the number of these "
+        "models that load without the plugin and agree with OpenVINO. *-* means that the release does not support the "
+        "opset.",
         table(results),
-        "ONNX Runtime 1.27 and later support several bodies of one operator. For earlier releases, a model with several "
-        "bodies contains another body that selects one of them. If there are too many bodies, these releases reject the "
-        "model. The message names the remedies: the plugin, or `--opset 20`, which replaces the operators by their bodies.",
+        "ONNX Runtime 1.27 and later support several function bodies for one operator. For earlier releases, a model with "
+        "several bodies of an operator also contains a function that selects one of them. If there are too many bodies, "
+        "these releases reject the model. The error message names the remedies: use the plugin, or convert with "
+        "`--opset 20`, which replaces the operators by their bodies.",
         "`python -m tests.compatibility FOLDER` generates this page.",
         "## Unsupported models",
         _refused(results),
