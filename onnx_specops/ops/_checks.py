@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,13 @@ def scalar(value: Any, name: str) -> Any:
     if np.shape(value) not in ((), (1,)):
         raise ValueError(f"{name} has the shape {list(np.shape(value))}; expected a scalar or [1]")
     return np.reshape(value, -1)[0]
+
+
+def require_shapes(operator: str, shapes: Mapping[str, tuple[np.ndarray | None, Sequence[int]]]) -> None:
+    """Raise ``ValueError`` unless each input, by its name, has the shape beside it or is omitted."""
+    for name, (array, shape) in shapes.items():
+        if array is not None and list(array.shape) != list(shape):
+            raise ValueError(f"{operator}: {name} has the shape {list(array.shape)} instead of {list(shape)}")
 
 
 def position(index: Sequence[Any]) -> str:

@@ -25,6 +25,7 @@ from onnx_specops.ops._boxes import (
     number_type,
     wide,
 )
+from onnx_specops.ops._checks import require_shapes
 
 CORNER: Final = "caffe.PriorBoxParameter.CORNER"
 
@@ -163,13 +164,12 @@ def _check(box_logits, class_preds, proposals, aux_class_preds, aux_box_preds, s
         raise ValueError(f"{name}: class_preds has the shape {list(class_preds.shape)} for {priors} priors")
     images, classes = class_preds.shape[0], class_preds.shape[1] // priors
     numbers = (images, priors * 4 * (1 if share_location else classes))
-    for what, given, shape in (
-        ("box_logits", box_logits, numbers),
-        ("aux_class_preds", aux_class_preds, (images, priors * 2)),
-        ("aux_box_preds", aux_box_preds, numbers),
-    ):
-        if given is not None and given.shape != shape:
-            raise ValueError(f"{name}: {what} has the shape {list(given.shape)} instead of {list(shape)}")
+    shapes = {
+        "box_logits": (box_logits, numbers),
+        "aux_class_preds": (aux_class_preds, (images, priors * 2)),
+        "aux_box_preds": (aux_box_preds, numbers),
+    }
+    require_shapes(name, shapes)
     if proposals.shape[0] not in (1, images):
         raise ValueError(f"{name}: proposals are for {proposals.shape[0]} images, class_preds for {images}")
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from onnx_specops.assertions import required
 from onnx_specops.domain import operator
+from onnx_specops.ops._grouped_heads import check_groups, required_groups
 
 
 @operator(
@@ -56,11 +56,7 @@ def GatedDeltaRule(query, key, value, past_state, decay, beta):
         "decay": (decay, gates),
         "beta": (beta, gates),
     }
-    for argument, (array, shape) in shapes.items():
-        if array.shape != shape:
-            raise ValueError(f"{name}: {argument} has the shape {list(array.shape)} instead of {list(shape)}")
-    if groups == 0 or heads % groups:
-        raise ValueError(f"{name}: value has {heads} heads; expected a multiple of {groups}, the groups of query")
+    check_groups(name, shapes, ("value", heads), ("query", groups))
     output, s = np.empty_like(value), past_state.copy()
     repeats = heads // groups
     with np.errstate(all="ignore"):
@@ -92,10 +88,7 @@ def _(op, query, key, value, past_state, decay, beta):
         (decay, gates),
         (beta, gates),
     ]
-    differs = [op.Not(op.Equal(op.Shape(given), shape)) for given, shape in shapes]
-    some = op.Max(groups, 1)
-    violations = op.Concat(*differs, op.Equal(groups, 0), op.Not(op.Equal(op.Mod(heads, some), 0)), axis=0)
-    groups = required(op, "GatedDeltaRule: the shapes do not match, or heads are not a multiple of groups", violations, some)
+    groups = required_groups(op, "GatedDeltaRule", shapes, heads, groups)
     repeats = op.Div(heads, groups)
 
     def grouped(given, *trailing):

@@ -13,6 +13,7 @@ import numpy as np
 from onnx_specops.assertions import required
 from onnx_specops.attributes import Limits
 from onnx_specops.domain import NoBodyError, operator
+from onnx_specops.ops._checks import require_shapes
 from onnx_specops.ops._functions import applied, applied_body
 from onnx_specops.ops._integer_lists import parse_integers
 from onnx_specops.ops._windows import Windows
@@ -145,9 +146,7 @@ def QuantizedConv(
         )
     geometry = _Geometry(X.shape, W.shape, strides, pads, dilations, group)
     per_channel = {"scale": scale, "bias": bias, "factor": factor, "slope": slope}
-    for name, array in per_channel.items():
-        if array is not None and array.shape != (W.shape[0],):
-            raise ValueError(f"QuantizedConv: {name} has the shape {list(array.shape)} instead of [{W.shape[0]}]")
+    require_shapes("QuantizedConv", {name: (array, [W.shape[0]]) for name, array in per_channel.items()})
     for name, array, count in (
         ("x_zero_point", x_zero_point, channels),
         ("y_zero_point", y_zero_point, W.shape[0]),
@@ -158,18 +157,15 @@ def QuantizedConv(
             raise ValueError(f"QuantizedConv: {name} has the shape {list(array.shape)} instead of [] or [{count}]")
     if function == "prelu" and slope is None:
         raise ValueError("QuantizedConv: function = 'prelu' needs a slope")
-    for name, array in (("addend", addend), ("residual", residual)):
-        expected = [X.shape[0], *geometry.counts, W.shape[0]]
-        if array is not None and list(array.shape) != expected:
-            raise ValueError(f"QuantizedConv: {name} has the shape {list(array.shape)} instead of {expected}")
+    expected = [X.shape[0], *geometry.counts, W.shape[0]]
+    require_shapes("QuantizedConv", {"addend": (addend, expected), "residual": (residual, expected)})
     if addend is not None:
         _check_sum(y_zero_point, addend_scale, addend_zero_point, sum_scale, sum_zero_point, W.shape[0])
     if residual is not None and y_zero_point.dtype != np.float32:
         raise ValueError(f"QuantizedConv: {_NO_INTEGERS}")
     if addend is not None or residual is not None:
-        for name, array in (("sum_slope", sum_slope), ("sum_bias", sum_bias)):
-            if array is not None and array.shape != (W.shape[0],):
-                raise ValueError(f"QuantizedConv: {name} has the shape {list(array.shape)} instead of [{W.shape[0]}]")
+        summed = {"sum_slope": (sum_slope, [W.shape[0]]), "sum_bias": (sum_bias, [W.shape[0]])}
+        require_shapes("QuantizedConv", summed)
     integers = X.astype(np.int32) - x_zero_point.reshape(-1).astype(np.int32)
     sums = _convolved(integers, W.astype(np.int32), geometry, group)
     if x_offset is not None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from onnx_specops.assertions import required
 from onnx_specops.domain import operator
+from onnx_specops.ops._grouped_heads import check_groups, required_groups
 
 
 @operator(
@@ -53,11 +53,7 @@ def StateSpaceScan(x, decay, input_gate, output_gate, state):
         "output_gate": (output_gate, gates),
         "state": (state, (batch, heads, channels, size)),
     }
-    for key, (value, shape) in shapes.items():
-        if value.shape != shape:
-            raise ValueError(f"{name}: {key} has the shape {list(value.shape)} instead of {list(shape)}")
-    if groups == 0 or heads % groups:
-        raise ValueError(f"{name}: x has {heads} heads; expected a multiple of {groups}, the groups of input_gate")
+    check_groups(name, shapes, ("x", heads), ("input_gate", groups))
     y, s = np.empty_like(x), state.copy()
     repeats = heads // groups
     with np.errstate(all="ignore"):
@@ -84,10 +80,7 @@ def _(op, x, decay, input_gate, output_gate, state):
         (output_gate, gate_shape),
         (state, op.Concat(op.Shape(x, end=1), heads, channels, size, axis=0)),
     ]
-    differs = [op.Not(op.Equal(op.Shape(value), shape)) for value, shape in shapes]
-    some = op.Max(groups, 1)
-    violations = op.Concat(*differs, op.Equal(groups, 0), op.Not(op.Equal(op.Mod(heads, some), 0)), axis=0)
-    groups = required(op, "StateSpaceScan: the shapes do not match, or heads are not a multiple of groups", violations, some)
+    groups = required_groups(op, "StateSpaceScan", shapes, heads, groups)
     repeats = op.Div(heads, groups)
     batch, tokens = op.Shape(x, end=1), op.Shape(x, start=1, end=2)
 
