@@ -82,7 +82,7 @@ def convert_with(
     if aim.has_kernels:
         options = replace(options, opset=options.opset or OPSET)
     elif options.opset is not None and not aim.opsets[0] <= options.opset <= aim.opsets[1]:
-        raise ValueError(f"{aim.title} reads opset {aim.opsets[0]} to {aim.opsets[1]}, not {options.opset}")
+        raise ValueError(f"{aim.title} supports opset {aim.opsets[0]} to {aim.opsets[1]}, not {options.opset}")
     if options.opset is not None:
         check_opset(options.opset)
     if options.weights == "reference" and not isinstance(model, (str, Path)):

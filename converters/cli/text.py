@@ -39,7 +39,9 @@ def _line(console: Console, text: str, style: str = "") -> None:
 def print_problems(console: Console, problems: Iterable[Problem]) -> None:
     """Print all problems: the message, its places, the remedy. Equal problems of several layers are printed once."""
     for (message, remedy), problems_alike in grouped(problems).items():
-        console.print(Text.assemble(("error", "bold red"), (": ", "bold"), (message, "bold")), soft_wrap=True)
+        layers = [problem.layer_name for problem in problems_alike]
+        headline = message if None in layers else _without_pronoun(message)
+        console.print(Text.assemble(("error", "bold red"), (": ", "bold"), (headline, "bold")), soft_wrap=True)
         places = list(filter(None, map(_place, problems_alike)))
         for place in places[:SHOWN_PLACES]:
             console.print(Text.assemble(("  --> ", "blue"), place), soft_wrap=True)
@@ -47,6 +49,14 @@ def print_problems(console: Console, problems: Iterable[Problem]) -> None:
             console.print(Text.assemble(("  --> ", "blue"), f"and {len(places) - SHOWN_PLACES} more"), soft_wrap=True)
         if remedy:
             console.print(Text.assemble(("  help", "bold cyan"), f": {remedy}"), soft_wrap=True)
+
+
+def _without_pronoun(message: str) -> str:
+    """Return the message about a layer without a leading pronoun, because the layer's name follows it."""
+    for pronoun, noun in (("its ", ""), ("it ", "the layer ")):
+        if message.startswith(pronoun):
+            return noun + message.removeprefix(pronoun)
+    return message
 
 
 def _place(problem: Problem) -> str:

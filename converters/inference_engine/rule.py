@@ -94,7 +94,7 @@ def _stated(op: Builder, value: Value, port: OutputPort) -> Value:
     if None not in stated and [dim for dim in stated if dim != 1] == [dim for dim in dims if dim != 1]:
         return op.Reshape(value, np.array(stated, np.int64))
     raise Malformed(
-        f"its output {port.index} is {list(dims)}, and the file states {list(stated)}", "check that the file is intact"
+        f"its output {port.index} is {list(dims)}, but the file states {list(stated)}", "check that the file is intact"
     )
 
 

@@ -154,7 +154,9 @@ def embed(
     assert isinstance(network, Value)
     tiled_up = tiles == "stated" and is_tiled(config)
     if tiled_up and wrapper.merge is None:
-        raise Unsupported(f"it has a tile_size, but Model API has no tiler for {name}: --model-api-tiles none ignores it")
+        raise Unsupported(
+            f"it has a tile_size, but Model API has no tiler for {name}: use --model-api-tiles none to ignore it"
+        )
     moved = _Moved(graph)
     op = Builder.of_existing(graph)
     if rank == 6:

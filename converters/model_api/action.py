@@ -33,7 +33,7 @@ def video_input(network: Value, layout: str) -> Value:
     """The input ``[frames, height, width, channels]`` of a graph with its preprocessing."""
     dims = dict(zip(video_layout(network, layout), network.dims or [None] * 6, strict=True))
     if dims["N"] not in (1, None) or dims["S"] not in (1, None):
-        raise Unsupported("its input has several clips: --input-shape sets one")
+        raise Unsupported("its input has several clips: set one clip with --input-shape")
     return new_value(_UINT8, [dims["T"] or "frames", "height", "width", dims["C"]], "video")
 
 
@@ -54,7 +54,7 @@ def prepare_video(
     dims = dict(zip(letters, network.dims or [None] * 6, strict=True))
     rows, columns = dims["H"], dims["W"]
     if rows is None or columns is None:
-        raise Unsupported("the height and width of its frames are dynamic: --input-shape sets them")
+        raise Unsupported("the height and width of its frames are dynamic: set them with --input-shape")
     shape = op.Shape(given)
     height, width = (op.Squeeze(op.Slice(shape, [axis], [axis + 1]), [0]) for axis in (1, 2))
     resize_type = config.text("resize_type", "standard", RESIZES)

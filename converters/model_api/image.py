@@ -53,7 +53,7 @@ class Image:
     def size(self) -> tuple[int, int]:
         """Return the network's height and width. Raise `Unsupported` if they are dynamic."""
         if self.network_height is None or self.network_width is None:
-            raise Unsupported("the height and width of its image are dynamic: --input-shape sets them")
+            raise Unsupported("the height and width of its image are dynamic: set them with --input-shape")
         return self.network_height, self.network_width
 
     def geometry(self, op: Builder) -> tuple[Value, Value, Value, Value]:
@@ -96,7 +96,7 @@ def image_input(network: Value, layout: str, config: Configuration) -> Value:
     """
     dims = dict(zip(layout, network.dims or [None] * 4, strict=True))
     if dims["N"] not in (1, None):
-        raise Unsupported(f"its batch size is {dims['N']}: --input-shape sets it to 1")
+        raise Unsupported(f"its batch size is {dims['N']}: set it to 1 with --input-shape")
     if config.flag("embedded_processing"):
         return new_value(network.dtype, ["height", "width", dims["C"]], "image")
     count = 1 if config.flag("intensity_repeat_channels") else dims["C"]
@@ -150,7 +150,9 @@ def prepare(
     elif (mode := config.text("intensity_mode", "none")) == "percentile" and not in_unit:
         pixels = _intensities(op, pixels, text, config)
     elif mode != "none" and not in_unit:
-        raise Unsupported("Model API ignores its intensity_mode if the size of its image is dynamic: --input-shape sets it")
+        raise Unsupported(
+            "Model API ignores its intensity_mode if the size of its image is dynamic: set the size with --input-shape"
+        )
     if dims["C"] == 3 and not repeated and (channels == "rgb") != (config.flag("reverse_input_channels") and not in_unit):
         pixels = op.Gather(pixels, [2, 1, 0], axis=3)
     pixels = op.Cast(pixels, to=_FLOAT)

@@ -191,7 +191,7 @@ def yolo_seg(model: Wrapped) -> Results:
     prediction, prototypes = op.Squeeze(ranks[3], [0]), op.Squeeze(ranks[4], [0])
     dims, numbers = prototypes.dims or [], (prediction.dims or [None])[0]
     if numbers is None or None in dims:
-        raise Unsupported("the sizes of its outputs are unknown: --input-shape sets the size of its image")
+        raise Unsupported("the sizes of its outputs are unknown: set the size of its image with --input-shape")
     count, rows, columns = (int(d or 0) for d in dims)
     boxes, coefficients = best_classes(op, prediction, model, numbers - 4 - count)
     positions = suppress(op, boxes, config)

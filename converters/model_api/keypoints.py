@@ -40,7 +40,7 @@ def keypoints(model: Wrapped) -> Results:
 def _size(value: Value) -> int:
     size = value.dims[-1] if value.dims else None
     if size is None:
-        raise Unsupported("the number of its classes of x and y is unknown: --input-shape sets the size of its image")
+        raise Unsupported("the number of its classes of x and y is unknown: set the size of its image with --input-shape")
     return size
 
 

@@ -76,9 +76,11 @@ class SaliencyMaps:
         """Return the empty map of an image."""
         dims = list(output.dims or [])
         if len(dims) not in (3, 4) or not all(isinstance(side, int) for side in dims) or (len(dims) == 4 and dims[0] != 1):
-            raise Unsupported("the shape of its saliency_map is not [classes, height, width]: --outputs omits it")
+            raise Unsupported("the shape of its saliency_map is not [classes, height, width]: use --outputs to omit it")
         if not config.flag("tile_with_full_img", True):
-            raise Unsupported("its saliency_map needs the whole image as a tile (tile_with_full_img): --outputs omits it")
+            raise Unsupported(
+                "its saliency_map needs the whole image as a tile (tile_with_full_img): use --outputs to omit it"
+            )
         classes, *sides = (int(side or 0) for side in dims[-3:])
         length = config.whole("tile_size", 400)
         ratio = [

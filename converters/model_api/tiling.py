@@ -160,7 +160,7 @@ def _mask_sides(outputs: dict[str, Value]) -> tuple[int, int]:
     masks = max(outputs.values(), key=lambda value: value.rank or 0)
     sides = tuple(masks.dims or ())[-2:]
     if len(sides) < 2 or not all(isinstance(side, int) for side in sides):
-        raise Unsupported("the height and width of its masks are unknown: --input-shape sets the size of its image")
+        raise Unsupported("the height and width of its masks are unknown: set the size of its image with --input-shape")
     return int(sides[0] or 0), int(sides[1] or 0)
 
 

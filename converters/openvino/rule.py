@@ -406,7 +406,7 @@ def find_rule(layer_type: str, version: str) -> Rule:
     if not candidates:
         raise Unsupported(
             f"no rule converts {layer_type} ({version or 'no version'})",
-            "'specops inspect' lists the layers that can be converted; --rules RULES.py adds your own rule",
+            "'specops inspect' lists the layers that can be converted; use --rules RULES.py to add your own rule",
         )
     for candidate in candidates:
         if candidate.since == version:

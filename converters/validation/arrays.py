@@ -134,7 +134,7 @@ def random_inputs(
         names = [spec.name for spec in specs]
         meant = did_you_mean(unknown[0], names)
         known = f"the inputs are {', '.join(names)}" if names else "the model has no inputs"
-        raise ValueError(f"no input has the name {unknown[0]}; {known}{f': {meant}' if meant else ''}")
+        raise ValueError(f"there is no input named {unknown[0]}; {known}{f': {meant}' if meant else ''}")
     generator = np.random.default_rng(seed)
     arrays = {}
     for spec in specs:

@@ -94,7 +94,7 @@ def check_is_onnx(path: Path) -> None:
     with path.open("rb") as file:
         start = file.read(64).lstrip()
     if start.startswith((b"<?xml", b"<net")):
-        raise ValueError(f"{path} is an OpenVINO IR, not an ONNX model: specops convert {path} converts it")
+        raise ValueError(f"{path} is an OpenVINO IR, not an ONNX model: convert it with specops convert {path}")
 
 
 def files_of(path: Path) -> list[Path]:

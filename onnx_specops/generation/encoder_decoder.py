@@ -60,8 +60,7 @@ class EncoderDecoder(TextModel):
         self._encoder_names = {value.name for value in self._encoder.get_inputs()}
         if "input_features" in self._encoder_names:
             raise GenerationError(
-                f"{self.folder} contains a speech recognition model, which has no text prompt: open_model opens a Whisper"
-                " model"
+                f"{self.folder} contains a speech recognition model, which has no text prompt: load it with open_model"
             )
         if unknown := self._encoder_names - {"input_ids", "attention_mask"}:
             raise GenerationError(f"{ENCODER} has inputs other than tokens and their mask: {', '.join(sorted(unknown))}")

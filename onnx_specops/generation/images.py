@@ -60,7 +60,7 @@ class ImageProcessor:
             found = read_json(path)["processor"]["transforms"]
             self._steps = [(str(step["operation"]["type"]), step["operation"].get("attrs", {})) for step in found]
         except FileNotFoundError:
-            raise GenerationError(f"{path} does not exist: specops convert FOLDER -o OUT --genai writes it") from None
+            raise GenerationError(f"{path} does not exist: create it with specops convert FOLDER -o OUT --genai") from None
         except (KeyError, TypeError, AttributeError) as error:
             raise GenerationError(f"{path} does not describe operations: {type(error).__name__} {error}") from error
         if unknown := {kind for kind, _ in self._steps} - _STEPS.keys():

@@ -69,7 +69,7 @@ class LanguageModel(TextModel):
         self._run = object()
         self._names = {value.name for value in self._session.get_inputs()}
         if unknown := self._names - self._known:
-            raise GenerationError(f"{path.name} has inputs that a text decoder lacks: {', '.join(sorted(unknown))}")
+            raise GenerationError(f"{path.name} has inputs that a text decoder does not have: {', '.join(sorted(unknown))}")
 
     def generate(self, prompt: Sequence[int], tokens: int, sampling: Sampling = GREEDY) -> Iterator[int]:
         """Generate the tokens that follow a prompt, up to an end token, which is not returned.
@@ -132,12 +132,12 @@ class LanguageModel(TextModel):
             settings = read_json(path)
         except FileNotFoundError:
             raise GenerationError(
-                f"{self.folder} contains no {CONFIG}: specops convert FOLDER -o OUT --genai writes it"
+                f"{self.folder} contains no {CONFIG}: create it with specops convert FOLDER -o OUT --genai"
             ) from None
         try:
             model = settings["model"]
             if isinstance(model, dict) and model.get("type") == "whisper":
-                raise GenerationError(f"{self.folder} contains a Whisper model: open_model opens it")
+                raise GenerationError(f"{self.folder} contains a Whisper model: load it with open_model")
             self.positions, self.vocabulary = int(model["context_length"]), int(model["vocab_size"])
             self.ends = frozenset(tokens_of(model["eos_token_id"]))
             self._begin = int(model["bos_token_id"])

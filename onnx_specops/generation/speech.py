@@ -312,7 +312,9 @@ class SpeechModel(TextModel):
         special = self._special
         if not special.multilingual:
             if language is not None or task != "transcribe":
-                raise GenerationError(f"{self.folder} contains an English model: it has no languages and does not translate")
+                raise GenerationError(
+                    f"{self.folder} contains an English-only model: it cannot select a language or translate"
+                )
             self.language = "en"
             return [special.start]
         if not special.languages:

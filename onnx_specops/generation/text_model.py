@@ -112,7 +112,7 @@ class TextModel(ABC):
         """Create the session of a model in the folder. Raise `GenerationError` if it is missing."""
         path = self.folder / name
         if not path.is_file():
-            raise GenerationError(f"{self.folder} contains no {name}: specops convert FOLDER -o OUT writes it")
+            raise GenerationError(f"{self.folder} contains no {name}: create it with specops convert FOLDER -o OUT")
         return InferenceSession(path, options, kernels=self._kernels)
 
     @cached_property

@@ -67,7 +67,7 @@ def test_a_requested_opset(tmp_path: Path) -> None:
     path = _network("BitModel", tmp_path)
     assert convert(path, target="standard")[1].opset == 11
     assert convert(path, target="standard", opset=17)[1].opset == 17
-    with pytest.raises(ValueError, match="reads opset 11 to 19, not 21"):
+    with pytest.raises(ValueError, match="supports opset 11 to 19, not 21"):
         convert(path, target="openvino", opset=21)
 
 

@@ -42,7 +42,8 @@ def detection_output(
     """DetectionOutput: like the first version in the opsets."""
     if attributes.decrease_label_id and not attributes.share_location:
         raise Unsupported(
-            "with decrease_label_id, the Inference Engine suppresses boxes by those of other classes without share_location",
+            "with decrease_label_id but without share_location, the Inference Engine suppresses boxes by those of other "
+            "classes",
             "convert the original model",
         )
     if attributes.keep_top_k[:1] == (0,):  # the Inference Engine does not set its output

@@ -97,10 +97,12 @@ def _find(model: Model, name: str, known: Mapping[str, list[OutputPort]], proble
         return found[0]
     if not found:
         parts = [part for part in known if part.startswith(f"{name}.") and part.removeprefix(f"{name}.").isdecimal()]
-        remedy = did_you_mean(name, known) or "specops inspect --json lists the outputs, Netron shows the layers"
+        remedy = (
+            did_you_mean(name, known) or "to list the outputs, run specops inspect --json; to see the layers, use Netron"
+        )
         if parts:
             remedy = f"it has several outputs: {', '.join(parts[:5])}"
-        problems.append(Problem(f"no output or layer has the name {name}", str(model.path), remedy=remedy))
+        problems.append(Problem(f"there is no output or layer named {name}", str(model.path), remedy=remedy))
         return None
     lines = ", ".join(str(port.layer.line) for port in found[:5])
     message = f"{len(found)} layers have the name {name} (lines {lines}): specify the tensor name of one"
@@ -175,4 +177,4 @@ def _check_names(model: Model, new: set[str], problems: list[Problem]) -> None:
         if not name:
             problems.append(Problem("a new name is empty", str(model.path)))
         elif firsts.count(name) > 1:
-            problems.append(Problem(f"several inputs and outputs would have the name {name}", str(model.path)))
+            problems.append(Problem(f"several inputs and outputs would be named {name}", str(model.path)))

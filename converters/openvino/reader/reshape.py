@@ -28,7 +28,9 @@ def reshape(model: Model, shapes: Mapping[str, Sequence[int]]) -> None:
         if layer is None:
             known = ", ".join(names[0] for names in model.input_names) or "none"
             meant = did_you_mean(name, [alias for layer in model.parameters for alias in input_aliases(layer)])
-            problems.append(Problem(f"no input has the name {name}; the inputs are {known}", str(model.path), remedy=meant))
+            problems.append(
+                Problem(f"there is no input named {name}; the inputs are {known}", str(model.path), remedy=meant)
+            )
             continue
         port = layer.outputs[0]
         if port.dims is not None and len(port.dims) != len(dims):

@@ -182,7 +182,7 @@ class _Boxes:
 
 def _checked_count(count: int) -> int:
     if not 0 <= count <= 1 << 16:
-        raise Malformed(f"it describes {count} boxes a cell; expected 0 to 65,536")
+        raise Malformed(f"it describes {count} boxes per cell; expected 0 to 65,536")
     return count
 
 

@@ -167,7 +167,7 @@ def check_samples(sampling_ratio: int) -> None:
     if sampling_ratio < 0:
         raise Malformed(
             f"sampling_ratio = {sampling_ratio} is less than 0",
-            "give roi_align a sampling_ratio of 0 in the source. PyTorch's default of -1 means the same, not in OpenVINO",
+            "give roi_align a sampling_ratio of 0 in the source; in PyTorch, its default of -1 means the same",
         )
 
 

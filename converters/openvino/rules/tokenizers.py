@@ -281,7 +281,7 @@ def bpe_tokenizer(
     for row, (first, second) in enumerate(pairs):
         for column, token in enumerate((first, second, first + second)):
             if token not in vocabulary:
-                raise Malformed(f"merge {row} has {token!r}, which the vocabulary lacks")
+                raise Malformed(f"merge {row} has {token!r}, which is not in the vocabulary")
             merges[row, column] = vocabulary[token]
     for first, second in pairs:
         vocabulary.pop(first + second, None)

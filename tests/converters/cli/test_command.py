@@ -419,7 +419,7 @@ def test_random_inputs_have_the_requested_shapes(dense: Path, tmp_path: Path) ->
     assert specops("validate", dense, model, "--shape", "x=1x32").exit_code == 0
     for arguments, message in (
         (("--shape", "x=7x33"), "the model requires"),
-        (("--shape", "y=7x32"), "no input has the name y"),
+        (("--shape", "y=7x32"), "there is no input named y"),
         (("--shape", "x=7x32", "--inputs", "x.npz"), "shapes apply to random inputs"),
         (("--shape", "7x32"), "is not of the form"),
         (("--shape", "x=7xn"), "is not of the form"),

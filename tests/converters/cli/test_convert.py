@@ -318,7 +318,7 @@ def test_shapes_that_openvino_accepts_in_reshape(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("shape", "message"),
-    [("y=5x32", "no input has the name y"), ("x=5", "has 1 dimensions, the input 2"), ("x=ax3", "--input-shape")],
+    [("y=5x32", "there is no input named y"), ("x=5", "has 1 dimensions, the input 2"), ("x=ax3", "--input-shape")],
 )
 def test_invalid_input_shapes(tmp_path: Path, shape: str, message: str) -> None:
     result = specops("convert", save_dense(tmp_path / "model.xml"), "--input-shape", shape)

@@ -44,7 +44,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("convert model.xml -o other.xml", "the name of an ONNX file ends in .onnx"),
         ("convert model.xml -o none/model.onnx", "the folder does not exist --> none"),
         ("convert model.xml --weights embeded", "'reference': did you mean embed?"),
-        ("run model.xml", "model.xml is an OpenVINO IR, not an ONNX model: specops convert model.xml converts it"),
+        ("run model.xml", "model.xml is an OpenVINO IR, not an ONNX model: convert it with specops convert model.xml"),
         ("diff model.onnx model.xml", "model.xml is an OpenVINO IR, not an ONNX model"),
         ("run modle.onnx", "modle.onnx is not a file: did you mean model.onnx?"),
         ("validate model.xml modle.onnx", "modle.onnx is not a file: did you mean model.onnx?"),

@@ -183,7 +183,7 @@ def test_a_shape_that_differs_from_the_computed_one(tmp_path: Path) -> None:
     net = Net(6)
     x = net.input(1, 3, 4, 5)
     net.layer("Concat", [x, x], [(1, 5, 4, 5)], {"axis": 1}, name="joined")
-    with pytest.raises(ConversionError, match=r"its output 0 is \[1, 6, 4, 5\], and the file states \[1, 5, 4, 5\]"):
+    with pytest.raises(ConversionError, match=r"its output 0 is \[1, 6, 4, 5\], but the file states \[1, 5, 4, 5\]"):
         convert(net.save(tmp_path)[0])
 
 

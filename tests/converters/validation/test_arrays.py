@@ -45,7 +45,7 @@ def test_random_inputs_of_given_shapes() -> None:
     for shapes, message in (
         ({"a": [5, 4]}, r"a has the shape \[5, 4\], but the model requires \[\?, 3\]"),
         ({"b": []}, "b has the shape"),
-        ({"x": [1]}, "no input has the name x; the inputs are a, b, c"),
+        ({"x": [1]}, "there is no input named x; the inputs are a, b, c"),
     ):
         with pytest.raises(ValueError, match=message):
             random_inputs(specs, shapes=shapes)

@@ -92,10 +92,10 @@ def test_values_of_outputs(model: Path) -> None:
     [
         (["hiden"], {}, "did you mean hidden"),
         (["parts"], {}, "it has several outputs: parts.0, parts.1"),
-        (["parts.4"], {}, "no output or layer has the name parts.4"),
+        (["parts.4"], {}, "there is no output or layer named parts.4"),
         (["twin"], {}, "2 layers have the name twin"),
         ([], {"absent": "new"}, "no input or output is called absent"),
-        ([], {"y": "x"}, "several inputs and outputs would have the name x"),
+        ([], {"y": "x"}, "several inputs and outputs would be named x"),
         (["hidden"], {"y": "new"}, "no input or output is called y"),
         (["x"], {"x": "seen"}, "several inputs and outputs are called x"),
         (["y", "y"], {"y": "new"}, "several inputs and outputs are called y"),
