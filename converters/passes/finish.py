@@ -52,6 +52,7 @@ from converters.passes.simplification import FusePads, MergeDataMovement, Simpli
 from converters.passes.spellings import spelling_passes
 from converters.passes.state_space_scan import FuseStateSpaceScan
 from converters.passes.vocabulary_tables import FuseVocabularyTables, LabelVocabularyTables
+from converters.passes.while_loops import while_loops
 from converters.passes.workaround import Workaround
 from converters.targets.assumptions import assumptions_of
 from converters.targets.fitting import TargetError, UnsupportedItem, check, supported_by
@@ -204,6 +205,7 @@ def finish(
     passes: list[InPlacePass] = [
         *recurrences,
         *first,
+        *while_loops(),
         FuseRecurrentLoops(),
         *kernel_workarounds(opset),
         Col2ImByAddition(),
@@ -310,6 +312,7 @@ def finish_for(
     passes: list[InPlacePass] = [
         *first,
         *spelling_passes(target, "first"),
+        *while_loops(),
         FuseRecurrentLoops(),
         *(kernel_workarounds() if target.onnxruntime else ()),
         Col2ImByAddition(),

@@ -15,6 +15,7 @@ from onnx_ir.passes import InPlacePass, PassResult
 
 from converters.passes.loops import is_endless
 from converters.passes.simplification.constants import RANDOM
+from converters.passes.sizes import INTEGERS, is_same_size, size_read
 from onnx_specops.building import Builder, Value
 from onnx_specops.graphs import all_nodes, attributes_of, computed_before, constant_array, constant_list, nested
 from onnx_specops.replacing import may_replace, replace_value
@@ -53,6 +54,11 @@ class FuseRecurrentLoops(InPlacePass):
             root = root or Builder.of_existing(model.graph)
             count += found.replace(Builder.before_node(node, root))
         return PassResult(model, modified=count > 0)
+
+
+def is_recurrence(loop: ir.Node) -> bool:
+    """Return whether `FuseRecurrentLoops` replaces a Loop."""
+    return _Recurrence.of(loop) is not None
 
 
 @dataclass(frozen=True)
@@ -290,27 +296,7 @@ def _takes_all(count: ir.Value | None, data: ir.Value, axis: int) -> bool:
         return False
     if (known := constant_array(count)) is not None:
         return known.size == 1 and int(known.reshape(-1)[0]) == _size(data, axis)
-
-    def is_size(value: ir.Value) -> bool:
-        node = value.producer()
-        if node is None or node.domain or node.op_type not in ("Gather", "Shape"):
-            return False
-        if node.op_type == "Shape":
-            begin, end = _bounds(node)
-            return node.inputs[0] is data and (begin, end) == (axis, axis + 1)
-        sizes, place = node.inputs[0], constant_list(node.inputs[1])
-        shape = None if sizes is None else sizes.producer()
-        if shape is None or shape.op_type != "Shape" or shape.inputs[0] is not data or place is None or len(place) != 1:
-            return False
-        return _bounds(shape) == (0, 3) and place[0] % 3 == axis
-
-    return _line(count, is_size) == (1, 0)
-
-
-def _bounds(shape: ir.Node) -> tuple[int, int]:
-    """Return the first dimension of three that a Shape returns, and the one after its last."""
-    start, end = shape.attributes.get_int("start", 0), shape.attributes.get_int("end", 3)
-    return start + 3 if start < 0 else start, end + 3 if end < 0 else end
+    return _line(count, lambda value: is_same_size(size_read(value), (data, axis))) == (1, 0)
 
 
 def _line(value: ir.Value, is_variable: Callable[[ir.Value], bool], steps: int = _MAX_STEPS) -> tuple[int, int] | None:
@@ -328,7 +314,7 @@ def _line(value: ir.Value, is_variable: Callable[[ir.Value], bool], steps: int =
     if node.op_type in ("Identity", "Reshape", "Squeeze", "Unsqueeze"):
         return _line(node.inputs[0], is_variable, steps - 1)
     if node.op_type == "Cast":
-        return _line(node.inputs[0], is_variable, steps - 1) if value.dtype == ir.DataType.INT64 else None
+        return _line(node.inputs[0], is_variable, steps - 1) if value.dtype in INTEGERS else None
     parts = [None if given is None else _line(given, is_variable, steps - 1) for given in node.inputs]
     if len(parts) == 1 and node.op_type == "Neg" and parts[0] is not None:
         return -parts[0][0], -parts[0][1]

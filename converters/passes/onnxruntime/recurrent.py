@@ -15,7 +15,7 @@ import numpy as np
 import onnx_ir as ir
 
 from converters.passes.onnxruntime.recurrent_steps import emit_steps, has_steps, in_float32, inside
-from converters.passes.recurrent_nodes import BACKWARD
+from converters.passes.recurrent_nodes import BACKWARD, functions_of
 from converters.passes.workaround import KernelWorkaround
 from onnx_specops.building import Builder, Value
 from onnx_specops.graphs import attributes_of, constant_array
@@ -106,6 +106,8 @@ def _with_nan_of_steps(
 
     def with_nan(op: Builder) -> list[Value]:
         steps = [value for value, one in zip(emit_steps(op, node), is_wanted, strict=False) if one]
+        if "Relu" in (functions_of(node) or [()])[0]:  # states may be infinite
+            return [op.CastLike(step, value) for step, value in zip(steps, wanted, strict=True)]
         nan = op.const(np.nan, wanted[0].dtype)
         return [op.Where(op.IsNaN(step), nan, value) for step, value in zip(steps, wanted, strict=True)]
 

@@ -1,0 +1,134 @@
+"""Sizes of dimensions that a graph reads, and integers that depend on the iteration of a Loop."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from onnx_specops.graphs import constant_list, dimension
+
+_MAX_STEPS = 16
+"""The operators after each other between a tensor and a number that is one of its sizes."""
+
+INTEGERS = (ir.DataType.INT32, ir.DataType.INT64)
+_RESHAPES = frozenset(("Identity", "Reshape", "Squeeze", "Unsqueeze"))
+
+
+def size_read(value: ir.Value) -> tuple[ir.Value, int] | None:
+    """Return the tensor and the dimension whose size an integer of one element is."""
+    place: int | None = None
+    for _ in range(_MAX_STEPS):
+        node = value.producer()
+        if node is None or node.domain or not node.inputs or node.inputs[0] is None:
+            return None
+        if node.op_type == "Shape":
+            return _dimension(node, place)
+        if (node.op_type in _RESHAPES and (place is None or node.op_type == "Identity")) or (
+            node.op_type == "Cast" and value.dtype in INTEGERS
+        ):
+            pass
+        elif node.op_type == "Gather" and place is None:
+            numbers = constant_list(node.inputs[1])
+            if numbers is None or len(numbers) != 1 or node.attributes.get_int("axis", 0) != 0:
+                return None
+            (place,) = numbers
+        else:
+            return None
+        value = node.inputs[0]
+    return None
+
+
+def _dimension(shape: ir.Node, place: int | None) -> tuple[ir.Value, int] | None:
+    """Return the dimension that is an element of the result of a Shape, or its only element."""
+    (x,) = shape.inputs
+    if x is None or x.shape is None:
+        return None
+    rank = len(x.shape)
+    axes = range(rank)[shape.attributes.get_int("start", 0) : shape.attributes.get_int("end", rank)]
+    if place is None:
+        return (x, axes[0]) if len(axes) == 1 else None
+    return (x, axes[place]) if -len(axes) <= place < len(axes) else None
+
+
+def _root(value: ir.Value, axis: int) -> tuple[ir.Value, int]:
+    """Return the first tensor that has a dimension of a tensor."""
+    for _ in range(_MAX_STEPS):
+        node = value.producer()
+        if node is None or node.domain or not node.inputs or (before := node.inputs[0]) is None:
+            break
+        if node.op_type == "Expand":
+            read = _expanded(node, axis)
+            if read is None:
+                break
+            before, axis = read
+        elif node.op_type == "Transpose":
+            perm = node.attributes.get_ints("perm", None)
+            if perm is None:
+                break
+            axis = perm[axis]
+        elif node.op_type not in ("Cast", "Identity"):
+            break
+        value = before
+    return value, axis
+
+
+def _expanded(expand: ir.Node, axis: int) -> tuple[ir.Value, int] | None:
+    """Return the dimension whose size an Expand of one element repeats it by."""
+    data, target = expand.inputs
+    result = expand.outputs[0]
+    if data is None or target is None or data.shape is None or any(dim != 1 for dim in data.shape) or result.shape is None:
+        return None
+    while (node := target.producer()) is not None and node.op_type == "Cast" and not node.domain:
+        assert node.inputs[0] is not None
+        target = node.inputs[0]
+    if node is None or node.op_type != "Concat" or node.domain:
+        return size_read(target) if len(result.shape) == 1 else None
+    parts: list[ir.Value] = []  # for each dimension of the result, the value that has its size
+    for part in node.inputs:
+        size = part.shape[0] if part is not None and part.shape is not None and len(part.shape) == 1 else None
+        if part is None or not isinstance(size, int):
+            return None
+        parts += [part] * size
+    part = parts[axis] if len(parts) == len(result.shape) else None
+    return size_read(part) if part is not None and parts.count(part) == 1 else None
+
+
+def is_same_size(one: tuple[ir.Value, int] | None, other: tuple[ir.Value, int] | None) -> bool:
+    """Return whether two dimensions are equal, because they have one name or number, or are that of one tensor."""
+    if one is None or other is None:
+        return False
+    first, second = _root(*one), _root(*other)
+    return first == second or dimension(*first) == dimension(*second) or dimension(*one) == dimension(*other)
+
+
+def is_size(count: ir.Value | None, tensor: ir.Value, axis: int) -> bool:
+    """Return whether an integer of one element is the size of a dimension."""
+    if count is None or tensor.shape is None:
+        return False
+    if (known := constant_list(count)) is not None:
+        return len(known) == 1 and known[0] == dimension(tensor, axis)
+    return is_same_size(size_read(count), (tensor, axis))
+
+
+def offset(value: ir.Value, iteration: ir.Value) -> int | None:
+    """Return the constant that is added to the iteration number; ``None`` for an integer of another kind."""
+    added = 0
+    for _ in range(_MAX_STEPS):
+        if value is iteration:
+            return added
+        node = value.producer()
+        if node is None or node.domain or not node.inputs or node.inputs[0] is None:
+            return None
+        if node.op_type == "Add":
+            one, other = node.inputs
+            numbers = constant_list(other)
+            if numbers is None or len(numbers) != 1:
+                one, numbers = other, constant_list(one)
+            if one is None or numbers is None or len(numbers) != 1 or one.dtype not in INTEGERS:
+                return None
+            added += numbers[0]
+            value = one
+        elif node.op_type in _RESHAPES or (node.op_type == "Cast" and value.dtype in INTEGERS):
+            value = node.inputs[0]
+        else:
+            return None
+    return None
