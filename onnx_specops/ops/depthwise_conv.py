@@ -32,7 +32,7 @@ def DepthwiseConv(
     pads: str = "",
     dilations: str = "",
 ):
-    """Convolves each channel with its own window, with channels last.
+    """Convolves each channel with its own kernel, in channels-last layout.
 
     This is ONNX's Conv with as many groups as channels, but the channels are the last dimension of each tensor.
 

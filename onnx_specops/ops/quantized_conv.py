@@ -88,7 +88,7 @@ def QuantizedConv(
     alpha: float = 0.0,
     beta: float = 0.0,
 ):
-    """Convolves integers with channels last, and applies a function: ``function(sums * scale + bias) * factor + y_offset``,
+    """Convolves integers (channels-last) and applies a function: ``function(sums * scale + bias) * factor + y_offset``,
     where ``sums`` is the convolution of ``X - x_zero_point`` with ``W``.
 
     The sums are exact 32-bit integers. All other operations are computed in float32, one after the other. The result is
@@ -119,8 +119,8 @@ def QuantizedConv(
         sum_zero_point: ``[]`` or ``[M]``, the integer in ``Y`` that represents zero. Required with ``addend``.
         sum_slope: ``[M]``. 1 if omitted. Only with ``addend`` or ``residual``.
         sum_bias: ``[M]``, in units of the output. 0 if omitted.
-        x_offset: ``[]`` or ``[C]``, what is added to the integers of ``X``, if no integer represents zero. 0 if omitted.
-        y_offset: ``[]`` or ``[M]``, what is added before the results are rounded. 0 if omitted.
+        x_offset: ``[]`` or ``[C]``, the offset of the integers of ``X``, if no integer represents zero. 0 if omitted.
+        y_offset: ``[]`` or ``[M]``, the offset of the results before they are rounded. 0 if omitted.
         residual: floats in the shape of ``Y``. With them, the type of ``y_zero_point`` must be float.
 
     Attributes:

@@ -31,7 +31,7 @@ def VolumeConv(
     group: Annotated[int, Limits(1, 1 << 24)] = 1,
     slope: float = 1.0,
 ):
-    """Convolves volumes as ONNX's Conv does, and multiplies numbers below zero by ``slope``.
+    """Computes ONNX's Conv in three dimensions, and multiplies negative results by ``slope``.
 
     A slope of 1 changes nothing, 0 is Relu, and others are LeakyRelu.
 

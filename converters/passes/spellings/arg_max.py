@@ -13,8 +13,8 @@ from onnx_specops.replacing import replace_value, rewriting
 class TopKToArgMax(InPlacePass):
     """Convert TopK with k = 1 to ArgMax or ArgMin if only its indices are used.
 
-    The index is that of the first of equal elements. The TopK of QNN (2.7) and of onnx2torch (1.5.15) returns another one,
-    and WebGPU's (0.4) does not support integers.
+    Of equal elements, the first is selected. The TopK of QNN (2.7) and of onnx2torch (1.5.15) selects another one, and
+    WebGPU's (0.4) does not support integers.
     """
 
     def call(self, model: ir.Model) -> PassResult:

@@ -14,8 +14,8 @@ _BETA = 0.5
 class RemoveDefaults(InPlacePass):
     """Remove the ``beta`` of HardSigmoid if it is the default, and ``count_include_pad`` of an AveragePool without padding.
 
-    With both attributes of HardSigmoid, OpenCV (5.0.0) mistakes any product with it for a HardSwish. With
-    ``count_include_pad``, it counts the elements of windows that extend beyond the tensor.
+    If HardSigmoid has both attributes, OpenCV (5.0.0) mistakes any multiplication by its result for a HardSwish. With
+    ``count_include_pad``, it also counts elements beyond the padded tensor.
     """
 
     def call(self, model: ir.Model) -> PassResult:

@@ -21,12 +21,12 @@ _LARGE = 1e18
 
 
 class BagsByMatMul(Workaround):
-    """Convert EmbeddingBagOffsetsSum to a product of the rows and a matrix of 0 and 1, which selects the rows of each bag.
+    """Convert EmbeddingBagOffsetsSum to a multiplication by a matrix of zeros and ones, which selects each bag's rows.
 
-    The operator's function contains a Loop, which most programs other than ONNX Runtime lack. The numbers of indices and
-    bags are known, their product is at most 4 million, the table has floats, and the default index is constant. Offsets and
-    indices are not checked. The products of numbers that may be infinite or NaN count these separately, because 0 times
-    infinity would be NaN in all bags.
+    The operator's function contains a Loop, which most programs other than ONNX Runtime lack. Conditions: known numbers
+    of indices and bags, whose product is at most 4 million, a table of floats, and a constant default index. Offsets and
+    indices are not checked. If the table may contain infinities or NaN, they are counted separately, because 0 times
+    infinity would make all bags NaN.
     """
 
     operators: ClassVar[frozenset[str]] = frozenset({"EmbeddingBagOffsetsSum"})

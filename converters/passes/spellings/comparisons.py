@@ -79,7 +79,7 @@ def truth(op: Builder, *, x: Value, whole: Value) -> Value | None:
 class ComparedNumbers(PatternPass):
     """Convert Equal of floats to Greater, and a Cast to booleans to a comparison.
 
-    MNN (3.6) distinguishes 0 and -0, and its booleans keep the number.
+    MNN (3.6) distinguishes 0 from -0, and its booleans keep the original number.
     """
 
     rewrites = (equal_floats, truth)

@@ -12,7 +12,7 @@ from onnx_specops.building import Builder, Value, constant_value
 
 
 class ExpandBeforeResize(Workaround):
-    """Expand a height or width of 1 to the result's size before a linear Resize, which does not change the result.
+    """Expand a height or width of 1 to the output size before a linear Resize, which does not change the result.
 
     OpenCV (5.0.0) reads out of bounds when it resizes the result of a convolution with a height or width of 1.
     """

@@ -13,9 +13,10 @@ from onnx_specops.graphs import constant_array
 
 
 class FloatBiases(Workaround):
-    """Store constant 32-bit integers that DequantizeLinear multiplies by scales as floats.
+    """Store constant int32 inputs of DequantizeLinear as floats.
 
-    ONNX Runtime's CUDA provider (1.31.1) has no such DequantizeLinear, so the CPU would compute and copy them in each run.
+    ONNX Runtime's CUDA provider (1.31.1) has no DequantizeLinear for int32, so the CPU would compute and copy them in
+    each run.
     """
 
     operators = frozenset(("DequantizeLinear",))

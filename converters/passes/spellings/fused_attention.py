@@ -94,9 +94,10 @@ def _sole_producer(value: ir.Value | None, operator: str) -> ir.Node | None:
 
 
 class BiasedAttention(InPlacePass):
-    """Add zeros to the projections of an attention without a bias, and its mask as the second operand.
+    """Add zero biases to the projections of attention, and make the mask the second operand of its Add.
 
-    OpenCV (5.0.0) fuses the attention into one layer. It requires biases, and it takes the second operand for the mask.
+    OpenCV (5.0.0) fuses attention into one layer, which requires biases, and assumes that the second operand is the
+    mask.
     """
 
     def call(self, model: ir.Model) -> PassResult:

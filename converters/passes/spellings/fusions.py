@@ -18,7 +18,8 @@ _PRODUCTS = frozenset(("MatMul", "Gemm"))
 class WholeAddends(Workaround):
     """Expand a constant that is added to a convolution or matrix multiplication, unless it is added along the channels.
 
-    MNN (3.6) and OpenCV (5.0.0) add a constant with as many elements as there are channels to these, whatever its shape is.
+    MNN (3.6) and OpenCV (5.0.0) add a constant with as many elements as channels along the channels, whatever its shape
+    is.
     """
 
     operators = frozenset(("Add",))
@@ -60,9 +61,9 @@ def _widened(value: ir.Value | None, other: ir.Value | None) -> np.ndarray | Non
 
 
 class UnfusedRMSNormalization(Workaround):
-    """Convert ReduceMean to ReduceSum in normalizations by the root of a mean over other axes, or with other weights.
+    """Convert ReduceMean to ReduceSum in RMS normalizations along other axes than the last, or with other weights.
 
-    MNN (3.6) computes each such normalization along the last axis, with a weight for each of its elements.
+    MNN (3.6) fuses each RMS normalization as one along the last axis, with a weight for each of its elements.
     """
 
     operators = frozenset(("ReduceMean",))

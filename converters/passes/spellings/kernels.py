@@ -59,7 +59,7 @@ class UndilatedConvTranspose(Workaround):
 
 
 class CroppedKernels(Workaround):
-    """Remove the elements of a grouped Conv's constant kernel that only padding meets, along axes with one element.
+    """Remove elements of a grouped Conv's constant kernel that overlap only with padding, along axes with one element.
 
     OpenCV (4.14.0) reads out of bounds for depthwise kernels of 3x3 elements if the height or width of the image is 1.
     """
@@ -94,9 +94,9 @@ _BLOCK = 8
 
 
 class SplitGroups(Workaround):
-    """Convert a grouped Conv with a kernel of one element to a Conv for each group, unless their results are multiples of 8.
+    """Convert a grouped 1x1 Conv to a Conv per group, unless the numbers of output channels are multiples of 8.
 
-    OpenCV (5.0.0) writes out of bounds for some of these. The weights are constant, and each group has several channels.
+    OpenCV (5.0.0) writes out of bounds for some of these. Conditions: constant weights, and several channels per group.
     """
 
     operators = frozenset(("Conv",))

@@ -8,6 +8,6 @@ from converters.passes.onnxruntime.local_response import LRNByShiftedSums
 class SumsForLRN(LRNByShiftedSums):
     """Convert LRN to sums of shifted squares.
 
-    ONNX Runtime's CPU provider (1.32) adds the next square of a window and subtracts the previous one. After a number of 1e4
-    or more, its results are wrong.
+    ONNX Runtime's CPU provider (1.32) computes a running sum, which adds the next square and subtracts the previous one.
+    After a number of 1e4 or more, its results are wrong.
     """

@@ -15,7 +15,7 @@ _ARITHMETIC = {"And": "Mul", "Or": "Max"}
 
 
 class ArithmeticLogic(Workaround):
-    """Convert And to the product of 0 and 1, and Or to the maximum. OpenCV 4.14 has neither And nor Or."""
+    """Convert And to a multiplication of zeros and ones, and Or to their maximum. OpenCV 4.14 has neither And nor Or."""
 
     operators = frozenset(_ARITHMETIC)
 

@@ -198,9 +198,9 @@ class EluForSelu(Workaround):
 
 
 class SeparateFunctions(Workaround):
-    """Exchange the operands of the sum of an absolute value, and add the negative of Tanh instead of subtracting it.
+    """Swap the operands of an Add with an absolute value, and add the negative of Tanh instead of subtracting it.
 
-    pnnx (2026) fuses them to Softsign and Tanhshrink, which ncnn lacks.
+    pnnx (2026) fuses them into Softsign and Tanhshrink, which ncnn does not support.
     """
 
     operators = frozenset(("Add", "Sub"))

@@ -60,7 +60,7 @@ class IndicesOfRows(Workaround):
 
 
 class IndicesInShape(Workaround):
-    """Reshape the constant indices of a Gather from a constant instead of its result.
+    """Reshape the constant indices of a Gather instead of its result.
 
     OpenCV (4.14.0) rejects the Reshape. Tables of relative positions are such constants.
     """
@@ -127,7 +127,7 @@ class OperandsOfRows(Workaround):
 
 
 class ClippedNumbers(Workaround):
-    """Clip integers as floats. OpenCV (4.14.0) reads the bits of the limits as those of floats."""
+    """Clip integers as floats. OpenCV (4.14.0) interprets the bits of the limits as floats."""
 
     operators = frozenset(("Clip",))
 
@@ -140,7 +140,7 @@ class ClippedNumbers(Workaround):
 
 
 class SingleUnsqueezes(Workaround):
-    """Convert an Unsqueeze along several axes to a Reshape. OpenCV 4.14 has only those along one axis."""
+    """Convert an Unsqueeze along several axes to a Reshape. OpenCV 4.14 supports only one axis."""
 
     operators = frozenset(("Unsqueeze",))
 
@@ -154,7 +154,7 @@ class SingleUnsqueezes(Workaround):
 
 
 class ReflectedImages(Workaround):
-    """Convert the reflecting or repeating padding of a three-dimensional tensor to that of images of one row.
+    """Convert Pad with the mode reflect or edge of a three-dimensional tensor to that of an image with one row.
 
     OpenCV 4.14 pads nothing else.
     """
@@ -175,7 +175,7 @@ class ReflectedImages(Workaround):
 
 
 class TransposedConvolutionsOfImages(Workaround):
-    """Convert a one-dimensional ConvTranspose to that of images of one row. OpenCV 4.14 computes a wrong size."""
+    """Convert a one-dimensional ConvTranspose to that of an image with one row. OpenCV 4.14 computes a wrong size."""
 
     operators = frozenset(("ConvTranspose",))
 
@@ -198,7 +198,8 @@ class TransposedConvolutionsOfImages(Workaround):
 
 
 class GatheredReflections(Workaround):
-    """Convert reflecting or repeating padding of volumes, channels or batches to Gather. OpenCV 4.14 pads images only."""
+    """Convert Pad with the mode reflect or edge to Gather if it pads volumes, channels or batches. OpenCV 4.14 pads
+    images only."""
 
     operators = frozenset(("Pad",))
 
@@ -238,10 +239,10 @@ def _row(op: Builder, line: Value) -> Value:
 
 
 class ExpandedScalars(Workaround):
-    """Convert a Reshape of a scalar to Expand, and a Reshape to a scalar to one of one dimension.
+    """Convert a Reshape of a scalar to Expand, and a Reshape to a scalar to a Reshape to one dimension.
 
-    OpenCV 4.14 has no scalars: it rejects both. Arithmetic broadcasts the vector of one element. A scalar output has one
-    dimension then.
+    OpenCV 4.14 has no scalars and rejects both. Arithmetic broadcasts the vector of one element. Scalar outputs then
+    have one dimension.
     """
 
     operators = frozenset(("Reshape", "Squeeze", "Unsqueeze"))
@@ -274,7 +275,7 @@ def _scalars_from(value: ir.Value) -> list[ir.Value] | None:
 
 
 class ScatteredColumns(Workaround):
-    """Convert ScatterElements and ScatterND of one dimension to those of a column. OpenCV 4.14 has no vectors."""
+    """Convert one-dimensional ScatterElements and ScatterND to those of a column. OpenCV 4.14 has no vectors."""
 
     operators = frozenset(("ScatterElements", "ScatterND"))
 

@@ -15,7 +15,7 @@ from onnx_specops.naming import Names
 
 
 class FlatNonZero(Workaround):
-    """Find the nonzero elements of one line, and compute their indices along each axis.
+    """Find the nonzero elements of the flattened tensor, and compute their indices along each axis.
 
     The NonZero of onnx2torch (1.5.15) has a row for each element instead of one for each axis.
     """
@@ -54,7 +54,8 @@ class OneRowOfNonZero(Workaround):
 
 
 class CopiedOutputs(InPlacePass):
-    """Copy outputs of the model that are not the only output of their node. onnx2torch (1.5.15) returns all of them."""
+    """Copy outputs of the model that are not the only output of their node. onnx2torch (1.5.15) returns all outputs of
+    such a node."""
 
     def call(self, model: ir.Model) -> PassResult:
         graph = model.graph

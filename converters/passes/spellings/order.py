@@ -12,10 +12,10 @@ from onnx_specops.graphs import all_nodes, nested
 
 
 class SortByDepth(InPlacePass):
-    """Sort nodes by their depth in the graph, where the projections of an attention depend on its mask.
+    """Sort nodes by their depth in the graph if the projections of attention depend on its mask.
 
-    OpenCV (5.0.0) fuses an attention into one layer at the position of its first node. The nodes that compute its mask must
-    be before that.
+    OpenCV (5.0.0) fuses attention into one layer at the position of its first node. The nodes that compute the mask must
+    precede it.
     """
 
     def call(self, model: ir.Model) -> PassResult:

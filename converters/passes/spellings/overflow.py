@@ -76,8 +76,8 @@ class ExpandedLogSoftmax(PatternPass):
 
 
 class OddAsinh(PatternPass):
-    """Compute Asinh of positive numbers only. IREE (3.13) loses the digits of negative numbers, and gives infinity below
-    -4,096.
+    """Compute Asinh of positive numbers only. IREE (3.13) loses precision for negative numbers, and returns infinity
+    below -4,096.
     """
 
     rewrites = (asinh,)

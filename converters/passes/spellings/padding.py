@@ -46,9 +46,9 @@ class ExplicitPads(Workaround):
 
 
 class SymmetricPads(Workaround):
-    """Move asymmetric padding of a pooling to a Pad before it.
+    """Move the asymmetric padding of a pooling operator to a Pad before it.
 
-    MNN (3.6) has one number for both ends. pnnx (2026) takes the padding at the beginning for both.
+    MNN (3.6) has one number for both ends. pnnx (2026) uses the padding at the beginning for both.
     """
 
     operators = frozenset(("AveragePool", "MaxPool"))
@@ -133,7 +133,7 @@ def _same(node: ir.Node, x: Value) -> list[int] | None:
 
 
 class CountedPads(Workaround):
-    """Move the padding of an AveragePool that counts it to a Pad before it. OpenCV 4.14 does not count it."""
+    """Move the padding of an AveragePool with ``count_include_pad`` to a Pad before it. OpenCV 4.14 does not count it."""
 
     operators = frozenset(("AveragePool",))
 
@@ -144,7 +144,8 @@ class CountedPads(Workaround):
 
 
 class SymmetricPads1D(Workaround):
-    """Move asymmetric padding of a one-dimensional Conv to a Pad before it. OpenCV 4.14 pads both ends as the beginning."""
+    """Move asymmetric padding of a one-dimensional Conv to a Pad before it. OpenCV 4.14 pads both ends by the padding at
+    the beginning."""
 
     operators = frozenset(("Conv",))
 

@@ -24,8 +24,8 @@ _PRODUCTS = ("Conv", "ConvTranspose", "Gemm", "MatMul")
 class SeparateActivations(Workaround):
     """Limit the input of a Sigmoid, Tanh or Gelu after a convolution or matrix multiplication to numbers above -60,000.
 
-    The function of smaller numbers is its limit. QNN's HTP (2.7) computes both in one step, also with an Add between them.
-    Sigmoid and Tanh differ by up to 0.005 and 0.007 then, and Gelu of small numbers loses two bits.
+    For smaller numbers, the function equals its limit. QNN's HTP (2.7) otherwise fuses the two, even with an Add between
+    them. Sigmoid and Tanh then differ by up to 0.005 and 0.007, and Gelu of small numbers loses two bits.
     """
 
     operators = frozenset(("Gelu", "Sigmoid", "Tanh"))

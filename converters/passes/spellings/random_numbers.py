@@ -15,11 +15,11 @@ from onnx_specops.graphs import attributes_of, constant_list
 
 
 class UnseededRandomUniform(Workaround):
-    """Draw random numbers without a seed by ONNX's RandomUniform, whose generator differs, from 0 to 1.
+    """Generate random numbers without a seed with ONNX's RandomUniform, whose generator differs.
 
-    The operator's function is a generator of its own, with a Loop and operations on bits that most programs other than ONNX
-    Runtime lack. OpenVINO (2026.4.1) has no RandomUniform of float64, which draws its key. The shape is constant, and the
-    numbers are floats of 32 bits.
+    The function body of the operator contains a generator with a Loop and bitwise operations, which most programs other
+    than ONNX Runtime lack. OpenVINO (2026.4.1) has no RandomUniform of float64, which generates its key. Conditions: a
+    constant shape and float32 numbers.
     """
 
     operators: ClassVar[frozenset[str]] = frozenset({"RandomUniform"})

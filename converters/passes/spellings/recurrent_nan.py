@@ -22,7 +22,7 @@ class KeptNaNOfLSTM(KeptNaN):
 
 
 class AddedNaN(NaNOfSequences):
-    """Add NaN to the results of GRU and LSTM from the first NaN of a sequence on.
+    """Make all results of GRU and LSTM NaN from the first NaN of a sequence on.
 
     The activations of ONNX Runtime's CPU provider (1.32) give a number for NaN. Infinities, which may give NaN, need an If,
     which waits for the device.

@@ -18,10 +18,10 @@ _NORMS = frozenset(("ReduceL1", "ReduceL2", "ReduceSumSquare"))
 
 
 class PairsOfReducedAxes(Workaround):
-    """Reduce at most two axes at once, sorted and from the last ones on; norms become sums.
+    """Reduce at most two axes at once, in descending order, and convert norms to sums.
 
     OpenCV (5.0.0, 4.14.0) reads the wrong elements for three or more axes, and 4.14.0 ignores norms of axes of size 1.
-    Means of integers stay, because each reduction would round.
+    Means of integers are not changed, because each reduction would round.
     """
 
     operators = _NORMS | {"ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum"}
@@ -47,7 +47,7 @@ class PairsOfReducedAxes(Workaround):
 
 
 class ExtremesOfSingleAxes(PairsOfReducedAxes):
-    """Compute maxima, minima and products along one axis at a time. pnnx (2026) converts no others."""
+    """Compute maxima, minima and products along one axis at a time. pnnx (2026) supports a single axis only."""
 
     operators = frozenset(("ReduceMax", "ReduceMin", "ReduceProd"))
     at_once = 1
@@ -99,8 +99,8 @@ class ReshapedScalars(Workaround):
 class MeansForSums(Workaround):
     """Convert a ReduceSum with its only axis as an input (from opset 13 on) to ReduceMean.
 
-    pnnx (2026) does not reduce it. In older opsets and for other reductions, the axes are an attribute. The axis has
-    elements: the mean of nothing is NaN.
+    pnnx (2026) does not reduce it. In older opsets and for other reductions, the axes are an attribute. Condition: the
+    axis is not empty, because the mean of no elements is NaN.
     """
 
     operators = frozenset(("ReduceSum",))
@@ -117,7 +117,7 @@ class MeansForSums(Workaround):
 
 
 class ReducedNumbers(Workaround):
-    """Reduce booleans and integers of 8 bits as int32.
+    """Reduce booleans and 8-bit integers as int32.
 
     tract (0.23) and TVM (0.27) reject the maximum and minimum of booleans. MNN (3.6) computes nothing for those of 8 bits.
     """

@@ -32,7 +32,7 @@ class ModToDiv(PatternPass):
 class WholeDividends(Workaround):
     """Select the dividend of Mod by a condition that has the shape of the result.
 
-    tract (0.23) exchanges the operands if the dividend is a constant, or has fewer elements than the divisor.
+    tract (0.23) swaps the operands if the dividend is a constant, or has fewer elements than the divisor.
     """
 
     operators = frozenset(("Mod",))
@@ -50,9 +50,10 @@ class WholeDividends(Workaround):
 
 
 class AbsoluteRemainders(Workaround):
-    """Compute Mod of floats from absolute values, and give it the sign of the dividend.
+    """Compute Mod of floats from absolute values, and apply the sign of the dividend to the result.
 
-    The Mod of MNN (3.6) has the sign of the divisor. It subtracts a product, which may exceed the dividend by a rounding.
+    The Mod of MNN (3.6) has the sign of the divisor. It subtracts a product, which may exceed the dividend because of
+    rounding.
     """
 
     operators = frozenset(("Mod",))

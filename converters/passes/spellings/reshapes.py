@@ -45,8 +45,8 @@ class StaticReshape(InPlacePass):
 class StatedDimensions(InPlacePass):
     """Replace the -1 in the constant shape of a Reshape by the dimension if all dimensions of the result are known.
 
-    No dimension of the result is 0, which in a shape copies a dimension of the input. OpenCV (5.0.0) fuses an attention, and
-    takes the number in the shape for the number of heads.
+    Condition: no dimension of the result is 0, because a 0 in the shape copies a dimension of the input. OpenCV (5.0.0)
+    fuses attention, and interprets the number in the shape as the number of heads.
     """
 
     def call(self, model: ir.Model) -> PassResult:

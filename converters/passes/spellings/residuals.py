@@ -14,7 +14,7 @@ from onnx_specops.graphs import constant_array, producer_of
 class ExpandedResiduals(Workaround):
     """Expand an operand of an Add to the shape of the sum if one of the operands is the result of a Conv.
 
-    OpenCV (5.0.0) adds the other operand as a part of the convolution, which requires equal shapes.
+    OpenCV (5.0.0) fuses the addition into the convolution, which requires equal shapes.
     """
 
     operators = frozenset(("Add",))
@@ -35,7 +35,7 @@ class ExpandedResiduals(Workaround):
 class SubtractedResiduals(Workaround):
     """Convert the sum of a three-dimensional convolution and another tensor to a subtraction of the negative.
 
-    OpenCV (4.14.0) adds the other tensor as a part of the convolution, which it cannot compute for volumes.
+    OpenCV (4.14.0) fuses the addition into the convolution, which it does not support in three dimensions.
     """
 
     operators = frozenset(("Add",))

@@ -13,11 +13,11 @@ from onnx_specops.graphs import constant_array
 
 
 class LastOfEqualIndices(Workaround):
-    """Scatter the last of several updates of an element.
+    """Apply only the last of several updates of an element.
 
-    In ONNX, the result is undefined for equal indices. OpenVINO and ONNX Runtime's CPU provider take the last update, the
-    CUDA provider (1.31.1) any of them. First, the positions of the updates are scattered, and the largest remain. They
-    select the updates. Constant indices that all differ stay.
+    In ONNX, the result is undefined for equal indices. OpenVINO and ONNX Runtime's CPU provider apply the last update,
+    and the CUDA provider (1.31.1) any of them. The rewrite first scatters the positions of the updates and keeps the
+    largest, which then select the updates. Nodes with constant, distinct indices are not changed.
     """
 
     operators = frozenset(("ScatterElements", "ScatterND"))

@@ -12,10 +12,10 @@ from onnx_specops.graphs import dimension
 
 
 class DecomposeInstanceNormalization(Workaround):
-    """Decompose each InstanceNormalization that may have one element for each channel.
+    """Decompose each InstanceNormalization that may have only one element per channel.
 
-    Its result is the bias. ONNX Runtime's CUDA provider (1.31.1) gives NaN, because cuDNN divides by the number of elements
-    minus 1. Models reach it with images of one pixel, or with as many groups as channels.
+    With one element, the result is the bias, but ONNX Runtime's CUDA provider (1.31.1) returns NaN, because cuDNN
+    divides by the number of elements minus 1. This occurs for images of one pixel, or with as many groups as channels.
     """
 
     operators = frozenset(("InstanceNormalization",))

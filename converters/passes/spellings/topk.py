@@ -9,7 +9,7 @@ from onnx_specops.graphs import all_nodes
 
 
 class SortedTopK(InPlacePass):
-    """Replace ``sorted=0`` by ``sorted=1``. With 0, ONNX allows any order."""
+    """Replace ``sorted=0`` by ``sorted=1``. With 0, the order of the results is undefined."""
 
     def call(self, model: ir.Model) -> PassResult:
         found = [

@@ -34,9 +34,10 @@ class UnnamedDimensions(InPlacePass):
 
 
 class WideSizes(Workaround):
-    """Compute sizes in 64 bits if a few nodes compute them in 32 bits and a Cast follows.
+    """Compute dimensions in 64 bits if a few nodes compute them in 32 bits and a Cast follows.
 
-    tract (0.23) computes with unknown sizes in 64 bits only. Dimensions, constants and their sums fit 32 bits, too.
+    tract (0.23) supports arithmetic of unknown dimensions in 64 bits only. The values fit in 32 bits, so the results are
+    equal.
     """
 
     operators = frozenset(("Cast",))

@@ -16,10 +16,11 @@ _SIGNED = frozenset((ir.DataType.INT32, ir.DataType.INT64))
 
 
 class CastThroughIntegers(Workaround):
-    """Cast floats to unsigned integers through signed ones.
+    """Cast floats to unsigned integers by way of signed integers.
 
-    OpenVINO and ONNX Runtime's CPU provider return the low bits of a number that is out of range. The CUDA provider (1.31.1)
-    returns the nearest number in the range. ONNX Runtime merges two casts, but not across the Max, which changes nothing.
+    OpenVINO and ONNX Runtime's CPU provider return the low bits of a number that is out of range. The CUDA provider
+    (1.31.1) returns the nearest number in the range. A Max that changes nothing keeps ONNX Runtime from merging the two
+    casts.
     """
 
     operators = frozenset(("Cast",))
