@@ -128,7 +128,7 @@ def _other_type(source: LanguageModel, model: onnx.ModelProto) -> Iterator[Probl
         others = [kind for kind, modules in _MODULES.items() if modules == found]
         which = f", as in the {'types' if len(others) > 1 else 'type'} {', '.join(others)}" if others else ""
         has = " and ".join(sorted(found, reverse=True))
-        message = f"its {_place(source, 'model_type')} is {stated!r}, but the model's attentions have {has}{which}"
+        message = f"its {_place(source, 'model_type')} is {stated!r}, but the model's attention layers have {has}{which}"
         yield _problem(source, CONFIG, message)
 
 

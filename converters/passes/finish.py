@@ -128,7 +128,7 @@ class InlineBodies(InPlacePass):
 
     def call(self, model: ir.Model) -> PassResult:
         self.inlined, without = inline_bodies(model, self.domains)
-        message = "{}, which has no form in standard ONNX"
+        message = "{}, which has no equivalent in standard ONNX"
         self.unsupported += [
             UnsupportedNode(node.name or "", message.format(node.op_type), OPSET, origin(node)) for node in without
         ]

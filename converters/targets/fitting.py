@@ -78,7 +78,7 @@ def why_unsupported(node: ir.Node, target: Target) -> tuple[str, str] | None:
         return (
             None
             if target.domain
-            else (f"the operator onnx_specops.{operator}, which has no form in standard ONNX", _ELSEWHERE)
+            else (f"the operator onnx_specops.{operator}, which has no equivalent in standard ONNX", _ELSEWHERE)
         )
     if node.domain == CONTRIB_DOMAIN:
         return None if target.contrib else (f"ONNX Runtime's own operator {operator}", _ELSEWHERE)

@@ -78,7 +78,7 @@ class Subject:
         except UnsupportedError as error:
             return sorted({problem.message for problem in error.problems})
         if report.without_body:
-            return [f"{name}, which has no form in standard ONNX" for name in report.without_body]
+            return [f"{name}, which has no equivalent in standard ONNX" for name in report.without_body]
         return {
             "key": f"{self.name}@{opset}",
             "model": str(target),
