@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <limits>
 
+#include "kernel_sets.h"
+
 namespace specops::compressed {
 
 // The encoding of an element.
@@ -179,17 +181,6 @@ inline std::int64_t kept_floats(const Kernels& kernels, const Weights& weights) 
   return (weights.columns + kernels.panel_columns - 1) / kernels.panel_columns * kernels.panel_columns * weights.depth;
 }
 
-const Kernels& portable();
-#if defined(SPECOPS_X86_KERNELS)
-const Kernels& avx2();
-const Kernels& avx512();
-const Kernels& avx512_vnni();
-#endif
-#if defined(SPECOPS_AVX_VNNI_KERNELS)
-const Kernels& avx2_vnni();
-#endif
-
-// The best kernels for this processor, or those named by ONNX_SPECOPS_SIMD.
-const Kernels& kernels();
+SPECOPS_KERNEL_SETS;
 
 }  // namespace specops::compressed

@@ -6,6 +6,8 @@
 
 #include <cstdint>
 
+#include "kernel_sets.h"
+
 namespace specops::compressed_cache {
 
 enum class Cache { float16, uint8 };
@@ -56,14 +58,6 @@ struct Kernels {
   void (*attend)(const Attention& attention, const Piece& piece, float* scratch);
 };
 
-const Kernels& portable();
-#if defined(SPECOPS_X86_KERNELS)
-const Kernels& avx2();
-const Kernels& avx512();
-const Kernels& avx512_vnni();
-#endif
-
-// The best kernels for this processor, or those named by ONNX_SPECOPS_SIMD.
-const Kernels& kernels();
+SPECOPS_KERNEL_SETS;
 
 }  // namespace specops::compressed_cache

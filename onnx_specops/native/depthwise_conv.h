@@ -5,6 +5,8 @@
 
 #include <cstdint>
 
+#include "kernel_sets.h"
+
 namespace specops::depthwise {
 
 // A line of the kernel that is inside the image: the input of the first window at its first position, and the weights.
@@ -28,13 +30,6 @@ struct Kernels {
   void (*convolve)(const Run& run);
 };
 
-const Kernels& portable();
-#if defined(SPECOPS_X86_KERNELS)
-const Kernels& avx2();
-const Kernels& avx512();
-#endif
-
-// The best kernels for this processor, or those named by ONNX_SPECOPS_SIMD.
-const Kernels& kernels();
+SPECOPS_KERNEL_SETS;
 
 }  // namespace specops::depthwise

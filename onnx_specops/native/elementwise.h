@@ -5,6 +5,8 @@
 
 #include <cstdint>
 
+#include "kernel_sets.h"
+
 namespace specops::programs {
 
 enum class Code { copy, add, sub, mul, div, min, max, relu, clip, prelu, sigmoid, hard_sigmoid, gelu, gelu_tanh, elu, mish };
@@ -48,13 +50,6 @@ struct Kernels {
   void (*widen)(const std::uint8_t* from, std::int64_t count, float* to);
 };
 
-const Kernels& portable();
-#if defined(SPECOPS_X86_KERNELS)
-const Kernels& avx2();
-const Kernels& avx512();
-#endif
-
-// The best kernels for this processor, or those named by ONNX_SPECOPS_SIMD.
-const Kernels& kernels();
+SPECOPS_KERNEL_SETS;
 
 }  // namespace specops::programs

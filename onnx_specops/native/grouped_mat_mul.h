@@ -5,6 +5,8 @@
 
 #include <cstdint>
 
+#include "kernel_sets.h"
+
 namespace specops::grouped {
 
 // The sums of a tile fill the registers of AVX2.
@@ -27,13 +29,6 @@ struct Kernels {
   void (*multiply)(const Product& product);
 };
 
-const Kernels& portable();
-#if defined(SPECOPS_X86_KERNELS)
-const Kernels& avx2();
-const Kernels& avx512();
-#endif
-
-// The best kernels for this processor, or those named by ONNX_SPECOPS_SIMD.
-const Kernels& kernels();
+SPECOPS_KERNEL_SETS;
 
 }  // namespace specops::grouped

@@ -5,6 +5,8 @@
 
 #include <cstdint>
 
+#include "kernel_sets.h"
+
 namespace specops::normalization {
 
 // Numbers are processed in multiples of this: buffers must be as long.
@@ -30,13 +32,6 @@ struct Kernels {
   void (*normalize)(const Job& job, std::int64_t begin, std::int64_t end, float* scratch);
 };
 
-const Kernels& portable();
-#if defined(SPECOPS_X86_KERNELS)
-const Kernels& avx2();
-const Kernels& avx512();
-#endif
-
-// The best kernels for this processor, or those named by ONNX_SPECOPS_SIMD.
-const Kernels& kernels();
+SPECOPS_KERNEL_SETS;
 
 }  // namespace specops::normalization

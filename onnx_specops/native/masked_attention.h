@@ -5,6 +5,8 @@
 
 #include <cstdint>
 
+#include "kernel_sets.h"
+
 namespace specops::masked_attention {
 
 // Keys and values shared by several queries.
@@ -44,13 +46,6 @@ struct Kernels {
   void (*attend)(const Tokens& tokens, const Scaling& scaling, const Query* queries, std::int64_t count, float* scratch);
 };
 
-const Kernels& portable();
-#if defined(SPECOPS_X86_KERNELS)
-const Kernels& avx2();
-const Kernels& avx512();
-#endif
-
-// The best kernels for this processor, or those named by ONNX_SPECOPS_SIMD.
-const Kernels& kernels();
+SPECOPS_KERNEL_SETS;
 
 }  // namespace specops::masked_attention

@@ -5,6 +5,8 @@
 
 #include <cstdint>
 
+#include "kernel_sets.h"
+
 namespace specops::byte_conv {
 
 // In the order of the operator's attribute.
@@ -171,20 +173,6 @@ struct Kernels {
   void (*multiply_narrow)(const Product& product, std::int64_t rows);
 };
 
-const Kernels& portable();
-#if defined(SPECOPS_X86_KERNELS)
-const Kernels& avx2();
-const Kernels& avx512();
-const Kernels& avx512_vnni();
-#endif
-#if defined(SPECOPS_AVX_VNNI_KERNELS)
-const Kernels& avx2_vnni();
-#endif
-#if defined(SPECOPS_AMX_KERNELS)
-const Kernels& amx();
-#endif
-
-// The best kernels for this processor, or those named by ONNX_SPECOPS_SIMD.
-const Kernels& kernels();
+SPECOPS_KERNEL_SETS;
 
 }  // namespace specops::byte_conv

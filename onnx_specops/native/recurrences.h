@@ -5,6 +5,8 @@
 
 #include <cstdint>
 
+#include "kernel_sets.h"
+
 namespace specops::recurrences {
 
 // GatedDeltaRule: some columns of the state of one head. Numbers of a token are `*_step` floats after those of the previous
@@ -71,13 +73,6 @@ struct Kernels {
   void (*convolve)(const Convolution& convolution);
 };
 
-const Kernels& portable();
-#if defined(SPECOPS_X86_KERNELS)
-const Kernels& avx2();
-const Kernels& avx512();
-#endif
-
-// The best kernels for this processor, or those named by ONNX_SPECOPS_SIMD.
-const Kernels& kernels();
+SPECOPS_KERNEL_SETS;
 
 }  // namespace specops::recurrences
