@@ -66,10 +66,8 @@ def _common(
     pass
 
 
+# The help lists the commands in the order of their declaration: models first, then language models.
 app.command(cls=Command)(convert)
-app.command(cls=Command)(generate)
-app.command(cls=Command)(diff)
-app.command(cls=Command)(weights)
 
 
 @app.command(cls=Command)
@@ -205,6 +203,9 @@ def validate(
             raise typer.Exit(DIFFERENCE)
 
 
+app.command(cls=Command)(diff)
+
+
 @app.command(cls=Command)
 def inspect(
     model: Annotated[
@@ -295,6 +296,10 @@ def inspect(
             print_problems(inspection.problems)
         if inspection.problems:
             raise typer.Exit(exit_code(inspection.problems))
+
+
+app.command(cls=Command)(generate)
+app.command(cls=Command)(weights)
 
 
 @app.command(cls=Command)

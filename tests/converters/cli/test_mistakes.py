@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import shutil
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
+from converters.cli.text import print_problems
+from converters.errors import Problem
 from tests.converters.cli.specops import MODELS, as_json, save_dense, specops
 
 
@@ -68,3 +72,19 @@ def test_an_invalid_choice_as_json(folder: Path) -> None:
     result = specops("run", "model.onnx", "--kernels", "natve", "--json")
     (problem,) = as_json(result)["problems"]
     assert problem["fault"] == "usage" and problem["message"].endswith("did you mean native?")
+
+
+@pytest.mark.parametrize(
+    ("message", "layer", "headline"),
+    [
+        ("its axis is 3", "conv1", "axis is 3"),
+        ("it has 2 inputs", "conv1", "the layer has 2 inputs"),
+        ("item 2 is missing", "conv1", "item 2 is missing"),
+        ("one of its inputs is f16", "conv1", "one of its inputs is f16"),
+        ("it contains no samples", None, "it contains no samples"),
+    ],
+)
+def test_a_headline_does_not_refer_to_the_layer_below_it(message: str, layer: str | None, headline: str) -> None:
+    console = Console(file=io.StringIO(), width=80)
+    print_problems(console, [Problem(message, "model.xml", 36, layer)])
+    assert console.file.getvalue().startswith(f"error: {headline}\n  --> model.xml:36")  # type: ignore[attr-defined]
