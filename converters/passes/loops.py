@@ -1,4 +1,4 @@
-"""Properties of Loops."""
+"""Properties of Loops, and their removal."""
 
 from __future__ import annotations
 
@@ -15,6 +15,19 @@ def is_endless(loop: ir.Node) -> bool:
     """Return whether the condition of a Loop is always true, so that it ends after its trip count."""
     body = loop.attributes["body"].as_graph()
     return all(_is_true(value, body.inputs[1]) for value in (loop.inputs[1], body.outputs[0]))
+
+
+def remove_loop(loop: ir.Node) -> None:
+    """Remove a Loop without consumers, so that its body uses no values of the graph."""
+    assert loop.graph is not None
+    loop.graph.remove(loop, safe=True)
+    clear(loop.attributes["body"].as_graph())
+
+
+def clear(body: ir.Graph) -> None:
+    """Remove the nodes of a graph, so that it uses no values of others."""
+    body.outputs.clear()
+    body.remove(list(body), safe=True)
 
 
 def _is_true(value: ir.Value | None, before: ir.Value) -> bool:

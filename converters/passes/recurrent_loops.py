@@ -13,7 +13,7 @@ from typing import Any, Self
 import onnx_ir as ir
 from onnx_ir.passes import InPlacePass, PassResult
 
-from converters.passes.loops import is_endless
+from converters.passes.loops import is_endless, remove_loop
 from converters.passes.simplification.constants import RANDOM
 from converters.passes.sizes import INTEGERS, is_same_size, size_read
 from onnx_specops.building import Builder, Value
@@ -202,6 +202,11 @@ class _Recurrence:
             return False
         for old, new in pairs:
             replace_value(old, new, equal=False)
+        for old, _ in pairs:  # the Slices that reversed results
+            node = old.producer()
+            if node is not None and node is not self.loop and node.graph is not None:
+                node.graph.remove(node, safe=True)
+        remove_loop(self.loop)
         return True
 
 

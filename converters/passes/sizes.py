@@ -55,20 +55,50 @@ def _root(value: ir.Value, axis: int) -> tuple[ir.Value, int]:
         node = value.producer()
         if node is None or node.domain or not node.inputs or (before := node.inputs[0]) is None:
             break
-        if node.op_type == "Expand":
-            read = _expanded(node, axis)
-            if read is None:
-                break
-            before, axis = read
-        elif node.op_type == "Transpose":
-            perm = node.attributes.get_ints("perm", None)
-            if perm is None:
-                break
-            axis = perm[axis]
-        elif node.op_type not in ("Cast", "Identity"):
+        place = _before(node, before, axis)
+        if node.op_type == "Expand" and (read := _expanded(node, axis)) is not None:
+            value, axis = read
+        elif place is not None:
+            value, axis = before, place
+        else:
             break
-        value = before
     return value, axis
+
+
+def _before(node: ir.Node, data: ir.Value, axis: int) -> int | None:
+    """Return the dimension of a node's data that a dimension of its result has; ``None`` if it may have another size."""
+    rank = None if data.shape is None else len(data.shape)
+    if node.op_type in ("Cast", "Identity", "ReverseSequence"):
+        return axis
+    if node.op_type == "Transpose":
+        perm = node.attributes.get_ints("perm", None)
+        return None if perm is None else perm[axis]
+    if rank is None or node.op_type not in ("Concat", "Slice", "Squeeze", "Unsqueeze"):
+        return None
+    if node.op_type == "Concat":
+        return axis if node.attributes.get_int("axis", 0) % rank != axis else None
+    place = 3 if node.op_type == "Slice" else 1
+    axes = constant_list(node.inputs[place]) if len(node.inputs) > place else None
+    if axes is None:
+        return None
+    if node.op_type == "Slice":
+        return axis if axis not in [one % rank for one in axes] else None
+    if node.op_type == "Squeeze":
+        return [one for one in range(rank) if one not in [gone % rank for gone in axes]][axis]
+    added = [one % (rank + len(axes)) for one in axes]
+    return None if axis in added else [one for one in range(rank + len(axes)) if one not in added].index(axis)
+
+
+def name_sizes(value: ir.Value) -> None:
+    """Give the unknown and named dimensions of a value the numbers or names of the tensors that it is computed from."""
+    if value.shape is None:
+        return
+    found: list[int | str | None] = []
+    for axis in range(len(value.shape)):
+        own = [dimension(*place) for place in (_root(value, axis), (value, axis))]
+        found.append(next((dim for dim in own if isinstance(dim, (int, str))), None))
+    if found != [dim if isinstance(dim, int) else dim.value for dim in value.shape]:
+        value.shape = ir.Shape(found)
 
 
 def _expanded(expand: ir.Node, axis: int) -> tuple[ir.Value, int] | None:

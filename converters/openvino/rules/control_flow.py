@@ -116,7 +116,9 @@ def _iterate(op: Builder, values: Sequence[Value], body: Body, count: Value, con
 
     start = [_fed(values, entries[parameter]) for parameter in carried]
     start += [_placeholder(op, result.inputs[0].source) for result in extra]
-    dims: list[DimsLike] = [parameter.outputs[0].dims for parameter in carried]
+    dims: list[DimsLike] = [
+        _carried_dims(parameter.outputs[0], recurrent[parameter].inputs[0].source) for parameter in carried
+    ]
     dims += [None] * len(extra)
     variables = state.declare(op, [body], ctx)
     before = len(start)  # the variables are carried after these
@@ -200,11 +202,30 @@ def _without_iterations(op: Builder, outputs: dict[OutputPort | None, Value]) ->
     }
 
 
+def _carried_dims(target: OutputPort, source: OutputPort) -> DimsLike:
+    """Return the dimensions that a carried value has in all iterations.
+
+    OpenVINO's TensorFlow frontend initializes lists of tensors with tensors of one element.
+    """
+    if target.dims is None or source.dims is None or same_dims(target.dims, source.dims):
+        return target.dims
+    return [None if before == 1 != after else before for before, after in zip(target.dims, source.dims, strict=True)]
+
+
+def _is_extended(target: OutputPort, source: OutputPort) -> bool:
+    """Return whether dimensions of 1 get other sizes after the first iteration, as OpenVINO allows."""
+    if target.dims is None or source.dims is None or len(target.dims) != len(source.dims):
+        return False
+    return same_dims([None if dim == 1 else dim for dim in target.dims], source.dims)
+
+
 def _check_shapes(body: Body) -> None:
     """Check that the file's shapes of a body's values are compatible with those of their destinations."""
     for edge in body.back_edges:
         source, target = edge.result.inputs[0].source, edge.parameter.outputs[0]
-        if source.dims is not None and target.dims is not None and not same_dims(source.dims, target.dims):
+        if source.dims is None or target.dims is None or same_dims(source.dims, target.dims):
+            continue
+        if not _is_extended(target, source):
             raise Malformed(
                 f'a back edge updates "{edge.parameter.name}" of the shape {list(target.dims)} with the shape '
                 f"{list(source.dims)}"

@@ -10,14 +10,14 @@ from collections.abc import Sequence
 
 from onnx_ir.passes import InPlacePass
 
-from converters.passes.while_loops.cells import FuseCells
+from converters.passes.while_loops.cells import FuseCells, RepeatRows
 from converters.passes.while_loops.counting import CountIterations
 from converters.passes.while_loops.guards import DropGuards
 from converters.passes.while_loops.lists import JoinSteps
 
-__all__ = ["CountIterations", "DropGuards", "FuseCells", "JoinSteps", "while_loops"]
+__all__ = ["CountIterations", "DropGuards", "FuseCells", "JoinSteps", "RepeatRows", "while_loops"]
 
 
 def while_loops() -> Sequence[InPlacePass]:
     """Return the passes in order."""
-    return [CountIterations(), DropGuards(), JoinSteps(), FuseCells()]
+    return [CountIterations(), DropGuards(), RepeatRows(), JoinSteps(), FuseCells()]

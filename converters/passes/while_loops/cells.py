@@ -13,9 +13,9 @@ from converters.passes.loops import is_endless
 from converters.passes.recurrent_loops import is_recurrence
 from converters.passes.recurrent_nodes import GATES
 from converters.passes.while_loops.copying import Change, ChangeLoops, Substitute, symbolic_dims
-from converters.passes.while_loops.sums import Columns, Sum, sum_of
+from converters.passes.while_loops.sums import Columns, Sum, is_outside, sum_of
 from onnx_specops.building import Builder, Value
-from onnx_specops.graphs import constant_array, producer_of
+from onnx_specops.graphs import constant_array, constant_list, producer_of
 
 _FUNCTIONS = ("Relu", "Sigmoid", "Tanh")
 
@@ -35,12 +35,8 @@ class FuseCells(ChangeLoops):
         if trips is None or not is_endless(loop):
             return None
         assert isinstance(trips, Value)
-        for place in range(len(loop.inputs) - 2):
-            for match in (_lstm, _gru, _rnn):
-                cell = match(body, place)
-                if cell is not None and cell.has_equal_rows():
-                    return Change(trips, cell.substitutes(op))
-        return None
+        cell = next((cell for cell in _cells(body) if cell.has_equal_rows()), None)
+        return None if cell is None else Change(trips, cell.substitutes(op))
 
     def accepts(self, copy: ir.Node, change: Change) -> bool:
         return is_recurrence(copy)
@@ -50,6 +46,64 @@ class FuseCells(ChangeLoops):
         cells = [node for node in copy.attributes["body"].as_graph() if node.op_type in GATES and not node.domain]
         data = [node.inputs[0] for node in cells]
         return all(x is not None and x.shape is not None and isinstance(x.shape[1], int) and x.shape[1] for x in data)
+
+
+class RepeatRows(ChangeLoops):
+    """Repeat the data and the initial states of a recurrent cell, so that all of them have the same number of rows.
+
+    The operators of a cell repeat a tensor of one row, but LSTM, GRU and RNN do not. Conditions: the numbers of rows may
+    differ, as those of several inputs, and there is at least one iteration, after which all states have the same number of
+    rows. A step is gathered from a tensor outside of the Loop.
+    """
+
+    def change(self, op: Builder, loop: ir.Node) -> Change | None:
+        body, trips = loop.attributes["body"].as_graph(), loop.inputs[0]
+        count = None if trips is None else constant_list(trips)
+        if count is None or count[0] < 1 or not is_endless(loop):
+            return None
+        assert isinstance(trips, Value)
+        for cell in _cells(body):
+            if not cell.has_equal_rows() and (repeated := _repeated(op, loop, cell)) is not None:
+                return Change(trips, repeated[0], starts=repeated[1])
+        return None
+
+
+def _repeated(op: Builder, loop: ir.Node, cell: _Cell) -> tuple[dict[ir.Value, Substitute], dict[int, Value]] | None:
+    """Return the gathered step and the initial states of a cell, of the same number of rows."""
+    body = loop.attributes["body"].as_graph()
+    gather = producer_of(cell.x, "Gather")
+    data, index = (None, None) if gather is None else gather.inputs
+    places = [body.inputs.index(state) - 2 for state in cell.states]
+    starts = [loop.inputs[2 + place] for place in places]
+    axis = 0 if gather is None else gather.attributes.get_int("axis", 0)
+    if not isinstance(data, Value) or index is None or not is_outside(data, body) or data.rank != 3 or axis not in (0, 1):
+        return None
+    if any(not isinstance(start, Value) or start.rank != 2 or start.dtype != data.dtype for start in starts):
+        return None
+    rows = 1 - axis
+    sizes = {axis: [1], rows: [1], 2: [1]}
+    counts = [op.Shape(start, start=0, end=1) for start in starts]
+    own = op.Shape(data, start=rows, end=rows + 1)
+    wide: Any = data
+    for count in counts:
+        wide = op.Expand(wide, op.Concat(*({**sizes, rows: count}[place] for place in range(3)), axis=0))
+    found: dict[int, Value] = {}
+    for number, place in enumerate(places):
+        tall: Any = starts[number]
+        for count in (own, *counts[:number], *counts[number + 1 :]):
+            tall = op.Expand(tall, op.Concat(count, [1], axis=0))
+        found[place] = tall
+    _name_rows(op.unique(f"{op.scope}/rows"), [(wide, rows), *((tall, 0) for tall in found.values())])
+    return {cell.x: Substitute([index], lambda op, index: op.Gather(wide, index, axis=axis))}, found
+
+
+def _name_rows(name: str, dimensions: Sequence[tuple[Value, int]]) -> None:
+    """Give equal dimensions one name, unless their size is known."""
+    if all(isinstance((value.dims or [])[axis], int) for value, axis in dimensions):
+        return
+    for value, axis in dimensions:
+        dims = symbolic_dims(value) or []
+        value.shape = ir.Shape([name if place == axis else dim for place, dim in enumerate(dims)])
 
 
 @dataclass(frozen=True)
@@ -132,6 +186,15 @@ class _Cell:
             return lambda inner, *given: emit(inner, number, *given)
 
         return {result: Substitute([self.x, *self.states], of(number)) for number, result in enumerate(self.results)}
+
+
+def _cells(body: ir.Graph) -> Iterator[_Cell]:
+    """Iterate over the recurrent cells of a Loop's body."""
+    for place in range(len(body.inputs) - 2):
+        for match in (_lstm, _gru, _rnn):
+            cell = match(body, place)
+            if cell is not None:
+                yield cell
 
 
 def _stacked(op: Builder, columns: Sequence[Columns]) -> Value:

@@ -15,7 +15,8 @@ import numpy as np
 import onnx_ir as ir
 from onnx_ir.passes import InPlacePass, PassResult
 
-from converters.passes.sizes import size_read
+from converters.passes.loops import clear, remove_loop
+from converters.passes.sizes import name_sizes, size_read
 from onnx_specops.building import Builder, NodeError, Value, new_value
 from onnx_specops.graphs import (
     all_nodes,
@@ -59,6 +60,7 @@ class Change:
         scanned: carried values that are replaced by the values that an iteration computes, of all iterations together.
         last: for some carried values, a function that emits the final value, for a builder and the result of the copy; the
             result of one in ``dropped`` is ``None``.
+        starts: other initial values of some carried values.
     """
 
     trips: Value
@@ -66,6 +68,7 @@ class Change:
     dropped: Collection[int] = ()
     scanned: Mapping[int, ir.Value] = field(default_factory=dict)
     last: Mapping[int, Callable[[Builder, Any], Any]] = field(default_factory=dict)
+    starts: Mapping[int, Value] = field(default_factory=dict)
 
 
 class ChangeLoops(InPlacePass):
@@ -99,6 +102,8 @@ class ChangeLoops(InPlacePass):
                 continue
             root = root or Builder.of_existing(model.graph)
             op = Builder.before_node(node, root)
+            for value in _outer_values(node):
+                name_sizes(value)
             change = self.change(op, node)
             if change is not None:
                 count += self._replace(op, node, change)
@@ -111,7 +116,7 @@ class ChangeLoops(InPlacePass):
         except NodeError:  # the initial shapes contradict the body, which fails if it runs
             return False
         if not self.accepts(copy, change):
-            _remove(copy)
+            remove_loop(copy)
             return False
         pairs: list[tuple[ir.Value, ir.Value]] = []
         for place, (old, new) in enumerate(zip(loop.outputs, results, strict=True)):
@@ -126,8 +131,16 @@ class ChangeLoops(InPlacePass):
         copy.name = loop.name
         for old, new in pairs_of_body:
             _swap_names(old, new)
-        _remove(loop)
+        remove_loop(loop)
         return True
+
+
+def _outer_values(loop: ir.Node) -> list[ir.Value]:
+    """Return the values that nodes outside of a Loop compute and that it reads."""
+    body = loop.attributes["body"].as_graph()
+    read = [*loop.inputs[2:], *(value for node in body for value in node.inputs)]
+    found = dict.fromkeys(value for value in read if value is not None and value.producer() is not None)
+    return [value for value in found if cast(ir.Node, value.producer()).graph is not body]
 
 
 def symbolic_dims(value: ir.Value) -> Dims:
@@ -136,19 +149,6 @@ def symbolic_dims(value: ir.Value) -> Dims:
         return None
     found = [dimension(value, axis) for axis in range(len(value.shape))]
     return [dim if isinstance(dim, (int, str)) else None for dim in found]
-
-
-def _remove(loop: ir.Node) -> None:
-    """Remove a Loop, so that its body uses no values of the graph."""
-    assert loop.graph is not None
-    loop.graph.remove(loop, safe=True)
-    _clear(loop.attributes["body"].as_graph())
-
-
-def _clear(body: ir.Graph) -> None:
-    """Remove the nodes of a graph, so that it uses no values of others."""
-    body.outputs.clear()
-    body.remove(list(body), safe=True)
 
 
 def _swap_names(old: ir.Value, new: ir.Value) -> None:
@@ -176,7 +176,7 @@ def copied(op: Builder, loop: ir.Node, change: Change, pairs: list[tuple[ir.Valu
     body = loop.attributes["body"].as_graph()
     count = len(loop.inputs) - 2
     kept = [place for place in range(count) if place not in change.dropped and place not in change.scanned]
-    starts = [loop.inputs[2 + place] for place in kept]
+    starts = [change.starts.get(place, loop.inputs[2 + place]) for place in kept]
     given = [None if start is None else symbolic_dims(start) for start in starts]
     stated = [_numbers(body.inputs[2 + place]) for place in kept]
     dims = [known if own is None else own for own, known in zip(given, stated, strict=True)]
@@ -191,7 +191,7 @@ def copied(op: Builder, loop: ir.Node, change: Change, pairs: list[tuple[ir.Valu
             for before, now, known in zip(dims, after, stated, strict=True)
         ]
         if other != dims:
-            _clear(inner)
+            clear(inner)
             dims, inner = other, None
     types = [
         (value.dtype, before if now == before else _common(now, own))
@@ -298,7 +298,7 @@ def _copied_body(
     try:
         return op.subgraph(emit_in, *inputs, name="loop")
     except NodeError:
-        _clear(graphs[0])
+        clear(graphs[0])
         raise
 
 

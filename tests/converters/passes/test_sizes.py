@@ -9,7 +9,7 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 
-from converters.passes.sizes import is_same_size, is_size, offset, size_read
+from converters.passes.sizes import is_same_size, is_size, name_sizes, offset, size_read
 from onnx_specops.building import new_value
 from tests.converters.passes.graphs import floats, graph
 
@@ -60,6 +60,17 @@ def test_sizes(emit: Callable[..., Any], axis: int | None) -> None:
         (lambda op, x: op.Expand(0.0, op.Concat(op.Shape(x, start=1, end=2), [4], axis=0)), 0, False),
         (lambda op, x: op.Expand(np.zeros((1, 1, 4), np.float32), op.Concat(op.Shape(x, end=1), [1], axis=0)), 0, False),
         (lambda op, x: op.Expand(0.0, op.Shape(x, end=1)), 0, True),
+        (lambda op, x: op.Concat(x, x, axis=2), 0, True),
+        (lambda op, x: op.Concat(x, x, axis=-3), 0, False),
+        (lambda op, x: op.Slice(x, [0], [1], [-1]), 0, True),
+        (lambda op, x: op.Slice(x, [0], [1], [-3]), 0, False),
+        (lambda op, x: op.Slice(x, [0, 0, 0], [1, 1, 1]), 0, False),
+        (lambda op, x: op.Unsqueeze(x, [0, -1]), 1, True),
+        (lambda op, x: op.Unsqueeze(x, [0, -1]), 0, False),
+        (lambda op, x: op.Squeeze(op.Unsqueeze(x, [0, 2]), [-3, 0]), 0, True),
+        (lambda op, x: op.Squeeze(op.Unsqueeze(x, [0, 2]), [-3, 0]), 1, False),
+        (lambda op, x: op.ReverseSequence(x, op.Expand(1, op.Shape(x, start=1, end=2)), batch_axis=1, time_axis=0), 0, True),
+        (lambda op, x: op.Reshape(x, [3, -1, 1]), 1, False),
     ],
 )
 def test_same_sizes(emit: Callable[..., Any], axis: int, is_same: bool) -> None:
@@ -71,6 +82,13 @@ def test_names_of_sizes() -> None:
     one, other, third = (new_value(ir.DataType.FLOAT, [name, 2]) for name in ("rows", "rows", None))
     assert is_same_size((one, 0), (other, 0)) and not is_same_size((one, 0), (third, 0))
     assert is_same_size((one, 1), (third, 1)) and not is_same_size((one, 0), None)
+
+
+def test_names_from_other_tensors() -> None:
+    _x, value = emitted(lambda op, x: op.Concat(op.Transpose(x, perm=[1, 0]), op.Transpose(x, perm=[1, 0]), axis=0), "n", 3)
+    value.shape = ir.Shape([6, None])
+    name_sizes(value)
+    assert value.shape == ir.Shape([6, "n"])
 
 
 def test_constant_sizes() -> None:

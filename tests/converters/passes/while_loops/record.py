@@ -1,11 +1,13 @@
-"""Record Keras's recurrent layers as IR: ``python -m tests.converters.passes.while_loops.record``.
+"""Record Keras's recurrent layers as IR: ``python -m tests.converters.passes.while_loops.record [NAME ...]``.
 
 It needs TensorFlow, Keras and OpenVINO, and writes keras.zip: for each layer the IR that OpenVINO makes of its SavedModel.
+With names, only these layers are added to the file.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 import zipfile
 from collections.abc import Callable
@@ -21,8 +23,10 @@ STEPS, SIZE, HIDDEN = 5, 3, 4
 BATCH = 2
 
 
-def layers() -> dict[str, tuple[tuple[int | None, ...], Callable[[Any], Any]]]:
-    """Return for each model the shape of a batch's input, and a function that applies its layers."""
+def layers() -> dict[str, tuple[Any, Callable[..., Any]]]:
+    """Return for each model the shape of an input without the batch, or a list of them, and a function that applies its
+    layers.
+    """
     from keras import layers as kl
 
     usual, dynamic = (STEPS, SIZE), (None, SIZE)
@@ -32,7 +36,7 @@ def layers() -> dict[str, tuple[tuple[int | None, ...], Callable[[Any], Any]]]:
         "gru_reset_before": lambda **options: kl.GRU(HIDDEN, reset_after=False, **options),
         "rnn": lambda **options: kl.SimpleRNN(HIDDEN, **options),
     }
-    found: dict[str, tuple[tuple[int | None, ...], Callable[[Any], Any]]] = {}
+    found: dict[str, tuple[Any, Callable[..., Any]]] = {}
     for name, layer in kinds.items():
         found[name] = usual, layer()
         found[f"{name}_all"] = usual, layer(return_sequences=True, return_state=True)
@@ -45,20 +49,37 @@ def layers() -> dict[str, tuple[tuple[int | None, ...], Callable[[Any], Any]]]:
         both = kl.Bidirectional(kl.LSTM(HIDDEN, return_sequences=True), merge_mode=mode)
         found[f"bidirectional_{mode}"] = usual, both
     found["bidirectional_last"] = usual, kl.Bidirectional(kl.GRU(HIDDEN))
+    found["bidirectional_stack"] = (
+        usual,
+        lambda x: kl.Bidirectional(kl.GRU(HIDDEN))(kl.Bidirectional(kl.LSTM(HIDDEN, return_sequences=True))(x)),
+    )
+    found["given_states"] = (
+        [usual, (HIDDEN,), (HIDDEN,)],
+        lambda x, h, c: kl.LSTM(HIDDEN, return_sequences=True, return_state=True)(x, initial_state=[h, c]),
+    )
+    found["encoder_decoder"] = (
+        [usual, (STEPS + 1, SIZE)],
+        lambda x, y: kl.GRU(HIDDEN, return_sequences=True)(y, initial_state=kl.GRU(HIDDEN, return_state=True)(x)[1]),
+    )
     found["two_cells"] = usual, kl.RNN([kl.LSTMCell(HIDDEN), kl.GRUCell(HIDDEN)])
     found["conv_lstm"] = (STEPS, 6, 6, 2), kl.ConvLSTM2D(HIDDEN, 3, return_sequences=True)
     return found
 
 
-def main() -> None:
+def main(names: list[str]) -> None:
     import keras
     import openvino as ov
 
     generator = np.random.default_rng(0)
-    with tempfile.TemporaryDirectory() as folder, zipfile.ZipFile(FILE, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, (shape, apply) in layers().items():
-            x = keras.Input(shape)
-            model = keras.Model(x, apply(x))
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        zipfile.ZipFile(FILE, "a" if names else "w", zipfile.ZIP_DEFLATED) as archive,
+    ):
+        for name, (shapes, apply) in layers().items():
+            if names and name not in names:
+                continue
+            inputs = [keras.Input(shape) for shape in (shapes if isinstance(shapes, list) else [shapes])]
+            model = keras.Model(inputs, apply(*inputs))
             for variable in model.variables:
                 if np.asarray(variable).dtype.kind == "f":
                     variable.assign(0.5 * generator.standard_normal(variable.shape))
@@ -70,4 +91,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from converters.passes.recurrent_loops import FuseRecurrentLoops
-from converters.passes.while_loops import while_loops
+from converters.passes.while_loops import CountIterations, RepeatRows, while_loops
 from onnx_specops.building import Builder, Value
-from tests.converters.passes.graphs import floats, rewritten
-from tests.converters.passes.while_loops.loops import BATCH, HIDDEN, SIZE, STEPS, guarded, recurrence
+from tests.converters.passes.graphs import floats, graph, rewritten
+from tests.converters.passes.while_loops.loops import BATCH, HIDDEN, SIZE, STEPS, guarded, plain_step, recurrence
 
 Step = Callable[..., Sequence[Value]]
 
@@ -206,15 +206,50 @@ def last_only(op: Builder, counter: Value, lists: Value, *states: Value) -> list
         ({"step": lambda op, x, counter: guarded(op, x, op.Sub(np.int32(STEPS - 1), counter))}, False),  # its guard stays
         ({"step": lambda op, x, counter: op.Gather(x, op.Sub(np.int32(-1), counter), axis=0)}, True),  # backward
         ({"step": lambda op, x, counter: op.Gather(op.Relu(x), counter, axis=0)}, False),
-        ({"dims": (STEPS, None, SIZE), "rows": None}, False),  # a state of one row would be repeated
+        ({"dims": (STEPS, None, SIZE), "rows": None}, True),
         ({"dims": (STEPS, 1, SIZE), "rows": 1}, True),
-        ({"dims": (STEPS, 1, SIZE)}, False),
-        ({"rows": 1}, False),
+        ({"dims": (STEPS, 1, SIZE)}, True),
+        ({"rows": 1}, True),
     ],
 )  # fmt: skip
 def test_loops(changed: dict[str, Any], is_fused: bool) -> None:
     emitted = found(lstm(), 2, **changed)
     assert ("LSTM" in emitted, "Loop" in emitted) == (is_fused, not is_fused)
+
+
+@pytest.mark.parametrize("rows", [(1, 1, 1), (3, 3, 3), (3, 1, 1), (1, 3, 1), (1, 1, 3), (3, 1, 3), (1, 3, 3)])
+def test_repeated_rows(rows: tuple[int, int, int]) -> None:
+    """Data or a state of one row is used for all rows of the others."""
+    shapes = (STEPS, rows[0], SIZE), (rows[1], HIDDEN), (rows[2], HIDDEN)
+    rng = np.random.default_rng(0)
+    numbers = [rng.standard_normal(shape).astype(np.float32) for shape in shapes]
+    inputs = floats("x", STEPS, None, SIZE), floats("h", None, HIDDEN), floats("c", None, HIDDEN)
+    emit = recurrence(cell=lstm(), step=plain_step)
+    assert "LSTM" in rewritten(emit, *inputs, by=[*while_loops(), FuseRecurrentLoops()], numbers=numbers)
+
+
+@pytest.mark.parametrize(
+    ("changed", "is_repeated"),
+    [
+        ({}, True),
+        ({"limit": 0}, True),  # one iteration
+        ({"most": np.int64(0)}, False),  # the last states are the initial ones
+        ({"cell": lambda op, x, h: [op.Tanh(h)]}, False),
+        ({"cell": rnn("Erf")}, False),
+        ({"step": lambda op, x, counter: op.Relu(op.Gather(x, counter, axis=0))}, False),
+        ({"step": lambda op, x, counter: op.Gather(x, counter, axis=1)}, True),
+        ({"step": lambda op, x, counter: op.Transpose(op.Gather(x, counter, axis=2), perm=[0, 1])}, False),
+        ({"step": lambda op, x, counter: op.Squeeze(op.Gather(x, op.Reshape(counter, [1]), axis=0), [0])}, False),
+    ],
+)
+def test_conditions_of_repetitions(changed: dict[str, Any], is_repeated: bool) -> None:
+    given = {"cell": rnn(), "step": plain_step, "write": lambda op, lists, counter, tensor: lists, **changed}
+    x, h = floats("x", 4, 4, SIZE), floats("h", None, HIDDEN)
+    x.shape[0 if changed.get("step") and is_repeated else 1] = None  # type: ignore[index]
+    model = graph(recurrence(**{"limit": 3, **given}), x, h)
+    for step in (CountIterations(), RepeatRows()):
+        found = step(model)
+    assert found.modified == is_repeated
 
 
 def test_a_mask_stays_in_the_loop() -> None:

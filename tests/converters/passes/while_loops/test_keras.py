@@ -41,20 +41,37 @@ def test_results(name: str, tmp_path: Path) -> None:
     assert ("Loop" in emitted) == (name in STAY)
     assert name == "conv_lstm" or "ScatterND" not in emitted
     model = ov.Core().read_model(tmp_path / f"{name}.xml")
-    (value,) = model.inputs
     compiled = ov.Core().compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
     session = ort.InferenceSession(str(tmp_path / "model.onnx"))
+    names = [value.name for value in session.get_inputs()]
     for batch in (2, 1, 3):
-        given = fed(name, value, batch)
+        given = [fed(name, value, batch) for value in model.inputs]
         variants = [given]
         for number, place in ((np.nan, 1), (np.inf, 2), (-np.inf, 0)):
-            variants.append(given.copy())
-            variants[-1][(-1, place) + (0,) * (given.ndim - 2)] = number
-        for array in variants if "_relu" not in name else variants[:1]:
-            expected = list(compiled([array]).values())
-            got = session.run(None, {session.get_inputs()[0].name: array})
+            changed = given[0].copy()
+            changed[(-1, place) + (0,) * (changed.ndim - 2)] = number
+            variants.append([changed, *given[1:]])
+        for arrays in variants if "_relu" not in name else variants[:1]:
+            expected = list(compiled(arrays).values())
+            got = session.run(None, dict(zip(names, arrays, strict=True)))
             for one, other in zip(got, expected, strict=True):
                 np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5, strict=True)
+
+
+@pytest.mark.parametrize("rows", [(3, 1, 1), (1, 3, 3), (1, 1, 3)])
+def test_states_of_one_row(rows: tuple[int, ...], tmp_path: Path) -> None:
+    """OpenVINO repeats data or states of one row."""
+    with zipfile.ZipFile(FILE) as archive:
+        for suffix in ("xml", "bin"):
+            archive.extract(f"given_states.{suffix}", tmp_path)
+    convert(tmp_path / "given_states.xml", tmp_path / "model.onnx")
+    model = ov.Core().read_model(tmp_path / "given_states.xml")
+    arrays = [fed("", value, batch) for value, batch in zip(model.inputs, rows, strict=True)]
+    expected = list(ov.Core().compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})(arrays).values())
+    session = ort.InferenceSession(str(tmp_path / "model.onnx"))
+    got = session.run(None, dict(zip((value.name for value in session.get_inputs()), arrays, strict=True)))
+    for one, other in zip(got, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5, strict=True)
 
 
 @pytest.mark.parametrize("target", ["coreml", "opencv", "tensorrt", "tract"])
