@@ -84,7 +84,7 @@ def _with_signatures(model: Any) -> FormatWithSignatures:
     found = format_of(model)
     if not isinstance(found, FormatWithSignatures):
         named = model if isinstance(model, (str, Path)) else "a model in memory"
-        raise ValueError(f"only a TensorFlow SavedModel has signatures, not {named}")
+        raise ValueError(f"a signature belongs to a TensorFlow SavedModel, not to {named}")
     return found
 
 

@@ -58,7 +58,7 @@ def framework_of(path: Path) -> str | None:
 class FrontendFormat:
     """The formats of OpenVINO's frontends; see `converters.source.Format`."""
 
-    name = "models of TensorFlow, TensorFlow Lite, PaddlePaddle, PyTorch and ONNX"
+    name = "TensorFlow, TensorFlow Lite, PaddlePaddle, PyTorch and ONNX models"
     suffixes = (".tflite", ".pdmodel", ".pt2")
 
     def load(self) -> None:
@@ -142,7 +142,7 @@ def _with_signature(path: Path, signature: str | None, folder: Path) -> Path:
     """Return the model to read: a copy in a folder if a signature other than the default one is chosen."""
     if not path.is_dir():
         if signature is not None:
-            raise ValueError(f"a signature belongs to a SavedModel of TensorFlow, not to {path}")
+            raise ValueError(f"a signature belongs to a TensorFlow SavedModel, not to {path}")
         return path
     try:
         names = signatures(path)

@@ -189,16 +189,16 @@ def test_inspection_of_a_signature(options: tuple[str, ...], tmp_path: Path) -> 
     wrong = specops("inspect", path, "--signature", "encode", *options)
     assert wrong.exit_code != 0 and "decode, serving_default" in wrong.output
     other = specops("inspect", FILES / "model.tflite", "--signature", "decode", *options)
-    assert other.exit_code != 0 and "a signature belongs to a SavedModel" in other.output
+    assert other.exit_code != 0 and "a signature belongs to a TensorFlow SavedModel" in other.output
 
 
 def test_signatures_that_cannot_be_chosen(tmp_path: Path) -> None:
     path, _ = _of_several_signatures(tmp_path)
     with pytest.raises(ConversionError, match="it has no signature 'encode'; expected one of decode, serving_default"):
         convert(path, signature="encode")
-    with pytest.raises(ValueError, match="a signature belongs to a SavedModel"):
+    with pytest.raises(ValueError, match="a signature belongs to a TensorFlow SavedModel"):
         convert(FILES / "model.tflite", signature="serving_default")
-    with pytest.raises(ValueError, match="a signature belongs to a SavedModel"):
+    with pytest.raises(ValueError, match="a signature belongs to a TensorFlow SavedModel"):
         convert(tmp_path / "model.xml", signature="serving_default")
     content = (path / "saved_model.pb").read_bytes()
     (path / "saved_model.pb").write_bytes(content.replace(b"serving_default", b"serving_another"))
