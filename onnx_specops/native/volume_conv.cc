@@ -1,4 +1,4 @@
-// VolumeConv: convolutions of volumes with channels first.
+// VolumeConv: convolutions of volumes, images and lines with channels first.
 //
 // A slice of the padded input is one line of positions, in which each tap is at a fixed distance. With strides, the pixels of
 // each remainder are a slice of their own, so that taps stay adjacent. Sums at positions between lines are dropped.
@@ -28,13 +28,19 @@ namespace {
 
 using volumes::most_outputs;
 using volumes::most_positions;
+using volumes::Rows;
 using volumes::Tile;
 
 constexpr std::size_t dimensions = 3;
-// The positions of a piece of work: its inputs stay in the second-level cache for all output channels.
-constexpr std::int64_t positions_at_once = 3 * most_positions;
+// The most positions of a piece of work, whose inputs stay in the second-level cache for all output channels: about so many numbers.
+constexpr std::int64_t positions_at_once = 3 * most_positions, inputs_at_once = std::int64_t{1} << 17;
 // The numbers of padded slices that are copied at once, so that they stay in a cache. One window may need more.
 constexpr std::int64_t copied_at_once = std::int64_t{1} << 20;
+// Small groups are copied by the thread that convolves them, so that they stay in its second-level cache: at most so many numbers
+// of one group, about so many of several, and a fraction of all groups, for several threads.
+constexpr std::int64_t small_group = std::int64_t{1} << 17, groups_at_once = std::int64_t{1} << 15, several = 8;
+// The products that a thread computes, at least.
+constexpr std::int64_t at_least = std::int64_t{1} << 17;
 
 using Sizes = std::array<std::int64_t, dimensions>;
 
@@ -48,6 +54,15 @@ struct Geometry {
 
   std::int64_t plane() const { return rows * width; }
   std::int64_t slice() const { return remainders * plane(); }
+
+  // The same for some of the groups.
+  Geometry of(std::int64_t some) const {
+    Geometry part = *this;
+    part.channels = some * group_channels;
+    part.columns = some * group_columns;
+    part.groups = some;
+    return part;
+  }
 };
 
 // Some output slices, [first, last), and the input slices that their windows cover, [from, until).
@@ -55,6 +70,37 @@ struct Slab {
   std::int64_t first, last, from, until;
 
   std::int64_t depth() const { return until - from; }
+};
+
+// The slabs of a convolution. Each has as many output slices as its padded input may have numbers.
+class Slabs {
+ public:
+  explicit Slabs(const Geometry& g)
+      : g_(g), slices_(element_count({g.channels, g.remainders, g.rows, g.width})), extent_((g.kernel[0] - 1) * g.dilations[0] + 1) {
+    const std::int64_t most = copied_at_once / std::max<std::int64_t>(slices_, 1);
+    const std::int64_t room = std::clamp(most - extent_, std::int64_t{0}, g.in[0]);
+    step_ = room / g.strides[0] + 1;
+    depth_ = std::min(room + extent_, g.in[0]);
+  }
+
+  // The numbers of a padded input, those that may be read beyond it, and both.
+  std::int64_t padded() const { return element_count({slices_, depth_}); }
+  std::int64_t beyond() const { return 2 * most_positions + g_.width; }
+  std::int64_t room() const { return padded() + beyond(); }
+
+  template <class Visit>
+  void each(const Visit& visit) const {
+    for (std::int64_t z = 0; z < g_.out[0]; z += step_) {
+      const std::int64_t last = std::min(z + step_, g_.out[0]), begin = z * g_.strides[0] - g_.begin[0];
+      const std::int64_t end = (last - 1) * g_.strides[0] - g_.begin[0] + extent_;
+      const std::int64_t first = std::clamp(begin, std::int64_t{0}, g_.in[0]);
+      visit(Slab{z, last, first, std::clamp(end, first, g_.in[0])});
+    }
+  }
+
+ private:
+  const Geometry g_;
+  std::int64_t slices_, extent_, step_, depth_;
 };
 
 class VolumeConv : public Kernel {
@@ -73,16 +119,10 @@ class VolumeConv : public Kernel {
     if (!bias.absent() && bias.shape() != Shape{g.columns}) {
       fail("bias has the shape ", to_string(bias.shape()), " instead of [", g.columns, "]");
     }
-    const Shape shape = {g.batch, g.columns, g.out[0], g.out[1], g.out[2]};
+    Shape shape = {g.batch, g.columns};
+    shape.insert(shape.end(), g.out.end() - static_cast<std::ptrdiff_t>(x.shape().size() - 2), g.out.end());
     Output output = context.output(0, shape);
     if (element_count(shape) == 0) return;
-    const std::int64_t slices = element_count({g.channels, g.remainders, g.rows, g.width});
-    const std::int64_t extent = (g.kernel[0] - 1) * g.dilations[0] + 1;
-    const std::int64_t room = std::clamp(copied_at_once / std::max<std::int64_t>(slices, 1) - extent, std::int64_t{0}, g.in[0]);
-    const std::int64_t step = room / g.strides[0] + 1, padded = element_count({slices, std::min(room + extent, g.in[0])});
-    context.check_size("the padded input", padded);
-    const std::int64_t beyond = 2 * most_positions + g.width;
-    const Spare memory(padded + beyond);
     const auto fill = [&](float* to) { pack(g, w.data<float>(), to); };
     const float* weights = constant_ ? kept_.get(w.size(), fill) : nullptr;
     std::vector<float> packed;
@@ -93,24 +133,42 @@ class VolumeConv : public Kernel {
     }
     std::vector<float> biases(static_cast<std::size_t>(g.columns), 0.0f);
     if (!bias.absent()) std::copy_n(bias.data<float>(), g.columns, biases.begin());
-    const std::int64_t from = x.size() / g.batch, to = element_count(shape) / g.batch;
+    const auto parallel = [&](std::int64_t total, std::int64_t grain, const auto& body) {
+      context.parallel_ranges(total, grain, body);
+    };
+    const std::int64_t from = x.size() / (g.batch * g.groups), to = element_count(shape) / (g.batch * g.groups);
+    const std::int64_t padded = Slabs(g.of(1)).padded();
+    if (g.batch * g.groups >= several && padded <= small_group) {
+      const auto serial = [](std::int64_t total, std::int64_t, const auto& body) {
+        if (total > 0) body(0, total);
+      };
+      const std::int64_t most = std::clamp(groups_at_once / (padded + 1), std::int64_t{1}, up(g.groups, several));
+      const std::int64_t parts = up(g.groups, most), products = most * to * g.group_channels * g.taps;
+      parallel(g.batch * parts, 1 + at_least / (products + 1), [&](std::int64_t first, std::int64_t last) {
+        const Spare memory(Slabs(g.of(most)).room());
+        for (std::int64_t at = first; at < last; ++at) {
+          const std::int64_t group = at % parts * most, image = at / parts * g.groups + group;
+          const std::int64_t column = group * g.group_columns;
+          convolve_slabs(serial, g.of(std::min(most, g.groups - group)), x.data<float>() + image * from, memory.get(),
+                         weights + column * g.group_channels * g.taps, biases.data() + column, output.data<float>() + image * to);
+        }
+      });
+      return;
+    }
+    const Slabs slabs(g);
+    context.check_size("the padded input", slabs.padded());
+    const Spare memory(slabs.room());
     for (std::int64_t n = 0; n < g.batch; ++n) {
-      for (std::int64_t z = 0; z < g.out[0]; z += step) {
-        const std::int64_t last = std::min(z + step, g.out[0]), begin = z * g.strides[0] - g.begin[0];
-        const std::int64_t end = (last - 1) * g.strides[0] - g.begin[0] + extent;
-        const std::int64_t first = std::clamp(begin, std::int64_t{0}, g.in[0]);
-        const Slab slab = {z, last, first, std::clamp(end, first, g.in[0])};
-        copy(context, g, slab, x.data<float>() + n * from, memory.get());
-        std::fill_n(memory.get() + slices * slab.depth(), beyond, 0.0f);
-        convolve(context, g, slab, memory.get(), weights, biases.data(), output.data<float>() + n * to);
-      }
+      convolve_slabs(parallel, g, x.data<float>() + n * g.groups * from, memory.get(), weights, biases.data(),
+                     output.data<float>() + n * g.groups * to);
     }
   }
 
  private:
   Geometry measure(const Shape& x, const Shape& w) const {
-    if (x.size() != dimensions + 2 || w.size() != dimensions + 2) {
-      fail("X and W have the shapes ", to_string(x), " and ", to_string(w), "; expected five dimensions each");
+    const std::size_t rank = x.size() - 2, ones = dimensions - rank;
+    if (x.size() < 3 || rank > dimensions || w.size() != x.size()) {
+      fail("X and W have the shapes ", to_string(x), " and ", to_string(w), "; expected three to five dimensions each");
     }
     Geometry g{};
     g.batch = x[0];
@@ -119,30 +177,32 @@ class VolumeConv : public Kernel {
     g.groups = groups_;
     g.group_channels = w[1];
     g.group_columns = w[0] / groups_;
-    g.taps = w[2] * w[3] * w[4];
     if (w[1] > 0 ? x[1] % w[1] != 0 || x[1] / w[1] != groups_ || w[0] % groups_ != 0 : x[1] != 0 || w[0] % groups_ != 0) {
       fail("W has the shape ", to_string(w), ", but X has ", x[1], " channels in ", groups_, " groups");
     }
-    check_list("strides", strides_, dimensions);
-    check_list("dilations", dilations_, dimensions);
-    check_list("pads", pads_, 2 * dimensions);
-    Sizes padded{};
-    for (std::size_t i = 0; i < dimensions; ++i) {
-      g.in[i] = padded[i] = x[i + 2];
-      g.kernel[i] = w[i + 2];
-      g.strides[i] = strides_.empty() ? 1 : strides_[i];
-      g.dilations[i] = dilations_.empty() ? 1 : dilations_[i];
+    check_list("strides", strides_, rank);
+    check_list("dilations", dilations_, rank);
+    check_list("pads", pads_, 2 * rank);
+    g.in.fill(1), g.out.fill(1), g.kernel.fill(1), g.strides.fill(1), g.dilations.fill(1);
+    Sizes padded = g.in;
+    for (std::size_t axis = 0; axis < rank; ++axis) {
+      const std::size_t i = ones + axis;
+      g.in[i] = padded[i] = x[axis + 2];
+      g.kernel[i] = w[axis + 2];
+      if (!strides_.empty()) g.strides[i] = strides_[axis];
+      if (!dilations_.empty()) g.dilations[i] = dilations_[axis];
       if (g.strides[i] < 1 || g.dilations[i] < 1) fail("strides and dilations must be at least 1");
       if (!pads_.empty()) {
-        g.begin[i] = pads_[i];
-        padded[i] += pads_[i] + pads_[i + dimensions];
+        g.begin[i] = pads_[axis];
+        padded[i] += pads_[axis] + pads_[axis + rank];
       }
       const std::int64_t extent = (g.kernel[i] - 1) * g.dilations[i] + 1;
       if (g.kernel[i] < 1 || padded[i] < extent) {
-        fail("W has the shape ", to_string(w), ", but X, padded, has ", padded[i], " pixels along axis ", i + 2);
+        fail("W has the shape ", to_string(w), ", but X, padded, has ", padded[i], " pixels along axis ", axis + 2);
       }
       g.out[i] = (padded[i] - extent) / g.strides[i] + 1;
     }
+    g.taps = g.kernel[0] * g.kernel[1] * g.kernel[2];
     g.rows = up(padded[1], g.strides[1]);
     g.width = up(padded[2], g.strides[2]);
     g.remainders = g.strides[1] * g.strides[2];
@@ -174,9 +234,22 @@ class VolumeConv : public Kernel {
     }
   }
 
-  static void copy(const Context& context, const Geometry& g, const Slab& slab, const float* x, float* to) {
+  // Convolves an image. `ranges(total, grain, body)` calls body(begin, end) for all of [0, total).
+  template <class Ranges>
+  void convolve_slabs(const Ranges& ranges, const Geometry& g, const float* x, float* memory, const float* weights,
+                      const float* biases, float* y) const {
+    const Slabs slabs(g);
+    slabs.each([&](const Slab& slab) {
+      copy(ranges, g, slab, x, memory);
+      std::fill_n(memory + g.channels * slab.depth() * g.slice(), slabs.beyond(), 0.0f);
+      convolve(ranges, g, slab, memory, weights, biases, y);
+    });
+  }
+
+  template <class Ranges>
+  static void copy(const Ranges& ranges, const Geometry& g, const Slab& slab, const float* x, float* to) {
     const std::int64_t plane = g.in[1] * g.in[2], height = g.strides[1], step = g.strides[2];
-    context.parallel_ranges(g.channels * slab.depth(), 1 + 32768 / (g.slice() + 1), [&](std::int64_t first, std::int64_t last) {
+    ranges(g.channels * slab.depth(), 1 + 32768 / (g.slice() + 1), [&](std::int64_t first, std::int64_t last) {
       for (std::int64_t at = first; at < last; ++at) {
         const float* const from = x + (at / slab.depth() * g.in[0] + slab.from + at % slab.depth()) * plane;
         float* line = to + at * g.slice();
@@ -185,29 +258,23 @@ class VolumeConv : public Kernel {
           const std::int64_t start = remainder % step - g.begin[2];
           const std::int64_t before = std::min(start < 0 ? up(-start, step) : 0, g.width);
           const std::int64_t until = std::clamp(up(std::max<std::int64_t>(g.in[2] - start, 0), step), before, g.width);
-          for (std::int64_t row = 0; row < g.rows; ++row, line += g.width) {
-            const std::int64_t y = row * height + remainder / step - g.begin[1];
-            if (y < 0 || y >= g.in[1]) {
-              std::fill_n(line, g.width, 0.0f);
-              continue;
-            }
-            const float* pixel = from + y * g.in[2] + start + before * step;
-            std::fill_n(line, before, 0.0f);
-            if (step == 1) {
-              std::copy_n(pixel, until - before, line + before);
-            } else if (step == 2) {  // which compilers vectorize
-              for (std::int64_t i = before; i < until; ++i) line[i] = pixel[2 * (i - before)];
-            } else {
-              for (std::int64_t i = before; i < until; ++i, pixel += step) line[i] = *pixel;
-            }
-            std::fill(line + until, line + g.width, 0.0f);
-          }
+          // Likewise, the lines within the image.
+          const std::int64_t top = remainder / step - g.begin[1];
+          const std::int64_t above = std::min(top < 0 ? up(-top, height) : 0, g.rows);
+          const std::int64_t below = std::clamp(up(std::max<std::int64_t>(g.in[1] - top, 0), height), above, g.rows);
+          std::fill_n(line, above * g.width, 0.0f);
+          const float* const pixel = from + (top + above * height) * g.in[2] + start + before * step;
+          volumes::kernels().copy({below - above, pixel, height * g.in[2], step, line + above * g.width, g.width, g.width, before,
+                                   until - before});
+          std::fill_n(line + below * g.width, (g.rows - below) * g.width, 0.0f);
+          line += g.plane();
         }
       }
     });
   }
 
-  void convolve(const Context& context, const Geometry& g, const Slab& slab, const float* x, const float* weights,
+  template <class Ranges>
+  void convolve(const Ranges& ranges, const Geometry& g, const Slab& slab, const float* x, const float* weights,
                 const float* biases, float* y) const {
     const std::int64_t area = g.kernel[1] * g.kernel[2], pixels = g.out[1] * g.out[2];
     std::vector<std::int64_t> taps(static_cast<std::size_t>(g.taps));
@@ -217,13 +284,15 @@ class VolumeConv : public Kernel {
       taps[static_cast<std::size_t>(t)] = t / area * g.dilations[0] * g.slice() + remainder * g.plane() +
                                           h / g.strides[1] * g.width + w / g.strides[2];
     }
-    const std::int64_t positions = (g.out[1] - 1) * g.width + g.out[2], pieces = up(positions, positions_at_once);
-    const std::int64_t work = std::min(positions, positions_at_once) * g.group_columns * g.group_channels * g.taps;
+    const std::int64_t positions = (g.out[1] - 1) * g.width + g.out[2];
+    const std::int64_t inputs = g.group_channels * std::min(g.remainders, area) * g.kernel[0] * most_positions;
+    const std::int64_t piece = most_positions * std::clamp<std::int64_t>(inputs_at_once / (inputs + 1), 1, 3);
+    const std::int64_t pieces = up(positions, piece), work = std::min(positions, piece) * g.group_columns * g.group_channels * g.taps;
     const std::int64_t products = g.group_channels * g.taps, depths = slab.last - slab.first, units = g.groups * depths * pieces;
-    context.parallel_ranges(units, 1 + 131072 / (work + 1), [&](std::int64_t first, std::int64_t last) {
+    ranges(units, 1 + at_least / (work + 1), [&](std::int64_t first, std::int64_t last) {
       float sums[most_outputs * positions_at_once];
       for (std::int64_t unit = first; unit < last; ++unit) {
-        const std::int64_t begin = unit % pieces * positions_at_once, end = std::min(begin + positions_at_once, positions);
+        const std::int64_t begin = unit % pieces * piece, end = std::min(begin + piece, positions);
         const std::int64_t z = slab.first + unit / pieces % depths, group = unit / pieces / depths;
         // The taps along the depth that are within the volume.
         const std::int64_t start = z * g.strides[0] - g.begin[0], step = g.dilations[0];
@@ -242,10 +311,13 @@ class VolumeConv : public Kernel {
           tile.weights = weights + column * products + from * area * shape.outputs;
           tile.weight_step = g.taps * shape.outputs;
           tile.bias = biases + column;
-          for (std::int64_t at = begin; at < end; at += shape.positions) {
+          const std::int64_t lanes = volumes::kernels().lanes;
+          for (std::int64_t at = begin; at < end;) {
+            const std::int64_t packs = std::min<std::int64_t>(up(end - at, lanes), shape.packs);
             tile.from = input + at;
             tile.to = sums + at - begin;
-            shape.multiply(tile);
+            shape.multiply[packs - 1](tile);
+            at += packs * lanes;
           }
           store(g, sums, shape.outputs, begin, end, y + (column * g.out[0] + z) * pixels);
         });
@@ -253,13 +325,21 @@ class VolumeConv : public Kernel {
     });
   }
 
+  // Stores sums at the positions [begin, end) without those between lines.
   static void store(const Geometry& g, const float* sums, std::int64_t outputs, std::int64_t begin, std::int64_t end, float* y) {
+    const std::int64_t step = g.out[0] * g.out[1] * g.out[2];
+    if (g.width == g.out[2]) {
+      const Rows all = {outputs, sums, positions_at_once, 1, y + begin, step, end - begin, 0, end - begin};
+      return volumes::kernels().copy(all);
+    }
     for (std::int64_t at = begin; at < end;) {
-      const std::int64_t row = at / g.width, column = at % g.width, next = std::min(end, (row + 1) * g.width);
-      const std::int64_t count = std::min(next - at, g.out[2] - column);
+      const std::int64_t row = at / g.width, column = at % g.width;
+      // A part of a line, or several whole ones.
+      const std::int64_t rows = column == 0 ? std::max<std::int64_t>((end - at) / g.width, 1) : 1;
+      const std::int64_t next = std::min(end, (row + rows) * g.width), count = std::min(next - at, g.out[2] - column);
       for (std::int64_t o = 0; o < outputs && count > 0; ++o) {
-        std::copy_n(sums + o * positions_at_once + at - begin, count,
-                    y + o * g.out[0] * g.out[1] * g.out[2] + row * g.out[2] + column);
+        float* const to = y + o * step + row * g.out[2] + column;
+        volumes::kernels().copy({rows, sums + o * positions_at_once + at - begin, g.width, 1, to, g.out[2], count, 0, count});
       }
       at = next;
     }

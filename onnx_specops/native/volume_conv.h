@@ -21,17 +21,31 @@ struct Tile {
   std::int64_t to_step;
 };
 
+constexpr int shape_count = 4, most_packs = 6;
+constexpr std::int64_t most_outputs = 8, most_positions = 96;
+
+// Tiles of some output channels.
 struct Shape {
-  std::int64_t outputs, positions;
-  void (*multiply)(const Tile& tile);
+  std::int64_t outputs;
+  int packs;  // at most
+  void (*multiply[most_packs])(const Tile& tile);  // by packs - 1, each of `lanes` positions
 };
 
-constexpr int shape_count = 4;
-constexpr std::int64_t most_outputs = 8, most_positions = 96;  // the latter a multiple of all `positions`
+// Rows of numbers, which are copied between zeros.
+struct Rows {
+  std::int64_t count;
+  const float* from;
+  std::int64_t from_row, from_step;  // the distances of rows, and of numbers that are copied
+  float* to;
+  std::int64_t to_row, width;  // the distance of rows, and the numbers of each
+  std::int64_t before, copied;  // zeros before the copied numbers, and how many are copied; zeros follow
+};
 
 struct Kernels {
   const char* name;
+  std::int64_t lanes;         // a divisor of `most_positions`
   Shape shapes[shape_count];  // with decreasing `outputs`; the last one has 1
+  void (*copy)(const Rows& rows);
 };
 
 const Kernels& portable();

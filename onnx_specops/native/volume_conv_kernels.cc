@@ -52,17 +52,61 @@ void multiply(const Tile& tile) {
 
 template <int outputs, int packs>
 constexpr Shape shape() {
-  static_assert(most_positions % (packs * lanes) == 0 && outputs <= most_outputs);
-  return {outputs, packs * lanes, multiply<outputs, packs>};
+  static_assert(packs <= most_packs && most_positions % lanes == 0 && packs * lanes <= most_positions && outputs <= most_outputs);
+  Shape found = {outputs, packs, {multiply<outputs, 1>}};
+  if constexpr (packs > 1) found.multiply[1] = multiply<outputs, 2>;
+  if constexpr (packs > 2) found.multiply[2] = multiply<outputs, 3>;
+  if constexpr (packs > 3) found.multiply[3] = multiply<outputs, 4>;
+  if constexpr (packs > 4) found.multiply[4] = multiply<outputs, 5>;
+  if constexpr (packs > 5) found.multiply[5] = multiply<outputs, 6>;
+  return found;
+}
+
+// The numbers of a pack whose first one is the `at`-th of a row.
+template <int step>
+ALWAYS Floats pack(const Rows& rows, const float* row, std::int64_t at) {
+  const std::int64_t first = rows.before - at, last = first + rows.copied;
+  const float* const from = row - step * first;
+  if constexpr (step == 1) {
+    return first <= 0 && last >= lanes ? Floats::load(from) : Floats::part(from, first, last);
+  } else {
+    const std::int64_t end = 2 * last - 1;
+    if (first <= 0 && end >= 2 * lanes) return even(Floats::load(from), Floats::load(from + lanes));
+    return even(Floats::part(from, 2 * first, end), Floats::part(from + lanes, 2 * first - lanes, end - lanes));
+  }
+}
+
+template <int step>
+void copy_rows(const Rows& rows) {
+  const float* from = rows.from;
+  float* to = rows.to;
+  for (std::int64_t row = 0; row < rows.count; ++row, from += rows.from_row, to += rows.to_row) {
+    std::int64_t at = 0;
+    for (; at + lanes <= rows.width; at += lanes) pack<step>(rows, from, at).store(to + at);
+    if (at < rows.width) pack<step>(rows, from, at).store_first(to + at, rows.width - at);
+  }
+}
+
+void copy(const Rows& rows) {
+  if (rows.from_step == 1) return copy_rows<1>(rows);
+  if (rows.from_step == 2) return copy_rows<2>(rows);
+  const float* from = rows.from;
+  float* to = rows.to;
+  for (std::int64_t row = 0; row < rows.count; ++row, from += rows.from_row, to += rows.to_row) {
+    for (std::int64_t at = 0; at < rows.width; ++at) {
+      const std::int64_t pixel = at - rows.before;
+      to[at] = pixel >= 0 && pixel < rows.copied ? from[pixel * rows.from_step] : 0.0f;
+    }
+  }
 }
 
 }  // namespace
 
 const Kernels& SPECOPS_SET() {
 #if defined(__AVX512F__)  // 32 registers
-  static const Kernels found = {SPECOPS_NAME, {shape<8, 3>(), shape<4, 6>(), shape<2, 6>(), shape<1, 6>()}};
+  static const Kernels found = {SPECOPS_NAME, lanes, {shape<8, 3>(), shape<4, 6>(), shape<2, 6>(), shape<1, 6>()}, copy};
 #else
-  static const Kernels found = {SPECOPS_NAME, {shape<4, 3>(), shape<2, 4>(), shape<1, 6>(), shape<1, 6>()}};
+  static const Kernels found = {SPECOPS_NAME, lanes, {shape<4, 3>(), shape<2, 4>(), shape<1, 6>(), shape<1, 6>()}, copy};
 #endif
   return found;
 }

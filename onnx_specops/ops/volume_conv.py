@@ -1,4 +1,4 @@
-"""VolumeConv: a convolution of three spatial dimensions."""
+"""VolumeConv: a convolution of one to three spatial dimensions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from onnx_specops.attributes import Limits
 from onnx_specops.domain import operator
 from onnx_specops.ops._windows import Windows
 
-_NAME, _RANK = "VolumeConv", 3
+_NAME, _MOST = "VolumeConv", 3
 
 
 @operator(
@@ -31,13 +31,13 @@ def VolumeConv(
     group: Annotated[int, Limits(1, 1 << 24)] = 1,
     slope: float = 1.0,
 ):
-    """Computes ONNX's Conv in three dimensions, and multiplies negative results by ``slope``.
+    """Computes ONNX's Conv in one to three dimensions, and multiplies negative results by ``slope``.
 
     A slope of 1 changes nothing, 0 is Relu, and others are LeakyRelu.
 
     Inputs:
-        X: ``[N, C, D, H, W]``.
-        W: ``[M, C / group, k1, k2, k3]``.
+        X: ``[N, C, D1, ..., Dn]``, with one to three spatial dimensions.
+        W: ``[M, C / group, k1, ..., kn]``.
         bias: ``[M]``. 0 if omitted.
 
     Attributes:
@@ -46,11 +46,11 @@ def VolumeConv(
         group: the number of groups of channels.
         slope: the factor of numbers below zero.
 
-    Output: ``[N, M, E1, E2, E3]``.
+    Output: ``[N, M, E1, ..., En]``.
 
     Source: OpenVINO's Convolution and GroupConvolution.
     """
-    windows = Windows(_NAME, _RANK, strides, pads, dilations)
+    windows = Windows(_NAME, _rank(X.shape, W.shape), strides, pads, dilations)
     sizes = _sizes(windows, X.shape, W.shape, group)
     if bias is not None and bias.shape != (W.shape[0],):
         raise ValueError(f"{_NAME}: bias has the shape {list(bias.shape)} instead of [{W.shape[0]}]")
@@ -61,19 +61,24 @@ def VolumeConv(
         for offsets in itertools.product(*map(range, W.shape[2:])):
             taken = inside[(slice(None), slice(None), *windows.slices(offsets, sizes))]
             taken = taken.reshape(taken.shape[0], group, W.shape[1], *sizes)
-            sums += np.einsum("ngcdhw,gmc->ngmdhw", taken, weights[(..., *offsets)])
+            sums += np.einsum("ngc...,gmc->ngm...", taken, weights[(..., *offsets)])
         values = sums.reshape(X.shape[0], W.shape[0], *sizes)
         if bias is not None:
-            values = values + bias[:, None, None, None]
+            values = values + bias.reshape(-1, *[1] * len(sizes))
         if slope == 0:
             return np.where(values < 0, np.float32(0), values)
         return values if slope == 1 else np.where(values < 0, values * np.float32(slope), values)
 
 
+def _rank(x: Sequence[int | None], w: Sequence[int | None]) -> int:
+    """Return the number of spatial dimensions. Raise ``ValueError`` if the kernel does not support it."""
+    if not 3 <= len(x) <= _MOST + 2 or len(w) != len(x):
+        raise ValueError(f"{_NAME}: X and W have the shapes {list(x)} and {list(w)}; expected three to five dimensions each")
+    return len(x) - 2
+
+
 def _sizes(windows: Windows, x: Sequence[int], w: Sequence[int], group: int) -> list[int]:
     """Return the output sizes. Raise ``ValueError`` if the shapes contradict each other."""
-    if len(x) != _RANK + 2 or len(w) != _RANK + 2:
-        raise ValueError(f"{_NAME}: X and W have the shapes {list(x)} and {list(w)}; expected five dimensions each")
     if x[1] != w[1] * group or w[0] % group:
         raise ValueError(f"{_NAME}: W has the shape {list(w)}, but X has {x[1]} channels in {group} groups")
     return windows.sizes(x[2:], w[2:], 2, w)
@@ -82,26 +87,33 @@ def _sizes(windows: Windows, x: Sequence[int], w: Sequence[int], group: int) -> 
 @VolumeConv.infer_shapes
 def _(node):
     x, w = node.shape(0), node.shape(1)
-    if x is None or w is None or len(x) != len(w) or len(w) != _RANK + 2:
-        return [[None] * (_RANK + 2)]
+    if x is None or w is None:
+        return [None]
     attributes = node.attributes
-    windows = Windows(_NAME, _RANK, attributes["strides"], attributes["pads"], attributes["dilations"])
+    windows = Windows(_NAME, _rank(x, w), attributes["strides"], attributes["pads"], attributes["dilations"])
     return [[x[0], w[0], *windows.known_sizes(x[2:], w[2:])]]
 
 
 @VolumeConv.body_facts
 def _(X, W, bias, *, strides, pads, dilations, group, slope):
-    """Return whether the windows of a node are known to fit. Not every runtime reports those that do not."""
-    shapes = [None if value.shape is None else list(value.shape) for value in (X, W)]
-    if any(shape is None or len(shape) != _RANK + 2 for shape in shapes):
-        return {"fits": False}
-    x, w = (shape or [] for shape in shapes)
-    return {"fits": None not in Windows(_NAME, _RANK, strides, pads, dilations).known_sizes(x[2:], w[2:])}
+    """Return the number of spatial dimensions, and whether the windows of a node are known to fit.
+
+    Not every runtime reports those that do not.
+    """
+    shapes = [value.shape for value in (X, W) if value.shape is not None]
+    if not shapes:
+        return {"rank": _MOST, "fits": False}
+    rank = _rank(shapes[0], shapes[-1])
+    return {
+        "rank": rank,
+        "fits": len(shapes) > 1
+        and None not in Windows(_NAME, rank, strides, pads, dilations).known_sizes(shapes[0][2:], shapes[1][2:]),
+    }
 
 
 @VolumeConv.body
-def _(op, X, W, bias, *, strides, pads, dilations, group, slope, fits):
-    windows = Windows(_NAME, _RANK, strides, pads, dilations)
+def _(op, X, W, bias, *, strides, pads, dilations, group, slope, rank, fits):
+    windows = Windows(_NAME, rank, strides, pads, dilations)
     if not fits:
         X = windows.fitting(op, X, op.Shape(X, start=2), op.Shape(W, start=2))
     values = op.Conv(

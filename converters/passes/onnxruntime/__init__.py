@@ -15,9 +15,9 @@ from onnx_ir.passes import InPlacePass
 
 from converters.passes.onnxruntime.column_sums import SumsByProducts
 from converters.passes.onnxruntime.depthwise import DepthwiseChannelsLast
+from converters.passes.onnxruntime.direct_convolutions import DirectConvolutions
 from converters.passes.onnxruntime.doubles import ActivationsOfDoubles
 from converters.passes.onnxruntime.empty_instances import InstancesWithoutElements
-from converters.passes.onnxruntime.few_outputs import FewOutputs
 from converters.passes.onnxruntime.float8 import CastToFloat8
 from converters.passes.onnxruntime.float_weights import KeepFloatWeights
 from converters.passes.onnxruntime.gathers import GatherRows
@@ -52,19 +52,17 @@ from converters.passes.onnxruntime.transposed_volumes import TransposedVolumes
 from converters.passes.onnxruntime.transposes import TransposeInSteps
 from converters.passes.onnxruntime.unique import UniqueOfEmptySlices
 from converters.passes.onnxruntime.unsigned import ExtremesOfUnsigned, TopKOfUnsigned
-from converters.passes.onnxruntime.volumes import ConvolveVolumes
 from converters.passes.onnxruntime.zero_signs import SignsOfSelectedZeros
 from converters.passes.workaround import Workarounds
 from onnx_specops.building import OPSET
 
 __all__ = [
     "ConstantsOfMoreDimensions",
-    "ConvolveVolumes",
     "CopyMovedOutputs",
     "CubicByAxes",
     "DepthwiseChannelsLast",
     "DepthwiseLines",
-    "FewOutputs",
+    "DirectConvolutions",
     "GatherRows",
     "InstancesWithoutElements",
     "KeepFloatWeights",
@@ -151,7 +149,7 @@ def fusion_guards(opset: int, *, is_for_cpu: bool = True) -> Sequence[InPlacePas
     if opset >= 18:  # the first with axes as inputs of all reductions
         guards += [SoftmaxByReductions(), SumsByProducts(), SplitBeforeTranspose()]
     if opset >= OPSET:
-        guards += [InstancesWithoutElements(), CubicByAxes(), ConvolveVolumes(), TransposedVolumes(), FewOutputs()]
+        guards += [InstancesWithoutElements(), CubicByAxes(), DirectConvolutions(), TransposedVolumes()]
     if is_for_cpu:
         guards.append(SeparateWeights())
     return [*guards, TransposeInSteps(), CopyMovedOutputs()]

@@ -34,8 +34,10 @@ def convolution(
         (convolution(size=9, pads=[3, 5], strides=[2], dilations=[2], kernel_shape=[9]), (None, 32, 20), IMAGE),
         (convolution(auto_pad="NOTSET"), (2, 32, 20), IMAGE),
         (convolution(auto_pad="SAME_UPPER"), (2, 32, 20), LINE),
-        (convolution(size=4), (2, 32, 20), LINE),
-        (convolution(channels=24), (2, 24, 20), LINE),
+        (convolution(size=3), (2, 32, 20), IMAGE),
+        (convolution(size=2), (2, 32, 20), LINE),
+        (convolution(channels=20), (2, 20, 20), IMAGE),
+        (convolution(channels=22), (2, 22, 20), LINE),
         (convolution(per_group=2), (2, 32, 20), LINE),
         (convolution(out=64), (2, 32, 20), LINE),  # two results for each channel
         (convolution(channels=16, per_group=16), (2, 16, 20), LINE),  # one group
