@@ -35,7 +35,7 @@ constexpr std::size_t dimensions = 3;
 // The most positions of a piece of work, whose inputs stay in the second-level cache for all output channels: about so many numbers.
 constexpr std::int64_t positions_at_once = 3 * most_positions, inputs_at_once = std::int64_t{1} << 17;
 // The numbers of padded slices that are copied at once, so that they stay in a cache. One window may need more.
-constexpr std::int64_t copied_at_once = std::int64_t{1} << 20;
+constexpr std::int64_t copied_at_once = std::int64_t{1} << 19;
 // Small groups are copied by the thread that convolves them, so that they stay in its second-level cache: at most so many numbers
 // of one group, about so many of several, and a fraction of all groups, for several threads.
 constexpr std::int64_t small_group = std::int64_t{1} << 17, groups_at_once = std::int64_t{1} << 15, several = 8;

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 from onnx_ir.passes import InPlacePass
 
+from converters.passes.onnxruntime.block_layouts import KeepBlocks
 from converters.passes.onnxruntime.column_sums import SumsByProducts
 from converters.passes.onnxruntime.depthwise import DepthwiseChannelsLast
 from converters.passes.onnxruntime.direct_convolutions import DirectConvolutions
@@ -36,6 +37,7 @@ from converters.passes.onnxruntime.reductions import ExactProducts, ExactSums, E
 from converters.passes.onnxruntime.regions import RoiAlignOfNewerOpsets, RoiAlignOfNothing
 from converters.passes.onnxruntime.remainders import ExactRemainders
 from converters.passes.onnxruntime.resizes import CubicByAxes
+from converters.passes.onnxruntime.row_norms import NormsBySums
 from converters.passes.onnxruntime.separate_weights import SeparateWeights
 from converters.passes.onnxruntime.signs import SignInFloat32
 from converters.passes.onnxruntime.slices import EndsOfBackwardSlices
@@ -65,9 +67,11 @@ __all__ = [
     "DirectConvolutions",
     "GatherRows",
     "InstancesWithoutElements",
+    "KeepBlocks",
     "KeepFloatWeights",
     "KeepPads",
     "NearestByGather",
+    "NormsBySums",
     "PReluByProducts",
     "PixelsAsTokens",
     "SeparateWeights",
@@ -147,9 +151,9 @@ def fusion_guards(opset: int, *, is_for_cpu: bool = True) -> Sequence[InPlacePas
     if opset >= 13:  # the first with axes as inputs of Unsqueeze
         guards += [DepthwiseLines(), NaNOfSequences(branches=is_for_cpu)]
     if opset >= 18:  # the first with axes as inputs of all reductions
-        guards += [SoftmaxByReductions(), SumsByProducts(), SplitBeforeTranspose()]
+        guards += [SoftmaxByReductions(), SumsByProducts(), NormsBySums(), SplitBeforeTranspose()]
     if opset >= OPSET:
         guards += [InstancesWithoutElements(), CubicByAxes(), DirectConvolutions(), TransposedVolumes()]
     if is_for_cpu:
-        guards.append(SeparateWeights())
+        guards += [KeepBlocks(), SeparateWeights()]
     return [*guards, TransposeInSteps(), CopyMovedOutputs()]

@@ -1,7 +1,7 @@
 """Convolutions that ONNX Runtime (1.32) computes by a copy of each window, or in blocks of channels that are mostly empty.
 
 Its fast kernels are for images, for groups of a multiple of 16 channels, and for depthwise convolutions of a multiple of 4
-channels. The domain's VolumeConv computes sums directly from the padded input. In parts of ONNX Runtime's time, with AVX-512:
+channels. The domain's VolumeConv computes sums directly from the padded input. Of ONNX Runtime's time, with AVX-512:
 
 - Volumes take 0.1 to 0.5.
 - Images with groups of 2, 4, 8 and 24 channels take 0.32, 0.33, 0.37 and 0.57.

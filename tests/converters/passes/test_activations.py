@@ -111,7 +111,13 @@ def test_mish_of_any_shape() -> None:
         (lambda op, x: op.Add(op.Mish(x), x), (4, 32, 16), ["Add", "Elementwise"]),
         (lambda op, x: op.Elu(x, alpha=0.5), (4, 32, 16), ["Elu"]),
         (lambda op, x: op.Elu(x), (2047,), ["Elu"]),
-        (lambda op, x: op.Gelu(x), (4, 32, 16), ["Gelu"]),
+        (lambda op, x: op.Gelu(x), (4, 32, 16), ["Elementwise"]),
+        (lambda op, x: op.Gelu(x, approximate="none"), ("batch", 32, 16), ["Elementwise"]),
+        (lambda op, x: op.Gelu(x, approximate="tanh"), (4, 32, 16), ["Gelu"]),
+        (lambda op, x: op.Gelu(op.Add(x, np.ones(16, np.float32))), (4, 32, 16), ["Add", "Gelu"]),
+        (lambda op, x: op.Gelu(op.Add(x, x)), (4, 32, 16), ["Add", "Elementwise"]),
+        (lambda op, x: op.Gelu(x), (2047,), ["Gelu"]),
+        (lambda op, x: op.Relu(x), (4, 32, 16), ["Relu"]),
     ],
 )
 def test_functions_in_one_pass(emit, dims: tuple[int | str, ...], found: list[str]) -> None:

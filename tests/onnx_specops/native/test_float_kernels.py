@@ -63,11 +63,13 @@ def _causal_conv(rng: np.random.Generator) -> Node:
 
 
 def _volume_conv(rng: np.random.Generator) -> Node:
-    groups, channels, columns = (int(rng.choice(sizes)) for sizes in ([1, 2], [1, 3, 8], [1, 2, 3, 5, 8, 15]))
-    kernel, strides = rng.integers(1, 4, 3), rng.integers(1, 4, 3)
-    x = _normal(rng, 1, groups * channels, *(int(size) for size in rng.integers(3, 24, 3)))
+    rank = int(rng.integers(1, 4))
+    groups, channels, columns = (int(rng.choice(sizes)) for sizes in ([1, 2, 11], [1, 3, 8], [1, 2, 3, 5, 8, 15]))
+    kernel, strides = rng.integers(1, 4, rank), rng.integers(1, 4, rank)
+    sizes = rng.integers(3, {1: 400, 2: 60, 3: 24}[rank], rank)
+    x = _normal(rng, int(rng.integers(1, 3)), groups * channels, *(int(size) for size in sizes))
     w = _normal(rng, groups * columns, channels, *(int(size) for size in kernel))
-    attributes = {"strides": ",".join(map(str, strides)), "pads": "1,1,1,1,1,1", "dilations": "1,1,1", "group": groups}
+    attributes = {"strides": ",".join(map(str, strides)), "pads": ",".join("1" * 2 * rank), "group": groups}
     return "VolumeConv", [x, w, _normal(rng, len(w))], [FLOAT], attributes | {"slope": float(rng.choice([0.0, 0.25, 1.0]))}
 
 

@@ -219,10 +219,11 @@ def volume_conv(rng: np.random.Generator) -> Node:
     def listed(numbers: np.ndarray) -> str:
         return ",".join(map(str, numbers.tolist()))
 
-    groups, inside, outside = (int(n) for n in rng.integers((1, 1, 1), (4, 6, 12)))
-    kernel, strides, dilations = rng.integers(1, 4, 3), rng.integers(1, 4, 3), rng.integers(1, 3, 3)
-    pads = rng.integers(0, 3, 6)
-    sizes = np.maximum((kernel - 1) * dilations + 1 - pads[:3] - pads[3:], 0) + rng.integers(0, (6, 8, 40))
+    rank = int(rng.integers(1, 4))
+    groups, inside, outside = (int(n) for n in rng.integers((1, 1, 1), (12, 6, 12)))
+    kernel, strides, dilations = rng.integers(1, 4, rank), rng.integers(1, 4, rank), rng.integers(1, 3, rank)
+    pads = rng.integers(0, 3, 2 * rank)
+    sizes = np.maximum((kernel - 1) * dilations + 1 - pads[:rank] - pads[rank:], 0) + rng.integers(0, (6, 8, 40)[-rank:])
     x = rng.standard_normal((int(rng.integers(1, 3)), groups * inside, *sizes)).astype(np.float32)
     w = rng.standard_normal((groups * outside, inside, *kernel)).astype(np.float32)
     bias = rng.standard_normal(groups * outside).astype(np.float32) if rng.random() < 0.5 else None

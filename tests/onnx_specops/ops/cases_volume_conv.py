@@ -18,19 +18,21 @@ def _numbers(*dims: int, seed: int = 0) -> np.ndarray:
 def _layer(*nodes: Any, strides: str = "", pads: str = "", dilations: str = "", group: int = 1, slope: float = 1.0) -> Any:
     from openvino import opset1
 
-    def listed(text: str, otherwise: int) -> list[int]:
-        return [int(part) for part in text.split(",")] if text else [otherwise] * (6 if otherwise == 0 else 3)
-
     x, w, *bias = nodes
-    both = listed(pads, 0)
-    arguments = (listed(strides, 1), both[:3], both[3:], listed(dilations, 1))
+    rank = len(x.get_output_partial_shape(0)) - 2
+
+    def listed(text: str, otherwise: list[int]) -> list[int]:
+        return [int(part) for part in text.split(",")] if text else otherwise
+
+    both = listed(pads, [0] * 2 * rank)
+    arguments = (listed(strides, [1] * rank), both[:rank], both[rank:], listed(dilations, [1] * rank))
     if group == 1:
         y = opset1.convolution(x, w, *arguments)
     else:
         shape = list(w.get_output_shape(0))
         y = opset1.group_convolution(x, opset1.reshape(w, [group, shape[0] // group, *shape[1:]], False), *arguments)
     if bias:
-        y = opset1.add(y, opset1.reshape(bias[0], [1, -1, 1, 1, 1], False))
+        y = opset1.add(y, opset1.reshape(bias[0], [1, -1, *[1] * rank], False))
     return y if slope == 1 else opset1.prelu(y, np.array([slope], F))
 
 
@@ -61,7 +63,7 @@ CASES = [
         "strides_and_dilations", (1, 3, 9, 9, 12), (3, 3, 2, 3, 3), strides="2,2,3", dilations="3,1,2", pads="2,1,2,1,1,2"
     ),
     _case("along_depth", X, (6, 4, 3, 1, 1), pads="1,0,0,1,0,0"),
-    _case("image", X, (6, 4, 1, 3, 3), pads="0,1,1,0,1,1"),
+    _case("image_of_a_volume", X, (6, 4, 1, 3, 3), pads="0,1,1,0,1,1"),
     _case("depth_of_padding", (1, 4, 1, 6, 7), (6, 4, 3, 3, 3), True, pads="4,1,1,3,1,1"),
     _case("padding_around_everything", (1, 2, 2, 2, 2), (3, 2, 2, 2, 2), pads="3,3,3,2,2,2"),
     _case("whole", X, (9, 4, 5, 6, 7), True),
@@ -74,7 +76,19 @@ CASES = [
     _case("leaky", X, (6, 4, 3, 3, 3), slope=0.25),
     _case("negative_slope", X, (6, 4, 3, 3, 3), slope=-0.5),
     _case("no_volumes", (0, 4, 5, 6, 7), (6, 4, 3, 3, 3)),
-    _error("error_rank", "expected five dimensions each", (1, 4, 5, 6), (6, 4, 3, 3, 3)),
+    _case("line", (2, 4, 130), (11, 4, 5), True, pads="2,2"),
+    _case("line_strides", (1, 3, 70), (9, 3, 4), strides="3", dilations="2", pads="0,5", slope=0.0),
+    _case("short_line", (1, 40, 3), (9, 40, 3), True, pads="1,1"),
+    _case("depthwise_line", (2, 9, 50), (9, 1, 7), True, pads="3,3", group=9),
+    _case("image", (2, 4, 9, 33), (10, 4, 3, 3), True, pads="1,1,1,1"),
+    _case("image_strides", (1, 4, 19, 23), (6, 4, 5, 3), strides="2,2", pads="2,1,2,1", dilations="1,2"),
+    _case("small_groups", (3, 22, 14, 14), (44, 2, 3, 3), True, pads="1,1,1,1", group=11),
+    _case("small_groups_of_volumes", (1, 18, 4, 5, 6), (18, 2, 3, 3, 3), strides="2,2,2", pads="1,1,1,1,1,1", group=9),
+    _case("large_groups", (1, 10, 130, 190), (10, 1, 3, 3), True, pads="1,1,1,1", group=10, slope=0.5),
+    _case("groups_without_outputs", (1, 8, 4, 5), (0, 1, 3, 3), group=8),
+    _error("error_rank", "expected three to five dimensions each", (1, 4, 5, 6), (6, 4, 3, 3, 3)),
+    _error("error_no_dimension", "expected three to five dimensions each", (1, 4), (6, 4)),
+    _error("error_four_dimensions", "expected three to five dimensions each", (1, 4, 5, 6, 5, 6), (6, 4, 3, 3, 3, 3)),
     _error("error_channels", "X has 3 channels in 1 groups", (1, 3, 5, 6, 7), (6, 4, 3, 3, 3)),
     _error("error_groups_of_outputs", "X has 4 channels in 4 groups", X, (6, 1, 3, 3, 3), group=4),
     _error("error_bias", r"bias has the shape \[5\] instead of \[6\]", X, (6, 4, 3, 3, 3), 5),
