@@ -94,6 +94,6 @@ def test_positions_at_run_time(attributes: dict[str, Any], found: list[str]) -> 
     assert got == found
 
 
-def test_volumes() -> None:
+def test_direct_convolutions() -> None:
     inputs = floats("x", 1, 1, 2, 3, 4), floats("grid", 1, 2, 2, 2, 3)
     assert rewritten(lambda op, x, g: op.GridSample(x, g), *inputs, by=[SampleAnyPosition()]) == ["GridSample"]

@@ -11,7 +11,7 @@ import pytest
 from converters.passes.onnxruntime import TransposedVolumes, fusion_guards
 from onnx_specops.building import Builder, Value, new_value
 from tests.converters.passes.graphs import floats, graph, rewritten
-from tests.converters.passes.onnxruntime.test_volumes import numbers
+from tests.converters.passes.onnxruntime.test_direct_convolutions import numbers
 
 DIMS = (2, 3, 3, 4, 2)
 
