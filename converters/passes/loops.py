@@ -25,9 +25,11 @@ def remove_loop(loop: ir.Node) -> None:
 
 
 def clear(body: ir.Graph) -> None:
-    """Remove the nodes of a graph, so that it uses no values of others."""
+    """Detach the nodes of a graph that is no longer needed, so that it uses no values of others."""
     body.outputs.clear()
-    body.remove(list(body), safe=True)
+    for node in body:
+        for index in range(len(node.inputs)):
+            node.replace_input_with(index, None)
 
 
 def _is_true(value: ir.Value | None, before: ir.Value) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -155,13 +156,20 @@ def test_a_body_with_a_branch_stays() -> None:
     assert not CountIterations()(model).modified
 
 
-def test_a_body_that_contradicts_the_initial_shapes_stays() -> None:
+@pytest.mark.parametrize(
+    "contradiction",
+    [
+        lambda op, state: op.MatMul(state, np.ones((4, 4), np.float32)),
+        lambda op, state: op.Concat(*op.Split(state, [2, 2], axis=1, outputs=2), axis=1),
+    ],
+)
+def test_a_body_that_contradicts_the_initial_shapes_stays(contradiction: Callable[..., Value]) -> None:
     """It never runs."""
 
     def emit(op: Builder, x: Value, h: Value) -> Any:
         def body(op: Builder, iteration: Value, running: Value, counter: Value, state: Value) -> list[Any]:
             after = op.Add(counter, 1)
-            return [op.Less(after, 5), after, op.MatMul(state, np.ones((4, 4), np.float32))]
+            return [op.Less(after, 5), after, contradiction(op, op.Relu(state))]
 
         never = op.Less(op.ReduceMax(op.Abs(x), keepdims=0), -1.0)
         return op.loop(None, never, body, op.const(0), h, carried_dims=[[], [None, None]])[1]
