@@ -131,7 +131,7 @@ def forms_before_lowering(opset: int, *, is_for_cpu: bool = True) -> Sequence[In
 def fusion_guards(opset: int, *, is_for_cpu: bool = True) -> Sequence[InPlacePass]:
     """Return the last passes, which prevent incorrect or slow fusions of ONNX Runtime, for a model of the given opset.
 
-    For devices other than the CPU, there is no If, which waits for the device.
+    For devices other than the CPU, there is no If, which waits for the device, and convolutions stay.
     """
     guards: list[InPlacePass] = [
         LRNByShiftedSums(),
@@ -153,7 +153,9 @@ def fusion_guards(opset: int, *, is_for_cpu: bool = True) -> Sequence[InPlacePas
     if opset >= 18:  # the first with axes as inputs of all reductions
         guards += [SoftmaxByReductions(), SumsByProducts(), NormsBySums(), SplitBeforeTranspose()]
     if opset >= OPSET:
-        guards += [InstancesWithoutElements(), CubicByAxes(), DirectConvolutions(), TransposedVolumes()]
+        guards += [InstancesWithoutElements(), CubicByAxes()]
+    if is_for_cpu and opset >= OPSET:
+        guards += [DirectConvolutions(), TransposedVolumes()]
     if is_for_cpu:
         guards += [KeepBlocks(), SeparateWeights()]
     return [*guards, TransposeInSteps(), CopyMovedOutputs()]

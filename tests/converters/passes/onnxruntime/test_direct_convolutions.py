@@ -193,7 +193,7 @@ def test_activations(emit: Any, found: list[str]) -> None:
     assert by_pass(lambda op, x: emit(op, convolution(bias=True)(op, x)), floats("x", *DIMS)) == found
 
 
-@pytest.mark.parametrize(("opset", "found"), [(20, False), (21, True)])
-def test_opsets(opset: int, found: bool) -> None:
-    """The plugin's kernels do not apply to older ones."""
-    assert any(isinstance(step, DirectConvolutions) for step in fusion_guards(opset)) is found
+@pytest.mark.parametrize(("opset", "is_for_cpu", "found"), [(20, True, False), (21, True, True), (21, False, False)])
+def test_opsets_and_devices(opset: int, is_for_cpu: bool, found: bool) -> None:
+    """The plugin's kernels do not apply to older opsets, and are for the CPU."""
+    assert any(isinstance(step, DirectConvolutions) for step in fusion_guards(opset, is_for_cpu=is_for_cpu)) is found

@@ -77,7 +77,7 @@ def test_images_stay() -> None:
     assert not TransposedVolumes()(graph(lambda op, x: op.ConvTranspose(x, weights), floats("x", 1, 3, 5, 6))).modified
 
 
-@pytest.mark.parametrize(("opset", "found"), [(20, False), (21, True)])
-def test_opsets(opset: int, found: bool) -> None:
-    """The plugin's kernels do not apply to older ones."""
-    assert any(isinstance(step, TransposedVolumes) for step in fusion_guards(opset)) is found
+@pytest.mark.parametrize(("opset", "is_for_cpu", "found"), [(20, True, False), (21, True, True), (21, False, False)])
+def test_opsets_and_devices(opset: int, is_for_cpu: bool, found: bool) -> None:
+    """The plugin's kernels do not apply to older opsets, and are for the CPU."""
+    assert any(isinstance(step, TransposedVolumes) for step in fusion_guards(opset, is_for_cpu=is_for_cpu)) is found
