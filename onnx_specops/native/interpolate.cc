@@ -13,11 +13,22 @@
 #include <type_traits>
 #include <vector>
 
+#include "float_kernels.h"
+#include "interpolate.h"
 #include "numbers.h"
 #include "regions.h"
 #include "simd.h"
 
 namespace specops {
+namespace resizing {
+
+const Kernels& kernels() {
+  static const Kernels& chosen = SPECOPS_FLOAT_KERNELS;
+  return chosen;
+}
+
+}  // namespace resizing
+
 namespace {
 
 // The taps and weights of each output element along an axis.
@@ -243,6 +254,31 @@ void resize_row(const A* from, const Taps& taps, const A* weights, std::int64_t 
   }
 }
 
+// The longest rows of results that are resized by blocks, whose memory is 17 times that of the row.
+constexpr std::int64_t most_in_blocks = 1 << 16;
+
+// The blocks of a row of floats with one number per position. None, unless each element has two taps, and those of a block are
+// in two vectors of the row.
+std::vector<resizing::Block> blocks_of(const Taps& taps, std::int64_t length) {
+  const std::int64_t lanes = resizing::kernels().lanes, size = taps.size();
+  if (length < lanes || size > most_in_blocks || static_cast<std::int64_t>(taps.positions.size()) != 2 * size) return {};
+  std::vector<resizing::Block> blocks(static_cast<std::size_t>((size + lanes - 1) / lanes));
+  for (std::int64_t j = 0; j < size; ++j) {
+    if (taps.begins[static_cast<std::size_t>(j)] != 2 * j) return {};
+    resizing::Block& block = blocks[static_cast<std::size_t>(j / lanes)];
+    const auto place = [&](std::int64_t tap, std::int64_t& start, std::int32_t* of_lanes, float* weights) {
+      const std::int64_t position = taps.positions[static_cast<std::size_t>(tap)], lane = j % lanes;
+      if (lane == 0) start = std::min(position, length - lanes);
+      of_lanes[lane] = static_cast<std::int32_t>(position - start);
+      weights[lane] = static_cast<float>(taps.weights[static_cast<std::size_t>(tap)]);
+      return position >= start && position < start + lanes;
+    };
+    const bool first = place(2 * j, block.first, block.first_lanes, block.first_weights);
+    if (!place(2 * j + 1, block.second, block.second_lanes, block.second_weights) || !first) return {};
+  }
+  return blocks;
+}
+
 // The nearest integer (ties to even) within T's range.
 template <class T, class A>
 T narrowed(A x) {
@@ -310,6 +346,14 @@ std::int64_t grain(const Layout& image) { return worth / std::max<std::int64_t>(
 template <class A, class From, class To>
 void weigh(const Context& context, const Layout& image, const From* from, To* to) {
   const std::vector<A> down = weights_of<A>(image.y), across = weights_of<A>(image.x);
+  std::vector<resizing::Block> blocks;
+  if (std::is_same_v<A, float> && image.x != nullptr && image.width == 1) blocks = blocks_of(image.x->taps, image.length);
+  const auto resize = [&](const A* row, A* resized) {
+    if constexpr (std::is_same_v<A, float>) {
+      if (!blocks.empty()) return resizing::kernels().resize(blocks.data(), image.size, row, resized);
+    }
+    resize_row(row, image.x->taps, across.data(), image.width, resized);
+  };
   context.parallel_ranges(image.rows, grain(image), [&](std::int64_t begin, std::int64_t end) {
     const auto length = static_cast<std::size_t>(image.length);
     std::vector<A> sum(length), resized(image.x != nullptr ? static_cast<std::size_t>(image.size) : 0), wide;
@@ -340,13 +384,13 @@ void weigh(const Context& context, const Layout& image, const From* from, To* to
       To* at = to + row * image.size;
       if constexpr (std::is_same_v<To, A>) {
         if (image.x != nullptr) {
-          resize_row(result, image.x->taps, across.data(), image.width, at);
+          resize(result, at);
         } else {
           std::copy(result, result + image.size, at);
         }
       } else {
         if (image.x != nullptr) {
-          resize_row(result, image.x->taps, across.data(), image.width, resized.data());
+          resize(result, resized.data());
           result = resized.data();
         }
         std::transform(result, result + image.size, at, [](A x) { return narrowed<To>(x); });

@@ -205,9 +205,33 @@ def _(node):
     return [shape]
 
 
+_OF_RESIZE = frozenset(("half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric"))
+
+
+@Interpolate.body_facts
+def _(image, sizes, scales, *, axes, mode, coordinate_transformation_mode, nearest_mode, antialias, cube_coeff):
+    """Return whether ONNX's Resize computes the same: linearly, with the quotients of known sizes."""
+    from onnx_specops.graphs import constant_array
+
+    whole, factors = constant_array(sizes), constant_array(scales)
+    lengths = [] if image.shape is None else list(image.shape)[2:]
+    are_known = len(lengths) == 2 and all(isinstance(length, int) and length > 0 for length in lengths)
+    is_linear = mode == "linear_onnx" and not antialias and coordinate_transformation_mode in _OF_RESIZE
+    if not are_known or not is_linear or _parsed(axes) != [2, 3] or image.dtype != Type.FLOAT:
+        return {"plain": False}
+    if whole is None or factors is None or whole.shape != (2,) or factors.shape != (2,) or whole.min() < 1:
+        return {"plain": False}
+    return {"plain": bool((whole.astype(np.float32) / np.array(lengths, np.float32) == factors).all())}
+
+
 @Interpolate.body
-def _(op, image, sizes, scales, *, axes, mode, coordinate_transformation_mode, nearest_mode, antialias, cube_coeff):
+def _(op, image, sizes, scales, *, axes, mode, coordinate_transformation_mode, nearest_mode, antialias, cube_coeff, plain):
     along = _parsed(axes)
+    if plain:
+        whole = op.Concat(op.Shape(image, end=2), op.Reshape(sizes, [2]), axis=0)  # of known length
+        return op.Resize(
+            image, None, None, whole, mode="linear", coordinate_transformation_mode=coordinate_transformation_mode
+        )  # fmt: skip
     dtype, output = image.dtype, image
     floating = dtype in (Type.FLOAT, Type.DOUBLE)
     if mode != "nearest" and not floating:

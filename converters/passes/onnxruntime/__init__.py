@@ -36,7 +36,7 @@ from converters.passes.onnxruntime.recurrent import EmptySequences, NaNOfSequenc
 from converters.passes.onnxruntime.reductions import ExactProducts, ExactSums, ExtremesOfNoBooleans
 from converters.passes.onnxruntime.regions import RoiAlignOfNewerOpsets, RoiAlignOfNothing
 from converters.passes.onnxruntime.remainders import ExactRemainders
-from converters.passes.onnxruntime.resizes import CubicByAxes
+from converters.passes.onnxruntime.resizes import ResizeByAxes
 from converters.passes.onnxruntime.row_norms import NormsBySums
 from converters.passes.onnxruntime.separate_weights import SeparateWeights
 from converters.passes.onnxruntime.signs import SignInFloat32
@@ -61,7 +61,6 @@ from onnx_specops.building import OPSET
 __all__ = [
     "ConstantsOfMoreDimensions",
     "CopyMovedOutputs",
-    "CubicByAxes",
     "DepthwiseChannelsLast",
     "DepthwiseLines",
     "DirectConvolutions",
@@ -74,6 +73,7 @@ __all__ = [
     "NormsBySums",
     "PReluByProducts",
     "PixelsAsTokens",
+    "ResizeByAxes",
     "SeparateWeights",
     "SignsOfSelectedZeros",
     "SmallFactorsFirst",
@@ -153,7 +153,7 @@ def fusion_guards(opset: int, *, is_for_cpu: bool = True) -> Sequence[InPlacePas
     if opset >= 18:  # the first with axes as inputs of all reductions
         guards += [SoftmaxByReductions(), SumsByProducts(), NormsBySums(), SplitBeforeTranspose()]
     if opset >= OPSET:
-        guards += [InstancesWithoutElements(), CubicByAxes()]
+        guards += [InstancesWithoutElements(), ResizeByAxes()]
     if is_for_cpu and opset >= OPSET:
         guards += [DirectConvolutions(), TransposedVolumes()]
     if is_for_cpu:

@@ -73,6 +73,15 @@ def _volume_conv(rng: np.random.Generator) -> Node:
     return "VolumeConv", [x, w, _normal(rng, len(w))], [FLOAT], attributes | {"slope": float(rng.choice([0.0, 0.25, 1.0]))}
 
 
+def _interpolate(rng: np.random.Generator) -> Node:
+    height, width = int(rng.integers(1, 9)), int(rng.integers(1, 70))
+    sizes = np.array([rng.integers(1, 20), rng.integers(max(1, width - 5), 3 * width + 2)])
+    scales = np.float32(sizes) / np.float32([height, width]) * np.float32(rng.choice([1, 1.01, 0.98], 2))
+    modes = ("half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel")
+    attributes = {"axes": "2,3", "mode": "linear_onnx", "coordinate_transformation_mode": str(rng.choice(modes))}
+    return "Interpolate", [_normal(rng, 1, 3, height, width), sizes, scales], [FLOAT], attributes
+
+
 def _grouped_mat_mul(rng: np.random.Generator) -> Node:
     rows, depth, columns, groups = (int(rng.integers(1, most)) for most in (20, 1100, 12, 4))
     ends = np.sort(rng.integers(0, rows + 1, groups))
@@ -88,6 +97,7 @@ MAKERS = {
     "CausalConv": _causal_conv,
     "VolumeConv": _volume_conv,
     "GroupedMatMul": _grouped_mat_mul,
+    "Interpolate": _interpolate,
 }
 
 

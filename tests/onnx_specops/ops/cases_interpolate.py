@@ -74,6 +74,11 @@ def _interpolate():
     yield _case("coefficient", "cubic", [8, 4], attributes={"cube_coeff": -0.3}, rtol=1e-4)
     yield _case("scales", "linear_onnx", [11, 4], scales=[2.3, 0.7], rtol=1e-4)
     yield _case("one-axis", "linear", [8], axes="3", rtol=1e-4)
+    wide = np.random.default_rng(0).standard_normal((1, 2, 5, 37)).astype(F)
+    for sizes in ([9, 74], [10, 37], [3, 101], [7, 33], [5, 38], [1, 400]):  # rows of several vectors
+        for how in ("half_pixel", "align_corners", "asymmetric"):
+            attributes = {"coordinate_transformation_mode": how}
+            yield _case(f"wide-{sizes[1]}-{how}", "linear_onnx", sizes, wide, attributes=attributes, rtol=1e-4, atol=1e-5)
     yield _case(
         "five-dimensions", "linear_onnx", [5, 3, 4], np.arange(24, dtype=F).reshape(1, 1, 2, 3, 4) ** 2, "2,3,4", rtol=1e-4
     )
