@@ -60,7 +60,7 @@ def test_an_axis_out_of_range_is_a_fault_of_the_file(tmp_path: Path) -> None:
     (tmp_path / "model.bin").write_bytes((EXAMPLE / "sparsemax.bin").read_bytes())
     done = specops("convert", xml, "--rules", RULES)
     assert done.returncode == 2
-    assert "its axis is 2 for a rank of 2" in done.stderr
+    assert "error: axis is 2 for a rank of 2" in done.stderr
 
 
 def test_an_installed_package_provides_rules(tmp_path: Path) -> None:

@@ -127,7 +127,7 @@ def also_seen_before(ops: Any, x: Any) -> list[Any]:
 def test_gelu(form: Any, fused: bool, oracle: Oracle, tmp_path: Path) -> None:
     names = _compared(form, oracle, tmp_path)
     assert names.count("MatMulCompressed") == 1
-    assert ("Gelu" not in names) is fused
+    assert bool({"Elementwise", "Gelu"} & set(names)) is not fused
 
 
 @pytest.mark.parametrize("weights", ["embed", "copy"])
