@@ -11,6 +11,7 @@ from converters.targets.limits import Limit
 
 Spelling = Literal[
     "2D ConvTranspose",
+    "added bias of volumes",
     "4D InstanceNormalization",
     "ArgMax",
     "flat NonZero",

@@ -33,7 +33,13 @@ from converters.passes.spellings.jax_forms import (
     SumsForNorms,
     TriangularSums,
 )
-from converters.passes.spellings.kernels import CroppedKernels, SplitGroups, StateKernels, UndilatedConvTranspose
+from converters.passes.spellings.kernels import (
+    AddedBiasOfVolumes,
+    CroppedKernels,
+    SplitGroups,
+    StateKernels,
+    UndilatedConvTranspose,
+)
 from converters.passes.spellings.leading_ones import RemoveLeadingOnes
 from converters.passes.spellings.local_response import SumsForLRN
 from converters.passes.spellings.logic import ArithmeticLogic, EqualBooleans
@@ -311,6 +317,7 @@ _LAST: Mapping[str, Callable[[], InPlacePass]] = {
     "scales of quantizations": ScalesOfQuantizations,
     "scalar exponents": ScalarExponents,
     "Less for Greater": LessForGreater,
+    "added bias of volumes": AddedBiasOfVolumes,
 }
 """Spellings that simplification or the removal of unused values would revert, or of forms that older opsets need."""
 

@@ -12,16 +12,22 @@ from onnx_specops.graphs import attributes_of
 
 
 class InstanceNormalization4D(Workaround):
-    """Convert three-dimensional InstanceNormalization to four dimensions, with a last dimension of 1.
+    """Convert InstanceNormalization of three or five dimensions to four: add a last dimension of 1, or merge the last two.
 
-    GroupNormalization uses it between two Reshapes. After a convolution, OpenCV (5.0.0) requires four dimensions.
+    GroupNormalization uses that of three between two Reshapes. After a convolution, OpenCV (5.0.0) requires four dimensions.
     """
 
     operators = frozenset(("InstanceNormalization",))
 
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
         x = node.inputs[0]
-        if not isinstance(x, Value) or x.rank != 3:
+        if not isinstance(x, Value):
+            return None
+        if x.rank == 5 and x.is_static and x.dims is not None and 0 not in x.dims:
+            whole = [dim or 0 for dim in x.dims]
+            image = op.Reshape(x, [*whole[:3], whole[3] * whole[4]])
+            return [op.Reshape(op.InstanceNormalization(image, *node.inputs[1:], **attributes_of(node)), whole)]
+        if x.rank != 3:
             return None
         normal = op.InstanceNormalization(op.Unsqueeze(x, [3]), *node.inputs[1:], **attributes_of(node))
         return [op.Squeeze(normal, [3])]

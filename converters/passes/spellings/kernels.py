@@ -115,3 +115,15 @@ class SplitGroups(Workaround):
         parameters = zip(*(np.split(array, group) for array in given), strict=True)
         convolved = [op.Conv(part, *own, **attributes) for part, own in zip(parts, parameters, strict=True)]
         return [op.Concat(*convolved, axis=1)]
+
+
+class AddedBiasOfVolumes(Workaround):
+    """Add the bias of a three-dimensional ConvTranspose after it. MNN (3.6) ignores it."""
+
+    operators = frozenset(("ConvTranspose",))
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        x, weights, *bias = node.inputs
+        if not isinstance(x, Value) or x.rank != 5 or not bias or bias[0] is None:
+            return None
+        return [op.Add(again(op, node, x, weights), op.Reshape(bias[0], [-1, 1, 1, 1]))]

@@ -55,7 +55,7 @@ class SubtractedBiases(Workaround):
     """Convert the Add of a decomposed GroupNormalization to Sub, unless the shapes and constants are those of the operator.
 
     OpenCV (5.0.0) fuses Reshape, InstanceNormalization, Reshape, Mul and Add. It ignores the second shape, and applies the
-    constants to the channels of the tensor before the first Reshape.
+    constants to the channels of the tensor before the first Reshape. It rejects three dimensions after a convolution.
     """
 
     operators = frozenset(("Add",))
@@ -75,6 +75,7 @@ class SubtractedBiases(Workaround):
                     return None
                 if (
                     before.is_static
+                    and before.rank != 3
                     and before.dims == normal.dims
                     and _per_channel(scale, before)
                     and _per_channel(bias, before)

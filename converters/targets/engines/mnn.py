@@ -62,6 +62,7 @@ MNN = Target(
         "last Softmax axis",
         "last states",
         "stable Softplus",
+        "added bias of volumes",
         "unfused RMS normalization",
         "whole addends",
         "ConvTranspose for Col2Im",

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from converters.passes.spellings import SPELLINGS
-from tests.converters.passes.graphs import floats, graph, rewritten, run
+from tests.converters.passes.graphs import floats, graph, operators, rewritten, run
 from tests.converters.passes.spellings.spelled import X, spelled
 
 
@@ -110,3 +110,25 @@ def test_output_padding_that_a_dilation_allows(more: int, modified: bool) -> Non
         return op.ConvTranspose(x, ones, dilations=[2, 2], strides=[1, 1], output_padding=[0, more])
 
     assert SPELLINGS["undilated ConvTranspose"]()(graph(emit, floats("x", 1, 1, 2, 3))).modified is modified
+
+
+@pytest.mark.parametrize(
+    ("dims", "bias", "found"),
+    [
+        ((1, 2, 1, 1, 3), [0.5, 2], ["Add", "ConvTranspose"]),
+        ((1, 2, 1, 1, 3), None, ["ConvTranspose"]),
+        ((1, 2, 1, 3), [0.5, 2], ["ConvTranspose"]),
+    ],
+)
+def test_biases_of_transposed_volumes(dims: tuple[int, ...], bias: list[float] | None, found: list[str]) -> None:
+    weights = np.linspace(-1, 1, 4 * 2 ** (len(dims) - 2), dtype=np.float32).reshape(2, 2, *[2] * (len(dims) - 2))
+    offsets = [] if bias is None else [np.array(bias, np.float32)]
+    model = spelled("added bias of volumes", lambda op, x: op.ConvTranspose(x, weights, *offsets), X.reshape(dims))
+    assert operators(model) == found
+
+
+def test_computed_biases_of_transposed_volumes() -> None:
+    def emit(op, x):
+        return op.ConvTranspose(x, np.ones((2, 3, 2, 2, 2), np.float32), op.Squeeze(op.ReduceSum(x, [0, 1, 2, 3]), [0, 1, 2, 3]))
+
+    assert operators(spelled("added bias of volumes", emit, X.reshape(1, 2, 1, 1, 3)))[0] == "Add"

@@ -84,6 +84,7 @@ def _normalized(
         (_normalized([1, 2, -1], [1, 4, 5, 3], (4, 1, 1), (4, 1, 1), swapped=True), False),
         (_normalized([1, 2, -1], [1, 4, 15], (4, 1), (4, 1)), True),
         (_normalized([1, 2, -1], [1, 4, 15], (4, 1), (4, 1), swapped=True), True),
+        (_normalized([1, 2, -1, 1], [1, 4, 15], (4, 1), (4, 1)), True),
         (_normalized([1, 2, -1], [1, 4, 5, 3], (1, 1, 3), (4, 1, 1)), True),
         (_normalized([1, 2, -1], [1, 4, 5, 3], (4, 1, 1), (1, 5, 1)), True),
         (_normalized([1, 2, -1], [1, 4, 5, 3], (1,), (4, 1, 1)), True),
@@ -93,6 +94,11 @@ def test_group_normalizations(emit: Any, changed: bool) -> None:
     usual = ["Add", "InstanceNormalization", "Mul", "Reshape", "Reshape"]
     different = ["InstanceNormalization", "Mul", "Reshape", "Reshape", "Sub"]
     assert rewritten(emit, floats("x", 1, 4, 5, 3), by=[SubtractedBiases()]) == (different if changed else usual)
+
+
+def test_group_normalizations_of_lines() -> None:
+    emit = _normalized([1, 2, -1], [1, 4, 15], (4, 1), (4, 1))
+    assert "Sub" in rewritten(emit, floats("x", 1, 4, 15), by=[SubtractedBiases()])
 
 
 @pytest.mark.parametrize(
