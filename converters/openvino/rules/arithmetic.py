@@ -239,6 +239,13 @@ def minimum(op: Builder, a: Value, b: Value):
             specification="rounds down",
             follows="specification",
         ),
+        Departure(
+            name="integers",
+            where="i8 and u8, if dimensions are unknown",
+            cpu="rounds the quotient to the nearest integer",
+            specification="rounds it down, or towards zero without `m_pythondiv`",
+            follows="specification",
+        ),
         _BY_0,
         INTEGERS_IN_FLOAT32,
         PDPD_REJECTED,
@@ -341,7 +348,19 @@ def mod(op: Builder, a: Value, b: Value):
     return _defined(op, remainder, zero)
 
 
-@binary("Power", departs=[INTEGERS_IN_FLOAT32])
+@binary(
+    "Power",
+    departs=[
+        INTEGERS_IN_FLOAT32,
+        Departure(
+            name="integers",
+            where="results beyond the range of an integer type other than i32",
+            cpu="wraps, saturates or gives 0, depending on the type",
+            reference="wraps, or gives the lowest number",
+            follows="runtime",
+        ),
+    ],
+)
 def power(op: Builder, a: Value, b: Value):
     """Power-1."""
     check_types(a, b)

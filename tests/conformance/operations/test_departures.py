@@ -215,6 +215,14 @@ for _operation in ("Maximum", "Minimum"):
     _shown(_operation, 1, "a NaN in the first", _operation.lower(), [static(_floats(NAN)), static(_floats(1))])
     _shown(_operation, 1, "a NaN in the second", _operation.lower(), [static(_floats(1)), static(_floats(NAN))])
 _shown("Divide", 1, "integers with `m_pythondiv`", "divide", [static(np.array([-7], I32)), static(np.array([2], I32))])
+_shown(
+    "Divide",
+    1,
+    "i8 and u8, if",
+    "divide",
+    [dynamic(np.array([7], np.uint8)), dynamic(np.array([2], np.uint8))],
+    expected=np.array([3], np.uint8),
+)
 _shown("Divide", 1, "an integer divisor", "divide", [static(np.array([1], I32)), static(np.array([0], I32))])
 _shown("FloorMod", 1, "an integer divisor", "floor_mod", [static(np.array([1], np.int8)), static(np.array([0], np.int8))])
 for _operation, _make, _number in (
@@ -226,6 +234,7 @@ for _operation, _make, _number in (
     _shown(
         _operation, 1, "integers of 32 bits", _make, [static(np.array([1000000007], I32)), static(np.array([_number], I32))]
     )
+_shown("Power", 1, "results beyond", "power", [static(np.array([10], np.uint32)), static(np.array([12], np.uint32))])
 _shown("FloorMod", 1, "floats whose quotient", "floor_mod", [static(_floats(1e9)), static(_floats(3))])
 _shown("Mod", 1, "floats whose quotient", "mod", [static(_floats(1e9)), static(_floats(3))], expected=_floats(1))
 _shown("Mod", 1, "an infinite divisor", "mod", [static(_floats(5)), static(_floats(INF))], expected=_floats(5))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from converters.openvino.rule import find_rule
+from converters.openvino.rule import Departure, find_rule
 from tests.conformance.oracle import OracleError
 from tests.conformance.random.judge import Judge, Verdict, crashed, differing, is_drawn
 from tests.conformance.random.noise import (
@@ -434,6 +434,12 @@ def values(recipe: Recipe, judge: Judge) -> dict[Ref, np.ndarray]:
     return _values_of(recipe, refs + sorted(needed | {ref for ref in recipe.results if ref[1]}), judge)
 
 
+def _settled(recipe: Recipe, judge: Judge) -> dict[Ref, np.ndarray]:
+    """Return the layers' values that are equal in two runs: others are uninitialized memory, for example as a size."""
+    one, other = (values(recipe, judge) for _ in range(2))
+    return {ref: array for ref, array in one.items() if ref in other and not differing([array], [other[ref]])}
+
+
 def _values_of(recipe: Recipe, refs: list[Ref], judge: Judge) -> dict[Ref, np.ndarray]:
     """Return these values, by halves if both reject them, because one unneeded value may be the rejected one."""
     exposed = replace(recipe, results=tuple(refs))
@@ -490,11 +496,18 @@ def _known(recipe: Recipe, follows: Collection[str] = ("specification", "referen
     """Return whether the table of departures has an entry for a layer or its types that follows one of the given
     references.
     """
+    return bool(_types(recipe) & set(_EVERYWHERE)) or any(found.follows in follows for found in _departures(recipe))
+
+
+def _types(recipe: Recipe) -> set[str]:
+    """Return the element types of leaves, and all words of attributes, among them element types."""
     types = {node.type for node in recipe.nodes if isinstance(node, Leaf)}
-    types |= {word for layer in recipe.layers() for word in layer.attributes.values() if isinstance(word, str)}
-    if types & set(_EVERYWHERE):
-        return True
-    with_integers = any(_INTEGER.fullmatch(type_) for type_ in types)
+    return types | {word for layer in recipe.layers() for word in layer.attributes.values() if isinstance(word, str)}
+
+
+def _departures(recipe: Recipe) -> Iterator[Departure]:
+    """Yield the departures of the layers that can apply to their types and attributes."""
+    with_integers = any(_INTEGER.fullmatch(type_) for type_ in _types(recipe))
 
     def applies(name: str, layer: Layer) -> bool:
         match name:
@@ -506,11 +519,8 @@ def _known(recipe: Recipe, follows: Collection[str] = ("specification", "referen
                 return _has_mask(layer, "ellipsis") and (_has_mask(layer, "new_axis") or _has_mask(layer, "shrink_axis"))
         return True
 
-    return any(
-        departure.follows in follows and applies(departure.name, layer)
-        for layer in recipe.layers()
-        for departure in find_rule(layer.operation, layer.opset).departs
-    )
+    for layer in recipe.layers():
+        yield from (found for found in find_rule(layer.operation, layer.opset).departs if applies(found.name, layer))
 
 
 def _has_mask(layer: Layer, name: str) -> bool:
@@ -543,8 +553,7 @@ def _unsaid(recipe: Recipe, found: Verdict) -> bool:
 
 
 def _follows_the_runtime(recipe: Recipe) -> bool:
-    departures = [d for layer in recipe.layers() for d in find_rule(layer.operation, layer.opset).departs]
-    return any(departure.follows == "runtime" for departure in departures)
+    return any(departure.follows == "runtime" for departure in _departures(recipe))
 
 
 def shrink(recipe: Recipe, verdict: Verdict, judge: Judge) -> tuple[Recipe, Verdict]:
@@ -565,7 +574,7 @@ def _smaller(recipe: Recipe, judge: Judge) -> list[Recipe]:
     found = []
     if len(recipe.results) > 1:
         found += [replace(recipe, results=(ref,)).pruned() for ref in recipe.results]
-    known = values(recipe, judge)
+    known = _settled(recipe, judge)
     for place in range(len(recipe.nodes) - 1):
         node = recipe.nodes[place]
         if isinstance(node, Layer) and (place, 0) in known:

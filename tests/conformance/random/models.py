@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import gc
 import itertools
+import resource
 import threading
 import time
 from collections import Counter
@@ -34,6 +35,8 @@ _COLLECTED = 100
 _PYTHON = 10
 """The number of models per model that also runs with Python kernels."""
 _LIMIT = 300.0
+_MEMORY = 4 << 30
+"""The memory of a process in bytes. OpenVINO may give a Range a limit from uninitialized memory."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +100,8 @@ class Loaded(Oracle):
 
 @functools.cache
 def _oracle() -> Oracle:
-    """Return the oracle of the process."""
+    """Return the oracle of the process, which inherits the limit of the process's memory."""
+    resource.setrlimit(resource.RLIMIT_DATA, (_MEMORY, resource.getrlimit(resource.RLIMIT_DATA)[1]))
     gc.collect()
     gc.freeze()  # loaded modules are not collected
     gc.disable()  # a conversion creates many objects and few cycles
