@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
 import onnx_ir as ir
 
-from converters.errors import Problem
+from converters.errors import ConversionError, Malformed, Problem
 from converters.inference_engine.baseline import weights_of_old_ir
 from converters.inference_engine.compared import InferenceEngineBaseline
 from converters.openvino.baseline import OpenVINOBaseline, RequestedInterface
@@ -31,6 +32,7 @@ from onnx_specops.lowering import LoweringError
 
 # Values of these types have no NumPy arrays.
 _NO_ARRAY = {ElementType.U1, ElementType.U2, ElementType.U3, ElementType.U6, ElementType.NF4, ElementType.DYNAMIC}
+_OTHER_SHAPE = "use an --input-shape that the model supports, or check that the file is intact"
 _KINDS = {"Parameter": "input", "Const": "constant", "Result": "output"}
 
 
@@ -48,7 +50,7 @@ class OpenVINOSource:
         self.path, self.remarks = model.path, model.remarks
         self._inputs = [layer.name for layer in model.parameters]
         self._outputs = [layer.inputs[0].source for layer in model.results]
-        self._restored = False
+        self._restored = self._reshaped = False
         self._corrections = Corrections()
 
     @property
@@ -106,6 +108,7 @@ class OpenVINOSource:
     def reshape(self, shapes: Mapping[str, Sequence[int]]) -> None:
         """Reshape the inputs as OpenVINO's ``Model.reshape`` does."""
         reshape(self.model, shapes)
+        self._reshaped = bool(shapes)
 
     def choose(self, outputs: Sequence[str], names: Mapping[str, str]) -> None:
         """See `converters.openvino.reader.interface.choose`."""
@@ -124,7 +127,16 @@ class OpenVINOSource:
     def emit(self) -> Emitted:
         """See `converters.openvino.walk.emit`."""
         self._corrections = Corrections()
-        return emit(self.model, self._corrections)
+        try:
+            return emit(self.model, self._corrections)
+        except ConversionError as error:
+            if not self._reshaped:
+                raise
+            problems = [
+                replace(problem, remedy=_OTHER_SHAPE) if problem.remedy == Malformed.usual_remedy else problem
+                for problem in error.problems
+            ]
+            raise ConversionError.of(problems) from error.__cause__
 
     def describe(self, model: ir.Model, *, values: bool = True) -> None:
         """See `converters.openvino.metadata.describe`."""

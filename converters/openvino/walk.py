@@ -152,7 +152,8 @@ class _Walk:
     def constant(self, op: Builder, layer: Layer) -> Value:
         constant, path = layer.constant, self.source.weights_path
         assert constant is not None
-        key = (constant.element_type, constant.shape, constant.offset)
+        # Constants outside the .bin have no offset that distinguishes them.
+        key = constant if constant.offset is None else (constant.element_type, constant.shape, constant.offset)
         if key not in self.constants:
             value = None if path is None else unpacked(op, constant, path, f"{layer.name}/codes")
             if value is None:

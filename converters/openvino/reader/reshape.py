@@ -6,12 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from converters.errors import ConversionError, Fault, Problem
 from converters.openvino.reader.graph import Dims, Graph, Layer, Model
+from converters.openvino.reader.relaxed import relax
 from converters.openvino.reader.tensor_names import input_aliases
 from converters.suggestions import did_you_mean
 
 
 def reshape(model: Model, shapes: Mapping[str, Sequence[int]]) -> None:
-    """Set the dimensions of inputs, and remove all dimensions in the file that may depend on them.
+    """Set the dimensions of inputs, and remove all dimensions in the file that may depend on them; see also `relax`.
 
     Args:
         model: the model; changed in place.
@@ -22,6 +23,7 @@ def reshape(model: Model, shapes: Mapping[str, Sequence[int]]) -> None:
     """
     if not shapes:
         return
+    relax(model)
     problems = []
     for name, dims in shapes.items():
         layer = _find(model, name)
