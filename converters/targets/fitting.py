@@ -8,12 +8,11 @@ from dataclasses import dataclass, replace
 
 import onnx_ir as ir
 
-from converters.targets.target import Target
+from converters.targets.target import CONTROL_FLOW, Target
 from onnx_specops.domain import CONTRIB_DOMAIN, DOMAIN
 from onnx_specops.graphs import all_nodes, origin
 from onnx_specops.kernel_types import type_name
 
-_CONTROL_FLOW = frozenset(("If", "Loop", "Scan"))
 _ELSEWHERE = "convert it for another target, or without --target"
 
 
@@ -57,7 +56,7 @@ def check(model: ir.Model, target: Target) -> None:
     computes incorrectly.
     """
     if target.onnxruntime:
-        target = replace(target, operators=None, lacks={}, types=None, control_flow=True)
+        target = replace(target, operators=None, lacks={}, types=None, control_flow=CONTROL_FLOW)
     if untaken := list(unsupported_by(model, target)):
         raise TargetError(target, untaken, supported_by(model, target))
 
@@ -86,8 +85,11 @@ def why_unsupported(node: ir.Node, target: Target) -> tuple[str, str] | None:
         return f"the operator {node.domain}.{operator}", _ELSEWHERE
     if operator in target.lacks:
         return f"the operator {operator}", target.lacks[operator] or _ELSEWHERE
-    if operator in _CONTROL_FLOW and not target.control_flow:
-        return f"the operator {operator}: it does not support control flow", _ELSEWHERE
+    if operator in CONTROL_FLOW - target.control_flow:
+        return (
+            f"the operator {operator}: it does not support {'loops' if target.control_flow else 'control flow'}",
+            _ELSEWHERE,
+        )
     if not node.domain and target.operators is not None and operator not in target.operators:
         return f"the operator {operator}", _ELSEWHERE
     for limit in target.limits:

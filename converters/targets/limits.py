@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
-from onnx_specops.graphs import constant_array, producer_of
+from onnx_specops.graphs import all_nodes, constant_array, nested, producer_of
 
 
 @dataclass(frozen=True)
@@ -599,3 +599,42 @@ def floored_remainders(node: ir.Node) -> bool:
 def computed_axes(node: ir.Node) -> bool:
     """Match axes that are not constant."""
     return _given(node, 1) and _constant(node, 1) is None
+
+
+_IN_BRANCHES = frozenset(
+    """
+    Abs Add And ArgMax Cast Ceil Clip Concat Constant CumSum Div Einsum Equal Erf Exp Expand Floor Gather GatherElements GatherND
+    Gemm Greater GreaterOrEqual Identity If LayerNormalization LeakyRelu Less LessOrEqual Log MatMul Max Min Mul Neg
+    NonMaxSuppression NonZero Not Or Pad Pow ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum Relu Reshape Shape Sigmoid
+    Slice Softmax Split Sqrt Squeeze Sub Tanh Tile Transpose Unsqueeze Where
+    """.split()
+)
+"""Operators that OpenCV (5.0.0) and MNN (3.6) compute correctly in branches."""
+
+
+def _in_branches(node: ir.Node) -> set[str]:
+    return {one.op_type for branch in nested(node) for one in all_nodes(branch)}
+
+
+@limit("If", "with operators in its branches that were not tested there", silent=False)
+def untested_branches(node: ir.Node) -> bool:
+    """Match operators in branches that were not measured there."""
+    return not _in_branches(node) <= _IN_BRANCHES | {"TopK"}
+
+
+@limit("If", "with TopK in a branch")
+def largest_in_branches(node: ir.Node) -> bool:
+    """Match TopK in a branch, whose result has a wrong size, or which ends the process."""
+    return "TopK" in _in_branches(node)
+
+
+@limit("If", "with branches that read, compute or return images")
+def images_in_branches(node: ir.Node) -> bool:
+    """Match branches that may read or return tensors of more than two dimensions, which may be in blocks of channels."""
+    for branch in nested(node):
+        inside = {value for one in all_nodes(branch) for value in one.outputs}
+        read = {value for one in all_nodes(branch) for value in one.inputs if value is not None and value not in inside}
+        for value in (*read, *branch.outputs):
+            if constant_array(value) is None and (value.shape is None or len(value.shape) > 2):
+                return True
+    return False

@@ -25,6 +25,8 @@ Spelling = Literal[
     "binary operators",
     "Cast through integers",
     "channel slopes",
+    "wrapped integers",
+    "positive scores",
     "bounded Slice",
     "clipped Tanh",
     "computed indices",
@@ -173,6 +175,9 @@ Spelling = Literal[
 ]
 """The name of a pass in `converters.passes.spellings`, for targets that need a particular spelling."""
 
+CONTROL_FLOW = frozenset(("If", "Loop", "Scan"))
+"""The operators with graphs as attributes."""
+
 
 @dataclass(frozen=True)
 class Target:
@@ -198,7 +203,7 @@ class Target:
         assumptions: conditions on the numbers, under which it computes the same results.
         halves: whether it computes floats in float16.
         types: the supported element types of tensors, by ONNX's names; ``None`` for all of an operator's.
-        control_flow: whether it has If, Loop and Scan.
+        control_flow: those of If, Loop and Scan that it has.
         spellings: the passes that it needs.
         cache: the type of the keys and values of its GroupQueryAttention.
         n_bits: whether MatMulNBits is its only multiplication by compressed weights.
@@ -222,7 +227,7 @@ class Target:
     assumptions: tuple[Assumption, ...] = ()
     halves: bool = False
     types: Collection[str] | None = None
-    control_flow: bool = True
+    control_flow: frozenset[str] = CONTROL_FLOW
     spellings: tuple[Spelling, ...] = ()
     cache: Literal["float32", "float16"] = "float32"
     n_bits: bool = False

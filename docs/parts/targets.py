@@ -9,6 +9,7 @@ from typing import Any
 
 from converters.passes.spellings import SPELLINGS
 from converters.targets import TARGETS, Target
+from converters.targets.target import CONTROL_FLOW
 from docs.parts.markdown import recorded, table
 from tests.conformance.targets.selection import DEPARTING, HELD_OUT
 
@@ -61,7 +62,8 @@ def _limits() -> Iterator[tuple[str, ...]]:
 
 
 def _target_row(target: Target) -> tuple[str, ...]:
-    needs = [*(["static shapes"] if target.static else []), *([] if target.control_flow else ["no control flow"])]
+    flow = "" if target.control_flow >= CONTROL_FLOW else "no loops" if target.control_flow else "no control flow"
+    needs = [*(["static shapes"] if target.static else []), *([flow] if flow else [])]
     opsets = " to ".join(map(str, dict.fromkeys(target.opsets)))
     return f"`{target.name}`", target.title, opsets, ", ".join(needs), target.evidence, target.command
 

@@ -57,6 +57,12 @@ def _scattered_nd(index: list[int], updates: Any):
     return lambda op, x: op.ScatterND(x, op.const(np.array([index], np.int64)), op.const(np.array(updates, np.float32)))
 
 
+def _branched(emit: Any):
+    return lambda op, x: op.if_(
+        op.Greater(op.ReduceMax(x, keepdims=0), 0.0), lambda op: emit(op, x), lambda op: op.Neg(emit(op, x))
+    )
+
+
 def _sampled(images: int, *, constant: bool = True):
     def emit(op: Builder, x):
         grid = op.const(np.zeros((images, 2, 2, 2), np.float32))
@@ -259,6 +265,14 @@ CASES: list[tuple[Limit, tuple[int, ...], Any, Any]] = [
     (limits.padded_integers, (3,),
      lambda op, x: op.Pad(op.Cast(x, to=7), [1, 1], op.Cast(op.ReduceMax(x, keepdims=0), to=7)),
      lambda op, x: op.Pad(x, [1, 1], 2.0)),
+    (limits.untested_branches, (2, 3), *(_branched(lambda op, x, name=name: op.node(name, x)) for name in ("Elu", "Sigmoid"))),
+    (limits.largest_in_branches, (2, 3), *(
+        _branched(emit) for emit in (lambda op, x: op.TopK(x, [2], outputs=2)[0], lambda op, x: op.Softmax(x))
+    )),
+    (limits.images_in_branches, IMAGE, _branched(lambda op, x: op.ReduceMax(x, [2, 3], keepdims=0)),
+     lambda op, x: _branched(lambda op, x: op.Abs(x))(op, op.ReduceMax(x, [2, 3], keepdims=0))),
+    (limits.images_in_branches, (2, 3), _branched(lambda op, x: op.Reshape(x, [1, 2, 1, 3])),
+     _branched(lambda op, x: op.Squeeze(op.Mul(op.Unsqueeze(x, [0]), np.ones((1, 2, 3), np.float32)), [0]))),
     (limits.negative_thresholds, (1, 3, 4), *(
         lambda op, x, t=t: op.NonMaxSuppression(x, op.ReduceMax(x, [2], keepdims=1), [9], [0.5], t) for t in ([-1.0], [0.0])
     )),

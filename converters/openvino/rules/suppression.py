@@ -95,7 +95,8 @@ def _suppress(
     """Return indices and scores (float32) of the selected boxes.
 
     A selected box removes boxes whose overlap reaches the threshold. For a positive threshold, ONNX's operator is equal with
-    the next smaller float32. Other thresholds, or a decay, need the domain's own operator.
+    the next smaller float32. Other thresholds, or a decay, need the domain's own operator. ONNX's operator selects the boxes of
+    a class by descending scores, so those of a single class of a single image are sorted already.
     """
     match_shapes(boxes=(boxes, "N M 4"), scores=(scores, "N C M"), max_output_boxes_per_class=(max_boxes, "1| "))
     match_shapes(
@@ -109,7 +110,7 @@ def _suppress(
         below = op.Min(op.Mul(iou, np.float32(1 - 2**-24)), 1.0)
         indices = op.NonMaxSuppression(boxes, scores, max_boxes, below, threshold, center_point_box=int(center))
         score = op.GatherND(scores, indices)
-        if descending:
+        if descending and (scores.dims is None or scores.dims[:2] != [1, 1]):
             score, best = op.TopK(score, op.Shape(score), axis=0, outputs=2)
             indices = op.Gather(indices, best, axis=0)
         where = op.Cast(op.Slice(indices, [0], [2], [1]), to=D.FLOAT)

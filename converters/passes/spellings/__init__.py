@@ -84,6 +84,7 @@ from converters.passes.spellings.padding import (
     SymmetricPads1D,
     UnpaddedPointwise,
 )
+from converters.passes.spellings.positive_scores import PositiveScores
 from converters.passes.spellings.powers import ExpandedPowers
 from converters.passes.spellings.qnn_forms import (
     ConvForAveragePool,
@@ -137,7 +138,7 @@ from converters.passes.spellings.topk import SortedTopK
 from converters.passes.spellings.tract_forms import CountedOutputs, UnnamedDimensions, WideSizes
 from converters.passes.spellings.unfused import SeparatePatterns
 from converters.passes.spellings.unrolled import UnrolledForms, UnrolledLoops, UnrolledRecurrence
-from converters.passes.spellings.unsigned_casts import CastThroughIntegers
+from converters.passes.spellings.unsigned_casts import CastThroughIntegers, WrappedIntegers
 from converters.passes.spellings.webgpu_forms import (
     GatheredElements,
     GatheredSlices,
@@ -165,6 +166,8 @@ _SIMPLIFIED: Mapping[str, Callable[[], InPlacePass]] = {
     "binary operators": BinaryOperators,
     "channel slopes": ChannelSlopes,
     "Cast through integers": CastThroughIntegers,
+    "wrapped integers": WrappedIntegers,
+    "positive scores": PositiveScores,
     "compared numbers": ComparedNumbers,
     "compared non-numbers": ComparedNonNumbers,
     "equal shapes": EqualShapes,

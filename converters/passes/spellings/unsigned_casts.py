@@ -1,4 +1,4 @@
-"""Casts of floats to unsigned integers."""
+"""Casts to unsigned integers."""
 
 from __future__ import annotations
 
@@ -42,6 +42,25 @@ class CastThroughIntegers(Workaround):
         assert signed.dtype is not None
         least = np.iinfo(signed.dtype.numpy()).min
         return [op.Cast(op.Max(signed, op.const(least, signed.dtype)), to=to)]
+
+
+class WrappedIntegers(Workaround):
+    """Convert Cast from int32 to uint32 and on to int64 to int64, and add 2^32 to negative numbers.
+
+    OpenVINO converts indices in this way. OpenCV (5.0.0) and onnx2torch (1.5.15) have no unsigned integers of 32 bits.
+    """
+
+    operators = frozenset(("Cast",))
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        first = producer_of(node.inputs[0], "Cast")
+        x = None if first is None else first.inputs[0]
+        if first is None or first.outputs[0].dtype != ir.DataType.UINT32 or node.outputs[0].dtype != ir.DataType.INT64:
+            return None
+        if not isinstance(x, Value) or x.dtype != ir.DataType.INT32:
+            return None
+        wide = op.Cast(x, to=ir.DataType.INT64)
+        return [op.Where(op.Less(wide, op.const([0])), op.Add(wide, op.const([2**32])), wide)]
 
 
 def _is_float(value: ir.Value) -> bool:

@@ -22,7 +22,7 @@ COMPILED = Target(
     "not measured",
     opsets=(11, 21),
     static=True,
-    control_flow=False,
+    control_flow=frozenset(),
     spellings=COMMON,
 )
 """The common properties of engines without dynamic shapes. Engines that were not measured get those that others need."""

@@ -25,7 +25,7 @@ JAX = Target(
     static=True,
     operators=frozenset((*_JAX.split(), *_REWRITTEN_FOR_JAX.split())),
     limits=(limits.means_of_integers,),
-    control_flow=False,
+    control_flow=frozenset(),
     spellings=(
         "MatMul for RoiAlign",
         "Conv for ConvTranspose",

@@ -42,9 +42,11 @@ MNN = Target(
         limits.negative_pads,
         limits.diagonals,
         limits.several_operands,
+        limits.untested_branches,
+        limits.largest_in_branches,
     ),
     assumptions=(TIES,),
-    control_flow=False,
+    control_flow=frozenset(("If",)),
     spellings=(
         *COMMON,
         "unrolled forms of recurrence",

@@ -29,10 +29,11 @@ ONNX2TORCH = Target(
         limits.computed_kernels,
     ),
     assumptions=(TIES,),
-    control_flow=False,
+    control_flow=frozenset(),
     spellings=(
         "unrolled recurrence",
         *COMMON,
+        "wrapped integers",
         "ArgMax",
         "flat NonZero",
         "one row of NonZero",

@@ -14,6 +14,7 @@ import numpy as np
 from converters.openvino import convert
 from converters.report import Report
 from converters.targets import TARGETS
+from converters.targets.target import CONTROL_FLOW
 
 
 def converted(path: Path, output: Path, arrays: Sequence[np.ndarray], arguments: Mapping[str, Any]) -> Report:
@@ -25,7 +26,7 @@ def converted(path: Path, output: Path, arrays: Sequence[np.ndarray], arguments:
     name = arguments.get("target")
     if name is None:
         return convert(path, output, **arguments)[1]
-    target = replace(TARGETS[name], operators=None, lacks={}, limits=(), types=None, control_flow=True)
+    target = replace(TARGETS[name], operators=None, lacks={}, limits=(), types=None, control_flow=CONTROL_FLOW)
     given = dict(arguments)
     if target.static:
         layers = ET.parse(path).getroot().iterfind("layers/layer[@type='Parameter']")

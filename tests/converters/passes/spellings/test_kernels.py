@@ -129,6 +129,8 @@ def test_biases_of_transposed_volumes(dims: tuple[int, ...], bias: list[float] |
 
 def test_computed_biases_of_transposed_volumes() -> None:
     def emit(op, x):
-        return op.ConvTranspose(x, np.ones((2, 3, 2, 2, 2), np.float32), op.Squeeze(op.ReduceSum(x, [0, 1, 2, 3]), [0, 1, 2, 3]))
+        return op.ConvTranspose(
+            x, np.ones((2, 3, 2, 2, 2), np.float32), op.Squeeze(op.ReduceSum(x, [0, 1, 2, 3]), [0, 1, 2, 3])
+        )
 
     assert operators(spelled("added bias of volumes", emit, X.reshape(1, 2, 1, 1, 3)))[0] == "Add"

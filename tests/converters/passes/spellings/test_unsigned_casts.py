@@ -1,4 +1,4 @@
-"""Casts of floats to unsigned integers, and near misses."""
+"""Casts to unsigned integers, and near misses."""
 
 from __future__ import annotations
 
@@ -43,3 +43,24 @@ def test_casts_keep_the_low_bits(through: ir.DataType | None) -> None:
     np.testing.assert_array_equal(
         run(model, np.float32([-1, 256, 300.7, -130]))[0], np.uint8([255, 0, 44, 126]), strict=True
     )
+
+
+INT32, INT64, UINT32 = ir.DataType.INT32, ir.DataType.INT64, ir.DataType.UINT32
+
+
+@pytest.mark.parametrize(
+    ("source", "through", "to", "changed"),
+    [
+        (INT32, UINT32, INT64, True),
+        (INT64, UINT32, INT64, False),
+        (INT32, UINT32, ir.DataType.UINT64, False),
+        (INT32, ir.DataType.UINT16, INT64, False),
+        (INT32, INT64, INT64, False),
+    ],
+)
+def test_integers_that_wrap(source: ir.DataType, through: ir.DataType, to: ir.DataType, changed: bool) -> None:
+    array = np.array([0, 1, -1, 2**31 - 1, -(2**31)], source.numpy())
+    model = graph(lambda op, x: (op.Cast(op.Cast(x, to=through), to=to),), new_value(source, [5], "x"))
+    SPELLINGS["wrapped integers"]()(model)
+    assert ("Where" in operators(model)) == changed
+    np.testing.assert_array_equal(run(model, array)[0], array.astype(through.numpy()).astype(to.numpy()), strict=True)
