@@ -601,14 +601,13 @@ def computed_axes(node: ir.Node) -> bool:
     return _given(node, 1) and _constant(node, 1) is None
 
 
-_IN_BRANCHES = frozenset(
-    """
-    Abs Add And ArgMax Cast Ceil Clip Concat Constant CumSum Div Einsum Equal Erf Exp Expand Floor Gather GatherElements GatherND
-    Gemm Greater GreaterOrEqual Identity If LayerNormalization LeakyRelu Less LessOrEqual Log MatMul Max Min Mul Neg
+_TESTED = """
+    Abs Add And ArgMax Cast Ceil Clip Concat Constant CumSum Div Einsum Equal Erf Exp Expand Floor Gather GatherElements
+    GatherND Gemm Greater GreaterOrEqual Identity If LayerNormalization LeakyRelu Less LessOrEqual Log MatMul Max Min Mul Neg
     NonMaxSuppression NonZero Not Or Pad Pow ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum Relu Reshape Shape Sigmoid
     Slice Softmax Split Sqrt Squeeze Sub Tanh Tile Transpose Unsqueeze Where
-    """.split()
-)
+"""
+_IN_BRANCHES = frozenset(_TESTED.split())
 """Operators that OpenCV (5.0.0) and MNN (3.6) compute correctly in branches."""
 
 

@@ -265,7 +265,7 @@ CASES: list[tuple[Limit, tuple[int, ...], Any, Any]] = [
     (limits.padded_integers, (3,),
      lambda op, x: op.Pad(op.Cast(x, to=7), [1, 1], op.Cast(op.ReduceMax(x, keepdims=0), to=7)),
      lambda op, x: op.Pad(x, [1, 1], 2.0)),
-    (limits.untested_branches, (2, 3), *(_branched(lambda op, x, name=name: op.node(name, x)) for name in ("Elu", "Sigmoid"))),
+    (limits.untested_branches, (2, 3), *(_branched(lambda op, x, n=n: op.node(n, x)) for n in ("Elu", "Sigmoid"))),
     (limits.largest_in_branches, (2, 3), *(
         _branched(emit) for emit in (lambda op, x: op.TopK(x, [2], outputs=2)[0], lambda op, x: op.Softmax(x))
     )),

@@ -95,8 +95,8 @@ def _suppress(
     """Return indices and scores (float32) of the selected boxes.
 
     A selected box removes boxes whose overlap reaches the threshold. For a positive threshold, ONNX's operator is equal with
-    the next smaller float32. Other thresholds, or a decay, need the domain's own operator. ONNX's operator selects the boxes of
-    a class by descending scores, so those of a single class of a single image are sorted already.
+    the next smaller float32. Other thresholds, or a decay, need the domain's own operator. ONNX's operator selects the boxes
+    of a class by descending scores, so those of a single class of a single image are sorted already.
     """
     match_shapes(boxes=(boxes, "N M 4"), scores=(scores, "N C M"), max_output_boxes_per_class=(max_boxes, "1| "))
     match_shapes(

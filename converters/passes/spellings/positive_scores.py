@@ -11,12 +11,11 @@ from converters.passes.workaround import Workaround
 from onnx_specops.building import Builder, Value
 from onnx_specops.graphs import attributes_of, constant_array
 
-_SELECTING = frozenset(
-    """
-    Expand Flatten Gather GatherElements GatherND Identity MaxPool ReduceMax ReduceMean ReduceMin Reshape Slice Split Squeeze Tile
-    TopK Transpose Unsqueeze
-    """.split()
-)
+_SELECTED = """
+    Expand Flatten Gather GatherElements GatherND Identity MaxPool ReduceMax ReduceMean ReduceMin Reshape Slice Split Squeeze
+    Tile TopK Transpose Unsqueeze
+"""
+_SELECTING = frozenset(_SELECTED.split())
 """Operators whose first result is not negative if their first input is not."""
 
 _JOINING = frozenset(("Add", "Concat", "Min", "Mul", "Where"))
@@ -64,7 +63,7 @@ def is_nonnegative(value: ir.Value | None) -> bool:
         if array is not None:
             if not (array >= 0).all():
                 return False
-        elif node is None or node.domain or one is not node.outputs[0] and node.op_type != "Split":
+        elif node is None or node.domain or (one is not node.outputs[0] and node.op_type != "Split"):
             return False
         elif node.op_type in _SELECTING:
             pending.append(node.inputs[0])

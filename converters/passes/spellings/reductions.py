@@ -129,4 +129,6 @@ class ReducedNumbers(Workaround):
         if not isinstance(x, Value) or x.dtype not in (ir.DataType.BOOL, ir.DataType.INT8, ir.DataType.UINT8):
             return None
         numbers = op.Cast(x, to=ir.DataType.INT32)
-        return [op.Cast(op.node(node.op_type, numbers, *node.inputs[1:], **attributes_of(node)), to=x.dtype)]
+        attributes = attributes_of(node)
+        version = op.at(_AXES_BY_INPUT - 1) if "axes" in attributes else op
+        return [op.Cast(getattr(version, node.op_type)(numbers, *node.inputs[1:], **attributes), to=x.dtype)]

@@ -130,6 +130,16 @@ def test_reduced_booleans(reduced: str, kind: ir.DataType, casts: int) -> None:
     assert found == ["Cast"] * casts + [reduced]
 
 
+@pytest.mark.parametrize("axes", [[1], None])
+def test_reduced_booleans_of_older_opsets(axes: list[int] | None) -> None:
+    """Before opset 18, the axes are an attribute."""
+    model = graph(lambda op, x: op.at(17).ReduceMin(op.Greater(x, 0.0), axes=axes, keepdims=0), floats("x", 2, 3))
+    SPELLINGS["reduced numbers"]()(model)
+    assert operators(model) == ["Cast", "Cast", "Greater", "ReduceMin"]
+    (node,) = [node for node in model.graph if node.op_type == "ReduceMin"]
+    assert list(node.attributes.get_ints("axes", ())) == (axes or []) and len(node.inputs) == 1
+
+
 @pytest.mark.parametrize(
     ("operator", "axes", "count"),
     [
