@@ -60,7 +60,9 @@ def _appended(value: OutputPort, corrections: Corrections) -> tuple[OutputPort, 
     if concat.type != "Concat" or len(concat.inputs) != 2:
         return None
     gather = concat.inputs[0].source.layer
-    if gather.type != "Gather" or len(gather.outputs[0].consumers) != 1 or len(gather.inputs) != 3:
+    if gather.type != "Gather" or len(gather.inputs) != 3:
+        return None
+    if sum(port.layer.type not in _SHAPES for port in gather.outputs[0].consumers) != 1:
         return None
     rows = gather.inputs[1].source
     dims = corrections.dims_of(rows)

@@ -20,7 +20,18 @@ F, I32, I64 = np.float32, np.int32, np.int64
 EXACT = {"INFERENCE_PRECISION_HINT": "f32", "KV_CACHE_PRECISION": "f32"}
 HEADS, SIZE = 2, 8
 
-FUSED = ["plain", "shared", "shared-by-product", "transposed", "float16", "shape", "scale"]
+FUSED = [
+    "plain",
+    "shared",
+    "shared-by-product",
+    "transposed",
+    "float16",
+    "shape",
+    "rows-shape",
+    "rows-shapes",
+    "read-shape",
+    "scale",
+]
 APART = [
     "no-rows",
     "rows-i64",
@@ -69,8 +80,8 @@ def _model(form: str, mask: str) -> ov.Model:
             results.append(opset13.reduce_sum(chosen, _ints(length), False))
         if form == "read-taken":
             results.append(opset13.reduce_sum(read, _ints(length), False))
-        if form == "shape":
-            results.append(opset13.convert(opset13.shape_of(grown), F))
+        sized = {"shape": [grown], "rows-shape": [chosen], "rows-shapes": [chosen, chosen], "read-shape": [read]}
+        results.extend(opset13.convert(opset13.shape_of(one), F) for one in sized.get(form, ()))
         return grown
 
     def repeated(x: ov.Node) -> ov.Node:
