@@ -51,6 +51,12 @@ class Outcome:
         return "problems" in self.document
 
     @property
+    def damaged(self) -> bool:
+        """Whether the conversion failed for another reason than an unsupported layer."""
+        problems = self.document.get("problems", ())
+        return any(problem["fault"] != Fault.UNSUPPORTED.value for problem in problems)
+
+    @property
     def differs(self) -> bool:
         """Whether a check found a difference."""
         return not self.failed and not self.document.get("check", {"agrees": True})["agrees"]
@@ -114,6 +120,7 @@ def convert_all(
         require_openvino()
     tasks = _tasks(targets, settings.options.input_shapes or {}, checking)
     existing = {target for target in targets.values() if target.exists()}
+    is_new = output is not None and not output.exists()
     outcomes: dict[Path, Outcome] = {}
     for outcome in _shown(_converted(tasks, settings, jobs), len(targets), as_json):
         outcomes[outcome.model] = outcome
@@ -125,6 +132,8 @@ def convert_all(
                 copies = {path: to for path, to in copies.items() if folder not in path.parents}
     ordered = [outcomes[model] for model in targets]
     copy_companions(copies)
+    if is_new and output is not None and output.is_dir() and not any(output.iterdir()):
+        output.rmdir()
     whole = [task for task in tasks if task.model in encoders and not outcomes[task.model].failed]
     made = _write_variants(whole, folders.variants, settings)
     if as_json:
@@ -185,7 +194,8 @@ def needs_folder(output: str) -> str:
 def _all_or_none(
     folder: Path, outcomes: Mapping[Path, Outcome], existing: Container[Path], output: Path | None
 ) -> dict[Path, Outcome]:
-    """Fail all models of a folder and remove their files if one fails, because no host can load the others without it.
+    """Fail all models of a folder and remove their files if one fails, because no host can load the others without it. Hosts
+    have their own tokenizers, so OpenVINO's may be unsupported, but not damaged.
 
     Args:
         folder: a model's folder.
@@ -193,7 +203,7 @@ def _all_or_none(
         existing: the files that existed before, which are kept.
         output: the output folder.
     """
-    parts = {model: outcome for model, outcome in outcomes.items() if model.name not in _TOKENIZERS}
+    parts = {model: one for model, one in outcomes.items() if model.name not in _TOKENIZERS or one.damaged}
     failed = [model for model, outcome in parts.items() if outcome.failed]
     if not failed:
         return {}

@@ -326,9 +326,23 @@ def test_a_component_that_does_not_convert_leaves_nothing(pipeline: Path, tmp_pa
     assert result.exit_code and told["failed"] == 3 and told["converted"] == 0
     messages = [problem["message"] for conversion in told["conversions"] for problem in conversion["problems"]]
     assert sum("but removed again because" in message for message in messages) == 2
-    assert files(tmp_path / "out") == set()
+    assert not (tmp_path / "out").exists()
     assert specops("convert", pipeline, "-o", tmp_path / "out", "--layout", "files").exit_code
     assert "unet/openvino_model.onnx" in files(tmp_path / "out")
+
+
+@pytest.mark.parametrize(("damage", "kept"), [("cut", False), ("unheard", True)])
+def test_a_tokenizer_may_be_unsupported_but_not_damaged(damage: str, kept: bool, encoder: Path, tmp_path: Path) -> None:
+    for end in (".xml", ".bin"):
+        (encoder / f"openvino_tokenizer{end}").write_bytes((encoder / f"openvino_model{end}").read_bytes())
+    xml, weights = encoder / "openvino_tokenizer.xml", encoder / "openvino_tokenizer.bin"
+    if damage == "cut":
+        weights.write_bytes(weights.read_bytes()[:-4])
+    else:
+        xml.write_text(xml.read_text().replace('type="MatMul"', 'type="Unheard"'))
+    assert specops("convert", encoder, "-o", tmp_path / "out").exit_code
+    assert (tmp_path / "out/onnx/model.onnx").is_file() == kept
+    assert (tmp_path / "out").exists() == kept
 
 
 def test_existing_files_remain(pipeline: Path, tmp_path: Path) -> None:
