@@ -77,7 +77,21 @@ class Architecture:
             self.shapes |= {one: tuple(part.shape) for one, part in stored.items()}
             if len(stored) == 1:
                 self._renamed[name] = next(iter(stored))
+        self._renamed |= self._of_shared_modules()
         self._modules: dict[str, Any] = dict(self._model.named_modules())
+
+    def _of_shared_modules(self) -> dict[str, str]:
+        """Return the other names of parameters of modules that several layers share, as in Zamba 2."""
+        first = {id(value): name for name, value in self._model.named_parameters()}
+        found: dict[str, str] = {}
+        own: dict[int, str] = {}
+        for module, part in self._model.named_modules(remove_duplicate=False):
+            if own.setdefault(id(part), module) == module:
+                continue
+            for role, value in part.named_parameters(recurse=False):
+                if (name := first[id(value)]) in self._renamed:
+                    found[f"{module}.{role}"] = self._renamed[name]
+        return found
 
     def known(self, name: str) -> str | None:
         """Return the parameter with a name, which may have the prefix of an outer module, or be that of another release of
@@ -106,11 +120,15 @@ class Architecture:
 
     def convolution_in(self, module: str) -> str | None:
         """Return the weight of the only convolution in a module; ``None`` if there are none or several. In the graph, a
-        convolution may have the name of the outer module.
+        convolution may have the name of the outer module, or of a module in it that the exporter adds.
         """
         for outer in (module, module.removeprefix("model.")):
+            for _ in range(2):
+                outer = outer if outer in self._modules else outer.rpartition(".")[0]
+            if self._kind(outer) == "Conv1d":
+                return self.known(f"{outer}.weight")
             found = [name for name in self._modules if name.startswith(f"{outer}.") and self._kind(name) == "Conv1d"]
-            if len(found) == 1:
+            if outer in self._modules and len(found) == 1:
                 return self.known(f"{found[0]}.weight")
         return None
 

@@ -95,12 +95,19 @@ def copy_companions(copies: Mapping[Path, Path], contents: Mapping[Path, bytes] 
         OverInputError: a destination is another of the files.
         OSError: a file cannot be read or written. The previous files are unchanged.
     """
+    with Outputs(inputs=copies) as outputs:
+        add_companions(outputs, copies, contents)
+
+
+def add_companions(
+    outputs: Outputs, copies: Mapping[Path, Path], contents: Mapping[Path, bytes] = MappingProxyType({})
+) -> None:
+    """Add the files of `copy_companions` to outputs that appear together."""
     for place in (*copies.values(), *contents):
         place.parent.mkdir(parents=True, exist_ok=True)
-    with Outputs(inputs=copies) as outputs:
-        for path, place in copies.items():
-            with path.open("rb") as source, outputs.open(place) as file:
-                shutil.copyfileobj(source, file)
-        for place, content in contents.items():
-            with outputs.open(place) as file:
-                file.write(content)
+    for path, place in copies.items():
+        with path.open("rb") as source, outputs.open(place) as file:
+            shutil.copyfileobj(source, file)
+    for place, content in contents.items():
+        with outputs.open(place) as file:
+            file.write(content)

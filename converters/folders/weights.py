@@ -20,10 +20,20 @@ import numpy as np
 
 from converters.errors import ConversionError, Fault, Problem
 from converters.folders.architectures import Architecture
-from converters.folders.companions import copy_companions, places
+from converters.folders.companions import add_companions, places
 from converters.folders.language_model import DECODER
 from converters.folders.layouts import CONFIG, read_object
 from converters.folders.path_errors import AS_WRITTEN, path_error
+from converters.folders.recurrences import (
+    Consumers,
+    convolution_bias,
+    convolutions_without_bias,
+    decay,
+    logarithm,
+    skip_scale,
+    skip_scales,
+    step_bias,
+)
 from converters.openvino.reader.element_types import ElementType
 from converters.openvino.reader.graph import InputPort, Layer, Model
 from converters.openvino.reader.read import read
@@ -32,7 +42,9 @@ from converters.outputs import Outputs
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
 
 _SHARD_BYTES = 4 << 30
-_CHECKED = 12  # tokens
+_CHECKED, _CHECKED_OF_MAMBA = 12, 4
+"""The number of compared tokens. For more, the cumulative sums by which optimum-intel computes Mamba become inaccurate."""
+
 _EXACT = {"INFERENCE_PRECISION_HINT": "f32", "KV_CACHE_PRECISION": "f32", "DYNAMIC_QUANTIZATION_GROUP_SIZE": "0"}
 _OWN = "self."
 _MODULE = re.compile(r"__module\.(?P<path>[^/]+)/")
@@ -125,7 +137,8 @@ class Written:
         files: the files of weights.
         parameters: the number of parameters.
         compressed: the number of parameters that keep their codes.
-        supplied: parameters of normalizations that the IR lacks because they have no effect: scales of 1, offsets of 0.
+        supplied: parameters that the IR lacks because they have no effect: scales of 1 and offsets of 0 of normalizations,
+            biases of 0 of convolutions, scales of 1 in Mamba.
     """
 
     files: list[Path]
@@ -153,9 +166,17 @@ def write_weights(folder: Path, target: Path, decompress: bool = False) -> Writt
         raise path_error(folder, f"it contains no {CONFIG}, which names the architecture", AS_WRITTEN)
     config = read_object(folder / CONFIG)
     architecture = Architecture(folder / CONFIG, config)
+    model = read(folder / DECODER)
+    consumers = Consumers.read(model)
     candidates: dict[str, list[Found]] = {}
-    for name, found in _weights(read(folder / DECODER), architecture):
+    for name, found in _weights(model, consumers, architecture):
         candidates.setdefault(name, []).append(found)
+    omitted = dict.fromkeys(convolutions_without_bias(model, consumers, architecture), 0.0)
+    for name, port in skip_scales(model, architecture):
+        if port is None:
+            omitted[name] = 1.0
+        else:
+            candidates.setdefault(name, []).append(Found(_shape(port), partial(_value, port), lambda: None, named=True))
     tensors: dict[str, tuple[str, np.ndarray]] = {}
     schemes: dict[str, Scheme] = {}
     supplied: list[str] = []
@@ -163,7 +184,7 @@ def write_weights(folder: Path, target: Path, decompress: bool = False) -> Writt
     for name, shape in architecture.shapes.items():
         weight = _chosen(candidates.get(name, []), shape)
         if weight is None:
-            if (same := architecture.neutral(name)) is None:
+            if (same := omitted.get(name, architecture.neutral(name))) is None:
                 problems.append(_problem(folder, f"it contains no {name}, which the architecture requires"))
             else:
                 tensors[name] = ("F32", np.full(shape, same, np.float32))
@@ -187,9 +208,12 @@ def write_weights(folder: Path, target: Path, decompress: bool = False) -> Writt
     if schemes:
         config["quantization_config"] = _quantization(schemes, architecture)
     copies = {path: place for path, place in places(folder, target).items() if place != target / CONFIG}
+    shards = _shards(tensors)
+    _reject_other_weights(target, shards)
     target.mkdir(parents=True, exist_ok=True)
-    files = _write(tensors, target, inputs=[folder / DECODER, folder / CONFIG])
-    copy_companions(copies, {target / CONFIG: f"{json.dumps(config, indent=2)}\n".encode()})
+    with Outputs(inputs=[folder / DECODER, folder / CONFIG, *copies]) as outputs:
+        files = _write(tensors, shards, target, outputs)
+        add_companions(outputs, copies, {target / CONFIG: f"{json.dumps(config, indent=2)}\n".encode()})
     return Written(files, len(architecture.shapes), len(schemes), supplied)
 
 
@@ -213,7 +237,9 @@ def check_weights(folder: Path, target: Path) -> float:
         raise path_error(target, f"it cannot be compared: {error}", remedy) from None
     try:
         model = transformers.AutoModelForCausalLM.from_pretrained(target, dtype=torch.float32).eval()
-        ids = np.random.default_rng(0).integers(1, model.config.vocab_size, (2, _CHECKED))
+        kernel = getattr(model.config, "conv_kernel", 0)
+        count = _CHECKED_OF_MAMBA if kernel else _CHECKED
+        ids = np.random.default_rng(0).integers(1, model.config.vocab_size, (2, count))
         with torch.no_grad():  # the first run decompresses
             found = model(input_ids=torch.from_numpy(ids)).logits.float().numpy()
     except Exception as error:  # for example, a release of compressed-tensors that cannot load its own zero points
@@ -223,11 +249,12 @@ def check_weights(folder: Path, target: Path) -> float:
     feeds = {
         "input_ids": ids,
         "attention_mask": np.ones_like(ids),
-        "position_ids": np.tile(np.arange(_CHECKED), (2, 1)),
+        "position_ids": np.tile(np.arange(count), (2, 1)),
         "beam_idx": np.arange(2, dtype=np.int32),
+        "cache_position": np.arange(kernel),  # of Mamba, in the first run
     }
     names = {name for port in compiled.inputs for name in port.names}
-    expected = compiled({name: array for name, array in feeds.items() if name in names})[0]
+    expected = compiled({name: array for name, array in feeds.items() if name in names})["logits"]
     distance = np.abs(found - expected).max() / np.abs(expected).max()
     return float(distance) if np.isfinite(distance) else float("inf")
 
@@ -240,7 +267,7 @@ def _problem(folder: Path, message: str) -> Problem:
 # -- weights in the graph -----------------------------------------------------------------------------------------------
 
 
-def _weights(model: Model, architecture: Architecture) -> Iterator[tuple[str, Found]]:
+def _weights(model: Model, consumers: Consumers, architecture: Architecture) -> Iterator[tuple[str, Found]]:
     """Yield the constant inputs of layers, with the name of the parameter that they may be."""
     # One constant may contain the weights of all experts, so the last ones are kept.
     value, codes = lru_cache(maxsize=4)(_value), lru_cache(maxsize=4)(_compressed)
@@ -256,8 +283,12 @@ def _weights(model: Model, architecture: Architecture) -> Iterator[tuple[str, Fo
             for number, expert in enumerate(experts):
                 how = partial(_expert, value, port, number), partial(_expert_codes, codes, port, number)
                 yield expert, Found(shape[1:], *how, flipped, named=True)
+            if (name := decay(chain, architecture)) is not None:
+                if (found := logarithm(value(port))) is not None:
+                    yield name, Found(shape, partial(np.copy, found), lambda: None)
+                continue
             own = _own_name(chain, architecture)
-            name = _name_by_layer(layer, architecture) if own is None else own
+            name = _name_by_layer(layer, consumers, architecture) if own is None else own
             if experts or name is None:
                 continue
             if own is None and (scale := _scale_before(layer, port)) != 1:
@@ -353,7 +384,7 @@ def _own_name(chain: list[Layer], architecture: Architecture) -> str | None:
     return None
 
 
-def _name_by_layer(layer: Layer, architecture: Architecture) -> str | None:
+def _name_by_layer(layer: Layer, consumers: Consumers, architecture: Architecture) -> str | None:
     """Return the parameter of the module to which a layer belongs. An addition to a matrix multiplication may have the name
     of a conversion after it.
     """
@@ -363,6 +394,13 @@ def _name_by_layer(layer: Layer, architecture: Architecture) -> str | None:
             place = _MODULE.match(product.name) if product.type == "MatMul" else None
             if place is not None and (bias := architecture.known(f"{place['path']}.bias")) is not None:
                 return bias
+    for name in (
+        convolution_bias(layer, architecture),
+        step_bias(layer, consumers, architecture),
+        skip_scale(layer, architecture),
+    ):
+        if name is not None:
+            return name
     place = _MODULE.match(layer.name)
     if place is None:
         return None
@@ -534,8 +572,8 @@ def _quantization(schemes: Mapping[str, Scheme], architecture: Architecture) -> 
     }
 
 
-def _write(tensors: Mapping[str, tuple[str, np.ndarray]], target: Path, inputs: list[Path]) -> list[Path]:
-    """Write the tensors to files of at most `_SHARD_BYTES`, with an index if there are several. All appear together."""
+def _shards(tensors: Mapping[str, tuple[str, np.ndarray]]) -> dict[str, list[str]]:
+    """Return the names of the files, each with at most `_SHARD_BYTES`, and the tensors in each."""
     shards: list[list[str]] = [[]]
     size = 0
     for name, (_, value) in tensors.items():
@@ -546,17 +584,33 @@ def _write(tensors: Mapping[str, tuple[str, np.ndarray]], target: Path, inputs: 
         size += value.nbytes
     count = len(shards)
     names = [WEIGHTS] if count == 1 else [f"model-{k + 1:05}-of-{count:05}.safetensors" for k in range(count)]
-    with Outputs(inputs=inputs) as outputs:
-        for name, shard in zip(names, shards, strict=True):
-            with outputs.open(target / name) as file:
-                for part in _safetensors({one: tensors[one] for one in shard}):
-                    file.write(part)
-        if count > 1:
-            index = {one: name for name, shard in zip(names, shards, strict=True) for one in shard}
-            total = sum(value.nbytes for _, value in tensors.values())
-            with outputs.open(target / INDEX) as file:
-                file.write(json.dumps({"metadata": {"total_size": total}, "weight_map": index}, indent=2).encode())
-    return [target / name for name in names]
+    return dict(zip(names, shards, strict=True))
+
+
+def _reject_other_weights(target: Path, shards: Mapping[str, list[str]]) -> None:
+    """Raise `ConversionError` if the output folder has files of weights that stay. Engines would load them."""
+    new = {*shards, INDEX} if len(shards) > 1 else set(shards)
+    old = [target / INDEX, *sorted(target.glob("*.safetensors"))] if target.is_dir() else []
+    for path in old:
+        if path.name not in new and path.is_file():
+            message = "it would stay next to the new weights, and engines would load it"
+            raise path_error(path, message, "delete it, or specify another output folder")
+
+
+def _write(
+    tensors: Mapping[str, tuple[str, np.ndarray]], shards: Mapping[str, list[str]], target: Path, outputs: Outputs
+) -> list[Path]:
+    """Write the files of weights, with an index if there are several."""
+    for name, shard in shards.items():
+        with outputs.open(target / name) as file:
+            for part in _safetensors({one: tensors[one] for one in shard}):
+                file.write(part)
+    if len(shards) > 1:
+        index = {one: name for name, shard in shards.items() for one in shard}
+        total = sum(value.nbytes for _, value in tensors.values())
+        with outputs.open(target / INDEX) as file:
+            file.write(json.dumps({"metadata": {"total_size": total}, "weight_map": index}, indent=2).encode())
+    return [target / name for name in shards]
 
 
 def _safetensors(tensors: Mapping[str, tuple[str, np.ndarray]]) -> Iterator[bytes]:

@@ -28,6 +28,12 @@ _OPT: dict[str, Any] = {
 _EXPERTS: dict[str, Any] = {"num_local_experts": 4, "num_experts_per_tok": 2}
 _SMALL_EXPERTS: dict[str, Any] = {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 32}
 _ONE_KEY = {**_COMMON, "num_key_value_heads": 4}
+_WINDOWS: dict[str, Any] = {"sliding_window": 6, "layer_types": ["sliding_attention", "full_attention"]}
+_OF_HYBRIDS = {name: value for name, value in _COMMON.items() if name != "head_dim"}
+_STATE_SPACE: dict[str, Any] = {
+    "vocab_size": SIZE, "hidden_size": 64, "num_hidden_layers": 2, "state_size": 8, "expand": 2, "time_step_rank": 4,
+    "conv_kernel": 4, "use_mambapy": False, "bos_token_id": 0, "eos_token_id": 0, "pad_token_id": 0,
+}  # fmt: skip
 
 CONFIGURATIONS: dict[str, tuple[str, dict[str, Any]]] = {
     "llama": ("LlamaConfig", {**_COMMON, "attention_bias": True, "mlp_bias": True}),
@@ -67,11 +73,36 @@ CONFIGURATIONS: dict[str, tuple[str, dict[str, Any]]] = {
         "Lfm2MoeConfig",
         {**_COMMON, **_SMALL_EXPERTS, "layer_types": ["conv", "full_attention"], "num_dense_layers": 1},
     ),
+    "gemma3-text": ("Gemma3TextConfig", {**_COMMON, **_WINDOWS}),
+    "exaone4": ("Exaone4Config", {**_COMMON, **_WINDOWS}),
+    "gpt-neo": (
+        "GPTNeoConfig",
+        {"vocab_size": SIZE, "hidden_size": 64, "num_layers": 2, "num_heads": 4, "window_size": 6,
+         "attention_types": [[["global", "local"], 1]], "max_position_embeddings": 128, "bos_token_id": 0,
+         "eos_token_id": 0},
+    ),
+    "glm": ("GlmConfig", {**_COMMON, "attention_bias": True}),
+    "gpt-bigcode": ("GPTBigCodeConfig", _GPT),
+    "mamba": ("MambaConfig", _STATE_SPACE),
+    "falcon-mamba": ("FalconMambaConfig", {**_STATE_SPACE, "use_bias": True}),
+    "granite-hybrid-text": (
+        "GraniteMoeHybridConfig",
+        {**_OF_HYBRIDS, "layer_types": ["mamba", "attention"], "num_local_experts": 0, "shared_intermediate_size": 64,
+         "mamba_n_heads": 8, "mamba_d_head": 16, "mamba_d_state": 16, "mamba_n_groups": 2, "mamba_chunk_size": 16,
+         "position_embedding_type": "rope"},
+    ),
+    "zamba2": (
+        "Zamba2Config",
+        {**_OF_HYBRIDS, "num_hidden_layers": 4, "layers_block_type": ["mamba", "hybrid", "mamba", "hybrid"],
+         "num_key_value_heads": 4, "num_mem_blocks": 1, "adapter_rank": 8, "n_mamba_heads": 8, "mamba_d_state": 8,
+         "mamba_ngroups": 1, "chunk_size": 16, "use_mem_rope": True},
+    ),
 }  # fmt: skip
 
 Weights = Literal["float", "int8", "int4", "int4-asym", "int4-rows", "int4-int8"]
 COMPRESSED: dict[str, tuple[str, Weights]] = {
     "llama-int8": ("llama", "int8"),
+    "mamba-int8": ("mamba", "int8"),
     "gpt2-int8": ("gpt2", "int8"),
     "llama-int4": ("llama", "int4"),
     "phi3-int4-asym": ("phi3", "int4-asym"),
@@ -111,5 +142,6 @@ def make(name: str, weights: Weights, folder: Path) -> None:
         config = OVWeightQuantizationConfig(bits=4, group_size=group, sym=weights != "int4-asym", ratio=ratio)
         how = {"quantization_config": config}
     with tempfile.TemporaryDirectory() as place:
-        model.save_pretrained(place)
+        # tied parameters of shared modules cannot be saved as safetensors
+        model.save_pretrained(place, **({"safe_serialization": False} if name == "zamba2" else {}))
         OVModelForCausalLM.from_pretrained(place, export=True, compile=False, **how).save_pretrained(folder)

@@ -21,6 +21,7 @@ from openvino import opset13 as ops
 from converters.errors import ConversionError
 from converters.folders import weights
 from converters.folders.weights import pack, write_weights
+from converters.outputs import OverInputError
 from tests.converters.cli.specops import as_json, specops
 
 IN, OUT, GROUP = 64, 16, 32
@@ -418,6 +419,41 @@ def test_several_files_have_an_index(tmp_path: Path, monkeypatch: pytest.MonkeyP
     for name, file in index["weight_map"].items():
         assert name in read(tmp_path / "out" / file)
     assert len(index["weight_map"]) == 5
+
+
+@pytest.mark.parametrize("whole_first", [True, False])
+def test_other_weights_in_the_output_folder_are_an_error(
+    whole_first: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """transformers loads model.safetensors although there is an index; vLLM loads the files of the index."""
+    folder = save(tmp_path / "ir")
+    for number, whole in enumerate((whole_first, not whole_first)):
+        monkeypatch.setattr(weights, "_SHARD_BYTES", 10**9 if whole else 4000)
+        if number:
+            before = {path: path.read_bytes() for path in (tmp_path / "out").iterdir()}
+            with pytest.raises(ConversionError, match=r"would stay next to the new weights"):
+                write_weights(folder, tmp_path / "out")
+            assert before == {path: path.read_bytes() for path in (tmp_path / "out").iterdir()}
+        else:
+            write_weights(folder, tmp_path / "out")
+            write_weights(folder, tmp_path / "out")  # the same names
+
+
+def test_the_folder_itself_is_not_an_output(tmp_path: Path) -> None:
+    """Its config.json would get the quantization of the new weights."""
+    folder = save(tmp_path / "ir")
+    before = {path: path.read_bytes() for path in folder.iterdir()}
+    with pytest.raises(OverInputError):
+        write_weights(folder, folder)
+    assert before == {path: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_weights_and_configurations_appear_together(tmp_path: Path) -> None:
+    folder = save(tmp_path / "ir")
+    (tmp_path / "out/tokenizer.json").mkdir(parents=True)
+    with pytest.raises(OSError):
+        write_weights(folder, tmp_path / "out")
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["tokenizer.json"]
 
 
 def _another_shape(folder: Path) -> None:
