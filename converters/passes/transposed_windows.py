@@ -12,6 +12,9 @@ from typing import Self
 
 import numpy as np
 
+_MOST_GROWTH = 4
+"""How many times as large the weights may become along each dimension."""
+
 
 @dataclass(frozen=True)
 class TransposedAxis:
@@ -32,12 +35,18 @@ class TransposedAxis:
 
     @classmethod
     def of(cls, kernel: int, stride: int, begin: int, end: int, more: int) -> Self | None:
-        """Return the dimension for pads and an output padding; ``None`` if the convolution would have negative pads."""
+        """Return the dimension for pads and an output padding.
+
+        It is ``None`` if the convolution would have negative pads, or weights of which most are zeros, because the stride is
+        much larger than the kernel.
+        """
         taps = -(-kernel // stride)
         first = begin // stride  # the last input pixel of the first output pixel
         pads = taps - 1 - first, (kernel - 1 - end + more) // stride
         cut = begin - first * stride, (pads[1] + 1) * stride + end - kernel - more
-        return cls(kernel, stride, taps, pads, cut) if min(pads) >= 0 else None
+        if min(pads) < 0 or taps * stride > _MOST_GROWTH * kernel:
+            return None
+        return cls(kernel, stride, taps, pads, cut)
 
     def sources(self) -> np.ndarray:
         """Return the tap of the transposed convolution for each offset and tap of the convolution, if less than `kernel`."""

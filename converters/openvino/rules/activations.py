@@ -50,6 +50,12 @@ def relu(op: Builder, x: Value):
             follows="reference",
         ),
         Departure(
+            where="negative infinity and a slope of 0, directly after a Convolution",
+            cpu="gives 0",
+            specification="gives NaN, as 0 times infinity does",
+            follows="specification",
+        ),
+        Departure(
             where="a slope for each channel, directly after a MatMul of four dimensions",
             cpu="treats it as one for each column, or fails",
             reference="applies it to the channels",

@@ -23,7 +23,7 @@ from converters.passes.simplification.data_movement import permutation
 from onnx_specops.building import Builder, Value
 from onnx_specops.domain import DOMAIN
 from onnx_specops.graphs import all_nodes, attributes_of, constant_array, constant_list
-from onnx_specops.ops._integer_lists import integer_list
+from onnx_specops.ops._integer_lists import integer_list, is_integer_list
 from onnx_specops.replacing import may_replace, replace_value
 
 # Functions of each element.
@@ -90,7 +90,11 @@ def _replaced(node: ir.Node, root: Builder) -> bool:
         return False
     stated = attributes_of(node)
     lists = {name: list(stated.get(name, ())) for name in ("strides", "dilations", "pads")}
-    if prod(sizes) < _LEAST_RESULTS or stated.get("auto_pad", "NOTSET") != "NOTSET" or min(lists["pads"], default=0) < 0:
+    if (
+        prod(sizes) < _LEAST_RESULTS
+        or stated.get("auto_pad", "NOTSET") != "NOTSET"
+        or not all(map(is_integer_list, lists.values()))
+    ):
         return False
     windows = _of_convolution(node, lists) if node.op_type == "Conv" else _of_pool(node, lists)
     before = None if windows is None else _before(x)

@@ -21,12 +21,14 @@ from converters.passes.patterns import PatternPass, Rewrite, of_weights, rewrite
 from onnx_specops.building import Builder, Value
 from onnx_specops.domain import DOMAIN
 from onnx_specops.graphs import attributes_of
-from onnx_specops.ops._integer_lists import integer_list
+from onnx_specops.ops._integer_lists import integer_list, is_integer_list
 
 _MOST_RANK = 3
 _BLOCK, _DEPTHWISE_BLOCK = 16, 4
 _MOST_LINE_CHANNELS, _FEWEST_POSITIONS = 128, 64
 _FEW_OUTPUTS, _FEWEST_PIXELS = 4, 1 << 12
+_MOST_PADDING = 1 << 20
+"""The padding alone, in pixels. VolumeConv stores it, and ONNX Runtime does not."""
 
 
 @rewrite("Conv", of_weights("Conv"), tolerance=1e-4)
@@ -39,7 +41,10 @@ def directly(op: Builder, *, x: Value, weights: Value, whole: Value) -> Value | 
     if x.dtype != ir.DataType.FLOAT or shape is None or not 3 <= len(shape) <= _MOST_RANK + 2 or None in shape[2:]:
         return None
     lists = {name: list(stated.get_ints(name, ())) for name in ("strides", "dilations", "pads")}
-    if stated.get_string("auto_pad", "NOTSET") != "NOTSET" or min(lists["pads"], default=0) < 0:
+    if stated.get_string("auto_pad", "NOTSET") != "NOTSET" or not all(map(is_integer_list, lists.values())):
+        return None
+    pads = lists["pads"]
+    if math.prod(1 + begin + end for begin, end in zip(pads, pads[len(pads) // 2 :], strict=False)) > _MOST_PADDING:
         return None
     group, window = stated.get_int("group", 1), [size or 0 for size in shape[2:]]
     if set(window) == {1} and (set(lists["strides"]) <= {1} or len(window) < _MOST_RANK):
@@ -88,9 +93,10 @@ def _activated(operator: str) -> Rewrite:
         node, after = inner.producer(), whole.producer()
         assert node is not None and after is not None
         attributes = attributes_of(node)
-        if attributes.get("slope", 1.0) != 1:
-            return None
         slope = after.attributes.get_float("alpha", 0.01) if operator == "LeakyRelu" else 0.0
+        # VolumeConv's slope of 0 is Relu, but a LeakyRelu multiplies infinity by 0.
+        if attributes.get("slope", 1.0) != 1 or (operator == "LeakyRelu" and not slope):
+            return None
         return op.specops.VolumeConv(*node.inputs, **attributes | {"slope": slope})
 
     return replace
@@ -99,13 +105,16 @@ def _activated(operator: str) -> Rewrite:
 class DirectConvolutions(PatternPass):
     """Compute convolutions whose kernel in ONNX Runtime is slow by the domain's VolumeConv.
 
-    They are of float32, have windows of known size and no negative padding, and are one of:
+    They are of float32, have windows of known size, strides and dilations below a million, and padding that is not negative
+    and at most `_MOST_PADDING`. They are one of:
 
     - convolutions along three dimensions, except those of one pixel that move by one;
     - grouped convolutions of windows of several pixels, along one dimension, or along two if the input or output channels of
       a group are no multiple of `_BLOCK`, or in depthwise ones, all channels are no multiple of `_DEPTHWISE_BLOCK`;
     - other convolutions of windows of several pixels: from at most `_MOST_LINE_CHANNELS` channels along one dimension of at
       least `_FEWEST_POSITIONS`, or to at most `_FEW_OUTPUTS` channels along two with at least `_FEWEST_PIXELS` pixels.
+
+    Relu and LeakyRelu become part of them. A LeakyRelu with a slope of 0 does not, because it gives NaN for infinity.
     """
 
     rewrites = (directly, _activated("Relu"), _activated("LeakyRelu"))

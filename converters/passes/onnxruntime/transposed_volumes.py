@@ -15,7 +15,7 @@ from converters.passes.patterns import PatternPass, of_weights, rewrite
 from converters.passes.transposed_windows import TransposedAxis, convolved
 from onnx_specops.building import Builder, Value
 from onnx_specops.graphs import constant_array
-from onnx_specops.ops._integer_lists import integer_list
+from onnx_specops.ops._integer_lists import integer_list, is_integer_list
 
 _RANK = 3
 
@@ -40,11 +40,14 @@ def of_a_volume(op: Builder, *, x: Value, weights: Value, whole: Value) -> Value
     axes = [axis for axis in found if axis is not None]
     if len(axes) < _RANK:
         return None
-    filters, blocks, channels = op.const(convolved(numbers, axes)), math.prod(strides), numbers.shape[1]
+    blocks, channels = math.prod(strides), numbers.shape[1]
+    padded = [axis.pads[side] for side in (0, 1) for axis in axes]
+    if not is_integer_list(padded):
+        return None
+    filters = op.const(convolved(numbers, axes))
     if filters.dtype != ir.DataType.FLOAT:
         filters = op.Cast(filters, to=ir.DataType.FLOAT)
     bias = [op.Tile(value, [blocks]) for value in node.inputs[2:] if value is not None]
-    padded = [axis.pads[side] for side in (0, 1) for axis in axes]
     result = op.specops.VolumeConv(x, filters, *bias, pads=integer_list(padded))
     sizes = [size + sum(axis.pads) - axis.taps + 1 for size, axis in zip(dims[2:], axes, strict=True)]
     if blocks > 1:
@@ -66,6 +69,10 @@ def _stored(weights: Value) -> np.ndarray | None:
 
 
 class TransposedVolumes(PatternPass):
-    """Compute transposed convolutions along three dimensions by the domain's VolumeConv."""
+    """Compute transposed convolutions along three dimensions by the domain's VolumeConv.
+
+    Conditions: the numbers are float32 of known shape, the weights are constant, there is one group and no dilation, and
+    each dimension is a `TransposedAxis`.
+    """
 
     rewrites = (of_a_volume,)

@@ -145,6 +145,16 @@ _shown("PRelu", 1, "a slope for the last", "prelu", [dynamic(np.full((1, 2, 3), 
 _shown(
     "PRelu",
     1,
+    "negative infinity",
+    lambda ops, x: ops.prelu(
+        ops.convolution(x, ops.constant(np.ones((1, 1, 1, 1), F)), [1, 1], [0, 0], [0, 0], [1, 1]), ops.constant(_floats(0))
+    ),
+    [static(np.full((1, 1, 1, 1), -INF, F))],
+    expected=np.full((1, 1, 1, 1), NAN, F),
+)
+_shown(
+    "PRelu",
+    1,
     "a slope for each channel, directly after",
     lambda ops, x: ops.prelu(ops.matmul(x, ops.constant(-np.eye(3, dtype=F)), False, False), ops.constant(_floats(1, 2, 3))),
     [static(np.ones((1, 3, 3, 3), F))],

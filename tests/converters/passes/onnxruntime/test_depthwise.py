@@ -53,6 +53,7 @@ def _found(emit: Emit, *dims: int | None, share: float = 0.0) -> bool:
         (lambda op, x: _last(op, _conv(op, _first(op, x), bias=[_weights(32)])), True),
         (lambda op, x: _last(op, _conv(op, _first(op, x), window=(5, 7), pads=[1, 0, 2, 3])), True),
         (lambda op, x: _last(op, _conv(op, _first(op, x), strides=[2, 1], dilations=[1, 2])), True),
+        (lambda op, x: _last(op, _conv(op, _first(op, x), strides=[10**6, 1], pads=[3 * 10**6, 1] * 2)), False),  # 7 digits
         (lambda op, x: _last(op, _conv(op, _first(op, x), group=16)), False),  # two channels for each group
         (lambda op, x: _last(op, op.Conv(_first(op, x), _weights(64, 1, 3, 3), group=32)), False),  # two results
         (lambda op, x: _last(op, _conv(op, _first(op, x), auto_pad="SAME_UPPER", pads=None)), False),

@@ -42,6 +42,10 @@ def by_pass(emit: Any, *inputs: Value, **options: Any) -> list[str]:
         (convolution(into=2, group=2), OURS),
         (convolution(auto_pad="NOTSET"), OURS),
         (convolution(auto_pad="SAME_UPPER"), CONV),
+        (convolution(pads=[3, 0, 0, 3, 0, 0], strides=[999_999, 1, 1]), OURS),
+        (convolution(pads=[3, 0, 0, 3, 0, 0], strides=[1_000_000, 1, 1]), CONV),  # it has too many digits
+        (convolution(pads=[50] * 6, strides=[100, 100, 100]), OURS),
+        (convolution(pads=[51] * 6, strides=[100, 100, 100]), CONV),  # a million pixels of padding
     ],
 )
 def test_conditions(emit: Any, found: list[str]) -> None:
@@ -184,6 +188,7 @@ def test_four_spatial_dimensions_stay() -> None:
         (lambda op, x: op.Relu(x), OURS),
         (lambda op, x: op.LeakyRelu(x, alpha=0.3), OURS),
         (lambda op, x: op.LeakyRelu(x), OURS),
+        (lambda op, x: op.LeakyRelu(x, alpha=0.0), ["LeakyRelu", *OURS]),  # infinity times 0 is NaN
         (lambda op, x: op.LeakyRelu(op.Relu(x), alpha=0.3), ["LeakyRelu", *OURS]),  # one activation
         (lambda op, x: op.Sigmoid(x), ["Sigmoid", *OURS]),
         (lambda op, x: op.Mul(x, op.Relu(x)), ["Mul", "Relu", *OURS]),  # another consumer

@@ -42,6 +42,8 @@ def convolution(
         (convolution((3, 3, 3), strides=[1, 1, 1]), True),
         (convolution((1, 2, 2), strides=[1, 2, 2]), True),
         (convolution((2, 2, 2), strides=[3, 3, 3]), True),  # pixels without a product
+        (convolution((2, 2, 2), strides=[3, 3, 8]), True),
+        (convolution((2, 2, 2), strides=[3, 3, 9]), False),  # weights that are mostly zeros
         (convolution((2, 2, 2), strides=[1, 1, 1], pads=[2, 1, 1, 0, 0, 0]), False),  # it would have negative pads
         (convolution(dilations=[2, 2, 2]), False),
         (convolution(out=1, group=3), False),
@@ -81,3 +83,12 @@ def test_images_stay() -> None:
 def test_opsets_and_devices(opset: int, is_for_cpu: bool, found: bool) -> None:
     """The plugin's kernels do not apply to older opsets, and are for the CPU."""
     assert any(isinstance(step, TransposedVolumes) for step in fusion_guards(opset, is_for_cpu=is_for_cpu)) is found
+
+
+def test_a_large_padding_stays() -> None:
+    emit = convolution(strides=[2, 2, 2], output_padding=[2_000_000, 0, 0])
+    assert not TransposedVolumes()(graph(emit, floats("x", *DIMS))).modified
+
+
+def test_large_strides_use_no_memory() -> None:
+    assert not TransposedVolumes()(graph(convolution(strides=[1000] * 3), floats("x", 2, 3, 1, 1, 1))).modified
