@@ -627,6 +627,18 @@ def largest_in_branches(node: ir.Node) -> bool:
     return "TopK" in _in_branches(node)
 
 
+@limit("If", "with branches whose results differ in shape", silent=False)
+def shapes_of_branches(node: ir.Node) -> bool:
+    """Match results of the two branches with different dimensions, of which at least one is known."""
+    first, second = (branch.outputs for branch in nested(node))
+    return any(_numbers(one) != _numbers(other) for one, other in zip(first, second, strict=True))
+
+
+def _numbers(value: ir.Value) -> list[int | None] | None:
+    """Return the known dimensions, and ``None`` for each unknown one."""
+    return None if value.shape is None else [dim if isinstance(dim, int) else None for dim in value.shape]
+
+
 @limit("If", "with branches that read, compute or return images")
 def images_in_branches(node: ir.Node) -> bool:
     """Match branches that may read or return tensors of more than two dimensions, which may be in blocks of channels."""

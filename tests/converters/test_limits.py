@@ -57,10 +57,16 @@ def _scattered_nd(index: list[int], updates: Any):
     return lambda op, x: op.ScatterND(x, op.const(np.array([index], np.int64)), op.const(np.array(updates, np.float32)))
 
 
+def _either(first: Any, second: Any):
+    def emit(op, x):
+        condition = op.Greater(op.ReduceMax(x, keepdims=0), 0.0)
+        return op.if_(condition, lambda op: op.Identity(first(op, x)), lambda op: op.Identity(second(op, x)))
+
+    return emit
+
+
 def _branched(emit: Any):
-    return lambda op, x: op.if_(
-        op.Greater(op.ReduceMax(x, keepdims=0), 0.0), lambda op: emit(op, x), lambda op: op.Neg(emit(op, x))
-    )
+    return _either(emit, lambda op, x: op.Neg(emit(op, x)))
 
 
 def _sampled(images: int, *, constant: bool = True):
@@ -269,6 +275,10 @@ CASES: list[tuple[Limit, tuple[int, ...], Any, Any]] = [
     (limits.largest_in_branches, (2, 3), *(
         _branched(emit) for emit in (lambda op, x: op.TopK(x, [2], outputs=2)[0], lambda op, x: op.Softmax(x))
     )),
+    (limits.shapes_of_branches, (2, 3), _either(lambda op, x: op.Neg(x), lambda op, x: op.Slice(x, [0], [1])),
+     _branched(lambda op, x: op.Slice(x, [0], [1]))),
+    (limits.shapes_of_branches, (2, 3), _either(lambda op, x: op.NonZero(x), lambda op, x: np.zeros((2, 0), np.int64)),
+     _branched(lambda op, x: op.NonZero(x))),
     (limits.images_in_branches, IMAGE, _branched(lambda op, x: op.ReduceMax(x, [2, 3], keepdims=0)),
      lambda op, x: _branched(lambda op, x: op.Abs(x))(op, op.ReduceMax(x, [2, 3], keepdims=0))),
     (limits.images_in_branches, (2, 3), _branched(lambda op, x: op.Reshape(x, [1, 2, 1, 3])),

@@ -18,6 +18,7 @@ TRACT = Target(
         limits.stated_shape,
         limits.celu,
         limits.selected_boxes,
+        limits.shapes_of_branches,
     ),
     spellings=(
         *COMMON,
