@@ -3,7 +3,6 @@
 // Windows of a line that are completely inside the image have the same taps, one pixel apart. Those at the ends of a line are
 // computed one by one with the taps that are inside.
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -11,6 +10,7 @@
 #include "float_kernels.h"
 #include "integer_list.h"
 #include "op.h"
+#include "windows.h"
 
 namespace specops {
 namespace depthwise {
@@ -30,45 +30,19 @@ using depthwise::Run;
 // The products that a thread computes, at least.
 constexpr std::int64_t at_least = std::int64_t{1} << 17;
 
-constexpr std::size_t dimensions = 3;
-using Sizes = std::array<std::int64_t, dimensions>;
-
-std::int64_t up(std::int64_t x, std::int64_t step) { return (x + step - 1) / step; }
-
-// The positions of a kernel that are inside the image for a window: [first, last).
-struct Inside {
-  std::int64_t first, last;
-};
-
-struct Geometry {
+struct Geometry : WindowSizes {
   std::int64_t batch, channels;
-  Sizes in, out, kernel, strides, dilations, begin;
-
-  Inside inside(std::size_t axis, std::int64_t window) const {
-    const std::int64_t start = window * strides[axis] - begin[axis];
-    const std::int64_t first = std::min(start < 0 ? up(-start, dilations[axis]) : 0, kernel[axis]);
-    const std::int64_t room = up(std::max<std::int64_t>(in[axis] - start, 0), dilations[axis]);
-    return {first, std::clamp(room, first, kernel[axis])};
-  }
 };
 
 class DepthwiseConv : public Kernel {
  public:
   explicit DepthwiseConv(const KernelInfo& info)
       : kernel_(parse_integers("kernel", info.string("kernel"))),
-        strides_(parse_integers("strides", info.string("strides"))),
-        pads_(parse_integers("pads", info.string("pads"))),
-        dilations_(parse_integers("dilations", info.string("dilations"))),
+        windows_(info),
         channels_(info.integer("channels")) {
     const std::size_t rank = kernel_.size();
-    if (rank < 1 || rank > dimensions) fail("kernel has ", rank, " numbers; expected one to three");
-    check_list("strides", strides_, rank);
-    check_list("dilations", dilations_, rank);
-    check_list("pads", pads_, 2 * rank);
-    const auto is_zero = [](std::int64_t number) { return number == 0; };
-    if (std::any_of(strides_.begin(), strides_.end(), is_zero) || std::any_of(dilations_.begin(), dilations_.end(), is_zero)) {
-      fail("strides and dilations must be at least 1");
-    }
+    if (rank < 1 || rank > most_dimensions) fail("kernel has ", rank, " numbers; expected one to three");
+    windows_.check(rank);
   }
 
   void compute(Context& context) const override {
@@ -98,31 +72,16 @@ class DepthwiseConv : public Kernel {
 
  private:
   Geometry measure(const Shape& x, const Shape& w) const {
-    const std::size_t rank = kernel_.size(), ones = dimensions - rank;
+    const std::size_t rank = kernel_.size();
     Shape stated = kernel_;
     stated.push_back(channels_);
     if (w != stated) fail("W has the shape ", to_string(w), " instead of ", to_string(stated));
     if (x.size() != rank + 2 || x.back() != channels_) {
       fail("X has the shape ", to_string(x), "; expected ", rank + 2, " dimensions, the last of ", channels_);
     }
-    Geometry g{};
+    Geometry g{windows_.measure(x, 1, w, 0)};
     g.batch = x[0];
     g.channels = channels_;
-    g.in.fill(1), g.out.fill(1), g.kernel.fill(1), g.strides.fill(1), g.dilations.fill(1);
-    for (std::size_t i = 0; i < rank; ++i) {
-      const std::size_t axis = ones + i;
-      g.in[axis] = x[i + 1];
-      g.kernel[axis] = kernel_[i];
-      if (!strides_.empty()) g.strides[axis] = strides_[i];
-      if (!dilations_.empty()) g.dilations[axis] = dilations_[i];
-      if (!pads_.empty()) g.begin[axis] = pads_[i];
-      const std::int64_t padded = x[i + 1] + (pads_.empty() ? 0 : pads_[i] + pads_[i + rank]);
-      const std::int64_t extent = (kernel_[i] - 1) * g.dilations[axis] + 1;
-      if (kernel_[i] < 1 || padded < extent) {
-        fail("W has the shape ", to_string(w), ", but X, padded, has ", padded, " pixels along axis ", i + 1);
-      }
-      g.out[axis] = (padded - extent) / g.strides[axis] + 1;
-    }
     return g;
   }
 
@@ -130,18 +89,18 @@ class DepthwiseConv : public Kernel {
   static void convolve_line(const Geometry& g, std::int64_t at, const float* x, const float* weights, Run run,
                             std::vector<Row>& rows, float* to) {
     const std::int64_t y = at % g.out[1], z = at / g.out[1] % g.out[0], n = at / g.out[1] / g.out[0];
-    const Inside depth = g.inside(0, z), height = g.inside(1, y);
+    const TapRange depth = g.inside(0, z), height = g.inside(1, y);
     for (std::int64_t window = 0; window < g.out[2]; window += run.windows) {
-      const Inside width = g.inside(2, window);
+      const TapRange width = g.inside(2, window);
       run.width = width.last - width.first;
       run.windows = run.width == g.kernel[2] ? whole_windows(g, window) : 1;
       run.to = to + window * g.channels;
-      const std::int64_t column = window * g.strides[2] - g.begin[2] + width.first * g.dilations[2];
+      const std::int64_t column = g.start(2, window) + width.first * g.dilations[2];
       rows.clear();
       for (std::int64_t d = depth.first; d < depth.last && run.width > 0; ++d) {
-        const std::int64_t slice = n * g.in[0] + z * g.strides[0] - g.begin[0] + d * g.dilations[0];
+        const std::int64_t slice = n * g.in[0] + g.start(0, z) + d * g.dilations[0];
         for (std::int64_t h = height.first; h < height.last; ++h) {
-          const std::int64_t row = slice * g.in[1] + y * g.strides[1] - g.begin[1] + h * g.dilations[1];
+          const std::int64_t row = slice * g.in[1] + g.start(1, y) + h * g.dilations[1];
           const std::int64_t position = (d * g.kernel[1] + h) * g.kernel[2] + width.first;
           rows.push_back({x + (row * g.in[2] + column) * g.channels, weights + position * g.channels});
         }
@@ -159,7 +118,8 @@ class DepthwiseConv : public Kernel {
     return std::min(last, g.out[2] - 1) - first + 1;
   }
 
-  std::vector<std::int64_t> kernel_, strides_, pads_, dilations_;
+  std::vector<std::int64_t> kernel_;
+  Windows windows_;
   std::int64_t channels_;
 };
 

@@ -71,7 +71,7 @@ class QuantizedConv : public Kernel {
     if (constants[input::w].shape().size() < 3 || constants[input::w].size() == 0) return;
     is_constant_ = true;
     const Shape& w = constants[input::w].shape();
-    if (kernels().multiply_tiles == nullptr && is_winograd(node_.kernel, node_.strides, node_.dilations) && w[1] > 1 &&
+    if (kernels().multiply_tiles == nullptr && is_winograd(node_.kernel, node_.windows) && w[1] > 1 &&
         constants[input::w].size() / w[0] <= most_products) {
       largest_sum_ = largest_sum(constants[input::w]);
       return;  // the first run prepares what is fastest for its input

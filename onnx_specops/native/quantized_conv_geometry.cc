@@ -12,15 +12,11 @@ struct AxisKinds {
   std::vector<std::int64_t> of_positions;
 
   AxisKinds(const Geometry& g, std::size_t axis) {
-    const std::int64_t step = g.dilations[axis];
     for (std::int64_t position = 0; position < g.out[axis]; ++position) {
-      const std::int64_t at = position * g.strides[axis] - g.begin[axis];
-      const std::int64_t begin = at < 0 ? (-at + step - 1) / step : 0, room = g.in[axis] - at;
-      const std::int64_t from = std::min(begin, g.kernel[axis]);
-      const std::int64_t until = std::clamp(room > 0 ? (room + step - 1) / step : 0, from, g.kernel[axis]);
-      if (first.empty() || first.back() != from || last.back() != until) {
-        first.push_back(from);
-        last.push_back(until);
+      const TapRange inside = g.inside(axis, position);
+      if (first.empty() || first.back() != inside.first || last.back() != inside.last) {
+        first.push_back(inside.first);
+        last.push_back(inside.last);
       }
       of_positions.push_back(static_cast<std::int64_t>(first.size()) - 1);
     }

@@ -1,22 +1,17 @@
 // The geometry of a node QuantizedConv.
 #pragma once
 
-#include <array>
-#include <cstddef>
 #include <cstdint>
 #include <vector>
 
+#include "windows.h"
+
 namespace specops::byte_conv {
 
-// The spatial dimensions. If there are fewer, the first ones are 1.
-constexpr std::size_t most_dimensions = 3;
-using Sizes = std::array<std::int64_t, most_dimensions>;
-
 // The attributes of a node, and the dimensions that follow from its inputs.
-struct Geometry {
+struct Geometry : WindowSizes {
   std::int64_t batch, channels, columns, groups, group_channels, group_columns, taps;
   std::int64_t repeats;  // the copies of each channel of the node's input; the other numbers are those of all copies
-  Sizes in, out, kernel, strides, dilations, begin;
   std::int64_t pixels() const { return batch * out[0] * out[1] * out[2]; }
   std::int64_t image_size() const { return in[0] * in[1] * in[2] * channels; }  // of the input
   bool depthwise() const { return group_channels == 1 && group_columns == 1; }

@@ -34,9 +34,7 @@ void check_addition(const std::vector<Input>& inputs, std::int64_t columns) {
 Node::Node(const KernelInfo& info)
     : channels(info.integer("channels")),
       kernel(parse_integers("kernel", info.string("kernel"))),
-      strides(parse_integers("strides", info.string("strides"))),
-      pads(parse_integers("pads", info.string("pads"))),
-      dilations(parse_integers("dilations", info.string("dilations"))),
+      windows(info, true),
       groups(info.integer("group")),
       function(static_cast<Function>(info.choice("function"))),
       alpha(info.number("alpha")),
@@ -50,46 +48,18 @@ Geometry Node::measure(const Shape& x, const Shape& w) const {
   Shape expected = {w[0], channels / groups};
   expected.insert(expected.end(), kernel.begin(), kernel.end());
   if (w != expected) fail("W has the shape ", to_string(w), " instead of ", to_string(expected));
-  Geometry out{};
+  if (x.back() != w[1] * groups || w[0] % groups != 0) {
+    fail("W has the shape ", to_string(w), ", but X has ", x.back(), " channels in ", groups, " groups");
+  }
+  Geometry out{windows.measure(x, 1, w, 2)};
   out.batch = x[0];
-  out.channels = x[rank - 1];
+  out.channels = x.back();
   out.columns = w[0];
   out.groups = groups;
   out.group_channels = w[1];
   out.group_columns = w[0] / groups;
-  out.taps = 1;
-  if (out.channels != w[1] * groups || w[0] % groups != 0) {
-    fail("W has the shape ", to_string(w), ", but X has ", out.channels, " channels in ", groups, " groups");
-  }
-  const std::size_t dimensions = rank - 2, first = most_dimensions - dimensions;
-  check_list("strides", strides, dimensions);
-  check_list("dilations", dilations, dimensions);
-  check_list("pads", pads, 2 * dimensions);
-  for (std::size_t i = 0; i < most_dimensions; ++i) {
-    out.in[i] = out.out[i] = out.kernel[i] = out.strides[i] = out.dilations[i] = 1;
-    out.begin[i] = 0;
-    if (i < first) continue;
-    const std::size_t at = i - first;
-    out.in[i] = x[at + 1];
-    out.kernel[i] = w[at + 2];
-    if (!strides.empty()) out.strides[i] = strides[at];
-    if (!dilations.empty()) out.dilations[i] = dilations[at];
-    if (out.strides[i] < 1 || out.dilations[i] < 1) fail("strides and dilations must be at least 1");
-    std::int64_t padded = out.in[i];
-    if (!pads.empty()) {
-      out.begin[i] = pads[at];
-      padded += pads[at] + pads[at + dimensions];
-    }
-    const std::int64_t extent = (out.kernel[i] - 1) * out.dilations[i] + 1;
-    // A window of one pixel needs no pixels, as in a matrix multiplication.
-    if (out.kernel[i] < 1 || padded < (extent > 1 ? extent : 0)) {
-      fail("W has the shape ", to_string(w), ", but X, padded, has ", padded, " pixels along axis ", at + 1);
-    }
-    out.out[i] = padded < extent ? 0 : (padded - extent) / out.strides[i] + 1;
-    out.taps *= out.kernel[i];
-    if (out.taps > most_products) break;
-  }
-  if (out.taps * std::max<std::int64_t>(out.group_channels, 1) > most_products) {
+  out.taps = element_count({out.kernel.begin(), out.kernel.end()});
+  if (out.taps > most_products / std::max<std::int64_t>(out.group_channels, 1)) {
     fail("a sum has more than ", most_products, " products");
   }
   out.repeats = repeats_of(out.groups, out.group_channels, out.group_columns);
@@ -133,7 +103,7 @@ bool Node::is_contiguous() const {
   const auto are_all = [](const std::vector<std::int64_t>& numbers, std::int64_t expected) {
     return std::all_of(numbers.begin(), numbers.end(), [=](std::int64_t number) { return number == expected; });
   };
-  return are_all(strides, 1) && are_all(pads, 0);
+  return are_all(windows.strides, 1) && are_all(windows.pads, 0);
 }
 
 std::int64_t repeats_of(std::int64_t groups, std::int64_t group_channels, std::int64_t group_columns) {

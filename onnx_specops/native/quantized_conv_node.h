@@ -8,6 +8,7 @@
 #include "op.h"
 #include "quantized_conv.h"
 #include "quantized_conv_geometry.h"
+#include "windows.h"
 
 namespace specops::byte_conv {
 
@@ -23,7 +24,8 @@ constexpr std::int64_t most_products = std::int64_t{1} << 16;
 
 struct Node {
   std::int64_t channels;
-  std::vector<std::int64_t> kernel, strides, pads, dilations;  // empty: the defaults
+  std::vector<std::int64_t> kernel;
+  Windows windows;
   std::int64_t groups;
   Function function;
   float alpha, beta;

@@ -174,8 +174,8 @@ void* reserve(std::int64_t bytes, Prepared& out) {
 
 void make_depthwise(const Node& node, const Layer& layer, Prepared& out) {
   const Kernels& kernels = byte_conv::kernels();
-  const std::int64_t width = layer.width, stride = node.strides.empty() ? 1 : node.strides.back();
-  const bool adjacent = width > 1 && (node.dilations.empty() || node.dilations.back() == 1);
+  const std::int64_t width = layer.width, stride = node.windows.strides.empty() ? 1 : node.windows.strides.back();
+  const bool adjacent = width > 1 && (node.windows.dilations.empty() || node.windows.dilations.back() == 1);
   out.depth = 1;
   out.lines = kernels.multiply_lines != nullptr && adjacent && stride >= 1 && stride <= most_line_stride;
   if (out.lines) {
@@ -255,7 +255,7 @@ Prepared prepare(const Node& node, const std::vector<Input>& inputs, bool adds, 
   out.alpha = node.alpha;
   out.beta = node.beta;
   if (kernels.multiply_tiles != nullptr && !layer.depthwise && layer.taps > 0) {
-    const bool adjacent = node.dilations.empty() || node.dilations.back() == 1;
+    const bool adjacent = node.windows.dilations.empty() || node.windows.dilations.back() == 1;
     out.tiles.emplace(layer.part_channels, layer.taps, layer.width, adjacent);
   }
   // Copies of rows would be made for each group.

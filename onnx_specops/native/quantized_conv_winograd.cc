@@ -62,14 +62,13 @@ void transform_taps(int tile, const Pairs* taps, Pairs* to) {
 
 }  // namespace
 
-bool is_winograd(const std::vector<std::int64_t>& kernel, const std::vector<std::int64_t>& strides,
-                 const std::vector<std::int64_t>& dilations) {
+bool is_winograd(const std::vector<std::int64_t>& kernel, const Windows& windows) {
   const auto last_two_are = [](const std::vector<std::int64_t>& numbers, std::int64_t expected) {
     const std::size_t size = numbers.size();
     return size > 1 && numbers[size - 1] == expected && numbers[size - 2] == expected;
   };
-  return last_two_are(kernel, 3) && (strides.empty() || last_two_are(strides, 1)) &&
-         (dilations.empty() || last_two_are(dilations, 1));
+  return last_two_are(kernel, 3) && (windows.strides.empty() || last_two_are(windows.strides, 1)) &&
+         (windows.dilations.empty() || last_two_are(windows.dilations, 1));
 }
 
 int fastest_tile(const Geometry& g, std::int64_t largest, std::int64_t speed) {

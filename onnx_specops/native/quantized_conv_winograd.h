@@ -16,8 +16,7 @@
 namespace specops::byte_conv {
 
 // Whether windows are 3 x 3 neighboring pixels, in each of any number of planes.
-bool is_winograd(const std::vector<std::int64_t>& kernel, const std::vector<std::int64_t>& strides,
-                 const std::vector<std::int64_t>& dilations);
+bool is_winograd(const std::vector<std::int64_t>& kernel, const Windows& windows);
 
 // The fastest tiles (2 or 4), or 0 if direct products are as fast. `largest` is the largest absolute value of a sum, and
 // `speed` the number of products of bytes in the time of one of 16-bit integers.

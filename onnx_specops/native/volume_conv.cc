@@ -5,14 +5,13 @@
 #include "volume_conv.h"
 
 #include <algorithm>
-#include <array>
 #include <vector>
 
 #include "float_kernels.h"
-#include "integer_list.h"
 #include "kept.h"
 #include "op.h"
 #include "spare.h"
+#include "windows.h"
 
 namespace specops {
 namespace volumes {
@@ -31,7 +30,6 @@ using volumes::most_positions;
 using volumes::Rows;
 using volumes::Tile;
 
-constexpr std::size_t dimensions = 3;
 // The most positions of a piece of work, whose inputs stay in the second-level cache for all output channels: about so many numbers.
 constexpr std::int64_t positions_at_once = 3 * most_positions, inputs_at_once = std::int64_t{1} << 17;
 // The numbers of padded slices that are copied at once, so that they stay in a cache. One window may need more.
@@ -42,13 +40,8 @@ constexpr std::int64_t small_group = std::int64_t{1} << 17, groups_at_once = std
 // The products that a thread computes, at least.
 constexpr std::int64_t at_least = std::int64_t{1} << 17;
 
-using Sizes = std::array<std::int64_t, dimensions>;
-
-std::int64_t up(std::int64_t x, std::int64_t step) { return (x + step - 1) / step; }
-
-struct Geometry {
+struct Geometry : WindowSizes {
   std::int64_t batch, channels, columns, groups, group_channels, group_columns, taps;
-  Sizes in, out, kernel, strides, dilations, begin;
   // The padded slices: pixels with the same remainder of their height and width are together.
   std::int64_t rows, width, remainders;
 
@@ -91,8 +84,8 @@ class Slabs {
   template <class Visit>
   void each(const Visit& visit) const {
     for (std::int64_t z = 0; z < g_.out[0]; z += step_) {
-      const std::int64_t last = std::min(z + step_, g_.out[0]), begin = z * g_.strides[0] - g_.begin[0];
-      const std::int64_t end = (last - 1) * g_.strides[0] - g_.begin[0] + extent_;
+      const std::int64_t last = std::min(z + step_, g_.out[0]), begin = g_.start(0, z);
+      const std::int64_t end = g_.start(0, last - 1) + extent_;
       const std::int64_t first = std::clamp(begin, std::int64_t{0}, g_.in[0]);
       visit(Slab{z, last, first, std::clamp(end, first, g_.in[0])});
     }
@@ -106,9 +99,7 @@ class Slabs {
 class VolumeConv : public Kernel {
  public:
   explicit VolumeConv(const KernelInfo& info)
-      : strides_(parse_integers("strides", info.string("strides"))),
-        pads_(parse_integers("pads", info.string("pads"))),
-        dilations_(parse_integers("dilations", info.string("dilations"))),
+      : windows_(info),
         groups_(info.integer("group")),
         slope_(info.number("slope")),
         constant_(info.constant_input(1).has_value()) {}
@@ -142,8 +133,8 @@ class VolumeConv : public Kernel {
       const auto serial = [](std::int64_t total, std::int64_t, const auto& body) {
         if (total > 0) body(0, total);
       };
-      const std::int64_t most = std::clamp(groups_at_once / (padded + 1), std::int64_t{1}, up(g.groups, several));
-      const std::int64_t parts = up(g.groups, most), products = most * to * g.group_channels * g.taps;
+      const std::int64_t most = std::clamp(groups_at_once / (padded + 1), std::int64_t{1}, divide_up(g.groups, several));
+      const std::int64_t parts = divide_up(g.groups, most), products = most * to * g.group_channels * g.taps;
       parallel(g.batch * parts, 1 + at_least / (products + 1), [&](std::int64_t first, std::int64_t last) {
         const Spare memory(Slabs(g.of(most)).room());
         for (std::int64_t at = first; at < last; ++at) {
@@ -166,45 +157,22 @@ class VolumeConv : public Kernel {
 
  private:
   Geometry measure(const Shape& x, const Shape& w) const {
-    const std::size_t rank = x.size() - 2, ones = dimensions - rank;
-    if (x.size() < 3 || rank > dimensions || w.size() != x.size()) {
+    if (x.size() < 3 || x.size() > most_dimensions + 2 || w.size() != x.size()) {
       fail("X and W have the shapes ", to_string(x), " and ", to_string(w), "; expected three to five dimensions each");
     }
-    Geometry g{};
+    if (w[1] > 0 ? x[1] % w[1] != 0 || x[1] / w[1] != groups_ || w[0] % groups_ != 0 : x[1] != 0 || w[0] % groups_ != 0) {
+      fail("W has the shape ", to_string(w), ", but X has ", x[1], " channels in ", groups_, " groups");
+    }
+    Geometry g{windows_.measure(x, 2, w, 2)};
     g.batch = x[0];
     g.channels = x[1];
     g.columns = w[0];
     g.groups = groups_;
     g.group_channels = w[1];
     g.group_columns = w[0] / groups_;
-    if (w[1] > 0 ? x[1] % w[1] != 0 || x[1] / w[1] != groups_ || w[0] % groups_ != 0 : x[1] != 0 || w[0] % groups_ != 0) {
-      fail("W has the shape ", to_string(w), ", but X has ", x[1], " channels in ", groups_, " groups");
-    }
-    check_list("strides", strides_, rank);
-    check_list("dilations", dilations_, rank);
-    check_list("pads", pads_, 2 * rank);
-    g.in.fill(1), g.out.fill(1), g.kernel.fill(1), g.strides.fill(1), g.dilations.fill(1);
-    Sizes padded = g.in;
-    for (std::size_t axis = 0; axis < rank; ++axis) {
-      const std::size_t i = ones + axis;
-      g.in[i] = padded[i] = x[axis + 2];
-      g.kernel[i] = w[axis + 2];
-      if (!strides_.empty()) g.strides[i] = strides_[axis];
-      if (!dilations_.empty()) g.dilations[i] = dilations_[axis];
-      if (g.strides[i] < 1 || g.dilations[i] < 1) fail("strides and dilations must be at least 1");
-      if (!pads_.empty()) {
-        g.begin[i] = pads_[axis];
-        padded[i] += pads_[axis] + pads_[axis + rank];
-      }
-      const std::int64_t extent = (g.kernel[i] - 1) * g.dilations[i] + 1;
-      if (g.kernel[i] < 1 || padded[i] < extent) {
-        fail("W has the shape ", to_string(w), ", but X, padded, has ", padded[i], " pixels along axis ", axis + 2);
-      }
-      g.out[i] = (padded[i] - extent) / g.strides[i] + 1;
-    }
-    g.taps = g.kernel[0] * g.kernel[1] * g.kernel[2];
-    g.rows = up(padded[1], g.strides[1]);
-    g.width = up(padded[2], g.strides[2]);
+    g.taps = element_count({g.kernel.begin(), g.kernel.end()});
+    g.rows = divide_up(g.padded[1], g.strides[1]);
+    g.width = divide_up(g.padded[2], g.strides[2]);
     g.remainders = g.strides[1] * g.strides[2];
     return g;
   }
@@ -256,12 +224,12 @@ class VolumeConv : public Kernel {
         for (std::int64_t remainder = 0; remainder < g.remainders; ++remainder) {
           // The first and the last pixel of a line within the image.
           const std::int64_t start = remainder % step - g.begin[2];
-          const std::int64_t before = std::min(start < 0 ? up(-start, step) : 0, g.width);
-          const std::int64_t until = std::clamp(up(std::max<std::int64_t>(g.in[2] - start, 0), step), before, g.width);
+          const std::int64_t before = std::min(start < 0 ? divide_up(-start, step) : 0, g.width);
+          const std::int64_t until = std::clamp(divide_up(std::max<std::int64_t>(g.in[2] - start, 0), step), before, g.width);
           // Likewise, the lines within the image.
           const std::int64_t top = remainder / step - g.begin[1];
-          const std::int64_t above = std::min(top < 0 ? up(-top, height) : 0, g.rows);
-          const std::int64_t below = std::clamp(up(std::max<std::int64_t>(g.in[1] - top, 0), height), above, g.rows);
+          const std::int64_t above = std::min(top < 0 ? divide_up(-top, height) : 0, g.rows);
+          const std::int64_t below = std::clamp(divide_up(std::max<std::int64_t>(g.in[1] - top, 0), height), above, g.rows);
           std::fill_n(line, above * g.width, 0.0f);
           const float* const pixel = from + (top + above * height) * g.in[2] + start + before * step;
           volumes::kernels().copy({below - above, pixel, height * g.in[2], step, line + above * g.width, g.width, g.width, before,
@@ -287,7 +255,7 @@ class VolumeConv : public Kernel {
     const std::int64_t positions = (g.out[1] - 1) * g.width + g.out[2];
     const std::int64_t inputs = g.group_channels * std::min(g.remainders, area) * g.kernel[0] * most_positions;
     const std::int64_t piece = most_positions * std::clamp<std::int64_t>(inputs_at_once / (inputs + 1), 1, 3);
-    const std::int64_t pieces = up(positions, piece), work = std::min(positions, piece) * g.group_columns * g.group_channels * g.taps;
+    const std::int64_t pieces = divide_up(positions, piece), work = std::min(positions, piece) * g.group_columns * g.group_channels * g.taps;
     const std::int64_t products = g.group_channels * g.taps, depths = slab.last - slab.first, units = g.groups * depths * pieces;
     ranges(units, 1 + at_least / (work + 1), [&](std::int64_t first, std::int64_t last) {
       float sums[most_outputs * positions_at_once];
@@ -295,25 +263,23 @@ class VolumeConv : public Kernel {
         const std::int64_t begin = unit % pieces * piece, end = std::min(begin + piece, positions);
         const std::int64_t z = slab.first + unit / pieces % depths, group = unit / pieces / depths;
         // The taps along the depth that are within the volume.
-        const std::int64_t start = z * g.strides[0] - g.begin[0], step = g.dilations[0];
-        const std::int64_t from = std::min(start < 0 ? up(-start, step) : 0, g.kernel[0]);
-        const std::int64_t until = std::clamp(up(std::max<std::int64_t>(g.in[0] - start, 0), step), from, g.kernel[0]);
+        const TapRange inside = g.inside(0, z);
         Tile tile{};
         tile.channels = g.group_channels;
         tile.channel_step = slab.depth() * g.slice();
         tile.taps = taps.data();  // from each slice, those of later slices are as far
-        tile.tap_count = (until - from) * area;
+        tile.tap_count = (inside.last - inside.first) * area;
         tile.slope = slope_;
         tile.to_step = positions_at_once;
-        const std::int64_t at_depth = tile.tap_count == 0 ? 0 : start + from * step - slab.from;
+        const std::int64_t at_depth = tile.tap_count == 0 ? 0 : g.start(0, z) + inside.first * g.dilations[0] - slab.from;
         const float* const input = x + (group * g.group_channels * slab.depth() + at_depth) * g.slice();
         each_block(g, group, [&](std::int64_t column, const volumes::Shape& shape) {
-          tile.weights = weights + column * products + from * area * shape.outputs;
+          tile.weights = weights + column * products + inside.first * area * shape.outputs;
           tile.weight_step = g.taps * shape.outputs;
           tile.bias = biases + column;
           const std::int64_t lanes = volumes::kernels().lanes;
           for (std::int64_t at = begin; at < end;) {
-            const std::int64_t packs = std::min<std::int64_t>(up(end - at, lanes), shape.packs);
+            const std::int64_t packs = std::min<std::int64_t>(divide_up(end - at, lanes), shape.packs);
             tile.from = input + at;
             tile.to = sums + at - begin;
             shape.multiply[packs - 1](tile);
@@ -345,7 +311,7 @@ class VolumeConv : public Kernel {
     }
   }
 
-  std::vector<std::int64_t> strides_, pads_, dilations_;
+  Windows windows_;
   std::int64_t groups_;
   float slope_;
   bool constant_;
