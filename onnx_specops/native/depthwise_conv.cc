@@ -79,7 +79,8 @@ class DepthwiseConv : public Kernel {
     if (x.size() != rank + 2 || x.back() != channels_) {
       fail("X has the shape ", to_string(x), "; expected ", rank + 2, " dimensions, the last of ", channels_);
     }
-    Geometry g{windows_.measure(x, 1, w, 0)};
+    Geometry g{};
+    static_cast<WindowSizes&>(g) = windows_.measure(x, 1, w, 0);
     g.batch = x[0];
     g.channels = channels_;
     return g;

@@ -51,7 +51,8 @@ Geometry Node::measure(const Shape& x, const Shape& w) const {
   if (x.back() != w[1] * groups || w[0] % groups != 0) {
     fail("W has the shape ", to_string(w), ", but X has ", x.back(), " channels in ", groups, " groups");
   }
-  Geometry out{windows.measure(x, 1, w, 2)};
+  Geometry out{};
+  static_cast<WindowSizes&>(out) = windows.measure(x, 1, w, 2);
   out.batch = x[0];
   out.channels = x.back();
   out.columns = w[0];

@@ -11,13 +11,11 @@ namespace specops::volumes {
 
 // Sums of some output channels at adjacent positions of a padded slice.
 struct Tile {
-  const float* from;  // the first position of the first input channel; may be read beyond the last one, up to `most_positions`
-  std::int64_t channels, channel_step;
-  const std::int64_t* taps;  // the distance of each tap from a position
+  const float* from;  // the first position; may be read beyond the last one, up to `most_positions`
+  const std::int64_t* taps;  // the distance of each tap of each channel from a position
   std::int64_t tap_count;
-  const float* weights;  // [channels, weight_step], of which the first are [tap_count, outputs]
-  std::int64_t weight_step;
-  const float* bias;  // [outputs]
+  const float* weights;  // [tap_count, outputs]
+  const float* bias;  // [outputs]; or null, if the products are added to the sums in `to`
   float slope;        // of sums below 0
   float* to;          // [outputs, to_step], of which the first are [outputs, positions]
   std::int64_t to_step;

@@ -14,21 +14,21 @@ void multiply(const Tile& tile) {
   UNROLL(8)
   for (int o = 0; o < outputs; ++o) {
     UNROLL(8)
-    for (int p = 0; p < packs; ++p) sums[o][p] = Floats::all(tile.bias[o]);
+    for (int p = 0; p < packs; ++p) {
+      sums[o][p] = tile.bias == nullptr ? Floats::load(tile.to + o * tile.to_step + p * lanes) : Floats::all(tile.bias[o]);
+    }
   }
-  for (std::int64_t c = 0; c < tile.channels; ++c) {
-    const float *channel = tile.from + c * tile.channel_step, *weight = tile.weights + c * tile.weight_step;
-    for (std::int64_t t = 0; t < tile.tap_count; ++t, weight += outputs) {
-      const float* const x = channel + tile.taps[t];
-      Floats values[packs];
+  const float* weight = tile.weights;
+  for (std::int64_t t = 0; t < tile.tap_count; ++t, weight += outputs) {
+    const float* const x = tile.from + tile.taps[t];
+    Floats values[packs];
+    UNROLL(8)
+    for (int p = 0; p < packs; ++p) values[p] = Floats::load(x + p * lanes);
+    UNROLL(8)
+    for (int o = 0; o < outputs; ++o) {
+      const Floats factor = Floats::all(weight[o]);
       UNROLL(8)
-      for (int p = 0; p < packs; ++p) values[p] = Floats::load(x + p * lanes);
-      UNROLL(8)
-      for (int o = 0; o < outputs; ++o) {
-        const Floats factor = Floats::all(weight[o]);
-        UNROLL(8)
-        for (int p = 0; p < packs; ++p) sums[o][p] = multiply_add(values[p], factor, sums[o][p]);
-      }
+      for (int p = 0; p < packs; ++p) sums[o][p] = multiply_add(values[p], factor, sums[o][p]);
     }
   }
   if (tile.slope != 1.0f) {
