@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ from converters.folders import layouts
 from converters.folders.agreement import check_folder
 from converters.folders.companions import check_companions, copy_companions, is_model_folder, places
 from converters.folders.layouts import Layout
+from converters.folders.set_aside import SetAside
 from converters.folders.tokenizers import DETOKENIZER, TOKENIZER
 from converters.folders.variants import Variant, place, quantize
 from converters.formats import find_models, format_of
@@ -119,17 +120,21 @@ def convert_all(
     if checking is not None:
         require_openvino()
     tasks = _tasks(targets, settings.options.input_shapes or {}, checking)
-    existing = {target for target in targets.values() if target.exists()}
     is_new = output is not None and not output.exists()
+    hosted = {
+        folder: {model: target for model, target in targets.items() if folder in model.parents}
+        for folder in models
+        if folder.is_dir() and folders.layout == "hosts" and is_model_folder(folder)
+    }
     outcomes: dict[Path, Outcome] = {}
-    for outcome in _shown(_converted(tasks, settings, jobs), len(targets), as_json):
-        outcomes[outcome.model] = outcome
-    for folder in models:
-        if folder.is_dir() and folders.layout == "hosts" and is_model_folder(folder):
-            given = {model: outcome for model, outcome in outcomes.items() if folder in model.parents}
-            if together := _all_or_none(folder, given, existing, output):
+    with SetAside(path for group in hosted.values() for target in group.values() for path in _files(target)) as previous:
+        for outcome in _shown(_converted(tasks, settings, jobs), len(targets), as_json):
+            outcomes[outcome.model] = outcome
+        for folder, group in hosted.items():
+            if together := _all_or_none(folder, {model: outcomes[model] for model in group}, output):
                 outcomes |= together
                 copies = {path: to for path, to in copies.items() if folder not in path.parents}
+                previous.restore(path for target in group.values() for path in _files(target))
     ordered = [outcomes[model] for model in targets]
     copy_companions(copies)
     if is_new and output is not None and output.is_dir() and not any(output.iterdir()):
@@ -191,16 +196,18 @@ def needs_folder(output: str) -> str:
     )
 
 
-def _all_or_none(
-    folder: Path, outcomes: Mapping[Path, Outcome], existing: Container[Path], output: Path | None
-) -> dict[Path, Outcome]:
+def _files(target: Path) -> tuple[Path, Path]:
+    """Return a model, and the file of its external data."""
+    return target, target.with_name(f"{target.name}.data")
+
+
+def _all_or_none(folder: Path, outcomes: Mapping[Path, Outcome], output: Path | None) -> dict[Path, Outcome]:
     """Fail all models of a folder and remove their files if one fails, because no host can load the others without it. Hosts
     have their own tokenizers, so OpenVINO's may be unsupported, but not damaged.
 
     Args:
         folder: a model's folder.
         outcomes: the results of its models.
-        existing: the files that existed before, which are kept.
         output: the output folder.
     """
     parts = {model: one for model, one in outcomes.items() if model.name not in _TOKENIZERS or one.damaged}
@@ -209,9 +216,7 @@ def _all_or_none(
         return {}
     outcomes = {model: outcome for model, outcome in outcomes.items() if not outcome.failed}
     for outcome in outcomes.values():
-        if outcome.target in existing:
-            continue
-        for path in (outcome.target, outcome.target.with_name(f"{outcome.target.name}.data")):
+        for path in _files(outcome.target):
             path.unlink(missing_ok=True)
     for target in {*(outcome.target for outcome in outcomes.values()), *(parts[model].target for model in failed)}:
         for parent in target.parents:

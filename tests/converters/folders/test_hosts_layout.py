@@ -331,6 +331,20 @@ def test_a_component_that_does_not_convert_leaves_nothing(pipeline: Path, tmp_pa
     assert "unet/openvino_model.onnx" in files(tmp_path / "out")
 
 
+def test_a_component_that_does_not_convert_keeps_all_earlier_files(pipeline: Path, tmp_path: Path) -> None:
+    assert not specops("convert", pipeline, "-o", tmp_path / "out", "--opset", "17").exit_code
+    before = {path: path.read_bytes() for path in (tmp_path / "out").rglob("*") if path.is_file()}
+    broken = pipeline / "vae_decoder/openvino_model.xml"
+    whole = broken.read_text()
+    broken.write_text(whole.replace('type="Convolution"', 'type="Unheard"'))
+    assert specops("convert", pipeline, "-o", tmp_path / "out").exit_code
+    assert {path: path.read_bytes() for path in (tmp_path / "out").rglob("*") if path.is_file()} == before
+    broken.write_text(whole)
+    assert not specops("convert", pipeline, "-o", tmp_path / "out").exit_code
+    after = {path: path.read_bytes() for path in (tmp_path / "out").rglob("*") if path.is_file()}
+    assert after.keys() == before.keys() and after != before
+
+
 @pytest.mark.parametrize(("damage", "kept"), [("cut", False), ("unheard", True)])
 def test_a_tokenizer_may_be_unsupported_but_not_damaged(damage: str, kept: bool, encoder: Path, tmp_path: Path) -> None:
     for end in (".xml", ".bin"):
