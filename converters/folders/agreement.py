@@ -54,7 +54,7 @@ def check_folder(folder: Path, models: Iterable[Path]) -> None:
     problems: list[Problem] = []
     for model in models:
         if (config := config_of(folder, model)) is not None:
-            problems += encoder_problems(model, config)
+            problems += model_problems(model, config)
     if problems:
         raise ConversionError.of(problems)
 
@@ -87,7 +87,7 @@ def check_pipeline(folder: Path) -> None:
         raise ConversionError.of(problems)
 
 
-def encoder_problems(model: Path, config: Path) -> list[Problem]:
+def model_problems(model: Path, config: Path) -> list[Problem]:
     """Return the problems of an IR whose numbers of classes or tokens differ from its configuration.
 
     An unreadable IR is reported by its conversion.
@@ -106,7 +106,7 @@ def encoder_problems(model: Path, config: Path) -> list[Problem]:
     if kind.endswith(_LABELLED):
         labels = config_values.get("id2label")
         sizes = {"id2label": len(labels)} if isinstance(labels, dict) else {"num_labels": config_values.get("num_labels", 2)}
-    elif kind.endswith(_OF_VOCABULARY):
+    elif kind.endswith(_OF_VOCABULARY) and "padded_vocab_size" not in config_values:
         sizes = {"vocab_size": config_values.get("vocab_size")}
     return list(graph.differences(config, model, "logits", -1, sizes))
 

@@ -58,22 +58,20 @@ def _of_transformers(folder: Path, own: PurePosixPath, model: Path) -> PurePosix
     if part in HOSTED - {MODEL} and all((model.parent / f"{_PREFIX}{one}.xml").is_file() for one in HOSTED - {MODEL}):
         return own.parent / ONNX / f"{part}.onnx" if (model.parent / CONFIG).is_file() else None
     config = config_of(folder, model)
-    if config is None:
+    if config is None or has_variables(model):
         return None
     base = PurePosixPath(config.parent.relative_to(folder).as_posix())
     return base / ONNX / f"{MODEL}{own.stem.removeprefix(_EXPORTED)}.onnx"
 
 
 def config_of(folder: Path, model: Path) -> Path | None:
-    """Return the config.json of an IR that is a complete model without state; ``None`` for others.
+    """Return the config.json of an IR that is a complete model; ``None`` for others.
 
     It is next to the IR, or next to the folder ``openvino`` that contains it.
     """
     base = model.parent.parent if model.parent.name == _OPENVINO and model.parent != folder else model.parent
     config = base / CONFIG
-    if not model.stem.startswith(_EXPORTED) or not config.is_file() or has_variables(model):
-        return None
-    return config
+    return config if model.stem.startswith(_EXPORTED) and config.is_file() else None
 
 
 def has_variables(model: Path) -> bool:

@@ -249,6 +249,16 @@ def test_a_configuration_of_another_model_is_rejected(encoder: Path, tmp_path: P
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize("more", [{}, {"padded_vocab_size": LABELS}])
+def test_the_vocabulary_of_a_stateful_model_is_checked(encoder: Path, tmp_path: Path, more: dict[str, int]) -> None:
+    save(encoder / "openvino_model.xml", {"x": [-1, WIDTH]}, {"logits": LABELS}, variable=True)
+    write(encoder / "config.json", {"architectures": ["LlamaForCausalLM"], "vocab_size": SIZE} | more)
+    result = specops("convert", encoder, "-o", tmp_path / "out", "--json")
+    assert bool(result.exit_code) is not bool(more) and (tmp_path / "out").exists() is bool(more)
+    if not more:
+        assert f"vocab_size is {SIZE}, but logits" in as_json(result)["problems"][0]["message"]
+
+
 @pytest.mark.parametrize(
     "config",
     [
