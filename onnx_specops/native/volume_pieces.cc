@@ -1,6 +1,8 @@
 #include "volume_pieces.h"
 
 #include <algorithm>
+#include <memory>
+#include <unordered_map>
 
 namespace specops::volumes {
 
@@ -40,19 +42,14 @@ Pieces::Pieces(const Geometry& geometry, const Slab& slab, const Operands& opera
       row_(tight_ ? geometry.out[2] : geometry.width),
       all_positions_((geometry.out[1] - 1) * row_ + geometry.out[2]),
       chunk_(geometry.chunk()) {
-  for (std::int64_t h = 0; h < g_.kernel[1]; ++h) {
-    for (std::int64_t w = 0; w < g_.kernel[2]; ++w) {
-      const Place at = place(h, w);
-      if (std::find(planes_.begin(), planes_.end(), at.plane) == planes_.end()) planes_.push_back(at.plane);
-      reach_ = std::max(reach_, at.distance);
-    }
-  }
+  find_places();
   const std::int64_t planes = static_cast<std::int64_t>(planes_.size()), channels = std::max<std::int64_t>(g_.group_channels, 1);
   const std::int64_t copies = g_.kernel[0] * planes;  // of each channel
   const std::int64_t most = first_level / (chunk_ * copies) - reach_;
   divide(std::clamp(most / most_positions * most_positions, most_positions, most_at_once));
   if (packs_) {
-    line_ = round_up(positions_ + reach_ + (tight_ ? row_ : 0), aligned);
+    // Tight copies have whole lines, also those of the first and the last position.
+    line_ = round_up(positions_ + reach_ + (tight_ ? 2 * row_ : 0), aligned);
     channel_step_ = planes * line_;
     copied_ = std::min(std::max<std::int64_t>(second_level / (copies * line_ * chunk_), 1) * chunk_, channels);
     slice_step_ = copied_ * channel_step_;
@@ -69,12 +66,20 @@ Pieces::Pieces(const Geometry& geometry, const Slab& slab, const Operands& opera
   last_taps_ = measure_taps(g_.group_channels % chunk_);
 }
 
-Pieces::Place Pieces::place(std::int64_t h, std::int64_t w) const {
-  const std::int64_t down = h * g_.dilations[1], right = w * g_.dilations[2];
-  const std::int64_t remainder = down % g_.strides[1] * g_.strides[2] + right % g_.strides[2];
-  const std::int64_t column = right / g_.strides[2], line = down / g_.strides[1] * row_;
-  if (tight_) return {remainder * g_.plane() + column, line};
-  return {remainder * g_.plane(), line + column};
+void Pieces::find_places() {
+  std::unordered_map<std::int64_t, std::int64_t> indices;
+  for (std::int64_t h = 0; h < g_.kernel[1]; ++h) {
+    for (std::int64_t w = 0; w < g_.kernel[2]; ++w) {
+      const std::int64_t down = h * g_.dilations[1], right = w * g_.dilations[2];
+      const std::int64_t remainder = down % g_.strides[1] * g_.strides[2] + right % g_.strides[2];
+      const std::int64_t column = right / g_.strides[2], line = down / g_.strides[1] * row_;
+      const std::int64_t plane = remainder * g_.plane() + (tight_ ? column : 0);
+      const auto [found, is_new] = indices.emplace(plane, static_cast<std::int64_t>(planes_.size()));
+      if (is_new) planes_.push_back(plane);
+      places_.push_back({found->second, line + (tight_ ? 0 : column)});
+      reach_ = std::max(reach_, places_.back().distance);
+    }
+  }
 }
 
 // Divides an output slice into equal pieces of at most so many positions.
@@ -88,12 +93,9 @@ std::vector<std::int64_t> Pieces::measure_taps(std::int64_t channels) const {
   taps.reserve(static_cast<std::size_t>(channels * g_.taps));
   for (std::int64_t d = 0; d < g_.kernel[0]; ++d) {
     for (std::int64_t c = 0; c < channels; ++c) {
-      for (std::int64_t h = 0; h < g_.kernel[1]; ++h) {
-        for (std::int64_t w = 0; w < g_.kernel[2]; ++w) {
-          const Place at = place(h, w);
-          const std::int64_t plane = std::find(planes_.begin(), planes_.end(), at.plane) - planes_.begin();
-          taps.push_back(d * slice_step_ + c * channel_step_ + (packs_ ? plane * line_ : at.plane) + at.distance);
-        }
+      for (const Place& at : places_) {
+        const std::int64_t plane = packs_ ? at.plane * line_ : planes_[static_cast<std::size_t>(at.plane)];
+        taps.push_back(d * slice_step_ + c * channel_step_ + plane + at.distance);
       }
     }
   }
@@ -103,7 +105,7 @@ std::vector<std::int64_t> Pieces::measure_taps(std::int64_t channels) const {
 void Pieces::compute(std::int64_t first, std::int64_t last) const {
   const std::int64_t packed = packs_ ? g_.kernel[0] * slice_step_ : 0;
   const std::int64_t sums = columns_ * positions_;
-  std::vector<float> memory(static_cast<std::size_t>(packed + sums));
+  const std::unique_ptr<float[]> memory(new float[static_cast<std::size_t>(packed + sums)]);
   const std::int64_t depths = slab_.last - slab_.first;
   for (std::int64_t at = first; at < last; ++at) {
     const std::int64_t part = at % parts_, line = at / parts_ % lines_, slice = at / parts_ / lines_;
@@ -115,7 +117,7 @@ void Pieces::compute(std::int64_t first, std::int64_t last) const {
     piece.column = piece.group * g_.group_columns + part * columns_;
     piece.columns = std::min(columns_, g_.group_columns - part * columns_);
     piece.inside = g_.inside(0, piece.z);
-    compute(piece, memory.data(), memory.data() + packed);
+    compute(piece, memory.get(), memory.get() + packed);
   }
 }
 

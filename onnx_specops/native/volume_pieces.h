@@ -30,12 +30,12 @@ class Pieces {
  private:
   struct Piece;
 
-  // The place of a tap: its plane, and its distance from a position within the plane.
+  // The place of a tap of a slice: the index of its plane, and its distance from a position within the plane.
   struct Place {
     std::int64_t plane, distance;
   };
 
-  Place place(std::int64_t h, std::int64_t w) const;
+  void find_places();
   void divide(std::int64_t most);
   std::vector<std::int64_t> measure_taps(std::int64_t channels) const;
   void compute(const Piece& piece, float* packed, float* sums) const;
@@ -53,6 +53,7 @@ class Pieces {
   const std::int64_t row_;            // the positions of a line
   const std::int64_t all_positions_;  // of an output slice
   std::vector<std::int64_t> planes_;  // where the planes with taps are in a padded slice
+  std::vector<Place> places_;         // of the taps of a slice
   std::int64_t reach_ = 0;            // the largest distance of a tap within a plane
   std::vector<std::int64_t> taps_, last_taps_;  // the distance of each tap of a chunk, and of the last chunk, from a position
   std::int64_t positions_, columns_;  // of a piece
