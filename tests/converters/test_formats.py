@@ -22,7 +22,7 @@ PACKAGES = (*dict.fromkeys(type(one).__module__.split(".")[1] for one in formats
 # Model API belongs to OpenVINO: its images are resized as OpenVINO's Interpolate does.
 WITH_FORMATS = (*PACKAGES, "model_api")
 # `specops weights` reads the constants of an IR, whose layers identify the weights.
-OF_IR_ALONE = {"folders/weights.py"}
+OF_IR_ALONE = {"folders/recurrences.py", "folders/weights.py"}
 
 
 def imported(path: Path) -> Iterator[str]:
