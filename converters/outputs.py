@@ -133,7 +133,7 @@ class Outputs:
             for number, move in enumerate(self._moves):
                 with _with_path(move.path):
                     if number < len(self._moves) - 1:
-                        self._removed += _move_away(move.target, undo)
+                        self._removed += move_away(move.target, undo)
                     os.replace(move.beside, move.target)
             undo.pop_all()
         for path in self._removed:
@@ -153,8 +153,11 @@ class _Move(NamedTuple):
         return cls(path, _temporary_name(target), target)
 
 
-def _move_away(target: Path, undo: contextlib.ExitStack) -> list[Path]:
-    """Move an existing file away, so that it can be restored if another move fails. Return its temporary path."""
+def move_away(target: Path, undo: contextlib.ExitStack) -> list[Path]:
+    """Move an existing file away, and return its temporary path.
+
+    ``undo`` restores the file, also in the place of a new one. If there is no file, it removes a new one.
+    """
     kept = _temporary_name(target)
     try:
         os.replace(target, kept)

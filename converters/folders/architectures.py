@@ -27,6 +27,10 @@ def _stored_form(model: Any, name: str, value: Any) -> dict[str, Any]:
     return stored
 
 
+MODULE_OF_LAYER = re.compile(r"__module\.(?P<path>[^/]+)/")
+"""The beginning of the name of an exported layer, with the path of its module."""
+
+
 class Architecture:
     """A language model of transformers without its weights.
 

@@ -6,39 +6,22 @@ The export computes ``-exp(A_log)``. ``D``, ``dt_bias`` and the parameters of co
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 
 import numpy as np
 
-from converters.folders.architectures import Architecture
-from converters.openvino.reader.graph import InputPort, Layer, Model
+from converters.folders.architectures import MODULE_OF_LAYER, Architecture
+from converters.openvino.reader.graph import InputPort, Layer, Model, producer_before
 
 _DECAY = re.compile(r"__module\.(?P<path>[^/]+)/aten::(?:exp/Exp|neg/Multiply)")
-_MODULE = re.compile(r"__module\.(?P<path>[^/]+)/")
 _PROJECTION = re.compile(r"__module\.(?P<path>[^/]+)\.out_proj/")
 _CONVOLUTIONS = ("Convolution", "GroupConvolution")
 _MOVES = ("Convert", "Reshape", "Transpose", "Unsqueeze", "Squeeze")
 
 
-@dataclass(frozen=True)
-class Consumers:
-    """The layers that read each layer's outputs."""
-
-    _of: Mapping[int, list[Layer]]
-
-    @classmethod
-    def read(cls, model: Model) -> Consumers:
-        """Return those of the layers of a model."""
-        found: dict[int, list[Layer]] = {}
-        for layer in model.layers:
-            for port in layer.inputs:
-                found.setdefault(port.source.layer.id, []).append(layer)
-        return cls(found)
-
-    def of(self, layer: Layer) -> list[Layer]:
-        """Return the layers that read a layer's outputs."""
-        return self._of.get(layer.id, [])
+def _consumers(layer: Layer) -> Iterator[Layer]:
+    """Yield the layers that read a layer's outputs."""
+    return (port.layer for output in layer.outputs for port in output.consumers)
 
 
 def decay(chain: list[Layer], architecture: Architecture) -> str | None:
@@ -60,17 +43,17 @@ def logarithm(value: np.ndarray) -> np.ndarray | None:
     return np.log(-value) if np.isfinite(value).all() and (value < 0).all() else None
 
 
-def step_bias(layer: Layer, consumers: Consumers, architecture: Architecture) -> str | None:
+def step_bias(layer: Layer, architecture: Architecture) -> str | None:
     """Return the parameter ``dt_bias`` of the recurrence if an Add computes the argument of its Softplus; else ``None``."""
-    place = _MODULE.match(layer.name)
-    if place is None or layer.type != "Add" or not any(one.type == "SoftPlus" for one in consumers.of(layer)):
+    place = MODULE_OF_LAYER.match(layer.name)
+    if place is None or layer.type != "Add" or not any(one.type == "SoftPlus" for one in _consumers(layer)):
         return None
     return architecture.known(f"{place['path']}.dt_bias")
 
 
 def skip_scale(layer: Layer, architecture: Architecture) -> str | None:
     """Return the parameter ``D`` by which a Multiply of a Mamba 2 layer may multiply; ``None`` for other layers."""
-    place = _MODULE.match(layer.name) if layer.type == "Multiply" else None
+    place = MODULE_OF_LAYER.match(layer.name) if layer.type == "Multiply" else None
     return None if place is None else architecture.known(f"{place['path']}.D")
 
 
@@ -80,22 +63,25 @@ def convolution_bias(layer: Layer, architecture: Architecture) -> str | None:
         return None
     for port in layer.inputs:
         source = port.source.layer
-        if source.type in _CONVOLUTIONS and (place := _MODULE.match(source.name)):
-            weight = architecture.convolution_in(place["path"])
-            return None if weight is None else architecture.known(f"{weight.removesuffix('.weight')}.bias")
+        if source.type in _CONVOLUTIONS and (place := MODULE_OF_LAYER.match(source.name)):
+            return _bias_in(place["path"], architecture)
     return None
 
 
-def convolutions_without_bias(model: Model, consumers: Consumers, architecture: Architecture) -> Iterator[str]:
+def convolutions_without_bias(model: Model, architecture: Architecture) -> Iterator[str]:
     """Yield the biases of convolutions to whose results nothing is added. An IR omits biases that are all 0."""
     for layer in model.layers:
-        place = _MODULE.match(layer.name) if layer.type in _CONVOLUTIONS else None
-        if place is None or any(one.type == "Add" for one in consumers.of(layer)):
+        place = MODULE_OF_LAYER.match(layer.name) if layer.type in _CONVOLUTIONS else None
+        if place is None or any(one.type == "Add" for one in _consumers(layer)):
             continue
-        weight = architecture.convolution_in(place["path"])
-        bias = None if weight is None else architecture.known(f"{weight.removesuffix('.weight')}.bias")
-        if bias is not None:
+        if (bias := _bias_in(place["path"], architecture)) is not None:
             yield bias
+
+
+def _bias_in(module: str, architecture: Architecture) -> str | None:
+    """Return the bias of the only convolution in a module; ``None`` if there is none."""
+    weight = architecture.convolution_in(module)
+    return None if weight is None else architecture.known(f"{weight.removesuffix('.weight')}.bias")
 
 
 def skip_scales(model: Model, architecture: Architecture) -> Iterator[tuple[str, InputPort | None]]:
@@ -121,7 +107,4 @@ def skip_scales(model: Model, architecture: Architecture) -> Iterator[tuple[str,
 
 def _producer(port: InputPort) -> Layer:
     """Return the layer that computes a value, before layers that only move or convert its elements."""
-    layer = port.source.layer
-    while layer.type in _MOVES and layer.inputs:
-        layer = layer.inputs[0].source.layer
-    return layer
+    return producer_before(port, _MOVES)

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from collections.abc import Iterable
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from converters.outputs import move_away
+
 
 class SetAside:
-    """Existing files, moved to hidden folders next to them while others are written in their places.
+    """Existing files, which have temporary names next to them while others are written in their places.
 
     At the end of the ``with`` statement, files that were replaced are deleted, and the others return. If it ends with an
-    exception, all return.
+    exception, all return. A path that is a symbolic link remains a link, and the file that it points to is replaced.
 
     Args:
         paths: the files; those that do not exist are ignored.
@@ -23,15 +24,15 @@ class SetAside:
 
     def __init__(self, paths: Iterable[Path]) -> None:
         self._paths = list(dict.fromkeys(paths))
-        self._kept: dict[Path, Path] = {}
+        self._undo: dict[Path, ExitStack] = {}
+        self._kept: list[Path] = []
 
     def __enter__(self) -> Self:
         try:
             for path in self._paths:
                 if path.is_file():
-                    kept = Path(tempfile.mkdtemp(prefix=".previous-", dir=path.parent)) / path.name
-                    os.replace(path, kept)
-                    self._kept[path] = kept
+                    undo = self._undo[path] = ExitStack()
+                    self._kept += move_away(Path(os.path.realpath(path)), undo)
         except BaseException:
             self.restore(self._paths)
             raise
@@ -40,14 +41,11 @@ class SetAside:
     def restore(self, paths: Iterable[Path]) -> None:
         """Move files back, also in the place of new ones."""
         for path in paths:
-            if kept := self._kept.pop(path, None):
-                os.replace(kept, path)
-                kept.parent.rmdir()
+            self._undo.pop(path, ExitStack()).close()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self.restore([path for path in self._kept if error is not None or not path.exists()])
-        for kept in self._kept.values():
-            shutil.rmtree(kept.parent)
-        self._kept.clear()
+        self.restore([path for path in self._paths if error is not None or not path.exists()])
+        for path in self._kept:
+            path.unlink(missing_ok=True)

@@ -19,13 +19,12 @@ import ml_dtypes
 import numpy as np
 
 from converters.errors import ConversionError, Fault, Problem
-from converters.folders.architectures import Architecture
+from converters.folders.architectures import MODULE_OF_LAYER, Architecture
 from converters.folders.companions import add_companions, places
 from converters.folders.language_model import DECODER
 from converters.folders.layouts import CONFIG, read_object
 from converters.folders.path_errors import AS_WRITTEN, path_error
 from converters.folders.recurrences import (
-    Consumers,
     convolution_bias,
     convolutions_without_bias,
     decay,
@@ -35,7 +34,7 @@ from converters.folders.recurrences import (
     step_bias,
 )
 from converters.openvino.reader.element_types import ElementType
-from converters.openvino.reader.graph import InputPort, Layer, Model
+from converters.openvino.reader.graph import InputPort, Layer, Model, producer_before
 from converters.openvino.reader.read import read
 from converters.outputs import Outputs
 
@@ -47,7 +46,6 @@ _CHECKED, _CHECKED_OF_MAMBA = 12, 4
 
 _EXACT = {"INFERENCE_PRECISION_HINT": "f32", "KV_CACHE_PRECISION": "f32", "DYNAMIC_QUANTIZATION_GROUP_SIZE": "0"}
 _OWN = "self."
-_MODULE = re.compile(r"__module\.(?P<path>[^/]+)/")
 _EXPERTS = {
     r"__module\.(?P<path>.+)/prim::ListUnpack/VariadicSplit\.0": "gate",
     r"__module\.(?P<path>.+)/prim::ListUnpack/VariadicSplit\.1": "up",
@@ -167,11 +165,10 @@ def write_weights(folder: Path, target: Path, decompress: bool = False) -> Writt
     config = read_object(folder / CONFIG)
     architecture = Architecture(folder / CONFIG, config)
     model = read(folder / DECODER)
-    consumers = Consumers.read(model)
     candidates: dict[str, list[Found]] = {}
-    for name, found in _weights(model, consumers, architecture):
+    for name, found in _weights(model, architecture):
         candidates.setdefault(name, []).append(found)
-    omitted = dict.fromkeys(convolutions_without_bias(model, consumers, architecture), 0.0)
+    omitted = dict.fromkeys(convolutions_without_bias(model, architecture), 0.0)
     for name, port in skip_scales(model, architecture):
         if port is None:
             omitted[name] = 1.0
@@ -267,7 +264,7 @@ def _problem(folder: Path, message: str) -> Problem:
 # -- weights in the graph -----------------------------------------------------------------------------------------------
 
 
-def _weights(model: Model, consumers: Consumers, architecture: Architecture) -> Iterator[tuple[str, Found]]:
+def _weights(model: Model, architecture: Architecture) -> Iterator[tuple[str, Found]]:
     """Yield the constant inputs of layers, with the name of the parameter that they may be."""
     # One constant may contain the weights of all experts, so the last ones are kept.
     value, codes = lru_cache(maxsize=4)(_value), lru_cache(maxsize=4)(_compressed)
@@ -288,7 +285,7 @@ def _weights(model: Model, consumers: Consumers, architecture: Architecture) -> 
                     yield name, Found(shape, partial(np.copy, found), lambda: None)
                 continue
             own = _own_name(chain, architecture)
-            name = _name_by_layer(layer, consumers, architecture) if own is None else own
+            name = _name_by_layer(layer, architecture) if own is None else own
             if experts or name is None:
                 continue
             if own is None and (scale := _scale_before(layer, port)) != 1:
@@ -384,24 +381,24 @@ def _own_name(chain: list[Layer], architecture: Architecture) -> str | None:
     return None
 
 
-def _name_by_layer(layer: Layer, consumers: Consumers, architecture: Architecture) -> str | None:
+def _name_by_layer(layer: Layer, architecture: Architecture) -> str | None:
     """Return the parameter of the module to which a layer belongs. An addition to a matrix multiplication may have the name
     of a conversion after it.
     """
     if layer.type == "Add":
         for port in layer.inputs:
             product, _ = _unscaled(port.source.layer)
-            place = _MODULE.match(product.name) if product.type == "MatMul" else None
+            place = MODULE_OF_LAYER.match(product.name) if product.type == "MatMul" else None
             if place is not None and (bias := architecture.known(f"{place['path']}.bias")) is not None:
                 return bias
     for name in (
         convolution_bias(layer, architecture),
-        step_bias(layer, consumers, architecture),
+        step_bias(layer, architecture),
         skip_scale(layer, architecture),
     ):
         if name is not None:
             return name
-    place = _MODULE.match(layer.name)
+    place = MODULE_OF_LAYER.match(layer.name)
     if place is None:
         return None
     name = architecture.known(f"{place['path']}.{'bias' if layer.type in ('Add', 'Subtract') else 'weight'}")
@@ -498,10 +495,7 @@ def _compressed(port: InputPort, experts: int | None = None) -> Compressed | Non
 
 def _producer(port: InputPort) -> Layer:
     """Return the layer that computes a value, before conversions and reshapes."""
-    layer = port.source.layer
-    while layer.type in _UNCHANGED and layer.inputs:
-        layer = layer.inputs[0].source.layer
-    return layer
+    return producer_before(port, _UNCHANGED)
 
 
 # -- weights as transformers and compressed-tensors store them ----------------------------------------------------------

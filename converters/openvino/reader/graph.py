@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -118,6 +118,14 @@ class Layer:
 
     def __repr__(self) -> str:
         return f"<{self.type} {self.name!r} (id {self.id}, {self.version})>"
+
+
+def producer_before(port: InputPort, types: Collection[str]) -> Layer:
+    """Return the layer that computes an input, before layers of some types, which pass on their first input."""
+    layer = port.source.layer
+    while layer.type in types and layer.inputs:
+        layer = layer.inputs[0].source.layer
+    return layer
 
 
 @dataclass(slots=True, eq=False)

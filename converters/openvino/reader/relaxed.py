@@ -27,13 +27,22 @@ def relax(graph: Graph) -> None:
         graph: the graph of an IR, with the dimensions of the file; changed in place.
     """
     depends: set[Layer] = set()
-    for layer in list(graph.layers):
+    for layer in graph.layers:
         if layer.type in ("Parameter", "ReadValue") or any(port.source.layer in depends for port in layer.inputs):
             depends.add(layer)
-    for layer in list(graph.layers):
-        pattern = _relaxed(layer, depends) if layer.type == "Reshape" and layer in depends else None
-        if pattern is not None:
-            _set_pattern(graph, layer, pattern)
+    patterns = {layer: _relaxed(layer, depends) for layer in graph.layers if layer.type == "Reshape" and layer in depends}
+    number = max((layer.id for layer in graph.layers), default=0)
+    layers: list[Layer] = []
+    unused: set[Layer] = set()
+    for layer in graph.layers:
+        if (pattern := patterns.get(layer)) is not None:
+            number += 1
+            old = layer.inputs[1].source
+            layers.append(_set_pattern(layer, pattern, number))
+            if not old.consumers:
+                unused.add(old.layer)
+        layers.append(layer)
+    graph.layers[:] = [layer for layer in layers if layer not in unused]
 
 
 def _relaxed(reshape: Layer, depends: set[Layer]) -> list[int] | None:
@@ -76,13 +85,13 @@ def _transposes(operand: InputPort) -> bool:
     return stated.strip().lower() in ("true", "1")
 
 
-def _set_pattern(graph: Graph, reshape: Layer, pattern: Sequence[int]) -> None:
-    """Replace the pattern of a Reshape. Other consumers of the constant keep it."""
+def _set_pattern(reshape: Layer, pattern: Sequence[int], number: int) -> Layer:
+    """Replace the pattern of a Reshape by a new constant with the id ``number``. Other consumers of the old one keep it."""
     port = reshape.inputs[1]
     old = port.source
     raw = memoryview(np.array(pattern, np.int64).tobytes())
     layer = Layer(
-        max(layer.id for layer in graph.layers) + 1,
+        number,
         old.layer.name,
         "Const",
         old.layer.version,
@@ -96,6 +105,4 @@ def _set_pattern(graph: Graph, reshape: Layer, pattern: Sequence[int]) -> None:
     layer.outputs.append(OutputPort(layer, 0, 0, ElementType.I64, (len(pattern),), consumers=[port]))
     port.source = layer.outputs[0]
     old.consumers.remove(port)
-    graph.layers.insert(graph.layers.index(reshape), layer)
-    if not old.consumers:
-        graph.layers.remove(old.layer)
+    return layer

@@ -40,3 +40,15 @@ def test_an_interruption_restores_all(paths: list[Path], tmp_path: Path) -> None
         paths[0].write_text("new")
         raise KeyboardInterrupt
     assert set(_texts(tmp_path).values()) == {"old"} and len(_texts(tmp_path)) == 3
+
+
+def test_a_symbolic_link_remains(paths: list[Path], tmp_path: Path) -> None:
+    link = tmp_path / "link.onnx"
+    link.symlink_to(paths[0])
+    with SetAside([link]):
+        paths[0].write_text("new")
+    assert link.is_symlink() and link.read_text() == "new"
+    with SetAside([link]) as previous:
+        paths[0].write_text("newer")
+        previous.restore([link])
+    assert link.is_symlink() and link.read_text() == "new"
