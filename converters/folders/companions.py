@@ -21,7 +21,7 @@ _WEIGHTS = {
 
 
 _OF_MODULES = (".safetensors", ".bin")
-"""The suffixes of the weights of sentence-transformers' modules."""
+"""The suffixes of the weights of sentence-transformers' modules, and of pipelines' components, in PyTorch."""
 
 _READ = (
     "added_tokens.json", "chat_template.json", "config.json", "generation_config.json", "model_index.json", "modules.json",
@@ -37,8 +37,10 @@ def is_model_folder(folder: Path) -> bool:
 
 
 def companions(folder: Path) -> list[Path]:
-    """Return the files of a model's folder and its subfolders without layers or weights, and the weights of `_modules`."""
-    modules = _modules(folder)
+    """Return the files of a model's folder and its subfolders without layers or weights, and the weights of `_modules` and
+    `_components`.
+    """
+    modules = _modules(folder) | _components(folder)
     found = []
     for path in sorted(folder.rglob("*")):
         weights = path.suffix.lower() in _WEIGHTS and not (path.parent in modules and path.suffix.lower() in _OF_MODULES)
@@ -55,6 +57,17 @@ def _modules(folder: Path) -> set[Path]:
         return set()
     stated = [module.get("path") for module in listed if isinstance(module, dict)] if isinstance(listed, list) else []
     found = {folder / path for path in stated if isinstance(path, str)} - {folder}
+    return {path for path in found if not any(path.rglob("*.xml"))}
+
+
+def _components(folder: Path) -> set[Path]:
+    """Return the folders of a diffusion pipeline's components that are no IRs, such as the safety checker."""
+    try:
+        index = json.loads((folder / "model_index.json").read_text(encoding="utf-8"))
+    except (ValueError, OSError, RecursionError):  # `check_companions` reports a damaged file
+        return set()
+    named = {name for name, kind in index.items() if isinstance(kind, list)} if isinstance(index, dict) else set()
+    found = {path for path in folder.iterdir() if path.name in named and path.is_dir()}
     return {path for path in found if not any(path.rglob("*.xml"))}
 
 

@@ -15,21 +15,27 @@ class Constraints:
 
     Attributes:
         repetition_penalty: divides the logits of previous tokens, or multiplies them if they are negative.
+        prompt_penalty: multiplies the logits of the prompt's tokens, or divides them if they are negative.
         no_repeat_ngram_size: no sequence of this many tokens occurs twice; 0 for no limit.
+        no_prompt_ngram_size: no sequence of this many tokens is one of the prompt's; 0 for no limit.
         bad_words: sequences of tokens that are not generated.
         least: the minimum number of tokens before an end token.
         ends: the end tokens.
         forced_begin: the first token if it is fixed, such as the language of a translation.
+        forced_end: the last token of a text that has the maximum number of tokens.
         suppressed: tokens that are not generated.
         not_at_begin: tokens that are not generated first.
     """
 
     repetition_penalty: float = 1.0
+    prompt_penalty: float = 1.0
     no_repeat_ngram_size: int = 0
+    no_prompt_ngram_size: int = 0
     bad_words: Sequence[Sequence[int]] = ()
     least: int = 0
     ends: Sequence[int] = ()
     forced_begin: int | None = None
+    forced_end: int | None = None
     suppressed: Sequence[int] = ()
     not_at_begin: Sequence[int] = ()
 
@@ -43,47 +49,54 @@ class Constraints:
         # The decoder's start token counts for `min_length`, but not for `min_new_tokens`.
         least = max(int(settings.get("min_length") or 0), int(settings.get("min_new_tokens") or -1) + 1)
         words = [[int(token) for token in word] for word in settings.get("bad_words_ids") or ()]
-        forced = settings.get("forced_bos_token_id")
+        forced, last = settings.get("forced_bos_token_id"), settings.get("forced_eos_token_id")
         return cls(
             repetition_penalty=float(settings.get("repetition_penalty") or 1.0),
+            prompt_penalty=float(settings.get("encoder_repetition_penalty") or 1.0),
             no_repeat_ngram_size=int(settings.get("no_repeat_ngram_size") or 0),
+            no_prompt_ngram_size=int(settings.get("encoder_no_repeat_ngram_size") or 0),
             bad_words=[word for word in words if word and word not in [[end] for end in ends]],
             least=least,
             ends=tuple(ends),
             forced_begin=None if forced is None else int(forced),
+            forced_end=None if last is None else int(last[0] if isinstance(last, list) else last),
             suppressed=[int(token) for token in settings.get("suppress_tokens") or ()],
             not_at_begin=[int(token) for token in settings.get("begin_suppress_tokens") or ()],
         )
 
-    def applied(self, logits: np.ndarray, ids: Sequence[int]) -> np.ndarray:
+    def applied(self, logits: np.ndarray, ids: Sequence[int], prompt: Sequence[int] = ()) -> np.ndarray:
         """Return the logits ``[vocabulary]`` of the next token, with -infinity for tokens that may not follow ``ids``.
 
         Args:
             logits: the logits of the model.
             ids: all previous tokens, beginning with the decoder's start token.
+            prompt: the tokens that the encoder received.
         """
         if self.forced_begin is not None and len(ids) == 1:
             only = np.full_like(logits, -np.inf)
             only[self.forced_begin] = 0
             return only
         scores = logits.copy()
-        if self.repetition_penalty != 1.0:
-            given = np.unique(np.asarray(ids))
-            old = scores[given]
-            scores[given] = np.where(old < 0, old * self.repetition_penalty, old / self.repetition_penalty)
+        for penalty, tokens in ((1 / self.prompt_penalty, prompt), (self.repetition_penalty, ids)):
+            if penalty != 1.0 and tokens:
+                given = np.unique(np.asarray(tokens))
+                old = scores[given]
+                scores[given] = np.where(old < 0, old * penalty, old / penalty)
         begins = len(ids) == (1 if self.forced_begin is None else 2)
-        banned = [*self._repeating(ids), *self._bad(ids), *self.suppressed, *(self.not_at_begin if begins else ())]
+        repeated = [*following(ids, ids, self.no_repeat_ngram_size), *following(prompt, ids, self.no_prompt_ngram_size)]
+        banned = [*repeated, *self._bad(ids), *self.suppressed, *(self.not_at_begin if begins else ())]
         if len(ids) < self.least:
             banned += self.ends
         scores[[token for token in banned if 0 <= token < len(scores)]] = -np.inf
         return scores
 
-    def _repeating(self, ids: Sequence[int]) -> list[int]:
-        size = self.no_repeat_ngram_size
-        if not 0 < size <= len(ids):
-            return []
-        last = list(ids[len(ids) - size + 1 :])
-        return [ids[k + size - 1] for k in range(len(ids) - size + 1) if list(ids[k : k + size - 1]) == last]
-
     def _bad(self, ids: Sequence[int]) -> list[int]:
         return [word[-1] for word in self.bad_words if list(ids[len(ids) - len(word) + 1 :]) == word[:-1] or len(word) == 1]
+
+
+def following(text: Sequence[int], ids: Sequence[int], size: int) -> list[int]:
+    """Return the tokens that would complete a sequence of ``size`` tokens of ``text`` after ``ids``; none for a size of 0."""
+    if not 0 < size <= len(ids) + 1:
+        return []
+    last = list(ids[len(ids) - size + 1 :])
+    return [text[k + size - 1] for k in range(len(text) - size + 1) if list(text[k : k + size - 1]) == last]

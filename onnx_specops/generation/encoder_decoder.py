@@ -87,9 +87,12 @@ class EncoderDecoder(TextModel):
         self.given = []
         sampler = Sampler(sampling)
         fed = [self.start]
-        for _ in range(tokens if self.positions is None else min(tokens, self.positions - 1)):
+        most = tokens if self.positions is None else min(tokens, self.positions - 1)
+        for number in range(1, most + 1):
             logits = self._decoder.run(fed)
-            token = sampler.choose(self.constraints.applied(logits, [self.start, *self.given]))
+            token = sampler.choose(self.constraints.applied(logits, [self.start, *self.given], prompt))
+            if number == most and self.constraints.forced_end is not None:
+                token = self.constraints.forced_end
             if token in self.constraints.ends:
                 return
             self.given.append(token)

@@ -182,6 +182,9 @@ def test_constraints() -> None:
         assert banned(of({rule: least}, ends), [0, 1, 2]) == []
     assert banned(of({"suppress_tokens": [3, 30, -1]}, ends), [0]) == [3]
     assert banned(of({"begin_suppress_tokens": [3]}, ends), [0]) == [3]
+    of_prompt = of({"encoder_no_repeat_ngram_size": 2}, ends)
+    assert np.flatnonzero(np.isneginf(of_prompt.applied(np.zeros(10), [0, 1], [1, 2, 1, 3, 9, 1]))).tolist() == [2, 3]
+    assert np.flatnonzero(np.isneginf(of_prompt.applied(np.zeros(10), [1, 2, 0], [1, 2, 1]))).tolist() == []
     forced = of({"forced_bos_token_id": 4, "begin_suppress_tokens": [3]}, ends)
     assert banned(forced, [0]) == [k for k in range(10) if k != 4] and banned(forced, [0, 4]) == [3]
 
@@ -189,3 +192,24 @@ def test_constraints() -> None:
 def test_repetition_penalty() -> None:
     scores = Constraints(repetition_penalty=2.0).applied(np.array([1, -1, 3, -3], np.float32), [2, 3, 2])
     np.testing.assert_array_equal(scores, np.array([1, -1, 1.5, -6], np.float32))
+
+
+def test_penalty_of_tokens_outside_the_prompt() -> None:
+    """transformers raises the logits of the prompt's tokens, before it reduces those of repeated tokens."""
+    constraints = Constraints.of({"encoder_repetition_penalty": 2.0, "repetition_penalty": 4.0}, [9])
+    scores = constraints.applied(np.array([1, -1, 3, -3], np.float32), [3], [2, 3, 2])
+    np.testing.assert_array_equal(scores, np.array([1, -1, 6, -6], np.float32))
+
+
+def test_the_last_token_may_be_fixed(place: Path, tmp_path: Path) -> None:
+    """transformers replaces the last token of a text that reaches the limit; an end token is not returned."""
+    _, target = folders("bart_text", place)
+    ids = list(EncoderDecoder(target).generate([5, 6, 7], 6))
+    assert len(ids) == 6
+    shutil.copytree(target, tmp_path, dirs_exist_ok=True)
+    path = tmp_path / "generation_config.json"
+    settings = json.loads(path.read_text())
+    for last, found in ((settings["eos_token_id"], ids[:-1]), ([11], [*ids[:-1], 11])):
+        path.write_text(json.dumps({**settings, "forced_eos_token_id": last}))
+        assert list(EncoderDecoder(tmp_path).generate([5, 6, 7], 6)) == found
+        assert list(EncoderDecoder(tmp_path).generate([5, 6, 7], 7))[:5] == ids[:5]

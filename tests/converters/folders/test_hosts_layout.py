@@ -119,6 +119,19 @@ def test_weights_of_modules_after_the_model_are_copied(encoder: Path, tmp_path: 
     assert not written & {"model.safetensors", "2_Dense/notes.onnx", "3_Other/pytorch_model.bin"}
 
 
+def test_weights_of_components_in_pytorch_are_copied(pipeline: Path, tmp_path: Path) -> None:
+    """optimum-intel leaves the safety checker of a pipeline in PyTorch. The weights of IRs in other forms are left out."""
+    path = pipeline / "model_index.json"
+    index = json.loads(path.read_text())
+    path.write_text(json.dumps({**index, "safety_checker": ["stable_diffusion", "StableDiffusionSafetyChecker"]}))
+    for name in ("safety_checker/model.safetensors", "unet/diffusion_pytorch_model.bin", "other/model.safetensors"):
+        write(pipeline / name, {})
+    assert as_json(specops("convert", pipeline, "-o", tmp_path / "out", "--json"))["failed"] == 0
+    found = files(tmp_path / "out")
+    assert "safety_checker/model.safetensors" in found
+    assert not found & {"unet/diffusion_pytorch_model.bin", "other/model.safetensors"}
+
+
 @pytest.mark.parametrize(
     "arguments", [["-o", "OUT", "--layout", "files"], ["-o", "OUT", "--layout=files", "--jobs=2"], []], ids=str
 )
