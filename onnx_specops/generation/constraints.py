@@ -95,7 +95,7 @@ class Constraints:
 
 
 def following(text: Sequence[int], ids: Sequence[int], size: int) -> list[int]:
-    """Return the tokens that would complete a sequence of ``size`` tokens of ``text`` after ``ids``; none for a size of 0."""
+    """Return the tokens that, after ``ids``, complete a sequence of ``size`` tokens of ``text``; none for a size of 0."""
     if not 0 < size <= len(ids) + 1:
         return []
     last = list(ids[len(ids) - size + 1 :])
