@@ -454,6 +454,12 @@ def negative_thresholds(node: ir.Node) -> bool:
     return _given(node, 4) and (threshold is None or bool((threshold < 0).any()))
 
 
+@limit("NonMaxSuppression", "without a score threshold")
+def absent_thresholds(node: ir.Node) -> bool:
+    """Match no threshold, for which the program uses 0."""
+    return not _given(node, 4)
+
+
 @limit("CumSum", "along a computed axis", silent=False)
 def computed_axis(node: ir.Node) -> bool:
     """Match an axis that is not a constant."""

@@ -12,6 +12,8 @@ from converters.targets.limits import Limit
 Spelling = Literal[
     "2D ConvTranspose",
     "added bias of volumes",
+    "stated windows",
+    "copied volumes",
     "4D InstanceNormalization",
     "ArgMax",
     "flat NonZero",

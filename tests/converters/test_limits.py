@@ -286,6 +286,9 @@ CASES: list[tuple[Limit, tuple[int, ...], Any, Any]] = [
     (limits.negative_thresholds, (1, 3, 4), *(
         lambda op, x, t=t: op.NonMaxSuppression(x, op.ReduceMax(x, [2], keepdims=1), [9], [0.5], t) for t in ([-1.0], [0.0])
     )),
+    (limits.absent_thresholds, (1, 3, 4), *(
+        lambda op, x, t=t: op.NonMaxSuppression(x, op.ReduceMax(x, [2], keepdims=1), [9], [0.5], *t) for t in ([], [[-1.0]])
+    )),
 ]  # fmt: skip
 
 

@@ -47,6 +47,7 @@ from converters.passes.spellings.lowered import LowerCol2Im, LowerDFT
 from converters.passes.spellings.masks import LookedUpMasks
 from converters.passes.spellings.matrices import MatricesOnly, TransposedBatches, VectorsToMatrices
 from converters.passes.spellings.merged_directions import MergeDirections
+from converters.passes.spellings.mnn_forms import CopiedVolumes, StateWindows
 from converters.passes.spellings.ncnn_forms import (
     BiasedNormalization,
     ConvForSpaceToDepth,
@@ -321,6 +322,8 @@ _LAST: Mapping[str, Callable[[], InPlacePass]] = {
     "scalar exponents": ScalarExponents,
     "Less for Greater": LessForGreater,
     "added bias of volumes": AddedBiasOfVolumes,
+    "stated windows": StateWindows,
+    "copied volumes": CopiedVolumes,
 }
 """Spellings that simplification or the removal of unused values would revert, or of forms that older opsets need."""
 

@@ -28,25 +28,27 @@ _MAX_VALUES = 64
 
 
 class PositiveScores(Workaround):
-    """Replace a negative ``score_threshold`` of NonMaxSuppression by 0 if no score is negative.
+    """Replace a negative or absent ``score_threshold`` of NonMaxSuppression by 0 if no score is negative.
 
     Numbers below the smallest normal float32 are replaced by it, because scores of 0 are not above the threshold. OpenCV
-    (5.0.0) rejects negative thresholds. Condition: the scores are selected from the results of functions such as Softmax,
-    which are not negative.
+    (5.0.0) rejects negative thresholds, and uses 0 for an absent one. Condition: the scores are selected from the results of
+    functions such as Softmax, which are not negative.
     """
 
     operators = frozenset(("NonMaxSuppression",))
     finite = True
 
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
-        if len(node.inputs) < 5 or (threshold := constant_array(node.inputs[4])) is None:
-            return None
-        boxes, scores, *limits = node.inputs
-        if not threshold.size or not (threshold < 0).all() or not is_nonnegative(scores):
+        boxes, scores, most, overlap, threshold = (*node.inputs, None, None, None)[:5]
+        if threshold is not None:
+            number = constant_array(threshold)
+            if number is None or not number.size or not (number < 0).all():
+                return None
+        if not is_nonnegative(scores):
             return None
         least = op.const(np.full(1, np.finfo(np.float32).tiny))
-        zero = op.const(np.zeros(threshold.shape, np.float32))
-        return [op.NonMaxSuppression(boxes, op.Max(scores, least), *limits[:2], zero, **attributes_of(node))]
+        zero = op.const(np.zeros(1, np.float32))
+        return [op.NonMaxSuppression(boxes, op.Max(scores, least), most, overlap, zero, **attributes_of(node))]
 
 
 def is_nonnegative(value: ir.Value | None) -> bool:

@@ -65,6 +65,8 @@ MNN = Target(
         "last states",
         "stable Softplus",
         "added bias of volumes",
+        "stated windows",
+        "copied volumes",
         "unfused RMS normalization",
         "whole addends",
         "ConvTranspose for Col2Im",

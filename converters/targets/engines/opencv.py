@@ -26,6 +26,7 @@ OPENCV = replace(
         limits.last_windows,
         limits.stated_shape,
         limits.negative_thresholds,
+        limits.absent_thresholds,
         limits.long_transpositions,
         limits.products_of_integers,
         limits.long_unsigned_casts,

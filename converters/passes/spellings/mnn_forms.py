@@ -1,0 +1,58 @@
+"""Forms that MNN requires."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+from onnx_ir.passes import InPlacePass, PassResult
+
+from converters.passes.copied_nodes import copy_output
+from onnx_specops.graphs import all_nodes
+from onnx_specops.naming import Names
+
+_POOLINGS = frozenset(("AveragePool", "LpPool", "MaxPool"))
+_FUSED = frozenset(("BatchNormalization", "Clip", "Relu"))
+_RANK_OF_VOLUMES = 5
+
+
+class StateWindows(InPlacePass):
+    """Add the default ``strides`` and ``pads`` to each AveragePool, LpPool and MaxPool.
+
+    MNN (3.6) ends by a signal without the strides, and without the pads of a three-dimensional pooling.
+    """
+
+    def call(self, model: ir.Model) -> PassResult:
+        count = 0
+        for node in all_nodes(model.graph):
+            if node.domain or node.op_type not in _POOLINGS:
+                continue
+            rank = len(node.attributes.get_ints("kernel_shape", ()) or ())
+            added = [ir.AttrInt64s("strides", [1] * rank)]
+            if node.attributes.get_string("auto_pad", "NOTSET") == "NOTSET":
+                added.append(ir.AttrInt64s("pads", [0] * 2 * rank))
+            for attribute in added:
+                if attribute.name not in node.attributes:
+                    node.attributes.add(attribute)
+                    count += 1
+        return PassResult(model, modified=count > 0)
+
+
+class CopiedVolumes(InPlacePass):
+    """Copy three-dimensional images that a BatchNormalization, Clip or Relu returns as outputs of the model.
+
+    MNN (3.6) merges these operators into a three-dimensional convolution, and loses the name of the output.
+    """
+
+    def call(self, model: ir.Model) -> PassResult:
+        graph = model.graph
+        found = [index for index, value in enumerate(graph.outputs) if _is_volume(value)]
+        names = Names.of(graph) if found else Names()
+        for index in found:
+            copy_output(graph, index, names, "of_volume")
+        return PassResult(model, modified=bool(found))
+
+
+def _is_volume(value: ir.Value) -> bool:
+    node = value.producer()
+    if node is None or node.domain or node.op_type not in _FUSED:
+        return False
+    return value.shape is None or len(value.shape) == _RANK_OF_VOLUMES
