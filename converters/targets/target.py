@@ -30,6 +30,7 @@ Spelling = Literal[
     "wrapped integers",
     "positive scores",
     "bounded Slice",
+    "counted Slice",
     "clipped Tanh",
     "computed indices",
     "compared numbers",

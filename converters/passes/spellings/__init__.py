@@ -136,7 +136,7 @@ from converters.passes.spellings.squares import PowToMul
 from converters.passes.spellings.states import NameLastStates
 from converters.passes.spellings.tinygrad_forms import IndicesOfPlanes, PositiveAxes, ScatteredRows, StrictComparisons
 from converters.passes.spellings.topk import SortedTopK
-from converters.passes.spellings.tract_forms import CountedOutputs, UnnamedDimensions, WideSizes
+from converters.passes.spellings.tract_forms import CountedOutputs, CountedSlices, UnnamedDimensions, WideSizes
 from converters.passes.spellings.unfused import SeparatePatterns
 from converters.passes.spellings.unrolled import UnrolledForms, UnrolledLoops, UnrolledRecurrence
 from converters.passes.spellings.unsigned_casts import CastThroughIntegers, WrappedIntegers
@@ -230,6 +230,7 @@ _SIMPLIFIED: Mapping[str, Callable[[], InPlacePass]] = {
     "MatMul for DFT": LowerDFT,
     "ConvTranspose for Col2Im": LowerCol2Im,
     "bounded Slice": BoundedSlices,
+    "counted Slice": CountedSlices,
     "Slice for negative pads": NonnegativePads,
     "scattering within data": ScatterWithinData,
     "forward GRU": ForwardGRU,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import cast
 
 import numpy as np
 import onnx_ir as ir
@@ -10,7 +11,7 @@ from onnx_ir.passes import InPlacePass, PassResult
 
 from converters.passes.workaround import Workaround
 from onnx_specops.building import Builder, Value
-from onnx_specops.graphs import all_nodes, attributes_of, computed_before, constant_array
+from onnx_specops.graphs import all_nodes, attributes_of, computed_before, constant_array, constant_list
 from onnx_specops.naming import Names
 
 
@@ -98,6 +99,55 @@ def _in_64_bits(op: Builder, value: ir.Value, wide: Mapping[ir.Value, Value]) ->
         return terms[0]
     result: Value = op.node(node.op_type, *terms, *node.inputs[len(terms) :], **attributes_of(node))
     return result
+
+
+class CountedSlices(Workaround):
+    """Replace the starts and ends of a Slice along an unknown dimension by numbers between 0 and the dimension.
+
+    tract (0.23) raises an error for a place beyond the dimension when the model runs, for example for the first 20 of fewer
+    boxes. It knows only 2**63 - 1 and 2**31 - 1 as the end of an axis. Conditions: constant places, and steps of 1.
+    """
+
+    operators = frozenset(("Slice",))
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        x, numbers = node.inputs[0], [constant_list(value) for value in node.inputs[1:]]
+        if not isinstance(x, Value) or x.dims is None or len(numbers) < 3 or any(one is None for one in numbers):
+            return None
+        starts, ends, axes, *rest = (one for one in numbers if one is not None)
+        if any(step != 1 for steps in rest for step in steps):
+            return None
+        places = []
+        for start, end, axis in zip(starts, ends, axes, strict=True):
+            is_open = end >= _OPEN_END
+            if x.dims[axis] is not None or (start == 0 and is_open):
+                places.append((start, end))
+                continue
+            size = op.Gather(op.Shape(x), [axis % len(x.dims)], axis=0)
+            begin = start and _within(op, start, size)
+            close = _END if is_open else _within(op, end, size)
+            if start and not is_open and ((start < 0) != (end < 0) or end < start):  # the start may be after the end
+                close = op.Max(close, begin)
+            places.append((begin, close))
+        if places == list(zip(starts, ends, strict=True)):
+            return None
+        return [op.Slice(x, *(_joined(op, one) for one in zip(*places, strict=True)), axes, *rest)]
+
+
+_OPEN_END = 2**31 - 1
+"""The smallest number that states the end of an axis."""
+_END = 2**63 - 1
+
+
+def _within(op: Builder, place: int, size: Value) -> Value:
+    """Return a place from the beginning of an axis, which is not beyond it, as one element."""
+    return cast(Value, op.Min([place], size) if place >= 0 else op.Max(op.Add(size, [place]), [0]))
+
+
+def _joined(op: Builder, places: Sequence[int | Value]) -> Value:
+    """Return numbers and single elements as one vector."""
+    parts = [place if isinstance(place, Value) else op.const(np.array([place], np.int64)) for place in places]
+    return parts[0] if len(parts) == 1 else cast(Value, op.Concat(*parts, axis=0))
 
 
 class CountedOutputs(InPlacePass):

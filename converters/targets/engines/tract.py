@@ -36,6 +36,7 @@ TRACT = Target(
         "Gather for Expand",
         "reduced numbers",
         "counted outputs",
+        "counted Slice",
         "wide sizes",
         "no named dimensions",
     ),

@@ -23,4 +23,6 @@ names = wanted.split("|")
 if sorted(names) != sorted(net.getUnconnectedOutLayersNames()):
     names = net.getUnconnectedOutLayersNames()  # in any order
 outputs = net.forward(names)
-np.savez(results, **{str(index): array for index, array in enumerate(outputs)})
+# It returns None for an output without elements.
+found = [np.zeros(0, np.float32) if array is None else array for array in outputs]
+np.savez(results, **{str(index): array for index, array in enumerate(found)})

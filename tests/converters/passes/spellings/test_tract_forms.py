@@ -8,7 +8,7 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 
-from converters.passes.spellings.tract_forms import CountedOutputs, UnnamedDimensions, WideSizes
+from converters.passes.spellings.tract_forms import CountedOutputs, CountedSlices, UnnamedDimensions, WideSizes
 from onnx_specops.building import new_value
 from tests.converters.passes.graphs import floats, graph, operators, rewritten
 
@@ -87,3 +87,43 @@ def test_the_name_of_an_output_stays() -> None:
     CountedOutputs()(model)
     assert [value.name for value in model.graph.outputs] == ["count"]
     assert operators(model) == ["Abs", "Cast", "Less", "Neg", "Where"]
+
+
+@pytest.mark.parametrize("size", [0, 1, 3, 6])
+@pytest.mark.parametrize(
+    ("start", "end", "shapes"),
+    [
+        (0, 4, 1),
+        (2, 4, 1),
+        (4, 2, 1),
+        (4, 2**63 - 1, 1),
+        (-4, 2**31 - 1, 1),
+        (0, -4, 1),
+        (1, -1, 1),
+        (-4, 3, 1),
+        (-2, -4, 1),
+        (2, 2**31, 1),
+        (0, 2**63 - 1, 0),
+        (0, 2**31, 0),
+    ],
+)
+def test_slices_of_unknown_dimensions(start: int, end: int, shapes: int, size: int) -> None:
+    numbers = [np.arange(size * 3, dtype=np.float32).reshape(size, 3)]
+    found = rewritten(
+        lambda op, x: op.Slice(x, [start], [end], [0]), floats("x", None, 3), by=[CountedSlices()], numbers=numbers
+    )
+    assert found.count("Shape") == shapes
+
+
+@pytest.mark.parametrize(
+    ("emit", "shapes"),
+    [
+        (lambda op, x: op.Slice(x, [0, 1], [4, 2], [-2, 1]), 1),
+        (lambda op, x: op.Slice(x, [1], [9], [1]), 0),  # a known dimension
+        (lambda op, x: op.Slice(x, [0], [4], [0], [2]), 0),  # with gaps
+        (lambda op, x: op.Slice(x, [0], op.Gather(op.Shape(x), [1]), [0]), 1),  # a computed place
+    ],
+)
+def test_slices_of_other_axes(emit: Any, shapes: int) -> None:
+    numbers = [np.arange(6, dtype=np.float32).reshape(2, 3)]
+    assert rewritten(emit, floats("x", None, 3), by=[CountedSlices()], numbers=numbers).count("Shape") == shapes
