@@ -117,7 +117,7 @@ class CountedSlices(Workaround):
         starts, ends, axes, *rest = (one for one in numbers if one is not None)
         if any(step != 1 for steps in rest for step in steps):
             return None
-        places = []
+        places: list[tuple[int | Value, int | Value]] = []
         for start, end, axis in zip(starts, ends, axes, strict=True):
             is_open = end >= _OPEN_END
             if x.dims[axis] is not None or (start == 0 and is_open):
