@@ -7,11 +7,15 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 from converters.errors import ConversionError, Fault, Problem
 from converters.outputs import Outputs
 
-_MARKS = ("config.json", "model_index.json", "generation_config.json", "tokenizer_config.json", "openvino_tokenizer.xml")
+_MODULES, _ROUTER = "modules.json", "router_config.json"
+_MARKS = (
+    "config.json", "model_index.json", "generation_config.json", "tokenizer_config.json", "openvino_tokenizer.xml", _MODULES,
+)  # fmt: skip
 """Files that mark the folder of one model, rather than a folder that contains models."""
 
 _WEIGHTS = {
@@ -25,7 +29,7 @@ _OF_MODULES = (".safetensors", ".bin")
 
 _READ = (
     "added_tokens.json", "chat_template.json", "config.json", "generation_config.json", "model_index.json", "modules.json",
-    "preprocessor_config.json", "processor_config.json", "scheduler_config.json", "special_tokens_map.json",
+    "preprocessor_config.json", "processor_config.json", _ROUTER, "scheduler_config.json", "special_tokens_map.json",
     "tokenizer.json", "tokenizer_config.json", "vocab.json",
 )  # fmt: skip
 """The JSON files that hosts read."""
@@ -50,25 +54,32 @@ def companions(folder: Path) -> list[Path]:
 
 
 def _modules(folder: Path) -> set[Path]:
-    """Return the folders of the modules that sentence-transformers runs itself after the model, such as ``2_Dense``."""
-    try:
-        listed = json.loads((folder / "modules.json").read_text(encoding="utf-8"))
-    except (ValueError, OSError, RecursionError):  # `check_companions` reports a damaged file
-        return set()
+    """Return the folders of the modules that sentence-transformers runs itself, such as ``2_Dense`` after the model. A router
+    has modules for queries and for documents.
+    """
+    listed = _read(folder / _MODULES)
     stated = [module.get("path") for module in listed if isinstance(module, dict)] if isinstance(listed, list) else []
+    router = _read(folder / _ROUTER)
+    types = router.get("types") if isinstance(router, dict) else None
+    stated += list(types) if isinstance(types, dict) else []
     found = {folder / path for path in stated if isinstance(path, str)} - {folder}
     return {path for path in found if not any(path.rglob("*.xml"))}
 
 
 def _components(folder: Path) -> set[Path]:
     """Return the folders of a diffusion pipeline's components that are no IRs, such as the safety checker."""
-    try:
-        index = json.loads((folder / "model_index.json").read_text(encoding="utf-8"))
-    except (ValueError, OSError, RecursionError):  # `check_companions` reports a damaged file
-        return set()
+    index = _read(folder / "model_index.json")
     named = {name for name, kind in index.items() if isinstance(kind, list)} if isinstance(index, dict) else set()
     found = {path for path in folder.iterdir() if path.name in named and path.is_dir()}
     return {path for path in found if not any(path.rglob("*.xml"))}
+
+
+def _read(path: Path) -> Any:
+    """Return the content of a JSON file; ``None`` if it cannot be read, which `check_companions` reports."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, OSError, RecursionError):
+        return None
 
 
 def check_companions(folder: Path) -> None:

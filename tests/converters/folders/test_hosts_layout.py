@@ -119,6 +119,28 @@ def test_weights_of_modules_after_the_model_are_copied(encoder: Path, tmp_path: 
     assert not written & {"model.safetensors", "2_Dense/notes.onnx", "3_Other/pytorch_model.bin"}
 
 
+def test_a_router_has_models_of_queries_and_documents(encoder: Path, tmp_path: Path) -> None:
+    """sentence-transformers saves each module of a router in a folder, and nothing of the model next to modules.json."""
+    folder = tmp_path / "router"
+    for part in ("query_0_Transformer", "document_0_Transformer"):
+        (folder / part / "openvino").mkdir(parents=True)
+        for suffix in (".xml", ".bin"):
+            path = encoder / f"openvino_model{suffix}"
+            (folder / part / f"openvino/{path.name}").write_bytes(path.read_bytes())
+        (folder / part / "config.json").write_bytes((encoder / "config.json").read_bytes())
+    write(folder / "modules.json", [{"path": ""}])
+    modules = ["query_0_Transformer", "document_0_Transformer", "document_1_Dense"]
+    write(folder / "router_config.json", {"types": dict.fromkeys(modules, "")})
+    for name in ("document_1_Dense/model.safetensors", "other/model.safetensors"):
+        write(folder / name, {})
+    assert as_json(specops("convert", folder, "-o", tmp_path / "out", "--json"))["failed"] == 0
+    models = {f"{part}/{name}" for part in modules[:2] for name in ("onnx/model.onnx", "config.json")}
+    others = {"modules.json", "router_config.json", "document_1_Dense/model.safetensors"}
+    assert files(tmp_path / "out") == models | others
+    write(folder / "router_config.json", {"types": [7]})
+    assert as_json(specops("convert", folder, "-o", tmp_path / "other", "--json"))["failed"] == 0
+
+
 def test_weights_of_components_in_pytorch_are_copied(pipeline: Path, tmp_path: Path) -> None:
     """optimum-intel leaves the safety checker of a pipeline in PyTorch. The weights of IRs in other forms are left out."""
     path = pipeline / "model_index.json"
