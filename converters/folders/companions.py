@@ -54,8 +54,9 @@ def companions(folder: Path) -> list[Path]:
 
 
 def _modules(folder: Path) -> set[Path]:
-    """Return the folders of the modules that sentence-transformers runs itself, such as ``2_Dense`` after the model. A router
-    has modules for queries and for documents.
+    """Return the folders of the modules that sentence-transformers runs itself, such as ``2_Dense`` after the model.
+
+    A router has modules for queries and for documents.
     """
     listed = _read(folder / _MODULES)
     stated = [module.get("path") for module in listed if isinstance(module, dict)] if isinstance(listed, list) else []

@@ -107,7 +107,9 @@ class Sampler:
         largest = kept.max()
         if not np.isfinite(largest):
             return int(scores.argmax())
-        weights = np.exp((kept - largest) * np.float32(1 / how.temperature), dtype=np.float32)
+        # outside the range of float32, the factor would be 0 or infinite, and products of both are NaN
+        factor = np.float32(min(max(1 / how.temperature, 1e-30), 1e30))
+        weights = np.exp((kept - largest) * factor, dtype=np.float32)
         if how.min_p or how.top_p != 1.0:
             weights /= _sum(weights)
         if how.min_p:

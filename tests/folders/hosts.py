@@ -132,9 +132,14 @@ def in_sentence_transformers(name: str, source: Path, target: Path) -> Result:
         expected = host.CrossEncoder(str(source), backend="openvino", model_kwargs=cpu, **more).predict(pairs)
         found = host.CrossEncoder(str(target), backend="onnx", **more).predict(pairs)
         return Result("scores", distance({"": found}, {"": expected}), 1e-5, "CrossEncoder")
-    expected = host.SentenceTransformer(str(source), backend="openvino", model_kwargs=cpu, **more).encode(TEXTS)
-    found = host.SentenceTransformer(str(target), backend="onnx", **more).encode(TEXTS)
-    return Result("embeddings", distance({"": found}, {"": expected}), 1e-5, "SentenceTransformer")
+    models = (
+        host.SentenceTransformer(str(source), backend="openvino", model_kwargs=cpu, **more),
+        host.SentenceTransformer(str(target), backend="onnx", **more),
+    )
+    ways = ("encode_query", "encode_document") if name.endswith("-router") else ("encode",)
+    expected, found = ({way: getattr(model, way)(TEXTS) for way in ways} for model in models)
+    compared = "embeddings of queries and documents" if len(ways) == 2 else "embeddings"
+    return Result(compared, distance(found, expected), 1e-5, "SentenceTransformer")
 
 
 DTYPES = {"fp32": 1e-5, "fp16": 1e-2, "q8": 0.2, "q4": 2.0}

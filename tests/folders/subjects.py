@@ -185,6 +185,28 @@ def make_sentence_transformer(folder: Path, dense: bool = False) -> None:
             )
 
 
+def make_router(folder: Path) -> None:
+    """Create a repository of sentence-transformers with one model for queries and another for documents, whose IRs are in
+    ``query_0_Transformer/openvino/`` and ``document_0_Transformer/openvino/``.
+    """
+    import sentence_transformers
+
+    modules = importlib.import_module("sentence_transformers.models")
+    with tempfile.TemporaryDirectory() as place:
+        routes = []
+        for number, kind in enumerate(("query", "document")):
+            _torch_encoder(Path(place) / kind, seed=number)
+            transformer = modules.Transformer(f"{place}/{kind}", max_seq_length=48)
+            routes.append([transformer, modules.Pooling(_WIDTHS["hidden_size"], pooling_mode="mean")])
+        router = modules.Router.for_query_document(query_modules=routes[0], document_modules=routes[1])
+        torch_folder = f"{place}/torch"
+        sentence_transformers.SentenceTransformer(modules=[router]).save(torch_folder)
+        exported = sentence_transformers.SentenceTransformer(
+            torch_folder, backend="openvino", device="cpu", local_files_only=True
+        )
+        exported.save(str(folder))
+
+
 def make_sam(folder: Path) -> None:
     """Create a model of Segment Anything, whose parts are an encoder of images and a decoder of prompts and masks."""
     import torch
@@ -215,11 +237,11 @@ def make_sam(folder: Path) -> None:
         OVSamModel.from_pretrained(place, export=True, compile=False, load_in_8bit=False).save_pretrained(folder)
 
 
-def _torch_encoder(folder: Path) -> None:
+def _torch_encoder(folder: Path, seed: int = 1) -> None:
     import torch
     import transformers
 
-    torch.manual_seed(1)
+    torch.manual_seed(seed)
     transformers.BertModel(transformers.BertConfig(**_WIDTHS)).save_pretrained(folder)
     _tokenizer(folder)
 
@@ -374,6 +396,7 @@ def make_pipeline(name: str, folder: Path) -> None:
 MAKERS: dict[str, Callable[[Path], None]] = {
     "sentence-transformer": make_sentence_transformer,
     "sentence-transformer-dense": partial(make_sentence_transformer, dense=True),
+    "sentence-transformer-router": make_router,
     "sam": make_sam,
 }
 SPEECH: dict[str, Callable[[Path], None]] = {

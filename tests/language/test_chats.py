@@ -79,6 +79,16 @@ def test_forbidden_tokens_are_not_drawn() -> None:
 
 
 @pytest.mark.parametrize(
+    ("temperature", "found"), [(1e-320, {2}), (1e-40, {2}), (1e46, {1, 2}), (float("inf"), {1, 2})], ids=str
+)
+def test_temperatures_outside_float32(temperature: float, found: set[int]) -> None:
+    """The lowest choose the most likely token, and the highest each allowed token."""
+    sampler = Sampler(Sampling(do_sample=True, temperature=temperature))
+    logits = np.array([-np.inf, 1.0, 1.5, -np.inf], np.float32)
+    assert {sampler.choose(logits) for _ in range(100)} == found
+
+
+@pytest.mark.parametrize(
     "settings",
     [{"temperature": 0}, {"top_k": -1}, {"top_p": 0}, {"top_p": 1.1}, {"min_p": 1}, {"repetition_penalty": 0}, {"seed": -1},
      {"presence_penalty": 3}, {"temperature": float("nan")}],
