@@ -81,7 +81,7 @@ STANDARD = Target(
 _QNN = """
     Abs Add And ArgMax ArgMin ArrayFeatureExtractor Asin Atan AveragePool BatchNormalization Cast Clip Concat Conv
     ConvTranspose Cos DepthToSpace DequantizeLinear Div Elu Equal Exp Expand Flatten Floor Gather Gelu Gemm
-    GlobalAveragePool Greater GreaterOrEqual GridSample GRU HardSwish If InstanceNormalization IsInf LRN
+    GlobalAveragePool Greater GreaterOrEqual GridSample GRU HardSwish If InstanceNormalization IsInf LRN LSTM
     LayerNormalization LeakyRelu Less LessOrEqual Log LogSoftmax LpNormalization LpPool MatMul Max MaxPool MaxRoiPool
     Min Mul Neg NonMaxSuppression Not OneHot Or PRelu Pad Pow QLinearConv QLinearMatMul QuantizeLinear ReduceLogSumExp
     ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum Relu Reshape Resize Round Selu Shape Sigmoid Sign Sin Slice

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import onnxruntime as ort
 import openvino as ov
@@ -10,6 +12,8 @@ from openvino import opset13 as ops
 
 from converters.openvino import convert
 from converters.options import TargetName
+from converters.passes.spellings import SPELLINGS
+from tests.converters.passes.graphs import floats, graph, operators
 
 STEPS, BATCH, SIZE, HIDDEN = 4, 2, 3, 2
 
@@ -61,7 +65,7 @@ def test_nan_of_a_step(kind: str, lengths: list[int], target: TargetName) -> Non
         ("standard", "RNN", None),
         ("webgpu", "GRU", "If"),
         ("coreml", "LSTM", "If"),
-        ("qnn", "LSTM", "If"),  # the CPU computes it, and the device GRU
+        ("qnn", "LSTM", None),  # the device computes them
         ("qnn", "GRU", None),
         ("directml", "LSTM", "CumSum"),
         ("directml", "RNN", None),
@@ -72,7 +76,7 @@ def test_only_the_kernels_that_lose_it(target: TargetName, kind: str, emitted: s
     assert nodes[kind] == 1 and {"CumSum", "If"} & set(nodes) == ({emitted} if emitted else set())
 
 
-@pytest.mark.parametrize("target", ["standard", "coreml", "webgpu", "qnn"])
+@pytest.mark.parametrize("target", ["standard", "coreml", "webgpu"])
 @pytest.mark.parametrize(
     ("numbers", "is_nan"),
     [([-np.inf, -np.inf, -np.inf], True), ([np.inf, -np.inf, np.inf], True), ([1, -np.inf, 1], False)],
@@ -88,3 +92,27 @@ def test_infinite_data(target: TargetName, numbers: list[float], is_nan: bool, l
     session = ort.InferenceSession(convert(model, target=target).model.SerializeToString())
     for one, other in zip(session.run(None, {"x": x}), wanted, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("lengths", "attributes", "is_kept"),
+    [
+        (None, {}, False),
+        ([STEPS, STEPS], {}, False),
+        (None, {"direction": "reverse"}, False),
+        (None, {"activations": ["Sigmoid", "Tanh", "Tanh"]}, False),
+        ([STEPS, 2], {}, True),
+        (None, {"clip": 0.5}, True),
+        (None, {"input_forget": 1}, True),
+        (None, {"activations": ["Sigmoid", "Relu", "Tanh"]}, True),
+    ],
+)
+def test_lstm_that_the_device_lacks(lengths: list[int] | None, attributes: dict[str, Any], is_kept: bool) -> None:
+    def emit(op, x):
+        w, r = (op.const(np.ones((1, 4 * HIDDEN, size), np.float32)) for size in (SIZE, HIDDEN))
+        counts = None if lengths is None else op.const(np.array(lengths, np.int32))
+        return op.node("LSTM", x, w, r, None, counts, hidden_size=HIDDEN, outputs=1, **attributes)
+
+    model = graph(emit, floats("x", STEPS, BATCH, SIZE))
+    SPELLINGS["NaN of LSTM"]()(model)
+    assert bool({"CumSum", "If"} & set(operators(model))) == is_kept
