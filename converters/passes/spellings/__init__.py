@@ -88,10 +88,12 @@ from converters.passes.spellings.padding import (
 from converters.passes.spellings.positive_scores import PositiveScores
 from converters.passes.spellings.powers import ExpandedPowers
 from converters.passes.spellings.qnn_forms import (
+    BytesThroughIntegers,
     ConvForAveragePool,
     ExpandedSoftplus,
     FiveDimensions,
     FloorPooling,
+    GatheredEdges,
     PadBeforeConv,
     QuantizedMoves,
     ResizeOfHTP,
@@ -145,6 +147,7 @@ from converters.passes.spellings.webgpu_forms import (
     GatheredSlices,
     NarrowIntegers,
     NegatedAnd,
+    PaddedChannels,
     ScalarExponents,
 )
 
@@ -258,6 +261,7 @@ _SIMPLIFIED: Mapping[str, Callable[[], InPlacePass]] = {
     "Conv for ConvTranspose": ConvForConvTranspose,
     "Conv for AveragePool": ConvForAveragePool,
     "Pad before Conv": PadBeforeConv,
+    "Gather for edges": GatheredEdges,
     "five dimensions": FiveDimensions,
     "weights of float results": WeightsOfFloatResults,
     "normalized rows": NormalizedRows,
@@ -321,6 +325,8 @@ _LAST: Mapping[str, Callable[[], InPlacePass]] = {
     "quantized moves": QuantizedMoves,
     "scales of quantizations": ScalesOfQuantizations,
     "scalar exponents": ScalarExponents,
+    "padded channels": PaddedChannels,
+    "bytes through integers": BytesThroughIntegers,
     "Less for Greater": LessForGreater,
     "added bias of volumes": AddedBiasOfVolumes,
     "stated windows": StateWindows,

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 import onnx_ir as ir
 
-from converters.passes.workaround import Workaround
+from converters.passes.workaround import Workaround, again
 from onnx_specops.building import Builder, Value
 from onnx_specops.graphs import attributes_of, constant_array, constant_list
 
@@ -17,6 +17,43 @@ _INT64 = frozenset((ir.DataType.INT64,))
 _MOVED = _SMALL | _INT64
 _MOST_FIRST = 4096
 _INTEGERS = frozenset((ir.DataType.INT32, ir.DataType.INT64))
+
+
+class PaddedChannels(Workaround):
+    """Add a channel of zeros to the input and the kernels of a Conv whose number of input channels is 6, 9, 15, 18, 21, ...
+
+    WebGPU (0.4) computes wrong numbers if the number of channels is a multiple of 3 but neither 3 nor a multiple of 4, and
+    the number of output channels is a multiple of 4. Conditions: images or lines, one group, and not a matrix multiplication
+    of the channels.
+    """
+
+    operators = frozenset(("Conv",))
+    finite = True
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        x, weights, *bias = node.inputs
+        if not isinstance(x, Value) or not isinstance(weights, Value) or weights.dims is None or None in weights.dims:
+            return None
+        kernels, channels, *kernel = (dim or 0 for dim in weights.dims)
+        attributes = attributes_of(node)
+        if attributes.get("group", 1) != 1 or len(kernel) > 2 or kernels % _LANES or not channels % _LANES:
+            return None
+        is_product = all(number == 1 for number in (*kernel, *attributes.get("strides", ())))
+        if channels == _VECTOR or channels % _VECTOR or (is_product and not any(attributes.get("pads", ()))):
+            return None
+        zeros = [0] * len(weights.dims)
+        wide = op.Pad(x, [*zeros, 0, 1, *zeros[2:]])
+        numbers, more = constant_array(weights), np.zeros((kernels, 1, *kernel), weights.dtype.numpy())
+        if numbers is None:
+            padded = op.Concat(weights, op.const(more), axis=1)
+        else:
+            padded = op.const(np.concatenate([numbers, more.astype(numbers.dtype)], 1))
+        return [again(op, node, wide, padded, *bias)]
+
+
+_VECTOR = 3
+_LANES = 4
+"""The numbers of channels that its kernel reads at once."""
 
 
 class NarrowIntegers(Workaround):

@@ -5,13 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import onnx_ir as ir
 import pytest
 
 from converters.passes.spellings.qnn_forms import (
+    BytesThroughIntegers,
     ConvForAveragePool,
     ExpandedSoftplus,
     FiveDimensions,
     FloorPooling,
+    GatheredEdges,
     PadBeforeConv,
     QuantizedMoves,
     ResizeOfHTP,
@@ -19,6 +22,7 @@ from converters.passes.spellings.qnn_forms import (
     SeparateActivations,
     WeightsOfFloatResults,
 )
+from onnx_specops.building import new_value
 from tests.converters.passes.graphs import floats, graph, rewritten
 
 WEIGHTS = np.linspace(-1e5, 9, 6, dtype=np.float32).reshape(2, 3, 1, 1)
@@ -279,3 +283,45 @@ def test_another_scale_than_that_of_the_quantization(scale: np.float32, zero: np
 
     names = rewritten(emit, floats("x", 1, 3, 4, 4), by=[ScalesOfQuantizations()])
     assert [name for name in names if not name.endswith("Linear")] == found
+
+
+@pytest.mark.parametrize(
+    ("dtype", "to", "casts"),
+    [
+        (ir.DataType.UINT8, ir.DataType.FLOAT, 2),
+        (ir.DataType.UINT8, ir.DataType.FLOAT16, 2),
+        (ir.DataType.UINT8, ir.DataType.INT64, 1),
+        (ir.DataType.INT8, ir.DataType.FLOAT, 1),
+        (ir.DataType.BOOL, ir.DataType.FLOAT, 1),
+    ],
+)
+def test_bytes(dtype: ir.DataType, to: ir.DataType, casts: int) -> None:
+    numbers = [np.array([0, 1, 127, 255]).astype(dtype.numpy())]
+    found = rewritten(
+        lambda op, x: op.Cast(x, to=to), new_value(dtype, (4,), "x"), by=[BytesThroughIntegers()], numbers=numbers
+    )
+    assert found == ["Cast"] * casts
+
+
+@pytest.mark.parametrize(
+    ("pads", "mode", "gathers"),
+    [
+        ([0, 1, 0, 2], "edge", 1),
+        ([0, 0, 0, 3], "edge", 1),
+        ([2, 1, 0, 0], "edge", 2),
+        ([2, 0, 1, 0], "edge", 0),
+        ([0, 1, 0, 2], "reflect", 0),
+        ([0, 1, 0, 2], "constant", 0),
+        ([0, -1, 0, 2], "edge", 0),
+    ],
+)
+def test_edges(pads: list[int], mode: str, gathers: int) -> None:
+    numbers = [np.arange(12, dtype=np.float32).reshape(3, 4)]
+    found = rewritten(lambda op, x: op.Pad(x, pads, mode=mode), floats("x", 3, 4), by=[GatheredEdges()], numbers=numbers)
+    assert found == (["Gather"] * gathers or ["Pad"])
+
+
+def test_edges_of_unknown_dimensions_stay() -> None:
+    numbers = [np.arange(12, dtype=np.float32).reshape(3, 4)]
+    emit = lambda op, x: op.Pad(x, [0, 1, 0, 2], mode="edge")  # noqa: E731
+    assert rewritten(emit, floats("x", 3, None), by=[GatheredEdges()], numbers=numbers) == ["Pad"]

@@ -13,10 +13,11 @@ from converters.passes.spellings.webgpu_forms import (
     GatheredSlices,
     NarrowIntegers,
     NegatedAnd,
+    PaddedChannels,
     ScalarExponents,
 )
 from onnx_specops.building import new_value
-from tests.converters.passes.graphs import graph, operators, rewritten, run
+from tests.converters.passes.graphs import floats, graph, operators, rewritten, run
 
 FLOAT, INT32, INT64, BOOL = ir.DataType.FLOAT, ir.DataType.INT32, ir.DataType.INT64, ir.DataType.BOOL
 RNG = np.random.default_rng(0)
@@ -128,3 +129,36 @@ def test_exponents(exponent: np.ndarray, changed: bool) -> None:
 
     assert _found(emit, FLOAT, ScalarExponents) == ["Pow"]
     assert ScalarExponents()(graph(emit, new_value(FLOAT, [2, 3, 4], "x"))).modified is changed
+
+
+@pytest.mark.parametrize(
+    ("dims", "kernels", "attributes", "padded"),
+    [
+        ((1, 6, 4, 5), (8, 6, 3, 3), {"pads": [1, 1, 1, 1]}, True),
+        ((2, 9, 4, 5), (4, 9, 1, 2), {}, True),
+        ((1, 6, 5), (8, 6, 3), {}, True),
+        ((1, 6, 4, 5), (8, 6, 1, 1), {"strides": [2, 2]}, True),
+        ((1, 6, 4, 5), (8, 6, 1, 1), {}, False),
+        ((1, 6, 4, 5), (7, 6, 3, 3), {}, False),
+        ((1, 3, 4, 5), (8, 3, 3, 3), {}, False),
+        ((1, 5, 4, 5), (8, 5, 3, 3), {}, False),
+        ((1, 12, 4, 5), (8, 12, 3, 3), {}, False),
+        ((1, 12, 4, 5), (8, 6, 3, 3), {"group": 2}, False),
+        ((1, 6, 4, 5, 4), (8, 6, 3, 3, 3), {}, False),
+    ],
+)
+@pytest.mark.parametrize("is_computed", [False, True])
+def test_channels(
+    dims: tuple[int, ...], kernels: tuple[int, ...], attributes: dict[str, Any], padded: bool, is_computed: bool
+) -> None:
+    rng = np.random.default_rng(0)
+    x, weights = (rng.integers(-3, 4, size).astype(np.float32) for size in (dims, kernels))
+
+    def emit(op, x, w):
+        return op.Conv(
+            x, op.Neg(w) if is_computed else op.const(weights), op.const(np.ones(kernels[0], np.float32)), **attributes
+        )
+
+    inputs = floats("x", *dims), floats("w", *kernels)
+    found = rewritten(emit, *inputs, by=[PaddedChannels()], numbers=[x, weights])
+    assert ("Pad" in found) == padded
