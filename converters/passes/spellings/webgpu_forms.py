@@ -32,7 +32,9 @@ class PaddedChannels(Workaround):
 
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
         x, weights, *bias = node.inputs
-        if not isinstance(x, Value) or not isinstance(weights, Value) or weights.dims is None or None in weights.dims:
+        if not isinstance(x, Value) or not isinstance(weights, Value) or weights.dtype is None:
+            return None
+        if weights.dims is None or None in weights.dims:
             return None
         kernels, channels, *kernel = (dim or 0 for dim in weights.dims)
         attributes = attributes_of(node)
