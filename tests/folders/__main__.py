@@ -27,7 +27,7 @@ from converters.folders.weights import write_weights
 from tests.folders import ALL_LEFT_OUT, hosts, hybrids
 from tests.folders.language_models import COMPRESSED, CONFIGURATIONS
 from tests.folders.page import write_pages
-from tests.folders.subjects import ENCODERS, HYBRIDS, MAKERS, PIPELINES, SPEECH, VISION, make
+from tests.folders.subjects import ENCODERS, HYBRIDS, MAKERS, PIPELINES, SPEECH, STATELESS, VISION, make
 
 RESULTS = Path(__file__).with_name("results.json")
 LANGUAGE_MODELS = (*CONFIGURATIONS, *COMPRESSED)
@@ -63,6 +63,9 @@ def runs(name: str) -> Iterator[tuple[str, Callable[[Path, Path], hosts.Result]]
         return
     if name in ENCODERS:
         yield "optimum-onnx", partial(hosts.in_optimum, name)
+    if name in STATELESS:
+        for beams in (1, 3):
+            yield "optimum-onnx", partial(hosts.in_optimum_without_states, name, beams=beams)
     if name.startswith("sentence-transformer") or name.endswith(("-embedding", "-reranker")):
         yield "sentence-transformers", partial(hosts.in_sentence_transformers, name)
     if name == "sam":
@@ -86,7 +89,7 @@ def measured(name: str, place: Path) -> list[dict[str, Any]]:
     elif name in SPEECH or name in VISION or name in HYBRIDS:
         specops("convert", source, "-o", target, "--genai")
     else:
-        specops("convert", source, "-o", target, *([] if name in PIPELINES else _VARIANTS))
+        specops("convert", source, "-o", target, *([] if name in PIPELINES or name in STATELESS else _VARIANTS))
     rows = []
     for host, run in runs(name):
         if reason := hosts.missing(host):

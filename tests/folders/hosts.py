@@ -121,6 +121,29 @@ def in_optimum(name: str, source: Path, target: Path) -> Result:
     return Result("outputs", distance({k: np.asarray(v) for k, v in found.items()}, expected), 1e-5, kind.__name__)
 
 
+def in_optimum_without_states(name: str, source: Path, target: Path, beams: int = 1) -> Result:
+    """Generate tokens for two prompts, one of them padded, with the caches of a model in `STATELESS`."""
+    import torch
+    from optimum import intel, onnxruntime
+
+    pair = name.startswith("t5")
+    task = "Seq2SeqLM" if pair else "CausalLM"
+    files = {f"{part}_file_name": f"openvino_{part}_model.onnx" for part in ("encoder", "decoder")} if pair else {}
+    more = {"decoder_with_past_file_name": "openvino_decoder_with_past_model.onnx", "use_merged": False} if pair else {}
+    models = (
+        getattr(intel, f"OVModelFor{task}").from_pretrained(source, ov_config=CPU),
+        getattr(onnxruntime, f"ORTModelFor{task}").from_pretrained(target, **files, **more),
+    )
+    ids = torch.tensor([[5, 17, 200, 33, 33, 98], [9, 8, 7, 6, 5, 4]])
+    mask = torch.ones_like(ids)
+    mask[1, 4:] = 0 if pair else 1
+    mask[1, :2] = 1 if pair else 0
+    asked = {"min_new_tokens": 12, "max_new_tokens": 12, "do_sample": False, "num_beams": beams, "pad_token_id": 0}
+    expected, found = (model.generate(input_ids=ids, attention_mask=mask, **asked) for model in models)
+    compared = "tokens, greedy" if beams == 1 else f"tokens, {beams} beams"
+    return Result(compared, float((expected != found).sum()), 0.0, type(models[1]).__name__)
+
+
 def in_sentence_transformers(name: str, source: Path, target: Path) -> Result:
     """Compare embeddings of texts, or scores of pairs, with ``backend="onnx"`` and ``backend="openvino"``."""
     import sentence_transformers as host

@@ -393,11 +393,50 @@ def make_pipeline(name: str, folder: Path) -> None:
         OVDiffusionPipeline.from_pretrained(place, export=True, compile=False, load_in_8bit=False).save_pretrained(folder)
 
 
+def make_stateless(name: str, folder: Path) -> None:
+    """Create the folder of one of `STATELESS`: caches are inputs and outputs."""
+    import torch
+    import transformers
+    from optimum import intel
+
+    torch.manual_seed(1)
+    kind, task = STATELESS[name], "Seq2SeqLM" if name.startswith("t5") else "CausalLM"
+    model = getattr(transformers, f"AutoModelFor{task}").from_config(kind()).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.ndim > 1:
+                parameter.copy_(0.3 * torch.randn_like(parameter))
+    with tempfile.TemporaryDirectory() as place:
+        model.save_pretrained(place)
+        how = {"export": True, "compile": False, "load_in_8bit": False, "stateful": False}
+        getattr(intel, f"OVModelFor{task}").from_pretrained(place, **how).save_pretrained(folder)
+
+
+def _llama_configuration() -> Any:
+    import transformers
+
+    more = {"num_key_value_heads": 2, "bos_token_id": 1, "eos_token_id": 2}
+    return transformers.LlamaConfig(**{key: value for key, value in _WIDTHS.items() if key != "initializer_range"}, **more)
+
+
+def _t5_configuration() -> Any:
+    import transformers
+
+    return transformers.T5Config(
+        vocab_size=SIZE, d_model=32, d_kv=8, d_ff=64, num_layers=2, num_heads=4, decoder_start_token_id=0, pad_token_id=0,
+        eos_token_id=1,
+    )  # fmt: skip
+
+
+STATELESS: dict[str, Callable[[], Any]] = {"llama-stateless": _llama_configuration, "t5-stateless": _t5_configuration}
+"""Language models that were exported with ``stateful=False``, and their configurations."""
+
 MAKERS: dict[str, Callable[[Path], None]] = {
     "sentence-transformer": make_sentence_transformer,
     "sentence-transformer-dense": partial(make_sentence_transformer, dense=True),
     "sentence-transformer-router": make_router,
     "sam": make_sam,
+    **{name: partial(make_stateless, name) for name in STATELESS},
 }
 SPEECH: dict[str, Callable[[Path], None]] = {
     "whisper": make_whisper,
