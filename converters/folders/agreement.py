@@ -43,6 +43,7 @@ _LABELLED = (
     "ForSequenceClassification", "ForTokenClassification", "ForImageClassification", "ForAudioClassification",
     "ForAudioFrameClassification",
 )  # fmt: skip
+_NUMBERS_OF_LABELS = ("num_labels", "num_classes")  # the second in models of timm
 _OF_VOCABULARY = ("ForMaskedLM", "ForCTC", "ForCausalLM")
 
 
@@ -105,7 +106,11 @@ def model_problems(model: Path, config: Path) -> list[Problem]:
     sizes: dict[str, Any] = {}
     if kind.endswith(_LABELLED):
         labels = config_values.get("id2label")
-        sizes = {"id2label": len(labels)} if isinstance(labels, dict) else {"num_labels": config_values.get("num_labels", 2)}
+        stated = next((key for key in _NUMBERS_OF_LABELS if key in config_values), None)
+        if isinstance(labels, dict):
+            sizes = {"id2label": len(labels)}
+        else:
+            sizes = {stated: config_values[stated]} if stated else {"num_labels": 2}  # the default of transformers
     elif kind.endswith(_OF_VOCABULARY) and "padded_vocab_size" not in config_values:
         sizes = {"vocab_size": config_values.get("vocab_size")}
     return list(graph.differences(config, model, "logits", -1, sizes))

@@ -274,6 +274,7 @@ def test_options_of_folders_are_for_folders(encoder: Path, pipeline: Path, tmp_p
             "id2label is 2, but logits",
         ),
         ({"architectures": ["BertForSequenceClassification"]}, "num_labels is 2, but logits"),
+        ({"architectures": ["TimmWrapperForImageClassification"], "num_classes": 7}, "num_classes is 7, but logits"),
         ({"architectures": ["BertForMaskedLM"], "vocab_size": SIZE}, f"vocab_size is {SIZE}, but logits"),
     ],
 )
@@ -299,6 +300,7 @@ def test_the_vocabulary_of_a_stateful_model_is_checked(encoder: Path, tmp_path: 
     [
         {"architectures": ["BertModel"], "num_labels": 2},  # no classes
         {"architectures": ["BertForSequenceClassification"], "num_labels": LABELS},
+        {"architectures": ["TimmWrapperForImageClassification"], "num_classes": LABELS},
         {"architectures": None, "vocab_size": SIZE},
     ],
 )
