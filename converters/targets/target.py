@@ -30,6 +30,7 @@ Spelling = Literal[
     "wrapped integers",
     "positive scores",
     "bounded Slice",
+    "Concat for Tile",
     "counted Slice",
     "clipped Tanh",
     "computed indices",

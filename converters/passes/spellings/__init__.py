@@ -50,6 +50,7 @@ from converters.passes.spellings.merged_directions import MergeDirections
 from converters.passes.spellings.mnn_forms import CopiedVolumes, StateWindows
 from converters.passes.spellings.ncnn_forms import (
     BiasedNormalization,
+    ConcatForTile,
     ConvForSpaceToDepth,
     DepthToSpaceForTranspose,
     EluForSelu,
@@ -233,6 +234,7 @@ _SIMPLIFIED: Mapping[str, Callable[[], InPlacePass]] = {
     "MatMul for DFT": LowerDFT,
     "ConvTranspose for Col2Im": LowerCol2Im,
     "bounded Slice": BoundedSlices,
+    "Concat for Tile": ConcatForTile,
     "counted Slice": CountedSlices,
     "Slice for negative pads": NonnegativePads,
     "scattering within data": ScatterWithinData,

@@ -10,7 +10,7 @@ import onnx_ir as ir
 
 from converters.passes.workaround import Workaround
 from onnx_specops.building import Builder, Value
-from onnx_specops.graphs import attributes_of, producer_of
+from onnx_specops.graphs import attributes_of, constant_list, producer_of
 
 
 class ConvForSpaceToDepth(Workaround):
@@ -210,3 +210,24 @@ class SeparateFunctions(Workaround):
         if node.op_type == "Add":
             return None if producer_of(a, "Abs") is None else [op.Add(b, a)]
         return None if producer_of(b, "Tanh") is None else [op.Add(a, op.Neg(b))]
+
+
+class ConcatForTile(Workaround):
+    """Convert Tile to Concat. ncnn has no Tile that pnnx (2026) writes.
+
+    Condition: each axis is repeated a known number of times, at most 64 in all.
+    """
+
+    operators = frozenset(("Tile",))
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        result, repeats = node.inputs[0], constant_list(node.inputs[1])
+        if not isinstance(result, Value) or not repeats or min(repeats) < 1 or math.prod(repeats) > _MOST_COPIES:
+            return None
+        for axis, count in enumerate(repeats):
+            if count > 1:
+                result = op.Concat(*[result] * count, axis=axis)
+        return [result]
+
+
+_MOST_COPIES = 64

@@ -9,7 +9,7 @@ from converters.targets.engines.common import COMMON, COMPILED
 
 _NOT_IN_NCNN = """
     And ArgMax CumSum Equal GatherElements Greater GreaterOrEqual IsInf IsNaN Less LessOrEqual NonMaxSuppression Not Or
-    ScatterND Selu TopK Where Xor
+    ScatterND Selu Tile TopK Where Xor
 """
 NCNN = replace(
     COMPILED,
@@ -50,6 +50,7 @@ NCNN = replace(
         "half-pixel Resize",
         "Gather for strided Slice",
         "bounded Slice",
+        "Concat for Tile",
         "unchecked rows",
         "looked-up masks",
         "rows of matrices",

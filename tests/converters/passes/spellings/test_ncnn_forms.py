@@ -11,6 +11,7 @@ from onnx_ir.passes.common import RemoveUnusedNodesPass
 
 from converters.passes.spellings.ncnn_forms import (
     BiasedNormalization,
+    ConcatForTile,
     ConvForSpaceToDepth,
     EluForSelu,
     NormalizedLines,
@@ -159,3 +160,21 @@ def test_selu(attributes: dict[str, float]) -> None:
 def test_functions_that_pnnx_fuses(emit: Any, changed: bool, found: list[str]) -> None:
     assert SeparateFunctions()(graph(emit, floats("x", 2, 3))).modified == changed
     assert rewritten(emit, floats("x", 2, 3), by=[SeparateFunctions()]) == found
+
+
+@pytest.mark.parametrize(
+    ("repeats", "concats"),
+    [([1, 2], 1), ([3, 2], 2), ([1, 64], 1), ([1, 65], 0), ([8, 9], 0), ([0, 2], 0), ([1, 1], None)],
+)
+def test_tiles(repeats: list[int], concats: int | None) -> None:
+    numbers = [np.arange(6, dtype=np.float32).reshape(2, 3)]
+    found = rewritten(
+        lambda op, x: op.Neg(op.Tile(op.Abs(x), repeats)), floats("x", 2, 3), by=[ConcatForTile()], numbers=numbers
+    )
+    assert found.count("Concat") == (concats or 0) and ("Tile" in found) == (concats == 0)
+
+
+def test_computed_tiles_stay() -> None:
+    numbers = [np.arange(6, dtype=np.float32).reshape(2, 3)]
+    found = rewritten(lambda op, x: op.Tile(x, op.Shape(x)), floats("x", None, 3), by=[ConcatForTile()], numbers=numbers)
+    assert "Tile" in found
