@@ -260,12 +260,18 @@ def texts_in_pipeline(folder: Path, name: str) -> list[str]:
 
 
 def texts_in_genai(folder: Path, name: str) -> list[str]:
-    """Return the texts of onnxruntime-genai for `exact_requests`, with its own processor."""
+    """Return the texts of onnxruntime-genai for `exact_requests`, with its own processor, and OpenVINO's detokenizer:
+    detokenizers represent invalid bytes by different numbers of replacement characters.
+    """
+    import openvino as ov
+    import openvino_tokenizers
     import transformers
 
     texts = transformers.AutoTokenizer.from_pretrained(folder)
+    _, detokenizer = openvino_tokenizers.convert_tokenizer(texts, with_detokenizer=True)
+    decode = ov.compile_model(detokenizer, "CPU")
     found = in_genai(folder, name, processed=True, given=exact_requests(name))
-    return [texts.decode(tokens, skip_special_tokens=True) for tokens in found]
+    return [str(decode(np.array([tokens], np.int64))[0][0]) for tokens in found]
 
 
 def prepared(folder: Path, request: Request) -> dict[str, np.ndarray]:
