@@ -546,6 +546,33 @@ def many_dimensions(node: ir.Node) -> bool:
     return dims is not None and (len(dims) > 5 or (len(dims) == 5 and dims[0] != 1))
 
 
+_VOLUMES = 5
+"""The number of dimensions of three-dimensional images."""
+
+
+@limit(
+    "Concat Gather LogSoftmax ReduceL1 ReduceL2 ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum "
+    "ReduceSumSquare Slice Softmax Split",
+    "of five dimensions, of which Unsqueeze adds one",
+)
+def unsqueezed_volumes(node: ir.Node) -> bool:
+    """Match data of five dimensions that are not the result of a convolution. The program uses another dimension than that
+    of the axis.
+    """
+    pending, seen = [value for value in node.inputs if value is not None], set[ir.Value]()
+    while pending and len(seen) < _MAX_VALUES:
+        value = pending.pop()
+        before = value.producer()
+        if value in seen or before is None or value.shape is None or len(value.shape) != _VOLUMES:
+            continue
+        seen.add(value)
+        if before.op_type == "Unsqueeze":
+            return True
+        if before.op_type not in ("Conv", "ConvTranspose"):
+            pending += [given for given in before.inputs if given is not None]
+    return False
+
+
 @limit("Transpose", "of more than seven dimensions", silent=False)
 def long_transpositions(node: ir.Node) -> bool:
     """Match more dimensions than the program transposes."""

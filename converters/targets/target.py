@@ -31,6 +31,7 @@ Spelling = Literal[
     "positive scores",
     "bounded Slice",
     "Concat for Tile",
+    "Reshape before Expand",
     "counted Slice",
     "clipped Tanh",
     "computed indices",

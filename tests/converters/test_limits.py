@@ -265,6 +265,17 @@ CASES: list[tuple[Limit, tuple[int, ...], Any, Any]] = [
     (limits.many_dimensions, (2, 6, 6), *(lambda op, x, d=d: op.Reshape(x, d) for d in ([2, 3, 2, 2, 3], [1, 6, 2, 2, 3]))),
     (limits.many_dimensions, (2, 6, 6), *(
         lambda op, x, d=d: op.Reshape(x, d) for d in ([1, 2, 3, 2, 2, 3], [6, 2, 2, 3]))),
+    *((limits.unsqueezed_volumes, (1, 2, 3, 4),
+       lambda op, x, emit=emit: emit(op, op.Mul(op.Unsqueeze(x, [1]), np.ones((1, 2, 1, 3, 4), np.float32))),
+       lambda op, x, emit=emit: emit(op, op.Unsqueeze(op.Reshape(x, [2, 3, 4]), [1])))
+      for emit in (
+          lambda op, x: op.Softmax(x, axis=2),
+          lambda op, x: op.Slice(x, [0], [1], [2]),
+          lambda op, x: op.ReduceSum(x, [2]),
+          lambda op, x: op.Concat(x, x, axis=2),
+      )),
+    (limits.unsqueezed_volumes, (1, 2, 3, 4), lambda op, x: op.Softmax(op.Unsqueeze(x, [2]), axis=1),
+     lambda op, x: op.Softmax(op.Relu(op.Conv(op.Unsqueeze(x, [1]), np.ones((2, 1, 1, 1, 1), np.float32))), axis=1)),
     (limits.padded_integers, (3,), *(
         lambda op, x, n=n: op.Pad(op.Cast(x, to=7), [1, 1], op.const(np.array(n, np.int64))) for n in (2, 0)
     )),

@@ -56,6 +56,7 @@ from converters.passes.spellings.ncnn_forms import (
     EluForSelu,
     MergedAxes,
     NormalizedLines,
+    ReshapeBeforeExpand,
     SeparateFunctions,
     SplitLastDimension,
 )
@@ -235,6 +236,7 @@ _SIMPLIFIED: Mapping[str, Callable[[], InPlacePass]] = {
     "ConvTranspose for Col2Im": LowerCol2Im,
     "bounded Slice": BoundedSlices,
     "Concat for Tile": ConcatForTile,
+    "Reshape before Expand": ReshapeBeforeExpand,
     "counted Slice": CountedSlices,
     "Slice for negative pads": NonnegativePads,
     "scattering within data": ScatterWithinData,

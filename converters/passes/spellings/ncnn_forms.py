@@ -212,6 +212,21 @@ class SeparateFunctions(Workaround):
         return None if producer_of(b, "Tanh") is None else [op.Add(a, op.Neg(b))]
 
 
+class ReshapeBeforeExpand(Workaround):
+    """Reshape a scalar before Expand to one element of as many dimensions as the result.
+
+    For a scalar, pnnx (2026) computes the shape ``[1, 1]``. Condition: a known number of dimensions of the result.
+    """
+
+    operators = frozenset(("Expand",))
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        (x, target), result = node.inputs, node.outputs[0]
+        if not isinstance(x, Value) or not isinstance(result, Value) or x.rank != 0 or not result.rank:
+            return None
+        return [op.Expand(op.Reshape(x, [1] * result.rank), target)]
+
+
 class ConcatForTile(Workaround):
     """Convert Tile to Concat. ncnn has no Tile that pnnx (2026) writes.
 

@@ -15,6 +15,7 @@ from converters.passes.spellings.ncnn_forms import (
     ConvForSpaceToDepth,
     EluForSelu,
     NormalizedLines,
+    ReshapeBeforeExpand,
     SeparateFunctions,
 )
 from tests.converters.passes.graphs import floats, graph, operators, rewritten
@@ -172,6 +173,25 @@ def test_tiles(repeats: list[int], concats: int | None) -> None:
         lambda op, x: op.Neg(op.Tile(op.Abs(x), repeats)), floats("x", 2, 3), by=[ConcatForTile()], numbers=numbers
     )
     assert found.count("Concat") == (concats or 0) and ("Tile" in found) == (concats == 0)
+
+
+@pytest.mark.parametrize(("axes", "reshaped"), [([0, 1], True), ([0], False)])
+def test_expanded_scalars_are_reshaped(axes: list[int], reshaped: bool) -> None:
+    def emit(op, x):
+        return op.Expand(op.ReduceSum(x, axes, keepdims=0), [2, 3])
+
+    numbers = [np.arange(6, dtype=np.float32).reshape(2, 3)]
+    found = rewritten(emit, floats("x", 2, 3), by=[ReshapeBeforeExpand()], numbers=numbers)
+    assert found == ["Expand", "ReduceSum", *["Reshape"] * reshaped]
+
+
+def test_scalars_become_vectors_of_unknown_size() -> None:
+    def emit(op, x):
+        return op.Expand(op.ReduceSum(x, keepdims=0), op.Shape(x))
+
+    numbers = [np.arange(6, dtype=np.float32).reshape(2, 3)]
+    found = rewritten(emit, floats("x", None, 3), by=[ReshapeBeforeExpand()], numbers=numbers)
+    assert found.count("Reshape") == 1
 
 
 def test_computed_tiles_stay() -> None:
