@@ -22,7 +22,8 @@ class Constraints:
         least: the minimum number of tokens before an end token.
         ends: the end tokens.
         forced_begin: the first token if it is fixed, such as the language of a translation.
-        forced_end: the last token of a text that has the maximum number of tokens.
+        forced_end: the last token of a text that has the maximum number of tokens. Of several, transformers selects the
+            smallest one.
         suppressed: tokens that are not generated.
         not_at_begin: tokens that are not generated first.
     """
@@ -59,7 +60,7 @@ class Constraints:
             least=least,
             ends=tuple(ends),
             forced_begin=None if forced is None else int(forced),
-            forced_end=None if last is None else int(last[0] if isinstance(last, list) else last),
+            forced_end=None if last is None else int(min(last) if isinstance(last, list) else last),
             suppressed=[int(token) for token in settings.get("suppress_tokens") or ()],
             not_at_begin=[int(token) for token in settings.get("begin_suppress_tokens") or ()],
         )

@@ -209,7 +209,7 @@ def test_the_last_token_may_be_fixed(place: Path, tmp_path: Path) -> None:
     shutil.copytree(target, tmp_path, dirs_exist_ok=True)
     path = tmp_path / "generation_config.json"
     settings = json.loads(path.read_text())
-    for last, found in ((settings["eos_token_id"], ids[:-1]), ([11], [*ids[:-1], 11])):
+    for last, found in ((settings["eos_token_id"], ids[:-1]), ([11, 10], [*ids[:-1], 10])):
         path.write_text(json.dumps({**settings, "forced_eos_token_id": last}))
         assert list(EncoderDecoder(tmp_path).generate([5, 6, 7], 6)) == found
         assert list(EncoderDecoder(tmp_path).generate([5, 6, 7], 7))[:5] == ids[:5]
