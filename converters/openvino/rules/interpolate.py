@@ -349,15 +349,20 @@ def _interpolated(op: Builder, image: Value, sizes: Value, scales: Value, along:
         resized = _resized(op, image, sizes, scales, axes, method)
         if resized is not None:
             return resized
+    mode, antialias = method.mode, method.antialias
+    # The body of linear_onnx can be a Resize, past which ONNX Runtime moves a preceding Transpose. That of linear
+    # cannot, and computes the same without antialiasing.
+    if mode == "linear_onnx" and not interpolates_after(_preceding_permutation(image), mode, axes, None):
+        mode, antialias = "linear", False
     return op.specops.Interpolate(
         image,
         sizes,
         scales,
         axes=",".join(map(str, axes)),
-        mode=method.mode,
+        mode=mode,
         coordinate_transformation_mode=method.coordinates,
         nearest_mode=method.rounding,
-        antialias=int(method.antialias),
+        antialias=int(antialias),
         cube_coeff=method.cube_coeff,
     )
 
