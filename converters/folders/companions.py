@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from converters.errors import ConversionError, Fault, Problem
+from converters.errors import ConversionError, Problem
+from converters.folders.layouts import read_json
 from converters.outputs import Outputs
 
 _MODULES, _ROUTER = "modules.json", "router_config.json"
@@ -78,22 +78,21 @@ def _components(folder: Path) -> set[Path]:
 def _read(path: Path) -> Any:
     """Return the content of a JSON file; ``None`` if it cannot be read, which `check_companions` reports."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, OSError, RecursionError):
+        return read_json(path)
+    except ConversionError:
         return None
 
 
 def check_companions(folder: Path) -> None:
     """Raise `ConversionError` if JSON files of a model's folder that hosts read are not JSON. All such files are listed."""
-    problems = []
+    problems = list[Problem]()
     for path in companions(folder):
         if path.name not in _READ:
             continue
         try:
-            json.loads(path.read_text(encoding="utf-8"))
-        except (ValueError, OSError, RecursionError) as error:
-            message = f"it cannot be read: {error}"
-            problems.append(Problem(message, str(path), remedy="obtain the file again", fault=Fault.MALFORMED))
+            read_json(path)
+        except ConversionError as error:
+            problems += error.problems
     if problems:
         raise ConversionError.of(problems)
 

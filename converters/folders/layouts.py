@@ -83,16 +83,25 @@ def has_variables(model: Path) -> bool:
         return False
 
 
+def read_json(path: Path) -> Any:
+    """Read a JSON file.
+
+    Raises:
+        ConversionError: the file cannot be read.
+    """
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, OSError, RecursionError) as error:
+        raise _damaged(path, f"it cannot be read: {error}") from error
+
+
 def read_object(path: Path) -> Mapping[str, Any]:
     """Read the object in a JSON file.
 
     Raises:
         ConversionError: the file cannot be read, or does not contain an object.
     """
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, OSError, RecursionError) as error:
-        raise _damaged(path, f"it cannot be read: {error}") from error
+    found = read_json(path)
     if not isinstance(found, dict):
         raise _damaged(path, "it is not a JSON object")
     return found

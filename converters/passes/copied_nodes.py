@@ -86,6 +86,15 @@ def loaded_copy(value: ir.Value) -> ir.Value:
     return copy
 
 
+def copy_outputs(graph: ir.Graph, is_copied: Callable[[ir.Value], bool], suffix: str) -> bool:
+    """Copy the outputs of a model's graph for which a function returns true; return whether there are any."""
+    found = [index for index, value in enumerate(graph.outputs) if is_copied(value)]
+    names = Names.of(graph) if found else Names()
+    for index in found:
+        copy_output(graph, index, names, suffix)
+    return bool(found)
+
+
 def copy_output(graph: ir.Graph, index: int, names: Names, suffix: str) -> None:
     """Return a copy of an output of a graph, by an Identity. The copy has the output's name, and the output a new one."""
     value = graph.outputs[index]

@@ -5,13 +5,13 @@ Each was found by `tests.conformance.targets.operations`, or in a network. A fil
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import onnx_ir as ir
 
-from onnx_specops.graphs import all_nodes, constant_array, nested, producer_of
+from onnx_specops.graphs import all_nodes, computed_before, constant_array, nested, producer_of
 
 
 @dataclass(frozen=True)
@@ -66,20 +66,20 @@ def _rank(node: ir.Node) -> int:
 _DIRECTIONS = {"GRU": (["Sigmoid", "Tanh"]), "LSTM": (["Sigmoid", "Tanh", "Tanh"]), "RNN": (["Tanh"])}
 
 
-@limit("GRU LSTM RNN", "only in reverse, with lengths, a clip, peepholes or other activations")
-def recurrent(node: ir.Node) -> bool:
-    """Match anything except whole sequences, forward or bidirectional, with the default functions."""
+def is_usual_recurrence(node: ir.Node) -> bool:
+    """Return whether a GRU, LSTM or RNN has whole sequences, no clip, no peepholes, and the default functions."""
     usual = _DIRECTIONS[node.op_type]
     found = list(node.attributes.get_strings("activations", ()) or ())
     x, lengths = _dims(node.inputs[0]), _constant(node, 4)
     whole = not _given(node, 4) or (lengths is not None and x is not None and bool((lengths == x[0]).all()))
-    return (
-        node.attributes.get_string("direction", "forward") == "reverse"
-        or not whole
-        or "clip" in node.attributes
-        or _given(node, 7)
-        or (bool(found) and found != usual * (len(found) // len(usual)))
-    )
+    others = {"clip", "input_forget"} & set(node.attributes) or _given(node, 7)
+    return whole and not others and found == usual * (len(found) // len(usual))
+
+
+@limit("GRU LSTM RNN", "only in reverse, with lengths, a clip, peepholes or other activations")
+def recurrent(node: ir.Node) -> bool:
+    """Match anything except whole sequences, forward or bidirectional, with the default functions."""
+    return node.attributes.get_string("direction", "forward") == "reverse" or not is_usual_recurrence(node)
 
 
 @limit("GRU LSTM RNN", "of several sequences")
@@ -556,21 +556,18 @@ _VOLUMES = 5
     "of five dimensions, of which Unsqueeze adds one",
 )
 def unsqueezed_volumes(node: ir.Node) -> bool:
-    """Match data of five dimensions that are not the result of a convolution. The program uses another dimension than that
-    of the axis.
+    """Match data of five dimensions that an Unsqueeze computes with no convolution since then, or that too many operators
+    compute to tell. The program uses another dimension than that of the axis.
     """
-    pending, seen = [value for value in node.inputs if value is not None], set[ir.Value]()
-    while pending and len(seen) < _MAX_VALUES:
-        value = pending.pop()
-        before = value.producer()
-        if value in seen or before is None or value.shape is None or len(value.shape) != _VOLUMES:
-            continue
-        seen.add(value)
-        if before.op_type == "Unsqueeze":
-            return True
-        if before.op_type not in ("Conv", "ConvTranspose"):
-            pending += [given for given in before.inputs if given is not None]
-    return False
+    return any(computed_before(value, _before_volume) is None for value in node.inputs if value is not None)
+
+
+def _before_volume(value: ir.Value) -> Sequence[ir.Value] | None:
+    """Return what computes a value of five dimensions, except by a convolution; ``None`` for the result of an Unsqueeze."""
+    before = value.producer()
+    if before is None or value.shape is None or len(value.shape) != _VOLUMES or before.op_type in ("Conv", "ConvTranspose"):
+        return ()
+    return None if before.op_type == "Unsqueeze" else [given for given in before.inputs if given is not None]
 
 
 @limit("Transpose", "of more than seven dimensions", silent=False)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import onnx_ir as ir
 from onnx_ir.passes import InPlacePass, PassResult
 
-from converters.passes.copied_nodes import copy_output
+from converters.passes.copied_nodes import copy_outputs
 from onnx_specops.graphs import all_nodes
-from onnx_specops.naming import Names
 
 _POOLINGS = frozenset(("AveragePool", "LpPool", "MaxPool"))
 _FUSED = frozenset(("BatchNormalization", "Clip", "Relu"))
@@ -43,12 +42,7 @@ class CopiedVolumes(InPlacePass):
     """
 
     def call(self, model: ir.Model) -> PassResult:
-        graph = model.graph
-        found = [index for index, value in enumerate(graph.outputs) if _is_volume(value)]
-        names = Names.of(graph) if found else Names()
-        for index in found:
-            copy_output(graph, index, names, "of_volume")
-        return PassResult(model, modified=bool(found))
+        return PassResult(model, modified=copy_outputs(model.graph, _is_volume, "of_volume"))
 
 
 def _is_volume(value: ir.Value) -> bool:

@@ -8,10 +8,9 @@ from collections.abc import Sequence
 import onnx_ir as ir
 from onnx_ir.passes import InPlacePass, PassResult
 
-from converters.passes.copied_nodes import copy_output
+from converters.passes.copied_nodes import copy_outputs
 from converters.passes.workaround import Workaround
 from onnx_specops.building import Builder, Value
-from onnx_specops.naming import Names
 
 
 class FlatNonZero(Workaround):
@@ -58,12 +57,7 @@ class CopiedOutputs(InPlacePass):
     such a node."""
 
     def call(self, model: ir.Model) -> PassResult:
-        graph = model.graph
-        found = [index for index, value in enumerate(graph.outputs) if _is_of_several(value)]
-        names = Names.of(graph) if found else Names()
-        for index in found:
-            copy_output(graph, index, names, "of_several")
-        return PassResult(model, modified=bool(found))
+        return PassResult(model, modified=copy_outputs(model.graph, _is_of_several, "of_several"))
 
 
 def _is_of_several(value: ir.Value) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import onnx_ir as ir
@@ -10,6 +11,33 @@ import onnx_ir as ir
 from converters.passes.workaround import Workaround
 from onnx_specops.building import Builder, Value
 from onnx_specops.graphs import constant_list
+
+
+@dataclass(frozen=True)
+class StatedSlice:
+    """A Slice of data of known rank whose numbers are constants.
+
+    Attributes:
+        x, dims: the data and their dimensions.
+        starts, ends, axes: its numbers.
+        steps: the step of each axis, 1 if it is not stated.
+    """
+
+    x: Value
+    dims: Sequence[int | None]
+    starts: list[int]
+    ends: list[int]
+    axes: list[int]
+    steps: list[int]
+
+    @classmethod
+    def of(cls, node: ir.Node) -> StatedSlice | None:
+        """Return the numbers of a Slice; ``None`` if one is not a constant, there are no axes, or the rank is unknown."""
+        x, numbers = node.inputs[0], [constant_list(value) for value in node.inputs[1:]]
+        if not isinstance(x, Value) or x.dims is None or len(numbers) < 3 or any(one is None for one in numbers):
+            return None
+        starts, ends, axes, *steps = (one for one in numbers if one is not None)
+        return cls(x, x.dims, starts, ends, axes, steps[0] if steps else [1] * len(axes))
 
 
 class ReversedSliceToGather(Workaround):
@@ -21,20 +49,19 @@ class ReversedSliceToGather(Workaround):
     operators = frozenset(("Slice",))
 
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
-        x, numbers = node.inputs[0], [constant_list(value) for value in node.inputs[1:]]
-        if not isinstance(x, Value) or x.dims is None or len(numbers) < 4 or any(one is None for one in numbers):
+        if (stated := StatedSlice.of(node)) is None:
             return None
-        starts, ends, axes, steps = (one for one in numbers if one is not None)
-        places = [axis % len(x.dims) for axis in axes]
+        dims, starts, ends, steps = stated.dims, stated.starts, stated.ends, stated.steps
+        places = [axis % len(dims) for axis in stated.axes]
         backward = [k for k, step in enumerate(steps) if self.converted(step)]
-        if not backward or any(x.dims[places[k]] is None for k in backward):
+        if not backward or any(dims[places[k]] is None for k in backward):
             return None
         forward = [k for k in range(len(steps)) if k not in backward]
-        result = x
+        result = stated.x
         if forward:
             result = op.Slice(result, *([given[k] for k in forward] for given in (starts, ends, places, steps)))
         for k in backward:
-            size = x.dims[places[k]] or 0
+            size = dims[places[k]] or 0
             indices = np.arange(size, dtype=np.int64)[_slice(starts[k], ends[k], steps[k], size)]
             result = op.Gather(result, op.const(indices), axis=places[k])
         return [result]
@@ -64,15 +91,13 @@ class BoundedSlices(Workaround):
     operators = frozenset(("Slice",))
 
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
-        x, numbers = node.inputs[0], [constant_list(value) for value in node.inputs[1:]]
-        if not isinstance(x, Value) or x.dims is None or len(numbers) < 3 or any(one is None for one in numbers):
+        if (stated := StatedSlice.of(node)) is None:
             return None
-        starts, ends, axes, *rest = (one for one in numbers if one is not None)
-        sizes, steps = [x.dims[axis] for axis in axes], rest[0] if rest else [1] * len(axes)
-        if any(size is None for size in sizes) or any(step < 1 for step in steps):
+        sizes, given = [stated.dims[axis] for axis in stated.axes], [stated.starts, stated.ends]
+        if any(size is None for size in sizes) or any(step < 1 for step in stated.steps):
             return None
-        places = [[_bounded(place, size or 0) for place, size in zip(given, sizes, strict=True)] for given in (starts, ends)]
-        return None if places == [starts, ends] else [op.Slice(x, *places, axes, *rest)]
+        places = [[_bounded(place, size or 0) for place, size in zip(one, sizes, strict=True)] for one in given]
+        return None if places == given else [op.Slice(stated.x, *places, *node.inputs[3:])]
 
 
 def _bounded(place: int, size: int) -> int:

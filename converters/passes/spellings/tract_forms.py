@@ -9,9 +9,10 @@ import numpy as np
 import onnx_ir as ir
 from onnx_ir.passes import InPlacePass, PassResult
 
+from converters.passes.spellings.slices import StatedSlice
 from converters.passes.workaround import Workaround
 from onnx_specops.building import Builder, Value
-from onnx_specops.graphs import all_nodes, attributes_of, computed_before, constant_array, constant_list
+from onnx_specops.graphs import all_nodes, attributes_of, computed_before, constant_array
 from onnx_specops.naming import Names
 
 
@@ -111,27 +112,24 @@ class CountedSlices(Workaround):
     operators = frozenset(("Slice",))
 
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
-        x, numbers = node.inputs[0], [constant_list(value) for value in node.inputs[1:]]
-        if not isinstance(x, Value) or x.dims is None or len(numbers) < 3 or any(one is None for one in numbers):
-            return None
-        starts, ends, axes, *rest = (one for one in numbers if one is not None)
-        if any(step != 1 for steps in rest for step in steps):
+        stated = StatedSlice.of(node)
+        if stated is None or any(step != 1 for step in stated.steps):
             return None
         places: list[tuple[int | Value, int | Value]] = []
-        for start, end, axis in zip(starts, ends, axes, strict=True):
+        for start, end, axis in zip(stated.starts, stated.ends, stated.axes, strict=True):
             is_open = end >= _OPEN_END
-            if x.dims[axis] is not None or (start == 0 and is_open):
+            if stated.dims[axis] is not None or (start == 0 and is_open):
                 places.append((start, end))
                 continue
-            size = op.Gather(op.Shape(x), [axis % len(x.dims)], axis=0)
+            size = op.Gather(op.Shape(stated.x), [axis % len(stated.dims)], axis=0)
             begin = start and _within(op, start, size)
             close = _END if is_open else _within(op, end, size)
             if start and not is_open and ((start < 0) != (end < 0) or end < start):  # the start may be after the end
                 close = op.Max(close, begin)
             places.append((begin, close))
-        if places == list(zip(starts, ends, strict=True)):
+        if places == list(zip(stated.starts, stated.ends, strict=True)):
             return None
-        return [op.Slice(x, *(_joined(op, one) for one in zip(*places, strict=True)), axes, *rest)]
+        return [op.Slice(stated.x, *(_joined(op, one) for one in zip(*places, strict=True)), *node.inputs[3:])]
 
 
 _OPEN_END = 2**31 - 1

@@ -20,7 +20,7 @@ _INTEGERS = frozenset((ir.DataType.INT32, ir.DataType.INT64))
 
 
 class PaddedChannels(Workaround):
-    """Add a channel of zeros to the input and the kernels of a Conv whose number of input channels is 6, 9, 15, 18, 21, ...
+    """Add a channel of zeros to the input and the kernels of a Conv with 6, 9, 15, 18 or similar numbers of input channels.
 
     WebGPU (0.4) computes wrong numbers if the number of channels is a multiple of 3 but neither 3 nor a multiple of 4, and
     the number of output channels is a multiple of 4. Conditions: images or lines, one group, and not a matrix multiplication
