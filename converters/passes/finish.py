@@ -241,7 +241,7 @@ def finish(
         passes.append(halves if precision == "float16" else InFloat32())
     passes += [
         RemoveUnusedNodesPass(),
-        Simplify(limit=FOLDED_ELEMENTS, halves=False, fold=fold, fused=True),
+        Simplify(limit=FOLDED_ELEMENTS, halves=precision == "float32", fold=fold, fused=True),
         SelectRowsOnce(),
         *spelling_passes(target),
     ]
@@ -329,13 +329,14 @@ def finish_for(
         newest = min(opset or target.opsets[1], OPSET)
         passes += [RemoveUnusedNodesPass(), ConvertToIntegers(newest, contrib=False), RemoveUnusedNodesPass()]
     passes.append(FoldConstantTransposes())
+    in_float32 = precision != "float16" and (target.float32 or precision == "float32")
     if precision == "float16":
         passes += [halves, inline]
     else:  # a body depends on the limits and random numbers of the model's type
-        passes += [inline, InFloat32()] if target.float32 or precision == "float32" else [inline]
+        passes += [inline, InFloat32()] if in_float32 else [inline]
     passes += [
         RemoveUnusedNodesPass(),
-        Simplify(stored=True, halves=False, fused=True),
+        Simplify(stored=True, halves=in_float32, fused=True),  # the halves that are left are rounded
         *spelling_passes(target),
         casts(),
         Simplify(stored=True),

@@ -18,6 +18,7 @@ import onnx_ir as ir
 from onnx_ir.passes import InPlacePass, PassResult
 
 from converters.passes.float16_limits import LARGEST, is_constant, is_near_zero, near_zero, overflowing, positions
+from converters.passes.simplification.constants import RANDOM
 from onnx_specops.building import OPSET, OPSET_IMPORTS, Value, constant_value
 from onnx_specops.domain import CONTRIB_DOMAIN
 from onnx_specops.graphs import all_nodes, all_values, nested, producer_of
@@ -31,14 +32,55 @@ D = ir.DataType
 class InFloat32(InPlacePass):
     """Convert 16-bit weights and computation to float32. Inputs and outputs keep their types.
 
-    A float16 between float32 and an 8-bit float stays: FakeConvert rounds twice, as OpenVINO does.
+    Where a value is rounded to float16, the Cast stays:
+
+    - between float32 and an 8-bit float: FakeConvert rounds twice, as OpenVINO does;
+    - if it is computed from constants only: OpenVINO rounds these when it loads the model, but not what it computes later.
     """
 
     def call(self, model: ir.Model) -> PassResult:
         types = {D.FLOAT16: D.FLOAT, D.BFLOAT16: D.FLOAT}
         before = any(value.dtype in types for value in all_values(model.graph))
-        retype(model, types, kept=_before_float8(model))
+        retype(model, types, kept=_before_float8(model) | _rounded_constants(model))
         return PassResult(model, modified=before)
+
+
+def _rounded_constants(model: ir.Model) -> set[ir.Value]:
+    """Return the results of Casts that round what is computed from constants to float16. Insert a Cast after each of them,
+    which becomes one to float32.
+    """
+    constants: set[ir.Value | None] = {None}
+    found: list[ir.Node] = []
+    for node in all_nodes(model.graph):
+        if node.op_type in RANDOM or nested(node) or not all(v in constants or is_constant(v) for v in node.inputs if v):
+            continue
+        constants.update(node.outputs)
+        if (node.op_type, node.domain) == ("Cast", "") and _rounds_to_float16(node):
+            found.append(node)
+    names = Names.of(model.graph) if found else Names()
+    for node in found:
+        (rounded,) = node.outputs
+        assert node.graph is not None
+        name = names.unique(f"{rounded.name}_rounded")
+        copy = Value(name=name, type=rounded.type, shape=rounded.shape)
+        rounded.replace_all_uses_with(copy)
+        node.graph.insert_after(
+            node, ir.Node("", "Cast", [rounded], [ir.AttrInt64("to", int(D.FLOAT16))], outputs=[copy], name=name)
+        )
+    return {node.outputs[0] for node in found}
+
+
+def _rounds_to_float16(cast: ir.Node) -> bool:
+    source, result = cast.inputs[0], cast.outputs[0]
+    if source is None or source.dtype is None or result.dtype != D.FLOAT16 or result.is_graph_output():
+        return False
+    return source.dtype in _NOT_IN_FLOAT16 and not (isinstance(result, Value) and result.unrounded)
+
+
+_NOT_IN_FLOAT16 = frozenset((
+    D.FLOAT, D.DOUBLE, D.BFLOAT16, D.INT16, D.INT32, D.INT64, D.UINT16, D.UINT32, D.UINT64,
+))  # fmt: skip
+"""Types with numbers that float16 rounds."""
 
 
 def _before_float8(model: ir.Model) -> set[ir.Value]:

@@ -123,10 +123,14 @@ def _constants(layer: Layer) -> list[ElementType] | None:
 def _is_decompressed_by_products(convert: Layer) -> bool:
     """Return whether OpenVINO's CPU plugin keeps the levels of an nf4 constant unrounded.
 
-    It does if only MatMul uses them, multiplied by scales, with their groups merged before the last Convert. For other
-    consumers, it folds them in the types of the Converts.
+    It does if only MatMul uses them, multiplied by scales, perhaps minus a zero point, with their groups merged before the
+    last Convert. For other consumers, it folds them in the types of the Converts.
     """
-    if convert.inputs[0].source.layer.constant is None or (layer := _only_user(convert)) is None or layer.type != "Multiply":
+    if convert.inputs[0].source.layer.constant is None or (layer := _only_user(convert)) is None:
+        return False
+    if layer.type == "Subtract" and layer.inputs[0].source.layer is convert and (layer := _only_user(layer)) is None:
+        return False
+    if layer.type != "Multiply":
         return False
     for kind in ("Reshape", "Convert", "Transpose"):
         if (following := _only_user(layer)) is not None and following.type == kind:

@@ -276,3 +276,19 @@ def test_float32_rounds_to_8_bits_by_way_of_float16(kind: str, opset: int, tmp_p
     np.testing.assert_allclose(got[1].astype(np.float32), wanted[1].astype(np.float32), rtol=1e-3, strict=True)
     rounding = [n for n in converted.graph.node if n.op_type == "Cast" and n.attribute[0].i == FLOAT16]
     assert len(rounding) == 2  # the other one is before the output
+
+
+@pytest.mark.parametrize("options", [{"precision": "float32"}, {"target": "standard"}, {"target": "opencv"}])
+def test_float32_rounds_constants_to_float16(options: dict[str, str]) -> None:
+    """OpenVINO rounds constants, also computed ones and integers, and not what it computes when the model runs."""
+    x = op.parameter([4], np.float32, name="x")
+    numbers = op.constant(np.array([0.1, 2049, -1e-9, 3], np.float32))
+    integers = op.constant(np.array([2049, 4099, 1, -2051], np.int32))
+    computed = op.convert(op.multiply(op.convert(op.constant(np.arange(4, dtype=np.uint8)), "f32"), numbers), "f16")
+    halves = [op.convert(numbers, "f16"), op.convert(integers, "f16"), computed, op.convert(op.multiply(x, x), "f16")]
+    model = ov.Model([op.add(x, op.convert(half, "f32")) for half in halves], [x])
+    given = np.array([0, 0, 0, 0.3], np.float32)
+    converted, _ = convert(model, **options)  # type: ignore[arg-type]
+    assert "Cast" not in {node.op_type for node in converted.graph.node}
+    for got, wanted in zip(run(converted, [given]), expected(model, [given]), strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=1e-7, strict=True)

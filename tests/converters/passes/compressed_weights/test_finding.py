@@ -91,7 +91,12 @@ def _levels(form: str, rows: int) -> ov.Model:
     x = ops.parameter([2, 64], np.float32, name="x")
     shape = [rows, 2, 32] if "group" in form else [rows, 64]
     levels = ops.convert(ops.constant(ov.Tensor(packed, ov.Shape(shape), ov.Type.nf4)), "f16")
-    weights = ops.multiply(levels, ops.constant(np.full([rows] + [1] * (len(shape) - 1), 0.7, np.float16)))
+    one = [rows] + [1] * (len(shape) - 1)
+    if "zero point" in form:
+        levels = ops.subtract(levels, ops.constant(np.full(one, 0.25, np.float16)))
+    elif form == "negated":
+        levels = ops.subtract(ops.constant(np.zeros(one, np.float16)), levels)
+    weights = ops.multiply(levels, ops.constant(np.full(one, 0.7, np.float16)))
     if form == "group, late":
         weights = ops.reshape(ops.convert(weights, "f32"), ops.constant([rows, 64]), False)
     else:
@@ -119,7 +124,8 @@ def _levels(form: str, rows: int) -> ov.Model:
     ("form", "rounded"),
     [
         ("product", False), ("group", False), ("transposed group", False), ("two products", False),
-        ("group, late", True), ("sum", True), ("product and sum", True), ("rows", True),
+        ("group, late", True), ("sum", True), ("product and sum", True), ("rows", True), ("zero point", False),
+        ("group with zero point", False), ("negated", True),
     ],
 )  # fmt: skip
 def test_levels_of_nf4_that_only_products_use(form: str, rounded: bool, rows: int, tmp_path: Path) -> None:
@@ -132,8 +138,8 @@ def test_levels_of_nf4_that_only_products_use(form: str, rounded: bool, rows: in
         data[0] = np.eye(64, dtype=np.float32)[8]
     exact = {"INFERENCE_PRECISION_HINT": "f32", "DYNAMIC_QUANTIZATION_GROUP_SIZE": "0"}
     expected = ov.Core().compile_model(tmp_path / "model.xml", "CPU", exact)([data])[0]
-    if form in ("product", "group", "two products", "transposed group", "group, late"):
-        levels = expected[:1] / np.float32(np.float16(0.7))
+    if form not in ("sum", "product and sum", "rows"):
+        levels = expected[:1] / np.float32(np.float16(0.7)) + np.float32(0.25 if "zero point" in form else 0)
         assert np.allclose(levels, levels.astype(np.float16), rtol=1e-6, atol=0) == rounded
     converted, _ = convert(tmp_path / "model.xml")
     for kernels in ("none", "python", "native"):
