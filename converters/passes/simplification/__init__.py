@@ -8,6 +8,7 @@ from converters.passes.simplification.dimensions import MergeDimensions
 from converters.passes.simplification.duplicates import MergeDuplicates
 from converters.passes.simplification.expansions import MergeExpansions
 from converters.passes.simplification.gathers import MergeGathers
+from converters.passes.simplification.negations import MergeNegations
 from converters.passes.simplification.neutral import RemoveNeutral
 from converters.passes.simplification.pads import FusePads
 from converters.passes.simplification.simplify import Simplify
@@ -22,6 +23,7 @@ __all__ = [
     "MergeDuplicates",
     "MergeExpansions",
     "MergeGathers",
+    "MergeNegations",
     "RemoveNeutral",
     "Simplify",
 ]

@@ -16,6 +16,7 @@ from converters.passes.simplification.dimensions import MergeDimensions
 from converters.passes.simplification.duplicates import MergeDuplicates
 from converters.passes.simplification.expansions import MergeExpansions
 from converters.passes.simplification.gathers import MergeGathers
+from converters.passes.simplification.negations import MergeNegations
 from converters.passes.simplification.neutral import RemoveNeutral
 from converters.passes.simplification.pads import FusePads
 
@@ -29,9 +30,9 @@ class Simplify(InPlacePass):
 
     Args:
         stored, limit, halves: see `FoldConstants`.
-        fold: whether constants are folded.
-        fused: whether Pads become part of convolutions, Expands part of arithmetic, and Gathers Slices. Some spellings need
-            the separate nodes.
+        fold: whether constants are folded, or take a sign.
+        fused: whether Pads become part of convolutions, Expands part of arithmetic, and Gathers Slices, and constants take
+            the sign of negations. Some spellings need the separate nodes.
     """
 
     def __init__(
@@ -48,6 +49,7 @@ class Simplify(InPlacePass):
             MergeDataMovement(),
             MergeDimensions(),
             RemoveNeutral(),
+            *([MergeNegations()] if fold and fused else []),
             MergeConcats(),
             *([FusePads(), MergeExpansions(), MergeGathers()] if fused else []),
             FuseBiases(),
