@@ -36,6 +36,7 @@ from converters.passes.onnxruntime import (
     KeepFloatWeights,
     KeepPads,
     SeparateWeights,
+    StopMovedTransposes,
     TransposeAfterCasts,
     forms_before_lowering,
     fusion_guards,
@@ -342,7 +343,7 @@ def finish_for(
         Simplify(stored=True),
     ]
     if target.onnxruntime:
-        passes += [KeepPads(OPSET), TransposeAfterCasts(), KeepFloatWeights()]
+        passes += [KeepPads(OPSET), TransposeAfterCasts(), KeepFloatWeights(), StopMovedTransposes()]
         passes += [ConstantsOfMoreDimensions(), InstancesWithoutElements()]
     _run(passes, model)
     if inline.unsupported:

@@ -48,17 +48,6 @@ def interpolates(mode: str, rank: int | None, axes: Sequence[int]) -> bool:
     return set(axes) <= spatial or (rank == 4 and set(axes) <= {1, 2})
 
 
-def interpolates_after(perm: Sequence[int], mode: str, axes: Sequence[int], factors: Sequence[float] | None) -> bool:
-    """Return whether the four-dimensional Resize supports the axes after ONNX Runtime moved a preceding Transpose by
-    ``perm`` past it.
-    """
-    if list(perm) == [0, 2, 3, 1]:
-        return 3 not in axes  # no method interpolates along the second axis
-    if list(perm) == [0, 3, 1, 2] and mode == "cubic":
-        return factors is not None and min(factors) >= 1  # no method downsamples along the second and third axis
-    return True
-
-
 def is_dft_better(size: int, contiguous: bool) -> bool:
     """Return whether DFT is better than a MatMul with a matrix of waves.
 

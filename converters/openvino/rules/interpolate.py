@@ -13,18 +13,14 @@ from converters.errors import Malformed
 from converters.openvino.reader.graph import Layer
 from converters.openvino.rule import AttributeGroup, Context, Departure, rule
 from converters.openvino.rules._fused_resizing import is_fused_with_next_layers
-from converters.openvino.rules._onnxruntime import RESIZED, RESIZED_TO_NEAREST, interpolates, interpolates_after
+from converters.openvino.rules._onnxruntime import RESIZED, RESIZED_TO_NEAREST, interpolates
 from converters.openvino.rules._precision import ZERO_WEIGHT, integers_in_float32
 from onnx_specops.building import Builder, Value
-from onnx_specops.domain import DOMAIN
 from onnx_specops.padding import pad
 
 # The maximum rank in OpenVINO's CPU plugin.
 _MAX_RANK = 8
 _BYTES = (ir.DataType.INT8, ir.DataType.UINT8)
-_MAX_BETWEEN = 32
-"""The maximum number of nodes to search for a Transpose. Networks have fewer functions in a row."""
-
 _INT64, _FLOAT = ir.DataType.INT64, ir.DataType.FLOAT
 
 _CUBIC_3D = Departure(
@@ -349,20 +345,15 @@ def _interpolated(op: Builder, image: Value, sizes: Value, scales: Value, along:
         resized = _resized(op, image, sizes, scales, axes, method)
         if resized is not None:
             return resized
-    mode, antialias = method.mode, method.antialias
-    # The body of linear_onnx can be a Resize, past which ONNX Runtime moves a preceding Transpose. That of linear
-    # cannot, and computes the same without antialiasing.
-    if mode == "linear_onnx" and not interpolates_after(_preceding_permutation(image), mode, axes, None):
-        mode, antialias = "linear", False
     return op.specops.Interpolate(
         image,
         sizes,
         scales,
         axes=",".join(map(str, axes)),
-        mode=mode,
+        mode=method.mode,
         coordinate_transformation_mode=method.coordinates,
         nearest_mode=method.rounding,
-        antialias=int(antialias),
+        antialias=int(method.antialias),
         cube_coeff=method.cube_coeff,
     )
 
@@ -408,8 +399,6 @@ def _resized(op: Builder, image: Value, sizes: Value, scales: Value, axes: list[
         attributes["mode"] = "linear"
     else:
         return None
-    if mode != "nearest" and rank == 4 and not interpolates_after(_preceding_permutation(image), mode, axes, factors):
-        return None
     attributes["coordinate_transformation_mode"] = coordinates
     if not exact:
         return op.Resize(image, None, None, _for_all_axes(op, image, sizes, attributes), **attributes)
@@ -428,22 +417,6 @@ def _resized(op: Builder, image: Value, sizes: Value, scales: Value, axes: list[
             if found != {size} or (size == length and factor != 1):
                 return None
     return op.Resize(image, None, _for_all_axes(op, image, scales, attributes), **attributes)
-
-
-def _preceding_permutation(image: Value) -> Sequence[int]:
-    """Return the permutation of the Transpose before the image, possibly before elementwise functions; empty if there is
-    none.
-    """
-    node = image.producer()
-    for _ in range(_MAX_BETWEEN):
-        if node is None or node.op_type in ("Transpose", "YUVtoRGB") or len(node.inputs) != 1 or node.inputs[0] is None:
-            break
-        node = node.inputs[0].producer()
-    if node is None:
-        return ()
-    if node.domain == DOMAIN:  # the last node of its body: that of YUVtoRGB, and of those that pool regions
-        return [0, 2, 3, 1] if node.op_type == "YUVtoRGB" else [0, 3, 1, 2]
-    return node.attributes.get_ints("perm", ()) if node.op_type == "Transpose" else ()
 
 
 def _for_all_axes(op: Builder, image: Value, given: Value, attributes: dict[str, object]) -> Value:

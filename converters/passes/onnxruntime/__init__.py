@@ -27,6 +27,7 @@ from converters.passes.onnxruntime.line_convolutions import DepthwiseLines
 from converters.passes.onnxruntime.local_response import LRNByShiftedSums, LRNOfFourDimensions
 from converters.passes.onnxruntime.matmuls import MatMulOfVectorsAndEmptyMatrices
 from converters.passes.onnxruntime.more_dimensions import ConstantsOfMoreDimensions
+from converters.passes.onnxruntime.moved_images import StopMovedTransposes, StopMovedTransposesOfBodies
 from converters.passes.onnxruntime.moved_outputs import CopyMovedOutputs
 from converters.passes.onnxruntime.nearest_resizes import NearestByGather
 from converters.passes.onnxruntime.pads import KeepPads
@@ -79,6 +80,8 @@ __all__ = [
     "SmallFactorsFirst",
     "SoftmaxByReductions",
     "SplitBeforeTranspose",
+    "StopMovedTransposes",
+    "StopMovedTransposesOfBodies",
     "SumBeforeNormalization",
     "SumsByProducts",
     "TransposeAfterCasts",
@@ -157,5 +160,9 @@ def fusion_guards(opset: int, *, is_for_cpu: bool = True) -> Sequence[InPlacePas
     if is_for_cpu and opset >= OPSET:
         guards += [DirectConvolutions(), TransposedVolumes()]
     if is_for_cpu:
-        guards += [KeepBlocks(), SeparateWeights()]
+        guards += [
+            Workarounds(StopMovedTransposes(opset), StopMovedTransposesOfBodies(opset)),
+            KeepBlocks(),
+            SeparateWeights(),
+        ]
     return [*guards, TransposeInSteps(), CopyMovedOutputs()]

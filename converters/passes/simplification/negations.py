@@ -53,9 +53,7 @@ def _negated(x: Value, c: Value, negative: Value) -> Any:
 def _before(name: str, negative: _Expression) -> Rewrite:
     with_constant = _WITH_CONSTANTS[name]
 
-    @rewrite(
-        "Div" if name == "inverse" else name, lambda op, x, c: with_constant(op, negative(op, x), c), commute=True
-    )
+    @rewrite("Div" if name == "inverse" else name, lambda op, x, c: with_constant(op, negative(op, x), c), commute=True)
     def negation_before(op: Builder, *, x: Value, c: Value, negative: Value) -> Value | None:
         """Negate the constant that a negation is multiplied with, divided by, or divides."""
         array = _negated(x, c, negative)
