@@ -1,7 +1,7 @@
 // VolumeConv: convolutions of volumes, images and lines with channels first.
 //
 // A slice of the padded input is one line of positions, in which each tap is at a fixed distance. With strides, the pixels of
-// each remainder are a slice of their own, so that taps stay adjacent. Sums at positions between lines are dropped.
+// each remainder are a plane of their own, so that taps stay adjacent. Sums at positions between lines are dropped.
 #include "volume_conv.h"
 
 #include <algorithm>
@@ -28,12 +28,7 @@ namespace {
 
 using volumes::Geometry;
 using volumes::Pieces;
-using volumes::Slab;
-using volumes::Slabs;
 
-// Small groups are copied by the thread that convolves them, so that they stay in its second-level cache: at most so many numbers
-// of one group, about so many of several, and a fraction of all groups, for several threads.
-constexpr std::int64_t small_group = std::int64_t{1} << 17, groups_at_once = std::int64_t{1} << 15, several = 8;
 // The products that a thread computes, at least.
 constexpr std::int64_t at_least = std::int64_t{1} << 17;
 
@@ -65,35 +60,20 @@ class VolumeConv : public Kernel {
     }
     std::vector<float> biases(static_cast<std::size_t>(g.columns), 0.0f);
     if (!bias.absent()) std::copy_n(bias.data<float>(), g.columns, biases.begin());
-    const auto parallel = [&](std::int64_t total, std::int64_t grain, const auto& body) {
-      context.parallel_ranges(total, grain, body);
-    };
-    const std::int64_t from = x.size() / (g.batch * g.groups), to = element_count(shape) / (g.batch * g.groups);
-    const std::int64_t padded = Slabs(g.of(1)).padded();
-    if (g.batch * g.groups >= several && padded <= small_group) {
-      const auto serial = [](std::int64_t total, std::int64_t, const auto& body) {
-        if (total > 0) body(0, total);
-      };
-      const std::int64_t most = std::clamp(groups_at_once / (padded + 1), std::int64_t{1}, divide_up(g.groups, several));
-      const std::int64_t parts = divide_up(g.groups, most), products = most * to * g.group_channels * g.taps;
-      parallel(g.batch * parts, 1 + at_least / (products + 1), [&](std::int64_t first, std::int64_t last) {
-        const Spare memory(Slabs(g.of(most)).room());
-        for (std::int64_t at = first; at < last; ++at) {
-          const std::int64_t group = at % parts * most, image = at / parts * g.groups + group;
-          const std::int64_t column = group * g.group_columns;
-          convolve_slabs(serial, g.of(std::min(most, g.groups - group)), x.data<float>() + image * from, memory.get(),
-                         weights + column * g.group_channels * g.taps, biases.data() + column, output.data<float>() + image * to);
-        }
-      });
-      return;
-    }
-    const Slabs slabs(g);
-    context.check_size("the padded input", slabs.padded());
-    const Spare memory(slabs.room());
-    for (std::int64_t n = 0; n < g.batch; ++n) {
-      convolve_slabs(parallel, g, x.data<float>() + n * g.groups * from, memory.get(), weights, biases.data(),
-                     output.data<float>() + n * g.groups * to);
-    }
+    const Pieces pieces(g);
+    context.check_size("the padded input", pieces.room());
+    const std::int64_t image = g.channels * g.volume_in(), results = g.columns * g.volume_out();
+    const std::int64_t grain = 1 + at_least / (pieces.products() + 1);
+    context.parallel_ranges(g.batch * pieces.count(), grain, [&](std::int64_t first, std::int64_t last) {
+      const Spare memory(pieces.room());
+      for (std::int64_t at = first; at < last;) {
+        const std::int64_t n = at / pieces.count(), end = std::min((n + 1) * pieces.count(), last);
+        const volumes::Operands operands = {x.data<float>() + n * image, weights, biases.data(), slope_,
+                                            output.data<float>() + n * results};
+        pieces.compute(at - n * pieces.count(), end - n * pieces.count(), operands, memory.get());
+        at = end;
+      }
+    });
   }
 
  private:
@@ -113,9 +93,7 @@ class VolumeConv : public Kernel {
     g.group_channels = w[1];
     g.group_columns = w[0] / groups_;
     g.taps = element_count({g.kernel.begin(), g.kernel.end()});
-    g.rows = divide_up(g.padded[1], g.strides[1]);
     g.width = divide_up(g.padded[2], g.strides[2]);
-    g.remainders = g.strides[1] * g.strides[2];
     return g;
   }
 
@@ -134,47 +112,6 @@ class VolumeConv : public Kernel {
         }
       });
     }
-  }
-
-  // Convolves an image. `ranges(total, grain, body)` calls body(begin, end) for all of [0, total).
-  template <class Ranges>
-  void convolve_slabs(const Ranges& ranges, const Geometry& g, const float* x, float* memory, const float* weights,
-                      const float* biases, float* y) const {
-    const Slabs slabs(g);
-    slabs.each([&](const Slab& slab) {
-      copy(ranges, g, slab, x, memory);
-      std::fill_n(memory + g.channels * slab.depth() * g.slice(), slabs.beyond(), 0.0f);
-      const Pieces pieces(g, slab, {memory, weights, biases, slope_, y});
-      ranges(pieces.count(), 1 + at_least / (pieces.products() + 1),
-             [&](std::int64_t first, std::int64_t last) { pieces.compute(first, last); });
-    });
-  }
-
-  template <class Ranges>
-  static void copy(const Ranges& ranges, const Geometry& g, const Slab& slab, const float* x, float* to) {
-    const std::int64_t plane = g.in[1] * g.in[2], height = g.strides[1], step = g.strides[2];
-    ranges(g.channels * slab.depth(), 1 + 32768 / (g.slice() + 1), [&](std::int64_t first, std::int64_t last) {
-      for (std::int64_t at = first; at < last; ++at) {
-        const float* const from = x + (at / slab.depth() * g.in[0] + slab.from + at % slab.depth()) * plane;
-        float* line = to + at * g.slice();
-        for (std::int64_t remainder = 0; remainder < g.remainders; ++remainder) {
-          // The first and the last pixel of a line within the image.
-          const std::int64_t start = remainder % step - g.begin[2];
-          const std::int64_t before = std::min(start < 0 ? divide_up(-start, step) : 0, g.width);
-          const std::int64_t until = std::clamp(divide_up(std::max<std::int64_t>(g.in[2] - start, 0), step), before, g.width);
-          // Likewise, the lines within the image.
-          const std::int64_t top = remainder / step - g.begin[1];
-          const std::int64_t above = std::min(top < 0 ? divide_up(-top, height) : 0, g.rows);
-          const std::int64_t below = std::clamp(divide_up(std::max<std::int64_t>(g.in[1] - top, 0), height), above, g.rows);
-          std::fill_n(line, above * g.width, 0.0f);
-          const float* const pixel = from + (top + above * height) * g.in[2] + start + before * step;
-          volumes::kernels().copy({below - above, pixel, height * g.in[2], step, line + above * g.width, g.width, g.width, before,
-                                   until - before});
-          std::fill_n(line + below * g.width, (g.rows - below) * g.width, 0.0f);
-          line += g.plane();
-        }
-      }
-    });
   }
 
   Windows windows_;

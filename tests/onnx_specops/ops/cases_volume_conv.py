@@ -76,6 +76,8 @@ CASES = [
     _case("leaky", X, (6, 4, 3, 3, 3), slope=0.25),
     _case("negative_slope", X, (6, 4, 3, 3, 3), slope=-0.5),
     _case("no_volumes", (0, 4, 5, 6, 7), (6, 4, 3, 3, 3)),
+    _case("slices_at_once", (1, 3, 9, 20, 40), (5, 3, 3, 3, 3), strides="2,1,1", pads="1,1,1,1,1,1"),
+    _case("far_taps", (1, 2, 6000), (17, 2, 3), True, dilations="2500"),
     _case("line", (2, 4, 130), (11, 4, 5), True, pads="2,2"),
     _case("line_strides", (1, 3, 70), (9, 3, 4), strides="3", dilations="2", pads="0,5", slope=0.0),
     _case("short_line", (1, 40, 3), (9, 40, 3), True, pads="1,1"),
@@ -86,8 +88,9 @@ CASES = [
     _case("small_groups_of_volumes", (1, 18, 4, 5, 6), (18, 2, 3, 3, 3), strides="2,2,2", pads="1,1,1,1,1,1", group=9),
     _case("large_groups", (1, 10, 130, 190), (10, 1, 3, 3), True, pads="1,1,1,1", group=10, slope=0.5),
     _case("groups_without_outputs", (1, 8, 4, 5), (0, 1, 3, 3), group=8),
-    # From 16 output channels on, pieces of the input are copied.
-    _case("copies_in_several_parts", (1, 170, 60, 7), (20, 170, 3, 3), True, pads="1,1,1,1", slope=0.0),
+    # From 16 output channels on, copies of small images have no positions between lines.
+    _case("copies_of_columns", (1, 170, 60, 7), (20, 170, 3, 3), True, pads="1,1,1,1", slope=0.0),
+    _case("copies_in_several_parts", (1, 900, 300), (17, 900, 1), True),
     _case("copies_of_chunks", (1, 67, 4, 20, 21), (18, 67, 3, 3, 3), True, pads="1,1,1,1,1,1"),
     _case("copies_with_strides", (2, 21, 9, 19, 23), (33, 21, 3, 3, 3), strides="2,2,2", pads="1,0,1,1,2,0"),
     _case("copies_with_dilations", (1, 12, 5, 15, 15), (16, 12, 2, 3, 3), dilations="3,2,4", pads="1,3,1,2,1,3"),
