@@ -75,8 +75,13 @@ def generate(
         ),
     ] = None,
     repetition_penalty: Annotated[
-        float, typer.Option(help="Reduce the logits of tokens in the prompt and the generated text by this factor.")
-    ] = 1.0,
+        float | None,
+        typer.Option(
+            help="Reduce the logits of tokens in the prompt and the generated text by this factor. The default is that of "
+            "generation_config.json.",
+            show_default=False,
+        ),
+    ] = None,
     presence_penalty: Annotated[
         float, typer.Option(help="Reduce the logits of tokens in the generated text by this number.")
     ] = 0.0,

@@ -13,6 +13,7 @@ from converters.folders import encoder_decoder
 from converters.folders.companions import check_companions, copy_companions, places
 from converters.folders.contradictions import GENERATION, check_configuration
 from converters.folders.language_model import LANGUAGE, TEXT_EMBEDDINGS, LanguageModel, read_language_model
+from converters.folders.layouts import CONFIG as CONFIGURATION
 from converters.folders.path_errors import path_error
 from converters.folders.stated import Stated, is_integer
 from converters.folders.whole import all_or_none
@@ -39,14 +40,29 @@ _KIND_OF_STATES = {
 }  # fmt: skip
 """Types with states besides the caches: the ranks of those of convolutions and recurrences, without the batch."""
 
-_USUAL_POSITIONS = 2048
+_USUAL_POSITIONS, _USUAL_END = 2048, 2
 
 SEARCH = {
-    "diversity_penalty": 0.0, "do_sample": False, "early_stopping": True, "length_penalty": 1.0, "max_length": 0,
+    "diversity_penalty": 0.0, "do_sample": False, "early_stopping": False, "length_penalty": 1.0, "max_length": 0,
     "min_length": 0, "no_repeat_ngram_size": 0, "num_beams": 1, "num_return_sequences": 1,
     "past_present_share_buffer": False, "repetition_penalty": 1.0, "temperature": 1.0, "top_k": 50, "top_p": 1.0,
 }  # fmt: skip
 """The search settings in genai_config.json, with their defaults."""
+
+SINGLE = {"num_beams": 1, "num_return_sequences": 1}
+"""The search settings of models for which onnxruntime-genai does not support beam search."""
+
+_MOST_BEAMS = 32  # of onnxruntime-genai
+_NEVER = "never"
+
+_NEUTRAL: dict[str, Any] = {
+    "bad_words_ids": None, "begin_suppress_tokens": None, "encoder_no_repeat_ngram_size": 0,
+    "encoder_repetition_penalty": 1.0, "epsilon_cutoff": 0.0, "eta_cutoff": 0.0, "exponential_decay_length_penalty": None,
+    "forced_bos_token_id": None, "forced_decoder_ids": None, "forced_eos_token_id": None, "guidance_scale": 1.0,
+    "min_new_tokens": 0, "min_p": 0.0, "num_beam_groups": 1, "penalty_alpha": 0.0, "sequence_bias": None,
+    "stop_strings": None, "suppress_tokens": None, "top_h": 1.0, "typical_p": 1.0,
+}  # fmt: skip
+"""Settings of generation_config.json that onnxruntime-genai does not support, with their values without effect."""
 
 
 @dataclass(frozen=True)
@@ -171,10 +187,10 @@ def genai_config(
     """
     positions = source.positions or _USUAL_POSITIONS
     end = source.token("eos_token_id")
-    ends = end if isinstance(end, list) else [end]
-    fill = source.token("pad_token_id")
     begin = source.token("bos_token_id")
-    search = {**search_settings(source), "max_length": positions, "past_present_share_buffer": decoder.in_place}
+    search = {**search_settings(source, vocabulary), "max_length": positions, "past_present_share_buffer": decoder.in_place}
+    if _has_recurrences(decoder):
+        search |= SINGLE
     kind = str(source.config.get("model_type", ""))
     kind = _OTHER_NAMES.get(kind, kind)
     convolutions = _convolutions(decoder) if kind == _WITH_CONVOLUTIONS and decoder.states else {}
@@ -205,8 +221,8 @@ def genai_config(
                 "num_key_value_heads": decoder.groups,
                 **convolutions,
             },
-            "eos_token_id": 2 if end is None else end,
-            "pad_token_id": fill if fill is not None else 0 if end is None else ends[0],
+            "eos_token_id": _USUAL_END if end is None else end,
+            "pad_token_id": fill_token(source),
             "type": kind if kind in _TYPES or decoder.states else "decoder",
             "vocab_size": vocabulary,
         },
@@ -214,17 +230,30 @@ def genai_config(
     }
 
 
-def search_settings(source: LanguageModel) -> dict[str, Any]:
-    """Return the settings of generation_config.json for the search, with the default values of others.
+def fill_token(source: LanguageModel) -> int:
+    """Return the token that fills shorter sequences: by default the first end token, or 0 without one."""
+    for name in ("pad_token_id", "eos_token_id"):
+        found = source.token(name)
+        if found is not None:
+            return int(found[0] if isinstance(found, list) else found)
+    return 0
+
+
+def search_settings(source: LanguageModel, vocabulary: int = 0) -> dict[str, Any]:
+    """Return the settings of generation_config.json for the search, with transformers' default values of others.
+
+    Args:
+        source: the model's folder.
+        vocabulary: the number of tokens in its vocabulary if it is known; onnxruntime-genai rejects a larger ``top_k``.
 
     Raises:
-        ConversionError: a value has another type.
+        ConversionError: a value has another type, or one that onnxruntime-genai rejects.
     """
     stated = Stated(source.folder / GENERATION, source.generation)
     found: dict[str, Any] = {}
     for name, default in SEARCH.items():
         value = source.generation.get(name)
-        if name == "early_stopping" or value is None:  # transformers has three values for the first, onnxruntime-genai two
+        if value is None or (name == "early_stopping" and value == _NEVER):
             found[name] = default
         elif isinstance(default, bool):
             if not isinstance(value, bool):
@@ -236,7 +265,34 @@ def search_settings(source: LanguageModel) -> dict[str, Any]:
             found[name] = value
         else:
             found[name] = stated.number(name, default)
+    for name, fits, expected in (
+        ("num_beams", 1 <= found["num_beams"] <= _MOST_BEAMS, f"a number from 1 to {_MOST_BEAMS}"),
+        ("num_return_sequences", 1 <= found["num_return_sequences"] <= found["num_beams"], "1 to the number of beams"),
+        ("top_p", 0 <= found["top_p"] <= 1, "a number from 0 to 1"),
+        ("temperature", found["temperature"] >= 0, "0 or a positive number"),
+        ("repetition_penalty", found["repetition_penalty"] > 0, "a positive number"),
+    ):
+        if not fits:
+            raise stated.invalid(name, expected)
+    if vocabulary:
+        found["top_k"] = min(found["top_k"], vocabulary)
     return found
+
+
+def not_applied(source: LanguageModel) -> list[str]:
+    """Return a note about the settings of generation_config.json that onnxruntime-genai does not support, if there are any."""
+    stated = source.generation
+    ignored = [name for name, neutral in _NEUTRAL.items() if stated.get(name) and stated[name] != neutral]
+    if stated.get("early_stopping") == _NEVER:
+        ignored.append("early_stopping")
+    return [f"onnxruntime-genai does not apply {', '.join(ignored)} of {GENERATION}"] if ignored else []
+
+
+def beams_not_applied(source: LanguageModel) -> list[str]:
+    """Return a note for a model for which onnxruntime-genai does not support beam search, if the folder asks for it."""
+    if source.generation.get("num_beams") in (None, 1):
+        return []
+    return [f"onnxruntime-genai does not support beam search for this model: num_beams of {GENERATION} is not applied"]
 
 
 def _convolutions(decoder: Decoder) -> dict[str, Any]:
@@ -254,7 +310,7 @@ def session_options(library: Path | None = None, provider: str | None = None) ->
 
 def remarks_of(source: LanguageModel, decoder: Decoder, target: Path, library: Path | None) -> list[str]:
     """Return notes for the user about the form of the attention, the cache and missing files."""
-    remarks = []
+    remarks = [*not_applied(source), *(beams_not_applied(source) if _has_recurrences(decoder) else ())]
     for reason, layers in decoder.kept.items():
         which = "all layers" if len(layers) == decoder.layers else f"layers {', '.join(map(str, layers))}"
         remarks.append(f"{which}: {reason}")
@@ -271,6 +327,8 @@ def remarks_of(source: LanguageModel, decoder: Decoder, target: Path, library: P
         )
     if source.positions is None:
         remarks.append(f"config.json does not state the number of positions: {_USUAL_POSITIONS} are assumed")
+    if source.token("eos_token_id") is None:
+        remarks.append(f"neither {CONFIGURATION} nor {GENERATION} states an end token: {_USUAL_END} is assumed")
     if not (target / "tokenizer.json").is_file():
         remarks.append(
             "the folder has no tokenizer.json: onnxruntime_genai.Model can load it, but onnxruntime_genai.Tokenizer cannot"

@@ -13,7 +13,15 @@ from typing import Any
 from converters.convert import Conversion
 from converters.folders import encoder_decoder
 from converters.folders.contradictions import ENCODER_DECODERS, check_configuration
-from converters.folders.genai import CONFIG, GenaiFolder, search_settings, session_options, write_configurations
+from converters.folders.genai import (
+    CONFIG,
+    GenaiFolder,
+    fill_token,
+    not_applied,
+    search_settings,
+    session_options,
+    write_configurations,
+)
 from converters.folders.language_model import LanguageModel, check_vocabulary, read_configurations
 from converters.folders.layouts import read_object
 from converters.folders.path_errors import AS_WRITTEN, path_error
@@ -34,8 +42,6 @@ from converters.source import Emitted
 ENCODER, DECODER, SOUNDS = "encoder.onnx", "decoder.onnx", "audio_processor_config.json"
 
 _FRAMES = 1500  # the frames of 30 seconds; onnxruntime-genai supports no other number
-_NOT_APPLIED = ("suppress_tokens", "begin_suppress_tokens", "forced_decoder_ids", "bad_words_ids")
-"""Settings of generation_config.json that onnxruntime-genai does not support."""
 
 
 def write_speech(
@@ -85,9 +91,7 @@ def write_speech(
         convert(folder / encoder_decoder.ENCODER, target / ENCODER, adapt=encode, form="openvino")
         config = _genai_config(source, decoder, vocabulary, provider)
         write_configurations(folder, {target / CONFIG: config, target / SOUNDS: sounds}, target)
-    remarks = []
-    if ignored := [name for name in _NOT_APPLIED if source.generation.get(name)]:
-        remarks.append(f"onnxruntime-genai does not apply {', '.join(ignored)} of generation_config.json")
+    remarks = not_applied(source)
     if not (target / "tokenizer.json").is_file():
         remarks.append(
             "the folder has no tokenizer.json: onnxruntime_genai.Model can load it, but onnxruntime_genai.Tokenizer cannot"
@@ -138,9 +142,8 @@ def _genai_config(source: LanguageModel, decoder: Decoder, vocabulary: int, prov
     stated = source.stated
     positions = stated.size("max_target_positions", 448)
     end = source.token("eos_token_id")
-    fill = source.token("pad_token_id")
     begin, start = source.token("bos_token_id"), source.token("decoder_start_token_id")
-    search = {**search_settings(source), "max_length": positions}
+    search = {**search_settings(source, vocabulary), "max_length": positions}
 
     def caches(pattern: str) -> tuple[str, str]:
         return pattern.format("key", "%d"), pattern.format("value", "%d")
@@ -192,7 +195,7 @@ def _genai_config(source: LanguageModel, decoder: Decoder, vocabulary: int, prov
                 "num_key_value_heads": heads,
             },
             "eos_token_id": 2 if end is None else end,
-            "pad_token_id": fill if fill is not None else 0 if end is None else end,
+            "pad_token_id": fill_token(source),
             "type": "whisper",
             "vocab_size": vocabulary,
         },

@@ -20,7 +20,9 @@ from converters.convert import Conversion
 from converters.folders.contradictions import check_configuration
 from converters.folders.genai import (
     CONFIG,
+    SINGLE,
     GenaiFolder,
+    beams_not_applied,
     check_states,
     genai_config,
     needed_library,
@@ -137,6 +139,7 @@ def write_vision(
         convert(folder / vision.model, target / VISION, adapt=vision.adapt, **plain)
         library = needed_library(decoder)
         config = genai_config(source, decoder, list(inputs), vocabulary, library, DECODER, provider)
+        config["search"] |= SINGLE
         config["model"] |= {"type": vision.kind, **({} if negative else {"image_token_id": image_token}), **vision.tokens}
         if "video_token_id" in vision.tokens and source.token("pad_token_id") is None:
             # tokens of the prompt that equal it are masked, and the default, the end token, can be among them
@@ -157,6 +160,7 @@ def write_vision(
         }
         write_configurations(folder, {target / CONFIG: config, target / IMAGES: vision.images}, target, library)
     remarks = remarks_of(source, decoder, target, library)
+    remarks += [note for note in beams_not_applied(source) if note not in remarks]
     if processing.not_applied:
         remarks.append(f"onnxruntime-genai does not apply {', '.join(processing.not_applied)} of {processing.path.name}")
     return GenaiFolder(report, remarks, [DECODER, EMBEDDING, VISION])

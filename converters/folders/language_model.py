@@ -19,6 +19,7 @@ TEXT_EMBEDDINGS = "openvino_text_embeddings_model.xml"
 """The embeddings of tokens in such a folder."""
 
 _POSITIONS = ("max_position_embeddings", "n_positions", "n_ctx", "max_sequence_length", "seq_length", "max_seq_len")
+_MOST_POSITIONS = (1 << 31) - 1
 _OTHER_KINDS = {
     "openvino_decoder_with_past_model.xml": "an encoder with a decoder",
     "model_index.json": "a pipeline of several models",
@@ -53,7 +54,7 @@ class LanguageModel:
     def positions(self) -> int | None:
         """The maximum number of tokens of the model."""
         found = [self.config[name] for name in _POSITIONS if is_integer(self.config.get(name))]
-        return found[0] if found and found[0] > 0 else None
+        return min(found[0], _MOST_POSITIONS) if found and found[0] > 0 else None
 
     def token(self, name: str) -> Any:
         """Return ``bos_token_id`` or another id: a number, a list of numbers (of end tokens only), or ``None``.
@@ -65,7 +66,7 @@ class LanguageModel:
         stated = self.stated if self.generation.get(name) is None else generation
         found = stated.values.get(name)
         several = name == "eos_token_id" and isinstance(found, list) and bool(found)
-        if found is not None and not all(is_integer(token) for token in (found if several else [found])):
+        if found is not None and not all(is_integer(one) and abs(one) < 1 << 31 for one in (found if several else [found])):
             raise stated.invalid(name, "a token or a list of tokens" if name == "eos_token_id" else "a token")
         return found
 

@@ -87,13 +87,14 @@ class EncoderDecoder(TextModel):
         self.given = []
         sampler = Sampler(sampling)
         fed = [self.start]
+        constraints = self.constraints.beside(sampling)
         most = tokens if self.positions is None else min(tokens, self.positions - 1)
         for number in range(1, most + 1):
             logits = self._decoder.run(fed)
-            token = sampler.choose(self.constraints.applied(logits, [self.start, *self.given], prompt))
-            if number == most and self.constraints.forced_end is not None:
-                token = self.constraints.forced_end
-            if token in self.constraints.ends:
+            token = sampler.choose(constraints.applied(logits, [self.start, *self.given], prompt))
+            if number == most and constraints.forced_end is not None:
+                token = constraints.forced_end
+            if token in constraints.ends:
                 return
             self.given.append(token)
             fed = [token]
@@ -105,17 +106,16 @@ class EncoderDecoder(TextModel):
         except FileNotFoundError:
             raise GenerationError(f"{self.folder} contains no {MODEL}, which specifies the first and last tokens") from None
         settings = with_generation(config, self.folder)
-        if forced is not None:
-            settings["forced_bos_token_id"] = forced
         try:
             start = settings.get("decoder_start_token_id")
             self.start = int(settings["bos_token_id"] if start is None else start)
-            self.constraints = Constraints.of(settings, tokens_of(settings["eos_token_id"]))
+            ends = tokens_of(settings["eos_token_id"])
             self.vocabulary = int(settings["vocab_size"])
             found = [int(config[name]) for name in _POSITIONS if config.get(name)]
         except (KeyError, OverflowError, TypeError, ValueError) as error:
             cause = f"{type(error).__name__} {error}"
             raise GenerationError(f"{self.folder / MODEL} does not specify the first and last tokens: {cause}") from error
+        self.constraints = Constraints.of_folder(self.folder, ends, forced)
         self.positions = min(found, default=None)
         begin = [token for token in (self.start, self.constraints.forced_begin) if token is not None]
         if beyond := [token for token in begin if not 0 <= token < self.vocabulary]:

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import onnxruntime as ort
 
+from onnx_specops.generation.constraints import Constraints
 from onnx_specops.generation.errors import GenerationError
 from onnx_specops.generation.sampling import GREEDY, Sampler, Sampling
 from onnx_specops.generation.settings import MODEL, read_json, tokens_of, with_generation
@@ -41,6 +42,7 @@ class LanguageModel(TextModel):
         positions: the maximum number of tokens of prompt and text together.
         vocabulary: the number of tokens in the vocabulary.
         ends: the end tokens.
+        constraints: the tokens that may follow a sequence, by the settings of generation_config.json.
 
     Raises:
         GenerationError: files are missing, or contradict each other.
@@ -62,6 +64,7 @@ class LanguageModel(TextModel):
     ) -> None:
         super().__init__(Path(folder), kernels)
         path = self._configure()
+        self.constraints = Constraints.of_folder(self.folder, sorted(self.ends))
         if not path.is_file():
             raise GenerationError(f"{self.folder} contains no {path.name}, which its {CONFIG} names")
         self._session = InferenceSession(path, sess_options, kernels=kernels)
@@ -80,14 +83,15 @@ class LanguageModel(TextModel):
         Args:
             prompt: tokens; if empty, the token that begins texts.
             tokens: the maximum number of tokens to add; at most `positions` in total.
-            sampling: how each token is chosen; greedy by default.
+            sampling: how each token is chosen among those that `constraints` allows; greedy by default.
 
         Raises:
             GenerationError: the prompt is too long, or has tokens outside the vocabulary.
         """
         ids = list(prompt) or [self._begin]
         self.check(ids, self.vocabulary, self.positions - 1, self._least)
-        sampler = Sampler(sampling, (token for token in ids if token >= 0))
+        text = [token for token in ids if token >= 0]
+        sampler, constraints = Sampler(sampling, text), self.constraints.beside(sampling)
         self.given: list[int] = []
         past = len(self._held)
         if self._kernel is not None or not 0 < past < len(ids) or ids[:past] != self._held:
@@ -96,13 +100,17 @@ class LanguageModel(TextModel):
         run = self._run = object()  # a generator that is resumed after another one started cannot use the session's cache
         self._held = []
         fed = ids[past:]
-        for _ in range(min(tokens, self.positions - len(ids))):
+        most = min(tokens, self.positions - len(ids))
+        for number in range(1, most + 1):
             if run is not self._run:
                 raise GenerationError("another text was started before this one was finished")
             (logits,) = self._session.run(["logits"], self._feeds(np.array([fed], np.int64), past))
             past += len(fed)
             self._held = [*ids, *self.given]
-            token = sampler.choose(logits[0, -1])
+            allowed = constraints.applied(logits[0, -1], [*text, *self.given], text, len(text))
+            token = sampler.choose(allowed)
+            if number == most and constraints.forced_end is not None:
+                token = constraints.forced_end
             if token in self.ends:
                 return
             self.given.append(token)

@@ -23,7 +23,8 @@ class Sampling:
         top_k: the number of most likely tokens to choose from; 0 for all.
         top_p: the most likely tokens are kept until the sum of their probabilities exceeds this; above 0, at most 1.
         min_p: the minimum probability relative to the most likely token; at least 0, below 1.
-        repetition_penalty: divides the logits of previous tokens, or multiplies them if they are negative; above 0.
+        repetition_penalty: divides the logits of previous tokens, or multiplies them if they are negative; above 0. By
+            default, that of the model's generation_config.json, or 1.
         presence_penalty: lowers the magnitude of the logits of generated tokens, possibly past 0.
         frequency_penalty: the same, once for each occurrence of the token.
         seed: the seed of the random draws.
@@ -37,7 +38,7 @@ class Sampling:
     top_k: int = 0
     top_p: float = 1.0
     min_p: float = 0.0
-    repetition_penalty: float = 1.0
+    repetition_penalty: float | None = None
     presence_penalty: float = 0.0
     frequency_penalty: float = 0.0
     seed: int = 0
@@ -48,7 +49,7 @@ class Sampling:
             ("top_k", self.top_k >= 0, "0 or more"),
             ("top_p", 0 < self.top_p <= 1, "above 0 and at most 1"),
             ("min_p", 0 <= self.min_p < 1, "at least 0 and below 1"),
-            ("repetition_penalty", self.repetition_penalty > 0, "above 0"),
+            ("repetition_penalty", self.repetition_penalty is None or self.repetition_penalty > 0, "above 0"),
             ("presence_penalty", abs(self.presence_penalty) <= 2, "from -2 to 2"),
             ("frequency_penalty", abs(self.frequency_penalty) <= 2, "from -2 to 2"),
             ("seed", 0 <= self.seed < 2**32, "from 0 to 4294967295"),
@@ -85,7 +86,7 @@ class Sampler:
 
     def _penalised(self, scores: np.ndarray) -> np.ndarray:
         how = self._how
-        if how.repetition_penalty != 1.0:
+        if how.repetition_penalty not in (None, 1.0):
             given = _indices(self._prompt | self._counts.keys())
             old = scores[given]
             penalty = np.float32(how.repetition_penalty)

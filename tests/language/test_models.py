@@ -22,9 +22,10 @@ from converters.folders.tokenizers import write_tokenizers
 from converters.openvino import convert
 from converters.passes.attention import genai as expose
 from converters.passes.attention.canonical import UnsupportedAttention
-from onnx_specops.generation import GenerationError, LanguageModel
+from onnx_specops.generation import GenerationError, LanguageModel, Sampling
 from onnx_specops.runtime.library import has_library
 from onnx_specops.runtime.reference import reference_evaluator
+from tests.converters.cli.specops import specops
 
 ARCHIVES = Path(__file__).parent / "models"
 NAMES = sorted(path.stem for path in ARCHIVES.glob("*.zip"))
@@ -97,6 +98,75 @@ def test_a_conversation_reuses_the_cache(name: str, place: Path) -> None:
         anew._held = []
     # the last returned token is not in the cache; later less is requested
     assert runs[0] == 4 and runs[6] == len(prompt) + 7
+
+
+_PROMPT = [1, 220, 26, 178, 1]
+
+
+@pytest.mark.parametrize(
+    ("settings", "tokens"),
+    [
+        ({}, [114, 220, 120, 14, 114, 220, 107, 85, 317, 104]),
+        ({"repetition_penalty": 3.0}, [114, 32, 203, 206, 268, 184, 133, 112, 208, 212]),
+        ({"repetition_penalty": 0.4}, [114, 220, 114, 220, 114, 220, 114, 220, 114, 220]),
+        ({"no_repeat_ngram_size": 1}, [114, 32, 203, 206, 268, 184, 133, 112, 208, 212]),
+        (
+            {"no_repeat_ngram_size": 2, "bad_words_ids": [[220], [14, 114]]},
+            [114, 32, 114, 48, 198, 278, 133, 112, 133, 32],
+        ),
+        (
+            {"suppress_tokens": [114], "begin_suppress_tokens": [220]},
+            [172, 39, 95, 287, 56, 118, 178, 222, 307, 66],
+        ),
+        (
+            {"min_new_tokens": 4, "min_length": 20, "eos_token_id": 120},
+            [114, 220, 10, 220, 252, 143, 24, 172, 90, 111],
+        ),
+        ({"min_length": 9, "eos_token_id": 120}, [114, 220, 10, 220, 252, 143, 24, 172, 90, 111]),
+        ({"min_length": 7, "eos_token_id": 120}, [114, 220]),
+        ({"forced_eos_token_id": 33}, [114, 220, 120, 14, 114, 220, 107, 85, 317, 33]),
+        ({"encoder_repetition_penalty": 3.0}, [114, 220, 178, 220, 178, 220, 178, 220, 220, 178]),
+        ({"encoder_no_repeat_ngram_size": 1}, [114, 32, 114, 48, 198, 278, 133, 112, 133, 32]),
+    ],
+)
+def test_settings_of_generation_config_apply(
+    settings: dict[str, Any], tokens: list[int], place: Path, tmp_path: Path
+) -> None:
+    """The tokens are those of transformers with OpenVINO."""
+    source, _, _ = folders("llama", place)
+    shutil.copytree(source, tmp_path / "model")
+    (tmp_path / "model" / "generation_config.json").write_text(json.dumps({"eos_token_id": 0, **settings}))
+    write_genai(tmp_path / "model", tmp_path / "out", convert)
+    model = LanguageModel(tmp_path / "out")
+    assert list(model.generate(_PROMPT, 10)) == tokens
+
+
+def test_a_penalty_replaces_that_of_generation_config(place: Path, tmp_path: Path) -> None:
+    _, target, _ = folders("llama", place)
+    shutil.copytree(target, tmp_path / "out")
+    (tmp_path / "out" / "generation_config.json").write_text('{"repetition_penalty": 3.0}')
+    model = LanguageModel(tmp_path / "out")
+    unchanged = [114, 220, 120, 14, 114, 220, 107, 85, 317, 104]
+    assert list(model.generate(_PROMPT, 10, Sampling(repetition_penalty=1.0))) == unchanged
+    lower = [114, 220, 114, 220, 114, 220, 114, 220, 114, 220]
+    assert list(model.generate(_PROMPT, 10, Sampling(repetition_penalty=0.4))) == lower
+    result = specops("generate", tmp_path / "out", "Once", "--tokens", 4, "--repetition-penalty", 1, "--json")
+    assert result.exit_code == 0, result.stderr
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        [], {"bad_words_ids": [1]}, {"min_length": [1]}, {"suppress_tokens": {"a": 1}},
+        *({"repetition_penalty": value} for value in ("x", 0, -1, float("nan"), float("inf"))),
+    ],
+)  # fmt: skip
+def test_invalid_settings_of_generation_config(settings: Any, place: Path, tmp_path: Path) -> None:
+    _, target, _ = folders("llama", place)
+    shutil.copytree(target, tmp_path / "out")
+    (tmp_path / "out" / "generation_config.json").write_text(json.dumps(settings))
+    with pytest.raises(GenerationError, match=r"generation_config\.json"):
+        LanguageModel(tmp_path / "out")
 
 
 def test_two_texts_at_a_time_are_rejected(place: Path) -> None:

@@ -177,9 +177,11 @@ def test_constraints() -> None:
     assert banned(of({"no_repeat_ngram_size": 5}, ends), [1, 2]) == []
     assert banned(of({"bad_words_ids": [[4], [2, 5], [9], [1, 2, 6]]}, ends), [1, 2]) == [4, 5, 6]
     assert banned(of({"bad_words_ids": [[1, 2, 6]]}, ends), [2]) == []
-    for rule, least in (("min_length", 3), ("min_new_tokens", 2)):  # the decoder's start token is not a new token
-        assert banned(of({rule: least}, ends), [0, 1]) == [9]
-        assert banned(of({rule: least}, ends), [0, 1, 2]) == []
+    # the decoder's start token is not a new token; transformers ignores min_length beside min_new_tokens
+    for rules in ({"min_length": 3}, {"min_new_tokens": 2}, {"min_new_tokens": 2, "min_length": 9}):
+        assert banned(of(rules, ends), [0, 1]) == [9]
+        assert banned(of(rules, ends), [0, 1, 2]) == []
+    assert banned(of({"min_new_tokens": 0, "min_length": 9}, ends), [0]) == []
     assert banned(of({"suppress_tokens": [3, 30, -1]}, ends), [0]) == [3]
     assert banned(of({"begin_suppress_tokens": [3]}, ends), [0]) == [3]
     of_prompt = of({"encoder_no_repeat_ngram_size": 2}, ends)
@@ -187,6 +189,22 @@ def test_constraints() -> None:
     assert np.flatnonzero(np.isneginf(of_prompt.applied(np.zeros(10), [1, 2, 0], [1, 2, 1]))).tolist() == []
     forced = of({"forced_bos_token_id": 4, "begin_suppress_tokens": [3]}, ends)
     assert banned(forced, [0]) == [k for k in range(10) if k != 4] and banned(forced, [0, 4]) == [3]
+
+
+def test_constraints_of_a_single_decoder() -> None:
+    """The prompt is part of the text."""
+
+    def banned_after(settings: dict[str, Any], ids: list[int], before: int) -> list[int]:
+        scores = Constraints.of(settings, [9]).applied(np.zeros(10, np.float32), ids, ids[:before], before)
+        return np.flatnonzero(np.isneginf(scores)).tolist()
+
+    for rule, least in (("min_length", 5), ("min_new_tokens", 2)):
+        assert banned_after({rule: least}, [1, 2, 3, 4], 3) == [9] and banned_after({rule: least}, [1, 2, 3, 4, 5], 3) == []
+    begin = {"begin_suppress_tokens": [3]}
+    assert banned_after(begin, [1, 2], 2) == [3] and banned_after(begin, [1, 2, 4], 2) == []
+    forced = {**begin, "forced_bos_token_id": 4}  # only after a single token
+    assert banned_after(forced, [1, 2], 2) == [3] and banned_after(forced, [1, 4], 1) == [3]
+    assert banned_after(forced, [1], 1) == [k for k in range(10) if k != 4]
 
 
 def test_repetition_penalty() -> None:
