@@ -280,7 +280,7 @@ def search_settings(source: LanguageModel, vocabulary: int = 0) -> dict[str, Any
 
 
 def not_applied(source: LanguageModel) -> list[str]:
-    """Return a note about the settings of generation_config.json that onnxruntime-genai does not support, if there are any."""
+    """Return a note about the settings of generation_config.json that onnxruntime-genai does not support, if any."""
     stated = source.generation
     ignored = [name for name, neutral in _NEUTRAL.items() if stated.get(name) and stated[name] != neutral]
     if stated.get("early_stopping") == _NEVER:

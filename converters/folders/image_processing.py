@@ -14,7 +14,8 @@ CONFIG = "image_processor_config.json"
 """The file that genai_config.json names. transformers has its own processor_config.json."""
 
 _FILES = ("preprocessor_config.json", "processor_config.json")
-_INTERPOLATIONS = {0: "NEAREST", 1: "LANCZOS", 2: "LINEAR", 3: "CUBIC"}
+_LINEAR, _CUBIC = 2, 3
+_INTERPOLATIONS = {0: "NEAREST", 1: "LANCZOS", _LINEAR: "LINEAR", _CUBIC: "CUBIC"}
 _CROPS = 16  # the maximum for an image; onnxruntime-genai supports no other number
 _NOT_APPLIED = ("do_pan_and_scan", "do_center_crop", "do_pad")
 
@@ -58,7 +59,8 @@ class ImageProcessing:
         if [stated.get("height"), stated.get("width")] != [size, size]:
             raise self._differs(f"resizes images to {stated}", f"images of {size} x {size}")
         resize = {"height": size, "width": size, "keep_aspect_ratio": 0}
-        return self._processor("gemma_3_image_processing", resize, [("to_channel_first", "Permute3D", {"dims": [2, 0, 1]})])
+        last = [("to_channel_first", "Permute3D", {"dims": [2, 0, 1]})]
+        return self._processor("gemma_3_image_processing", resize, last, resample=_LINEAR)
 
     def patches(self, vision: Stated, patch: int = 14) -> dict[str, Any]:
         """Return the processing that resizes images to multiples of a patch, and splits them into patches.
@@ -107,13 +109,16 @@ class ImageProcessing:
             "image_processing", [("decode_image", "DecodeImage", color), ("crops", "Phi3ImageTransform", attributes)]
         )
 
-    def _processor(self, name: str, resize: dict[str, Any], last: list[tuple[str, str, dict[str, Any]]]) -> dict[str, Any]:
+    def _processor(
+        self, name: str, resize: dict[str, Any], last: list[tuple[str, str, dict[str, Any]]], resample: int = _CUBIC
+    ) -> dict[str, Any]:
+        """Return the processing with the default ``resample`` of the model's image processor."""
         rescale = self.stated.number("rescale_factor", 1 / 255) if self._applies("do_rescale") else 1.0
         mean, deviation = ([self._channels(key) for key in ("image_mean", "image_std")]
                            if self._applies("do_normalize") else ([0.0] * 3, [1.0] * 3))  # fmt: skip
         steps: list[tuple[str, str, dict[str, Any]]] = [("decode_image", "DecodeImage", {"color_space": "RGB"})]
         if self._applies("do_resize"):
-            steps.append(("resize", "Resize", {"interpolation": self._interpolation(), **resize}))
+            steps.append(("resize", "Resize", {"interpolation": self._interpolation(resample), **resize}))
         steps += [
             ("rescale", "Rescale", {"rescale_factor": rescale}),
             ("normalize", "Normalize", {"mean": mean, "std": deviation}),
@@ -128,8 +133,8 @@ class ImageProcessing:
     def _applies(self, name: str) -> bool:
         return self.settings.get(name, True) is not False
 
-    def _interpolation(self) -> str:
-        stated = self.settings.get("resample", 3)
+    def _interpolation(self, default: int) -> str:
+        stated = self.settings.get("resample", default)
         if not is_integer(stated) or stated not in _INTERPOLATIONS:
             message = f"its resample is {shown(stated)}; onnxruntime-genai supports {', '.join(map(str, _INTERPOLATIONS))}"
             raise path_error(self.path, message, "convert it without --genai")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -110,23 +110,36 @@ class LogMel:
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> LogMel:
-        """Return the feature extraction of a configuration.
+        """Return the feature extraction of a configuration. The sizes of a window follow from its seconds.
 
         Raises:
-            TypeError, ValueError: a setting is not a positive integer.
+            OverflowError, TypeError, ValueError: a setting is not a positive integer, or contradicts the others, or windows
+                are too large.
         """
         found = {name: int(settings[name]) for name in cls.__dataclass_fields__ if settings.get(name) is not None}
         if wrong := [name for name, value in found.items() if value <= 0]:
             raise ValueError(f"{wrong[0]} is {found[wrong[0]]}")
-        return cls(**found)
+        stated = cls(**found)
+        samples = stated.chunk_length * stated.sampling_rate
+        made = replace(stated, n_samples=samples, nb_max_frames=samples // stated.hop_length)
+        for name in ("n_samples", "nb_max_frames"):
+            if found.get(name, getattr(made, name)) != getattr(made, name):
+                raise ValueError(f"{name} is {found[name]}, but the other settings require {getattr(made, name)}")
+        if not made.nb_max_frames:
+            raise ValueError(f"hop_length is {made.hop_length}, but a window has {samples} samples")
+        if max(samples, (made.nb_max_frames + made.feature_size) * made.n_fft) > _LARGEST:
+            raise ValueError(f"a window of {samples} samples and {made.nb_max_frames} frames of {made.n_fft} is too large")
+        return made
 
     def __call__(self, samples: np.ndarray) -> np.ndarray:
         """Return the features of a recording, ``[bands, frames]``.
 
         Raises:
-            GenerationError: the recording is too short.
+            GenerationError: the recording is too short, or contains NaN or infinity.
         """
         half = self.n_fft // 2
+        if not np.isfinite(samples).all():
+            raise GenerationError("the audio has samples that are not finite numbers")
         if len(samples) <= half:
             raise GenerationError(f"the audio has {len(samples)} samples; expected more than {half}")
         # OpenVINO GenAI reflects the beginning, and pads the end with zeros.
@@ -149,6 +162,9 @@ class LogMel:
         falling = (edges[2:] - frequencies) / (edges[2:] - edges[1:-1])
         return np.maximum(0, np.minimum(rising, falling)) * (2 / (edges[2:] - edges[:-2]))
 
+
+_LARGEST = 1 << 26
+"""The largest number of elements of an array for a window."""
 
 _HIGHEST = 8000
 """The highest frequency of the bands."""

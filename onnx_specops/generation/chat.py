@@ -65,7 +65,9 @@ class ChatTemplate:
         try:
             told = {"messages": list(messages), "add_generation_prompt": True, "tools": None, "documents": None}
             return self._template.render(**self._tokens, **told)
-        except (self._error, TypeError, ValueError, KeyError, ArithmeticError, RecursionError) as error:
+        except (
+            self._error, ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError, ValueError
+        ) as error:  # fmt: skip
             raise GenerationError(f"{self._place} rejects this conversation: {error}") from error
 
 

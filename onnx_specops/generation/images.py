@@ -26,6 +26,7 @@ CROP = 336
 _MEAN, _DEVIATION = (0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)  # of CLIP, which encodes crops
 _CUBIC = -0.75  # the coefficient of PyTorch's cubic interpolation
 _MAX_RATIO = 200
+_MOST_PIXELS = 1 << 26
 _INTERPOLATIONS = {"NEAREST": 0, "LANCZOS": 1, "LINEAR": 2, "CUBIC": 3}  # as Pillow numbers them
 
 
@@ -70,16 +71,23 @@ class ImageProcessor:
         """Prepare an image.
 
         Raises:
-            GenerationError: the image cannot be read, or its sides differ by more than a factor of 200.
+            GenerationError: the image cannot be read, its sides differ by more than a factor of 200, or the file has invalid
+                attributes.
         """
         value: Any = image
         for kind, attributes in self._steps:
             try:
-                value = _STEPS[kind](value, attributes)
-            except (KeyError, TypeError) as error:
+                with np.errstate(all="ignore"):
+                    value = _STEPS[kind](value, attributes)
+            except GenerationError:
+                raise
+            except (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError) as error:
                 message = f"the attributes of its {kind} are invalid: {type(error).__name__} {error}"
                 raise GenerationError(f"{self._path}: {message}") from error
-        return value if isinstance(value, Prepared) else Prepared(np.ascontiguousarray(value[None]), None)
+        found = value if isinstance(value, Prepared) else Prepared(np.ascontiguousarray(value[None]), None)
+        if not np.isfinite(found.pixels).all():
+            raise GenerationError(f"{self._path}: its attributes give values that are not finite numbers")
+        return found
 
 
 def _decode(image: ImageLike, attributes: Mapping[str, Any]) -> np.ndarray:
@@ -88,10 +96,12 @@ def _decode(image: ImageLike, attributes: Mapping[str, Any]) -> np.ndarray:
             raise GenerationError(f"the image is {image.dtype} {list(image.shape)}; expected uint8 [height, width, 3]")
         return image
     pillow = _pillow()
+    from PIL import ImageOps
+
     try:
         with pillow.open(image) as opened:
-            return np.asarray(opened.convert("RGB"))
-    except (OSError, ValueError, pillow.DecompressionBombError) as error:
+            return np.asarray(ImageOps.exif_transpose(opened).convert("RGB"))
+    except Exception as error:  # decoders of damaged files also raise SyntaxError, struct.error, ...
         raise GenerationError(f"{os.fspath(image)} cannot be read as an image: {error}") from error
 
 
@@ -103,6 +113,8 @@ def _resize(image: np.ndarray, attributes: Mapping[str, Any]) -> np.ndarray:
         height, width = sized(image.shape[0], image.shape[1], attributes)
     if image.shape[:2] == (height, width):
         return image
+    if height * width > _MOST_PIXELS:
+        raise ValueError(f"images become {height} x {width} pixels")
     resample = _INTERPOLATIONS[attributes.get("interpolation", "CUBIC")]
     return np.asarray(_pillow().fromarray(image).resize((width, height), resample))
 

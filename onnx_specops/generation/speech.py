@@ -358,6 +358,9 @@ class SpeechModel(TextModel):
         if self._features.feature_size != bands:
             message = f"has {self._features.feature_size} features per frame, but the model needs {bands}"
             raise GenerationError(f"{self.folder / _FEATURES} {message}")
+        if (frames := self._features.nb_max_frames) != 2 * self._source_positions:
+            message = f"has windows of {frames} frames, but the model needs {2 * self._source_positions}"
+            raise GenerationError(f"{self.folder / _FEATURES} {message}")
         if self._special.largest >= self.vocabulary:
             message = f"has the token {self._special.largest}, but the vocabulary has {self.vocabulary} tokens"
             raise GenerationError(f"{self.folder / GENERATION} {message}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import shutil
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from onnx_specops.generation import GenerationError, VisionLanguageModel, open_m
 from onnx_specops.generation.images import ImageProcessor
 from tests.converters.cli.specops import as_json, specops
 from tests.folders import vision
+from tests.language.test_damaged_folders import VALUES
 from tests.language.test_vision_genai import NAMES
 
 
@@ -113,6 +115,46 @@ def test_damaged_files(place: Path, tmp_path: Path) -> None:
         path.write_text(json.dumps({"processor": {"transforms": [{"operation": content}]}}))
         with pytest.raises(GenerationError, match=message):
             ImageProcessor(path)
+    path.write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(40))
+    with pytest.raises(GenerationError, match="cannot be read as an image"):
+        ImageProcessor(place / "OUT" / "image_processor_config.json")(path)
     path.write_text(json.dumps({"processor": {"transforms": [{"operation": {"type": "Resize"}}]}}))
     with pytest.raises(GenerationError, match="attributes of its Resize are invalid"):
         ImageProcessor(path)(np.zeros((4, 4, 3), np.uint8))
+
+
+def test_an_image_is_upright(tmp_path: Path, place: Path) -> None:
+    """A camera stores how it was held; transformers rotates such images."""
+    upright = np.random.default_rng(2).integers(0, 256, (60, 90, 3), np.uint8)
+    stored = Image.fromarray(np.rot90(upright))
+    exif = stored.getexif()
+    exif[0x0112] = 6  # to be rotated clockwise
+    stored.save(tmp_path / "image.png", exif=exif)
+    processor = ImageProcessor(place / "OUT" / "image_processor_config.json")
+    np.testing.assert_array_equal(processor(tmp_path / "image.png").pixels, processor(upright).pixels)
+
+
+def test_every_attribute(place: Path, tmp_path: Path) -> None:
+    """An image is prepared, or there is a `GenerationError`."""
+    image = np.random.default_rng(1).integers(0, 256, (60, 90, 3), np.uint8)
+    document = json.loads((place / "OUT" / "image_processor_config.json").read_text())
+    path = tmp_path / "processor.json"
+    wrong = []
+    for number, step in enumerate(document["processor"]["transforms"]):
+        places = [("operation",)] + [("operation", key) for key in step["operation"]]
+        places += [("operation", "attrs", key) for key in step["operation"].get("attrs", {})]
+        for keys in places:
+            for value in (None, *VALUES, 10**6, [0, 0, 0], [1e300] * 3):
+                made = copy.deepcopy(document)
+                inner = made["processor"]["transforms"][number]
+                for key in keys[:-1]:
+                    inner = inner[key]
+                inner[keys[-1]] = value
+                path.write_text(json.dumps(made))
+                try:
+                    assert np.isfinite(ImageProcessor(path)(image).pixels).all()
+                except GenerationError:
+                    pass
+                except Exception as error:
+                    wrong.append(f"{number} {keys} {value!r}: {type(error).__name__} {error}")
+    assert not wrong, "\n".join(wrong[:40])

@@ -135,3 +135,12 @@ def test_beams_for_images(gemma: Folder) -> None:
     assert gemma.config["search"]["num_beams"] == gemma.config["search"]["num_return_sequences"] == 1
     assert sum("does not support beam search" in remark for remark in written.remarks) == 1
     assert not any("beam search" in remark for remark in gemma.written().remarks)
+
+
+def test_the_interpolation_of_images(gemma: Folder) -> None:
+    """transformers' default for Gemma 3 is 2."""
+    for stated, found in ((None, "LINEAR"), (2, "LINEAR"), (3, "CUBIC")):
+        gemma.written(preprocessor_config={"resample": stated})
+        steps = json.loads((gemma.out / "image_processor_config.json").read_text())["processor"]["transforms"]
+        (resize,) = (step["operation"]["attrs"] for step in steps if step["operation"]["type"] == "Resize")
+        assert resize["interpolation"] == found

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from onnx_specops.generation import GenerationError
-from onnx_specops.generation.audio import read_audio
+from onnx_specops.generation.audio import LogMel, read_audio
 
 SAMPLES = np.array([0, 0.5, -0.5, 0.25, -1, 0.125], np.float32)
 RATE = 16000
@@ -82,3 +82,36 @@ def test_invalid_files(content: bytes, message: str, tmp_path: Path) -> None:
 def test_a_folder_is_not_a_recording(tmp_path: Path) -> None:
     with pytest.raises(GenerationError, match="cannot be read: Is a directory"):
         read_audio(tmp_path, RATE)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_samples_are_finite(value: float) -> None:
+    samples = np.zeros(16000, np.float32)
+    samples[9] = value
+    with pytest.raises(GenerationError, match="not finite"):
+        LogMel()(samples)
+
+
+def test_the_sizes_of_a_window_follow_from_its_seconds() -> None:
+    """As in transformers, which computes them again."""
+    assert LogMel.of({}) == LogMel() == LogMel.of({"n_samples": 480000, "nb_max_frames": 3000})
+    short = LogMel.of({"chunk_length": 10, "hop_length": 80})
+    assert (short.n_samples, short.nb_max_frames) == (160000, 2000)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"n_fft": 0}, "n_fft is 0"),
+        ({"chunk_length": 10, "n_samples": 480000}, "n_samples is 480000, but the other settings require 160000"),
+        ({"hop_length": 80, "nb_max_frames": 3000}, "nb_max_frames is 3000, but the other settings require 6000"),
+        ({"hop_length": 480001}, "hop_length is 480001, but a window has 480000 samples"),
+        ({"chunk_length": 10**9}, "is too large"),
+        ({"hop_length": 1, "n_fft": 4000}, "is too large"),
+        ({"feature_size": 10**7}, "is too large"),
+        ({"sampling_rate": 2**70}, "is too large"),
+    ],
+)
+def test_contradictory_windows(settings: dict[str, int], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        LogMel.of(settings)
