@@ -58,7 +58,7 @@ class RegularScores(InPlacePass):
     """Convert scores with several masks, with a factor after the mask, or with a factor for each head, to the canonical
     order.
 
-    Factors of heads are a constant. They are moved to the query.
+    Factors of heads are a constant. They are moved to the query. Scores to which a number adds dimensions stay.
     """
 
     def call(self, model: ir.Model) -> PassResult:
@@ -74,8 +74,10 @@ class RegularScores(InPlacePass):
             root = root or Builder.of_existing(model.graph)
             op = Builder.before_node(softmax, root)
             new = _emitted(op, chain)
+            if new is None or (new.shape is not None and given.shape is not None and len(new.shape) != len(given.shape)):
+                continue
             with rewriting("RegularScores", finite=True):
-                count += new is not None and replace_value(given, new)
+                count += replace_value(given, new)
         return PassResult(model, modified=count > 0)
 
 

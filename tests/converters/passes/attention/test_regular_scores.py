@@ -20,6 +20,7 @@ HIDDEN = np.array([[1, 0, 0, 0, 0], [1, 1, 0, 1, 0], [0, 1, 0, 1, 1]], bool)
 MASK = np.where(HIDDEN, LOWEST, 0).astype(np.float32)
 BLIND = np.where(HIDDEN | [[0], [1], [0]], LOWEST, 0).astype(np.float32)
 """The second query has no visible key."""
+FIVE_DIMENSIONS = np.full((1,) * 5, 0.5, np.float32)
 SHAPES = (2, 4, 3, 8), (2, 4, 5, 8), (2, 4, 5, 6)
 
 
@@ -71,6 +72,11 @@ def _attention(between: Any) -> Any:
         (lambda op, s, q: op.Mul(op.Tanh(s), np.array([1, 2, 3, 4], np.float32).reshape(4, 1, 1)), False),
         (lambda op, s, q: op.Add(op.Add(s, op.ReduceMean(q, [-1], keepdims=1)), BIAS), True),
         (lambda op, s, q: op.Sub(op.Add(s, BIAS), MASK), False),
+        (lambda op, s, q: op.Where(HIDDEN, op.const(LOWEST, s.dtype), s), True),
+        (lambda op, s, q: op.Where(HIDDEN, np.full((1,) * 4, LOWEST, np.float32), s), True),
+        (lambda op, s, q: op.Where(HIDDEN, FIVE_DIMENSIONS * np.float32(LOWEST), s), False),
+        (lambda op, s, q: op.Mul(op.Add(s, BIAS), FIVE_DIMENSIONS), False),
+        (lambda op, s, q: op.Add(op.Add(op.Div(s, FIVE_DIMENSIONS), BIAS), MASK), False),
     ],
 )
 def test_orders(between: Any, found: bool) -> None:
