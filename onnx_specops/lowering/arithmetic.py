@@ -43,13 +43,15 @@ def relu(op: LoweringBuilder, x: Value):
 
 @below(12, "Pow")
 def power(op: LoweringBuilder, x: Value, exponent: Value):
-    """Cast both inputs to one float type."""
+    """Cast both inputs to one float type. A power beyond the range of uint32 wraps, as in newer opsets."""
     if x.dtype == exponent.dtype and not _is_integer(x):
         return SAME
     if x.dtype is None:
         raise NotRepresentableError("Pow of an unknown type")
     wide = D.DOUBLE if _is_integer(x) else x.dtype
     result = op.old.Pow(op.Cast(x, to=wide) if wide != x.dtype else x, op.Cast(exponent, to=wide))
+    if x.dtype == D.UINT32:  # ONNX Runtime (1.32) gives 0 for a number beyond the range
+        result = op.Mod(op.Cast(result, to=D.INT64), 2**32)
     return op.Cast(result, to=x.dtype) if wide != x.dtype else result
 
 

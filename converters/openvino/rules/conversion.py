@@ -236,6 +236,9 @@ def converted(op: Builder, x: Value, source: ElementType, target: ElementType) -
         x = op.Cast(x, to=D.FLOAT)
     if target in LOW_PRECISION:
         return to_low_precision(op, x, target)
+    if (x.dtype, to) == (D.DOUBLE, D.UINT32):
+        # ONNX Runtime (1.32) merges a Cast to int64 and one to uint32, and gives 0 beyond the range.
+        return op.Cast(op.Mod(op.Cast(x, to=D.INT64), 2**32), to=to)
     if x.dtype in FLOATS and to in INTEGERS:
         return truncated(op, x, to)
     if to in _FLOAT8:

@@ -61,7 +61,13 @@ ALL = (
 TARGETED = {name: Options(f"target-{name}", {"target": name}) for name in TARGETS}
 """Target -> the options for it, which no model's number selects."""
 
-BY_NAME = {options.name: options for options in (*ALL, *TARGETED.values())}
+NAMED = (
+    Options("standard-opset25", {"target": "standard", "opset": 25}),
+    Options("reference", {"weights": "reference"}),
+)
+"""Further combinations, which no model's number selects."""
+
+BY_NAME = {options.name: options for options in (*ALL, *TARGETED.values(), *NAMED)}
 
 
 def of(seed: int, number: int) -> Options:

@@ -315,6 +315,8 @@ def _floats_of_two():
     exponents = _floats(1 / 3, 3, 0, -1, 2, 0.5, 0.5, NAN, 0, -2)
     yield power("corners", [static(_floats(-8, -8, 0, 0, 0, 2, -2, 1, INF, 2)), static(exponents)])
     yield _of_two("Power", "negative", I32, [2, 1, -1, -2, 3], [-1, -3, -3, 3, 4])
+    wrapped = decided("evaluate", "the CPU plugin gives the bits of the lowest i32, the specification does not define it")
+    yield _of_two("Power", "wraps", np.uint32, [10, 7, 3, 100], [10, 15, 20, 5], **wrapped)
     large = np.array([32768, 46341, -46341, 65536, 2**31 - 1, -(2**31), -1024, -1291], np.int32)
     for exponent in (2, 3, 4, -1):  # a power out of range is the lowest number
         yield power(f"out-of-range-{exponent}", [static(large), np.array(exponent, np.int32)])
