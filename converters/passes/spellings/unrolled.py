@@ -56,7 +56,8 @@ class UnrolledRecurrence(Workaround):
 class UnrolledForms(UnrolledRecurrence):
     """Convert the forms of GRU, LSTM and RNN that the program computes incorrectly to the operators of each step.
 
-    The table below lists them. OpenCV (5.0.0, 4.14.0), MNN (3.6) and ncnn have these operators in some forms only.
+    The table below lists them. OpenCV (5.0.0, 4.14.0), MNN (3.6), ncnn and tract (0.23.9) have these operators in some
+    forms only. tract ignores other activations, ``clip``, ``input_forget`` and a reverse direction in silence.
 
     Attributes:
         limits: the limits of the target.

@@ -11,7 +11,7 @@ TRACT = Target(
     "tract",
     "tract 0.23",
     opsets=(11, 21),
-    lacks={"DeformConv": "", "Loop": "", "RoiAlign": ""},
+    lacks={"DeformConv": "", "Loop": "", "ReverseSequence": "", "RoiAlign": ""},
     limits=(
         limits.free_scales_of_corners,
         limits.cubic_samples,
@@ -19,6 +19,7 @@ TRACT = Target(
         limits.celu,
         limits.selected_boxes,
         limits.shapes_of_branches,
+        limits.recurrent,
     ),
     spellings=(
         *COMMON,
@@ -39,6 +40,7 @@ TRACT = Target(
         "counted Slice",
         "wide sizes",
         "no named dimensions",
+        "unrolled forms of recurrence",
     ),
     command='`tract.onnx().load("model.onnx")`',
 )

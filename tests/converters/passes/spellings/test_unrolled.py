@@ -8,6 +8,7 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 
+from converters.openvino import convert
 from converters.passes.spellings.unrolled import UnrolledForms, UnrolledLoops, UnrolledRecurrence
 from converters.targets import limits
 from onnx_specops.building import new_value
@@ -133,6 +134,24 @@ def test_many_steps() -> None:
 def test_forms(emit: Any, by: limits.Limit, kept: bool) -> None:
     found = rewritten(emit, floats("x", STEPS, BATCH, SIZE), by=[UnrolledForms((by,))])
     assert GATES.keys().isdisjoint(found) is not kept
+
+
+@pytest.mark.parametrize("target", ["mnn", "opencv", "tract"])
+@pytest.mark.parametrize(
+    ("activations", "clip", "kept"), [(["tanh"], 0.0, True), (["relu"], 0.0, False), (["tanh"], 0.3, False)]
+)
+def test_targets(target: str, activations: list[str], clip: float, kept: bool) -> None:
+    """tract ignores the function and the clip in silence, as MNN does."""
+    import openvino as ov
+    from openvino import opset5 as ops
+
+    data, state = ops.parameter([1, STEPS, SIZE], np.float32), ops.parameter([1, 1, 4], np.float32)
+    weights = [np.ones((1, 4, size), np.float32) for size in (SIZE, 4)]
+    layer = ops.rnn_sequence(
+        data, state, np.array([STEPS]), *weights, np.ones((1, 4), np.float32), 4, "forward", activations, clip=clip
+    )
+    model = convert(ov.Model([layer.output(0)], [data, state]), target=target).model
+    assert ("RNN" in {node.op_type for node in model.graph.node}) is kept
 
 
 def _loop(count: Any = 3, condition: Any = None, going: Any = None, inner: Any = None):
