@@ -133,9 +133,11 @@ def convert_all(
         for folder, group in hosted.items():
             if together := _all_or_none(folder, {model: outcomes[model] for model in group}, output):
                 outcomes |= together
-                copies = {path: to for path, to in copies.items() if folder not in path.parents}
                 previous.restore(path for target in group.values() for path in _files(target))
     ordered = [outcomes[model] for model in targets]
+    for folder in models:  # without a model, the other files are useless
+        if all(outcome.failed for model, outcome in outcomes.items() if folder in model.parents):
+            copies = {path: to for path, to in copies.items() if folder not in path.parents}
     copy_companions(copies)
     if is_new and output is not None and output.is_dir() and not any(output.iterdir()):
         output.rmdir()

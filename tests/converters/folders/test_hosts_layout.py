@@ -378,6 +378,22 @@ def test_a_component_that_does_not_convert_leaves_nothing(pipeline: Path, tmp_pa
     assert "unet/openvino_model.onnx" in files(tmp_path / "out")
 
 
+@pytest.mark.parametrize("layout", ["hosts", "files"])
+def test_a_model_that_does_not_convert_leaves_nothing(layout: str, encoder: Path, tmp_path: Path) -> None:
+    path = encoder / "openvino_model.xml"
+    text = path.read_text()
+    path.write_text(text.replace('type="MatMul"', 'type="Unknown"'))
+    told = json.loads(specops("convert", encoder, "-o", tmp_path / "out", "--layout", layout, "--json").stdout)
+    assert told["failed"] == 1 and told["copied"] == [] and not (tmp_path / "out").exists()
+    path.write_text(text)
+    assert specops("convert", encoder, "-o", tmp_path / "out", "--layout", layout).exit_code == 0
+    before = files(tmp_path / "out")
+    path.write_text(text.replace('type="MatMul"', 'type="Unknown"'))
+    write(encoder / "config.json", {"hidden_size": WIDTH, "more": 1})
+    assert specops("convert", encoder, "-o", tmp_path / "out", "--layout", layout).exit_code == 1
+    assert files(tmp_path / "out") == before and "more" not in (tmp_path / "out/config.json").read_text()
+
+
 def test_existing_files_remain(pipeline: Path, tmp_path: Path) -> None:
     assert not specops("convert", pipeline, "-o", tmp_path / "out", "--opset", "17").exit_code
     before = {path: path.read_bytes() for path in (tmp_path / "out").rglob("*") if path.is_file()}
