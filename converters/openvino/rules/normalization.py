@@ -77,7 +77,7 @@ def mvn_6(
     ],
 )
 def normalize_l2(op: Builder, data: Value, axes: Value, *, eps: float, eps_mode: Literal["add", "max"]):
-    """NormalizeL2-1. Without axes, every nonzero number becomes 1 or -1."""
+    """NormalizeL2-1. Without axes, every number other than 0 becomes 1."""
     axes = _as_list(op, axes)
 
     def ones(op: Builder) -> Value:

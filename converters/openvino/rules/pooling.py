@@ -14,6 +14,7 @@ from converters.openvino.rule import Departure, rule
 from converters.openvino.rules._indices import INT64_MAX, dim, index_type
 from converters.openvino.rules._onnxruntime import accepts_pads, computes_padding
 from converters.openvino.rules._precision import HALVES
+from converters.openvino.rules._value_ranges import bounds
 from converters.openvino.rules._windows import (
     MaybeDilated,
     Sliding,
@@ -54,6 +55,8 @@ _NOT_FINITE = (
 _RANK = "the rank of the data or the length of output_shape must be known"
 
 _INT64 = ir.DataType.INT64
+_WIDE = (ir.DataType.INT64, ir.DataType.UINT64)
+_EXACT = 2**53  # up to it, float64 represents each integer
 _MAX_WINDOWS = 64  # along an axis, with one node for each
 
 
@@ -378,6 +381,8 @@ def _maximum(
 ) -> tuple[Value, Value | None]:
     """Return the maxima and, if ``outputs`` is 2, their positions in ``data``."""
     x, dtype = data, data.dtype
+    if dtype in _WIDE and not all(abs(bound) <= _EXACT for bound in bounds(data)):
+        return _maximum_by_axis(op, data, kernel, at, _end_padding(op, data, kernel, at, rounding), outputs)
     integer = dtype is not None and dtype.is_integer() and dtype not in (ir.DataType.INT8, ir.DataType.UINT8)
     if integer and dtype is not None:  # ONNX does not support these types
         x = op.Cast(data, to=ir.DataType.DOUBLE if dtype.bitwidth > 16 else ir.DataType.FLOAT)
@@ -394,6 +399,31 @@ def _maximum(
         numbers = op.Reshape(pad_spatial(op, numbers, begin, end), [-1])
         places = op.Gather(numbers, op.Max(places, op.const(0)), axis=0)
     return op.Cast(maxima, to=dtype) if integer else maxima, places
+
+
+def _maximum_by_axis(
+    op: Builder, data: Value, kernel: tuple[int, ...], at: Window, padding: tuple[Value, Value], outputs: int
+) -> tuple[Value, Value | None]:
+    """Return `_maximum` of 64-bit integers that no float represents.
+
+    The maxima of rows, then of columns. This also finds the first of equal elements in row-major order.
+    """
+    maxima, places = pad_spatial(op, data, *padding, _lowest(data)), None
+    if outputs == 2:
+        places = pad_spatial(op, op.Reshape(op.Range(0, op.Size(data), 1), op.Shape(data)), *padding)
+    for k in reversed(range(at.rank)):
+        extent = (kernel[k] - 1) * at.dilations[k] + 1
+        count = op.Add(op.Div(op.Sub(dim(op, maxima, 2 + k), extent), at.strides[k]), 1)
+        starts = op.Mul(op.Range(0, op.Squeeze(count, [0]), 1), at.strides[k])
+        taps = op.Add(op.Unsqueeze(starts, [1]), op.Mul(op.Range(0, kernel[k], 1), at.dilations[k]))
+        each = op.Gather(maxima, taps, axis=2 + k)
+        if places is None:
+            maxima = op.ReduceMax(each, [3 + k], keepdims=0)
+            continue
+        best, first = op.TopK(each, [1], axis=3 + k, outputs=2)
+        maxima = op.Squeeze(best, [3 + k])
+        places = op.Squeeze(op.GatherElements(op.Gather(places, taps, axis=2 + k), first, axis=3 + k), [3 + k])
+    return maxima, places
 
 
 def _maximum_with_indices(

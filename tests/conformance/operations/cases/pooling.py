@@ -123,6 +123,16 @@ def _maxima():
         for dtype in (np.float16, np.float64, np.int32, np.int64, np.uint8, np.int8):
             data = static(_values(1, 2, 5, 6, dtype=dtype))
             yield _maximum(version, np.dtype(dtype).name, data, [2, 2], [1, 1], [1, 0], [0, 1])
+        for dtype in (np.int64, np.uint64):  # no float represents all of these numbers
+            data = static(_values(1, 2, 5, 6, dtype=dtype) + dtype(2**62))
+            settings = decided("evaluate", "the CPU plugin computes in int32")
+            for name, *arguments in (
+                ("large", [2, 3], [1, 2], [1, 0], [0, 1], "floor", "explicit"),
+                ("large-ceil", [2, 3], [2, 3], [1, 1], [1, 1], "ceil", "explicit"),
+            ):
+                more = {"dilations": [2, 1]} if version > 1 else {}
+                name = f"{np.dtype(dtype).name}-{name}"
+                yield _maximum(version, name, data, *arguments, settings=settings, **more)
     for version in (8, 14):
         for dtype in (np.float32, np.float16):
             column, more = np.array([[[-1], [np.finfo(dtype).min]]], dtype), {"axis": 1}
