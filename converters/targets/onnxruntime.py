@@ -168,6 +168,8 @@ WEBGPU = Target(
         "narrow integers",
         "scalar exponents",
         "padded channels",
+        "odd groups",
+        "several transposed kernels",
         "NaN of recurrence",
     ),
     command='`executionProviders: ["webgpu"]`; integers of 64 bits need its option `enableInt64`',

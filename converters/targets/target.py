@@ -164,6 +164,8 @@ Spelling = Literal[
     "weights of float results",
     "scalar exponents",
     "padded channels",
+    "odd groups",
+    "several transposed kernels",
     "normalized rows",
     "expanded Tile",
     "Less for Greater",

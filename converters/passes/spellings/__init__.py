@@ -149,8 +149,10 @@ from converters.passes.spellings.webgpu_forms import (
     GatheredSlices,
     NarrowIntegers,
     NegatedAnd,
+    OddGroups,
     PaddedChannels,
     ScalarExponents,
+    SeveralTransposedKernels,
 )
 
 if TYPE_CHECKING:
@@ -330,6 +332,8 @@ _LAST: Mapping[str, Callable[[], InPlacePass]] = {
     "scales of quantizations": ScalesOfQuantizations,
     "scalar exponents": ScalarExponents,
     "padded channels": PaddedChannels,
+    "odd groups": OddGroups,
+    "several transposed kernels": SeveralTransposedKernels,
     "bytes through integers": BytesThroughIntegers,
     "Less for Greater": LessForGreater,
     "added bias of volumes": AddedBiasOfVolumes,

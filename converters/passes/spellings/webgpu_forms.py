@@ -58,6 +58,61 @@ _LANES = 4
 """The numbers of channels that its kernel reads at once."""
 
 
+class OddGroups(Workaround):
+    """Add a group of zeros to a Conv with an even number of groups, and remove its results.
+
+    WebGPU (0.4) computes wrong numbers if a group has more than 4 output channels whose number is no multiple of 4.
+    """
+
+    operators = frozenset(("Conv",))
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        x, weights, *bias = node.inputs
+        if not isinstance(x, Value) or not isinstance(weights, Value) or weights.dims is None or None in weights.dims:
+            return None
+        kernels, channels, *kernel = (dim or 0 for dim in weights.dims)
+        groups = node.attributes.get_int("group", 1)
+        if groups % 2 or kernels <= _LANES * groups or not kernels % (_LANES * groups) or len(kernel) > 2:
+            return None
+        zeros = [0] * len(weights.dims)
+        wide = op.Pad(x, [*zeros, 0, channels, *zeros[2:]])
+        more = kernels // groups
+        given = [_lengthened(op, value, more) for value in (weights, *bias) if isinstance(value, Value)]
+        result = op.Conv(wide, *given, **(attributes_of(node) | {"group": groups + 1}))
+        return [op.Slice(result, [0], [kernels], [1])]
+
+
+def _lengthened(op: Builder, value: Value, more: int) -> Value:
+    """Return weights or a bias with zeros after the first dimension's last element."""
+    dims = [dim or 0 for dim in value.dims or ()]
+    zeros = np.zeros([more, *dims[1:]], value.dtype.numpy() if value.dtype else np.float32)
+    array = constant_array(value)
+    return op.Concat(value, op.const(zeros), axis=0) if array is None else op.const(np.concatenate([array, zeros]))
+
+
+class SeveralTransposedKernels(Workaround):
+    """Add a kernel of zeros to each group of a ConvTranspose, and remove its results.
+
+    WebGPU (0.4) computes wrong numbers for several groups with one output channel and an even number of input channels each.
+    """
+
+    operators = frozenset(("ConvTranspose",))
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        x, weights, *bias = node.inputs
+        if not isinstance(weights, Value) or weights.dims is None or None in weights.dims:
+            return None
+        channels, kernels, *kernel = (dim or 0 for dim in weights.dims)
+        groups = node.attributes.get_int("group", 1)
+        if groups == 1 or kernels != 1 or channels // groups % 2 or len(kernel) > 2:
+            return None
+        zeros = [0] * len(weights.dims)
+        given = [op.Pad(weights, [*zeros, 0, 1, *zeros[2:]])]
+        given += [op.Reshape(op.Pad(op.Unsqueeze(value, [1]), [0, 0, 0, 1]), [-1]) for value in bias if value is not None]
+        result = op.ConvTranspose(x, *given, **attributes_of(node))
+        return [op.Slice(result, [0], [2 * groups], [1], [2])]
+
+
 class NarrowIntegers(Workaround):
     """Compute with 32-bit integers where the kernel has no booleans, bytes or 64-bit integers.
 

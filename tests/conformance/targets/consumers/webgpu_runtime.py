@@ -1,5 +1,6 @@
 """ONNX Runtime's WebGPU execution provider on SwiftShader, a software Vulkan driver, without CPU nodes."""
 
+import atexit
 import ctypes
 import json
 import os
@@ -24,17 +25,16 @@ with tempfile.TemporaryDirectory() as folder:
     import onnxruntime_ep_webgpu as webgpu
 
     model, given, results = sys.argv[1:4]
-    ort.register_execution_provider_library(webgpu.get_ep_name(), webgpu.get_library_path())
+    if all(device.ep_name != webgpu.get_ep_name() for device in ort.get_ep_devices()):
+        ort.register_execution_provider_library(webgpu.get_ep_name(), webgpu.get_library_path())
     devices = [device for device in ort.get_ep_devices() if device.ep_name == webgpu.get_ep_name()]
     options = ort.SessionOptions()
     options.add_session_config_entry("session.disable_cpu_ep_fallback", "1")
     options.add_provider_for_devices(devices[:1], {"enableInt64": "1"})
-    code = 0
     try:
         session = ort.InferenceSession(model, options)
         outputs = session.run(None, dict(np.load(given)))
-        np.savez(results, **{str(index): array for index, array in enumerate(outputs)})
-    except Exception as error:
-        print(f"{type(error).__name__}: {error}"[-600:], file=sys.stderr, flush=True)
-        code = 1
-    os._exit(code)  # the driver's threads do not end after an error
+    except Exception:
+        atexit.register(os._exit, 1)  # the driver's threads do not end after an error
+        raise
+    np.savez(results, **{str(index): array for index, array in enumerate(outputs)})

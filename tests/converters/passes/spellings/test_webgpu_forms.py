@@ -13,8 +13,10 @@ from converters.passes.spellings.webgpu_forms import (
     GatheredSlices,
     NarrowIntegers,
     NegatedAnd,
+    OddGroups,
     PaddedChannels,
     ScalarExponents,
+    SeveralTransposedKernels,
 )
 from onnx_specops.building import new_value
 from tests.converters.passes.graphs import floats, graph, operators, rewritten, run
@@ -162,3 +164,61 @@ def test_channels(
     inputs = floats("x", *dims), floats("w", *kernels)
     found = rewritten(emit, *inputs, by=[PaddedChannels()], numbers=[x, weights])
     assert ("Pad" in found) == padded
+
+
+@pytest.mark.parametrize("constant", [True, False])
+@pytest.mark.parametrize(
+    ("groups", "outputs", "dimensions", "padded"),
+    [
+        (2, 5, 2, True),
+        (2, 6, 2, True),
+        (4, 7, 1, True),
+        (2, 4, 2, False),
+        (2, 3, 2, False),  # at most 4 output channels
+        (2, 8, 2, False),  # a multiple of 4
+        (3, 5, 2, False),  # an odd number of groups
+        (1, 5, 2, False),
+        (2, 5, 3, False),  # volumes, which it rejects
+    ],
+)
+def test_odd_groups(groups: int, outputs: int, dimensions: int, padded: bool, constant: bool) -> None:
+    kernels, size = (groups * outputs, 2, *[3] * dimensions), [5] * dimensions
+    weights, biases = (RNG.standard_normal(shape).astype(np.float32) for shape in (kernels, kernels[:1]))
+    x = RNG.standard_normal((2, groups * 2, *size)).astype(np.float32)
+
+    def emit(op: Any, x: Any, weights: Any, bias: Any) -> Any:
+        return op.Conv(x, weights, bias, group=groups, pads=[1, 0] * dimensions)
+
+    image, others = floats("x", 2, groups * 2, *size), (floats("w", *kernels), floats("b", kernels[0]))
+    if constant:
+        found = rewritten(lambda op, x: emit(op, x, weights, biases), image, by=[OddGroups()], numbers=[x])
+    else:
+        found = rewritten(emit, image, *others, by=[OddGroups()], numbers=[x, weights, biases])
+    assert ("Slice" in found) is padded
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize(
+    ("groups", "inputs", "outputs", "dimensions", "padded"),
+    [
+        (2, 2, 1, 2, True),
+        (3, 4, 1, 1, True),
+        (2, 3, 1, 2, False),  # an odd number of input channels
+        (1, 2, 1, 2, False),  # one group
+        (2, 2, 2, 2, False),  # two output channels
+        (2, 2, 1, 3, False),
+    ],
+)
+def test_several_transposed_kernels(
+    groups: int, inputs: int, outputs: int, dimensions: int, padded: bool, bias: bool
+) -> None:
+    size = [4] * dimensions
+    weights = RNG.standard_normal((groups * inputs, outputs, *[3] * dimensions)).astype(np.float32)
+    addend = RNG.standard_normal(groups * outputs).astype(np.float32) if bias else None
+    x = RNG.standard_normal((2, groups * inputs, *size)).astype(np.float32)
+
+    def emit(op: Any, x: Any) -> Any:
+        return op.ConvTranspose(x, weights, addend, group=groups, strides=[2] * dimensions)
+
+    image = floats("x", 2, groups * inputs, *size)
+    assert ("Slice" in rewritten(emit, image, by=[SeveralTransposedKernels()], numbers=[x])) is padded
