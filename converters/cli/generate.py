@@ -91,6 +91,15 @@ def generate(
     seed: Annotated[
         int | None, typer.Option(min=0, help="The seed for sampling. The default is 0.", show_default=False)
     ] = None,
+    beams: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="The number of beams, for encoder-decoder models such as T5. The text appears at the end. By default, the "
+            "most likely token is chosen in each step.",
+            show_default=False,
+        ),
+    ] = None,
     stop: Annotated[
         list[str] | None,
         typer.Option(
@@ -156,18 +165,26 @@ def generate(
             raise typer.BadParameter("specify a text, - for standard input, --chat, or --audio", param_hint="TEXT")
         if prompt is None and as_json and audio is None:
             raise typer.BadParameter("--json requires the text of the turn", param_hint="TEXT")
+        if beams is not None and (sampling.do_sample or presence_penalty or frequency_penalty):
+            raise typer.BadParameter(
+                "it excludes sampling, and penalties other than the repetition penalty", param_hint="--beams"
+            )
         if any(not text for text in stop or ()):
             raise typer.BadParameter("it is empty", param_hint="--stop")
         text = sys.stdin.read() if prompt == "-" else prompt
         with _converted(folder, as_json) as ready:
             import onnxruntime
 
-            from onnx_specops.generation import SpeechModel, VisionLanguageModel, open_model
+            from onnx_specops.generation import EncoderDecoder, SpeechModel, VisionLanguageModel, open_model
 
             # Its warnings would interrupt the text. Errors raise exceptions.
             onnxruntime.set_default_logger_severity(4)
             model = open_model(ready, kernels=kernels.value)
-            given_images: dict[str, Any] = {"images": image} if image else {}
+            more: dict[str, Any] = {"images": image} if image else {}
+            if beams is not None and not isinstance(model, EncoderDecoder):
+                raise typer.BadParameter("only encoder-decoder models of text support it", param_hint="--beams")
+            if beams is not None:
+                more["beams"] = beams
             if image and not isinstance(model, VisionLanguageModel):
                 raise typer.BadParameter("the model does not support images", param_hint="--image")
             if audio is not None and not isinstance(model, SpeechModel):
@@ -183,12 +200,12 @@ def generate(
             turn = _Turn(model, (tokens or 64, sampling, tuple(stop or ())), as_json)
             if not chat:
                 assert text is not None
-                turn.run(text, lambda: model.write(text, *turn.how, **given_images), shown=text if model.goes_on else "")
+                turn.run(text, lambda: model.write(text, *turn.how, **more), shown=text if model.goes_on else "")
                 return
             messages = [] if system is None else [{"role": "system", "content": system}]
             for said in _lines() if text is None else [text]:
                 messages.append({"role": "user", "content": said})
-                answer = turn.run(said, lambda: model.chat(messages, *turn.how, **given_images))
+                answer = turn.run(said, lambda: model.chat(messages, *turn.how, **more))
                 messages.append({"role": "assistant", "content": answer})
 
 

@@ -5,7 +5,8 @@
         print(piece, end="", flush=True)
 
 `Sampling` configures the choice of tokens; by default it is greedy. `TextModel.chat` answers conversations with the folder's
-chat template. onnxruntime-genai loads the folders of language models too, and adds beam search.
+chat template. `EncoderDecoder` also has beam search. onnxruntime-genai loads the folders of language models, too, and has
+beam search for them.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pathlib import Path
 
 import onnxruntime as ort
 
+from onnx_specops.generation.beams import Beams
 from onnx_specops.generation.encoder_decoder import DECODER, ENCODER, EncoderDecoder
 from onnx_specops.generation.errors import GenerationError
 from onnx_specops.generation.language_model import CONFIG, LanguageModel
@@ -32,6 +34,7 @@ __all__ = [
     "DETOKENIZER",
     "ENCODER",
     "TOKENIZER",
+    "Beams",
     "EncoderDecoder",
     "GenerationError",
     "LanguageModel",

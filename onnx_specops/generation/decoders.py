@@ -68,6 +68,25 @@ class StatefulDecoder:
         (logits,) = self._session.run(["logits"], {**self._given, **self._taken(feeds)})
         return np.asarray(logits[0, -1])
 
+    def run_beams(self, texts: Sequence[Sequence[int]], rows: Sequence[int]) -> np.ndarray:
+        """Return the logits ``[texts, vocabulary]`` of the next tokens of several texts of equal length.
+
+        Args:
+            texts: their tokens, which extend those of the previous run.
+            rows: for each text, the index of the text of the previous run that it continues.
+        """
+        past = len(self._ids) if self._has_cache else 0
+        self._ids = list(texts[0])  # only their number counts
+        feeds = {
+            **dict.fromkeys(_TOKENS, np.array([text[past:] for text in texts], np.int64)),
+            _OWN_MASK: np.ones((len(texts), len(self._ids)), np.int64),
+            _SLOTS: np.arange(past, len(self._ids), dtype=np.int64),
+            _BEAMS: np.array(rows, np.int32),
+        }
+        given = {name: np.repeat(array, len(texts), axis=0) for name, array in self._given.items() if name != _BEAMS}
+        (logits,) = self._session.run(["logits"], {**given, **self._taken(feeds)})
+        return np.asarray(logits[:, -1])
+
     def _taken(self, feeds: Mapping[str, Any]) -> dict[str, Any]:
         """Return the feeds for which the decoder has inputs."""
         return {name: array for name, array in feeds.items() if name in self._names}

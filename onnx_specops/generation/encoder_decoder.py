@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import onnxruntime as ort
 
+from onnx_specops.generation.beams import Beams, best_text, log_softmax
 from onnx_specops.generation.constraints import Constraints
 from onnx_specops.generation.decoders import MASKS, STATES, StatefulDecoder
 from onnx_specops.generation.errors import GenerationError
-from onnx_specops.generation.sampling import GREEDY, Sampler, Sampling
-from onnx_specops.generation.settings import MODEL, read_json, tokens_of, with_generation
-from onnx_specops.generation.text_model import TextModel
+from onnx_specops.generation.sampling import GREEDY, Sampler, Sampling, until
+from onnx_specops.generation.settings import GENERATION, MODEL, read_json, tokens_of, with_generation
+from onnx_specops.generation.text_model import TextModel, pieces
 from onnx_specops.runtime.session import Kernels
 
 ENCODER, DECODER = "openvino_encoder_model.onnx", "openvino_decoder_model.onnx"
@@ -66,7 +68,28 @@ class EncoderDecoder(TextModel):
             raise GenerationError(f"{ENCODER} has inputs other than tokens and their mask: {', '.join(sorted(unknown))}")
         self._decoder = StatefulDecoder(decoder, DECODER)
 
-    def generate(self, prompt: Sequence[int], tokens: int, sampling: Sampling = GREEDY) -> Iterator[int]:
+    def write(
+        self,
+        prompt: str,
+        tokens: int,
+        sampling: Sampling = GREEDY,
+        stop: Sequence[str] = (),
+        *,
+        special: bool = True,
+        beams: Beams | int | None = None,
+    ) -> Iterator[str]:
+        """Generate text for a prompt, piece by piece; with beam search, as a whole.
+
+        Args:
+            prompt, tokens, sampling, stop, special: see `TextModel.write`.
+            beams: see `generate`.
+        """
+        found = pieces(self.generate(self.encode(prompt, special=special), tokens, sampling, beams=beams), self.decode)
+        return iter(until(found, stop)) if stop else found
+
+    def generate(
+        self, prompt: Sequence[int], tokens: int, sampling: Sampling = GREEDY, *, beams: Beams | int | None = None
+    ) -> Iterator[int]:
         """Generate the tokens that answer a prompt, up to an end token, which is not returned.
 
         Args:
@@ -74,6 +97,8 @@ class EncoderDecoder(TextModel):
             tokens: the maximum number of tokens; at most `positions` are generated.
             sampling: how each token is chosen among those that `constraints` allows; greedy by default. Penalties only count
                 the answer's tokens.
+            beams: the configuration of beam search, or the number of beams, with the other settings of
+                generation_config.json. Beam search only supports the repetition penalty of ``sampling``.
 
         Raises:
             GenerationError: the prompt is empty, too long, or has tokens outside the vocabulary.
@@ -85,10 +110,15 @@ class EncoderDecoder(TextModel):
         states = self._encoder.run(None, {name: given[name] for name in self._encoder_names})[0]
         self._decoder.begin({STATES: states, **dict.fromkeys(MASKS, given["attention_mask"])})
         self.given = []
+        most = tokens if self.positions is None else min(tokens, self.positions - 1)
+        if isinstance(beams, int):
+            beams = self._beams(beams)
+        if beams is not None:
+            yield from self._best(prompt, most, sampling, beams)
+            return
         sampler = Sampler(sampling)
         fed = [self.start]
         constraints = self.constraints.beside(sampling)
-        most = tokens if self.positions is None else min(tokens, self.positions - 1)
         for number in range(1, most + 1):
             logits = self._decoder.run(fed)
             token = sampler.choose(constraints.applied(logits, [self.start, *self.given], prompt))
@@ -98,6 +128,35 @@ class EncoderDecoder(TextModel):
                 return
             self.given.append(token)
             fed = [token]
+            yield token
+
+    def _beams(self, number: int) -> Beams:
+        path = self.folder / (GENERATION if (self.folder / GENERATION).is_file() else MODEL)
+        try:
+            return Beams.of(read_json(path), number)
+        except (OverflowError, TypeError, ValueError) as error:
+            raise GenerationError(f"{path} has an invalid setting: {error}") from error
+
+    def _best(self, prompt: Sequence[int], most: int, sampling: Sampling, beams: Beams) -> Iterator[int]:
+        """Generate the tokens of the best text by beam search."""
+        if sampling.do_sample or sampling.presence_penalty or sampling.frequency_penalty:
+            raise GenerationError("beam search does not support sampling, nor penalties other than the repetition penalty")
+        constraints = self.constraints
+        if sampling.repetition_penalty is not None:
+            constraints = replace(constraints, repetition_penalty=sampling.repetition_penalty)
+
+        def scores_of(texts: Sequence[Sequence[int]], rows: Sequence[int]) -> np.ndarray:
+            scores = log_softmax(self._decoder.run_beams(texts, rows))
+            if len(texts[0]) == most and constraints.forced_end is not None:
+                scores[:] = -np.inf
+                scores[:, constraints.forced_end] = 0
+                return scores
+            return np.stack([constraints.applied(row, text, prompt) for row, text in zip(scores, texts, strict=True)])
+
+        for token in best_text(beams, [self.start], most, constraints.ends, scores_of):
+            if token in constraints.ends:
+                return
+            self.given.append(token)
             yield token
 
     def _configure(self, forced: int | None) -> None:

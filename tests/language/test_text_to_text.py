@@ -17,7 +17,8 @@ from converters.errors import ConversionError
 from converters.folders.encoder_decoder import write_encoder_decoder
 from converters.folders.tokenizers import write_tokenizers
 from converters.openvino import convert
-from onnx_specops.generation import EncoderDecoder, GenerationError, open_model
+from onnx_specops.generation import Beams, EncoderDecoder, GenerationError, Sampling, open_model
+from onnx_specops.generation.beams import best_text
 from onnx_specops.generation.constraints import Constraints
 from tests.converters.cli.specops import as_json, specops
 from tests.native import needs_pcre2
@@ -157,6 +158,88 @@ def test_a_folder_without_its_decoder(tmp_path: Path) -> None:
     (tmp_path / "openvino_encoder_model.xml").write_text("<net/>")
     with pytest.raises(ConversionError, match=r"contains no openvino_decoder_model\.xml"):
         write_encoder_decoder(tmp_path, tmp_path / "out", convert)
+
+
+# -- beam search ------------------------------------------------------------------------------------------------------------
+
+_ENDS = [12, 53, 107, 108, 111, 158, 194, 222, 232, 237, 266, 274]
+
+
+@pytest.mark.parametrize(
+    ("beams", "settings", "ids"),
+    [
+        (3, {}, [270, 250, 37, 37, 37]),
+        (3, {"length_penalty": 2.0}, [270, 250, 37, 37, 37, 250, 37]),
+        (3, {"length_penalty": -2.0}, [270]),
+        (3, {"length_penalty": 2.0, "early_stopping": True}, [270, 250, 37, 37, 37]),
+        (3, {"length_penalty": 2.0, "early_stopping": "never"}, [270, 250, 37, 37, 133, 37, 37, 250, 39, 285]),
+        (
+            4,
+            {"repetition_penalty": 1.5, "no_repeat_ngram_size": 2, "forced_eos_token_id": 11},
+            [270, 250, 37, 37, 133, 269],
+        ),
+        (3, {"forced_bos_token_id": 9, "min_length": 6}, [9, 44, 44, 285, 39, 39, 250, 269]),
+        (1, {}, [44, 44, 60]),
+    ],
+)
+def test_beams_equal_transformers(beams: int, settings: dict[str, Any], ids: list[int], place: Path, tmp_path: Path) -> None:
+    """The tokens are those of transformers with OpenVINO, for at most ten of them."""
+    _, target = folders("bart_text", place)
+    shutil.copytree(target, tmp_path, dirs_exist_ok=True)
+    start = json.loads((target / "config.json").read_text())["decoder_start_token_id"]
+    stated = {"decoder_start_token_id": start, "eos_token_id": _ENDS, **settings}
+    (tmp_path / "generation_config.json").write_text(json.dumps(stated))
+    model = EncoderDecoder(tmp_path)
+    assert list(model.generate([13, 96, 121], 10, beams=beams)) == model.given == ids
+    assert list(model.generate([13, 96, 121], 10, beams=Beams.of(settings, beams))) == ids
+
+
+def test_a_beam_search_ends_at_the_maximum() -> None:
+    """Of the texts with two tokens, the most likely one is not that of greedy search."""
+    after = {0: [0.5, 0.4, 0.1], 1: [0.4, 0.3, 0.3], 2: [0.9, 0.05, 0.05]}  # of three tokens, after each of them
+    calls = []
+
+    def scores_of(texts: Any, rows: Any) -> np.ndarray:
+        calls.append((texts, rows))
+        return np.log(np.array([after[text[-1]] for text in texts], np.float32))
+
+    assert best_text(Beams(number=1), [2], 1, [], scores_of) == [0]
+    assert calls == [([[2]], [0])]
+    after[0], after[2] = [0.34, 0.33, 0.33], [0.55, 0.45, 0.0]
+    after[1] = [0.98, 0.01, 0.01]
+    with np.errstate(divide="ignore"):
+        assert best_text(Beams(number=1), [2], 2, [], scores_of) == [0, 0]
+        assert best_text(Beams(number=2), [2], 2, [], scores_of) == [1, 0]
+    assert calls[-1] == ([[2, 0], [2, 1]], [0, 0])  # the second text of the first run is the same as the first
+
+
+@pytest.mark.parametrize(
+    "settings", [{"length_penalty": "x"}, {"length_penalty": float("nan")}, {"early_stopping": "x"}, {"early_stopping": []}]
+)
+def test_invalid_settings_of_beams(settings: dict[str, Any], place: Path, tmp_path: Path) -> None:
+    _, target = folders("bart_text", place)
+    shutil.copytree(target, tmp_path, dirs_exist_ok=True)
+    (tmp_path / "generation_config.json").write_text(json.dumps(settings))
+    with pytest.raises(GenerationError, match=r"generation_config\.json has an invalid setting"):
+        list(EncoderDecoder(tmp_path).generate([5], 4, beams=2))
+
+
+def test_beams_exclude_sampling(place: Path) -> None:
+    _, target = folders("bart_text", place)
+    with pytest.raises(GenerationError, match="beam search does not support sampling"):
+        list(EncoderDecoder(target).generate([5], 4, Sampling(do_sample=True), beams=2))
+    with pytest.raises(GenerationError, match="number of beams must be at least 1, not 0"):
+        list(EncoderDecoder(target).generate([5], 4, beams=0))
+
+
+def test_beams_on_the_command_line(place: Path) -> None:
+    _, target = folders("bart_text", place)
+    model = EncoderDecoder(target)
+    text = "".join(model.write("Once upon a time", 12, beams=3))
+    document = as_json(specops("generate", target, "Once upon a time", "--tokens", 12, "--beams", 3, "--json"))
+    assert document["text"] == text and document["ids"] == model.given
+    result = specops("generate", target, "Once", "--beams", 3, "--top-k", 4)
+    assert result.exit_code == 2 and "excludes sampling" in " ".join(result.stderr.split())
 
 
 # -- allowed tokens ---------------------------------------------------------------------------------------------------------

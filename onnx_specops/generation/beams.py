@@ -1,0 +1,116 @@
+"""Beam search, as transformers defines it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+_NONE = np.float32(-1e9)
+"""The score of a text that does not exist yet."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Beams:
+    """The configuration of beam search.
+
+    Args:
+        number: the number of texts that are continued at the same time; at least 1.
+        length_penalty: the exponent of the length that divides the score of a text; above 0, long texts are preferred.
+        early_stopping: ``True`` stops as soon as `number` texts are complete, ``False`` when a better text is unlikely, and
+            ``"never"`` when no text can be better.
+
+    Raises:
+        ValueError: a value is out of range.
+    """
+
+    number: int
+    length_penalty: float = 1.0
+    early_stopping: bool | Literal["never"] = False
+
+    def __post_init__(self) -> None:
+        if self.number < 1:
+            raise ValueError(f"the number of beams must be at least 1, not {self.number}")
+        if not np.isfinite(self.length_penalty):
+            raise ValueError(f"length_penalty must be finite, not {self.length_penalty}")
+        if self.early_stopping not in (True, False, "never"):
+            raise ValueError(f"early_stopping must be true, false or never, not {self.early_stopping!r}")
+
+    @classmethod
+    def of(cls, settings: Mapping[str, Any], number: int) -> Beams:
+        """Return a beam search with the settings of generation_config.json.
+
+        Raises:
+            TypeError, ValueError: a setting has an invalid type or value.
+        """
+        penalty, early = settings.get("length_penalty"), settings.get("early_stopping")
+        return cls(
+            number=number,
+            length_penalty=1.0 if penalty is None else float(penalty),
+            early_stopping=False if early is None else early,
+        )
+
+
+def best_text(
+    beams: Beams,
+    begin: Sequence[int],
+    most: int,
+    ends: Collection[int],
+    scores_of: Callable[[Sequence[Sequence[int]], Sequence[int]], np.ndarray],
+) -> list[int]:
+    """Return the tokens of the best text, without those that begin it; an end token is the last.
+
+    Args:
+        beams: the configuration.
+        begin: the tokens that begin each text.
+        most: the maximum number of generated tokens.
+        ends: the end tokens.
+        scores_of: returns the logarithms of the probabilities of the next token, ``[texts, vocabulary]``, for texts and, for
+            each, the index of the previous text that it continues.
+    """
+    number, first = beams.number, len(begin)
+    texts, rows = [list(begin)] * number, list(range(number))
+    running = np.full(number, _NONE)
+    running[0] = 0  # at first, all texts are equal
+    best, best_scores, complete = [list(begin)] * number, np.full(number, _NONE), np.zeros(number, bool)
+    hopeful = True
+    for length in range(1, most + 1):
+        scores = scores_of(texts, rows).astype(np.float32) + running[:, None]
+        found = _largest(scores.ravel(), max(2, 1 + len(ends)) * number)
+        tops = scores.ravel()[found]
+        extended = [[*texts[place // scores.shape[1]], int(place % scores.shape[1])] for place in found]
+        ended = np.array([text[-1] in ends or length == most for text in extended])
+        # the most likely texts may be complete, the others only continue
+        completed = ended & (np.arange(len(found)) < number)
+        divided = tops / np.float32(length**beams.length_penalty)
+        closed = not hopeful or (beams.early_stopping is True and complete.all())
+        divided = divided + np.where(completed & (not closed), 0, _NONE).astype(np.float32)
+
+        continued = tops + ended * _NONE
+        chosen = _largest(continued, number)
+        texts, rows = [extended[k] for k in chosen], [int(found[k]) // scores.shape[1] for k in chosen]
+        running = continued[chosen]
+
+        merged, states = np.concatenate([best_scores, divided]), np.concatenate([complete, completed])
+        kept = _largest(merged, number)
+        best, best_scores, complete = [[*best, *extended][k] for k in kept], merged[kept], states[kept]
+
+        longest = most if beams.early_stopping == "never" and beams.length_penalty > 0 else length
+        possible = running[0] / np.float32(longest**beams.length_penalty)
+        hopeful = hopeful and bool((possible > np.where(complete, best_scores.min(), _NONE)).any())
+        if not hopeful or ended.all() or (beams.early_stopping is True and complete.all()):
+            break
+    return best[0][first:]
+
+
+def log_softmax(logits: np.ndarray) -> np.ndarray:
+    """Return the logarithms of the probabilities of the last dimension, in float32."""
+    shifted = logits.astype(np.float32) - logits.max(-1, keepdims=True)
+    return np.asarray(shifted - np.log(np.exp(shifted).sum(-1, keepdims=True)), np.float32)
+
+
+def _largest(values: np.ndarray, count: int) -> np.ndarray:
+    """Return the indices of the largest values, the largest first; equal ones in their order."""
+    return np.argsort(-values, kind="stable")[:count]
