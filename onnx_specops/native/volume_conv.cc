@@ -5,6 +5,7 @@
 #include "volume_conv.h"
 
 #include <algorithm>
+#include <atomic>
 #include <vector>
 
 #include "float_kernels.h"
@@ -50,33 +51,48 @@ class VolumeConv : public Kernel {
     shape.insert(shape.end(), g.out.end() - static_cast<std::ptrdiff_t>(x.shape().size() - 2), g.out.end());
     Output output = context.output(0, shape);
     if (element_count(shape) == 0) return;
-    const auto fill = [&](float* to) { pack(g, w.data<float>(), to); };
-    const float* weights = constant_ ? kept_.get(w.size(), fill) : nullptr;
-    std::vector<float> packed;
-    if (weights == nullptr) {
-      packed.resize(static_cast<std::size_t>(w.size()));
-      fill(packed.data());
-      weights = packed.data();
-    }
     std::vector<float> biases(static_cast<std::size_t>(g.columns), 0.0f);
     if (!bias.absent()) std::copy_n(bias.data<float>(), g.columns, biases.begin());
+    volumes::Operands operands = {x.data<float>(), nullptr, biases.data(), slope_, output.data<float>()};
+    if (constant_ && g.is_transformable()) {
+      const auto fill = [&](float* to) { pack_transformed(g.transformed(), w.data<float>(), to); };
+      operands.weights = transformed_.get(w.size() / 3 * volumes::transform_count, fill);
+      // Transforms subtract numbers. Where some are not finite, only direct sums have OpenVINO's infinities and NaN.
+      if (operands.weights != nullptr && convolve(context, g.transformed(), operands)) return;
+    }
+    const auto fill = [&](float* to) { pack(g, w.data<float>(), to); };
+    operands.weights = constant_ ? kept_.get(w.size(), fill) : nullptr;
+    std::vector<float> packed;
+    if (operands.weights == nullptr) {
+      packed.resize(static_cast<std::size_t>(w.size()));
+      fill(packed.data());
+      operands.weights = packed.data();
+    }
+    convolve(context, g, operands);
+  }
+
+ private:
+  // Convolves all images. Returns whether all results of transforms are finite.
+  static bool convolve(Context& context, const Geometry& g, const volumes::Operands& operands) {
     const Pieces pieces(g);
     context.check_size("the padded input", pieces.room());
     const std::int64_t image = g.channels * g.volume_in(), results = g.columns * g.volume_out();
     const std::int64_t grain = 1 + at_least / (pieces.products() + 1);
+    std::atomic<bool> finite{true};
     context.parallel_ranges(g.batch * pieces.count(), grain, [&](std::int64_t first, std::int64_t last) {
       const Spare memory(pieces.room());
       for (std::int64_t at = first; at < last;) {
         const std::int64_t n = at / pieces.count(), end = std::min((n + 1) * pieces.count(), last);
-        const volumes::Operands operands = {x.data<float>() + n * image, weights, biases.data(), slope_,
-                                            output.data<float>() + n * results};
-        pieces.compute(at - n * pieces.count(), end - n * pieces.count(), operands, memory.get());
+        volumes::Operands of_image = operands;
+        of_image.x += n * image;
+        of_image.y += n * results;
+        if (!pieces.compute(at - n * pieces.count(), end - n * pieces.count(), of_image, memory.get())) finite = false;
         at = end;
       }
     });
+    return finite;
   }
 
- private:
   Geometry measure(const Shape& x, const Shape& w) const {
     if (x.size() < 3 || x.size() > most_dimensions + 2 || w.size() != x.size()) {
       fail("X and W have the shapes ", to_string(x), " and ", to_string(w), "; expected three to five dimensions each");
@@ -114,11 +130,25 @@ class VolumeConv : public Kernel {
     }
   }
 
+  // Weights [columns, channels, depth, height, 3] as those of each transform, packed.
+  static void pack_transformed(const Geometry& g, const float* from, float* to) {
+    const std::int64_t count = g.columns * g.group_channels * g.taps;
+    std::vector<float> weights(static_cast<std::size_t>(count));
+    for (int transform = 0; transform < volumes::transform_count; ++transform) {
+      for (std::int64_t i = 0; i < count; ++i) {
+        const float a = from[3 * i], b = from[3 * i + 1], c = from[3 * i + 2];
+        const float sums[volumes::transform_count] = {a, 0.5f * ((a + c) + b), 0.5f * ((a + c) - b), c};
+        weights[static_cast<std::size_t>(i)] = sums[transform];
+      }
+      pack(g, weights.data(), to + transform * count);
+    }
+  }
+
   Windows windows_;
   std::int64_t groups_;
   float slope_;
   bool constant_;
-  mutable Kept kept_;
+  mutable Kept kept_, transformed_;
 };
 
 }  // namespace

@@ -21,7 +21,7 @@ struct Tile {
   std::int64_t to_step;
 };
 
-constexpr int shape_count = 4, most_packs = 6;
+constexpr int shape_count = 4, most_packs = 6, most_lanes = 16;
 constexpr std::int64_t most_outputs = 8, most_positions = 96;
 
 // Tiles of some output channels.
@@ -41,11 +41,39 @@ struct Rows {
   std::int64_t before, copied;  // zeros before the copied numbers, and how many are copied; zeros follow
 };
 
+// Three taps along a line are four products for two pixels instead of six (Winograd's minimal filtering, F(2, 3)).
+constexpr std::int64_t transform_count = 4;
+
+// Lines of pixels that are transformed. Two adjacent pixels of the output are at one position of each of the four planes.
+struct Lines {
+  std::int64_t count;
+  const float* from;
+  std::int64_t from_line;
+  std::int64_t before, copied;  // zeros before the pixels, and how many pixels; zeros follow
+  float* line;                  // memory for a line with its zeros, of `transformed_pixels`
+  float* to;
+  std::int64_t to_plane, positions;  // the distance of the planes, and the positions of a line, which are adjacent
+};
+
+// The pixels of a line with so many positions, and those that vectors read beyond it.
+constexpr std::int64_t transformed_pixels(std::int64_t positions) { return 2 * (positions + 1) + 2 * most_lanes; }
+
+// Sums at some positions of a line, and the pixels that they become.
+struct Sums {
+  const float* from;
+  std::int64_t from_plane, positions;
+  float slope;
+  float* to;
+  std::int64_t pixels;
+};
+
 struct Kernels {
   const char* name;
   std::int64_t lanes;         // a divisor of `most_positions`
   Shape shapes[shape_count];  // with decreasing `outputs`; the last one has 1
   void (*copy)(const Rows& rows);
+  void (*transform)(const Lines& lines);
+  bool (*restore)(const Sums& sums);  // whether all results are finite
 };
 
 SPECOPS_KERNEL_SETS;

@@ -1,4 +1,6 @@
 // Convolutions of volumes for one instruction set, SPECOPS_SET: a block of sums stays in registers for all channels and taps.
+#include <cstring>
+
 #include "vectors.inc"
 #include "volume_conv.h"
 
@@ -100,13 +102,71 @@ void copy(const Rows& rows) {
   }
 }
 
+void transform(const Lines& lines) {
+  const std::int64_t pixels = transformed_pixels(lines.positions), after = lines.before + lines.copied;
+  std::memset(lines.line, 0, static_cast<std::size_t>(lines.before) * sizeof(float));
+  std::memset(lines.line + after, 0, static_cast<std::size_t>(pixels - after) * sizeof(float));
+  const float* from = lines.from;
+  float* to = lines.to;
+  for (std::int64_t row = 0; row < lines.count; ++row, from += lines.from_line, to += lines.positions) {
+    std::memcpy(lines.line + lines.before, from, static_cast<std::size_t>(lines.copied) * sizeof(float));
+    for (std::int64_t at = 0; at < lines.positions; at += lanes) {
+      Floats x[4];
+      UNROLL(4)
+      for (int i = 0; i < 4; ++i) {
+        const float* const pixel = lines.line + 2 * at + i;
+        x[i] = even(Floats::load(pixel), Floats::load(pixel + lanes));
+      }
+      const Floats planes[transform_count] = {x[0] - x[2], x[1] + x[2], x[2] - x[1], x[1] - x[3]};
+      const std::int64_t rest = lines.positions - at;
+      UNROLL(4)
+      for (int i = 0; i < transform_count; ++i) {
+        float* const plane = to + i * lines.to_plane + at;
+        if (rest >= lanes) {
+          planes[i].store(plane);
+        } else {
+          planes[i].store_first(plane, rest);
+        }
+      }
+    }
+  }
+}
+
+bool restore(const Sums& sums) {
+  const Floats slope = Floats::all(sums.slope);
+  Floats rests = Floats::zero();  // 0, or NaN after a result that is not finite
+  for (std::int64_t at = 0; at < sums.positions; at += lanes) {
+    Floats m[transform_count];
+    UNROLL(4)
+    for (int i = 0; i < transform_count; ++i) {
+      m[i] = Floats::part(sums.from + i * sums.from_plane + at, 0, sums.positions - at);
+    }
+    Floats pixels[2] = {m[0] + (m[1] + m[2]), (m[1] - m[2]) - m[3]};
+    UNROLL(2)
+    for (int i = 0; i < 2; ++i) {
+      rests = rests + (pixels[i] - pixels[i]);
+      // Relu, also of negative infinity.
+      if (sums.slope != 1.0f) {
+        pixels[i] = below_zero(pixels[i], sums.slope == 0.0f ? Floats::zero() : pixels[i] * slope, pixels[i]);
+      }
+    }
+    const std::int64_t rest = sums.pixels - 2 * at;
+    float* const to = sums.to + 2 * at;
+    first_in_turns(pixels[0], pixels[1]).store_first(to, rest);
+    if (rest > lanes) last_in_turns(pixels[0], pixels[1]).store_first(to + lanes, rest - lanes);
+  }
+  return rests.sum() == 0.0f;
+}
+
 }  // namespace
 
 const Kernels& SPECOPS_SET() {
 #if defined(__AVX512F__)  // 32 registers
-  static const Kernels found = {SPECOPS_NAME, lanes, {shape<8, 3>(), shape<4, 6>(), shape<2, 6>(), shape<1, 6>()}, copy};
+  static const Kernels found = {
+      SPECOPS_NAME, lanes, {shape<8, 3>(), shape<4, 6>(), shape<2, 6>(), shape<1, 6>()}, copy, transform, restore};
 #else
-  static const Kernels found = {SPECOPS_NAME, lanes, {shape<4, 3>(), shape<2, 4>(), shape<1, 6>(), shape<1, 6>()}, copy};
+  static const Kernels found = {
+      SPECOPS_NAME, lanes, {shape<4, 3>(), shape<2, 4>(), shape<1, 6>(), shape<1, 6>()}, copy, transform, restore};
 #endif
   return found;
 }

@@ -14,14 +14,35 @@ namespace specops::volumes {
 // has no room for their inputs.
 constexpr std::int64_t taps_at_once = 256;
 
+// What transformed lines need to save time: output channels of a group, products of each sum, and positions of a slice.
+constexpr std::int64_t least_columns = 16, least_products = 24, least_positions = 24;
+// The pixels of a transformed line, at most: pieces have whole lines.
+constexpr std::int64_t longest_line = 512;
+
 struct Geometry : WindowSizes {
   std::int64_t batch, channels, columns, groups, group_channels, group_columns, taps;
   // The positions of a line of a padded slice whose pixels have the same remainder of their width.
   std::int64_t width;
+  bool is_transformed = false;
 
   std::int64_t area() const { return kernel[1] * kernel[2]; }
+  std::int64_t transforms() const { return is_transformed ? transform_count : 1; }
   std::int64_t volume_in() const { return in[0] * in[1] * in[2]; }
   std::int64_t volume_out() const { return out[0] * out[1] * out[2]; }
+  // Whether transforms of lines save more time than they take.
+  bool is_transformable() const {
+    return kernel[2] == 3 && strides[2] == 1 && dilations[2] == 1 && group_columns >= least_columns &&
+           group_channels * kernel[0] * kernel[1] >= least_products && out[1] * divide_up(out[2], 2) >= least_positions &&
+           out[2] <= longest_line;
+  }
+  // The same with transformed lines: without taps along the width.
+  Geometry transformed() const {
+    Geometry other = *this;
+    other.is_transformed = true;
+    other.kernel[2] = 1;
+    other.taps = kernel[0] * kernel[1];
+    return other;
+  }
   // The channels whose products are added at once.
   std::int64_t chunk() const {
     const std::int64_t channels = std::max<std::int64_t>(group_channels, 1);

@@ -44,19 +44,24 @@ struct Pieces::Run {
   std::int64_t positions() const { return end - begin; }
 };
 
+struct Pieces::Memory {
+  float *inputs, *line, *sums;
+};
+
 Pieces::Pieces(const Geometry& geometry)
     : g_(geometry),
-      tight_(geometry.group_columns >= many_columns && geometry.out[1] > 1 &&
+      tight_(!geometry.is_transformed && geometry.group_columns >= many_columns && geometry.out[1] > 1 &&
              (geometry.width - geometry.out[2]) * few_between > geometry.width),
-      row_(tight_ ? geometry.out[2] : geometry.width),
-      all_positions_((geometry.out[1] - 1) * row_ + geometry.out[2]),
+      row_(geometry.is_transformed ? divide_up(geometry.out[2], 2) : tight_ ? geometry.out[2] : geometry.width),
+      all_positions_((geometry.out[1] - 1) * row_ + std::min(geometry.out[2], row_)),
       columns_(std::min(most_columns, g_.group_columns)),
       parts_(divide_up(g_.group_columns, columns_)),
       chunk_(geometry.chunk()) {
   find_places();
   divide();
-  line_ = positions_ + round_up(reach_, aligned);
-  slice_step_ = static_cast<std::int64_t>(planes_.size()) * line_;
+  // Transformed lines are whole, also those of the first and the last position.
+  line_ = positions_ + round_up(reach_, aligned) + (g_.is_transformed ? round_up(2 * row_, aligned) : 0);
+  slice_step_ = static_cast<std::int64_t>(planes_.size()) * g_.transforms() * line_;
   channel_step_ = covered(slices_) * slice_step_;
   taps_ = measure_taps(chunk_);
   last_taps_ = measure_taps(g_.group_channels % chunk_);
@@ -82,13 +87,13 @@ std::int64_t Pieces::covered(std::int64_t slices) const { return (slices - 1) * 
 
 // The copied planes of a channel for so many output slices.
 std::int64_t Pieces::planes(std::int64_t slices) const {
-  return element_count({covered(slices), static_cast<std::int64_t>(planes_.size())});
+  return element_count({covered(slices), static_cast<std::int64_t>(planes_.size()), g_.transforms()});
 }
 
 void Pieces::divide() {
   const std::int64_t lanes = kernels().lanes, channels = std::max<std::int64_t>(g_.group_channels, 1);
   const std::int64_t reach = round_up(reach_, aligned);
-  const std::int64_t longest = first_level / chunk_ / planes(1) - reach;
+  const std::int64_t longest = first_level / chunk_ / (planes(1) / g_.transforms()) - reach;
   const std::int64_t most = std::clamp(longest / most_positions * most_positions, most_positions, longest_run);
   run_ = round_up(divide_equally(all_positions_, most), lanes);
   positions_ = run_;
@@ -141,33 +146,38 @@ std::vector<std::int64_t> Pieces::measure_taps(std::int64_t channels) const {
   for (std::int64_t d = 0; d < g_.kernel[0]; ++d) {
     for (std::int64_t c = 0; c < channels; ++c) {
       for (const Place& at : places_) {
-        taps.push_back(d * slice_step_ + c * channel_step_ + at.plane * line_ + at.distance);
+        taps.push_back(d * slice_step_ + c * channel_step_ + at.plane * g_.transforms() * line_ + at.distance);
       }
     }
   }
   return taps;
 }
 
-void Pieces::compute(std::int64_t first, std::int64_t last, const Operands& operands, float* memory) const {
+bool Pieces::compute(std::int64_t first, std::int64_t last, const Operands& operands, float* memory) const {
+  float* const line = memory + room_for_inputs();
+  bool finite = true;
   for (std::int64_t at = first; at < last; ++at) {
-    const std::int64_t part = at % parts_, line = at / parts_ % lines_, depth = at / parts_ / lines_;
+    const std::int64_t part = at % parts_, place = at / parts_ % lines_, depth = at / parts_ / lines_;
     Piece piece;
     piece.group = depth / depths_;
     piece.z = depth % depths_ * slices_;
     piece.slices = std::min(slices_, g_.out[0] - piece.z);
-    piece.begin = line * positions_;
+    piece.begin = place * positions_;
     piece.end = std::min(piece.begin + positions_, all_positions_);
     piece.column = piece.group * g_.group_columns + part * columns_;
     piece.columns = std::min(columns_, g_.group_columns - part * columns_);
-    compute(piece, operands, memory, memory + room_for_inputs());
+    finite = compute(piece, operands, {memory, line, line + room_for_line()}) && finite;
   }
+  return finite;
 }
 
-void Pieces::compute(const Piece& piece, const Operands& operands, float* inputs, float* sums) const {
+bool Pieces::compute(const Piece& piece, const Operands& operands, const Memory& memory) const {
+  const std::int64_t left = g_.is_transformed ? piece.begin % row_ : 0;  // the copied positions before the first one
+  bool finite = true;
   // Either all channels are copied at once, or the piece is one run, whose sums are kept meanwhile.
   for (std::int64_t first = 0; first == 0 || first < g_.group_channels; first += copied_) {
     const std::int64_t count = std::min(copied_, g_.group_channels - first);
-    copy(piece, operands, first, count, inputs);
+    copy(piece, operands, first, count, memory);
     for (std::int64_t slice = 0; slice < piece.slices; ++slice) {
       Run run;
       run.z = piece.z + slice;
@@ -175,33 +185,48 @@ void Pieces::compute(const Piece& piece, const Operands& operands, float* inputs
       for (run.begin = piece.begin; run.begin < piece.end; run.begin += run_) {
         run.end = std::min(run.begin + run_, piece.end);
         const float* const from =
-            inputs + (slice * g_.strides[0] + run.inside.first) * slice_step_ + run.begin - piece.begin;
+            memory.inputs + (slice * g_.strides[0] + run.inside.first) * slice_step_ + left + run.begin - piece.begin;
         for (std::int64_t done = 0; done < piece.columns; done += some_columns) {
-          const std::int64_t columns = std::min(some_columns, piece.columns - done);
-          for (std::int64_t c = 0; c == 0 || c < count; c += chunk_) {
-            add(run, operands, first + c, from + c * channel_step_, piece.column + done, columns, sums + done * run_);
+          const std::int64_t column = piece.column + done, columns = std::min(some_columns, piece.columns - done);
+          float* const sums = memory.sums + done * run_;
+          for (std::int64_t transform = 0; transform < g_.transforms(); ++transform) {
+            for (std::int64_t c = 0; c == 0 || c < count; c += chunk_) {
+              add(run, operands, transform, first + c, from + c * channel_step_ + transform * line_, column, columns,
+                  sums + transform * columns_ * run_);
+            }
+          }
+          if (first + count < g_.group_channels) continue;
+          if (g_.is_transformed) {
+            finite = restore(run, operands, sums, column, columns) && finite;
+          } else {
+            store(run, operands, sums, column, columns);
           }
         }
       }
     }
   }
+  return finite;
 }
 
 // Adds the products of a chunk of channels, from `from` on, to the sums of some columns. The last chunk completes them.
-void Pieces::add(const Run& run, const Operands& operands, std::int64_t channel, const float* from, std::int64_t first_column,
-                 std::int64_t columns, float* sums) const {
+void Pieces::add(const Run& run, const Operands& operands, std::int64_t transform, std::int64_t channel, const float* from,
+                 std::int64_t first_column, std::int64_t columns, float* sums) const {
+  constexpr float zeros[most_outputs] = {};
   const std::int64_t channels = std::min(chunk_, g_.group_channels - channel), lanes = kernels().lanes;
   const bool is_last = channel + channels == g_.group_channels;
+  // Both pixels of a position have the second sum as it is.
+  const bool biased = !g_.is_transformed || transform == 1;
   Tile tile{};
   tile.taps = (channels == chunk_ ? taps_ : last_taps_).data();
   tile.tap_count = (run.inside.last - run.inside.first) * channels * g_.area();
-  tile.slope = is_last ? operands.slope : 1.0f;
+  tile.slope = is_last && !g_.is_transformed ? operands.slope : 1.0f;
   tile.to_step = run_;
   const std::int64_t size = g_.group_channels * g_.taps;
   const std::int64_t before = channel * g_.taps + run.inside.first * channels * g_.area();
+  const float* const weights = operands.weights + transform * g_.columns * size;
   each_block(first_column, columns, [&](std::int64_t column, const Shape& shape) {
-    tile.weights = operands.weights + column * size + before * shape.outputs;
-    tile.bias = channel == 0 ? operands.biases + column : nullptr;
+    tile.weights = weights + column * size + before * shape.outputs;
+    tile.bias = channel > 0 ? nullptr : biased ? operands.biases + column : zeros;
     float* const to = sums + (column - first_column) * run_;
     for (std::int64_t at = 0; at < run.positions();) {
       const std::int64_t rest = divide_up(run.positions() - at, lanes);
@@ -212,25 +237,48 @@ void Pieces::add(const Run& run, const Operands& operands, std::int64_t channel,
       shape.multiply[packs - 1](tile);
       at += packs * lanes;
     }
-    if (is_last) store(run, operands, to, column, shape.outputs);
   });
 }
 
 // Copies the inputs of some channels for the windows of a piece. Slices outside the volume are never read.
-void Pieces::copy(const Piece& piece, const Operands& operands, std::int64_t channel, std::int64_t count, float* to) const {
+void Pieces::copy(const Piece& piece, const Operands& operands, std::int64_t channel, std::int64_t count,
+                  const Memory& memory) const {
   const std::int64_t length = round_up(piece.end - piece.begin, kernels().lanes) + reach_;
-  const std::int64_t volume = g_.in[1] * g_.in[2], covers = covered(piece.slices);
+  const std::int64_t image = g_.in[1] * g_.in[2], covers = covered(piece.slices);
+  const std::int64_t first_line = piece.begin / row_, last_line = divide_up(piece.begin + length, row_);
+  float* to = memory.inputs;
   for (std::int64_t c = 0; c < count; ++c, to += channel_step_) {
-    const float* const from = operands.x + (piece.group * g_.group_channels + channel + c) * g_.in[0] * volume;
+    const float* const from = operands.x + (piece.group * g_.group_channels + channel + c) * g_.in[0] * image;
     for (std::int64_t slice = 0; slice < covers; ++slice) {
       const std::int64_t z = g_.start(0, piece.z) + slice * g_.dilations[0];
       if (z < 0 || z >= g_.in[0]) continue;
       float* next = to + slice * slice_step_;
       for (const Plane& plane : planes_) {
-        copy_plane(from + z * volume, plane, piece.begin, length, next);
-        next += line_;
+        if (g_.is_transformed) {
+          transform_lines(from + z * image, plane, first_line, last_line, memory.line, next);
+        } else {
+          copy_plane(from + z * image, plane, piece.begin, length, next);
+        }
+        next += g_.transforms() * line_;
       }
     }
+  }
+}
+
+// Transforms lines of the pixels of a plane, with zeros around the image.
+void Pieces::transform_lines(const float* slice, const Plane& plane, std::int64_t first, std::int64_t last, float* line,
+                             float* to) const {
+  const std::int64_t height = g_.strides[1], top = plane.remainder - g_.begin[1], pixels = 2 * (row_ + 1);
+  const std::int64_t before = std::min(g_.begin[2], pixels), copied = std::min(g_.in[2], pixels - before);
+  const std::int64_t above = std::clamp(top < 0 ? divide_up(-top, height) : 0, first, last);
+  const std::int64_t below = std::clamp(divide_up(std::max<std::int64_t>(g_.in[1] - top, 0), height), above, last);
+  for (std::int64_t i = 0; i < transform_count; ++i) {
+    std::fill_n(to + i * line_, (above - first) * row_, 0.0f);
+    std::fill_n(to + i * line_ + (below - first) * row_, (last - below) * row_, 0.0f);
+  }
+  if (above < below) {
+    kernels().transform({below - above, slice + (top + above * height) * g_.in[2], height * g_.in[2], before, copied, line,
+                         to + (above - first) * row_, line_, row_});
   }
 }
 
@@ -265,23 +313,42 @@ void Pieces::copy_plane(const float* slice, const Plane& plane, std::int64_t fro
 
 // Stores sums without those between lines.
 void Pieces::store(const Run& run, const Operands& operands, const float* sums, std::int64_t column,
-                   std::int64_t outputs) const {
+                   std::int64_t columns) const {
   const std::int64_t pixels = g_.out[1] * g_.out[2], step = g_.out[0] * pixels;
   float* const y = operands.y + (column * g_.out[0] + run.z) * pixels;
   if (row_ == g_.out[2]) {
-    return kernels().copy({outputs, sums, run_, 1, y + run.begin, step, run.positions(), 0, run.positions()});
+    return kernels().copy({columns, sums, run_, 1, y + run.begin, step, run.positions(), 0, run.positions()});
   }
   for (std::int64_t at = run.begin; at < run.end;) {
     const std::int64_t row = at / row_, left = at % row_;
     // A part of a line, or several whole ones.
     const std::int64_t rows = left == 0 ? std::max<std::int64_t>((run.end - at) / row_, 1) : 1;
     const std::int64_t next = std::min(run.end, (row + rows) * row_), count = std::min(next - at, g_.out[2] - left);
-    for (std::int64_t o = 0; o < outputs && count > 0; ++o) {
+    for (std::int64_t o = 0; o < columns && count > 0; ++o) {
       float* const to = y + o * step + row * g_.out[2] + left;
       kernels().copy({rows, sums + o * run_ + at - run.begin, row_, 1, to, g_.out[2], count, 0, count});
     }
     at = next;
   }
+}
+
+// Stores the pixels of transformed sums. Returns whether all are finite.
+bool Pieces::restore(const Run& run, const Operands& operands, const float* sums, std::int64_t column,
+                     std::int64_t columns) const {
+  const std::int64_t pixels = g_.out[1] * g_.out[2], step = g_.out[0] * pixels;
+  float* const y = operands.y + (column * g_.out[0] + run.z) * pixels;
+  bool finite = true;
+  for (std::int64_t o = 0; o < columns; ++o) {
+    for (std::int64_t at = run.begin; at < run.end;) {
+      const std::int64_t row = at / row_, left = at % row_, next = std::min(run.end, (row + 1) * row_);
+      const std::int64_t width = std::min(2 * (next - at), g_.out[2] - 2 * left);
+      finite = kernels().restore({sums + o * run_ + at - run.begin, columns_ * run_, next - at, operands.slope,
+                                  y + o * step + row * g_.out[2] + 2 * left, width}) &&
+               finite;
+      at = next;
+    }
+  }
+  return finite;
 }
 
 }  // namespace specops::volumes

@@ -10,7 +10,8 @@ namespace specops::volumes {
 
 struct Operands {
   const float* x;        // [channels, depth, height, width]
-  const float* weights;  // [kernel's depth, channels, area, columns] of each chunk of channels of each block of columns
+  // [kernel's depth, channels, area, columns] of each chunk of channels of each block of columns, for each transform
+  const float* weights;
   const float* biases;   // [columns]
   float slope;
   float* y;  // [columns, depth, height, width]
@@ -25,18 +26,21 @@ class Pieces {
 
   std::int64_t count() const { return g_.groups * depths_ * lines_ * parts_; }
   // The products of a piece, at most.
-  std::int64_t products() const { return slices_ * positions_ * columns_ * g_.group_channels * g_.taps; }
+  std::int64_t products() const { return slices_ * positions_ * columns_ * g_.group_channels * g_.taps * g_.transforms(); }
   // The numbers that a thread needs in memory.
-  std::int64_t room() const { return room_for_inputs() + columns_ * run_; }
+  std::int64_t room() const { return room_for_inputs() + room_for_line() + g_.transforms() * columns_ * run_; }
 
-  // Computes the pieces [first, last) of an image, with so much memory.
-  void compute(std::int64_t first, std::int64_t last, const Operands& operands, float* memory) const;
+  // Computes the pieces [first, last) of an image, with so much memory. Returns whether all results are finite; those
+  // without transforms are not looked at.
+  bool compute(std::int64_t first, std::int64_t last, const Operands& operands, float* memory) const;
 
  private:
   struct Piece;
   struct Run;
+  struct Memory;
 
-  // The pixels of a slice with the same remainder of their height, from a column on, at a distance of the stride.
+  // The pixels of a slice with the same remainder of their height, from a column on, at a distance of the stride. Transformed
+  // lines are as many planes as there are transforms.
   struct Plane {
     std::int64_t remainder, column;
   };
@@ -51,14 +55,18 @@ class Pieces {
   std::int64_t covered(std::int64_t slices) const;
   std::int64_t planes(std::int64_t slices) const;
   std::int64_t room_for_inputs() const { return element_count({copied_, channel_step_}); }
+  std::int64_t room_for_line() const { return g_.is_transformed ? transformed_pixels(row_) : 0; }
   std::vector<std::int64_t> measure_taps(std::int64_t channels) const;
 
-  void compute(const Piece& piece, const Operands& operands, float* inputs, float* sums) const;
-  void add(const Run& run, const Operands& operands, std::int64_t channel, const float* from, std::int64_t column,
-           std::int64_t columns, float* sums) const;
-  void copy(const Piece& piece, const Operands& operands, std::int64_t channel, std::int64_t count, float* to) const;
+  bool compute(const Piece& piece, const Operands& operands, const Memory& memory) const;
+  void add(const Run& run, const Operands& operands, std::int64_t transform, std::int64_t channel, const float* from,
+           std::int64_t column, std::int64_t columns, float* sums) const;
+  void copy(const Piece& piece, const Operands& operands, std::int64_t channel, std::int64_t count, const Memory& memory) const;
   void copy_plane(const float* slice, const Plane& plane, std::int64_t from, std::int64_t count, float* to) const;
-  void store(const Run& run, const Operands& operands, const float* sums, std::int64_t column, std::int64_t outputs) const;
+  void transform_lines(const float* slice, const Plane& plane, std::int64_t first, std::int64_t last, float* line,
+                       float* to) const;
+  void store(const Run& run, const Operands& operands, const float* sums, std::int64_t column, std::int64_t columns) const;
+  bool restore(const Run& run, const Operands& operands, const float* sums, std::int64_t column, std::int64_t columns) const;
 
   const Geometry g_;
   const bool tight_;                  // whether there are no positions between lines, and a plane for each column of a kernel
@@ -74,7 +82,8 @@ class Pieces {
   std::int64_t run_, positions_, slices_;        // the positions of a run, and those and the output slices of a piece
   std::int64_t lines_, depths_;                  // the pieces of a slice, and those along the depth
   std::int64_t copied_;                          // the channels that are copied at once
-  std::int64_t line_, slice_step_, channel_step_;  // the copied numbers of a plane, of all planes of a slice, of all slices
+  // The copied numbers of a plane, of all planes of a slice, and of all slices.
+  std::int64_t line_, slice_step_, channel_step_;
 };
 
 }  // namespace specops::volumes
