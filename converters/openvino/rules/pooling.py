@@ -25,6 +25,7 @@ from converters.openvino.rules._windows import (
     spatial_shape,
     window,
 )
+from converters.openvino.rules.reductions import reduce_mean
 from onnx_specops.building import Builder, Value
 
 Rounding = Literal["floor", "ceil"]
@@ -158,11 +159,17 @@ def max_pool_14(
 
 @rule("AdaptiveAvgPool", since="opset8", restrictions=_RANK)
 def adaptive_avg_pool(op: Builder, data: Value, output_shape: Value):
-    """AdaptiveAvgPool-8: window i of n over ``size`` elements is ``[i * size // n, ceil((i + 1) * size / n))``."""
+    """AdaptiveAvgPool-8: window i of n over ``size`` elements is ``[i * size // n, ceil((i + 1) * size / n))``.
+
+    Means of integers are rounded to the nearest, as in AvgPool, but that of all elements is truncated, as in ReduceMean.
+    """
     rank = _adaptive_rank(data, output_shape)
     sizes, counts = spatial_shape(op, data, rank), op.Cast(output_shape, to=_INT64)
     if counts.constant is not None and (counts.constant == 1).all():
-        return op.ReduceMean(data, [*range(2, 2 + rank)], keepdims=1)
+        return reduce_mean(op, data, op.const([*range(2, 2 + rank)]), keep_dims=True)
+    if data.dtype is not None and data.dtype.is_integer():
+        mean = adaptive_avg_pool(op, op.Cast(data, to=ir.DataType.FLOAT), output_shape)
+        return op.Cast(op.Round(mean), to=data.dtype)
     kernel = _even_windows(op, sizes, counts)
     if kernel is not None:
         return op.AveragePool(data, kernel_shape=kernel, strides=kernel)

@@ -62,7 +62,19 @@ def reduce_prod(op: Builder, x: Value, axes: Value, *, keep_dims: bool = False):
     return _of_full_range(_reduce(op, "ReduceProd", x, axes, keep_dims))
 
 
-@rule("ReduceMean", departs=[_NO_AXES, INTEGERS_IN_FLOAT32])
+@rule(
+    "ReduceMean",
+    departs=[
+        _NO_AXES,
+        INTEGERS_IN_FLOAT32,
+        Departure(
+            where="i8 and u8 whose sum is beyond the range of the type",
+            cpu="divides the largest or the lowest number",
+            specification="gives the mean",
+            follows="specification",
+        ),
+    ],
+)
 def reduce_mean(op: Builder, x: Value, axes: Value, *, keep_dims: bool = False):
     """ReduceMean-1: the mean of integers is truncated, and their sum wraps."""
     if x.dtype not in _WRAPPING:

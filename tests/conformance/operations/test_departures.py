@@ -801,6 +801,15 @@ for _name, _version in _REDUCTIONS:
         _numbers = np.array([2**24 + 1, 2**24 + 3 if _name == "Min" else 1], I32)
         _shown(f"Reduce{_name}", _version, "integers of 32", _make, [static(_numbers), np.array([0])], {"keep_dims": False})
 _shown("ReduceMin", 1, "no elements", "reduce_min", [static(_floats(INF)), np.array([0])], {"keep_dims": False})
+_shown(
+    "ReduceMean",
+    1,
+    "i8 and u8 whose sum",
+    "reduce_mean",
+    [static(np.array([200, 100], np.uint8)), np.array([0])],
+    {"keep_dims": False},
+    expected=np.array(150, np.uint8),
+)
 _shown_by("MatMul-1-nothing-summed", "an empty dimension to sum over, of")
 _shown_by("MatMul-1-weights-u8-bf16", "constants of 8 bits and less")
 

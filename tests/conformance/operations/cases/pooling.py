@@ -195,6 +195,12 @@ def _adaptive_cases():
         data = images(_values(1, 2, 6, 4), _values(2, 2, 5, 7))
         yield case("run-time-shape", [data, static(np.array([3, 3]), np.array([1, 9]))])
         yield case("float16", [static(_values(1, 2, 5, 6, dtype=np.float16)), np.array([2, 4], np.int32)])
+        for dtype in (np.int32, np.int64, np.uint8, np.int8):
+            for name, shape in (("even", [3, 2]), ("uneven", [4, 4]), ("one", [1, 1])):
+                data = static(_values(1, 2, 6, 6, dtype=dtype))
+                yield case(f"{np.dtype(dtype).name}-{name}", [data, np.array(shape, np.int32)])
+            data = images(_values(1, 2, 6, 4, dtype=dtype), _values(2, 2, 5, 7, dtype=dtype))
+            yield case(f"{np.dtype(dtype).name}-dynamic", [data, np.array([3, 2], np.int32)])
     expected = (
         np.array([8, 8, 5, 9, 9, 6, 9, 9, 9, 9, 9, 7], np.float32).reshape(1, 2, 2, 3),
         np.array([1, 1, 6, 8, 9, 10, 0, 2, 2, 8, 9, 11]).reshape(1, 2, 2, 3),
