@@ -130,6 +130,7 @@ QNN = Target(
         "Conv for AveragePool",
         "Pad before Conv",
         "Gather for edges",
+        "Concat for ends",
         "bytes through integers",
         "expanded Softplus",
         "separate activations",

@@ -157,6 +157,7 @@ Spelling = Literal[
     "Conv for ConvTranspose",
     "Pad before Conv",
     "Gather for edges",
+    "Concat for ends",
     "bytes through integers",
     "five dimensions",
     "quantized moves",

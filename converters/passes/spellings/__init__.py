@@ -91,6 +91,7 @@ from converters.passes.spellings.positive_scores import PositiveScores
 from converters.passes.spellings.powers import ExpandedPowers
 from converters.passes.spellings.qnn_forms import (
     BytesThroughIntegers,
+    ConcatenatedEnds,
     ConvForAveragePool,
     ExpandedSoftplus,
     FiveDimensions,
@@ -268,6 +269,7 @@ _SIMPLIFIED: Mapping[str, Callable[[], InPlacePass]] = {
     "Conv for AveragePool": ConvForAveragePool,
     "Pad before Conv": PadBeforeConv,
     "Gather for edges": GatheredEdges,
+    "Concat for ends": ConcatenatedEnds,
     "five dimensions": FiveDimensions,
     "weights of float results": WeightsOfFloatResults,
     "normalized rows": NormalizedRows,

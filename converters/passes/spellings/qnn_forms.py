@@ -18,6 +18,8 @@ _LOWEST = -60000.0
 
 _IMAGE = 4
 
+_FLOATS = (ir.DataType.FLOAT, ir.DataType.FLOAT16)
+
 _PRODUCTS = ("Conv", "ConvTranspose", "Gemm", "MatMul")
 
 
@@ -194,6 +196,34 @@ class GatheredEdges(Workaround):
             places = np.pad(np.arange(x.dims[axis] or 0), (pads[axis], pads[axis + rank]), mode="edge")
             result = op.Gather(result, places.astype(np.int64), axis=axis)
         return [result]
+
+
+class ConcatenatedEnds(Workaround):
+    """Pad the end of the last axis by a Concat if the end of another axis is padded and the begin of the last one is not.
+
+    QNN's HTP (2.7) fills such padding of at most four dimensions with other numbers, also as two Pads. Conditions: floats of
+    known dimensions, a constant number, and pads that are constant and not negative; not the result of DequantizeLinear.
+    """
+
+    operators = frozenset(("Pad",))
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        x, pads, *others = node.inputs
+        number, axes = [*others, None, None][:2]
+        ends = constant_list(pads)
+        if node.attributes.get_string("mode", "constant") != "constant" or not ends or min(ends) < 0 or axes is not None:
+            return None
+        if not isinstance(x, Value) or not x.is_static or x.dtype not in _FLOATS or not 2 <= len(x.dims or ()) <= 4:
+            return None
+        rank, fill = len(x.dims or ()), constant_array(number)
+        if (number is not None and fill is None) or producer_of(x, "DequantizeLinear") is not None:
+            return None
+        width = ends[-1]
+        if ends[rank - 1] or not width or not any(ends[rank:-1]):
+            return None
+        dims = [(dim or 0) + ends[axis] + ends[axis + rank] for axis, dim in enumerate(x.dims or ())]
+        column = np.full([*dims[:-1], width], 0 if fill is None else fill.reshape(()), x.dtype.numpy())
+        return [op.Concat(op.Pad(x, [*ends[:-1], 0], number), op.const(column), axis=rank - 1)]
 
 
 class PadBeforeConv(Workaround):

@@ -10,6 +10,7 @@ import pytest
 
 from converters.passes.spellings.qnn_forms import (
     BytesThroughIntegers,
+    ConcatenatedEnds,
     ConvForAveragePool,
     ExpandedSoftplus,
     FiveDimensions,
@@ -319,6 +320,41 @@ def test_edges(pads: list[int], mode: str, gathers: int) -> None:
     numbers = [np.arange(12, dtype=np.float32).reshape(3, 4)]
     found = rewritten(lambda op, x: op.Pad(x, pads, mode=mode), floats("x", 3, 4), by=[GatheredEdges()], numbers=numbers)
     assert found == (["Gather"] * gathers or ["Pad"])
+
+
+@pytest.mark.parametrize("number", [None, 2.0])
+@pytest.mark.parametrize(
+    ("dims", "pads", "joined"),
+    [
+        ((1, 3, 4, 5), [0, 0, 0, 0, 0, 0, 1, 1], True),
+        ((1, 3, 4, 5), [0, 0, 2, 0, 0, 0, 1, 3], True),
+        ((1, 3, 4, 5), [0, 0, 0, 0, 0, 1, 0, 1], True),
+        ((4, 5), [0, 0, 1, 1], True),
+        ((1, 3, 4, 5), [0, 0, 0, 1, 0, 0, 1, 1], False),  # the begin of the last axis, too
+        ((1, 3, 4, 5), [0, 0, 0, 0, 0, 0, 0, 1], False),  # only the last axis
+        ((1, 3, 4, 5), [0, 0, 1, 0, 0, 0, 0, 1], False),  # the begin of another axis only
+        ((1, 3, 4, 5), [0, 0, 1, 0, 0, 0, 1, 0], False),
+        ((1, 3, 4, 5), [0, 0, 0, 0, 0, 0, -1, 1], False),
+        ((1, 2, 3, 4, 5), [0, 0, 0, 0, 0, 0, 0, 0, 1, 1], False),  # five dimensions
+        ((1, 3, 4, None), [0, 0, 0, 0, 0, 0, 1, 1], False),
+    ],
+)
+def test_ends(dims: tuple[int | None, ...], pads: list[int], joined: bool, number: float | None) -> None:
+    found = rewritten(lambda op, x: op.Pad(x, pads, number), floats("x", *dims), by=[ConcatenatedEnds()])
+    assert found == (["Concat", "Pad"] if joined else ["Pad"])
+
+
+@pytest.mark.parametrize(
+    "emit",
+    [
+        lambda op, x: op.Pad(x, [0, 0, 1, 1], mode="edge"),
+        lambda op, x: op.Pad(x, [0, 0, 1, 1], op.ReduceMax(x, keepdims=0)),
+        lambda op, x: op.Pad(op.DequantizeLinear(op.QuantizeLinear(x, 0.1), 0.1), [0, 0, 1, 1]),
+        lambda op, x: op.Cast(op.Pad(op.Cast(x, to=ir.DataType.INT32), [0, 0, 1, 1]), to=ir.DataType.FLOAT),
+    ],
+)
+def test_other_ends(emit: Any) -> None:
+    assert "Concat" not in rewritten(emit, floats("x", 4, 5), by=[ConcatenatedEnds()])
 
 
 def test_edges_of_unknown_dimensions_stay() -> None:
