@@ -124,9 +124,14 @@ def inverse(op: Builder, data: Value, *, adjoint: bool = False):
 )
 def einsum(op: Builder, *inputs: Value, equation: str):
     """Einsum-7: in explicit form with lowercase letters, which all runtimes support. In the implicit form, capitals go
-    first.
+    first. The result of 8-bit integers saturates.
     """
-    equation = equation.replace(" ", "")
+    if not inputs:
+        raise Malformed(f"its equation {equation!r} has no operands")
+    return saturating_8_bits(op, lambda *wide: _einsum(op, wide, equation.replace(" ", "")), *inputs)
+
+
+def _einsum(op: Builder, inputs: tuple[Value, ...], equation: str) -> Value:
     left, arrow, right = equation.partition("->")
     terms = left.split(",")
     if len(terms) != len(inputs):

@@ -118,6 +118,18 @@ def _einsum():
     yield case("scalar", "i,->i", operand(3), static(np.array(2, F32)))
     for dtype in (F16, I32, I64, U8):
         yield case(np.dtype(dtype).name, "ij,jk->ik", operand(2, 3, dtype=dtype), operand(3, 2, dtype=dtype, seed=1))
+    for dtype in (np.int8, U8):
+        rows, columns = np.array([[100, 90, 3], [1, 2, 3]], dtype), np.array([[2, 1], [1, 0], [7, 9]], dtype)
+        if dtype == np.int8:
+            rows[0] *= -1
+        for name, equation, *arrays in (
+            ("product", "ij,jk->ik", rows, columns),
+            ("sum", "ij->i", rows),
+            ("inner", "i,i->", rows[0], columns[:, 0]),
+            ("elements", "ij,ij->ij", rows, rows),
+            ("outer", "ij,k->ik", rows, columns[2]),
+        ):
+            yield case(f"{np.dtype(dtype).name}-saturates-{name}", equation, *(dynamic(array) for array in arrays))
 
 
 def _inverse():
