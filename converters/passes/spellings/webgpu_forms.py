@@ -149,22 +149,25 @@ class NarrowIntegers(Workaround):
 
 
 class GatheredSlices(Workaround):
-    """Convert a Slice of integers or booleans to Gather. WebGPU (0.4) slices floats only.
+    """Convert a Slice of integers or booleans to Gather, and a backward one that does not begin at the last element.
 
-    The dimensions are known, or at most 4,096 elements remain from the first one on.
+    WebGPU (0.4) slices floats only, and selects other elements of the latter. The dimensions are known, or at most 4,096
+    elements remain from the first one on.
     """
 
     operators = frozenset(("Slice",))
 
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
         x, numbers = node.inputs[0], [constant_list(value) for value in node.inputs[1:]]
-        if not isinstance(x, Value) or x.dtype is None or x.dtype.is_floating_point() or x.dims is None:
+        if not isinstance(x, Value) or x.dtype is None or x.dims is None:
             return None
         if constant_array(x) is not None or len(numbers) < 2 or any(one is None for one in numbers):
             return None
         starts, ends, *rest = (one for one in numbers if one is not None)
         axes = rest[0] if rest else list(range(len(starts)))
         steps = rest[1] if len(rest) > 1 else [1] * len(starts)
+        if x.dtype.is_floating_point() and not _begins_before_last(x.dims, starts, axes, steps):
+            return None
         if any(x.dims[axis] is None for axis in axes):
             if len(axes) > 1 or starts != [0] or steps != [1] or not 0 < ends[0] <= _MOST_FIRST:
                 return None
@@ -181,6 +184,17 @@ class GatheredSlices(Workaround):
             if len(indices) < size or step < 0:
                 result = op.Gather(result, op.const(indices), axis=axis % len(x.dims))
         return [result if result is not x else op.Identity(x)]
+
+
+def _begins_before_last(
+    dims: Sequence[int | None], starts: Sequence[int], axes: Sequence[int], steps: Sequence[int]
+) -> bool:
+    """Return whether a Slice goes backward from an element that is not the last one of a known dimension."""
+    sizes = [dims[axis] for axis in axes]
+    return any(
+        step < 0 and size is not None and start != -1 and start < size - 1
+        for start, step, size in zip(starts, steps, sizes, strict=True)
+    )
 
 
 class GatheredElements(Workaround):
