@@ -218,6 +218,12 @@ def _in_node(target: Path, architecture: str, dtype: str, document: Mapping[str,
     return {key: np.array(value["data"], np.float64).reshape(value["dims"]) for key, value in printed.items()}
 
 
+_OF_PIPELINES: dict[str, dict[str, Any]] = {
+    "sana": {"complex_human_instruction": None, "use_resolution_binning": False, "max_sequence_length": 16},
+}
+"""Further arguments of pipelines: those without which images would be large."""
+
+
 def in_diffusers(name: str, source: Path, target: Path, task: str = "text2image") -> Result:
     """Compare images from the same seed, by optimum-intel's pipeline and optimum-onnx's."""
     import torch
@@ -228,6 +234,7 @@ def in_diffusers(name: str, source: Path, target: Path, task: str = "text2image"
     ours = getattr(onnxruntime, f"ORTPipelineFor{kinds[task]}")
     asked: dict[str, Any] = {"prompt": "a sailing ship", "num_inference_steps": 4, "output_type": "np"}
     asked |= {"height": 32, "width": 32} if task != "image2image" else {}
+    asked |= _OF_PIPELINES.get(name, {})
     picture = np.random.default_rng(1).random((1, 32, 32, 3), np.float32)
     if task != "text2image":
         asked |= {"image": picture, "strength": 0.75}

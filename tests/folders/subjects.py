@@ -372,12 +372,39 @@ def _flux() -> Any:
     )  # fmt: skip
 
 
+def _sana() -> Any:
+    import diffusers
+    import transformers
+
+    transformer = diffusers.SanaTransformer2DModel(
+        patch_size=1, in_channels=4, out_channels=4, num_layers=1, num_attention_heads=2, attention_head_dim=4,
+        num_cross_attention_heads=2, cross_attention_head_dim=4, cross_attention_dim=8, caption_channels=8, sample_size=32,
+    ).eval()  # fmt: skip
+    blocks = ("ResBlock", "EfficientViTBlock")
+    vae = diffusers.AutoencoderDC(
+        in_channels=3, latent_channels=4, attention_head_dim=2, encoder_block_types=blocks, decoder_block_types=blocks,
+        encoder_block_out_channels=(8, 8), decoder_block_out_channels=(8, 8), encoder_qkv_multiscales=((), (5,)),
+        decoder_qkv_multiscales=((), (5,)), encoder_layers_per_block=(1, 1), decoder_layers_per_block=(1, 1),
+        downsample_block_type="conv", upsample_block_type="interpolate", decoder_norm_types="rms_norm",
+        decoder_act_fns="silu", scaling_factor=0.41407,
+    ).eval()  # fmt: skip
+    text = transformers.Gemma2Config(
+        head_dim=16, hidden_size=8, intermediate_size=64, num_attention_heads=2, num_hidden_layers=1,
+        num_key_value_heads=2, vocab_size=SIZE, attn_implementation="eager",
+    )  # fmt: skip
+    return diffusers.SanaPipeline(
+        tokenizer=_t5_tokenizer(), text_encoder=transformers.Gemma2Model(text).eval(), vae=vae, transformer=transformer,
+        scheduler=diffusers.FlowMatchEulerDiscreteScheduler(),
+    )  # fmt: skip
+
+
 PIPELINES: dict[str, Callable[[], Any]] = {
     "stable-diffusion": _stable_diffusion,
     "stable-diffusion-xl": _stable_diffusion_xl,
     "latent-consistency": _latent_consistency,
     "stable-diffusion-3": _stable_diffusion_3,
     "flux": _flux,
+    "sana": _sana,
 }
 
 
