@@ -50,7 +50,19 @@ def reduce_l1(op: Builder, x: Value, axes: Value, *, keep_dims: bool = False):
     return saturating_8_bits(op, lambda x: _norm(op, "ReduceL1", x, axes, keep_dims), x)
 
 
-@rule("ReduceL2", since="opset4", departs=[_NO_AXES])
+@rule(
+    "ReduceL2",
+    since="opset4",
+    departs=[
+        _NO_AXES,
+        Departure(
+            where="i8 and u8 whose squares have a sum beyond the range of the type",
+            cpu="gives the root of the largest number",
+            specification="gives the root of the sum",
+            follows="specification",
+        ),
+    ],
+)
 def reduce_l2(op: Builder, x: Value, axes: Value, *, keep_dims: bool = False):
     """ReduceL2-4: the root of integers is truncated."""
     return _norm(op, "ReduceL2", x, axes, keep_dims)

@@ -802,6 +802,15 @@ for _name, _version in _REDUCTIONS:
         _shown(f"Reduce{_name}", _version, "integers of 32", _make, [static(_numbers), np.array([0])], {"keep_dims": False})
 _shown("ReduceMin", 1, "no elements", "reduce_min", [static(_floats(INF)), np.array([0])], {"keep_dims": False})
 _shown(
+    "ReduceL2",
+    4,
+    "i8 and u8 whose squares",
+    "reduce_l2",
+    [static(np.array([30, 40], np.uint8)), np.array([0])],
+    {"keep_dims": False},
+    expected=np.array(50, np.uint8),
+)
+_shown(
     "ReduceMean",
     1,
     "i8 and u8 whose sum",
