@@ -165,6 +165,7 @@ WEBGPU = Target(
         "expanded Sign",
         "Gather for GridSample",
         "Gather for integer Slice",
+        "Slice from the last element",
         "Gather for integer GatherElements",
         "narrow integers",
         "scalar exponents",

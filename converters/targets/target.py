@@ -145,6 +145,7 @@ Spelling = Literal[
     "merged axes",
     "narrow integers",
     "Gather for integer Slice",
+    "Slice from the last element",
     "Gather for integer GatherElements",
     "And for Or",
     "expanded Sign",

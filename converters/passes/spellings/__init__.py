@@ -154,6 +154,7 @@ from converters.passes.spellings.webgpu_forms import (
     PaddedChannels,
     ScalarExponents,
     SeveralTransposedKernels,
+    SlicesFromLast,
 )
 
 if TYPE_CHECKING:
@@ -258,6 +259,7 @@ _SIMPLIFIED: Mapping[str, Callable[[], InPlacePass]] = {
     "merged axes": MergedAxes,
     "narrow integers": NarrowIntegers,
     "Gather for integer Slice": GatheredSlices,
+    "Slice from the last element": SlicesFromLast,
     "Gather for integer GatherElements": GatheredElements,
     "And for Or": NegatedAnd,
     "expanded Sign": Signs,

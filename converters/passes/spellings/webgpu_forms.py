@@ -197,6 +197,35 @@ def _begins_before_last(
     )
 
 
+class SlicesFromLast(Workaround):
+    """Convert a backward Slice from one of the first elements to a Slice up to that element and one from there.
+
+    WebGPU (0.4) selects other elements unless the Slice begins at the last one. The numbers are constant, and the end is not
+    counted from the last element.
+    """
+
+    operators = frozenset(("Slice",))
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        x, numbers = node.inputs[0], [constant_list(value) for value in node.inputs[1:]]
+        if not isinstance(x, Value) or len(numbers) < 4 or any(one is None for one in numbers):
+            return None
+        parts = list(zip(*(one for one in numbers if one is not None), strict=True))
+        found = [step < 0 <= start < _MOST for start, _, _, step in parts]
+        if not any(found) or any(one and -_MOST < part[1] < 0 for one, part in zip(found, parts, strict=True)):
+            return None
+        result: Value = x
+        for is_inner, (start, end, axis, step) in zip(found, parts, strict=True):
+            if is_inner:
+                result = op.Slice(result, [0], [start + 1], [axis])
+            result = op.Slice(result, [-1 if is_inner else start], [end], [axis], [step])
+        return [result]
+
+
+_MOST = 2**31 - 1
+"""An index above all sizes."""
+
+
 class GatheredElements(Workaround):
     """Convert a GatherElements of integers or booleans of known shapes to a Gather of the flat tensor.
 

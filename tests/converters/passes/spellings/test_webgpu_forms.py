@@ -17,6 +17,7 @@ from converters.passes.spellings.webgpu_forms import (
     PaddedChannels,
     ScalarExponents,
     SeveralTransposedKernels,
+    SlicesFromLast,
 )
 from onnx_specops.building import new_value
 from tests.converters.passes.graphs import floats, graph, operators, rewritten, run
@@ -230,3 +231,26 @@ def test_several_transposed_kernels(
 
     image = floats("x", 2, groups * inputs, *size)
     assert ("Slice" in rewritten(emit, image, by=[SeveralTransposedKernels()], numbers=[x])) is padded
+
+
+@pytest.mark.parametrize("size", [3, 5, 9])
+@pytest.mark.parametrize(
+    ("start", "end", "step", "slices"),
+    [
+        (2, -(2**63), -1, 2),
+        (2, 0, -1, 2),
+        (0, -(2**63), -1, 2),
+        (7, 1, -2, 2),
+        (-2, 0, -1, 1),  # of one element, it begins at the first
+        (-1, 0, -1, 1),  # begins at the last element
+        (2**63 - 1, 0, -1, 1),
+        (1, 2, 1, 1),
+        (3, -3, -1, 1),  # depends on the size
+    ],
+)
+def test_slices_from_the_last_element(start: int, end: int, step: int, slices: int, size: int) -> None:
+    numbers = [RNG.standard_normal((2, size)).astype(np.float32)]
+    found = rewritten(
+        lambda op, x: op.Slice(x, [start], [end], [1], [step]), floats("x", 2, None), by=[SlicesFromLast()], numbers=numbers
+    )
+    assert found == ["Slice"] * slices
