@@ -14,6 +14,9 @@ from onnx_specops.generation.settings import read_json, read_optional_json
 Message = Mapping[str, str]
 """``{"role": "user", "content": "..."}``; other roles are ``system`` and ``assistant``."""
 
+_OLD_TOKENS = "special_tokens_map.json"
+"""A file of older folders, whose tokenizer_config.json lacks ``added_tokens_decoder``."""
+
 _FILE, _OLD_FILE, _TOKENIZER = "chat_template.jinja", "chat_template.json", "tokenizer_config.json"
 
 
@@ -75,9 +78,9 @@ def _found(folder: Path) -> tuple[Path, str, dict[str, str]]:
     """Return the template's file, its text, and the special tokens that it may use."""
     path = folder / _TOKENIZER
     settings = read_optional_json(path)
-    tokens = {
-        name: text for name, value in settings.items() if name.endswith("_token") and (text := _text(value)) is not None
-    }
+    older = {} if "added_tokens_decoder" in settings else read_optional_json(folder / _OLD_TOKENS)
+    stated = {**settings, **older}
+    tokens = {name: text for name, value in stated.items() if name.endswith("_token") and (text := _text(value)) is not None}
     if (folder / _FILE).is_file():
         try:
             return folder / _FILE, (folder / _FILE).read_text(encoding="utf-8"), tokens

@@ -136,6 +136,18 @@ def test_invalid_templates(text: str, said: str, tmp_path: Path) -> None:
         ChatTemplate(tmp_path).render([{"role": "user", "content": "x"}])
 
 
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [({}, "<B>|<E>"), ({"eos_token": "<end>"}, "<B>|<E>"), ({"added_tokens_decoder": {}}, "|")],
+)
+def test_special_tokens_of_older_folders(settings: dict[str, Any], text: str, tmp_path: Path) -> None:
+    """As in transformers 5.2, special_tokens_map.json takes precedence unless tokenizer_config.json lists all tokens."""
+    stated = {"chat_template": "{{ bos_token }}|{{ eos_token }}", **settings}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(stated))
+    (tmp_path / "special_tokens_map.json").write_text('{"bos_token": "<B>", "eos_token": {"content": "<E>"}}')
+    assert ChatTemplate(tmp_path).render([]) == text
+
+
 def test_a_folder_without_a_template(tmp_path: Path) -> None:
     with pytest.raises(GenerationError, match="has no chat template"):
         ChatTemplate(tmp_path)
