@@ -9,10 +9,18 @@ from converters.passes import onnxruntime
 from converters.passes.onnxruntime.block_layouts import KeepBlocks
 from converters.passes.onnxruntime.column_sums import SumsByProducts
 from converters.passes.onnxruntime.more_dimensions import ConstantsOfMoreDimensions
+from converters.passes.onnxruntime.moved_images import StopMovedTransposes, StopMovedTransposesOfBodies
 from converters.passes.onnxruntime.row_norms import NormsBySums
 from converters.passes.workaround import KernelWorkaround, Workaround
 
-_OF_CORRECT_NODES = {ConstantsOfMoreDimensions, KeepBlocks, NormsBySums, SumsByProducts}
+_OF_CORRECT_NODES = {
+    ConstantsOfMoreDimensions,
+    KeepBlocks,
+    NormsBySums,
+    SumsByProducts,
+    StopMovedTransposes,
+    StopMovedTransposesOfBodies,
+}
 """The workarounds for nodes that ONNX Runtime computes correctly, but slowly, or that one of its fusions changes later."""
 
 
