@@ -52,6 +52,7 @@ Spelling = Literal[
     "positive axes",
     "strict comparisons",
     "Xor for Equal",
+    "selected int64",
     "indices of planes",
     "scaled regions",
     "Gather for reversed Slice",

@@ -126,6 +126,7 @@ from converters.passes.spellings.resize_matrices import (
     ResizeOfTract,
     ResizeOfTVM,
 )
+from converters.passes.spellings.rknn_forms import SelectedInt64
 from converters.passes.spellings.rounding import RoundToEven, TruncatedIntegers
 from converters.passes.spellings.rows import RowsOfMatrices, UncheckedRows
 from converters.passes.spellings.sampling import GridSampleToGather, NearestGridSampleToGather
@@ -231,6 +232,7 @@ _SIMPLIFIED: Mapping[str, Callable[[], InPlacePass]] = {
     "positive axes": PositiveAxes,
     "strict comparisons": StrictComparisons,
     "Xor for Equal": EqualBooleans,
+    "selected int64": SelectedInt64,
     "indices of planes": IndicesOfPlanes,
     "scaled regions": ScaledRegions,
     "Gather for GridSample": GridSampleToGather,

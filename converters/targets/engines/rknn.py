@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from converters.targets.engines.common import COMPILED
+from converters.targets.engines.common import COMMON, COMPILED
 
 RKNN = replace(
     COMPILED,
     name="rknn",
     title="Rockchip's RKNN toolkit",
+    evidence="rknn-toolkit2 2.5 (its simulator)",
     opsets=(12, 19),
+    spellings=(*COMMON, "selected int64"),
     command='`rknn.api.RKNN().load_onnx("model.onnx")`',
 )

@@ -171,5 +171,7 @@ CONSUMERS = [
     Consumer("onnx2torch", "onnx2torch_runtime.py", "onnx2torch", ("onnx2torch", "torch", "onnx", "numpy")),
     Consumer("jaxonnxruntime", "jax_runtime.py", "jax", ("jaxonnxruntime", "jax", "absl-py", "onnx", "numpy")),
     Consumer("qnn", "qnn_runtime.py", "qnn", ("onnxruntime-qnn", "onnxruntime", "numpy"), error=(2e-2, 2e-2)),  # float16
+    # Its simulator computes in float16.
+    Consumer("rknn", "rknn_runtime.py", "rknn", ("rknn-toolkit2", "setuptools<81"), timeout=240, error=(2e-2, 2e-2)),
     Consumer("webgpu", "webgpu_runtime.py", "webgpu", ("onnxruntime-ep-webgpu", "onnxruntime", "numpy"), timeout=60),
 ]

@@ -1,0 +1,28 @@
+"""Forms for Rockchip's RKNN toolkit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import onnx_ir as ir
+
+from converters.passes.workaround import Workaround
+from onnx_specops.building import Builder, Value
+
+D = ir.DataType
+
+_SELECTED = frozenset((D.INT64, D.FLOAT, D.FLOAT16, None))
+
+
+class SelectedInt64(Workaround):
+    """Select int64 instead of other integers. RKNN's builder (2.5) crashes at a Where of those."""
+
+    operators = frozenset(("Where",))
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        condition, *values = node.inputs
+        dtype = node.outputs[0].dtype
+        if dtype in _SELECTED:
+            return None
+        selected = op.Where(condition, *(op.Cast(value, to=D.INT64) for value in values))
+        return [op.Cast(selected, to=dtype)]
