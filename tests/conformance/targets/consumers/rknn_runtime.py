@@ -1,7 +1,9 @@
 """Rockchip's RKNN toolkit: a build without quantization, in its simulator."""
 
+import os
 import sys
 
+os.environ["TQDM_DISABLE"] = "1"  # its progress bars would hide the errors
 import numpy as np
 from rknn.api import RKNN
 
