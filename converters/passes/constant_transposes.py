@@ -17,7 +17,8 @@ from onnx_specops.replacing import replace_value
 class FoldConstantTransposes(InPlacePass):
     """Replace each Transpose of an initializer by a transposed initializer.
 
-    If the initializer is cast first (weights stored as float16), the transposition moves before the cast.
+    If the initializer is cast first (weights stored as float16), the transposition moves before the cast. Strings stay: they
+    have no lazy tensors.
     """
 
     def call(self, model: ir.Model) -> PassResult:
@@ -55,6 +56,8 @@ class _Folding:
             source = cast.inputs[0]
         tensor = source.const_value
         if tensor is None or source.producer() is not None or source.is_graph_input():
+            return False
+        if tensor.dtype == ir.DataType.STRING:
             return False
         perm = tuple(node.attributes.get_ints("perm", ())) or tuple(range(len(tensor.shape)))[::-1]
         replacement, output = self.transposed(source, perm), node.outputs[0]

@@ -33,6 +33,17 @@ def test_a_transposed_constant_is_a_constant(perm: tuple[int, ...]) -> None:
     np.testing.assert_array_equal(run(model, X)[0], WEIGHTS.transpose(perm) + 1, strict=True)
 
 
+def test_transposes_of_strings_stay() -> None:
+    words = np.array([f"word {k}".encode() for k in range(1200)], object).reshape(30, 40)
+
+    def emit(op, x):
+        return op.Identity(x), op.Transpose(op.const(words, ir.DataType.STRING), perm=(1, 0))
+
+    model, modified = folded(emit)
+    assert not modified
+    assert operators(model) == ["Identity", "Transpose"]
+
+
 @pytest.mark.unverified  # each replacement would be verified with all nodes before it
 @pytest.mark.parametrize("count", [1, 2, 3, 1501, 1502])
 def test_transposes_of_a_transposed_constant(count: int) -> None:
