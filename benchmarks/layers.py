@@ -32,10 +32,9 @@ def _ints(*values: int) -> np.ndarray:
 
 def _bits() -> Any:
     import openvino as ov
-    from openvino import opset13
 
     kernel = _rng().integers(0, 256, (128 * 128 * 9) // 8).astype(np.uint8)
-    return opset13.constant(ov.Tensor(kernel, [128, 128, 3, 3], ov.Type.u1))
+    return ov.op.Constant(ov.Tensor(kernel, [128, 128, 3, 3], ov.Type.u1), shared_memory=False)
 
 
 def convolutions() -> Iterator[Layer]:

@@ -842,7 +842,7 @@ def _scaled_product(where: str, type_: str, zeros: np.ndarray | None, scales: np
         numbers = np.arange(128, dtype=np.uint8).reshape(16, 8) % 15
         if type_ == "u4":
             pairs = (numbers.reshape(-1)[::2] | numbers.reshape(-1)[1::2] << 4).astype(np.uint8)
-            constant = ov.op.Constant(ov.Tensor(pairs, [16, 8], ov.Type.u4))
+            constant = ov.op.Constant(ov.Tensor(pairs, [16, 8], ov.Type.u4), shared_memory=False)
         else:
             constant = ops.constant(numbers)
         weights = ops.convert(constant, "f32")

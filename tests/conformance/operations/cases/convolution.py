@@ -234,7 +234,7 @@ def _packed(*shape):
         import openvino as ov
 
         packed = np.random.default_rng(5).integers(0, 256, int(np.prod(shape)) // 8)
-        return ov.op.Constant(ov.Tensor(packed.astype(np.uint8), ov.Shape(list(shape)), ov.Type.u1))
+        return ov.op.Constant(ov.Tensor(packed.astype(np.uint8), ov.Shape(list(shape)), ov.Type.u1), shared_memory=False)
 
     return make
 

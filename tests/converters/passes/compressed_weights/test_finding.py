@@ -68,7 +68,7 @@ def test_levels_of_nf4_that_float16_rounds(scaled: bool) -> None:
     packed = rng.integers(0, 256, 96 * 256 // 2, np.uint8)
     x = ops.parameter([16, 256], np.float32, name="x")
     shape = [96, 256] if scaled else [96, 8, 32]
-    weights = ops.convert(ops.constant(ov.Tensor(packed, ov.Shape(shape), ov.Type.nf4)), "f16")
+    weights = ops.convert(ov.op.Constant(ov.Tensor(packed, ov.Shape(shape), ov.Type.nf4), shared_memory=False), "f16")
     if scaled:
         weights = ops.multiply(weights, ops.constant(np.full((96, 1), 0.5, np.float16)))
     else:
@@ -90,7 +90,7 @@ def _levels(form: str, rows: int) -> ov.Model:
     packed = np.random.default_rng(0).integers(0, 256, rows * 32, np.uint8)
     x = ops.parameter([2, 64], np.float32, name="x")
     shape = [rows, 2, 32] if "group" in form else [rows, 64]
-    levels = ops.convert(ops.constant(ov.Tensor(packed, ov.Shape(shape), ov.Type.nf4)), "f16")
+    levels = ops.convert(ov.op.Constant(ov.Tensor(packed, ov.Shape(shape), ov.Type.nf4), shared_memory=False), "f16")
     one = [rows] + [1] * (len(shape) - 1)
     if "zero point" in form:
         levels = ops.subtract(levels, ops.constant(np.full(one, 0.25, np.float16)))
