@@ -11,8 +11,6 @@ from onnx_specops.building import Builder, Value
 
 D = ir.DataType
 
-_SELECTED = frozenset((D.INT64, D.FLOAT, D.FLOAT16, None))
-
 
 class SelectedInt64(Workaround):
     """Select int64 instead of other integers. RKNN's builder (2.5) crashes at a Where of those."""
@@ -22,7 +20,7 @@ class SelectedInt64(Workaround):
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
         condition, *values = node.inputs
         dtype = node.outputs[0].dtype
-        if dtype in _SELECTED:
+        if dtype is None or not dtype.is_integer() or dtype == D.INT64:
             return None
         selected = op.Where(condition, *(op.Cast(value, to=D.INT64) for value in values))
         return [op.Cast(selected, to=dtype)]

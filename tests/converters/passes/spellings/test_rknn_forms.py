@@ -7,6 +7,7 @@ import onnx_ir as ir
 import pytest
 
 from converters.passes.spellings.rknn_forms import SelectedInt64
+from onnx_specops.building import new_value
 from tests.converters.passes.graphs import floats, rewritten
 
 D = ir.DataType
@@ -22,12 +23,10 @@ def test_selected_integers(dtype: ir.DataType) -> None:
     assert found == sorted(["Cast", "Cast", "Cast", "Cast", "Cast", "Floor", "Less", "Where"])
 
 
-def test_others_stay() -> None:
-    def integers(op, x):
-        return op.Where(op.Less(x, np.float32(0)), op.Cast(x, to=D.INT64), np.ones((2, 3), np.int64))
+@pytest.mark.parametrize("dtype", [D.INT64, D.FLOAT, D.DOUBLE])
+def test_others_stay(dtype: ir.DataType) -> None:
+    def emit(op, x):
+        return op.Where(op.Less(x, op.const(0, dtype)), x, op.const(np.full((2, 3), 2.5), dtype))
 
-    def numbers(op, x):
-        return op.Where(op.Less(x, np.float32(0)), x, np.ones((2, 3), np.float32))
-
-    assert rewritten(integers, floats("x", 2, 3), by=[SelectedInt64()]) == ["Cast", "Less", "Where"]
-    assert rewritten(numbers, floats("x", 2, 3), by=[SelectedInt64()]) == ["Less", "Where"]
+    numbers = [np.array([[1, -2, 3], [-4, 5, 6]], dtype.numpy())]
+    assert rewritten(emit, new_value(dtype, [2, 3], "x"), by=[SelectedInt64()], numbers=numbers) == ["Less", "Where"]
