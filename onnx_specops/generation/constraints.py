@@ -12,7 +12,7 @@ import numpy as np
 
 from onnx_specops.generation.errors import GenerationError
 from onnx_specops.generation.sampling import Sampling
-from onnx_specops.generation.settings import GENERATION, MODEL, read_optional_json
+from onnx_specops.generation.settings import generation_file, read_optional_json
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class Constraints:
         Raises:
             GenerationError: the file is not a JSON object, or a setting has an invalid type or value.
         """
-        path = folder / (GENERATION if (folder / GENERATION).is_file() else MODEL)
+        path = generation_file(folder)
         settings = read_optional_json(path)
         if forced_begin is not None:
             settings["forced_bos_token_id"] = forced_begin

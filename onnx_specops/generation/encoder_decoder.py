@@ -11,12 +11,13 @@ import numpy as np
 import onnxruntime as ort
 
 from onnx_specops.generation.beams import Beams, best_text, log_softmax
+from onnx_specops.generation.chat import Message
 from onnx_specops.generation.constraints import Constraints
 from onnx_specops.generation.decoders import MASKS, STATES, StatefulDecoder
 from onnx_specops.generation.errors import GenerationError
-from onnx_specops.generation.sampling import GREEDY, Sampler, Sampling, until
-from onnx_specops.generation.settings import GENERATION, MODEL, read_json, tokens_of, with_generation
-from onnx_specops.generation.text_model import TextModel, pieces
+from onnx_specops.generation.sampling import GREEDY, Sampler, Sampling
+from onnx_specops.generation.settings import MODEL, generation_file, read_json, tokens_of, with_generation
+from onnx_specops.generation.text_model import TextModel
 from onnx_specops.runtime.session import Kernels
 
 ENCODER, DECODER = "openvino_encoder_model.onnx", "openvino_decoder_model.onnx"
@@ -84,8 +85,24 @@ class EncoderDecoder(TextModel):
             prompt, tokens, sampling, stop, special: see `TextModel.write`.
             beams: see `generate`.
         """
-        found = pieces(self.generate(self.encode(prompt, special=special), tokens, sampling, beams=beams), self.decode)
-        return iter(until(found, stop)) if stop else found
+        return self._text(self.generate(self.encode(prompt, special=special), tokens, sampling, beams=beams), stop)
+
+    def chat(
+        self,
+        messages: Sequence[Message],
+        tokens: int,
+        sampling: Sampling = GREEDY,
+        stop: Sequence[str] = (),
+        *,
+        beams: Beams | int | None = None,
+    ) -> Iterator[str]:
+        """Generate the assistant's answer, piece by piece, with the folder's chat template; see `TextModel.chat`.
+
+        Args:
+            messages, tokens, sampling, stop: see `TextModel.chat`.
+            beams: see `generate`.
+        """
+        return self.write(self._template.render(messages), tokens, sampling, stop, special=False, beams=beams)
 
     def generate(
         self, prompt: Sequence[int], tokens: int, sampling: Sampling = GREEDY, *, beams: Beams | int | None = None
@@ -131,7 +148,7 @@ class EncoderDecoder(TextModel):
             yield token
 
     def _beams(self, number: int) -> Beams:
-        path = self.folder / (GENERATION if (self.folder / GENERATION).is_file() else MODEL)
+        path = generation_file(self.folder)
         try:
             return Beams.of(read_json(path), number)
         except (OverflowError, TypeError, ValueError) as error:

@@ -48,6 +48,12 @@ def with_generation(config: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     return {**config, **{name: value for name, value in stated.items() if value is not None}}
 
 
+def generation_file(folder: Path) -> Path:
+    """Return the file with a folder's settings for generation: config.json in older folders."""
+    path = folder / GENERATION
+    return path if path.is_file() else folder / MODEL
+
+
 def tokens_of(stated: Any) -> list[int]:
     """Return the tokens of a setting, which is a token or a list of them.
 

@@ -76,8 +76,7 @@ class TextModel(ABC):
             stop: texts that end the output and are not returned.
             special: whether the tokenizer adds its begin and end tokens; disable it if the prompt has them.
         """
-        found = pieces(self.generate(self.encode(prompt, special=special), tokens, sampling), self.decode)
-        return iter(until(found, stop)) if stop else found
+        return self._text(self.generate(self.encode(prompt, special=special), tokens, sampling), stop)
 
     def chat(
         self, messages: Sequence[Message], tokens: int, sampling: Sampling = GREEDY, stop: Sequence[str] = ()
@@ -92,6 +91,11 @@ class TextModel(ABC):
             GenerationError: the folder has no chat template, or the template rejects these messages.
         """
         return self.write(self._template.render(messages), tokens, sampling, stop, special=False)
+
+    def _text(self, tokens: Iterator[int], stop: Sequence[str]) -> Iterator[str]:
+        """Return the text of generated tokens, piece by piece, up to one of the texts that end it."""
+        found = pieces(tokens, self.decode)
+        return iter(until(found, stop)) if stop else found
 
     @staticmethod
     def check(prompt: Sequence[int], vocabulary: int, most: int | None, least: int = 0) -> None:

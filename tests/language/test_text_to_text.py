@@ -238,6 +238,17 @@ def test_beams_on_the_command_line(place: Path) -> None:
     text = "".join(model.write("Once upon a time", 12, beams=3))
     document = as_json(specops("generate", target, "Once upon a time", "--tokens", 12, "--beams", 3, "--json"))
     assert document["text"] == text and document["ids"] == model.given
+    template = target / "chat_template.jinja"
+    template.write_text("{% for one in messages %}{{ one.content }}{% endfor %}")
+    try:
+        asked = [{"role": "user", "content": "Once upon a time"}]
+        answer = "".join(EncoderDecoder(target).chat(asked, 12, beams=3))
+        document = as_json(
+            specops("generate", target, asked[0]["content"], "--tokens", 12, "--beams", 3, "--chat", "--json")
+        )
+        assert document["text"] == answer
+    finally:
+        template.unlink()
     result = specops("generate", target, "Once", "--beams", 3, "--top-k", 4)
     assert result.exit_code == 2 and "excludes sampling" in " ".join(result.stderr.split())
 
