@@ -186,7 +186,6 @@ def genai_config(
         provider: see `write_genai`.
     """
     positions = source.positions or _USUAL_POSITIONS
-    end = source.token("eos_token_id")
     begin = source.token("bos_token_id")
     search = {**search_settings(source, vocabulary), "max_length": positions, "past_present_share_buffer": decoder.in_place}
     if _has_recurrences(decoder):
@@ -221,13 +220,19 @@ def genai_config(
                 "num_key_value_heads": decoder.groups,
                 **convolutions,
             },
-            "eos_token_id": _USUAL_END if end is None else end,
+            "eos_token_id": end_tokens(source),
             "pad_token_id": fill_token(source),
             "type": kind if kind in _TYPES or decoder.states else "decoder",
             "vocab_size": vocabulary,
         },
         "search": search,
     }
+
+
+def end_tokens(source: LanguageModel) -> Any:
+    """Return the end token, or the list of them: by default `_USUAL_END`."""
+    stated = source.token("eos_token_id")
+    return _USUAL_END if stated is None else stated
 
 
 def fill_token(source: LanguageModel) -> int:

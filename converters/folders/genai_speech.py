@@ -16,6 +16,7 @@ from converters.folders.contradictions import ENCODER_DECODERS, check_configurat
 from converters.folders.genai import (
     CONFIG,
     GenaiFolder,
+    end_tokens,
     fill_token,
     not_applied,
     search_settings,
@@ -141,7 +142,6 @@ def _sounds(folder: Path, source: LanguageModel) -> dict[str, Any]:
 def _genai_config(source: LanguageModel, decoder: Decoder, vocabulary: int, provider: str | None) -> dict[str, Any]:
     stated = source.stated
     positions = stated.size("max_target_positions", 448)
-    end = source.token("eos_token_id")
     begin, start = source.token("bos_token_id"), source.token("decoder_start_token_id")
     search = {**search_settings(source, vocabulary), "max_length": positions}
 
@@ -194,7 +194,7 @@ def _genai_config(source: LanguageModel, decoder: Decoder, vocabulary: int, prov
                 "num_hidden_layers": stated.size("encoder_layers", decoder.layers),
                 "num_key_value_heads": heads,
             },
-            "eos_token_id": 2 if end is None else end,
+            "eos_token_id": end_tokens(source),
             "pad_token_id": fill_token(source),
             "type": "whisper",
             "vocab_size": vocabulary,

@@ -55,9 +55,7 @@ class _Folding:
         if cast is not None and (cast.domain, cast.op_type) == ("", "Cast") and cast.inputs[0] is not None:
             source = cast.inputs[0]
         tensor = source.const_value
-        if tensor is None or source.producer() is not None or source.is_graph_input():
-            return False
-        if tensor.dtype == ir.DataType.STRING:
+        if tensor is None or tensor.dtype == ir.DataType.STRING or source.producer() is not None or source.is_graph_input():
             return False
         perm = tuple(node.attributes.get_ints("perm", ())) or tuple(range(len(tensor.shape)))[::-1]
         replacement, output = self.transposed(source, perm), node.outputs[0]

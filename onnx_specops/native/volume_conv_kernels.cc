@@ -9,6 +9,11 @@ namespace {
 
 constexpr std::int64_t lanes = Floats::size;
 
+// A sum, times the slope if it is below 0. A slope of 0 is Relu, also of negative infinity.
+ALWAYS Floats sloped(Floats sum, float slope) {
+  return below_zero(sum, slope == 0.0f ? Floats::zero() : sum * Floats::all(slope), sum);
+}
+
 // Unrolled: otherwise, GCC 12 keeps the sums in memory.
 template <int outputs, int packs>
 void multiply(const Tile& tile) {
@@ -34,14 +39,11 @@ void multiply(const Tile& tile) {
     }
   }
   if (tile.slope != 1.0f) {
-    const Floats slope = Floats::all(tile.slope);
     UNROLL(8)
     for (int o = 0; o < outputs; ++o) {
       UNROLL(8)
       for (int p = 0; p < packs; ++p) {
-        // Relu, also of negative infinity.
-        const Floats sum = sums[o][p], below = tile.slope == 0.0f ? Floats::zero() : sum * slope;
-        sums[o][p] = below_zero(sum, below, sum);
+        sums[o][p] = sloped(sums[o][p], tile.slope);
       }
     }
   }
@@ -133,7 +135,6 @@ void transform(const Lines& lines) {
 }
 
 bool restore(const Sums& sums) {
-  const Floats slope = Floats::all(sums.slope);
   Floats rests = Floats::zero();  // 0, or NaN after a result that is not finite
   for (std::int64_t at = 0; at < sums.positions; at += lanes) {
     Floats m[transform_count];
@@ -145,10 +146,7 @@ bool restore(const Sums& sums) {
     UNROLL(2)
     for (int i = 0; i < 2; ++i) {
       rests = rests + (pixels[i] - pixels[i]);
-      // Relu, also of negative infinity.
-      if (sums.slope != 1.0f) {
-        pixels[i] = below_zero(pixels[i], sums.slope == 0.0f ? Floats::zero() : pixels[i] * slope, pixels[i]);
-      }
+      if (sums.slope != 1.0f) pixels[i] = sloped(pixels[i], sums.slope);
     }
     const std::int64_t rest = sums.pixels - 2 * at;
     float* const to = sums.to + 2 * at;

@@ -35,8 +35,8 @@ _WITH_CONSTANTS: dict[str, _Expression] = {
 }
 
 
-def _negated(x: Value, c: Value, negative: Value) -> Any:
-    """Return the negative of a constant, or ``None`` if the product or quotient must stay.
+def _with_negated(op: Builder, with_constant: _Expression, x: Value, c: Value, negative: Value) -> Value | None:
+    """Return the product or quotient of the negated constant, or ``None`` if it must stay.
 
     Conditions: floats; the constant has at most `MAX_GROWTH` elements, because the original may have other consumers, or be
     part of the source's file; the -1 of a product adds no dimension that neither x nor the constant has.
@@ -47,7 +47,8 @@ def _negated(x: Value, c: Value, negative: Value) -> Any:
     ranks = [given.rank for given in node.inputs if isinstance(given, Value) and constant_array(given) is not None]
     if any(rank is None or rank > max(x.rank or 0, c.rank or 0) for rank in ranks):
         return None
-    return -array
+    result: Value = with_constant(op, x, op.const(-array, c.dtype))
+    return result
 
 
 def _before(name: str, negative: _Expression) -> Rewrite:
@@ -56,9 +57,7 @@ def _before(name: str, negative: _Expression) -> Rewrite:
     @rewrite("Div" if name == "inverse" else name, lambda op, x, c: with_constant(op, negative(op, x), c), commute=True)
     def negation_before(op: Builder, *, x: Value, c: Value, negative: Value) -> Value | None:
         """Negate the constant that a negation is multiplied with, divided by, or divides."""
-        array = _negated(x, c, negative)
-        result: Value | None = None if array is None else with_constant(op, x, op.const(array, c.dtype))
-        return result
+        return _with_negated(op, with_constant, x, c, negative)
 
     return negation_before
 
@@ -70,9 +69,7 @@ def _after(name: str, negative: _Expression) -> Rewrite:
     @rewrite(root, lambda op, x, c: negative(op, with_constant(op, x, c)), commute=True)
     def negation_after(op: Builder, *, x: Value, c: Value, negative: Value) -> Value | None:
         """Negate the constant of a product or quotient that is negated."""
-        array = _negated(x, c, negative)
-        result: Value | None = None if array is None else with_constant(op, x, op.const(array, c.dtype))
-        return result
+        return _with_negated(op, with_constant, x, c, negative)
 
     return negation_after
 

@@ -45,12 +45,7 @@ class PaddedChannels(Workaround):
             return None
         zeros = [0] * len(weights.dims)
         wide = op.Pad(x, [*zeros, 0, 1, *zeros[2:]])
-        numbers, more = constant_array(weights), np.zeros((kernels, 1, *kernel), weights.dtype.numpy())
-        if numbers is None:
-            padded = op.Concat(weights, op.const(more), axis=1)
-        else:
-            padded = op.const(np.concatenate([numbers, more.astype(numbers.dtype)], 1))
-        return [again(op, node, wide, padded, *bias)]
+        return [again(op, node, wide, _lengthened(op, weights, 1, axis=1), *bias)]
 
 
 _VECTOR = 3
@@ -82,12 +77,15 @@ class OddGroups(Workaround):
         return [op.Slice(result, [0], [kernels], [1])]
 
 
-def _lengthened(op: Builder, value: Value, more: int) -> Value:
-    """Return weights or a bias with zeros after the first dimension's last element."""
+def _lengthened(op: Builder, value: Value, more: int, axis: int = 0) -> Value:
+    """Return weights or a bias with zeros after the last element along an axis."""
     dims = [dim or 0 for dim in value.dims or ()]
-    zeros = np.zeros([more, *dims[1:]], value.dtype.numpy() if value.dtype else np.float32)
+    dims[axis] = more
+    zeros = np.zeros(dims, value.dtype.numpy() if value.dtype else np.float32)
     array = constant_array(value)
-    return op.Concat(value, op.const(zeros), axis=0) if array is None else op.const(np.concatenate([array, zeros]))
+    if array is None:
+        return op.Concat(value, op.const(zeros), axis=axis)
+    return op.const(np.concatenate([array, zeros.astype(array.dtype)], axis))
 
 
 class SeveralTransposedKernels(Workaround):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +19,7 @@ from tests.conformance.check import check, decide
 from tests.conformance.operations.cases import CASES
 from tests.conformance.oracle import Oracle
 from tests.conformance.processors import depends_on_processor
-
-_ORDERS = {
-    "channels last": lambda rank: [0, rank - 1, *range(1, rank - 1)],
-    "channels first": lambda rank: [0, *range(2, rank), 1],
-    "reversed": lambda rank: list(range(rank))[::-1],
-}
-"""Permutations of the Transpose before an input of three dimensions or more; after an output, its inverse follows."""
+from tests.layout_orders import ORDERS, inverse, permutation
 
 
 @pytest.mark.conformance
@@ -37,10 +30,10 @@ def test_operation(case: Case, oracle: Oracle, tmp_path: Path) -> None:
     if isinstance(case.build(), IRText):
         pytest.skip("OpenVINO would change the layer of a text when it adds Transposes")
     number = int.from_bytes(hashlib.sha256(case.id.encode()).digest()[8:12])
-    _check(case, list(_ORDERS)[number % len(_ORDERS)], oracle, tmp_path)
+    _check(case, list(ORDERS)[number % len(ORDERS)], oracle, tmp_path)
 
 
-@pytest.mark.parametrize("order", list(_ORDERS))
+@pytest.mark.parametrize("order", list(ORDERS))
 @pytest.mark.parametrize(
     "name",
     [
@@ -81,9 +74,9 @@ def _transposed(case: Case, order: str) -> tuple[Any, list[list[int] | None], li
     for index, parameter in enumerate(list(model.get_parameters())):
         shape = parameter.get_partial_shape()
         perm = _permutation(shape, order)
-        before.append(None if perm is None else _inverse(perm))
+        before.append(None if perm is None else inverse(perm))
         if perm is not None:
-            dims = ov.PartialShape([shape[axis] for axis in _inverse(perm)])
+            dims = ov.PartialShape([shape[axis] for axis in inverse(perm)])
             new = opset1.parameter(dims, parameter.get_element_type())
             parameter.output(0).replace(opset1.transpose(new, np.array(perm)).output(0))
             model.replace_parameter(index, new)
@@ -91,9 +84,9 @@ def _transposed(case: Case, order: str) -> tuple[Any, list[list[int] | None], li
     for result in model.get_results():
         source = result.input_value(0)
         perm = _permutation(source.get_partial_shape(), order)
-        after.append(None if perm is None else _inverse(perm))
+        after.append(None if perm is None else inverse(perm))
         if perm is not None:
-            result.input(0).replace_source_output(opset1.transpose(source, np.array(_inverse(perm))).output(0))
+            result.input(0).replace_source_output(opset1.transpose(source, np.array(inverse(perm))).output(0))
     model.validate_nodes_and_infer_types()
     return model, before, after
 
@@ -101,11 +94,7 @@ def _transposed(case: Case, order: str) -> tuple[Any, list[list[int] | None], li
 def _permutation(shape: Any, order: str) -> list[int] | None:
     if shape.rank.is_dynamic or (rank := shape.rank.get_length()) < 2:
         return None
-    return [1, 0] if rank == 2 else _ORDERS[order](rank)
-
-
-def _inverse(perm: Sequence[int]) -> list[int]:
-    return [int(axis) for axis in np.argsort(perm)]
+    return permutation(rank, order)
 
 
 def _moved(array: np.ndarray, perm: list[int] | None) -> np.ndarray:

@@ -7,7 +7,7 @@ are those of OpenVINO, or of the case's other source, in another order.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +20,7 @@ import onnx_specops
 from converters.validation.ort_values import run_session
 from tests.comparison import assert_close
 from tests.conformance.oracle import Oracle
+from tests.layout_orders import ORDERS, inverse, permutation
 from tests.onnx_specops.ops.case import Case, answer
 from tests.onnx_specops.ops.one_node import one_node
 from tests.onnx_specops.ops.test_forms import CASES
@@ -42,18 +43,7 @@ def _sample() -> list[Case]:
     return [case for case in cases if case is first[case.op] or not _number(case) % _EVERY]
 
 
-def _order(rank: int, how: int) -> list[int]:
-    """Return the permutation of the Transpose before an input: channels last, channels first, or reversed."""
-    if rank == 2:
-        return [1, 0]
-    return [[0, rank - 1, *range(1, rank - 1)], [0, *range(2, rank), 1], list(range(rank))[::-1]][how]
-
-
-def _inverse(perm: Sequence[int]) -> list[int]:
-    return [int(axis) for axis in np.argsort(perm)]
-
-
-def _between_transposes(case: Case, how: int, rank: int) -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
+def _between_transposes(case: Case, order: str, rank: int) -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
     """Return a model with Transposes around the case's node, whose output has a given rank, and its inputs."""
     model = one_node(case.op, case.inputs, case.attributes, case.constants)
     graph, feeds = model.graph, {}
@@ -61,15 +51,15 @@ def _between_transposes(case: Case, how: int, rank: int) -> tuple[onnx.ModelProt
     for value in graph.input:
         name, array = value.name, case.inputs[value.name]
         if array.ndim > 1:
-            perm = _order(array.ndim, how)
-            array = np.ascontiguousarray(np.transpose(array, _inverse(perm)))
+            perm = permutation(array.ndim, order)
+            array = np.ascontiguousarray(np.transpose(array, inverse(perm)))
             before.append(helper.make_node("Transpose", [f"{name}_moved"], [name], perm=perm))
             name = f"{name}_moved"
         value.CopyFrom(helper.make_tensor_value_info(name, value.type.tensor_type.elem_type, array.shape))
         feeds[name] = array
     if rank > 1:
         output = graph.output[0]
-        after.append(helper.make_node("Transpose", [output.name], ["moved"], perm=_inverse(_order(rank, how))))
+        after.append(helper.make_node("Transpose", [output.name], ["moved"], perm=inverse(permutation(rank, order))))
         output.name = "moved"
     nodes = [*before, *graph.node, *after]
     del graph.node[:]
@@ -86,14 +76,14 @@ def oracle() -> Iterator[Oracle]:
 
 @pytest.mark.parametrize("case", _sample(), ids=lambda case: case.id)
 def test_bodies(case: Case, oracle: Oracle, tmp_path: Path) -> None:
-    expected, how = answer(case, oracle, tmp_path), _number(case) % 3
-    model, feeds = _between_transposes(case, how, expected.ndim)
+    expected, order = answer(case, oracle, tmp_path), list(ORDERS)[_number(case) % len(ORDERS)]
+    model, feeds = _between_transposes(case, order, expected.ndim)
     options = ort.SessionOptions()
     options.log_severity_level = 4
     session = onnx_specops.InferenceSession(model.SerializeToString(), options, kernels="none")
     got = np.asarray(run_session(session, feeds)[0])
     if expected.ndim > 1:
-        expected = np.transpose(expected, _inverse(_order(expected.ndim, how)))
+        expected = np.transpose(expected, inverse(permutation(expected.ndim, order)))
     if case.near and got.dtype.kind in "iu" and got.shape == expected.shape:
         distance = np.abs(got.astype(np.int64) - expected)
         if distance.size and distance.max() == 1 and (distance > 0).mean() <= case.near:
