@@ -136,7 +136,7 @@ def convert_with(
 
 
 def convert(
-    model: str | Path | openvino.Model,
+    model: str | Path | bytes | openvino.Model,
     onnx_path: str | Path | None = None,
     *,
     bin: str | Path | bytes | None = None,
@@ -168,74 +168,77 @@ def convert(
     types and dynamic dimensions, unless ``outputs`` and ``rename`` specify others.
 
     Args:
-        model: a model file, such as the .xml of an OpenVINO IR, or an ``openvino.Model``.
-        onnx_path: the file to write; with ``None``, no file is written.
-        bin: the file that contains the IR's weights. The default is the .bin with the same name as the .xml.
+        model: the path of a model file, such as the .xml of an OpenVINO IR; the content of an .xml as bytes; or an
+            ``openvino.Model``.
+        onnx_path: the file to write. If ``None``, no file is written.
+        bin: the file that contains the IR's weights. The default is the .bin with the same name as the .xml. If ```model```
+            is the content of an .xml, this is the content of the .bin.
         signature: the signature of a TensorFlow SavedModel. The default is ``serving_default``, or the only signature.
-        weights: the location of the weights: ``"embed"`` stores them in the .onnx, ``"copy"`` in a separate file next to it,
-            and ``"reference"`` makes the .onnx refer to the IR's .bin. ``"auto"`` embeds up to 1 GiB. Above that, ``"auto"``
-            refers to the .bin if it is in the same folder as the .onnx, and copies the weights otherwise. ``"reference"``
-            requires the .bin in that folder. If the .bin is a link to another folder, the converter adds a hard link to the
-            file, ``.onnx.data``, because runtimes do not follow links out of the folder.
+        weights: the location of the weights. ``"embed"`` stores them in the .onnx, and ``"copy"`` in a separate file next to
+            it. With ``"reference"``, the .onnx refers to the IR's .bin. ``"auto"`` embeds up to 1 GiB. For larger weights,
+            ``"auto"`` selects ``"reference"`` if the .bin is in the same folder as the .onnx, and ``"copy"`` otherwise.
+            ``"reference"`` requires the .bin in that folder. If the .bin is a link to another folder, the converter adds a
+            hard link to the file, ``.onnx.data``, because runtimes do not follow links out of the folder.
         input_shapes: new shapes for inputs, as in OpenVINO's ``Model.reshape``. The keys are tensor names or friendly names;
             -1 is a dynamic dimension.
         strict: treat parts of the file that OpenVINO ignores as errors. By default, the report lists them.
-        target: the program that loads the .onnx. ``"standard"`` uses standard ONNX only, without functions, at the oldest
-            opset that can represent the model. If a target does not support the model, the conversion fails before anything
-            is written. docs/targets.md lists the requirements of each target.
-        opset: the ONNX opset of the .onnx, from 11 to the newest opset of the installed onnx package. The default is 21.
-            With a target, the default is the oldest of its opsets that can represent the model. Below 21, the custom
-            operators are replaced by their bodies, so the plugin's kernels are not used.
+        target: the program that will load the .onnx. ``"standard"`` uses only standard ONNX, without functions, at the
+            oldest opset that can represent the model. If the target does not support the model, the conversion fails before
+            it writes anything. docs/targets.md lists the requirements of each target.
+        opset: the ONNX opset of the .onnx, from 11 to the newest opset of the installed onnx package. The default is 21. For
+            a target, the default is the oldest supported opset that can represent the model. Below 21, bodies replace the
+            custom operators, so the plugin's kernels are not used.
         precision: the floating-point type of weights and computation: the model's own type (``"model"``), ``"float32"``, or
             ``"float16"`` where it is accurate enough. ``"float32"`` also converts 16-bit weights to float32. Inputs and
             outputs keep OpenVINO's types.
         with_weights: whether the returned model contains the embedded weights. The file always does. Without them, a
             conversion to a file never loads the weights into memory.
-        contrib: also use ONNX Runtime's own operators (``com.microsoft``), each with a function body for other runtimes.
-            Without this option, the function bodies replace these operators.
-        quantized: the arithmetic of quantized networks (FakeQuantize): ``"integer"``, as OpenVINO computes them by default,
-            or ``"float"``, which emulates each FakeQuantize exactly.
-        activations: the type of the activations that are multiplied by weights of 8 bits or fewer: ``"float"``, or
-            ``"int8"``, which quantizes them in blocks of 32 and is faster. OpenVINO quantizes activations unless
-            ``DYNAMIC_QUANTIZATION_GROUP_SIZE`` is 0.
-        form: the representation of a language model's key-value cache: ``"openvino"`` for variables, as in OpenVINO, or
-            ``"genai"`` for inputs and outputs that GroupQueryAttention extends, as onnxruntime-genai requires.
-        variables: the inputs for the variables of a stateful model: ``"defaults"`` creates inputs that default to the
-            initial values, and ``"inputs"`` creates required inputs, for ONNX Runtime in JavaScript and Java, and for
-            Triton. ``"inputs"`` creates two inputs for each variable: NAME is its value, and NAME.is_set is true if that
-            value is used. If NAME.is_set is false, the run starts with the initial value, and NAME can have any value of the
-            right shape.
-        positions: the maximum number of tokens of the model, if it is known.
+        contrib: also use ONNX Runtime's own operators (``com.microsoft``), each with a function body for other runtimes. If
+            this is disabled, the function bodies replace these operators.
+        quantized: the arithmetic of quantized networks (FakeQuantize). ``"integer"`` computes in integers, as OpenVINO does
+            by default. ``"float"`` emulates each FakeQuantize exactly in floating point.
+        activations: the type of the activations in matrix multiplications with weights of 8 bits or fewer. ``"int8"``
+            quantizes them in blocks of 32, which is faster. By default, OpenVINO quantizes these activations, too. Its
+            property ``DYNAMIC_QUANTIZATION_GROUP_SIZE=0`` disables this.
+        form: the representation of a language model's key-value cache. ``"openvino"`` keeps OpenVINO's variables.
+            ``"genai"`` uses inputs and outputs that GroupQueryAttention extends, as onnxruntime-genai requires.
+        variables: the kind of inputs that represent the variables of a stateful model. ``"defaults"`` creates optional
+            inputs, whose defaults are the initial values. ``"inputs"`` creates required inputs, for ONNX Runtime in
+            JavaScript and Java, and for Triton. ``"inputs"`` creates two inputs for each variable. NAME is the value of the
+            variable, and the boolean NAME.is_set determines whether the run uses it. If NAME.is_set is false, the run starts
+            with the initial value, and NAME can have any value of the right shape.
+        positions: the maximum number of tokens that the model supports, if it is known.
         kv_cache: with ``form="genai"``: the element type of the key-value cache. The default is ``"float32"``, or
-            ``"float16"`` with ``target="cuda"``. A smaller type makes the generation of long texts faster. ``"uint8"``
+            ``"float16"`` with ``target="cuda"``. A smaller type speeds up the generation of long texts. ``"uint8"``
             quantizes each head of each token to 256 levels between its smallest and largest value, as OpenVINO does by
             default (``KV_CACHE_PRECISION``).
-        logits: with ``form="genai"``: the tokens whose logits are computed: the ``"last"`` token of each sequence, which is
-            enough to generate text, or ``"all"`` tokens, as in the IR. The default is ``"last"``.
-        outputs: the outputs of the .onnx, in this order: outputs of the IR or of any layer, by tensor name or friendly name.
-            To select one of several outputs of a layer, append ``.0``, ``.1``, ... to its friendly name. Layers and inputs
-            that do not affect these outputs are removed. ``specops validate`` compares such a file with the same values of
-            the IR.
+        logits: with ``form="genai"``: the tokens for which logits are computed. ``"last"`` computes the logits of the last
+            token of each sequence, which are sufficient to generate text. ``"all"`` computes the logits of all tokens, as in
+            the IR. The default is ``"last"``.
+        outputs: the outputs of the .onnx, in this order. Specify outputs of the IR or of any layer, by tensor name or
+            friendly name. To select one of several outputs of a layer, append ``.0``, ``.1``, ... to its friendly name.
+            Layers and inputs that do not affect these outputs are removed. ``specops validate`` compares the outputs with
+            the same values of the IR.
         rename: new names for inputs and outputs. The keys are the old names.
         model_api: add the preprocessing and postprocessing of Model API to the graph. The input is then an image of any
-            size, and the outputs are the final results, such as boxes and labels. The value is the channel order of the
-            image. The model's runtime information (``model_info``) must name a Model API wrapper, as in models from Geti,
-            Anomalib, OTX and the Open Model Zoo.
+            size, and the outputs are the final results, such as boxes and labels. The value specifies the channel order of
+            the image. The model's runtime information (``model_info``) must name a Model API wrapper, as in models from
+            Geti, Anomalib, OTX and the Open Model Zoo.
         model_api_tiles: with ``model_api``: the tiling of the image. ``"stated"`` uses the ``tile_size`` of the model, and
-            ``"none"`` ignores it. With ``"stated"``, the network runs in a loop on each tile, and also on the whole image
-            unless the model disables this.
-        verify: check each rewrite of the graph: run the nodes before and after the rewrite on the same inputs. A rewrite
-            that changes a result is rejected and reported. The inputs include ordinary numbers, zeros, tiny and large
-            numbers, infinities and NaN. The conversion takes several times as long. Inputs of the model, by name, determine
-            the shapes of the tensors. Without them, several sizes are tried.
+            ``"none"`` ignores it. With ``"stated"``, the network runs in a loop on each tile. It also runs on the whole
+            image, unless the model disables this.
+        verify: check each rewrite of the graph by running the nodes before and after it on the same inputs. A rewrite that
+            changes a result is rejected and reported. The inputs include ordinary numbers, zeros, tiny and large numbers,
+            infinities and NaN. The conversion takes several times as long. To determine the shapes of the tensors, pass
+            inputs of the model by name. With true, several sizes are tried.
 
     Returns:
-        The model (with the external weights of the file) and the `Report`, which unpack as a pair.
+        A named tuple: ``model``, an ``onnx.ModelProto`` with the same external data as the file, and ``report``, a `Report`.
 
     Raises:
         ConversionError: the model has problems. The error lists all of them, each with its file, line, layer and remedy.
-        ValueError: options contradict each other, or an output file is also an input file.
-        OSError: a file cannot be written. Previous files stay unchanged.
+        ValueError: an option is invalid, options contradict each other, or the output would overwrite an input.
+        OSError: a file cannot be written. Existing files remain unchanged.
     """
     options = Options(
         bin=bin,

@@ -1,4 +1,4 @@
-"""The errors of the converters: the problem, its cause, its place and the remedy."""
+"""Conversion errors: problems, with their cause, location and remedy."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _MAX_TEXT = 200
 _MAX_PROBLEMS = 1000
 
 SHOWN_PLACES = 8
-"""The number of places that a text lists for one problem."""
+"""The largest number of locations that a message lists for one problem."""
 
 REPORT = (
     "this is a bug in onnx-specops: please report it with this message, the traceback that --debug prints and, if you "
@@ -21,14 +21,14 @@ REPORT = (
 
 
 def short(text: object) -> str:
-    """Return a text from a file as one printable line of bounded length, for messages."""
+    """Shorten a text from a file to one printable line for a message."""
     line = str(text)
     line = line if len(line) <= _MAX_TEXT else line[:_MAX_TEXT] + "..."
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in line)
 
 
 def not_enough_memory(error: MemoryError) -> str:
-    """Return the message for a lack of memory."""
+    """Return the message for an out-of-memory error."""
     return f"not enough memory: {error}" if str(error) else "not enough memory"
 
 
@@ -42,26 +42,26 @@ class Fault(StrEnum):
     """The file is damaged or contradicts itself. No release can convert it."""
 
     USAGE = "usage"
-    """The command's arguments contradict each other."""
+    """The arguments of the command are invalid."""
 
     INTERNAL = "internal"
-    """The converter is at fault. The file may be valid."""
+    """The converter has a bug. The file may be valid."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One problem of a model: its place, a message and a remedy.
+    """A problem in a model, with its location and a remedy.
 
     Args:
-        message: the fault.
-        file: the file, as the user named it.
-        line: the line in the file, from 1; ``None`` if unknown.
-        layer_name: the name of the layer; ``None`` if the problem does not concern a layer.
-        layer_type: the type of the layer, as the file spells it.
+        message: a description of the problem.
+        file: the path of the file, as the caller specified it.
+        line: the line in the file, counted from 1, or ``None`` if it is unknown.
+        layer_name: the name of the layer, or ``None`` if the problem does not concern a layer.
+        layer_type: the type of the layer, as written in the file.
         layer_id: the id of the layer in its graph.
-        remedy: an instruction for the user; empty if there is none.
+        remedy: how to fix the problem, or an empty string.
         fault: the cause of the problem.
-        cause: the exception that revealed it, if any. Comparisons ignore it.
+        cause: the exception that revealed the problem, or ``None``. Comparisons ignore it.
     """
 
     message: str
@@ -90,10 +90,10 @@ class Problem:
 
 
 class ConversionError(Exception):
-    """A model cannot be converted. The error has all problems that were found.
+    """A model cannot be converted. ``problems`` contains every problem that was found.
 
     Args:
-        problems: at least one problem.
+        problems: one or more problems.
     """
 
     fault: ClassVar[Fault | None] = None
@@ -104,12 +104,12 @@ class ConversionError(Exception):
         super().__init__(self.problems)
 
     def __str__(self) -> str:
-        """Return one line per problem, with its first place. Equal problems in several places share a line."""
+        """Return one line per problem. Identical problems share a line, which gives the first location."""
         return "\n".join(f"{places[0]}{_others(places[1:])}" for places in grouped(self.problems).values())
 
     @staticmethod
     def of(problems: Problem | Iterable[Problem]) -> ConversionError:
-        """Return the error class of the worst problem: internal before malformed before unsupported."""
+        """Return an error of the class of the most severe problem: internal, then malformed, then unsupported."""
         found = (problems,) if isinstance(problems, Problem) else tuple(problems)
         faults = {problem.fault for problem in found}
         kind = next((kind for kind in (InternalError, MalformedError) if kind.fault in faults), UnsupportedError)
@@ -119,29 +119,29 @@ class ConversionError(Exception):
 
 
 class MalformedError(ConversionError):
-    """A file is not a readable model: not XML, damaged, or with content that a model cannot have."""
+    """A file is not a valid model: it is not XML, it is damaged, or its content is invalid."""
 
     fault = Fault.MALFORMED
 
 
 class UnsupportedError(ConversionError):
-    """A model is valid, but this release cannot convert all of it."""
+    """A model is valid, but this release cannot convert some of its layers."""
 
     fault = Fault.UNSUPPORTED
 
 
 class InternalError(ConversionError):
-    """The converter is at fault."""
+    """The converter has a bug."""
 
     fault = Fault.INTERNAL
 
 
 class LayerError(Exception):
-    """A rule cannot convert its layer. The walk turns the error into a problem that names the layer.
+    """A rule cannot convert its layer. The converter reports the error as a problem that names the layer.
 
     Args:
-        message: the fault of the layer.
-        remedy: an instruction for the user.
+        message: a description of the problem.
+        remedy: how to fix the problem.
     """
 
     fault: ClassVar[Fault]
@@ -166,7 +166,7 @@ class Unsupported(LayerError):
 
 
 class LayerInfo(Protocol):
-    """The properties of a layer that a problem shows."""
+    """The properties of a layer that a problem reports."""
 
     name: str
     type: str
@@ -176,12 +176,12 @@ class LayerInfo(Protocol):
 
 @dataclass(slots=True)
 class Remark:
-    """Content of a file that its own runtime and the conversion ignore, with all its occurrences.
+    """Content of a file that both its runtime and the converter ignore.
 
     Attributes:
-        message: the content that is ignored, or understood differently from the file.
+        message: the content that is ignored, or read differently from the file.
         count: the number of occurrences.
-        first: the first place.
+        first: the location of the first occurrence.
     """
 
     message: str
@@ -190,10 +190,10 @@ class Remark:
 
 
 class Remarks:
-    """The ignored content of one file, each kind once.
+    """The ignored content of one file, one entry per kind.
 
     Args:
-        file: the file, as the user named it.
+        file: the path of the file, as the caller specified it.
     """
 
     def __init__(self, file: str) -> None:
@@ -216,7 +216,7 @@ class Remarks:
 
     def problems(self) -> list[Problem]:
         """Return the remarks as problems, for ``strict`` conversions."""
-        remedy = "convert without --strict to ignore it as well"
+        remedy = "to ignore it, convert without --strict"
         return [replace(remark.first, message=f"OpenVINO ignores {remark.message}", remedy=remedy) for remark in self]
 
 
@@ -224,7 +224,7 @@ class Problems:
     """All problems of one file.
 
     Args:
-        file: the file, as the user named it.
+        file: the path of the file, as the caller specified it.
     """
 
     def __init__(self, file: str) -> None:
@@ -268,7 +268,7 @@ def grouped(problems: Iterable[Problem]) -> dict[tuple[str, str], list[Problem]]
 
 
 def _others(places: Sequence[Problem]) -> str:
-    """Return the part of a line that counts the further places."""
+    """Return the part of a line that counts the other locations."""
     if not places:
         return ""
     lines = [str(problem.line) for problem in places if problem.line is not None]

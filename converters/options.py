@@ -64,7 +64,7 @@ OPSET = 21
 
 @dataclass(frozen=True)
 class Relation:
-    """Another option's value that an option needs or excludes, and why."""
+    """The value of another option that an option requires or excludes, and the reason."""
 
     option: str
     value: str
@@ -76,17 +76,17 @@ class Description:
     """The documentation of an option, and its form on the command line.
 
     Attributes:
-        help: one or two sentences for the command's help. The other descriptions begin with them.
+        help: a short description, for the command's help. The descriptions for other places begin with it.
         details: more sentences, for the docstring and docs/command.md.
-        python: how to write its value in Python.
-        command: how to write its value on the command line.
+        python: the notation of the value in Python, for the docstring.
+        command: the notation of the value on the command line, for the command's help and docs/command.md.
         page: more sentences, for docs/command.md only.
         flags: flags for single values on the command line, with their help. They replace an option with a value.
         flag: the option on the command line, if its name differs from the field's.
         metavar: the name of its value in the command's help.
         least: the smallest allowed number.
-        needs: the value of another option without which it has no effect.
-        excludes: the value of another option that it cannot be combined with.
+        needs: the value of another option that this option requires.
+        excludes: the value of another option with which this option cannot be combined.
         one_model: whether it applies to a single model only.
         in_command: whether the command has the option.
     """
@@ -112,7 +112,7 @@ def option(default: Any, help: str, **more: Any) -> Any:
 
 
 class OptionError(ValueError):
-    """The value of an option is not allowed, by itself or in combination with other options.
+    """The value of an option is invalid, by itself or in combination with other options.
 
     Attributes:
         option: the field.
@@ -133,15 +133,16 @@ _GENAI_LOGITS = Relation("form", "genai", "in OpenVINO's form, the model keeps a
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """How a model is converted; the keywords of `converters.convert.convert`.
+    """The options of a conversion, which are the keyword arguments of `converters.convert.convert`.
 
     Raises:
-        OptionError: the value of an option is not allowed, by itself or in combination with other options.
+        OptionError: the value of an option is invalid, by itself or in combination with other options.
     """
 
     bin: str | Path | bytes | None = option(
         None,
         "The file that contains the IR's weights. The default is the .bin with the same name as the .xml.",
+        python="If ``model`` is the content of an .xml, this is the content of the .bin.",
         metavar="MODEL.bin",
         one_model=True,
     )
@@ -153,9 +154,9 @@ class Options:
     )
     weights: Weights = option(
         "auto",
-        "The location of the weights: `embed` stores them in the .onnx, `copy` in a separate file next to it, and "
-        "`reference` makes the .onnx refer to the IR's .bin. `auto` embeds up to 1 GiB.",
-        details="Above that, `auto` refers to the .bin if it is in the same folder as the .onnx, and copies the weights "
+        "The location of the weights. `embed` stores them in the .onnx, and `copy` in a separate file next to it. With "
+        "`reference`, the .onnx refers to the IR's .bin. `auto` embeds up to 1 GiB.",
+        details="For larger weights, `auto` selects `reference` if the .bin is in the same folder as the .onnx, and `copy` "
         "otherwise. `reference` requires the .bin in that folder. If the .bin is a link to another folder, the converter "
         "adds a hard link to the file, `.onnx.data`, because runtimes do not follow links out of the folder.",
     )
@@ -173,16 +174,16 @@ class Options:
     )
     target: TargetName = option(
         "onnxruntime",
-        "The program that loads the .onnx. `standard` uses standard ONNX only, without functions, at the oldest opset that "
-        "can represent the model.",
-        details="If a target does not support the model, the conversion fails before anything is written. docs/targets.md "
+        "The program that will load the .onnx. `standard` uses only standard ONNX, without functions, at the oldest opset "
+        "that can represent the model.",
+        details="If the target does not support the model, the conversion fails before it writes anything. docs/targets.md "
         "lists the requirements of each target.",
     )
     opset: int | None = option(
         None,
-        "The ONNX opset of the .onnx, from 11 to the newest opset of the installed onnx package. The default is 21. With a "
-        "target, the default is the oldest of its opsets that can represent the model.",
-        details="Below 21, the custom operators are replaced by their bodies, so the plugin's kernels are not used.",
+        "The ONNX opset of the .onnx, from 11 to the newest opset of the installed onnx package. The default is 21. For a "
+        "target, the default is the oldest supported opset that can represent the model.",
+        details="Below 21, bodies replace the custom operators, so the plugin's kernels are not used.",
         metavar="N",
         least=11,
     )
@@ -205,22 +206,23 @@ class Options:
     contrib: bool = option(
         True,
         "Also use ONNX Runtime's own operators (`com.microsoft`), each with a function body for other runtimes.",
-        details="Without this option, the function bodies replace these operators.",
+        details="If this is disabled, the function bodies replace these operators.",
     )
     quantized: Quantized = option(
         "integer",
-        "The arithmetic of quantized networks (FakeQuantize): `integer`, as OpenVINO computes them by default, or `float`, "
-        "which emulates each FakeQuantize exactly.",
+        "The arithmetic of quantized networks (FakeQuantize). `integer` computes in integers, as OpenVINO does by default. "
+        "`float` emulates each FakeQuantize exactly in floating point.",
     )
     activations: Activations = option(
         "float",
-        "The type of the activations that are multiplied by weights of 8 bits or fewer: `float`, or `int8`, which "
-        "quantizes them in blocks of 32 and is faster.",
-        details="OpenVINO quantizes activations unless `DYNAMIC_QUANTIZATION_GROUP_SIZE` is 0.",
+        "The type of the activations in matrix multiplications with weights of 8 bits or fewer. `int8` quantizes them in "
+        "blocks of 32, which is faster.",
+        details="By default, OpenVINO quantizes these activations, too. Its property `DYNAMIC_QUANTIZATION_GROUP_SIZE=0` "
+        "disables this.",
     )
     form: Form = option(
         "openvino",
-        "The representation of a language model's key-value cache: `openvino` for variables, as in OpenVINO, or `genai` for "
+        "The representation of a language model's key-value cache. `openvino` keeps OpenVINO's variables. `genai` uses "
         "inputs and outputs that GroupQueryAttention extends, as onnxruntime-genai requires.",
         flags={
             "genai": (
@@ -233,22 +235,23 @@ class Options:
     )
     variables: Variables = option(
         "defaults",
-        "The inputs for the variables of a stateful model: `defaults` creates inputs that default to the initial values, "
-        "and `inputs` creates required inputs, for ONNX Runtime in JavaScript and Java, and for Triton.",
-        details="`inputs` creates two inputs for each variable: NAME is its value, and NAME.is_set is true if that value is "
-        "used. If NAME.is_set is false, the run starts with the initial value, and NAME can have any value of the right "
-        "shape.",
+        "The kind of inputs that represent the variables of a stateful model. `defaults` creates optional inputs, whose "
+        "defaults are the initial values. `inputs` creates required inputs, for ONNX Runtime in JavaScript and Java, and "
+        "for Triton.",
+        details="`inputs` creates two inputs for each variable. NAME is the value of the variable, and the boolean "
+        "NAME.is_set determines whether the run uses it. If NAME.is_set is false, the run starts with the initial value, "
+        "and NAME can have any value of the right shape.",
     )
     positions: int | None = option(
         None,
-        "The maximum number of tokens of the model, if it is known.",
+        "The maximum number of tokens that the model supports, if it is known.",
         least=1,
         in_command=False,
     )
     kv_cache: KvCache | None = option(
         None,
         "The element type of the key-value cache. The default is `float32`, or `float16` with {target=cuda}. A smaller type "
-        "makes the generation of long texts faster.",
+        "speeds up the generation of long texts.",
         details="`uint8` quantizes each head of each token to 256 levels between its smallest and largest value, as "
         "OpenVINO does by default (`KV_CACHE_PRECISION`).",
         page="See [a smaller cache](language-models.md#a-smaller-cache).",
@@ -256,19 +259,20 @@ class Options:
     )
     logits: LogitsOf | None = option(
         None,
-        "The tokens whose logits are computed: the `last` token of each sequence, which is enough to generate text, or "
-        "`all` tokens, as in the IR. The default is `last`.",
+        "The tokens for which logits are computed. `last` computes the logits of the last token of each sequence, which "
+        "are sufficient to generate text. `all` computes the logits of all tokens, as in the IR. The default is `last`.",
         page="See [the last token's logits](language-models.md#the-last-tokens-logits).",
         needs=_GENAI_LOGITS,
     )
     outputs: Sequence[str] = option(
         (),
-        "The outputs of the .onnx, in this order: outputs of the IR or of any layer, by tensor name or friendly name.",
+        "The outputs of the .onnx, in this order. Specify outputs of the IR or of any layer, by tensor name or friendly "
+        "name.",
         details="To select one of several outputs of a layer, append `.0`, `.1`, ... to its friendly name. Layers and "
-        "inputs that do not affect these outputs are removed. `specops validate` compares such a file with the same values "
+        "inputs that do not affect these outputs are removed. `specops validate` compares the outputs with the same values "
         "of the IR.",
         metavar="NAME,...",
-        excludes=Relation("form", "genai", "text generation needs the logits and the cache only"),
+        excludes=Relation("form", "genai", "text generation requires only the logits and the cache"),
         one_model=True,
     )
     rename: Mapping[str, str] | None = option(
@@ -282,7 +286,7 @@ class Options:
     model_api: Channels | None = option(
         None,
         "Add the preprocessing and postprocessing of Model API to the graph. The input is then an image of any size, and "
-        "the outputs are the final results, such as boxes and labels. The value is the channel order of the image.",
+        "the outputs are the final results, such as boxes and labels. The value specifies the channel order of the image.",
         details="The model's runtime information (`model_info`) must name a Model API wrapper, as in models from Geti, "
         "Anomalib, OTX and the Open Model Zoo.",
         page="See [Model API](model-api.md).",
@@ -291,16 +295,17 @@ class Options:
     model_api_tiles: Tiles = option(
         "stated",
         "With {model_api}: the tiling of the image. `stated` uses the `tile_size` of the model, and `none` ignores it.",
-        details="With `stated`, the network runs in a loop on each tile, and also on the whole image unless the model "
+        details="With `stated`, the network runs in a loop on each tile. It also runs on the whole image, unless the model "
         "disables this.",
     )
     verify: bool | Arrays = option(
         False,
-        "Check each rewrite of the graph: run the nodes before and after the rewrite on the same inputs. A rewrite that "
+        "Check each rewrite of the graph by running the nodes before and after it on the same inputs. A rewrite that "
         "changes a result is rejected and reported.",
         details="The inputs include ordinary numbers, zeros, tiny and large numbers, infinities and NaN. The conversion "
         "takes several times as long.",
-        python="Inputs of the model, by name, determine the shapes of the tensors. Without them, several sizes are tried.",
+        python="To determine the shapes of the tensors, pass inputs of the model by name. With true, several sizes are "
+        "tried.",
         command="The shapes of the tensors come from {inputs}, {shape} or random inputs of the model.",
     )
 

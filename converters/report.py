@@ -23,28 +23,32 @@ class Report:
     """The report of a conversion.
 
     Attributes:
-        path: the source's file.
-        layers: the number of layers of each type, including those of nested bodies.
-        becomes: layer type -> its ONNX operators, with the prefix ``onnx_specops.`` for those of the domain.
-        nodes: the number of nodes of each operator in the ONNX model.
-        custom_operators: the domain's operators that the model uses.
-        without_body: those custom operators that need a kernel, because standard ONNX cannot represent them.
-        contrib_operators: ONNX Runtime's own operators that the model uses, with their bodies.
-        opset: the model's opset.
-        inlined: the domain's operators that are inlined as standard ONNX, because files of this opset cannot contain their
-            bodies. The plugin's kernels do not apply to them.
-        clamped: constants with numbers beyond float16's range, which became ±65504.
-        assumptions: the name of a value -> what must be true for the target to compute the same.
-        without_kernel: standard operators that ONNX Runtime does not have at this opset, so that it does not load the file.
-        unranked: inputs of unknown rank. Runtimes accept them, ``onnx.checker`` does not.
-        values: ``(layer id, output index)`` -> the name of the ONNX value of a top-level layer's output, if it exists.
-            Values that are 16-bit floats in the source may be float32.
-        weights: the place of the weights: ``"embed"``, ``"copy"`` or ``"reference"``.
+        path: the file of the source model.
+        layers: layer type -> number of layers, including layers in nested bodies.
+        becomes: layer type -> the ONNX operators that its layers become. The names of custom operators begin with
+            ``onnx_specops.``.
+        nodes: ONNX operator -> number of nodes.
+        custom_operators: the custom operators (domain ``onnx_specops``) in the model.
+        without_body: the custom operators that standard ONNX cannot represent. With any of these, the model requires the
+            plugin.
+        contrib_operators: ONNX Runtime's own operators (``com.microsoft``) in the model. Each has a function body.
+        opset: the ONNX opset of the model.
+        inlined: below opset 21: the custom operators that were replaced by their bodies, because files of these opsets
+            cannot contain several bodies of one operator. The plugin's kernels are not used for them.
+        clamped: with float16: the constants with values out of float16's range, which were replaced by ±65504.
+        assumptions: name of a value -> the condition under which the target computes correct results.
+        without_kernel: the standard operators that ONNX Runtime does not implement at this opset. With any of these, it
+            cannot load the file.
+        unranked: the inputs of unknown rank. Runtimes accept them, but ``onnx.checker`` rejects the model.
+        values: ``(layer id, output index)`` -> the name of the ONNX value that contains this output, for the layers outside
+            nested bodies whose outputs still exist. The type of the value may be float32 if that of the output is a 16-bit
+            float.
+        weights: the location of the weights: ``"embed"``, ``"copy"`` or ``"reference"``.
         weights_bytes: the size of the weights in bytes.
-        seconds: the duration of the conversion.
-        decoder: the form of a language model's attention, if its cache is inputs and outputs.
-        verified: the result of evaluating the rewrites, if requested.
-        passed_over: content of the file that OpenVINO ignores, or understands differently, each kind once.
+        seconds: the duration of the conversion in seconds.
+        decoder: a description of the language model's decoder, if its key-value cache consists of inputs and outputs.
+        verified: with ``verify``: the results of the checks.
+        passed_over: the parts of the file that OpenVINO ignores or reads differently, one entry per kind.
     """
 
     path: Path
@@ -88,11 +92,12 @@ def report(
         emitted: the model that the source emitted.
         names: the names of the values before the passes.
         finished: the result of the passes.
-        opset: the model's opset.
-        placement, size: the place and the bytes of the weights.
-        seconds: the duration of the conversion.
-        decoder: the form of a language model's attention.
-        verified: the result of evaluating the rewrites.
+        opset: the ONNX opset of the model.
+        placement: the location of the weights.
+        size: the size of the weights in bytes.
+        seconds: the duration of the conversion in seconds.
+        decoder: a description of the language model's decoder.
+        verified: the results of the checks of rewrites.
     """
     graph = emitted.model.graph
     nodes = Counter(map(operator_name, graph.all_nodes()))

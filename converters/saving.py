@@ -207,7 +207,9 @@ class _Saving:
         weights = self.source.weights
         if weights is None:
             if required and any(isinstance(tensor, MappedTensor) for tensor in self.tensors.values()):
-                raise self.source.source_error("its weights cannot be referenced", "use weights='copy'")
+                raise self.source.source_error(
+                    "its weights cannot be referenced", "copy the weights (--weights copy, weights='copy')"
+                )
             return None if not required else ""
         folder, real = os.path.realpath(onnx_path.parent), Path(os.path.realpath(weights))
         if str(real.parent) == folder:
@@ -224,13 +226,15 @@ class _Saving:
                         f"({error.strerror})"
                     )
                     raise self.source.source_error(
-                        message, f"write the .onnx to {real.parent}, or use weights='copy'"
+                        message, f"write the .onnx to {real.parent}, or copy the weights (--weights copy, weights='copy')"
                     ) from None
                 return None
             return path.name
         if required:
             message = f"{onnx_path} cannot reference {weights}, which is in another folder"
-            raise self.source.source_error(message, "write the .onnx next to the .bin, or use weights='copy'")
+            raise self.source.source_error(
+                message, "write the .onnx next to the .bin, or copy the weights (--weights copy, weights='copy')"
+            )
         return None
 
     def _most(self) -> int:
@@ -243,7 +247,7 @@ class _Saving:
             message = f"its constants and states need {size:,} bytes, but the .bin has {size_of_source:,}"
             remedy = "use weights='reference'"
             if placement == "embed":
-                remedy = "use weights='copy', which stores shared bytes once"
+                remedy = "copy the weights (--weights copy, weights='copy'), which stores shared bytes once"
             raise self.source.source_error(message, remedy)
 
 

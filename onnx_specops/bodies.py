@@ -239,11 +239,11 @@ def _emit_body(op: Builder, node: ir.Node) -> Sequence[Value]:
 
 
 def add_bodies(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Return a copy of ``model`` with the bodies of all nodes of the domain, which runs without a plugin.
+    """Return a copy of ``model`` that contains the bodies of all its custom operators, so that it runs without the plugin.
 
-    Nodes of ONNX Runtime's own operators that `onnx_specops.contrib` declares get bodies too. Missing element types are
-    inferred. Functions that contain nodes of the domain are inlined. Operators that standard ONNX cannot represent still
-    need a kernel (``specops ops`` lists them).
+    The copy also contains bodies for ONNX Runtime's own operators that `onnx_specops.contrib` declares. The function infers
+    missing element types, and inlines functions that contain custom operators. Operators that standard ONNX cannot represent
+    still require a kernel (``specops ops`` lists them).
 
     Raises:
         LimitError: the attributes of a node exceed the operator's limits.

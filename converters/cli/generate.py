@@ -167,7 +167,8 @@ def generate(
             raise typer.BadParameter("--json requires the text of the turn", param_hint="TEXT")
         if beams is not None and (sampling.do_sample or presence_penalty or frequency_penalty):
             raise typer.BadParameter(
-                "it excludes sampling, and penalties other than the repetition penalty", param_hint="--beams"
+                "it cannot be combined with sampling, or with penalties other than the repetition penalty",
+                param_hint="--beams",
             )
         if any(not text for text in stop or ()):
             raise typer.BadParameter("it is empty", param_hint="--stop")

@@ -60,7 +60,7 @@ class Architecture:
         try:
             known = transformers.AutoConfig.for_model(**config) if kind in transformers.CONFIG_MAPPING else None
         except Exception as error:  # a configuration can contain anything
-            raise path_error(path, f"transformers rejects it: {error}", "obtain the file again") from error
+            raise path_error(path, f"transformers rejects it: {error}", "get a new copy of the file") from error
         if known is None:
             raise path_error(path, f"transformers {transformers.__version__} has no architecture {kind!r}", remedy)
         if type(known) not in transformers.MODEL_FOR_CAUSAL_LM_MAPPING:
@@ -71,7 +71,7 @@ class Architecture:
             with torch.device("meta"):
                 self._model = transformers.AutoModelForCausalLM.from_config(known)
         except Exception as error:
-            raise path_error(path, f"transformers rejects it: {error}", "obtain the file again") from error
+            raise path_error(path, f"transformers rejects it: {error}", "get a new copy of the file") from error
         self._model.tie_weights()
         self.name = type(self._model).__name__
         self.shapes: dict[str, tuple[int, ...]] = {}

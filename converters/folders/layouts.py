@@ -108,4 +108,4 @@ def read_object(path: Path) -> Mapping[str, Any]:
 
 
 def _damaged(path: Path, message: str) -> ConversionError:
-    return ConversionError.of(Problem(message, str(path), remedy="obtain the file again", fault=Fault.MALFORMED))
+    return ConversionError.of(Problem(message, str(path), remedy="get a new copy of the file", fault=Fault.MALFORMED))

@@ -140,7 +140,7 @@ class EngineProcess:
             code = process.wait()
             self.close()
             reason = f": {self._executable} needs NumPy and opencv-python-inference-engine" if code == 1 else ""
-            raise BaselineError(f"the Inference Engine ended (exit code {code}){reason}")
+            raise BaselineError(f"the Inference Engine exited (exit code {code}){reason}")
         return json.loads(answer)
 
 

@@ -281,7 +281,7 @@ class Rule:
             if parameter.required and name not in keywords and not any(name in e for e in errors)
         ]
         if errors:
-            raise Malformed("; ".join(errors), "check that the file is intact and which OpenVINO release wrote it")
+            raise Malformed("; ".join(errors), "check whether the file is damaged, and which OpenVINO release wrote it")
         return keywords
 
 

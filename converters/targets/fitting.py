@@ -108,12 +108,12 @@ def _open_inputs(model: ir.Model, target: Target) -> Iterator[UnsupportedItem]:
             continue
         if value.shape is None:
             yield UnsupportedItem(
-                value.name or "", "", "an input of unknown rank", f"specify its shape: --input-shape {value.name}=..."
+                value.name or "", "", "inputs of unknown rank", f"set its shape: --input-shape {value.name}=..."
             )
         elif not all(isinstance(dim, int) for dim in value.shape):
             dims = "x".join(str(dim) if isinstance(dim, int) else "N" for dim in value.shape)
-            remedy = f"specify its shape: --input-shape {value.name}={dims}, with a number for each N"
-            yield UnsupportedItem(value.name or "", "", "an input with dynamic dimensions", remedy)
+            remedy = f"set its shape: --input-shape {value.name}={dims}, with a number for each N"
+            yield UnsupportedItem(value.name or "", "", "inputs with dynamic dimensions", remedy)
 
 
 def supported_by(model: ir.Model, target: Target) -> Counter[str]:

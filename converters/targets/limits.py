@@ -647,7 +647,7 @@ def _in_branches(node: ir.Node) -> set[str]:
     return {one.op_type for branch in nested(node) for one in all_nodes(branch)}
 
 
-@limit("If", "with operators in its branches that were not tested there", silent=False)
+@limit("If", "with operators in its branches that have not been tested there", silent=False)
 def untested_branches(node: ir.Node) -> bool:
     """Match operators in branches that are not `_IN_BRANCHES`."""
     return not _in_branches(node) <= _IN_BRANCHES | {"TopK"}

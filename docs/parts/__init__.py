@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from docs.parts import cuda, departures, frontends, model_api, old_ir, operations, operators, options, targets
+from docs.parts import cuda, departures, frontends, model_api, old_ir, operations, operators, options, python_api, targets
 
 PARTS: Mapping[str, Sequence[Callable[[], Iterable[str]]]] = {
     "converters/convert.py": [options.signature],
@@ -15,6 +15,7 @@ PARTS: Mapping[str, Sequence[Callable[[], Iterable[str]]]] = {
     "docs/old-ir.md": [old_ir.layers, old_ir.files],
     "docs/operations.md": [operations.rows],
     "docs/operators.md": [operators.sections, operators.contrib_rows],
+    "docs/python.md": [python_api.sections],
     "docs/targets.md": [
         targets.rows,
         targets.consumers,

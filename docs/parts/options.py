@@ -15,7 +15,7 @@ _WIDTH = 125
 def signature() -> Iterator[str]:
     """The signature of `convert` with a keyword for each option, for editors."""
     yield "def convert("
-    yield "    model: str | Path | openvino.Model,"
+    yield "    model: str | Path | bytes | openvino.Model,"
     yield "    onnx_path: str | Path | None = None,"
     yield "    *,"
     for one in options():
@@ -27,13 +27,16 @@ def signature() -> Iterator[str]:
     yield from _wrapped(_KEPT, 4, 4)
     yield ""
     yield "    Args:"
-    yield from _wrapped("model: a model file, such as the .xml of an OpenVINO IR, or an ``openvino.Model``.", 8, 12)
-    yield from _wrapped("onnx_path: the file to write; with ``None``, no file is written.", 8, 12)
+    yield from _wrapped(_MODEL, 8, 12)
+    yield from _wrapped("onnx_path: the file to write. If ``None``, no file is written.", 8, 12)
     for one in options():
         yield from _wrapped(f"{one.name}: {_as_phrase(in_docstring(one))}", 8, 12)
     yield ""
     yield "    Returns:"
-    returns = "The model (with the external weights of the file) and the `Report`, which unpack as a pair."
+    returns = (
+        "A named tuple: ``model``, an ``onnx.ModelProto`` with the same external data as the file, and ``report``, a "
+        "`Report`."
+    )
     yield from _wrapped(returns, 8, 8)
     yield ""
     yield "    Raises:"
@@ -47,14 +50,18 @@ def signature() -> Iterator[str]:
     yield "    return convert_with(model, onnx_path, options)"
 
 
+_MODEL = (
+    "model: the path of a model file, such as the .xml of an OpenVINO IR; the content of an .xml as bytes; or an "
+    "``openvino.Model``."
+)
 _KEPT = (
     "For an OpenVINO IR, this runtime is OpenVINO's CPU plugin in float32. Inputs and outputs keep their order, names, "
     "element types and dynamic dimensions, unless ``outputs`` and ``rename`` specify others."
 )
 _RAISED = {
     "ConversionError": "the model has problems. The error lists all of them, each with its file, line, layer and remedy.",
-    "ValueError": "options contradict each other, or an output file is also an input file.",
-    "OSError": "a file cannot be written. Previous files stay unchanged.",
+    "ValueError": "an option is invalid, options contradict each other, or the output would overwrite an input.",
+    "OSError": "a file cannot be written. Existing files remain unchanged.",
 }
 
 
@@ -89,7 +96,7 @@ def _option_rows(one: Option) -> Iterator[tuple[str, str]]:
             yield f"`{flag}`", text
     elif one.choices:
         values = ", ".join(f"`{choice}`" for choice in one.choices)
-        default = "" if one.default is None else f" `{one.default}` by default."
+        default = "" if one.default is None else f" The default is `{one.default}`."
         yield f"`{one.flag}` {values}", in_markdown(one) + default
     else:
         spelled = f"`{one.flag} {said.metavar}".rstrip() + "`"

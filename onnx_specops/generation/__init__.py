@@ -1,12 +1,12 @@
-"""Text generation from a model's folder with ONNX Runtime.
+"""Text generation with the model in a folder, in ONNX Runtime.
 
     model = open_model("OUT")
     for piece in model.write("Once upon a time", tokens=64):
         print(piece, end="", flush=True)
 
-`Sampling` configures the choice of tokens; by default it is greedy. `TextModel.chat` answers conversations with the folder's
-chat template. `EncoderDecoder` also has beam search. onnxruntime-genai loads the folders of language models, too, and has
-beam search for them.
+By default, the models use greedy search. `Sampling` configures sampling. `TextModel.chat` answers conversations, using the
+chat template in the folder. `EncoderDecoder` also supports beam search. onnxruntime-genai can load the folders of language
+models too, and supports beam search for them.
 """
 
 from __future__ import annotations
@@ -46,22 +46,25 @@ __all__ = [
     "open_model",
 ]
 
-# The name of the language model in multimodal models.
+# The file name of the language model in multimodal models.
 _OF_EMBEDDINGS = "openvino_language_model"
 
 
 def open_model(
     folder: str | os.PathLike[str], *, kernels: Kernels = "auto", sess_options: ort.SessionOptions | None = None
 ) -> TextModel:
-    """Open the model of a folder: a `SpeechModel` for Whisper, an `EncoderDecoder` if it has another encoder and no
-    genai_config.json, a `VisionLanguageModel` if genai_config.json has a vision encoder, otherwise a `LanguageModel`.
+    """Open the model in a folder.
 
     Args:
-        folder: the result of ``specops convert FOLDER -o OUT``, with or without ``--genai``.
+        folder: the output folder of ``specops convert FOLDER -o OUT``, with or without ``--genai``.
         kernels, sess_options: see `onnx_specops.InferenceSession`.
 
+    Returns:
+        A `SpeechModel` for Whisper, a `VisionLanguageModel` if genai_config.json lists a vision encoder, an `EncoderDecoder`
+        for any other model with an encoder, and otherwise a `LanguageModel`.
+
     Raises:
-        GenerationError: files are missing, or contradict each other.
+        GenerationError: files are missing or inconsistent.
     """
     place = Path(folder)
     if not (place / CONFIG).is_file() and any((place / f"{_OF_EMBEDDINGS}{end}").is_file() for end in (".onnx", ".xml")):

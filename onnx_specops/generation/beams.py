@@ -1,4 +1,4 @@
-"""Beam search, as transformers defines it."""
+"""Beam search, as in transformers."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ _NONE = np.float32(-1e9)
 
 @dataclass(frozen=True, kw_only=True)
 class Beams:
-    """The configuration of beam search.
+    """The settings of beam search.
 
     Args:
-        number: the number of texts that are continued at the same time; at least 1.
-        length_penalty: the exponent of the length that divides the score of a text; above 0, long texts are preferred.
-        early_stopping: ``True`` stops as soon as `number` texts are complete, ``False`` when a better text is unlikely, and
-            ``"never"`` when no text can be better.
+        number: the number of beams, at least 1.
+        length_penalty: the exponent of the length, by which the score of a text is divided. Values greater than 0 favor long
+            texts.
+        early_stopping: when the search stops: ``True`` as soon as `number` texts are complete, ``False`` when a better text
+            is unlikely, and ``"never"`` when no better text is possible.
 
     Raises:
         ValueError: a value is out of range.
@@ -60,15 +61,15 @@ def best_text(
     ends: Collection[int],
     scores_of: Callable[[Sequence[Sequence[int]], Sequence[int]], np.ndarray],
 ) -> list[int]:
-    """Return the tokens of the best text, without those that begin it; an end token is the last.
+    """Return the tokens of the best text, without ``begin``. A complete text includes its end token.
 
     Args:
-        beams: the configuration.
-        begin: the tokens that begin each text.
+        beams: the settings.
+        begin: the tokens with which each text begins.
         most: the maximum number of generated tokens.
         ends: the end tokens.
-        scores_of: returns the logarithms of the probabilities of the next token, ``[texts, vocabulary]``, for texts and, for
-            each, the index of the previous text that it continues.
+        scores_of: a function of the texts and, for each, the index of the previous text that it continues. It returns the
+            log probabilities of the next token, ``[texts, vocabulary]``.
     """
     number, first = beams.number, len(begin)
     texts, rows = [list(begin)] * number, list(range(number))
@@ -106,11 +107,11 @@ def best_text(
 
 
 def log_softmax(logits: np.ndarray) -> np.ndarray:
-    """Return the logarithms of the probabilities of the last dimension, in float32."""
+    """Return the log softmax along the last dimension, in float32."""
     shifted = logits.astype(np.float32) - logits.max(-1, keepdims=True)
     return np.asarray(shifted - np.log(np.exp(shifted).sum(-1, keepdims=True)), np.float32)
 
 
 def _largest(values: np.ndarray, count: int) -> np.ndarray:
-    """Return the indices of the largest values, the largest first; equal ones in their order."""
+    """Return the indices of the largest values in descending order. Equal values stay in input order."""
     return np.argsort(-values, kind="stable")[:count]

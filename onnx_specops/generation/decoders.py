@@ -47,7 +47,7 @@ class StatefulDecoder:
         self._has_cache = bool(variables_of(session))
         self._names = {value.name for value in session.get_inputs()}
         if unknown := self._names - _KNOWN:
-            raise GenerationError(f"{name} has inputs that a text decoder does not have: {', '.join(sorted(unknown))}")
+            raise GenerationError(f"{name} has inputs that text decoders do not have: {', '.join(sorted(unknown))}")
         self.begin({})
 
     def begin(self, given: Mapping[str, Any]) -> None:

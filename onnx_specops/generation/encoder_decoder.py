@@ -26,25 +26,26 @@ _POSITIONS = ("max_position_embeddings", "max_target_positions")
 
 
 class EncoderDecoder(TextModel):
-    """An encoder-decoder model with its tokenizer, as ``specops convert FOLDER -o OUT`` writes it.
+    """An encoder-decoder model with its tokenizer.
 
-    The settings of generation_config.json for forced, suppressed and repeated tokens apply; see `Constraints`.
+    The settings of generation_config.json for forced, suppressed and repeated tokens apply.
 
     Args:
-        folder: contains openvino_encoder_model.onnx, openvino_decoder_model.onnx, config.json, optionally
-            generation_config.json, and the tokenizer (see `TextModel`).
-        forced_bos_token_id: the first token of every text, instead of the configured one: the target language of
-            multilingual translation models.
+        folder: the output folder of ``specops convert FOLDER -o OUT``. It contains openvino_encoder_model.onnx,
+            openvino_decoder_model.onnx, config.json, the tokenizer (see `TextModel`) and, optionally,
+            generation_config.json.
+        forced_bos_token_id: the first token of every text, which overrides the configured one. In multilingual translation
+            models, it selects the target language.
         kernels, sess_options: see `onnx_specops.InferenceSession`.
 
     Attributes:
-        constraints: the tokens that may follow a sequence.
+        constraints: the settings of generation_config.json that restrict the next token.
         start: the start token of the decoder.
-        positions: the maximum number of tokens in a prompt or an answer; ``None`` if unspecified.
+        positions: the maximum number of tokens in a prompt or an answer, or ``None`` if it is unspecified.
         vocabulary: the number of tokens in the vocabulary.
 
     Raises:
-        GenerationError: files are missing, or contradict each other.
+        GenerationError: files are missing or inconsistent.
     """
 
     goes_on = False
@@ -79,7 +80,7 @@ class EncoderDecoder(TextModel):
         special: bool = True,
         beams: Beams | int | None = None,
     ) -> Iterator[str]:
-        """Generate text for a prompt, piece by piece; with beam search, as a whole.
+        """Generate text for a prompt. With beam search, the iterator returns the complete text at the end.
 
         Args:
             prompt, tokens, sampling, stop, special: see `TextModel.write`.
@@ -96,7 +97,7 @@ class EncoderDecoder(TextModel):
         *,
         beams: Beams | int | None = None,
     ) -> Iterator[str]:
-        """Generate the assistant's answer, piece by piece, with the folder's chat template; see `TextModel.chat`.
+        """Generate the assistant's answer in a conversation; see `TextModel.chat`.
 
         Args:
             messages, tokens, sampling, stop: see `TextModel.chat`.
@@ -107,18 +108,18 @@ class EncoderDecoder(TextModel):
     def generate(
         self, prompt: Sequence[int], tokens: int, sampling: Sampling = GREEDY, *, beams: Beams | int | None = None
     ) -> Iterator[int]:
-        """Generate the tokens that answer a prompt, up to an end token, which is not returned.
+        """Generate the tokens that answer a prompt. The end token is not returned.
 
         Args:
             prompt: the tokens of the prompt.
-            tokens: the maximum number of tokens; at most `positions` are generated.
-            sampling: how each token is chosen among those that `constraints` allows; greedy by default. Penalties only count
-                the answer's tokens.
-            beams: the configuration of beam search, or the number of beams, with the other settings of
-                generation_config.json. Beam search only supports the repetition penalty of ``sampling``.
+            tokens: the maximum number of new tokens, limited to `positions`.
+            sampling: the sampling settings, applied to the tokens that `constraints` allows. The default is greedy search.
+                Penalties apply to the tokens of the answer only.
+            beams: the settings of beam search, or the number of beams. With a number, the other settings come from
+                generation_config.json. Of ``sampling``, beam search supports only the repetition penalty.
 
         Raises:
-            GenerationError: the prompt is empty, too long, or has tokens outside the vocabulary.
+            GenerationError: the prompt is empty or too long, or contains tokens outside the vocabulary.
         """
         if not prompt:
             raise GenerationError("the prompt has no tokens")

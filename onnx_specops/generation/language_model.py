@@ -32,20 +32,21 @@ _USUAL_KERNEL = 4
 
 
 class LanguageModel(TextModel):
-    """A language model with its tokenizer, as ``specops convert FOLDER -o OUT`` writes it, with or without ``--genai``.
+    """A language model with its tokenizer.
 
     Args:
-        folder: contains the model, its tokenizer (see `TextModel`), and genai_config.json or the model's config.json.
+        folder: the output folder of ``specops convert FOLDER -o OUT``, with or without ``--genai``. It contains the model,
+            its tokenizer (see `TextModel`), and genai_config.json or config.json.
         kernels, sess_options: see `onnx_specops.InferenceSession`.
 
     Attributes:
-        positions: the maximum number of tokens of prompt and text together.
+        positions: the maximum number of tokens in the prompt and the generated text together.
         vocabulary: the number of tokens in the vocabulary.
         ends: the end tokens.
-        constraints: the tokens that may follow a sequence, by the settings of generation_config.json.
+        constraints: the settings of generation_config.json that restrict the next token.
 
     Raises:
-        GenerationError: files are missing, or contradict each other.
+        GenerationError: files are missing or inconsistent.
     """
 
     goes_on = True
@@ -72,21 +73,21 @@ class LanguageModel(TextModel):
         self._run = object()
         self._names = {value.name for value in self._session.get_inputs()}
         if unknown := self._names - self._known:
-            raise GenerationError(f"{path.name} has inputs that a text decoder does not have: {', '.join(sorted(unknown))}")
+            raise GenerationError(f"{path.name} has inputs that text decoders do not have: {', '.join(sorted(unknown))}")
 
     def generate(self, prompt: Sequence[int], tokens: int, sampling: Sampling = GREEDY) -> Iterator[int]:
-        """Generate the tokens that follow a prompt, up to an end token, which is not returned.
+        """Generate the tokens that continue a prompt. The end token is not returned.
 
-        If a prompt starts with all tokens of the previous text, as the next turn of a conversation does, the cache is
-        reused. Mamba, Falcon Mamba and Zamba2 compute the whole prompt again.
+        If a prompt begins with the complete previous text, as in the next turn of a conversation, the cache is reused.
+        (Mamba, Falcon Mamba and Zamba2 recompute the complete prompt.)
 
         Args:
-            prompt: tokens; if empty, the token that begins texts.
-            tokens: the maximum number of tokens to add; at most `positions` in total.
-            sampling: how each token is chosen among those that `constraints` allows; greedy by default.
+            prompt: the tokens of the prompt. An empty prompt represents the begin token.
+            tokens: the maximum number of new tokens. The prompt and the new tokens are at most `positions` tokens.
+            sampling: the sampling settings, applied to the tokens that `constraints` allows. The default is greedy search.
 
         Raises:
-            GenerationError: the prompt is too long, or has tokens outside the vocabulary.
+            GenerationError: the prompt is too long, or contains tokens outside the vocabulary.
         """
         ids = list(prompt) or [self._begin]
         self.check(ids, self.vocabulary, self.positions - 1, self._least)
@@ -151,7 +152,7 @@ class LanguageModel(TextModel):
             self._begin = int(model["bos_token_id"])
             return self.folder / model["decoder"]["filename"]
         except (KeyError, OverflowError, TypeError, ValueError) as error:
-            raise GenerationError(f"{path} does not describe the model: {type(error).__name__} {error}") from error
+            raise GenerationError(f"{path} is not a valid model configuration: {type(error).__name__} {error}") from error
 
     def _configure_stateful(self) -> Path:
         """Read the configuration of a folder that is converted without ``--genai``; return the path of the model."""
@@ -173,5 +174,5 @@ class LanguageModel(TextModel):
             begin = config.get("bos_token_id")
             self._begin = 1 if begin is None else int(begin)
         except (KeyError, OverflowError, TypeError, ValueError) as error:
-            raise GenerationError(f"{path} does not describe the model: {type(error).__name__} {error}") from error
+            raise GenerationError(f"{path} is not a valid model configuration: {type(error).__name__} {error}") from error
         return self.folder / STATEFUL

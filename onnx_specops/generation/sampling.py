@@ -1,7 +1,9 @@
-"""Sampling of the next token, as OpenVINO GenAI defines it: penalties, temperature, and filters.
+"""Sampling of the next token, as in OpenVINO GenAI: penalties, temperature and filters.
 
-The order is that of its sampler: penalties, ``top_k``, temperature, ``min_p``, ``top_p``, a draw. For a given seed the draws
-equal those of OpenVINO GenAI: C++'s ``std::mt19937``, one 32-bit number per token, with the tokens in the same order.
+The sampler applies the penalties, ``top_k``, the temperature, ``min_p`` and ``top_p``, in this order, and then samples a
+token.
+For a given seed, the sampled tokens are identical to those of OpenVINO GenAI: the generator is C++'s ``std::mt19937``, each
+token uses one 32-bit number, and the candidates are in the same order.
 """
 
 from __future__ import annotations
@@ -15,19 +17,22 @@ import numpy as np
 
 @dataclass(frozen=True, kw_only=True)
 class Sampling:
-    """The configuration of sampling.
+    """The sampling settings.
 
     Args:
-        do_sample: whether tokens are sampled; otherwise the token with the largest logit is chosen.
-        temperature: the divisor of the logits; above 0.
-        top_k: the number of most likely tokens to choose from; 0 for all.
-        top_p: the most likely tokens are kept until the sum of their probabilities exceeds this; above 0, at most 1.
-        min_p: the minimum probability relative to the most likely token; at least 0, below 1.
-        repetition_penalty: divides the logits of previous tokens, or multiplies them if they are negative; above 0. By
-            default, that of the model's generation_config.json, or 1.
-        presence_penalty: lowers the magnitude of the logits of generated tokens, possibly past 0.
-        frequency_penalty: the same, once for each occurrence of the token.
-        seed: the seed of the random draws.
+        do_sample: whether to sample. If false, the most likely token is chosen (greedy search).
+        temperature: the sampling temperature, greater than 0. It divides the logits.
+        top_k: sample from the ``top_k`` most likely tokens. 0 means all tokens.
+        top_p: sample from the smallest set of most likely tokens whose total probability exceeds ``top_p``, a value greater
+            than 0 and at most 1.
+        min_p: sample from the tokens whose probability is at least ``min_p`` times that of the most likely token. The value
+            is at least 0 and less than 1.
+        repetition_penalty: a factor greater than 0 that divides the positive logits of previous tokens and multiplies the
+            negative ones. The default is the value in generation_config.json, or 1.
+        presence_penalty: a number from -2 to 2 that is subtracted from the logits of generated tokens, or added to them if
+            they are negative.
+        frequency_penalty: like ``presence_penalty``, but applied once for each occurrence of the token.
+        seed: the seed of the random number generator.
 
     Raises:
         ValueError: a value is out of range.
@@ -59,11 +64,11 @@ class Sampling:
 
 
 class Sampler:
-    """Chooses the tokens of one text in order.
+    """Chooses the tokens of a text.
 
     Args:
-        sampling: the configuration.
-        prompt: the tokens before the text, which count for the repetition penalty.
+        sampling: the sampling settings.
+        prompt: the tokens of the prompt, to which the repetition penalty also applies.
     """
 
     def __init__(self, sampling: Sampling, prompt: Iterable[int] = ()) -> None:
@@ -77,7 +82,7 @@ class Sampler:
         """Choose the next token.
 
         Args:
-            logits: ``[vocabulary]``; -infinity for forbidden tokens.
+            logits: ``[vocabulary]``, with -infinity for forbidden tokens.
         """
         scores = self._penalised(logits.astype(np.float32))
         token = self._sample(scores) if self._how.do_sample else int(scores.argmax())

@@ -35,10 +35,11 @@ _FEATURES = "preprocessor_config.json"
 
 @dataclass(frozen=True)
 class Segment:
-    """A part of a recording.
+    """A segment of a recording.
 
     Attributes:
-        start, end: seconds; ``end`` is ``None`` if the model did not generate it.
+        start: the start of the segment, in seconds.
+        end: the end of the segment, in seconds, or ``None`` if the model did not generate it.
         tokens: the tokens of the text.
         text: the text.
     """
@@ -103,23 +104,23 @@ class _Window:
 
 
 class SpeechModel(TextModel):
-    """A Whisper model with its tokenizer, as ``specops convert FOLDER -o OUT`` writes it, with or without ``--genai``.
+    """A Whisper model with its tokenizer.
 
-    Recordings longer than a window of 30 seconds are split at the model's timestamps.
+    The model processes a recording in windows of 30 seconds, which begin at the timestamps that it generates.
 
     Args:
-        folder: contains the encoder and the decoder, config.json, generation_config.json, preprocessor_config.json, and the
-            tokenizer (see `TextModel`).
+        folder: the output folder of ``specops convert FOLDER -o OUT``, with or without ``--genai``. It contains the encoder,
+            the decoder, config.json, generation_config.json, preprocessor_config.json, and the tokenizer (see `TextModel`).
         kernels, sess_options: see `onnx_specops.InferenceSession`.
 
     Attributes:
-        language: the language of the last recording, such as ``en``: the specified one, or the most likely one.
-        segments: the segments of the last recording, if timestamps were requested or it was split.
-        positions: the maximum number of tokens of a window.
+        language: the specified or detected language of the last recording, such as ``en``.
+        segments: the segments of the last recording, if timestamps were requested or the recording has several windows.
+        positions: the maximum number of tokens per window.
         vocabulary: the number of tokens in the vocabulary.
 
     Raises:
-        GenerationError: files are missing, or contradict each other.
+        GenerationError: files are missing or inconsistent.
     """
 
     goes_on = False
@@ -144,7 +145,7 @@ class SpeechModel(TextModel):
 
     @property
     def sampling_rate(self) -> int:
-        """The samples per second that the model requires."""
+        """The sampling rate that the model requires, in samples per second."""
         return self._features.sampling_rate
 
     def write(
@@ -160,17 +161,17 @@ class SpeechModel(TextModel):
         task: Task = "transcribe",
         timestamps: bool = False,
     ) -> Iterator[str]:
-        """Generate the text of a recording, piece by piece.
+        """Transcribe or translate a recording. The iterator returns the text in pieces, as it is generated.
 
         Args:
-            prompt: a text that precedes the recording, such as names in their correct spelling; may be empty.
-            tokens: the maximum number of tokens of a window; as many as the model supports by default.
-            sampling: how each token is chosen; greedy by default.
-            stop: texts that end the output and are not returned.
-            special: ignored; the arguments below determine the first tokens.
-            audio: the path of a WAV file, or samples ``[samples]`` from -1 to 1 at `sampling_rate`.
-            language: the language of the recording, such as ``en``; the most likely one by default.
-            task: ``translate`` translates into English.
+            prompt: a text that precedes the recording, for example with the spelling of names. It can be empty.
+            tokens: the maximum number of tokens per window. The default is the limit of the model.
+            sampling: the sampling settings. The default is greedy search.
+            stop: the texts at which the generation stops. They are not returned.
+            special: ignored. ``language``, ``task`` and ``timestamps`` determine the first tokens.
+            audio: the path of a WAV file, or an array ``[samples]`` of values from -1 to 1 at `sampling_rate`.
+            language: the language of the recording, such as ``en``. By default, the model detects it.
+            task: ``"transcribe"``, or ``"translate"`` to translate into English.
             timestamps: whether the model generates timestamps; see `segments`.
 
         Raises:
@@ -372,4 +373,4 @@ def _genai_files(folder: Path) -> tuple[str, str]:
         model = read_json(path)["model"]
         return str(model["encoder"]["filename"]), str(model["decoder"]["filename"])
     except (KeyError, TypeError) as error:
-        raise GenerationError(f"{path} does not describe the model: {type(error).__name__} {error}") from error
+        raise GenerationError(f"{path} is not a valid model configuration: {type(error).__name__} {error}") from error

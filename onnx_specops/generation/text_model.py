@@ -20,16 +20,16 @@ _UNFINISHED = "\ufffd"
 
 
 class TextModel(ABC):
-    """A model with its tokenizer, from text to text.
+    """A model that generates text, with its tokenizer.
 
     Args:
-        folder: contains the model and its tokenizer: openvino_tokenizer.onnx and openvino_detokenizer.onnx, or otherwise
-            tokenizer.json (which requires the package ``tokenizers``).
+        folder: the folder that contains the model and its tokenizer. The tokenizer consists of openvino_tokenizer.onnx and
+            openvino_detokenizer.onnx, or is a tokenizer.json, which requires the package ``tokenizers``.
         kernels: see `onnx_specops.InferenceSession`.
 
     Attributes:
         given: the tokens of the current text.
-        goes_on: whether the output continues the prompt; otherwise it answers the prompt.
+        goes_on: whether the output continues the prompt (true) or answers it (false).
     """
 
     goes_on: bool
@@ -45,46 +45,46 @@ class TextModel(ABC):
 
     @abstractmethod
     def generate(self, prompt: Sequence[int], tokens: int, sampling: Sampling = GREEDY) -> Iterator[int]:
-        """Generate the tokens for a prompt, up to an end token, which is not returned.
+        """Generate the tokens for a prompt. The end token is not returned.
 
         Args:
             prompt: the tokens of the prompt.
-            tokens: the maximum number of tokens.
-            sampling: how each token is chosen; greedy by default.
+            tokens: the maximum number of new tokens.
+            sampling: the sampling settings. The default is greedy search.
 
         Raises:
-            GenerationError: the prompt is too long, or has tokens outside the vocabulary.
+            GenerationError: the prompt is too long, or contains tokens outside the vocabulary.
         """
 
     def encode(self, text: str, *, special: bool = True) -> list[int]:
-        """Tokenize a text, with the tokenizer's begin and end tokens unless ``special`` is false."""
+        """Tokenize a text. Unless ``special`` is false, the tokenizer adds its begin and end tokens."""
         return self._tokenizer.encode(text, special)
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Return the text of tokens."""
+        """Detokenize tokens."""
         return self._tokenizer.decode(ids)
 
     def write(
         self, prompt: str, tokens: int, sampling: Sampling = GREEDY, stop: Sequence[str] = (), *, special: bool = True
     ) -> Iterator[str]:
-        """Generate text for a prompt, piece by piece; pieces consist of whole characters.
+        """Generate text for a prompt. The iterator returns the text in pieces, as it is generated.
 
         Args:
-            prompt: the text.
-            tokens: the maximum number of tokens.
-            sampling: how each token is chosen; greedy by default.
-            stop: texts that end the output and are not returned.
-            special: whether the tokenizer adds its begin and end tokens; disable it if the prompt has them.
+            prompt: the text of the prompt.
+            tokens: the maximum number of new tokens.
+            sampling: the sampling settings. The default is greedy search.
+            stop: the texts at which the generation stops. They are not returned.
+            special: whether the tokenizer adds its begin and end tokens. Disable this if the prompt already contains them.
         """
         return self._text(self.generate(self.encode(prompt, special=special), tokens, sampling), stop)
 
     def chat(
         self, messages: Sequence[Message], tokens: int, sampling: Sampling = GREEDY, stop: Sequence[str] = ()
     ) -> Iterator[str]:
-        """Generate the assistant's answer, piece by piece, with the folder's chat template.
+        """Generate the assistant's answer in a conversation, using the chat template in the folder.
 
         Args:
-            messages: the conversation so far: ``{"role": "user", "content": "..."}`` and so on.
+            messages: the messages so far, such as ``{"role": "user", "content": "..."}``.
             tokens, sampling, stop: see `write`.
 
         Raises:
@@ -93,7 +93,7 @@ class TextModel(ABC):
         return self.write(self._template.render(messages), tokens, sampling, stop, special=False)
 
     def _text(self, tokens: Iterator[int], stop: Sequence[str]) -> Iterator[str]:
-        """Return the text of generated tokens, piece by piece, up to one of the texts that end it."""
+        """Return the text of generated tokens in pieces, up to the first of the texts in ``stop``."""
         found = pieces(tokens, self.decode)
         return iter(until(found, stop)) if stop else found
 
@@ -129,7 +129,7 @@ class TextModel(ABC):
 
 
 def pieces(tokens: Iterator[int], decode: Callable[[Sequence[int]], str]) -> Iterator[str]:
-    """Yield the text of tokens as they arrive, in whole characters."""
+    """Yield the text of tokens as they are generated. Each piece consists of complete characters."""
     ids: list[int] = []
     begin = shown = 0  # text before `begin` is complete; the tokens up to `shown` have been returned
     before = ""

@@ -39,14 +39,15 @@ _OF_CROP = 12
 
 
 class VisionLanguageModel(LanguageModel):
-    """A vision-language model with its tokenizer, as ``specops convert FOLDER -o OUT --genai`` writes it.
+    """A vision-language model with its tokenizer.
 
     Args:
-        folder: contains genai_config.json, the models, the image processing and the tokenizer (see `TextModel`).
+        folder: the output folder of ``specops convert FOLDER -o OUT --genai``. It contains genai_config.json, the models,
+            the settings of the image processing, and the tokenizer (see `TextModel`).
         kernels, sess_options: see `onnx_specops.InferenceSession`.
 
     Raises:
-        GenerationError: files are missing, or contradict each other.
+        GenerationError: files are missing or inconsistent.
     """
 
     _known = frozenset({"input_ids", "attention_mask", "position_ids", _EMBEDDINGS})
@@ -69,7 +70,7 @@ class VisionLanguageModel(LanguageModel):
             files = [self.folder / part["filename"] for part in (vision, embedding)]
             processing = self.folder / vision["config_filename"]
         except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
-            raise GenerationError(f"{path} does not describe the model: {type(error).__name__} {error}") from error
+            raise GenerationError(f"{path} is not a valid model configuration: {type(error).__name__} {error}") from error
         if self._kind not in _PLACES:
             raise GenerationError(f"{path} describes a {self._kind}: run it in onnxruntime-genai")
         self._processor = ImageProcessor(processing)
@@ -90,16 +91,17 @@ class VisionLanguageModel(LanguageModel):
         special: bool = True,
         images: Sequence[ImageLike] = (),
     ) -> Iterator[str]:
-        """Generate text for a prompt and images, piece by piece.
+        """Generate text for a prompt and images. The iterator returns the text in pieces, as it is generated.
 
         Args:
-            prompt: the text. ``<start_of_image>`` (Gemma 3), ``[IMG]`` (Mistral 3), ``<|image_1|>`` (Phi-3 vision) or
-                ``<|vision_start|><|vision_end|>`` (Qwen) represent the images; without them, the images precede the text.
+            prompt: the text of the prompt. It may contain a placeholder for each image: ``<start_of_image>`` (Gemma 3),
+                ``[IMG]`` (Mistral 3), ``<|image_1|>`` (Phi-3 vision) or ``<|vision_start|><|vision_end|>`` (Qwen). Without
+                placeholders, the images precede the text.
             tokens, sampling, stop, special: see `TextModel.write`.
-            images: paths, or arrays ``[height, width, 3]`` in RGB with 256 levels.
+            images: paths of images, or uint8 arrays ``[height, width, 3]`` in RGB.
 
         Raises:
-            GenerationError: the numbers of images differ, or an image cannot be read.
+            GenerationError: the number of images differs from the number of placeholders, or an image cannot be read.
         """
         prepared = [self._processor(image) for image in images]
         text = self._expanded(prompt, prepared)
@@ -115,12 +117,12 @@ class VisionLanguageModel(LanguageModel):
         *,
         images: Sequence[ImageLike] = (),
     ) -> Iterator[str]:
-        """Generate the assistant's answer, piece by piece, with the folder's chat template.
+        """Generate the assistant's answer in a conversation, using the chat template in the folder.
 
         Args:
-            messages: see `TextModel.chat`. The images precede the first message of the user.
+            messages: see `TextModel.chat`. The images precede the user's first message.
             tokens, sampling, stop: see `TextModel.write`.
-            images: the images of the whole conversation; see `write`.
+            images: all images of the conversation; see `write`.
         """
         told: list[Any] = [dict(message) for message in messages]
         first = next((message for message in told if message.get("role") == "user"), None)

@@ -183,7 +183,7 @@ class Caches:
         dim = _SEQUENCE if self.lengths else _TOTAL
         if dim not in sizes:
             tellers = " or ".join(self._shapes.tellers(dim)) or "attention_mask"
-            raise ValueError(f"no input determines the number of tokens: feed the {tellers}")
+            raise ValueError(f"no input determines the number of tokens: pass {tellers}")
         if not self.lengths:
             return self._tokens, sizes[dim]
         past = self._tokens

@@ -45,8 +45,8 @@ def installed_package(own: Path, library: str) -> Path | None:
     else:
         return package
     warnings.warn(
-        f"the native kernels in {package} are not used, because that onnx-specops {fault}, and {own} has the version "
-        f"{onnx_specops.__version__}. To install the kernels of the checkout, run `pip install .` in it",
+        f"the native kernels in {package} are not used, because that installation of onnx-specops {fault}, but {own} has "
+        f"the version {onnx_specops.__version__}. To build the kernels of the checkout, run `pip install .` in it",
         RuntimeWarning,
         stacklevel=2,
     )

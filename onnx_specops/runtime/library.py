@@ -17,7 +17,8 @@ _PATH = Path(__file__).parent.parent / "native" / _NAMES.get(sys.platform, "libo
 def library_path() -> str:
     """Return the path of the shared library of the native kernels, for ``RegisterCustomOps`` from any language.
 
-    A checkout without its own library uses the library of an installation with the same version and operators.
+    In a checkout without its own library, this is the library of an installed onnx-specops with the same version and
+    operators.
 
     Returns:
         The absolute path, for ``SessionOptions.register_custom_ops_library`` (Python),
@@ -25,8 +26,7 @@ def library_path() -> str:
         (Java) or Triton's ``op_library_filename``.
 
     Raises:
-        MissingKernelError: there is no library: the installation was made without a compiler, or a checkout is neither
-            built nor installed.
+        MissingKernelError: the library is not built, for example because no compiler was found during the installation.
     """
     package = _package()
     if package is None:

@@ -40,7 +40,7 @@ def write(model: onnx.ModelProto, folder: Path) -> Path:
             for key, value in place.items():
                 kept.external_data.add(key=key, value=value)
     if not is_serializable(rest):
-        raise ValueError("the model has more than 2 GiB besides its initializers, which no runtime loads")
+        raise ValueError("the model has more than 2 GiB in addition to its initializers; no runtime can load it")
     path = folder / "model.onnx"
     path.write_bytes(rest.SerializeToString())
     return path

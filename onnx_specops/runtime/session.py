@@ -40,29 +40,31 @@ _SHARED_WEIGHTS = "Attempt to replace the existing tensor"
 
 
 def register(session_options: ort.SessionOptions, kernels: Literal["auto", "native", "python"] = "auto") -> None:
-    """Register the domain's kernels with session options. A second call with the same options has no effect.
+    """Register the domain's kernels in session options. Registering the same kernels again has no effect.
 
-    ``session.x64quantprecision`` becomes ``1`` unless it has a value: otherwise, sums of ONNX Runtime's own operators for
-    8-bit integers saturate on x86-64 without VNNI.
+    The function also sets ``session.x64quantprecision`` to ``1``, unless it already has a value. Otherwise, 8-bit sums in
+    ONNX Runtime's own operators saturate on x86-64 processors without VNNI.
 
     Args:
-        session_options: the options.
-        kernels: ``"native"``: the shared library (`library_path`). ``"python"``: the NumPy kernels through
-            onnxruntime-extensions. ``"auto"``: native if built, otherwise Python if installed, otherwise none; the latter
-            two with a warning. Models with bodies also run without kernels.
+        session_options: the session options.
+        kernels: ``"native"`` selects the shared library (see `library_path`), and ``"python"`` the NumPy kernels, through
+            onnxruntime-extensions. ``"auto"`` selects the native kernels if they are built, otherwise the Python kernels if
+            onnxruntime-extensions is installed, and otherwise none. In the last two cases, it emits a warning. Without
+            kernels, only models whose custom operators all have bodies run.
 
-    In a plain ``onnxruntime.InferenceSession`` a Python kernel cannot raise. If one fails, the node's output is empty and a
-    ``RuntimeWarning`` has the error. Such a session has further limits: every node must specify all attributes and have all
-    inputs (an empty tensor for an omitted one), float16 and bfloat16 are not supported, float attributes are rounded to six
-    digits, strings must be UTF-8 without NUL characters, and Elementwise runs as its body. `onnx_specops.InferenceSession`
-    only has the limit of strings, and raises an error for a string that violates it.
+    An ``onnxruntime.InferenceSession`` cannot raise the exceptions of Python kernels. If a kernel fails, the output of the
+    node is empty, and a ``RuntimeWarning`` reports the error. Python kernels in such a session have more restrictions. Every
+    node must specify all attributes and inputs (an empty tensor represents an omitted input). float16 and bfloat16 are not
+    supported, and float attributes are rounded to six digits. Strings must be valid UTF-8 without NUL characters.
+    Elementwise runs as its body. In an `onnx_specops.InferenceSession`, only the restriction on strings applies, and a
+    string that violates it raises an error.
 
-    Python kernels use the library of onnxruntime-extensions, which must not be registered again with the same options.
+    The Python kernels use the library of onnxruntime-extensions. Do not register that library again in the same options.
 
     Raises:
-        MissingKernelError: the native library is requested and not built.
-        MissingExtraError: Python kernels are requested and onnxruntime-extensions is not installed.
-        ValueError: ``kernels`` has another value, or the options already have the other kind.
+        MissingKernelError: ``kernels`` is ``"native"``, but the native library is not built.
+        MissingExtraError: ``kernels`` is ``"python"``, but onnxruntime-extensions is not installed.
+        ValueError: ``kernels`` has an invalid value, or the options already contain other kernels.
     """
     if session_options in _own:
         raise ValueError(
@@ -85,7 +87,7 @@ def _register(session_options: ort.SessionOptions, kernels: str, *, plain_too: b
         warnings.warn(
             "the kernels of onnx_specops are not available: the native library is not built, and onnxruntime-extensions is "
             "not installed "
-            f'(pip install "onnx-specops[python-kernels]"); only models with bodies run. {remedy()}',
+            f'(pip install "onnx-specops[python-kernels]"); only models whose custom operators have bodies run. {remedy()}',
             RuntimeWarning,
             stacklevel=3,
         )
@@ -121,34 +123,35 @@ def _choose(kernels: str) -> str:
 
 
 class InferenceSession(ort.InferenceSession):
-    """An ``onnxruntime.InferenceSession`` with the domain's kernels.
+    """An ``onnxruntime.InferenceSession`` that uses the domain's kernels.
 
     Args:
         path_or_bytes: the model: a path, its bytes, or an ``onnx.ModelProto``.
-        sess_options: session options; the kernels are registered with them, and ``session.x64quantprecision`` becomes ``1``
-            as in `register`. By default, sessions on the CPU log errors only, because ONNX Runtime warns about every
-            variable with an initial value.
-        kernels: as for `register`, and ``"none"``: each node of the domain runs as its body in the model. If the library
-            lacks an operator of the model (regular expressions need PCRE2), ``"auto"`` uses Python kernels and warns.
-        providers, provider_options, kwargs: as for ``onnxruntime.InferenceSession``.
+        sess_options: the session options. The session registers the kernels in them and sets ``session.x64quantprecision``,
+            as `register` does. Without options, a session on the CPU logs errors only, because ONNX Runtime warns about
+            every variable that has an initial value.
+        kernels: ``"auto"``, ``"native"`` or ``"python"``, as in `register`, or ``"none"``, which runs the function bodies in
+            the model. If the native library lacks an operator of the model (for example, because PCRE2 is not installed),
+            ``"auto"`` uses the Python kernels and emits a warning.
+        providers, provider_options, kwargs: as in ``onnxruntime.InferenceSession``.
 
-    With Python kernels, ``run`` (``run_with_iobinding``, ...) raises the exceptions of kernels; ``run_async`` passes the
-    message to the callback. 16-bit floats and omitted inputs are supported. Nodes run sequentially whatever
-    ``execution_mode`` is, because of the interpreter's lock.
+    If a Python kernel fails, ``run`` and similar methods raise its exception, and ``run_async`` passes the message to the
+    callback. Python kernels support 16-bit floats and omitted inputs in this session. They run one at a time, regardless of
+    ``execution_mode``, because they hold Python's global interpreter lock.
 
-    A converted model's variables (OpenVINO's ReadValue and Assign) keep their values from ``run`` to ``run``, as in an
-    OpenVINO infer request; `reset_state` resets them. The session exposes the model's own inputs and outputs only. Runs from
-    several threads are serialized in this case. With IO binding, the caller passes the variables on.
+    The variables of a converted model (OpenVINO's ReadValue and Assign) keep their values between runs, as in an OpenVINO
+    infer request. `reset_state` resets them. The session exposes only the model's own inputs and outputs, and serializes
+    runs from several threads. With IO binding, the caller passes the variables.
 
-    The same applies to the keys and values of a language model's past tokens if they are inputs and outputs of the model. If
-    the model's attention extends them in place, no run copies them. Keys and values that a decoder computes once from an
-    encoder's output are not copied either. A caller that feeds such a cache must feed all variables of the run.
+    This also applies to a key-value cache that consists of inputs and outputs. If the model's attention extends the cache in
+    place, runs do not copy it. They do not copy the keys and values of cross-attention either. A caller that passes a cache
+    must pass all variables of the run.
 
     Raises:
-        MissingKernelError: the native library is requested and not built, or with ``"none"`` the model has a node without a
-            body.
-        MissingExtraError: Python kernels are requested and onnxruntime-extensions is not installed.
-        ValueError: a ModelProto without its initializers is larger than protobuf can serialize.
+        MissingKernelError: ``kernels`` is ``"native"``, but the native library is not built; or ``kernels`` is ``"none"``,
+            but a custom operator of the model has no body.
+        MissingExtraError: ``kernels`` is ``"python"``, but onnxruntime-extensions is not installed.
+        ValueError: a ModelProto is too large for protobuf even without its initializers.
     """
 
     def __init__(
@@ -194,12 +197,12 @@ class InferenceSession(ort.InferenceSession):
         return models.write(model, Path(self._written.name))
 
     def get_inputs(self) -> Any:
-        """Return the model's own inputs, without those of variables."""
+        """Return the inputs of the model, without the inputs of variables."""
         hidden = {name for variable in self._state.variables for name in (variable.input, variable.is_set)}
         return [value for value in super().get_inputs() if value.name not in hidden]
 
     def get_outputs(self) -> Any:
-        """Return the model's own outputs, without those of variables."""
+        """Return the outputs of the model, without the outputs of variables."""
         hidden = set(self._state.outputs)
         return [output for output in super().get_outputs() if output.name not in hidden]
 
@@ -368,7 +371,7 @@ def _supported_kernels(path_or_bytes: Any) -> Kernels:
     cure = "Install PCRE2 10.40 or later (Debian: libpcre2-8-0, Homebrew: pcre2, conda: pcre2)"
     if not python_kernels.is_available():
         raise MissingKernelError(f'{reason}. {cure}, or pip install "onnx-specops[python-kernels]"')
-    warnings.warn(f"{reason}. Python kernels, which are slower, run the model. {cure}", RuntimeWarning, stacklevel=3)
+    warnings.warn(f"{reason}. The slower Python kernels run the model instead. {cure}", RuntimeWarning, stacklevel=3)
     return "python"
 
 
@@ -426,9 +429,8 @@ def _has_external(model: onnx.ModelProto) -> bool:
 
 
 def _missing(names: Sequence[str]) -> str:
-    plural = "s" if len(names) > 1 else ""
     return (
-        f'kernels="none" requires bodies, but the model has no body of its node{plural} of {", ".join(names)}. If standard '
-        'ONNX can represent the operator, onnx_specops.add_bodies(model) adds a body; otherwise use kernels="native", or '
-        'kernels="python" (pip install "onnx-specops[python-kernels]")'
+        f'kernels="none" requires function bodies, but the model contains no bodies for {", ".join(names)}. If standard '
+        "ONNX can represent these operators, add their bodies with onnx_specops.add_bodies(model). Otherwise, use "
+        'kernels="native", or kernels="python" (pip install "onnx-specops[python-kernels]")'
     )

@@ -84,7 +84,7 @@ class State:
             return list(run(output_names, {**self._blanks, **self._flags({}, feeds), **feeds}, {}))
         if not self._fixed.isdisjoint(feeds):
             raise ValueError(
-                f"{min(self._fixed)} is fed, but not all variables of the model can return to an earlier number of tokens"
+                f"{min(self._fixed)} is passed, but not all variables of the model can return to an earlier number of tokens"
             )
         with self._lock:
             step = self._caches.step(feeds)

@@ -76,8 +76,8 @@ def test_unknown_dimensions_are_reported_by_name(tmp_path: Path) -> None:
     with pytest.raises(UnsupportedError) as raised:
         convert(path, written, target="opencv")
     (problem,) = raised.value.problems
-    assert "OpenCV's dnn module does not support an input with dynamic dimensions" in problem.message
-    assert problem.remedy.startswith("specify its shape: --input-shape ") and problem.layer_type == "Parameter"
+    assert "OpenCV's dnn module does not support inputs with dynamic dimensions" in problem.message
+    assert problem.remedy.startswith("set its shape: --input-shape ") and problem.layer_type == "Parameter"
     assert not written.exists()
     name = problem.remedy.split("--input-shape ")[1].split("=")[0]
     assert convert(path, written, target="opencv", input_shapes={name: [1, 3, 64, 64]})[1].opset == 11

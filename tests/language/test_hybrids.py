@@ -135,8 +135,8 @@ def test_the_command_generates_from_both_folders(folder: Path, target: Path) -> 
     ("content", "message"),
     [
         (None, "contains no config.json"),
-        ({"model_type": "mamba", "vocab_size": 320, "conv_kernel": "x"}, "does not describe the model: ValueError"),
-        ({"model_type": "granitemoehybrid"}, "does not describe the model: KeyError 'vocab_size'"),
+        ({"model_type": "mamba", "vocab_size": 320, "conv_kernel": "x"}, "is not a valid model configuration: ValueError"),
+        ({"model_type": "granitemoehybrid"}, "is not a valid model configuration: KeyError 'vocab_size'"),
     ],
 )
 def test_configurations_without_what_is_needed(

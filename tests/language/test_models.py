@@ -395,7 +395,7 @@ def test_settings_without_effect(name: str, value: Any, place: Path, tmp_path: P
     settings = json.loads((target / "genai_config.json").read_text())
     settings["model"][name] = value
     (tmp_path / "genai_config.json").write_text(json.dumps(settings))
-    with pytest.raises(GenerationError, match="does not describe the model: "):
+    with pytest.raises(GenerationError, match="is not a valid model configuration: "):
         LanguageModel(tmp_path)
 
 

@@ -399,7 +399,7 @@ def test_a_failed_run_changes_nothing(both: Any) -> None:
         (feeds_of(1, [0, 2]), "beam_idx selects a row outside the 2 rows of the previous run"),
         (bad, "imension"),
         ({**bad, "beam_idx": np.array([0, 1], np.int32)}, "imension"),
-        (named(("beam_idx", "encoder_hidden_states"), bad), "feed the x"),
+        (named(("beam_idx", "encoder_hidden_states"), bad), "pass x"),
         ({**feeds_of(1, [0, 1]), "past_length": np.array(5)}, "past_length is 5, but the caches contain 4 tokens"),
     ):
         with pytest.raises(Exception, match=message):
@@ -430,7 +430,7 @@ def test_variables_that_cannot_be_shortened(tmp_path: Path, kernels: Any) -> Non
     """The keys that are an output are not a cache that counts its tokens."""
     session = session_of(saved(decoder(taken="keys"), tmp_path), kernels)
     session.run(None, feeds_of(3, [0, 1]))
-    with pytest.raises(ValueError, match="past_length is fed, but not all variables of the model can return"):
+    with pytest.raises(ValueError, match="past_length is passed, but not all variables of the model can return"):
         session.run(None, {**feeds_of(1, [0, 1]), "past_length": np.array(2)})
 
 

@@ -28,7 +28,7 @@ def by_channel(op: Builder, x: Value, blob: Value, what: str, *, shared: bool = 
         shared: whether the first element is for all channels if there are not as many elements as channels.
     """
     if x.rank is None:
-        raise Unsupported("the rank of its data is unknown", "give the model's input a rank")
+        raise Unsupported("the rank of its data is unknown", "set the shape of the model's input with --input-shape")
     count = _count(blob)
     if count == 1 or (shared and count != _channels(x)):
         return shaped(op, op.Slice(blob, [0], [1]), [1])

@@ -34,7 +34,7 @@ def gather(op: Builder, data: Value, indices: Value, *, axis: int = 0):
     if known is not None and count is not None and ((known >= 0) & (known < count)).all():
         return op.Gather(data, places, axis=axis)
     if data.rank is None or places.rank is None:
-        raise Unsupported("the rank of its inputs is unknown", "give the model's input a rank")
+        raise Unsupported("the rank of its inputs is unknown", "set the shape of the model's input with --input-shape")
     axis %= data.rank
     found = op.Gather(data, op.Where(inside, places, op.const(0, _INT64)), axis=axis)
     after = data.rank - axis - 1
@@ -69,7 +69,7 @@ def top_k(
 def arg_max(op: Builder, data: Value, *, top_k: int, out_max_val: bool = False, axis: int | None = None):
     """ArgMax: the positions of the largest elements along an axis, or in each image, with or without their values."""
     if data.rank is None:
-        raise Unsupported("the rank of its data is unknown", "give the model's input a rank")
+        raise Unsupported("the rank of its data is unknown", "set the shape of the model's input with --input-shape")
     if axis is not None:
         values, indices = op.node("TopK", data, [top_k], axis=axis, largest=1, sorted=1, outputs=2)
         return values if out_max_val else op.Cast(indices, to=_FLOAT)
@@ -101,7 +101,7 @@ _TRUTHS = ("True", "False")
 
 def _hot(op: Builder, places: Value, depth: int, values: Value, axis: int, rank: int | None) -> Value:
     if rank is None:
-        raise Unsupported("the rank of its indices is unknown", "give the model's input a rank")
+        raise Unsupported("the rank of its indices is unknown", "set the shape of the model's input with --input-shape")
     axis = axis + rank + 1 if axis < 0 else axis
     shape = [1] * (rank + 1)
     shape[axis] = depth

@@ -54,7 +54,7 @@ def normalize(
 ):
     """Normalize: division by the length along the channels, or of a whole image, and multiplication by a factor."""
     if x.rank is None:
-        raise Unsupported("the rank of its data is unknown", "give the model's input a rank")
+        raise Unsupported("the rank of its data is unknown", "set the shape of the model's input with --input-shape")
     squares = op.ReduceSum(op.Mul(x, x), [*range(1, x.rank)] if across_spatial else [1], keepdims=1)
     normal = op.Div(x, op.Sqrt(op.Add(squares, eps)))
     first = op.Slice(weights, [0], [1]) if channel_shared else weights

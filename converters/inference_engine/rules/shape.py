@@ -49,7 +49,7 @@ def flatten(op: Builder, data: Value, *, axis: int = 0, end_axis: int = -1, cont
     if (stated := _stated(data, context)) is not None:
         return op.Reshape(data, stated)
     if data.rank is None:
-        raise Unsupported("the rank of its data is unknown", "give the model's input a rank")
+        raise Unsupported("the rank of its data is unknown", "set the shape of the model's input with --input-shape")
     first, last = (a + data.rank if a < 0 else a for a in (axis, end_axis))
     if not 0 <= first <= last < max(data.rank, 1):
         raise Malformed(f"its axes {axis} to {end_axis} are out of range for {data.rank} dimensions")
@@ -89,7 +89,7 @@ def split(op: Builder, data: Value, *, axis: int = 1, out_sizes: tuple[int, ...]
 def tile(op: Builder, data: Value, *, axis: int = -1, tiles: int):
     """Tile: repetition along an axis."""
     if data.rank is None:
-        raise Unsupported("the rank of its data is unknown", "give the model's input a rank")
+        raise Unsupported("the rank of its data is unknown", "set the shape of the model's input with --input-shape")
     if not -data.rank <= axis < data.rank or tiles < 1:
         raise Malformed(f"its axis {axis} or tiles={tiles} is out of range for {data.rank} dimensions")
     repeats = [1] * data.rank

@@ -61,7 +61,7 @@ class LayerData:
     def finish(self) -> None:
         """Report the problems of the .bin file, once for all layers."""
         if self._without_file:
-            remedy = "put the .bin file next to the .xml, or specify its path"
+            remedy = "put the .bin file next to the .xml, or specify its path with --bin"
             what = _count(len(self._without_file), "constant has its value", "constants have their values")
             self._problems.add(f"{what} in the .bin file, which is missing", remedy, layer=self._without_file[0])
         if self._beyond_file:

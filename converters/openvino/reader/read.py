@@ -86,7 +86,7 @@ def _map_weights(path: Path, bin_path: Path | None) -> tuple[Path | None, memory
         with weights_path.open("rb") as file:
             return weights_path, memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
     except (OSError, ValueError) as error:
-        raise MalformedError(Problem(f"cannot be read: {error}", file=str(weights_path))) from None
+        raise MalformedError(Problem(f"the file cannot be read: {error}", file=str(weights_path))) from None
 
 
 def _unchanged(path: Path | None) -> Callable[[], None]:
@@ -106,7 +106,7 @@ def _unchanged(path: Path | None) -> Callable[[], None]:
     def check() -> None:
         if state() != before:
             remedy = "convert the file again when no program writes to it"
-            raise MalformedError(Problem("changed during the conversion", file=str(path), remedy=remedy))
+            raise MalformedError(Problem("the file changed during the conversion", file=str(path), remedy=remedy))
 
     return check
 

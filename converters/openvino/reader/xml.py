@@ -27,9 +27,9 @@ _KINDS = {
     (0, b"GGUF"): ("a GGUF model", "export the original model with optimum-intel"),
     (0, b"PK\x03\x04"): ("a ZIP archive", "a PyTorch program must end in .pt2; extract other archives first"),
     (0, b"\x89HDF"): ("an HDF5 file, such as a Keras model", "save it as a SavedModel: model.export(FOLDER)"),
-    (0, b"\x1f\x8b"): ("compressed by gzip", "decompress it first"),
-    (0, b"\x80\x02"): ("a pickle of Python", "export a PyTorch model with torch.export.save, as a .pt2"),
-    (0, b"version https://git-lfs"): ("a pointer of Git LFS", "fetch the file itself: git lfs pull"),
+    (0, b"\x1f\x8b"): ("a gzip archive", "decompress it first"),
+    (0, b"\x80\x02"): ("a Python pickle file", "export a PyTorch model with torch.export.save, as a .pt2"),
+    (0, b"version https://git-lfs"): ("a Git LFS pointer", "fetch the file itself: git lfs pull"),
     (0, b"<!DOCTYPE html"): ("a web page", "download the file itself"),
 }
 """The first bytes of other files, by position: the kind of file, and the remedy."""
@@ -47,10 +47,10 @@ def regular_file_size(path: Path, remedy: str = "specify the .xml file of the IR
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         meant = similar_file(path) if isinstance(error, FileNotFoundError) else ""
-        raise MalformedError(Problem(f"cannot be read: {reason}", file=str(path), remedy=meant)) from None
+        raise MalformedError(Problem(f"the file cannot be read: {reason}", file=str(path), remedy=meant)) from None
     if not stat.S_ISREG(status.st_mode):
         kind = "a directory" if stat.S_ISDIR(status.st_mode) else "not a regular file"
-        raise MalformedError(Problem(f"is {kind}", file=str(path), remedy=_saved_model_in(path) or remedy))
+        raise MalformedError(Problem(f"the path is {kind}", file=str(path), remedy=_saved_model_in(path) or remedy))
     return status.st_size
 
 
@@ -93,7 +93,7 @@ def parse(path: Path) -> etree._Element:
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise MalformedError(Problem(f"cannot be read: {error.strerror}", file=str(path))) from None
+        raise MalformedError(Problem(f"the file cannot be read: {error.strerror}", file=str(path))) from None
 
     def malformed(message: str, line: int | None = None, remedy: str = "") -> MalformedError:
         return MalformedError(Problem(message, file=str(path), line=line, remedy=remedy))
@@ -102,7 +102,7 @@ def parse(path: Path) -> etree._Element:
         raise malformed("the file is empty", remedy="specify the .xml file of the IR")
     for (begin, mark), (kind, remedy) in _KINDS.items():
         if data.startswith(mark, begin) and path.suffix.lower() != ".bin":
-            raise malformed(f"is {kind}", remedy=remedy)
+            raise malformed(f"the file is {kind}", remedy=remedy)
     encoding = _ENCODING.match(data.removeprefix(b"\xef\xbb\xbf"))
     stated = encoding[1].decode("ascii").lower() if encoding else "utf-8"
     if encoding and stated not in _ENCODINGS:
@@ -135,15 +135,17 @@ def parse(path: Path) -> etree._Element:
     except etree.XMLSyntaxError as error:
         beside = path.with_suffix(".xml")
         if path.suffix.lower() == ".onnx":
-            raise malformed("is an ONNX file", remedy="specify the .xml file of an OpenVINO IR") from None
+            raise malformed("the file is an ONNX model", remedy="specify the .xml file of an OpenVINO IR") from None
         if path.suffix.lower() == ".bin" and beside.is_file():
-            raise malformed("contains weights", remedy=f"specify the .xml file of the IR: {beside.name}") from None
+            raise malformed("the file contains weights", remedy=f"specify the .xml file of the IR: {beside.name}") from None
         if path.suffix.lower() == ".bin":
-            raise malformed("contains weights", remedy="specify the .xml file of the IR, and its .bin with --bin") from None
+            raise malformed(
+                "the file contains weights", remedy="specify the .xml file of the IR, and its .bin with --bin"
+            ) from None
         reason = short((error.msg or "unreadable").splitlines()[0])
         remedy = "specify the .xml file of an IR"
         if data.lstrip().startswith((b"<?xml", b"<net")):
-            remedy = "the file is damaged or incomplete; obtain it again"
+            remedy = "the file is damaged or incomplete; get a new copy"
         raise malformed(f"not well-formed XML: {reason}", error.lineno, remedy) from None
 
 

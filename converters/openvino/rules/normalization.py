@@ -174,7 +174,8 @@ def _known_axes(data: Value, axes: Value) -> list[int] | None:
     rank, given = data.rank, None if axes.constant is None else axes.constant.tolist()
     if rank is None and (given is None or min(given, default=0) < 0):
         raise Unsupported(
-            "its axes are negative or not constant, and the rank of its data is unknown", "give the model's input a rank"
+            "its axes are negative or not constant, and the rank of its data is unknown",
+            "set the shape of the model's input with --input-shape",
         )
     if given is None:
         return None

@@ -232,7 +232,9 @@ def _adaptive_rank(data: Value, output_shape: Value) -> int:
     if rank is None and output_shape.dims:
         rank = output_shape.dims[0]
     if rank is None or rank < 1:
-        raise Unsupported("the number of its spatial dimensions is unknown", "give the model's input a rank")
+        raise Unsupported(
+            "the number of its spatial dimensions is unknown", "set the shape of the model's input with --input-shape"
+        )
     count = output_shape.dims[0] if output_shape.dims else rank
     if output_shape.rank not in (None, 1) or count not in (None, rank):
         raise Malformed(f"its output_shape has the dimensions {output_shape.dims} for {rank} spatial dimensions")

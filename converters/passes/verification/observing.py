@@ -36,7 +36,7 @@ def observe(model: ir.Model, feeds: Mapping[ir.Value, np.ndarray]) -> dict[ir.Va
     try:
         results = running.run(None, {name: array for name, array in given.items() if name in needed})
     except Exception as error:  # ONNX Runtime's exceptions have no common base class
-        raise NotEvaluated(f"ONNX Runtime does not run it: {str(error).splitlines()[0][:200]}") from error
+        raise NotEvaluated(f"ONNX Runtime cannot run it: {str(error).splitlines()[0][:200]}") from error
     found: dict[ir.Value, np.ndarray | tuple[int, ...]] = {}
     for value, array in zip(inputs, given.values(), strict=True):
         found[value] = array.shape if value.dtype in FLOATS else array

@@ -20,4 +20,4 @@ def session(model: ir.Model) -> ort.InferenceSession:
         data = ir.to_proto(model).SerializeToString()
         return InferenceSession(data, options, ["CPUExecutionProvider"], kernels="native" if has_library() else "none")
     except Exception as error:  # ONNX Runtime's exceptions have no common base class
-        raise NotEvaluated(f"ONNX Runtime does not load it: {str(error).splitlines()[0][:200]}") from error
+        raise NotEvaluated(f"ONNX Runtime cannot load it: {str(error).splitlines()[0][:200]}") from error

@@ -36,13 +36,19 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("convert model.bin", "contains weights --> model.bin help: specify the .xml file of the IR: model.xml"),
-        ("convert lone.bin", "contains weights --> lone.bin help: specify the .xml file of the IR, and its .bin with --bin"),
-        ("convert lite.xml", "is a TensorFlow Lite model --> lite.xml help: rename it: its name must end in .tflite"),
-        ("convert pointer.xml", "is a pointer of Git LFS --> pointer.xml help: fetch the file itself: git lfs pull"),
-        ("convert page.xml", "is a web page --> page.xml help: download the file itself"),
-        ("convert keras", "is an HDF5 file, such as a Keras model --> keras help: save it as a SavedModel"),
-        ("inspect outer", "is a directory --> outer help: specify the folder of the SavedModel: outer/saved"),
+        ("convert model.bin", "the file contains weights --> model.bin help: specify the .xml file of the IR: model.xml"),
+        (
+            "convert lone.bin",
+            "the file contains weights --> lone.bin help: specify the .xml file of the IR, and its .bin with --bin",
+        ),
+        (
+            "convert lite.xml",
+            "the file is a TensorFlow Lite model --> lite.xml help: rename it: its name must end in .tflite",
+        ),
+        ("convert pointer.xml", "the file is a Git LFS pointer --> pointer.xml help: fetch the file itself: git lfs pull"),
+        ("convert page.xml", "the file is a web page --> page.xml help: download the file itself"),
+        ("convert keras", "the file is an HDF5 file, such as a Keras model --> keras help: save it as a SavedModel"),
+        ("inspect outer", "the path is a directory --> outer help: specify the folder of the SavedModel: outer/saved"),
         ("convert cut.xml", "help: the file is damaged or incomplete"),
         ("convert text.txt", "help: specify the .xml file of an IR"),
         ("convert model.xml -o other.xml", "the name of an ONNX file ends in .onnx"),

@@ -60,7 +60,7 @@ def test_placement_of_weights(tmp_path, weights, fp16):
 def test_references_need_the_bin_next_to_the_model(tmp_path):
     xml = dense(tmp_path)
     (tmp_path / "elsewhere").mkdir()
-    with pytest.raises(ConversionError, match="use weights='copy'"):
+    with pytest.raises(ConversionError, match="weights='copy'"):
         convert(xml, tmp_path / "elsewhere" / "model.onnx", weights="reference")
 
 

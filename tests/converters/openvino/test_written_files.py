@@ -227,7 +227,7 @@ def test_a_reference_without_a_possible_name_is_rejected(tmp_path: Path, monkeyp
 
     monkeypatch.setattr(os, "link", refuse)
     monkeypatch.setattr("converters.saving.EMBEDDED_BYTES", 1000)
-    with pytest.raises(ConversionError, match=r"Invalid cross-device link.*use weights='copy'"):
+    with pytest.raises(ConversionError, match=r"Invalid cross-device link.*weights='copy'"):
         convert(xml, tmp_path / "model.onnx", weights="reference")
     assert convert(xml, tmp_path / "model.onnx").report.weights == "copy"
     assert_runs(xml, tmp_path / "model.onnx")
