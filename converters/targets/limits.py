@@ -76,13 +76,13 @@ def is_usual_recurrence(node: ir.Node) -> bool:
     return whole and not others and found == usual * (len(found) // len(usual))
 
 
-@limit("GRU LSTM RNN", "only in reverse, with lengths, a clip, peepholes or other activations")
+@limit("GRU LSTM RNN", "with only the reverse direction, sequence lengths, a clip, peepholes or other activations")
 def recurrent(node: ir.Node) -> bool:
     """Match anything except whole sequences, forward or bidirectional, with the default functions."""
     return node.attributes.get_string("direction", "forward") == "reverse" or not is_usual_recurrence(node)
 
 
-@limit("GRU LSTM RNN", "of several sequences")
+@limit("GRU LSTM RNN", "of a batch of several sequences")
 def several_sequences(node: ir.Node) -> bool:
     """Match a batch of more than one, or of an unknown number."""
     dims = _dims(node.inputs[0])
@@ -101,7 +101,7 @@ def reset_before_of_unknown_sizes(node: ir.Node) -> bool:
     return not node.attributes.get_int("linear_before_reset", 0) and _dims(node.inputs[0]) is None
 
 
-@limit("Resize", "by scales that differ from the quotients of the sizes")
+@limit("Resize", "with scales that differ from the ratios of the sizes")
 def free_scales(node: ir.Node) -> bool:
     """Match coordinates that depend on the scales, where the program uses the sizes."""
     scales, before, after = _constant(node, 2), _dims(node.inputs[0]), _dims(node.outputs[0])
@@ -114,7 +114,7 @@ def free_scales(node: ir.Node) -> bool:
     return any(abs(scale * size - result) > 1e-3 for scale, size, result in zip(scales, before, after, strict=True))
 
 
-@limit("Resize", "by scales that differ from the quotients of the sizes, with align_corners")
+@limit("Resize", "with align_corners and scales that differ from the ratios of the sizes")
 def free_scales_of_corners(node: ir.Node) -> bool:
     """Match `free_scales` with aligned corners."""
     if node.attributes.get_string("coordinate_transformation_mode", "half_pixel") != "align_corners":
@@ -125,7 +125,7 @@ def free_scales_of_corners(node: ir.Node) -> bool:
     return any(abs(scale * size - result) > 1e-3 for scale, size, result in zip(scales, before, after, strict=True))
 
 
-@limit("Resize", "nearest, by scales that differ from the quotients of the sizes")
+@limit("Resize", "nearest, with scales that differ from the ratios of the sizes")
 def free_nearest_scales(node: ir.Node) -> bool:
     """Match `free_scales` of nearest pixels."""
     return node.attributes.get_string("mode", "nearest") == "nearest" and free_scales.applies(node)
@@ -137,7 +137,7 @@ def computed_kernels(node: ir.Node) -> bool:
     return _constant(node, 1) is None
 
 
-@limit("NonZero", "of a tensor of other than one dimension")
+@limit("NonZero", "of a tensor whose rank is not 1")
 def rows_of_elements(node: ir.Node) -> bool:
     """Match tensors with several indices for each element."""
     return _rank(node) != 1
@@ -150,7 +150,7 @@ def rounded_up(node: ir.Node) -> bool:
     return node.attributes.get_string("mode", "nearest") == "nearest" and nearest in ("ceil", "round_prefer_ceil")
 
 
-@limit("Resize", "cubic with half_pixel coordinates or another cubic_coeff_a")
+@limit("Resize", "cubic, with half_pixel coordinates or another cubic_coeff_a")
 def cubic_centers(node: ir.Node) -> bool:
     """Match cubic interpolation with half pixels."""
     if node.attributes.get_string("mode", "nearest") != "cubic":
@@ -171,7 +171,7 @@ def cubic_samples(node: ir.Node) -> bool:
     return node.attributes.get_string("mode", "bilinear") in ("bicubic", "cubic")
 
 
-@limit("GridSample", "of several images at constant places")
+@limit("GridSample", "of several images at constant positions")
 def constant_places(node: ir.Node) -> bool:
     """Match a constant grid for a batch, whose first dimension is lost."""
     sizes = _dims(node.inputs[0])
@@ -197,7 +197,7 @@ def _is_one_unless_positive(value: ir.Value | None, x: ir.Value | None) -> bool:
     return one is not None and bool((one == 1).all())
 
 
-@limit("Pow", "of numbers that may be 0 or negative, with this exponent")
+@limit("Pow", "of values that may be 0 or negative, with this exponent")
 def computed_powers(node: ir.Node) -> bool:
     """Match powers that a program computes by logarithms: all but squares."""
     exponent = _constant(node, 1)
@@ -223,7 +223,7 @@ def indices_of_maxima(node: ir.Node) -> bool:
     return len(node.outputs) > 1 and bool(node.outputs[1].uses() or node.outputs[1].is_graph_output())
 
 
-@limit("MaxPool", "with indices of the whole tensor")
+@limit("MaxPool", "with indices into the whole tensor")
 def indices_of_tensors(node: ir.Node) -> bool:
     """Match `indices_of_maxima`, except indices within each image of a channel."""
     return indices_of_maxima.applies(node) and not are_of_planes(node)
@@ -253,7 +253,7 @@ def counted_padding(node: ir.Node) -> bool:
     return bool(both and any(_ints(node, "pads")))
 
 
-@limit("AveragePool MaxPool", "with different padding at the end, or three-dimensional with padding")
+@limit("AveragePool MaxPool", "with asymmetric padding, or three-dimensional with padding")
 def uneven_padding(node: ir.Node) -> bool:
     """Match asymmetric pads, for which the program has one number."""
     pads = _ints(node, "pads")
@@ -261,7 +261,7 @@ def uneven_padding(node: ir.Node) -> bool:
     return same or pads[: len(pads) // 2] != pads[len(pads) // 2 :] or (_rank(node) > 4 and any(pads))
 
 
-@limit("AveragePool MaxPool", "with ceil_mode and a window of padding only")
+@limit("AveragePool MaxPool", "with ceil_mode and a window that contains only padding")
 def last_windows(node: ir.Node) -> bool:
     """Match rounding up with windows that would begin in the padding at the end, which ONNX omits."""
     pads, kernel, strides = (_ints(node, name) for name in ("pads", "kernel_shape", "strides"))
@@ -281,7 +281,7 @@ def last_windows(node: ir.Node) -> bool:
     return False
 
 
-@limit("MaxPool", "with windows that begin with padding except for their last element")
+@limit("MaxPool", "with windows whose elements are all padding except for the last one")
 def narrow_maxima(node: ir.Node) -> bool:
     """Match padding at the beginning of all but one element of the kernel."""
     kernel, pads = _ints(node, "kernel_shape"), _ints(node, "pads")
@@ -295,7 +295,7 @@ def resized_integers(node: ir.Node) -> bool:
     return dtype is not None and dtype.is_integer()
 
 
-@limit("RoiAlign", "of means, with the coordinates output_half_pixel")
+@limit("RoiAlign", "with the mode avg and the coordinates output_half_pixel")
 def means_of_regions(node: ir.Node) -> bool:
     """Match the coordinates of RoiAlign-10."""
     mode = node.attributes.get_string("coordinate_transformation_mode", "half_pixel")
@@ -487,7 +487,9 @@ def unknown_dimensions(node: ir.Node) -> bool:
 _OF_SHAPES = frozenset(("Cast", "Concat", "Slice", "Squeeze", "Where"))
 
 
-@limit("Add Div Max Min Mul ScatterElements ScatterND Sub TopK", "of unknown dimensions at run time", silent=False)
+@limit(
+    "Add Div Max Min Mul ScatterElements ScatterND Sub TopK", "with dimensions that are unknown until run time", silent=False
+)
 def computed_from_dimensions(node: ir.Node) -> bool:
     """Match an input that is computed from unknown dimensions by operators that select, convert or join those."""
     pending, seen = [value for value in node.inputs if value is not None], set[ir.Value]()
@@ -512,7 +514,7 @@ _SMALL_FLOATS = (
 )
 
 
-@limit("Cast", "to floats of 8 bits")
+@limit("Cast", "to 8-bit floats")
 def small_floats(node: ir.Node) -> bool:
     """Match a result of an 8-bit float type, to which the program rounds differently."""
     return node.outputs[0].dtype in _SMALL_FLOATS
@@ -533,7 +535,7 @@ def casts_of_integers(node: ir.Node) -> bool:
     return any(dtype is not None and not dtype.is_floating_point() for dtype in (value.dtype, node.outputs[0].dtype))
 
 
-@limit("LayerNormalization", "with computed factors", silent=False)
+@limit("LayerNormalization", "with a computed scale", silent=False)
 def computed_factors(node: ir.Node) -> bool:
     """Match a scale or bias that is not a constant."""
     return any(_given(node, index) and _constant(node, index) is None for index in (1, 2))
@@ -553,7 +555,7 @@ _VOLUMES = 5
 @limit(
     "Concat Gather LogSoftmax ReduceL1 ReduceL2 ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum "
     "ReduceSumSquare Slice Softmax Split",
-    "of five dimensions, of which Unsqueeze adds one",
+    "of five dimensions, one of which Unsqueeze adds",
 )
 def unsqueezed_volumes(node: ir.Node) -> bool:
     """Match data of five dimensions that an Unsqueeze computes with no convolution since then, or that too many operators
@@ -583,13 +585,13 @@ def products_of_integers(node: ir.Node) -> bool:
     return x is not None and x.dtype is not None and x.dtype.is_integer()
 
 
-@limit("Cast", "to unsigned integers of 32 or 64 bits", silent=False)
+@limit("Cast", "to 32-bit or 64-bit unsigned integers", silent=False)
 def long_unsigned_casts(node: ir.Node) -> bool:
     """Match types that the program does not have."""
     return node.attributes.get_int("to", 0) in (ir.DataType.UINT32, ir.DataType.UINT64)
 
 
-@limit("LRN", "of an even size")
+@limit("LRN", "with an even size")
 def even_windows(node: ir.Node) -> bool:
     """Match windows without a center."""
     return node.attributes.get_int("size", 1) % 2 == 0
@@ -608,7 +610,7 @@ def means_of_integers(node: ir.Node) -> bool:
     return dtype is not None and dtype.is_integer()
 
 
-@limit("Pad", "of integers by a number other than 0")
+@limit("Pad", "of integers with a constant other than 0")
 def padded_integers(node: ir.Node) -> bool:
     """Match an integer number, whose bits are read as a float."""
     dtype = None if node.inputs[0] is None else node.inputs[0].dtype
@@ -647,7 +649,7 @@ def _in_branches(node: ir.Node) -> set[str]:
     return {one.op_type for branch in nested(node) for one in all_nodes(branch)}
 
 
-@limit("If", "with operators in its branches that have not been tested there", silent=False)
+@limit("If", "with untested operators in its branches", silent=False)
 def untested_branches(node: ir.Node) -> bool:
     """Match operators in branches that are not `_IN_BRANCHES`."""
     return not _in_branches(node) <= _IN_BRANCHES | {"TopK"}

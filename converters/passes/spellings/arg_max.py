@@ -13,8 +13,8 @@ from onnx_specops.replacing import replace_value, rewriting
 class TopKToArgMax(InPlacePass):
     """Convert TopK with k = 1 to ArgMax or ArgMin if only its indices are used.
 
-    Of equal elements, the first is selected. The TopK of QNN (2.7) and of onnx2torch (1.5.15) selects another one, and
-    WebGPU's (0.4) does not support integers.
+    ONNX selects the first of several equal elements. QNN (2.7) and onnx2torch (1.5.15) select another one. WebGPU (0.4) does
+    not support TopK of integers.
     """
 
     def call(self, model: ir.Model) -> PassResult:

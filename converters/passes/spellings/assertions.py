@@ -17,7 +17,7 @@ class CheckShapes(InPlacePass):
     """Check assertions (`onnx_specops.assertions.required`) by a Reshape instead of a Gather, also in bodies.
 
     Gather of ONNX Runtime's CUDA provider (1.31.1) ignores indices out of range. Reshape compares the numbers of elements on
-    the CPU, because a shape is an input in the CPU's memory.
+    the CPU, because its shape input is in CPU memory.
     """
 
     def call(self, model: ir.Model) -> PassResult:

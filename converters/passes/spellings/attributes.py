@@ -14,8 +14,8 @@ _BETA = 0.5
 class RemoveDefaults(InPlacePass):
     """Remove the ``beta`` of HardSigmoid if it is the default, and ``count_include_pad`` of an AveragePool without padding.
 
-    If HardSigmoid has both attributes, OpenCV (5.0.0) mistakes any multiplication by its result for a HardSwish. With
-    ``count_include_pad``, it also counts elements beyond the padded tensor.
+    If HardSigmoid has both attributes, OpenCV (5.0.0) fuses any multiplication by its result into a HardSwish. With
+    ``count_include_pad``, OpenCV also counts elements beyond the padded tensor.
     """
 
     def call(self, model: ir.Model) -> PassResult:

@@ -21,7 +21,7 @@ _LARGE = 1e18
 
 
 class BagsByMatMul(Workaround):
-    """Convert EmbeddingBagOffsetsSum to a multiplication by a matrix of zeros and ones, which selects each bag's rows.
+    """Convert EmbeddingBagOffsetsSum to a multiplication by a matrix of zeros and ones, which selects the rows of each bag.
 
     The operator's function contains a Loop, which most programs other than ONNX Runtime lack. Conditions: known numbers
     of indices and bags, whose product is at most 4 million, a table of floats, and a constant default index. Offsets and

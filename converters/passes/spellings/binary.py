@@ -17,7 +17,7 @@ _PAIRS = {"Sum": "Add", "Max": "Max", "Min": "Min"}
 class BinaryOperators(Workaround):
     """Convert Sum to Add, and Max and Min of more than two tensors to binary operators, in the order of the inputs.
 
-    OpenCV, MNN and WebGPU have only binary kernels, or no kernel of Sum.
+    OpenCV, MNN and WebGPU have only binary kernels, or no kernel for Sum.
     """
 
     operators = frozenset(_PAIRS)

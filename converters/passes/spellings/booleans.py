@@ -51,7 +51,9 @@ class RemoveBooleanConstants(InPlacePass):
 
 
 class RemoveByteConstants(RemoveBooleanConstants):
-    """Replace each uint8 constant by an int32 constant and a Cast. OpenCV (4.14.0) subtracts 128 from its numbers."""
+    """Replace each uint8 constant by an int32 constant and a Cast. OpenCV (4.14.0) subtracts 128 from the elements of such
+    constants.
+    """
 
     kind = ir.DataType.UINT8
     suffix = "byte"

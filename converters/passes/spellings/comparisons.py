@@ -17,7 +17,7 @@ class EqualShapes(Workaround):
     """Expand the inputs of Where, and of comparisons of floats that broadcast in both directions, to the shape of the
     result. Less of floats becomes Greater.
 
-    MNN (3.6) selects wrong elements of such inputs, reads out of bounds, and computes Less of floats incorrectly.
+    For such inputs, MNN (3.6) selects wrong elements and reads out of bounds. It also computes Less of floats incorrectly.
     """
 
     operators = _COMPARED | {"Where"}

@@ -23,8 +23,9 @@ _SEVERAL = 2
 class ConstantIndices(Workaround):
     """Convert a Gather with constant indices to Slice and Concat, or to a matrix multiplication.
 
-    pnnx (2026) reads several indices as one, and a single index as a scalar, which removes the dimension. After the
-    multiplication of floats by more than eight separate parts, an infinity or a NaN makes all elements of its line NaN.
+    pnnx (2026) reads several indices as one, and a single index as a scalar, which removes the dimension. With more than
+    eight separate ranges of floats, the result is a matrix multiplication, in which an infinity or a NaN makes all elements
+    of its line NaN.
     """
 
     operators = frozenset(("Gather",))

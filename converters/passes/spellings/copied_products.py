@@ -27,11 +27,10 @@ _BATCH, _OTHER = True, False
 
 
 class CopiedProducts(Workaround):
-    """Copy a MatMul's or Einsum's result (by a Gather of all elements) if a Transpose moves a batch dimension to the
-    end.
+    """Copy the result of a MatMul or Einsum (by a Gather of all elements) if a Transpose moves a batch dimension to the end.
 
-    tract (0.23) stores the result in the transposed order, even if there are operators between the two. With 16
-    matrices, it computes wrong numbers.
+    tract (0.23) stores the result in the transposed order, even if there are other operators in between. With 16 matrices,
+    it computes wrong numbers.
     """
 
     operators = frozenset(("MatMul", "Einsum"))
@@ -133,9 +132,8 @@ _MOVES = frozenset(("Concat", "Identity", "Slice", "Split", "Squeeze", "Transpos
 class GatheredCopies(Workaround):
     """Convert Expand and Tile of dimensions of 1 to Gather, if a matrix multiplication or Conv uses the result.
 
-    tract (0.23) expands the result of the multiplication instead, and fails. There may be operators in between that move
-    elements. Each other dimension stays: it is the same number or name before and after, or the constant repeats it
-    once.
+    tract (0.23) expands the result of the multiplication instead, and fails. Operators that move elements can be in between.
+    Condition: all other dimensions keep their size or name, or are repeated once.
     """
 
     operators = frozenset(("Expand", "Tile"))

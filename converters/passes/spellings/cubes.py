@@ -18,7 +18,7 @@ def cube(op: Builder, *, x: Value) -> Value | None:
 class MulToPow(PatternPass):
     """Convert the product of three equal factors to Pow.
 
-    OpenCV (5.0.0, 4.14.0) crashes for a Gelu with this product before another one.
+    OpenCV (5.0.0, 4.14.0) crashes if a Gelu with this product precedes another one.
     """
 
     rewrites = (cube,)

@@ -21,9 +21,9 @@ _NODES_OF_STEP = 3
 class SuppressionBySteps(Workaround):
     """Convert NonMaxSuppression to a fixed number of steps, each a matrix multiplication.
 
-    The boxes are sorted by their scores. In each step, a box is kept unless its overlap with a better box that the previous
-    step kept is too large. After as many steps as there are boxes, nothing changes. The numbers of boxes and classes are
-    known, the limits are constant, and the result has at most 10,000 nodes.
+    The boxes are sorted by their scores. In each step, a box is kept unless it overlaps too much with a better box that the
+    previous step kept. The number of steps is the number of boxes, after which nothing changes. Conditions: known numbers of
+    boxes and classes, constant thresholds, and a result of at most 10,000 nodes.
     """
 
     operators = frozenset(("NonMaxSuppression",))
@@ -98,8 +98,8 @@ def _selected(
 class RegionsByMatMul(Workaround):
     """Convert RoiAlign to matrix multiplications with the weights of the rows and columns of each region.
 
-    The number of samples of a bin and the size of the images are known, and the mode is ``avg``. An infinite pixel makes all
-    regions of its image NaN.
+    An infinite pixel makes all regions of its image NaN. Conditions: a known number of samples per bin, a known image size,
+    and the mode ``avg``.
     """
 
     operators = frozenset(("RoiAlign",))
@@ -131,7 +131,7 @@ class RegionsByMatMul(Workaround):
 
 
 class ScaledRegions(Workaround):
-    """Multiply the regions of RoiAlign by ``spatial_scale`` if the mode is ``avg``, the coordinates ``half_pixel``.
+    """Multiply the regions of RoiAlign by ``spatial_scale`` if the mode is ``avg`` and the coordinates are ``half_pixel``.
 
     TVM (0.27) subtracts half a pixel before it multiplies by the scale.
     """

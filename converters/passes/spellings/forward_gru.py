@@ -15,8 +15,8 @@ from onnx_specops.graphs import attributes_of, constant_array
 class ForwardGRU(Workaround):
     """Convert a bidirectional GRU to two forward ones, and take its last states from its outputs.
 
-    OpenCV (4.14.0) has no last states of a GRU, and concatenates the directions of a bidirectional GRU. Functions with
-    parameters, which are listed for both directions, stay.
+    OpenCV (4.14.0) does not return the last states of a GRU, and concatenates the directions of a bidirectional GRU. A GRU
+    with parameters of activation functions is not changed.
     """
 
     operators = frozenset(("GRU",))

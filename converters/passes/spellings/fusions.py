@@ -18,8 +18,8 @@ _PRODUCTS = frozenset(("MatMul", "Gemm"))
 class WholeAddends(Workaround):
     """Expand a constant that is added to a convolution or matrix multiplication, unless it is added along the channels.
 
-    MNN (3.6) and OpenCV (5.0.0) add a constant with as many elements as channels along the channels, whatever its shape
-    is.
+    If a constant has one element per channel, MNN (3.6) and OpenCV (5.0.0) add it along the channels, regardless of its
+    shape.
     """
 
     operators = frozenset(("Add",))
@@ -61,9 +61,10 @@ def _widened(value: ir.Value | None, other: ir.Value | None) -> np.ndarray | Non
 
 
 class UnfusedRMSNormalization(Workaround):
-    """Convert ReduceMean to ReduceSum in RMS normalizations along other axes than the last, or with other weights.
+    """Convert ReduceMean to ReduceSum in RMS normalizations along axes other than the last, or with weights of another
+    shape.
 
-    MNN (3.6) fuses each RMS normalization as one along the last axis, with a weight for each of its elements.
+    MNN (3.6) fuses every RMS normalization as if it were along the last axis, with a weight for each element of this axis.
     """
 
     operators = frozenset(("ReduceMean",))

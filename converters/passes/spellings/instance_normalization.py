@@ -14,7 +14,8 @@ from onnx_specops.graphs import attributes_of
 class InstanceNormalization4D(Workaround):
     """Convert InstanceNormalization of three or five dimensions to four: add a last dimension of 1, or merge the last two.
 
-    GroupNormalization uses that of three between two Reshapes. After a convolution, OpenCV (5.0.0) requires four dimensions.
+    A decomposed GroupNormalization contains a three-dimensional InstanceNormalization between two Reshapes. After a
+    convolution, OpenCV (5.0.0) requires four dimensions.
     """
 
     operators = frozenset(("InstanceNormalization",))

@@ -20,8 +20,8 @@ def rounded(op: Builder, *, x: Value, y: Value) -> Value | None:
 class RoundIntegerPowers(PatternPass):
     """Compute powers of integers in float64, and round them.
 
-    ONNX Runtime's CUDA provider (1.31.1) truncates the result of a floating-point power: 3 to the power of 1 is 2. TVM
-    (0.27) supports powers of floats only.
+    ONNX Runtime's CUDA provider (1.31.1) truncates the result of a floating-point power, so that 3 to the power of 1 is 2.
+    TVM (0.27) supports powers of floats only.
     """
 
     rewrites = (rounded,)

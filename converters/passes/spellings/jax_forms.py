@@ -62,8 +62,8 @@ class ExpandedMovement(Workaround):
 class ConvForConvTranspose(Workaround):
     """Convert ConvTranspose of known sizes with constant weights to Conv, whose channels become blocks of pixels.
 
-    jaxonnxruntime (0.3) lacks it. There are neither dilations nor ``auto_pad`` nor ``output_shape``, and the padding is less
-    than the kernel. An infinite pixel may give NaN.
+    jaxonnxruntime (0.3) lacks it. Conditions: no dilations, ``auto_pad`` or ``output_shape``, and less padding than the
+    kernel. An infinite pixel may give NaN.
     """
 
     operators = frozenset(("ConvTranspose",))

@@ -18,7 +18,7 @@ _CONVOLUTIONS = frozenset(("Conv", "ConvInteger", "ConvTranspose", "QLinearConv"
 class StateKernels(InPlacePass):
     """Add ``kernel_shape``, which ONNX infers from the weights, to convolutions.
 
-    Without it, the results of three-dimensional convolutions in MNN (3.6) are arbitrary numbers.
+    Without it, MNN (3.6) returns arbitrary numbers for three-dimensional convolutions.
     """
 
     def call(self, model: ir.Model) -> PassResult:
@@ -96,7 +96,8 @@ _BLOCK = 8
 class SplitGroups(Workaround):
     """Convert a grouped 1x1 Conv to a Conv per group, unless the numbers of output channels are multiples of 8.
 
-    OpenCV (5.0.0) writes out of bounds for some of these. Conditions: constant weights, and several channels per group.
+    OpenCV (5.0.0) writes out of bounds for some of these convolutions. Conditions: constant weights, and several channels
+    per group.
     """
 
     operators = frozenset(("Conv",))

@@ -14,8 +14,8 @@ from onnx_specops.naming import Names
 class RemoveLeadingOnes(InPlacePass):
     """Remove the leading dimensions of 1 from a constant that is combined with a tensor of at least the same rank.
 
-    In OpenVINO, constants have the rank of the other operand. Other programs expect a vector, as PyTorch's exporter
-    writes it. OpenCV fuses a MatMul with a three-dimensional bias into a Gemm that it then rejects.
+    In OpenVINO, constants have the rank of the other operand. Other programs expect a vector, which PyTorch's exporter
+    writes. OpenCV fuses a MatMul with a three-dimensional bias into a Gemm that it then rejects.
     """
 
     def call(self, model: ir.Model) -> PassResult:

@@ -9,5 +9,5 @@ class SumsForLRN(LRNByShiftedSums):
     """Convert LRN to sums of shifted squares.
 
     ONNX Runtime's CPU provider (1.32) computes a running sum, which adds the next square and subtracts the previous one.
-    After a number of 1e4 or more, its results are wrong.
+    After a value of 1e4 or more, its results are wrong.
     """

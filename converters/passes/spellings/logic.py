@@ -15,7 +15,9 @@ _ARITHMETIC = {"And": "Mul", "Or": "Max"}
 
 
 class ArithmeticLogic(Workaround):
-    """Convert And to a multiplication of zeros and ones, and Or to their maximum. OpenCV 4.14 has neither And nor Or."""
+    """Convert And to a multiplication of zeros and ones, and Or to their maximum. OpenCV 4.14 does not support And and
+    Or.
+    """
 
     operators = frozenset(_ARITHMETIC)
 
@@ -25,7 +27,7 @@ class ArithmeticLogic(Workaround):
 
 
 class EqualBooleans(Workaround):
-    """Convert Equal of booleans to Xor and Not. TVM (0.27) compares numbers only."""
+    """Convert Equal of booleans to Xor and Not. TVM (0.27) does not support booleans in Equal."""
 
     operators = frozenset(("Equal",))
 

@@ -19,9 +19,9 @@ _INTEGERS = (ir.DataType.INT32, ir.DataType.INT64)
 
 
 class LookedUpMasks(Workaround):
-    """Compute masks by products of 0 and 1. Numbers of a mask become floats by a table, instead of a Cast.
+    """Compute masks by multiplications of 0 and 1. The values of a mask become floats by a table lookup instead of a Cast.
 
-    ncnn (2026) has neither booleans, nor Cast of integers, nor Where.
+    ncnn (2026) does not support booleans, Cast of integers, or Where.
     """
 
     operators = frozenset(("Where",))

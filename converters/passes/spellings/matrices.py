@@ -23,7 +23,7 @@ def mat_mul_of_vector(op: Builder, *, a: Value, b: Value) -> Value | None:
 
 
 class VectorsToMatrices(PatternPass):
-    """Convert vectors to matrices of one column.
+    """Convert vectors to matrices with one column.
 
     OpenVINO (2026.4.1) and TVM (0.27) multiply a transposed matrix with a vector as if it were not transposed.
     """
@@ -43,7 +43,7 @@ def mat_mul_of_vectors(op: Builder, *, a: Value, b: Value) -> Value | None:
 
 
 class MatricesOnly(PatternPass):
-    """Convert vectors that are multiplied to matrices of one row or column. OpenCV (5.0.0) rejects vectors."""
+    """Convert vectors in matrix multiplications to matrices with one row or column. OpenCV (5.0.0) rejects vectors."""
 
     rewrites = (mat_mul_of_vectors,)
 
@@ -51,8 +51,8 @@ class MatricesOnly(PatternPass):
 class TransposedBatches(Workaround):
     """Convert a MatMul with constant matrices for a part of the batch to a MatMul of the transposed matrices.
 
-    OpenCV (5.0.0, 4.14.0) computes wrong numbers if a constant second operand has a batch that broadcasts. Relative
-    positions in attention are such constants.
+    OpenCV (5.0.0, 4.14.0) computes wrong numbers if the batch of a constant second operand is broadcast, for example for
+    relative positions in attention.
     """
 
     operators = frozenset(("MatMul",))

@@ -18,9 +18,9 @@ _ATTRIBUTES = 12
 
 
 class MergeDirections(InPlacePass):
-    """Merge the directions of a recurrent layer into the last dimension of its output before any other node uses it.
+    """Merge the directions of a recurrent layer into the last dimension of its output, directly after the layer.
 
-    pnnx (2026) converts the layer only if a Squeeze of its single direction is next, or a Transpose and a Reshape of two.
+    pnnx (2026) converts the layer only if a Squeeze (one direction) or a Transpose and a Reshape (two directions) follow.
     """
 
     def call(self, model: ir.Model) -> PassResult:

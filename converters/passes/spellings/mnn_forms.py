@@ -16,7 +16,7 @@ _RANK_OF_VOLUMES = 5
 class StateWindows(InPlacePass):
     """Add the default ``strides`` and ``pads`` to each AveragePool, LpPool and MaxPool.
 
-    MNN (3.6) ends by a signal without the strides, and without the pads of a three-dimensional pooling.
+    MNN (3.6) crashes if the strides are missing, or the pads of a three-dimensional pooling operator.
     """
 
     def call(self, model: ir.Model) -> PassResult:

@@ -72,9 +72,10 @@ class DepthToSpaceForTranspose(Workaround):
 
 
 class SplitLastDimension(Workaround):
-    """Split the last dimension of a tensor instead of a transposed dimension, such as that of queries, keys and values.
+    """Split the last dimension of a tensor instead of a transposed dimension, such as the dimension of queries, keys and
+    values.
 
-    ncnn has tensors of four dimensions. Windows, tokens, the three projections, heads and channels are five.
+    ncnn has tensors of four dimensions. Windows, tokens, the three projections, heads and channels are five dimensions.
     """
 
     operators = frozenset(("Split",))
@@ -103,7 +104,7 @@ class SplitLastDimension(Workaround):
 
 
 class MergedAxes(Workaround):
-    """Convert a Transpose of five or more dimensions to those of four and a batch of 1.
+    """Convert a Transpose of five or more dimensions to several Transposes of four dimensions and a batch of 1.
 
     ncnn has tensors of four dimensions, besides the batch. Dimensions that stay together are merged, and dimensions of 1
     removed. If more than four remain, each Transpose exchanges two groups of them.
@@ -150,7 +151,9 @@ def _between(axis: int, after: int, dims: Sequence[int]) -> bool:
 
 
 class NormalizedLines(Workaround):
-    """Convert a LayerNormalization of several dimensions to that of one. pnnx (2026) normalizes the last one only."""
+    """Convert a LayerNormalization of several dimensions to a LayerNormalization of one dimension. pnnx (2026) normalizes
+    the last dimension only.
+    """
 
     operators = frozenset(("LayerNormalization",))
 
@@ -170,7 +173,9 @@ class NormalizedLines(Workaround):
 
 
 class BiasedNormalization(Workaround):
-    """Add a bias of zeros to a LayerNormalization without one. ncnn has the two factors or none, and pnnx (2026) fails."""
+    """Add a bias of zeros to a LayerNormalization without one. ncnn requires both the scale and the bias, or neither, and
+    pnnx (2026) fails.
+    """
 
     operators = frozenset(("LayerNormalization",))
 
@@ -213,9 +218,9 @@ class SeparateFunctions(Workaround):
 
 
 class ReshapeBeforeExpand(Workaround):
-    """Reshape a scalar before Expand to one element of as many dimensions as the result.
+    """Reshape a scalar before Expand to the rank of the result.
 
-    For a scalar, pnnx (2026) computes the shape ``[1, 1]``. Condition: a known number of dimensions of the result.
+    For a scalar, pnnx (2026) computes the shape ``[1, 1]``. Condition: the rank of the result is known.
     """
 
     operators = frozenset(("Expand",))
@@ -228,7 +233,7 @@ class ReshapeBeforeExpand(Workaround):
 
 
 class ConcatForTile(Workaround):
-    """Convert Tile to Concat. ncnn has no Tile that pnnx (2026) writes.
+    """Convert Tile to Concat. ncnn does not support the Tile that pnnx (2026) writes.
 
     Condition: each axis is repeated a known number of times, at most 64 in all.
     """

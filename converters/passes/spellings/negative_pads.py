@@ -17,7 +17,7 @@ _END = np.iinfo(np.int64).max
 class NonnegativePads(Workaround):
     """Convert the negative pads of a Pad to a Slice before it.
 
-    OpenCV (4.14.0), MNN (3.6) and pnnx (2026) have no negative pads.
+    OpenCV (4.14.0), MNN (3.6) and pnnx (2026) do not support negative pads.
     """
 
     operators = frozenset(("Pad",))

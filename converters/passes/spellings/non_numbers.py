@@ -13,7 +13,7 @@ from onnx_specops.building import Builder, Value
 
 
 class ComparedNonNumbers(Workaround):
-    """Convert IsNaN and IsInf to comparisons. OpenCV 4.14 and MNN (3.6) have neither.
+    """Convert IsNaN and IsInf to comparisons. OpenCV 4.14 and MNN (3.6) do not support these operators.
 
     TVM (0.27) finds infinities of both signs even if only one is requested.
     """

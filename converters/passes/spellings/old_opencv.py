@@ -14,7 +14,7 @@ from onnx_specops.graphs import attributes_of, constant_array, constant_list, pr
 
 
 class ComparedBooleans(Workaround):
-    """Convert a Cast to booleans to a comparison with 0. OpenCV (4.14.0) does not convert its input."""
+    """Convert a Cast to booleans to a comparison with 0. OpenCV (4.14.0) does not convert the elements."""
 
     operators = frozenset(("Cast",))
     finite = True
@@ -62,7 +62,7 @@ class IndicesOfRows(Workaround):
 class IndicesInShape(Workaround):
     """Reshape the constant indices of a Gather instead of its result.
 
-    OpenCV (4.14.0) rejects the Reshape. Tables of relative positions are such constants.
+    OpenCV (4.14.0) rejects the Reshape. Such constants are, for example, indices of relative positions.
     """
 
     operators = frozenset(("Reshape",))
@@ -94,8 +94,8 @@ _OF_ONE = frozenset((
 class OperandsOfRows(Workaround):
     """Convert one-dimensional operands of arithmetic, and inputs of functions, Softmax and TopK, to rows.
 
-    OpenCV (4.14.0) stores some of them as columns and others as rows. It combines them to a matrix, or rejects them. Softmax
-    of a column is 1. TopK of a column crashes.
+    OpenCV (4.14.0) stores some vectors as columns and others as rows. It broadcasts them to a matrix, or rejects them.
+    Softmax of a column is 1, and TopK of a column crashes.
     """
 
     operators = BROADCASTING | _OF_ONE | {"Softmax", "TopK"}
@@ -154,9 +154,9 @@ class SingleUnsqueezes(Workaround):
 
 
 class ReflectedImages(Workaround):
-    """Convert Pad with the mode reflect or edge of a three-dimensional tensor to that of an image with one row.
+    """Convert a three-dimensional tensor to an image with one row for a Pad with the mode reflect or edge.
 
-    OpenCV 4.14 pads nothing else.
+    OpenCV 4.14 pads images only.
     """
 
     operators = frozenset(("Pad",))
@@ -175,7 +175,9 @@ class ReflectedImages(Workaround):
 
 
 class TransposedConvolutionsOfImages(Workaround):
-    """Convert a one-dimensional ConvTranspose to that of an image with one row. OpenCV 4.14 computes a wrong size."""
+    """Convert a one-dimensional ConvTranspose to a ConvTranspose of an image with one row. OpenCV 4.14 computes a wrong
+    size.
+    """
 
     operators = frozenset(("ConvTranspose",))
 
@@ -241,8 +243,8 @@ def _row(op: Builder, line: Value) -> Value:
 class ExpandedScalars(Workaround):
     """Convert a Reshape of a scalar to Expand, and a Reshape to a scalar to a Reshape to one dimension.
 
-    OpenCV 4.14 has no scalars and rejects both. Arithmetic broadcasts the vector of one element. Scalar outputs then
-    have one dimension.
+    OpenCV 4.14 has no scalars and rejects both. Arithmetic operators broadcast the vector of one element. Scalar outputs of
+    the model become one-dimensional.
     """
 
     operators = frozenset(("Reshape", "Squeeze", "Unsqueeze"))
@@ -275,7 +277,7 @@ def _scalars_from(value: ir.Value) -> list[ir.Value] | None:
 
 
 class ScatteredColumns(Workaround):
-    """Convert one-dimensional ScatterElements and ScatterND to those of a column. OpenCV 4.14 has no vectors."""
+    """Convert the data of one-dimensional ScatterElements and ScatterND to a column. OpenCV 4.14 has no vectors."""
 
     operators = frozenset(("ScatterElements", "ScatterND"))
 

@@ -16,7 +16,7 @@ from onnx_specops.building import Builder, Value
 class FlatNonZero(Workaround):
     """Find the nonzero elements of the flattened tensor, and compute their indices along each axis.
 
-    The NonZero of onnx2torch (1.5.15) has a row for each element instead of one for each axis.
+    NonZero of onnx2torch (1.5.15) returns a row for each element instead of a row for each axis.
     """
 
     operators = frozenset(("NonZero",))
@@ -38,9 +38,9 @@ class FlatNonZero(Workaround):
 
 
 class OneRowOfNonZero(Workaround):
-    """Reshape the indices of the nonzero elements of a line to a row.
+    """Reshape the indices of the nonzero elements of a vector to a row.
 
-    The NonZero of onnx2torch (1.5.15) has a column of them. For other programs, the Reshape changes nothing.
+    NonZero of onnx2torch (1.5.15) returns a column. In other programs, the Reshape has no effect.
     """
 
     operators = frozenset(("NonZero",))
@@ -53,8 +53,9 @@ class OneRowOfNonZero(Workaround):
 
 
 class CopiedOutputs(InPlacePass):
-    """Copy outputs of the model that are not the only output of their node. onnx2torch (1.5.15) returns all outputs of
-    such a node."""
+    """Copy outputs of the model that are not the only output of their node. For an output of such a node, onnx2torch
+    (1.5.15) returns all outputs of the node.
+    """
 
     def call(self, model: ir.Model) -> PassResult:
         return PassResult(model, modified=copy_outputs(model.graph, _is_of_several, "of_several"))

@@ -54,22 +54,22 @@ def asinh(op: Builder, *, x: Value) -> Value | None:
 
 
 class StableSoftplus(PatternPass):
-    """Compute Softplus of negative numbers only. OpenCV (5.0.0, 4.14.0), tract (0.23) and ncnn give infinity above 88, and
-    MNN (3.6) gives 87.
+    """Compute Softplus of negative numbers only. For numbers above 88, OpenCV (5.0.0, 4.14.0), tract (0.23) and ncnn return
+    infinity, and MNN (3.6) returns 87.
     """
 
     rewrites = (softplus,)
 
 
 class ClippedTanh(PatternPass):
-    """Clip the input of Tanh. OpenCV (5.0.0) gives NaN above 44."""
+    """Clip the input of Tanh. OpenCV (5.0.0) returns NaN for numbers above 44."""
 
     rewrites = (tanh,)
 
 
 class ExpandedLogSoftmax(PatternPass):
     """Convert LogSoftmax to Sub, Exp, ReduceSum and Log. OpenCV (5.0.0, 4.14.0), tract (0.23) and ncnn compute the logarithm
-    of Softmax, which is infinite where Softmax is 0. WebGPU (0.4) has no LogSoftmax.
+    of Softmax, which is infinite where Softmax is 0. WebGPU (0.4) does not support LogSoftmax.
     """
 
     rewrites = (log_softmax,)

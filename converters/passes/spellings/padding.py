@@ -48,7 +48,7 @@ class ExplicitPads(Workaround):
 class SymmetricPads(Workaround):
     """Move the asymmetric padding of a pooling operator to a Pad before it.
 
-    MNN (3.6) has one number for both ends. pnnx (2026) uses the padding at the beginning for both.
+    MNN (3.6) supports only equal padding at both ends. pnnx (2026) uses the padding at the beginning for both ends.
     """
 
     operators = frozenset(("AveragePool", "MaxPool"))
@@ -157,7 +157,7 @@ class SymmetricPads1D(Workaround):
 class UnpaddedPointwise(Workaround):
     """Move the padding of a Conv whose kernel has one element to a Pad before it.
 
-    OpenCV reads out of bounds for such a padding (5.0.0), or pads the wrong end (4.14.0).
+    For such padding, OpenCV 5.0.0 reads out of bounds, and OpenCV 4.14.0 pads the wrong end.
     """
 
     operators = frozenset(("Conv",))

@@ -30,9 +30,9 @@ _MAX_VALUES = 64
 class PositiveScores(Workaround):
     """Replace a negative or absent ``score_threshold`` of NonMaxSuppression by 0 if no score is negative.
 
-    Numbers below the smallest normal float32 are replaced by it, because scores of 0 are not above the threshold. OpenCV
-    (5.0.0) rejects negative thresholds, and uses 0 for an absent one. Condition: the scores are selected from the results of
-    functions such as Softmax, which are not negative.
+    Smaller scores than the smallest normal float32 are replaced by that number, because scores of 0 are not above the
+    threshold. OpenCV (5.0.0) rejects negative thresholds, and uses 0 if the threshold is absent. Condition: the scores are
+    selected from the results of functions such as Softmax, which are not negative.
     """
 
     operators = frozenset(("NonMaxSuppression",))

@@ -20,8 +20,8 @@ class ExpandedPowers(Workaround):
     """Convert Pow with a constant exponent to Mul, Sqrt and Reciprocal, and with a fractional exponent to the Pow of
     positive numbers.
 
-    ncnn (2026) computes powers other than squares with logarithms, which is wrong for 0 and for negative numbers. pnnx
-    crashes on subnormal constants.
+    ncnn (2026) computes powers other than squares with logarithms, which gives wrong results for 0 and for negative numbers.
+    pnnx crashes on subnormal constants.
     """
 
     operators = frozenset(("Pow",))

@@ -26,8 +26,8 @@ _PRODUCTS = ("Conv", "ConvTranspose", "Gemm", "MatMul")
 class SeparateActivations(Workaround):
     """Limit the input of a Sigmoid, Tanh or Gelu after a convolution or matrix multiplication to numbers above -60,000.
 
-    For smaller numbers, the function equals its limit. QNN's HTP (2.7) otherwise fuses the two, even with an Add between
-    them. Sigmoid and Tanh then differ by up to 0.005 and 0.007, and Gelu of small numbers loses two bits.
+    For smaller numbers, the function equals its limit. Otherwise, QNN's HTP (2.7) fuses the two nodes, even with an Add
+    between them. Sigmoid and Tanh then differ by up to 0.005 and 0.007, and Gelu of small numbers loses two bits.
     """
 
     operators = frozenset(("Gelu", "Sigmoid", "Tanh"))
@@ -48,8 +48,8 @@ class SeparateActivations(Workaround):
 class ExpandedSoftplus(Workaround):
     """Convert Softplus and Mish to Exp and Log, and HardSigmoid to Mul, Add and Clip.
 
-    QNN's HTP (2.7) gives numbers that differ by up to 0.7 for Softplus, and by up to 0.5 for HardSigmoid, if the tensor is
-    in the layout of images.
+    For tensors in the layout of images, the results of QNN's HTP (2.7) differ by up to 0.7 for Softplus, and by up to 0.5
+    for HardSigmoid.
     """
 
     operators = frozenset(("HardSigmoid", "Mish", "Softplus"))
@@ -73,10 +73,10 @@ class ExpandedSoftplus(Workaround):
 
 
 class ResizeOfHTP(ResizeOfNcnn):
-    """Convert each nearest Resize to one of asymmetric coordinates that are rounded down, or to Gather.
+    """Convert each nearest Resize to a Resize with asymmetric coordinates and rounding down, or to Gather.
 
-    A linear one by other scales than the quotients of the sizes becomes matrix multiplications. QNN's HTP (2.7) selects
-    other elements, and uses the sizes.
+    A linear Resize whose scales differ from the ratios of the sizes becomes matrix multiplications. QNN's HTP (2.7) selects
+    other elements, and uses the sizes instead of the scales.
     """
 
     def computes(self, node: ir.Node, x: Value, result: Value) -> bool:
@@ -88,8 +88,8 @@ class ResizeOfHTP(ResizeOfNcnn):
 class FloorPooling(Workaround):
     """Convert the ``ceil_mode`` of AveragePool to padding at the end.
 
-    QNN's HTP (2.7) divides the sums of windows that extend beyond the tensor by the number of all elements, and reads out of
-    bounds. The sizes are known, and each window begins within the tensor. Padding does not count.
+    If a window extends beyond the tensor, QNN's HTP (2.7) divides by the size of the whole window, and reads out of bounds.
+    Conditions: known sizes, windows that begin within the tensor, and ``count_include_pad=0``.
     """
 
     operators = frozenset(("AveragePool",))
@@ -119,10 +119,11 @@ class FloorPooling(Workaround):
 
 
 class ConvForAveragePool(Workaround):
-    """Convert an AveragePool of one channel, without a square kernel, or with almost as much padding, to a Conv.
+    """Convert an AveragePool to a Conv if it has one channel, a kernel that is not square, or almost as much padding as the
+    kernel.
 
-    QNN's HTP (2.7) computes other numbers. The input is an image of known size, and not the result of DequantizeLinear.
-    Padding that does not count is corrected by factors. There is neither ``ceil_mode`` nor a dilation.
+    QNN's HTP (2.7) computes other numbers. With ``count_include_pad=0``, factors correct the sums at the border. Conditions:
+    an image of known size that is not the result of DequantizeLinear, no ``ceil_mode``, and no dilations.
     """
 
     operators = frozenset(("AveragePool",))
@@ -160,7 +161,7 @@ class ConvForAveragePool(Workaround):
 class BytesThroughIntegers(Workaround):
     """Cast unsigned bytes to floats by way of 32-bit integers.
 
-    QNN's HTP (2.7) gives 1 for each byte that is not 0, as for booleans.
+    QNN's HTP (2.7) returns 1 for each nonzero byte, as for booleans.
     """
 
     operators = frozenset(("Cast",))
@@ -175,8 +176,7 @@ class BytesThroughIntegers(Workaround):
 class GatheredEdges(Workaround):
     """Convert Pad with the mode edge along the last axis to Gather.
 
-    QNN's HTP (2.7) gives numbers that are not those of the edge. Conditions: known dimensions, and constant pads that are
-    not negative.
+    QNN's HTP (2.7) pads with wrong numbers. Conditions: known dimensions, and constant pads that are not negative.
     """
 
     operators = frozenset(("Pad",))
@@ -199,10 +199,12 @@ class GatheredEdges(Workaround):
 
 
 class ConcatenatedEnds(Workaround):
-    """Pad the end of the last axis by a Concat if the end of another axis is padded and the begin of the last one is not.
+    """Pad the end of the last axis by a Concat if the end of another axis is padded and the beginning of the last axis is
+    not.
 
-    QNN's HTP (2.7) fills such padding of at most four dimensions with other numbers, also as two Pads. Conditions: floats of
-    known dimensions, a constant number, and pads that are constant and not negative; not the result of DequantizeLinear.
+    QNN's HTP (2.7) fills such padding of at most four dimensions with other numbers, even if it is split into two Pads.
+    Conditions: floats of known dimensions that are not the result of DequantizeLinear, a constant value, and constant pads
+    that are not negative.
     """
 
     operators = frozenset(("Pad",))
@@ -229,7 +231,7 @@ class ConcatenatedEnds(Workaround):
 class PadBeforeConv(Workaround):
     """Move padding that is at least as wide as the kernel of a Conv to a Pad before it.
 
-    QNN's HTP (2.7) computes other numbers. A Max with -60,000 keeps ONNX Runtime from moving it back.
+    QNN's HTP (2.7) computes other numbers. A Max with -60,000 prevents ONNX Runtime from moving the padding back.
     """
 
     operators = frozenset(("Conv",))
@@ -261,8 +263,8 @@ _MOVES = frozenset((
 class QuantizedMoves(Workaround):
     """Dequantize integers before an operator that moves or selects them, and quantize the result.
 
-    QNN (2.7) recognizes quantized operators by these nodes around them. Without them, it rejects Concat, MaxPool, Pad and
-    Transpose of integers. The scale is one constant, so that no integer changes.
+    QNN (2.7) recognizes quantized operators by these adjacent nodes. Without them, it rejects Concat, MaxPool, Pad and
+    Transpose of integers. All nodes use the same scale, so the integers do not change.
     """
 
     operators = _MOVES
@@ -290,8 +292,8 @@ class QuantizedMoves(Workaround):
 class ScalesOfQuantizations(Workaround):
     """Dequantize integers with the scale and zero point of their quantization, then multiply and add.
 
-    QNN (2.7) ignores those of the DequantizeLinear if a QuantizeLinear with others precedes it. Attention has a factor
-    between the two.
+    QNN (2.7) ignores the scale and zero point of a DequantizeLinear if a QuantizeLinear with different ones precedes it, for
+    example because of a factor in attention.
     """
 
     operators = frozenset(("DequantizeLinear",))
@@ -321,8 +323,8 @@ def _scale(value: ir.Value | None) -> tuple[float, int] | None:
 class WeightsOfFloatResults(Workaround):
     """Store the weights of a matrix multiplication or convolution as floats, unless its result is quantized.
 
-    QNN (2.7) computes these in floats, and leaves the DequantizeLinear of weights to the CPU. It has scales for each column
-    for convolutions only.
+    QNN (2.7) computes such nodes in floating point, and leaves the DequantizeLinear of the weights to the CPU. It supports a
+    scale per column for convolutions only.
     """
 
     operators = frozenset(("DequantizeLinear",))
@@ -359,10 +361,11 @@ _MOST_DIMENSIONS = 5
 
 
 class FiveDimensions(Workaround):
-    """Convert a Gather and a reduction of six known dimensions or more, and a Max of five with a number, to fewer.
+    """Merge dimensions for a Gather or reduction of six or more known dimensions, and for a Max of five dimensions and a
+    number.
 
-    QNN's HTP (2.7) has tensors of five dimensions, and of four for Max. Constant indices of several dimensions are merged,
-    and the dimensions before, of and after a reduction, whose axes are neighbors.
+    QNN's HTP (2.7) supports tensors of up to five dimensions, and up to four for Max. The rewrite merges the dimensions of
+    constant indices, and the dimensions before, along and after the axes of a reduction, which must be adjacent.
     """
 
     operators = frozenset(("Gather", "Max", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum"))

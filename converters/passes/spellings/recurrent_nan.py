@@ -12,17 +12,17 @@ from onnx_specops.building import Builder, Value
 
 
 class KeptNaN(NaNOfSequences):
-    """Compute GRU and LSTM again with other operators, in an If, for data and states with a NaN or an infinity.
+    """Compute GRU and LSTM with other operators, in an If, if the data or states contain a NaN or an infinity.
 
-    The activations of ONNX Runtime's CPU provider (1.32) give a number for NaN.
+    The activation functions of ONNX Runtime's CPU provider (1.32) return a number for NaN.
     """
 
 
 class KeptNaNOfLSTM(KeptNaN):
-    """Compute LSTM again with other operators, in an If, for data and states with a NaN or an infinity.
+    """Compute LSTM with other operators, in an If, if the data or states contain a NaN or an infinity.
 
-    The activations of ONNX Runtime's CPU provider (1.32) give a number for NaN. Condition: the LSTM has lengths, a clip,
-    peepholes or other activations. QNN's HTP (2.7) computes all others, and an If would move them to the CPU.
+    The activation functions of ONNX Runtime's CPU provider (1.32) return a number for NaN. Condition: the LSTM has lengths,
+    a clip, peepholes or other activations. QNN's HTP (2.7) computes all others, and an If would move them to the CPU.
     """
 
     operators = frozenset(("LSTM",))
@@ -32,10 +32,10 @@ class KeptNaNOfLSTM(KeptNaN):
 
 
 class AddedNaN(NaNOfSequences):
-    """Make all results of GRU and LSTM NaN from the first NaN of a sequence on.
+    """Set all results of GRU and LSTM after the first NaN of a sequence to NaN.
 
-    The activations of ONNX Runtime's CPU provider (1.32) give a number for NaN. Infinities, which may give NaN, need an If,
-    which waits for the device.
+    The activation functions of ONNX Runtime's CPU provider (1.32) return a number for NaN. Infinities, which may also lead
+    to NaN, are not handled, because this requires an If, which waits for the device.
     """
 
     def __init__(self) -> None:

@@ -20,8 +20,8 @@ _NORMS = frozenset(("ReduceL1", "ReduceL2", "ReduceSumSquare"))
 class PairsOfReducedAxes(Workaround):
     """Reduce at most two axes at once, in descending order, and convert norms to sums.
 
-    OpenCV (5.0.0, 4.14.0) reads the wrong elements for three or more axes, and 4.14.0 ignores norms of axes of size 1.
-    Means of integers are not changed, because each reduction would round.
+    OpenCV (5.0.0, 4.14.0) reads the wrong elements for three or more axes, and 4.14.0 ignores norms of axes of size 1. Means
+    of integers are not changed, because each additional reduction would round.
     """
 
     operators = _NORMS | {"ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum"}
@@ -71,7 +71,7 @@ _SUMS_BY_INPUT, _AXES_BY_INPUT = 13, 18
 
 
 class ReshapedScalars(Workaround):
-    """Convert a reduction to a scalar to one that keeps a dimension of 1, and a Reshape.
+    """Convert a reduction to a scalar to a reduction that keeps a dimension of 1, and a Reshape.
 
     In OpenCV (5.0.0), the scalar has a dimension of 1, and arithmetic with it fails in some graphs.
     """
@@ -97,10 +97,10 @@ class ReshapedScalars(Workaround):
 
 
 class MeansForSums(Workaround):
-    """Convert a ReduceSum with its only axis as an input (from opset 13 on) to ReduceMean.
+    """Convert a ReduceSum along one axis that is an input (from opset 13 on) to ReduceMean.
 
-    pnnx (2026) does not reduce it. In older opsets and for other reductions, the axes are an attribute. Condition: the
-    axis is not empty, because the mean of no elements is NaN.
+    pnnx (2026) ignores this input. In older opsets and for other reductions, the axes are an attribute. Condition: the
+    dimension is not 0, because the mean of no elements is NaN.
     """
 
     operators = frozenset(("ReduceSum",))
@@ -119,7 +119,8 @@ class MeansForSums(Workaround):
 class ReducedNumbers(Workaround):
     """Reduce booleans and 8-bit integers as int32.
 
-    tract (0.23) and TVM (0.27) reject the maximum and minimum of booleans. MNN (3.6) computes nothing for those of 8 bits.
+    tract (0.23) and TVM (0.27) reject the maximum and minimum of booleans. MNN (3.6) does not write the results for 8-bit
+    integers.
     """
 
     operators = frozenset(("ReduceMax", "ReduceMin"))

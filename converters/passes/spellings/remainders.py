@@ -52,8 +52,8 @@ class WholeDividends(Workaround):
 class AbsoluteRemainders(Workaround):
     """Compute Mod of floats from absolute values, and apply the sign of the dividend to the result.
 
-    The Mod of MNN (3.6) has the sign of the divisor. It subtracts a product, which may exceed the dividend because of
-    rounding.
+    In MNN (3.6), the result of Mod has the sign of the divisor. MNN subtracts a product, which can exceed the dividend
+    because of rounding.
     """
 
     operators = frozenset(("Mod",))

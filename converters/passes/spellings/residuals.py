@@ -52,10 +52,11 @@ class SubtractedResiduals(Workaround):
 
 
 class SubtractedBiases(Workaround):
-    """Convert the Add of a decomposed GroupNormalization to Sub, unless the shapes and constants are those of the operator.
+    """Convert the Add to Sub in a subgraph that resembles a decomposed GroupNormalization but has other shapes or constants.
 
-    OpenCV (5.0.0) fuses Reshape, InstanceNormalization, Reshape, Mul and Add. It ignores the second shape, and applies the
-    constants to the channels of the tensor before the first Reshape. It rejects three dimensions after a convolution.
+    OpenCV (5.0.0) fuses Reshape, InstanceNormalization, Reshape, Mul and Add. The fused operator ignores the second shape,
+    and applies the constants to the channels of the tensor before the first Reshape. After a convolution, it rejects three
+    dimensions.
     """
 
     operators = frozenset(("Add",))

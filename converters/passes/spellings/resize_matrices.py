@@ -20,14 +20,16 @@ _WIDE_INTEGERS = (ir.DataType.INT32, ir.DataType.INT64, ir.DataType.UINT32, ir.D
 
 
 class ResizeByMatrices(Workaround):
-    """Convert a cubic Resize, and a linear or nearest one of anything but images, to matrix multiplications and Gather.
+    """Convert a cubic Resize, and a linear or nearest Resize of tensors other than images, to matrix multiplications and
+    Gather.
 
-    OpenCV 4.14 has neither. MNN (3.6) computes cubic coordinates differently, and has no Resize of volumes. It adds 0.499 to
-    the positions of a nearest one, which remains only if all of its positions are far from those between two elements.
+    OpenCV 4.14 does not support these. MNN (3.6) computes cubic coordinates differently, and does not support volumes. For a
+    nearest Resize, MNN adds 0.499 to the positions, so the Resize is kept only if no position is near the midpoint between
+    two elements.
 
     Conditions: known sizes and scales, matrices of at most `_MAX_MATRIX` elements, coordinates that depend on the sizes and
-    scales only, and float32, except for a nearest Resize.
-    After a multiplication, an infinity or a NaN makes all elements of its line NaN.
+    scales only, and float32, except for a nearest Resize. An infinity or a NaN in the input makes all elements of its line
+    NaN.
     """
 
     operators = frozenset(("Resize",))
@@ -91,10 +93,12 @@ class ResizeByMatrices(Workaround):
 
 
 class ResizeOfOpenCV5(ResizeByMatrices):
-    """Convert a nearest Resize of images to Gather if a position is too near to one between two elements, or by free scales.
+    """Convert a nearest Resize of images to Gather if a position is near the midpoint between two elements, or if the scales
+    differ from the ratios of the sizes.
 
-    OpenCV (5.0.0) computes positions in another order than other programs, and uses the sizes. A Resize of anything but
-    images, which it does not compute, becomes Gather and matrix multiplications, and one of the channels, which it ignores.
+    OpenCV (5.0.0) computes positions in a different order of operations, and from the sizes instead of the scales. It does
+    not support a Resize of tensors other than images, and ignores a Resize of the channels; these become Gather and matrix
+    multiplications.
     """
 
     def computes(self, node: ir.Node, x: Value, result: Value) -> bool:
@@ -106,8 +110,8 @@ class ResizeOfOpenCV5(ResizeByMatrices):
 class ResizeOfTract(ResizeByMatrices):
     """Convert a Resize of images that tract (0.23) computes differently to Gather, or to matrix multiplications.
 
-    It rounds some positions with ``align_corners`` differently, and has other positions for the only element of a cubic one
-    with ``pytorch_half_pixel``.
+    tract rounds some positions with ``align_corners`` differently. For a cubic Resize to one element with
+    ``pytorch_half_pixel``, it computes a different position.
     """
 
     def computes_other(self, node: ir.Node, x: Value, result: Value) -> bool:
@@ -126,8 +130,8 @@ class ResizeOfTract(ResizeByMatrices):
 class ResizeOfTVM(ResizeByMatrices):
     """Convert a Resize that TVM (0.27) computes differently to Gather, or to matrix multiplications.
 
-    It uses the sizes instead of the scales. Near positions between two elements, it takes another one. It computes integers
-    as float32, and divides by 0 for aligned corners of one element.
+    TVM uses the sizes instead of the scales. Near the midpoint between two elements, it selects the other one. It computes
+    integers as float32, and divides by 0 for ``align_corners`` with one element.
     """
 
     def computes(self, node: ir.Node, x: Value, result: Value) -> bool:
@@ -148,8 +152,8 @@ class ResizeOfTVM(ResizeByMatrices):
 class ResizeOfTinygrad(ResizeByMatrices):
     """Convert a Resize that tinygrad (0.14) computes differently or not at all to Gather, or to matrix multiplications.
 
-    It multiplies by the reciprocal of the scale, so that positions near those between two elements may be on the other side.
-    It has no Resize of matrices, or of volumes by sizes.
+    tinygrad multiplies by the reciprocal of the scale, so positions near the midpoint between two elements can be on the
+    other side. It does not support a Resize of matrices, or of volumes by sizes.
     """
 
     def computes(self, node: ir.Node, x: Value, result: Value) -> bool:
@@ -165,8 +169,8 @@ class ResizeOfTinygrad(ResizeByMatrices):
 class ResizeOfOpenCV4(ResizeByMatrices):
     """Convert a Resize that OpenCV (4.14.0) computes differently to matrix multiplications and Gather.
 
-    OpenCV selects other elements for some nearest ones, and computes linear ones with ``pytorch_half_pixel`` to one element
-    differently.
+    OpenCV selects other elements for some nearest Resize nodes. It computes a linear Resize to one element with
+    ``pytorch_half_pixel`` differently.
     """
 
     def computes(self, node: ir.Node, x: Value, result: Value) -> bool:
@@ -190,8 +194,9 @@ class ResizeOfImages(ResizeByMatrices):
 class ResizeOfNcnn(ResizeByMatrices):
     """Convert a Resize that pnnx (2026) converts incorrectly to matrix multiplications and Gather, or to a nearest Resize.
 
-    pnnx ignores the coordinates of a nearest Resize. It treats those of linear and cubic ones as half pixels, except aligned
-    corners. ncnn has one ``cubic_coeff_a``, and reads out of bounds for fewer pixels than its weights.
+    pnnx ignores the coordinate transformation of a nearest Resize. For a linear or cubic Resize, it distinguishes only
+    ``align_corners`` and ``half_pixel``. ncnn supports only one ``cubic_coeff_a``, and reads out of bounds for images with
+    fewer pixels than weights.
     """
 
     def computes(self, node: ir.Node, x: Value, result: Value) -> bool:

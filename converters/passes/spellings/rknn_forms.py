@@ -13,7 +13,7 @@ D = ir.DataType
 
 
 class SelectedInt64(Workaround):
-    """Select int64 instead of other integers. RKNN's builder (2.5) crashes at a Where of those."""
+    """Use int64 for Where of other integer types. RKNN's builder (2.5) crashes on a Where of these types."""
 
     operators = frozenset(("Where",))
 

@@ -33,9 +33,7 @@ def cast(op: Builder, *, x: Value, whole: Value) -> Value | None:
 
 
 class RoundToEven(PatternPass):
-    """Convert Round to Floor and Ceil. MNN (3.6) rounds numbers that are halfway between two integers away from zero. WebGPU
-    (0.4) has no Round.
-    """
+    """Convert Round to Floor and Ceil. MNN (3.6) rounds ties away from zero. WebGPU (0.4) does not support Round."""
 
     rewrites = (to_even,)
 

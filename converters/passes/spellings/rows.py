@@ -17,7 +17,8 @@ _MATRIX = 2
 class UncheckedRows(Workaround):
     """Look up indices beyond the end of a table in a row of zeros, instead of a comparison.
 
-    ncnn (2026) has no comparisons. It takes the last row for indices beyond the end, and the first one for negative indices.
+    ncnn (2026) does not support comparisons. It reads the last row for indices beyond the end, and the first row for
+    negative indices.
     """
 
     operators = frozenset(("Where",))
@@ -50,9 +51,11 @@ class UncheckedRows(Workaround):
 
 
 class RowsOfMatrices(Workaround):
-    """Convert a Gather of computed indices from a constant table to one from a matrix, by one or two dimensions of indices.
+    """Convert a Gather of computed indices from a constant table to a Gather from a matrix, with one or two dimensions of
+    indices.
 
-    pnnx (2026) converts only a Gather without ``axis``, and ignores other dimensions. ncnn has no Cast of integers.
+    pnnx (2026) converts only a Gather without ``axis``, and ignores other dimensions. ncnn does not support Cast of
+    integers.
     """
 
     operators = frozenset(("Gather",))

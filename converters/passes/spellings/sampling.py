@@ -21,11 +21,11 @@ _LARGEST = float(np.finfo(np.float32).max)
 
 
 class GridSampleToGather(Workaround):
-    """Convert a nearest GridSample to GatherElements, and a bilinear one to four of them and their weighted sum.
+    """Convert a nearest GridSample to GatherElements, and a bilinear one to the weighted sum of four GatherElements.
 
     OpenCV 4.14, WebGPU (0.4), tinygrad (0.14) and onnx2torch (1.5.15) lack GridSample. The indices of pixels are computed in
-    float32, which represents integers up to 2**24. A bilinear sample at a NaN or an infinity is NaN, as by its formula; its
-    indices are those of the first pixel.
+    float32, which represents integers up to 2**24. A bilinear sample at a NaN or an infinity is NaN, as its formula implies;
+    the indices then select the first pixel.
     """
 
     operators = frozenset(("GridSample",))
@@ -58,7 +58,7 @@ class GridSampleToGather(Workaround):
 
 
 class NearestGridSampleToGather(GridSampleToGather):
-    """Convert a nearest GridSample to GatherElements. MNN (3.6) takes another of two pixels that are equally near."""
+    """Convert a nearest GridSample to GatherElements. MNN (3.6) selects the other one of two equally near pixels."""
 
     modes = frozenset(("nearest",))
 

@@ -15,9 +15,9 @@ from onnx_specops.graphs import constant_array
 class LastOfEqualIndices(Workaround):
     """Apply only the last of several updates of an element.
 
-    In ONNX, the result is undefined for equal indices. OpenVINO and ONNX Runtime's CPU provider apply the last update,
-    and the CUDA provider (1.31.1) any of them. The rewrite first scatters the positions of the updates and keeps the
-    largest, which then select the updates. Nodes with constant, distinct indices are not changed.
+    In ONNX, the result is undefined for equal indices. OpenVINO and ONNX Runtime's CPU provider apply the last update, and
+    the CUDA provider (1.31.1) an arbitrary one. The rewrite first scatters the positions of the updates and keeps the
+    largest position of each element, which then selects the update. Nodes with constant, distinct indices are not changed.
     """
 
     operators = frozenset(("ScatterElements", "ScatterND"))

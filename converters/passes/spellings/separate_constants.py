@@ -21,8 +21,8 @@ _SHARED = frozenset(("Gather", "Gemm", "InstanceNormalization", "MatMul", "Scatt
 class SeparateConstants(InPlacePass):
     """Copy a constant, or a Cast of one, that different kinds of operators use.
 
-    OpenCV (4.14.0) turns a constant operand into a layer of the same name. Every other node that uses the constant then
-    has an additional input, which most nodes reject. Some operators add the layer a second time.
+    OpenCV (4.14.0) converts a constant operand to a layer of the same name. Every other node that uses the constant then has
+    an additional input, which most nodes reject. Some operators add the layer a second time.
     """
 
     def call(self, model: ir.Model) -> PassResult:

@@ -44,7 +44,9 @@ class ComparedSigns(Signs):
 
 
 class SignsOfIntegers(Signs):
-    """Convert Abs, Neg, Relu and Sign of integers to other operators. OpenCV (5.0.0) only has those of floats."""
+    """Convert Abs, Neg, Relu and Sign of integers to other operators. OpenCV (5.0.0) supports these operators for floats
+    only.
+    """
 
     operators = frozenset(("Abs", "Neg", "Relu", "Sign"))
 

@@ -14,8 +14,8 @@ from onnx_specops.graphs import dimension
 class DecomposeInstanceNormalization(Workaround):
     """Decompose each InstanceNormalization that may have only one element per channel.
 
-    With one element, the result is the bias, but ONNX Runtime's CUDA provider (1.31.1) returns NaN, because cuDNN
-    divides by the number of elements minus 1. This occurs for images of one pixel, or with as many groups as channels.
+    With one element, the result is the bias. ONNX Runtime's CUDA provider (1.31.1) returns NaN, because cuDNN divides by the
+    number of elements minus 1. This occurs for images of one pixel, or if each channel is a group.
     """
 
     operators = frozenset(("InstanceNormalization",))

@@ -43,7 +43,7 @@ class StatedSlice:
 class ReversedSliceToGather(Workaround):
     """Convert a Slice with a negative step to Gather, and to a Slice of the other axes.
 
-    MNN (3.6) reads out of bounds for most of these. OpenCV 4.14 computes a negative size.
+    For most of these slices, MNN (3.6) reads out of bounds. OpenCV 4.14 computes a negative size.
     """
 
     operators = frozenset(("Slice",))
@@ -74,7 +74,7 @@ class ReversedSliceToGather(Workaround):
 class StridedSliceToGather(ReversedSliceToGather):
     """Convert a Slice with steps other than 1 to Gather, and to a Slice of the other axes.
 
-    tract (0.23) fails for some of them after a Reshape.
+    tract (0.23) fails for some of these slices after a Reshape.
     """
 
     def converted(self, step: int) -> bool:
@@ -84,8 +84,8 @@ class StridedSliceToGather(ReversedSliceToGather):
 class BoundedSlices(Workaround):
     """Replace the starts and ends of a Slice by numbers between 0 and the dimension.
 
-    ncnn (2026) reads out of bounds for a start that is more than the dimension before the end. jaxonnxruntime (0.3) takes
-    the end 2**63 - 1 as -1.
+    ncnn (2026) reads out of bounds for a start that is more than the dimension before the end. jaxonnxruntime (0.3)
+    interprets the end 2**63 - 1 as -1.
     """
 
     operators = frozenset(("Slice",))

@@ -21,6 +21,6 @@ def other_axis(op: Builder, *, x: Value, whole: Value) -> Value | None:
 
 
 class LastAxisSoftmax(PatternPass):
-    """Move the axis of Softmax to the end. Along other axes, MNN (3.6) treats numbers above 87 as 87."""
+    """Move the axis of Softmax to the end. Along other axes, MNN (3.6) computes with 87 instead of larger numbers."""
 
     rewrites = (other_axis,)

@@ -16,6 +16,6 @@ def square_as_mul(op: Builder, *, x: Value, square: Value) -> Value | None:
 
 
 class PowToMul(PatternPass):
-    """Convert Pow with the exponent 2 to Mul. WebGPU (0.4) fails to compute some of these."""
+    """Convert Pow with the exponent 2 to Mul. WebGPU (0.4) fails for some of these nodes."""
 
     rewrites = (square_as_mul,)

@@ -14,8 +14,8 @@ _OUTPUTS = {"GRU": ("Y", "Y_h"), "LSTM": ("Y", "Y_h", "Y_c"), "RNN": ("Y", "Y_h"
 class NameLastStates(InPlacePass):
     """Name all outputs of recurrent nodes, including unused ones.
 
-    OpenCV (5.0.0) computes a wrong shape for a GRU without its last state. MNN's converter (3.6) crashes for an LSTM before
-    another one.
+    OpenCV (5.0.0) computes a wrong shape for a GRU whose last state is unnamed. MNN's converter (3.6) crashes if an LSTM
+    precedes another one.
     """
 
     def call(self, model: ir.Model) -> PassResult:

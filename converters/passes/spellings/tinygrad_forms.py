@@ -18,8 +18,8 @@ from onnx_specops.graphs import attributes_of, constant_array
 class ScatteredRows(Workaround):
     """Convert ScatterND of known sizes to ScatterElements of rows.
 
-    tinygrad (0.14) writes the updates of a ScatterND into its data. Other nodes that read the data, and the next call of the
-    model, receive the result instead.
+    tinygrad (0.14) writes the updates of a ScatterND into its data. Other nodes that use the data, and the next run of the
+    model, then read the result.
     """
 
     operators = frozenset(("ScatterND",))
@@ -45,10 +45,10 @@ class ScatteredRows(Workaround):
 
 
 class IndicesOfPlanes(Workaround):
-    """Compute the indices of a MaxPool from those within each plane.
+    """Compute the indices of a MaxPool from the indices within each plane.
 
-    tinygrad (0.14) counts from the beginning of the image of each channel, ONNX from that of the whole tensor. The remainder
-    of the division by the size of a plane is the same.
+    tinygrad (0.14) counts from the beginning of each channel, and ONNX from the beginning of the tensor. The remainder of
+    the division by the size of a plane is the same.
     """
 
     operators = frozenset(("MaxPool",))
@@ -84,9 +84,10 @@ class StrictComparisons(Workaround):
 
 
 class PositiveAxes(Workaround):
-    """Count several axes of Squeeze and Unsqueeze from the first.
+    """Count several axes of Squeeze and Unsqueeze from the first dimension.
 
-    tinygrad (0.14) inserts or removes them in the order of the numbers, so that those counted from the last are others.
+    tinygrad (0.14) inserts or removes axes one at a time, in ascending order, so negative axes then refer to other
+    dimensions.
     """
 
     operators = frozenset(("Squeeze", "Unsqueeze"))

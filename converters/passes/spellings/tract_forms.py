@@ -19,7 +19,7 @@ from onnx_specops.naming import Names
 class UnnamedDimensions(InPlacePass):
     """Remove the names of the unknown dimensions of computed tensors.
 
-    tract (0.23) names the number of elements that NonZero finds, and rejects another name for it in the file.
+    tract (0.23) assigns its own name to the number of elements that NonZero finds, and rejects a different name in the file.
     """
 
     def call(self, model: ir.Model) -> PassResult:
@@ -38,8 +38,8 @@ class UnnamedDimensions(InPlacePass):
 class WideSizes(Workaround):
     """Compute dimensions in 64 bits if a few nodes compute them in 32 bits and a Cast follows.
 
-    tract (0.23) supports arithmetic of unknown dimensions in 64 bits only. The values fit in 32 bits, so the results are
-    equal.
+    tract (0.23) supports arithmetic on unknown dimensions in 64 bits only. The values fit in 32 bits, so the results do not
+    change.
     """
 
     operators = frozenset(("Cast",))
@@ -105,8 +105,9 @@ def _in_64_bits(op: Builder, value: ir.Value, wide: Mapping[ir.Value, Value]) ->
 class CountedSlices(Workaround):
     """Replace the starts and ends of a Slice along an unknown dimension by numbers between 0 and the dimension.
 
-    tract (0.23) raises an error for a place beyond the dimension when the model runs, for example for the first 20 of fewer
-    boxes. It knows only 2**63 - 1 and 2**31 - 1 as the end of an axis. Conditions: constant places, and steps of 1.
+    tract (0.23) raises an error at run time for a position beyond the dimension, for example for the first 20 boxes if there
+    are fewer. It supports only 2**63 - 1 and 2**31 - 1 as the end of an axis. Conditions: constant positions, and steps of
+    1.
     """
 
     operators = frozenset(("Slice",))
@@ -151,7 +152,8 @@ def _joined(op: Builder, places: Sequence[int | Value]) -> Value:
 class CountedOutputs(InPlacePass):
     """Compute an output of 64-bit integers from its absolute values and signs.
 
-    tract (0.23) stores such integers as expressions of sizes, except for absolute values, and its API cannot return those.
+    tract (0.23) stores such integers as symbolic expressions, except for absolute values, and its API cannot return symbolic
+    expressions.
     """
 
     def call(self, model: ir.Model) -> PassResult:

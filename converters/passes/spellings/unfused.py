@@ -15,9 +15,9 @@ from onnx_specops.naming import Names
 class SeparatePatterns(InPlacePass):
     """Insert an Identity in patterns that look like Softplus, Celu, Gelu, Softmax or LayerNormalization.
 
-    OpenCV (5.0.0) computes log(exp(x) + y) as Softplus for every y. It crashes for an Elu between Div and Mul, and for
-    the gate of a Gelu that is multiplied by another value. It raises an error for a softmax along several axes, and for
-    a LayerNormalization whose weights have another shape.
+    OpenCV (5.0.0) computes log(exp(x) + y) as Softplus for every y. It crashes for an Elu between Div and Mul, and for the
+    gate of a Gelu that is multiplied by another value. It raises an error for a Softmax along several axes, and for a
+    LayerNormalization with weights of another shape.
     """
 
     def call(self, model: ir.Model) -> PassResult:

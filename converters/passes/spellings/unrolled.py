@@ -25,10 +25,10 @@ _NODES = 10_000
 
 
 class UnrolledRecurrence(Workaround):
-    """Convert GRU, LSTM and RNN of a known number of steps to the operators of each step.
+    """Convert GRU, LSTM and RNN with a known number of steps to the operators of each step.
 
-    TVM (0.27), tinygrad (0.14) and onnx2torch (1.5.15) lack them. The shape of the sequences is known, and there are at most
-    1,024 steps. The functions are Sigmoid, Tanh and Relu. There are neither coupled gates nor another layout.
+    TVM (0.27), tinygrad (0.14) and onnx2torch (1.5.15) lack them. Conditions: a known shape of the sequences, at most 1,024
+    steps, the activation functions Sigmoid, Tanh and Relu, no coupled gates, and the default layout.
     """
 
     operators = frozenset(GATES)
@@ -56,8 +56,8 @@ class UnrolledRecurrence(Workaround):
 class UnrolledForms(UnrolledRecurrence):
     """Convert the forms of GRU, LSTM and RNN that the program computes incorrectly to the operators of each step.
 
-    The table below lists them. OpenCV (5.0.0, 4.14.0), MNN (3.6), ncnn and tract (0.23.9) have these operators in some
-    forms only. tract ignores other activations, ``clip``, ``input_forget`` and a reverse direction in silence.
+    The table below lists these forms. OpenCV (5.0.0, 4.14.0), MNN (3.6), ncnn and tract (0.23.9) support these operators
+    only partially. tract silently ignores other activations, ``clip``, ``input_forget`` and a reverse direction.
 
     Attributes:
         limits: the limits of the target.
@@ -219,10 +219,10 @@ def _sizes(value: Value) -> list[int]:
 
 
 class UnrolledLoops(Workaround):
-    """Convert a Loop of a known number of iterations to the nodes of each iteration.
+    """Unroll a Loop with a known number of iterations.
 
-    Most programs other than ONNX Runtime have no control flow. The number is constant, or the condition depends on counters
-    and constants only. The result has at most 10,000 nodes. The body contains no If.
+    Most programs other than ONNX Runtime do not support control flow. Conditions: a constant number of iterations, or a
+    condition that depends only on counters and constants; a body without If; and a result of at most 10,000 nodes.
     """
 
     operators = frozenset(("Loop",))

@@ -56,7 +56,7 @@ _LANES = 4
 class OddGroups(Workaround):
     """Add a group of zeros to a Conv with an even number of groups, and remove its results.
 
-    WebGPU (0.4) computes wrong numbers if a group has more than 4 output channels whose number is no multiple of 4.
+    WebGPU (0.4) computes wrong numbers if the number of output channels per group is greater than 4 and not a multiple of 4.
     """
 
     operators = frozenset(("Conv",))
@@ -114,7 +114,7 @@ class SeveralTransposedKernels(Workaround):
 class NarrowIntegers(Workaround):
     """Compute with 32-bit integers where the kernel has no booleans, bytes or 64-bit integers.
 
-    WebGPU (0.4) has these types in few kernels. It computes 64-bit integers with 32 bits, so nothing is lost.
+    Few kernels of WebGPU (0.4) support these types. It computes 64-bit integers with 32 bits, so the results do not change.
     """
 
     operators = frozenset((
@@ -147,10 +147,10 @@ class NarrowIntegers(Workaround):
 
 
 class GatheredSlices(Workaround):
-    """Convert a Slice of integers or booleans to Gather, and a backward one that does not begin at the last element.
+    """Convert a Slice of integers or booleans to Gather, and also a backward Slice that does not begin at the last element.
 
-    WebGPU (0.4) slices floats only, and selects other elements of the latter. The dimensions are known, or at most 4,096
-    elements remain from the first one on.
+    WebGPU (0.4) slices floats only, and selects other elements for such backward slices. Conditions: known dimensions, or a
+    slice of at most the first 4,096 elements.
     """
 
     operators = frozenset(("Slice",))
@@ -196,10 +196,11 @@ def _begins_before_last(
 
 
 class SlicesFromLast(Workaround):
-    """Convert a backward Slice from one of the first elements to a Slice up to that element and one from there.
+    """Convert a backward Slice from one of the first elements to a Slice up to that element, and a backward Slice of the
+    result.
 
-    WebGPU (0.4) selects other elements unless the Slice begins at the last one. The numbers are constant, and the end is not
-    counted from the last element.
+    WebGPU (0.4) selects other elements unless the Slice begins at the last one. Conditions: constant start and end, and an
+    end that is not counted from the last element.
     """
 
     operators = frozenset(("Slice",))
@@ -253,7 +254,7 @@ class GatheredElements(Workaround):
 
 
 class NegatedAnd(Workaround):
-    """Convert Or to And of the negations, and Xor to a comparison. WebGPU (0.4) has neither."""
+    """Convert Or to And of the negations, and Xor to a comparison. WebGPU (0.4) does not support Or and Xor."""
 
     operators = frozenset(("Or", "Xor"))
 
@@ -267,7 +268,7 @@ class NegatedAnd(Workaround):
 
 
 class ScalarExponents(Workaround):
-    """Convert a constant exponent of one element to a scalar. WebGPU (0.4) fails to compute some others."""
+    """Convert a constant exponent of one element to a scalar. WebGPU (0.4) fails for some other shapes."""
 
     operators = frozenset(("Pow",))
 
