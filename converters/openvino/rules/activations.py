@@ -23,7 +23,7 @@ from onnx_specops.building import Builder, Value
 _NAN_TO_0 = Departure(where="a NaN", cpu="gives 0", reference="keeps it", follows="reference")
 _SOFTMAX_OF_NAN = Departure(
     where="a NaN among the elements",
-    cpu="gives one NaN, and the other elements as if all were negligible",
+    cpu="gives NaN for one element, and treats the others as negligible",
     specification="makes all elements NaN",
     follows="specification",
 )
@@ -44,7 +44,7 @@ def relu(op: Builder, x: Value):
     "PRelu",
     departs=[
         Departure(
-            where="a slope for the last dimension, or of more dimensions than the data, if dimensions are unknown",
+            where="a slope for the last dimension, or with more dimensions than the data, if dimensions are unknown",
             cpu="fails",
             reference="broadcasts it",
             follows="reference",
@@ -278,7 +278,7 @@ def log_softmax(op: Builder, x: Value, *, axis: int = 1):
     "GRN",
     departs=[
         Departure(
-            where="the output of a recurrent sequence whose lengths are less than its steps",
+            where="the output of a recurrent sequence with lengths below the number of steps",
             cpu="normalizes along another axis",
             specification="normalizes each vector of channels",
             follows="specification",

@@ -36,7 +36,7 @@ _ROUNDED = Departure(
 )
 _AS_FLOATS = Departure(
     where="an i32 whose result is beyond the range of its type",
-    cpu="gives the last float within it",
+    cpu="gives the largest float in the range",
     reference="gives the lowest i32",
     follows="cpu",
 )
@@ -49,7 +49,7 @@ _LAID_AND_BOUNDED = Departure(
 )
 _LAID_IN_PRODUCTS = Departure(
     where="a constant that `auto_broadcast=pdpd` broadcasts to the result of a MatMul by a constant",
-    cpu="aligns it with the last dimension if that has its size; for i8 and u8, gives zeros or rejects it",
+    cpu="aligns it with the last dimension if their sizes match; for i8 and u8, gives zeros or rejects it",
     specification="aligns it with the dimensions from `auto_broadcast_axis` on",
     follows="specification",
 )
@@ -153,7 +153,7 @@ def floor(op: Builder, x: Value):
     since="opset5",
     departs=[
         Departure(
-            where="`half_away_from_zero`, of the last number below a half",
+            where="`half_away_from_zero`, for the largest number below 0.5",
             cpu="rounds it away from zero",
             specification="rounds it to zero",
             follows="specification",
@@ -196,7 +196,9 @@ def multiply(op: Builder, a: Value, b: Value):
 @binary(
     "SquaredDifference",
     departs=[
-        Departure(where="i8 and u8", cpu="does not give squares", specification="gives squares", follows="specification"),
+        Departure(
+            where="i8 and u8", cpu="does not compute squares", specification="computes squares", follows="specification"
+        ),
     ],
 )
 def squared_difference(op: Builder, a: Value, b: Value):

@@ -25,7 +25,8 @@ from onnx_specops.building import Builder, Value
             follows="cpu",
         ),
         Departure(
-            where="as many tokens as heads, known dimensions, inputs that are parts of one tensor, and a transposed result",
+            where="equal numbers of tokens and heads, known dimensions, inputs that are parts of one tensor, and a "
+            "transposed result",
             cpu="confuses tokens and heads",
             specification="distinguishes them",
             follows="specification",

@@ -25,8 +25,8 @@ _SHAPE_REJECTED = Departure(
 )
 _PADS_STAND = Departure(
     where="`output_shape` and explicit pads",
-    cpu="crops `pads_begin` at the start and the surplus at the end; ignores the pads too if one element with strides of 1 "
-    "gives the size of the data",
+    cpu="crops `pads_begin` at the start and the rest at the end; also ignores the pads if a kernel of one element with "
+    "strides of 1 gives the size of the data",
     specification="ignores the pads, and crops half at each side",
     follows="cpu",
 )
@@ -34,7 +34,7 @@ _PADS_OVERLOOKED = Departure(
     where="a kernel of one element, strides of 1, `pads_begin`, and as much at the end through a negative `pads_end` or "
     "`output_padding`",
     cpu="ignores them",
-    specification="shifts by them",
+    specification="shifts the data by the pads",
     follows="specification",
 )
 
@@ -44,14 +44,14 @@ _PADS_OVERLOOKED = Departure(
     departs=[
         _KERNEL_REJECTED,
         Departure(
-            where="data and weights that FakeQuantize gives two levels, with limits that differ between the channels of the "
-            "data, or a number of channels that is not a multiple of 8",
+            where="data and weights with two levels of FakeQuantize, and with limits that differ between the channels of "
+            "the data, or a number of channels that is not a multiple of 8",
             cpu="replaces it by a binary convolution, which ignores the differences, and adds further channels",
             specification="multiplies the numbers",
             follows="specification",
         ),
         Departure(
-            where="data and weights that FakeQuantize gives two levels, with scalar limits of the weights",
+            where="data and weights with two levels of FakeQuantize, and with scalar limits of the weights",
             cpu="crashes",
             specification="multiplies the numbers",
             follows="specification",

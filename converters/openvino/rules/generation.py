@@ -81,7 +81,7 @@ _WRONG_WAY = Departure(
     follows="specification",
 )
 _HOW_MANY = Departure(
-    where="floats with `(stop - start) / step` a little above a whole number",
+    where="floats with `(stop - start) / step` slightly above an integer",
     cpu="counts the elements in single precision, and may give one less",
     reference="counts in double precision",
     follows="reference",

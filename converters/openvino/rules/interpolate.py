@@ -51,8 +51,8 @@ _FUSED = {("linear", 4), ("linear_onnx", 4), ("linear_onnx", 5), ("cubic", 4)}
 """The modes and ranks that the CPU plugin fuses with the operations that follow."""
 _UNROUNDED = Departure(
     where="i8 and u8 with dynamic dimensions, before a Convert to floats and a function of these",
-    cpu="computes them as one, and rounds nothing between them",
-    reference="has integers between them",
+    cpu="fuses them, without rounding in between",
+    reference="rounds to integers in between",
     follows="cpu",
 )
 _WITHOUT_PLACES = Departure(
@@ -75,8 +75,8 @@ _NO_PIXEL = Departure(
 )
 _FAR_REFLECTIONS = Departure(
     where="`reflection` of positions more than 2^24 pixels from the image, and with `nearest` of a NaN and of infinity",
-    cpu="takes a pixel that depends on rounding",
-    reference="takes another one",
+    cpu="selects a pixel that depends on rounding",
+    reference="selects another pixel",
     follows="runtime",
 )
 

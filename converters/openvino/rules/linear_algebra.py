@@ -114,9 +114,9 @@ def inverse(op: Builder, data: Value, *, adjoint: bool = False):
     departs=[
         Departure(
             name="ellipsis",
-            where="an ellipsis of operands that each have a letter of their own, without a sum, such as `...i,...j->...ij`",
+            where="an ellipsis in operands without a common letter, without a sum, such as `...i,...j->...ij`",
             cpu="multiplies other elements, or fails if the dimensions do not allow it",
-            specification="multiplies those with equal positions in the ellipsis",
+            specification="multiplies elements at equal positions in the ellipsis",
             follows="specification",
         ),
         _INTEGERS,

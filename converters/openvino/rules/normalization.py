@@ -69,7 +69,7 @@ def mvn_6(
     "NormalizeL2",
     departs=[
         Departure(
-            where="no axes, given at run time",
+            where="no axes, at run time",
             cpu="fails",
             specification="gives 1 for every number other than 0",
             follows="specification",

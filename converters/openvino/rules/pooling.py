@@ -62,7 +62,7 @@ _MAX_WINDOWS = 64  # along an axis, with one node for each
 
 
 _OF_PADDING = Departure(
-    where="windows of padding only, as with `ceil` and `dilations`",
+    where="windows that contain only padding, as with `ceil` and `dilations`",
     cpu="gives NaN, the mean of no elements",
     specification="leaves it undefined",
     follows="runtime",

@@ -56,7 +56,7 @@ def reduce_l1(op: Builder, x: Value, axes: Value, *, keep_dims: bool = False):
     departs=[
         _NO_AXES,
         Departure(
-            where="i8 and u8 whose squares have a sum beyond the range of the type",
+            where="i8 and u8 with a sum of squares beyond the range of the type",
             cpu="gives the root of the largest number",
             specification="gives the root of the sum",
             follows="specification",

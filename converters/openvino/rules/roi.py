@@ -23,7 +23,7 @@ _DYNAMIC = Departure(
     departs=[
         Departure(
             where="infinity among the elements, with `bilinear`",
-            cpu="makes it NaN if another element has the weight 0",
+            cpu="gives NaN if another element has the weight 0",
             specification="leaves it undefined",
             follows="runtime",
         ),
@@ -129,7 +129,7 @@ def check_places(maps: Value) -> None:
     since="opset15",
     departs=[
         Departure(
-            where="a NaN or an infinity as the first element of a map, of samples beyond the map",
+            where="a NaN or an infinity as the first element of a map, for samples beyond the map",
             cpu="makes them NaN",
             specification="leaves it undefined",
             follows="runtime",

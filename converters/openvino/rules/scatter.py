@@ -50,7 +50,7 @@ def scatter_elements_update_3(op: Builder, data: Value, indices: Value, updates:
         ),
         Departure(
             where="`min` and `max` of a NaN",
-            cpu="keeps one in the data, and ignores one in the updates",
+            cpu="keeps a NaN in the data, and ignores a NaN in the updates",
             reference="uses the update if either value is a NaN",
             follows="runtime",
         ),

@@ -54,13 +54,13 @@ def shape_of(op: Builder, data: Value, *, output_type: ElementType):
         Departure(
             where="data without elements, and a run-time pattern with elements",
             cpu="gives no elements",
-            specification="allows no such pattern",
+            specification="does not allow such patterns",
             follows="runtime",
         ),
         Departure(
-            where="a 0 that copies a dimension, and another number of elements than the data's",
+            where="a 0 that copies a dimension, if the number of elements differs from that of the data",
             cpu="drops elements, or reads out of bounds",
-            specification="allows no such pattern",
+            specification="does not allow such patterns",
             follows="specification",
         ),
     ],
@@ -229,7 +229,7 @@ def broadcast_1(
         ),
         Departure(
             where="`bidirectional` to a constant shape with a 0",
-            cpu="keeps a dimension of 1 there",
+            cpu="gives a dimension of 1",
             specification="has no elements",
             follows="specification",
         ),
@@ -294,8 +294,8 @@ def tile(op: Builder, data: Value, repeats: Value):
     departs=[
         Departure(
             where="data without elements, of known dimensions and of unknown ones",
-            cpu="omits those of known dimensions",
-            reference="includes all of them",
+            cpu="omits the data of known dimensions",
+            reference="includes all data",
             follows="reference",
         ),
     ],

@@ -98,7 +98,7 @@ def _top_k(
         Departure(
             where="slices without elements",
             cpu="returns no slice and uninitialized indices, or fails",
-            specification="gives the first one; all others are equal to it",
+            specification="returns the first slice, because all others are equal to it",
             follows="specification",
         ),
         Departure(

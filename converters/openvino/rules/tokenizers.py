@@ -43,7 +43,7 @@ _OLD_PATTERNS = {
 
 _LONG_MATCHES = Departure(
     where="matches that need more than 32 KiB of stack",
-    cpu="does not find them, such as a run of 5,000 digits as one piece",
+    cpu="does not find such matches, for example a run of 5,000 digits as one piece",
     specification="does not limit them; the kernels' limit is 64 MiB",
     follows="specification",
 )
@@ -200,8 +200,8 @@ def special_tokens_split(op: Builder, *inputs: Value):
     departs=[
         Departure(
             where="no symbols in any string",
-            cpu="gives one row for any number of them",
-            specification="does not define it; one row for each is expected",
+            cpu="gives one row for any number of strings",
+            specification="does not define it; one row per string is expected",
             follows="cpu",
         ),
         Departure(

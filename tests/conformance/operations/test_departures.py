@@ -421,8 +421,8 @@ def _binary(levels: np.ndarray, limit: Any) -> Any:
 
 
 for _where, _levels, _limit in (
-    ("data and weights that FakeQuantize gives two levels, with limits", _LEVELS, np.ones((8, 1, 1, 1))),
-    ("data and weights that FakeQuantize gives two levels, with scalar", np.ones((1, 8, 1, 1), F), 1),
+    ("data and weights with two levels of FakeQuantize, and with limits", _LEVELS, np.ones((8, 1, 1, 1))),
+    ("data and weights with two levels of FakeQuantize, and with scalar", np.ones((1, 8, 1, 1), F), 1),
 ):
     _data = np.where(np.arange(8) % 2, 0.5, -0.5).astype(F).reshape(1, 8, 1, 1)
     _expected = (_SIGNS[:, :, 0, 0] @ (np.sign(_data) * _levels).reshape(8)).reshape(1, 8, 1, 1)
@@ -512,7 +512,7 @@ for _version in (1, 14, 16):
     _shown(
         "AvgPool",
         _version,
-        "windows of padding only",
+        "windows that contain only padding",
         "avg_pool",
         [static(np.ones((1, 1, 5), F))],
         {"kernel_shape": [1], "strides": [3], "pads_begin": [0], "pads_end": [0], "exclude_pad": False}
@@ -804,7 +804,7 @@ _shown("ReduceMin", 1, "no elements", "reduce_min", [static(_floats(INF)), np.ar
 _shown(
     "ReduceL2",
     4,
-    "i8 and u8 whose squares",
+    "i8 and u8 with a sum of squares",
     "reduce_l2",
     [static(np.array([30, 40], np.uint8)), np.array([0])],
     {"keep_dims": False},
@@ -826,7 +826,7 @@ _shown_by("MatMul-1-weights-u8-bf16", "constants of 8 bits and less")
 _shown(
     "Einsum",
     7,
-    "an ellipsis of operands",
+    "an ellipsis in operands",
     lambda ops, x, y: ops.einsum([x, y], "...i,...j->...ij"),
     [dynamic(_floats([[1, 2], [3, 4]])), dynamic(_floats([[1, 2, 3], [4, 5, 6]]))],
     expected=_floats([[[1, 2, 3], [2, 4, 6]], [[12, 15, 18], [16, 20, 24]]]),
@@ -1112,7 +1112,7 @@ _projection = np.random.default_rng(0).standard_normal((1, 4, 3, 4, 8)).astype(F
 _shown(
     "ScaledDotProductAttention",
     13,
-    "as many tokens as heads",
+    "equal numbers of tokens and heads",
     _as_many_tokens_as_heads,
     [static(_projection)],
     expected=_attention(*_projection.transpose(2, 0, 3, 1, 4)).transpose(0, 2, 1, 3).astype(F),
