@@ -63,9 +63,9 @@ def GroupQueryAttention(
 ):
     """Computes causal attention in which groups of ``num_heads`` query heads share ``kv_num_heads`` key and value heads.
 
-    Row b of a batch has ``seqlens_k[b] + 1`` tokens, including those of this run. The tokens of this run follow those of
-    the cache. In the first run, where ``total_sequence_length`` equals the number of tokens of the run, they start the
-    cache.
+    Row b of a batch has ``seqlens_k[b] + 1`` tokens, including those of this run. The tokens of this run follow the tokens
+    in the cache. In the first run, where ``total_sequence_length`` equals the number of tokens of the run, they are the
+    first tokens in the cache.
 
     Inputs:
         query: [batch, sequence, num_heads * head size].
@@ -78,7 +78,7 @@ def GroupQueryAttention(
             and keys at each position.
         position_ids: not supported by the body. ONNX Runtime reads only its first number, in a first run.
         attention_bias: [batch or 1, num_heads or 1, sequence, total sequence], added to the scaled attention scores.
-        head_sink: [num_heads], one extra attention score per head, which has no value.
+        head_sink: [num_heads], an additional attention score per head, without a value.
 
     Outputs:
         output: [batch, sequence, num_heads * head size].

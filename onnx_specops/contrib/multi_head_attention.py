@@ -23,7 +23,7 @@ def MultiHeadAttention(op, query, key, value, *, num_heads: int, scale: float = 
 
     Attributes:
         num_heads: the number of heads.
-        scale: the factor of the scores; 0 means ``1 / sqrt(N)``.
+        scale: the factor by which the scores are multiplied. 0 means ``1 / sqrt(N)``.
 
     Output: [batch, queries, num_heads * V].
 

@@ -27,23 +27,22 @@ def Attention(
     kv_num_heads: Annotated[int, Limits(1, LARGEST)],
     scale: float = 0.0,
 ):
-    """Computes ``softmax(scale * Q @ K.T + attn_mask) @ V`` for each head, as ONNX's Attention-23 does for inputs of rank
-    3.
+    """Computes ``softmax(scale * Q @ K.T + attn_mask) @ V`` for each head, like ONNX's Attention-23 with inputs of rank 3.
 
     Inputs:
         Q: ``[batch, queries, q_num_heads * N]``.
         K: ``[batch, keys, kv_num_heads * N]``.
         V: ``[batch, keys, kv_num_heads * M]``.
-        attn_mask: added to the scores. A boolean mask keeps the scores where it is true and sets the others to ``-inf``.
-            Its shape broadcasts to that of the scores, ``[batch, q_num_heads, queries, keys]``.
+        attn_mask: added to the scores. A boolean mask keeps the scores where it is true and sets the others to ``-inf``. Its
+            shape broadcasts to the shape of the scores, ``[batch, q_num_heads, queries, keys]``.
 
     Attributes:
         q_num_heads: the number of query heads.
         kv_num_heads: the number of key and value heads. Consecutive groups of query heads share one.
-        scale: the factor of the scores; 0 means ``1 / sqrt(N)``.
+        scale: the factor by which the scores are multiplied. 0 means ``1 / sqrt(N)``.
 
-    Output: ``[batch, queries, q_num_heads * M]``. It is NaN where the mask excludes all keys, and 0 if there are no
-    keys.
+    Output: ``[batch, queries, q_num_heads * M]``. The result is NaN where the mask excludes all keys, and 0 if
+    there are no keys.
 
     Source: OpenVINO specification, ScaledDotProductAttention-13, and its decomposed forms; ONNX, Attention-23.
     """

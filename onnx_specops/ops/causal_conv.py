@@ -20,8 +20,8 @@ def CausalConv(x, weight, past_state):
 
         y[t, c] = sum(weight[k, c] * joined[t + length - K + 1 + k, c] for k in range(K))
 
-    This is ONNX's CausalConvWithState without bias and activation. In ``x`` and ``weight``, the dimension of tokens precedes
-    that of channels, and the state may be longer than ``K - 1``.
+    This is ONNX's CausalConvWithState without bias and activation function. In ``x`` and ``weight``, tokens precede
+    channels. The state may be longer than ``K - 1``.
 
     Inputs:
         x: ``[batch, tokens, channels]``.

@@ -38,16 +38,16 @@ def CTCLoss(
     Inputs:
         logits: ``[N, T, C]``.
         logit_length: ``[N]``, the number of time steps of each sequence.
-        labels: ``[N, T]``, classes. Values past the length of a sequence are ignored.
+        labels: ``[N, T]``, the classes. Values beyond the length of a sequence are ignored.
         label_length: ``[N]``, at most ``logit_length``.
-        blank_index: scalar or ``[1]``, the blank class. If omitted or empty: the last class.
+        blank_index: scalar or ``[1]``, the blank class. If omitted or empty, the last class.
 
     Attributes:
         preprocess_collapse_repeated: whether a label equal to the previous one is dropped.
         ctc_merge_repeated: whether equal labels at adjacent time steps are merged.
         unique: whether labels that occurred before are dropped.
 
-    Output: ``[N]``; infinity where no alignment is possible.
+    Output: ``[N]``. The loss is infinite if no alignment is possible.
 
     Source: OpenVINO specification, CTCLoss-4. (OpenVINO's CPU plugin overflows for logits above 88.)
     """

@@ -48,17 +48,17 @@ def DeformablePSROIPooling(
 
     Inputs:
         feat: ``[N, output_dim * group_size ** 2, H, W]``.
-        rois: ``[R, 5]``, ``image, x1, y1, x2, y2``. The first row whose image is -1 ends the list: this row and all rows
-            after it give zeros.
-        offsets: ``[R, 2 * classes, part_size, part_size]``, horizontal and vertical shifts. If omitted or empty: no
-            shifts. The output channels are divided evenly among the classes.
+        rois: ``[R, 5]``, ``image, x1, y1, x2, y2``. The first row whose image is -1 ends the list. The results of this row
+            and of all rows after it are zeros.
+        offsets: ``[R, 2 * classes, part_size, part_size]``, horizontal and vertical shifts. If omitted or empty, the bins
+            are not shifted. The output channels are divided evenly among the classes.
 
     Attributes:
         output_dim: the number of output channels.
         spatial_scale: the factor that maps rounded coordinates to positions, from which half a pixel is subtracted.
         group_size: the number of bins of a region along each axis.
         spatial_bins_x, spatial_bins_y: the number of samples of a bin along each axis.
-        trans_std: the factor that turns ``offsets`` into fractions of the region.
+        trans_std: the factor that converts ``offsets`` to fractions of the region.
         part_size: the number of separately shifted parts of a region along each axis.
 
     Output: ``[R, output_dim, group_size, group_size]``. Samples more than half a pixel outside the map are ignored. A

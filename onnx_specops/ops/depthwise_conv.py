@@ -32,9 +32,9 @@ def DepthwiseConv(
     pads: str = "",
     dilations: str = "",
 ):
-    """Convolves each channel with its own kernel, in channels-last layout.
+    """Convolves each channel with a separate kernel, in channels-last layout.
 
-    This is ONNX's Conv with as many groups as channels, but the channels are the last dimension of each tensor.
+    This is ONNX's Conv with one group per channel, except that the channels are the last dimension of each tensor.
 
     Inputs:
         X: ``[N, S1, ..., C]`` with one to three spatial dimensions.
@@ -44,12 +44,12 @@ def DepthwiseConv(
     Attributes:
         channels: ``C``.
         kernel: ``k1, ...``, as a list such as ``"3,3"``.
-        strides, dilations: one number for each spatial dimension, as a list; empty: 1.
-        pads: the padding at the beginnings, then at the ends, as a list; empty: 0.
+        strides, dilations: one number for each spatial dimension, as a list. An empty list means 1.
+        pads: the padding at the beginning of each dimension, then at the end of each, as a list. An empty list means 0.
 
     Output: ``[N, E1, ..., C]``.
 
-    Source: OpenVINO's GroupConvolution, between layers whose channels are last.
+    Source: OpenVINO's GroupConvolution, between layers in channels-last layout.
     """
     window = _window(kernel)
     windows = Windows(_NAME, len(window), strides, pads, dilations)

@@ -60,22 +60,20 @@ def DetectionOutput(
 ):
     """Decodes boxes from prior boxes and offsets, and applies non-maximum suppression to each class.
 
-    Inputs. ``L`` is 1 if ``share_location``, else the number of classes. A prior box has ``S`` = 4 numbers if
-    ``normalized``, else 5, of which the first is an image index (-1 ends the priors of the image):
-        box_logits: ``[N, priors * L * 4]``.
-        class_preds: ``[N, priors * classes]``.
-        proposals: ``[1 or N, 2, priors * S]``: the prior boxes ``x1, y1, x2, y2`` in the first row and their variances
-            in the second. ``[1 or N, 1, priors * S]`` if ``variance_encoded_in_target``.
-        aux_class_preds: ``[N, priors * 2]``. A prior whose second number is below ``objectness_score`` is background.
-        aux_box_preds: the shape of ``box_logits``; offsets that are applied to the priors first. Both auxiliary inputs
-            may be omitted or empty.
+    Inputs. ``L`` is 1 if ``share_location`` is set, and otherwise the number of classes. A prior box has ``S`` = 4 numbers
+    if ``normalized`` is set. Otherwise, it has 5 numbers. The first one is an image index, and -1 ends the priors of the
+    image: box_logits: ``[N, priors * L * 4]``. class_preds: ``[N, priors * classes]``. proposals: ``[1 or N, 2, priors *
+    S]``: the prior boxes ``x1, y1, x2, y2`` in the first row and their variances in the second. ``[1 or N, 1, priors * S]``
+    if ``variance_encoded_in_target``. aux_class_preds: ``[N, priors * 2]``. A prior whose second number is below
+    ``objectness_score`` is background. aux_box_preds: the shape of ``box_logits``; offsets that are applied to the priors
+    first. Both auxiliary inputs may be omitted or empty.
 
     Attributes:
-        keep_top_k: the number of boxes that are kept for an image; negative: all.
-        nms_threshold: a box whose overlap with a better box of its class exceeds this is removed.
-        background_label_id: the class that is never a result; -1: there is no such class.
-        top_k: the number of candidates of each class (of each image if ``decrease_label_id``) that enter the
-            suppression; -1: all.
+        keep_top_k: the number of boxes that are kept for an image. A negative number keeps all boxes.
+        nms_threshold: a box is removed if its overlap with a better box of its class exceeds this threshold.
+        background_label_id: the class of the background, which is never a result. -1 means that there is none.
+        top_k: the number of candidates of each class (of each image if ``decrease_label_id``) that enter the suppression. -1
+            means all.
         variance_encoded_in_target: whether the offsets are already scaled by the variances.
         code_type: ``caffe.PriorBoxParameter.CENTER_SIZE`` or ``caffe.PriorBoxParameter.CORNER``.
         share_location: whether all classes share the box of a prior.
@@ -89,8 +87,8 @@ def DetectionOutput(
 
     Output: ``[1, 1, R, 7]``. Rows ``image, class, score, x1, y1, x2, y2`` are ordered by image, class and descending
     score. If there is room, a row that begins with -1 and rows of zeros follow. ``R`` is ``N * keep_top_k`` if
-    ``keep_top_k`` is positive, ``N * top_k * classes`` if ``top_k`` is positive and ``keep_top_k`` is -1, else ``N *
-    classes * priors``.
+    ``keep_top_k`` is positive, ``N * top_k * classes`` if ``top_k`` is positive and ``keep_top_k`` is -1, and ``N * classes
+    * priors`` otherwise.
 
     Equal scores are ordered by prior.
 

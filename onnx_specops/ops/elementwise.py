@@ -80,7 +80,8 @@ def Elementwise(
 
     An instruction is a name and the numbers of its arguments, separated by single spaces, as in ``mul 0 1``. Instructions
     are separated by ``;``. The numbers 0 to 9 are the operands ``X0`` to ``X9``, 10 is the result of the first instruction,
-    11 that of the second one, and so on. The last result is the output. All instructions compute in float32:
+    11 is the result of the second instruction, and so on. The last result is the output. All instructions compute in
+    float32:
 
     - ``add``, ``sub``, ``mul``, ``div``, ``min`` and ``max`` of two arguments;
     - ``dequantize x scale zero_point`` of operands: ``(x - zero_point) * scale``;
@@ -93,9 +94,9 @@ def Elementwise(
             value is ignored.
         scale: ``[]``, required if ``Y`` is quantized. The result is multiplied by the float32 number ``1 / scale`` and
             rounded to the nearest integer (halves to even). ``zero_point`` is added, and the sum is clipped to [0, 255].
-        X1, X2, X3, X4, X5, X6, X7, X8, X9: more operands. Those that the program does not use are
-            ignored. The shapes of the others are broadcast as in NumPy. The integers and zero points of ``dequantize`` have
-            the type uint8, all others float.
+        X1, X2, X3, X4, X5, X6, X7, X8, X9: more operands. Operands that the program does not use are ignored. The shapes of
+            the others are broadcast as in NumPy. The integers and zero points of ``dequantize`` are uint8, and all other
+            operands are float.
 
     Attributes:
         program: the instructions, at most 32.

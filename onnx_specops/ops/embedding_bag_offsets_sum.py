@@ -23,7 +23,7 @@ from onnx_specops.ops._checks import FLOAT16S, scalar
     types={"T": NUMERIC, "T_IND": INDICES},
 )
 def EmbeddingBagOffsetsSum(emb_table, indices, offsets, default_index=None, per_sample_weights=None):
-    """Sums rows of ``emb_table``, selected by ``indices``, for each bag. The gathered rows are never stored.
+    """Sums the rows of ``emb_table`` that ``indices`` selects for each bag, without storing the gathered rows.
 
     Bag ``b`` contains ``indices[offsets[b]:offsets[b + 1]]``. The last bag extends to the end. Indices before
     ``offsets[0]`` belong to no bag.
@@ -32,8 +32,9 @@ def EmbeddingBagOffsetsSum(emb_table, indices, offsets, default_index=None, per_
         emb_table: ``[num_emb, emb_dim1, ...]``.
         indices: ``[num_indices]``, in ``[0, num_emb)``.
         offsets: ``[batch]``, not decreasing, in ``[0, num_indices]``.
-        default_index: scalar or ``[1]``, the row of an empty bag. If omitted, empty or -1: zeros.
-        per_sample_weights: ``[num_indices]``, the factor of each row. If omitted or empty: ones.
+        default_index: scalar or ``[1]``, the row for an empty bag. If omitted, empty or -1, the result of an empty bag is
+            zeros.
+        per_sample_weights: ``[num_indices]``, the factor of each row. If omitted or empty, the factors are 1.
 
     Output: ``[batch, emb_dim1, ...]``. 16-bit floats are summed in float32.
 

@@ -25,12 +25,12 @@ _TAILS = (
 def ErfInv(x):
     """Computes the inverse error function of each element, with OpenVINO's approximation.
 
-    The result has about seven correct digits for ``|x|`` up to 0.9966, and three above.
+    The result has about seven correct digits for ``|x|`` up to 0.9966, and about three above.
 
     Inputs:
         x: any shape, in [-1, 1].
 
-    Output: the shape of the input; infinite at 1 and -1, NaN outside [-1, 1].
+    Output: the shape of the input. The result is infinite at 1 and -1, and NaN outside [-1, 1].
 
     Source: OpenVINO specification, ErfInv-17.
     """

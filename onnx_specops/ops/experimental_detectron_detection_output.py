@@ -48,8 +48,8 @@ def ExperimentalDetectronDetectionOutput(
 
     Attributes:
         score_threshold: the score that a box must exceed.
-        nms_threshold: a box whose overlap with a better box of its class exceeds this is removed.
-        post_nms_count: the largest number of boxes of a class that are kept; -1: all.
+        nms_threshold: a box is removed if its overlap with a better box of its class exceeds this threshold.
+        post_nms_count: the maximum number of boxes of a class that are kept. -1 means all.
         max_detections_per_image: the number of output boxes.
         max_delta_log_wh: the largest logarithm of a scaling.
 

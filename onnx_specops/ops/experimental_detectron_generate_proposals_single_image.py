@@ -40,20 +40,20 @@ def ExperimentalDetectronGenerateProposalsSingleImage(
     """Moves and scales anchors by predicted deltas, and applies non-maximum suppression.
 
     Inputs:
-        im_info: ``[3]``: height, width, and a number that is ignored.
+        im_info: ``[3]``, the height, the width, and a number that is ignored.
         anchors: ``[H * W * A, 4]``, ``x1, y1, x2, y2``, the corner pixels of the anchor, inclusive.
         deltas: ``[4 * A, H, W]``: shifts of the center as fractions of the anchor, and logarithms of its scaling (at
             most log(1000 / 16)).
         scores: ``[A, H, W]``.
 
     Attributes:
-        min_size: narrower or lower boxes get the score 0.
-        nms_threshold: a box whose overlap with a better box exceeds this is removed. Here the corners are edges.
+        min_size: the score of boxes whose width or height is smaller becomes 0.
+        nms_threshold: a box is removed if its overlap with a better box exceeds this threshold. Here the corners are edges.
         pre_nms_count, post_nms_count: the number of boxes that enter the suppression, and the largest number of its
             results.
 
     Outputs: rois ``[post_nms_count, 4]`` by descending score and roi_scores ``[post_nms_count]``; zeros follow the last
-    box. Equal scores are ordered as in OpenVINO's CPU plugin; in the body by position, then by anchor.
+    box. Equal scores are ordered as in OpenVINO's CPU plugin. The body orders them by position, then by anchor.
 
     Source: OpenVINO specification, ExperimentalDetectronGenerateProposalsSingleImage-6; edges and pixels as in
     OpenVINO's CPU plugin.

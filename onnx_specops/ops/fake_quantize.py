@@ -33,7 +33,7 @@ def FakeQuantize(
 
     Inputs:
         data: any shape.
-        input_low, input_high, output_low, output_high: shapes that broadcast to that of ``data``.
+        input_low, input_high, output_low, output_high: shapes that broadcast to the shape of ``data``.
 
     Attributes:
         levels: the number of levels.

@@ -22,8 +22,8 @@ def GatedDeltaRule(query, key, value, past_state, decay, beta):
         s[t, h] += outer(key[t, g], beta[t, h] * (value[t, h] - key[t, g] @ s[t, h]))
         output[t, h] = query[t, g] @ s[t, h]
 
-    where ``s[-1]`` is ``past_state``. This is ONNX's LinearAttention with the update rule *gated_delta* and the scale 1, but
-    heads are a separate dimension, and several heads of values share a head of queries and keys.
+    where ``s[-1]`` is ``past_state``. This is ONNX's LinearAttention with the update rule *gated_delta* and the scale 1,
+    except that heads are a separate dimension, and several value heads share a query and key head.
 
     Inputs:
         query: ``[batch, tokens, groups, K]``, multiplied by the scale.

@@ -51,14 +51,15 @@ def GenerateProposals(
         scores: ``[N, A, H, W]``.
 
     Attributes:
-        min_size: boxes narrower or lower than this, times the scale of the image, are dropped.
-        nms_threshold: a box whose overlap with a better box exceeds this is removed.
+        min_size: boxes whose width or height is smaller than this, multiplied by the scale of the image, are dropped.
+        nms_threshold: a box is removed if its overlap with a better box exceeds this threshold.
         pre_nms_count, post_nms_count: the number of boxes of an image that enter the suppression, and the largest number
             of its results.
         normalized: whether the corners are edges of the box rather than its outermost pixels.
 
     Outputs: rpnrois ``[rois, 4]`` by image and descending score; rpnscores ``[rois]``; rpnroisnum ``[N]``, the number of
-    boxes of each image. Equal scores are ordered as in OpenVINO's CPU plugin; in the body by position, then by anchor.
+    boxes of each image. Equal scores are ordered as in OpenVINO's CPU plugin. The body orders them by position, then by
+    anchor.
 
     Source: OpenVINO specification, GenerateProposals-9.
     """

@@ -51,10 +51,10 @@ def GroupQueryAttentionCompressed(
 ):
     """Computes causal attention as ONNX Runtime's GroupQueryAttention does, with a compressed cache of keys and values.
 
-    The tokens of this run use each other's keys and values uncompressed, and those of earlier runs as the cache stores
-    them:
+    The keys and values of this run's tokens are used uncompressed. The cache stores the keys and values of earlier runs as
+    follows:
 
-    - float16: rounded to nearest;
+    - float16: rounded to the nearest number;
     - uint8: ``minimum + step * code``. Each row (the key or the value of one token in one head) has its own 256 steps
       from its smallest to its largest element. ``step`` (rounded up) and ``minimum`` (rounded down) are float16. They
       follow the codes of the row, ``step`` first, in 4 bytes. A row with an element outside the range of float16 becomes
@@ -66,21 +66,21 @@ def GroupQueryAttentionCompressed(
         past_key, past_value: ``[batch, kv_num_heads, past sequence, head size]``; for uint8 the last dimension is the
             head size plus 4. The past sequence may be longer than the number of cached tokens, up to the size of the
             allocated memory.
-        seqlens_k: ``[batch]``, the number of tokens of each row, minus one. The tokens of this run follow those of the
-            cache. In the first run, where ``total_sequence_length`` equals the number of tokens of the run, they start
-            the cache; the padding of shorter rows is undefined.
+        seqlens_k: ``[batch]``, the number of tokens of each row, minus one. The tokens of this run follow the tokens in the
+            cache. In the first run, where ``total_sequence_length`` equals the number of tokens of the run, they are the
+            first tokens in the cache, and the padding of shorter rows is undefined.
         total_sequence_length: a scalar or ``[1]``, the largest number of tokens of a row.
         cos_cache, sin_cache: ``[positions, pairs]``, with at most half the head size of pairs: the rotation of queries
             and keys at each position. If omitted, there is no rotation.
-        head_sink: ``[num_heads]``, one extra attention score per head, which has no value.
+        head_sink: ``[num_heads]``, an additional attention score per head, without a value.
 
     Attributes:
         num_heads, kv_num_heads: the number of query heads, and of key and value heads. Each key and value head serves
             ``num_heads / kv_num_heads`` query heads.
         scale: the factor of the scores; 0 means ``1 / sqrt(head size)``.
-        softcap: bounds the scores to ``softcap * tanh(score / softcap)``; 0: no bound.
-        local_window_size: the number of tokens that each token attends to, including itself; -1: all tokens before it.
-        rotary_interleaved: whether neighboring elements are rotated together; if not, elements of the two halves are.
+        softcap: replaces each score by ``softcap * tanh(score / softcap)``. 0 means no softcap.
+        local_window_size: the number of tokens to which each token attends, including itself. -1 means all previous tokens.
+        rotary_interleaved: whether the rotation combines adjacent elements. If not, it combines elements of the two halves.
 
     Outputs:
         output: ``[batch, sequence, num_heads * head size]``.

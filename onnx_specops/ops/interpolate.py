@@ -43,7 +43,7 @@ def Interpolate(
     Inputs:
         image: any shape. An empty axis cannot grow.
         sizes: ``[n]``, the output sizes along the n axes; a size that changes is at most 2**24.
-        scales: ``[n]``, the divisors of output coordinates, usually the quotients of the sizes.
+        scales: ``[n]``, the divisors of output coordinates, usually the ratios of the sizes.
 
     Attributes:
         axes: the n axes, not negative, as a list such as ``"2,3"``.
@@ -54,7 +54,7 @@ def Interpolate(
             ``pytorch_half_pixel``, ``asymmetric``, ``tf_half_pixel_for_nn`` or ``align_corners``. The Pillow modes
             ignore it.
         nearest_mode: how ``nearest`` rounds the coordinate: ``round_prefer_floor``, ``round_prefer_ceil``, ``floor``,
-            ``ceil`` or ``simple`` (``ceil`` if the scale is less than 1, else ``floor``).
+            ``ceil`` or ``simple`` (``ceil`` if the scale is less than 1, otherwise ``floor``).
         antialias: see ``linear``. It applies to all axes if any scale is less than 1.
         cube_coeff: the parameter *a* of ``cubic`` and ``bicubic_pillow``.
 

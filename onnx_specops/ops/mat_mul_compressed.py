@@ -59,13 +59,13 @@ def MatMulCompressed(
 ):
     """Multiplies by compressed matrices: ``function(A @ W + bias)``, with ``W = (B - zero_points) * scales``.
 
-    The weights are decompressed as they are used, never as a whole. Each ``block_size`` elements along ``K`` share a
-    scale and a zero point; the last block may be shorter. All sums are computed in float32.
+    The weights are decompressed as they are used. Each block of ``block_size`` elements along ``K`` has a scale and a zero
+    point. The last block may be shorter. All sums are computed in float32.
 
     Inputs:
         A: ``[..., M, K]`` or ``[K]``. Its batch dimensions and those of ``B`` broadcast against each other.
-        B: ``[..., N, K]``, or ``[..., K, N]`` with ``transB=0``. ``packed`` elements follow each other in bytes without
-            gaps, lowest bits first: ``[..., rows, bytes of a row]``, or all bytes of one matrix, ``[bytes]``.
+        B: ``[..., N, K]``, or ``[..., K, N]`` with ``transB=0``. ``packed`` elements are stored in bytes without gaps,
+            lowest bits first: ``[..., rows, bytes of a row]``, or all bytes of one matrix, ``[bytes]``.
         scales: ``[..., N, blocks]``, or ``[..., blocks, N]`` with ``transB=0``. Dimensions of 1 and missing dimensions
             broadcast. 1 if omitted.
         zero_points: the same shapes. 0 if omitted. Integer zero points must be values that the elements of ``B`` can
@@ -75,7 +75,7 @@ def MatMulCompressed(
 
     Attributes:
         N, K: the dimensions of the matrices.
-        block_size: the number of elements along ``K`` that share a scale; ``K``: all.
+        block_size: the number of elements along ``K`` that share a scale. ``K`` means all elements.
         packed: the type of the elements of ``B``, if a byte contains several.
         transB: whether ``B`` stores the matrices column by column.
         activations: ``"int8"`` rounds each block of 32 elements along ``K`` of ``A`` to 8-bit integers, with the largest
@@ -83,7 +83,7 @@ def MatMulCompressed(
             are multiples of 32 (``block_size`` may also be ``K`` or more). A block whose largest magnitude is below
             3.75e-37 becomes zeros. A block with a NaN or an infinity becomes NaN. (ONNX Runtime's own operator, which
             the body uses for 4 bits, rounds blocks of ``block_size``.)
-        function: applied to the sums; ``"gelu"`` is ``x * (1 + erf(x / sqrt(2))) / 2``.
+        function: the function that is applied to the sums. ``"gelu"`` is ``x * (1 + erf(x / sqrt(2))) / 2``.
 
     Output: ``[..., M, N]``, or ``[..., N]``.
 

@@ -44,9 +44,9 @@ def MatrixNms(
             image are always ordered by score.
         sort_result_across_batch: whether ``score`` or ``classid`` orders the results of all images together.
         score_threshold: the score that a box must exceed.
-        nms_top_k, keep_top_k: the number of boxes of a class that take part, and the number of boxes of an image that
-            are kept; -1: all.
-        background_class: the class that is never a result; -1: there is no such class.
+        nms_top_k, keep_top_k: the number of candidate boxes of a class, and the number of boxes of an image that are kept.
+            -1 means all.
+        background_class: the class of the background, which is never a result. -1 means that there is none.
         decay_function: the factor by which a better box decreases the score of a box that it overlaps by ``iou``. ``m``
             is the largest overlap of the better box with boxes better than itself. ``linear``: ``(1 - iou) / (1 - m)``;
             ``gaussian``: ``exp((m ** 2 - iou ** 2) * gaussian_sigma)``. The smallest factor applies, at most 1.
@@ -55,8 +55,8 @@ def MatrixNms(
         normalized: whether the corners are edges of the box rather than its outermost pixels.
 
     Outputs: selected_outputs ``[n, 6]``, rows of class, score and box; selected_indices ``[n, 1]``, the index of the box
-    in ``[N * M]``; valid_outputs ``[N]``, the number of boxes of each image. Equal scores are ordered by class, then by
-    box. Among boxes of equal score, OpenVINO's CPU plugin determines which is better; in the body it is the first.
+    in ``[N * M]``; valid_outputs ``[N]``, the number of boxes of each image. Equal scores are ordered by class, then by box.
+    Among boxes of equal score, the better one is that of OpenVINO's CPU plugin. In the body, it is the first one.
 
     Source: OpenVINO specification, MatrixNms-8; order and comparisons as in OpenVINO's CPU plugin.
     """

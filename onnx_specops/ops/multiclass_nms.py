@@ -58,11 +58,11 @@ def MulticlassNms(
         sort_result_type: ``score``, ``classid`` or ``none``: the order of the results of each image (``none``: by
             score).
         sort_result_across_batch: whether ``score`` or ``classid`` orders the results of all images together.
-        iou_threshold: a box whose overlap with a better box reaches this is removed.
+        iou_threshold: a box is removed if its overlap with a better box reaches this threshold.
         score_threshold: the score that a box must reach.
-        nms_top_k, keep_top_k: the number of boxes of a class that enter the suppression, and the number of boxes of an
-            image that are kept; -1: all.
-        background_class: the class that is never a result; -1: there is no such class.
+        nms_top_k, keep_top_k: the number of boxes of a class that enter the suppression, and the number of boxes of an image
+            that are kept. -1 means all.
+        background_class: the class of the background, which is never a result. -1 means that there is none.
         normalized: whether the corners are edges of the box rather than its outermost pixels.
         nms_eta: in [0, 1). Each selected box multiplies ``iou_threshold`` by this, while the threshold is above 0.5. As
             in OpenVINO, a box whose score equals ``score_threshold`` is then compared only with the last selected box.

@@ -21,29 +21,29 @@ _TINY = np.finfo(np.float32).tiny
     random_body=True,
 )
 def Multinomial(probs, num_samples, *, with_replacement: int, log_probs: int = 0, global_seed: int = 0, op_seed: int = 0):
-    """Draws ``num_samples`` classes from each row of probabilities, as OpenVINO's CPU plugin draws them.
+    """Samples ``num_samples`` classes from each row of probabilities, like OpenVINO's CPU plugin.
 
     Inputs:
         probs: ``[batch, classes]``, finite and not negative, with a positive sum in each row. They are normalized. With
-            ``log_probs`` their logarithms, whose exponentials must be finite in float32.
+            ``log_probs``, the input contains their logarithms, whose exponentials must be finite in float32.
         num_samples: scalar or ``[1]``, not negative.
 
     Attributes:
-        with_replacement: whether a class may be drawn more than once for a row. If not, ``num_samples`` must not exceed
+        with_replacement: whether a class can be sampled more than once for a row. If not, ``num_samples`` must not exceed
             the number of classes of nonzero probability.
         log_probs: whether ``probs`` are logarithms.
         global_seed, op_seed: unsigned 64-bit seeds in two's complement. The generator uses the low 32 bits of each. If
-            either is nonzero, every call draws the same classes. If both are 0, the current time in seconds replaces
+            either is nonzero, every run samples the same classes. If both are 0, the current time in seconds replaces
             ``global_seed``.
 
-    Output: ``[batch, num_samples]``, the classes in the order in which they were drawn.
+    Output: ``[batch, num_samples]``, the classes in the order of sampling.
 
-    For each sample, in row-major order, the generator (``std::mt19937`` seeded by ``std::seed_seq{global_seed,
-    op_seed}``) produces one 32-bit number, which is divided by 2**32. The sample is the first class whose cumulative
-    probability in float32 (bfloat16 for bfloat16 ``probs``) reaches it. Without replacement, the probability of the
-    class is then subtracted from the cumulative probabilities in the same arithmetic. In rare cases (more often in
-    bfloat16), rounding leaves enough probability to draw the class again. If no class reaches the number, OpenVINO's
-    result is undefined; this operator draws the most probable class that was not drawn yet.
+    For each sample, in row-major order, the generator (``std::mt19937`` seeded by ``std::seed_seq{global_seed, op_seed}``)
+    produces one 32-bit number, which is divided by 2**32. The sample is the first class whose cumulative probability in
+    float32 (bfloat16 for bfloat16 ``probs``) reaches it. Without replacement, the probability of the class is then
+    subtracted from the cumulative probabilities in the same arithmetic. In rare cases (more often in bfloat16), rounding
+    leaves enough probability to sample the class again. If no class reaches the number, OpenVINO's result is undefined. This
+    operator selects the most probable class that has not been sampled yet.
 
     The NumPy kernel computes exponentials in float64 and rounds them to float32: 6 in 10,000 differ in the last bit from
     those of the C library, which OpenVINO and the native kernel use. The body draws from the same distribution with

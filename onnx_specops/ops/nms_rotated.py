@@ -47,8 +47,8 @@ def NMSRotated(
 
     Inputs:
         boxes: ``[batches, boxes, 5]``, ``center_x, center_y, width, height, angle`` (in radians).
-        scores: ``[batches, classes, boxes]``. Boxes whose score exceeds ``score_threshold`` take part. Among equal
-            scores the lower index comes first.
+        scores: ``[batches, classes, boxes]``. Boxes whose score exceeds ``score_threshold`` are candidates. Among equal
+            scores, the lower index is first.
         max_output_boxes_per_class, iou_threshold, score_threshold: scalars or ``[1]``. Boxes with ``iou >
             iou_threshold`` are removed.
 

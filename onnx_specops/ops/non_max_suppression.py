@@ -50,8 +50,8 @@ def NonMaxSuppression(
 
     Inputs:
         boxes: ``[batches, boxes, 4]``.
-        scores: ``[batches, classes, boxes]``. Boxes whose score exceeds ``score_threshold`` take part. Among equal
-            scores the lower index comes first.
+        scores: ``[batches, classes, boxes]``. Boxes whose score exceeds ``score_threshold`` are candidates. Among equal
+            scores, the lower index is first.
         max_output_boxes_per_class, iou_threshold, score_threshold, soft_nms_sigma: scalars or ``[1]``. If
             ``soft_nms_sigma`` is positive, a selected box multiplies the score of every other box by ``exp(-iou ** 2 /
             (2 * soft_nms_sigma))``, and a box whose score falls to ``score_threshold`` is removed. If not, a selected
@@ -63,7 +63,7 @@ def NonMaxSuppression(
         sort_result_descending: whether all selected boxes are ordered by descending score, equal scores by batch, class
             and box. If not, they are ordered by batch and class, then as they were selected.
 
-    Two boxes without area at the same place do not overlap, and do not affect each other. (In Soft-NMS, OpenVINO's CPU
+    Two boxes without area at the same position do not overlap, and do not affect each other. (In Soft-NMS, OpenVINO's CPU
     plugin gives the second an infinite score.)
 
     Outputs: ``[selected, 3]`` each: ``batch, class, box`` and ``batch, class, score``.

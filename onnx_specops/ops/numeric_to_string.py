@@ -16,7 +16,7 @@ from onnx_specops.domain import operator
     no_body="ONNX does not define how many digits Cast writes, and ONNX Runtime writes more",
 )
 def NumericToString(data):
-    """Formats floating-point numbers as C's ``printf`` does with ``%g``: six significant digits, no trailing zeros, and an
+    """Formats floating-point numbers like ``%g`` of C's ``printf``: six significant digits, no trailing zeros, and an
     exponent if it is less than -4 or greater than 5.
 
     Inputs:

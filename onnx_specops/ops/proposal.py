@@ -57,11 +57,12 @@ def Proposal(
         anchors: ``[A, 4]``, ``x1, y1, x2, y2`` relative to the first position.
 
     Attributes:
-        feat_stride: the distance of neighboring positions in pixels.
-        min_size: boxes narrower or lower than this, times the scale of the image, get the score 0.
+        feat_stride: the distance between adjacent positions, in pixels.
+        min_size: the score of boxes whose width or height is smaller than this, multiplied by the scale of the image,
+            becomes 0.
         pre_nms_topn, post_nms_topn: the number of boxes of an image that enter the suppression, and the number of its
             results.
-        nms_thresh: a box whose overlap with a better box exceeds this is removed.
+        nms_thresh: a box is removed if its overlap with a better box exceeds this threshold.
         box_coordinate_scale, box_size_scale: the divisors of the deltas.
         normalize: whether the results are fractions of the image.
         clip_before_nms, clip_after_nms: whether boxes are clipped to the image.
@@ -71,8 +72,8 @@ def Proposal(
     Outputs: rois ``[N * post_nms_topn, 5]``, rows ``image, x1, y1, x2, y2``; a row that begins with -1 and rows of zeros
     follow the last box of an image. probs ``[N * post_nms_topn]``, their scores, then zeros.
 
-    Equal scores are ordered as in OpenVINO's CPU plugin; in the body by position, then by anchor. (The plugin does not
-    initialize the probabilities after the last box of an image.)
+    Equal scores are ordered as in OpenVINO's CPU plugin. The body orders them by position, then by anchor. (The plugin does
+    not initialize the probabilities after the last box of an image.)
 
     Source: OpenVINO specification, Proposal-4.
     """

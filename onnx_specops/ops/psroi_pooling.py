@@ -51,11 +51,11 @@ def PSROIPooling(
     """Divides regions of feature maps into bins and averages each bin over its own channels.
 
     Inputs:
-        feat: ``[N, C, H, W]``. For ``average``, ``C`` is ``output_dim * group_size ** 2``: the bins of each output
-            channel follow each other. For ``bilinear``, ``C`` is ``output_dim * spatial_bins_x * spatial_bins_y``: the
-            output channels of each part follow each other.
-        rois: ``[R, 5]``, ``image, x1, y1, x2, y2``. The first row whose image is -1 ends the list: this row and all rows
-            after it give zeros.
+        feat: ``[N, C, H, W]``. For ``average``, ``C`` is ``output_dim * group_size ** 2``, and the bins of an output channel
+            are adjacent. For ``bilinear``, ``C`` is ``output_dim * spatial_bins_x * spatial_bins_y``, and the output
+            channels of a part are adjacent.
+        rois: ``[R, 5]``, ``image, x1, y1, x2, y2``. The first row whose image is -1 ends the list. The results of this row
+            and of all rows after it are zeros.
 
     Attributes:
         output_dim: the number of output channels.

@@ -51,10 +51,10 @@ def QuantizedAttention(
     """Computes ``softmax(scale * q @ k.T + attn_mask) @ V`` for each head, as Attention does, from integers:
     ``q = q_scale * (Q - q_zero_point)`` and ``k = k_scale * (K - k_zero_point)``.
 
-    The products of queries and keys are exact 32-bit integers. All other operations are computed in float32.
+    The attention scores are exact 32-bit integers. All other operations compute in float32.
 
     Inputs:
-        Q: ``[batch, queries, q_num_heads * N]``, with at most 32,768 numbers N in a head.
+        Q: ``[batch, queries, q_num_heads * N]``, with a head size N of at most 32,768.
         K: ``[batch, keys, kv_num_heads * N]``.
         q_scale, k_scale: ``[]``, the scales of the integers.
         q_zero_point, k_zero_point: ``[]``, the integers that represent zero.
@@ -63,13 +63,13 @@ def QuantizedAttention(
         y_zero_point: ``[]``, the integer in ``Y`` that represents zero: the result is divided by ``y_scale``, rounded to the
             nearest integer (halves to even), added to ``y_zero_point``, and clipped to [0, 255]. If its type is float, ``Y``
             is not quantized, and the values of ``y_scale`` and ``y_zero_point`` are ignored.
-        attn_mask: added to the scores. A boolean mask keeps the scores where it is true and sets the others to ``-inf``.
-            Its shape broadcasts to that of the scores, ``[batch, q_num_heads, queries, keys]``.
+        attn_mask: added to the scores. A boolean mask keeps the scores where it is true and sets the others to ``-inf``. Its
+            shape broadcasts to the shape of the scores, ``[batch, q_num_heads, queries, keys]``.
 
     Attributes:
         q_num_heads: the number of query heads.
         kv_num_heads: the number of key and value heads. Consecutive groups of query heads share one.
-        scale: the factor of the scores; 0 means ``1 / sqrt(N)``.
+        scale: the factor by which the scores are multiplied. 0 means ``1 / sqrt(N)``.
 
     Output: ``[batch, queries, q_num_heads * M]``, of the type of ``y_zero_point``. As floats, it is NaN where the mask
     excludes all keys. It is zero if there are no keys.

@@ -101,14 +101,14 @@ def QuantizedConv(
     ``(integers - y_zero_point) * sum_scale + (addend - addend_zero_point) * addend_scale + sum_bias``. Numbers below zero
     are first multiplied by ``sum_slope``.
 
-    With ``residual``, it is added to the floats that are the output. Then, numbers below zero are multiplied by
-    ``sum_slope``. A slope of 0 makes -infinity 0, too.
+    ``residual`` is added to the floating-point output. Then, numbers below zero are multiplied by ``sum_slope``. With a
+    slope of 0, the result for -infinity is also 0.
 
     Inputs:
-        X: ``[N, D1, ..., C]``, with one to three spatial dimensions. A dimension may be 0 if the kernel's is 1.
+        X: ``[N, D1, ..., C]``, with one to three spatial dimensions. A dimension may be 0 if the kernel size is 1.
         W: ``[M, C / group, k1, ...]``, with at most 65,536 products per sum.
         scale, bias: ``[M]``, one number for each output channel.
-        x_zero_point: ``[]`` or ``[C]``, the integer in ``X`` that represents zero. The padding consists of it.
+        x_zero_point: ``[]`` or ``[C]``, the integer in ``X`` that represents zero. The padding has this value.
         y_zero_point: ``[]`` or ``[M]``, the integer in ``Y`` that represents zero. If its type is float, ``Y`` is not
             rounded, and the value is ignored.
         factor: ``[M]``. 1 if omitted.
@@ -126,8 +126,8 @@ def QuantizedConv(
     Attributes:
         channels: ``C``.
         kernel: ``k1, ...`` as a list, such as ``"3,3"``.
-        strides, dilations: one number for each spatial dimension, as a list such as ``"2,2"``; empty: 1.
-        pads: the padding at the beginnings, then at the ends, as a list; empty: 0.
+        strides, dilations: one number for each spatial dimension, as a list such as ``"2,2"``. An empty list means 1.
+        pads: the padding at the beginning of each dimension, then at the end of each, as a list. An empty list means 0.
         group: the number of groups of channels.
         function: ``"clip"`` to ``alpha`` and ``beta``, ``"prelu"`` (``x * slope`` below zero), ``"hard_sigmoid"``
             (``x * alpha + beta`` clipped to 0 and 1), ``"hard_swish"`` (``x`` times that), ``"sigmoid"``, ``"swish"``

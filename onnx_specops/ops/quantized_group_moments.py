@@ -32,8 +32,8 @@ def QuantizedGroupMoments(
     """Computes the mean of each group of channels of each image, and ``1 / sqrt(variance + epsilon)``:
     ``x = x_scale * (X - x_zero_point)``.
 
-    They are repeated for each channel of a group, so that ``(x - Mean) * InvStdDev`` is ONNX's GroupNormalization without
-    scale and bias, and with as many groups as channels, InstanceNormalization.
+    The results are repeated for each channel of a group. ``(x - Mean) * InvStdDev`` is ONNX's GroupNormalization without
+    scale and bias, or InstanceNormalization if each channel is a group.
 
     Inputs:
         X: ``[N, S1, ..., C]`` with at least one spatial dimension.
@@ -42,7 +42,7 @@ def QuantizedGroupMoments(
     Attributes:
         channels: ``C``.
         num_groups: the number of groups, which divides ``C``.
-        epsilon: what is added to the variance.
+        epsilon: the number that is added to the variance.
 
     Outputs:
         Mean: ``[N, 1, ..., C]``.

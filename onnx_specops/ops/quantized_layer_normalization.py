@@ -37,7 +37,7 @@ def QuantizedLayerNormalization(X, x_scale, x_zero_point, scale, y_scale, y_zero
         bias: ``[N]``. 0 if omitted.
 
     Attributes:
-        epsilon: what is added to the variance.
+        epsilon: the number that is added to the variance.
 
     Output: ``[..., N]``, of the type of ``y_zero_point``.
 

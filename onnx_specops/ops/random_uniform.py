@@ -34,15 +34,15 @@ def RandomUniform(
     op_seed: int = 0,
     alignment: Literal["TENSORFLOW", "PYTORCH"] = "TENSORFLOW",
 ):
-    """Draws uniformly distributed numbers from ``[minval, maxval)``.
+    """Samples uniformly distributed numbers from ``[minval, maxval)``.
 
     Inputs:
         shape: ``[rank]``, not negative.
         minval, maxval: scalar or ``[1]``. For integers, ``maxval`` must be greater than ``minval``.
 
     Attributes:
-        global_seed, op_seed: unsigned 64-bit seeds in two's complement. If either is nonzero, every call draws the same
-            numbers. If both are 0, every call draws different numbers.
+        global_seed, op_seed: unsigned 64-bit seeds in two's complement. If either is nonzero, every run generates the same
+            numbers. If both are 0, every run generates different numbers.
         alignment: ``TENSORFLOW``: the generator is Philox 4x32-10 with the key ``global_seed`` and the counter
             ``op_seed``. ``PYTORCH``: the generator is MT19937, seeded by ``global_seed``.
 

@@ -41,17 +41,17 @@ def ROIAlign(
     mode: Literal["avg", "max"] = "avg",
     aligned_mode: Literal["asymmetric", "half_pixel_for_nn", "half_pixel"] = "asymmetric",
 ):
-    """Divides regions of feature maps into bins and takes the mean or the maximum of evenly spaced samples of each bin.
+    """Divides regions of feature maps into bins and computes the mean or the maximum of evenly spaced samples of each bin.
 
     Inputs:
         feat: ``[N, C, H, W]``.
         rois: ``[R, 4]``, ``x1, y1, x2, y2``.
-        batch_indices: ``[R]``, the image of each region. The first that is -1 ends the list: this region and all after
-            it give zeros.
+        batch_indices: ``[R]``, the image of each region. The first -1 ends the list. The results of this region and of all
+            regions after it are zeros.
 
     Attributes:
         pooled_h, pooled_w: the number of bins of a region.
-        sampling_ratio: the number of samples of a bin along each axis; 0: the extent of the bin, rounded up.
+        sampling_ratio: the number of samples of a bin along each axis. 0 means the size of the bin, rounded up.
         spatial_scale: the factor that maps coordinates to positions.
         mode: ``avg``, or ``max``: the largest sample, or 0 if all samples are negative.
         aligned_mode: ``asymmetric``: a region is at least 1 high and wide. ``half_pixel_for_nn``: positions are shifted
@@ -59,7 +59,7 @@ def ROIAlign(
 
     Output: ``[R, C, pooled_h, pooled_w]``. A sample more than 1 outside the map is 0. A bin without samples is 0.
 
-    ONNX's RoiAlign takes the maximum of the four weighted neighbors of a sample, not of the samples.
+    ONNX's RoiAlign computes the maximum of the four weighted neighbors of a sample instead of the maximum of the samples.
 
     Source: OpenVINO specification, ROIAlign-9; the maximum as in OpenVINO's CPU plugin.
     """

@@ -45,7 +45,7 @@ def ROIAlignRotated(
 
     Attributes:
         pooled_h, pooled_w: the number of bins of a region.
-        sampling_ratio: the number of samples of a bin along each axis; 0: the extent of the bin, rounded up.
+        sampling_ratio: the number of samples of a bin along each axis. 0 means the size of the bin, rounded up.
         spatial_scale: the factor that maps coordinates to positions, which are then shifted by -0.5.
         clockwise_mode: whether the angle is clockwise.
 

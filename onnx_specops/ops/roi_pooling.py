@@ -28,12 +28,12 @@ from onnx_specops.ops._regions import (
 def ROIPooling(
     feat, rois, *, pooled_h: Bins, pooled_w: Bins, spatial_scale: float = 1.0, method: Literal["max", "bilinear"] = "max"
 ):
-    """Divides regions of feature maps into bins and takes the maximum or one sample of each bin.
+    """Divides regions of feature maps into bins and computes the maximum or one sample of each bin.
 
     Inputs:
         feat: ``[N, C, H, W]``.
-        rois: ``[R, 5]``, ``image, x1, y1, x2, y2``. The first row whose image is -1 ends the list: this row and all rows
-            after it give zeros.
+        rois: ``[R, 5]``, ``image, x1, y1, x2, y2``. The first row whose image is -1 ends the list. The results of this row
+            and of all rows after it are zeros.
 
     Attributes:
         pooled_h, pooled_w: the number of bins of a region.

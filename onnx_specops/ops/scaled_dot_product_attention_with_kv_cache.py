@@ -39,7 +39,7 @@ def ScaledDotProductAttentionWithKVCache(
     softcap: float = 0.0,
     mask_replaces: int = 0,
 ):
-    """Computes attention over a cache of keys and values, and extends the cache by those of this run's tokens.
+    """Computes attention over a cache of keys and values, and adds the keys and values of this run's tokens to the cache.
 
     The result is ``Softmax(query @ keys * scale + attention_mask) @ values``. The memory of the cache may have room for
     more tokens than it contains; ``past_length`` is then the number of valid tokens. If a caller binds the same memory to
@@ -52,16 +52,16 @@ def ScaledDotProductAttentionWithKVCache(
         value: ``[batch, groups, sequence, value size]``.
         past_key: ``[rows, groups, room, size]``.
         past_value: ``[rows, groups, room, value size]``.
-        attention_mask: ``[batch or 1, heads or 1, sequence or 1, past_length + sequence]``, added to the scores. If
-            omitted, there is no mask. A score with -1e30 or less added may be ignored, if the token has other scores.
+        attention_mask: ``[batch or 1, heads or 1, sequence or 1, past_length + sequence]``, added to the scores. If omitted,
+            there is no mask. A score to which -1e30 or less is added may be ignored if the token has other scores.
         beam_idx: ``[batch]``, the row of the cache that each row continues, in ``[-rows, rows)``. If omitted, each row
             continues its own. An empty cache may have any number of rows.
         past_length: a scalar, at most ``room``. ``room`` if omitted.
-        sink: ``[heads]``, one extra attention score per head, which has no value.
+        sink: ``[heads]``, an additional attention score per head, without a value.
 
     Attributes:
         scale: the factor of the scores.
-        softcap: replaces each score ``x`` by ``softcap * tanh(x / softcap)`` before the mask is added; 0: no softcap.
+        softcap: replaces each score ``x`` by ``softcap * tanh(x / softcap)`` before the mask is added. 0 means no softcap.
         mask_replaces: 1: numbers of -1e30 or less in ``attention_mask`` replace the scores, which may be infinite or NaN. 0:
             all numbers are added.
 

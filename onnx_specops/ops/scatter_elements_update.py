@@ -33,8 +33,8 @@ def ScatterElementsUpdate(data, indices, updates, axis, *, reduction: Reduction 
 
     Inputs:
         data: any shape of rank 1 or more.
-        indices: the rank of ``data``. No dimension except ``axis`` may be larger than that of ``data``. If ``axis`` has
-            ``d`` elements, indices are in ``[-d, d - 1]``; a negative index counts from the end.
+        indices: the rank of ``data``. No dimension except ``axis`` may be larger than the corresponding dimension of
+            ``data``. If ``axis`` has ``d`` elements, indices are in ``[-d, d - 1]``; a negative index counts from the end.
         updates: the shape of ``indices``.
         axis: scalar or ``[1]``, in ``[-rank, rank - 1]``.
 

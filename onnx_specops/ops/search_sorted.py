@@ -19,11 +19,11 @@ def SearchSorted(sorted_sequence, values, *, right_mode: int = 0):
 
     Inputs:
         sorted_sequence: ``[..., n]``, ascending along the last dimension.
-        values: any shape if ``sorted_sequence`` has rank 1, else ``[..., m]`` with the same leading dimensions.
+        values: any shape if ``sorted_sequence`` has rank 1, and otherwise ``[..., m]`` with the same leading dimensions.
 
     Attributes:
-        right_mode: whether a value is inserted after equal elements: the first position whose element is greater. If
-            not, it is inserted before them: the first position whose element is not less.
+        right_mode: whether a value is inserted after equal elements, at the first position whose element is greater. If not,
+            it is inserted before equal elements, at the first position whose element is not less.
 
     Output: int64, of the shape of ``values``, in ``[0, n]``. The result for NaN is 0.
 

@@ -29,8 +29,8 @@ def SegmentMax(data, segment_ids, num_segments=None, *, fill_mode: Literal["ZERO
     Inputs:
         data: ``[n, ...]``.
         segment_ids: ``[n]``, the segment of each slice; ascending, not negative.
-        num_segments: scalar or ``[1]``, the number of segments. Slices of later segments are ignored. If omitted or
-            empty: the last id plus one.
+        num_segments: scalar or ``[1]``, the number of segments. Slices of later segments are ignored. If omitted or empty,
+            the last id plus one.
 
     Attributes:
         fill_mode: the value of an empty segment: ``ZERO``, or ``LOWEST``, the lowest finite value of the type.

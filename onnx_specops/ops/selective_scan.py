@@ -14,7 +14,7 @@ from onnx_specops.domain import operator
     types={"T": ("float",)},
 )
 def SelectiveScan(x, time_step, decay, input_gate, output_gate, state, *, epsilon: float):
-    """Computes the state and the output of a selective state space (Mamba) for each token.
+    """Computes the state and the output of a selective state-space model (Mamba) for each token.
 
     With ``e[t] = exp(decay * (time_step[t + 1] + time_step[t + 2] + ...))``, which is 1 for the last token, the state after
     token ``t`` is::
@@ -23,8 +23,8 @@ def SelectiveScan(x, time_step, decay, input_gate, output_gate, state, *, epsilo
 
     and ``y[t]`` is the sum of ``output_gate[t] * s[t]`` over the last dimension. For one token, and for any number of tokens
     from a state of zeros, this is the recurrence ``s[t] = exp(decay * time_step[t]) * s[t - 1] + x[t] * input_gate[t]``,
-    except where ``e[t]`` is not large relative to ``epsilon``. For several tokens and another state it differs from the
-    recurrence; exported models compute it in this form.
+    except where ``e[t]`` is not large relative to ``epsilon``. For several tokens and a nonzero state, the result differs
+    from the recurrence. Exported models compute it in this form.
 
     Inputs:
         x: ``[batch, tokens, channels]``: the inputs, multiplied by the time steps.
@@ -35,13 +35,13 @@ def SelectiveScan(x, time_step, decay, input_gate, output_gate, state, *, epsilo
         state: ``[batch, channels, N]``, the state before the first token.
 
     Attributes:
-        epsilon: is added to ``e[t]`` before the division; optimum-intel writes 1e-12.
+        epsilon: the number that is added to ``e[t]`` before the division. optimum-intel writes 1e-12.
 
     Outputs:
         y: ``[batch, tokens, channels]``.
         present_state: ``[batch, channels, N]``, the state after the last token.
 
-    At least one token is needed.
+    At least one token is required.
 
     Source: optimum-intel's export of Mamba; A. Gu, T. Dao, "Mamba: Linear-Time Sequence Modeling with Selective State
     Spaces", 2023.

@@ -14,7 +14,7 @@ from onnx_specops.ops._grouped_heads import check_groups, required_groups
     types={"T": ("float",)},
 )
 def StateSpaceScan(x, decay, input_gate, output_gate, state):
-    """Computes the state and the output of a state space with one decay for each head (Mamba 2) for each token.
+    """Computes the state and the output of a state-space model with one decay per head (Mamba 2) for each token.
 
     For each token ``t``, head ``h`` and its group ``g = h * groups // heads``::
 
@@ -22,7 +22,7 @@ def StateSpaceScan(x, decay, input_gate, output_gate, state):
         y[t, h] = s[t, h] @ output_gate[t, g]
 
     where ``s[-1]`` is ``state``. This is ONNX's LinearAttention with the update rule *gated*, except that the last two
-    dimensions of the state are exchanged and the decay is a factor instead of its logarithm.
+    dimensions of the state are swapped, and ``decay`` is a factor instead of its logarithm.
 
     Inputs:
         x: ``[batch, tokens, heads, channels]``: the inputs, multiplied by the time steps.

@@ -14,7 +14,7 @@ from onnx_specops.hashing import encode
     no_body="standard ONNX has no operator from strings to their bytes",
 )
 def StringTensorUnpack(data):
-    """Concatenates the bytes of all strings in row-major order, and outputs where each string begins and ends.
+    """Concatenates the bytes of all strings in row-major order, and outputs the begin and end of each string.
 
     Inputs:
         data: strings, of any shape.

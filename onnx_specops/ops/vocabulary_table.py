@@ -26,7 +26,7 @@ def VocabularyTable(
     hasher_key_0: int = 0,
     hasher_key_1: int = 0,
 ):
-    """Looks up the ids of keys: the position of a key in the vocabulary, or a value for unknown keys.
+    """Looks up the id of each key, which is its position in the vocabulary, or another value for unknown keys.
 
     The id of an unknown key is ``default_value`` if ``num_oov_buckets`` is 0, and otherwise ``len(vocabulary) +
     hash(key) % num_oov_buckets``. Strings are compared and hashed as UTF-8 bytes; integers are hashed as decimal text.
@@ -44,7 +44,7 @@ def VocabularyTable(
         hasher: ``fasthash`` (FarmHash Fingerprint64), ``legacy`` (TensorFlow's Hash64) or ``stronghash`` (SipHash-2-4).
         hasher_key_0, hasher_key_1: the key of ``stronghash``, each word in two's complement.
 
-    If the vocabulary has duplicates, the body uses the first, where the kernels report an error.
+    If the vocabulary has duplicates, the body uses the first one, and the kernels report an error.
 
     Source: TensorFlow, ``tf.lookup.StaticVocabularyTable`` and ``tf.lookup.StaticHashTable``;
     ``index_table_from_tensor`` for the other hashers.

@@ -33,7 +33,7 @@ def VolumeConv(
 ):
     """Computes ONNX's Conv in one to three dimensions, and multiplies negative results by ``slope``.
 
-    A slope of 1 changes nothing, 0 is Relu, and others are LeakyRelu.
+    With a slope of 1, the results do not change. A slope of 0 is Relu, and other slopes are LeakyRelu.
 
     Inputs:
         X: ``[N, C, D1, ..., Dn]``, with one to three spatial dimensions.
@@ -41,8 +41,8 @@ def VolumeConv(
         bias: ``[M]``. 0 if omitted.
 
     Attributes:
-        strides, dilations: one number for each spatial dimension, as a list such as ``"2,2,2"``; empty: 1.
-        pads: the padding at the beginnings, then at the ends, as a list; empty: 0.
+        strides, dilations: one number for each spatial dimension, as a list such as ``"2,2,2"``. An empty list means 1.
+        pads: the padding at the beginning of each dimension, then at the end of each, as a list. An empty list means 0.
         group: the number of groups of channels.
         slope: the factor of numbers below zero.
 

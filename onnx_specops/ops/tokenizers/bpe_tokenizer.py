@@ -45,24 +45,25 @@ def BPETokenizer(
 ):
     """Converts strings to token ids by byte-pair encoding.
 
-    A string is first split, from left to right, into the longest tokens of the vocabulary. Then, while any neighbors can
-    be merged, the pair that comes first in ``merges`` is merged; among equal pairs, the leftmost.
+    A string is first split, from left to right, into the longest tokens of the vocabulary. Then, as long as adjacent tokens
+    can be merged, the pair that is first in ``merges`` is merged. Of several such pairs, the leftmost is merged.
 
     Inputs:
         ragged_begins, ragged_ends, begins, ends, symbols: rows of strings.
-        vocab_begins, vocab_ends, vocab_symbols: the tokens that no merge produces, ``[tokens]``. Empty tokens are
-            ignored.
+        vocab_begins, vocab_ends, vocab_symbols: ``[tokens]``, the tokens that are not the result of a merge. Empty tokens
+            are ignored.
         vocab_ids: their ids, ``[tokens]``.
         merges: ``[merges, 3]``, by priority: the ids of a pair and the id of the merged token. If a pair occurs twice,
             the last entry applies.
-        byte_ids: ``[256]``, the ids of bytes that no token begins with; -1: no id. Omitted if no byte has an id.
+        byte_ids: ``[256]``, the ids of bytes with which no token begins, or -1 for bytes without an id. Omit this input if
+            no byte has an id.
 
     Attributes:
-        unk_token_id: the id of a byte without an id; -1: such bytes are skipped.
+        unk_token_id: the id of a byte without an id. -1 skips such bytes.
         end_suffix: a suffix that is appended to every string.
 
     Outputs:
-        ragged_begins, ragged_ends: of the rows, among the ids.
+        ragged_begins, ragged_ends: the begin and end of each row in ``ids``.
         ids: int32.
 
     Source: openvino_tokenizers, BPETokenizer; Sennrich, Haddow, Birch, "Neural machine translation of rare words with

@@ -12,7 +12,7 @@ _BYTE = re.compile(rb"<0x([0-9A-F]{2})>")
 
 @operator(inputs=STRINGS, outputs=STRINGS, no_body=NO_BODY)
 def ByteFallback(begins, ends, symbols):
-    """Replaces each token that names a byte, such as ``<0x0A>``, by that byte.
+    """Replaces each token that represents a byte, such as ``<0x0A>``, by that byte.
 
     As in OpenVINO, other strings of six bytes between angle brackets become the byte 255.
 

@@ -23,7 +23,7 @@ def BytesToChars(begins, ends, symbols, skips=None):
 
     Inputs:
         begins, ends, symbols: strings, of any shape.
-        skips: boolean ``[n]``, the strings that are copied unchanged. If omitted: no string.
+        skips: boolean ``[n]``, the strings that are copied unchanged. If omitted, none.
 
     Outputs: strings, of the shape of ``begins``.
 

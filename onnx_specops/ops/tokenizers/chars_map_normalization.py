@@ -33,15 +33,15 @@ def CharsMapNormalization(
     escape_whitespaces: Flag = 0,
     treat_whitespace_as_suffix: Flag = 0,
 ):
-    """Normalizes strings as SentencePiece does: from left to right, the longest key of a map is replaced by its value.
+    """Normalizes strings like SentencePiece: from left to right, replaces the longest matching key of a map by its value.
 
     Text that is not a key is copied. A byte that is not valid UTF-8 becomes U+FFFD. An empty string stays empty.
 
     Inputs:
         begins, ends, symbols: strings, of any shape.
         charsmap: the map in the format of SentencePiece's models: the size of a double array, its 32-bit units (little
-            endian), and the values, each terminated by NUL. If omitted or empty: no keys.
-        skips: boolean ``[n]``, the strings that are copied unchanged. If omitted: no string.
+            endian), and the values, each terminated by NUL. If omitted or empty, there are no keys.
+        skips: boolean ``[n]``, the strings that are copied unchanged. If omitted, none.
 
     Attributes:
         add_dummy_prefix: whether a space is prepended to a string that has other characters.

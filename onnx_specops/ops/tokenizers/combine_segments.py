@@ -18,11 +18,11 @@ def CombineSegments(ragged_begins, ragged_ends, elements, counts, sizes, ids):
     """Concatenates the corresponding rows of several segments, and outputs the segment of each element.
 
     Inputs:
-        ragged_begins, ragged_ends: ``[sum(counts)]``, the rows of one segment after those of the other, each relative to
-            the elements of its segment.
-        elements: ``[sum(sizes)]``, the elements of one segment after those of the other.
-        counts: ``[segments]``, the number of rows of each segment: the same number for all, or one, which then applies
-            to every row.
+        ragged_begins, ragged_ends: ``[sum(counts)]``, the rows of all segments, one segment after another. Positions are
+            relative to the elements of the segment.
+        elements: ``[sum(sizes)]``, the elements of all segments, one segment after another.
+        counts: ``[segments]``, the number of rows of each segment. All segments have the same number of rows, or one row,
+            which then applies to every row.
         sizes: ``[segments]``, the number of elements of each segment.
         ids: ``[segments]``, the id of each segment.
 

@@ -16,7 +16,7 @@ from onnx_specops.ops.tokenizers._strings import RAGGED, check_spans
     types={"T": (*NUMERIC, "bool"), "T_IND": INDICES},
 )
 def RaggedToDense(ragged_begins, ragged_ends, data, length, default_value, pad_right):
-    """Converts rows of elements to a dense tensor with rows of one length: longer rows are truncated, shorter rows padded.
+    """Converts rows of elements to a dense tensor with rows of equal length, which are truncated or padded.
 
     Inputs:
         ragged_begins, ragged_ends: any shape.
@@ -27,7 +27,7 @@ def RaggedToDense(ragged_begins, ragged_ends, data, length, default_value, pad_r
 
     Outputs:
         dense: ``[*ragged_begins.shape, length, ...]``.
-        mask: boolean, of that shape: true where the element comes from ``data``.
+        mask: boolean, of the shape of ``dense``, true where the element is from ``data``.
 
     Source: openvino_tokenizers, RaggedToDense.
     """

@@ -27,7 +27,7 @@ def RegexNormalization(
 
     Inputs:
         begins, ends, symbols: strings, of any shape.
-        skips: boolean ``[n]``, the strings that are copied unchanged. If omitted: no string.
+        skips: boolean ``[n]``, the strings that are copied unchanged. If omitted, none.
 
     Attributes:
         pattern: a regular expression of PCRE2, compiled with UTF and UCP.
@@ -35,8 +35,9 @@ def RegexNormalization(
         global_replace: whether all matches are replaced. If not, only the first is.
 
     Outputs: strings, of the shape of ``begins``. A string is copied unchanged if the replacement names a group that did
-    not take part in a match, or if it would grow beyond four times its length and that of the replacement, times one
-    more than the number of groups of its first match. Bytes that are not valid UTF-8 match nothing.
+    not participate in a match. It is also copied unchanged if the result would be longer than ``4 * (len(string) +
+    (group + 1) * len(replacement))`` bytes, where ``group`` is the number of the last group in the first match. Bytes
+    that are not valid UTF-8 match nothing.
 
     Source: openvino_tokenizers, RegexNormalization.
     """

@@ -36,7 +36,7 @@ def RegexSplit(
 
     Inputs:
         ragged_begins, ragged_ends, begins, ends, symbols: rows of strings.
-        skips: boolean ``[n]``, the strings that are not split. If omitted: no string.
+        skips: boolean ``[n]``, the strings that are not split. If omitted, none.
 
     Attributes:
         pattern: a regular expression of PCRE2, compiled with UTF and UCP. An empty match ends the search. Bytes that are
@@ -48,7 +48,8 @@ def RegexSplit(
         max_splits: the index (from 0) of the piece that extends to the end of the string; -1: no limit.
 
     Outputs:
-        ragged_begins, ragged_ends: of the rows, among the pieces; one row without pieces if there are no symbols.
+        ragged_begins, ragged_ends: the begin and end of each row among the pieces. If there are no symbols, there is one row
+            without pieces.
         begins, ends: int32 ``[pieces]``, within ``symbols``.
         skips_out: boolean ``[pieces]``, whether a piece is a string that was not split.
 

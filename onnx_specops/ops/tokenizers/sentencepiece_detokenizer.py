@@ -30,7 +30,7 @@ def SentencepieceDetokenizer(
     add_dummy_prefix: Flag = 1,
     remove_extra_whitespaces: Flag = 1,
 ):
-    """Converts rows of ids to text: the concatenation of their pieces, in which U+2581 is a space.
+    """Converts rows of ids to text. The text is the concatenation of the pieces, with spaces instead of U+2581.
 
     Consecutive byte pieces are decoded as UTF-8. A byte that is not valid UTF-8 becomes U+FFFD.
 
@@ -42,8 +42,8 @@ def SentencepieceDetokenizer(
 
     Attributes:
         unk_surface: the text of the unknown piece.
-        add_dummy_prefix, remove_extra_whitespaces: if either is set, the leading U+2581 of a row is removed. With the
-            second, that of every piece is removed until there is text.
+        add_dummy_prefix, remove_extra_whitespaces: if either is set, the leading U+2581 of a row is removed. With
+            ``remove_extra_whitespaces``, the leading U+2581 of every piece is removed until there is text.
 
     Outputs: strings, ``[rows]``.
 

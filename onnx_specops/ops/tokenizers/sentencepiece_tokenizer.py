@@ -55,13 +55,13 @@ def SentencepieceTokenizer(
     eos_id: Id = -1,
     reverse: Flag = 0,
 ):
-    """Converts strings to ids with a SentencePiece model: each string is normalized, then split into pieces of the model.
+    """Converts strings to ids with a SentencePiece model. Each string is normalized, then split into pieces of the model.
 
-    Normalization is that of CharsMapNormalization, except that the longest user-defined symbol at a position is kept. A
+    Strings are normalized as by CharsMapNormalization, except that the longest user-defined symbol at a position is kept. A
     unigram model selects the pieces with the largest sum of scores. A BPE model merges neighbors, highest score first. A
     word model splits before every U+2581. A character model splits between all characters, but not within user-defined
-    symbols. Text that is not a piece is unknown: it becomes the ids of its bytes, if the model has them, else one id for
-    each run of unknown pieces.
+    symbols. Text that is not a piece is unknown. It becomes the ids of its bytes if the model contains byte pieces, and
+    otherwise one id for each run of unknown pieces.
 
     Inputs:
         ragged_begins, ragged_ends, begins, ends, symbols: rows of strings.
@@ -73,8 +73,8 @@ def SentencepieceTokenizer(
             5 unused, 6 a byte, such as ``<0x0A>`` (all 256 or no byte). 0 marks special tokens, for strings that skip
             the model.
         charsmap: as in CharsMapNormalization.
-        skips: boolean ``[n]``, the strings that are special tokens. If omitted: no string. Such a string becomes the id
-            of the equal piece of type 0, or no id.
+        skips: boolean ``[n]``, the strings that are special tokens. If omitted, none. Such a string becomes the id of the
+            identical piece of type 0, or no id.
 
     Attributes:
         model_type: the type of the model.
@@ -82,10 +82,10 @@ def SentencepieceTokenizer(
             CharsMapNormalization.
         add_bos: whether ``bos_id`` is inserted before the ids of every string that does not skip the model.
         add_eos: whether ``eos_id`` is appended to every row.
-        reverse: whether the ids of a row, including those two, are reversed.
+        reverse: whether the ids of a row, including ``bos_id`` and ``eos_id``, are reversed.
 
     Outputs:
-        ragged_begins, ragged_ends: of the rows, among the ids.
+        ragged_begins, ragged_ends: the begin and end of each row in ``ids``.
         ids: int32.
 
     Source: openvino_tokenizers, SentencepieceTokenizer; SentencePiece, ``normalizer.cc``, ``unigram_model.cc``,

@@ -19,14 +19,14 @@ def SpecialTokensSplit(ragged_begins, ragged_ends, begins, ends, symbols, skips=
 
     Inputs:
         ragged_begins, ragged_ends, begins, ends, symbols: rows of strings.
-        skips: boolean ``[n]``, the strings that are not split. If omitted: no string.
+        skips: boolean ``[n]``, the strings that are not split. If omitted, none.
 
     Attributes:
-        pattern: a regular expression of PCRE2 for a token, compiled with UTF and UCP. If groups take part in the match,
+        pattern: a regular expression of PCRE2 for a token, compiled with UTF and UCP. If groups participate in the match,
             the token is the text of the last one, and the rest of the match is dropped. An empty match ends the search.
 
     Outputs:
-        ragged_begins, ragged_ends: of the rows, among the pieces.
+        ragged_begins, ragged_ends: the begin and end of each row among the pieces.
         begins, ends: int32 ``[pieces]``, within ``symbols``.
         skips_out: boolean ``[pieces]``, whether a piece is a token or a string that was not split.
 

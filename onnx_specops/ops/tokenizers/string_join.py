@@ -19,7 +19,7 @@ def StringJoin(begins, ends, symbols, separator, axis):
     """Joins the strings along an axis, with a separator between them.
 
     Inputs:
-        begins, ends, symbols: strings, of any shape; a scalar is copied.
+        begins, ends, symbols: strings, of any shape. A scalar is copied.
         separator: uint8 ``[n]``.
         axis: one element, in ``[-rank, rank - 1]``.
 

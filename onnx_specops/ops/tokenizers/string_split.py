@@ -19,7 +19,8 @@ def StringSplit(begins, ends, symbols, delimiter, skip_empty):
     Inputs:
         begins, ends, symbols: strings, of any shape.
         delimiter: uint8 ``[n]``.
-        skip_empty: one element, whether empty pieces are dropped. They still count as positions.
+        skip_empty: one element, whether empty pieces are dropped. Dropped pieces are included in the positions of later
+            pieces.
 
     Outputs:
         indices: int64 ``[pieces, rank + 1]``, the position of the string of a piece, and the position of the piece in

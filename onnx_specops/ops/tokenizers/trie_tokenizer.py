@@ -19,7 +19,7 @@ from onnx_specops.ops.tokenizers.bpe_tokenizer import VOCABULARY
     no_body=NO_BODY,
 )
 def TrieTokenizer(ragged_begins, ragged_ends, begins, ends, symbols, vocab_begins, vocab_ends, vocab_symbols, vocab_ids):
-    """Converts strings to ids by repeatedly taking the longest token that matches at the current position.
+    """Converts strings to ids. At each position, the longest matching token is selected.
 
     Inputs:
         ragged_begins, ragged_ends, begins, ends, symbols: rows of strings.
@@ -27,7 +27,7 @@ def TrieTokenizer(ragged_begins, ragged_ends, begins, ends, symbols, vocab_begin
         vocab_ids: their ids, ``[tokens]``.
 
     Outputs:
-        ragged_begins, ragged_ends: of the rows, among the ids.
+        ragged_begins, ragged_ends: the begin and end of each row in ``ids``.
         ids: int32. A position at which no token matches is an error.
 
     Source: openvino_tokenizers, TrieTokenizer.

@@ -32,10 +32,11 @@ def UnigramTokenizer(
     *,
     unk_token_id: Annotated[int, Limits(-1, 2**31 - 1)],
 ):
-    """Converts strings to the ids of the sequence of tokens with the largest sum of scores.
+    """Converts strings to ids. Of all sequences of tokens that form the string, the one with the largest sum of scores is
+    selected.
 
-    A character that is not a token is unknown, with a score of 10 less than the lowest. A run of unknown characters has
-    one id. Sums are computed in float32. Among equal sums, the one with the longest last token applies.
+    A character that is not a token is unknown. Its score is the lowest score minus 10. A run of unknown characters has one
+    id. Sums are computed in float32. Among equal sums, the sequence with the longest last token is selected.
 
     Inputs:
         ragged_begins, ragged_ends, begins, ends, symbols: rows of strings.
@@ -47,7 +48,7 @@ def UnigramTokenizer(
         unk_token_id: the id of unknown characters.
 
     Outputs:
-        ragged_begins, ragged_ends: of the rows, among the ids.
+        ragged_begins, ragged_ends: the begin and end of each row in ``ids``.
         ids: int32.
 
     Source: openvino_tokenizers, UnigramTokenizer; Kudo, "Subword regularization" (2018).

@@ -13,10 +13,10 @@ _LEAST = (0, 0, 0x80, 0x800, 0x10000)
 
 @operator(inputs=STRINGS, outputs=STRINGS, no_body=NO_BODY)
 def UTF8Validate(begins, ends, symbols, *, replace_mode: Annotated[int, Limits(0, 1)] = 0):
-    """Removes bytes that are not valid UTF-8 from strings, or replaces them by U+FFFD.
+    """Removes bytes that are not valid UTF-8, or replaces them by U+FFFD.
 
-    A truncated sequence is replaced by one U+FFFD, an overlong sequence by one for each byte. Surrogates, and code
-    points above U+10FFFF that fit four bytes, are kept.
+    One U+FFFD replaces a truncated sequence. In an overlong sequence, it replaces each byte. Surrogates, and code points
+    above U+10FFFF that fit into four bytes, are kept.
 
     Inputs:
         begins, ends, symbols: strings, of any shape.

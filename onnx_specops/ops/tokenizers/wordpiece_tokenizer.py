@@ -26,7 +26,7 @@ def WordpieceTokenizer(
     max_bytes_per_word: Annotated[int, Limits(0)] = 100,
     unk_token_id: Annotated[int, Limits(-1, 2**31 - 1)],
 ):
-    """Converts words to ids by repeatedly taking the longest token that matches at the current position.
+    """Converts words to ids. At each position in a word, the longest matching token is selected.
 
     Inputs:
         ragged_begins, ragged_ends, begins, ends, symbols: rows of words.
@@ -39,7 +39,7 @@ def WordpieceTokenizer(
         unk_token_id: the id of a word that cannot be split into tokens.
 
     Outputs:
-        ragged_begins, ragged_ends: of the rows, among the ids.
+        ragged_begins, ragged_ends: the begin and end of each row in ``ids``.
         ids: int32.
 
     Source: openvino_tokenizers, WordpieceTokenizer.
