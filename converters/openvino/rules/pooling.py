@@ -167,24 +167,41 @@ def adaptive_avg_pool(op: Builder, data: Value, output_shape: Value):
     sizes, counts = spatial_shape(op, data, rank), op.Cast(output_shape, to=_INT64)
     if counts.constant is not None and (counts.constant == 1).all():
         return reduce_mean(op, data, op.const([*range(2, 2 + rank)]), keep_dims=True)
-    if data.dtype is not None and data.dtype.is_integer():
-        mean = adaptive_avg_pool(op, op.Cast(data, to=ir.DataType.FLOAT), output_shape)
-        return op.Cast(op.Round(mean), to=data.dtype)
+    is_integer = data.dtype is not None and data.dtype.is_integer()
+    numbers = op.Cast(data, to=ir.DataType.FLOAT) if is_integer else data
     kernel = _even_windows(op, sizes, counts)
     if kernel is not None:
-        return op.AveragePool(data, kernel_shape=kernel, strides=kernel)
+        means = op.AveragePool(numbers, kernel_shape=kernel, strides=kernel)
+    else:
+        means = _adaptive_means(op, numbers, sizes, counts, rank, whole=is_integer)
+    return op.Cast(op.Round(means), to=data.dtype) if is_integer else means
+
+
+def _adaptive_means(op: Builder, data: Value, sizes: Value, counts: Value, rank: int, *, whole: bool) -> Value:
+    """Return the means of windows, axis by axis.
+
+    ``whole`` divides the sums by the number of elements only at the end, so that a mean of integers halfway between two of
+    them has no rounding error.
+    """
+    area = None
     for k in range(rank):
         if (windows := _known_windows(data, sizes, counts, k)) is not None:
-            means = [op.ReduceMean(op.Slice(data, [start], [end], [2 + k]), [2 + k], keepdims=1) for start, end in windows]
-            data = op.Concat(*means, axis=2 + k)
-            continue
-        each, taps, start, end = _adaptive_windows(op, data, sizes, counts, k)
-        inside = op.Less(taps, end)
-        shape = [-1] + [1] * (rank - 1 - k)
-        mask = op.Reshape(inside, op.Concat(op.Shape(inside), [1] * (rank - 1 - k), axis=0))
-        total = op.ReduceSum(op.Where(mask, each, op.const(0, data.dtype)), [3 + k], keepdims=0)
-        data = op.Div(total, op.Reshape(op.Cast(op.Sub(end, start), to=data.dtype), shape))
-    return data
+            reduce = op.ReduceSum if whole else op.ReduceMean
+            parts = [reduce(op.Slice(data, [start], [end], [2 + k]), [2 + k], keepdims=1) for start, end in windows]
+            data = op.Concat(*parts, axis=2 + k)
+            length = op.const([float(end - start) for start, end in windows], data.dtype)
+        else:
+            each, taps, start, end = _adaptive_windows(op, data, sizes, counts, k)
+            inside = op.Less(taps, end)
+            mask = op.Reshape(inside, op.Concat(op.Shape(inside), [1] * (rank - 1 - k), axis=0))
+            data = op.ReduceSum(op.Where(mask, each, op.const(0, data.dtype)), [3 + k], keepdims=0)
+            length = op.Cast(op.Sub(end, start), to=data.dtype)
+            if not whole:
+                data = op.Div(data, op.Reshape(length, [-1] + [1] * (rank - 1 - k)))
+        if whole:
+            length = op.Reshape(length, [-1] + [1] * (rank - 1 - k))
+            area = length if area is None else op.Mul(area, length)
+    return data if area is None else op.Div(data, area)
 
 
 @rule(
