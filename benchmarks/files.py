@@ -1,4 +1,4 @@
-"""Every IR in a folder, converted, against OpenVINO: ratios of single-threaded processor times.
+"""Convert every IR in a folder and compare its speed with OpenVINO: ratios of single-threaded CPU times.
 
     python -m benchmarks.files FOLDER                    # all .xml files in it and in folders within
     python -m benchmarks.files FOLDER --only yolo        # those whose paths contain one of these
@@ -142,7 +142,9 @@ def _distance(outputs: Sequence[np.ndarray], exact: Sequence[np.ndarray]) -> flo
 
 
 def distances(path: Path, name: str, count: int) -> Row:
-    """Return the mean distances over random inputs. Those of one input depend on single numbers next to a rounding edge."""
+    """Return the mean distances over random inputs. The distances for one input depend on single numbers close to a rounding
+    boundary.
+    """
     from converters.openvino import convert
 
     with tempfile.TemporaryDirectory() as temporary:

@@ -3,8 +3,8 @@
     python -m benchmarks.float_files FOLDER              # a folder of .xml and .bin for each network
     python -m benchmarks.float_files FOLDER --only yolo  # networks whose names contain one of these
 
-Every second network has weights in float16, and a name that says so. Needs torch, timm, torchvision and openvino. Nothing is
-downloaded. Existing files are kept.
+Every second network has float16 weights, and a name that ends in ``_f16``. Requires torch, timm, torchvision and openvino.
+Nothing is downloaded. Existing files are kept.
 """
 
 from __future__ import annotations

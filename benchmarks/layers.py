@@ -1,4 +1,4 @@
-"""Layers that are converted to standard ONNX without an equivalent operator, or with a slow one, against OpenVINO.
+"""Compare layers that become several standard operators, or a slow one, with OpenVINO.
 
     python -m benchmarks.layers                # a table: OpenVINO, the converted model in ONNX Runtime
     python -m benchmarks.layers --only pool    # layers whose name contains it

@@ -1,4 +1,4 @@
-"""Whole converted networks in ONNX Runtime, against OpenVINO and against a direct export to ONNX.
+"""Compare converted networks in ONNX Runtime with OpenVINO and with a direct export to ONNX.
 
     python -m benchmarks.models                      # a table of ratios of medians, load times and memory
     python -m benchmarks.models --only bert swin     # networks whose names contain one of these

@@ -1,9 +1,9 @@
-"""Quantized IR files of networks of timm that are drawn at random, with random options of NNCF.
+"""Create quantized IR files of randomly selected timm networks, with random NNCF options.
 
     python -m benchmarks.nncf_samples FOLDER SEED COUNT   # a folder of .xml and .bin for each network
 
-The families are those that `benchmarks.nncf_files` lacks, as long as there are some. Weights are random, and nothing is
-downloaded. Needs torch, timm, nncf and openvino. ``options.json`` next to a model has its options.
+Families that `benchmarks.nncf_files` does not contain are selected first. Weights are random, and nothing is downloaded.
+Requires torch, timm, nncf and openvino. ``options.json`` next to a model contains its options.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
-"""Copies of quantized IR files with zero between two levels: the limits of each FakeQuantize are moved by a part of a level.
+"""Create copies of quantized IR files in which zero is between two levels: the limits of each FakeQuantize are moved by a
+fraction of a level.
 
     python -m benchmarks.offset_files SOURCE FOLDER     # every model.xml in a folder of SOURCE, as nncf_files makes them
     python -m benchmarks.offset_files SOURCE FOLDER --only yolo resnet
 
-Quantization tools put zero on a level. In files whose limits were learned, rounded or edited, it may be elsewhere. Needs
-openvino.
+Quantization tools choose limits for which zero is a level. In files with learned, rounded or edited limits, zero may be
+between two levels. Requires openvino.
 """
 
 from __future__ import annotations

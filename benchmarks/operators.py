@@ -1,4 +1,4 @@
-"""The domain's operators for OpenVINO's layers, with the dimensions of real models, in each kernel form.
+"""Compare each implementation of the custom operators with OpenVINO, on layers with the dimensions of real models.
 
     python -m benchmarks.operators                  # a table: OpenVINO, body, native kernel, Python kernel
     python -m benchmarks.operators --only nms       # layers whose name contains it

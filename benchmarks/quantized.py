@@ -1,4 +1,4 @@
-"""Networks quantized by NNCF, converted, in ONNX Runtime: against OpenVINO, and against ONNX Runtime's own quantization.
+"""Compare converted NNCF networks in ONNX Runtime with OpenVINO and with ONNX Runtime's own quantization.
 
     python -m benchmarks.quantized                      # a table of ratios of medians, sizes and distances
     python -m benchmarks.quantized --only deit          # networks whose names contain one of these

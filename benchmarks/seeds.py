@@ -1,4 +1,4 @@
-"""The domain's operators in ONNX Runtime with the native kernels against OpenVINO, torch and TensorFlow, in one process.
+"""Compare native kernels of custom operators with OpenVINO, torch and TensorFlow in one process.
 
     python -m benchmarks.seeds                     # a table of ratios, and which targets are met; exit code 1 if one is not
     python -m benchmarks.seeds --only scatter      # tasks whose name contains it

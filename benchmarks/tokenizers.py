@@ -1,4 +1,4 @@
-"""Tokenizers and detokenizers against OpenVINO's: ratios of times for one text and for 1,000 (less is better).
+"""Compare tokenizers and detokenizers with OpenVINO's: ratios of times for one text and for 1,000 texts (lower is better).
 
     python benchmarks/tokenizers.py [--processor-time] [KIND ...]
 

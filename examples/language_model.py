@@ -1,9 +1,9 @@
-"""Text generation from an OpenVINO language model's folder in ONNX Runtime.
+"""Generate text with an OpenVINO language model in ONNX Runtime.
 
     python examples/language_model.py FOLDER "Once upon a time"
 
-FOLDER is an export of optimum-intel (``optimum-cli export openvino``), or the result of ``specops convert FOLDER -o OUT
---genai``. If onnxruntime-genai is installed, it generates from the same folder as well.
+FOLDER is a folder that optimum-intel wrote (``optimum-cli export openvino``), or the output folder of ``specops convert
+FOLDER -o OUT --genai``. If onnxruntime-genai is installed, it also generates text with this folder.
 """
 
 from __future__ import annotations

@@ -54,8 +54,8 @@ class Recommender:
 
 
 def feeds(batch: Batch) -> Batch:
-    """Return the model's inputs for a block of rows, and for one extra row, whose bags contain the padding. It is
-    discarded.
+    """Return the model's inputs for a block of rows and for an additional row, whose bags contain the padding. The results
+    of the additional row are discarded.
     """
     batch = {name: np.concatenate([values, values[-1:]]) for name, values in batch.items()}
     rows = len(batch["visitor"])

@@ -32,7 +32,7 @@ class Writer:
     """A language model that continues several prompts together.
 
     Args:
-        folder: what ``specops convert --genai`` wrote.
+        folder: the output folder of ``specops convert --genai``.
         threads: the number of threads. Ray reserves as many processors.
     """
 
@@ -68,7 +68,7 @@ class Writer:
         """Return the tokens of a prompt.
 
         Raises:
-            ValueError: it is empty or too long.
+            ValueError: the prompt is empty or too long.
         """
         ids: list[int] = self._tokenizer.encode(prompt).tolist()
         if not 1 <= len(ids) <= self.most:

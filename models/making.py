@@ -1,8 +1,7 @@
-"""What the scripts that make the example models share: building, saving, and asking OpenVINO for the outputs.
+"""Shared code of the scripts that create the example models: building and saving a model, and computing its outputs.
 
-A script gives `make` a model, its inputs and, where it has one, a second opinion. Everything written is
-reproducible byte for byte with the same OpenVINO: names come from the graph, never from counters, and nothing
-of the machine is kept.
+Each script calls `make` with a model, its inputs and, if available, the outputs of a second oracle. With the same OpenVINO
+release, the files are identical byte by byte: names depend on the graph only, and no paths are stored.
 """
 
 import argparse
@@ -27,14 +26,14 @@ MACHINE_PATH = re.compile(r"""["'>\s](/[\w.-]+/|[A-Za-z]:[\\/]|\\\\|~/)""")
 
 
 def parameter(name: str, element_type: ov.Type, shape: Iterable[int]) -> ov.Node:
-    """A model input called `name`; -1 in `shape` is a dynamic dimension."""
+    """Return a model input with the name `name`. In `shape`, -1 is a dynamic dimension."""
     node = ops.parameter(ov.PartialShape(list(shape)), element_type, name=name)
     node.output(0).set_names({name})
     return node
 
 
 def model(name: str, parameters: Iterable[ov.Node], outputs: Mapping[str, ov.Node | ov.Output]) -> ov.Model:
-    """The model with these inputs and named outputs, in this order."""
+    """Return the model with these inputs and named outputs, in this order."""
     results = []
     for output_name, value in outputs.items():
         source = value.output(0) if isinstance(value, ov.Node) else value
@@ -46,7 +45,7 @@ def model(name: str, parameters: Iterable[ov.Node], outputs: Mapping[str, ov.Nod
 
 
 def run(loaded: ov.Model, inputs: Arrays) -> Arrays:
-    """Every output of the model, by name, on OpenVINO's CPU plugin in float32."""
+    """Return all outputs of the model by name, computed by OpenVINO's CPU plugin in float32."""
     compiled = ov.Core().compile_model(loaded, "CPU", ORACLE_CONFIG)
     values = compiled({port.any_name: inputs[port.any_name] for port in compiled.inputs})
     return {port.any_name: np.array(values[port]) for port in compiled.outputs}
@@ -98,9 +97,9 @@ def make(
 ) -> None:
     """Write model.xml, model.bin, inputs.npz and expected.npz next to `script`.
 
-    `second_opinion` contains outputs of another oracle, which OpenVINO's must equal (tolerance 1e-5, same type).
-    `check` is called with the outputs and raises if they are not fit for an example. With `--check` on the
-    command line nothing is written: the files made are compared with those that are there.
+    `second_opinion` contains the outputs of another oracle. OpenVINO's outputs must be equal to them (tolerance 1e-5, same
+    type). `check` is called with the outputs, and raises an exception if they are not suitable for an example. With the
+    option `--check`, nothing is written: the new files are compared with the existing ones.
     """
     arguments = argparse.ArgumentParser(description="Remake this folder's model, inputs and expected outputs.")
     arguments.add_argument("--check", action="store_true", help="write nothing; compare with what is there")
@@ -133,7 +132,7 @@ def sampler(
     global_seed: int,
     op_seed: int,
 ) -> Callable[[np.ndarray], np.ndarray]:
-    """OpenVINO's Multinomial of probabilities [batch, classes], also where it takes their logarithms."""
+    """Return a function that samples with OpenVINO's Multinomial from probabilities [batch, classes] or their logarithms."""
     probabilities = parameter("probabilities", ov.Type.f32, [-1, -1])
     node = ops.multinomial(
         probabilities, np.int32(num_samples), convert_type, with_replacement, log_probs, global_seed, op_seed
@@ -150,12 +149,11 @@ def sampler(
 def assert_draws_are_stable(
     sample: Callable[[np.ndarray], np.ndarray], probabilities: np.ndarray, margin: float = 1e-4
 ) -> None:
-    """Raise unless the classes that `sample` draws stay the same when the probabilities move a little.
+    """Raise an exception if small changes of the probabilities change the samples.
 
-    A sample that is within `margin` of a boundary of the cumulative distribution would fall to either side by
-    the noise of float32, and would compare two runtimes' summation order rather than their sampling. All the
-    boundaries are moved up and down by the margin, and then each probability at random by up to ten margins
-    of itself.
+    If a sample is within `margin` of a boundary of the cumulative distribution, float32 rounding can change it. A comparison
+    would then test the order of summation instead of the sampling. This function moves all boundaries up and down by
+    `margin`, and then changes each probability at random by up to ten times `margin`, relative to its value.
     """
     wanted = sample(probabilities)
     exact = probabilities.astype(np.float64)

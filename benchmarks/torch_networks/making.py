@@ -34,7 +34,7 @@ def made(name: str) -> Made:
 
 
 def with_statistics(module: nn.Module, draw: Callable[[], torch.Tensor]) -> None:
-    """Give a module random factors of normalizations, and statistics of drawn inputs, like those of a trained network."""
+    """Set random scales of normalizations, and statistics of random inputs, like those of a trained network."""
     for part in module.modules():
         if isinstance(part, _NORMS) and part.weight is not None:
             nn.init.uniform_(part.weight, 0.8, 1.2)

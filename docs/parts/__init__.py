@@ -4,11 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from docs.parts import cuda, departures, frontends, model_api, old_ir, operations, operators, options, python_api, targets
+from docs.parts import (
+    commands,
+    cuda,
+    departures,
+    frontends,
+    model_api,
+    old_ir,
+    operations,
+    operators,
+    options,
+    python_api,
+    targets,
+)
 
 PARTS: Mapping[str, Sequence[Callable[[], Iterable[str]]]] = {
     "converters/convert.py": [options.signature],
-    "docs/command.md": [options.rows],
+    "docs/command.md": [options.rows, *map(commands.options_of, ("run", "validate", "diff", "inspect", "weights"))],
     "docs/convert.md": [frontends.rows],
     "docs/departures.md": [departures.tables],
     "docs/model-api.md": [model_api.rows],

@@ -1,7 +1,7 @@
-"""The OpenVINO side of the example: an operation of an extension, Sparsemax, and a model that uses it.
+"""The OpenVINO part of the example: an extension with the operation Sparsemax, and a model that uses it.
 
 ``python sparsemax_openvino.py`` writes sparsemax.xml and sparsemax.bin to its own folder. (Extensions are usually shared
-libraries in C++. OpenVINO's Python package also accepts a class, so the example needs no compiler.)
+libraries in C++. OpenVINO's Python package also accepts a class, so this example does not require a compiler.)
 """
 
 from pathlib import Path
@@ -12,7 +12,7 @@ from openvino import opset13 as opset
 
 
 class Sparsemax(ov.Op):
-    """Sparsemax (arXiv:1602.02068) along an axis: like Softmax, but with exact zeros."""
+    """Sparsemax (arXiv:1602.02068) along an axis. It is similar to Softmax, but some results are exactly 0."""
 
     class_type_info = ov.DiscreteTypeInfo("Sparsemax", "extension")
 

@@ -1,4 +1,4 @@
-"""Sparsemax, an operation of an OpenVINO extension, for onnx-specops: the operator that ONNX lacks, and the rule.
+"""The onnx-specops part of the example: an operator and a rule for Sparsemax, an operation of an OpenVINO extension.
 
 ``specops convert sparsemax.xml --rules sparsemax_rules.py`` loads this file; docs/extending.md explains it.
 """
@@ -15,9 +15,9 @@ def Sparsemax(z, *, axis: int = -1):
     """The Euclidean projection of ``z`` onto the probability simplex, along ``axis`` (arXiv:1602.02068).
 
     Inputs:
-        z: of any shape, with one dimension at least.
+        z: any shape of rank 1 or more.
 
-    Output: of the same shape; along the axis its elements are not negative and add up to 1.
+    Output: the shape of ``z``. Along the axis, the elements are not negative, and their sum is 1.
     """
     descending = -np.sort(-z, axis=axis)
     sums = np.cumsum(descending, axis=axis, dtype=z.dtype)

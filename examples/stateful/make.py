@@ -1,8 +1,7 @@
-"""A network with memory: the input is an event, the output a visitor's interest in five shelves.
+"""Create a stateful network. Its input is an event, and its output is a visitor's interest in five shelves.
 
-Run as `python -m examples.stateful.make` from the root of the checkout; needs openvino. The memory is a variable (ReadValue
-and Assign) with the state of a GRU. Two shelves are averaged with a fixed weight by a ScatterElementsUpdate, which is an
-operator of the domain.
+Run `python -m examples.stateful.make` in the root of the checkout. This requires openvino. The state of a GRU is a variable
+(ReadValue and Assign). A ScatterElementsUpdate, which becomes a custom operator, averages two shelves with a fixed weight.
 """
 
 from pathlib import Path

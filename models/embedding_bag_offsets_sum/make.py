@@ -1,7 +1,6 @@
-"""EmbeddingBagOffsetsSum-3: empty bags, default rows, weights, tables of every rank and type.
+"""Create the example for EmbeddingBagOffsetsSum-3: empty bags, default rows, weights, and tables of every rank and type.
 
-Run as `python -m models.embedding_bag_offsets_sum.make` from the root of the checkout. torch is the second
-opinion.
+Run `python -m models.embedding_bag_offsets_sum.make` in the root of the checkout. The second oracle is torch.
 """
 
 import numpy as np
@@ -15,7 +14,7 @@ RNG = np.random.default_rng(3)
 
 
 def eighths(*shape: int) -> np.ndarray:
-    """Eighths between -2 and 2: their sums and weighted sums are exact in every float type used here."""
+    """Return multiples of 1/8 between -2 and 2, whose sums and weighted sums are exact in every float type used here."""
     return (RNG.integers(-16, 17, shape) / 8).astype(np.float32)
 
 
@@ -94,7 +93,9 @@ def torch_bags(
     default_index: int | None,
     weights: np.ndarray | None,
 ) -> np.ndarray:
-    """The same by torch: only tables of two dimensions and floats, offsets from 0, no defaults."""
+    """Compute the bags with torch, which supports only two-dimensional float tables, offsets that start at 0, and no default
+    rows.
+    """
     first = int(offsets[0])
     flat = torch.from_numpy(table.reshape(len(table), -1).astype(np.float64))
     bags = torch.nn.functional.embedding_bag(

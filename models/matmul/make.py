@@ -1,6 +1,6 @@
-"""MatMul-1: every combination of ranks, with and without the transposes, and weights as constants.
+"""Create the example for MatMul-1: every combination of ranks, with and without transpositions, and constant weights.
 
-Run as `python -m models.matmul.make` from the root of the checkout. NumPy is the second opinion.
+Run `python -m models.matmul.make` in the root of the checkout. The second oracle is NumPy.
 """
 
 import numpy as np
@@ -13,7 +13,7 @@ RNG = np.random.default_rng(20)
 
 
 def small(*shape: int) -> np.ndarray:
-    """Eighths between -1 and 1: their products and short sums are exact in float16, too."""
+    """Return multiples of 1/8 between -1 and 1, whose products and short sums are exact even in float16."""
     return (RNG.integers(-8, 9, shape) / 8).astype(np.float32)
 
 

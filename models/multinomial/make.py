@@ -1,8 +1,8 @@
-"""Multinomial-13: with and without replacement, probabilities and their logarithms, both index types.
+"""Create the example for Multinomial-13: with and without replacement, probabilities and their logarithms, both index types.
 
-Run as `python -m models.multinomial.make` from the root of the checkout. Every seed is nonzero, so OpenVINO's
-CPU plugin draws the same samples each time, and no sample is so near a boundary between classes that float32
-noise could move it.
+Run `python -m models.multinomial.make` in the root of the checkout. All seeds are nonzero, so OpenVINO's CPU plugin
+generates the same samples in each run. No sample is so close to a boundary between classes that float32 rounding could
+change it.
 """
 
 from typing import NamedTuple
@@ -39,7 +39,7 @@ SHAPES |= {"num_samples_i64": [1]}
 
 
 class Case(NamedTuple):
-    """The operands (by an input's name, or a constant) and the attributes of one Multinomial."""
+    """The operands (names of inputs, or constants) and the attributes of a Multinomial."""
 
     probabilities: str | np.ndarray
     num_samples: str | int
@@ -50,7 +50,7 @@ class Case(NamedTuple):
     op_seed: int
 
     def values(self) -> tuple[np.ndarray, int]:
-        """The probabilities and the number of samples that they are."""
+        """Return the values of the probabilities and of the number of samples."""
         probabilities, samples = self[:2]
         if isinstance(probabilities, str):
             probabilities = INPUTS[probabilities]
@@ -92,7 +92,7 @@ def graph(ports: dict[str, ov.Node], case: Case) -> ov.Node:
 
 
 def check_draws() -> None:
-    """Every case again on probabilities that have moved a little: the samples must stay the same."""
+    """Check that small changes of the probabilities do not change the samples of any case."""
     for name, case in CASES.items():
         probabilities, number = case.values()
         sample = making.sampler(number, *case[2:])

@@ -1,8 +1,7 @@
-"""A whole recommender with string ids: vocabularies with buckets, bags, a dense tower, sampling.
+"""Create the recommender with string ids: vocabularies with buckets, bags, a dense tower, and sampling.
 
-Run as `python -m models.recommender.make` from the root of the checkout; needs tensorflow and
-openvino-tokenizers. The vocabularies are TensorFlow's, converted by OpenVINO; the rest of the graph is
-OpenVINO's own operations on top of them.
+Run `python -m models.recommender.make` in the root of the checkout. This requires tensorflow and openvino-tokenizers. The
+vocabularies are TensorFlow tables that OpenVINO converts. The rest of the graph is built with OpenVINO's operations.
 """
 
 import os
@@ -43,7 +42,7 @@ def initializer(words: list[str]) -> tf.lookup.KeyValueTensorInitializer:
 
 
 class Vocabularies(tf.Module):
-    """Strings to rows of the tables: unknown users and items share buckets, unknown countries are -1."""
+    """Maps strings to rows of the tables. Unknown users and items share buckets, and unknown countries are -1."""
 
     def __init__(self) -> None:
         self.users = tf.lookup.StaticVocabularyTable(initializer(USERS), USER_BUCKETS)
@@ -72,7 +71,7 @@ def inputs() -> making.Arrays:
     rng = np.random.default_rng(7)
 
     def films(*shape: int) -> np.ndarray:
-        """About one in five of these is in no vocabulary."""
+        """Return names of films, about a fifth of which are not in a vocabulary."""
         numbers = rng.choice(500, shape, replace=False) * 10 + (rng.random(shape) < 0.2)
         return np.vectorize("film/{:05}".format)(numbers)
 

@@ -1,9 +1,9 @@
-"""A recommender after its ids are looked up: embeddings, bags, crosses, a dense tower, scores.
+"""The network of both recommenders after the lookup of ids: embeddings, bags, feature crosses, a dense tower, and scores.
 
-One network for both models: `models/recommender` looks strings up in vocabularies with buckets for the rest,
-`models/recommender_int` integers in vocabularies without. The weights are random numbers of a fixed seed, not
-trained; the shapes and the layers are a real recommender's. B is the batch of users and C the candidates of
-each, both dynamic.
+`models/recommender` looks up strings in vocabularies with buckets for unknown strings, and `models/recommender_int` looks
+up integers in vocabularies without buckets. The weights are random numbers with a fixed seed. The shapes and layers are
+those of a real recommender. B is the number of users in the batch, and C the number of candidates per user. Both are
+dynamic.
 """
 
 from collections.abc import Callable
@@ -22,8 +22,8 @@ TAGS = 40
 RECENT = 24
 PROFILE_TAGS = 16
 
-# Inputs that are no ids to look up. OpenVINO's CPU plugin wants the number of weighted indices fixed, so
-# recent items and tags come in pools of fixed size, filled up with weight 0.
+# Inputs that are not ids. OpenVINO's CPU plugin requires a fixed number of weighted indices, so
+# recent items and tags are in pools of fixed size, padded with weight 0.
 PORTS: dict[str, tuple[ov.Type, list[int]]] = {
     "history_offsets": (ov.Type.i64, [-1]),
     "recent_offsets": (ov.Type.i32, [-1]),
@@ -39,7 +39,7 @@ PORTS: dict[str, tuple[ov.Type, list[int]]] = {
 
 
 class Ids(NamedTuple):
-    """The ids, all int64: rows of the embedding tables (country: -1 where it is unknown)."""
+    """The ids, all int64: rows of the embedding tables. Unknown countries are -1."""
 
     user: ov.Output  # [B]
     country: ov.Output  # [B]
@@ -49,7 +49,7 @@ class Ids(NamedTuple):
 
 
 class Weights:
-    """Constants of the model, drawn one after the other."""
+    """Random constants of the model, generated one after the other."""
 
     def __init__(self, seed: int) -> None:
         self.rng = np.random.default_rng(seed)
@@ -62,14 +62,14 @@ Activation = Callable[[ov.Node], ov.Node]
 
 
 def dense(weights: Weights, x: ov.Node, width: int, activation: Activation | None = None) -> ov.Node:
-    """A fully connected layer; its weight is [width, inputs], as training frameworks keep it."""
+    """Add a fully connected layer. Its weight is [width, inputs], as in training frameworks."""
     inputs = x.get_output_partial_shape(0)[-1].get_length()
     y = ops.add(ops.matmul(x, weights(width, inputs, scale=inputs**-0.5), False, True), weights(width, scale=0.1))
     return activation(y) if activation else y
 
 
 def layer_norm(weights: Weights, x: ov.Node) -> ov.Node:
-    """Layer normalisation in its parts."""
+    """Add a layer normalization, decomposed into its operations."""
     last = np.array([-1], np.int64)
     centred = ops.subtract(x, ops.reduce_mean(x, last, True))
     variance = ops.reduce_mean(ops.power(centred, np.float32(2)), last, True)
@@ -88,7 +88,7 @@ def filled_like(x: ov.Node | ov.Output, value: float) -> ov.Node:
 
 
 def mean_history(table: ov.Node, ids: ov.Output, offsets: ov.Node) -> ov.Node:
-    """The mean of each user's items [B, DIM]; row 0 for a user without any."""
+    """Return the mean of each user's items [B, DIM], or row 0 for a user without items."""
     total = ops.embedding_bag_offsets_sum(table, ids, offsets, ops.constant(np.int64(0)))
     # The end of each bag is the next one's beginning, and the number of items for the last.
     later = ops.strided_slice(offsets, np.array([1]), np.array([0]), np.array([1]), [0], [1])
@@ -98,7 +98,7 @@ def mean_history(table: ov.Node, ids: ov.Output, offsets: ov.Node) -> ov.Node:
 
 
 def situation(weights: Weights, context: ov.Node) -> ov.Node:
-    """Hour, age and four numbers without a meaning [B, 6] -> [B, DIM]."""
+    """Embed the hour, the age and four arbitrary numbers: [B, 6] -> [B, DIM]."""
     hour, age, rest = ops.variadic_split(context, np.int32(1), np.array([1, 1, 4])).outputs()
     angle = ops.multiply(hour, np.float32(2 * np.pi / 24))
     features = [
@@ -113,7 +113,7 @@ def situation(weights: Weights, context: ov.Node) -> ov.Node:
 
 
 def homeland(weights: Weights, country: ov.Output) -> ov.Node:
-    """The country's row [B, DIM]; unknown countries share the last."""
+    """Return the row of the country [B, DIM]. Unknown countries share the last row."""
     unknown = ops.less(country, np.int64(0))
     known = ops.select(unknown, np.int64(COUNTRIES), country)
     one_hot = ops.one_hot(known, np.int64(COUNTRIES + 1), np.float32(1), np.float32(0), -1)
@@ -121,7 +121,7 @@ def homeland(weights: Weights, country: ov.Output) -> ov.Node:
 
 
 def crosses(fields: list[ov.Node]) -> tuple[ov.Node, ov.Node]:
-    """The fields side by side [B, fields * DIM], and the product of each two of them [B, pairs]."""
+    """Return the concatenated fields [B, fields * DIM] and the dot product of each pair of fields [B, pairs]."""
     stack = ops.concat([ops.unsqueeze(field, np.int32(1)) for field in fields], 1)
     products = ops.reshape(ops.matmul(stack, stack, False, True), np.array([0, -1]), True)
     count = len(fields)
@@ -131,7 +131,7 @@ def crosses(fields: list[ov.Node]) -> tuple[ov.Node, ov.Node]:
 
 
 def taste(weights: Weights, fields: list[ov.Node]) -> ov.Node:
-    """The dense tower: what a user wants now [B, DIM]."""
+    """Add the dense tower, which computes the current interests of each user [B, DIM]."""
     flat, pairs = crosses(fields)
     x = dense(weights, ops.concat([flat, pairs], -1), 4 * DIM, ops.swish)
     x = layer_norm(weights, x)
@@ -142,7 +142,7 @@ def taste(weights: Weights, fields: list[ov.Node]) -> ov.Node:
 
 
 def interest(weights: Weights, items: int, ids: Ids, offsets: ov.Node) -> ov.Node:
-    """How well each candidate fits the best of a user's HEADS interests [B, C]."""
+    """Return the similarity of each candidate to the closest of the user's HEADS interests [B, C]."""
     width = DIM // HEADS
     heads = ops.embedding_bag_offsets_sum(weights(items, HEADS, width), ids.history, offsets)
     length = ops.reduce_l2(heads, np.array([-1]), True)
@@ -152,7 +152,7 @@ def interest(weights: Weights, items: int, ids: Ids, offsets: ov.Node) -> ov.Nod
 
 
 def adjusted(scores: ov.Node, ids: Ids, known_items: int, ports: dict[str, ov.Node]) -> ov.Node:
-    """Scores [B, C] after what was shown, how it was rated, and what is new to everyone."""
+    """Adjust the scores [B, C] for the items that were shown, their ratings, and new items."""
     shown, ratings = ports["shown"], ports["ratings"]
     none = filled_like(scores, 0.0)
     times = ops.scatter_elements_update(none, shown, filled_like(shown, 1.0), np.int32(1), "sum")
@@ -167,7 +167,9 @@ def adjusted(scores: ov.Node, ids: Ids, known_items: int, ports: dict[str, ov.No
 
 
 def without_seen(scores: ov.Node, seen: ov.Node) -> ov.Node:
-    """Scores [B, C] with -1e9 where `seen` points; -1 points to nothing, a column that is cut off again."""
+    """Set the scores [B, C] at the positions `seen` to -1e9. -1 selects an additional column, which is removed
+    afterwards.
+    """
     wide = ops.pad(scores, np.array([0, 0]), np.array([0, 1]), "constant", np.float32(0))
     wide = ops.scatter_elements_update(wide, seen, filled_like(seen, -1e9), np.array([1]), "none")
     return ops.strided_slice(wide, np.array([0, 0]), np.array([0, -1]), np.array([1, 1]), [1, 1], [1, 0])
@@ -182,9 +184,10 @@ class Scored(NamedTuple):
 
 
 def scored(ids: Ids, ports: dict[str, ov.Node], users: int, items: int, known_items: int) -> Scored:
-    """Scores, their softmax, and the probability of a click for each candidate.
+    """Return the scores, their softmax, and the probability of a click for each candidate.
 
-    `users` and `items` are the tables' rows; ids of items from `known_items` on are hash buckets or unknown.
+    `users` and `items` are the numbers of rows of the tables. Item ids from `known_items` on are hash buckets or unknown
+    items.
     """
     weights = Weights(seed=2019)
     table = weights(items, DIM, scale=0.6)
@@ -220,18 +223,18 @@ def scored(ids: Ids, ports: dict[str, ov.Node], users: int, items: int, known_it
 
 
 def picked(ids: ov.Output | ov.Node, slots: ov.Output | ov.Node) -> ov.Node:
-    """The candidates' ids [B, n] at the slots [B, n]."""
+    """Return the ids [B, n] of the candidates in the slots [B, n]."""
     return ops.gather_elements(ids, slots, 1)
 
 
 def best(ids: ov.Output, probabilities: ov.Node, count: int) -> tuple[ov.Node, ov.Output]:
-    """The ids and the probabilities [B, count] of the most likely candidates."""
+    """Return the ids and the probabilities [B, count] of the most likely candidates."""
     top = ops.topk(probabilities, np.int64(count), -1, "max", "value", "i64")
     return picked(ids, top.output(1)), top.output(0)
 
 
 def inputs(rng: np.random.Generator) -> making.Arrays:
-    """Five users: the third has no history, the fourth no recent items, the second no tags."""
+    """Return the inputs for five users. The third has no history, the fourth no recent items, and the second no tags."""
     shown = np.array([[0, 3, 3, 7], [1, 1, 1, 2], [9, 8, 7, 6], [5, 4, 5, 0], [2, 10, 11, 10]], np.int32)
     recent_weights = rng.integers(1, 9, RECENT) / 8
     recent_weights[20:] = 0
@@ -254,7 +257,7 @@ def inputs(rng: np.random.Generator) -> making.Arrays:
 
 
 def check(outputs: making.Arrays) -> None:
-    """What was chosen as the best must not hang on the noise of float32."""
+    """Check that float32 rounding cannot change the best candidates."""
     ordered = -np.sort(-outputs["scores"], axis=1)
     count = outputs["best_items"].shape[1]
     if (ordered[:, :count] - ordered[:, 1 : count + 1]).min() < 1e-3:

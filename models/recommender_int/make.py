@@ -1,9 +1,9 @@
-"""The recommender with integer ids and nothing hashed: a graph that any ONNX runtime can run by itself.
+"""Create the recommender with integer ids and without hashing, which any ONNX runtime can run without the plugin.
 
-Run as `python -m models.recommender_int.make` from the root of the checkout; needs tensorflow. Users are rows
-of their table, items and countries are found in TensorFlow's integer tables, converted by OpenVINO, and items
-in none share one row. Multinomial samples from distributions in which one class has all the probability, so
-what it draws hangs on nobody's random numbers.
+Run `python -m models.recommender_int.make` in the root of the checkout. This requires tensorflow. User ids are rows of the
+table. Items and countries are looked up in TensorFlow's integer tables, which OpenVINO converts. Unknown items share one
+row. Multinomial samples from distributions in which one class has the probability 1, so the samples do not depend on random
+numbers.
 """
 
 import os
@@ -37,7 +37,7 @@ def initializer(keys: list[int]) -> tf.lookup.KeyValueTensorInitializer:
 
 
 class Tables(tf.Module):
-    """Integers to rows: unknown items are the row after the last, unknown countries are -1."""
+    """Maps integers to rows. Unknown items are the row after the last one, and unknown countries are -1."""
 
     def __init__(self) -> None:
         self.items = tf.lookup.StaticHashTable(initializer(ITEMS), len(ITEMS))
@@ -59,7 +59,7 @@ def inputs() -> making.Arrays:
     rng = np.random.default_rng(7)
 
     def items(*shape: int, unknown: float = 0.2) -> np.ndarray:
-        """About one in five of these is in no table."""
+        """Return ids of items, about a fifth of which are not in a table."""
         return rng.choice(ITEMS, shape, replace=False) + (rng.random(shape) < unknown)
 
     # All unknown items have one score, so no user gets two of them to choose from.

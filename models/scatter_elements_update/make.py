@@ -1,7 +1,8 @@
-"""ScatterElementsUpdate-3 and -12: every reduction, with and without the initial values, along every axis.
+"""Create the example for ScatterElementsUpdate-3 and -12: every reduction, with and without initial values, along every
+axis.
 
-Run as `python -m models.scatter_elements_update.make` from the root of the checkout. The specification's
-worked examples are among the outputs, and a plain loop over the elements is the second opinion.
+Run `python -m models.scatter_elements_update.make` in the root of the checkout. The outputs include the examples of the
+specification. The second oracle is a loop over the elements.
 """
 
 import numpy as np
@@ -18,7 +19,7 @@ def halves(*shape: int) -> np.ndarray:
 
 
 def distinct(shape: tuple[int, ...], axis: int, size: int) -> np.ndarray:
-    """Indices along `axis` that meet no element twice, for which the order of updates does not matter."""
+    """Return distinct indices along `axis`, so that the order of updates does not matter."""
     lines = [RNG.permutation(size)[: shape[axis]] for _ in range(int(np.prod(shape)) // shape[axis])]
     rest = [n for k, n in enumerate(shape) if k != axis]
     return np.moveaxis(np.array(lines).reshape(*rest, shape[axis]), -1, axis)
@@ -139,7 +140,7 @@ CASES |= {
 def loop(
     data: np.ndarray, indices: np.ndarray, updates: np.ndarray, axis: int, reduction: str, use_init_val: bool
 ) -> np.ndarray:
-    """The specification read aloud: one element at a time."""
+    """Implement the specification literally, one element at a time."""
     out = data.copy()
     met: dict[tuple[int, ...], int] = {}
     for place in np.ndindex(indices.shape):

@@ -1,12 +1,12 @@
-"""TensorFlow's vocabulary tables, as OpenVINO writes them: string and integer keys, buckets and defaults.
+"""Create the example with TensorFlow's vocabulary tables, converted by OpenVINO: string and integer keys, buckets and
+defaults.
 
-Run as `python -m models.vocabulary_table.make` from the root of the checkout; needs tensorflow and
-openvino-tokenizers. TensorFlow is the second opinion.
+Run `python -m models.vocabulary_table.make` in the root of the checkout. This requires tensorflow and openvino-tokenizers.
+The second oracle is TensorFlow.
 
-OpenVINO has no layer for a table. String keys become StringTensorUnpack, VocabEncoder and StringToHashBucket;
-integer keys are compared with the whole vocabulary (Equal, ReduceLogicalOr, ReduceMax, Gather), and
-NumericToString writes them out as decimals before they are hashed. It converts neither the legacy nor the
-strong hasher.
+OpenVINO has no layer for a table. String keys become StringTensorUnpack, VocabEncoder and StringToHashBucket. Integer keys
+are compared with the complete vocabulary (Equal, ReduceLogicalOr, ReduceMax, Gather), and NumericToString formats them as
+decimal numbers before they are hashed. OpenVINO does not convert the legacy and strong hashers.
 """
 
 import os
@@ -52,7 +52,7 @@ def initializer(keys: tf.Tensor, values: tf.Tensor) -> tf.lookup.KeyValueTensorI
 
 
 class Tables(tf.Module):
-    """Each table that OpenVINO converts."""
+    """The tables that OpenVINO converts."""
 
     def __init__(self) -> None:
         ids = tf.range(3, dtype=tf.int64)
