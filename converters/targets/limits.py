@@ -620,6 +620,13 @@ def padded_integers(node: ir.Node) -> bool:
     return fill is None or bool(fill.any())
 
 
+@limit("Div", "by a constant 0")
+def divisors_of_0(node: ir.Node) -> bool:
+    """Match a constant divisor with a 0, such as the number of elements of empty windows, where the program gives 0."""
+    divisor = _constant(node, 1)
+    return divisor is not None and not divisor.all()
+
+
 @limit("Mod", "of integers, with fmod=0")
 def floored_remainders(node: ir.Node) -> bool:
     """Match the remainder of Python."""

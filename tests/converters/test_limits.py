@@ -242,6 +242,7 @@ CASES: list[tuple[Limit, tuple[int, ...], Any, Any]] = [
     (limits.computed_dimensions, (1, 3), lambda op, x: op.Expand(x, op.Cast(op.ReduceMax(x, [0], keepdims=0), to=7)),
      lambda op, x: op.Expand(x, [2, 3])),
     (limits.small_floats, (3,), *(lambda op, x, t=t: op.Cast(x, to=t) for t in (ir.DataType.FLOAT8E4M3FN, 10))),
+    (limits.divisors_of_0, (3,), *(lambda op, x, n=n: op.Div(x, op.const(np.float32([2, n, 1]))) for n in (0, 3))),
     (limits.floored_remainders, (3,), *(
         lambda op, x, f=f: op.Mod(op.Cast(x, to=7), op.const(np.array([2])), fmod=f) for f in (0, 1)
     )),

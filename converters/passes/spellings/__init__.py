@@ -90,13 +90,13 @@ from converters.passes.spellings.padding import (
 from converters.passes.spellings.positive_scores import PositiveScores
 from converters.passes.spellings.powers import ExpandedPowers
 from converters.passes.spellings.qnn_forms import (
-    BytesThroughIntegers,
     ConcatenatedEnds,
     ConvForAveragePool,
     ExpandedSoftplus,
     FiveDimensions,
     FloorPooling,
     GatheredEdges,
+    MaxBeforePad,
     PadBeforeConv,
     QuantizedMoves,
     ResizeOfHTP,
@@ -104,6 +104,7 @@ from converters.passes.spellings.qnn_forms import (
     SeparateActivations,
     WeightsOfFloatResults,
 )
+from converters.passes.spellings.qnn_integers import BytesThroughIntegers, ExactQuotients, UnequalTo0, WrappedBytes
 from converters.passes.spellings.random_numbers import UnseededRandomUniform
 from converters.passes.spellings.recurrent_nan import AddedNaN, KeptNaN, KeptNaNOfLSTM
 from converters.passes.spellings.reductions import (
@@ -341,6 +342,10 @@ _LAST: Mapping[str, Callable[[], InPlacePass]] = {
     "odd groups": OddGroups,
     "several transposed kernels": SeveralTransposedKernels,
     "bytes through integers": BytesThroughIntegers,
+    "wrapped bytes": WrappedBytes,
+    "exact quotients": ExactQuotients,
+    "Equal for Cast": UnequalTo0,
+    "Max before Pad": MaxBeforePad,
     "Less for Greater": LessForGreater,
     "added bias of volumes": AddedBiasOfVolumes,
     "stated windows": StateWindows,

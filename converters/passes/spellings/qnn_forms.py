@@ -8,7 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from converters.passes.spellings.resize_matrices import ResizeOfNcnn
-from converters.passes.workaround import Workaround
+from converters.passes.workaround import Workaround, again
 from converters.targets.limits import free_scales
 from onnx_specops.building import Builder, Value
 from onnx_specops.graphs import attributes_of, constant_array, constant_list, producer_of
@@ -75,14 +75,16 @@ class ExpandedSoftplus(Workaround):
 class ResizeOfHTP(ResizeOfNcnn):
     """Convert each nearest Resize to a Resize with asymmetric coordinates and rounding down, or to Gather.
 
-    A linear Resize whose scales differ from the ratios of the sizes becomes matrix multiplications. QNN's HTP (2.7) selects
-    other elements, and uses the sizes instead of the scales.
+    A linear Resize whose scales differ from the ratios of the sizes, or that computes a single row or column with
+    `pytorch_half_pixel`, becomes matrix multiplications. QNN's HTP (2.7) selects other elements, uses the sizes instead of the
+    scales, and interpolates for the single row at the center.
     """
 
     def computes(self, node: ir.Node, x: Value, result: Value) -> bool:
         if node.attributes.get_string("mode", "nearest") == "nearest":
             return False
-        return not free_scales.applies(node)
+        mode = node.attributes.get_string("coordinate_transformation_mode", "half_pixel")
+        return not free_scales.applies(node) and not (mode == "pytorch_half_pixel" and 1 in (result.dims or ())[2:])
 
 
 class FloorPooling(Workaround):
@@ -158,21 +160,6 @@ class ConvForAveragePool(Workaround):
         return [means if counted else op.Mul(means, op.const(factors.reshape(1, 1, *counts).astype(np.float32)))]
 
 
-class BytesThroughIntegers(Workaround):
-    """Cast unsigned bytes to floats by way of 32-bit integers.
-
-    QNN's HTP (2.7) returns 1 for each nonzero byte, as for booleans.
-    """
-
-    operators = frozenset(("Cast",))
-
-    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
-        x, dtype = node.inputs[0], node.outputs[0].dtype
-        if not isinstance(x, Value) or x.dtype != ir.DataType.UINT8 or dtype is None or not dtype.is_floating_point():
-            return None
-        return [op.Cast(op.Cast(x, to=ir.DataType.INT32), to=dtype)]
-
-
 class GatheredEdges(Workaround):
     """Convert Pad with the mode edge along the last axis to Gather.
 
@@ -226,6 +213,28 @@ class ConcatenatedEnds(Workaround):
         dims = [(dim or 0) + ends[axis] + ends[axis + rank] for axis, dim in enumerate(x.dims or ())]
         column = np.full([*dims[:-1], width], 0 if fill is None else fill.reshape(()), x.dtype.numpy())
         return [op.Concat(op.Pad(x, [*ends[:-1], 0], number), op.const(column), axis=rank - 1)]
+
+
+class MaxBeforePad(Workaround):
+    """Insert a Max with -60,000 between a Cast from float16 and a Pad with a constant number other than 0.
+
+    QNN's HTP (2.7) merges the two and fills the padding with other numbers.
+    """
+
+    operators = frozenset(("Pad",))
+    finite = True
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        x, pads, *others = node.inputs
+        before = producer_of(x, "Cast")
+        if before is None or before.inputs[0] is None or before.inputs[0].dtype != ir.DataType.FLOAT16:
+            return None
+        if node.attributes.get_string("mode", "constant") != "constant" or not others or others[0] is None:
+            return None
+        fill = constant_array(others[0])
+        if not isinstance(x, Value) or x.dtype != ir.DataType.FLOAT or (fill is not None and not fill.any()):
+            return None
+        return [again(op, node, op.Max(x, op.const(_LOWEST, x.dtype)), pads, *others)]
 
 
 class PadBeforeConv(Workaround):

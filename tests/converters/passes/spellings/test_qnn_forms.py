@@ -9,13 +9,13 @@ import onnx_ir as ir
 import pytest
 
 from converters.passes.spellings.qnn_forms import (
-    BytesThroughIntegers,
     ConcatenatedEnds,
     ConvForAveragePool,
     ExpandedSoftplus,
     FiveDimensions,
     FloorPooling,
     GatheredEdges,
+    MaxBeforePad,
     PadBeforeConv,
     QuantizedMoves,
     ResizeOfHTP,
@@ -71,6 +71,9 @@ def _scaled(scales: list[float], **attributes: Any):
     return lambda op, x: op.Resize(x, None, op.const(np.array([1, 1, *scales], np.float32)), None, **attributes)
 
 
+_PYTORCH = {"coordinate_transformation_mode": "pytorch_half_pixel"}
+
+
 @pytest.mark.parametrize(
     ("emit", "found"),
     [
@@ -81,6 +84,12 @@ def _scaled(scales: list[float], **attributes: Any):
         (_scaled([1.5, 2.0], mode="linear"), ["Resize"]),
         (_resized([6, 7], mode="linear"), ["Resize"]),
         (_resized([6, 7], mode="cubic"), ["Resize"]),
+        (
+            _resized([1, 5], mode="linear", coordinate_transformation_mode="pytorch_half_pixel"),
+            ["MatMul", "Transpose", "Transpose"],
+        ),
+        (_resized([1, 5], mode="linear"), ["Resize"]),
+        (_resized([2, 5], mode="linear", coordinate_transformation_mode="pytorch_half_pixel"), ["Resize"]),
     ],
 )
 def test_resize(emit: Any, found: list[str]) -> None:
@@ -287,24 +296,6 @@ def test_another_scale_than_that_of_the_quantization(scale: np.float32, zero: np
 
 
 @pytest.mark.parametrize(
-    ("dtype", "to", "casts"),
-    [
-        (ir.DataType.UINT8, ir.DataType.FLOAT, 2),
-        (ir.DataType.UINT8, ir.DataType.FLOAT16, 2),
-        (ir.DataType.UINT8, ir.DataType.INT64, 1),
-        (ir.DataType.INT8, ir.DataType.FLOAT, 1),
-        (ir.DataType.BOOL, ir.DataType.FLOAT, 1),
-    ],
-)
-def test_bytes(dtype: ir.DataType, to: ir.DataType, casts: int) -> None:
-    numbers = [np.array([0, 1, 127, 255]).astype(dtype.numpy())]
-    found = rewritten(
-        lambda op, x: op.Cast(x, to=to), new_value(dtype, (4,), "x"), by=[BytesThroughIntegers()], numbers=numbers
-    )
-    assert found == ["Cast"] * casts
-
-
-@pytest.mark.parametrize(
     ("pads", "mode", "gathers"),
     [
         ([0, 1, 0, 2], "edge", 1),
@@ -361,3 +352,22 @@ def test_edges_of_unknown_dimensions_stay() -> None:
     numbers = [np.arange(12, dtype=np.float32).reshape(3, 4)]
     emit = lambda op, x: op.Pad(x, [0, 1, 0, 2], mode="edge")  # noqa: E731
     assert rewritten(emit, floats("x", 3, None), by=[GatheredEdges()], numbers=numbers) == ["Pad"]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "number", "mode", "limited"),
+    [
+        (ir.DataType.FLOAT16, 1.0, "constant", True),
+        (ir.DataType.FLOAT16, 0.0, "constant", False),
+        (ir.DataType.FLOAT16, None, "constant", False),
+        (ir.DataType.FLOAT16, 1.0, "reflect", False),
+        (ir.DataType.DOUBLE, 1.0, "constant", False),
+    ],
+)
+def test_padding_of_16_bits(dtype: ir.DataType, number: float | None, mode: str, limited: bool) -> None:
+    def emit(op, x):
+        return op.Pad(op.Cast(x, to=ir.DataType.FLOAT), [1, 0, 0, 1], number, mode=mode)
+
+    numbers = [np.array([[1, -2, 3], [-60000, 60000, 0]]).astype(dtype.numpy())]
+    found = rewritten(emit, new_value(dtype, (2, 3), "x"), by=[MaxBeforePad()], numbers=numbers)
+    assert found == (["Cast", "Max", "Pad"] if limited else ["Cast", "Pad"])

@@ -1,0 +1,116 @@
+"""Integers and booleans in the forms that Qualcomm's HTP computes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import onnx_ir as ir
+
+from converters.passes.workaround import Workaround
+from onnx_specops.building import Builder, Value
+from onnx_specops.graphs import constant_array
+
+_SIGNED = frozenset((ir.DataType.INT32, ir.DataType.INT64))
+_CAST = frozenset((*_SIGNED, ir.DataType.UINT32, ir.DataType.FLOAT, ir.DataType.FLOAT16))
+_BYTES = 256
+
+
+class BytesThroughIntegers(Workaround):
+    """Cast unsigned bytes to floats by way of 32-bit integers.
+
+    QNN's HTP (2.7) returns 1 for each nonzero byte, as for booleans.
+    """
+
+    operators = frozenset(("Cast",))
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        x, dtype = node.inputs[0], node.outputs[0].dtype
+        if not isinstance(x, Value) or x.dtype != ir.DataType.UINT8 or dtype is None or not dtype.is_floating_point():
+            return None
+        return [op.Cast(op.Cast(x, to=ir.DataType.INT32), to=dtype)]
+
+
+class WrappedBytes(Workaround):
+    """Cast the low byte of integers and floats to unsigned bytes, unless a Clip limits them to 0 to 255.
+
+    QNN's HTP (2.7) returns the nearest number of the range.
+    """
+
+    operators = frozenset(("Cast",))
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        x = node.inputs[0]
+        if not isinstance(x, Value) or node.outputs[0].dtype != ir.DataType.UINT8 or _is_byte(x):
+            return None
+        if x.dtype not in _CAST:
+            return None
+        integers = x if x.dtype == ir.DataType.INT32 else op.Cast(x, to=ir.DataType.INT32)
+        return [op.Cast(_remainder(op, integers, op.const(_BYTES, ir.DataType.INT32)), to=ir.DataType.UINT8)]
+
+
+def _is_byte(value: ir.Value) -> bool:
+    """Return whether a Clip or a Cast of bytes or booleans limits a value to 0 to 255."""
+    node = value.producer()
+    if node is None or node.domain or node.op_type not in ("Cast", "Clip"):
+        return False
+    if node.op_type == "Cast":
+        source = node.inputs[0]
+        return source is not None and (source.dtype in (ir.DataType.BOOL, ir.DataType.UINT8) or _is_byte(source))
+    least, most = (None if limit is None else constant_array(limit) for limit in (*node.inputs, None, None)[1:3])
+    return least is not None and most is not None and bool((least >= 0).all() and (most < _BYTES).all())
+
+
+class UnequalTo0(Workaround):
+    """Convert Cast of integers to booleans to a comparison with 0.
+
+    QNN's HTP (2.7) casts negative integers to false.
+    """
+
+    operators = frozenset(("Cast",))
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        x = node.inputs[0]
+        if not isinstance(x, Value) or x.dtype not in _SIGNED or node.outputs[0].dtype != ir.DataType.BOOL:
+            return None
+        return [op.Not(op.Equal(x, op.const(0, x.dtype)))]
+
+
+class ExactQuotients(Workaround):
+    """Convert Div of integers by a power of two to a negated one by its negative, and Mod to Div, Mul and Sub.
+
+    QNN's HTP (2.7) rounds the former down, because it shifts the bits, and computes Mod in float16. It truncates other
+    quotients.
+    """
+
+    operators = frozenset(("Div", "Mod"))
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        a, b = node.inputs
+        if not isinstance(a, Value) or not isinstance(b, Value) or a.dtype not in _SIGNED:
+            return None
+        if node.op_type == "Div":
+            return [_quotient(op, a, b)] if _shifts(b) else None
+        if node.attributes.get_int("fmod", 0):
+            return [op.Sub(a, op.Mul(_quotient(op, a, b), b))]
+        return [_remainder(op, a, b)]
+
+
+def _shifts(divisor: Value) -> bool:
+    """Return whether a divisor is a single constant power of two."""
+    number = constant_array(divisor)
+    return number is not None and number.size == 1 and (found := int(number.item())) > 1 and not found & (found - 1)
+
+
+def _quotient(op: Builder, a: Value, b: Value) -> Value:
+    """Return the truncated quotient."""
+    return op.Sub(op.const(0, a.dtype), op.Div(a, op.Neg(b))) if _shifts(b) else op.Div(a, b)
+
+
+def _remainder(op: Builder, a: Value, b: Value) -> Value:
+    """Return the remainder with the sign of the divisor."""
+    rest, zero = op.Sub(a, op.Mul(_quotient(op, a, b), b)), op.const(0, a.dtype)
+    number = constant_array(b)
+    if number is not None and (number > 0).all():
+        return op.Where(op.Less(rest, zero), op.Add(rest, b), rest)
+    opposite = op.And(op.Not(op.Equal(rest, zero)), op.Xor(op.Less(rest, zero), op.Less(b, zero)))
+    return op.Where(opposite, op.Add(rest, b), rest)
