@@ -620,6 +620,30 @@ def padded_integers(node: ir.Node) -> bool:
     return fill is None or bool(fill.any())
 
 
+@limit("Slice", "of floats, backward from an element that may not be the last, or with computed steps")
+def backward_slices(node: ir.Node) -> bool:
+    """Match a negative or computed step, unless the slice begins at the last element or behind it."""
+    x, dims = node.inputs[0], _dims(node.inputs[0])
+    if x is None or (x.dtype is not None and not x.dtype.is_floating_point()) or not _given(node, 4):
+        return False
+    starts, axes, steps = (_constant(node, index) for index in (1, 3, 4))
+    if steps is None:
+        return True
+    if (steps > 0).all():
+        return False
+    if starts is None or axes is None:
+        return True
+    sizes = [_UNKNOWN_SIZE if dims is None else dims[int(axis)] for axis in axes.reshape(-1)]
+    return any(
+        step < 0 and start != -1 and start < size - 1
+        for start, step, size in zip(starts.reshape(-1), steps.reshape(-1), sizes, strict=True)
+    )
+
+
+_UNKNOWN_SIZE = 2**31
+"""A size of which only the largest numbers are behind the last element."""
+
+
 @limit("Div", "by a constant 0")
 def divisors_of_0(node: ir.Node) -> bool:
     """Match a constant divisor with a 0, such as the number of elements of empty windows, where the program gives 0."""

@@ -158,6 +158,7 @@ WEBGPU = Target(
     opsets=(13, OPSET),
     onnxruntime=True,
     lacks=dict.fromkeys(_NOT_IN_WEBGPU.split(), ""),
+    limits=(limits.backward_slices,),
     spellings=(
         "MatMul for bags",
         "MatMul for NonMaxSuppression",

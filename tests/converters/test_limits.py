@@ -57,6 +57,10 @@ def _scattered_nd(index: list[int], updates: Any):
     return lambda op, x: op.ScatterND(x, op.const(np.array([index], np.int64)), op.const(np.array(updates, np.float32)))
 
 
+def _computed(op: Builder, x: Any):
+    return op.Cast(op.Gather(x, [0]), to=ir.DataType.INT64)
+
+
 def _either(first: Any, second: Any):
     def emit(op, x):
         condition = op.Greater(op.ReduceMax(x, keepdims=0), 0.0)
@@ -242,6 +246,13 @@ CASES: list[tuple[Limit, tuple[int, ...], Any, Any]] = [
     (limits.computed_dimensions, (1, 3), lambda op, x: op.Expand(x, op.Cast(op.ReduceMax(x, [0], keepdims=0), to=7)),
      lambda op, x: op.Expand(x, [2, 3])),
     (limits.small_floats, (3,), *(lambda op, x, t=t: op.Cast(x, to=t) for t in (ir.DataType.FLOAT8E4M3FN, 10))),
+    (limits.backward_slices, (4,), *(lambda op, x, n=n: op.Slice(x, [n], [-9], [0], [-1]) for n in (-2, -1))),
+    (limits.backward_slices, (4,), *(lambda op, x, n=n: op.Slice(x, [n], [-9], [0], [-2]) for n in (2, 3))),
+    (limits.backward_slices, (4,), *(lambda op, x, n=n: op.Slice(x, _computed(op, x), [-9], [0], [n]) for n in (-1, 1))),
+    (limits.backward_slices, (4,), lambda op, x: op.Slice(x, [3], [-9], [0], _computed(op, x)),
+     lambda op, x: op.Slice(x, _computed(op, x), [-9])),
+    (limits.backward_slices, (4,), lambda op, x: op.Slice(op.Abs(x), [2], [-9], [0], [-1]),
+     lambda op, x: op.Slice(op.Cast(x, to=7), [2], [-9], [0], [-1])),
     (limits.divisors_of_0, (3,), *(lambda op, x, n=n: op.Div(x, op.const(np.float32([2, n, 1]))) for n in (0, 3))),
     (limits.floored_remainders, (3,), *(
         lambda op, x, f=f: op.Mod(op.Cast(x, to=7), op.const(np.array([2])), fmod=f) for f in (0, 1)
