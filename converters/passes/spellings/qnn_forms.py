@@ -76,8 +76,8 @@ class ResizeOfHTP(ResizeOfNcnn):
     """Convert each nearest Resize to a Resize with asymmetric coordinates and rounding down, or to Gather.
 
     A linear Resize whose scales differ from the ratios of the sizes, or that computes a single row or column with
-    `pytorch_half_pixel`, becomes matrix multiplications. QNN's HTP (2.7) selects other elements, uses the sizes instead of the
-    scales, and interpolates for the single row at the center.
+    `pytorch_half_pixel`, becomes matrix multiplications. QNN's HTP (2.7) selects other elements, uses the sizes instead of
+    the scales, and interpolates for the single row at the center.
     """
 
     def computes(self, node: ir.Node, x: Value, result: Value) -> bool:
