@@ -22,6 +22,7 @@ class Workaround(InPlacePass):
         domain: their domain; ONNX's by default.
         equal: whether ONNX Runtime computes the same from a node and from its replacement. Only then are they compared.
         finite: whether they are the same for finite numbers only.
+        tolerance: the allowed absolute difference.
         assumptions: after the pass, what must be true for the same results, by the name of a value.
     """
 
@@ -29,6 +30,7 @@ class Workaround(InPlacePass):
     domain: ClassVar[str] = ""
     equal: ClassVar[bool] = True
     finite: ClassVar[bool] = False
+    tolerance: ClassVar[float] = 0.0
 
     def __init__(self) -> None:
         self.assumptions: dict[str, str] = {}
@@ -82,7 +84,7 @@ def _replaced(node: ir.Node, workaround: Workaround, root: Builder) -> bool:
     if values is None:
         return False
     pairs = [(old, op.place(new)) for old, new in zip(node.outputs, values, strict=True)]
-    with rewriting(type(workaround).__name__, finite=workaround.finite):
+    with rewriting(type(workaround).__name__, finite=workaround.finite, tolerance=workaround.tolerance):
         if workaround.equal and not may_replace(pairs):
             return False
     for old, new in pairs:

@@ -11,20 +11,22 @@ namespace {
 
 constexpr std::int64_t line = 64;
 
-std::int64_t limit() {
-  static const std::int64_t bytes = [] {
-    constexpr std::int64_t mebibyte = 1 << 20, most = std::int64_t{1} << 20;
+constexpr std::int64_t mebibyte = 1 << 20;
+
+std::int64_t limit(Keep kind) {
+  static const std::int64_t stated = [] {
+    constexpr std::int64_t most = std::int64_t{1} << 20;
     const char* const text = std::getenv("ONNX_SPECOPS_KEPT_MIB");
-    if (text == nullptr) return 192 * mebibyte;
+    if (text == nullptr) return std::int64_t{-1};
     const long long given = std::atoll(text);
-    return (given < 0 ? 0 : given > most ? most : static_cast<std::int64_t>(given)) * mebibyte;
+    return given < 0 ? 0 : given > most ? most : static_cast<std::int64_t>(given);
   }();
-  return bytes;
+  return (stated >= 0 ? stated : kind == Keep::panels ? 192 : 1024) * mebibyte;
 }
 
-std::atomic<std::int64_t>& in_use() {
-  static std::atomic<std::int64_t> bytes{0};
-  return bytes;
+std::atomic<std::int64_t>& in_use(Keep kind) {
+  static std::atomic<std::int64_t> panels{0}, convolutions{0};
+  return kind == Keep::panels ? panels : convolutions;
 }
 
 // Memory shared by several kernels, because huge pages are larger than some kernels need.
@@ -53,15 +55,15 @@ std::shared_ptr<float> take(std::int64_t count) {
 
 }  // namespace
 
-Kept::~Kept() { in_use() -= bytes_; }
+Kept::~Kept() { in_use(kind_) -= bytes_; }
 
 float* Kept::reserve(std::int64_t count) {
   if (memory_ != nullptr) return memory_.get();  // a previous `fill` failed
-  if (count > limit() / 4) return nullptr;
+  if (count > limit(kind_) / 4) return nullptr;
   const std::int64_t bytes = (4 * count + line - 1) / line * line;
-  if (in_use().fetch_add(bytes) + bytes <= limit()) memory_ = take(bytes / 4);
+  if (in_use(kind_).fetch_add(bytes) + bytes <= limit(kind_)) memory_ = take(bytes / 4);
   if (memory_ == nullptr) {
-    in_use() -= bytes;
+    in_use(kind_) -= bytes;
     return nullptr;
   }
   bytes_ = bytes;

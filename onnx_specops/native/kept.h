@@ -8,13 +8,16 @@
 
 namespace specops {
 
+// What is kept: copies that save some time, or those without which a kernel is slow.
+enum class Keep { panels, convolutions };
+
 // Floats that are the same in each run. The first run that needs them creates them; they exist as long as the kernel.
 //
-// All kernels of the process together keep at most 192 MiB, or ONNX_SPECOPS_KEPT_MIB. Kernels beyond the limit compute
-// without kept floats.
+// All kernels of the process together keep at most 192 MiB of panels and 1 GiB of convolutions, or ONNX_SPECOPS_KEPT_MIB of
+// each. Kernels beyond the limit compute without kept floats.
 class Kept {
  public:
-  Kept() = default;
+  explicit Kept(Keep kind = Keep::panels) : kind_(kind) {}
   Kept(const Kept&) = delete;
   Kept& operator=(const Kept&) = delete;
   ~Kept();
@@ -37,6 +40,7 @@ class Kept {
  private:
   float* reserve(std::int64_t count);
 
+  const Keep kind_;
   std::atomic<bool> decided_{false};
   std::mutex mutex_;
   std::shared_ptr<float> memory_;  // part of a larger block, which kernels share

@@ -180,7 +180,7 @@ std::int64_t Context::most_pieces() {
   // ORT does not report its number of threads. A few pieces per hardware thread balance unequal work.
   static const std::int64_t most = [] {
     const unsigned threads = std::thread::hardware_concurrency();
-    return static_cast<std::int64_t>(threads == 0 ? 8 : threads) * 4;
+    return static_cast<std::int64_t>(threads == 0 ? 8 : threads) * pieces_of_thread;
   }();
   return most;
 }

@@ -216,8 +216,9 @@ class Context {
   // times those of the inputs. It keeps small nodes from exhausting the memory.
   void check_size(const char* what, std::int64_t elements) const;
 
-  // The maximum number of pieces into which work is divided.
+  // The maximum number of pieces into which work is divided: some for each hardware thread.
   static std::int64_t most_pieces();
+  static constexpr std::int64_t pieces_of_thread = 4;
 
   // Calls body(i) for every i in [0, count) on ORT's threads, in any order; rethrows the first exception.
   template <class Body>

@@ -6,6 +6,7 @@
 #include "volume_conv.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <vector>
 
@@ -55,11 +56,13 @@ class VolumeConv : public Kernel {
     std::vector<float> biases(static_cast<std::size_t>(g.columns), 0.0f);
     if (!bias.absent()) std::copy_n(bias.data<float>(), g.columns, biases.begin());
     volumes::Operands operands = {x.data<float>(), nullptr, biases.data(), slope_, output.data<float>()};
-    if (constant_ && g.is_transformable()) {
-      const auto fill = [&](float* to) { pack_transformed(g.transformed(), w.data<float>(), to); };
-      operands.weights = transformed_.get(w.size() / 3 * volumes::transform_count, fill);
+    if (const int dimensions = constant_ ? g.transformable() : 0; dimensions > 0) {
+      const Geometry transformed = g.with_transforms(dimensions);
+      const auto fill = [&](float* to) { pack_transformed(transformed, w.data<float>(), to); };
+      Kept& kept = transformed_[static_cast<std::size_t>(dimensions - 1)];
+      operands.weights = kept.get(w.size() / (g.taps / transformed.taps) * transformed.transforms(), fill);
       // Transforms subtract numbers. Where some are not finite, only direct sums have OpenVINO's infinities and NaN.
-      if (operands.weights != nullptr && convolve(context, g.transformed(), operands)) return;
+      if (operands.weights != nullptr && convolve(context, transformed, operands)) return;
     }
     const auto fill = [&](float* to) { pack(g, w.data<float>(), to); };
     operands.weights = constant_ ? kept_.get(w.size(), fill) : nullptr;
@@ -131,15 +134,29 @@ class VolumeConv : public Kernel {
     }
   }
 
+  // Weights [count, taps, inner] as [count, transforms, inner] along the taps.
+  static std::vector<float> transform_weights(const float* from, std::int64_t count, std::int64_t inner) {
+    std::vector<float> weights(static_cast<std::size_t>(count * volumes::transform_count * inner));
+    float* to = weights.data();
+    for (std::int64_t i = 0; i < count; ++i, from += 3 * inner, to += volumes::transform_count * inner) {
+      for (std::int64_t k = 0; k < inner; ++k) {
+        const float a = from[k], b = from[inner + k], c = from[2 * inner + k];
+        const float sums[volumes::transform_count] = {a, 0.5f * ((a + c) + b), 0.5f * ((a + c) - b), c};
+        for (std::int64_t t = 0; t < volumes::transform_count; ++t) to[t * inner + k] = sums[t];
+      }
+    }
+    return weights;
+  }
+
   // Weights [columns, channels, depth, height, 3] as those of each transform, packed.
   static void pack_transformed(const Geometry& g, const float* from, float* to) {
     const std::int64_t count = g.columns * g.group_channels * g.taps;
+    std::vector<float> transformed = transform_weights(from, g.transformed > 1 ? 3 * count : count, 1);
+    if (g.transformed > 1) transformed = transform_weights(transformed.data(), count, volumes::transform_count);
     std::vector<float> weights(static_cast<std::size_t>(count));
-    for (int transform = 0; transform < volumes::transform_count; ++transform) {
+    for (std::int64_t transform = 0; transform < g.transforms(); ++transform) {
       for (std::int64_t i = 0; i < count; ++i) {
-        const float a = from[3 * i], b = from[3 * i + 1], c = from[3 * i + 2];
-        const float sums[volumes::transform_count] = {a, 0.5f * ((a + c) + b), 0.5f * ((a + c) - b), c};
-        weights[static_cast<std::size_t>(i)] = sums[transform];
+        weights[static_cast<std::size_t>(i)] = transformed[static_cast<std::size_t>(i * g.transforms() + transform)];
       }
       pack(g, weights.data(), to + transform * count);
     }
@@ -149,7 +166,8 @@ class VolumeConv : public Kernel {
   std::int64_t groups_;
   float slope_;
   bool constant_;
-  mutable Kept kept_, transformed_;
+  mutable Kept kept_{Keep::convolutions};
+  mutable std::array<Kept, 2> transformed_{Kept(Keep::convolutions), Kept(Keep::convolutions)};  // along one dimension and two
 };
 
 }  // namespace

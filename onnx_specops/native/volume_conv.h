@@ -41,8 +41,12 @@ struct Rows {
   std::int64_t before, copied;  // zeros before the copied numbers, and how many are copied; zeros follow
 };
 
-// Three taps along a line are four products for two pixels instead of six (Winograd's minimal filtering, F(2, 3)).
+// Three taps along a line are four products for two pixels instead of six (Winograd's minimal filtering, F(2, 3)). The same
+// for lines of lines: nine taps of a square are 16 products for four pixels instead of 36.
 constexpr std::int64_t transform_count = 4;
+constexpr std::int64_t transforms_of(int dimensions) {
+  return dimensions == 0 ? 1 : transform_count * transforms_of(dimensions - 1);
+}
 
 // Lines of pixels that are transformed. Two adjacent pixels of the output are at one position of each of the four planes.
 struct Lines {
@@ -58,6 +62,17 @@ struct Lines {
 // The pixels of a line with so many positions, and those that vectors read beyond it.
 constexpr std::int64_t transformed_pixels(std::int64_t positions) { return 2 * (positions + 1) + 2 * most_lanes; }
 
+// Two lines of the output, of which each position of the 16 planes has four pixels: those of four lines of the input.
+struct Squares {
+  const float* from;  // the first pixel of the first line; those that are zeros are not read
+  std::int64_t from_line;
+  std::int64_t above, below;   // the four lines [above, below) are of the image; the others are zeros
+  std::int64_t before, after;  // the same for the pixels of a line
+  float* to;
+  std::int64_t to_plane, positions;
+  std::int64_t room;  // positions that may be overwritten
+};
+
 // Sums at some positions of a line, and the pixels that they become.
 struct Sums {
   const float* from;
@@ -65,6 +80,7 @@ struct Sums {
   float slope;
   float* to;
   std::int64_t pixels;
+  std::int64_t to_line, lines;  // of squares: the distance of the two lines, or the number of lines if there is one
 };
 
 struct Kernels {
@@ -73,7 +89,9 @@ struct Kernels {
   Shape shapes[shape_count];  // with decreasing `outputs`; the last one has 1
   void (*copy)(const Rows& rows);
   void (*transform)(const Lines& lines);
+  void (*transform_squares)(const Squares& squares);
   bool (*restore)(const Sums& sums);  // whether all results are finite
+  bool (*restore_squares)(const Sums& sums);
 };
 
 SPECOPS_KERNEL_SETS;

@@ -104,6 +104,25 @@ void copy(const Rows& rows) {
   }
 }
 
+// The transforms of four numbers.
+ALWAYS void transform_four(const Floats (&x)[transform_count], Floats (&to)[transform_count]) {
+  to[0] = x[0] - x[2];
+  to[1] = x[1] + x[2];
+  to[2] = x[2] - x[1];
+  to[3] = x[1] - x[3];
+}
+
+// The two pixels of sums.
+ALWAYS void restore_four(const Floats (&sums)[transform_count], Floats (&to)[2]) {
+  to[0] = sums[0] + (sums[1] + sums[2]);
+  to[1] = (sums[1] - sums[2]) - sums[3];
+}
+
+ALWAYS void store_pixels(const Floats (&pixels)[2], float* to, std::int64_t count) {
+  first_in_turns(pixels[0], pixels[1]).store_first(to, count);
+  if (count > lanes) last_in_turns(pixels[0], pixels[1]).store_first(to + lanes, count - lanes);
+}
+
 void transform(const Lines& lines) {
   const std::int64_t pixels = transformed_pixels(lines.positions), after = lines.before + lines.copied;
   std::memset(lines.line, 0, static_cast<std::size_t>(lines.before) * sizeof(float));
@@ -113,13 +132,13 @@ void transform(const Lines& lines) {
   for (std::int64_t row = 0; row < lines.count; ++row, from += lines.from_line, to += lines.positions) {
     std::memcpy(lines.line + lines.before, from, static_cast<std::size_t>(lines.copied) * sizeof(float));
     for (std::int64_t at = 0; at < lines.positions; at += lanes) {
-      Floats x[4];
+      Floats x[transform_count], planes[transform_count];
       UNROLL(4)
-      for (int i = 0; i < 4; ++i) {
+      for (int i = 0; i < transform_count; ++i) {
         const float* const pixel = lines.line + 2 * at + i;
         x[i] = even(Floats::load(pixel), Floats::load(pixel + lanes));
       }
-      const Floats planes[transform_count] = {x[0] - x[2], x[1] + x[2], x[2] - x[1], x[1] - x[3]};
+      transform_four(x, planes);
       const std::int64_t rest = lines.positions - at;
       UNROLL(4)
       for (int i = 0; i < transform_count; ++i) {
@@ -142,16 +161,93 @@ bool restore(const Sums& sums) {
     for (int i = 0; i < transform_count; ++i) {
       m[i] = Floats::part(sums.from + i * sums.from_plane + at, 0, sums.positions - at);
     }
-    Floats pixels[2] = {m[0] + (m[1] + m[2]), (m[1] - m[2]) - m[3]};
+    Floats pixels[2];
+    restore_four(m, pixels);
     UNROLL(2)
     for (int i = 0; i < 2; ++i) {
       rests = rests + (pixels[i] - pixels[i]);
       if (sums.slope != 1.0f) pixels[i] = sloped(pixels[i], sums.slope);
     }
-    const std::int64_t rest = sums.pixels - 2 * at;
-    float* const to = sums.to + 2 * at;
-    first_in_turns(pixels[0], pixels[1]).store_first(to, rest);
-    if (rest > lanes) last_in_turns(pixels[0], pixels[1]).store_first(to + lanes, rest - lanes);
+    store_pixels(pixels, sums.to + 2 * at, sums.pixels - 2 * at);
+  }
+  return rests.sum() == 0.0f;
+}
+
+// The transforms of pixels at the positions of a pack. `whole`: whether none of the pixels of its vectors are zeros.
+template <bool whole>
+ALWAYS void transform_pack(const Squares& squares, std::int64_t at) {
+  Floats rows[transform_count][transform_count];
+  UNROLL(4)
+  for (int i = 0; i < transform_count; ++i) {
+    Floats x[transform_count] = {Floats::zero(), Floats::zero(), Floats::zero(), Floats::zero()};
+    if (i >= squares.above && i < squares.below) {
+      const float* const pixel = squares.from + i * squares.from_line + 2 * at;
+      const auto loaded = [&](std::int64_t place) ALWAYS_LAMBDA {
+        if constexpr (whole) return Floats::load(pixel + place);
+        return Floats::part(pixel + place, squares.before - 2 * at - place, squares.after - 2 * at - place);
+      };
+      UNROLL(4)
+      for (int p = 0; p < transform_count; ++p) x[p] = even(loaded(p), loaded(p + lanes));
+    }
+    transform_four(x, rows[i]);
+  }
+  const std::int64_t room = squares.room - at;
+  UNROLL(4)
+  for (int j = 0; j < transform_count; ++j) {
+    const Floats column[transform_count] = {rows[0][j], rows[1][j], rows[2][j], rows[3][j]};
+    Floats planes[transform_count];
+    transform_four(column, planes);
+    UNROLL(4)
+    for (int i = 0; i < transform_count; ++i) {
+      float* const plane = squares.to + at + (i * transform_count + j) * squares.to_plane;
+      if (room >= lanes) {
+        planes[i].store(plane);
+      } else {
+        planes[i].store_first(plane, room);
+      }
+    }
+  }
+}
+
+void transform_squares(const Squares& squares) {
+  constexpr std::int64_t reach = 2 * lanes + transform_count - 1;
+  for (std::int64_t at = 0; at < squares.positions; at += lanes) {
+    if (2 * at >= squares.before && 2 * at + reach <= squares.after) {
+      transform_pack<true>(squares, at);
+    } else {
+      transform_pack<false>(squares, at);
+    }
+  }
+}
+
+bool restore_squares(const Sums& sums) {
+  Floats rests = Floats::zero();
+  for (std::int64_t at = 0; at < sums.positions; at += lanes) {
+    Floats rows[2][transform_count];
+    UNROLL(4)
+    for (int j = 0; j < transform_count; ++j) {
+      Floats column[transform_count], two[2];
+      UNROLL(4)
+      for (int i = 0; i < transform_count; ++i) {
+        const float* const plane = sums.from + (i * transform_count + j) * sums.from_plane + at;
+        column[i] = Floats::part(plane, 0, sums.positions - at);
+      }
+      restore_four(column, two);
+      rows[0][j] = two[0];
+      rows[1][j] = two[1];
+    }
+    UNROLL(2)
+    for (int i = 0; i < 2; ++i) {
+      if (i == sums.lines) break;
+      Floats pixels[2];
+      restore_four(rows[i], pixels);
+      UNROLL(2)
+      for (int p = 0; p < 2; ++p) {
+        rests = rests + (pixels[p] - pixels[p]);
+        if (sums.slope != 1.0f) pixels[p] = sloped(pixels[p], sums.slope);
+      }
+      store_pixels(pixels, sums.to + i * sums.to_line + 2 * at, sums.pixels - 2 * at);
+    }
   }
   return rests.sum() == 0.0f;
 }
@@ -161,10 +257,12 @@ bool restore(const Sums& sums) {
 const Kernels& SPECOPS_SET() {
 #if defined(__AVX512F__)  // 32 registers
   static const Kernels found = {
-      SPECOPS_NAME, lanes, {shape<8, 3>(), shape<4, 6>(), shape<2, 6>(), shape<1, 6>()}, copy, transform, restore};
+      SPECOPS_NAME, lanes, {shape<8, 3>(), shape<4, 6>(), shape<2, 6>(), shape<1, 6>()}, copy, transform, transform_squares, restore,
+      restore_squares};
 #else
   static const Kernels found = {
-      SPECOPS_NAME, lanes, {shape<4, 3>(), shape<2, 4>(), shape<1, 6>(), shape<1, 6>()}, copy, transform, restore};
+      SPECOPS_NAME, lanes, {shape<4, 3>(), shape<2, 4>(), shape<1, 6>(), shape<1, 6>()}, copy, transform, transform_squares, restore,
+      restore_squares};
 #endif
   return found;
 }

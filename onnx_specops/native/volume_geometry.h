@@ -14,8 +14,10 @@ namespace specops::volumes {
 // has no room for their inputs.
 constexpr std::int64_t taps_at_once = 256;
 
-// What transformed lines need to save time: output channels of a group, products of each sum, and positions of a slice.
+// What transforms need to save time: output channels of a group, products of each sum, and positions of a slice.
 constexpr std::int64_t least_columns = 16, least_products = 24, least_positions = 24;
+// The same of squares, for each row of taps.
+constexpr std::int64_t least_products_of_squares = 8, least_squares = 16;
 // The pixels of a transformed line, at most: pieces have whole lines.
 constexpr std::int64_t longest_line = 512;
 
@@ -23,24 +25,37 @@ struct Geometry : WindowSizes {
   std::int64_t batch, channels, columns, groups, group_channels, group_columns, taps;
   // The positions of a line of a padded slice whose pixels have the same remainder of their width.
   std::int64_t width;
-  bool is_transformed = false;
+  // The last dimensions whose three taps are transforms.
+  int transformed = 0;
 
   std::int64_t area() const { return kernel[1] * kernel[2]; }
-  std::int64_t transforms() const { return is_transformed ? transform_count : 1; }
+  std::int64_t transforms() const { return transforms_of(transformed); }
+  // The lines of positions of a slice.
+  std::int64_t rows() const { return transformed > 1 ? divide_up(out[1], 2) : out[1]; }
   std::int64_t volume_in() const { return in[0] * in[1] * in[2]; }
   std::int64_t volume_out() const { return out[0] * out[1] * out[2]; }
-  // Whether transforms of lines save more time than they take.
-  bool is_transformable() const {
-    return kernel[2] == 3 && strides[2] == 1 && dilations[2] == 1 && group_columns >= least_columns &&
-           group_channels * kernel[0] * kernel[1] >= least_products && out[1] * divide_up(out[2], 2) >= least_positions &&
-           out[2] <= longest_line;
+  // The last dimensions whose transforms save more time than they take.
+  int transformable() const {
+    const auto has_three_taps = [&](std::size_t axis) {
+      return kernel[axis] == 3 && strides[axis] == 1 && dilations[axis] == 1;
+    };
+    const std::int64_t positions = divide_up(out[2], 2);
+    if (!has_three_taps(2) || group_columns < least_columns) return 0;
+    if (has_three_taps(1) && group_channels * kernel[0] >= least_products_of_squares &&
+        divide_up(out[1], 2) * positions >= least_squares) {
+      return 2;
+    }
+    const bool saves = group_channels * kernel[0] * kernel[1] >= least_products && out[1] * positions >= least_positions;
+    return saves && out[2] <= longest_line ? 1 : 0;
   }
-  // The same with transformed lines: without taps along the width.
-  Geometry transformed() const {
+  // The same with transforms, which replace the taps of these dimensions.
+  Geometry with_transforms(int dimensions) const {
     Geometry other = *this;
-    other.is_transformed = true;
-    other.kernel[2] = 1;
-    other.taps = kernel[0] * kernel[1];
+    other.transformed = dimensions;
+    for (std::size_t axis = most_dimensions - static_cast<std::size_t>(dimensions); axis < most_dimensions; ++axis) {
+      other.kernel[axis] = 1;
+    }
+    other.taps = element_count({other.kernel.begin(), other.kernel.end()});
     return other;
   }
   // The channels whose products are added at once.

@@ -8,12 +8,14 @@ namespace specops::volumes {
 
 namespace {
 
-// The most positions of a run.
-constexpr std::int64_t longest_run = 3 * most_positions;
+// The most positions of a run, and those that squares share weights for at least, as far as there are any.
+constexpr std::int64_t longest_run = 3 * most_positions, shortest_run = 64;
 // The copied inputs that a second-level cache keeps for many columns, and a first-level cache for some of them.
 constexpr std::int64_t second_level = std::int64_t{3} << 15, first_level = std::int64_t{1} << 12, some_columns = 16;
-// The columns of a piece, at most. Threads share the others.
-constexpr std::int64_t most_columns = 256;
+// The inputs of squares, and these with their sums, that a second-level cache keeps.
+constexpr std::int64_t second_level_of_squares = std::int64_t{1} << 17;
+// The columns of a piece, at most. Threads share the others. Fewer ones transform too many squares again.
+constexpr std::int64_t most_columns = 256, fewest_columns = 32;
 // Tight copies take less time than they save for so many columns.
 constexpr std::int64_t many_columns = 16;
 // A cache line.
@@ -50,19 +52,20 @@ struct Pieces::Memory {
 
 Pieces::Pieces(const Geometry& geometry)
     : g_(geometry),
-      tight_(!geometry.is_transformed && geometry.group_columns >= many_columns && geometry.out[1] > 1 &&
+      tight_(geometry.transformed == 0 && geometry.group_columns >= many_columns && geometry.out[1] > 1 &&
              (geometry.width - geometry.out[2]) * few_between > geometry.width),
-      row_(geometry.is_transformed ? divide_up(geometry.out[2], 2) : tight_ ? geometry.out[2] : geometry.width),
-      all_positions_((geometry.out[1] - 1) * row_ + std::min(geometry.out[2], row_)),
+      row_(geometry.transformed > 0 ? divide_up(geometry.out[2], 2) : tight_ ? geometry.out[2] : geometry.width),
+      all_positions_((geometry.rows() - 1) * row_ + std::min(geometry.out[2], row_)),
       columns_(std::min(most_columns, g_.group_columns)),
-      parts_(divide_up(g_.group_columns, columns_)),
       chunk_(geometry.chunk()) {
   find_places();
   divide();
+  divide_columns();
   // Transformed lines are whole, also those of the first and the last position.
-  line_ = positions_ + round_up(reach_, aligned) + (g_.is_transformed ? round_up(2 * row_, aligned) : 0);
-  slice_step_ = static_cast<std::int64_t>(planes_.size()) * g_.transforms() * line_;
+  line_ = positions_ + round_up(reach_, aligned) + (g_.transformed == 1 ? round_up(2 * row_, aligned) : 0);
+  slice_step_ = static_cast<std::int64_t>(planes_.size()) * line_;
   channel_step_ = covered(slices_) * slice_step_;
+  transform_step_ = copied_ * channel_step_;
   taps_ = measure_taps(chunk_);
   last_taps_ = measure_taps(g_.group_channels % chunk_);
 }
@@ -93,21 +96,40 @@ std::int64_t Pieces::planes(std::int64_t slices) const {
 void Pieces::divide() {
   const std::int64_t lanes = kernels().lanes, channels = std::max<std::int64_t>(g_.group_channels, 1);
   const std::int64_t reach = round_up(reach_, aligned);
-  const std::int64_t longest = first_level / chunk_ / (planes(1) / g_.transforms()) - reach;
-  const std::int64_t most = std::clamp(longest / most_positions * most_positions, most_positions, longest_run);
-  run_ = round_up(divide_equally(all_positions_, most), lanes);
+  const std::int64_t cached = g_.transformed > 1 ? second_level_of_squares : second_level;
+  run_ = round_up(divide_equally(all_positions_, g_.transformed > 1 ? longest_run_of_squares() : longest_run_of_taps()), lanes);
   positions_ = run_;
   slices_ = 1;
   copied_ = channels;
   if (reach_ > far) {
     positions_ = divide_up(reach_, run_) * run_;
-  } else if (second_level / planes(1) / channels >= run_ + reach) {
-    divide_slices(second_level / channels);
+  } else if (cached / planes(1) / channels >= run_ + reach) {
+    divide_slices(cached / channels);
   } else {
-    copied_ = std::min(std::max<std::int64_t>(second_level / planes(1) / (run_ + reach) / chunk_, 1) * chunk_, channels);
+    copied_ = std::min(std::max<std::int64_t>(cached / planes(1) / (run_ + reach) / chunk_, 1) * chunk_, channels);
   }
   depths_ = divide_up(g_.out[0], slices_);
   lines_ = divide_up(all_positions_, positions_);
+}
+
+std::int64_t Pieces::longest_run_of_taps() const {
+  const std::int64_t longest = first_level / chunk_ / (planes(1) / g_.transforms()) - round_up(reach_, aligned);
+  return std::clamp(longest / most_positions * most_positions, most_positions, longest_run);
+}
+
+std::int64_t Pieces::longest_run_of_squares() const {
+  const std::int64_t tile = kernels().shapes[0].packs * kernels().lanes;  // runs are whole tiles
+  const std::int64_t longest = second_level_of_squares / (g_.transforms() * (g_.group_channels + columns_));
+  return std::clamp(longest / tile * tile, shortest_run, longest_run);
+}
+
+// Divides the columns of few pieces of squares, so that there is one for each thread.
+void Pieces::divide_columns() {
+  parts_ = divide_up(g_.group_columns, columns_);
+  while (g_.transformed > 1 && columns_ > fewest_columns && count() < Context::most_pieces() / Context::pieces_of_thread) {
+    columns_ = round_up(divide_up(columns_, 2), most_outputs);
+    parts_ = divide_up(g_.group_columns, columns_);
+  }
 }
 
 // Chooses the slices and positions of a piece that copy the fewest numbers, of so many for each channel.
@@ -127,7 +149,7 @@ void Pieces::divide_slices(std::int64_t most) {
   }
   const auto few = [&] {
     const std::int64_t pieces = divide_up(g_.out[0], slices_) * divide_up(all_positions_, positions_);
-    return g_.groups * parts_ * pieces < Context::most_pieces();
+    return g_.groups * divide_up(g_.group_columns, columns_) * pieces < Context::most_pieces();
   };
   while (few() && (slices_ > 1 || positions_ > run_)) {
     if (positions_ > run_) {
@@ -146,7 +168,7 @@ std::vector<std::int64_t> Pieces::measure_taps(std::int64_t channels) const {
   for (std::int64_t d = 0; d < g_.kernel[0]; ++d) {
     for (std::int64_t c = 0; c < channels; ++c) {
       for (const Place& at : places_) {
-        taps.push_back(d * slice_step_ + c * channel_step_ + at.plane * g_.transforms() * line_ + at.distance);
+        taps.push_back(d * slice_step_ + c * channel_step_ + at.plane * line_ + at.distance);
       }
     }
   }
@@ -172,7 +194,9 @@ bool Pieces::compute(std::int64_t first, std::int64_t last, const Operands& oper
 }
 
 bool Pieces::compute(const Piece& piece, const Operands& operands, const Memory& memory) const {
-  const std::int64_t left = g_.is_transformed ? piece.begin % row_ : 0;  // the copied positions before the first one
+  const std::int64_t left = g_.transformed == 1 ? piece.begin % row_ : 0;  // the copied positions before the first one
+  // All sums of a transform of squares are computed before those of the next one.
+  const std::int64_t at_once = g_.transformed > 1 ? piece.columns : some_columns;
   bool finite = true;
   // Either all channels are copied at once, or the piece is one run, whose sums are kept meanwhile.
   for (std::int64_t first = 0; first == 0 || first < g_.group_channels; first += copied_) {
@@ -186,17 +210,17 @@ bool Pieces::compute(const Piece& piece, const Operands& operands, const Memory&
         run.end = std::min(run.begin + run_, piece.end);
         const float* const from =
             memory.inputs + (slice * g_.strides[0] + run.inside.first) * slice_step_ + left + run.begin - piece.begin;
-        for (std::int64_t done = 0; done < piece.columns; done += some_columns) {
-          const std::int64_t column = piece.column + done, columns = std::min(some_columns, piece.columns - done);
+        for (std::int64_t done = 0; done < piece.columns; done += at_once) {
+          const std::int64_t column = piece.column + done, columns = std::min(at_once, piece.columns - done);
           float* const sums = memory.sums + done * run_;
           for (std::int64_t transform = 0; transform < g_.transforms(); ++transform) {
             for (std::int64_t c = 0; c == 0 || c < count; c += chunk_) {
-              add(run, operands, transform, first + c, from + c * channel_step_ + transform * line_, column, columns,
-                  sums + transform * columns_ * run_);
+              add(run, operands, transform, first + c, from + c * channel_step_ + transform * transform_step_, column,
+                  columns, sums + transform * columns_ * run_);
             }
           }
           if (first + count < g_.group_channels) continue;
-          if (g_.is_transformed) {
+          if (g_.transformed > 0) {
             finite = restore(run, operands, sums, column, columns) && finite;
           } else {
             store(run, operands, sums, column, columns);
@@ -214,12 +238,12 @@ void Pieces::add(const Run& run, const Operands& operands, std::int64_t transfor
   constexpr float zeros[most_outputs] = {};
   const std::int64_t channels = std::min(chunk_, g_.group_channels - channel), lanes = kernels().lanes;
   const bool is_last = channel + channels == g_.group_channels;
-  // Both pixels of a position have the second sum as it is.
-  const bool biased = !g_.is_transformed || transform == 1;
+  // All pixels of a position have the second sum of each dimension as it is.
+  const bool biased = transform == (g_.transforms() - 1) / (transform_count - 1);
   Tile tile{};
   tile.taps = (channels == chunk_ ? taps_ : last_taps_).data();
   tile.tap_count = (run.inside.last - run.inside.first) * channels * g_.area();
-  tile.slope = is_last && !g_.is_transformed ? operands.slope : 1.0f;
+  tile.slope = is_last && g_.transformed == 0 ? operands.slope : 1.0f;
   tile.to_step = run_;
   const std::int64_t size = g_.group_channels * g_.taps;
   const std::int64_t before = channel * g_.taps + run.inside.first * channels * g_.area();
@@ -254,12 +278,14 @@ void Pieces::copy(const Piece& piece, const Operands& operands, std::int64_t cha
       if (z < 0 || z >= g_.in[0]) continue;
       float* next = to + slice * slice_step_;
       for (const Plane& plane : planes_) {
-        if (g_.is_transformed) {
+        if (g_.transformed > 1) {
+          transform_squares(from + z * image, piece.begin, piece.begin + length, next);
+        } else if (g_.transformed > 0) {
           transform_lines(from + z * image, plane, first_line, last_line, memory.line, next);
         } else {
           copy_plane(from + z * image, plane, piece.begin, length, next);
         }
-        next += g_.transforms() * line_;
+        next += line_;
       }
     }
   }
@@ -273,13 +299,26 @@ void Pieces::transform_lines(const float* slice, const Plane& plane, std::int64_
   const std::int64_t above = std::clamp(top < 0 ? divide_up(-top, height) : 0, first, last);
   const std::int64_t below = std::clamp(divide_up(std::max<std::int64_t>(g_.in[1] - top, 0), height), above, last);
   for (std::int64_t i = 0; i < transform_count; ++i) {
-    std::fill_n(to + i * line_, (above - first) * row_, 0.0f);
-    std::fill_n(to + i * line_ + (below - first) * row_, (last - below) * row_, 0.0f);
+    std::fill_n(to + i * transform_step_, (above - first) * row_, 0.0f);
+    std::fill_n(to + i * transform_step_ + (below - first) * row_, (last - below) * row_, 0.0f);
   }
   if (above < below) {
     kernels().transform({below - above, slice + (top + above * height) * g_.in[2], height * g_.in[2], before, copied, line,
-                         to + (above - first) * row_, line_, row_});
+                         to + (above - first) * row_, transform_step_, row_});
   }
+}
+
+// Transforms squares of pixels at the positions [first, last), with zeros around the image.
+void Pieces::transform_squares(const float* slice, std::int64_t first, std::int64_t last, float* to) const {
+  const std::int64_t all = std::min(last, all_positions_), planes = transforms_of(2);
+  for (std::int64_t at = first; at < all;) {
+    const std::int64_t row = at / row_, left = at % row_, count = std::min(row_ - left, all - at);
+    const std::int64_t top = 2 * row - g_.begin[1], start = 2 * left - g_.begin[2];
+    kernels().transform_squares({slice + top * g_.in[2] + start, g_.in[2], -top, g_.in[1] - top, -start, g_.in[2] - start,
+                                 to + (at - first), transform_step_, count, last - at});
+    at += count;
+  }
+  for (std::int64_t i = 0; i < planes && all < last; ++i) std::fill_n(to + i * transform_step_ + all - first, last - all, 0.0f);
 }
 
 // Copies the pixels of a plane at so many positions, and zeros around the image.
@@ -338,12 +377,15 @@ bool Pieces::restore(const Run& run, const Operands& operands, const float* sums
   const std::int64_t pixels = g_.out[1] * g_.out[2], step = g_.out[0] * pixels;
   float* const y = operands.y + (column * g_.out[0] + run.z) * pixels;
   bool finite = true;
+  const auto restore = g_.transformed > 1 ? kernels().restore_squares : kernels().restore;
+  const std::int64_t height = g_.transformed > 1 ? 2 : 1;
   for (std::int64_t o = 0; o < columns; ++o) {
     for (std::int64_t at = run.begin; at < run.end;) {
       const std::int64_t row = at / row_, left = at % row_, next = std::min(run.end, (row + 1) * row_);
       const std::int64_t width = std::min(2 * (next - at), g_.out[2] - 2 * left);
-      finite = kernels().restore({sums + o * run_ + at - run.begin, columns_ * run_, next - at, operands.slope,
-                                  y + o * step + row * g_.out[2] + 2 * left, width}) &&
+      const std::int64_t lines = std::min(height, g_.out[1] - height * row);
+      finite = restore({sums + o * run_ + at - run.begin, columns_ * run_, next - at, operands.slope,
+                        y + o * step + height * row * g_.out[2] + 2 * left, width, g_.out[2], lines}) &&
                finite;
       at = next;
     }

@@ -51,11 +51,14 @@ class Pieces {
 
   void find_places();
   void divide();
+  void divide_columns();
   void divide_slices(std::int64_t most);
+  std::int64_t longest_run_of_taps() const;
+  std::int64_t longest_run_of_squares() const;
   std::int64_t covered(std::int64_t slices) const;
   std::int64_t planes(std::int64_t slices) const;
-  std::int64_t room_for_inputs() const { return element_count({copied_, channel_step_}); }
-  std::int64_t room_for_line() const { return g_.is_transformed ? transformed_pixels(row_) : 0; }
+  std::int64_t room_for_inputs() const { return element_count({g_.transforms(), transform_step_}); }
+  std::int64_t room_for_line() const { return g_.transformed == 1 ? transformed_pixels(row_) : 0; }
   std::vector<std::int64_t> measure_taps(std::int64_t channels) const;
 
   bool compute(const Piece& piece, const Operands& operands, const Memory& memory) const;
@@ -65,6 +68,7 @@ class Pieces {
   void copy_plane(const float* slice, const Plane& plane, std::int64_t from, std::int64_t count, float* to) const;
   void transform_lines(const float* slice, const Plane& plane, std::int64_t first, std::int64_t last, float* line,
                        float* to) const;
+  void transform_squares(const float* slice, std::int64_t first, std::int64_t last, float* to) const;
   void store(const Run& run, const Operands& operands, const float* sums, std::int64_t column, std::int64_t columns) const;
   bool restore(const Run& run, const Operands& operands, const float* sums, std::int64_t column, std::int64_t columns) const;
 
@@ -72,8 +76,8 @@ class Pieces {
   const bool tight_;                  // whether there are no positions between lines, and a plane for each column of a kernel
   const std::int64_t row_;            // the positions of a line
   const std::int64_t all_positions_;  // of an output slice
-  const std::int64_t columns_;        // of a piece
-  const std::int64_t parts_;          // the pieces of all columns of a group
+  std::int64_t columns_;              // of a piece
+  std::int64_t parts_;                // the pieces of all columns of a group
   const std::int64_t chunk_;          // the channels whose products are added at once
   std::vector<Plane> planes_;         // with taps
   std::vector<Place> places_;         // of the taps of a slice
@@ -82,8 +86,8 @@ class Pieces {
   std::int64_t run_, positions_, slices_;        // the positions of a run, and those and the output slices of a piece
   std::int64_t lines_, depths_;                  // the pieces of a slice, and those along the depth
   std::int64_t copied_;                          // the channels that are copied at once
-  // The copied numbers of a plane, of all planes of a slice, and of all slices.
-  std::int64_t line_, slice_step_, channel_step_;
+  // The copied numbers of a plane, of all planes of a slice, of all slices, and of all channels.
+  std::int64_t line_, slice_step_, channel_step_, transform_step_;
 };
 
 }  // namespace specops::volumes

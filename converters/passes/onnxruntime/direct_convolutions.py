@@ -36,25 +36,41 @@ def directly(op: Builder, *, x: Value, weights: Value, whole: Value) -> Value | 
     """Compute a slow convolution of float32 by the domain's VolumeConv."""
     node, shape = whole.producer(), weights.dims
     assert node is not None
-    stated = node.attributes
-    # float16 is for GPUs.
-    if x.dtype != ir.DataType.FLOAT or shape is None or not 3 <= len(shape) <= _MOST_RANK + 2 or None in shape[2:]:
+    if shape is None or (lists := windows_of(node)) is None:
         return None
+    group, window = node.attributes.get_int("group", 1), [size or 0 for size in shape[2:]]
+    if set(window) == {1} and (set(lists["strides"]) <= {1} or len(window) < _MOST_RANK):
+        return None  # a matrix product
+    pixels = x.dims[2:] if x.dims is not None else [None] * len(window)
+    if len(window) < _MOST_RANK and not _is_slow(shape[0], shape[1], group, window, pixels):
+        return None
+    return volume_conv(op, node, lists)
+
+
+def windows_of(node: ir.Node) -> dict[str, list[int]] | None:
+    """Return the attributes of a Conv's windows, if VolumeConv supports it: of float32, and with windows of known size."""
+    x, weights = node.inputs[0], node.inputs[1]
+    shape = weights.dims if isinstance(weights, Value) else None
+    # float16 is for GPUs.
+    if x is None or x.dtype != ir.DataType.FLOAT or shape is None:
+        return None
+    if not 3 <= len(shape) <= _MOST_RANK + 2 or None in shape[2:]:
+        return None
+    stated = node.attributes
     lists = {name: list(stated.get_ints(name, ())) for name in ("strides", "dilations", "pads")}
     if stated.get_string("auto_pad", "NOTSET") != "NOTSET" or not all(map(is_integer_list, lists.values())):
         return None
     pads = lists["pads"]
     if math.prod(1 + begin + end for begin, end in zip(pads, pads[len(pads) // 2 :], strict=False)) > _MOST_PADDING:
         return None
-    group, window = stated.get_int("group", 1), [size or 0 for size in shape[2:]]
-    if set(window) == {1} and (set(lists["strides"]) <= {1} or len(window) < _MOST_RANK):
-        return None  # a matrix product
-    pixels = x.dims[2:] if x.dims is not None else [None] * len(window)
-    if len(window) < _MOST_RANK and not _is_slow(shape[0], shape[1], group, window, pixels):
-        return None
-    return op.specops.VolumeConv(
-        x, weights, *node.inputs[2:], group=group, **{name: integer_list(numbers) for name, numbers in lists.items()}
-    )
+    return lists
+
+
+def volume_conv(op: Builder, node: ir.Node, windows: dict[str, list[int]]) -> Value:
+    """Emit the VolumeConv of a Conv, whose windows are those of `windows_of`."""
+    stated = {name: integer_list(numbers) for name, numbers in windows.items()}
+    result: Value = op.specops.VolumeConv(*node.inputs, group=node.attributes.get_int("group", 1), **stated)
+    return result
 
 
 def _is_slow(

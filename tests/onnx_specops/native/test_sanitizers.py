@@ -18,7 +18,7 @@ from tests.onnx_specops.native.sanitizing import ASAN, ROOT, UBSAN, build, prelo
 TESTS = [
     "tests/onnx_specops/native/test_random_nodes.py",
     "tests/onnx_specops/native/test_random_layers.py",
-    "tests/onnx_specops/native/test_transformed_lines.py",
+    "tests/onnx_specops/native/test_winograd.py",
     "tests/onnx_specops/native/test_graphs.py",
     "tests/onnx_specops/native/test_hostile.py::test_the_native_kernels_in_this_process",
     "tests/onnx_specops/ops/test_strings.py",

@@ -1,4 +1,4 @@
-"""VolumeConv with transformed lines: three taps along the width as four products for two pixels.
+"""VolumeConv with Winograd's transforms: three taps along the width, or nine of a square, with fewer products.
 
 Only constant weights are transformed, so that the same weights as an input give the direct sums.
 """
@@ -53,11 +53,21 @@ HITS: dict[str, tuple[Shape, Shape, dict[str, Any]]] = {
     "columns_in_parts": ((1, 8, 6, 9), (300, 8, 3, 3), {"pads": "1,1,1,1"}),
     "channels_in_parts": ((1, 260, 12, 33), (16, 260, 3, 3), {"pads": "1,1,1,1"}),
     "no_depth": ((1, 9, 2, 7, 7), (24, 9, 3, 3, 3), {"pads": "3,1,1,3,1,1"}),
+    "odd_square": ((2, 16, 13, 27), (17, 16, 3, 3), {"pads": "0,1,1,0", "slope": 0.25}),
+    "wide_square": ((1, 8, 5, 300), (16, 8, 3, 3), {"pads": "1,1,1,1"}),
+    "high_square": ((1, 8, 300, 5), (16, 8, 3, 3), {"pads": "1,1,1,1", "slope": 0.0}),
+    "squares_of_groups": ((2, 48, 9, 10), (64, 24, 3, 3), {"group": 2, "pads": "1,1,1,1"}),
+    "wide_pads_of_squares": ((1, 8, 3, 4), (16, 8, 3, 3), {"pads": "6,5,4,7"}),
+    "squares_in_columns": ((1, 8, 11, 9), (300, 8, 3, 3), {"pads": "1,1,1,1"}),
+    "squares_in_channels": ((1, 520, 12, 9), (16, 520, 3, 3), {"pads": "1,1,1,1"}),
+    "squares_of_volumes": ((1, 9, 7, 11, 13), (16, 9, 3, 3, 3), {"strides": "2,1,1", "pads": "2,1,1,1,1,1"}),
+    "volumes_in_channels": ((1, 60, 4, 8, 10), (16, 60, 3, 3, 3), {"dilations": "2,1,1", "pads": "2,1,1,2,1,1"}),
+    "one_line": ((1, 16, 3, 40), (16, 16, 3, 3), {}),
 }
 
 
 def check(name: str) -> None:
-    """Compare transformed lines with direct sums and ONNX Runtime's Conv."""
+    """Compare transforms with direct sums and ONNX Runtime's Conv."""
     x, w, attributes = HITS[name]
     inputs = _inputs(x, w)
     got, direct = (run(inputs, **attributes) for run in (_transformed, _direct))
@@ -69,14 +79,14 @@ def check(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", HITS)
-def test_transformed_lines(name: str) -> None:
+def test_transforms(name: str) -> None:
     check(name)
 
 
 @pytest.mark.parametrize("name", instruction_sets("portable", "avx2", "avx512"))
 def test_each_instruction_set(name: str) -> None:
     environment = {**os.environ, "ONNX_SPECOPS_SIMD": name, "PYTHONPATH": os.pathsep.join(sys.path)}
-    module = "tests.onnx_specops.native.test_transformed_lines"
+    module = "tests.onnx_specops.native.test_winograd"
     program = f"from {module} import HITS, check; [check(name) for name in HITS]"
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
@@ -90,7 +100,7 @@ NEAR_MISSES: dict[str, tuple[Shape, Shape, dict[str, Any]]] = {
     "few_columns": ((1, 16, 9, 20), (15, 16, 3, 3), {}),
     "few_columns_of_groups": ((1, 32, 9, 20), (30, 16, 3, 3), {"group": 2}),
     "few_products": ((1, 7, 9, 20), (16, 7, 3, 3), {}),
-    "few_positions": ((1, 16, 9, 8), (16, 16, 3, 3), {}),
+    "few_positions": ((1, 16, 8, 6), (16, 16, 3, 3), {}),
     "long_line": ((1, 24, 515), (16, 24, 3), {}),
 }
 
@@ -102,6 +112,42 @@ def test_near_misses(name: str) -> None:
     np.testing.assert_array_equal(_transformed(inputs, **attributes), _direct(inputs, **attributes))
 
 
+def _is_transformed(axis: int, x: Shape, w: Shape, attributes: dict[str, Any]) -> bool:
+    """Return whether the taps of an axis are transforms, which round numbers together that direct sums multiply by 0."""
+    inputs = _inputs(x, w)
+    inputs["W"].swapaxes(0, axis)[w[axis] // 2] = 0
+    out = _direct(inputs, **attributes).shape[axis] // 2
+
+    def stated(name: str, default: int) -> int:
+        return int(attributes[name].split(",")[axis - 2]) if name in attributes else default
+
+    at = out * stated("strides", 1) + w[axis] // 2 * stated("dilations", 1) - stated("pads", 0)
+    inputs["X"].swapaxes(0, axis)[at] *= 2.0**30
+    got, direct = (run(inputs, **attributes).swapaxes(0, axis)[out] for run in (_transformed, _direct))
+    return bool(np.abs(got - direct).max() > 1)
+
+
+LINES_ONLY: dict[str, tuple[Shape, Shape, dict[str, Any]]] = {
+    "two_taps_down": ((1, 16, 9, 20), (16, 16, 2, 3), {}),
+    "five_taps_down": ((1, 16, 19, 20), (16, 16, 5, 3), {}),
+    "stride_down": ((1, 16, 19, 20), (16, 16, 3, 3), {"strides": "2,1", "pads": "1,1,1,1"}),
+    "dilation_down": ((1, 16, 19, 20), (16, 16, 3, 3), {"dilations": "2,1", "pads": "1,1,1,1"}),
+    "few_squares": ((1, 16, 7, 12), (16, 16, 3, 3), {}),
+}
+
+
+@pytest.mark.parametrize("name", LINES_ONLY)
+def test_lines_only(name: str) -> None:
+    x, w, attributes = LINES_ONLY[name]
+    assert [_is_transformed(axis, x, w, attributes) for axis in (2, 3)] == [False, True]
+
+
+@pytest.mark.parametrize("name", ["odd_square", "wide_square", "high_square", "squares_of_groups", "one_line"])
+def test_squares(name: str) -> None:
+    x, w, attributes = HITS[name]
+    assert [_is_transformed(axis, x, w, attributes) for axis in (2, 3)] == [True, True]
+
+
 @pytest.mark.parametrize("special", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("slope", [0.0, 0.5, 1.0])
 def test_numbers_that_are_not_finite(special: float, slope: float) -> None:
@@ -109,6 +155,7 @@ def test_numbers_that_are_not_finite(special: float, slope: float) -> None:
     for x, y in ((0, 0), (4, 7), (8, 20)):
         inputs["X"][1, 3, x, y] = special
     attributes = {"pads": "1,1,1,1", "slope": slope}
+    assert _is_transformed(2, (2, 8, 9, 21), (16, 8, 3, 3), {"pads": "1,1,1,1"})
     got = _transformed(inputs, **attributes)
     np.testing.assert_array_equal(got, _direct(inputs, **attributes))
     np.testing.assert_allclose(got, one_node.run("body", "VolumeConv", inputs, attributes), rtol=1e-4, atol=1e-4)
