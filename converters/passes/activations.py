@@ -1,8 +1,8 @@
-"""Fusion of HardSigmoid and HardSwish from chains of arithmetic, Elu and Mish in one pass, decomposition of Mish, and the
-logarithm of a Sigmoid as Softplus.
+"""Fusion of arithmetic into HardSigmoid and HardSwish, Elu and Mish in one pass, decomposition of Mish, and Softplus for the
+logarithm of a Sigmoid.
 
-The fusions are not only for speed. A file may store 1/6 in 16 bits, with an error of 2e-4. OpenVINO's CPU plugin fuses the
-same chains and computes with the exact factor, if the stored one is close enough. In other chains it uses the stored factor.
+The fusions also improve the accuracy. A file may store 1/6 in 16 bits, with an error of 2e-4. If the stored factor is close
+enough, OpenVINO's CPU plugin fuses the same chains and uses the exact factor. In other chains, it uses the stored factor.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Move nodes that only one branch of an If needs into that branch.
 
 Rules emit the inputs of a layer before the layer. If the layer is an If, such as the choice between a variable and its
-initial value, the inputs of the other branch would be computed without need.
+initial value, the inputs of the unselected branch would be computed unnecessarily.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Fusion of the short convolutions of hybrids, whose state is the last values before a run, into one node.
 
 optimum-intel transposes the values of the tokens, joins them with the state, convolves each channel, and slices the last
-tokens. The next state is a Slice of the joined values. `onnx_specops.CausalConv` needs no Transpose.
+tokens. The next state is a Slice of the joined values. `onnx_specops.CausalConv` does not require a Transpose.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The columns of quantized convolutions: their channels of the result, each with weights and numbers of its own."""
+"""The columns of quantized convolutions: the output channels, each with separate weights and parameters."""
 
 from __future__ import annotations
 

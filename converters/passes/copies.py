@@ -1,7 +1,7 @@
-"""Removal of Slices of everything and Pads by nothing.
+"""Removal of Slice and Pad without effect.
 
-Networks that crop or pad images of any size contain them. Once the size is known, they only copy. ONNX Runtime does not
-remove them.
+Networks that crop or pad images of any size contain such nodes. If the size is known, they only copy the tensor. ONNX
+Runtime does not remove them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Comparison of decoded numbers with those that the graph computes from its constants.
 
 A pass that recognizes integers, a scale and a zero point in a chain of nodes can miss or misread a node. Here, the chain is
-evaluated node by node, so such an error shows as a different number.
+evaluated node by node, which reveals such an error.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Recognition of dequantization in any spelling: ``(Cast(stored) - zero) * scale``."""
+"""Recognition of dequantization in any form: ``(Cast(stored) - zero) * scale``."""
 
 from __future__ import annotations
 

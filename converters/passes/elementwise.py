@@ -1,7 +1,7 @@
-"""Chains of element-wise nodes in one pass, by the domain's Elementwise.
+"""Chains of element-wise nodes as `onnx_specops.Elementwise`, in one pass.
 
-Each node of such a chain reads and writes a whole tensor, which costs more than what it computes. ONNX Runtime fuses few of
-them.
+Each node of such a chain reads and writes a complete tensor, which takes longer than the computation. ONNX Runtime fuses few
+of these nodes.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Quantized convolutions to few channels, such as the last ones of networks whose result is an image.
+"""Quantized convolutions with few output channels, such as the last layers of networks whose result is an image.
 
-The kernel computes 16 channels at once. Neighboring pixels of a line can be its channels, too: a window that is as wide as
-all of theirs, with zeros where it is beyond that of a pixel, moves by as many pixels. The result has the same numbers in the
-same order. From 64 channels to one, for 224 x 224 pixels, a convolution takes 2.7 ms, and 16 pixels at once take 1.3.
+The kernel computes 16 channels at once. Adjacent pixels of a line can be computed as additional channels: the kernel covers
+the windows of all these pixels, with zeros outside the window of each pixel, and the stride is the number of pixels. The
+result has the same numbers in the same order. For 224 x 224 pixels and 64 to 1 channels, the convolution takes 1.3 ms with
+16 pixels at once, instead of 2.7 ms.
 """
 
 from __future__ import annotations

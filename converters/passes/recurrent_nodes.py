@@ -1,4 +1,4 @@
-"""What GRU, LSTM and RNN compute, for passes that emit their steps."""
+"""The computation of GRU, LSTM and RNN, for passes that emit their steps."""
 
 from __future__ import annotations
 

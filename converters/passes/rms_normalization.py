@@ -1,8 +1,8 @@
-"""RMS normalization in the only spelling that ONNX Runtime recognizes.
+"""RMS normalization in the only form that ONNX Runtime recognizes.
 
 ONNX has the operator from opset 23. Before, ONNX Runtime fuses ``Pow``, ``ReduceMean``, ``Add``, ``Sqrt``, ``Div`` and
-``Mul`` with scalars and a vector as constants. OpenVINO's constants have the rank of the data, and its square, root and
-quotient have several spellings.
+``Mul`` with scalars and a vector as constants. OpenVINO's constants have the rank of the data, and there are several forms
+of the square, the root and the quotient.
 """
 
 from __future__ import annotations

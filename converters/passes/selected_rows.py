@@ -1,9 +1,9 @@
 """Rows of a variable, without copies of the whole variable.
 
 A recurrent model selects the rows of its states by ``beam_idx``. An If chooses between the state and its initial value, a
-Gather selects the rows, and a Where replaces the rows of invalid indices by zeros. Each of the three copies the state: 36 to
-111 us for 1 MB, where the recurrence of a token takes 110 us. After the first run, only the Gather is needed. A token of the
-Qwen3.5 of benchmarks/state_spaces.py with weights of 8 bits takes 5.9 ms instead of 6.3.
+Gather selects the rows, and a Where replaces the rows of invalid indices by zeros. Each of these three nodes copies the
+state, which takes 36 to 111 us for 1 MB. The recurrence of a token takes 110 us. After the first run, only the Gather is
+needed. A token of the Qwen3.5 in benchmarks/state_spaces.py with 8-bit weights then takes 5.9 ms instead of 6.3 ms.
 """
 
 from __future__ import annotations

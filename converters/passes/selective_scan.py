@@ -1,8 +1,8 @@
-"""Fusion of selective state spaces (Mamba), which an IR computes with cumulative sums over all tokens, into one node.
+"""Fusion of selective state-space models (Mamba), which an IR computes with cumulative sums over all tokens, into one node.
 
-optimum-intel writes the recurrence of Mamba as products, cumulative sums and a division of ``[batch, tokens, channels, N]``.
-These are about twenty nodes, each of which processes N times the size of inputs and outputs. The computation is recognized
-by evaluation on small inputs, so the order and form of the nodes do not matter.
+optimum-intel writes the recurrence of Mamba as multiplications, cumulative sums and a division of ``[batch, tokens,
+channels, N]``. These are about twenty nodes, and each one processes N times the size of inputs and outputs. The computation
+is recognized by evaluation on small inputs, so the order and form of the nodes do not matter.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The last pass: check every node against its operator's schema, and every name for uniqueness.
+"""The last pass: check that every node matches its operator's schema, and that all names are unique.
 
-ONNX Runtime would otherwise reject the file without naming the layer of the node.
+Otherwise, ONNX Runtime would reject the file without naming the layer of the node.
 """
 
 from __future__ import annotations

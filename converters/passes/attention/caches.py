@@ -3,8 +3,8 @@ graph.
 
 OpenVINO keeps keys and values in variables: ReadValue, Gather by beam_idx (which selects the rows that a beam search
 continues), Concat with the keys or values of the new tokens, Assign. In the converted form, the caller owns the caches. A
-cache is an input, which is empty at first, and an output with the new tokens. A beam search reorders the rows of the input
-itself.
+cache is an input, which is empty in the first run, and an output with the new tokens. For beam search, the caller reorders
+the rows of the input.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A decoder with cross-attention whose caches are inputs and outputs, as in onnxruntime-genai's Whisper.
 
 In OpenVINO's form, a branch of an If computes the keys and values of cross-attention from the encoder's output in the first
-run, and variables keep them. In the converted form, they are inputs of the decoder, and the encoder computes them.
+run, and variables store them. In the converted form, they are inputs of the decoder, and the encoder computes them.
 """
 
 from __future__ import annotations

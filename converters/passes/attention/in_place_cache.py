@@ -4,8 +4,8 @@ OpenVINO keeps keys and values in variables: ReadValue, Gather by beam_idx, Conc
 of these nodes would copy the whole cache for each token. `onnx_specops.ScaledDotProductAttentionWithKVCache` represents all
 of them together with the attention. The model's inputs and outputs are unchanged, including ``beam_idx``.
 
-The attention_mask gives the number of tokens in a cache with spare capacity. The decoders of encoder-decoders have no mask.
-A further variable counts the tokens there.
+The length of attention_mask is the number of tokens in a cache with spare capacity. The decoders of encoder-decoders have no
+mask, so an additional variable counts the tokens.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Computation of the logits for the last token only.
 
-After the last attention of a language model, each token is computed independently. Text generation needs only the last one.
-With a prompt of 2,000 tokens and a vocabulary of 128,000, all logits would take 1 GB, and their MatMul would be the largest
-of the model.
+After the last attention layer of a language model, each token is computed independently, and text generation needs only the
+last token. With a prompt of 2,000 tokens and a vocabulary of 128,000, the logits of all tokens take 1 GB, and their MatMul
+is the largest one in the model.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Masks with which Attention of ONNX 23 computes the softmax of the masked scores.
+"""Masks for which Attention of ONNX 23 computes the softmax of the masked scores.
 
-For a query without visible keys, the softmax gives NaN if its scores are -inf, and the mean of the values if a low number
-absorbs the scores. With an attention sink, both give 0. Attention gives 0 for scores of -inf. ONNX Runtime's kernel of
-opset 23 and 24 (1.32) also gives 0 for the lowest number.
+For a query without visible keys, softmax attention returns NaN if the scores are -inf, and the mean of the values if the
+mask adds a large negative number. With an attention sink, it returns 0 in both cases. Attention returns 0 for scores of
+-inf. ONNX Runtime's kernel for opset 23 and 24 (1.32) also returns 0 for the lowest number.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The inputs of a language model, and shapes to probe it with."""
+"""The inputs of a language model, and shapes for probing it."""
 
 from __future__ import annotations
 

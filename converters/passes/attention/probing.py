@@ -1,8 +1,8 @@
 """Evaluation of parts of a graph for chosen inputs.
 
-Exporters spell masks, rotary angles and repeated heads in many ways that compute the same. A `Probe` evaluates any part of a
+Exporters express masks, rotary angles and repeated heads by many equivalent subgraphs. A `Probe` evaluates any part of a
 graph for inputs of a few tokens without reading the weights. For values that depend on data (hidden states), it infers only
-the shape. It computes constants only if something other than data needs them.
+the shape. It computes constants only if values that do not depend on data use them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The canonical order of attention scores: the matrix multiplication, a factor, one mask.
 
-Some graphs add a position bias and a mask separately, divide the sum of scores and mask, select the visible scores with
-Where, or multiply the scores of each head by a separate factor.
+In some graphs, the position bias and the mask are added separately, the sum of scores and mask is divided, Where selects the
+visible scores, or each head has a separate factor.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Spellings of attention: recognition from the Softmax back to queries and keys, and on to the values.
+"""Patterns of attention: recognition from the Softmax back to queries and keys, and forward to the values.
 
-Add a new spelling here. All lowerings receive the same canonical form.
+Add a new pattern here. All lowerings receive the same canonical form.
 """
 
 from __future__ import annotations

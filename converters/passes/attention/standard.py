@@ -1,7 +1,7 @@
 """Attention of ONNX 23: a lowering for standard models of opset 23 and later.
 
-Masks that may hide all keys from a query are prepared for it (`prepared_masks.py`). ONNX Runtime's kernel (1.32) takes
-masks with all queries and keys and positive scales, and rejects empty tensors. It is not faster than the operators that it
+Masks that may hide all keys from a query are prepared for it (`prepared_masks.py`). ONNX Runtime's kernel (1.32) requires
+masks with all queries and keys, positive scales, and tensors with elements. It is not faster than the operators that it
 replaces, so the default target does not use it.
 """
 

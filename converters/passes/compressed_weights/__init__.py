@@ -6,8 +6,8 @@ float followed by Convert.
 - A MatMul becomes `onnx_specops.MatMulCompressed`, which decodes weights while multiplying, with a following bias and Gelu.
 - A Gather of rows (an embedding) gathers stored rows and decompresses only those.
 
-The spelling of the chain does not matter, as long as it consists of casts, one zero point, scales, the merging of groups
-with their axis, and transpositions of matrices.
+The order and form of the nodes do not matter, as long as the chain consists of casts, one zero point, scales, a Reshape that
+merges groups with their axis, and transpositions of matrices.
 """
 
 from __future__ import annotations

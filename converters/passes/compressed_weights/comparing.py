@@ -1,4 +1,4 @@
-"""Check of recognized weights: decode them and compare the result with that of the graph."""
+"""Check of recognized weights: decode them and compare the result with the weights that the graph computes."""
 
 from __future__ import annotations
 

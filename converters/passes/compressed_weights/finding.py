@@ -1,4 +1,4 @@
-"""Recognition of weight decompression in any spelling."""
+"""Recognition of weight decompression in any form."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""Functions of images between convolutions: ONNX Runtime (1.32) stores channels in blocks, which few operators support.
+"""Element-wise operators between convolutions of images: ONNX Runtime (1.32) stores channels in blocks, which few operators
+support.
 
-The image is copied before and after additions and multiplications of a constant for each channel, and LeakyRelu that does
-not directly follow a convolution. Depthwise convolutions of one pixel support blocks, and ONNX Runtime computes LeakyRelu in
-them. densenet121 takes 0.85 of the time.
+ONNX Runtime copies the image before and after Add and Mul with per-channel constants, and before and after a LeakyRelu that
+does not directly follow a convolution. 1x1 depthwise convolutions support blocks, and can include LeakyRelu. densenet121
+takes 0.85 of the time.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Sums of columns: ONNX Runtime's kernels (1.32) of ReduceSum, ReduceMean and ReduceL2 are slow along the first axes.
 
-For 56 x 56 pixels of 160 channels they take 340 microseconds; the product of ones and a matrix takes 47.
+For 56 x 56 pixels with 160 channels, they take 340 microseconds. A multiplication by a matrix of ones takes 47 microseconds.
 """
 
 from __future__ import annotations

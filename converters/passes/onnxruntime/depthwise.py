@@ -1,9 +1,9 @@
-"""Depthwise convolutions and average pools between tensors whose channels are last.
+"""Depthwise convolutions and average pooling between channels-last tensors.
 
-ONNX Runtime (1.32) moves the channels to blocks of 16 before each convolution and back after it, which takes longer than a
-depthwise convolution. The domain's DepthwiseConv leaves them last. For (1, 56, 56, 256) and windows of 3 x 3, it takes half
-of the time, and elementwise operators after it need no Transpose. An average pool is a depthwise convolution with equal
-weights.
+ONNX Runtime (1.32) converts the tensor to blocks of 16 channels before each convolution and back after it, which takes
+longer than a depthwise convolution. `onnx_specops.DepthwiseConv` keeps the channels-last layout. For (1, 56, 56, 256) and
+3x3 kernels, it takes half of the time, and element-wise operators after it do not require a Transpose. Average pooling is a
+depthwise convolution with equal weights.
 """
 
 from __future__ import annotations

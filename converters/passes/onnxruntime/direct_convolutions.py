@@ -1,13 +1,14 @@
-"""Convolutions that ONNX Runtime (1.32) computes by a copy of each window, or in blocks of channels that are mostly empty.
+"""Convolutions that ONNX Runtime (1.32) computes with im2col, or in blocks of channels that are mostly empty.
 
-Its fast kernels are for images, for groups of a multiple of 16 channels, and for depthwise convolutions of a multiple of 4
-channels. The domain's VolumeConv computes sums directly from the padded input. Of ONNX Runtime's time, with AVX-512:
+Its fast kernels support images, groups with a multiple of 16 channels, and depthwise convolutions with a multiple of 4
+channels. `onnx_specops.VolumeConv` computes sums directly from the padded input. With AVX-512, it takes these fractions of
+ONNX Runtime's time:
 
-- Volumes take 0.1 to 0.5.
-- Images with groups of 2, 4, 8 and 24 channels take 0.32, 0.33, 0.37 and 0.57.
-- Depthwise convolutions of 90 channels take 0.47 with windows of 3 x 3, and 0.22 with 7 x 7.
-- Lines of 64 channels take 0.8. Those of 256 and more channels are not faster.
-- Images of 200 x 200 pixels, from 16 to 3 channels with windows of 9 x 9, take 0.3.
+- Volumes: 0.1 to 0.5.
+- Images with groups of 2, 4, 8 and 24 channels: 0.32, 0.33, 0.37 and 0.57.
+- Depthwise convolutions with 90 channels: 0.47 with 3x3 kernels, and 0.22 with 7x7 kernels.
+- One-dimensional convolutions with 64 channels: 0.8. With 256 or more channels, they are not faster.
+- Images of 200 x 200 pixels with 9x9 kernels from 16 to 3 channels: 0.3.
 """
 
 from __future__ import annotations

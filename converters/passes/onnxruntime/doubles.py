@@ -1,4 +1,4 @@
-"""HardSwish and Mish of doubles. ONNX Runtime (1.31) expands them into operators that it has for floats only."""
+"""HardSwish and Mish of doubles: ONNX Runtime (1.31) expands them into operators that it supports for floats only."""
 
 from __future__ import annotations
 

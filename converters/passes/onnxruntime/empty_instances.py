@@ -1,6 +1,6 @@
-"""InstanceNormalization of 16-bit floats without elements: ONNX Runtime (1.32) ends the process.
+"""InstanceNormalization of 16-bit floats without elements: ONNX Runtime (1.32) crashes.
 
-It may move and remove the casts before and after an InstanceNormalization of float32, which then is one of float16.
+ONNX Runtime may move and remove the casts before and after a float32 InstanceNormalization, which then computes in float16.
 """
 
 from __future__ import annotations

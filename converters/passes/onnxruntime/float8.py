@@ -1,4 +1,4 @@
-"""Cast to 8-bit floats without saturation: ONNX Runtime (1.31) does not give NaN or infinity out of range."""
+"""Cast to 8-bit floats without saturation: for values out of range, ONNX Runtime (1.31) does not return NaN or infinity."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 """Float weights between quantized tensors.
 
 ONNX Runtime (from 1.20, its WeightBiasQuantization) rounds the weights of a Conv, ConvTranspose or Gemm to 8 bits, with one
-scale for all channels, if the input is dequantized and the output quantized. Quantized networks keep such weights in floats
-on purpose, and channels differ by orders of magnitude. The results would differ by tens of levels.
+scale for all channels, if the input is dequantized and the output quantized. Quantized networks keep such weights in
+floating point on purpose, and the channels differ by orders of magnitude. With rounded weights, the results would differ by
+tens of levels.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Gather along the last dimension: ONNX Runtime's kernel (1.32) copies one number at a time.
 
-If that dimension is moved to the front, Gather copies whole rows. For 9 x 64 of 72 numbers of 128 rows, Gather takes 550
-microseconds, and a Gather between two Transposes takes 70.
+If that dimension is moved to the front, Gather copies complete rows. For 128 rows of 72 numbers and 9 x 64 indices, Gather
+takes 550 microseconds, and a Gather between two Transposes takes 70 microseconds.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""GridSample at positions that are not numbers, infinite or far beyond the image: ONNX Runtime (1.32) takes other pixels.
+"""GridSample at positions that are NaN, infinite or far beyond the image: ONNX Runtime (1.32) samples other pixels.
 
-It samples at -1 instead of a NaN, an infinity, and a number whose position in pixels is beyond the range of float32. Beyond
-2^24 pixels, ``linear`` gives 0. The interpolation of these positions is NaN by its formula, except for large numbers, which
-are beyond the image.
+ONNX Runtime samples at -1 for NaN, infinities, and positions that in pixels exceed the range of float32. Beyond 2^24 pixels,
+``linear`` returns 0. By its formula, the interpolation at NaN and infinity is NaN. Large numbers are beyond the image.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Depthwise convolutions of one dimension: ONNX Runtime (1.32) has a fast kernel for images only.
 
-For 256 channels and windows of 33, a line takes 5 times as long as an image of one row. For windows of 3, it takes 1.7 times
-as long. The kernel for images needs channels in multiples of 4.
+For 256 channels and kernels of size 33, a one-dimensional convolution takes 5 times as long as a convolution of an image
+with one row. For kernels of size 3, it takes 1.7 times as long. The kernel for images requires a multiple of 4 channels.
 """
 
 from __future__ import annotations

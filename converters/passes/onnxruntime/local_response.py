@@ -1,6 +1,6 @@
 """LRN: ONNX Runtime (1.31) supports only four dimensions, odd sizes, and positive values of alpha and beta.
 
-Its kernel is slow, and computes wrong sums after large numbers.
+The kernel is also slow, and computes wrong sums after large numbers.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Resizes after a Transpose: ONNX Runtime (1.32) moves it past them, although its kernel does not support the other axes.
+"""Resize after a Transpose: ONNX Runtime (1.32) moves the Transpose past the Resize, although its kernel does not support
+the other axes.
 
-It moves Transposes of images by [0, 2, 3, 1] and [0, 3, 1, 2] if it expects fewer of them. The linear kernel for four
-dimensions supports the last two axes, and the second and third. The cubic kernel supports the last two, and the second and
-third if the image grows. For other axes, a run fails. ONNX Runtime also inlines bodies first.
+ONNX Runtime moves Transposes of images by [0, 2, 3, 1] and [0, 3, 1, 2] if this seems to reduce their number. The linear
+kernel for four dimensions supports the last two axes, and the second and third. The cubic kernel supports the last two, and
+the second and third if the image grows. For other axes, a run fails. ONNX Runtime also inlines bodies first.
 """
 
 from __future__ import annotations

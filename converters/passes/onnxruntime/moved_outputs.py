@@ -1,7 +1,7 @@
 """Outputs of a model that are transposed and quantized afterwards.
 
-ONNX Runtime (1.32) moves a quantization before the Transpose before it. If the Transpose is the only consumer of an output
-of the model, the output then has the quantized numbers.
+ONNX Runtime (1.32) moves a quantization before the preceding Transpose. If the Transpose is the only consumer of an output
+of the model, the output then contains the quantized numbers.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Transposes of a convolution's pixels before the Reshape that makes them tokens.
+"""Transpose of the result of a convolution before the Reshape that converts pixels to tokens.
 
-ONNX Runtime (1.32) convolves blocks of channels. The node that orders its result writes the channels last if a Transpose is
-next to it; a Transpose after a Reshape is another pass. For 256 x 56 x 56 numbers it takes 500 microseconds of 1,300.
+ONNX Runtime (1.32) convolves blocks of channels. The node that reorders the result can write the channels last if a
+Transpose directly follows it. A Transpose after a Reshape is a separate pass, which takes 500 of 1,300 microseconds for 256
+x 56 x 56 numbers.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Pow of 32-bit integers by one exponent: ONNX Runtime (1.31) multiplies for the exponents 2 and 3; the result wraps.
+"""Pow of 32-bit integers with one exponent: ONNX Runtime (1.31) multiplies for the exponents 2 and 3, and the result wraps.
 
-For other exponents, and for several, it computes in doubles, as OpenVINO does: a result out of range is the lowest number.
+For other exponents, and for several exponents, it computes in doubles, as OpenVINO does. A result out of range becomes the
+    lowest number.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Recurrent nodes of empty batches and sequences, of NaN, and of infinite data.
 
-ONNX Runtime (1.32) divides by the batch size in GRU and LSTM and crashes if it is 0. With no steps, GRU ends the process,
-and the others return zeros as their last states instead of the initial states. The activations of GRU and LSTM give a number
-for NaN, so a NaN in the data or in a state gives numbers, and so do infinities.
+ONNX Runtime (1.32) divides by the batch size in GRU and LSTM and crashes if it is 0. Without steps, GRU crashes, and LSTM
+and RNN return zeros as their last states instead of the initial states. The activation functions of GRU and LSTM return a
+number for NaN, so NaN and infinities in the data or states lead to numbers.
 """
 
 from __future__ import annotations

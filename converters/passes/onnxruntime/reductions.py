@@ -1,6 +1,6 @@
 """ReduceSum and ReduceProd of integers, ReduceMax and ReduceMin of booleans. ONNX Runtime (1.31):
 
-- adds and multiplies integers in doubles, which represent them up to 2**53;
+- adds and multiplies integers in doubles, which represent integers up to 2**53;
 - rejects the maximum and the minimum of booleans along axes without elements.
 """
 

@@ -1,8 +1,8 @@
 """Cubic and linear Resize: ONNX Runtime's kernels (1.32) compute each element from 16 or 4 others.
 
-From 270 x 480 to 1080 x 1920 pixels of three channels, cubic ones take 390 ms. The domain's Interpolate resizes one axis
-after the other, in 16 ms, or 210 without the plugin. From 65 x 65 to 520 x 520 pixels of 21 channels, linear ones take 6.2
-ms. Interpolate takes 1.7, and without the plugin, it is the same Resize.
+From 270 x 480 to 1080 x 1920 pixels with three channels, a cubic Resize takes 390 ms. `onnx_specops.Interpolate` resizes one
+axis after the other, in 16 ms, or in 210 ms without the plugin. From 65 x 65 to 520 x 520 pixels with 21 channels, a linear
+Resize takes 6.2 ms, and Interpolate takes 1.7 ms. Without the plugin, it is the same Resize.
 """
 
 from __future__ import annotations

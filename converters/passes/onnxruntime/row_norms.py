@@ -1,6 +1,6 @@
 """Sums of squares of rows: ONNX Runtime's kernels (1.32) of ReduceL2 and ReduceSumSquare do not use vectors.
 
-For 160 rows of 56 x 56 numbers they take 240 microseconds; products and their sums take 80.
+For 160 rows of 56 x 56 numbers, they take 240 microseconds. Mul and ReduceSum take 80 microseconds.
 """
 
 from __future__ import annotations

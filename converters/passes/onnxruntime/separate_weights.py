@@ -1,8 +1,8 @@
 """Weights of int8: with ``session.x64quantprecision``, ONNX Runtime (1.32) fails if two nodes share weights or zero points.
 
 Without VNNI, the option converts the weights of each node, and their zero points, to uint8. The names of the new constants
-depend on those of the old ones only. Weights from -64 to 64 are unchanged. A zero point must not be omitted either: it then
-becomes a scalar, also for scales along an axis.
+depend only on the names of the old ones. Weights from -64 to 64 are unchanged. An omitted zero point becomes a scalar, even
+for scales along an axis, so it must not be omitted either.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Slice with negative steps: ONNX Runtime (1.31) takes the largest int32 and int64 as the end of a whole axis.
+"""Slice with negative steps: ONNX Runtime (1.31) treats the largest int32 and int64 as the end of the complete axis.
 
 ONNX clamps such an end to the last element, which leaves nothing.
 """

@@ -1,4 +1,4 @@
-"""Products with several small factors: each is a pass over the large tensor in ONNX Runtime.
+"""Multiplications by several small factors: in ONNX Runtime, each one is a pass over the large tensor.
 
 The small factors are multiplied first, such as the gates of channels and the scale of a quantization.
 """

@@ -1,7 +1,7 @@
 """Softmax of short columns: ONNX Runtime's kernel (1.32) transposes the tensor twice, and computes row by row.
 
-For 4 classes of 512 x 896 pixels it takes 43 ms; a maximum, a difference, exponentials, a sum and a division along the axis
-take 6. They are slower for columns that are longer, or whose neighbors are few.
+For 4 classes of 512 x 896 pixels, it takes 43 ms. ReduceMax, Sub, Exp, ReduceSum and Div take 6 ms. They are slower for
+longer columns, or if there are few adjacent columns.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Unique in ONNX Runtime: empty slices crash it (1.31), it has no kernel for uint64, and NaN gives wrong results (1.32).
 
-It compares elements by "less than", which is false for a NaN, so a NaN may be equal to any number. For NaN, 1, NaN, 1 and 0,
-it returns one NaN with a count of 5.
+ONNX Runtime compares elements by "less than", which is false for NaN, so NaN can be equal to any number. For NaN, 1, NaN, 1
+and 0, it returns one NaN with a count of 5.
 """
 
 from __future__ import annotations

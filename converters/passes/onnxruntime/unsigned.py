@@ -1,4 +1,4 @@
-"""The order of uint64: ONNX Runtime (1.31) has no kernels of ReduceMax, ReduceMin, TopK and Unique for this type.
+"""ReduceMax, ReduceMin, TopK and Unique of uint64: ONNX Runtime (1.31) has no kernels for this type.
 
 A cast to another type would change the order. Subtracting 2**63 gives signed integers of the same order.
 """

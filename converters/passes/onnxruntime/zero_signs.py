@@ -1,6 +1,6 @@
-"""Where of negative zeros: ONNX Runtime's kernel (1.32) gives a positive zero for one of the second input.
+"""Where of negative zeros: ONNX Runtime's kernel (1.32) returns a positive zero for a negative zero of the second input.
 
-The signs of zeros are only visible after a division, in which OpenVINO's frontends read them for Atan2.
+The signs of zeros affect only divisions. OpenVINO's frontends use such divisions for Atan2.
 """
 
 from __future__ import annotations

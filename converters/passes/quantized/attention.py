@@ -1,6 +1,6 @@
 """Attention of 8-bit queries and keys, `onnx_specops.QuantizedAttention`.
 
-OpenVINO also multiplies these in integers. The result is integers if only its quantization uses it.
+OpenVINO also multiplies queries and keys in integers. If only a quantization uses the result, the operator returns integers.
 """
 
 from __future__ import annotations

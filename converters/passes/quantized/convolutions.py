@@ -1,8 +1,7 @@
 """Integer convolutions.
 
-ONNX Runtime has an integer convolution whose result is also integers, with one scale. If something other than a quantization
-follows, such as an activation function, the result must be floats. The convolution then becomes a matrix multiplication of
-the pixels' neighborhoods and the weights.
+ONNX Runtime's integer convolution returns integers with one scale. If an operator other than a quantization follows, such as
+an activation function, the result must be floats. The convolution then becomes im2col and a matrix multiplication.
 """
 
 from __future__ import annotations

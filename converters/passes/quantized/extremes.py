@@ -1,4 +1,4 @@
-"""Maxima and minima of quantized tensors: those of the integers, because scales are positive."""
+"""Maxima and minima of quantized tensors, computed from the integers, because scales are positive."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Additions of floats to the results of integer convolutions, as in residual networks whose sums are not quantized.
 
-NNCF quantizes no sums of transformers (`ModelType.TRANSFORMER`), such as DETR with its ResNet. An addition of its own reads
-two tensors and writes one.
+NNCF does not quantize the sums of transformers (`ModelType.TRANSFORMER`), including DETR and its ResNet. A separate addition
+reads two tensors and writes one.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Quantization of the inputs of a Concat instead of its result.
 
-A convolution whose result is quantized computes integers from its sums. With a Concat between the two, it computes floats,
-which are stored, concatenated and read again.
+A convolution followed by a quantization computes integers from its sums. With a Concat in between, it computes floats, which
+are stored, concatenated and read again.
 """
 
 from __future__ import annotations

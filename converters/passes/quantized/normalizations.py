@@ -1,6 +1,6 @@
 """Normalizations whose results are quantized, `onnx_specops.QuantizedLayerNormalization`.
 
-They read integers, if their input is quantized, and write integers, so that no tensor of floats is written between.
+The operator reads integers if its input is quantized, and writes integers, so that no float tensor is stored in between.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Averages of windows of a quantized tensor, in integers."""
+"""Average pooling of quantized tensors, in integers."""
 
 from __future__ import annotations
 

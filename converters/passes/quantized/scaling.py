@@ -1,4 +1,4 @@
-"""A factor and an addend for each channel of a quantized tensor, as of a BatchNormalization, in integers."""
+"""Per-channel scale and shift of a quantized tensor, such as a BatchNormalization, in integers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The factors of SmoothQuant, which come between a normalization or attention and the quantization of its result."""
+"""The factors of SmoothQuant, which are between a normalization or attention and the quantization of its result."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Transposed convolutions in integers.
 
-The output pixels at one offset within the stride are a convolution of the input. The convolutions of all offsets are one
-convolution, with as many times the channels, of which each becomes a block of output pixels.
+The output pixels at one offset within the stride are a convolution of the input. The convolutions for all offsets are
+combined into one convolution, which has the output channels of all offsets. They then become blocks of output pixels.
 """
 
 from __future__ import annotations

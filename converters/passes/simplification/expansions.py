@@ -1,4 +1,4 @@
-"""Expansions after which a Transpose or arithmetic with broadcasting follows."""
+"""Expand before a Transpose or an arithmetic operator that broadcasts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Negations before and after products and quotients with constants, of which the constants take the sign."""
+"""Negations before and after Mul and Div with constants, which become part of the constants."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Padding as a part of convolutions and maxima."""
+"""Padding as part of convolutions and max pooling."""
 
 from __future__ import annotations
 

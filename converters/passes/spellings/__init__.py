@@ -1,4 +1,4 @@
-"""Alternative spellings in ONNX that targets need. `converters.targets` selects them."""
+"""Rewrites for targets: equivalent subgraphs that a target supports. `converters.targets` selects them."""
 
 from __future__ import annotations
 

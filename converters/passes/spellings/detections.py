@@ -1,4 +1,4 @@
-"""NonMaxSuppression and RoiAlign by operators that every program has."""
+"""NonMaxSuppression and RoiAlign with operators that every program supports."""
 
 from __future__ import annotations
 

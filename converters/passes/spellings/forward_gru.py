@@ -1,4 +1,4 @@
-"""GRU in the only form that OpenCV 4 computes."""
+"""GRU in the only form that OpenCV 4 supports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Forms that the fusions of a program mistake for others."""
+"""Patterns that a program fuses incorrectly."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Forms whose operators jaxonnxruntime has."""
+"""Rewrites to operators that jaxonnxruntime supports."""
 
 from __future__ import annotations
 

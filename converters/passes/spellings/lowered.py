@@ -1,4 +1,4 @@
-"""Operators in the form of an older opset that lacks them."""
+"""Operators that an older opset lacks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Slices against the order of an axis, or with gaps."""
+"""Slice with negative steps, or with steps other than 1."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Patterns that a program would fuse to another operator with another result."""
+"""Patterns that a program would fuse to an operator with different results."""
 
 from __future__ import annotations
 

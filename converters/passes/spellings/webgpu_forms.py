@@ -1,4 +1,4 @@
-"""Forms whose types and operators WebGPU has kernels for."""
+"""Rewrites to types and operators that WebGPU supports."""
 
 from __future__ import annotations
 

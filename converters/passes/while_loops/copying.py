@@ -1,7 +1,7 @@
 """Changed copies of Loops.
 
-A copy infers all types again. If each carried value has the same shape before and after an iteration, given that all of them
-have their initial shapes before it, they have these shapes in all iterations.
+The types in a copy are inferred again. Assume that all carried values have their initial shapes before an iteration. If they
+have the same shapes after it, they have these shapes in all iterations.
 """
 
 from __future__ import annotations

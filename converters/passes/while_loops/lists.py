@@ -1,4 +1,4 @@
-"""Lists of tensors to which each iteration of a Loop writes one."""
+"""Lists of tensors, to which each iteration of a Loop adds one tensor."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sums of products with matrices, and of biases, that are computed together for several gates."""
+"""Sums of matrix multiplications and biases that are computed together for several gates."""
 
 from __future__ import annotations
 
