@@ -1,7 +1,7 @@
 """The matrix of networks and consumers: ``python -m tests.conformance.targets FOLDER [--consumers A,B] [--networks A,B]``.
 
-The folder contains the networks, an environment for each consumer, and ``results.json``. ``python -m docs.make`` writes
-docs/targets.md from the copy next to this file, which ``--record`` updates.
+The folder contains the networks, an environment for each consumer, and ``results.json``. Several drivers may share it.
+``python -m docs.make`` writes docs/targets.md from the copy next to this file, which ``--record`` updates.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import json
 import time
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -19,6 +20,7 @@ from converters.validation.compare import Tolerance, compare
 from tests.conformance.targets import networks
 from tests.conformance.targets.consumers.table import CONSUMERS, Consumer, ConsumerError
 from tests.conformance.targets.selection import EXPORTED, FILES, HELD_OUT
+from tests.conformance.targets.sharing import add_results
 
 RESULTS = Path(__file__).parent / "results.json"
 
@@ -55,7 +57,7 @@ def judge(consumer: Consumer, folder: Path, form: str, environments: Path) -> st
         return str(error)
     proto = onnx.load(model, load_external_data=False)
     given, constants = np.load(folder / "inputs.npz"), {value.name for value in proto.graph.initializer}
-    inputs = folder / f"{form}.npz"
+    inputs = folder / f"{form}-{consumer.name}.npz"
     if form == "direct":  # an export omits unused inputs
         kept = {value.name for value in proto.graph.input}
         named = {f"input_{index}": given[name] for index, name in enumerate(given.files)}
@@ -104,10 +106,11 @@ def main() -> None:
     chosen = chosen or [n for names in lists.values() for n in names]
     wanted = arguments.consumers.split(",") if arguments.consumers else [c.name for c in CONSUMERS]
     path = arguments.folder / "results.json"
-    results = json.loads(path.read_text()) if path.exists() else {}
+    results: dict[str, Any] = {}
     for consumer in (c for c in CONSUMERS if c.name in wanted):
         counts: Counter[str] = Counter()
-        results.setdefault("versions", {})[consumer.name] = consumer.version(arguments.folder / "environments")
+        version = consumer.version(arguments.folder / "environments")
+        results = add_results(path, {"versions": {consumer.name: version}})
         for name in chosen:
             try:
                 folder = networks.make(name, arguments.folder / "networks")
@@ -121,13 +124,12 @@ def main() -> None:
                 reason = judge(consumer, folder, form, arguments.folder / "environments")
                 seconds = time.perf_counter() - started
                 key = form if form != consumer.target else "target"
-                results.setdefault(consumer.name, {}).setdefault(key, {})[name] = reason
+                results = add_results(path, {consumer.name: {key: {name: reason}}})
                 counts[key] += not reason
                 print(
                     f"{consumer.name:16} {form:12} {name:32} {seconds:5.1f} s  {reason[:300] or 'agrees'}",
                     flush=True,
                 )
-            path.write_text(json.dumps(results, indent=1, sort_keys=True))
         print(consumer.name, dict(counts), "of", len(chosen), flush=True)
     if arguments.record:
         RESULTS.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n")

@@ -14,6 +14,7 @@ from tests.conformance.models.from_torch import Imported, quiet
 from tests.conformance.models.network import Network
 from tests.conformance.models.table import NETWORKS
 from tests.conformance.targets.selection import DEPARTING
+from tests.locking import locked
 from tests.processor import SATURATES
 
 QUANTIZED = Path(__file__).parents[1] / "quantized" / "files"
@@ -36,8 +37,13 @@ def folder_of(name: str, root: Path) -> Path:
 def make(name: str, root: Path) -> Path:
     """Write model.xml, inputs.npz, expected.npz and, for PyTorch modules, direct.onnx; return their folder."""
     folder = folder_of(name, root)
-    if (folder / "expected.npz").exists():
-        return folder
+    with locked(folder.with_name(f"{folder.name}.lock")):
+        if not (folder / "expected.npz").exists():
+            _make(name, folder)
+    return folder
+
+
+def _make(name: str, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "model.xml"
     import openvino as ov
@@ -73,7 +79,6 @@ def make(name: str, root: Path) -> Path:
         results = exact(list(arrays.values())).values()
         np.savez(folder / "specified.npz", **{str(index): array for index, array in enumerate(results)})
     np.savez(folder / "expected.npz", **{str(index): array for index, array in enumerate(outputs)})
-    return folder
 
 
 def _from_file(name: str, folder: Path, path: Path, core: Any) -> dict[str, np.ndarray]:

@@ -8,9 +8,9 @@ import subprocess
 import sys
 import tempfile
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
+
+from tests.locking import locked
 
 ROOT = Path(__file__).parents[3]
 # NumPy and ONNX Runtime keep memory until the process ends. Freed memory is quarantined, to detect later uses.
@@ -29,16 +29,6 @@ def runtime(name: str) -> str | None:
 def preloaded() -> str:
     """Return the libraries to preload, including the C++ library, because AddressSanitizer wraps its exceptions."""
     return " ".join(filter(None, [runtime("libasan.so"), runtime("libstdc++.so.6")]))
-
-
-@contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Lock other processes out."""
-    import fcntl
-
-    with path.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
 
 
 def build(folder: Path) -> Path:

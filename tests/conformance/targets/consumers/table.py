@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from converters.openvino.runtime.process import kill_group
+from tests.locking import locked
 
 HERE = Path(__file__).parent
 
@@ -54,10 +55,11 @@ class Consumer:
             return sys.executable
         folder = environments / self.name
         python = folder / "bin" / "python"
-        if not (folder / "ok").exists():
-            subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
-            subprocess.run([str(python), "-m", "pip", "install", "-q", *self.packages], check=True)
-            (folder / "ok").touch()
+        with locked(environments / f"{self.name}.lock"):
+            if not (folder / "ok").exists():
+                subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
+                subprocess.run([str(python), "-m", "pip", "install", "-q", *self.packages], check=True)
+                (folder / "ok").touch()
         return str(python)
 
     def version(self, environments: Path) -> str:
