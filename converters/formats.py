@@ -1,4 +1,4 @@
-"""The registry of source formats. No other module names them."""
+"""The registry of source formats. No other module refers to individual formats."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Python's garbage collector while a graph is built. It would scan the growing graph repeatedly and find nothing to free."""
+"""Suspension of Python's garbage collector while a graph is built. It would scan the growing graph repeatedly without
+freeing memory.
+"""
 
 from __future__ import annotations
 

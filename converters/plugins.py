@@ -1,6 +1,6 @@
 """Rules from outside the project: files and modules that a user names, and installed packages.
 
-A package declares a module of rules as an entry point of the group ``onnx_specops.rules``. Importing the module registers
+A package declares a module with rules as an entry point in the group ``onnx_specops.rules``. Importing the module registers
 its rules. A rule for an operation and opset that already has one replaces it.
 """
 

@@ -1,7 +1,7 @@
 """Writing ONNX models with weights directly from their source. The complete message is never in memory.
 
 A protobuf message is a sequence of fields in any order. Each field is a tag, a length if it varies, and the content.
-Protobuf writes all fields of the model except ``graph``. The graph follows, with its initializers one by one.
+Protobuf writes all fields of the model except ``graph``. Then the graph is written, one initializer at a time.
 """
 
 from __future__ import annotations

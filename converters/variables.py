@@ -1,8 +1,8 @@
-"""The variables of a stateful model as further inputs and outputs of the ONNX model.
+"""The variables of a stateful model as additional inputs and outputs of the ONNX model.
 
 The input has the variable's initial value as its default, so a run without this input starts from the initial value. Some
-hosts cannot feed an input that has a default (ONNX Runtime for JavaScript and Java, and Triton). For those, both inputs of a
-variable are required, and the second states whether the first is used.
+APIs cannot set an input that has a default (ONNX Runtime for JavaScript and Java, and Triton). For these APIs, both inputs
+of a variable are required, and the second one determines whether the first one is used.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Operators that ONNX lacks, as the custom domain ``onnx_specops``: schemas, bodies in standard ONNX and kernels."""
+"""The custom domain ``onnx_specops``, with operators that ONNX lacks: their schemas, bodies in standard ONNX and kernels."""
 
 import importlib
 from typing import TYPE_CHECKING, Any

@@ -1,7 +1,7 @@
 """The attributes of an operator: types, defaults and limits.
 
-Limits are properties of the operator. The NumPy kernel, the body and the native kernel reject the same nodes, whatever file
-a node comes from.
+Limits are properties of the operator. The NumPy kernel, the body and the native kernel reject the same nodes, regardless of
+the file.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Bodies: the semantics of the domain's nodes in standard ONNX, as model-local functions of the model.
+"""Bodies: definitions of custom operators in standard ONNX, as model-local functions.
 
 Nodes of ONNX Runtime's own operators (`onnx_specops.contrib`) have bodies too, in graphs and in other bodies.
 
-A body is emitted for a given node: for its attributes, element types and omitted optional inputs, for those of its inputs
-that are constant numbers, such as an axis or a count, and for the facts that its operator declares. ``overload``
-distinguishes the bodies of one operator in a model. A registered kernel computes all of them. Some runtimes ignore
-``overload``: for them, the last function of an operator selects one of the others (`dispatching`).
+A body is emitted for a given node. It depends on the attributes, the element types, the omitted optional inputs, inputs that
+are constant numbers (such as an axis or a count), and the facts that the operator declares. ``overload`` distinguishes the
+bodies of one operator in a model. A registered kernel replaces all of them. Some runtimes ignore ``overload``. For these, the
+last function of an operator selects one of the others (`dispatching`).
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The graph builder ``op`` that converter rules and operator bodies share.
 
-``op.Add(x, 1)`` emits a node of standard ONNX. ``op.specops.Multinomial(...)`` emits one of the domain ``onnx_specops``,
-``op.contrib.FastGelu(...)`` one of ONNX Runtime's own operators (`onnx_specops.contrib`), and ``op.ml.LabelEncoder(...)``
-one of ``ai.onnx.ml``. Every value has an element type and the shape that ONNX's inference can determine. Arithmetic on known
-shapes and axes is folded into constants.
+``op.Add(x, 1)`` emits a node with a standard ONNX operator. ``op.specops.Multinomial(...)`` emits a custom operator,
+``op.contrib.FastGelu(...)`` one of ONNX Runtime's own operators (`onnx_specops.contrib`), and ``op.ml.LabelEncoder(...)`` an
+operator of ``ai.onnx.ml``. Every value has an element type and the shape that ONNX's inference can determine. Arithmetic on
+known shapes and axes is folded into constants.
 
 Python numbers, lists and NumPy arrays are accepted as constant inputs. They take the element type that the operator's schema
 requires (``op.Add(x, 1)`` adds a 1 of ``x``'s type). ``None`` omits an optional input.

@@ -1,4 +1,4 @@
-"""The forms of each operator that this installation has."""
+"""The implementations of each operator that are available in this installation."""
 
 from __future__ import annotations
 

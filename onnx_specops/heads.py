@@ -1,7 +1,7 @@
 """Split rows of tokens into attention heads, and join them again.
 
-Both work for zero tokens and zero heads. Therefore no Reshape has a dimension of -1, or one that ONNX Runtime's optimizer
-replaces by -1.
+Both functions support zero tokens and zero heads. Therefore, no Reshape has a dimension of -1, or a dimension that ONNX
+Runtime's optimizer replaces by -1.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A pass that inserts casts around nodes whose element types ONNX Runtime's CPU kernels lack.
 
 Rules and bodies use the model's own types. ONNX Runtime has kernels for some types of each operator, listed in its kernel
-table. A node of another type is computed in the narrowest type that represents every value of that type.
+table. A node of another type is computed in the narrowest supported type that represents every value of that type.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """ONNX Runtime's kernel tables for CPU: the element types of each operator.
 
 Older releases have kernels for fewer types. A converted file must not depend on the installed release, so the tables of two
-releases are stored: kernels.json has the oldest supported one, newest_kernels.json the newest that was tested. A type is
-supported only if both have it, provided that the oldest has the operator.
+releases are stored: kernels.json has the oldest supported one, newest_kernels.json the newest that was tested. A type counts
+as supported only if both tables contain it. If the oldest release lacks the operator, only the newest table counts.
 
-The installed package is not asked: the list of its kernels loads every execution provider, which fails for onnxruntime-gpu
-on a machine without a GPU.
+The kernel list of the installed package is not used, because reading it loads every execution provider. This fails for
+onnxruntime-gpu on a machine without a GPU.
 """
 
 from __future__ import annotations

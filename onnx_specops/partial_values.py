@@ -2,7 +2,7 @@
 
 The shape of a tensor is rarely constant because the batch is unknown, but most of its dimensions are known. This module
 tracks what rules and bodies compute from them (Gather, Slice, Mul, Concat). An element is a number or an `Expression` of
-unknown dimensions. Two equal expressions are the same number at run time.
+unknown dimensions. Equal expressions have the same value at run time.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""``specops diff``: two ONNX files through the same inputs."""
+"""``specops diff``: compare two ONNX files on the same inputs."""
 
 from __future__ import annotations
 

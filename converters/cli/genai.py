@@ -1,4 +1,4 @@
-"""``specops convert FOLDER -o OUT --genai``: a language model's folder for onnxruntime-genai."""
+"""``specops convert FOLDER -o OUT --genai``: convert the folder of a language model for onnxruntime-genai."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``specops generate``: text in, text out."""
+"""``specops generate``: generate text with a language model."""
 
 from __future__ import annotations
 

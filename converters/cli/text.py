@@ -1,4 +1,4 @@
-"""Results as text and tables for terminals of 80 columns."""
+"""Results as text and tables for terminals with 80 columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values of options as users type them: shapes and names."""
+"""Parsing of option values: shapes and names."""
 
 from __future__ import annotations
 

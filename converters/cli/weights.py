@@ -1,4 +1,4 @@
-"""``specops weights``: an IR's weights for engines that read weights."""
+"""``specops weights``: export the weights of an IR for engines that load weights instead of graphs."""
 
 from __future__ import annotations
 

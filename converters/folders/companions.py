@@ -1,4 +1,4 @@
-"""The companion files of a model's folder: configurations, tokenizer files, chat templates, ..."""
+"""The companion files in a model folder: configurations, tokenizer files, chat templates and others."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The folder of a Whisper model in the form that onnxruntime-genai loads.
 
-The encoder computes the keys and values of cross-attention in addition to its own output, once per recording. They and the
-cache are inputs of the decoder.
+The encoder computes its output and the keys and values of cross-attention, once per recording. These keys and values, and
+the cache, are inputs of the decoder.
 """
 
 from __future__ import annotations

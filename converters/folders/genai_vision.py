@@ -1,7 +1,7 @@
 """The folder of a vision-language model in the form that onnxruntime-genai loads.
 
-The vision encoder computes the features of an image. The embedding replaces the image's tokens with them. The inputs of the
-decoder are embeddings and its cache.
+The vision encoder computes the features of an image. The embedding model replaces the embeddings of image tokens with these
+features. The inputs of the decoder are the embeddings and its cache.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Another IR's nodes as part of a graph."""
+"""Insertion of the nodes of another IR into a graph."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The paths of a folder's models, where the programs that load such folders look for them.
+"""The paths of the models in a folder, as the libraries that load such folders expect them.
 
-Programs look for ONNX models by name. optimum-onnx, sentence-transformers and Transformers.js load `onnx/model.onnx` next to
+Libraries find ONNX models by name. optimum-onnx, sentence-transformers and Transformers.js load `onnx/model.onnx` next to
 config.json, and the diffusion pipelines of optimum-onnx load `unet/model.onnx` and others. The same file serves all of them.
 """
 

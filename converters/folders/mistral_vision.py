@@ -1,7 +1,7 @@
 """The vision encoder of Mistral 3 as one graph.
 
-optimum-intel splits the encoder before the projector, and merges patches into tokens in Python. Here both are part of the
-graph, for one image.
+optimum-intel exports the encoder without the projector, and merges patches into tokens in Python. Here, both steps are part
+of the graph, for one image.
 """
 
 from __future__ import annotations

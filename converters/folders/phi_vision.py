@@ -1,7 +1,7 @@
 """The vision encoder of Phi-3 vision and Phi-3.5 vision as one graph.
 
-An image is split into crops of one size. optimum-intel encodes crops, and combines their features with those of the whole
-image and with separators in Python. Here all of it is part of the graph, for any number of images.
+An image is split into crops of one size. optimum-intel encodes the crops, and combines their features, the features of the
+complete image, and separators in Python. Here, all steps are part of the graph, for any number of images.
 """
 
 from __future__ import annotations

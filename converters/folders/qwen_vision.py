@@ -1,7 +1,7 @@
 """The vision encoder of Qwen2-VL, Qwen2.5-VL, Qwen3-VL and Qwen3.5 as one graph.
 
 optimum-intel splits the encoder into the embedding of patches, the table of positions (Qwen3-VL, Qwen3.5) and the rest, and
-computes the positions, windows and masks of the patches in Python from ``image_grid_thw``. Here they are part of the
+computes the positions, windows and masks of the patches in Python from ``image_grid_thw``. Here, these steps are part of the
 graph, for one image or video.
 """
 

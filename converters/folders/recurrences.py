@@ -1,6 +1,7 @@
 """The parameters of recurrences and short convolutions (Mamba, gated delta rule) in an IR.
 
-The export computes ``-exp(A_log)``. ``D``, ``dt_bias`` and the parameters of convolutions have other names, or none.
+The export computes ``-exp(A_log)``. ``D``, ``dt_bias`` and the parameters of convolutions have other names in the IR, or no
+names.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Files of a folder that a conversion replaces: the old ones are kept until all new ones are complete."""
+"""Files in a folder that a conversion replaces. The old files are kept until all new files are complete."""
 
 from __future__ import annotations
 

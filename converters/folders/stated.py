@@ -1,4 +1,4 @@
-"""The values that a model's JSON files state, checked as they are read."""
+"""Values in the JSON files of a model, which are checked when they are read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The folder of a language model with states that onnxruntime-genai does not support. They stay variables."""
+"""The folder of a language model whose states onnxruntime-genai does not support. The states remain variables."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Smaller variants of a model, with the names that Transformers.js uses.
 
-Eight and four bits are ONNX Runtime's own quantization. Its results are close to the model's, but not equal.
+For 8 and 4 bits, ONNX Runtime quantizes the weights. The results are approximations of the model's results.
 """
 
 from __future__ import annotations

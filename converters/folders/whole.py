@@ -1,4 +1,4 @@
-"""Files that appear together or not at all."""
+"""Files that are written together or not at all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A model of another framework as a source: OpenVINO's IR of it, under the name of the model's file."""
+"""A model of another framework as a source: the IR that OpenVINO creates, with the name of the model's file."""
 
 from __future__ import annotations
 

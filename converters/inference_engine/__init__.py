@@ -1,4 +1,4 @@
-"""IR of versions 2 to 7, which OpenVINO's releases of 2018 to 2020 wrote and its Inference Engine read.
+"""IR versions 2 to 7, which OpenVINO 2018 to 2020 wrote and the Inference Engine read.
 
 Such a file has the structure of version 10: layers with ports, edges, and a .bin. `translate` therefore rewrites the XML
 tree into the form of version 10. Inputs become Parameters, named blobs become Const layers, unused outputs become Results,
@@ -8,5 +8,5 @@ graph.
 
 The layers keep their types and attributes. Their version is "ir2" to "ir7", and `converters.inference_engine.rules` has a
 function for each type, as `converters.openvino.rules` has for the operations of the opsets. Most layers are a few ONNX
-operators. If an operation of the opsets is equal, the rule calls that operation's rule.
+operators. If an opset has an equal operation, the rule calls the rule of that operation.
 """

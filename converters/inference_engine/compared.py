@@ -1,4 +1,4 @@
-"""The Inference Engine as the baseline of an IR of versions 2 to 7, which no OpenVINO can read."""
+"""The Inference Engine as the baseline of an IR of versions 2 to 7, which OpenVINO cannot read."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Running an IR of versions 2 to 7 with the Inference Engine of 2020, the last one that reads such files.
+"""Run an IR of versions 2 to 7 with the Inference Engine 2020.2, which can still read such files.
 
-The Inference Engine is in the PyPI package ``opencv-python-inference-engine`` (4.3.0.2, release 2020.2). It needs an old
-Python (3.11 at most) and NumPy below 2. This module is therefore also a script that such a Python runs in a separate
-process. It imports NumPy and the standard library only. Its standard input has one JSON object per line::
+The Inference Engine is in the PyPI package ``opencv-python-inference-engine`` (4.3.0.2, release 2020.2). It requires Python
+3.11 or older and NumPy below 2. This module is therefore also a script, which such a Python runs in a separate process. It
+imports NumPy and the standard library only. Its standard input has one JSON object per line::
 
     {"xml": "model.xml", "bin": "model.bin", "inputs": "in.npz", "outputs": "out.npz", "shapes": {"data": [1, 3, 8, 8]}}
 

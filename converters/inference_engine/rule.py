@@ -1,7 +1,7 @@
-"""Rules for the layers of IR 2 to 7, like those of `converters.openvino.rule`, in their own table.
+"""Rules for the layers of IR 2 to 7. They are similar to those of `converters.openvino.rule`, but in a separate registry.
 
-A layer type of these versions has one rule for all versions. If versions spell attributes differently, it accepts all
-spellings. Blobs of a layer are its last inputs, ``weights`` and ``biases``, with one dimension.
+A layer type of these versions has one rule for all versions. If versions have different names for an attribute, it accepts
+all names. Blobs of a layer are its last inputs, ``weights`` and ``biases``, with one dimension.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Model API's wrappers as part of the graph: from an image to objects.
+"""Model API's preprocessing and postprocessing as part of the graph.
 
 Vision models of Geti, Anomalib, OTX and the Open Model Zoo contain settings for Model API's preprocessing and postprocessing
 in ``model_info``. `embed` adds both to the graph in standard ONNX. The reference is ``openvino-model-api`` 0.4.7 from PyPI.

@@ -1,4 +1,4 @@
-"""Resizing of bytes as OpenCV does it: ``cv2.INTER_LINEAR`` in fixed-point arithmetic."""
+"""Resizing of bytes like OpenCV: ``cv2.INTER_LINEAR`` in fixed-point arithmetic."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Instance segmentation: a box and a mask of the image's size for each object.
+"""Instance segmentation: a box and a mask for each object. Masks have the size of the image.
 
 Source: Model API, ``models/instance_segmentation.py`` and ``models/yolo_seg.py``.
 """

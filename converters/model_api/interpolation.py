@@ -1,7 +1,7 @@
 """Resizing of bytes as OpenVINO's CPU plugin computes it on processors with fused multiply-add.
 
 Source: OpenVINO, ``intel_cpu/src/nodes/interpolate.cpp`` (``linear_onnx`` and ``cubic``, half_pixel). Each step rounds to
-float32 as there, because the sum is often halfway between two bytes.
+float32 as in OpenVINO, because the sum is often halfway between two bytes.
 """
 
 from __future__ import annotations

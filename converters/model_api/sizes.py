@@ -1,4 +1,4 @@
-"""Sizes of images and maps, and the places of their parts."""
+"""Sizes of images and maps, and the positions of their parts."""
 
 from __future__ import annotations
 

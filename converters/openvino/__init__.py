@@ -1,4 +1,4 @@
-"""OpenVINO IR to ONNX: `convert`, and the errors that its users handle."""
+"""Conversion of OpenVINO IR to ONNX: `convert`, its report, and its errors."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Unicode normalization and case folding in the character maps of SentencePiece, which openvino_tokenizers uses.
 
-Such a map replaces the longest key at each position of a text. This differs from Unicode normalization (it does not reorder
-marks), but it is what OpenVINO computes. Its maps are those of Unicode 14.
+Such a map replaces the longest key at each position of a text. This differs from Unicode normalization, because it does not
+reorder marks, but it agrees with OpenVINO. The maps are those of Unicode 14.
 """
 
 from __future__ import annotations

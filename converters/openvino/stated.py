@@ -1,6 +1,6 @@
-"""Element types, ranks and dimensions in a file, compared with those that the operations give.
+"""Comparison of the element types, ranks and dimensions in a file with those that the operations imply.
 
-OpenVINO infers them when it reads a file. Those in the file are used only if ONNX cannot infer them.
+OpenVINO infers them when it reads a file. The values in the file are used only if ONNX cannot infer them.
 """
 
 from __future__ import annotations

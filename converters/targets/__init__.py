@@ -1,4 +1,4 @@
-"""Targets: the programs and devices that models are converted for, and the part of ONNX that they support."""
+"""Targets: programs and devices that load converted models, and the part of ONNX that they support."""
 
 from collections.abc import Mapping
 

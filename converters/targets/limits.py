@@ -1,6 +1,6 @@
-"""Forms of operators that a program computes incorrectly or not at all.
+"""Uses of operators that a program computes incorrectly or does not support.
 
-Each was found by `tests.conformance.targets.operations`, or in a network. A file with one of them is rejected.
+`tests.conformance.targets.operations` found them, or they occurred in a network. Files that contain one are rejected.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from onnx_specops.graphs import all_nodes, computed_before, constant_array, nest
 
 @dataclass(frozen=True)
 class Limit:
-    """A form of some operators that a target computes incorrectly or not at all.
+    """A use of some operators that a target computes incorrectly or does not support.
 
     Attributes:
         operators: the operators.
-        reason: a short description of the form.
-        applies: whether a node has the form.
-        silent: whether the target computes it incorrectly; otherwise, it raises an error, or its process ends.
+        reason: a short description of the use.
+        applies: a function that returns whether the limit applies to a node.
+        silent: whether the target computes incorrect results. If not, it raises an error or crashes.
     """
 
     operators: frozenset[str]
@@ -32,7 +32,7 @@ class Limit:
 
 
 def limit(operators: str, reason: str, *, silent: bool = True) -> Callable[[Callable[[ir.Node], bool]], Limit]:
-    """Decorate a function that returns whether a node of the operators has the form."""
+    """Decorate a function that returns whether the limit applies to a node of the operators."""
     return lambda applies: Limit(frozenset(operators.split()), reason, applies, silent)
 
 

@@ -1,7 +1,8 @@
-"""Tolerance for quantized networks where OpenVINO differs from itself because of rounding to other levels.
+"""Tolerance for quantized networks in which rounding to other levels changes OpenVINO's own results.
 
-A sum in another order, or a tiny change of an input, may round to the next level of a FakeQuantize. Later layers amplify
-this. Then no two runtimes agree within the tolerance, and OpenVINO does not agree with itself.
+A different order of summation, or a tiny change of an input, can cause rounding to another level of a FakeQuantize, and
+later layers amplify this difference. Then no two runtimes agree within the tolerance, and OpenVINO's results change by more
+than the tolerance when its inputs change slightly.
 """
 
 from __future__ import annotations

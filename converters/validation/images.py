@@ -2,9 +2,9 @@
 
 Model API writes the metadata into ``rt_info`` under ``model_info``, and conversions write it into ``metadata_props``:
 ``resize_type``, ``pad_value``, ``reverse_input_channels``, ``mean_values`` and ``scale_values``, in this order, for pixels
-from 0 to 255. ``embedded_processing`` means that the graph does all of it. As in Model API, the channel order is blue,
-green, red unless they are reversed. A model without metadata gets red, green, blue. The graph already applies
-``conversion_parameters``.
+from 0 to 255. ``embedded_processing`` means that the graph contains the preprocessing. As in Model API, the channel order is
+blue, green, red, unless the channels are reversed. For a model without metadata, it is red, green, blue. The graph already
+applies ``conversion_parameters``.
 """
 
 from __future__ import annotations

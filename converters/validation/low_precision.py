@@ -1,4 +1,4 @@
-"""Elements of 4 bits, and floats of 8 bits, in the bytes in which OpenVINO and ONNX store them."""
+"""4-bit elements and 8-bit floats, as OpenVINO and ONNX store them in bytes."""
 
 from __future__ import annotations
 

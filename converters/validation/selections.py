@@ -1,9 +1,9 @@
 """The verdict on models that select: detectors, beam searches, quantized networks.
 
-A selection (TopK, NonMaxSuppression, a comparison, a rounding) turns the last bit of a float into another box or another
-level. Two runtimes then differ by whole boxes although both are correct. `Selections` separates such ties from errors. It
-gives every selection the values that the source's runtime computed for it, and compares the results of each part of the
-model. A TopK may choose either of two equal elements. Later parts therefore receive the source's choice.
+In a selection (TopK, NonMaxSuppression, a comparison, a rounding), the last bit of a float can determine which box or level
+is selected. Two runtimes can then return different boxes although both are correct. `Selections` distinguishes such ties
+from errors. It passes the values of the source's runtime to every selection, and compares the results of each part of the
+model. A TopK may select either of two equal elements. Later parts therefore receive the selection of the source's runtime.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Images as inputs of a model, prepared as image_processor_config.json describes.
 
-The file has the form that onnxruntime-genai reads, and describes the image processing of transformers.
+The file is in the format of onnxruntime-genai, and describes the image processing of transformers.
 """
 
 from __future__ import annotations

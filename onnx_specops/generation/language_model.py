@@ -1,4 +1,4 @@
-"""Decoder-only language models: in the form that onnxruntime-genai loads, or with variables for their states."""
+"""Decoder-only language models, either for onnxruntime-genai, or with variables for their states."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """Sampling of the next token, as in OpenVINO GenAI: penalties, temperature and filters.
 
-The sampler applies the penalties, ``top_k``, the temperature, ``min_p`` and ``top_p``, in this order, and then samples a
-token.
+The sampler applies the penalties, ``top_k``, the temperature, ``min_p`` and ``top_p``, in this order, and samples a token.
 For a given seed, the sampled tokens are identical to those of OpenVINO GenAI: the generator is C++'s ``std::mt19937``, each
 token uses one 32-bit number, and the candidates are in the same order.
 """

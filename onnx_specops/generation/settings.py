@@ -1,4 +1,4 @@
-"""JSON files of settings, as transformers names them."""
+"""JSON files with settings, with the names of transformers."""
 
 from __future__ import annotations
 

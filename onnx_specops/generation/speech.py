@@ -1,4 +1,4 @@
-"""Whisper: from recordings to text, as OpenVINO GenAI's WhisperPipeline does."""
+"""Speech recognition with Whisper, like OpenVINO GenAI's WhisperPipeline."""
 
 from __future__ import annotations
 

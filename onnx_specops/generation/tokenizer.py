@@ -1,4 +1,4 @@
-"""A folder's tokenizer: the converted one of OpenVINO, or tokenizer.json."""
+"""The tokenizer in a folder: the converted OpenVINO tokenizer, or tokenizer.json."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nodes that an opset cannot represent. All of a model's are reported at once."""
+"""Nodes that an opset cannot represent. All such nodes in a model are reported at once."""
 
 from __future__ import annotations
 

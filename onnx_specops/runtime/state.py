@@ -1,4 +1,4 @@
-"""The values of a session's variables, passed from run to run."""
+"""The values of a session's variables, which are passed from one run to the next."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""The variables of a stateful model, from its metadata: inputs and outputs that pass them from run to run.
+"""The variables of a stateful model, from its metadata: the inputs and outputs that pass them from one run to the next.
 
 A variable with an ``axis`` grows along it from run to run, starting empty: the keys or values of a language model's past
 tokens. If the model's operators extend it in place (``in_place``), its memory has extra capacity, so that no token is copied
-twice. A variable without an axis that is ``in_place`` does not change once it is set: the keys and values that a decoder
-computes from an encoder's output. A variable without an axis whose input is required, and that no flag marks as unset, is
-zero before the first run.
+twice. A variable without an axis that is ``in_place`` does not change after it is set, such as the keys and values that a
+decoder computes from an encoder's output. A variable without an axis and without an ``is_set`` input, whose input is
+required, is zero before the first run.
 """
 
 from __future__ import annotations

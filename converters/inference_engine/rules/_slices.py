@@ -1,8 +1,8 @@
 """The bounds of StridedSlice, as the Inference Engine reads them.
 
-Entries of begin, end and strides belong to positions of the output, but those of ``begin_mask`` and ``end_mask`` to axes
-of the data. An ellipsis covers the remaining positions. Its own entry belongs to the first position after it.
-An end of 0, or of -1 backwards, is the end of the data.
+Entries of begin, end and strides refer to positions of the output, but entries of ``begin_mask`` and ``end_mask`` refer to
+axes of the data. An ellipsis covers the remaining positions. Its own entry belongs to the first position after it. An end of
+0, or of -1 backwards, is the end of the data.
 """
 
 from __future__ import annotations

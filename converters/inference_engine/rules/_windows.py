@@ -1,7 +1,7 @@
-"""Windows that slide over the spatial dimensions, in the spellings of all versions.
+"""Windows that slide over the spatial dimensions, with the attribute names of all versions.
 
-The output's dimensions in the file decide. The Inference Engine computes the padding at the end from them, regardless of
-attributes and rounding.
+The Inference Engine computes the padding at the end from the output's dimensions in the file, regardless of attributes and
+rounding.
 """
 
 from __future__ import annotations

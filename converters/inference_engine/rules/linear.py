@@ -1,4 +1,4 @@
-"""Matrix products."""
+"""Matrix multiplications."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Ranks that the ports of an IR do not state.
 
-A port without dimensions is a scalar or a value of unknown rank. OpenVINO writes both in the same way. Only the data of
-Parameter and Const layers distinguish them, so the other ranks are derived from those.
+A port without dimensions is a scalar or a value of unknown rank, which OpenVINO writes in the same way. Only the data of
+Parameter and Const layers distinguish the two, so the ranks of the other ports are derived from these layers.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Resizing of 8-bit integers that OpenVINO's CPU plugin fuses with the float functions that follow.
 
-The plugin rounds the result of an Interpolate of i8 or u8. It does not round if it fuses the Interpolate, the following
-Convert to floats and the first float functions. That happens with dynamic dimensions. Otherwise, another pass of the plugin
-fuses the Convert and the functions first.
+The plugin rounds the result of an Interpolate of i8 or u8, unless it fuses the Interpolate, the following Convert to floats
+and the first float functions. This occurs with dynamic dimensions. With static dimensions, another pass of the plugin fuses
+the Convert and the functions first.
 """
 
 from __future__ import annotations

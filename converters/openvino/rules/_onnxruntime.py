@@ -1,14 +1,16 @@
-"""Choices between two forms for ONNX Runtime (1.31) that a rule must make while it builds the graph.
+"""Choices between two subgraphs for ONNX Runtime (1.31) that a rule must make while it builds the graph.
 
 `converters.passes.onnxruntime` has the workarounds that passes can make. The choices here depend on facts that the nodes do
 not contain:
 
-- Convolutions and poolings: the rule computes padding from sizes at run time, which the second form needs.
+- Convolutions and poolings: the rule computes the padding from sizes at run time, which the second subgraph requires.
 - Interpolate: the domain's operator has attributes that Resize lacks.
-- DFT: the transforms of real numbers compute half of the spectrum. As DFT nodes, they are products with other weights.
+- DFT: the transforms of real numbers compute half of the spectrum, which requires a matrix other than that of the DFT
+  operator.
 
-Other targets get the second forms, too. More of them have MatMul than DFT. Of 174 cases of Interpolate, a plain Resize in
-place of the domain's Interpolate improved none in tract 0.23, OpenCV 5.0 and OpenVINO 2026.4. OpenCV computed four fewer.
+Other targets use the second subgraphs, too, because more of them support MatMul than DFT. In 174 cases of Interpolate, a
+plain Resize instead of the custom operator Interpolate improved no result in tract 0.23, OpenCV 5.0 and OpenVINO 2026.4.
+OpenCV failed in four more cases.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The precision in which OpenVINO's CPU plugin computes types that its kernels lack, and the rounding of results.
 
-The plugin has mostly float32 kernels. It keeps 16-bit floats in float32 between computations, and computes integers in
-floats. Results of 8 bits saturate, wider integers wrap.
+Most kernels of the plugin compute in float32. It keeps 16-bit floats in float32 between operations, and computes integers in
+floats. 8-bit results saturate, and wider integers wrap.
 """
 
 from __future__ import annotations

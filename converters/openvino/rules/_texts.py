@@ -1,4 +1,4 @@
-"""Constants of tokenizers: patterns, vocabularies, and strings as begins, ends and symbols."""
+"""Constants of tokenizers: regular expressions, vocabularies, and strings as begins, ends and symbols."""
 
 from __future__ import annotations
 

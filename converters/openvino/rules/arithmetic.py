@@ -1,6 +1,6 @@
 """Elementwise arithmetic.
 
-Integers are computed exactly in their own type. If a result overflows, integers of 8 bits saturate and wider types wrap.
+Integers are computed exactly in their own type. If a result overflows, 8-bit integers saturate, and wider types wrap.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""If, Loop and TensorIterator: the same rules emit the bodies' layers into ONNX's nested graphs."""
+"""If, Loop and TensorIterator. The same rules emit the layers of bodies into nested ONNX graphs."""
 
 from __future__ import annotations
 

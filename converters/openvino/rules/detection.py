@@ -1,4 +1,4 @@
-"""Outputs of detectors: boxes decoded from predictions."""
+"""Outputs of detectors: decoding of boxes from predictions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Extraction of regions of feature maps in a fixed size."""
+"""Extraction of regions of feature maps, resized to a fixed size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What engines other than ONNX Runtime have in common."""
+"""Shared properties of engines other than ONNX Runtime."""
 
 from __future__ import annotations
 

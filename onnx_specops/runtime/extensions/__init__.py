@@ -1,5 +1,5 @@
 """The NumPy kernels in ONNX Runtime through onnxruntime-extensions.
 
-`kernels` registers and runs them. `adapt` changes models that they do not support as they are. `plain` handles errors in
-sessions other than ours, which cannot raise them.
+`kernels` registers and runs them. `adapt` changes models that the kernels do not support directly. `plain` handles errors in
+other sessions, which cannot raise them.
 """

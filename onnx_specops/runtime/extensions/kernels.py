@@ -11,9 +11,9 @@ does not support
 - exceptions: an exception would crash the process. `guarded` calls collect them; otherwise they become
   warnings, and the output is empty.
 
-Its functions are in one registry per process. They exist wherever its library is registered, and a session cannot have two
-libraries for one domain. Our sessions therefore use a private domain for the kernels. The operators' own domain gets them
-only if `register_python_kernels` is called for plain sessions.
+Its functions are in one registry per process, so they exist in every session that uses its library, and a session cannot
+have two libraries for one domain. `onnx_specops.InferenceSession` therefore uses a private domain for the kernels. They are
+registered in the domain of the operators only if `register_python_kernels` is called for plain sessions.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The results of failed Python kernels in a plain ``onnxruntime.InferenceSession``.
 
-They are usually empty. If ONNX Runtime has allocated the output before the node runs, because its shape is declared (a
-branch of an If, a Scan's body) or because the caller bound memory to it, any other shape crashes the process.
+The outputs are usually empty. ONNX Runtime may allocate an output before the node runs, because its shape is declared (in a
+branch of an If, or the body of a Scan) or because the caller bound memory to it. In this case, any other shape crashes the
+process.
 """
 
 from __future__ import annotations
