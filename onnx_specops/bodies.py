@@ -4,8 +4,8 @@ Nodes of ONNX Runtime's own operators (`onnx_specops.contrib`) have bodies too, 
 
 A body is emitted for a given node. It depends on the attributes, the element types, the omitted optional inputs, inputs that
 are constant numbers (such as an axis or a count), and the facts that the operator declares. ``overload`` distinguishes the
-bodies of one operator in a model. A registered kernel replaces all of them. Some runtimes ignore ``overload``. For these, the
-last function of an operator selects one of the others (`dispatching`).
+bodies of one operator in a model. A registered kernel replaces all of them. Some runtimes ignore ``overload``. For these,
+the last function of an operator selects one of the others (`dispatching`).
 """
 
 from __future__ import annotations
