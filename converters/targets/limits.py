@@ -622,7 +622,7 @@ def padded_integers(node: ir.Node) -> bool:
 
 @limit("Slice", "of floats, backward from an element that may not be the last, or with computed steps")
 def backward_slices(node: ir.Node) -> bool:
-    """Match a negative or computed step, unless the slice begins at the last element or behind it."""
+    """Match a negative or computed step, unless the slice begins at or after the last element."""
     x, dims = node.inputs[0], _dims(node.inputs[0])
     if x is None or (x.dtype is not None and not x.dtype.is_floating_point()) or not _given(node, 4):
         return False
@@ -641,7 +641,7 @@ def backward_slices(node: ir.Node) -> bool:
 
 
 _UNKNOWN_SIZE = 2**31
-"""A size of which only the largest numbers are behind the last element."""
+"""A size for which only the largest numbers are after the last element."""
 
 
 @limit("Div", "by a constant 0")

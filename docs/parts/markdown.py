@@ -1,4 +1,4 @@
-"""What all parts use: recorded results, and Markdown for tables, links and docstrings."""
+"""Shared code of the parts: recorded results, and Markdown for tables, links and docstrings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the operators of multi-head attention share. The heads of a token are adjacent in its row."""
+"""Shared code of the operators for multi-head attention. The heads of a token are adjacent in its row."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ def Elementwise(
         zero_point: ``[]``, the integer in ``Y`` that represents zero. If its type is float, ``Y`` is not quantized, and the
             value is ignored.
         scale: ``[]``, required if ``Y`` is quantized. The result is multiplied by the float32 number ``1 / scale`` and
-            rounded to the nearest integer (halves to even). ``zero_point`` is added, and the sum is clipped to [0, 255].
+            rounded to the nearest integer (ties to even). ``zero_point`` is added, and the sum is clipped to [0, 255].
         X1, X2, X3, X4, X5, X6, X7, X8, X9: more operands. Operands that the program does not use are ignored. The shapes of
             the others are broadcast as in NumPy. The integers and zero points of ``dequantize`` are uint8, and all other
             operands are float.

@@ -28,7 +28,7 @@ def FakeQuantize(
     maps it to the corresponding value between ``output_low`` and ``output_high``.
 
     ``round((x - input_low) / (input_high - input_low) * (levels - 1)) / (levels - 1) * (output_high - output_low) +
-    output_low``, evaluated in this order, with halves rounded to even. The result is ``output_low`` where ``x <=
+    output_low``, evaluated in this order, with ties rounded to even. The result is ``output_low`` where ``x <=
     min(input_low, input_high)`` and ``output_high`` where ``x > max(input_low, input_high)``. NaN stays NaN.
 
     Inputs:

@@ -61,7 +61,7 @@ def QuantizedAttention(
         V: ``[batch, keys, kv_num_heads * M]``.
         y_scale: ``[]``, the scale of the result.
         y_zero_point: ``[]``, the integer in ``Y`` that represents zero: the result is divided by ``y_scale``, rounded to the
-            nearest integer (halves to even), added to ``y_zero_point``, and clipped to [0, 255]. If its type is float, ``Y``
+            nearest integer (ties to even), added to ``y_zero_point``, and clipped to [0, 255]. If its type is float, ``Y``
             is not quantized, and the values of ``y_scale`` and ``y_zero_point`` are ignored.
         attn_mask: added to the scores. A boolean mask keeps the scores where it is true and sets the others to ``-inf``. Its
             shape broadcasts to the shape of the scores, ``[batch, q_num_heads, queries, keys]``.

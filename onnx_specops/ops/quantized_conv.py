@@ -92,7 +92,7 @@ def QuantizedConv(
     where ``sums`` is the convolution of ``X - x_zero_point`` with ``W``.
 
     The sums are exact 32-bit integers. All other operations are computed in float32, one after the other. The result is
-    rounded to the nearest integer (halves to even), ``y_zero_point`` is added, and the sum is clipped to [0, 255].
+    rounded to the nearest integer (ties to even), ``y_zero_point`` is added, and the sum is clipped to [0, 255].
 
     With ``x_offset``, the pixels are ``X - x_zero_point + x_offset``; the padding stays zero. ``bias`` becomes
     ``bias + scale * offsets``, where ``offsets`` is the convolution of ``x_offset``, for each pixel, with ``W``.

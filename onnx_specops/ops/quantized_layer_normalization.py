@@ -32,7 +32,7 @@ def QuantizedLayerNormalization(X, x_scale, x_zero_point, scale, y_scale, y_zero
         scale: ``[N]``.
         y_scale: ``[]``, the scale of the result.
         y_zero_point: ``[]``, the integer in ``Y`` that represents zero: the result is divided by ``y_scale``, rounded to the
-            nearest integer (halves to even), added to ``y_zero_point``, and clipped to [0, 255]. If its type is float, ``Y``
+            nearest integer (ties to even), added to ``y_zero_point``, and clipped to [0, 255]. If its type is float, ``Y``
             is not quantized, and the values of ``y_scale`` and ``y_zero_point`` are ignored.
         bias: ``[N]``. 0 if omitted.
 

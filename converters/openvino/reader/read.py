@@ -370,7 +370,7 @@ class _Reader:
             self.bodies(layer, parts, depth)
 
     def unknown(self, element: etree._Element, parent: etree._Element, layer: Layer | None = None) -> None:
-        """Record an unknown element. OpenVINO ignores elements that it does not know."""
+        """Record an unknown element. OpenVINO ignores unknown elements."""
         message = f"the element <{short(element.tag)}> in <{parent.tag}>"
         self.remarks.add(message, layer=layer, line=element.sourceline)
 

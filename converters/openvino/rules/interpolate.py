@@ -216,7 +216,7 @@ def _resized_as_given(
 
 
 def _is_dynamic(layer: Layer, image: Value, given: Value, axes: Value | None, how: Resizing) -> bool:
-    """Return whether OpenVINO does not know all dimensions of the result.
+    """Return whether some dimensions of the result are unknown to OpenVINO.
 
     Those in the file are unknown if the user reshapes the model, so they do not decide it.
     """

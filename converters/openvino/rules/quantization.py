@@ -21,7 +21,7 @@ from onnx_specops.building import Builder, Value
         Departure(
             where="constant limits, and a number halfway between two levels",
             cpu="scales by one factor, whose rounding may move it to the other level",
-            specification="computes in the order of its formula, halves to even",
+            specification="computes in the order of its formula, ties to even",
             follows="specification",
         ),
         Departure(

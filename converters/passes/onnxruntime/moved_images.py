@@ -39,7 +39,7 @@ _LAYOUTS = {"DepthwiseConv": _LAST, "QuantizedConv": _LAST, "YUVtoRGB": _LAST}
 _MOST_STATES = 1024
 
 _Order = tuple[int, ...] | None
-"""A permutation of an image; ``None`` for one that is not known."""
+"""A permutation of an image, or ``None`` if it is unknown."""
 
 
 class StopMovedTransposes(Workaround):

@@ -33,7 +33,7 @@ _LARGEST = 64
 class SeparateWeights(InPlacePass):
     """Copy constant weights of int8, and their zero points, if other nodes have the same ones.
 
-    ONNX Runtime gives each node that uses dequantized weights a DequantizeLinear of its own; so does this pass.
+    ONNX Runtime gives each node that uses dequantized weights a separate DequantizeLinear, and so does this pass.
     """
 
     def call(self, model: ir.Model) -> PassResult:

@@ -13,7 +13,7 @@ from onnx_specops.building import Builder, Value, constant_value
 NEAR = 1e-3
 """The allowed distance of zero from the nearest level, in levels. Files store limits with few digits."""
 _NEAR_IN_HALVES = 0.13
-"""The allowed distance for limits of 16 bits, which are 0.06 of a level apart at 128 levels from zero."""
+"""The allowed difference for 16-bit limits, whose resolution is 0.06 of a level at 128 levels from zero."""
 
 _MOST_OFFSET = 2.0**12
 """The largest offset, in levels: float32 represents the sum with a level to 12 more bits."""
@@ -29,8 +29,8 @@ class Affine:
         scale: float32, ``[]`` or ``[size of the axis]``.
         zero_point: of the same shape, in the integers' type.
         axis: the axis, if there are several scales.
-        shift: an addend before quantization, in the shape of the limits, because they do not put zero exactly on a level.
-            With it, numbers round as with the limits. ``None`` if it is zero.
+        shift: an addend before quantization, in the shape of the limits, because zero is not exactly representable. With it,
+            numbers round as with the limits. ``None`` if it is zero.
         offset: float32, in the shape of ``scale``, or one number for each index of an axis: what is added to the integers,
             in levels, because no level is zero. ``None`` if it is zero.
     """
