@@ -11,12 +11,20 @@ import numpy as np
 from converters.errors import Malformed
 from converters.openvino.rule import Departure, rule
 from converters.openvino.rules._indices import vector
-from converters.openvino.rules._precision import INTEGERS_IN_FLOAT32, D, halves_in_float32, saturating_8_bits
+from converters.openvino.rules._precision import (
+    BYTES,
+    INTEGERS_IN_FLOAT32,
+    D,
+    halves_in_float32,
+    saturated_8_bits,
+    saturating_8_bits,
+)
 from onnx_specops.building import Builder, Value
 from onnx_specops.graphs import mark_full_range
 
 _LOWEST = float(np.finfo(np.float32).min)
 _WIDE = {D.INT64, D.UINT64}
+_NARROW = {D.INT16, D.UINT16}
 _WRAPPING = {D.INT32, D.UINT32, *_WIDE}
 
 _NO_AXES = Departure(
@@ -68,10 +76,29 @@ def reduce_l2(op: Builder, x: Value, axes: Value, *, keep_dims: bool = False):
     return _norm(op, "ReduceL2", x, axes, keep_dims)
 
 
-@rule("ReduceProd", departs=[_NO_AXES])
+@rule(
+    "ReduceProd",
+    departs=[
+        _NO_AXES,
+        Departure(
+            where="u8 with a product beyond 32,767, and i8 with one beyond the range of i32",
+            cpu="gives 0 for u8, and the highest or lowest number for i8, regardless of the sign",
+            specification="does not define them; the nearest number of the type is expected",
+            follows="specification",
+        ),
+    ],
+)
 def reduce_prod(op: Builder, x: Value, axes: Value, *, keep_dims: bool = False):
-    """ReduceProd-1."""
-    return _of_full_range(_reduce(op, "ReduceProd", x, axes, keep_dims))
+    """ReduceProd-1. Products of 8-bit integers saturate, those of wider integers wrap."""
+
+    def product(x: Value) -> Value:
+        return _of_full_range(_reduce(op, "ReduceProd", x, axes, keep_dims))
+
+    if x.dtype in BYTES:  # in float32, because the product may be beyond the range of i32
+        return saturated_8_bits(op, product(op.Cast(x, to=D.FLOAT)), x.dtype)
+    if x.dtype in _NARROW:
+        return op.Cast(product(op.Cast(x, to=D.INT32)), to=x.dtype)
+    return product(x)
 
 
 @rule(

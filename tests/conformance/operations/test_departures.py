@@ -811,6 +811,15 @@ _shown(
     expected=np.array(50, np.uint8),
 )
 _shown(
+    "ReduceProd",
+    1,
+    "u8 with a product beyond 32,767",
+    "reduce_prod",
+    [static(np.array([[255, 255, 1], [200, 200, 200]], np.uint8)), np.array([1])],
+    {"keep_dims": False},
+    expected=np.array([255, 255], np.uint8),
+)
+_shown(
     "ReduceMean",
     1,
     "i8 and u8 whose sum",
@@ -856,6 +865,17 @@ def _scaled_product(where: str, type_: str, zeros: np.ndarray | None, scales: np
 _numbers = [static(np.array([[2**24 + 1, 1]], I32)), static(np.array([[1], [0]], I32))]
 _shown("MatMul", 1, "integers of 32 bits", lambda ops, *x: ops.matmul(*x, False, False), _numbers)
 _sum = np.array([[2**24 + 1]], I32)
+_draw = np.random.default_rng(0)
+_factors = [_draw.integers(-20, 20, shape).astype(np.int8) for shape in ((2, 3), (3, 4), (4, 5))]
+_exact = np.einsum("ab,bc,cd->ad", *(factor.astype(I64) for factor in _factors))
+_shown(
+    "Einsum",
+    7,
+    "i8 and u8 of three or more",
+    lambda ops, *x: ops.einsum(list(x), "ab,bc,cd->ad"),
+    statics(_factors),
+    expected=_exact.clip(-128, 127).astype(np.int8),
+)
 _shown("Einsum", 7, "integers of 32 bits", lambda ops, *x: ops.einsum(list(x), "ab,bc->ac"), _numbers, None, _sum)
 
 

@@ -139,6 +139,15 @@ def _ends_of_ranges():
         for dtype, values in ((U8, [[200, 100, 3], [1, 2, 3]]), (I8, [[-100, -100, -3], [100, 20, 30]])):
             inputs = [static(np.array(values, dtype)), _axes(1)]
             yield _REDUCTIONS[operation](f"{np.dtype(dtype).name}-saturates", inputs)
+    for dtype, values in (
+        (I8, [[5, 5, 5, 1], [-12, 11, 1, 1], [2, -4, 4, 4], [-3, 3, 14, 1], [100, 100, 100, 2]]),
+        (U8, [[5, 5, 10, 1], [16, 16, 1, 1], [15, 17, 1, 1], [31, 32, 33, 1], [0, 99, 9, 9]]),
+    ):
+        inputs = [static(np.array(values, dtype)), _axes(1)]
+        yield _REDUCTIONS["ReduceProd"](f"{np.dtype(dtype).name}-saturates", inputs)
+    for dtype in (np.int16, np.uint16):
+        inputs = [static(np.array([[300, 300, 7], [181, 181, 1], [2, 3, 4]], dtype)), _axes(1)]
+        yield _REDUCTIONS["ReduceProd"](f"{np.dtype(dtype).name}-wraps", inputs)
 
 
 CASES = [
