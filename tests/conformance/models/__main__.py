@@ -61,7 +61,7 @@ The columns of the tables are:
 - *agrees*: whether all outputs agree. Floating-point values may differ by 1e-3 of their value plus 1e-4. All other values
   must be equal;
 - *error*: the largest relative L2 distance of an output. If a network amplifies rounding errors, its outputs may differ by
-  as much as OpenVINO's own outputs do when its inputs change by 1e-6. A second figure gives this difference.
+  as much as OpenVINO's own outputs do when its inputs change by 1e-6. A second figure shows this difference.
 
 {versions}
 """
