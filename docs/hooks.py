@@ -1,4 +1,4 @@
-"""Files of the repository that the pages refer to, as separate pages of the site."""
+"""Add the files of the repository to which the pages link as separate pages of the site."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from mkdocs.structure.files import File
 ROOT = Path(__file__).parents[1]
 _LINK = re.compile(r"\]\((?P<path>(?:\.\./)+[^)#\s]+)(?P<anchor>#[^)\s]*)?\)")
 _LANGUAGES = {".py": "python", ".md": "markdown", ".cc": "cpp", ".h": "cpp", ".xml": "xml", ".toml": "toml"}
-# Pages of parts of the project that need not be there.
+# Pages that may be missing.
 _OPTIONAL = ("hosts.md", "language-models.md", "pipelines.md")
 _log = logging.getLogger("mkdocs.hooks.source")
 
 
 def on_config(config: Any) -> Any:
-    """The navigation without the pages that are not there."""
+    """Remove pages that do not exist from the navigation."""
     config.nav = [_present(entry, Path(config.docs_dir)) for entry in config.nav]
     return config
 
@@ -37,25 +37,25 @@ def _absent(entry: Any, docs: Path) -> bool:
     (page,) = entry.values() if isinstance(entry, dict) else (entry,)
     absent = page in _OPTIONAL and not (docs / page).is_file()
     if absent:
-        _log.info("docs/%s is not there: the navigation goes without", page)
+        _log.info("docs/%s does not exist, so the navigation omits it", page)
     return absent
 
 
 def on_files(files: Any, config: Any) -> Any:
-    """A page for each of the repository's files and folders that a page of docs/ refers to."""
+    """Add a page for each file and folder of the repository to which a page in docs/ links."""
     wanted: set[Path] = set()
     for file in list(files.documentation_pages()):
         wanted |= {_target(file.src_uri, found["path"]) for found in _LINK.finditer(file.content_string)}
     for path in sorted(wanted):
         if not path.exists():
-            _log.warning("a page of docs/ refers to %s, which is not there", path.relative_to(ROOT))
+            _log.warning("a page in docs/ links to %s, which does not exist", path.relative_to(ROOT))
         elif not path.is_relative_to(ROOT / "docs"):
             files.append(File.generated(config, _page(path), content=_shown(path)))
     return files
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
-    """Links to the repository's files as links to their pages."""
+    """Replace links to files of the repository by links to their pages."""
 
     def link(found: re.Match[str]) -> str:
         path = _target(page.file.src_uri, found["path"])

@@ -34,7 +34,7 @@ def with_parts(text: str, parts: Sequence[Callable[[], Iterable[str]]]) -> str:
 
 
 def main(check: bool) -> int:
-    """Write the files; with ``check`` only report those that are out of date."""
+    """Write the files. With ``check``, only report the files that are out of date."""
     stale = 0
     for name, parts in PARTS.items():
         path = ROOT / name

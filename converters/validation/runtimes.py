@@ -56,7 +56,7 @@ def unavailable(runtime: str, custom: bool, without_body: Sequence[str]) -> str:
         without_body: the operators that need a kernel.
     """
     if runtime in ("native", "python") and not custom:
-        return "the model has no operators of the plugin"
+        return "the model contains no custom operators"
     if runtime == "native":
         try:
             onnx_specops.library_path()

@@ -1,4 +1,4 @@
-"""docs/operators.md: the operators of the domain, and those of ONNX Runtime in converted models."""
+"""docs/operators.md: the custom operators, and ONNX Runtime's operators in converted models."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _NATIVE = ROOT / "onnx_specops" / "native" / "ops.h"
 
 
 def sections() -> Iterator[str]:
-    """The versions, the table of operators, and a section on each."""
+    """The version of the domain, the table of operators, and a section for each operator."""
     runtimes = " and ".join(host["runtime"] for host in recorded(_HOSTS).values())
-    yield f"This is version {OPSET_VERSION} of the domain. Kernels reject outputs that have both more than {MOST_ELEMENTS:,}"
-    yield f"elements and more than {MOST_GROWTH:,} times as many elements as all inputs together. The JavaScript runtimes"
-    yield f"were {runtimes}."
+    yield f"This is version {OPSET_VERSION} of the domain. Kernels reject an output with more than {MOST_ELEMENTS:,}"
+    yield f"elements if it also has more than {MOST_GROWTH:,} times as many elements as all inputs together. The"
+    yield f"JavaScript results are those of {runtimes}."
     yield ""
     yield from table(("operator", "description", "implementations", "JavaScript"), map(_row, operators()))
     for operator in operators():
@@ -43,7 +43,7 @@ def contrib_rows() -> Iterator[str]:
 
 
 def forms_of(operator: Operator) -> list[str]:
-    """Return the forms of an operator in the project, independent of this installation."""
+    """Return the implementations of an operator in the project, regardless of this installation."""
     written = re.findall(r"^const Op& (\w+)\(\);", _NATIVE.read_text(encoding="utf-8"), re.MULTILINE)
     module = operator.kernel.__module__.rpartition(".")[2]
     present = {"body": operator.emit_body is not None, "Python": True, "native": module in written}

@@ -49,7 +49,7 @@ def GroupQueryAttentionCompressed(
     local_window_size: Annotated[int, Limits(-1)] = -1,
     rotary_interleaved: Annotated[int, Limits(0, 1)] = 0,
 ):
-    """Computes causal attention as ONNX Runtime's GroupQueryAttention does, with a compressed cache of keys and values.
+    """Computes causal attention like ONNX Runtime's GroupQueryAttention, with a compressed cache of keys and values.
 
     The keys and values of this run's tokens are used uncompressed. The cache stores the keys and values of earlier runs as
     follows:
