@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import tempfile
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,6 +21,8 @@ from converters.cli.options import Debug, Json, Kernels
 
 if TYPE_CHECKING:
     from onnx_specops.generation import Sampling, SpeechModel, TextModel
+
+_OPTIONS = ("temperature", "top_k", "top_p", "min_p", "num_beams")
 
 
 def generate(
@@ -95,8 +98,8 @@ def generate(
         int | None,
         typer.Option(
             min=1,
-            help="The number of beams, for encoder-decoder models such as T5. The text appears at the end. By default, the "
-            "most likely token is chosen in each step.",
+            help="The number of beams. The text appears at the end; with --audio, that of each window. By default, the most "
+            "likely token is chosen in each step.",
             show_default=False,
         ),
     ] = None,
@@ -176,14 +179,18 @@ def generate(
         with _converted(folder, as_json) as ready:
             import onnxruntime
 
-            from onnx_specops.generation import EncoderDecoder, SpeechModel, VisionLanguageModel, open_model
+            from onnx_specops.generation import SettingWarning, SpeechModel, VisionLanguageModel, open_model
 
             # Its warnings would interrupt the text. Errors raise exceptions.
             onnxruntime.set_default_logger_severity(4)
-            model = open_model(ready, kernels=kernels.value)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", SettingWarning)
+                model = open_model(ready, kernels=kernels.value)
+            replaced = {"num_beams": beams is not None, **dict.fromkeys(("do_sample", *drawn), sampling.do_sample)}
+            remarks = _remarks([name for name in model.constraints.not_applied if not replaced.get(name)])
+            if not as_json:
+                err.print(*remarks, sep="\n", end="\n" if remarks else "", highlight=False, markup=False, soft_wrap=True)
             more: dict[str, Any] = {"images": image} if image else {}
-            if beams is not None and not isinstance(model, EncoderDecoder):
-                raise typer.BadParameter("only encoder-decoder models of text support it", param_hint="--beams")
             if beams is not None:
                 more["beams"] = beams
             if image and not isinstance(model, VisionLanguageModel):
@@ -193,12 +200,12 @@ def generate(
             if isinstance(model, SpeechModel):
                 if audio is None:
                     raise typer.BadParameter("a Whisper model requires --audio", param_hint="FOLDER")
-                _transcribe(model, text or "", (tokens, sampling, tuple(stop or ())), as_json, {
-                    "audio": audio, "language": language, "timestamps": timestamps,
-                    "task": "translate" if translate else "transcribe",
+                _transcribe(_Turn(model, (tokens, sampling, tuple(stop or ())), as_json, remarks), model, text or "", {
+                    "audio": audio, "language": language, "timestamps": timestamps or None,
+                    "task": "translate" if translate else None, **more,
                 })  # fmt: skip
                 return
-            turn = _Turn(model, (tokens or 64, sampling, tuple(stop or ())), as_json)
+            turn = _Turn(model, (tokens or 64, sampling, tuple(stop or ())), as_json, remarks)
             if not chat:
                 assert text is not None
                 turn.run(text, lambda: model.write(text, *turn.how, **more), shown=text if model.goes_on else "")
@@ -218,6 +225,7 @@ class _Turn:
     how: tuple[Any, Sampling, tuple[str, ...]]
     """The arguments ``tokens``, ``sampling`` and ``stop`` of `TextModel.write` and `chat`."""
     as_json: bool
+    remarks: list[str]
 
     def run(
         self,
@@ -242,28 +250,45 @@ class _Turn:
         text = "".join(pieces)
         if self.as_json:
             document = {"prompt": prompt, "text": text, "ids": self.model.given, "tokens": count, "seconds": seconds}
-            print_json({**document, **more()})
+            print_json({**document, **self._beams(), **more(), "remarks": self.remarks})
             return text
         typer.echo()
         rate = count / seconds if seconds else 0.0
         err.print(f"{count} tokens, {rate:.1f} tokens/s, first token after {first:.2f} s", highlight=False)
         return text
 
+    def _beams(self) -> dict[str, Any]:
+        """Return the complete texts of a beam search, the best one first."""
+        found = [
+            {"text": self.model.decode(one.tokens), "ids": list(one.tokens), "score": one.score}
+            for one in self.model.hypotheses
+        ]
+        return {"hypotheses": found} if found else {}
 
-def _transcribe(
-    model: SpeechModel, text: str, how: tuple[int | None, Sampling, tuple[str, ...]], as_json: bool, given: dict[str, Any]
-) -> None:
+
+def _remarks(names: list[str]) -> list[str]:
+    """Return a note about settings of generation_config.json that are not applied, if any."""
+    if not names:
+        return []
+    options = [f"--{name.replace('_', '-').replace('num-', '')}" for name in names if name in _OPTIONS]
+    if "do_sample" in names and not options:
+        options.append("--temperature 1")
+    instead = f"; instead, specify {', '.join(options)}" if options else ""
+    return [f"{', '.join(names)} of generation_config.json {'are' if len(names) > 1 else 'is'} not applied{instead}"]
+
+
+def _transcribe(turn: _Turn, model: SpeechModel, text: str, given: dict[str, Any]) -> None:
     """Show the text of a recording."""
 
     def begin() -> Iterable[str]:
-        found = model.write(text, *how, **given)
-        return _timed(model, found) if given["timestamps"] and not as_json else found
+        found = model.write(text, *turn.how, **given)
+        return _timed(model, found) if given["timestamps"] and not turn.as_json else found
 
     def more() -> dict[str, Any]:
         parts = [{"start": part.start, "end": part.end, "text": part.text} for part in model.segments]
         return {"language": model.language, **({"segments": parts} if given["timestamps"] else {})}
 
-    _Turn(model, how, as_json).run(text, begin, more=more)
+    turn.run(text, begin, more=more)
 
 
 def _timed(model: SpeechModel, pieces: Iterable[str]) -> Iterator[str]:

@@ -4,9 +4,8 @@
     for piece in model.write("Once upon a time", tokens=64):
         print(piece, end="", flush=True)
 
-By default, the models use greedy search. `Sampling` configures sampling. `TextModel.chat` answers conversations, using the
-chat template in the folder. `EncoderDecoder` also supports beam search. onnxruntime-genai can load the folders of language
-models too, and supports beam search for them.
+By default, the models use greedy search. `Sampling` configures sampling, and `Beams` beam search. `TextModel.chat` answers
+conversations, using the chat template in the folder. onnxruntime-genai can load the folders of language models too.
 """
 
 from __future__ import annotations
@@ -16,9 +15,9 @@ from pathlib import Path
 
 import onnxruntime as ort
 
-from onnx_specops.generation.beams import Beams
+from onnx_specops.generation.beams import Beams, Hypothesis
 from onnx_specops.generation.encoder_decoder import DECODER, ENCODER, EncoderDecoder
-from onnx_specops.generation.errors import GenerationError
+from onnx_specops.generation.errors import GenerationError, SettingWarning
 from onnx_specops.generation.language_model import CONFIG, LanguageModel
 from onnx_specops.generation.sampling import Sampling
 from onnx_specops.generation.settings import MODEL, read_json, read_optional_json
@@ -37,9 +36,11 @@ __all__ = [
     "Beams",
     "EncoderDecoder",
     "GenerationError",
+    "Hypothesis",
     "LanguageModel",
     "Sampling",
     "Segment",
+    "SettingWarning",
     "SpeechModel",
     "TextModel",
     "VisionLanguageModel",

@@ -12,12 +12,25 @@ _NONE = np.float32(-1e9)
 """The score of a text that does not exist yet."""
 
 
+@dataclass(frozen=True)
+class Hypothesis:
+    """A complete text of a beam search.
+
+    Attributes:
+        tokens: its tokens without the end token.
+        score: its log probability, divided by its length to the power of ``length_penalty``.
+    """
+
+    tokens: Sequence[int]
+    score: float
+
+
 @dataclass(frozen=True, kw_only=True)
 class Beams:
     """The settings of beam search.
 
     Args:
-        number: the number of beams, at least 1.
+        number: the number of beams, at least 1. A single beam is greedy search.
         length_penalty: the exponent of the length, by which the score of a text is divided. Values greater than 0 favor long
             texts.
         early_stopping: when the search stops: ``True`` as soon as `number` texts are complete, ``False`` when a better text
@@ -54,14 +67,15 @@ class Beams:
         )
 
 
-def best_text(
+def best_texts(
     beams: Beams,
     begin: Sequence[int],
     most: int,
     ends: Collection[int],
     scores_of: Callable[[Sequence[Sequence[int]], Sequence[int]], np.ndarray],
-) -> list[int]:
-    """Return the tokens of the best text, without ``begin``. A complete text includes its end token.
+    is_complete: Callable[[Sequence[int]], bool] = lambda _: False,
+) -> list[Hypothesis]:
+    """Return the complete texts without ``begin``, the best one first. There are at most `Beams.number` of them.
 
     Args:
         beams: the settings.
@@ -70,6 +84,8 @@ def best_text(
         ends: the end tokens.
         scores_of: a function of the texts and, for each, the index of the previous text that it continues. It returns the
             log probabilities of the next token, ``[texts, vocabulary]``.
+        is_complete: a function of the generated tokens. It returns whether they complete a text without an end token, for
+            example because they contain a stop word.
     """
     number, first = beams.number, len(begin)
     texts, rows = [list(begin)] * number, list(range(number))
@@ -82,7 +98,7 @@ def best_text(
         found = _largest(scores.ravel(), max(2, 1 + len(ends)) * number)
         tops = scores.ravel()[found]
         extended = [[*texts[place // scores.shape[1]], int(place % scores.shape[1])] for place in found]
-        ended = np.array([text[-1] in ends or length == most for text in extended])
+        ended = np.array([text[-1] in ends or length == most or is_complete(text[first:]) for text in extended])
         # the most likely texts may be complete, the others only continue
         completed = ended & (np.arange(len(found)) < number)
         divided = tops / np.float32(length**beams.length_penalty)
@@ -103,7 +119,11 @@ def best_text(
         hopeful = hopeful and bool((possible > np.where(complete, best_scores.min(), _NONE)).any())
         if not hopeful or ended.all() or (beams.early_stopping is True and complete.all()):
             break
-    return best[0][first:]
+    return [
+        Hypothesis(text[first : -1 if text[-1] in ends else None], float(score))
+        for text, score, whole in zip(best, best_scores, complete, strict=True)
+        if whole
+    ]
 
 
 def log_softmax(logits: np.ndarray) -> np.ndarray:

@@ -22,13 +22,21 @@ _PAST, _PRESENT = "past_", "present_"
 
 
 class Decoder(Protocol):
-    """A decoder of one text at a time."""
+    """A decoder of one text, or of several that have the same beginning."""
 
     def begin(self, given: Mapping[str, Any]) -> None:
         """Begin a text with the results of the encoder."""
 
     def run(self, ids: Sequence[int]) -> np.ndarray:
         """Append tokens to the text; return the logits ``[vocabulary]`` of the next token."""
+
+    def run_beams(self, texts: Sequence[Sequence[int]], rows: Sequence[int]) -> np.ndarray:
+        """Return the logits ``[texts, vocabulary]`` of the next tokens of several texts of equal length.
+
+        Args:
+            texts: their tokens, which extend those of the previous run.
+            rows: for each text, the index of the text of the previous run that it continues.
+        """
 
 
 class StatefulDecoder:
@@ -69,12 +77,7 @@ class StatefulDecoder:
         return np.asarray(logits[0, -1])
 
     def run_beams(self, texts: Sequence[Sequence[int]], rows: Sequence[int]) -> np.ndarray:
-        """Return the logits ``[texts, vocabulary]`` of the next tokens of several texts of equal length.
-
-        Args:
-            texts: their tokens, which extend those of the previous run.
-            rows: for each text, the index of the text of the previous run that it continues.
-        """
+        """Return the logits ``[texts, vocabulary]`` of the next tokens of several texts; see `Decoder.run_beams`."""
         past = len(self._ids) if self._has_cache else 0
         self._ids = list(texts[0])  # only their number counts
         feeds = {
@@ -113,14 +116,30 @@ class StatelessDecoder:
         of_encoder = {name.replace(_PRESENT, _PAST, 1): v for name, v in given.items() if name.startswith(_PRESENT)}
         arrays = {**self._empty, **of_encoder}
         self._past = {name: _value(array) for name, array in arrays.items()}
+        self._length = 0
 
     def run(self, ids: Sequence[int]) -> np.ndarray:
         """Append tokens to the text; return the logits ``[vocabulary]`` of the next token."""
-        feeds = {**self._past, "input_ids": _value(np.array([ids], np.int64))}
+        return np.asarray(self._logits([ids])[0])
+
+    def run_beams(self, texts: Sequence[Sequence[int]], rows: Sequence[int]) -> np.ndarray:
+        """Return the logits ``[texts, vocabulary]`` of the next tokens of several texts; see `Decoder.run_beams`."""
+        if self._length == 0:  # equal texts have equal states
+            first = self._logits(texts[:1])
+            self._past = {name: _value(np.repeat(past.numpy(), len(texts), axis=0)) for name, past in self._past.items()}
+            return np.repeat(first, len(texts), axis=0)
+        for name in self._empty:
+            self._past[name] = _value(self._past[name].numpy()[rows])
+        return self._logits([text[self._length :] for text in texts])
+
+    def _logits(self, ids: Sequence[Sequence[int]]) -> np.ndarray:
+        """Append tokens to each text; return the logits ``[texts, vocabulary]`` of the next tokens."""
+        feeds = {**self._past, "input_ids": _value(np.array(ids, np.int64))}
         found = dict(zip(self._outputs, self._session.run_with_ort_values(self._outputs, feeds), strict=True))
         for name in self._empty:
             self._past[name] = found[name.replace(_PAST, _PRESENT, 1)]
-        return np.asarray(found["logits"].numpy()[0, -1])
+        self._length += len(ids[0])
+        return np.asarray(found["logits"].numpy()[:, -1])
 
 
 def _value(array: np.ndarray) -> ort.OrtValue:

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import onnxruntime as ort
 
-from onnx_specops.generation.beams import Beams, best_text, log_softmax
-from onnx_specops.generation.chat import Message
+from onnx_specops.generation.beams import Beams
 from onnx_specops.generation.constraints import Constraints
 from onnx_specops.generation.decoders import MASKS, STATES, StatefulDecoder
 from onnx_specops.generation.errors import GenerationError
 from onnx_specops.generation.sampling import GREEDY, Sampler, Sampling
-from onnx_specops.generation.settings import MODEL, generation_file, read_json, tokens_of, with_generation
+from onnx_specops.generation.settings import MODEL, read_json, tokens_of, with_generation
 from onnx_specops.generation.text_model import TextModel
 from onnx_specops.runtime.session import Kernels
 
@@ -70,43 +68,14 @@ class EncoderDecoder(TextModel):
             raise GenerationError(f"{ENCODER} has inputs other than tokens and their mask: {', '.join(sorted(unknown))}")
         self._decoder = StatefulDecoder(decoder, DECODER)
 
-    def write(
-        self,
-        prompt: str,
-        tokens: int,
-        sampling: Sampling = GREEDY,
-        stop: Sequence[str] = (),
-        *,
-        special: bool = True,
-        beams: Beams | int | None = None,
-    ) -> Iterator[str]:
-        """Generate text for a prompt. With beam search, the iterator returns the complete text at the end.
-
-        Args:
-            prompt, tokens, sampling, stop, special: see `TextModel.write`.
-            beams: see `generate`.
-        """
-        return self._text(self.generate(self.encode(prompt, special=special), tokens, sampling, beams=beams), stop)
-
-    def chat(
-        self,
-        messages: Sequence[Message],
-        tokens: int,
-        sampling: Sampling = GREEDY,
-        stop: Sequence[str] = (),
-        *,
-        beams: Beams | int | None = None,
-    ) -> Iterator[str]:
-        """Generate the assistant's answer in a conversation; see `TextModel.chat`.
-
-        Args:
-            messages, tokens, sampling, stop: see `TextModel.chat`.
-            beams: see `generate`.
-        """
-        return self.write(self._template.render(messages), tokens, sampling, stop, special=False, beams=beams)
-
     def generate(
-        self, prompt: Sequence[int], tokens: int, sampling: Sampling = GREEDY, *, beams: Beams | int | None = None
+        self,
+        prompt: Sequence[int],
+        tokens: int,
+        sampling: Sampling = GREEDY,
+        *,
+        stop: Sequence[str] = (),
+        beams: Beams | int | None = None,
     ) -> Iterator[int]:
         """Generate the tokens that answer a prompt. The end token is not returned.
 
@@ -115,8 +84,7 @@ class EncoderDecoder(TextModel):
             tokens: the maximum number of new tokens, limited to `positions`.
             sampling: the sampling settings, applied to the tokens that `constraints` allows. The default is greedy search.
                 Penalties apply to the tokens of the answer only.
-            beams: the settings of beam search, or the number of beams. With a number, the other settings come from
-                generation_config.json. Of ``sampling``, beam search supports only the repetition penalty.
+            stop, beams: see `TextModel.generate`.
 
         Raises:
             GenerationError: the prompt is empty or too long, or contains tokens outside the vocabulary.
@@ -124,58 +92,34 @@ class EncoderDecoder(TextModel):
         if not prompt:
             raise GenerationError("the prompt has no tokens")
         self.check(prompt, self.vocabulary, self.positions)
+        search = self._search(beams)
         given = {"input_ids": np.array([prompt], np.int64), "attention_mask": np.ones((1, len(prompt)), np.int64)}
         states = self._encoder.run(None, {name: given[name] for name in self._encoder_names})[0]
         self._decoder.begin({STATES: states, **dict.fromkeys(MASKS, given["attention_mask"])})
-        self.given = []
+        self.given, self.hypotheses = [], []
         most = tokens if self.positions is None else min(tokens, self.positions - 1)
-        if isinstance(beams, int):
-            beams = self._beams(beams)
-        if beams is not None:
-            yield from self._best(prompt, most, sampling, beams)
+        if search is not None:
+            constraints = self.constraints.for_beams(sampling)
+            begin, run = [self.start], self._decoder.run_beams
+            self.hypotheses = self._best(search, begin, most, constraints, prompt, run, stop)
+            for token in self.hypotheses[0].tokens if self.hypotheses else ():
+                self.given.append(token)
+                yield token
             return
         sampler = Sampler(sampling)
         fed = [self.start]
-        constraints = self.constraints.beside(sampling)
+        constraints, is_stopped = self.constraints.beside(sampling), self._is_stopped(stop)
         for number in range(1, most + 1):
             logits = self._decoder.run(fed)
-            token = sampler.choose(constraints.applied(logits, [self.start, *self.given], prompt))
-            if number == most and constraints.forced_end is not None:
-                token = constraints.forced_end
+            allowed = constraints.applied(logits, [self.start, *self.given], prompt, last=number == most)
+            token = sampler.choose(allowed)
             if token in constraints.ends:
                 return
             self.given.append(token)
             fed = [token]
             yield token
-
-    def _beams(self, number: int) -> Beams:
-        path = generation_file(self.folder)
-        try:
-            return Beams.of(read_json(path), number)
-        except (OverflowError, TypeError, ValueError) as error:
-            raise GenerationError(f"{path} has an invalid setting: {error}") from error
-
-    def _best(self, prompt: Sequence[int], most: int, sampling: Sampling, beams: Beams) -> Iterator[int]:
-        """Generate the tokens of the best text by beam search."""
-        if sampling.do_sample or sampling.presence_penalty or sampling.frequency_penalty:
-            raise GenerationError("beam search does not support sampling, nor penalties other than the repetition penalty")
-        constraints = self.constraints
-        if sampling.repetition_penalty is not None:
-            constraints = replace(constraints, repetition_penalty=sampling.repetition_penalty)
-
-        def scores_of(texts: Sequence[Sequence[int]], rows: Sequence[int]) -> np.ndarray:
-            scores = log_softmax(self._decoder.run_beams(texts, rows))
-            if len(texts[0]) == most and constraints.forced_end is not None:
-                scores[:] = -np.inf
-                scores[:, constraints.forced_end] = 0
-                return scores
-            return np.stack([constraints.applied(row, text, prompt) for row, text in zip(scores, texts, strict=True)])
-
-        for token in best_text(beams, [self.start], most, constraints.ends, scores_of):
-            if token in constraints.ends:
+            if is_stopped(self.given):
                 return
-            self.given.append(token)
-            yield token
 
     def _configure(self, forced: int | None) -> None:
         try:

@@ -5,3 +5,7 @@ from __future__ import annotations
 
 class GenerationError(ValueError):
     """A folder cannot be used for generation, or the model does not support a prompt."""
+
+
+class SettingWarning(UserWarning):
+    """Settings of generation_config.json that transformers applies and this package does not."""

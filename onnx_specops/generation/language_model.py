@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 import onnxruntime as ort
 
+from onnx_specops.generation.beams import Beams
 from onnx_specops.generation.constraints import Constraints
 from onnx_specops.generation.errors import GenerationError
 from onnx_specops.generation.sampling import GREEDY, Sampler, Sampling
 from onnx_specops.generation.settings import MODEL, read_json, tokens_of, with_generation
 from onnx_specops.generation.text_model import TextModel
 from onnx_specops.runtime.session import InferenceSession, Kernels
+from onnx_specops.runtime.variables import variables_of
 
 CONFIG = "genai_config.json"
 STATEFUL = "openvino_model.onnx"
@@ -27,6 +29,7 @@ _UNLIMITED = 1 << 31
 _STATE_SPACES = ("mamba", "falcon_mamba", "zamba2")
 """The types of models that continue their states only by one token, with an attention_mask of the length of a run."""
 
+_ROWS = "beam_idx"
 _KERNELS = ("conv_kernel", "mamba_d_conv")
 _USUAL_KERNEL = 4
 
@@ -50,7 +53,7 @@ class LanguageModel(TextModel):
     """
 
     goes_on = True
-    _known = frozenset({"input_ids", "attention_mask", "position_ids", "beam_idx", "cache_position"})
+    _known = frozenset({"input_ids", "attention_mask", "position_ids", _ROWS, "cache_position"})
     _kernel: int | None = None
     """The length of the convolutions of a state space, see `_STATE_SPACES`."""
     _least = 0
@@ -75,60 +78,84 @@ class LanguageModel(TextModel):
         if unknown := self._names - self._known:
             raise GenerationError(f"{path.name} has inputs that text decoders do not have: {', '.join(sorted(unknown))}")
 
-    def generate(self, prompt: Sequence[int], tokens: int, sampling: Sampling = GREEDY) -> Iterator[int]:
+    def generate(
+        self,
+        prompt: Sequence[int],
+        tokens: int,
+        sampling: Sampling = GREEDY,
+        *,
+        stop: Sequence[str] = (),
+        beams: Beams | int | None = None,
+    ) -> Iterator[int]:
         """Generate the tokens that continue a prompt. The end token is not returned.
 
         If a prompt begins with the complete previous text, as in the next turn of a conversation, the cache is reused.
-        (Mamba, Falcon Mamba and Zamba2 recompute the complete prompt.)
+        (After beam search, and with Mamba, Falcon Mamba and Zamba2, the complete prompt is recomputed.)
 
         Args:
             prompt: the tokens of the prompt. An empty prompt represents the begin token.
             tokens: the maximum number of new tokens. The prompt and the new tokens are at most `positions` tokens.
             sampling: the sampling settings, applied to the tokens that `constraints` allows. The default is greedy search.
+            stop, beams: see `TextModel.generate`.
 
         Raises:
             GenerationError: the prompt is too long, or contains tokens outside the vocabulary.
         """
         ids = list(prompt) or [self._begin]
         self.check(ids, self.vocabulary, self.positions - 1, self._least)
+        search = self._search(beams)
         text = [token for token in ids if token >= 0]
-        sampler, constraints = Sampler(sampling, text), self.constraints.beside(sampling)
-        self.given: list[int] = []
+        self.given, self.hypotheses = [], []
         past = len(self._held)
         if self._kernel is not None or not 0 < past < len(ids) or ids[:past] != self._held:
             self._session.reset_state()
             past = 0
         run = self._run = object()  # a generator that is resumed after another one started cannot use the session's cache
         self._held = []
-        fed = ids[past:]
         most = min(tokens, self.positions - len(ids))
+        if search is not None:
+            constraints, rows = self.constraints.for_beams(sampling), _Rows(self._session, self._feeds, ids, past)
+            self.hypotheses = self._best(search, text, most, constraints, text, rows.run, stop)
+            for token in self.hypotheses[0].tokens if self.hypotheses else ():
+                self.given.append(token)
+                yield token
+            return
+        sampler, constraints, is_stopped = Sampler(sampling, text), self.constraints.beside(sampling), self._is_stopped(stop)
+        fed = ids[past:]
         for number in range(1, most + 1):
             if run is not self._run:
                 raise GenerationError("another text was started before this one was finished")
-            (logits,) = self._session.run(["logits"], self._feeds(np.array([fed], np.int64), past))
+            (logits,) = self._session.run(["logits"], self._feeds(np.array([fed], np.int64), past, [0]))
             past += len(fed)
             self._held = [*ids, *self.given]
-            allowed = constraints.applied(logits[0, -1], [*text, *self.given], text, len(text))
+            allowed = constraints.applied(logits[0, -1], [*text, *self.given], text, len(text), last=number == most)
             token = sampler.choose(allowed)
-            if number == most and constraints.forced_end is not None:
-                token = constraints.forced_end
             if token in self.ends:
                 return
             self.given.append(token)
             yield token
             fed = [token]
+            if is_stopped(self.given):
+                return
 
-    def _feeds(self, fed: np.ndarray, past: int) -> dict[str, np.ndarray]:
-        total = past + fed.shape[1]
+    def _feeds(self, fed: np.ndarray, past: int, rows: Sequence[int]) -> dict[str, np.ndarray]:
+        """Return the inputs of a run.
+
+        Args:
+            fed: the tokens ``[texts, tokens]``.
+            past: the number of tokens before them.
+            rows: for each text, the index of the text of the previous run that it continues.
+        """
+        texts, total = len(fed), past + fed.shape[1]
         feeds = {
             "input_ids": fed,
-            "attention_mask": np.ones((1, total if self._kernel is None else fed.shape[1]), np.int64),
-            "position_ids": np.arange(past, total, dtype=np.int64)[None],
-            "beam_idx": np.zeros(1, np.int32),
+            "attention_mask": np.ones((texts, total if self._kernel is None else fed.shape[1]), np.int64),
+            "position_ids": np.tile(np.arange(past, total, dtype=np.int64), (texts, 1)),
+            _ROWS: np.array(rows, np.int32),
             # as optimum-intel states it: as many positions as the convolution's kernel has for a prompt of any length
             "cache_position": np.array([past]) if past else np.arange(self._kernel or 1),
         }
-        return {name: feeds[name] for name in self._names}
+        return {name: array for name, array in feeds.items() if name in self._names}
 
     def _configure(self) -> Path:
         """Read the configuration; return the path of the model."""
@@ -176,3 +203,47 @@ class LanguageModel(TextModel):
         except (KeyError, OverflowError, TypeError, ValueError) as error:
             raise GenerationError(f"{path} is not a valid model configuration: {type(error).__name__} {error}") from error
         return self.folder / STATEFUL
+
+
+class _Rows:
+    """The texts of a beam search in a session of a single decoder.
+
+    The first run computes the prompt once. Afterwards, ``beam_idx`` selects the rows of the states; in a model without that
+    input, the states are passed on with their rows in order.
+
+    Args:
+        session: its session, whose state has the tokens before ``past``.
+        feeds: see `LanguageModel._feeds`.
+        ids: the tokens of the prompt.
+        past: the number of tokens in the state.
+    """
+
+    def __init__(
+        self,
+        session: InferenceSession,
+        feeds: Callable[[np.ndarray, int, Sequence[int]], dict[str, np.ndarray]],
+        ids: Sequence[int],
+        past: int,
+    ) -> None:
+        self._session, self._feeds, self._ids, self._past = session, feeds, ids, past
+        self._runs = 0
+        selects = _ROWS in {value.name for value in session.get_inputs()}
+        self._links = {} if selects else {name: out for one in variables_of(session) for name, out in one.links.items()}
+        self._states: dict[str, np.ndarray] = {}
+
+    def run(self, texts: Sequence[Sequence[int]], rows: Sequence[int]) -> np.ndarray:
+        """Return the logits ``[texts, vocabulary]`` of the next tokens; see `Decoder.run_beams`."""
+        self._runs += 1
+        if self._runs == 1:  # all texts are equal
+            first = self._logits(np.array([self._ids[self._past :]], np.int64), [0])
+            self._states = {name: np.repeat(state, len(texts), axis=0) for name, state in self._states.items()}
+            return np.repeat(first, len(texts), axis=0)
+        self._states = {name: state[rows] for name, state in self._states.items()}
+        return self._logits(np.array([text[-1:] for text in texts], np.int64), [0] * len(texts) if self._runs == 2 else rows)
+
+    def _logits(self, fed: np.ndarray, rows: Sequence[int]) -> np.ndarray:
+        names = ["logits", *self._links.values()]
+        found = self._session.run(names, {**self._feeds(fed, self._past, rows), **self._states})
+        self._past += fed.shape[1]
+        self._states = dict(zip(self._links, found[1:], strict=True))
+        return np.asarray(found[0][:, -1])

@@ -11,6 +11,21 @@ from onnx_specops.generation.errors import GenerationError
 
 MODEL, GENERATION = "config.json", "generation_config.json"
 
+_NEUTRAL: dict[str, Any] = {
+    "constraints": None, "diversity_penalty": 0.0, "dola_layers": None, "force_words_ids": None, "guidance_scale": 1.0,
+    "max_time": None, "num_beam_groups": 1, "num_beams": 1, "num_return_sequences": 1, "penalty_alpha": 0.0,
+    "token_healing": False, "watermarking_config": None,
+}  # fmt: skip
+_OF_SAMPLING: dict[str, Any] = {
+    "do_sample": False, "temperature": 1.0, "top_k": 0, "top_p": 1.0, "min_p": 0.0, "top_h": 1.0, "typical_p": 1.0,
+    "epsilon_cutoff": 0.0, "eta_cutoff": 0.0,
+}  # fmt: skip
+_OF_SPEECH: dict[str, Any] = {
+    "compression_ratio_threshold": None, "condition_on_prev_tokens": False, "logprob_threshold": None,
+    "no_speech_threshold": None, "prompt_condition_type": "first-segment",
+}  # fmt: skip
+"""Settings that transformers applies and this package does not, with their values without effect."""
+
 
 def read_json(path: Path) -> dict[str, Any]:
     """Read a JSON file.
@@ -61,3 +76,25 @@ def tokens_of(stated: Any) -> list[int]:
         TypeError, ValueError: it is neither.
     """
     return [int(token) for token in (stated if isinstance(stated, list) else [stated])]
+
+
+def stop_texts(settings: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the texts that end the output by ``stop_strings`` of generation_config.json.
+
+    Raises:
+        ValueError: the setting is neither a text nor a list of texts.
+    """
+    stated = settings.get("stop_strings") or []
+    found = [stated] if isinstance(stated, str) else stated
+    if not isinstance(found, list) or not all(isinstance(text, str) and text for text in found):
+        raise ValueError(f"stop_strings is {stated}; expected texts")
+    return tuple(found)
+
+
+def not_applied(settings: Mapping[str, Any]) -> list[str]:
+    """Return the settings of generation_config.json that transformers applies and this package does not.
+
+    Those for sampling only count if the file selects sampling.
+    """
+    neutral = {**_NEUTRAL, **(_OF_SAMPLING if settings.get("do_sample") else {}), **_OF_SPEECH}
+    return [name for name, value in neutral.items() if settings.get(name) not in (None, value)]

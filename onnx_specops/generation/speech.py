@@ -12,11 +12,14 @@ import numpy as np
 import onnxruntime as ort
 
 from onnx_specops.generation.audio import AudioLike, LogMel, read_audio
+from onnx_specops.generation.beams import Beams
+from onnx_specops.generation.constraints import Constraints
 from onnx_specops.generation.decoders import STATES, Decoder, StatefulDecoder, StatelessDecoder
 from onnx_specops.generation.encoder_decoder import DECODER, ENCODER
 from onnx_specops.generation.errors import GenerationError
 from onnx_specops.generation.language_model import CONFIG
-from onnx_specops.generation.sampling import GREEDY, Sampler, Sampling, until
+from onnx_specops.generation.languages import CODES
+from onnx_specops.generation.sampling import GREEDY, Sampler, Sampling
 from onnx_specops.generation.settings import (
     GENERATION,
     MODEL,
@@ -25,7 +28,7 @@ from onnx_specops.generation.settings import (
     tokens_of,
     with_generation,
 )
-from onnx_specops.generation.text_model import TextModel, pieces
+from onnx_specops.generation.text_model import TextModel
 from onnx_specops.runtime.session import Kernels
 
 Task = Literal["transcribe", "translate"]
@@ -65,10 +68,19 @@ class _Special:
     languages: Mapping[str, int]
     suppressed: Sequence[int]
     not_at_begin: Sequence[int]
+    language: str | None
+    task: str | None
+    timestamps: bool
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> _Special:
         tasks = settings.get("task_to_id") or {}
+        language, task = settings.get("language"), settings.get("task")
+        if language is None and task is None:
+            forced = {token: place for place, token in settings.get("forced_decoder_ids") or ()}
+            of_language = {name: token for name, token in (settings.get("lang_to_id") or {}).items() if token in forced}
+            of_task = {name: token for name, token in tasks.items() if token in forced}
+            language, task = next(iter(of_language), None), next(iter(of_task), None)
         return cls(
             start=int(settings.get("decoder_start_token_id", 50258)),
             ends=frozenset(tokens_of(settings["eos_token_id"])),
@@ -81,6 +93,9 @@ class _Special:
             languages={str(name): int(token) for name, token in sorted((settings.get("lang_to_id") or {}).items())},
             suppressed=[int(token) for token in settings.get("suppress_tokens") or ()],
             not_at_begin=[int(token) for token in settings.get("begin_suppress_tokens") or ()],
+            language=None if language is None else str(language),
+            task=None if task is None else str(task),
+            timestamps=bool(settings.get("return_timestamps")),
         )
 
     @property
@@ -118,6 +133,7 @@ class SpeechModel(TextModel):
         segments: the segments of the last recording, if timestamps were requested or the recording has several windows.
         positions: the maximum number of tokens per window.
         vocabulary: the number of tokens in the vocabulary.
+        constraints: the tokens that may follow a sequence, by the settings of generation_config.json.
 
     Raises:
         GenerationError: files are missing or inconsistent.
@@ -156,31 +172,38 @@ class SpeechModel(TextModel):
         stop: Sequence[str] = (),
         *,
         special: bool = True,
+        beams: Beams | int | None = None,
         audio: AudioLike | None = None,
         language: str | None = None,
-        task: Task = "transcribe",
-        timestamps: bool = False,
+        task: Task | None = None,
+        timestamps: bool | None = None,
     ) -> Iterator[str]:
-        """Transcribe or translate a recording. The iterator returns the text in pieces, as it is generated.
+        """Transcribe or translate a recording. The iterator returns the text in pieces, as it is generated. With beam search,
+        it returns the text of each window at its end.
 
         Args:
             prompt: a text that precedes the recording, for example with the spelling of names. It can be empty.
             tokens: the maximum number of tokens per window. The default is the limit of the model.
             sampling: the sampling settings. The default is greedy search.
-            stop: the texts at which the generation stops. They are not returned.
+            stop: the texts at which the generation stops, in addition to ``stop_strings`` in generation_config.json. They
+                are not returned.
             special: ignored. ``language``, ``task`` and ``timestamps`` determine the first tokens.
+            beams: the settings of beam search, or the number of beams; see `TextModel.generate`.
             audio: the path of a WAV file, or an array ``[samples]`` of values from -1 to 1 at `sampling_rate`.
-            language: the language of the recording, such as ``en``. By default, the model detects it.
-            task: ``"transcribe"``, or ``"translate"`` to translate into English.
-            timestamps: whether the model generates timestamps; see `segments`.
+            language: the language of the recording, such as ``en`` or ``english``. The default is that of
+                generation_config.json (``language``, or ``forced_decoder_ids`` in older files). Otherwise, the model detects
+                it.
+            task: ``"transcribe"``, or ``"translate"`` to translate into English. The default is that of
+                generation_config.json (``task``, or ``forced_decoder_ids``), or ``"transcribe"``.
+            timestamps: whether the model generates timestamps; see `segments`. The default is ``return_timestamps`` in
+                generation_config.json.
 
         Raises:
             GenerationError: the recording cannot be read, or the model does not support the language or the task.
         """
         before = self._before(prompt) if prompt else []
         how: Any = {"audio": audio, "language": language, "task": task, "timestamps": timestamps}
-        found = pieces(self.generate(before, tokens, sampling, **how), self.decode)
-        return iter(until(found, stop)) if stop else found
+        return self._text(self.generate(before, tokens, sampling, beams=beams, **how), stop)
 
     def generate(
         self,
@@ -188,16 +211,20 @@ class SpeechModel(TextModel):
         tokens: int | None = None,
         sampling: Sampling = GREEDY,
         *,
+        stop: Sequence[str] = (),
+        beams: Beams | int | None = None,
         audio: AudioLike | None = None,
         language: str | None = None,
-        task: Task = "transcribe",
-        timestamps: bool = False,
+        task: Task | None = None,
+        timestamps: bool | None = None,
     ) -> Iterator[int]:
         """Generate the tokens of a recording, without timestamps and end tokens.
 
         Args:
             prompt: the tokens of the text that precedes the recording.
             tokens, sampling, audio, language, task, timestamps: see `write`.
+            stop: texts that end each window.
+            beams: see `TextModel.generate`. `hypotheses` are those of the last window.
 
         Raises:
             GenerationError: see `write`.
@@ -205,10 +232,11 @@ class SpeechModel(TextModel):
         if audio is None:
             raise GenerationError(f"{self.folder} contains a speech recognition model: specify a recording")
         self.check(prompt, self.vocabulary, None)
-        self.given, self.segments = [], []
+        search = self._search(beams)
+        self.given, self.hypotheses, self.segments = [], [], []
         features = self._features(read_audio(audio, self.sampling_rate))
         frames, size = features.shape[1], self._features.nb_max_frames
-        split = timestamps or frames > size
+        split = (self._special.timestamps if timestamps is None else timestamps) or frames > size
         begin: list[int] = []
         offset = 0
         while offset < frames:
@@ -220,7 +248,10 @@ class SpeechModel(TextModel):
             ids = [*before, *begin, *([] if split else [self._special.no_timestamps])]
             self.check(ids, self.vocabulary, self.positions - 1)
             self._decoder.begin(encoded)
-            found = self._decoded(ids, tokens, sampling, split)
+            if search is None:
+                found = self._decoded(ids, tokens, sampling, split, stop)
+            else:
+                found = self._best_of_window(search, ids, tokens, sampling, split, stop)
             if not split:
                 for token in found:
                     self.given.append(token)
@@ -235,13 +266,16 @@ class SpeechModel(TextModel):
                     yield token
             offset += parts.frames
 
-    def _decoded(self, ids: list[int], tokens: int | None, sampling: Sampling, timestamps: bool) -> Iterator[int]:
+    def _decoded(
+        self, ids: list[int], tokens: int | None, sampling: Sampling, timestamps: bool, stop: Sequence[str]
+    ) -> Iterator[int]:
         """Generate the tokens of a window. With timestamps, the end token is one of them."""
         special, sampler, found, fed = self._special, Sampler(sampling, ids), list[int](), ids
-        most = self.positions - len(ids)
-        for _ in range(most if tokens is None else min(tokens, most)):
-            logits = self._decoder.run(fed).astype(np.float32)
-            logits[[*special.suppressed, *(() if found else special.not_at_begin)]] = -np.inf
+        constraints, is_stopped = self.constraints.beside(sampling), self._is_stopped(stop)
+        most = self._most(ids, tokens)
+        for number in range(1, most + 1):
+            logits = self._decoder.run(fed)
+            logits = constraints.applied(logits, [*ids, *found], (), len(ids), last=number == most)
             if timestamps:
                 self._allow_timestamps(logits, found)
             token = sampler.choose(logits)
@@ -252,6 +286,27 @@ class SpeechModel(TextModel):
                 return
             found.append(token)
             fed = [token]
+            if is_stopped(found):
+                return
+
+    def _best_of_window(
+        self, beams: Beams, ids: list[int], tokens: int | None, sampling: Sampling, timestamps: bool, stop: Sequence[str]
+    ) -> Iterator[int]:
+        """Generate the tokens of a window by beam search. With timestamps, an end token is the last one."""
+        constraints, most = self.constraints.for_beams(sampling), self._most(ids, tokens)
+        more: Any = {"restrict": self._allow_timestamps} if timestamps else {}
+        self.hypotheses = self._best(beams, ids, most, constraints, (), self._decoder.run_beams, stop, **more)
+        if not self.hypotheses:
+            return
+        found = self.hypotheses[0].tokens
+        yield from found
+        if timestamps and len(found) < most:
+            yield min(self._special.ends)
+
+    def _most(self, ids: Sequence[int], tokens: int | None) -> int:
+        """Return the maximum number of tokens of a window after those that begin it."""
+        most = self.positions - len(ids)
+        return most if tokens is None else min(tokens, most)
 
     def _allow_timestamps(self, logits: np.ndarray, found: Sequence[int]) -> None:
         """Set the logits of tokens that may not follow to -infinity: timestamps come in pairs, and never decrease."""
@@ -308,11 +363,11 @@ class SpeechModel(TextModel):
         names = self._encoded if len(found) > 1 else [STATES]
         return dict(zip(names, found, strict=True))
 
-    def _begin(self, encoded: Mapping[str, np.ndarray], language: str | None, task: str) -> list[int]:
+    def _begin(self, encoded: Mapping[str, np.ndarray], language: str | None, task: str | None) -> list[int]:
         """Return the tokens that begin each window: the start, the language and the task."""
         special = self._special
         if not special.multilingual:
-            if language is not None or task != "transcribe":
+            if language is not None or task not in (None, "transcribe"):
                 raise GenerationError(
                     f"{self.folder} contains an English-only model: it cannot select a language or translate"
                 )
@@ -320,14 +375,18 @@ class SpeechModel(TextModel):
             return [special.start]
         if not special.languages:
             raise GenerationError(f"{self.folder / GENERATION} has no lang_to_id, which contains the languages")
+        task = task or special.task or "transcribe"
         if task not in ("transcribe", "translate"):
             raise GenerationError(f"the task is {task}; expected transcribe or translate")
+        if language is None:
+            language = special.language
         if language is None:
             self._decoder.begin(encoded)
             logits = self._decoder.run([special.start])
             name = max(special.languages, key=lambda name: logits[special.languages[name]])
         else:
-            name = language if language in special.languages else f"<|{language}|>"
+            code = CODES.get(language.lower(), language)
+            name = code if code in special.languages else f"<|{code}|>"
             if name not in special.languages:
                 known = ", ".join(key.strip("<|>") for key in special.languages)
                 raise GenerationError(f"the language {language} is unknown; expected one of {known}")
@@ -365,6 +424,7 @@ class SpeechModel(TextModel):
         if self._special.largest >= self.vocabulary:
             message = f"has the token {self._special.largest}, but the vocabulary has {self.vocabulary} tokens"
             raise GenerationError(f"{self.folder / GENERATION} {message}")
+        self.constraints = Constraints.of_folder(self.folder, sorted(self._special.ends))
 
 
 def _genai_files(folder: Path) -> tuple[str, str]:

@@ -7,11 +7,15 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 
+import numpy as np
 import onnxruntime as ort
 
+from onnx_specops.generation.beams import Beams, Hypothesis, best_texts, log_softmax
 from onnx_specops.generation.chat import ChatTemplate, Message
+from onnx_specops.generation.constraints import Constraints
 from onnx_specops.generation.errors import GenerationError
 from onnx_specops.generation.sampling import GREEDY, Sampling, until
+from onnx_specops.generation.settings import generation_file, read_optional_json, stop_texts
 from onnx_specops.generation.tokenizer import Tokenizer, open_tokenizer
 from onnx_specops.runtime.session import InferenceSession, Kernels
 
@@ -30,13 +34,17 @@ class TextModel(ABC):
     Attributes:
         given: the tokens of the current text.
         goes_on: whether the output continues the prompt (true) or answers it (false).
+        hypotheses: the complete texts of the last beam search, the best one first.
+        constraints: the tokens that may follow a sequence, by the settings of generation_config.json.
     """
 
     goes_on: bool
+    constraints: Constraints
 
     def __init__(self, folder: Path, kernels: Kernels) -> None:
         self.folder, self._kernels = folder, kernels
         self.given: list[int] = []
+        self.hypotheses: list[Hypothesis] = []
 
     @property
     def generated(self) -> int:
@@ -44,13 +52,26 @@ class TextModel(ABC):
         return len(self.given)
 
     @abstractmethod
-    def generate(self, prompt: Sequence[int], tokens: int, sampling: Sampling = GREEDY) -> Iterator[int]:
+    def generate(
+        self,
+        prompt: Sequence[int],
+        tokens: int,
+        sampling: Sampling = GREEDY,
+        *,
+        stop: Sequence[str] = (),
+        beams: Beams | int | None = None,
+    ) -> Iterator[int]:
         """Generate the tokens for a prompt. The end token is not returned.
 
         Args:
             prompt: the tokens of the prompt.
             tokens: the maximum number of new tokens.
             sampling: the sampling settings. The default is greedy search.
+            stop: the texts at which the generation stops, in addition to ``stop_strings`` in generation_config.json. Their
+                tokens are returned.
+            beams: the settings of beam search, or the number of beams. With a number, the other settings come from
+                generation_config.json. The iterator returns the tokens at the end; `hypotheses` contains the other texts. Of
+                ``sampling``, beam search supports only the repetition penalty.
 
         Raises:
             GenerationError: the prompt is too long, or contains tokens outside the vocabulary.
@@ -65,37 +86,124 @@ class TextModel(ABC):
         return self._tokenizer.decode(ids)
 
     def write(
-        self, prompt: str, tokens: int, sampling: Sampling = GREEDY, stop: Sequence[str] = (), *, special: bool = True
+        self,
+        prompt: str,
+        tokens: int,
+        sampling: Sampling = GREEDY,
+        stop: Sequence[str] = (),
+        *,
+        special: bool = True,
+        beams: Beams | int | None = None,
     ) -> Iterator[str]:
-        """Generate text for a prompt. The iterator returns the text in pieces, as it is generated.
+        """Generate text for a prompt. The iterator returns the text in pieces, as it is generated. With beam search, it
+        returns the complete text at the end.
 
         Args:
             prompt: the text of the prompt.
             tokens: the maximum number of new tokens.
             sampling: the sampling settings. The default is greedy search.
-            stop: the texts at which the generation stops. They are not returned.
+            stop: the texts at which the generation stops, in addition to ``stop_strings`` in generation_config.json. They
+                are not returned.
             special: whether the tokenizer adds its begin and end tokens. Disable this if the prompt already contains them.
+            beams: the settings of beam search, or the number of beams; see `generate`.
         """
-        return self._text(self.generate(self.encode(prompt, special=special), tokens, sampling), stop)
+        ended = () if beams is None else stop  # `_text` stops at them; only beam search must know before
+        return self._text(
+            self.generate(self.encode(prompt, special=special), tokens, sampling, stop=ended, beams=beams), stop
+        )
 
     def chat(
-        self, messages: Sequence[Message], tokens: int, sampling: Sampling = GREEDY, stop: Sequence[str] = ()
+        self,
+        messages: Sequence[Message],
+        tokens: int,
+        sampling: Sampling = GREEDY,
+        stop: Sequence[str] = (),
+        *,
+        beams: Beams | int | None = None,
     ) -> Iterator[str]:
         """Generate the assistant's answer in a conversation, using the chat template in the folder.
 
         Args:
             messages: the messages so far, such as ``{"role": "user", "content": "..."}``.
-            tokens, sampling, stop: see `write`.
+            tokens, sampling, stop, beams: see `write`.
 
         Raises:
             GenerationError: the folder has no chat template, or the template rejects these messages.
         """
-        return self.write(self._template.render(messages), tokens, sampling, stop, special=False)
+        return self.write(self._template.render(messages), tokens, sampling, stop, special=False, beams=beams)
 
     def _text(self, tokens: Iterator[int], stop: Sequence[str]) -> Iterator[str]:
-        """Return the text of generated tokens in pieces, up to the first of the texts in ``stop``."""
-        found = pieces(tokens, self.decode)
-        return iter(until(found, stop)) if stop else found
+        """Return the text of generated tokens in pieces, up to the first of the texts at which the generation stops."""
+        found, stops = pieces(tokens, self.decode), (*stop, *self._stops)
+        return iter(until(found, stops)) if stops else found
+
+    def _is_stopped(self, stop: Sequence[str]) -> Callable[[Sequence[int]], bool]:
+        """Return a function that tells whether generated tokens contain a text that ends the output."""
+        stops = (*stop, *self._stops)
+
+        def found(tokens: Sequence[int]) -> bool:
+            text = self.decode(tokens)
+            return any(one in text for one in stops)
+
+        return found if stops else lambda _: False
+
+    def _search(self, beams: Beams | int | None) -> Beams | None:
+        """Return the configuration of beam search; ``None`` for greedy search.
+
+        Raises:
+            GenerationError: generation_config.json has an invalid setting.
+        """
+        if isinstance(beams, int):
+            path = generation_file(self.folder)
+            try:
+                beams = Beams.of(read_optional_json(path), beams)
+            except (OverflowError, TypeError, ValueError) as error:
+                raise GenerationError(f"{path} has an invalid setting: {error}") from error
+        return None if beams is None or beams.number == 1 else beams
+
+    def _best(
+        self,
+        beams: Beams,
+        begin: Sequence[int],
+        most: int,
+        constraints: Constraints,
+        prompt: Sequence[int],
+        logits_of: Callable[[Sequence[Sequence[int]], Sequence[int]], np.ndarray],
+        stop: Sequence[str] = (),
+        restrict: Callable[[np.ndarray, Sequence[int]], None] = lambda *_: None,
+    ) -> list[Hypothesis]:
+        """Return the complete texts of a beam search, the best one first.
+
+        Args:
+            beams: the configuration.
+            begin: the tokens that begin each text.
+            most: the maximum number of generated tokens.
+            constraints: the tokens that may follow a sequence.
+            prompt: the tokens of the prompt.
+            logits_of: returns the logits ``[texts, vocabulary]`` of the next token; see `best_texts`.
+            stop: the texts that complete a text.
+            restrict: changes the logarithms of the probabilities ``[vocabulary]`` of the token after the generated tokens.
+        """
+
+        def scores_of(texts: Sequence[Sequence[int]], rows: Sequence[int]) -> np.ndarray:
+            last = len(texts[0]) == len(begin) + most - 1
+            found = [
+                constraints.applied(row, text, prompt, len(begin), last=last)
+                for row, text in zip(log_softmax(logits_of(texts, rows)), texts, strict=True)
+            ]
+            for row, text in zip(found, texts, strict=True):
+                restrict(row, text[len(begin) :])
+            return np.stack(found)
+
+        return best_texts(beams, begin, most, constraints.ends, scores_of, self._is_stopped(stop))
+
+    @cached_property
+    def _stops(self) -> tuple[str, ...]:
+        path = generation_file(self.folder)
+        try:
+            return stop_texts(read_optional_json(path))
+        except ValueError as error:
+            raise GenerationError(f"{path} has an invalid setting: {error}") from error
 
     @staticmethod
     def check(prompt: Sequence[int], vocabulary: int, most: int | None, least: int = 0) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import onnxruntime as ort
 
+from onnx_specops.generation.beams import Beams
 from onnx_specops.generation.chat import Message
 from onnx_specops.generation.errors import GenerationError
 from onnx_specops.generation.images import CROP, ImageLike, ImageProcessor, Prepared
@@ -89,6 +90,7 @@ class VisionLanguageModel(LanguageModel):
         stop: Sequence[str] = (),
         *,
         special: bool = True,
+        beams: Beams | int | None = None,
         images: Sequence[ImageLike] = (),
     ) -> Iterator[str]:
         """Generate text for a prompt and images. The iterator returns the text in pieces, as it is generated.
@@ -97,7 +99,7 @@ class VisionLanguageModel(LanguageModel):
             prompt: the text of the prompt. It may contain a placeholder for each image: ``<start_of_image>`` (Gemma 3),
                 ``[IMG]`` (Mistral 3), ``<|image_1|>`` (Phi-3 vision) or ``<|vision_start|><|vision_end|>`` (Qwen). Without
                 placeholders, the images precede the text.
-            tokens, sampling, stop, special: see `TextModel.write`.
+            tokens, sampling, stop, special, beams: see `TextModel.write`.
             images: paths of images, or uint8 arrays ``[height, width, 3]`` in RGB.
 
         Raises:
@@ -106,7 +108,7 @@ class VisionLanguageModel(LanguageModel):
         prepared = [self._processor(image) for image in images]
         text = self._expanded(prompt, prepared)
         self._images = prepared
-        return super().write(text, tokens, sampling, stop, special=special)
+        return super().write(text, tokens, sampling, stop, special=special, beams=beams)
 
     def chat(
         self,
@@ -115,22 +117,32 @@ class VisionLanguageModel(LanguageModel):
         sampling: Sampling = GREEDY,
         stop: Sequence[str] = (),
         *,
+        beams: Beams | int | None = None,
         images: Sequence[ImageLike] = (),
     ) -> Iterator[str]:
         """Generate the assistant's answer in a conversation, using the chat template in the folder.
 
         Args:
             messages: see `TextModel.chat`. The images precede the user's first message.
-            tokens, sampling, stop: see `TextModel.write`.
+            tokens, sampling, stop, beams: see `TextModel.write`.
             images: all images of the conversation; see `write`.
         """
         told: list[Any] = [dict(message) for message in messages]
         first = next((message for message in told if message.get("role") == "user"), None)
         if images and first is not None:
             first["content"] = [*[{"type": "image"}] * len(images), {"type": "text", "text": first["content"]}]
-        return self.write(self._template.render(told), tokens, sampling, stop, special=False, images=images)
+        text = self._template.render(told)
+        return self.write(text, tokens, sampling, stop, special=False, beams=beams, images=images)
 
-    def generate(self, prompt: Sequence[int], tokens: int, sampling: Sampling = GREEDY) -> Iterator[int]:
+    def generate(
+        self,
+        prompt: Sequence[int],
+        tokens: int,
+        sampling: Sampling = GREEDY,
+        *,
+        stop: Sequence[str] = (),
+        beams: Beams | int | None = None,
+    ) -> Iterator[int]:
         """Generate the tokens that follow a prompt; see `LanguageModel.generate`. `write` takes images."""
         images, self._images = self._images, []
         features = [self._features_of(image) for image in images]
@@ -145,7 +157,7 @@ class VisionLanguageModel(LanguageModel):
         if images:
             self._held = []  # equal tokens can represent other images
         self._features, self._grids = whole, [image.grid for image in images]
-        return super().generate(prompt, tokens, sampling)
+        return super().generate(prompt, tokens, sampling, stop=stop, beams=beams)
 
     def encode(self, text: str, *, special: bool = True) -> list[int]:
         """Tokenize a text; see `TextModel.encode`.
@@ -211,21 +223,18 @@ class VisionLanguageModel(LanguageModel):
             return f"\n\n<start_of_image>{'<image_soft_token>' * 256}<end_of_image>\n\n"
         return f"<|vision_start|>{'<|image_pad|>' * (int(image.grid.prod()) // self._merge**2)}<|vision_end|>"
 
-    def _feeds(self, fed: np.ndarray, past: int) -> dict[str, np.ndarray]:
-        total = past + fed.shape[1]
+    def _feeds(self, fed: np.ndarray, past: int, rows: Sequence[int]) -> dict[str, np.ndarray]:
+        feeds = super()._feeds(fed, past, rows)
         features = self._features if past == 0 else self._features[:0]
-        (embeddings,) = self._read.run([_EMBEDDINGS], {"input_ids": fed, _FEATURES: features})
-        positions = np.arange(past, total, dtype=np.int64)[None] + self._shift
+        (feeds[_EMBEDDINGS],) = self._read.run([_EMBEDDINGS], {"input_ids": fed, _FEATURES: features})
         if self._kind in _QWEN:
             if past == 0:
                 three = self._positions(fed[0].tolist())
-                self._shift = int(three.max()) + 1 - total
+                self._shift = int(three.max()) + 1 - fed.shape[1]
             else:
-                three = np.broadcast_to(positions[0], (3, fed.shape[1]))
-            positions = three[:, None]
-        mask = np.ones((1, total), np.int64)
-        feeds = {"input_ids": fed, _EMBEDDINGS: embeddings, "attention_mask": mask, "position_ids": positions}
-        return {name: feeds[name] for name in self._names}
+                three = np.tile(np.arange(past, past + fed.shape[1], dtype=np.int64) + self._shift, (3, 1))
+            feeds["position_ids"] = np.repeat(three[:, None], len(fed), axis=1)
+        return {name: array for name, array in feeds.items() if name in self._names}
 
     def _positions(self, ids: Sequence[int]) -> np.ndarray:
         """Return the frame, row and column of each token, ``[3, tokens]``. For text, all are equal."""

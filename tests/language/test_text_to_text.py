@@ -18,7 +18,7 @@ from converters.folders.encoder_decoder import write_encoder_decoder
 from converters.folders.tokenizers import write_tokenizers
 from converters.openvino import convert
 from onnx_specops.generation import Beams, EncoderDecoder, GenerationError, Sampling, open_model
-from onnx_specops.generation.beams import best_text
+from onnx_specops.generation.beams import best_texts
 from onnx_specops.generation.constraints import Constraints
 from tests.converters.cli.specops import as_json, specops
 from tests.native import needs_pcre2
@@ -203,13 +203,16 @@ def test_a_beam_search_ends_at_the_maximum() -> None:
         calls.append((texts, rows))
         return np.log(np.array([after[text[-1]] for text in texts], np.float32))
 
-    assert best_text(Beams(number=1), [2], 1, [], scores_of) == [0]
+    def best_text(beams: Beams, begin: list[int], most: int) -> list[int]:
+        return list(best_texts(beams, begin, most, [], scores_of)[0].tokens)
+
+    assert best_text(Beams(number=1), [2], 1) == [0]
     assert calls == [([[2]], [0])]
     after[0], after[2] = [0.34, 0.33, 0.33], [0.55, 0.45, 0.0]
     after[1] = [0.98, 0.01, 0.01]
     with np.errstate(divide="ignore"):
-        assert best_text(Beams(number=1), [2], 2, [], scores_of) == [0, 0]
-        assert best_text(Beams(number=2), [2], 2, [], scores_of) == [1, 0]
+        assert best_text(Beams(number=1), [2], 2) == [0, 0]
+        assert best_text(Beams(number=2), [2], 2) == [1, 0]
     assert calls[-1] == ([[2, 0], [2, 1]], [0, 0])  # the second text of the first run is the same as the first
 
 
@@ -269,7 +272,8 @@ def test_constraints() -> None:
     assert banned(of({"no_repeat_ngram_size": 2}, ends), [1, 2, 3, 1]) == [2]
     assert banned(of({"no_repeat_ngram_size": 1}, ends), [1, 2]) == [1, 2]
     assert banned(of({"no_repeat_ngram_size": 5}, ends), [1, 2]) == []
-    assert banned(of({"bad_words_ids": [[4], [2, 5], [9], [1, 2, 6]]}, ends), [1, 2]) == [4, 5, 6]
+    assert banned(of({"bad_words_ids": [[4], [2, 5], [9], [1, 2, 6]]}, ends), [1, 2]) == [4, 5]
+    assert banned(of({"bad_words_ids": [[4], [2, 5], [9], [1, 2, 6]]}, ends), [0, 1, 2]) == [4, 5, 6]
     assert banned(of({"bad_words_ids": [[1, 2, 6]]}, ends), [2]) == []
     # the decoder's start token is not a new token; transformers ignores min_length beside min_new_tokens
     for rules in ({"min_length": 3}, {"min_new_tokens": 2}, {"min_new_tokens": 2, "min_length": 9}):
