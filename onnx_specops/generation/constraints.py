@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from onnx_specops.generation.beams import log_softmax
 from onnx_specops.generation.errors import GenerationError, SettingWarning
 from onnx_specops.generation.sampling import Sampling
 from onnx_specops.generation.settings import generation_file, not_applied, read_optional_json
@@ -40,7 +39,7 @@ class Constraints:
         decay: the number of generated tokens after which the logits of end tokens increase, and the base of the increase.
             ``None`` for no increase.
         finite: whether NaN becomes 0, and infinities become the largest and smallest numbers.
-        normalized: whether the logits become the logarithms of probabilities, which affects beam search.
+        normalized: whether beam search adds the logarithms of probabilities that sum to 1, of the tokens that may follow.
         not_applied: the settings that transformers applies and this package does not.
     """
 
@@ -170,7 +169,7 @@ class Constraints:
             scores[given] += np.abs(scores[given]) * np.float32(self.decay[1] ** over - 1)
         begins = len(ids) == (before if before > 1 or self.forced_begin is None else before + 1)
         _forbid(scores, [*self.suppressed, *(self.not_at_begin if begins else ())])
-        return log_softmax(scores) if self.normalized else scores
+        return scores
 
 
 def _forbid(scores: np.ndarray, tokens: Sequence[int]) -> None:

@@ -193,7 +193,8 @@ class TextModel(ABC):
             ]
             for row, text in zip(found, texts, strict=True):
                 restrict(row, text[len(begin) :])
-            return np.stack(found)
+            scores = np.stack(found)
+            return log_softmax(scores) if constraints.normalized else scores
 
         return best_texts(beams, begin, most, constraints.ends, scores_of, self._is_stopped(stop))
 

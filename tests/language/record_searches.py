@@ -53,6 +53,7 @@ SETTINGS_OF_SPEECH: list[dict[str, Any]] = [
     *_OF_SPEECH,
     *({"num_beams": beams, **given} for beams, given in zip((2, 3, 4, 5, 3), _OF_SPEECH, strict=True)),
     {"num_beams": 3, "length_penalty": -1.0, "early_stopping": True, "return_timestamps": True, "language": "fr"},
+    {"num_beams": 3, "renormalize_logits": True, "return_timestamps": True, "language": "fr"},
 ]
 SECONDS, COUNT_OF_SPEECH = 2.5, 14
 
