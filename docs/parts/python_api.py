@@ -16,7 +16,7 @@ _PUBLIC = {
     "onnx_specops": ("InferenceSession", "register", "add_bodies", "library_path"),
     "onnx_specops.generation": (
         *("open_model", "TextModel", "LanguageModel", "EncoderDecoder", "SpeechModel", "VisionLanguageModel"),
-        *("Sampling", "Beams", "Segment", "GenerationError"),
+        *("Sampling", "Beams", "Hypothesis", "Segment", "GenerationError", "SettingWarning"),
     ),
 }
 """Module -> the names of its functions and classes, in the order of the page."""

@@ -178,8 +178,8 @@ class SpeechModel(TextModel):
         task: Task | None = None,
         timestamps: bool | None = None,
     ) -> Iterator[str]:
-        """Transcribe or translate a recording. The iterator returns the text in pieces, as it is generated. With beam search,
-        it returns the text of each window at its end.
+        """Transcribe or translate a recording. The iterator returns the text in pieces, as it is generated. With beam
+        search, it returns the text of each window at its end.
 
         Args:
             prompt: a text that precedes the recording, for example with the spelling of names. It can be empty.

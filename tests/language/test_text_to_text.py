@@ -253,7 +253,7 @@ def test_beams_on_the_command_line(place: Path) -> None:
     finally:
         template.unlink()
     result = specops("generate", target, "Once", "--beams", 3, "--top-k", 4)
-    assert result.exit_code == 2 and "excludes sampling" in " ".join(result.stderr.split())
+    assert result.exit_code == 2 and "cannot be combined with sampling" in " ".join(result.stderr.split())
 
 
 # -- allowed tokens ---------------------------------------------------------------------------------------------------------
