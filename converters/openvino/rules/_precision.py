@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import onnx_ir as ir
 
+from converters.errors import Unsupported
 from converters.openvino.rule import Departure
 from onnx_specops.building import Builder, Value, cast_unrounded
 
@@ -37,6 +38,17 @@ INTEGERS_IN_FLOAT32 = Departure(
     reference="computes in their type",
     follows="reference",
 )
+
+
+def require_floats(x: Value, action: str) -> None:
+    """Raise `Unsupported` for an input of integers that OpenVINO allows and its specification does not define.
+
+    Args:
+        x: the input.
+        action: the layer's action on it for the message, such as ``"normalizes"``.
+    """
+    if x.dtype is not None and not x.dtype.is_floating_point():
+        raise Unsupported(f"it {action} {x.dtype.name}, which the specification does not define", "convert to f32 before it")
 
 
 def halves_in_float32(op: Builder, function: Callable[..., Value], *values: Value) -> Value:

@@ -10,7 +10,7 @@ import onnx_ir as ir
 
 from converters.errors import Malformed, Unsupported
 from converters.openvino.rule import Departure, rule
-from converters.openvino.rules._precision import halves_in_float32
+from converters.openvino.rules._precision import halves_in_float32, require_floats
 from onnx_specops.building import Builder, Value
 
 _INT64 = ir.DataType.INT64
@@ -78,6 +78,7 @@ def mvn_6(
 )
 def normalize_l2(op: Builder, data: Value, axes: Value, *, eps: float, eps_mode: Literal["add", "max"]):
     """NormalizeL2-1. Without axes, every number other than 0 becomes 1."""
+    require_floats(data, "normalizes")
     axes = _as_list(op, axes)
 
     def ones(op: Builder) -> Value:
@@ -101,6 +102,7 @@ def group_normalization(op: Builder, data: Value, scale: Value, bias: Value, *, 
 
     ONNX's GroupNormalization has a scale for each channel only from opset 21 on.
     """
+    require_floats(data, "normalizes")
     channels = data.dims[1] if data.dims and len(data.dims) > 1 else None
     if num_groups < 1 or (channels is not None and channels % num_groups):
         raise Malformed(f"its {channels} channels are not a multiple of num_groups={num_groups}")
@@ -141,6 +143,7 @@ def group_normalization(op: Builder, data: Value, scale: Value, bias: Value, *, 
 )
 def lrn(op: Builder, data: Value, axes: Value, *, alpha: float, beta: float, bias: float, size: int):
     """LRN-1. A region extends ``(size - 1) // 2`` elements to both sides."""
+    require_floats(data, "normalizes")
     if size < 1:
         raise Malformed(f"its size is {size}; it must be 1 or more")
     axes = _as_list(op, axes)
@@ -209,10 +212,7 @@ def _batch_norm(op: Builder, data: Value, gamma: Value, beta: Value, mean: Value
 
 def _mean_variance(op: Builder, data: Value, axes: Value, normalize_variance: bool, eps: float, outside: bool) -> Value:
     """Subtract the mean of ``data`` over ``axes``, and divide by the standard deviation."""
-    if data.dtype is not None and not data.dtype.is_floating_point():
-        raise Unsupported(
-            f"it normalizes {data.dtype.name}, which the specification does not define", "convert to f32 before it"
-        )
+    require_floats(data, "normalizes")
     channels = data.dims[1] if data.dims and len(data.dims) > 3 else None
     inner = None if axes.constant is None else sorted(int(a) % len(data.dims or [1]) for a in axes.constant)
     if channels and normalize_variance and not outside and inner == [*range(2, len(data.dims or []))]:

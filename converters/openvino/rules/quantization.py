@@ -11,7 +11,7 @@ import numpy as np
 from converters.errors import Malformed
 from converters.openvino.rule import Departure, rule
 from converters.openvino.rules._elementwise import AutoBroadcast, align, checked_onto, within_rank
-from converters.openvino.rules._precision import D, halves_in_float32
+from converters.openvino.rules._precision import D, halves_in_float32, require_floats
 from onnx_specops.building import Builder, Value
 
 
@@ -108,6 +108,7 @@ def fake_quantize(
     auto_broadcast_axis: int = 0,
 ):
     """FakeQuantize-1, in the specification's order of operations; halves round to even."""
+    require_floats(x, "quantizes")
     if levels < 2:
         raise Malformed(f"its levels is {levels}; expected 2 or more")
     given = (input_low, input_high, output_low, output_high)
