@@ -65,11 +65,11 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Folders:
-    """The form of models' folders.
+    """The settings for model folders.
 
     Attributes:
         layout: the names of the models.
-        variants: further files for each onnx/model.onnx.
+        variants: the additional files for each onnx/model.onnx.
     """
 
     layout: Layout
@@ -104,10 +104,10 @@ def convert_all(
         jobs: the number of models that are converted in parallel.
         as_json: whether to print one JSON object.
         checking: how to compare each model with OpenVINO; ``None`` skips the comparison.
-        folders: the form of models' folders.
+        folders: the settings for model folders.
 
     Raises:
-        ConversionError: the files of a model's folder do not fit together.
+        ConversionError: the files in a model folder are inconsistent.
         ValueError: there is nothing to convert, two outputs have the same path, an output would overwrite an input, or no
             model has an input for which a shape is given.
     """
@@ -167,7 +167,7 @@ def convert_all(
 
 
 def _targets(models: Sequence[Path], output: Path | None, layout: Layout) -> dict[Path, Path]:
-    """Return the .onnx of each .xml. The layout names the models of a model's folder; other models keep their path in the
+    """Return the .onnx of each .xml. The layout determines the names in a model folder. Other models keep their path in the
     folder.
     """
     targets: dict[Path, Path] = {}
@@ -190,7 +190,7 @@ def _targets(models: Sequence[Path], output: Path | None, layout: Layout) -> dic
 
 
 def needs_folder(output: str) -> str:
-    """Return the message for the name of a file as the output of several models."""
+    """Return the message for a file name as the output of several models."""
     folder = str(Path(output).with_suffix("")) or "FOLDER"
     return (
         f"{output} is a file, but several models require a folder: use -o {folder} to write all .onnx files to a new "
@@ -204,8 +204,8 @@ def _files(target: Path) -> tuple[Path, Path]:
 
 
 def _all_or_none(folder: Path, outcomes: Mapping[Path, Outcome], output: Path | None) -> dict[Path, Outcome]:
-    """Fail all models of a folder and remove their files if one fails, because no host can load the others without it. Hosts
-    have their own tokenizers, so OpenVINO's may be unsupported, but not damaged.
+    """If one model of a folder fails, fail all its models and remove their files, because no library can load the others
+    without it. Libraries have their own tokenizers, so an OpenVINO tokenizer may be unsupported, but not damaged.
 
     Args:
         folder: a model's folder.

@@ -54,7 +54,7 @@ def failures(as_json: bool, debug: bool) -> Iterator[None]:
 
 
 def _leave_closed_pipe() -> NoReturn:
-    """Exit because the reader of the output, such as ``| head``, has ended."""
+    """Exit because the program that reads the output, such as ``head``, has ended."""
     # Otherwise Python reports at exit that it cannot write its buffers.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     raise typer.Exit(CLOSED_PIPE) from None

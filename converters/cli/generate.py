@@ -302,7 +302,7 @@ def _timed(model: SpeechModel, pieces: Iterable[str]) -> Iterator[str]:
 
 
 def _lines() -> Iterator[str]:
-    """Yield the lines that a user types until the end of standard input, without empty lines."""
+    """Yield the lines of standard input, without empty lines."""
     person = sys.stdin.isatty()
     while True:
         if person:

@@ -36,12 +36,12 @@ class ProcessFailure:
 
     @property
     def killed(self) -> bool:
-        """Whether it was killed, probably by the system for lack of memory."""
+        """Whether it was killed, probably because the system ran out of memory."""
         return self.code == -9
 
     @property
     def reason(self) -> str:
-        """Its last line of output, or else its signal or exit code."""
+        """Its last line of output, or its signal or exit code if it wrote none."""
         if self.last_line:
             return self.last_line
         with contextlib.suppress(ValueError):

@@ -48,7 +48,7 @@ _OF_VOCABULARY = ("ForMaskedLM", "ForCTC", "ForCausalLM")
 
 
 def check_folder(folder: Path, models: Iterable[Path]) -> None:
-    """Raise `ConversionError` if the files of a model's folder do not fit together."""
+    """Raise `ConversionError` if the files in a model folder are inconsistent."""
     if (folder / PIPELINE).is_file():
         check_pipeline(folder)
         return

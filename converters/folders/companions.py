@@ -68,7 +68,7 @@ def _modules(folder: Path) -> set[Path]:
 
 
 def _components(folder: Path) -> set[Path]:
-    """Return the folders of a diffusion pipeline's components that are no IRs, such as the safety checker."""
+    """Return the folders of the components of a diffusion pipeline that are not IRs, such as the safety checker."""
     index = _read(folder / "model_index.json")
     named = {name for name, kind in index.items() if isinstance(kind, list)} if isinstance(index, dict) else set()
     found = {path for path in folder.iterdir() if path.name in named and path.is_dir()}
@@ -84,7 +84,9 @@ def _read(path: Path) -> Any:
 
 
 def check_companions(folder: Path) -> None:
-    """Raise `ConversionError` if JSON files of a model's folder that hosts read are not JSON. All such files are listed."""
+    """Raise `ConversionError` if the JSON files of a model folder that libraries read are not valid JSON. All such files are
+    listed.
+    """
     problems = list[Problem]()
     for path in companions(folder):
         if path.name not in _READ:
@@ -109,14 +111,14 @@ def places(folder: Path, target: Path) -> dict[Path, Path]:
 
 
 def copy_companions(copies: Mapping[Path, Path], contents: Mapping[Path, bytes] = MappingProxyType({})) -> None:
-    """Copy files to their `places`. Either all of them appear, or none.
+    """Copy files to their `places`, either all of them or none.
 
     Args:
         copies: the destination of each file.
-        contents: the content of further files.
+        contents: the content of additional files.
 
     Raises:
-        OverInputError: a destination is another of the files.
+        OverInputError: a destination is one of the other files.
         OSError: a file cannot be read or written. The previous files are unchanged.
     """
     with Outputs(inputs=copies) as outputs:

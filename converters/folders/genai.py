@@ -95,12 +95,12 @@ def write_genai(
         target: the output folder.
         convert: `converters.convert.convert` with the user's options; for Whisper and vision-language models `convert_with`,
             with ``adapt``.
-        kv_cache: the type of the cache of keys and values, see there.
-        logits: the tokens that have logits, see there.
-        provider: onnxruntime-genai's name of the execution provider, such as ``"cuda"``; ``None`` for the CPU's.
+        kv_cache: the type of the key-value cache; see `converters.convert.convert`.
+        logits: the tokens that have logits; see `converters.convert.convert`.
+        provider: the name of the execution provider in onnxruntime-genai, such as ``"cuda"``, or ``None`` for the CPU.
 
     Raises:
-        ConversionError: the folder is not a language model's, or the model does not support this form.
+        ConversionError: the folder is not that of a language model, or the model does not support this form.
         OSError: a file cannot be written. The previous files are unchanged.
     """
     check_companions(folder)

@@ -220,7 +220,7 @@ def _in_patches(
         kind: its type in onnxruntime-genai.
         folder, config, processing: its folder, and the configurations in it.
         size: the default size of a patch.
-        more: further attributes of `QwenVision`.
+        more: additional attributes of `QwenVision`.
     """
     merger = _part(folder, MERGER)
     settings = _vision_config(folder, config)

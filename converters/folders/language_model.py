@@ -60,7 +60,7 @@ class LanguageModel:
         """Return ``bos_token_id`` or another id: a number, a list of numbers (of end tokens only), or ``None``.
 
         Raises:
-            ConversionError: it is something else.
+            ConversionError: the value is of another type.
         """
         generation = Stated(self.folder / "generation_config.json", self.generation)
         stated = self.stated if self.generation.get(name) is None else generation

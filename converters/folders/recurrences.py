@@ -45,7 +45,9 @@ def logarithm(value: np.ndarray) -> np.ndarray | None:
 
 
 def step_bias(layer: Layer, architecture: Architecture) -> str | None:
-    """Return the parameter ``dt_bias`` of the recurrence if an Add computes the argument of its Softplus; else ``None``."""
+    """Return the parameter ``dt_bias`` of the recurrence if an Add computes the argument of its Softplus; otherwise
+    ``None``.
+    """
     place = MODULE_OF_LAYER.match(layer.name)
     if place is None or layer.type != "Add" or not any(one.type == "SoftPlus" for one in _consumers(layer)):
         return None

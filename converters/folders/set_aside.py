@@ -13,10 +13,11 @@ from converters.outputs import move_away
 
 
 class SetAside:
-    """Existing files, which have temporary names next to them while others are written in their places.
+    """Existing files, which are moved to temporary names while new files are written in their place.
 
-    At the end of the ``with`` statement, files that were replaced are deleted, and the others return. If it ends with an
-    exception, all return. A path that is a symbolic link remains a link, and the file that it points to is replaced.
+    At the end of the ``with`` statement, files that were replaced are deleted, and the others are moved back. If it ends
+    with an exception, all files are moved back. A path that is a symbolic link remains a link, and the file that it points
+    to is replaced.
 
     Args:
         paths: the files; those that do not exist are ignored.
@@ -39,7 +40,7 @@ class SetAside:
         return self
 
     def restore(self, paths: Iterable[Path]) -> None:
-        """Move files back, also in the place of new ones."""
+        """Move files back, and overwrite new files."""
         for path in paths:
             self._undo.pop(path, ExitStack()).close()
 

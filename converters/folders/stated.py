@@ -44,7 +44,7 @@ class Stated:
         """Return a positive integer, or the default if the file states none or ``null``.
 
         Raises:
-            ConversionError: it is something else.
+            ConversionError: the value is of another type.
         """
         found = self.values.get(name)
         if found is None:
@@ -57,7 +57,7 @@ class Stated:
         """Return a finite number, or the default if the file states none or ``null``.
 
         Raises:
-            ConversionError: it is something else.
+            ConversionError: the value is of another type.
         """
         found = self.values.get(name)
         if found is None:

@@ -38,7 +38,8 @@ def quantize(model: Path, variant: Variant) -> int:
 
     Args:
         model: an .onnx, whose weights may be in a file next to it.
-        variant: ``q8``: a scale for each output channel, and integer products. ``q4``: a scale for each 32 weights.
+        variant: with ``q8``, each output channel has a scale, and matrix multiplications use integers. With ``q4``, each
+            block of 32 weights has a scale.
 
     Returns:
         The number of nodes with such weights.

@@ -48,7 +48,7 @@ class Comparison:
         max_relative: the largest relative error, likewise. It may be large next to zero.
         exact: the fraction of equal elements (NaN equals NaN), from 0 to 1.
         agrees: whether the difference is within the tolerance.
-        note: a further note: another shape, other random numbers, ...
+        note: an additional note, for example about another shape or other random numbers.
         beyond: the fraction of elements beyond the tolerance.
         relative_l2: the L2 norm of the errors divided by that of the expected values: infinite if an error is, or if all
             expected values are zero and the output is not; ``None`` if it cannot be computed.
@@ -82,9 +82,9 @@ def compare(
         got: the output.
         expected: the expected output.
         tolerance: the allowed difference of floats.
-        random: whether the output may contain other random numbers. If so, only shape and element type count.
+        random: whether the output may contain other random numbers. If so, only the shape and the element type are compared.
         widths: whether floats of different widths are compared. The tolerance then includes the rounding of the narrower
-            type, and numbers beyond its range count as its largest. Otherwise another type is a difference.
+            type, and numbers beyond its range are treated as its largest number. Otherwise, another type is a difference.
     """
     shape, element_type = tuple(got.shape), _type_name(got)
     if shape != tuple(expected.shape):

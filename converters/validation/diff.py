@@ -52,7 +52,7 @@ class Diff:
         worst: the distributions of the values with the largest differences.
         guessed: the random inputs with a guessed size, which the models may not support.
         samples: the samples, if there are several. The comparisons of outputs are the worst of all of them.
-        sample: the sample whose inner values were compared: the first one that differs, or else the first one.
+        sample: the sample whose inner values were compared: the first one that differs, or the first one if none differs.
         samples_apart: the samples with differing outputs.
         by_place: ``"inputs"`` and ``"outputs"`` if their names differ and they were matched by order.
     """
@@ -71,7 +71,7 @@ class Diff:
 
     @property
     def agrees(self) -> bool:
-        """Whether the models' outputs agree. Inner values may differ if a model computes the same in another way."""
+        """Whether the outputs of the models agree. Inner values may differ if the models compute the outputs differently."""
         return all(output.comparison.agrees for output in self.outputs)
 
     @property
@@ -203,7 +203,7 @@ def _arrays(
 
 
 def _rounded(arrays: Arrays, names: Mapping[str, str], other: OnnxModel) -> Arrays:
-    """Round the floats that the other model takes in a narrower type."""
+    """Round the floats whose type in the other model is narrower."""
     types = {spec.name: spec.dtype for spec in other.inputs}
     found = {}
     for name, array in arrays.items():

@@ -32,7 +32,7 @@ def excused(
     tolerance: Tolerance,
     changed: Callable[[], float] = lambda: 0.0,
 ) -> Comparison:
-    """Return the comparison of an output with OpenVINO's, and accept it if OpenVINO is as far from itself.
+    """Return the comparison of an output with OpenVINO's, and accept the output if OpenVINO's own results differ by as much.
 
     Args:
         found: the comparison of ``value`` with OpenVINO's result in float32.

@@ -29,7 +29,7 @@ class OnnxModel:
         outputs: the model's own outputs, without those for variables.
         custom: the operators of the domain that it uses.
         without_body: those of them without a body in the file.
-        random: the values that depend on random numbers, which bodies and kernels draw differently.
+        random: the values that depend on random numbers, which differ between bodies and kernels.
     """
 
     path: Path
@@ -63,7 +63,7 @@ class OnnxModel:
         )
 
     def with_outputs(self, names: Sequence[str], folder: Path) -> Path:
-        """Write the model with the named values as further outputs, and return the path of the new file.
+        """Write the model with the named values as additional outputs, and return the path of the new file.
 
         Args:
             names: values of the outermost graph.
@@ -149,7 +149,7 @@ def _bounds(text: str) -> Interval | None:
 
 
 def variable_blanks(proto: onnx.ModelProto) -> dict[str, np.ndarray]:
-    """Return the values of required inputs for variables with which these have their initial values."""
+    """Return the values of the required inputs that represent the initial values of variables."""
     defaults = {tensor.name for tensor in proto.graph.initializer}
     names = _variable_names(proto, "input", "is_set") if _variable_names(proto, "is_set") else set()
     blanks = {}

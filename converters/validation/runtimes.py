@@ -48,7 +48,7 @@ def chosen(runtimes: Collection[str], baseline: str) -> list[str]:
 
 
 def unavailable(runtime: str, custom: bool, without_body: Sequence[str]) -> str:
-    """Return why a runtime cannot run a model here, or ``""``.
+    """Return the reason why a runtime cannot run a model here, or ``""``.
 
     Args:
         runtime: a key of `NAMES` other than `OWN`.

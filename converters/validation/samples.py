@@ -56,7 +56,7 @@ def compare_samples(
     progress: Callable[[str, int, int], None] = lambda step, done, total: None,
     selections: Selections | None = None,
 ) -> Sampled:
-    """Run all samples in each runtime. A runtime that fails has no comparisons; it reports why when it runs alone.
+    """Run all samples in each runtime. A runtime that fails has no comparisons. It reports the reason when it runs alone.
 
     Args:
         source: the source's runtime, with the source.
@@ -66,7 +66,7 @@ def compare_samples(
         runtimes: the runtimes, the baseline first.
         tolerance: the allowed difference of floats.
         progress: receives the name of each step, the number of finished samples and their total.
-        selections: the judge of differences that a selection causes.
+        selections: decides about differences that a selection causes.
     """
     sampled = Sampled(list(samples))
     inputs = [list(arrays.values()) for arrays in samples.values()]

@@ -39,7 +39,7 @@ _SELECTING = {
 
 
 class Selections:
-    """Runs a model with the values that the source's runtime gives to its selections.
+    """Runs a model with the values that the source's runtime computes for its selections.
 
     Args:
         layers: returns the layers' outputs that the ONNX model computes under a name, by that name.
@@ -65,7 +65,8 @@ class Selections:
         self._runners: dict[tuple[str, frozenset[str]], Callable[[Mapping[str, np.ndarray]], Arrays]] = {}
 
     def judged(self, runtime: str, inputs: Arrays, found: Mapping[str, Comparison]) -> dict[str, Comparison]:
-        """Return the comparisons, and accept outputs that differ because a selection chose otherwise between equals.
+        """Return the comparisons, and accept outputs that differ because a selection chose another one of several equal
+        elements.
 
         The outputs are accepted if all parts of the model agree: every value before a selection, computed from the values
         before earlier selections, and every output, computed from the values before the last ones.
@@ -137,7 +138,7 @@ class Selections:
 
 @dataclass(frozen=True)
 class Choice:
-    """The elements that a TopK chooses: their indices along ``axis`` of the value ``data``."""
+    """The elements that a TopK selects: their indices along ``axis`` of the value ``data``."""
 
     data: str
     axis: int
@@ -156,7 +157,7 @@ class Choice:
 
 
 def choices(graph: onnx.GraphProto, known: Mapping[str, object]) -> Iterator[tuple[str, Choice]]:
-    """Yield the known values that are the indices of a TopK, maybe after a cast."""
+    """Yield the known values that are the indices of a TopK, possibly after a cast."""
     indices = {}
     for node in graph.node:
         if node.op_type == "TopK" and node.domain == "":

@@ -38,7 +38,7 @@ class RuntimeResult:
 
     Attributes:
         runtime: ``"openvino"``, ``"native"``, ``"python"``, ``"none"`` or ``"reference"``.
-        skipped: why it did not run, if it cannot run here or is not needed.
+        skipped: the reason if the runtime cannot run here, or is not needed.
         error: its error.
         seconds: the time of one inference, after a warm-up run; the median of several if the layers are timed.
         outputs: output name -> the comparison with the baseline.
@@ -96,7 +96,7 @@ class Validation:
         times: with ``times``: the times of the layers in the source's runtime and in ONNX Runtime.
         guessed: the random inputs with a guessed size, which the model may not support.
         shipped: the comparison of the baseline with OpenVINO in its default low precision, if a runtime differs.
-        notes: further notes, such as inputs that were cast.
+        notes: additional notes, such as inputs that were cast.
         names: the names of the runtimes for users.
     """
 
@@ -170,7 +170,7 @@ def validate(
         onnx_path: its conversion; ``None`` converts the IR.
         bin: the IR's weights; by default the .bin of the same name next to the .xml.
         inputs: arrays by input name, or a file or folder for `converters.validation.inputs.load_samples`; by default
-            ``inputs.npz`` next to the .xml, or else random inputs.
+            ``inputs.npz`` next to the .xml, otherwise random inputs.
         seed: the seed of random inputs.
         shapes: the shapes of random inputs by name. Other dynamic dimensions get the size 2, or the first of
             `converters.validation.sizes.candidates` with which OpenVINO runs the model.
@@ -364,7 +364,7 @@ def _excuse(
     tolerance: Tolerance,
     moved: _Moved,
 ) -> None:
-    """Accept outputs that differ from OpenVINO's only as much as OpenVINO with other roundings."""
+    """Accept outputs that differ from OpenVINO's by no more than OpenVINO's own results do with other rounding."""
     result, low = shipped
     exact = values[result.runtime]
     result.outputs = {name: compare(value, exact[name], tolerance) for name, value in low.items()}

@@ -78,7 +78,7 @@ def integer(x: Value, name: str) -> int | None:
 
 
 def constant_axis(x: Value, rank: int | None, name: str = "axis") -> int | None:
-    """Return a constant axis, not negative if ``rank`` is known; ``None`` if it is not constant."""
+    """Return a constant axis, which is not negative if ``rank`` is known, or ``None`` if the axis is not constant."""
     axis = integer(x, name)
     return None if axis is None else normal_axis(axis, rank, name)
 

@@ -14,7 +14,7 @@ _STEPS = frozenset((*_SHAPES, "Gather", "Slice"))
 
 @dataclass(frozen=True)
 class AssignedSlice:
-    """A slice of a tensor of which the data are a flat view.
+    """A slice of a tensor, whose data are a flat view.
 
     Attributes:
         dims: the dimensions of the tensor.
@@ -48,7 +48,7 @@ class AssignedSlice:
 
 
 def assigned_slice(data: Value, indices: Value) -> AssignedSlice | None:
-    """Return the slice that the indices of a vector are the positions of; ``None`` for other indices."""
+    """Return the slice whose positions are the indices of a vector, or ``None`` for other indices."""
     if data.rank != 1 or data.dims is None or not data.dims[0] or not indices.dims or indices.dims[-1] != 1:
         return None
     given = indices.constant

@@ -118,8 +118,8 @@ def region_yolo(
 ):
     """RegionYolo-1.
 
-    In each region, the first two coordinates and the objectness go through the logistic function. So do the classes without
-    ``do_softmax``; otherwise they go through a softmax. ``anchors`` are only for the consumer of the result.
+    In each region, the logistic function is applied to the first two coordinates and the objectness. It is also applied to
+    the classes, unless ``do_softmax`` selects a softmax. ``anchors`` are used only by consumers of the result.
     """
     entries, regions = coords + 1 + classes, num if do_softmax else len(mask)
     if not 0 <= coords <= 2**12 or classes < 0 or regions < 1 or entries < 2:
@@ -146,7 +146,7 @@ def region_yolo(
 
 
 def _segments(coords: int, classes: int, do_softmax: bool) -> list[tuple[int, int | str]]:
-    """Return a region's entries in runs: their number, and how often they go through the logistic function."""
+    """Return the entries of a region in runs: their number, and how often the logistic function is applied to them."""
     parts: list[tuple[int, int | str]] = [(1, (entry < 2) + (entry >= coords)) for entry in range(coords + 1)]
     if do_softmax:
         parts.append((classes, "softmax"))

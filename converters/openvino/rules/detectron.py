@@ -170,8 +170,8 @@ def roi_feature_extractor(
 ):
     """ExperimentalDetectronROIFeatureExtractor-6.
 
-    Each region uses the pyramid level for its area. A region without an area gives zeros. The second output is the regions
-    in input order.
+    Each region uses the pyramid level for its area. The result of a region without an area is zeros. The second output is
+    the regions in input order.
     """
     check_bins(output_size, output_size, sampling_ratio)
     levels = len(pyramid)

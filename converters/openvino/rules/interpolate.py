@@ -276,7 +276,7 @@ def _padded(op: Builder, image: Value, pads_begin: Sequence[int], pads_end: Sequ
 
 
 def _all_axes(op: Builder, image: Value, given: Value) -> Value:
-    """Return all axes of the image, for each of which ``given`` has a size or scale."""
+    """Return all axes of the image. ``given`` has a size or scale for each of them."""
     rank = given.dims[0] if image.rank is None and given.dims else image.rank
     return op.Range(0, op.Size(op.Shape(image)), 1) if rank is None else op.const(list(range(rank)))
 
@@ -312,7 +312,7 @@ def _inputs(op: Builder, image: Value, given: Value, axes: Value | None, how: Re
 
 
 def _interpolated(op: Builder, image: Value, sizes: Value, scales: Value, along: Value, method: _Method) -> Value:
-    """Emit ONNX's Resize if ONNX Runtime computes the same, else the domain's Interpolate."""
+    """Emit ONNX's Resize if ONNX Runtime computes the same results, and otherwise the custom operator Interpolate."""
     if image.dims is not None and 0 in image.dims:  # zeros, if the result is not empty
         return op.Expand(op.const(0, image.dtype), op.ScatterElements(op.Shape(image), along, sizes))
     if image.rank in (5, None) and image.dtype in _BYTES and method.mode in ("linear", "cubic"):

@@ -129,8 +129,8 @@ def inverse(op: Builder, data: Value, *, adjoint: bool = False):
     ],
 )
 def einsum(op: Builder, *inputs: Value, equation: str):
-    """Einsum-7: in explicit form with lowercase letters, which all runtimes support. In the implicit form, capitals go
-    first. The result of 8-bit integers saturates.
+    """Einsum-7: in explicit form with lowercase letters, which all runtimes support. In the implicit form, uppercase letters
+    precede lowercase letters. The result of 8-bit integers saturates.
     """
     if not inputs:
         raise Malformed(f"its equation {equation!r} has no operands")

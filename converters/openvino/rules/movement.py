@@ -247,7 +247,7 @@ def _square(data: Value, block_shape: Value) -> int | None:
 
 def _blocks_first(blocks: list[int]) -> tuple[list[int], list[int]]:
     """Return where the sizes of split dimensions are in the inner sizes followed by the blocks, and the order with blocks
-    first. Blocks of 1 are left out, because programs limit the number of dimensions.
+    first. Blocks of 1 are omitted, because programs limit the number of dimensions.
     """
     rank = len(blocks)
     places = [place for axis, block in enumerate(blocks) for place in ([axis] if block == 1 else [axis, rank + axis])]

@@ -119,5 +119,5 @@ def _anchors(base_size: int, ratios: tuple[float, ...], scales: tuple[float, ...
 
 
 def _rounded(x: np.ndarray) -> np.ndarray:
-    """Round halves away from zero."""
+    """Round ties away from zero."""
     return np.trunc(x + np.copysign(np.float32(0.5), x))

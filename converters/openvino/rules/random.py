@@ -81,7 +81,7 @@ def random_uniform(
     op_seed: int = 0,
     alignment: Literal["TENSORFLOW", "PYTORCH"] = "TENSORFLOW",
 ):
-    """RandomUniform-8: every run, and every iteration of a loop, draws the numbers of OpenVINO's first run."""
+    """RandomUniform-8: every run, and every iteration of a loop, generates the numbers of OpenVINO's first run."""
     to = data_type(output_type)
     if minval.dtype != to or maxval.dtype != to:
         raise Malformed(f"the type of its bounds differs from its output_type, {output_type}")

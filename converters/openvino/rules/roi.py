@@ -47,7 +47,7 @@ def roi_pooling(
     spatial_scale: float,
     method: Literal["max", "bilinear"] = "max",
 ):
-    """ROIPooling-1. Its serializers write the size under three names."""
+    """ROIPooling-1. Serializers use three different names for the size."""
     sizes = [size for size in (output_roi, output_size) if size]
     if pooled_h is not None and pooled_w is not None:
         sizes.append((pooled_h, pooled_w))

@@ -66,7 +66,7 @@ def scatter_elements_update(
     reduction: Literal["none", "sum", "prod", "min", "max", "mean"] = "none",
     use_init_val: bool = True,
 ):
-    """ScatterElementsUpdate-12: ONNX's ScatterElements if it is equal, else the domain's own operator."""
+    """ScatterElementsUpdate-12: ONNX's ScatterElements if it is equivalent, and otherwise the custom operator."""
     at = constant_axis(axis, data.rank)
     if _is_nothing(data, updates):
         return op.Identity(data)

@@ -76,7 +76,9 @@ def sentencepiece_tokenizer(
 
 
 def _any_of(tokens: Sequence[bytes]) -> str:
-    """Return a pattern that matches any of the special tokens. Those of letters only match at a word's beginning or end."""
+    """Return a pattern that matches any of the special tokens. Tokens that consist of letters match only at the beginning or
+    end of a word.
+    """
     choices = []
     for token in tokens:
         try:

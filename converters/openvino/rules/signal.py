@@ -303,9 +303,7 @@ def _real_spectrum(op: Builder, x: Value, place: Value, size: Value) -> Value:
 
 
 def _real_signal(op: Builder, x: Value, place: Value, size: Value) -> Value:
-    """Return the ``size`` real numbers along an axis of which ``x``, complex ``[..., 2]``, is the first half of the
-    spectrum.
-    """
+    """Return the ``size`` real numbers along an axis whose spectrum has ``x``, complex ``[..., 2]``, as its first half."""
     x = op.Slice(x, [0], op.Add(op.Div(size, 2), 1), place)
     bins = op.Gather(op.Shape(x), place, axis=0)
 

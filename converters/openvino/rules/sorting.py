@@ -49,7 +49,7 @@ def top_k_1(
     sort: Sort,
     index_element_type: ElementType = ElementType.I32,
 ):
-    """TopK-1 and TopK-3: the first of equal elements comes first."""
+    """TopK-1 and TopK-3: equal elements stay in input order."""
     return _top_k(op, data, k, axis, mode, sort, index_element_type)
 
 

@@ -42,7 +42,7 @@ class Times:
         baseline, onnxruntime: the median seconds of an inference, without profiling; ``None`` if the runtime did not run.
         layers: the times of the layers, in the graph's order.
         baseline_other, onnxruntime_other: the seconds for operations that the runtime added, such as changes of layout.
-        problem: why a runtime has no times.
+        problem: the reason if there are no times for a runtime.
     """
 
     kernels: str
