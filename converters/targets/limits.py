@@ -620,7 +620,7 @@ def padded_integers(node: ir.Node) -> bool:
     return fill is None or bool(fill.any())
 
 
-@limit("Slice", "of floats, backward from an element that may not be the last, or with computed steps")
+@limit("Slice", "of floats, with negative steps from an element that may not be the last, or with computed steps")
 def backward_slices(node: ir.Node) -> bool:
     """Match a negative or computed step, unless the slice begins at or after the last element."""
     x, dims = node.inputs[0], _dims(node.inputs[0])

@@ -77,7 +77,7 @@ class ResizeOfHTP(ResizeOfNcnn):
 
     A linear Resize whose scales differ from the ratios of the sizes, or that computes a single row or column with
     `pytorch_half_pixel`, becomes matrix multiplications. QNN's HTP (2.7) selects other elements, uses the sizes instead of
-    the scales, and interpolates for the single row at the center.
+    the scales, and computes a single row at the center of the image.
     """
 
     def computes(self, node: ir.Node, x: Value, result: Value) -> bool:
@@ -218,7 +218,7 @@ class ConcatenatedEnds(Workaround):
 class MaxBeforePad(Workaround):
     """Insert a Max with -60,000 between a Cast from float16 and a Pad with a constant number other than 0.
 
-    QNN's HTP (2.7) merges the two and fills the padding with other numbers.
+    QNN's HTP (2.7) merges the Cast and the Pad, and fills the padding with other numbers.
     """
 
     operators = frozenset(("Pad",))

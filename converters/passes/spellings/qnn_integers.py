@@ -31,9 +31,9 @@ class BytesThroughIntegers(Workaround):
 
 
 class WrappedBytes(Workaround):
-    """Cast the low byte of integers and floats to unsigned bytes, unless a Clip limits them to 0 to 255.
+    """Cast only the low byte of integers and floats to unsigned bytes, unless a Clip limits them to the range from 0 to 255.
 
-    QNN's HTP (2.7) returns the nearest number of the range.
+    For numbers out of range, QNN's HTP (2.7) returns the nearest number in the range.
     """
 
     operators = frozenset(("Cast",))
@@ -76,10 +76,11 @@ class UnequalTo0(Workaround):
 
 
 class ExactQuotients(Workaround):
-    """Convert Div of integers by a power of two to a negated one by its negative, and Mod to Div, Mul and Sub.
+    """Convert Div of integers by a power of two to the negated quotient by the negative divisor, and Mod to Div, Mul and
+    Sub.
 
-    QNN's HTP (2.7) rounds the former down, because it shifts the bits, and computes Mod in float16. It truncates other
-    quotients.
+    QNN's HTP (2.7) rounds quotients by powers of two down, because it shifts the bits, and truncates other quotients. It
+    computes Mod in float16.
     """
 
     operators = frozenset(("Div", "Mod"))
