@@ -17,8 +17,12 @@ from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 import pytest
+from typer.testing import CliRunner
 
+import converters.openvino
+import onnx_specops.generation
 from converters.cli import data, diff
+from converters.cli.app import app
 from converters.openvino.coverage.departures import declared_departures
 from converters.openvino.rule import EVERYWHERE, OPENVINO_RELEASE, Departure
 from onnx_specops.domain import operators
@@ -64,6 +68,31 @@ def test_lists_of_docstrings_become_markdown(parts: ModuleType) -> None:
     assert list(parts.markdown.as_markdown(doc)) == [
         *("Sums.", "", "Inputs:", "", "- `x`: ``[N]``,", "  any.", "- `y, z`: more", "", "Output: the sum."),
     ]
+
+
+def test_sections_of_docstrings_become_markdown(parts: ModuleType) -> None:
+    doc = "Adds.\n\nArgs:\n    x: ``[N]``,\n        any.\n    y, z: more.\n\nReturns:\n    The sum.\n\nAfter it."
+    assert list(parts.python_api.as_markdown(doc)) == [
+        *("Adds.", "", "**Arguments:**", "", "- `x`: `[N]`,", "  any.", "- `y, z`: more.", ""),
+        *("**Returns:**", "", "The sum.", "", "After it."),
+    ]
+
+
+def test_the_python_page_lists_every_public_name() -> None:
+    text = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
+    for module in (converters.openvino, onnx_specops, onnx_specops.generation):
+        constants = {name for name in module.__all__ if name.isupper() and module is onnx_specops.generation}
+        assert [name for name in module.__all__ if name not in constants and name not in text] == []
+
+
+@pytest.mark.parametrize("command", ["run", "validate", "diff", "inspect", "weights", "generate", "convert"])
+def test_the_command_s_page_lists_every_option(command: str) -> None:
+    text = (ROOT / "docs" / "command.md").read_text(encoding="utf-8")
+    (section,) = re.findall(rf"^## specops {command}\b(.*?)(?=^## specops|\Z)", text, re.MULTILINE | re.DOTALL)
+    found = CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "400", "TERM": "dumb"})
+    flags = set(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]+", found.output)) - {"--help", "--json", "--debug"}
+    assert found.exit_code == 0 and len(flags) > 3
+    assert [flag for flag in sorted(flags) if flag not in section] == []
 
 
 @pytest.mark.parametrize("operator", [operator.name for operator in operators()])
