@@ -192,6 +192,7 @@ def lstm_cell_1(
 
     Peepholes (of f, i, o) and ``input_forget`` follow OpenVINO's reference kernel.
     """
+    hidden, cell = (_for_each_row(op, x, state) for state in (hidden, cell))
     _check(attributes, x, weights, recurrence, biases, hidden, cell)
     match_shapes(peepholes=(peepholes, f"{3 * attributes.hidden_size}"))
     node = attributes.onnx()
@@ -215,6 +216,7 @@ def lstm_cell_4(
     attributes: LSTM,
 ):
     """LSTMCell-4: the order of the gates is f, i, c, o."""
+    hidden, cell = (_for_each_row(op, x, state) for state in (hidden, cell))
     _check(attributes, x, weights, recurrence, biases, hidden, cell)
     node = attributes.onnx()
     return _lstm_cell(op, x, hidden, cell, weights, recurrence, biases, None, node)
@@ -315,6 +317,13 @@ def _check(
         lengths=(lengths, "N"),
         **{f"state {k}": (state, f"N {lead}{hidden_size}") for k, state in enumerate(states)},
     )
+
+
+def _for_each_row(op: Builder, x: Value, state: Value) -> Value:
+    """Repeat a constant state of one row for each row of ``x``, as OpenVINO does in a model that is reshaped."""
+    if state.constant is None or state.rank != 2 or len(state.constant) != 1 or (x.dims and x.dims[0] == 1):
+        return state
+    return op.Expand(state, op.Concat(op.Shape(x, end=1), op.Shape(state, start=1), axis=0))
 
 
 def _lstm_cell(

@@ -153,3 +153,27 @@ def test_patterns_of_the_same_shape_are_kept_apart(tmp_path: Path) -> None:
     ]
     array = np.random.default_rng(0).normal(size=[2, 4, 2, 2]).astype(np.float32)
     _compare(tmp_path / "model.xml", ov.Model(products, [x]), array, [2, 4, 2, 2])
+
+
+def _cell(states: Sequence[ov.Node], x: ov.Node) -> ov.Node:
+    weights = (_weights(8, 3), _weights(8, 2), ops.constant(np.linspace(-1, 1, 8, dtype=np.float32)))
+    return ops.lstm_cell(x, *states, *weights, 2)
+
+
+@pytest.mark.parametrize("dims", [[5, 3], [-1, 3]])
+def test_constant_states_of_a_cell_are_repeated(tmp_path: Path, dims: list[int]) -> None:
+    x = ops.parameter([1, 3], np.float32, name="x")
+    states = [ops.constant(np.array([row], np.float32)) for row in ([0.5, -1], [2, 0.25])]
+    array = np.random.default_rng(0).normal(size=[5, 3]).astype(np.float32)
+    _compare(tmp_path / "model.xml", ov.Model(_cell(states, x).outputs(), [x]), array, dims)
+
+
+def test_states_of_several_rows_are_not_repeated(tmp_path: Path) -> None:
+    x = ops.parameter([2, 3], np.float32, name="x")
+    states = [ops.constant(np.ones([2, 2], np.float32)) for _ in range(2)]
+    path = tmp_path / "model.xml"
+    ov.save_model(ov.Model(_cell(states, x).outputs(), [x]), path, compress_to_fp16=False)
+    with pytest.raises(RuntimeError, match="not matched"):
+        ov.Core().read_model(path).reshape([4, 3])
+    with pytest.raises(ConversionError, match=r"LSTMCell.*2 is not 4"):
+        convert(path, input_shapes={"x": [4, 3]})
