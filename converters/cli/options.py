@@ -35,7 +35,7 @@ ModelXml = Annotated[Path, typer.Argument(metavar="MODEL.xml", help="The OpenVIN
 Bin = Annotated[Path | None, typer_option("bin")]
 Signature = Annotated[str | None, typer_option("signature")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")]
-Debug = Annotated[bool, typer.Option("--debug", help="Show Python's traceback if the command fails.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Print the Python traceback if the command fails.")]
 Inputs = Annotated[
     Path | None,
     typer.Option(
@@ -50,7 +50,7 @@ Shapes = Annotated[
     typer.Option(
         "--shape",
         metavar="NAME=DxDx...",
-        help="The shape of a random input, for example x=1x3x224x224. Unknown dimensions without a shape are 2. Can be "
+        help="The shape of a random input, for example x=1x3x224x224. Unspecified dynamic dimensions are 2. Can be "
         "given several times.",
         show_default=False,
     ),

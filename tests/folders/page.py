@@ -24,7 +24,7 @@ def write_pages(rows: Sequence[dict[str, Any]]) -> None:
 
 def written(text: str, rows: Sequence[dict[str, Any]]) -> str:
     """Return the page with its table replaced."""
-    lines = ["| model | host | loaded by | compared | error |", "|---|---|---|---|---|"]
+    lines = ["| model | library | loaded by | compared | error |", "|---|---|---|---|---|"]
     for row in rows:
         error = f"{row['error']:.1e}" if row["agrees"] else f"**{row['error']:.1e}, differs**"
         lines.append(f"| {row['model']} | {row['host']} | `{row['loaded']}` | {row['compared']} | {error} |")
