@@ -134,11 +134,19 @@ def convert_all(
             if together := _all_or_none(folder, {model: outcomes[model] for model in group}, output):
                 outcomes |= together
                 previous.restore(path for target in group.values() for path in _files(target))
+        for folder in models:  # without a model, the other files are useless
+            if all(outcome.failed for model, outcome in outcomes.items() if folder in model.parents):
+                copies = {path: to for path, to in copies.items() if folder not in path.parents}
+        try:
+            copy_companions(copies)
+        except BaseException:  # without the other files, no host can load the models
+            _remove([target for group in hosted.values() for target in group.values()])
+            for folder in hosted:
+                _prune([*hosted[folder].values(), *copies.values()], folder, output)
+            if is_new and output is not None and output.is_dir() and not any(output.iterdir()):
+                output.rmdir()
+            raise
     ordered = [outcomes[model] for model in targets]
-    for folder in models:  # without a model, the other files are useless
-        if all(outcome.failed for model, outcome in outcomes.items() if folder in model.parents):
-            copies = {path: to for path, to in copies.items() if folder not in path.parents}
-    copy_companions(copies)
     if is_new and output is not None and output.is_dir() and not any(output.iterdir()):
         output.rmdir()
     whole = [task for task in tasks if task.model in encoders and not outcomes[task.model].failed]
@@ -217,19 +225,29 @@ def _all_or_none(folder: Path, outcomes: Mapping[Path, Outcome], output: Path | 
     if not failed:
         return {}
     outcomes = {model: outcome for model, outcome in outcomes.items() if not outcome.failed}
-    for outcome in outcomes.values():
-        for path in _files(outcome.target):
-            path.unlink(missing_ok=True)
-    for target in {*(outcome.target for outcome in outcomes.values()), *(parts[model].target for model in failed)}:
-        for parent in target.parents:
-            if parent in (output, folder) or not parent.is_dir() or any(parent.iterdir()):
-                break
-            parent.rmdir()
+    converted = [outcome.target for outcome in outcomes.values()]
+    _remove(converted)
+    _prune([*converted, *(parts[model].target for model in failed)], folder, output)
     message = f"it was converted, but removed again because {failed[0].relative_to(folder)} cannot be converted"
     return {
         model: _failed(model, outcome.target, [Problem(message, str(model), fault=Fault.UNSUPPORTED)])
         for model, outcome in outcomes.items()
     }
+
+
+def _remove(targets: Iterable[Path]) -> None:
+    for target in targets:
+        for path in _files(target):
+            path.unlink(missing_ok=True)
+
+
+def _prune(paths: Iterable[Path], folder: Path, output: Path | None) -> None:
+    """Remove the empty folders of paths inside a model's folder and the output folder."""
+    for path in dict.fromkeys(paths):
+        for parent in path.parents:
+            if parent in (output, folder) or not parent.is_dir() or any(parent.iterdir()):
+                break
+            parent.rmdir()
 
 
 def _with_variants(targets: Mapping[Path, Path], variants: Sequence[Variant]) -> dict[Path, Path]:

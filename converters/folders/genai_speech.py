@@ -24,8 +24,8 @@ from converters.folders.genai import (
     write_configurations,
 )
 from converters.folders.language_model import LanguageModel, check_vocabulary, read_configurations
-from converters.folders.layouts import read_object
 from converters.folders.path_errors import AS_WRITTEN, path_error
+from converters.folders.processors import FLAT, processor
 from converters.folders.stated import Stated
 from converters.folders.whole import all_or_none
 from converters.options import KvCache, LogitsOf
@@ -120,8 +120,8 @@ def _read(folder: Path) -> LanguageModel:
 
 def _sounds(folder: Path, source: LanguageModel) -> dict[str, Any]:
     """Return the feature extraction of onnxruntime-genai that is equal to transformers' WhisperFeatureExtractor."""
-    path = folder / "preprocessor_config.json"
-    stated = Stated(path, read_object(path) if path.is_file() else {})
+    stated = processor(folder, "feature_extractor", "audio_processor") or Stated(folder / FLAT, {})
+    path = stated.path
     mels = source.stated.size("num_mel_bins", 80)
     if (features := stated.size("feature_size", mels)) != mels:
         message = f"it computes {features} features per frame, but the model needs {mels}"

@@ -6,14 +6,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from converters.folders.layouts import read_object
 from converters.folders.path_errors import path_error
+from converters.folders.processors import FLAT, NESTED, processor, stated_in
 from converters.folders.stated import Stated, is_integer, is_number, shown
 
 CONFIG = "image_processor_config.json"
 """The file that genai_config.json names. transformers has its own processor_config.json."""
 
-_FILES = ("preprocessor_config.json", "processor_config.json")
 _LINEAR, _CUBIC = 2, 3
 _INTERPOLATIONS = {0: "NEAREST", 1: "LANCZOS", _LINEAR: "LINEAR", _CUBIC: "CUBIC"}
 _CROPS = 16  # the maximum for an image; onnxruntime-genai supports no other number
@@ -31,17 +30,12 @@ class ImageProcessing:
     """
 
     def __init__(self, folder: Path) -> None:
-        for name in _FILES:
-            self.path = folder / name
-            if self.path.is_file():
-                found = read_object(self.path)
-                inner = found.get("image_processor")
-                self.settings: Mapping[str, Any] = inner if isinstance(inner, dict) else found
-                self.stated = Stated(self.path, self.settings, "image_processor." if inner is self.settings else "")
-                if "image_mean" in self.settings or "image_processor_type" in self.settings:
-                    return
-        message = f"it has no settings of an image processor, neither in {_FILES[0]} nor in {_FILES[1]}"
-        raise path_error(folder, message, f"add the {_FILES[0]} of the model")
+        for stated in (processor(folder, "image_processor"), stated_in(folder / NESTED)):
+            if stated is not None and ("image_mean" in stated.values or "image_processor_type" in stated.values):
+                self.path, self.settings, self.stated = stated.path, stated.values, stated
+                return
+        message = f"it has no settings of an image processor, neither in {NESTED} nor in {FLAT}"
+        raise path_error(folder, message, f"add the {FLAT} of the model")
 
     @property
     def not_applied(self) -> list[str]:

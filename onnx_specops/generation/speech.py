@@ -33,7 +33,7 @@ from onnx_specops.runtime.session import Kernels
 
 Task = Literal["transcribe", "translate"]
 
-_FEATURES = "preprocessor_config.json"
+_PROCESSOR, _FEATURES = "processor_config.json", "preprocessor_config.json"
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,8 @@ class SpeechModel(TextModel):
 
     Args:
         folder: the output folder of ``specops convert FOLDER -o OUT``, with or without ``--genai``. It contains the encoder,
-            the decoder, config.json, generation_config.json, preprocessor_config.json, and the tokenizer (see `TextModel`).
+            the decoder, config.json, generation_config.json, preprocessor_config.json or processor_config.json, and the
+            tokenizer (see `TextModel`).
         kernels, sess_options: see `onnx_specops.InferenceSession`.
 
     Attributes:
@@ -403,7 +404,8 @@ class SpeechModel(TextModel):
             config = read_json(self.folder / MODEL)
         except FileNotFoundError:
             raise GenerationError(f"{self.folder} contains no {MODEL}, which describes the model") from None
-        settings, stated = with_generation(config, self.folder), read_optional_json(self.folder / _FEATURES)
+        settings = with_generation(config, self.folder)
+        file, stated = _features(self.folder)
         try:
             self._special = _Special.of(settings)
             self.positions, self.vocabulary = int(config["max_target_positions"]), int(config["vocab_size"])
@@ -414,17 +416,30 @@ class SpeechModel(TextModel):
         try:
             self._features = LogMel.of({"feature_size": bands, **stated})
         except (OverflowError, TypeError, ValueError) as error:
-            raise GenerationError(f"{self.folder / _FEATURES} does not describe the features: {error}") from error
+            raise GenerationError(f"{file} does not describe the features: {error}") from error
         if self._features.feature_size != bands:
             message = f"has {self._features.feature_size} features per frame, but the model needs {bands}"
-            raise GenerationError(f"{self.folder / _FEATURES} {message}")
+            raise GenerationError(f"{file} {message}")
         if (frames := self._features.nb_max_frames) != 2 * self._source_positions:
             message = f"has windows of {frames} frames, but the model needs {2 * self._source_positions}"
-            raise GenerationError(f"{self.folder / _FEATURES} {message}")
+            raise GenerationError(f"{file} {message}")
         if self._special.largest >= self.vocabulary:
             message = f"has the token {self._special.largest}, but the vocabulary has {self.vocabulary} tokens"
             raise GenerationError(f"{self.folder / GENERATION} {message}")
         self.constraints = Constraints.of_folder(self.folder, sorted(self._special.ends))
+
+
+def _features(folder: Path) -> tuple[Path, dict[str, Any]]:
+    """Return the file with the settings of the feature extraction, and the settings.
+
+    transformers 5 writes them into processor_config.json, and reads them there first.
+    """
+    path = folder / _PROCESSOR
+    found = read_optional_json(path)
+    for name in ("feature_extractor", "audio_processor"):
+        if isinstance(inner := found.get(name), dict):
+            return path, inner
+    return folder / _FEATURES, read_optional_json(folder / _FEATURES)
 
 
 def _genai_files(folder: Path) -> tuple[str, str]:

@@ -168,6 +168,8 @@ class InferenceSession(ort.InferenceSession):
         self._folder = ""  # the folder of external weights, if the model is not loaded from there
         if isinstance(path_or_bytes, onnx.ModelProto):
             path_or_bytes = self._loadable(path_or_bytes)
+        elif isinstance(path_or_bytes, (str, os.PathLike)):
+            _check_path(os.fspath(path_or_bytes))
         if kernels == "auto" and options not in _registered and has_library():
             kernels = _supported_kernels(path_or_bytes)
         if kernels == "none":
@@ -426,6 +428,14 @@ def _has_external(model: onnx.ModelProto) -> bool:
         for holder in graphs_and_functions(model)
         for tensor in (*getattr(holder, "initializer", ()), *(a.t for node in holder.node for a in node.attribute))
     )
+
+
+def _check_path(path: str) -> None:
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        shown = path.encode(errors="backslashreplace").decode()
+        raise ValueError(f"{shown} is not UTF-8, so ONNX Runtime cannot open it; rename the file or its folder") from None
 
 
 def _missing(names: Sequence[str]) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from converters.errors import ConversionError
 from converters.folders.encoder_decoder import write_encoder_decoder
 from converters.folders.genai import write_genai
 from converters.folders.tokenizers import write_tokenizers
@@ -204,6 +205,28 @@ def test_inconsistent_folders(place: Path, tmp_path: Path, name: str, change: di
         path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
     with pytest.raises(GenerationError, match=message):
         list(open_model(target).write("", 4, audio=transcripts.recording(1.0)))  # type: ignore[call-arg]
+
+
+def test_settings_in_the_file_of_transformers_5(place: Path, source: Path, tmp_path: Path) -> None:
+    """transformers 5 writes the feature extraction into processor_config.json, and prefers it there."""
+    target = tmp_path / "out"
+    shutil.copytree(place, target)
+    audio = transcripts.recording(1.0)
+    text = list(open_model(place).generate([], 6, audio=audio))  # type: ignore[call-arg]
+    path, nested = target / "preprocessor_config.json", target / "processor_config.json"
+    settings = json.loads(path.read_text())
+    nested.write_text(json.dumps({"feature_extractor": settings}))
+    path.write_text(json.dumps({**settings, "feature_size": 128}))
+    assert list(open_model(target).generate([], 6, audio=audio)) == text  # type: ignore[call-arg]
+    path.unlink()
+    assert list(open_model(target).generate([], 6, audio=audio)) == text  # type: ignore[call-arg]
+    nested.write_text(json.dumps({"audio_processor": {**settings, "feature_size": 128}}))
+    with pytest.raises(GenerationError, match=r"processor_config\.json has 128 features per frame"):
+        open_model(target)
+    shutil.copytree(source, tmp_path / "source")
+    shutil.copy(nested, tmp_path / "source")
+    with pytest.raises(ConversionError, match=r"processor_config\.json: it computes 128 features per frame"):
+        write_genai(tmp_path / "source", tmp_path / "genai", convert)
 
 
 def test_missing_files(place: Path, tmp_path: Path) -> None:

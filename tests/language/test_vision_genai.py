@@ -248,6 +248,31 @@ def test_settings_that_are_not_applied_are_reported(tmp_path: Path) -> None:
     assert any("does not apply do_pan_and_scan" in remark for remark in written.remarks)
 
 
+@pytest.mark.parametrize("flat", [True, False])
+def test_settings_in_the_file_of_transformers_5(flat: bool, tmp_path: Path) -> None:
+    """transformers 5 writes the image processor into processor_config.json, and prefers it there."""
+    folder = unpacked("gemma3", tmp_path / "model")
+    path, nested = folder / "preprocessor_config.json", folder / "processor_config.json"
+    settings = json.loads(path.read_text())
+    before = json.loads(nested.read_text()) if nested.is_file() else {}
+    assert "image_processor" not in before
+    found = []
+    for other in (
+        {},
+        {"feature_extractor": {"image_mean": [3]}},
+        {"image_processor": {**settings, "image_mean": [0.1, 0.2, 0.3]}},
+    ):
+        if "image_processor" in other and not flat:
+            path.unlink()
+        nested.write_text(json.dumps({**before, **other}))
+        out = tmp_path / str(len(found))
+        write_genai(folder, out, convert)
+        steps = json.loads((out / "image_processor_config.json").read_text())["processor"]["transforms"]
+        (mean,) = [step["operation"]["attrs"]["mean"] for step in steps if step["operation"]["type"] == "Normalize"]
+        found.append(mean)
+    assert found == [settings["image_mean"], settings["image_mean"], [0.1, 0.2, 0.3]]
+
+
 def test_the_end_token_is_not_padding(tmp_path: Path) -> None:
     """onnxruntime-genai masks tokens of a prompt that equal the padding."""
     folder = unpacked("qwen2.5-vl", tmp_path / "model")

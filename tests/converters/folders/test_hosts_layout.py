@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import openvino as ov
 import pytest
 from openvino import opset13 as ops
 
+from converters.cli import batch
 from converters.folders.layouts import places
 from tests.converters.cli.specops import as_json, specops
 
@@ -392,6 +394,26 @@ def test_a_model_that_does_not_convert_leaves_nothing(layout: str, encoder: Path
     write(encoder / "config.json", {"hidden_size": WIDTH, "more": 1})
     assert specops("convert", encoder, "-o", tmp_path / "out", "--layout", layout).exit_code == 1
     assert files(tmp_path / "out") == before and "more" not in (tmp_path / "out/config.json").read_text()
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_other_files_that_cannot_be_written_leave_nothing(there: bool, pipeline: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    before = {}
+    if there:
+        assert not specops("convert", pipeline, "-o", out, "--opset", "17").exit_code
+        before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+
+    def without_space(copies: Any) -> None:
+        next(iter(copies.values())).parent.mkdir(parents=True, exist_ok=True)
+        raise OSError(errno.ENOSPC, "No space left on device", str(out / "model_index.json"))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(batch, "copy_companions", without_space)
+        result = specops("convert", pipeline, "-o", out)
+    assert result.exit_code == 2 and "No space left on device" in result.stderr
+    assert out.exists() == there
+    assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
 
 
 def test_existing_files_remain(pipeline: Path, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -47,6 +48,17 @@ def test_from_paths_and_bytes(kernels, tmp_path: Path) -> None:
     for source in (path, str(path), path.read_bytes()):
         session = onnx_specops.InferenceSession(source, kernels=kernels)
         np.testing.assert_array_equal(session.run(["sum"], INDICES)[0], SUM)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such names")
+def test_a_path_that_is_not_utf8(tmp_path: Path) -> None:
+    """ONNX Runtime only opens UTF-8 paths; its own error is about the types of arguments."""
+    path = tmp_path / os.fsdecode(b"mod\xe8le.onnx")
+    onnx.save(onnx_specops.add_bodies(sum_of_rows()), path)
+    for given in (path, str(path)):
+        with pytest.raises(ValueError, match=r"mod\\udce8le\.onnx is not UTF-8, so ONNX Runtime cannot open it"):
+            onnx_specops.InferenceSession(given)
+    assert onnx_specops.InferenceSession(path.rename(tmp_path / "modèle.onnx")).get_inputs()
 
 
 @pytest.mark.parametrize("kernels", KERNELS)
