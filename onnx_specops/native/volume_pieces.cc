@@ -8,8 +8,10 @@ namespace specops::volumes {
 
 namespace {
 
-// The most positions of a run, and those that squares share weights for at least, as far as there are any.
-constexpr std::int64_t longest_run = 3 * most_positions, shortest_run = 64;
+// The most positions of a run, and the fewest of squares, which share weights. Those of volumes share them between slices, too.
+constexpr std::int64_t longest_run = 3 * most_positions, shortest_run = 64, shortest_run_of_volumes = 48;
+// Runs of squares are so short that a cache has the inputs of so many output slices.
+constexpr std::int64_t slices_together = 8;
 // The copied inputs that a second-level cache keeps for many columns, and a first-level cache for some of them.
 constexpr std::int64_t second_level = std::int64_t{3} << 15, first_level = std::int64_t{1} << 12, some_columns = 16;
 // The inputs of squares, and these with their sums, that a second-level cache keeps.
@@ -119,8 +121,10 @@ std::int64_t Pieces::longest_run_of_taps() const {
 
 std::int64_t Pieces::longest_run_of_squares() const {
   const std::int64_t tile = kernels().shapes[0].packs * kernels().lanes;  // runs are whole tiles
-  const std::int64_t longest = second_level_of_squares / (g_.transforms() * (g_.group_channels + columns_));
-  return std::clamp(longest / tile * tile, shortest_run, longest_run);
+  const bool is_volume = g_.kernel[0] > 1;
+  const std::int64_t inputs = g_.group_channels * (is_volume ? covered(slices_together) : 1);
+  const std::int64_t longest = second_level_of_squares / (g_.transforms() * std::max(inputs, g_.group_channels + columns_));
+  return std::clamp(longest / tile * tile, is_volume ? shortest_run_of_volumes : shortest_run, longest_run);
 }
 
 // Divides the columns of few pieces of squares, so that there is one for each thread.
