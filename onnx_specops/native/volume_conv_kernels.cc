@@ -66,28 +66,45 @@ constexpr Shape shape() {
   return found;
 }
 
-// The numbers of a pack whose first one is the `at`-th of a row.
-template <int step>
-ALWAYS Floats pack(const Rows& rows, const float* row, std::int64_t at) {
-  const std::int64_t first = rows.before - at, last = first + rows.copied;
-  const float* const from = row - step * first;
-  if constexpr (step == 1) {
-    return first <= 0 && last >= lanes ? Floats::load(from) : Floats::part(from, first, last);
+ALWAYS void clear(float* to, std::int64_t count) {
+  if (count < lanes) {
+    Floats::zero().store_first(to, count);
   } else {
-    const std::int64_t end = 2 * last - 1;
-    if (first <= 0 && end >= 2 * lanes) return even(Floats::load(from), Floats::load(from + lanes));
-    return even(Floats::part(from, 2 * first, end), Floats::part(from + lanes, 2 * first - lanes, end - lanes));
+    std::memset(to, 0, static_cast<std::size_t>(count) * sizeof(float));
   }
 }
 
+// So many numbers from the `at`-th copied one on: all lanes, or the first of them.
+template <int step>
+ALWAYS Floats pack(const float* row, std::int64_t at) {
+  const float* const from = row + step * at;
+  return step == 1 ? Floats::load(from) : even(Floats::load(from), Floats::load(from + lanes));
+}
+template <int step>
+ALWAYS Floats part(const float* row, std::int64_t at, std::int64_t count) {
+  const float* const from = row + step * at;
+  if constexpr (step == 1) return Floats::part(from, 0, count);
+  return even(Floats::part(from, 0, 2 * count - 1), Floats::part(from + lanes, 0, 2 * count - 1 - lanes));
+}
+
+// A vector of `step` 2 reads one number after the last one.
 template <int step>
 void copy_rows(const Rows& rows) {
+  const std::int64_t before = rows.before, copied = rows.copied, after = rows.width - before - copied;
+  const std::int64_t from_row = rows.from_row, to_row = rows.to_row;
   const float* from = rows.from;
   float* to = rows.to;
-  for (std::int64_t row = 0; row < rows.count; ++row, from += rows.from_row, to += rows.to_row) {
+  for (std::int64_t row = rows.count; row > 0; --row, from += from_row, to += to_row) {
+    if (before > 0) clear(to, before);
+    float* const numbers = to + before;
     std::int64_t at = 0;
-    for (; at + lanes <= rows.width; at += lanes) pack<step>(rows, from, at).store(to + at);
-    if (at < rows.width) pack<step>(rows, from, at).store_first(to + at, rows.width - at);
+    for (; at + lanes <= copied - (step - 1); at += lanes) pack<step>(from, at).store(numbers + at);
+    if (step == 1 && at < copied && copied >= lanes) {
+      pack<step>(from, copied - lanes).store(numbers + copied - lanes);  // some of them again
+    } else if (at < copied) {
+      part<step>(from, at, copied - at).store_first(numbers + at, copied - at);
+    }
+    if (after > 0) clear(numbers + copied, after);
   }
 }
 
