@@ -48,6 +48,8 @@ class WinogradConvolutions(Workaround):
       `_FEWEST_PIXELS` pixels.
     - The `_gain` of the channels is at least `_LEAST_GAIN`, or `_LEAST_GAIN_OF_FEW_PIXELS` for fewer than `_MANY_PIXELS`
       pixels.
+    - No BatchNormalization, multiplication or addition of a constant follows as the only user of the result. ONNX Runtime
+      computes it by the weights and the bias of a Conv.
     - The transformed weights of the model have at most `_MOST_BYTES`. Convolutions with the most pixels come first.
     """
 
@@ -78,7 +80,7 @@ def _candidate(node: ir.Node) -> _Candidate | None:
     weights, result = node.inputs[1], node.outputs[0]
     assert isinstance(weights, Value) and isinstance(result, Value)
     group = node.attributes.get_int("group", 1)
-    if not _is_constant(weights) or weights.dims is None or result.dims is None:
+    if not _is_constant(weights) or weights.dims is None or result.dims is None or _is_scaled(result):
         return None
     outputs, inputs, *window = (size or 0 for size in weights.dims)
     pixels = math.prod(size or 0 for size in result.dims[2:])
@@ -94,8 +96,22 @@ def _candidate(node: ir.Node) -> _Candidate | None:
 def _is_constant(weights: Value) -> bool:
     """Return whether weights are constant, perhaps after a Cast, which ONNX Runtime computes when it loads the model."""
     cast = producer_of(weights, "Cast")
-    source = weights if cast is None else cast.inputs[0]
-    return source is not None and source.const_value is not None and not source.is_graph_input()
+    return _is_stored(weights if cast is None else cast.inputs[0])
+
+
+def _is_stored(value: ir.Value | None) -> bool:
+    return value is not None and value.const_value is not None and not value.is_graph_input()
+
+
+def _is_scaled(result: Value) -> bool:
+    """Return whether the only user scales channels or adds to them."""
+    users = list(result.uses())
+    if len(users) != 1 or result.is_graph_output():
+        return False
+    user = users[0].node
+    if user.domain != "" or user.op_type not in ("Add", "BatchNormalization", "Mul"):
+        return False
+    return user.op_type == "BatchNormalization" or any(map(_is_stored, user.inputs))
 
 
 def _gain(inputs: int, outputs: int) -> float:

@@ -88,6 +88,35 @@ def test_other_dimensions_stay() -> None:
     assert by_pass(convolution(window=(3, 3, 3)), floats("x", 1, 32, 8, 9, 10)) == CONV
 
 
+SCALES = numbers(1, 32, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("emit", "found"),
+    [
+        (lambda op, y: op.Mul(y, SCALES), False),
+        (lambda op, y: op.Mul(SCALES, y), False),
+        (lambda op, y: op.Add(y, SCALES), False),
+        (lambda op, y: op.BatchNormalization(y, *[np.ones(32, np.float32)] * 4), False),
+        (lambda op, y: op.Mul(y, op.Sigmoid(y)), True),
+        (lambda op, y: op.Add(op.Mul(y, SCALES), op.Relu(y)), True),  # another user
+        (lambda op, y: op.Sub(y, SCALES), True),
+        (lambda op, y: [op.Mul(y, SCALES), y], True),  # an output
+    ],
+)
+def test_scales_stay_part_of_the_convolution(emit: Any, found: bool) -> None:
+    model = graph(lambda op, x: emit(op, convolution()(op, x)), floats("x", 1, 32, 22, 22))
+    assert WinogradConvolutions()(model).modified is found
+
+
+def test_computed_scales_do_not_count() -> None:
+    def emit(op: Builder, x: Value, scales: Value) -> Value:
+        result: Value = op.Mul(convolution()(op, x), scales)
+        return result
+
+    assert WinogradConvolutions()(graph(emit, floats("x", 1, 32, 22, 22), floats("s", 1, 32, 1, 1))).modified
+
+
 def _of_weights(op: Builder, x: Value, weights: Value) -> Value:
     result: Value = op.Conv(x, weights)
     return result
