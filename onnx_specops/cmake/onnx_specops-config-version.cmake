@@ -1,4 +1,4 @@
-# The version is stated once, in the Python package. Before 1.0 a minor version may break what the one before it promised.
+# The Python package defines the version. Before 1.0, a minor version can be incompatible with the previous one.
 file(STRINGS "${CMAKE_CURRENT_LIST_DIR}/../__init__.py" _onnx_specops_line REGEX "^__version__ = ")
 string(REGEX REPLACE ".*\"(([0-9]+)\\.([0-9]+)[^\"]*)\".*" "\\1;\\2;\\3" _onnx_specops_version "${_onnx_specops_line}")
 list(GET _onnx_specops_version 0 PACKAGE_VERSION)

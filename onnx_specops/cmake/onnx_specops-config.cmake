@@ -1,9 +1,9 @@
-# The native kernels for a program that ONNX Runtime is linked into:
+# The native kernels, for programs that link ONNX Runtime:
 #
 #     find_package(onnx_specops)   # cmake -Donnx_specops_DIR="$(python -m onnx_specops --cmake-dir)"
 #
-# sets onnx_specops_LIBRARY, the shared library to hand to RegisterCustomOpsLibrary, and makes it known as the imported
-# target onnx_specops::onnx_specops. A program loads it when it runs and links nothing of it.
+# sets onnx_specops_LIBRARY to the path of the shared library, for RegisterCustomOpsLibrary, and defines the imported target
+# onnx_specops::onnx_specops. A program loads the library at run time and does not link it.
 set(_onnx_specops_name libonnx_specops.so)
 if(WIN32)
   set(_onnx_specops_name onnx_specops.dll)
