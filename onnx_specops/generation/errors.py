@@ -8,4 +8,4 @@ class GenerationError(ValueError):
 
 
 class SettingWarning(UserWarning):
-    """Settings of generation_config.json that transformers applies and this package does not."""
+    """generation_config.json contains settings that transformers applies and this package ignores."""

@@ -134,7 +134,7 @@ class SpeechModel(TextModel):
         segments: the segments of the last recording, if timestamps were requested or the recording has several windows.
         positions: the maximum number of tokens per window.
         vocabulary: the number of tokens in the vocabulary.
-        constraints: the tokens that may follow a sequence, by the settings of generation_config.json.
+        constraints: the tokens that may follow a sequence, according to generation_config.json.
 
     Raises:
         GenerationError: files are missing or inconsistent.

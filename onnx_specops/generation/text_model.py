@@ -35,7 +35,7 @@ class TextModel(ABC):
         given: the tokens of the current text.
         goes_on: whether the output continues the prompt (true) or answers it (false).
         hypotheses: the complete texts of the last beam search, the best one first.
-        constraints: the tokens that may follow a sequence, by the settings of generation_config.json.
+        constraints: the tokens that may follow a sequence, according to generation_config.json.
     """
 
     goes_on: bool
