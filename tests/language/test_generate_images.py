@@ -13,6 +13,7 @@ import pytest
 from PIL import Image
 
 from onnx_specops.generation import GenerationError, VisionLanguageModel, open_model
+from onnx_specops.generation.beams import log_softmax
 from onnx_specops.generation.images import ImageProcessor
 from tests.converters.cli.specops import as_json, specops
 from tests.folders import vision
@@ -40,6 +41,30 @@ def test_texts_equal_openvinos(place: Path, model: VisionLanguageModel) -> None:
     for request, tokens in zip(vision.requests(place.name), expected, strict=True):
         text = "".join(model.write(request.text, vision.TOKENS, images=request.images))
         assert model.given == tokens and text == model.decode(tokens)
+
+
+def test_scores_of_beams(place: Path, model: VisionLanguageModel) -> None:
+    """The score of each text is the sum of its tokens' log probabilities, each computed with the whole text before it."""
+    (_, one, _) = vision.requests(place.name)
+    prepared = [model._processor(image) for image in one.images]
+    model._images = prepared
+    prompt = model.encode(model._expanded(one.text, prepared))
+    (best, *_) = [list(model.generate(prompt, 5, beams=3))]
+    assert best == list(model.hypotheses[0].tokens) and len(model.hypotheses) == 3
+    constraints, read = model.constraints, [token for token in prompt if token >= 0]
+    for found in model.hypotheses:
+        score = 0.0
+        ended = [] if len(found.tokens) == 5 else [sorted(model.ends)[0]]
+        assert len(model.ends) == 1
+        tokens = [*found.tokens, *ended]
+        for count, token in enumerate(tokens):
+            model._session.reset_state()
+            before = list(found.tokens[:count])
+            (logits,) = model._session.run(["logits"], model._feeds(np.array([[*prompt, *before]], np.int64), 0, [0]))
+            allowed = constraints.applied(log_softmax(logits[0, -1]), [*read, *before], read, len(read))
+            score += float(allowed[token])
+        assert found.score == pytest.approx(score / len(tokens), abs=1e-4)
+    model._held = []
 
 
 def test_images_precede_a_text_without_places(place: Path, model: VisionLanguageModel) -> None:
