@@ -56,11 +56,13 @@ _MOST_BEAMS = 32  # of onnxruntime-genai
 _NEVER = "never"
 
 _NEUTRAL: dict[str, Any] = {
-    "bad_words_ids": None, "begin_suppress_tokens": None, "encoder_no_repeat_ngram_size": 0,
-    "encoder_repetition_penalty": 1.0, "epsilon_cutoff": 0.0, "eta_cutoff": 0.0, "exponential_decay_length_penalty": None,
-    "forced_bos_token_id": None, "forced_decoder_ids": None, "forced_eos_token_id": None, "guidance_scale": 1.0,
-    "min_new_tokens": 0, "min_p": 0.0, "num_beam_groups": 1, "penalty_alpha": 0.0, "sequence_bias": None,
-    "stop_strings": None, "suppress_tokens": None, "top_h": 1.0, "typical_p": 1.0,
+    "bad_words_ids": None, "begin_suppress_tokens": None, "constraints": None, "dola_layers": None,
+    "encoder_no_repeat_ngram_size": 0, "encoder_repetition_penalty": 1.0, "epsilon_cutoff": 0.0, "eta_cutoff": 0.0,
+    "exponential_decay_length_penalty": None, "force_words_ids": None, "forced_bos_token_id": None,
+    "forced_decoder_ids": None, "forced_eos_token_id": None, "guidance_scale": 1.0, "max_time": None, "min_new_tokens": 0,
+    "min_p": 0.0, "num_beam_groups": 1, "penalty_alpha": 0.0, "remove_invalid_values": False, "renormalize_logits": False,
+    "sequence_bias": None, "stop_strings": None, "suppress_tokens": None, "token_healing": False, "top_h": 1.0,
+    "typical_p": 1.0, "watermarking_config": None,
 }  # fmt: skip
 """Settings of generation_config.json that onnxruntime-genai does not support, with their values without effect."""
 

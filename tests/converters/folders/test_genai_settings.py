@@ -99,6 +99,8 @@ def test_values_that_onnxruntime_genai_rejects(stated: dict[str, Any], expected:
         ({"suppress_tokens": [3], "min_new_tokens": 2}, "min_new_tokens, suppress_tokens"),
         ({"early_stopping": "never"}, "early_stopping"),
         ({"min_p": 0.1}, "min_p"),
+        ({"watermarking_config": {"bias": 2.0}, "renormalize_logits": True}, "renormalize_logits, watermarking_config"),
+        ({"renormalize_logits": False, "token_healing": False, "max_time": None}, ""),
         ({"min_p": 0.0, "typical_p": 1.0, "guidance_scale": 1, "bad_words_ids": [], "no_repeat_ngram_size": 2}, ""),
     ],
 )
