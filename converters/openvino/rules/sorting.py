@@ -76,6 +76,9 @@ def _top_k(
 ) -> tuple[Value, Value]:
     if (count := integer(k, "k")) is not None and count < 0:
         raise Malformed(f"its k is {count}; it must be 0 or more")
+    if data.dtype == ir.DataType.BOOL:  # ONNX orders numbers only
+        values, indices = _top_k(op, op.Cast(data, to=ir.DataType.INT32), k, axis, mode, sort, index_element_type)
+        return op.Cast(values, to=data.dtype), indices
     data = _extended(op, data, axis, count)
     k = vector(op, k)
     values, indices = op.TopK(data, k, axis=axis, largest=int(mode == "max"), sorted=int(sort == "value"))

@@ -47,6 +47,7 @@ def _top_k():
                    settings={} if sort == "value" else _TIED)  # fmt: skip
         yield case(f"stable-{sort}-min-i32", dynamic(mixed(4, 12, dtype=I32)), np.array(5), 1, "min", sort, stable=True,
                    settings={} if sort == "value" else _TIED)  # fmt: skip
+    yield case("stable-bool", dynamic(mixed(4, 12, dtype=bool)), np.array(5), 1, "max", stable=True)
     huge = np.array([[1, 2**63, 2**64 - 1, 0, 2**63 - 1, 5]], U64)
     yield case("u64", dynamic(huge), np.array(3), 1, settings=decided("expected", "neither oracle orders 64-bit unsigned integers", huge[:, [2, 1, 4]], np.array([[2, 1, 4]], I32)))  # fmt: skip
     yield case("infinities", dynamic(np.array([[1, np.inf, -np.inf, 0, 3]], F32)), np.array(5), 1, "min")
