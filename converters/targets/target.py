@@ -31,6 +31,7 @@ Spelling = Literal[
     "positive scores",
     "bounded Slice",
     "Concat for Tile",
+    "uniform constants",
     "Reshape before Expand",
     "counted Slice",
     "clipped Tanh",

@@ -59,6 +59,7 @@ from converters.passes.spellings.ncnn_forms import (
     ReshapeBeforeExpand,
     SeparateFunctions,
     SplitLastDimension,
+    UniformConstants,
 )
 from converters.passes.spellings.negative_pads import NonnegativePads
 from converters.passes.spellings.non_numbers import ComparedNonNumbers
@@ -243,6 +244,7 @@ _SIMPLIFIED: Mapping[str, Callable[[], InPlacePass]] = {
     "ConvTranspose for Col2Im": LowerCol2Im,
     "bounded Slice": BoundedSlices,
     "Concat for Tile": ConcatForTile,
+    "uniform constants": UniformConstants,
     "Reshape before Expand": ReshapeBeforeExpand,
     "counted Slice": CountedSlices,
     "Slice for negative pads": NonnegativePads,

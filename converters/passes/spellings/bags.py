@@ -1,4 +1,4 @@
-"""Sums of bags of embeddings as matrix multiplications."""
+"""Sums of bags of embeddings as matrix multiplications, or along an axis."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import onnx_ir as ir
 from converters.passes.workaround import Workaround
 from onnx_specops.building import Builder, Value
 from onnx_specops.domain import DOMAIN
-from onnx_specops.graphs import constant_array, constant_list
+from onnx_specops.graphs import constant_array, constant_list, producer_of
 
 _ELEMENTS = 1 << 22
 """The largest number of pairs of a bag and an index."""
@@ -25,7 +25,8 @@ class BagsByMatMul(Workaround):
 
     The operator's function contains a Loop, which most programs other than ONNX Runtime lack. Conditions: known numbers
     of indices and bags, whose product is at most 4 million, a table of floats, and a constant default index. Offsets and
-    indices are not checked. If the table may contain infinities or NaN, they are counted separately, because 0 times
+    indices are not checked. Constant offsets with equal distances need no matrix: the rows of each bag are summed along an
+    axis. If the table may contain infinities or NaN, they are counted separately, because 0 times
     infinity would make all bags NaN.
     """
 
@@ -56,10 +57,13 @@ def _sums(
     if any(size is None or not size[0] for size in sizes):
         return None
     (count,), (bags,) = ([dim or 0 for dim in size or ()] for size in sizes)
+    kind = ir.DataType.DOUBLE if table.dtype == ir.DataType.DOUBLE else ir.DataType.FLOAT
+    weighted = weights if isinstance(weights, Value) and weights.dims != [0] else None
+    if constant_list(offsets) == list(range(0, count, count // bags or count)) and count % bags == 0:
+        return _sums_of_equal_bags(op, table, indices, weighted, [bags, count // bags], kind)
     if count * bags > _ELEMENTS:
         return None
     row = [dim or 0 for dim in dims[1:]]
-    kind = ir.DataType.DOUBLE if table.dtype == ir.DataType.DOUBLE else ir.DataType.FLOAT
     starts = op.Reshape(op.Cast(offsets, to=ir.DataType.INT64), [bags, 1])
     ends = op.Concat(op.Slice(starts, [1], [bags], [0]), op.const([[count]]), axis=0)
     places = op.const(np.arange(count).reshape(1, -1))
@@ -67,9 +71,9 @@ def _sums(
     members = op.Sub(op.Cast(op.Less(places, ends), to=kind), op.Cast(op.Less(places, starts), to=kind))
     rows = op.Reshape(op.Cast(op.Gather(table, indices, axis=0), to=kind), [count, int(np.prod(row))])
     is_finite = _is_finite(table)
-    if isinstance(weights, Value) and weights.dims != [0]:
-        rows = op.Mul(rows, op.Reshape(op.Cast(weights, to=kind), [count, 1]))
-        is_finite = is_finite and _is_finite(weights)
+    if weighted is not None:
+        rows = op.Mul(rows, op.Reshape(op.Cast(weighted, to=kind), [count, 1]))
+        is_finite = is_finite and _is_finite(weighted)
     sums = op.MatMul(members, rows) if is_finite else _guarded_product(op, members, rows, kind)
     if default and default[0] != -1:
         other = op.Cast(op.Gather(table, op.const(default[:1]), axis=0), to=kind)
@@ -80,6 +84,21 @@ def _sums(
         else:
             sums = op.Where(op.Less(starts, ends), sums, other)
     return op.Cast(op.Reshape(sums, [bags, *row]), to=table.dtype)
+
+
+def _sums_of_equal_bags(
+    op: Builder, table: Value, indices: Value, weights: Value | None, sizes: list[int], kind: ir.DataType
+) -> Value:
+    """Return the sums of consecutive bags; ``sizes``: their number and the number of indices in each."""
+    before = producer_of(indices, "Cast")
+    source = None if before is None else before.inputs[0]
+    # The Reshape is next to that of the indices of a matrix, so that the two are merged.
+    places = op.Cast(op.Reshape(source, sizes), to=indices.dtype) if source is not None else op.Reshape(indices, sizes)
+    rows = op.Cast(op.Gather(table, places, axis=0), to=kind)
+    if weights is not None:
+        ones = [1] * ((table.rank or 1) - 1)
+        rows = op.Mul(rows, op.Reshape(op.Cast(weights, to=kind), [*sizes, *ones]))
+    return op.Cast(op.ReduceSum(rows, [1], keepdims=0), to=table.dtype)
 
 
 def _is_finite(value: Value) -> bool:

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
-from converters.passes.workaround import Workaround
+from converters.passes.workaround import Workaround, again
 from onnx_specops.building import Builder, Value
-from onnx_specops.graphs import attributes_of, constant_list, producer_of
+from onnx_specops.graphs import attributes_of, constant_array, constant_list, producer_of
 
 
 class ConvForSpaceToDepth(Workaround):
@@ -251,3 +251,28 @@ class ConcatForTile(Workaround):
 
 
 _MOST_COPIES = 64
+
+
+class UniformConstants(Workaround):
+    """Convert a constant of equal numbers along the first axis of data in arithmetic to one number.
+
+    pnnx (2026) may take the axis for the batch, which constants do not have; ncnn then computes results of another shape.
+    The numbers of elements of equal bags of embeddings are such constants.
+    """
+
+    operators = frozenset(("Add", "Div", "Mul", "Sub"))
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        result = node.outputs[0]
+        for place, value in enumerate(node.inputs):
+            other, numbers = node.inputs[1 - place], constant_array(value)
+            if numbers is None or not isinstance(other, Value) or not isinstance(result, Value):
+                continue
+            if numbers.ndim != result.rank or numbers.shape[0] == 1 or other.dims != result.dims or not other.is_static:
+                continue
+            first = numbers.reshape(-1)[:1]
+            if first.size and (numbers == first).all():
+                given = list(node.inputs)
+                given[place] = op.const(first)
+                return [again(op, node, *given)]
+        return None

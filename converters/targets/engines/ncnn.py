@@ -52,6 +52,7 @@ NCNN = replace(
         "Gather for strided Slice",
         "bounded Slice",
         "Concat for Tile",
+        "uniform constants",
         "Reshape before Expand",
         "unchecked rows",
         "looked-up masks",

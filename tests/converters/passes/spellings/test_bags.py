@@ -93,3 +93,23 @@ def test_bags_without_an_infinite_row(constant: bool, weights: Any) -> None:
         inputs.append(floats("table", 5, 3))
         arrays.append(rows)
     assert "MatMul" in rewritten(emit, *inputs, by=[BagsByMatMul()], numbers=arrays)
+
+
+@pytest.mark.parametrize(
+    ("offsets", "by_matrix"),
+    [([0, 2, 4], False), ([0, 1, 2, 3, 4, 5], False), ([0], False), ([0, 2, 3], True), ([1, 2, 4], True)],
+)
+@pytest.mark.parametrize("weights", [None, WEIGHTS])
+@pytest.mark.parametrize("to", [INT64, ir.DataType.INT32])
+def test_equal_bags(offsets: list[int], by_matrix: bool, weights: Any, to: ir.DataType) -> None:
+    """Bags with the same number of indices are summed along an axis."""
+    rows = np.random.default_rng(2).standard_normal((5, 3, 2)).astype(np.float32)
+
+    def emit(op, indices):
+        flat = op.Cast(op.Reshape(indices, [-1]), to=to)
+        return _bags(np.array([2], to.numpy()), weights)(op, op.const(rows), flat, op.const(np.array(offsets, to.numpy())))
+
+    found = rewritten(emit, new_value(INT64, [3, 2], "indices"), by=[BagsByMatMul()], numbers=[INDICES.reshape(3, 2)])
+    assert ("MatMul" in found) == by_matrix
+    assert ("ReduceSum" in found) != by_matrix
+    assert "EmbeddingBagOffsetsSum" not in found

@@ -17,8 +17,9 @@ from converters.passes.spellings.ncnn_forms import (
     NormalizedLines,
     ReshapeBeforeExpand,
     SeparateFunctions,
+    UniformConstants,
 )
-from tests.converters.passes.graphs import floats, graph, operators, rewritten
+from tests.converters.passes.graphs import floats, graph, operators, rewritten, run
 from tests.converters.passes.spellings.spelled import spelled
 
 
@@ -198,3 +199,26 @@ def test_computed_tiles_stay() -> None:
     numbers = [np.arange(6, dtype=np.float32).reshape(2, 3)]
     found = rewritten(lambda op, x: op.Tile(x, op.Shape(x)), floats("x", None, 3), by=[ConcatForTile()], numbers=numbers)
     assert "Tile" in found
+
+
+@pytest.mark.parametrize(
+    ("numbers", "dims", "merged"),
+    [
+        (np.full((3, 1), 4), (3, 4), True),
+        (np.full((3, 4), 4), (3, 4), True),
+        (np.full((1, 4), 4), (3, 4), False),
+        (np.full(4, 4), (3, 4), False),
+        (np.full((3, 1), 4), (1, 4), False),
+        (np.array([[4], [4], [5]]), (3, 4), False),
+        (np.full((3, 1), 4), (None, 4), False),
+    ],
+)
+@pytest.mark.parametrize("operator", ["Add", "Sub", "Mul", "Div"])
+def test_equal_numbers_of_a_batch(operator: str, numbers: np.ndarray, dims: tuple[int | None, ...], merged: bool) -> None:
+    array = np.arange(1, 13, dtype=np.float32).reshape(3, 4)[: dims[0] or 3]
+    model = graph(lambda op, x: op.node(operator, numbers.astype(np.float32), op.node(operator, x, 2.0)), floats("x", *dims))
+    expected = run(model, array)[0]
+    UniformConstants()(model)
+    constants = [value.const_value.size for node in model.graph for value in node.inputs if value and value.const_value]
+    assert (max(constants) == 1) == merged
+    np.testing.assert_array_equal(run(model, array)[0], expected)
