@@ -82,11 +82,30 @@ def recurrent(node: ir.Node) -> bool:
     return node.attributes.get_string("direction", "forward") == "reverse" or not is_usual_recurrence(node)
 
 
-@limit("GRU LSTM RNN", "of a batch of several sequences")
+@limit("GRU LSTM RNN", "of a batch of several sequences, with the steps on the first axis or the last states as results")
 def several_sequences(node: ir.Node) -> bool:
-    """Match a batch of more than one, or of an unknown number."""
+    """Match a batch of more than one, or of an unknown number, unless it is the first axis of the data before a Transpose.
+
+    If the last states of such a batch are used, the node matches, too.
+    """
     dims = _dims(node.inputs[0])
-    return dims is None or dims[1] != 1
+    if dims is None:
+        return True
+    has_states = any(value.uses() or value.is_graph_output() for value in node.outputs[1:])
+    return dims[1] != 1 and (has_states or not _is_batch_first(node.inputs[0]))
+
+
+def _is_batch_first(value: ir.Value | None) -> bool:
+    """Return whether a Transpose moves the first axis of other data to the second one before a stack of recurrent layers."""
+    node = None if value is None else value.producer()
+    while node is not None and not node.domain:
+        order = list(node.attributes.get_ints("perm", ()) or ())
+        if node.op_type == "Transpose" and order in ([1, 0, 2], [2, 0, 1]):
+            return True
+        if node.op_type not in ("Reshape", "Squeeze", *_DIRECTIONS) and order != [0, 2, 1, 3]:
+            return False
+        node = None if node.inputs[0] is None else node.inputs[0].producer()
+    return False
 
 
 @limit("GRU", "with linear_before_reset=0")

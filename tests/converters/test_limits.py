@@ -29,6 +29,11 @@ def _recurrent(operator: str, **attributes: Any):
     return emit
 
 
+def _last_state(op: Builder, x: Any):
+    w, r = (op.const(np.zeros((1, 2, size), np.float32)) for size in (4, 2))
+    return op.node("RNN", x, w, r, hidden_size=2, outputs=2)[1]
+
+
 def _resized(scales: list[float], sizes: list[int], **attributes: Any):
     def emit(op: Builder, x):
         numbers = op.const(np.array([1, 1, *scales], np.float32))
@@ -89,6 +94,14 @@ CASES: list[tuple[Limit, tuple[int, ...], Any, Any]] = [
     (limits.reset_before, (3, 2, 4), _recurrent("GRU"), _recurrent("GRU", linear_before_reset=1)),
     (limits.reset_before_of_unknown_sizes, (None, 2, 4), _recurrent("GRU"), _recurrent("GRU", linear_before_reset=1)),
     (limits.several_sequences, (3, 2, 4), _recurrent("LSTM"), lambda op, x: op.Abs(x)),
+    (limits.several_sequences, (2, 3, 4), lambda op, x: _recurrent("LSTM")(op, op.Abs(op.Transpose(x, perm=[1, 0, 2]))),
+     lambda op, x: _recurrent("LSTM")(op, op.Transpose(x, perm=[1, 0, 2]))),
+    (limits.several_sequences, (2, 3, 4), lambda op, x: _recurrent("GRU")(op, op.Transpose(x, perm=[0, 1, 2])),
+     lambda op, x: _recurrent("GRU")(op, op.Transpose(x, perm=[1, 0, 2]))),
+    (limits.several_sequences, (2, 3, 4), lambda op, x: _recurrent("GRU")(op, op.Transpose(x, perm=[1, 2, 0])),
+     lambda op, x: _recurrent("GRU")(op, op.Transpose(x, perm=[2, 0, 1]))),
+    (limits.several_sequences, (2, 3, 4), lambda op, x: _last_state(op, op.Transpose(x, perm=[1, 0, 2])),
+     lambda op, x: _recurrent("RNN")(op, op.Transpose(x, perm=[1, 0, 2]))),
     (
         limits.several_sequences,
         (3, 2, 4),
