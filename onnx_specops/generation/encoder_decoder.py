@@ -57,7 +57,6 @@ class EncoderDecoder(TextModel):
         sess_options: ort.SessionOptions | None = None,
     ) -> None:
         super().__init__(Path(folder), kernels)
-        self._configure(forced_bos_token_id)
         self._encoder, decoder = (self._open(name, sess_options) for name in (ENCODER, DECODER))
         self._encoder_names = {value.name for value in self._encoder.get_inputs()}
         if "input_features" in self._encoder_names:
@@ -66,6 +65,7 @@ class EncoderDecoder(TextModel):
             )
         if unknown := self._encoder_names - {"input_ids", "attention_mask"}:
             raise GenerationError(f"{ENCODER} has inputs other than tokens and their mask: {', '.join(sorted(unknown))}")
+        self._configure(forced_bos_token_id)
         self._decoder = StatefulDecoder(decoder, DECODER)
 
     def generate(

@@ -146,6 +146,19 @@ def test_an_encoder_of_another_model(place: Path, tmp_path: Path) -> None:
         open_model(tmp_path / "out")
 
 
+def test_an_encoder_of_images(place: Path, tmp_path: Path) -> None:
+    """The settings of Pix2Struct's tokens are in another place, but the images are the reason that it does not run."""
+    _, target = folders("t5_text", place)
+    shutil.copytree(target, tmp_path / "out")
+    path = tmp_path / "out" / "openvino_encoder_model.onnx"
+    model = onnx.load(path)
+    model.graph.input.append(onnx.helper.make_tensor_value_info("flattened_patches", onnx.TensorProto.FLOAT, [1, 4, 770]))
+    onnx.save(model, path)
+    (tmp_path / "out" / "config.json").write_text('{"model_type": "pix2struct", "text_config": {"vocab_size": 320}}')
+    with pytest.raises(GenerationError, match="has inputs other than tokens and their mask: flattened_patches"):
+        open_model(tmp_path / "out")
+
+
 def test_invalid_prompts(place: Path) -> None:
     _, target = folders("bart_text", place)
     model = EncoderDecoder(target)
