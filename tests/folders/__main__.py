@@ -66,6 +66,9 @@ def runs(name: str) -> Iterator[tuple[str, Callable[[Path, Path], hosts.Result]]
     if name in STATELESS:
         for beams in (1, 3):
             yield "optimum-onnx", partial(hosts.in_optimum_without_states, name, beams=beams)
+    if name == "pix2struct":
+        for beams in (1, 3):
+            yield "optimum-onnx", partial(hosts.in_optimum_of_patches, beams=beams)
     if name.startswith("sentence-transformer") or name.endswith(("-embedding", "-reranker")):
         yield "sentence-transformers", partial(hosts.in_sentence_transformers, name)
     if name == "sam":
@@ -89,7 +92,7 @@ def measured(name: str, place: Path) -> list[dict[str, Any]]:
     elif name in SPEECH or name in VISION or name in HYBRIDS:
         specops("convert", source, "-o", target, "--genai")
     else:
-        specops("convert", source, "-o", target, *([] if name in PIPELINES or name in STATELESS else _VARIANTS))
+        specops("convert", source, "-o", target, *([] if name in (*PIPELINES, *STATELESS, "pix2struct") else _VARIANTS))
     rows = []
     for host, run in runs(name):
         if reason := hosts.missing(host):

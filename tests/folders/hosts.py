@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from tests.folders import hybrids, speech, transcripts, vision
-from tests.folders.subjects import ENCODERS, TEXTS
+from tests.folders.subjects import ENCODERS, PATCHES, TEXTS
 
 HERE = Path(__file__).parent
 INSTALL = "pip install '.[hosts]'"
@@ -140,6 +140,27 @@ def in_optimum_without_states(name: str, source: Path, target: Path, beams: int 
     mask[1, :2] = 1 if pair else 0
     asked = {"min_new_tokens": 12, "max_new_tokens": 12, "do_sample": False, "num_beams": beams, "pad_token_id": 0}
     expected, found = (model.generate(input_ids=ids, attention_mask=mask, **asked) for model in models)
+    compared = "tokens, greedy" if beams == 1 else f"tokens, {beams} beams"
+    return Result(compared, float((expected != found).sum()), 0.0, type(models[1]).__name__)
+
+
+def in_optimum_of_patches(source: Path, target: Path, beams: int = 1) -> Result:
+    """Generate the tokens of a text about an image, which Pix2Struct reads as patches with their rows and columns."""
+    import torch
+    from optimum import intel, onnxruntime
+
+    files = {f"{part}_file_name": f"openvino_{part}_model.onnx" for part in ("encoder", "decoder", "decoder_with_past")}
+    models = (
+        intel.OVModelForPix2Struct.from_pretrained(source, ov_config=CPU),
+        onnxruntime.ORTModelForPix2Struct.from_pretrained(target, use_merged=False, use_io_binding=False, **files),
+    )
+    width = models[0].config.vision_config.patch_embed_hidden_size
+    patches = np.random.default_rng(1).standard_normal((1, PATCHES, 2 + width)).astype(np.float32)
+    side = int(PATCHES**0.5)
+    patches[..., 0], patches[..., 1] = np.repeat(np.arange(side), side) + 1, np.tile(np.arange(side), side) + 1
+    asked = {"min_new_tokens": 12, "max_new_tokens": 12, "do_sample": False, "num_beams": beams}
+    given = {"flattened_patches": torch.from_numpy(patches), "attention_mask": torch.ones((1, PATCHES), dtype=torch.int64)}
+    expected, found = (model.generate(**given, **asked) for model in models)
     compared = "tokens, greedy" if beams == 1 else f"tokens, {beams} beams"
     return Result(compared, float((expected != found).sum()), 0.0, type(models[1]).__name__)
 

@@ -458,11 +458,44 @@ def _t5_configuration() -> Any:
 STATELESS: dict[str, Callable[[], Any]] = {"llama-stateless": _llama_configuration, "t5-stateless": _t5_configuration}
 """Language models that were exported with ``stateful=False``, and their configurations."""
 
+PATCHES, _PATCH = 64, 16
+"""The number of patches of an image in Pix2Struct, and their height and width."""
+
+
+def make_pix2struct(folder: Path) -> None:
+    """Create the folder of a Pix2Struct model, which reads an image as patches and writes a text. Its caches are inputs."""
+    import torch
+    import transformers
+    from optimum.exporters.openvino import main_export
+
+    torch.manual_seed(1)
+    widths = {"hidden_size": 32, "d_kv": 8, "d_ff": 64}
+    config = transformers.Pix2StructConfig(
+        text_config={**widths, "vocab_size": SIZE, "num_layers": 2, "num_heads": 4},
+        vision_config={**widths, "patch_embed_hidden_size": 3 * _PATCH**2, "num_hidden_layers": 2, "num_attention_heads": 4,
+                       "seq_len": PATCHES},
+    )  # fmt: skip
+    model = transformers.Pix2StructForConditionalGeneration(config).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.ndim > 1:
+                parameter.copy_(0.3 * torch.randn_like(parameter))
+    for name, token in (("decoder_start_token_id", 0), ("pad_token_id", 0), ("eos_token_id", 1)):
+        setattr(model.generation_config, name, token)
+    images = transformers.Pix2StructImageProcessor(max_patches=PATCHES)
+    with tempfile.TemporaryDirectory() as place:
+        model.save_pretrained(place)
+        transformers.Pix2StructProcessor(images, _t5_tokenizer()).save_pretrained(place)
+        how = {"task": "image-to-text-with-past", "library_name": "transformers", "convert_tokenizer": False}
+        main_export(place, str(folder), **how)
+
+
 MAKERS: dict[str, Callable[[Path], None]] = {
     "sentence-transformer": make_sentence_transformer,
     "sentence-transformer-dense": partial(make_sentence_transformer, dense=True),
     "sentence-transformer-router": make_router,
     "sam": make_sam,
+    "pix2struct": make_pix2struct,
     **{name: partial(make_stateless, name) for name in STATELESS},
 }
 SPEECH: dict[str, Callable[[Path], None]] = {
