@@ -9,11 +9,18 @@ from typing import Literal
 import numpy as np
 
 from converters.errors import Malformed
-from converters.openvino.rule import AttributeGroup, rule
+from converters.openvino.rule import AttributeGroup, Departure, rule
 from converters.openvino.rules._indices import normal_axis
 from converters.openvino.rules._precision import mixed_in_float32
 from converters.openvino.rules._shapes import match_shapes
 from onnx_specops.building import Builder, Value
+
+_NONE_KEPT = Departure(
+    where="a `keep_top_k` of 0",
+    cpu="returns uninitialized memory",
+    specification="keeps no detection",
+    follows="specification",
+)
 
 CodeType = Literal["caffe.PriorBoxParameter.CORNER", "caffe.PriorBoxParameter.CENTER_SIZE"]
 
@@ -39,7 +46,7 @@ class Detections(AttributeGroup):
     objectness_score: float = 0.0
 
 
-@rule("DetectionOutput")
+@rule("DetectionOutput", departs=[_NONE_KEPT])
 def detection_output_1(
     op: Builder,
     box_logits: Value,
@@ -61,7 +68,7 @@ def detection_output_1(
     return detection_output(op, box_logits, class_preds, proposals, aux_class_preds, aux_box_preds, attributes=attributes)
 
 
-@rule("DetectionOutput", since="opset8")
+@rule("DetectionOutput", since="opset8", departs=[_NONE_KEPT])
 def detection_output(
     op: Builder,
     box_logits: Value,

@@ -46,6 +46,7 @@ UNSHOWN = {
     "`auto_pad` `same_upper`": "reading out of bounds returns arbitrary values and damages the oracle's process",
     "a `max_output_boxes_per_class` of 0": "the uninitialized memory may contain the right result",
     "no boxes, or a `nms_top_k`": "the uninitialized memory may contain the right result",
+    "a `keep_top_k` of 0": "the uninitialized memory may contain the right result",
     "regions with a NaN, infinity": "the result is undefined: the processor decides",
     "data of known dimensions, with `start`": "reading out of bounds damages the oracle's process",
     "data that have no steps": "the uninitialized memory may contain the right result",
