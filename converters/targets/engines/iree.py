@@ -11,6 +11,14 @@ IREE = replace(
     name="iree",
     title="IREE",
     evidence="iree-base-compiler 3.13",
-    spellings=(*COMMON, "MatMul for DFT", "forward GRU", "odd Asinh"),
+    spellings=(
+        *COMMON,
+        "MatMul for DFT",
+        "forward GRU",
+        "odd Asinh",
+        "Gather for GridSample",
+        "ConvTranspose for Col2Im",
+        "Slice for negative pads",
+    ),
     command="`iree-import-onnx model.onnx -o model.mlir`",
 )
