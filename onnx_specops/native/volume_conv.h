@@ -80,7 +80,7 @@ struct Sums {
   float slope;
   float* to;
   std::int64_t pixels;
-  std::int64_t to_line, lines;  // of squares: the distance of the two lines, or the number of lines if there is one
+  std::int64_t to_line, lines;  // of squares only: the distance of the two output lines, and how many of them there are
 };
 
 struct Kernels {
