@@ -2,7 +2,7 @@
 //
 // A slice of the padded input is one line of positions, in which each tap is at a fixed distance. With strides, the pixels of
 // each remainder are a plane of their own, so that taps stay adjacent. Sums at positions between lines are dropped.
-// Three taps along a line are computed for two pixels at a time if that saves time (volume_geometry.h).
+// Three taps along the width, or 3 x 3 taps, become transforms if that saves time (volume_geometry.h).
 #include "volume_conv.h"
 
 #include <algorithm>

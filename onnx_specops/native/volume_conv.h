@@ -41,8 +41,8 @@ struct Rows {
   std::int64_t before, copied;  // zeros before the copied numbers, and how many are copied; zeros follow
 };
 
-// Three taps along a line are four products for two pixels instead of six (Winograd's minimal filtering, F(2, 3)). The same
-// for lines of lines: nine taps of a square are 16 products for four pixels instead of 36.
+// Three taps along a line are four products for two pixels instead of six (Winograd's minimal filtering, F(2, 3)), and nine
+// taps of a square are 16 products for four pixels instead of 36.
 constexpr std::int64_t transform_count = 4;
 constexpr std::int64_t transforms_of(int dimensions) {
   return dimensions == 0 ? 1 : transform_count * transforms_of(dimensions - 1);
