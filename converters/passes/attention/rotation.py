@@ -12,6 +12,9 @@ from converters.passes.attention.probing import Dependence, Probe, ProbeError, o
 
 _PARTS = 1 << 22  # elements that are rotated at a time to compute tables
 _ERROR = 1e-4
+_TURN_ERROR = 0.05
+"""Of the rotation from a position to the next one. Angles of 100,000 radians are rounded by 0.004."""
+
 _LARGE = 1e30
 """Numbers of this size are rotated too, so that a limit of usual numbers before or after the rotation is found."""
 
@@ -39,6 +42,15 @@ class Table:
         real[...] = first * cosine - second * sine
         imaginary[...] = first * sine + second * cosine
         return result
+
+    def is_regular(self) -> bool:
+        """Whether the rotation from each position to the next one is the same.
+
+        It is not if the positions are parts of several tables, because the angles depend on the number of tokens (LongRoPE).
+        """
+        numbers = self.cosine + 1j * self.sine
+        turns = numbers[1:] * numbers[:-1].conj()
+        return bool(np.allclose(turns, turns[:1], rtol=0, atol=_TURN_ERROR))
 
 
 def _pairs(x: np.ndarray, pairs: int, interleaved: bool) -> tuple[np.ndarray, np.ndarray]:
@@ -167,7 +179,8 @@ class Rotations:
     def _agrees(self, rotation: _Rotation, table: Table | None, *, padding: bool) -> bool:
         """Return whether a table gives the rotation at the first, at any, and at the last positions, and after padding.
 
-        GroupQueryAttention counts the positions of a row. Without position_ids, the graph must count them in the same way.
+        GroupQueryAttention counts the positions of a row. Without position_ids, the graph must count them in the same way,
+        and the table must be regular: the first positions of a long prompt would take too much memory.
         """
         assert table is not None
         last = self._positions - 1
@@ -178,6 +191,8 @@ class Rotations:
                 ProbeShapes(2, 3, 5, positions=np.array([[last, 0, last // 2], [1, last // 3, last]])),
                 ProbeShapes(1, 1, last),
             ]
+        elif not table.is_regular():
+            return False
         else:
             tried.append(ProbeShapes(1, 1, last))
         if last >= _PROBE_SHAPES.total:
