@@ -199,11 +199,11 @@ def _adaptive_cases():
             for name, shape in (("even", [3, 2]), ("uneven", [4, 4]), ("one", [1, 1])):
                 data = static(_values(1, 2, 6, 6, dtype=dtype))
                 yield case(f"{np.dtype(dtype).name}-{name}", [data, np.array(shape, np.int32)])
+            data = images(_values(1, 2, 6, 4, dtype=dtype), _values(2, 2, 5, 7, dtype=dtype))
+            yield case(f"{np.dtype(dtype).name}-dynamic", [data, np.array([3, 2], np.int32)])
         halfway = np.random.default_rng(3).integers(-20, 20, (4, 8, 5, 6)).astype(np.int32)
         for name, data in (("halfway", static(halfway)), ("halfway-dynamic", images(halfway[:, :2]))):
             yield case(name, [data, np.array([2, 3], np.int32)])
-            data = images(_values(1, 2, 6, 4, dtype=dtype), _values(2, 2, 5, 7, dtype=dtype))
-            yield case(f"{np.dtype(dtype).name}-dynamic", [data, np.array([3, 2], np.int32)])
     expected = (
         np.array([8, 8, 5, 9, 9, 6, 9, 9, 9, 9, 9, 7], np.float32).reshape(1, 2, 2, 3),
         np.array([1, 1, 6, 8, 9, 10, 0, 2, 2, 8, 9, 11]).reshape(1, 2, 2, 3),
