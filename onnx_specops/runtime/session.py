@@ -56,8 +56,8 @@ def register(session_options: ort.SessionOptions, kernels: Literal["auto", "nati
     node is empty, and a ``RuntimeWarning`` reports the error. Python kernels in such a session have more restrictions. Every
     node must specify all attributes and inputs (an empty tensor represents an omitted input). float16 and bfloat16 are not
     supported, and float attributes are rounded to six digits. Strings must be valid UTF-8 without NUL characters.
-    Elementwise runs as its body. In an `onnx_specops.InferenceSession`, only the restriction on strings applies, and a
-    string that violates it raises an error.
+    Elementwise and VolumeConv run as their bodies. In an `onnx_specops.InferenceSession`, only the restriction on strings
+    applies, and a string that violates it raises an error.
 
     The Python kernels use the library of onnxruntime-extensions. Do not register that library again in the same options.
 
@@ -137,7 +137,8 @@ class InferenceSession(ort.InferenceSession):
 
     If a Python kernel fails, ``run`` and similar methods raise its exception, and ``run_async`` passes the message to the
     callback. Python kernels support 16-bit floats and omitted inputs in this session. They run one at a time, regardless of
-    ``execution_mode``, because they hold Python's global interpreter lock.
+    ``execution_mode``, because they hold Python's global interpreter lock. VolumeConv runs as its
+    body if the model contains it, because the body is a Conv of ONNX Runtime.
 
     The variables of a converted model (OpenVINO's ReadValue and Assign) keep their values between runs, as in an OpenVINO
     infer request. `reset_state` resets them. The session exposes only the model's own inputs and outputs, and serializes

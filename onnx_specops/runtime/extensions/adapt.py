@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from onnx import TensorProto
 
 from onnx_specops.domain import DOMAIN, Operator, find
 from onnx_specops.inlining import graphs_and_functions, inline_users, nested_graphs, without_weights
-from onnx_specops.runtime.extensions.kernels import PYTHON_DOMAIN, SORTED, kernel_name, text_attributes
+from onnx_specops.runtime.extensions.kernels import BY_BODY, PYTHON_DOMAIN, SORTED, kernel_name, text_attributes
 
 _NARROW: dict[int, str] = {TensorProto.FLOAT16: "float16", TensorProto.BFLOAT16: "bfloat16"}
 
@@ -34,8 +34,12 @@ def domain_nodes(model: onnx.ModelProto) -> Iterator[onnx.NodeProto]:
 
 
 def adapt(model: onnx.ModelProto) -> bool:
-    """Change ``model`` in place so that Python kernels can run all nodes of the domain; return whether it changed."""
-    if not any(True for _ in domain_nodes(model)):
+    """Change ``model`` in place so that Python kernels can run all nodes of the domain; return whether it changed.
+
+    The nodes of operators whose bodies in the model are faster do not change.
+    """
+    bodies = {function.name for function in model.functions if function.domain == DOMAIN} & BY_BODY
+    if all(node.op_type in bodies for node in domain_nodes(model)):
         return False
     _check_strings(model)
     changed = False
@@ -45,8 +49,8 @@ def adapt(model: onnx.ModelProto) -> bool:
     versions = {opset.domain: opset.version for opset in model.opset_import}
     # inner graphs first, because nodes of outer graphs are copied
     for holder in reversed(list(graphs_and_functions(model))):
-        changed |= _complete(holder) | _detach_outputs(holder)
-        if _rename(holder):
+        changed |= _complete(holder, bodies) | _detach_outputs(holder, bodies)
+        if _rename(holder, bodies):
             changed = True
             if isinstance(holder, onnx.FunctionProto) and not any(opset.domain == "" for opset in holder.opset_import):
                 holder.opset_import.append(onnx.helper.make_opsetid("", versions.get("", onnx.defs.onnx_opset_version())))
@@ -103,12 +107,17 @@ def _base_name(node: onnx.NodeProto) -> str:
     return node.op_type.partition("__")[0]
 
 
-def _complete(holder: Any) -> bool:
+def _has_kernel(node: onnx.NodeProto, bodies: Container[str]) -> bool:
+    """Return whether a Python kernel computes a node."""
+    return node.domain == DOMAIN and node.op_type not in bodies
+
+
+def _complete(holder: Any, bodies: Container[str]) -> bool:
     """Add every missing attribute, and an empty tensor for every omitted input."""
     nodes: list[onnx.NodeProto] = []
     changed = False
     for node in holder.node:
-        if node.domain == DOMAIN:
+        if _has_kernel(node, bodies):
             try:
                 operator = find(_base_name(node))
             except KeyError:  # ONNX Runtime's error names it
@@ -131,11 +140,11 @@ def _complete(holder: Any) -> bool:
     return changed
 
 
-def _rename(holder: Any) -> bool:
+def _rename(holder: Any, bodies: Container[str]) -> bool:
     """Move the domain's nodes to the domain of our sessions' Python kernels; return whether there are any."""
     found = False
     for node in holder.node:
-        if node.domain != DOMAIN:
+        if not _has_kernel(node, bodies):
             continue
         with contextlib.suppress(KeyError):  # ONNX Runtime's error names unknown operators
             find(_base_name(node))
@@ -187,7 +196,7 @@ def _sort_operands(node: onnx.NodeProto) -> bool:
     return True
 
 
-def _detach_outputs(holder: Any) -> bool:
+def _detach_outputs(holder: Any, bodies: Container[str]) -> bool:
     """Insert a node of standard ONNX after each node of the domain that produces a graph output.
 
     The node expands to the shape of a scalar, which has no effect and which no optimizer removes.
@@ -197,7 +206,7 @@ def _detach_outputs(holder: Any) -> bool:
     changed = False
     for node in holder.node:
         nodes.append(node)
-        if node.domain != DOMAIN:
+        if not _has_kernel(node, bodies):
             continue
         for index, name in enumerate(node.output):
             if name in outputs:

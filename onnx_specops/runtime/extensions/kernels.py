@@ -44,6 +44,11 @@ SORTED = {"Elementwise": ("uint8", "float")}
 """Operators with operands in any order, and the order of their types in nodes of our sessions."""
 
 
+BY_BODY = frozenset(("VolumeConv",))
+"""Operators that run as their bodies, which are faster because they are one operator of ONNX Runtime. Only our sessions use
+the kernels, for models without the bodies."""
+
+
 def kernel_name(operator: Operator, narrow: Mapping[str, str]) -> str:
     """Return the name under which an operator is registered for the nodes of our sessions.
 
@@ -151,7 +156,7 @@ def _define(operator: Operator, domain: str, extensions: Any) -> None:
     in_plain = domain == DOMAIN
     if in_plain and text_attributes(operator) - {n for n, a in operator.attributes.items() if a.type is float}:
         return  # it has list attributes, which plain sessions cannot pass
-    if in_plain and operator.name in SORTED:
+    if in_plain and (operator.name in SORTED or operator.name in BY_BODY):
         return  # plain sessions run its body
     for choice in _choices(operator):
         types = dict(zip(operator.types, choice, strict=True))

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import ml_dtypes
 import numpy as np
+import onnx
 import onnxruntime as ort
 import pytest
 from onnx import TensorProto, helper, numpy_helper
@@ -490,3 +491,34 @@ def test_the_operators_of_onnxruntime_extensions_stay_usable() -> None:
     """
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+# -- bodies --------------------------------------------------------------------------------------------------------------
+
+
+def _convolution(bodies: bool) -> onnx.ModelProto:
+    node = helper.make_node("VolumeConv", ["x", "w"], ["y"], domain=onnx_specops.DOMAIN, pads="1,1,1,1", slope=0.0)
+    weights = numpy_helper.from_array(np.ones((2, 3, 3, 3), np.float32), "w")
+    x, y = (value(name, TensorProto.FLOAT, [1, channels, 4, 5]) for name, channels in (("x", 3), ("y", 2)))
+    made = model([node], [x], [y], [weights])
+    return onnx_specops.add_bodies(made) if bodies else made
+
+
+@pytest.mark.parametrize(("bodies", "calls"), [(True, 0), (False, 1)])
+def test_volume_conv_runs_as_its_body_if_there_is_one(monkeypatch, bodies, calls) -> None:
+    found = []
+    compute = kernels._Kernel.__call__
+    monkeypatch.setattr(kernels._Kernel, "__call__", lambda *given: found.append(given) or compute(*given))
+    x = np.random.default_rng(0).standard_normal((1, 3, 4, 5)).astype(np.float32)
+    (got,) = session(_convolution(bodies)).run(None, {"x": x})
+    (expected,) = onnx_specops.InferenceSession(_convolution(True), kernels="none").run(None, {"x": x})
+    np.testing.assert_allclose(got, expected, atol=1e-5)
+    assert len(found) == calls
+
+
+def test_volume_conv_runs_as_its_body_in_plain_sessions() -> None:
+    options = ort.SessionOptions()
+    onnx_specops.register(options, "python")
+    x = np.ones((1, 3, 4, 5), np.float32)
+    (got,) = ort.InferenceSession(_convolution(True).SerializeToString(), options).run(None, {"x": x})
+    assert got[0, 0, 1, 1] == 27
