@@ -12,7 +12,7 @@ from openvino import opset13 as ops
 
 from converters.openvino import convert
 from converters.validation.compare import Tolerance
-from converters.validation.validate import Validation, validate
+from converters.validation.validate import RuntimeResult, Validation, _computes, validate
 from tests.conformance.quantized.record import unpack
 
 F = np.float32
@@ -360,3 +360,9 @@ def test_every_example_model_agrees(name: str) -> None:
     ]
     ran = {result.runtime for result in validation.results if not result.skipped}
     assert {"openvino", "reference"} < ran
+
+
+@pytest.mark.parametrize(("shape", "error", "computes"), [((2, 3), "", True), ((0, 3), "", False), ((2, 3), "no", False)])
+def test_outputs_without_elements_ask_for_larger_inputs(shape: tuple[int, ...], error: str, computes: bool) -> None:
+    result = RuntimeResult("openvino", error=error)
+    assert _computes(result, {"y": np.zeros(shape, np.float32)}) is computes
