@@ -60,6 +60,8 @@ class EncoderDecoder(TextModel):
         self._encoder, decoder = (self._open(name, sess_options) for name in (ENCODER, DECODER))
         self._encoder_names = {value.name for value in self._encoder.get_inputs()}
         if "input_features" in self._encoder_names:
+            if not (self.folder / MODEL).is_file():  # `open_model` reads the kind of model there
+                raise GenerationError(f"{self.folder} contains no {MODEL}, which specifies the kind of model")
             raise GenerationError(
                 f"{self.folder} contains a speech recognition model, which has no text prompt: load it with open_model"
             )

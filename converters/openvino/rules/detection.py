@@ -16,6 +16,7 @@ from converters.openvino.rules._shapes import match_shapes
 from onnx_specops.building import Builder, Value
 
 _NONE_KEPT = Departure(
+    name="no detections",
     where="a `keep_top_k` of 0",
     cpu="returns uninitialized memory",
     specification="keeps no detection",

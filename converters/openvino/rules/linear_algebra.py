@@ -121,6 +121,7 @@ def inverse(op: Builder, data: Value, *, adjoint: bool = False):
         ),
         _INTEGERS,
         Departure(
+            name="integers",
             where="i8 and u8 of three or more operands, if the product of some is beyond the range of the type",
             cpu="saturates it, too",
             specification="does not define it; only the result is expected to saturate",

@@ -81,6 +81,7 @@ def reduce_l2(op: Builder, x: Value, axes: Value, *, keep_dims: bool = False):
     departs=[
         _NO_AXES,
         Departure(
+            name="integers",
             where="u8 with a product beyond 32,767, and i8 with one beyond the range of i32",
             cpu="gives 0 for u8, and the highest or lowest number for i8, regardless of the sign",
             specification="does not define them; the nearest number of the type is expected",

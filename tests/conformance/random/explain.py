@@ -517,6 +517,8 @@ def _departures(recipe: Recipe) -> Iterator[Departure]:
                 return "..." in str(layer.attributes.get("equation"))
             case "ellipsis and axes":
                 return _has_mask(layer, "ellipsis") and (_has_mask(layer, "new_axis") or _has_mask(layer, "shrink_axis"))
+            case "no detections":
+                return not np.all(layer.attributes.get("keep_top_k", 1))
         return True
 
     for layer in recipe.layers():
