@@ -35,6 +35,11 @@ def has_full_range(node: ir.Node) -> bool:
     return bool(node.meta.get(FULL_RANGE))
 
 
+def is_constant(value: ir.Value | None) -> bool:
+    """Return whether a value is a constant that no caller can replace."""
+    return value is not None and value.const_value is not None and not value.is_graph_input()
+
+
 def constant_array(value: ir.Value | None) -> np.ndarray | None:
     """Return the elements of a constant that no caller can replace; ``None`` for any other value."""
     if value is None or value.const_value is None or value.is_graph_input():
@@ -52,6 +57,12 @@ def producer_of(value: ir.Value | None, op_type: str) -> ir.Node | None:
     """Return the node that computes a value if it has the given standard operator; otherwise ``None``."""
     node = None if value is None else value.producer()
     return node if node is not None and (node.op_type, node.domain) == (op_type, "") else None
+
+
+def before_cast(value: ir.Value) -> ir.Value | None:
+    """Return the input of the Cast that computes a value; the value itself if there is none."""
+    cast = producer_of(value, "Cast")
+    return value if cast is None else cast.inputs[0]
 
 
 def attributes_of(node: ir.Node) -> dict[str, Any]:

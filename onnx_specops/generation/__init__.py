@@ -20,7 +20,7 @@ from onnx_specops.generation.encoder_decoder import DECODER, ENCODER, EncoderDec
 from onnx_specops.generation.errors import GenerationError, SettingWarning
 from onnx_specops.generation.language_model import CONFIG, LanguageModel
 from onnx_specops.generation.sampling import Sampling
-from onnx_specops.generation.settings import MODEL, read_json, read_optional_json
+from onnx_specops.generation.settings import MODEL, read_json
 from onnx_specops.generation.speech import Segment, SpeechModel
 from onnx_specops.generation.text_model import TextModel
 from onnx_specops.generation.tokenizer import DETOKENIZER, TOKENIZER
@@ -86,4 +86,8 @@ def _kind(place: Path) -> type[LanguageModel] | type[EncoderDecoder] | type[Spee
         return VisionLanguageModel if "vision" in model and "embedding" in model else LanguageModel
     if not (place / ENCODER).is_file():
         return LanguageModel
-    return SpeechModel if read_optional_json(place / MODEL).get("model_type") == "whisper" else EncoderDecoder
+    try:
+        config = read_json(place / MODEL)
+    except FileNotFoundError:
+        raise GenerationError(f"{place} contains no {MODEL}, which specifies the kind of model") from None
+    return SpeechModel if config.get("model_type") == "whisper" else EncoderDecoder

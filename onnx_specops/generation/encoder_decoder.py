@@ -60,8 +60,6 @@ class EncoderDecoder(TextModel):
         self._encoder, decoder = (self._open(name, sess_options) for name in (ENCODER, DECODER))
         self._encoder_names = {value.name for value in self._encoder.get_inputs()}
         if "input_features" in self._encoder_names:
-            if not (self.folder / MODEL).is_file():  # `open_model` reads the kind of model there
-                raise GenerationError(f"{self.folder} contains no {MODEL}, which specifies the kind of model")
             raise GenerationError(
                 f"{self.folder} contains a speech recognition model, which has no text prompt: load it with open_model"
             )
@@ -102,9 +100,7 @@ class EncoderDecoder(TextModel):
         most = tokens if self.positions is None else min(tokens, self.positions - 1)
         if search is not None:
             constraints = self.constraints.for_beams(sampling)
-            begin, run = [self.start], self._decoder.run_beams
-            self.hypotheses = self._best(search, begin, most, constraints, prompt, run, stop)
-            for token in self.hypotheses[0].tokens if self.hypotheses else ():
+            for token in self._best(search, [self.start], most, constraints, prompt, self._decoder.run_beams, stop):
                 self.given.append(token)
                 yield token
             return

@@ -115,8 +115,7 @@ class LanguageModel(TextModel):
         most = min(tokens, self.positions - len(ids))
         if search is not None:
             constraints, rows = self.constraints.for_beams(sampling), _Rows(self._session, self._feeds, ids, past)
-            self.hypotheses = self._best(search, text, most, constraints, text, rows.run, stop)
-            for token in self.hypotheses[0].tokens if self.hypotheses else ():
+            for token in self._best(search, text, most, constraints, text, rows.run, stop):
                 self.given.append(token)
                 yield token
             return

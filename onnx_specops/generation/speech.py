@@ -296,12 +296,9 @@ class SpeechModel(TextModel):
         """Generate the tokens of a window by beam search. With timestamps, an end token is the last one."""
         constraints, most = self.constraints.for_beams(sampling), self._most(ids, tokens)
         more: Any = {"restrict": self._allow_timestamps} if timestamps else {}
-        self.hypotheses = self._best(beams, ids, most, constraints, (), self._decoder.run_beams, stop, **more)
-        if not self.hypotheses:
-            return
-        found = self.hypotheses[0].tokens
+        found = self._best(beams, ids, most, constraints, (), self._decoder.run_beams, stop, **more)
         yield from found
-        if timestamps and len(found) < most:
+        if self.hypotheses and timestamps and len(found) < most:
             yield min(self._special.ends)
 
     def _most(self, ids: Sequence[int], tokens: int | None) -> int:

@@ -171,8 +171,8 @@ class TextModel(ABC):
         logits_of: Callable[[Sequence[Sequence[int]], Sequence[int]], np.ndarray],
         stop: Sequence[str] = (),
         restrict: Callable[[np.ndarray, Sequence[int]], None] = lambda *_: None,
-    ) -> list[Hypothesis]:
-        """Return the complete texts of a beam search, the best one first.
+    ) -> Sequence[int]:
+        """Search for the `hypotheses`; return the tokens of the best one, or none without any.
 
         Args:
             beams: the configuration.
@@ -196,7 +196,8 @@ class TextModel(ABC):
             scores = np.stack(found)
             return log_softmax(scores) if constraints.normalized else scores
 
-        return best_texts(beams, begin, most, constraints.ends, scores_of, self._is_stopped(stop))
+        self.hypotheses = best_texts(beams, begin, most, constraints.ends, scores_of, self._is_stopped(stop))
+        return self.hypotheses[0].tokens if self.hypotheses else ()
 
     @cached_property
     def _stops(self) -> tuple[str, ...]:

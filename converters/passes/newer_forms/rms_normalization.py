@@ -10,7 +10,7 @@ from onnx_ir.passes import InPlacePass, PassResult
 
 from converters.passes.newer_forms.matching import inputs, number, orders, produced, size_of
 from onnx_specops.building import Builder, Value
-from onnx_specops.graphs import all_nodes, constant_list
+from onnx_specops.graphs import all_nodes, constant_list, is_constant
 from onnx_specops.replacing import replace_value
 
 
@@ -113,5 +113,4 @@ def _replaced(node: ir.Node, x: Value, epsilon: float, root: Builder) -> bool:
 def _is_vector(value: Value, size: int | None) -> bool:
     """Return whether a constant has one number for each element of the last axis."""
     dims = value.dims
-    known = value.const_value is not None and not value.is_graph_input()
-    return known and bool(dims) and dims is not None and dims[-1] == size and all(dim == 1 for dim in dims[:-1])
+    return is_constant(value) and bool(dims) and dims is not None and dims[-1] == size and all(dim == 1 for dim in dims[:-1])

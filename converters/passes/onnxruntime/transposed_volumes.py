@@ -14,7 +14,7 @@ import onnx_ir as ir
 from converters.passes.patterns import PatternPass, of_weights, rewrite
 from converters.passes.transposed_windows import TransposedAxis, convolved
 from onnx_specops.building import Builder, Value
-from onnx_specops.graphs import constant_array
+from onnx_specops.graphs import before_cast, constant_array
 from onnx_specops.ops._integer_lists import integer_list, is_integer_list
 
 _RANK = 3
@@ -62,9 +62,7 @@ def of_a_volume(op: Builder, *, x: Value, weights: Value, whole: Value) -> Value
 
 def _stored(weights: Value) -> np.ndarray | None:
     """Return constant weights in the type in which they are stored."""
-    node = weights.producer()
-    is_cast = node is not None and (node.domain, node.op_type) == ("", "Cast")
-    found = constant_array(node.inputs[0] if node is not None and is_cast else weights)
+    found = constant_array(before_cast(weights))
     return found if found is not None and found.dtype.kind == "f" else None
 
 

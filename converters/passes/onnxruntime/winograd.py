@@ -17,7 +17,7 @@ from onnx_ir.passes import PassResult
 from converters.passes.onnxruntime.direct_convolutions import volume_conv, windows_of
 from converters.passes.workaround import Workaround
 from onnx_specops.building import Builder, Value
-from onnx_specops.graphs import all_nodes, producer_of
+from onnx_specops.graphs import all_nodes, before_cast, is_constant
 
 _WINDOW = [3, 3]
 _FEWEST_CHANNELS = 16
@@ -80,7 +80,8 @@ def _candidate(node: ir.Node) -> _Candidate | None:
     weights, result = node.inputs[1], node.outputs[0]
     assert isinstance(weights, Value) and isinstance(result, Value)
     group = node.attributes.get_int("group", 1)
-    if not _is_constant(weights) or weights.dims is None or result.dims is None or _is_scaled(result):
+    # ONNX Runtime computes a Cast of constants when it loads the model.
+    if not is_constant(before_cast(weights)) or weights.dims is None or result.dims is None or _is_scaled(result):
         return None
     outputs, inputs, *window = (size or 0 for size in weights.dims)
     pixels = math.prod(size or 0 for size in result.dims[2:])
@@ -93,16 +94,6 @@ def _candidate(node: ir.Node) -> _Candidate | None:
     return _Candidate(node, pixels, 4 * _POINTS * inputs * outputs, windows)
 
 
-def _is_constant(weights: Value) -> bool:
-    """Return whether weights are constant, perhaps after a Cast, which ONNX Runtime computes when it loads the model."""
-    cast = producer_of(weights, "Cast")
-    return _is_stored(weights if cast is None else cast.inputs[0])
-
-
-def _is_stored(value: ir.Value | None) -> bool:
-    return value is not None and value.const_value is not None and not value.is_graph_input()
-
-
 def _is_scaled(result: Value) -> bool:
     """Return whether the only user scales channels or adds to them."""
     users = list(result.uses())
@@ -111,7 +102,7 @@ def _is_scaled(result: Value) -> bool:
     user = users[0].node
     if user.domain != "" or user.op_type not in ("Add", "BatchNormalization", "Mul"):
         return False
-    return user.op_type == "BatchNormalization" or any(map(_is_stored, user.inputs))
+    return user.op_type == "BatchNormalization" or any(map(is_constant, user.inputs))
 
 
 def _gain(inputs: int, outputs: int) -> float:

@@ -10,7 +10,7 @@ import onnx_ir as ir
 from converters.passes.copied_nodes import copied_node
 from onnx_specops.bodies import attach_bodies
 from onnx_specops.building import IR_VERSION, OPSET, OPSET_IMPORTS, Value
-from onnx_specops.graphs import nested
+from onnx_specops.graphs import is_constant, nested
 from onnx_specops.kernel_types import insert_casts
 from onnx_specops.lowering import ir_version
 
@@ -65,7 +65,7 @@ def region(
     """
     olds, news = [old for old, _ in pairs], [new for _, new in pairs]
     before = _ancestors(olds)
-    begins = {value for value in (*before, *_ancestors(news)) if value.producer() is None and not _is_constant(value)}
+    begins = {value for value in (*before, *_ancestors(news)) if value.producer() is None and not is_constant(value)}
     variable = _dependents([*olds, *news], begins)  # other values are computed from constants
 
     def is_free(value: ir.Value) -> bool:
@@ -80,8 +80,8 @@ def region(
         inputs = {}
         _collect(news, lambda value: value in before and is_free(value) and value not in moved, inputs)
     # So does the old computation. Other values that only it uses are inputs, too, unless a constant replaces it.
-    depends, is_constant = _dependents(olds, inputs), not inputs
-    _collect(olds, lambda value: value in inputs or (not (is_constant or value in depends) and is_free(value)), inputs)
+    depends, has_none = _dependents(olds, inputs), not inputs
+    _collect(olds, lambda value: value in inputs or (not (has_none or value in depends) and is_free(value)), inputs)
     old_nodes, new_nodes = (_between(values, inputs) for values in (olds, news))
     given = list(inputs)
     return Region(given, copied_model(old_nodes, given, olds), copied_model(new_nodes, given, news), old_nodes)
@@ -95,10 +95,6 @@ def _moved_from(value: ir.Value, inputs: Collection[ir.Value]) -> bool:
             return first is not None
         value = first
     return False
-
-
-def _is_constant(value: ir.Value) -> bool:
-    return value.const_value is not None and not value.is_graph_input()
 
 
 def _reads(node: ir.Node) -> list[ir.Value]:
@@ -132,7 +128,7 @@ def _collect(values: Sequence[ir.Value], is_input: Callable[[ir.Value], bool], i
     pending = list(values)
     while pending:
         value = pending.pop()
-        if value in seen or _is_constant(value):
+        if value in seen or is_constant(value):
             continue
         seen.add(value)
         node = value.producer()
@@ -152,7 +148,7 @@ def _dependents(values: Sequence[ir.Value], inputs: Iterable[ir.Value]) -> set[i
         while pending:
             current = pending[-1]
             node = current.producer()
-            if current in depends or node is None or _is_constant(current):
+            if current in depends or node is None or is_constant(current):
                 depends.setdefault(current, False)
                 pending.pop()
                 continue
@@ -172,7 +168,7 @@ def _between(values: Sequence[ir.Value], inputs: dict[ir.Value, None]) -> list[i
 
     def visit(value: ir.Value) -> None:
         node = value.producer()
-        if value not in inputs and node is not None and node not in order and not _is_constant(value):
+        if value not in inputs and node is not None and node not in order and not is_constant(value):
             pending.append((node, False))
 
     for value in values:
@@ -226,7 +222,7 @@ def copied_model(
             raise NotEvaluated(f"the type of {value.name} is unknown")
         copied = copies[value] = Value(name=f"v{len(copies)}", type=value.type, shape=value.shape)
         copied.unrounded = isinstance(value, Value) and value.unrounded
-        if _is_constant(value):
+        if is_constant(value):
             tensor = value.const_value
             assert tensor is not None
             size += tensor.nbytes
