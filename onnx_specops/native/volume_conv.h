@@ -21,7 +21,7 @@ struct Tile {
   std::int64_t to_step;
 };
 
-constexpr int shape_count = 4, most_packs = 6, most_lanes = 16;
+constexpr int shape_count = 4, most_packs = 6;
 constexpr std::int64_t most_outputs = 8, most_positions = 96;
 
 // Tiles of some output channels.
@@ -51,23 +51,19 @@ constexpr std::int64_t transforms_of(int dimensions) {
 // Lines of pixels that are transformed. Two adjacent pixels of the output are at one position of each of the four planes.
 struct Lines {
   std::int64_t count;
-  const float* from;
+  const float* from;  // the first pixel of the first line; those that are zeros are not read
   std::int64_t from_line;
-  std::int64_t before, copied;  // zeros before the pixels, and how many pixels; zeros follow
-  float* line;                  // memory for a line with its zeros, of `transformed_pixels`
+  std::int64_t before, after;  // the pixels [before, after) of a line are of the image; the others are zeros
   float* to;
   std::int64_t to_plane, positions;  // the distance of the planes, and the positions of a line, which are adjacent
 };
 
-// The pixels of a line with so many positions, and those that vectors read beyond it.
-constexpr std::int64_t transformed_pixels(std::int64_t positions) { return 2 * (positions + 1) + 2 * most_lanes; }
-
 // Two lines of the output, of which each position of the 16 planes has four pixels: those of four lines of the input.
 struct Squares {
-  const float* from;  // the first pixel of the first line; those that are zeros are not read
+  const float* from;  // as in Lines
   std::int64_t from_line;
   std::int64_t above, below;   // the four lines [above, below) are of the image; the others are zeros
-  std::int64_t before, after;  // the same for the pixels of a line
+  std::int64_t before, after;  // as in Lines
   float* to;
   std::int64_t to_plane, positions;
   std::int64_t room;  // positions that may be overwritten

@@ -140,32 +140,36 @@ ALWAYS void store_pixels(const Floats (&pixels)[2], float* to, std::int64_t coun
   if (count > lanes) last_in_turns(pixels[0], pixels[1]).store_first(to + lanes, count - lanes);
 }
 
+// Whether the pixels of all vectors at the positions of a pack are those [before, after) of the image.
+ALWAYS bool is_inside(std::int64_t at, std::int64_t before, std::int64_t after) {
+  return 2 * at >= before && 2 * at + 2 * lanes + transform_count - 1 <= after;
+}
+
+// The four pixels of each position of a pack; those before `first` and from `last` on are zeros, unless `whole`.
+template <bool whole>
+ALWAYS void load_four(const float* pixel, std::int64_t first, std::int64_t last, Floats (&to)[transform_count]) {
+  const auto loaded = [&](std::int64_t place) ALWAYS_LAMBDA {
+    if constexpr (whole) return Floats::load(pixel + place);
+    return Floats::part(pixel + place, first - place, last - place);
+  };
+  UNROLL(4)
+  for (int i = 0; i < transform_count; ++i) to[i] = even(loaded(i), loaded(i + lanes));
+}
+
 void transform(const Lines& lines) {
-  const std::int64_t pixels = transformed_pixels(lines.positions), after = lines.before + lines.copied;
-  std::memset(lines.line, 0, static_cast<std::size_t>(lines.before) * sizeof(float));
-  std::memset(lines.line + after, 0, static_cast<std::size_t>(pixels - after) * sizeof(float));
   const float* from = lines.from;
   float* to = lines.to;
   for (std::int64_t row = 0; row < lines.count; ++row, from += lines.from_line, to += lines.positions) {
-    std::memcpy(lines.line + lines.before, from, static_cast<std::size_t>(lines.copied) * sizeof(float));
     for (std::int64_t at = 0; at < lines.positions; at += lanes) {
       Floats x[transform_count], planes[transform_count];
-      UNROLL(4)
-      for (int i = 0; i < transform_count; ++i) {
-        const float* const pixel = lines.line + 2 * at + i;
-        x[i] = even(Floats::load(pixel), Floats::load(pixel + lanes));
+      if (is_inside(at, lines.before, lines.after)) {
+        load_four<true>(from + 2 * at, 0, 0, x);
+      } else {
+        load_four<false>(from + 2 * at, lines.before - 2 * at, lines.after - 2 * at, x);
       }
       transform_four(x, planes);
-      const std::int64_t rest = lines.positions - at;
       UNROLL(4)
-      for (int i = 0; i < transform_count; ++i) {
-        float* const plane = to + i * lines.to_plane + at;
-        if (rest >= lanes) {
-          planes[i].store(plane);
-        } else {
-          planes[i].store_first(plane, rest);
-        }
-      }
+      for (int i = 0; i < transform_count; ++i) planes[i].store_first(to + i * lines.to_plane + at, lines.positions - at);
     }
   }
 }
@@ -199,12 +203,7 @@ ALWAYS void transform_pack(const Squares& squares, std::int64_t at) {
     Floats x[transform_count] = {Floats::zero(), Floats::zero(), Floats::zero(), Floats::zero()};
     if (i >= squares.above && i < squares.below) {
       const float* const pixel = squares.from + i * squares.from_line + 2 * at;
-      const auto loaded = [&](std::int64_t place) ALWAYS_LAMBDA {
-        if constexpr (whole) return Floats::load(pixel + place);
-        return Floats::part(pixel + place, squares.before - 2 * at - place, squares.after - 2 * at - place);
-      };
-      UNROLL(4)
-      for (int p = 0; p < transform_count; ++p) x[p] = even(loaded(p), loaded(p + lanes));
+      load_four<whole>(pixel, squares.before - 2 * at, squares.after - 2 * at, x);
     }
     transform_four(x, rows[i]);
   }
@@ -227,9 +226,8 @@ ALWAYS void transform_pack(const Squares& squares, std::int64_t at) {
 }
 
 void transform_squares(const Squares& squares) {
-  constexpr std::int64_t reach = 2 * lanes + transform_count - 1;
   for (std::int64_t at = 0; at < squares.positions; at += lanes) {
-    if (2 * at >= squares.before && 2 * at + reach <= squares.after) {
+    if (is_inside(at, squares.before, squares.after)) {
       transform_pack<true>(squares, at);
     } else {
       transform_pack<false>(squares, at);
@@ -274,12 +272,12 @@ bool restore_squares(const Sums& sums) {
 const Kernels& SPECOPS_SET() {
 #if defined(__AVX512F__)  // 32 registers
   static const Kernels found = {
-      SPECOPS_NAME, lanes, {shape<8, 3>(), shape<4, 6>(), shape<2, 6>(), shape<1, 6>()}, copy, transform, transform_squares, restore,
-      restore_squares};
+      SPECOPS_NAME, lanes, {shape<8, 3>(), shape<4, 6>(), shape<2, 6>(), shape<1, 6>()}, copy, transform,
+      transform_squares, restore, restore_squares};
 #else
   static const Kernels found = {
-      SPECOPS_NAME, lanes, {shape<4, 3>(), shape<2, 4>(), shape<1, 6>(), shape<1, 6>()}, copy, transform, transform_squares, restore,
-      restore_squares};
+      SPECOPS_NAME, lanes, {shape<4, 3>(), shape<2, 4>(), shape<1, 6>(), shape<1, 6>()}, copy, transform,
+      transform_squares, restore, restore_squares};
 #endif
   return found;
 }

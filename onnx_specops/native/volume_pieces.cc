@@ -8,7 +8,7 @@ namespace specops::volumes {
 
 namespace {
 
-// The most positions of a run, and the fewest of squares, which share weights. Those of volumes share them between slices, too.
+// The most positions of a run, and the fewest of squares, which share weights. Those of volumes share them between slices.
 constexpr std::int64_t longest_run = 3 * most_positions, shortest_run = 64, shortest_run_of_volumes = 48;
 // Runs of squares are so short that a cache has the inputs of so many output slices.
 constexpr std::int64_t slices_together = 8;
@@ -49,7 +49,7 @@ struct Pieces::Run {
 };
 
 struct Pieces::Memory {
-  float *inputs, *line, *sums;
+  float *inputs, *sums;
 };
 
 Pieces::Pieces(const Geometry& geometry)
@@ -99,7 +99,8 @@ void Pieces::divide() {
   const std::int64_t lanes = kernels().lanes, channels = std::max<std::int64_t>(g_.group_channels, 1);
   const std::int64_t reach = round_up(reach_, aligned);
   const std::int64_t cached = g_.transformed > 1 ? second_level_of_squares : second_level;
-  run_ = round_up(divide_equally(all_positions_, g_.transformed > 1 ? longest_run_of_squares() : longest_run_of_taps()), lanes);
+  const std::int64_t longest = g_.transformed > 1 ? longest_run_of_squares() : longest_run_of_taps();
+  run_ = round_up(divide_equally(all_positions_, longest), lanes);
   positions_ = run_;
   slices_ = 1;
   copied_ = channels;
@@ -180,7 +181,6 @@ std::vector<std::int64_t> Pieces::measure_taps(std::int64_t channels) const {
 }
 
 bool Pieces::compute(std::int64_t first, std::int64_t last, const Operands& operands, float* memory) const {
-  float* const line = memory + room_for_inputs();
   bool finite = true;
   for (std::int64_t at = first; at < last; ++at) {
     const std::int64_t part = at % parts_, place = at / parts_ % lines_, depth = at / parts_ / lines_;
@@ -192,7 +192,7 @@ bool Pieces::compute(std::int64_t first, std::int64_t last, const Operands& oper
     piece.end = std::min(piece.begin + positions_, all_positions_);
     piece.column = piece.group * g_.group_columns + part * columns_;
     piece.columns = std::min(columns_, g_.group_columns - part * columns_);
-    finite = compute(piece, operands, {memory, line, line + room_for_line()}) && finite;
+    finite = compute(piece, operands, {memory, memory + room_for_inputs()}) && finite;
   }
   return finite;
 }
@@ -285,7 +285,7 @@ void Pieces::copy(const Piece& piece, const Operands& operands, std::int64_t cha
         if (g_.transformed > 1) {
           transform_squares(from + z * image, piece.begin, piece.begin + length, next);
         } else if (g_.transformed > 0) {
-          transform_lines(from + z * image, plane, first_line, last_line, memory.line, next);
+          transform_lines(from + z * image, plane, first_line, last_line, next);
         } else {
           copy_plane(from + z * image, plane, piece.begin, length, next);
         }
@@ -296,10 +296,9 @@ void Pieces::copy(const Piece& piece, const Operands& operands, std::int64_t cha
 }
 
 // Transforms lines of the pixels of a plane, with zeros around the image.
-void Pieces::transform_lines(const float* slice, const Plane& plane, std::int64_t first, std::int64_t last, float* line,
+void Pieces::transform_lines(const float* slice, const Plane& plane, std::int64_t first, std::int64_t last,
                              float* to) const {
-  const std::int64_t height = g_.strides[1], top = plane.remainder - g_.begin[1], pixels = 2 * (row_ + 1);
-  const std::int64_t before = std::min(g_.begin[2], pixels), copied = std::min(g_.in[2], pixels - before);
+  const std::int64_t height = g_.strides[1], top = plane.remainder - g_.begin[1], begin = g_.begin[2];
   const std::int64_t above = std::clamp(top < 0 ? divide_up(-top, height) : 0, first, last);
   const std::int64_t below = std::clamp(divide_up(std::max<std::int64_t>(g_.in[1] - top, 0), height), above, last);
   for (std::int64_t i = 0; i < transform_count; ++i) {
@@ -307,8 +306,8 @@ void Pieces::transform_lines(const float* slice, const Plane& plane, std::int64_
     std::fill_n(to + i * transform_step_ + (below - first) * row_, (last - below) * row_, 0.0f);
   }
   if (above < below) {
-    kernels().transform({below - above, slice + (top + above * height) * g_.in[2], height * g_.in[2], before, copied, line,
-                         to + (above - first) * row_, transform_step_, row_});
+    kernels().transform({below - above, slice + (top + above * height) * g_.in[2] - begin, height * g_.in[2], begin,
+                         begin + g_.in[2], to + (above - first) * row_, transform_step_, row_});
   }
 }
 

@@ -28,7 +28,7 @@ class Pieces {
   // The products of a piece, at most.
   std::int64_t products() const { return slices_ * positions_ * columns_ * g_.group_channels * g_.taps * g_.transforms(); }
   // The numbers that a thread needs in memory.
-  std::int64_t room() const { return room_for_inputs() + room_for_line() + g_.transforms() * columns_ * run_; }
+  std::int64_t room() const { return room_for_inputs() + g_.transforms() * columns_ * run_; }
 
   // Computes the pieces [first, last) of an image, with so much memory. Returns whether all results are finite; those
   // without transforms are not looked at.
@@ -58,7 +58,6 @@ class Pieces {
   std::int64_t covered(std::int64_t slices) const;
   std::int64_t planes(std::int64_t slices) const;
   std::int64_t room_for_inputs() const { return element_count({g_.transforms(), transform_step_}); }
-  std::int64_t room_for_line() const { return g_.transformed == 1 ? transformed_pixels(row_) : 0; }
   std::vector<std::int64_t> measure_taps(std::int64_t channels) const;
 
   bool compute(const Piece& piece, const Operands& operands, const Memory& memory) const;
@@ -66,8 +65,7 @@ class Pieces {
            std::int64_t column, std::int64_t columns, float* sums) const;
   void copy(const Piece& piece, const Operands& operands, std::int64_t channel, std::int64_t count, const Memory& memory) const;
   void copy_plane(const float* slice, const Plane& plane, std::int64_t from, std::int64_t count, float* to) const;
-  void transform_lines(const float* slice, const Plane& plane, std::int64_t first, std::int64_t last, float* line,
-                       float* to) const;
+  void transform_lines(const float* slice, const Plane& plane, std::int64_t first, std::int64_t last, float* to) const;
   void transform_squares(const float* slice, std::int64_t first, std::int64_t last, float* to) const;
   void store(const Run& run, const Operands& operands, const float* sums, std::int64_t column, std::int64_t columns) const;
   bool restore(const Run& run, const Operands& operands, const float* sums, std::int64_t column, std::int64_t columns) const;
