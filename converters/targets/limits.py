@@ -82,6 +82,14 @@ def recurrent(node: ir.Node) -> bool:
     return node.attributes.get_string("direction", "forward") == "reverse" or not is_usual_recurrence(node)
 
 
+@limit("GRU LSTM", "with activation functions other than Relu, Sigmoid and Tanh", silent=False)
+def other_functions(node: ir.Node) -> bool:
+    """Match float32 with another function. WebGPU (0.4) fails when it runs the node; float16 runs on the CPU."""
+    x = node.inputs[0]
+    found = {name.capitalize() for name in node.attributes.get_strings("activations", ()) or ()}
+    return not found <= {"Relu", "Sigmoid", "Tanh"} and (x is None or x.dtype != ir.DataType.FLOAT16)
+
+
 @limit("GRU LSTM RNN", "of a batch of several sequences, with the steps on the first axis or the last states as results")
 def several_sequences(node: ir.Node) -> bool:
     """Match a batch of more than one, or of an unknown number, unless it is the first axis of the data before a Transpose.

@@ -158,7 +158,7 @@ WEBGPU = Target(
     opsets=(13, OPSET),
     onnxruntime=True,
     lacks=dict.fromkeys(_NOT_IN_WEBGPU.split(), ""),
-    limits=(limits.backward_slices,),
+    limits=(limits.backward_slices, limits.other_functions),
     spellings=(
         "MatMul for bags",
         "MatMul for NonMaxSuppression",
@@ -183,7 +183,7 @@ WEBGPU = Target(
         "padded channels",
         "odd groups",
         "several transposed kernels",
-        "NaN of recurrence",
+        "NaN of float16",
     ),
     command='`executionProviders: ["webgpu"]`; integers of 64 bits need its option `enableInt64`',
 )

@@ -185,6 +185,7 @@ Spelling = Literal[
     "sums for LRN",
     "NaN of recurrence",
     "NaN of LSTM",
+    "NaN of float16",
     "added NaN",
     "unrolled Loop",
     "unrolled recurrence",

@@ -107,7 +107,7 @@ from converters.passes.spellings.qnn_forms import (
 )
 from converters.passes.spellings.qnn_integers import BytesThroughIntegers, ExactQuotients, UnequalTo0, WrappedBytes
 from converters.passes.spellings.random_numbers import UnseededRandomUniform
-from converters.passes.spellings.recurrent_nan import AddedNaN, KeptNaN, KeptNaNOfLSTM
+from converters.passes.spellings.recurrent_nan import AddedNaN, KeptNaN, KeptNaNOfFloat16, KeptNaNOfLSTM
 from converters.passes.spellings.reductions import (
     ExtremesOfSingleAxes,
     MeansForSums,
@@ -288,6 +288,7 @@ _SIMPLIFIED: Mapping[str, Callable[[], InPlacePass]] = {
     "sums for LRN": SumsForLRN,
     "NaN of recurrence": KeptNaN,
     "NaN of LSTM": KeptNaNOfLSTM,
+    "NaN of float16": KeptNaNOfFloat16,
     "added NaN": AddedNaN,
     "unrolled Loop": UnrolledLoops,
     "unrolled recurrence": UnrolledRecurrence,

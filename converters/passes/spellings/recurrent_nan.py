@@ -31,6 +31,19 @@ class KeptNaNOfLSTM(KeptNaN):
         return None if is_usual_recurrence(node) else super().replacement(op, node)
 
 
+class KeptNaNOfFloat16(KeptNaN):
+    """Compute GRU and LSTM with other operators, in an If, if the data or states contain a NaN or an infinity.
+
+    The activation functions of ONNX Runtime's CPU provider (1.32) return a number for NaN. Condition: float16. WebGPU (0.4)
+    computes GRU and LSTM of float32, for whose NaN and infinities its language has no rule, and an If would move them to the
+    CPU.
+    """
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        x = node.inputs[0]
+        return super().replacement(op, node) if x is not None and x.dtype == ir.DataType.FLOAT16 else None
+
+
 class AddedNaN(NaNOfSequences):
     """Set all results of GRU and LSTM after the first NaN of a sequence to NaN.
 

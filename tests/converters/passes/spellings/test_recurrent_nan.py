@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import onnx_ir as ir
 import onnxruntime as ort
 import openvino as ov
 import pytest
@@ -13,6 +14,8 @@ from openvino import opset13 as ops
 from converters.openvino import convert
 from converters.options import TargetName
 from converters.passes.spellings import SPELLINGS
+from converters.targets import TARGETS
+from converters.targets.fitting import unsupported_by
 from tests.converters.passes.graphs import floats, graph, operators
 
 STEPS, BATCH, SIZE, HIDDEN = 4, 2, 3, 2
@@ -63,7 +66,8 @@ def test_nan_of_a_step(kind: str, lengths: list[int], target: TargetName) -> Non
         ("standard", "GRU", "If"),
         ("standard", "LSTM", "If"),
         ("standard", "RNN", None),
-        ("webgpu", "GRU", "If"),
+        ("webgpu", "GRU", None),
+        ("webgpu", "LSTM", None),
         ("coreml", "LSTM", "If"),
         ("qnn", "LSTM", None),  # the device computes them
         ("qnn", "GRU", None),
@@ -76,7 +80,7 @@ def test_only_the_kernels_that_lose_it(target: TargetName, kind: str, emitted: s
     assert nodes[kind] == 1 and {"CumSum", "If"} & set(nodes) == ({emitted} if emitted else set())
 
 
-@pytest.mark.parametrize("target", ["standard", "coreml", "webgpu"])
+@pytest.mark.parametrize("target", ["standard", "coreml"])
 @pytest.mark.parametrize(
     ("numbers", "is_nan"),
     [([-np.inf, -np.inf, -np.inf], True), ([np.inf, -np.inf, np.inf], True), ([1, -np.inf, 1], False)],
@@ -116,3 +120,38 @@ def test_lstm_that_the_device_lacks(lengths: list[int] | None, attributes: dict[
     model = graph(emit, floats("x", STEPS, BATCH, SIZE))
     SPELLINGS["NaN of LSTM"]()(model)
     assert bool({"CumSum", "If"} & set(operators(model))) == is_kept
+
+
+@pytest.mark.parametrize("kind", ["GRU", "LSTM"])
+@pytest.mark.parametrize(("dtype", "is_kept"), [(ir.DataType.FLOAT, False), (ir.DataType.FLOAT16, True)])
+def test_float16_that_the_device_lacks(kind: str, dtype: ir.DataType, is_kept: bool) -> None:
+    def emit(op, x):
+        gates = {"GRU": 3, "LSTM": 4}[kind]
+        w, r = (op.const(np.ones((1, gates * HIDDEN, size)), dtype) for size in (SIZE, HIDDEN))
+        return op.Cast(op.node(kind, op.Cast(x, to=dtype), w, r, hidden_size=HIDDEN, outputs=1), to=ir.DataType.FLOAT)
+
+    model = graph(emit, floats("x", STEPS, BATCH, SIZE))
+    SPELLINGS["NaN of float16"]()(model)
+    assert ("If" in operators(model)) == is_kept
+
+
+@pytest.mark.parametrize(
+    ("functions", "dtype", "is_rejected"),
+    [
+        (None, ir.DataType.FLOAT, False),
+        (["Relu", "Tanh"], ir.DataType.FLOAT, False),
+        (["sigmoid", "TANH"], ir.DataType.FLOAT, False),
+        (["HardSigmoid", "Tanh"], ir.DataType.FLOAT, True),
+        (["HardSigmoid", "Tanh"], ir.DataType.FLOAT16, False),  # the CPU computes it
+    ],
+)
+def test_functions_that_the_device_lacks(functions: list[str] | None, dtype: ir.DataType, is_rejected: bool) -> None:
+    def emit(op, x):
+        w, r = (op.const(np.ones((1, 3 * HIDDEN, size)), dtype) for size in (SIZE, HIDDEN))
+        attributes = {} if functions is None else {"activations": functions}
+        return op.Cast(
+            op.node("GRU", op.Cast(x, to=dtype), w, r, hidden_size=HIDDEN, outputs=1, **attributes), to=ir.DataType.FLOAT
+        )
+
+    untaken = [item.operator for item in unsupported_by(graph(emit, floats("x", STEPS, BATCH, SIZE)), TARGETS["webgpu"])]
+    assert untaken == ["GRU"] * is_rejected
