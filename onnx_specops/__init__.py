@@ -9,6 +9,7 @@ from onnx_specops.domain import DOMAIN, OPSET_VERSION, register_schemas
 
 if TYPE_CHECKING:
     from onnx_specops.bodies import add_bodies
+    from onnx_specops.runtime.convolutions import optimize
     from onnx_specops.runtime.library import library_path
     from onnx_specops.runtime.session import InferenceSession, register
 
@@ -17,13 +18,14 @@ del _contrib, _ops
 
 __version__ = "0.1.0"
 
-__all__ = ["DOMAIN", "OPSET_VERSION", "InferenceSession", "add_bodies", "library_path", "register"]
+__all__ = ["DOMAIN", "OPSET_VERSION", "InferenceSession", "add_bodies", "library_path", "optimize", "register"]
 
 # These modules load on first use. ONNX Runtime and the graph builder take longer to import than everything else.
 _LAZY = {
     "InferenceSession": "onnx_specops.runtime.session",
     "add_bodies": "onnx_specops.bodies",
     "library_path": "onnx_specops.runtime.library",
+    "optimize": "onnx_specops.runtime.convolutions",
     "register": "onnx_specops.runtime.session",
 }
 

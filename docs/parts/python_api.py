@@ -13,7 +13,7 @@ from onnx_specops.generation import Sampling
 
 _PUBLIC = {
     "converters.openvino": ("convert", "Conversion", "Report", "Problem", "ConversionError", "MalformedError"),
-    "onnx_specops": ("InferenceSession", "register", "add_bodies", "library_path"),
+    "onnx_specops": ("InferenceSession", "register", "add_bodies", "optimize", "library_path"),
     "onnx_specops.generation": (
         *("open_model", "TextModel", "LanguageModel", "EncoderDecoder", "SpeechModel", "VisionLanguageModel"),
         *("Sampling", "Beams", "Hypothesis", "Segment", "GenerationError", "SettingWarning"),

@@ -19,6 +19,7 @@ import onnxruntime as ort
 from onnx_specops.domain import DOMAIN, operators
 from onnx_specops.inlining import graphs_and_functions
 from onnx_specops.runtime import models
+from onnx_specops.runtime.convolutions import use_volume_conv
 from onnx_specops.runtime.errors import MissingKernelError
 from onnx_specops.runtime.extensions import adapt
 from onnx_specops.runtime.extensions import kernels as python_kernels
@@ -135,6 +136,10 @@ class InferenceSession(ort.InferenceSession):
             ``"auto"`` uses the Python kernels and emits a warning.
         providers, provider_options, kwargs: as in ``onnxruntime.InferenceSession``.
 
+    On the CPU, the native kernel of VolumeConv replaces convolutions of images with 3x3 kernels that it computes faster. Its
+    rounding errors have the same size (see `optimize`). To keep ONNX Runtime's kernels, set ``graph_optimization_level`` of
+    the options below ``ORT_ENABLE_ALL``.
+
     If a Python kernel fails, ``run`` and similar methods raise its exception, and ``run_async`` passes the message to the
     callback. Python kernels support 16-bit floats and omitted inputs in this session. They run one at a time, regardless of
     ``execution_mode``, because they hold Python's global interpreter lock. VolumeConv runs as its
@@ -182,7 +187,10 @@ class InferenceSession(ort.InferenceSession):
         self.kernels = _registered.get(options, "none")
         self._shares_options = sess_options is not None  # the options may be shared with other sessions
         if self.kernels == "python":
-            path_or_bytes, folder = _adapted(path_or_bytes)
+            path_or_bytes, folder = _changed(path_or_bytes, adapt.adapt)
+            self._folder = folder or self._folder
+        elif self.kernels == "native" and _optimizes(options, providers):
+            path_or_bytes, folder = _changed(path_or_bytes, use_volume_conv)
             self._folder = folder or self._folder
         super().__init__(path_or_bytes, options, providers, provider_options, **kwargs)
         self._input_types = {value.name: value.type for value in super().get_inputs()}
@@ -353,7 +361,7 @@ class InferenceSession(ort.InferenceSession):
 
 def _own_options(providers: Sequence[Any] | None) -> ort.SessionOptions:
     options = ort.SessionOptions()
-    if all(provider == "CPUExecutionProvider" for provider in providers or ()):
+    if _is_for_cpu(providers):
         options.log_severity_level = 3
     return options
 
@@ -406,8 +414,18 @@ def _config_entry(options: ort.SessionOptions, name: str) -> str:
         return ""
 
 
-def _adapted(path_or_bytes: Any) -> tuple[Any, str]:
-    """Return the model in a form that Python kernels support (unchanged if possible), and the folder of its weights.
+def _optimizes(options: ort.SessionOptions, providers: Sequence[Any] | None) -> bool:
+    """Return whether ONNX Runtime optimizes the layout of convolutions, and runs them on the CPU."""
+    everything = ort.GraphOptimizationLevel.ORT_ENABLE_ALL
+    return options.graph_optimization_level == everything and _is_for_cpu(providers)
+
+
+def _is_for_cpu(providers: Sequence[Any] | None) -> bool:
+    return all(provider == "CPUExecutionProvider" for provider in providers or ())
+
+
+def _changed(path_or_bytes: Any, change: Callable[[onnx.ModelProto], bool]) -> tuple[Any, str]:
+    """Return the model after a change, and the folder of its weights; the model as it is if nothing changed.
 
     The folder is empty unless a changed model has external weights, which it no longer finds by its own location.
     """
@@ -416,7 +434,7 @@ def _adapted(path_or_bytes: Any) -> tuple[Any, str]:
         model = onnx.load_from_string(path_or_bytes) if is_bytes else onnx.load(path_or_bytes, load_external_data=False)
     except Exception:  # ORT format or an invalid model: ONNX Runtime reports it
         return path_or_bytes, ""
-    if not adapt.adapt(model):
+    if not change(model):
         return path_or_bytes, ""
     folder = "" if is_bytes or not _has_external(model) else os.path.dirname(os.path.abspath(path_or_bytes))
     return model.SerializeToString(), folder

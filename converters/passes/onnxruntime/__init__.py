@@ -55,7 +55,6 @@ from converters.passes.onnxruntime.transposed_volumes import TransposedVolumes
 from converters.passes.onnxruntime.transposes import TransposeInSteps
 from converters.passes.onnxruntime.unique import UniqueOfEmptySlices
 from converters.passes.onnxruntime.unsigned import ExtremesOfUnsigned, TopKOfUnsigned
-from converters.passes.onnxruntime.winograd import WinogradConvolutions
 from converters.passes.onnxruntime.zero_signs import SignsOfSelectedZeros
 from converters.passes.workaround import Workarounds
 from onnx_specops.building import OPSET
@@ -88,7 +87,6 @@ __all__ = [
     "TransposeAfterCasts",
     "TransposeInSteps",
     "TransposedVolumes",
-    "WinogradConvolutions",
     "forms_before_lowering",
     "fusion_guards",
     "kernel_workarounds",
@@ -160,7 +158,7 @@ def fusion_guards(opset: int, *, is_for_cpu: bool = True) -> Sequence[InPlacePas
     if opset >= OPSET:
         guards += [InstancesWithoutElements(), ResizeByAxes()]
     if is_for_cpu and opset >= OPSET:
-        guards += [WinogradConvolutions(), DirectConvolutions(), TransposedVolumes()]
+        guards += [DirectConvolutions(), TransposedVolumes()]
     if is_for_cpu:
         guards += [
             Workarounds(StopMovedTransposes(opset), StopMovedTransposesOfBodies(opset)),

@@ -11,7 +11,6 @@ from converters.passes.onnxruntime.column_sums import SumsByProducts
 from converters.passes.onnxruntime.more_dimensions import ConstantsOfMoreDimensions
 from converters.passes.onnxruntime.moved_images import StopMovedTransposes, StopMovedTransposesOfBodies
 from converters.passes.onnxruntime.row_norms import NormsBySums
-from converters.passes.onnxruntime.winograd import WinogradConvolutions
 from converters.passes.workaround import KernelWorkaround, Workaround
 
 _OF_CORRECT_NODES = {
@@ -21,7 +20,6 @@ _OF_CORRECT_NODES = {
     SumsByProducts,
     StopMovedTransposes,
     StopMovedTransposesOfBodies,
-    WinogradConvolutions,
 }
 """The workarounds for nodes that ONNX Runtime computes correctly, but slowly, or that one of its fusions changes later."""
 
