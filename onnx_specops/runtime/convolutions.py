@@ -81,6 +81,8 @@ def use_volume_conv(model: ModelProto) -> bool:
     Returns:
         Whether the model changed.
     """
+    if not any(_is(node, "Conv") for node in model.graph.node):
+        return False
     try:
         graph = _Graph(model.graph)
         convolutions = [one for node in model.graph.node if (one := graph.convolution(node)) is not None]

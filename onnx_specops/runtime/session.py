@@ -24,6 +24,7 @@ from onnx_specops.runtime.errors import MissingKernelError
 from onnx_specops.runtime.extensions import adapt
 from onnx_specops.runtime.extensions import kernels as python_kernels
 from onnx_specops.runtime.library import description, has_library, library_path, native_operators, remedy
+from onnx_specops.runtime.reading import read_without_data
 from onnx_specops.runtime.state import State
 from onnx_specops.runtime.variables import as_array, as_ort_value, inputs_of, variables_of
 
@@ -190,7 +191,7 @@ class InferenceSession(ort.InferenceSession):
             path_or_bytes, folder = _changed(path_or_bytes, adapt.adapt)
             self._folder = folder or self._folder
         elif self.kernels == "native" and _optimizes(options, providers):
-            path_or_bytes, folder = _changed(path_or_bytes, use_volume_conv)
+            path_or_bytes, folder = _optimized(path_or_bytes)
             self._folder = folder or self._folder
         super().__init__(path_or_bytes, options, providers, provider_options, **kwargs)
         self._input_types = {value.name: value.type for value in super().get_inputs()}
@@ -422,6 +423,15 @@ def _optimizes(options: ort.SessionOptions, providers: Sequence[Any] | None) -> 
 
 def _is_for_cpu(providers: Sequence[Any] | None) -> bool:
     return all(provider == "CPUExecutionProvider" for provider in providers or ())
+
+
+def _optimized(path_or_bytes: Any) -> tuple[Any, str]:
+    """Return the model with faster operators, as `_changed` does; models that do not change are not read whole."""
+    try:
+        rest = read_without_data(path_or_bytes)
+    except Exception:  # ORT format or an invalid model: ONNX Runtime reports it
+        return path_or_bytes, ""
+    return _changed(path_or_bytes, use_volume_conv) if use_volume_conv(rest) else (path_or_bytes, "")
 
 
 def _changed(path_or_bytes: Any, change: Callable[[onnx.ModelProto], bool]) -> tuple[Any, str]:

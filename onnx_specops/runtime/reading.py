@@ -1,0 +1,101 @@
+"""Read a model without the elements of its weights, which protobuf would copy."""
+
+from __future__ import annotations
+
+import mmap
+import os
+from collections.abc import Iterator
+
+import onnx
+from onnx import TensorProto
+
+_SMALL = 1024  # bytes; smaller constants may be shapes and axes
+_MOST_FIELDS = 256
+"""Of a tensor. Elements that are not packed are a field each."""
+
+_GRAPH = onnx.ModelProto.DESCRIPTOR.fields_by_name["graph"].number
+_INITIALIZER = onnx.GraphProto.DESCRIPTOR.fields_by_name["initializer"].number
+_EXTERNAL = TensorProto(data_location=TensorProto.EXTERNAL).SerializeToString()
+_VARINT, _LENGTH_DELIMITED = 0, 2
+_FIXED = {1: 8, 5: 4}
+"""Protobuf's wire type -> the number of bytes."""
+
+_Data = bytes | mmap.mmap
+
+
+def read_without_data(path_or_bytes: str | os.PathLike[str] | bytes) -> onnx.ModelProto:
+    """Read a model without the elements of its large initializers, which are marked as external.
+
+    Raises:
+        ValueError: the file is empty, or a field does not end within its message.
+        google.protobuf.message.DecodeError: the rest is not a model.
+        OSError: the file cannot be read.
+    """
+    if isinstance(path_or_bytes, bytes):
+        return onnx.ModelProto.FromString(_without_data(path_or_bytes))
+    with open(path_or_bytes, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        return onnx.ModelProto.FromString(_without_data(data))
+
+
+def _without_data(data: _Data) -> bytes:
+    """Return the encoding of the model without the elements of its large initializers."""
+    model: list[bytes] = []
+    for field, start, content, end in _fields(data, 0, len(data)):
+        model.append(_encoded(_GRAPH, _graph_without_data(data, content, end)) if field == _GRAPH else data[start:end])
+    return b"".join(model)
+
+
+def _graph_without_data(data: _Data, begin: int, end: int) -> bytes:
+    graph: list[bytes] = []
+    for field, start, content, stop in _fields(data, begin, end):
+        is_large = field == _INITIALIZER and stop - content > _SMALL
+        graph.append(_encoded(_INITIALIZER, _tensor_without_data(data, content, stop)) if is_large else data[start:stop])
+    return b"".join(graph)
+
+
+def _tensor_without_data(data: _Data, begin: int, end: int) -> bytes:
+    tensor: list[bytes] = []
+    for count, (_, start, _, stop) in enumerate(_fields(data, begin, end)):
+        if count == _MOST_FIELDS:
+            raise ValueError("a tensor has its elements as separate fields")
+        if stop - start <= _SMALL:
+            tensor.append(data[start:stop])
+    return b"".join([*tensor, _EXTERNAL])
+
+
+def _fields(data: _Data, begin: int, end: int) -> Iterator[tuple[int, int, int, int]]:
+    """Iterate over the fields of a message in protobuf's encoding: their number, start, start of the content, and end."""
+    while begin < end:
+        key, content = _number(data, begin)
+        kind = key & 7
+        if kind == _LENGTH_DELIMITED:
+            size, content = _number(data, content)
+        elif kind == _VARINT:
+            size = _number(data, content)[1] - content
+        elif kind in _FIXED:
+            size = _FIXED[kind]
+        else:
+            raise ValueError(f"a field has the wire type {kind}")
+        if content + size > end:
+            raise ValueError("a field does not end within its message")
+        yield key >> 3, begin, content, content + size
+        begin = content + size
+
+
+def _number(data: _Data, position: int) -> tuple[int, int]:
+    """Return a number of variable length, and the position after it."""
+    number = 0
+    for index, byte in enumerate(data[position : position + 10]):
+        number |= (byte & 0x7F) << 7 * index
+        if byte < 0x80:
+            return number, position + index + 1
+    raise ValueError("a number does not end")
+
+
+def _encoded(field: int, content: bytes) -> bytes:
+    """Return the encoding of a field with bytes."""
+    size, rest = bytearray(), len(content)
+    while rest >= 0x80:
+        size.append(rest & 0x7F | 0x80)
+        rest >>= 7
+    return bytes([field << 3 | _LENGTH_DELIMITED, *size, rest]) + content
