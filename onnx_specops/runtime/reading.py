@@ -1,10 +1,11 @@
-"""Read a model without the elements of its weights, which protobuf would copy."""
+"""Change a model without its weights, which protobuf would copy several times."""
 
 from __future__ import annotations
 
 import mmap
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import onnx
 from onnx import TensorProto
@@ -31,10 +32,37 @@ def read_without_data(path_or_bytes: str | os.PathLike[str] | bytes) -> onnx.Mod
         google.protobuf.message.DecodeError: the rest is not a model.
         OSError: the file cannot be read.
     """
-    if isinstance(path_or_bytes, bytes):
-        return onnx.ModelProto.FromString(_without_data(path_or_bytes))
-    with open(path_or_bytes, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+    with _opened(path_or_bytes) as data:
         return onnx.ModelProto.FromString(_without_data(data))
+
+
+def encoded_with_data(model: onnx.ModelProto, path_or_bytes: str | os.PathLike[str] | bytes) -> bytes:
+    """Return the encoding of a model that `read_without_data` read, with the elements of its initializers.
+
+    Args:
+        model: the model, whose other fields may have changed. It loses its initializers.
+        path_or_bytes: the original.
+    """
+    del model.graph.initializer[:]
+    with _opened(path_or_bytes) as data:
+        initializers = [
+            data[start:stop]
+            for field, _, content, end in _fields(data, 0, len(data))
+            if field == _GRAPH
+            for inner, start, _, stop in _fields(data, content, end)
+            if inner == _INITIALIZER
+        ]
+    # Protobuf merges the two graphs.
+    return b"".join([model.SerializeToString(), _head(_GRAPH, sum(map(len, initializers))), *initializers])
+
+
+@contextmanager
+def _opened(path_or_bytes: str | os.PathLike[str] | bytes) -> Iterator[_Data]:
+    if isinstance(path_or_bytes, bytes):
+        yield path_or_bytes
+        return
+    with open(path_or_bytes, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        yield data
 
 
 def _without_data(data: _Data) -> bytes:
@@ -94,8 +122,13 @@ def _number(data: _Data, position: int) -> tuple[int, int]:
 
 def _encoded(field: int, content: bytes) -> bytes:
     """Return the encoding of a field with bytes."""
-    size, rest = bytearray(), len(content)
-    while rest >= 0x80:
-        size.append(rest & 0x7F | 0x80)
-        rest >>= 7
-    return bytes([field << 3 | _LENGTH_DELIMITED, *size, rest]) + content
+    return _head(field, len(content)) + content
+
+
+def _head(field: int, length: int) -> bytes:
+    """Return the encoding of a field with bytes up to its content."""
+    size = bytearray()
+    while length >= 0x80:
+        size.append(length & 0x7F | 0x80)
+        length >>= 7
+    return bytes([field << 3 | _LENGTH_DELIMITED, *size, length])

@@ -24,7 +24,7 @@ from onnx_specops.runtime.errors import MissingKernelError
 from onnx_specops.runtime.extensions import adapt
 from onnx_specops.runtime.extensions import kernels as python_kernels
 from onnx_specops.runtime.library import description, has_library, library_path, native_operators, remedy
-from onnx_specops.runtime.reading import read_without_data
+from onnx_specops.runtime.reading import encoded_with_data, read_without_data
 from onnx_specops.runtime.state import State
 from onnx_specops.runtime.variables import as_array, as_ort_value, inputs_of, variables_of
 
@@ -188,7 +188,7 @@ class InferenceSession(ort.InferenceSession):
         self.kernels = _registered.get(options, "none")
         self._shares_options = sess_options is not None  # the options may be shared with other sessions
         if self.kernels == "python":
-            path_or_bytes, folder = _changed(path_or_bytes, adapt.adapt)
+            path_or_bytes, folder = _adapted(path_or_bytes)
             self._folder = folder or self._folder
         elif self.kernels == "native" and _optimizes(options, providers):
             path_or_bytes, folder = _optimized(path_or_bytes)
@@ -426,34 +426,43 @@ def _is_for_cpu(providers: Sequence[Any] | None) -> bool:
 
 
 def _optimized(path_or_bytes: Any) -> tuple[Any, str]:
-    """Return the model with faster operators, as `_changed` does; models that do not change are not read whole."""
+    """Return the model with faster operators, and the folder of its weights, as `_adapted` does."""
     try:
-        rest = read_without_data(path_or_bytes)
+        model = read_without_data(path_or_bytes)
     except Exception:  # ORT format or an invalid model: ONNX Runtime reports it
         return path_or_bytes, ""
-    return _changed(path_or_bytes, use_volume_conv) if use_volume_conv(rest) else (path_or_bytes, "")
+    folder = _folder_of(model, path_or_bytes)
+    if not use_volume_conv(model):
+        return path_or_bytes, ""
+    return encoded_with_data(model, path_or_bytes), folder
 
 
-def _changed(path_or_bytes: Any, change: Callable[[onnx.ModelProto], bool]) -> tuple[Any, str]:
-    """Return the model after a change, and the folder of its weights; the model as it is if nothing changed.
+def _adapted(path_or_bytes: Any) -> tuple[Any, str]:
+    """Return the model in a form that Python kernels support (unchanged if possible), and the folder of its weights.
 
     The folder is empty unless a changed model has external weights, which it no longer finds by its own location.
     """
-    is_bytes = isinstance(path_or_bytes, bytes)
     try:
+        is_bytes = isinstance(path_or_bytes, bytes)
         model = onnx.load_from_string(path_or_bytes) if is_bytes else onnx.load(path_or_bytes, load_external_data=False)
     except Exception:  # ORT format or an invalid model: ONNX Runtime reports it
         return path_or_bytes, ""
-    if not change(model):
+    if not adapt.adapt(model):
         return path_or_bytes, ""
-    folder = "" if is_bytes or not _has_external(model) else os.path.dirname(os.path.abspath(path_or_bytes))
-    return model.SerializeToString(), folder
+    return model.SerializeToString(), _folder_of(model, path_or_bytes)
+
+
+def _folder_of(model: onnx.ModelProto, path_or_bytes: Any) -> str:
+    """Return the folder of a model's external weights; an empty string if it has none, or no path."""
+    if isinstance(path_or_bytes, bytes) or not _has_external(model):
+        return ""
+    return os.path.dirname(os.path.abspath(path_or_bytes))
 
 
 def _has_external(model: onnx.ModelProto) -> bool:
     """Return whether the model has external weights."""
     return any(
-        tensor.data_location == onnx.TensorProto.EXTERNAL
+        tensor.data_location == onnx.TensorProto.EXTERNAL and tensor.external_data  # empty if only the data were not read
         for holder in graphs_and_functions(model)
         for tensor in (*getattr(holder, "initializer", ()), *(a.t for node in holder.node for a in node.attribute))
     )

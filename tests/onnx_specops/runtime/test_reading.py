@@ -10,7 +10,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from onnx_specops.runtime.reading import read_without_data
+from onnx_specops.runtime.reading import encoded_with_data, read_without_data
 from tests.onnx_specops.runtime.graphs import PLACES, value
 
 
@@ -43,6 +43,25 @@ def test_large_initializers(is_file: bool, tmp_path: Path) -> None:
     assert [small, last] == [model.graph.initializer[0], model.graph.initializer[2]]
     large.CopyFrom(model.graph.initializer[1])
     assert found == model
+
+
+@pytest.mark.parametrize("is_file", [False, True])
+def test_changes_with_the_original_elements(is_file: bool, tmp_path: Path) -> None:
+    model = made(small=SMALL, large=LARGE)
+    given: Path | bytes = model.SerializeToString()
+    if is_file:
+        given = tmp_path / "model.onnx"
+        onnx.save(model, given)
+    changed = read_without_data(given)
+    for either in (changed, model):
+        either.graph.node[0].name = "name"
+        either.opset_import.append(helper.make_opsetid("other", 1))
+    assert onnx.load_from_string(encoded_with_data(changed, given)) == model
+
+
+def test_a_model_without_initializers() -> None:
+    given = made().SerializeToString()
+    assert onnx.load_from_string(encoded_with_data(read_without_data(given), given)) == made()
 
 
 @pytest.mark.parametrize("place", PLACES)
