@@ -62,6 +62,7 @@ Spelling = Literal[
     "expanded Resize",
     "explicit padding",
     "float biases",
+    "float32 products",
     "indices in shape",
     "last Softmax axis",
     "last of equal indices",

@@ -20,6 +20,7 @@ from converters.passes.spellings.cubes import MulToPow
 from converters.passes.spellings.detections import RegionsByMatMul, ScaledRegions, SuppressionBySteps
 from converters.passes.spellings.expanded_resize import ExpandBeforeResize
 from converters.passes.spellings.float_biases import FloatBiases
+from converters.passes.spellings.float_products import FloatProducts
 from converters.passes.spellings.forward_gru import ForwardGRU
 from converters.passes.spellings.fused_attention import BiasedAttention
 from converters.passes.spellings.fusions import UnfusedRMSNormalization, WholeAddends
@@ -193,6 +194,7 @@ _SIMPLIFIED: Mapping[str, Callable[[], InPlacePass]] = {
     "expanded Resize": ExpandBeforeResize,
     "explicit padding": ExplicitPads,
     "float biases": FloatBiases,
+    "float32 products": FloatProducts,
     "last Softmax axis": LastAxisSoftmax,
     "last of equal indices": LastOfEqualIndices,
     "matrix operands": VectorsToMatrices,
@@ -374,5 +376,5 @@ def spelling_passes(target: Target, stage: Stage = "simplified") -> list[InPlace
     passes = [of_stage[name]() for name in target.spellings if name in of_stage]
     for step in passes:
         if isinstance(step, UnrolledForms):
-            step.limits = target.limits
+            step.limits, step.lacks = target.limits, target.lacks
     return passes

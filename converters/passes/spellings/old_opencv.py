@@ -92,16 +92,18 @@ _OF_ONE = frozenset((
 
 
 class OperandsOfRows(Workaround):
-    """Convert one-dimensional operands of arithmetic, and inputs of functions, Softmax and TopK, to rows.
+    """Convert one-dimensional operands of arithmetic, and inputs of functions, Concat, Softmax and TopK, to rows.
 
     OpenCV (4.14.0) stores some vectors as columns and others as rows. It broadcasts them to a matrix, or rejects them.
     Softmax of a column is 1, and TopK of a column crashes.
     """
 
-    operators = BROADCASTING | _OF_ONE | {"Softmax", "TopK"}
+    operators = BROADCASTING | _OF_ONE | {"Concat", "Softmax", "TopK"}
 
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
         result = node.outputs[0]
+        if node.op_type == "Concat":
+            return self._joined(op, node)
         if node.op_type not in BROADCASTING:
             return self._of_one(op, node)
         if not isinstance(result, Value) or not result.is_static or not result.rank:
@@ -113,6 +115,16 @@ class OperandsOfRows(Workaround):
         rows = [_row(op, value) if value.rank == 1 and value in computed else value for value in operands]
         row = op.node(node.op_type, *rows, **attributes_of(node))
         return [op.Reshape(row, [dim or 0 for dim in result.dims or ()]) if result.rank == 1 else row]
+
+    def _joined(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        values = [value for value in node.inputs if isinstance(value, Value) and value.is_static and value.rank == 1]
+        if len(values) != len(node.inputs) or all(constant_array(value) is not None for value in values):
+            return None
+        arrays = [constant_array(value) for value in values]
+        rows = [
+            _row(op, value) if array is None else op.const(array[None]) for value, array in zip(values, arrays, strict=True)
+        ]
+        return [op.Reshape(op.Concat(*rows, axis=1), [-1])]
 
     def _of_one(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
         x = node.inputs[0]

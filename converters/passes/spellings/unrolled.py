@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,21 +54,24 @@ class UnrolledRecurrence(Workaround):
 
 
 class UnrolledForms(UnrolledRecurrence):
-    """Convert the forms of GRU, LSTM and RNN that the program computes incorrectly to the operators of each step.
+    """Convert the forms of GRU, LSTM and RNN that the program lacks or computes incorrectly to the operators of each step.
 
-    The table below lists these forms. OpenCV (5.0.0, 4.14.0), MNN (3.6), ncnn and tract (0.23.9) support these operators
-    only partially. tract silently ignores other activations, ``clip``, ``input_forget`` and a reverse direction.
+    The table below lists these forms. OpenCV (5.0.0, 4.14.0) has no RNN. OpenCV, MNN (3.6), ncnn and tract (0.23.9) support
+    the others only partially. tract silently ignores other activations, ``clip``, ``input_forget`` and a reverse direction.
 
     Attributes:
         limits: the limits of the target.
+        lacks: the operators that it does not have.
     """
 
-    def __init__(self, limits: Sequence[Limit] = ()) -> None:
+    def __init__(self, limits: Sequence[Limit] = (), lacks: Collection[str] = ()) -> None:
         super().__init__()
-        self.limits = limits
+        self.limits, self.lacks = limits, lacks
 
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
-        if any(node.op_type in limit.operators and limit.applies(node) for limit in self.limits):
+        if node.op_type in self.lacks or any(
+            node.op_type in limit.operators and limit.applies(node) for limit in self.limits
+        ):
             return super().replacement(op, node)
         return None
 

@@ -8,7 +8,7 @@ from converters.targets import limits
 from converters.targets.engines.common import COMMON, COMPILED
 
 _NOT_IN_OPENCV = """
-    Bernoulli DeformConv Multinomial RandomNormal RandomUniform RandomUniformLike ReverseSequence
+    Bernoulli DeformConv Multinomial RNN RandomNormal RandomUniform RandomUniformLike ReverseSequence
 """
 OPENCV = replace(
     COMPILED,
@@ -37,6 +37,7 @@ OPENCV = replace(
     spellings=(
         *COMMON,
         "unrolled forms of recurrence",
+        "float32 products",
         "channel slopes",
         "wrapped integers",
         "positive scores",

@@ -229,6 +229,19 @@ def test_functions_of_lines(emit: Any, dims: tuple[int | None, ...], found: list
     assert rewritten(emit, floats("x", *dims), by=[OperandsOfRows()]) == found
 
 
+@pytest.mark.parametrize(
+    ("emit", "dims", "found"),
+    [
+        (lambda op, x: op.Concat(x, x, axis=0), (4,), ["Concat", *["Reshape"] * 3]),
+        (lambda op, x: op.Concat([1.0], x, [2.0, 3.0], axis=-1), (4,), ["Concat", *["Reshape"] * 2]),
+        (lambda op, x: op.Concat(x, x, axis=0), (1, 4), ["Concat"]),
+        (lambda op, x: op.Concat(x, x, axis=0), (None,), ["Concat"]),
+    ],
+)
+def test_joined_lines(emit: Any, dims: tuple[int | None, ...], found: list[str]) -> None:
+    assert rewritten(emit, floats("x", *dims), by=[OperandsOfRows()]) == found
+
+
 @pytest.mark.parametrize("kind", [D.INT32, D.INT64])
 @pytest.mark.parametrize("limits", [(-2, 3), (None, 3), (-2, None)])
 def test_limits_of_integers(kind: D, limits: tuple[int | None, int | None]) -> None:
