@@ -121,9 +121,11 @@ QNN = Target(
     halves=True,
     spellings=(
         "MatMul for bags",
+        "unrolled forms of recurrence",
         "MatMul for DFT",
         "ConvTranspose for Col2Im",
         "Split before Transpose",
+        "MatMul for float CumSum",
         "five dimensions",
         "merged axes",
         "unrolled Loop",
@@ -161,6 +163,7 @@ WEBGPU = Target(
     limits=(limits.backward_slices, limits.other_functions),
     spellings=(
         "MatMul for bags",
+        "unrolled forms of recurrence",
         "MatMul for NonMaxSuppression",
         "MatMul for RoiAlign",
         "sums for LRN",
@@ -181,6 +184,7 @@ WEBGPU = Target(
         "narrow integers",
         "scalar exponents",
         "padded channels",
+        "nested Split",
         "odd groups",
         "several transposed kernels",
         "NaN of float16",

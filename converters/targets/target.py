@@ -173,12 +173,14 @@ Spelling = Literal[
     "weights of float results",
     "scalar exponents",
     "padded channels",
+    "nested Split",
     "odd groups",
     "several transposed kernels",
     "normalized rows",
     "expanded Tile",
     "Less for Greater",
     "MatMul for CumSum",
+    "MatMul for float CumSum",
     "ReduceSum for norms",
     "MatMul for bags",
     "MatMul for NonMaxSuppression",
@@ -252,6 +254,10 @@ class Target:
     cache: Literal["float32", "float16"] = "float32"
     n_bits: bool = False
     command: str = ""
+
+    def has(self, operator: str) -> bool:
+        """Return whether it has a standard operator."""
+        return operator not in self.lacks and (self.operators is None or operator in self.operators)
 
     @property
     def has_kernels(self) -> bool:

@@ -104,6 +104,7 @@ from converters.passes.spellings.qnn_forms import (
     ResizeOfHTP,
     ScalesOfQuantizations,
     SeparateActivations,
+    SumsOfProducts,
     WeightsOfFloatResults,
 )
 from converters.passes.spellings.qnn_integers import BytesThroughIntegers, ExactQuotients, UnequalTo0, WrappedBytes
@@ -154,6 +155,7 @@ from converters.passes.spellings.webgpu_forms import (
     GatheredSlices,
     NarrowIntegers,
     NegatedAnd,
+    NestedSplits,
     OddGroups,
     PaddedChannels,
     ScalarExponents,
@@ -284,6 +286,7 @@ _SIMPLIFIED: Mapping[str, Callable[[], InPlacePass]] = {
     "normalized rows": NormalizedRows,
     "expanded Tile": ExpandedMovement,
     "MatMul for CumSum": TriangularSums,
+    "MatMul for float CumSum": SumsOfProducts,
     "ReduceSum for norms": SumsForNorms,
     "MatMul for NonMaxSuppression": SuppressionBySteps,
     "MatMul for RoiAlign": RegionsByMatMul,
@@ -344,6 +347,7 @@ _LAST: Mapping[str, Callable[[], InPlacePass]] = {
     "scales of quantizations": ScalesOfQuantizations,
     "scalar exponents": ScalarExponents,
     "padded channels": PaddedChannels,
+    "nested Split": NestedSplits,
     "odd groups": OddGroups,
     "several transposed kernels": SeveralTransposedKernels,
     "bytes through integers": BytesThroughIntegers,
@@ -376,5 +380,6 @@ def spelling_passes(target: Target, stage: Stage = "simplified") -> list[InPlace
     passes = [of_stage[name]() for name in target.spellings if name in of_stage]
     for step in passes:
         if isinstance(step, UnrolledForms):
-            step.limits, step.lacks = target.limits, target.lacks
+            step.limits = target.limits
+            step.lacks = [name for name in step.operators if not target.has(name)]
     return passes

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
+from typing import ClassVar, cast
 
 import numpy as np
 import onnx_ir as ir
@@ -107,6 +107,8 @@ class TriangularSums(Workaround):
 
     operators = frozenset(("CumSum",))
     finite = True
+    most_dimensions: ClassVar[int] = 8
+    """The number of dimensions of a tensor that the program multiplies by a matrix."""
 
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
         x, axes = node.inputs[0], constant_list(node.inputs[1])
@@ -114,14 +116,18 @@ class TriangularSums(Workaround):
             return None
         axis = axes[0] % x.rank
         size = x.dims[axis]
-        if not size or size > _MOST_ROWS:
+        has_rows = x.rank > self.most_dimensions
+        if not size or size > _MOST_ROWS or (has_rows and not x.is_static):
             return None
         before = np.arange(size)[:, None] + node.attributes.get_int("exclusive", 0) <= np.arange(size)
         matrix = op.const(before.T if node.attributes.get_int("reverse", 0) else before, x.dtype)
         order = list(range(x.rank))
         order[axis], order[-1] = order[-1], order[axis]
         last = axis == x.rank - 1
-        sums = op.MatMul(x if last else op.Transpose(x, perm=order), matrix)
+        lines = x if last else op.Transpose(x, perm=order)
+        sums = op.MatMul(op.Reshape(lines, [-1, size]) if has_rows else lines, matrix)
+        if has_rows:
+            sums = op.Reshape(sums, [x.dims[axis] or 0 for axis in order])
         return [sums if last else op.Transpose(sums, perm=order)]
 
 

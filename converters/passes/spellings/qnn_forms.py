@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
 import onnx_ir as ir
 
+from converters.passes.spellings.jax_forms import TriangularSums
 from converters.passes.spellings.resize_matrices import ResizeOfNcnn
 from converters.passes.workaround import Workaround, again
 from converters.targets.limits import free_scales
@@ -369,12 +371,27 @@ def _is_quantized(node: ir.Node) -> bool:
 _MOST_DIMENSIONS = 5
 
 
+class SumsOfProducts(TriangularSums):
+    """Convert CumSum of floats along a known axis of known size to a multiplication by a triangular matrix of 0 and 1.
+
+    QNN's HTP (2.7) adds in float16, one number after another, and has errors of several per cent after 2,000 numbers. It
+    supports up to four dimensions, and neither ``reverse`` nor ``exclusive``. An infinite number makes all sums along the
+    axis infinite or NaN.
+    """
+
+    most_dimensions = _IMAGE
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        x = node.inputs[0]
+        return None if x is None or x.dtype is None or x.dtype.is_integer() else super().replacement(op, node)
+
+
 class FiveDimensions(Workaround):
     """Merge dimensions for a Gather or reduction of six or more known dimensions, and for a Max of five dimensions and a
     number.
 
     QNN's HTP (2.7) supports tensors of up to five dimensions, and up to four for Max. The rewrite merges the dimensions of
-    constant indices, and the dimensions before, along and after the axes of a reduction, which must be adjacent.
+    constant indices, and the dimensions before and after the axes of a Gather or reduction, which must be adjacent.
     """
 
     operators = frozenset(("Gather", "Max", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum"))
@@ -391,6 +408,10 @@ class FiveDimensions(Workaround):
         if numbers is None:
             return None
         if node.op_type == "Gather":
+            if len(dims) > _MOST_DIMENSIONS >= len(to):
+                axis = node.attributes.get_int("axis", 0) % len(dims)
+                merged = op.Reshape(x, [math.prod(dims[:axis]), dims[axis], math.prod(dims[axis + 1 :])])
+                return [op.Reshape(op.Gather(merged, numbers.reshape(-1), axis=1), to)]
             if numbers.ndim < 2 or len(dims) > _MOST_DIMENSIONS:
                 return None
             return [op.Reshape(op.Gather(x, numbers.reshape(-1), **attributes_of(node)), to)]

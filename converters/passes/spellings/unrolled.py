@@ -56,8 +56,9 @@ class UnrolledRecurrence(Workaround):
 class UnrolledForms(UnrolledRecurrence):
     """Convert the forms of GRU, LSTM and RNN that the program lacks or computes incorrectly to the operators of each step.
 
-    The table below lists these forms. OpenCV (5.0.0, 4.14.0) has no RNN. OpenCV, MNN (3.6), ncnn and tract (0.23.9) support
-    the others only partially. tract silently ignores other activations, ``clip``, ``input_forget`` and a reverse direction.
+    The table below lists these forms. OpenCV (5.0.0, 4.14.0), QNN (2.7) and WebGPU (0.4) have no RNN. OpenCV, MNN (3.6),
+    ncnn and tract (0.23.9) support the others only partially. tract silently ignores other activations, ``clip``,
+    ``input_forget`` and a reverse direction.
 
     Attributes:
         limits: the limits of the target.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import ClassVar
 
 import numpy as np
@@ -280,3 +281,39 @@ class ScalarExponents(Workaround):
         if not 0 < array.ndim <= x.rank:
             return None
         return [op.Pow(x, op.const(array.reshape(())))]
+
+
+_MOST_RESULTS = 7
+"""A shader binds the input and all results of a Split. WebGPU guarantees eight storage buffers."""
+
+
+class NestedSplits(Workaround):
+    """Convert a Split with more than seven results to nested Splits.
+
+    WebGPU (0.4) fails when it runs the node: a shader has at least eight storage buffers, but not many more. Condition: the
+    sizes of the results are known.
+    """
+
+    operators = frozenset(("Split",))
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        x = node.inputs[0]
+        if not isinstance(x, Value) or x.rank is None or len(node.outputs) <= _MOST_RESULTS:
+            return None
+        axis = node.attributes.get_int("axis", 0) % x.rank
+        dims = [value.dims for value in node.outputs if isinstance(value, Value)]
+        sizes = [of_value[axis] for of_value in dims if of_value is not None]
+        if len(sizes) != len(node.outputs) or None in sizes:
+            return None
+        return _parts(op, x, [size or 0 for size in sizes], axis)
+
+
+def _parts(op: Builder, x: Value, sizes: list[int], axis: int) -> list[Value]:
+    """Emit Splits with few results, and return the parts with the given sizes."""
+    if len(sizes) <= _MOST_RESULTS:
+        return [x] if len(sizes) == 1 else list(op.Split(x, sizes, axis=axis, outputs=len(sizes)))
+    count = min(_MOST_RESULTS, -(-len(sizes) // _MOST_RESULTS))
+    bounds = [len(sizes) * index // count for index in range(count + 1)]
+    groups = [sizes[start:end] for start, end in pairwise(bounds)]
+    parts = op.Split(x, [sum(group) for group in groups], axis=axis, outputs=count)
+    return [value for part, group in zip(parts, groups, strict=True) for value in _parts(op, part, group, axis)]

@@ -21,6 +21,7 @@ from converters.passes.spellings.qnn_forms import (
     ResizeOfHTP,
     ScalesOfQuantizations,
     SeparateActivations,
+    SumsOfProducts,
     WeightsOfFloatResults,
 )
 from onnx_specops.building import new_value
@@ -265,6 +266,9 @@ PLACES = np.array([[0, 1], [1, 2], [-1, 0]])
         (lambda op, x: op.Gather(x, PLACES, axis=2), (1, 2, 3, 2), ["Gather"]),  # five dimensions
         (lambda op, x: op.Gather(x, [0, 1], axis=2), (1, 2, 3, 2, 2, 2), ["Gather"]),  # cannot be merged
         (lambda op, x: op.Gather(x, PLACES, axis=2), (1, None, 3, 2, 2), ["Gather"]),
+        (lambda op, x: op.Gather(x, -1, axis=2), (1, 2, 3, 2, 2, 2), ["Gather", "Reshape", "Reshape"]),
+        (lambda op, x: op.Gather(x, 1, axis=-1), (1, 2, 3, 2, 2, 2), ["Gather", "Reshape", "Reshape"]),
+        (lambda op, x: op.Gather(x, 1, axis=2), (1, 2, 3, 2, 2), ["Gather"]),
         (lambda op, x: op.ReduceMax(x, [3]), (1, 2, 3, 4, 2, 2), ["ReduceMax", "Reshape", "Reshape"]),
         (lambda op, x: op.ReduceMean(x, [-1, -2], keepdims=0), (1, 2, 3, 4, 2, 2), ["ReduceMean", "Reshape", "Reshape"]),
         (lambda op, x: op.ReduceSum(x, [1, 3]), (1, 2, 3, 4, 2, 2), ["ReduceSum"]),
@@ -371,3 +375,24 @@ def test_padding_of_16_bits(dtype: ir.DataType, number: float | None, mode: str,
     numbers = [np.array([[1, -2, 3], [-60000, 60000, 0]]).astype(dtype.numpy())]
     found = rewritten(emit, new_value(dtype, (2, 3), "x"), by=[MaxBeforePad()], numbers=numbers)
     assert found == (["Cast", "Max", "Pad"] if limited else ["Cast", "Pad"])
+
+
+@pytest.mark.parametrize(
+    ("dtype", "dims", "axis", "kept"),
+    [
+        (ir.DataType.FLOAT, (2, 3, 4), 1, False),
+        (ir.DataType.FLOAT, (2, 3, 4), -1, False),
+        (ir.DataType.FLOAT, (1, 2, 3, 2, 2), 2, False),
+        (ir.DataType.FLOAT, (1, None, 3, 2, 2), 2, True),
+        (ir.DataType.INT32, (2, 3, 4), 1, True),
+        (ir.DataType.FLOAT, (2, None, 4), 1, True),
+    ],
+)
+@pytest.mark.parametrize("attributes", [{}, {"reverse": 1}, {"exclusive": 1}])
+def test_running_sums(
+    dtype: ir.DataType, dims: tuple[int | None, ...], axis: int, kept: bool, attributes: dict[str, int]
+) -> None:
+    x = new_value(dtype, dims, "x")
+    numbers = [np.random.default_rng(0).integers(-9, 9, [size or 5 for size in dims]).astype(dtype.numpy())]
+    found = rewritten(lambda op, x: op.CumSum(x, axis, **attributes), x, by=[SumsOfProducts()], numbers=numbers)
+    assert ("CumSum" in found) is kept

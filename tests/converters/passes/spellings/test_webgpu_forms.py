@@ -13,6 +13,7 @@ from converters.passes.spellings.webgpu_forms import (
     GatheredSlices,
     NarrowIntegers,
     NegatedAnd,
+    NestedSplits,
     OddGroups,
     PaddedChannels,
     ScalarExponents,
@@ -254,3 +255,26 @@ def test_slices_from_the_last_element(start: int, end: int, step: int, slices: i
         lambda op, x: op.Slice(x, [start], [end], [1], [step]), floats("x", 2, None), by=[SlicesFromLast()], numbers=numbers
     )
     assert found == ["Slice"] * slices
+
+
+@pytest.mark.parametrize(
+    ("count", "size", "axis", "splits"),
+    [(7, 1, 0, 1), (8, 1, 0, 3), (8, 2, -1, 3), (19, 1, 1, 4), (49, 1, 0, 8), (50, 1, 0, 10)],
+)
+def test_splits(count: int, size: int, axis: int, splits: int) -> None:
+    def emit(op, x):
+        parts = op.Split(x, [size] * count, axis=axis, outputs=count)
+        return [parts[0], parts[-1], op.Concat(*parts[::-1], axis=axis)]
+
+    dims = [2, 3]
+    dims[axis] = size * count
+    found = rewritten(emit, floats("x", *dims), by=[NestedSplits()])
+    assert found == ["Concat", *["Split"] * splits]
+
+
+def test_splits_of_unknown_sizes_stay() -> None:
+    def emit(op, x):
+        return list(op.Split(x, None, axis=0, num_outputs=8, outputs=8))
+
+    numbers = [np.arange(16, dtype=np.float32)]
+    assert rewritten(emit, floats("x", None), by=[NestedSplits()], numbers=numbers) == ["Split"]
