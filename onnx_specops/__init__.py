@@ -9,7 +9,7 @@ from onnx_specops.domain import DOMAIN, OPSET_VERSION, register_schemas
 
 if TYPE_CHECKING:
     from onnx_specops.bodies import add_bodies
-    from onnx_specops.runtime.convolutions import optimize
+    from onnx_specops.optimizing import optimize
     from onnx_specops.runtime.library import library_path
     from onnx_specops.runtime.session import InferenceSession, register
 
@@ -25,7 +25,7 @@ _LAZY = {
     "InferenceSession": "onnx_specops.runtime.session",
     "add_bodies": "onnx_specops.bodies",
     "library_path": "onnx_specops.runtime.library",
-    "optimize": "onnx_specops.runtime.convolutions",
+    "optimize": "onnx_specops.optimizing",
     "register": "onnx_specops.runtime.session",
 }
 

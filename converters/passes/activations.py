@@ -1,5 +1,5 @@
-"""Fusion of arithmetic into HardSigmoid and HardSwish, Elu and Mish in one pass, decomposition of Mish, and Softplus for the
-logarithm of a Sigmoid.
+"""Fusion of arithmetic into HardSigmoid and HardSwish, Mish in one pass or decomposed, and Softplus for the logarithm of a
+Sigmoid.
 
 The fusions also improve the accuracy. A file may store 1/6 in 16 bits, with an error of 2e-4. If the stored factor is close
 enough, OpenVINO's CPU plugin fuses the same chains and uses the exact factor. In other chains, it uses the stored factor.
@@ -17,7 +17,6 @@ import onnx_ir as ir
 from converters.passes.dequantization import static
 from converters.passes.patterns import PatternPass, Rewrite, number, rewrite
 from onnx_specops.building import Builder, Value
-from onnx_specops.graphs import constant_array, producer_of
 
 _FLOATS = (ir.DataType.FLOAT, ir.DataType.FLOAT16)
 
@@ -129,38 +128,22 @@ _LEAST_SIZE = 2048
 """With fewer elements, calling a kernel takes longer than computing them."""
 
 
-def _in_one_pass(op_type: str) -> Rewrite:
-    @rewrite(op_type, lambda op, x: getattr(op, op_type)(x, _allow_other_attributes=True, _outputs=["whole"]), finite=True)
-    def in_one_pass(op: Builder, *, x: Value, whole: Value) -> Value | None:
-        """Compute a function of many float32 numbers by Elementwise."""
-        node, shape = whole.producer(), static(x)
-        if x.dtype != ir.DataType.FLOAT or (shape is not None and prod(shape) < _LEAST_SIZE):
-            return None
-        if node is None or node.attributes.get_float("alpha", 1.0) != 1:
-            return None
-        if node.attributes.get_string("approximate", "none") != "none" or (op_type == "Gelu" and _is_sum(x)):
-            return None
-        return op.specops.Elementwise(x, np.zeros([], np.float32), program=f"{op_type.lower()} 0")
-
-    return in_one_pass
+@rewrite("Mish", lambda op, x: op.Mish(x), finite=True)
+def in_one_pass(op: Builder, *, x: Value) -> Value | None:
+    """Compute Mish of many float32 numbers by Elementwise."""
+    shape = static(x)
+    if x.dtype != ir.DataType.FLOAT or (shape is not None and prod(shape) < _LEAST_SIZE):
+        return None
+    return op.specops.Elementwise(x, np.zeros([], np.float32), program="mish 0")
 
 
-def _is_sum(x: Value) -> bool:
-    """Return whether ONNX Runtime adds a bias and computes Gelu in one pass."""
-    node = producer_of(x, "Add")
-    return node is not None and any(constant_array(value) is not None for value in node.inputs)
+class FuseMish(PatternPass):
+    """Compute Mish, which is five nodes in ONNX Runtime, by the domain's Elementwise.
 
-
-class FuseFunctions(PatternPass):
-    """Compute Elu, Mish and Gelu by the domain's Elementwise.
-
-    ONNX Runtime's Elu takes ten times as long, its Gelu twice as long, and Mish is five nodes.
-
-    Conditions: the numbers are float32; there are at least `_LEAST_SIZE`, or it is not known how many; Elu's alpha is 1; and
-    Gelu is exact and is not that of a sum, which ONNX Runtime computes in one pass.
+    Conditions: the numbers are float32, and there are at least `_LEAST_SIZE`, or it is not known how many.
     """
 
-    rewrites = (_in_one_pass("Elu"), _in_one_pass("Mish"), _in_one_pass("Gelu"))
+    rewrites = (in_one_pass,)
 
 
 _OVERFLOW = 88.72284

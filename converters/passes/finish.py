@@ -11,7 +11,7 @@ from onnx_ir.passes import InPlacePass, PassResult
 from onnx_ir.passes.common import RemoveUnusedNodesPass, RemoveUnusedOpsetsPass
 
 from converters.options import Activations, Precision, Quantized
-from converters.passes.activations import DecomposeLogSigmoid, DecomposeMish, FuseFunctions, FuseHardSigmoid, FuseHardSwish
+from converters.passes.activations import DecomposeLogSigmoid, DecomposeMish, FuseHardSigmoid, FuseHardSwish, FuseMish
 from converters.passes.attention.encoder import FUSE_ATTENTION
 from converters.passes.attention.regular_scores import REGULAR
 from converters.passes.attention.standard import LowerToStandardAttention
@@ -250,7 +250,7 @@ def finish(
         if has_integers:
             passes += [FuseElementwise(), RemoveUnusedNodesPass(), MergeDataMovement(), ShuffleRows(), NeighborsAsColumns()]
             passes += [MergeDataMovement(), AddFloatResiduals(), RemoveUnusedNodesPass()]
-        passes += [FuseFunctions(), DecomposeMish()]
+        passes += [FuseMish(), DecomposeMish()]
     if target.limits:
         passes.append(Check(target))
     is_for_cpu = target == ONNXRUNTIME

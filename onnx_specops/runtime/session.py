@@ -18,13 +18,13 @@ import onnxruntime as ort
 
 from onnx_specops.domain import DOMAIN, operators
 from onnx_specops.inlining import graphs_and_functions
+from onnx_specops.optimizing import optimize_in_place
+from onnx_specops.optimizing.reading import encoded_with_data, read_without_data
 from onnx_specops.runtime import models
-from onnx_specops.runtime.convolutions import use_volume_conv
 from onnx_specops.runtime.errors import MissingKernelError
 from onnx_specops.runtime.extensions import adapt
 from onnx_specops.runtime.extensions import kernels as python_kernels
 from onnx_specops.runtime.library import description, has_library, library_path, native_operators, remedy
-from onnx_specops.runtime.reading import encoded_with_data, read_without_data
 from onnx_specops.runtime.state import State
 from onnx_specops.runtime.variables import as_array, as_ort_value, inputs_of, variables_of
 
@@ -137,9 +137,8 @@ class InferenceSession(ort.InferenceSession):
             ``"auto"`` uses the Python kernels and emits a warning.
         providers, provider_options, kwargs: as in ``onnxruntime.InferenceSession``.
 
-    On the CPU, the native kernel of VolumeConv replaces convolutions of images with 3x3 kernels that it computes faster. Its
-    rounding errors have the same size (see `optimize`). To keep ONNX Runtime's kernels, set ``graph_optimization_level`` of
-    the options below ``ORT_ENABLE_ALL``.
+    On the CPU, custom operators replace nodes that their native kernels compute faster, in any model (see `optimize`). To keep
+    ONNX Runtime's kernels, set ``graph_optimization_level`` of the options below ``ORT_ENABLE_ALL``.
 
     If a Python kernel fails, ``run`` and similar methods raise its exception, and ``run_async`` passes the message to the
     callback. Python kernels support 16-bit floats and omitted inputs in this session. They run one at a time, regardless of
@@ -432,7 +431,7 @@ def _optimized(path_or_bytes: Any) -> tuple[Any, str]:
     except Exception:  # ORT format or an invalid model: ONNX Runtime reports it
         return path_or_bytes, ""
     folder = _folder_of(model, path_or_bytes)
-    if not use_volume_conv(model):
+    if not optimize_in_place(model):
         return path_or_bytes, ""
     return encoded_with_data(model, path_or_bytes), folder
 

@@ -10,7 +10,7 @@ import onnxruntime as ort
 import pytest
 
 from converters.openvino import convert
-from converters.passes.activations import DecomposeLogSigmoid, DecomposeMish, FuseFunctions, FuseHardSigmoid, FuseHardSwish
+from converters.passes.activations import DecomposeLogSigmoid, DecomposeMish, FuseHardSigmoid, FuseHardSwish, FuseMish
 from tests.conformance.oracle import Oracle
 from tests.converters.passes.agreement import FORMS, converted, operators
 from tests.converters.passes.graphs import floats, graph, rewritten
@@ -104,31 +104,24 @@ def test_mish_of_any_shape() -> None:
 @pytest.mark.parametrize(
     ("emit", "dims", "found"),
     [
-        (lambda op, x: op.Elu(x), (4, 32, 16), ["Elementwise"]),
-        (lambda op, x: op.Elu(x, alpha=1.0), (2048,), ["Elementwise"]),
         (lambda op, x: op.Mish(x), (4, 32, 16), ["Elementwise"]),
-        (lambda op, x: op.Elu(x), ("batch", 32, 16), ["Elementwise"]),
+        (lambda op, x: op.Mish(x), (2048,), ["Elementwise"]),
+        (lambda op, x: op.Mish(x), ("batch", 32, 16), ["Elementwise"]),
         (lambda op, x: op.Add(op.Mish(x), x), (4, 32, 16), ["Add", "Elementwise"]),
-        (lambda op, x: op.Elu(x, alpha=0.5), (4, 32, 16), ["Elu"]),
-        (lambda op, x: op.Elu(x), (2047,), ["Elu"]),
-        (lambda op, x: op.Gelu(x), (4, 32, 16), ["Elementwise"]),
-        (lambda op, x: op.Gelu(x, approximate="none"), ("batch", 32, 16), ["Elementwise"]),
-        (lambda op, x: op.Gelu(x, approximate="tanh"), (4, 32, 16), ["Gelu"]),
-        (lambda op, x: op.Gelu(op.Add(x, np.ones(16, np.float32))), (4, 32, 16), ["Add", "Gelu"]),
-        (lambda op, x: op.Gelu(op.Add(x, x)), (4, 32, 16), ["Add", "Elementwise"]),
-        (lambda op, x: op.Gelu(x), (2047,), ["Gelu"]),
-        (lambda op, x: op.Relu(x), (4, 32, 16), ["Relu"]),
+        (lambda op, x: op.Mish(x), (2047,), ["Mish"]),
+        (lambda op, x: op.Elu(x), (4, 32, 16), ["Elu"]),
+        (lambda op, x: op.Gelu(x), (4, 32, 16), ["Gelu"]),
     ],
 )
-def test_functions_in_one_pass(emit, dims: tuple[int | str, ...], found: list[str]) -> None:
+def test_mish_in_one_pass(emit, dims: tuple[int | str, ...], found: list[str]) -> None:
     sizes = [3 if isinstance(dim, str) else dim for dim in dims]
     numbers = (4 * np.random.default_rng(0).standard_normal(sizes)).astype(np.float32)
     numbers.reshape(-1)[: len(NUMBERS)] = NUMBERS
-    assert rewritten(emit, floats("x", *dims), by=[FuseFunctions()], numbers=[numbers]) == found
+    assert rewritten(emit, floats("x", *dims), by=[FuseMish()], numbers=[numbers]) == found
 
 
-def test_functions_of_other_types_stay() -> None:
-    assert not FuseFunctions()(graph(lambda op, x: op.Elu(op.Cast(x, to=ir.DataType.DOUBLE)), floats("x", 4096))).modified
+def test_mish_of_doubles_stays() -> None:
+    assert not FuseMish()(graph(lambda op, x: op.Mish(op.Cast(x, to=ir.DataType.DOUBLE)), floats("x", 4096))).modified
 
 
 def test_the_logarithm_of_a_sigmoid() -> None:

@@ -1,4 +1,4 @@
-"""A cubic or linear Resize, axis by axis."""
+"""A cubic Resize, axis by axis."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from converters.passes.onnxruntime import ResizeByAxes
 from onnx_specops.building import new_value
 from tests.converters.passes.graphs import floats, graph, rewritten
 
-COORDINATES = "coordinate_transformation_mode"
 SCALES, SIZES = np.float32([1, 1, 2, 1.5]), [2, 3, 9, 4]
 
 
@@ -79,45 +78,3 @@ def test_images_of_the_same_size_share_their_scales() -> None:
     numbers = [np.ones((2, 3, 5, 7), np.float32), np.array([2, 3, 8, 9])]
     got = rewritten(emit, floats("x", 2, 3, 5, 7), sizes, by=[ResizeByAxes()], numbers=numbers)
     assert got.count("Interpolate") == 2 and got.count("Div") == got.count("Gather") == 1
-
-
-@pytest.mark.parametrize(
-    ("emit", "found"),
-    [
-        (lambda op, x: _resized(op, x, np.float32([1, 1, 2, 2]), mode="linear"), True),
-        (lambda op, x: _resized(op, x, np.float32([1, 1, 2.1, 1.7]), mode="linear"), True),
-        (lambda op, x: _resized(op, x, sizes=[2, 3, 9, 40], mode="linear"), True),
-        (lambda op, x: _resized(op, x, sizes=[2, 3, 9, 40], mode="linear", **{COORDINATES: "align_corners"}), True),
-        (lambda op, x: _resized(op, x, sizes=[2, 3, 1, 40], mode="linear", **{COORDINATES: "pytorch_half_pixel"}), True),
-        (lambda op, x: _resized(op, x, sizes=[2, 3, 9, 40], mode="linear", **{COORDINATES: "asymmetric"}), True),
-        (lambda op, x: _resized(op, x, sizes=[2, 3, 2, 20], mode="linear"), True),  # less high, as wide
-        (lambda op, x: _resized(op, x, sizes=[2, 3, 9, 19], mode="linear"), False),
-        (lambda op, x: _resized(op, x, np.float32([1, 1, 0.4, 1]), mode="linear", antialias=1), False),
-        (lambda op, x: _resized(op, x, np.float32([2, 1.5]), mode="linear", axes=[2, 3]), False),
-        (lambda op, x: _resized(op, x, sizes=[2, 3, 9, 40], mode="linear", **{COORDINATES: "half_pixel_symmetric"}), False),
-        (lambda op, x: _resized(op, x, sizes=[2, 3, 9, 40], mode="linear", keep_aspect_ratio_policy="not_larger"), False),
-        (lambda op, x: _resized(op, op.Reshape(x, [30, 20]), np.float32([2, 3]), mode="linear"), False),
-    ],
-)
-def test_linear(emit: Any, found: bool) -> None:
-    got = rewritten(emit, floats("x", 2, 3, 5, 20), by=[ResizeByAxes()])
-    assert ("Interpolate" in got, "Resize" in got) == (found, not found)
-
-
-@pytest.mark.parametrize(
-    ("dims", "found"), [((2, 3, 5, 16), True), ((2, 3, 5, 15), False), ((None, 3, 5, 16), False), ((2, 3, None, 16), False)]
-)
-def test_sizes_of_linear_ones(dims: tuple[int | None, ...], found: bool) -> None:
-    model = graph(lambda op, x: _resized(op, x, np.float32([1, 1, 2, 2]), mode="linear"), floats("x", *dims))
-    assert ResizeByAxes()(model).modified is found
-
-
-def test_linear_ones_of_channels_stay() -> None:
-    """ONNX Runtime does not compute them."""
-    model = graph(lambda op, x: _resized(op, x, sizes=[2, 6, 9, 40], mode="linear"), floats("x", 2, 3, 5, 20))
-    assert not ResizeByAxes()(model).modified
-
-
-def test_linear_halves_stay() -> None:
-    x = new_value(ir.DataType.FLOAT16, [1, 3, 5, 20], "x")
-    assert not ResizeByAxes()(graph(lambda op, x: _resized(op, x, np.float32([1, 1, 2, 2]), mode="linear"), x)).modified

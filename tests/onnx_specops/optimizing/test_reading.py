@@ -10,7 +10,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from onnx_specops.runtime.reading import encoded_with_data, read_without_data
+from onnx_specops.optimizing.reading import encoded_with_data, read_without_data
 from tests.onnx_specops.runtime.graphs import PLACES, value
 
 

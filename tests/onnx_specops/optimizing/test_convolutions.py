@@ -3,72 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime as ort
 import pytest
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
-import onnx_specops
-from onnx_specops.runtime import convolutions
-from onnx_specops.runtime.convolutions import use_volume_conv
-from onnx_specops.runtime.library import has_library
+from onnx_specops.optimizing import convolutions, optimize_in_place
+from tests.onnx_specops.optimizing import graphs
+from tests.onnx_specops.optimizing.graphs import X, numbers
 from tests.onnx_specops.runtime.graphs import value
-
-native = pytest.mark.skipif(not has_library(), reason="needs the native library")
-X = "x"
-
-
-def numbers(*dims: int, seed: int = 0) -> np.ndarray:
-    return (np.random.default_rng(seed).standard_normal(dims) / 16).astype(np.float32)
 
 
 def conv(weights: str = "w", *, name: str = "y", bias: str = "", x: str = X, **stated: Any) -> NodeProto:
     return helper.make_node("Conv", [x, weights, *([bias] if bias else [])], [name], **stated)
 
 
-def made(
-    nodes: Sequence[NodeProto],
-    x: Sequence[int | None] = (2, 32, 22, 22),
-    outputs: Sequence[str] = ("y",),
-    inputs: Sequence[onnx.ValueInfoProto] = (),
-    opset: int = 21,
-    **weights: np.ndarray,
-) -> onnx.ModelProto:
+def made(nodes: Sequence[NodeProto], x: Sequence[int | None] = (2, 32, 22, 22), **given: Any) -> onnx.ModelProto:
     """Return a model whose weights ``w`` are those of 32 channels to 32, if not given."""
-    stored = {"w": numbers(32, 32, 3, 3)} | weights
-    graph = helper.make_graph(
-        nodes,
-        "graph",
-        [value(X, TensorProto.FLOAT, x), *inputs],
-        [value(name, TensorProto.FLOAT, None) for name in outputs],
-        [numpy_helper.from_array(array, name) for name, array in stored.items()],
-    )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
+    known = {name: given.pop(name) for name in ("outputs", "inputs", "opset") if name in given}
+    return graphs.made(nodes, x, weights={"w": numbers(32, 32, 3, 3)} | given, **known)
 
 
 def changed(model: onnx.ModelProto) -> bool:
-    """Change a model, and check that it computes the same; return whether a Conv became a VolumeConv."""
-    before = model.SerializeToString()
-    found = use_volume_conv(model)
-    assert found == any(node.op_type == "VolumeConv" for node in model.graph.node)
-    if not found:
-        assert model.SerializeToString() == before
-    elif has_library():
-        feeds = {
-            given.name: numbers(*(dim.dim_value or 3 for dim in given.type.tensor_type.shape.dim), seed=7)
-            for given in model.graph.input
-        }
-        plain = ort.InferenceSession(before).run(None, feeds)
-        options = ort.SessionOptions()
-        onnx_specops.register(options, "native")
-        ours = ort.InferenceSession(model.SerializeToString(), options).run(None, feeds)
-        for a, b in zip(plain, ours, strict=True):
-            np.testing.assert_allclose(a, b, atol=1e-5)
-    return found
+    return graphs.changed(model, ["VolumeConv"])
 
 
 @pytest.mark.parametrize(
@@ -93,7 +52,7 @@ def changed(model: onnx.ModelProto) -> bool:
 def test_windows(dims: tuple[int, ...], stated: dict[str, Any], found: bool) -> None:
     model = made([conv(**stated)], w=numbers(*dims))
     if "pads" in stated and max(stated["pads"]) > 100:
-        assert use_volume_conv(model) is found  # large results
+        assert optimize_in_place(model) is found  # large results
     else:
         assert changed(model) is found
 
@@ -206,7 +165,7 @@ def test_weights_that_a_caller_can_replace_stay() -> None:
 
 def test_doubles_and_16_bits_stay() -> None:
     for dtype in (np.float16, np.float64):
-        assert not use_volume_conv(made([conv()], w=numbers(32, 32, 3, 3).astype(dtype)))
+        assert not optimize_in_place(made([conv()], w=numbers(32, 32, 3, 3).astype(dtype)))
 
 
 @pytest.mark.parametrize(
@@ -290,58 +249,3 @@ def test_opsets(opset: int) -> None:
 )
 def test_invalid_models_are_left_to_onnxruntime(node: NodeProto) -> None:
     assert not changed(made([node]))
-
-
-def test_optimize() -> None:
-    """The given model does not change. With bodies, the result runs without kernels."""
-    model = made([conv(), helper.make_node("Relu", ["y"], ["z"])], outputs=["z"])
-    before = model.SerializeToString()
-    found = onnx_specops.optimize(model)
-    assert model.SerializeToString() == before
-    assert [node.op_type for node in found.graph.node] == ["VolumeConv"]
-    assert onnx_specops.optimize(found) == found
-    feeds = {X: numbers(2, 32, 22, 22, seed=3)}
-    expected = ort.InferenceSession(before).run(None, feeds)[0]
-    given = onnx_specops.add_bodies(found).SerializeToString()
-    np.testing.assert_allclose(ort.InferenceSession(given).run(None, feeds)[0], expected, atol=1e-5)
-
-
-def nodes_of(session: ort.InferenceSession, path: Path) -> list[str]:
-    """Return the operators that a session runs, from the file of its optimized model."""
-    return [node.op_type for node in onnx.load(path, load_external_data=False).graph.node]
-
-
-@native
-@pytest.mark.parametrize("source", ["path", "bytes", "proto", "external"])
-def test_sessions(source: str, tmp_path: Path) -> None:
-    model = made([conv(), helper.make_node("Relu", ["y"], ["z"])], outputs=["z"])
-    given: Any = {"bytes": model.SerializeToString(), "proto": model}.get(source, tmp_path / "model.onnx")
-    x = numbers(2, 32, 22, 22, seed=3)
-    expected = ort.InferenceSession(model.SerializeToString()).run(None, {X: x})[0]
-    if source in ("path", "external"):
-        onnx.save(model, given, save_as_external_data=source == "external", size_threshold=0)
-    options = ort.SessionOptions()
-    options.log_severity_level = 4
-    options.optimized_model_filepath = str(tmp_path / "optimized.onnx")
-    session = onnx_specops.InferenceSession(given, options, kernels="native")
-    assert nodes_of(session, tmp_path / "optimized.onnx") == ["VolumeConv"]
-    np.testing.assert_allclose(session.run(None, {X: x})[0], expected, atol=1e-5)
-    if source == "proto":
-        assert given.graph.node[0].op_type == "Conv"
-
-
-@native
-def test_sessions_without_layout_optimizations_keep_the_nodes(tmp_path: Path) -> None:
-    options = ort.SessionOptions()
-    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
-    options.optimized_model_filepath = str(tmp_path / "optimized.onnx")
-    session = onnx_specops.InferenceSession(made([conv()]), options, kernels="native")
-    assert nodes_of(session, tmp_path / "optimized.onnx") == ["Conv"]
-
-
-def test_sessions_without_native_kernels_keep_the_nodes(tmp_path: Path) -> None:
-    options = ort.SessionOptions()
-    options.log_severity_level = 4
-    options.optimized_model_filepath = str(tmp_path / "optimized.onnx")
-    session = onnx_specops.InferenceSession(made([conv()]), options, kernels="none")
-    assert "VolumeConv" not in nodes_of(session, tmp_path / "optimized.onnx")

@@ -1,0 +1,167 @@
+"""A model whose nodes are replaced: its constants, its types and the users of its values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
+
+from onnx_specops.domain import DOMAIN, OPSET_VERSION
+from onnx_specops.inlining import nested_graphs, without_weights
+
+
+@dataclass(frozen=True)
+class Type:
+    """The type of a value.
+
+    Attributes:
+        element_type: of ``TensorProto.DataType``; 0 if unknown.
+        dims: the dimensions, with 0 for unknown ones; ``None`` if the rank is unknown.
+    """
+
+    element_type: int
+    dims: tuple[int, ...] | None
+
+
+UNKNOWN = Type(TensorProto.UNDEFINED, None)
+
+
+class Graph:
+    """The outermost graph of a model, without its nested graphs and functions.
+
+    Attributes:
+        nodes: the original nodes. `become` and `fuse` change them.
+        opset: the version of ONNX's operators.
+
+    Raises:
+        TypeError, ValueError: attributes have values of other types than ONNX's.
+    """
+
+    def __init__(self, model: ModelProto) -> None:
+        self._model = model
+        self.nodes = list(model.graph.node)
+        self.opset = next((opset.version for opset in model.opset_import if opset.domain == ""), 0)
+        inputs = {value.name for value in model.graph.input}
+        self._outputs = {value.name for value in model.graph.output}
+        self._constants = {tensor.name: tensor for tensor in model.graph.initializer if tensor.name not in inputs}
+        self._producers: dict[str, NodeProto] = {}
+        self._users: dict[str, list[int]] = {}  # the positions of nodes
+        for index, node in enumerate(self.nodes):
+            self._producers |= dict.fromkeys(node.output, node)
+            if (constant := self._constant_of(node)) is not None:
+                self._constants |= dict.fromkeys(node.output, constant)
+            for name in {*node.input, *(name for nested in nested_graphs(node) for name in _names(nested))}:
+                self._users.setdefault(name, []).append(index)
+        self._types = _stated_types(model.graph)
+        self._is_inferred = False
+        self._fused: set[int] = set()
+        self._added: list[NodeProto] = []
+        self._is_changed = False
+
+    def _constant_of(self, node: NodeProto) -> TensorProto | None:
+        """Return the constant that a node is: that of a Constant, or of a Cast, which ONNX Runtime computes at loading."""
+        if is_a(node, "Constant"):
+            tensor = attributes_of(node).get("value")
+            return tensor if isinstance(tensor, TensorProto) else None
+        if is_a(node, "Cast") and (tensor := self.constant(node, 0)) is not None:
+            data_type = attributes_of(node).get("to", TensorProto.UNDEFINED)
+            return TensorProto(data_type=data_type, dims=tensor.dims, data_location=TensorProto.EXTERNAL)
+        return None
+
+    def constant(self, node: NodeProto, index: int) -> TensorProto | None:
+        """Return an input that no caller can replace, also if its elements are not known; ``None`` for other inputs."""
+        return self._constants.get(node.input[index]) if index < len(node.input) else None
+
+    def array(self, node: NodeProto, index: int) -> np.ndarray | None:
+        """Return the elements of an input if they are constant and known."""
+        tensor = self.constant(node, index)
+        return None if tensor is None or tensor.data_location == TensorProto.EXTERNAL else numpy_helper.to_array(tensor)
+
+    def producer(self, node: NodeProto, index: int) -> NodeProto | None:
+        """Return the node that computes an input; ``None`` if there is none."""
+        return self._producers.get(node.input[index]) if index < len(node.input) else None
+
+    def only_user(self, node: NodeProto) -> NodeProto | None:
+        """Return the only user of the first output of a node; ``None`` if there are several, or if it is an output."""
+        users = self._users.get(node.output[0], [])
+        return self.nodes[users[0]] if len(users) == 1 and node.output[0] not in self._outputs else None
+
+    def type_of(self, name: str) -> Type:
+        """Return the type of a value, which is inferred if the model does not state it."""
+        if name not in self._types and not self._is_inferred:
+            self._is_inferred = True
+            try:
+                inferred = onnx.shape_inference.infer_shapes(without_weights(self._model), data_prop=True)
+            except Exception:  # an invalid model: ONNX Runtime reports it
+                return UNKNOWN
+            self._types = _stated_types(inferred.graph) | self._types
+        return self._types.get(name, UNKNOWN)
+
+    def become(self, node: NodeProto, operator: str, *inputs: str | np.ndarray, **attributes: Any) -> None:
+        """Make a node one of the domain. Arrays among the inputs become constants."""
+        names = [name if isinstance(name, str) else self._add(node, index, name) for index, name in enumerate(inputs)]
+        node.domain, node.op_type = DOMAIN, operator
+        del node.input[:], node.attribute[:]
+        node.input.extend(names)
+        node.attribute.extend(helper.make_attribute(name, value) for name, value in attributes.items())
+        self._is_changed = True
+
+    def fuse(self, node: NodeProto) -> None:
+        """Remove the only user of a node, which computes it from now on."""
+        (position,) = self._users[node.output[0]]
+        node.output[0] = self.nodes[position].output[0]
+        self._fused.add(position)
+
+    def _add(self, node: NodeProto, index: int, array: np.ndarray) -> str:
+        name = f"{node.output[0]}/{DOMAIN}/{index}"
+        while name in self._producers or name in self._constants or name in self._users:
+            name += "_"
+        added = helper.make_node("Constant", [], [name], value=numpy_helper.from_array(array))
+        self._producers[name] = added
+        self._added.append(added)
+        return name
+
+    def finish(self) -> bool:
+        """Apply the changes to the model; return whether there are any."""
+        nodes = self._model.graph.node
+        for position in sorted(self._fused, reverse=True):
+            del nodes[position]
+        for added in self._added:
+            nodes.insert(0, added)
+        if self._is_changed and not any(opset.domain == DOMAIN for opset in self._model.opset_import):
+            self._model.opset_import.append(helper.make_opsetid(DOMAIN, OPSET_VERSION))
+        return self._is_changed
+
+
+def is_a(node: NodeProto, *operators: str) -> bool:
+    """Return whether a node has one of ONNX's operators, an input and an output."""
+    return node.domain == "" and node.op_type in operators and len(node.output) > 0
+
+
+def attributes_of(node: NodeProto) -> dict[str, Any]:
+    """Return a node's attributes; strings are bytes."""
+    return {attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute}
+
+
+def _names(graph: GraphProto) -> Iterator[str]:
+    """Iterate over the names that a nested graph may use, those of its own values included."""
+    pending = [graph]
+    while pending:
+        one = pending.pop()
+        yield from (value.name for value in one.output)
+        for node in one.node:
+            yield from node.input
+            pending.extend(nested_graphs(node))
+
+
+def _stated_types(graph: GraphProto) -> dict[str, Type]:
+    """Return the types of values whose rank the graph states."""
+    return {
+        value.name: Type(value.type.tensor_type.elem_type, tuple(dim.dim_value for dim in value.type.tensor_type.shape.dim))
+        for value in (*graph.input, *graph.value_info, *graph.output)
+        if value.type.tensor_type.HasField("shape")
+    }
