@@ -137,8 +137,8 @@ class InferenceSession(ort.InferenceSession):
             ``"auto"`` uses the Python kernels and emits a warning.
         providers, provider_options, kwargs: as in ``onnxruntime.InferenceSession``.
 
-    On the CPU, custom operators replace nodes that their native kernels compute faster, in any model (see `optimize`). To keep
-    ONNX Runtime's kernels, set ``graph_optimization_level`` of the options below ``ORT_ENABLE_ALL``.
+    On the CPU, custom operators replace nodes that their native kernels compute faster, in any model (see `optimize`). If
+    ``graph_optimization_level`` of the options is below ``ORT_ENABLE_ALL``, all nodes stay.
 
     If a Python kernel fails, ``run`` and similar methods raise its exception, and ``run_async`` passes the message to the
     callback. Python kernels support 16-bit floats and omitted inputs in this session. They run one at a time, regardless of

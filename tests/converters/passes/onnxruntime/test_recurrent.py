@@ -418,7 +418,7 @@ def test_devices_do_not_wait(target: TargetName, has_if: bool) -> None:
     assert nodes["LSTM"] == 1 and ("If" in nodes) is has_if
 
 
-@pytest.mark.parametrize("target", ["coreml", "directml", "standard", "webgpu"])
+@pytest.mark.parametrize("target", ["coreml", "directml", "standard"])  # WebGPU's language has no rule for NaN
 @pytest.mark.parametrize("kind", ["GRU", "LSTM"])
 def test_nan_in_files_that_the_cpu_computes(kind: str, target: TargetName) -> None:
     model = _sequence(kind, "forward", [5, 5])
