@@ -8,7 +8,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from onnx_specops.generation import Sampling, SpeechModel, TextModel
 
 _OPTIONS = ("temperature", "top_k", "top_p", "min_p", "num_beams")
+_OF_BEAMS = ("num_beams", "num_beam_groups", "diversity_penalty")
+"""Settings that apply with ``--beams``."""
 
 
 def generate(
@@ -103,6 +105,39 @@ def generate(
             show_default=False,
         ),
     ] = None,
+    beam_groups: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="With --beams: the number of groups that search for different texts. The default is that of "
+            "generation_config.json.",
+            show_default=False,
+        ),
+    ] = None,
+    diversity_penalty: Annotated[
+        float | None,
+        typer.Option(
+            help="With --beams: the number that is subtracted from the score of a token that an earlier group has in the "
+            "same step. The default is that of generation_config.json.",
+            show_default=False,
+        ),
+    ] = None,
+    guidance_scale: Annotated[
+        float | None,
+        typer.Option(
+            help="The scale of classifier-free guidance. Values above 1 strengthen the effect of the prompt. The default is "
+            "that of generation_config.json, or 1.",
+            show_default=False,
+        ),
+    ] = None,
+    negative_prompt: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TEXT",
+            help="The negative prompt of the guidance. The default is the last token of the prompt.",
+            show_default=False,
+        ),
+    ] = None,
     stop: Annotated[
         list[str] | None,
         typer.Option(
@@ -149,6 +184,7 @@ def generate(
                 repetition_penalty=repetition_penalty,
                 presence_penalty=presence_penalty,
                 frequency_penalty=frequency_penalty,
+                guidance_scale=guidance_scale,
                 **given,
             )
         except ValueError as error:
@@ -173,6 +209,9 @@ def generate(
                 "it cannot be combined with sampling, or with penalties other than the repetition penalty",
                 param_hint="--beams",
             )
+        for option, value in (("--beam-groups", beam_groups), ("--diversity-penalty", diversity_penalty)):
+            if value is not None and beams is None:
+                raise typer.BadParameter("it requires --beams", param_hint=option)
         if any(not text for text in stop or ()):
             raise typer.BadParameter("it is empty", param_hint="--stop")
         text = sys.stdin.read() if prompt == "-" else prompt
@@ -186,13 +225,18 @@ def generate(
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", SettingWarning)
                 model = open_model(ready, kernels=kernels.value)
-            replaced = {"num_beams": beams is not None, **dict.fromkeys(("do_sample", *drawn), sampling.do_sample)}
+            replaced = {
+                **dict.fromkeys(_OF_BEAMS, beams is not None),
+                **dict.fromkeys(("do_sample", *drawn), sampling.do_sample),
+            }
             remarks = _remarks([name for name in model.constraints.not_applied if not replaced.get(name)])
             if not as_json:
                 err.print(*remarks, sep="\n", end="\n" if remarks else "", highlight=False, markup=False, soft_wrap=True)
             more: dict[str, Any] = {"images": image} if image else {}
             if beams is not None:
-                more["beams"] = beams
+                more["beams"] = model.beams(beams, beam_groups, diversity_penalty)
+            if negative_prompt is not None:
+                sampling = replace(sampling, negative_prompt=tuple(model.encode(negative_prompt)))
             if image and not isinstance(model, VisionLanguageModel):
                 raise typer.BadParameter("the model does not support images", param_hint="--image")
             if audio is not None and not isinstance(model, SpeechModel):

@@ -40,6 +40,7 @@ class Constraints:
             ``None`` for no increase.
         finite: whether NaN becomes 0, and infinities become the largest and smallest numbers.
         normalized: whether beam search adds the logarithms of probabilities that sum to 1, of the tokens that may follow.
+        guidance_scale: the scale of classifier-free guidance, see `Sampling`.
         not_applied: the settings that transformers applies and this package does not.
     """
 
@@ -59,11 +60,12 @@ class Constraints:
     decay: tuple[int, float] | None = None
     finite: bool = False
     normalized: bool = False
+    guidance_scale: float = 1.0
     not_applied: Sequence[str] = ()
 
     @classmethod
-    def of(cls, settings: Mapping[str, Any], ends: Sequence[int]) -> Constraints:
-        """Return the constraints of a configuration with the end tokens ``ends``.
+    def of(cls, settings: Mapping[str, Any], ends: Sequence[int], *, guides: bool = False) -> Constraints:
+        """Return the constraints of a configuration with the end tokens ``ends``, for a model that supports guidance or not.
 
         Raises:
             TypeError, ValueError: a setting has an invalid type or value.
@@ -88,11 +90,14 @@ class Constraints:
             decay=_decay(settings.get("exponential_decay_length_penalty")),
             finite=settings.get("remove_invalid_values") is True,
             normalized=settings.get("renormalize_logits") is True,
-            not_applied=not_applied(settings),
+            guidance_scale=_scale(settings.get("guidance_scale")) if guides else 1.0,
+            not_applied=not_applied(settings, guides=guides),
         )
 
     @classmethod
-    def of_folder(cls, folder: Path, ends: Sequence[int], forced_begin: int | None = None) -> Constraints:
+    def of_folder(
+        cls, folder: Path, ends: Sequence[int], forced_begin: int | None = None, *, guides: bool = False
+    ) -> Constraints:
         """Return the constraints of a folder's generation_config.json, or of config.json in a folder without that file.
 
         A `SettingWarning` names the settings of the file that are not applied.
@@ -101,6 +106,7 @@ class Constraints:
             folder: the folder of a model.
             ends: its end tokens.
             forced_begin: the first token, instead of the configured one.
+            guides: whether the model supports classifier-free guidance.
 
         Raises:
             GenerationError: the file is not a JSON object, or a setting has an invalid type or value.
@@ -110,7 +116,7 @@ class Constraints:
         if forced_begin is not None:
             settings["forced_bos_token_id"] = forced_begin
         try:
-            found = cls.of(settings, ends)
+            found = cls.of(settings, ends, guides=guides)
         except (OverflowError, TypeError, ValueError) as error:
             raise GenerationError(f"{path} has an invalid setting: {type(error).__name__} {error}") from error
         if found.not_applied:
@@ -134,7 +140,14 @@ class Constraints:
         return self if penalty is None else replace(self, repetition_penalty=penalty)
 
     def applied(
-        self, logits: np.ndarray, ids: Sequence[int], prompt: Sequence[int] = (), before: int = 1, *, last: bool = False
+        self,
+        logits: np.ndarray,
+        ids: Sequence[int],
+        prompt: Sequence[int] = (),
+        before: int = 1,
+        *,
+        last: bool = False,
+        less: np.ndarray | None = None,
     ) -> np.ndarray:
         """Return the logits ``[vocabulary]`` of the next token, with -infinity for tokens that may not follow ``ids``.
 
@@ -144,11 +157,14 @@ class Constraints:
             prompt: the tokens of the prompt.
             before: the number of tokens in ``ids`` before the generated text.
             last: whether the text has its maximum number of tokens after this one.
+            less: the numbers ``[vocabulary]`` by which other groups of a beam search lower the logits.
         """
         scores = logits.astype(np.float32)
         for word, bias in self.biases:
             if _completes(word, ids):
                 scores[word[-1]] += np.float32(bias)
+        if less is not None:
+            scores -= less
         for penalty, tokens in ((1 / self.prompt_penalty, prompt), (self.repetition_penalty, ids)):
             if penalty != 1.0 and tokens:
                 given = np.unique(np.asarray(tokens))
@@ -198,6 +214,13 @@ def _decay(stated: Any) -> tuple[int, float] | None:
         return None
     start, factor = stated
     return int(start), float(factor)
+
+
+def _scale(stated: Any) -> float:
+    found = 1.0 if stated is None else float(stated)
+    if not math.isfinite(found):
+        raise ValueError(f"guidance_scale is {found}; expected a finite number")
+    return found
 
 
 def _penalty(settings: Mapping[str, Any], name: str) -> float:

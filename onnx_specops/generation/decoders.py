@@ -128,8 +128,9 @@ class StatelessDecoder:
             first = self._logits(texts[:1])
             self._past = {name: _value(np.repeat(past.numpy(), len(texts), axis=0)) for name, past in self._past.items()}
             return np.repeat(first, len(texts), axis=0)
-        for name in self._empty:
-            self._past[name] = _value(self._past[name].numpy()[rows])
+        if list(rows) != list(range(len(texts))):
+            for name in self._empty:
+                self._past[name] = _value(self._past[name].numpy()[rows])
         return self._logits([text[self._length :] for text in texts])
 
     def _logits(self, ids: Sequence[Sequence[int]]) -> np.ndarray:

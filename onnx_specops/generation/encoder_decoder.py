@@ -92,6 +92,7 @@ class EncoderDecoder(TextModel):
         if not prompt:
             raise GenerationError("the prompt has no tokens")
         self.check(prompt, self.vocabulary, self.positions)
+        self._refuse_guidance(sampling)
         search = self._search(beams)
         given = {"input_ids": np.array([prompt], np.int64), "attention_mask": np.ones((1, len(prompt)), np.int64)}
         states = self._encoder.run(None, {name: given[name] for name in self._encoder_names})[0]

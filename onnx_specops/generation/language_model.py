@@ -5,18 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnxruntime as ort
 
-from onnx_specops.generation.beams import Beams
+from onnx_specops.generation.beams import Beams, log_softmax
 from onnx_specops.generation.constraints import Constraints
 from onnx_specops.generation.errors import GenerationError
 from onnx_specops.generation.sampling import GREEDY, Sampler, Sampling
 from onnx_specops.generation.settings import MODEL, read_json, tokens_of, with_generation
 from onnx_specops.generation.text_model import TextModel
 from onnx_specops.runtime.session import InferenceSession, Kernels
-from onnx_specops.runtime.variables import variables_of
 
 CONFIG = "genai_config.json"
 STATEFUL = "openvino_model.onnx"
@@ -54,6 +54,8 @@ class LanguageModel(TextModel):
 
     goes_on = True
     _known = frozenset({"input_ids", "attention_mask", "position_ids", _ROWS, "cache_position"})
+    _guides = True
+    """Whether the model supports classifier-free guidance."""
     _kernel: int | None = None
     """The length of the convolutions of a state space, see `_STATE_SPACES`."""
     _least = 0
@@ -68,7 +70,7 @@ class LanguageModel(TextModel):
     ) -> None:
         super().__init__(Path(folder), kernels)
         path = self._configure()
-        self.constraints = Constraints.of_folder(self.folder, sorted(self.ends))
+        self.constraints = Constraints.of_folder(self.folder, sorted(self.ends), guides=self._guides)
         if not path.is_file():
             raise GenerationError(f"{self.folder} contains no {path.name}, which its {CONFIG} names")
         self._session = InferenceSession(path, sess_options, kernels=kernels)
@@ -99,7 +101,7 @@ class LanguageModel(TextModel):
             stop, beams: see `TextModel.generate`.
 
         Raises:
-            GenerationError: the prompt is too long, or contains tokens outside the vocabulary.
+            GenerationError: the prompt or the negative prompt is too long, or contains tokens outside the vocabulary.
         """
         ids = list(prompt) or [self._begin]
         self.check(ids, self.vocabulary, self.positions - 1, self._least)
@@ -113,9 +115,13 @@ class LanguageModel(TextModel):
         run = self._run = object()  # a generator that is resumed after another one started cannot use the session's cache
         self._held = []
         most = min(tokens, self.positions - len(ids))
+        guide = self._guide(sampling, text)
+        if guide is not None:
+            most = min(most, self.positions - len(guide.prompt))
         if search is not None:
             constraints, rows = self.constraints.for_beams(sampling), _Rows(self._session, self._feeds, ids, past)
-            for token in self._best(search, text, most, constraints, text, rows.run, stop):
+            guided: Any = {} if guide is None else {"guided": guide.guided}
+            for token in self._best(search, text, most, constraints, text, rows.run, stop, **guided):
                 self.given.append(token)
                 yield token
             return
@@ -127,7 +133,10 @@ class LanguageModel(TextModel):
             (logits,) = self._session.run(["logits"], self._feeds(np.array([fed], np.int64), past, [0]))
             past += len(fed)
             self._held = [*ids, *self.given]
-            allowed = constraints.applied(logits[0, -1], [*text, *self.given], text, len(text), last=number == most)
+            scores, whole = logits[0, -1], [*text, *self.given]
+            if guide is not None:
+                (scores,) = guide.guided(log_softmax(logits[:, -1]), [whole], [0])
+            allowed = constraints.applied(scores, whole, text, len(text), last=number == most)
             token = sampler.choose(allowed)
             if token in self.ends:
                 return
@@ -136,6 +145,17 @@ class LanguageModel(TextModel):
             fed = [token]
             if is_stopped(self.given):
                 return
+
+    def _guide(self, sampling: Sampling, text: Sequence[int]) -> _Guide | None:
+        """Return the guidance of a text, if any. Without a negative prompt, it is the last token of the prompt."""
+        scale = self.constraints.guidance_scale if sampling.guidance_scale is None else sampling.guidance_scale
+        if not self._guides:
+            self._refuse_guidance(sampling)
+        if not self._guides or scale == 1:
+            return None
+        other = list(sampling.negative_prompt) or list(text[-1:])
+        self.check(other, self.vocabulary, self.positions - 1)
+        return _Guide(self._session, self._feeds, other, scale)
 
     def _feeds(self, fed: np.ndarray, past: int, rows: Sequence[int]) -> dict[str, np.ndarray]:
         """Return the inputs of a run.
@@ -208,7 +228,7 @@ class _Rows:
     """The texts of a beam search in a session of a single decoder.
 
     The first run computes the prompt once. Afterwards, ``beam_idx`` selects the rows of the states; in a model without that
-    input, the states are passed on with their rows in order.
+    input, the session does.
 
     Args:
         session: its session, whose state has the tokens before ``past``.
@@ -226,23 +246,56 @@ class _Rows:
     ) -> None:
         self._session, self._feeds, self._ids, self._past = session, feeds, ids, past
         self._runs = 0
-        selects = _ROWS in {value.name for value in session.get_inputs()}
-        self._links = {} if selects else {name: out for one in variables_of(session) for name, out in one.links.items()}
-        self._states: dict[str, np.ndarray] = {}
+        self._selects = _ROWS in {value.name for value in session.get_inputs()}
 
     def run(self, texts: Sequence[Sequence[int]], rows: Sequence[int]) -> np.ndarray:
         """Return the logits ``[texts, vocabulary]`` of the next tokens; see `Decoder.run_beams`."""
         self._runs += 1
         if self._runs == 1:  # all texts are equal
-            first = self._logits(np.array([self._ids[self._past :]], np.int64), [0])
-            self._states = {name: np.repeat(state, len(texts), axis=0) for name, state in self._states.items()}
-            return np.repeat(first, len(texts), axis=0)
-        self._states = {name: state[rows] for name, state in self._states.items()}
-        return self._logits(np.array([text[-1:] for text in texts], np.int64), [0] * len(texts) if self._runs == 2 else rows)
+            return np.repeat(self._logits(np.array([self._ids[self._past :]], np.int64), [0]), len(texts), axis=0)
+        chosen = [0] * len(texts) if self._runs == 2 else rows
+        if not self._selects:
+            self._session.select_rows(chosen)
+        return self._logits(np.array([text[-1:] for text in texts], np.int64), chosen)
 
     def _logits(self, fed: np.ndarray, rows: Sequence[int]) -> np.ndarray:
-        names = ["logits", *self._links.values()]
-        found = self._session.run(names, {**self._feeds(fed, self._past, rows), **self._states})
+        (logits,) = self._session.run(["logits"], self._feeds(fed, self._past, rows))
         self._past += fed.shape[1]
-        self._states = dict(zip(self._links, found[1:], strict=True))
-        return np.asarray(found[0][:, -1])
+        return np.asarray(logits[:, -1])
+
+
+class _Guide:
+    """Classifier-free guidance, as in transformers: the scores of a text in relation to those after another prompt.
+
+    Both texts alternate in one session.
+
+    Args:
+        session, feeds: see `_Rows`.
+        prompt: the tokens of the other prompt.
+        scale: the weight of the difference of both scores. 1 has no effect.
+    """
+
+    def __init__(
+        self,
+        session: InferenceSession,
+        feeds: Callable[[np.ndarray, int, Sequence[int]], dict[str, np.ndarray]],
+        prompt: Sequence[int],
+        scale: float,
+    ) -> None:
+        self._session, self.prompt, self._scale = session, prompt, np.float32(scale)
+        self._rows = _Rows(session, feeds, prompt, 0)
+        self._state: Any = None
+
+    def guided(self, scores: np.ndarray, texts: Sequence[Sequence[int]], rows: Sequence[int]) -> np.ndarray:
+        """Return the guided scores of the next tokens.
+
+        Args:
+            scores: the logarithms of the probabilities ``[texts, vocabulary]``.
+            texts, rows: see `Decoder.run_beams`.
+        """
+        held = self._session.swap_state(self._state)
+        try:
+            other = log_softmax(self._rows.run(texts, rows))
+        finally:
+            self._state = self._session.swap_state(held)
+        return np.asarray(self._scale * (scores - other) + other)

@@ -7,6 +7,7 @@ token uses one 32-bit number, and the candidates are in the same order.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -32,6 +33,11 @@ class Sampling:
             they are negative.
         frequency_penalty: like ``presence_penalty``, but applied once for each occurrence of the token.
         seed: the seed of the random number generator.
+        guidance_scale: the scale of classifier-free guidance, for decoder-only models of text. The default is the value in
+            generation_config.json, or 1. Each score becomes ``negative + guidance_scale * (score - negative)``, where
+            ``negative`` is the score of the same token after the negative prompt and the generated text. Scores are
+            logarithms of probabilities. Values above 1 strengthen the effect of the prompt.
+        negative_prompt: the tokens of the negative prompt. The default is the last token of the prompt.
 
     Raises:
         ValueError: a value is out of range.
@@ -46,6 +52,8 @@ class Sampling:
     presence_penalty: float = 0.0
     frequency_penalty: float = 0.0
     seed: int = 0
+    guidance_scale: float | None = None
+    negative_prompt: Sequence[int] = ()
 
     def __post_init__(self) -> None:
         for name, fits, what in (
@@ -56,6 +64,7 @@ class Sampling:
             ("repetition_penalty", self.repetition_penalty is None or self.repetition_penalty > 0, "above 0"),
             ("presence_penalty", abs(self.presence_penalty) <= 2, "from -2 to 2"),
             ("frequency_penalty", abs(self.frequency_penalty) <= 2, "from -2 to 2"),
+            ("guidance_scale", self.guidance_scale is None or math.isfinite(self.guidance_scale), "finite"),
             ("seed", 0 <= self.seed < 2**32, "from 0 to 4294967295"),
         ):
             if not fits:

@@ -91,10 +91,11 @@ def stop_texts(settings: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def not_applied(settings: Mapping[str, Any]) -> list[str]:
+def not_applied(settings: Mapping[str, Any], *, guides: bool = False) -> list[str]:
     """Return the settings of generation_config.json that transformers applies and this package does not.
 
-    Those for sampling only count if the file selects sampling.
+    Those for sampling only count if the file selects sampling, and ``guidance_scale`` unless the model ``guides``.
     """
     neutral = {**_NEUTRAL, **(_OF_SAMPLING if settings.get("do_sample") else {}), **_OF_SPEECH}
-    return [name for name, value in neutral.items() if settings.get(name) not in (None, value)]
+    applied = {"guidance_scale"} if guides else set()
+    return [name for name, value in neutral.items() if name not in applied and settings.get(name) not in (None, value)]

@@ -233,6 +233,7 @@ class SpeechModel(TextModel):
         if audio is None:
             raise GenerationError(f"{self.folder} contains a speech recognition model: specify a recording")
         self.check(prompt, self.vocabulary, None)
+        self._refuse_guidance(sampling)
         search = self._search(beams)
         self.given, self.hypotheses, self.segments = [], [], []
         features = self._features(read_audio(audio, self.sampling_rate))

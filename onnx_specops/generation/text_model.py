@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 import onnxruntime as ort
 
-from onnx_specops.generation.beams import Beams, Hypothesis, best_texts, log_softmax
+from onnx_specops.generation.beam_groups import best_texts_of_groups
+from onnx_specops.generation.beams import Beams, Hypothesis, NextScores, best_texts, log_softmax
 from onnx_specops.generation.chat import ChatTemplate, Message
 from onnx_specops.generation.constraints import Constraints
 from onnx_specops.generation.errors import GenerationError
@@ -132,6 +133,22 @@ class TextModel(ABC):
         """
         return self.write(self._template.render(messages), tokens, sampling, stop, special=False, beams=beams)
 
+    def beams(self, number: int, groups: int | None = None, diversity_penalty: float | None = None) -> Beams:
+        """Return the settings of beam search from generation_config.json.
+
+        Args:
+            number: the number of beams.
+            groups, diversity_penalty: values instead of those in the file, see `Beams`.
+
+        Raises:
+            GenerationError: a setting is invalid.
+        """
+        path = generation_file(self.folder)
+        try:
+            return Beams.of(read_optional_json(path), number, groups, diversity_penalty)
+        except (OverflowError, TypeError, ValueError) as error:
+            raise GenerationError(f"{path} has an invalid setting: {error}") from error
+
     def _text(self, tokens: Iterator[int], stop: Sequence[str]) -> Iterator[str]:
         """Return the text of generated tokens in pieces, up to the first of the texts at which the generation stops."""
         found, stops = pieces(tokens, self.decode), (*stop, *self._stops)
@@ -154,11 +171,7 @@ class TextModel(ABC):
             GenerationError: generation_config.json has an invalid setting.
         """
         if isinstance(beams, int):
-            path = generation_file(self.folder)
-            try:
-                beams = Beams.of(read_optional_json(path), beams)
-            except (OverflowError, TypeError, ValueError) as error:
-                raise GenerationError(f"{path} has an invalid setting: {error}") from error
+            beams = self.beams(beams)
         return None if beams is None or beams.number == 1 else beams
 
     def _best(
@@ -168,9 +181,10 @@ class TextModel(ABC):
         most: int,
         constraints: Constraints,
         prompt: Sequence[int],
-        logits_of: Callable[[Sequence[Sequence[int]], Sequence[int]], np.ndarray],
+        logits_of: NextScores,
         stop: Sequence[str] = (),
         restrict: Callable[[np.ndarray, Sequence[int]], None] = lambda *_: None,
+        guided: Callable[[np.ndarray, Sequence[Sequence[int]], Sequence[int]], np.ndarray] = lambda scores, *_: scores,
     ) -> Sequence[int]:
         """Search for the `hypotheses`; return the tokens of the best one, or none without any.
 
@@ -183,21 +197,31 @@ class TextModel(ABC):
             logits_of: returns the logits ``[texts, vocabulary]`` of the next token; see `best_texts`.
             stop: the texts that complete a text.
             restrict: changes the logarithms of the probabilities ``[vocabulary]`` of the token after the generated tokens.
+            guided: returns other scores of the next token, before the constraints apply.
         """
 
         def scores_of(texts: Sequence[Sequence[int]], rows: Sequence[int]) -> np.ndarray:
+            return guided(log_softmax(logits_of(texts, rows)), texts, rows)
+
+        def allowed(scores: np.ndarray, texts: Sequence[Sequence[int]], less: np.ndarray | None = None, /) -> np.ndarray:
             last = len(texts[0]) == len(begin) + most - 1
             found = [
-                constraints.applied(row, text, prompt, len(begin), last=last)
-                for row, text in zip(log_softmax(logits_of(texts, rows)), texts, strict=True)
+                constraints.applied(row, text, prompt, len(begin), last=last, less=less)
+                for row, text in zip(scores, texts, strict=True)
             ]
             for row, text in zip(found, texts, strict=True):
                 restrict(row, text[len(begin) :])
-            scores = np.stack(found)
-            return log_softmax(scores) if constraints.normalized else scores
+            restricted = np.stack(found)
+            return log_softmax(restricted) if constraints.normalized else restricted
 
-        self.hypotheses = best_texts(beams, begin, most, constraints.ends, scores_of, self._is_stopped(stop))
+        search = best_texts if beams.groups == 1 else best_texts_of_groups
+        self.hypotheses = search(beams, begin, most, constraints.ends, scores_of, allowed, self._is_stopped(stop))
         return self.hypotheses[0].tokens if self.hypotheses else ()
+
+    def _refuse_guidance(self, sampling: Sampling) -> None:
+        """Raise `GenerationError` if guidance is requested: transformers defines it for decoder-only models of text."""
+        if sampling.guidance_scale not in (None, 1) or sampling.negative_prompt:
+            raise GenerationError(f"{self.folder} contains a model that does not support guidance")
 
     @cached_property
     def _stops(self) -> tuple[str, ...]:

@@ -52,6 +52,7 @@ class VisionLanguageModel(LanguageModel):
     """
 
     _known = frozenset({"input_ids", "attention_mask", "position_ids", _EMBEDDINGS})
+    _guides = False
 
     def __init__(
         self,

@@ -107,6 +107,15 @@ class Step:
     tokens: int = 0
 
 
+@dataclass(frozen=True)
+class Held:
+    """The caches of a sequence of runs: the number of tokens, and memory by input name; see `Step`."""
+
+    tokens: int
+    memory: dict[str, _Memory]
+    spare: dict[str, _Memory]
+
+
 class Caches:
     """The caches of a session in memory with capacity for more tokens, so that runs extend them without a copy.
 
@@ -129,6 +138,32 @@ class Caches:
         self._tokens = 0
         self._memory: dict[str, _Memory] = {}
         self._spare: dict[str, _Memory] = {}
+
+    def swap(self, other: Held | None) -> Held:
+        """Replace the caches, by none if ``other`` is ``None``, and return the previous ones."""
+        held = Held(self._tokens, self._memory, self._spare)
+        self._tokens, self._memory, self._spare = (0, {}, {}) if other is None else (other.tokens, other.memory, other.spare)
+        return held
+
+    def rows(self) -> set[int]:
+        """Return the numbers of rows of the caches: one number at most."""
+        return {len(memory.array) for memory in self._memory.values()}
+
+    def select(self, rows: np.ndarray) -> None:
+        """Keep these rows of all caches, in this order. Only the tokens of rows that change are copied."""
+        for variable in self._variables:
+            held = self._memory.get(variable.input)
+            if held is None:
+                continue
+            index = (slice(None),) * variable.axis + (slice(0, self._tokens),)
+            if len(rows) == len(held.array):
+                moved = np.flatnonzero(rows != np.arange(len(rows)))
+                filled = held.array[index]
+                filled[moved] = filled[rows[moved]]
+            else:
+                memory = np.zeros([len(rows), *held.array.shape[1:]], held.array.dtype)
+                memory[index] = held.array[index][rows]
+                self._memory[variable.input] = _Memory.of(memory)
 
     def step(self, feeds: Mapping[str, ort.OrtValue]) -> Step:
         """Return the inputs and outputs of a run.

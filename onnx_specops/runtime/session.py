@@ -25,7 +25,7 @@ from onnx_specops.runtime.errors import MissingKernelError
 from onnx_specops.runtime.extensions import adapt
 from onnx_specops.runtime.extensions import kernels as python_kernels
 from onnx_specops.runtime.library import description, has_library, library_path, native_operators, remedy
-from onnx_specops.runtime.state import State
+from onnx_specops.runtime.state import Held, State
 from onnx_specops.runtime.variables import as_array, as_ort_value, inputs_of, variables_of
 
 Kernels = Literal["auto", "native", "python", "none"]
@@ -220,6 +220,30 @@ class InferenceSession(ort.InferenceSession):
     def reset_state(self) -> None:
         """Reset the model's variables to their initial values."""
         self._state.reset()
+
+    def select_rows(self, rows: Sequence[int]) -> None:
+        """Select the rows of the variables for the next run, such as the texts that a beam search continues.
+
+        This is for models without an input such as ``beam_idx``. Caches that are extended in place copy only the tokens of
+        rows that change. Before the first run, it has no effect.
+
+        Args:
+            rows: for each row of the next run, the row of the previous run that it continues. Their number may differ.
+
+        Raises:
+            ValueError: a row does not exist, a variable has no rows, or an input of the model selects them.
+        """
+        self._state.select_rows(rows)
+
+    def swap_state(self, state: Held | None = None) -> Held:
+        """Replace the values of the model's variables, and return the previous ones.
+
+        With it, a session runs several sequences in turns, without copying their caches.
+
+        Args:
+            state: a result of this method of the same session, which can be passed once. ``None`` resets the variables.
+        """
+        return self._state.swap(state)
 
     def _create_inference_session(self, *args: Any, **kwargs: Any) -> None:
         options = self._sess_options_initial

@@ -4,18 +4,28 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import onnxruntime as ort
 
+from onnx_specops.runtime import caches
 from onnx_specops.runtime.caches import Caches, Shapes, Step
-from onnx_specops.runtime.variables import Variable, blanks_of, copied
+from onnx_specops.runtime.variables import Variable, as_array, blanks_of, copied
 
 Run = Callable[[Sequence[str], Mapping[str, Any], Mapping[str, ort.OrtValue]], Sequence[Any]]
 """One run of a session. The arguments are the names of the requested outputs, the inputs, and the memory for further outputs
 by name. The result has the requested outputs.
 """
+
+
+@dataclass(frozen=True)
+class Held:
+    """The values of the variables after a run."""
+
+    values: dict[str, Any]
+    caches: caches.Held
 
 
 class State:
@@ -68,6 +78,37 @@ class State:
         with self._lock:
             self._values = {}
             self._caches.reset()
+
+    def swap(self, other: Held | None) -> Held:
+        """Replace all values, by none if ``other`` is ``None``, and return the previous ones."""
+        with self._lock:
+            held = Held(self._values, self._caches.swap(None if other is None else other.caches))
+            self._values = {} if other is None else other.values
+            return held
+
+    def select_rows(self, rows: Sequence[int]) -> None:
+        """Keep these rows of all variables, in this order.
+
+        Raises:
+            ValueError: a variable has no rows, or an input of the model selects them; or a row does not exist.
+        """
+        if taken := {v.beams for v in self.variables if v.beams}:
+            raise ValueError(f"{min(taken)} selects the rows of the variables: pass it to run")
+        chosen = np.asarray(rows, np.int64)
+        with self._lock:
+            held = self._caches.rows()
+            values = {name: as_array(value) for name, value in self._values.items()}
+            flat = [v.input for v in self.variables if v.axis == 0 or (v.input in values and values[v.input].ndim == 0)]
+            if flat:
+                raise ValueError(f"the variable {flat[0]} has no rows")
+            counts = {*held, *(len(array) for array in values.values())}
+            if chosen.size and counts and not 0 <= chosen.min() <= chosen.max() < min(counts):
+                raise ValueError(f"the rows {chosen.tolist()} are not all among the {min(counts)} rows of the previous run")
+            if counts != {len(chosen)} or (chosen != np.arange(len(chosen))).any():
+                self._values = {
+                    name: array[chosen] if array.dtype == object else copied(array[chosen]) for name, array in values.items()
+                }
+                self._caches.select(chosen)
 
     def run(self, run: Run, output_names: Sequence[str], feeds: Mapping[str, Any]) -> list[Any]:
         """Run once: feed the variables, store their new values, and return the requested outputs.

@@ -39,8 +39,10 @@ def folder(name: str, form: str, place: Path) -> Path:
     source, target = place / name, place / f"{name}.{form}"
     if not source.is_dir():
         shutil.unpack_archive(recorded.archive(name), source)
-    if name == recorded.SPEECH:
-        (write_encoder_decoder if form == "beam_idx" else write_language_model)(source, target, convert)
+    if name in recorded.PAIRS or (name == recorded.SPEECH and form == "beam_idx"):
+        write_encoder_decoder(source, target, convert)
+    elif name == recorded.SPEECH:
+        write_language_model(source, target, convert)
     elif form == "beam_idx":
         target.mkdir()
         convert(source / "openvino_model.xml", target / "openvino_model.onnx")
@@ -72,11 +74,30 @@ def with_settings(folder: Path, target: Path, settings: dict[str, Any]) -> Path:
 def test_tokens_equal_transformers(name: str, form: str, place: Path, tmp_path: Path) -> None:
     rows = [row for row in ROWS if row["model"] == name]
     assert [row["settings"] for row in rows] == recorded.SETTINGS
+    compare(rows, folder(name, form, place), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "form"),
+    [
+        *((name, "beam_idx") for name in recorded.HYBRIDS),
+        *((name, "genai") for name in ("lfm2_moe", "granite_hybrid", "qwen3_5")),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::onnx_specops.generation.SettingWarning")
+def test_states_of_hybrids(name: str, form: str, place: Path, tmp_path: Path) -> None:
+    rows = [row for row in ROWS if row["model"] == name]
+    assert [row["settings"] for row in rows] == recorded.SETTINGS_OF_HYBRIDS
+    compare(rows, folder(name, form, place), tmp_path)
+
+
+def compare(rows: list[dict[str, Any]], source: Path, place: Path) -> None:
     for number, row in enumerate(rows):
         settings = {"eos_token_id": 0, **row["settings"]}
-        model = LanguageModel(with_settings(folder(name, form, place), tmp_path / str(number), settings))
+        negative = settings.pop("negative_prompt_ids", ())
+        model = LanguageModel(with_settings(source, place / str(number), settings))
         beams = settings.get("num_beams")
-        found = list(model.generate(recorded.PROMPT, recorded.COUNT, beams=beams))
+        found = list(model.generate(recorded.PROMPT, recorded.COUNT, Sampling(negative_prompt=negative), beams=beams))
         expected = [cut(text, model.ends) for text in row["tokens"]]
         assert found == model.given == expected[0], settings
         if beams is None:
@@ -90,6 +111,20 @@ def test_tokens_equal_transformers(name: str, form: str, place: Path, tmp_path: 
 
 def cut(text: list[int], ends: frozenset[int]) -> list[int]:
     return text[: next((place for place, token in enumerate(text) if token in ends), len(text))]
+
+
+@needs_pcre2
+@pytest.mark.parametrize("name", recorded.PAIRS)
+@pytest.mark.filterwarnings("ignore::onnx_specops.generation.SettingWarning")
+def test_answers_equal_transformers(name: str, place: Path, tmp_path: Path) -> None:
+    rows = [row for row in ROWS if row["model"] == name]
+    assert [row["settings"] for row in rows] == recorded.SETTINGS_OF_PAIRS
+    for number, row in enumerate(rows):
+        model = open_model(with_settings(folder(name, "beam_idx", place), tmp_path / str(number), row["settings"]))
+        found = list(model.generate(recorded.PROMPT, recorded.COUNT, beams=row["settings"]["num_beams"]))
+        expected = [cut(text, frozenset(model.constraints.ends)) for text in row["tokens"]]
+        assert found == expected[0] and [list(text.tokens) for text in model.hypotheses] == expected, row["settings"]
+        np.testing.assert_allclose([text.score for text in model.hypotheses], row["scores"], rtol=1e-3, atol=1e-3)
 
 
 @needs_pcre2
@@ -143,6 +178,141 @@ def test_beams_of_long_recordings(form: str, place: Path) -> None:
     found = list(model.generate([], 12, audio=audio, beams=3))
     assert [token for part in model.segments for token in part.tokens] == found == model.given
     assert model.segments[0].start < 30 <= model.segments[-1].start
+
+
+# -- groups of beams --------------------------------------------------------------------------------------------------------
+
+
+def test_groups_from_the_configuration(place: Path, tmp_path: Path) -> None:
+    """With a number of beams, num_beam_groups and diversity_penalty apply, unless the caller chooses others."""
+    source = folder("llama", "genai", place)
+    settings = {"num_beam_groups": 2, "diversity_penalty": 1.5}
+    with pytest.warns(SettingWarning, match="diversity_penalty, num_beam_groups"):
+        stated = LanguageModel(with_settings(source, tmp_path / "out", settings))
+    assert stated.beams(4) == Beams(number=4, groups=2, diversity_penalty=1.5)
+    assert stated.beams(6, 3, 0.5) == Beams(number=6, groups=3, diversity_penalty=0.5)
+    assert stated.beams(1) == Beams(number=1, diversity_penalty=1.5)
+    model = LanguageModel(source)
+    expected = list(model.generate(recorded.PROMPT, 6, beams=Beams(number=4, groups=2, diversity_penalty=1.5)))
+    hypotheses = model.hypotheses
+    assert list(stated.generate(recorded.PROMPT, 6, beams=4)) == expected and stated.hypotheses == hypotheses
+    with pytest.raises(GenerationError, match=r"generation_config\.json has an invalid setting: the number of beams must"):
+        list(stated.generate(recorded.PROMPT, 6, beams=3))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"number": 4, "groups": 3}, "multiple of that of the groups: 4, 3"),
+        ({"number": 4, "groups": 0}, "multiple of that of the groups: 4, 0"),
+        ({"number": 4, "groups": 2}, "diversity_penalty must be finite and above 0, not 0.0"),
+        ({"number": 4, "groups": 2, "diversity_penalty": -1.0}, "diversity_penalty must be finite and above 0"),
+        ({"number": 4, "groups": 2, "diversity_penalty": float("nan")}, "diversity_penalty must be finite and above 0"),
+        ({"number": 4, "groups": 2, "diversity_penalty": float("inf")}, "diversity_penalty must be finite and above 0"),
+    ],
+)
+def test_invalid_groups(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Beams(**settings)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_stop_strings_of_groups(form: str, place: Path) -> None:
+    model = LanguageModel(folder("llama", form, place))
+    beams = Beams(number=4, groups=2, diversity_penalty=2.0)
+    text = "".join(model.write("Once upon a time", 12, beams=beams))
+    stop = text[4:7]
+    assert stop not in "".join(model.write("Once upon a time", 12, stop=[stop], beams=beams))
+    assert model.hypotheses and all(stop not in model.decode(one.tokens[:-1]) for one in model.hypotheses)
+    assert list(model.generate(recorded.PROMPT, 0, beams=beams)) == [] and model.hypotheses == []
+
+
+def test_groups_of_long_recordings(place: Path) -> None:
+    for form in FORMS:
+        model = open_model(folder(recorded.SPEECH, form, place))
+        assert isinstance(model, SpeechModel)
+        audio = transcripts.recording(1.0)
+        best = list(model.generate([], 6, audio=audio, beams=Beams(number=4, groups=4, diversity_penalty=9.0)))
+        assert [list(one.tokens) for one in model.hypotheses].count(best) == 1 and len(model.hypotheses) == 4
+
+
+# -- guidance ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_guidance_of_a_conversation(form: str, place: Path) -> None:
+    """Both texts have states of their own, and the next turn continues those of the text itself."""
+    source = folder("llama", form, place)
+    guided = Sampling(guidance_scale=1.7, negative_prompt=(9, 8, 7))
+    model, plain = LanguageModel(source), LanguageModel(source)
+    answer = list(model.generate(recorded.PROMPT, 5, guided))
+    assert answer != list(plain.generate(recorded.PROMPT, 5))
+    longer = [*recorded.PROMPT, *answer, 7]
+    assert list(model.generate(longer, 5)) == list(LanguageModel(source).generate(longer, 5))
+    assert list(model.generate(longer, 5, guided)) == list(LanguageModel(source).generate(longer, 5, guided))
+    for scale in (1, 1.0):  # no effect, whatever the negative prompt
+        other = Sampling(guidance_scale=scale, negative_prompt=(4,))
+        assert list(model.generate(longer, 5, other)) == list(plain.generate(longer, 5))
+
+
+def test_guidance_replaces_that_of_the_configuration(place: Path, tmp_path: Path) -> None:
+    source = folder("llama", "genai", place)
+    stated = LanguageModel(with_settings(source, tmp_path / "out", {"guidance_scale": 1.7}))
+    model = LanguageModel(source)
+    for asked, expected in ((None, 1.7), (0.5, 0.5), (1.0, 1.0)):
+        found = list(stated.generate(recorded.PROMPT, 6, Sampling(guidance_scale=asked)))
+        assert found == list(model.generate(recorded.PROMPT, 6, Sampling(guidance_scale=expected)))
+
+
+def test_positions_of_the_negative_prompt(place: Path) -> None:
+    model = LanguageModel(folder("llama", "genai", place))
+    long = (5,) * (model.positions - 3)
+    assert len(list(model.generate([7], 9, Sampling(guidance_scale=2.0, negative_prompt=long)))) <= 3
+    with pytest.raises(GenerationError, match=r"the prompt has \d+ tokens, more than"):
+        list(model.generate([7], 9, Sampling(guidance_scale=2.0, negative_prompt=(*long, 5, 5, 5))))
+    with pytest.raises(GenerationError, match="the prompt has the token -4"):
+        list(model.generate([7], 9, Sampling(guidance_scale=2.0, negative_prompt=(-4,))))
+
+
+@pytest.mark.parametrize("scale", ["x", [], {}, float("nan"), float("inf")])
+def test_an_invalid_guidance_scale(scale: Any, place: Path, tmp_path: Path) -> None:
+    target = with_settings(folder("llama", "genai", place), tmp_path / "out", {"guidance_scale": scale})
+    with pytest.raises(GenerationError, match=r"generation_config\.json has an invalid setting"):
+        LanguageModel(target)
+    if isinstance(scale, float):
+        with pytest.raises(ValueError, match="guidance_scale must be finite"):
+            Sampling(guidance_scale=scale)
+
+
+def test_models_without_guidance(place: Path) -> None:
+    model = open_model(folder(recorded.SPEECH, "genai", place))
+    for sampling in (Sampling(guidance_scale=2.0), Sampling(negative_prompt=(4,))):
+        with pytest.raises(GenerationError, match="a model that does not support guidance"):
+            list(model.generate([], 2, sampling, audio=transcripts.recording(1.0)))  # type: ignore[call-arg]
+    assert (
+        not_applied({"guidance_scale": 2.0}) == ["guidance_scale"] and not_applied({"guidance_scale": 2}, guides=True) == []
+    )
+
+
+@needs_pcre2
+def test_the_command_with_groups_and_guidance(place: Path) -> None:
+    target = folder("llama", "genai", place)
+    model = LanguageModel(target)
+    beams, text = Beams(number=4, groups=2, diversity_penalty=1.5), "Once upon a time"
+    sampling = Sampling(guidance_scale=1.7, negative_prompt=tuple(model.encode("Never")))
+    asked = ["generate", target, text, "--tokens", 6, "--json"]
+    of_beams = ["--beams", 4, "--beam-groups", 2, "--diversity-penalty", 1.5]
+    of_guidance = ["--guidance-scale", 1.7, "--negative-prompt", "Never"]
+    document = as_json(specops(*asked, *of_beams))
+    assert document["text"] == "".join(model.write(text, 6, beams=beams)) and len(document["hypotheses"]) == 4
+    document = as_json(specops(*asked, *of_guidance))
+    assert document["text"] == "".join(model.write(text, 6, sampling))
+    document = as_json(specops(*asked, *of_beams, *of_guidance))
+    assert document["text"] == "".join(model.write(text, 6, sampling, beams=beams))
+    result = specops(*asked[:-1], *of_beams[2:])
+    assert result.exit_code == 2 and "--beam-groups" in result.stderr and "it requires --beams" in result.stderr
+    result = specops(*asked[:-1], "--beams", 3, *of_beams[2:])
+    assert result.exit_code == 2 and "multiple of that of the groups: 3, 2" in " ".join(result.stderr.split())
 
 
 def test_one_beam_is_greedy(place: Path) -> None:
