@@ -15,6 +15,7 @@ from converters.cli.convert import convert
 from converters.cli.diff import diff
 from converters.cli.failures import DIFFERENCE, exit_code, failures, print_problems
 from converters.cli.generate import generate
+from converters.cli.optimize import optimize
 from converters.cli.options import (
     AbsoluteTolerance,
     AllowedShare,
@@ -204,6 +205,7 @@ def validate(
 
 
 app.command(cls=Command)(diff)
+app.command(cls=Command)(optimize)
 
 
 @app.command(cls=Command)

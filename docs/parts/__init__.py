@@ -20,7 +20,10 @@ from docs.parts import (
 
 PARTS: Mapping[str, Sequence[Callable[[], Iterable[str]]]] = {
     "converters/convert.py": [options.signature],
-    "docs/command.md": [options.rows, *map(commands.options_of, ("run", "validate", "diff", "inspect", "weights"))],
+    "docs/command.md": [
+        options.rows,
+        *map(commands.options_of, ("run", "validate", "diff", "optimize", "inspect", "weights")),
+    ],
     "docs/convert.md": [frontends.rows],
     "docs/departures.md": [departures.tables],
     "docs/model-api.md": [model_api.rows],
