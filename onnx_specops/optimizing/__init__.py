@@ -37,17 +37,23 @@ def optimize(model: ModelProto) -> ModelProto:
     return copy
 
 
-def optimize_in_place(model: ModelProto) -> bool:
+def optimize_in_place(model: ModelProto, *, convolutions: bool = True) -> bool:
     """Change a model as `optimize` does; return whether it is another one. If not, discard it.
 
-    Only nodes of the outermost graph change. The elements of large initializers are not needed (see `read_without_data`).
+    Only nodes of the outermost graph change.
+
+    Args:
+        model: the model. The elements of its large initializers are not needed (see `read_without_data`).
+        convolutions: whether to replace convolutions. ONNX Runtime's are faster with SSE2 and NEON.
     """
     if not any(node.domain == "" and node.op_type in _OPERATORS for node in model.graph.node):
         return False
     try:
         graph = Graph(model)
-        for use in (use_volume_conv, use_interpolate, use_elementwise):
-            use(graph)
+        if convolutions:
+            use_volume_conv(graph)
+        use_interpolate(graph)
+        use_elementwise(graph)
     except (TypeError, ValueError):  # attributes of other types: ONNX Runtime reports them
         return False
     return graph.finish()

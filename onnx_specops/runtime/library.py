@@ -72,3 +72,9 @@ def description() -> dict[str, Any]:
 def native_operators() -> frozenset[str]:
     """Return the operators with native kernels; raise `MissingKernelError` like `library_path`."""
     return frozenset(operator["name"] for operator in description()["operators"])
+
+
+@functools.cache
+def has_wide_vectors() -> bool:
+    """Return whether the library uses AVX2 or newer instructions; raise `MissingKernelError` like `library_path`."""
+    return bool(description()["products"] != "portable")

@@ -24,7 +24,7 @@ from onnx_specops.runtime import models
 from onnx_specops.runtime.errors import MissingKernelError
 from onnx_specops.runtime.extensions import adapt
 from onnx_specops.runtime.extensions import kernels as python_kernels
-from onnx_specops.runtime.library import description, has_library, library_path, native_operators, remedy
+from onnx_specops.runtime.library import description, has_library, has_wide_vectors, library_path, native_operators, remedy
 from onnx_specops.runtime.state import Held, State
 from onnx_specops.runtime.variables import as_array, as_ort_value, inputs_of, variables_of
 
@@ -455,7 +455,7 @@ def _optimized(path_or_bytes: Any) -> tuple[Any, str]:
     except Exception:  # ORT format or an invalid model: ONNX Runtime reports it
         return path_or_bytes, ""
     folder = _folder_of(model, path_or_bytes)
-    if not optimize_in_place(model):
+    if not optimize_in_place(model, convolutions=has_wide_vectors()):
         return path_or_bytes, ""
     return encoded_with_data(model, path_or_bytes), folder
 

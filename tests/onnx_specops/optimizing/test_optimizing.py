@@ -80,7 +80,8 @@ def nodes_of(session: ort.InferenceSession, path: Path) -> list[str]:
 
 @native
 @pytest.mark.parametrize("source", ["path", "bytes", "proto", "external"])
-def test_sessions(source: str, tmp_path: Path) -> None:
+def test_sessions(source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("onnx_specops.runtime.session.has_wide_vectors", lambda: True)
     model = model_of_conv()
     given: Any = {"bytes": model.SerializeToString(), "proto": model}.get(source, tmp_path / "model.onnx")
     x = numbers(2, 32, 22, 22, seed=3)
@@ -104,6 +105,16 @@ def test_sessions_without_layout_optimizations_keep_the_nodes(tmp_path: Path) ->
     options.optimized_model_filepath = str(tmp_path / "optimized.onnx")
     session = onnx_specops.InferenceSession(model_of_conv(), options, kernels="native")
     assert nodes_of(session, tmp_path / "optimized.onnx") == ["FusedConv"]
+
+
+@native
+def test_processors_without_wide_vectors_keep_convolutions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("onnx_specops.runtime.session.has_wide_vectors", lambda: False)
+    options = ort.SessionOptions()
+    options.log_severity_level = 4
+    options.optimized_model_filepath = str(tmp_path / "optimized.onnx")
+    session = onnx_specops.InferenceSession(model_of_conv(), options, kernels="native")
+    assert "VolumeConv" not in nodes_of(session, tmp_path / "optimized.onnx")
 
 
 def test_sessions_without_native_kernels_keep_the_nodes(tmp_path: Path) -> None:
