@@ -19,6 +19,7 @@ from converters.passes.spellings.copied_products import CopiedProducts, Gathered
 from converters.passes.spellings.cubes import MulToPow
 from converters.passes.spellings.detections import RegionsByMatMul, ScaledRegions, SuppressionBySteps
 from converters.passes.spellings.expanded_resize import ExpandBeforeResize
+from converters.passes.spellings.few_dimensions import MergedElements, MergedLines
 from converters.passes.spellings.float_biases import FloatBiases
 from converters.passes.spellings.float_products import FloatProducts
 from converters.passes.spellings.forward_gru import ForwardGRU
@@ -98,6 +99,7 @@ from converters.passes.spellings.qnn_forms import (
     FiveDimensions,
     FloorPooling,
     GatheredEdges,
+    KernelsOfStrides,
     MaxBeforePad,
     PadBeforeConv,
     QuantizedMoves,
@@ -282,6 +284,9 @@ _SIMPLIFIED: Mapping[str, Callable[[], InPlacePass]] = {
     "Gather for edges": GatheredEdges,
     "Concat for ends": ConcatenatedEnds,
     "five dimensions": FiveDimensions,
+    "kernels of strides": KernelsOfStrides,
+    "merged elements": MergedElements,
+    "merged lines": MergedLines,
     "weights of float results": WeightsOfFloatResults,
     "normalized rows": NormalizedRows,
     "expanded Tile": ExpandedMovement,

@@ -371,6 +371,37 @@ def _is_quantized(node: ir.Node) -> bool:
 _MOST_DIMENSIONS = 5
 
 
+class KernelsOfStrides(Workaround):
+    """Add zeros to the kernels of a depthwise Conv with 3x3 kernels and strides of 4, or 1x1 kernels and strides of 3.
+
+    QNN's HTP (2.7) computes wrong numbers if there are more than 32 channels. Afterwards, the kernels are as large as the
+    strides.
+    """
+
+    operators = frozenset(("Conv",))
+    finite = True
+
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        x, weights, *bias = node.inputs
+        kernels, attributes = constant_array(weights), attributes_of(node)
+        if kernels is None or kernels.shape[1] != 1 or attributes.get("group", 1) != kernels.shape[0]:
+            return None
+        sizes, strides = kernels.shape[2:], attributes.get("strides", ())
+        if not strides or not _INCORRECT_STRIDES.issuperset(zip(sizes, strides, strict=True)):
+            return None
+        if attributes.get("auto_pad", "NOTSET") != "NOTSET" or max(attributes.get("dilations", (1,))) > 1:
+            return None
+        added, rank = [stride - size for size, stride in zip(sizes, strides, strict=True)], len(sizes)
+        pads = list(attributes.get("pads", [0] * 2 * rank))
+        pads[rank:] = [pad + more for pad, more in zip(pads[rank:], added, strict=True)]
+        wide = np.pad(kernels, [(0, 0), (0, 0), *((0, more) for more in added)])
+        return [again(op, node, x, op.const(wide), *bias, kernel_shape=list(strides), pads=pads)]
+
+
+_INCORRECT_STRIDES = frozenset(((1, 3), (3, 4)))
+"""Sizes of kernels, with strides."""
+
+
 class SumsOfProducts(TriangularSums):
     """Convert CumSum of floats along a known axis of known size to a multiplication by a triangular matrix of 0 and 1.
 
@@ -387,22 +418,20 @@ class SumsOfProducts(TriangularSums):
 
 
 class FiveDimensions(Workaround):
-    """Merge dimensions for a Gather or reduction of six or more known dimensions, and for a Max of five dimensions and a
-    number.
+    """Merge dimensions for a Gather or reduction of six or more known dimensions.
 
-    QNN's HTP (2.7) supports tensors of up to five dimensions, and up to four for Max. The rewrite merges the dimensions of
+    QNN's HTP (2.7) supports tensors of up to five dimensions. The rewrite merges the dimensions of
     constant indices, and the dimensions before and after the axes of a Gather or reduction, which must be adjacent.
     """
 
-    operators = frozenset(("Gather", "Max", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum"))
+    operators = frozenset(("Gather", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum"))
 
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
         x, result = node.inputs[0], node.outputs[0]
         if not isinstance(x, Value) or not isinstance(result, Value) or not x.is_static or not result.is_static:
             return None
         dims, to = [size or 0 for size in x.dims or ()], [size or 0 for size in result.dims or ()]
-        most = _IMAGE if node.op_type == "Max" else _MOST_DIMENSIONS
-        if max(len(dims), len(to)) <= most or 0 in dims or 0 in to or len(node.inputs) < 2:
+        if max(len(dims), len(to)) <= _MOST_DIMENSIONS or 0 in dims or 0 in to or len(node.inputs) < 2:
             return None
         numbers = None if node.inputs[1] is None else constant_array(node.inputs[1])
         if numbers is None:
@@ -415,10 +444,6 @@ class FiveDimensions(Workaround):
             if numbers.ndim < 2 or len(dims) > _MOST_DIMENSIONS:
                 return None
             return [op.Reshape(op.Gather(x, numbers.reshape(-1), **attributes_of(node)), to)]
-        if node.op_type == "Max":
-            if numbers.size != 1 or len(node.inputs) != 2 or dims != to:
-                return None
-            return [op.Reshape(op.Max(op.Reshape(x, [dims[0], -1]), op.const(numbers.reshape(1))), to)]
         axes = sorted({int(axis) % len(dims) for axis in numbers.reshape(-1)})
         if not axes or axes != list(range(axes[0], axes[-1] + 1)):
             return None

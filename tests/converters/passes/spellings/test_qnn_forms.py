@@ -15,6 +15,7 @@ from converters.passes.spellings.qnn_forms import (
     FiveDimensions,
     FloorPooling,
     GatheredEdges,
+    KernelsOfStrides,
     MaxBeforePad,
     PadBeforeConv,
     QuantizedMoves,
@@ -273,9 +274,6 @@ PLACES = np.array([[0, 1], [1, 2], [-1, 0]])
         (lambda op, x: op.ReduceMean(x, [-1, -2], keepdims=0), (1, 2, 3, 4, 2, 2), ["ReduceMean", "Reshape", "Reshape"]),
         (lambda op, x: op.ReduceSum(x, [1, 3]), (1, 2, 3, 4, 2, 2), ["ReduceSum"]),
         (lambda op, x: op.ReduceMax(x, [3]), (1, 2, 3, 4, 2), ["ReduceMax"]),
-        (lambda op, x: op.Max(x, np.float32(-0.5)), (1, 2, 3, 4, 2), ["Max", "Reshape", "Reshape"]),
-        (lambda op, x: op.Max(x, np.float32(-0.5)), (1, 2, 3, 4), ["Max"]),
-        (lambda op, x: op.Max(x, np.zeros(2, np.float32)), (1, 2, 3, 4, 2, 2), ["Max"]),
     ],
 )
 def test_six_dimensions(emit: Any, dims: tuple[int | None, ...], found: list[str]) -> None:
@@ -396,3 +394,31 @@ def test_running_sums(
     numbers = [np.random.default_rng(0).integers(-9, 9, [size or 5 for size in dims]).astype(dtype.numpy())]
     found = rewritten(lambda op, x: op.CumSum(x, axis, **attributes), x, by=[SumsOfProducts()], numbers=numbers)
     assert ("CumSum" in found) is kept
+
+
+@pytest.mark.parametrize(
+    ("size", "stride", "options", "extended"),
+    [
+        (3, 4, {}, True),
+        (3, 4, {"pads": [1, 1, 1, 1]}, True),
+        (3, 4, {"pads": [0, 2, 1, 0]}, True),
+        (1, 3, {}, True),
+        (1, 2, {}, False),
+        (3, 3, {}, False),
+        (3, 5, {}, False),
+        (3, 4, {"group": 1}, False),
+        (3, 4, {"dilations": [2, 2]}, False),
+        (3, 4, {"auto_pad": "SAME_UPPER"}, False),
+        (3, 4, {"strides": [4, 1]}, False),
+    ],
+)
+def test_kernels_as_large_as_strides(size: int, stride: int, options: dict[str, Any], extended: bool) -> None:
+    attributes = {"group": 4, "strides": [stride, stride]} | options
+    weights = np.random.default_rng(1).standard_normal((4, 4 // attributes["group"], size, size))
+
+    def emit(op, x):
+        return op.Conv(x, weights.astype(np.float32), np.ones(4, np.float32), **attributes)
+
+    for height in (9, 10, 11, 12):
+        assert rewritten(emit, floats("x", 1, 4, height, 13), by=[KernelsOfStrides()]) == ["Conv"]
+        assert KernelsOfStrides()(graph(emit, floats("x", 1, 4, height, 13))).modified is extended
