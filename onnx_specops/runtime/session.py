@@ -186,13 +186,22 @@ class InferenceSession(ort.InferenceSession):
         _set_exact_products(options)
         self.kernels = _registered.get(options, "none")
         self._shares_options = sess_options is not None  # the options may be shared with other sessions
+        optimized, folder = path_or_bytes, ""
         if self.kernels == "python":
             path_or_bytes, folder = _adapted(path_or_bytes)
-            self._folder = folder or self._folder
+            optimized = path_or_bytes
         elif self.kernels == "native" and _optimizes(options, providers):
-            path_or_bytes, folder = _optimized(path_or_bytes)
-            self._folder = folder or self._folder
-        super().__init__(path_or_bytes, options, providers, provider_options, **kwargs)
+            optimized, folder = _optimized(path_or_bytes)
+        self._folder = folder or self._folder
+        try:
+            super().__init__(optimized, options, providers, provider_options, **kwargs)
+        except Exception:
+            if optimized is path_or_bytes:
+                raise
+            super().__init__(path_or_bytes, options, providers, provider_options, **kwargs)
+        if isinstance(path_or_bytes, (str, os.PathLike)):  # ONNX Runtime would keep the bytes
+            self._model_path: Any = os.fspath(path_or_bytes)
+            self._model_bytes: Any = None
         self._input_types = {value.name: value.type for value in super().get_inputs()}
         variables = variables_of(self)
         self._has_strings = any(value.type == "tensor(string)" for value in (*inputs_of(self), *super().get_outputs()))

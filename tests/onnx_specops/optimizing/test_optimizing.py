@@ -99,6 +99,31 @@ def test_sessions(source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 @native
+def test_sessions_do_not_keep_the_changed_file(tmp_path: Path) -> None:
+    onnx.save(model_of_conv(), tmp_path / "model.onnx")
+    session = onnx_specops.InferenceSession(tmp_path / "model.onnx", kernels="native")
+    assert session._model_bytes is None
+    session.set_providers(["CPUExecutionProvider"])  # makes the session again
+    assert session.run(None, {X: numbers(2, 32, 22, 22)})[0].shape == (2, 32, 20, 20)
+
+
+@native
+def test_sessions_of_models_that_cannot_be_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(model: onnx.ModelProto, **_: Any) -> bool:
+        model.graph.node[0].op_type = "NoSuchOperator"
+        return True
+
+    model = model_of_conv()
+    onnx.save(model, tmp_path / "model.onnx")
+    monkeypatch.setattr("onnx_specops.runtime.session.optimize_in_place", fail)
+    x = numbers(2, 32, 22, 22)
+    expected = ort.InferenceSession(model.SerializeToString()).run(None, {X: x})[0]
+    for given in (tmp_path / "model.onnx", model):
+        session = onnx_specops.InferenceSession(given, kernels="native")
+        np.testing.assert_array_equal(session.run(None, {X: x})[0], expected)
+
+
+@native
 def test_sessions_without_layout_optimizations_keep_the_nodes(tmp_path: Path) -> None:
     options = ort.SessionOptions()
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
