@@ -11,6 +11,9 @@ import numpy as np
 NONE = np.float32(-1e9)
 """The score of a text that does not exist yet."""
 
+_LARGEST_PENALTY = 64
+"""Powers of lengths with larger exponents would overflow."""
+
 
 @dataclass(frozen=True)
 class Hypothesis:
@@ -31,8 +34,8 @@ class Beams:
 
     Args:
         number: the number of beams, at least 1. A single beam is greedy search.
-        length_penalty: the exponent of the length, by which the score of a text is divided. Values greater than 0 favor long
-            texts.
+        length_penalty: the exponent of the length, from -64 to 64. The score of a text is divided by the power. Values
+            greater than 0 favor long texts.
         early_stopping: when the search stops: ``True`` as soon as `number` texts are complete, ``False`` when a better text
             is unlikely, and ``"never"`` when no better text is possible.
         groups: the number of groups of equal size into which the beams are divided (diverse beam search). Each group
@@ -53,8 +56,9 @@ class Beams:
     def __post_init__(self) -> None:
         if self.number < 1:
             raise ValueError(f"the number of beams must be at least 1, not {self.number}")
-        if not np.isfinite(self.length_penalty):
-            raise ValueError(f"length_penalty must be finite, not {self.length_penalty}")
+        if not -_LARGEST_PENALTY <= self.length_penalty <= _LARGEST_PENALTY:
+            bounds = f"from -{_LARGEST_PENALTY} to {_LARGEST_PENALTY}"
+            raise ValueError(f"length_penalty must be {bounds}, not {self.length_penalty}")
         if self.early_stopping not in (True, False, "never"):
             raise ValueError(f"early_stopping must be true, false or never, not {self.early_stopping!r}")
         if self.groups < 1 or self.number % self.groups:

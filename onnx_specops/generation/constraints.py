@@ -96,7 +96,7 @@ class Constraints:
 
     @classmethod
     def of_folder(
-        cls, folder: Path, ends: Sequence[int], forced_begin: int | None = None, *, guides: bool = False
+        cls, folder: Path, ends: Sequence[int], vocabulary: int, forced_begin: int | None = None, *, guides: bool = False
     ) -> Constraints:
         """Return the constraints of a folder's generation_config.json, or of config.json in a folder without that file.
 
@@ -105,6 +105,7 @@ class Constraints:
         Args:
             folder: the folder of a model.
             ends: its end tokens.
+            vocabulary: the number of tokens in its vocabulary.
             forced_begin: the first token, instead of the configured one.
             guides: whether the model supports classifier-free guidance.
 
@@ -117,12 +118,23 @@ class Constraints:
             settings["forced_bos_token_id"] = forced_begin
         try:
             found = cls.of(settings, ends, guides=guides)
+            (found if forced_begin is None else replace(found, forced_begin=None)).check(vocabulary)
         except (OverflowError, TypeError, ValueError) as error:
             raise GenerationError(f"{path} has an invalid setting: {type(error).__name__} {error}") from error
         if found.not_applied:
             what = ", ".join(found.not_applied)
             warnings.warn(f"{path} has settings that are not applied: {what}", SettingWarning, stacklevel=4)
         return found
+
+    def check(self, vocabulary: int) -> None:
+        """Raise `ValueError` if a token that is forced, or whose logit changes, is not in the vocabulary."""
+        for name, tokens in (
+            ("forced_bos_token_id", [self.forced_begin]),
+            ("forced_eos_token_id", [self.forced_end]),
+            ("sequence_bias", [word[-1] for word, _ in self.biases]),
+        ):
+            if beyond := [token for token in tokens if token is not None and not 0 <= token < vocabulary]:
+                raise ValueError(f"{name} has the token {beyond[0]}, but the vocabulary has {vocabulary} tokens")
 
     def beside(self, sampling: Sampling) -> Constraints:
         """Return the constraints for a text with its own sampling: a repetition penalty there replaces the one here."""
@@ -181,7 +193,7 @@ class Constraints:
         if self.finite:
             scores = np.nan_to_num(scores)
         if self.decay is not None and (over := len(ids) - before - self.decay[0]) > 0:
-            given = np.array([end for end in self.ends if np.isfinite(scores[end])], np.int64)
+            given = np.array([end for end in self.ends if 0 <= end < len(scores) and np.isfinite(scores[end])], np.int64)
             scores[given] += np.abs(scores[given]) * np.float32(self.decay[1] ** over - 1)
         begins = len(ids) == (before if before > 1 or self.forced_begin is None else before + 1)
         _forbid(scores, [*self.suppressed, *(self.not_at_begin if begins else ())])

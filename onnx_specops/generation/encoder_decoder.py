@@ -135,7 +135,7 @@ class EncoderDecoder(TextModel):
         except (KeyError, OverflowError, TypeError, ValueError) as error:
             cause = f"{type(error).__name__} {error}"
             raise GenerationError(f"{self.folder / MODEL} does not specify the first and last tokens: {cause}") from error
-        self.constraints = Constraints.of_folder(self.folder, ends, forced)
+        self.constraints = Constraints.of_folder(self.folder, ends, self.vocabulary, forced)
         self.positions = min(found, default=None)
         begin = [token for token in (self.start, self.constraints.forced_begin) if token is not None]
         if beyond := [token for token in begin if not 0 <= token < self.vocabulary]:

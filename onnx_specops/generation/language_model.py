@@ -70,7 +70,7 @@ class LanguageModel(TextModel):
     ) -> None:
         super().__init__(Path(folder), kernels)
         path = self._configure()
-        self.constraints = Constraints.of_folder(self.folder, sorted(self.ends), guides=self._guides)
+        self.constraints = Constraints.of_folder(self.folder, sorted(self.ends), self.vocabulary, guides=self._guides)
         if not path.is_file():
             raise GenerationError(f"{self.folder} contains no {path.name}, which its {CONFIG} names")
         self._session = InferenceSession(path, sess_options, kernels=kernels)

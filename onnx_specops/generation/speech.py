@@ -424,7 +424,7 @@ class SpeechModel(TextModel):
         if self._special.largest >= self.vocabulary:
             message = f"has the token {self._special.largest}, but the vocabulary has {self.vocabulary} tokens"
             raise GenerationError(f"{self.folder / GENERATION} {message}")
-        self.constraints = Constraints.of_folder(self.folder, sorted(self._special.ends))
+        self.constraints = Constraints.of_folder(self.folder, sorted(self._special.ends), self.vocabulary)
 
 
 def _features(folder: Path) -> tuple[Path, dict[str, Any]]:

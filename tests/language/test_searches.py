@@ -386,7 +386,8 @@ def test_stop_strings(form: str, place: Path, tmp_path: Path) -> None:
         {"stop_strings": 3}, {"stop_strings": [""]}, {"stop_strings": [4]}, {"sequence_bias": {"1": 2.0}},
         {"sequence_bias": [[[], 1.0]]}, {"sequence_bias": [[[-1], 1.0]]}, {"sequence_bias": [[3, 1.0]]},
         {"exponential_decay_length_penalty": 3}, {"exponential_decay_length_penalty": [1]},
-        {"exponential_decay_length_penalty": [1, "x"]},
+        {"exponential_decay_length_penalty": [1, "x"]}, {"forced_eos_token_id": 320}, {"forced_eos_token_id": [-1]},
+        {"forced_bos_token_id": 320}, {"sequence_bias": [[[4, 320], 1.0]]}, {"bad_words_ids": 3}, {"suppress_tokens": "x"},
     ],
     ids=str,
 )  # fmt: skip
@@ -394,6 +395,19 @@ def test_invalid_settings(settings: dict[str, Any], place: Path, tmp_path: Path)
     target = with_settings(folder("llama", "genai", place), tmp_path / "out", settings)
     with pytest.raises(GenerationError, match=r"generation_config\.json has an invalid setting"):
         "".join(LanguageModel(target).write("a", 2))
+
+
+@pytest.mark.parametrize("penalty", [65, -65, float("nan"), float("inf"), "x", [1]])
+def test_an_invalid_length_penalty(penalty: Any, place: Path, tmp_path: Path) -> None:
+    model = LanguageModel(with_settings(folder("llama", "genai", place), tmp_path / "out", {"length_penalty": penalty}))
+    with pytest.raises(GenerationError, match=r"generation_config\.json has an invalid setting"):
+        list(model.generate(recorded.PROMPT, 2, beams=3))
+
+
+def test_end_tokens_outside_the_vocabulary_have_no_logits() -> None:
+    settings = {"exponential_decay_length_penalty": [0, 2.0]}
+    scores = Constraints.of(settings, [-1, 2, 10]).applied(np.full(10, -1, np.float32), [0, 1, 4])
+    assert scores.tolist() == [-1, -1, 2, *[-1] * 7]
 
 
 def test_longer_words_than_the_text() -> None:
