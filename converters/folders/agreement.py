@@ -9,6 +9,7 @@ from typing import Any
 from converters.errors import ConversionError, Fault, Problem
 from converters.folders.layouts import CONFIG, PIPELINE, config_of, read_object
 from converters.folders.path_errors import AS_WRITTEN
+from converters.folders.stated import is_integer, shown
 from converters.formats import format_of
 from converters.source import Dims
 
@@ -63,7 +64,11 @@ def check_folder(folder: Path, models: Iterable[Path]) -> None:
 def check_pipeline(folder: Path) -> None:
     """Raise `ConversionError` with everything that is missing or inconsistent in a diffusion pipeline's folder."""
     index = read_object(folder / PIPELINE)
-    problems: list[Problem] = []
+    problems = [
+        _problem(folder / PIPELINE, f"its {name} is {shown(index[name])}; expected a library and a class", AS_WRITTEN)
+        for name in (*_COMPONENTS, *_OTHER_COMPONENTS)
+        if name in index and not _is_component(index[name])
+    ]
     for name, part in _COMPONENTS.items():
         if not _is_named(index, name):
             continue
@@ -101,11 +106,20 @@ def model_problems(model: Path, config: Path) -> list[Problem]:
         graph = _Interface(model)
     except ConversionError:
         return []
-    kinds = config_values.get("architectures")
-    kind = str(kinds[0]) if isinstance(kinds, list) and kinds else ""
+    kinds, labels = config_values.get("architectures") or [], config_values.get("id2label")
+    invalid = [
+        _invalid(config, name, config_values[name], expected)
+        for name, expected, fits in (
+            ("architectures", "names of classes", isinstance(kinds, list) and all(isinstance(one, str) for one in kinds)),
+            ("id2label", "an object", labels is None or isinstance(labels, dict)),
+        )
+        if not fits
+    ]
+    if invalid:
+        return invalid
+    kind = kinds[0] if kinds else ""
     sizes: dict[str, Any] = {}
     if kind.endswith(_LABELLED):
-        labels = config_values.get("id2label")
         stated = next((key for key in _NUMBERS_OF_LABELS if key in config_values), None)
         if isinstance(labels, dict):
             sizes = {"id2label": len(labels)}
@@ -129,14 +143,13 @@ class _Interface:
         self, config: Path, model: Path, value: str, axis: int, config_values: Mapping[str, Any]
     ) -> Iterator[Problem]:
         """Yield a problem if the size of an axis differs from the configuration, which may state it under several names."""
+        for key, size in config_values.items():
+            if size is not None and not (is_integer(size) and size > 0):
+                yield _invalid(config, key, size, "a positive integer")
         dims = self._dims.get(value)
         if not dims or not -len(dims) <= axis < len(dims) or dims[axis] is None:
             return
-        stated = {
-            key: size
-            for key, size in config_values.items()
-            if isinstance(size, int) and not isinstance(size, bool) and size > 0
-        }
+        stated = {key: size for key, size in config_values.items() if is_integer(size) and size > 0}
         if stated and dims[axis] not in stated.values():
             key, size = next(iter(stated.items()))
             message = f"{key} is {size}, but {value} of {model.name} has {dims[axis]}: they are from different models"
@@ -144,10 +157,16 @@ class _Interface:
 
 
 def _is_named(index: Mapping[str, Any], name: str) -> bool:
-    config_values = index.get(name)
-    return (
-        isinstance(config_values, list) and len(config_values) == 2 and all(isinstance(text, str) for text in config_values)
-    )
+    return _is_component(index.get(name)) and None not in index[name]
+
+
+def _is_component(stated: Any) -> bool:
+    """Return whether a value names a library and a class, or is the pair of nulls of a component that is not used."""
+    return isinstance(stated, list) and len(stated) == 2 and all(text is None or isinstance(text, str) for text in stated)
+
+
+def _invalid(config: Path, name: str, value: object, expected: str) -> Problem:
+    return _problem(config, f"its {name} is {shown(value)}; expected {expected}", f"use the {config.name} of the model")
 
 
 def _problem(path: Path, message: str, remedy: str) -> Problem:
