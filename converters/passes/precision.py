@@ -2,10 +2,10 @@
 
 In float16, for GPUs and NPUs, the following stay in float32, with casts around them:
 
-- operators that do not support float16, sums along an axis and powers, which overflow, random numbers, and the domain's
-  operators;
-- values that are computed from shapes and positions, or become an index, a size or a position in an image, because float16
-  does not represent all integers above 2048;
+- operators that do not support float16, sums along an axis and powers, which overflow, random numbers, pooling of regions,
+  whose boxes have the type of the image, and the domain's operators;
+- values that are computed from shapes and positions, or become an index, a size, or a position or box in an image, because
+  float16 does not represent all integers above 2048;
 - MatMul, Conv and BatchNormalization with constants beyond float16's range, numbers close to zero, and large intermediate
   results, such as the mean square in a normalization (`float16_limits`).
 """
@@ -20,7 +20,7 @@ from onnx_ir.passes import InPlacePass, PassResult
 from converters.passes.float16_limits import LARGEST, is_constant, is_near_zero, near_zero, overflowing, positions
 from converters.passes.simplification.constants import RANDOM
 from onnx_specops.building import OPSET, OPSET_IMPORTS, Value, constant_value
-from onnx_specops.domain import CONTRIB_DOMAIN
+from onnx_specops.domain import CONTRIB_DOMAIN, DOMAIN
 from onnx_specops.graphs import all_nodes, all_values, nested, producer_of
 from onnx_specops.naming import Names
 from onnx_specops.replacing import replace_value
@@ -112,11 +112,11 @@ _FLOAT8 = (D.FLOAT8E4M3FN, D.FLOAT8E5M2)
 
 # -- float16 --------------------------------------------------------------------------------------------------------------
 
-# Operators that overflow in float16, accumulate its rounding errors, or draw random numbers.
+# Operators that overflow in float16, accumulate its rounding errors, take boxes in an image, or draw random numbers.
 _FLOAT32_ONLY = frozenset((
-    "Bernoulli", "CumSum", "DFT", "LRN", "Multinomial", "NonMaxSuppression", "Pow", "RandomNormal", "RandomNormalLike",
-    "RandomUniform", "RandomUniformLike", "Range", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceProd",
-    "ReduceSumSquare", "STFT",
+    "Bernoulli", "CumSum", "DFT", "LRN", "MaxRoiPool", "Multinomial", "NonMaxSuppression", "Pow", "RandomNormal",
+    "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Range", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp",
+    "ReduceProd", "ReduceSumSquare", "RoiAlign", "STFT",
 ))  # fmt: skip
 
 # Operators through which values computed from shapes, and values that become an index or a size, are tracked.
@@ -266,18 +266,20 @@ class _Float16Conversion:
 
     def _follow_indices(self) -> None:
         pending = [v for n in self.nodes for i, v in enumerate(n.inputs) if v is not None and self._is_exact(n, i)]
+        followed: set[ir.Node] = set()
         while pending:
             node = pending.pop().producer()
-            if node is None or node.domain or node in self.single or node.op_type not in _COUNTING:
+            if node is None or node.domain or node in followed or node.op_type not in _COUNTING:
                 continue
+            followed.add(node)
             if node.outputs[0] in self.floats:
                 self.single.add(node)
-            pending += [value for value in node.inputs if value is not None and value in self.floats]
+            pending += [v for v in node.inputs if v is not None and (v in self.floats or v.dtype == D.DOUBLE)]
 
     def _is_exact(self, node: ir.Node, index: int) -> bool:
         """Return whether an input becomes an index or a size, or must be float32."""
         value = node.inputs[index]
-        if value not in self.floats or node.domain:
+        if value not in self.floats or node.domain == CONTRIB_DOMAIN:
             return False
         return (node.op_type == "Cast" and _is_whole(node.outputs[0])) or _is_fixed(node, index)
 
@@ -380,15 +382,19 @@ def _is_whole(value: ir.Value) -> bool:
     return value.dtype is not None and (value.dtype.is_integer() or value.dtype == D.BOOL)
 
 
-# The positions of samples in an image, between -1 and 1: float16 places them by less than a pixel in small images only.
-_POSITIONS = {"GridSample": 1}
+# Operators whose second input consists of positions of samples, or of boxes, in an image: float16 places them by less than a
+# pixel in small images only.
+_WITH_POSITIONS = frozenset((
+    ("", "GridSample"), ("", "MaxRoiPool"), ("", "RoiAlign"), (DOMAIN, "DeformablePSROIPooling"), (DOMAIN, "PSROIPooling"),
+    (DOMAIN, "ROIAlign"), (DOMAIN, "ROIAlignRotated"), (DOMAIN, "ROIPooling"),
+))  # fmt: skip
 
 
 def _is_fixed(node: ir.Node, index: int) -> bool:
     """Return whether an input stays float32: the operator's schema allows only float32, such as for the scales of Resize, or
     it consists of positions.
     """
-    if not node.domain and _POSITIONS.get(node.op_type) == index:
+    if index == 1 and (node.domain, node.op_type) in _WITH_POSITIONS:
         return True
     if node.domain not in ("", CONTRIB_DOMAIN):
         return False

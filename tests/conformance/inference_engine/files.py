@@ -185,7 +185,12 @@ def _in_order(got: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -> di
     ordered = {}
     for name, value in got.items():
         want = expected.get(name)
-        if want is not None and value.shape == want.shape and value.ndim == 4 and value.shape[3] == 7:
+        if (
+            want is not None
+            and value.shape == want.shape
+            and value.ndim == 4
+            and (*value.shape[:2], value.shape[3]) == (1, 1, 7)
+        ):
             rows, left = value.reshape(-1, 7), [*range(value.size // 7)]
             places = []
             for row in want.reshape(-1, 7):

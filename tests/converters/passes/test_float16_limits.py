@@ -6,11 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import onnx
 import onnx_ir as ir
 import openvino as ov
 import pytest
 from onnx.reference import ReferenceEvaluator
 from openvino import opset13 as ops
+from openvino import opset15
+from openvino.utils.node_factory import NodeFactory
 
 import onnx_specops
 from converters.openvino import convert
@@ -318,3 +321,75 @@ def test_angles(at: int, by: Callable[[Any, Any], Any]) -> None:
     expected = ov.Core().compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})(given)[0]
     session = onnx_specops.InferenceSession(convert(model, precision="float16").model)
     np.testing.assert_allclose(session.run(None, {"p": given})[0], expected, atol=0.01, strict=True)
+
+
+def boxes_in_an_image(count: int = 40) -> np.ndarray:
+    """Return small boxes near the lower right corner of an image of 1,300 pixels, where float16 represents whole numbers."""
+    rng = np.random.default_rng(1)
+    corners = rng.uniform(1100, 1200, (count, 2))
+    return np.concatenate([corners, corners + rng.uniform(8, 60, (count, 2))], 1).astype(np.float32)
+
+
+def aligned(x: Any, boxes: Any) -> Any:
+    return ops.roi_align(x, boxes, np.zeros(40, np.int64), 3, 3, 2, 0.25, "avg")
+
+
+def rotated(x: Any, boxes: Any) -> Any:
+    turned = ops.concat([boxes, ops.constant(np.full((40, 1), 0.3, np.float32))], 1)
+    return opset15.roi_align_rotated(x, turned, np.zeros(40, np.int64), 3, 3, 2, 0.25, False)
+
+
+def pooled(x: Any, boxes: Any) -> Any:
+    numbered = ops.concat([ops.constant(np.zeros((40, 1), np.float32)), boxes], 1)
+    return ops.roi_pooling(x, numbered, [3, 3], 0.25, "max")
+
+
+@pytest.mark.parametrize("pool", [aligned, rotated, pooled])
+@pytest.mark.parametrize("opset", [17, 21])
+def test_boxes_in_images(pool: Callable[[Any, Any], Any], opset: int) -> None:
+    """float16 would move boxes by up to half a pixel, also those that the model computes."""
+    x, deltas = ops.parameter([1, 2, 320, 320], np.float32, name="x"), ops.parameter([40, 4], np.float32, name="deltas")
+    boxes = boxes_in_an_image()
+    half = ops.constant(np.float32(0.5))
+    decoded = ops.add(ops.constant(boxes), ops.multiply(deltas, half))
+    model = ov.Model([pool(x, decoded)], [x, deltas])
+    rng = np.random.default_rng(0)
+    given = {"x": rng.standard_normal((1, 2, 320, 320)), "deltas": rng.uniform(-3, 3, (40, 4))}
+    given = {name: array.astype(np.float32) for name, array in given.items()}
+    expected = ov.Core().compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})([*given.values()])[0]
+    converted = convert(model, precision="float16", opset=opset).model
+    got = onnx_specops.InferenceSession(converted).run(None, given)[0]
+    np.testing.assert_allclose(got, expected, rtol=2e-3, atol=5e-3, strict=True)
+
+
+def test_levels_of_boxes() -> None:
+    """The level of a box is the floor of a logarithm, which float16 would round to the next level."""
+    boxes, x = ops.parameter([6, 4], np.float32, name="boxes"), ops.parameter([1, 2, 64, 64], np.float32, name="x")
+    below = ops.parameter([1, 2, 32, 32], np.float32, name="below")
+    attributes = {"output_size": 2, "sampling_ratio": 2, "pyramid_scales": [4, 8], "aligned": False}
+    extractor = "ExperimentalDetectronROIFeatureExtractor"
+    pyramid = NodeFactory("opset6").create(extractor, [node.output(0) for node in (boxes, x, below)], attributes)
+    model = ov.Model([pyramid.output(0)], [boxes, x, below])
+    sizes = np.float32([111.98, 112, 112.02, 111.9, 300, 50])  # the second level begins at 112 pixels
+    rng = np.random.default_rng(0)
+    given = {
+        "boxes": np.stack([sizes * 0, sizes * 0, sizes, sizes], 1),
+        "x": rng.standard_normal((1, 2, 64, 64)).astype(np.float32),
+        "below": rng.standard_normal((1, 2, 32, 32)).astype(np.float32),
+    }
+    expected = ov.Core().compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})([*given.values()])[0]
+    got = onnx_specops.InferenceSession(convert(model, precision="float16").model).run(None, given)[0]
+    np.testing.assert_allclose(got, expected, rtol=2e-3, atol=5e-3, strict=True)
+
+
+def test_images_before_boxes_stay_float16() -> None:
+    """The near miss: only the pooling of regions and its boxes are float32, not what computes the image."""
+    x, boxes = ops.parameter([1, 2, 64, 64], np.float32, name="x"), ops.parameter([40, 4], np.float32, name="boxes")
+    weights = np.random.default_rng(0).standard_normal((2, 2, 3, 3)).astype(np.float32)
+    image = ops.convolution(x, ops.constant(weights), [1, 1], [1, 1], [1, 1], [1, 1])
+    converted = convert(ov.Model([aligned(image, boxes)], [x, boxes]), precision="float16").model
+    (conv,) = (node for node in converted.graph.node if node.op_type == "Conv")
+    (weight,) = (tensor for tensor in converted.graph.initializer if tensor.name == conv.input[1])
+    assert weight.data_type == onnx.TensorProto.FLOAT16
+    (pool,) = (node for node in converted.graph.node if node.op_type.lower() == "roialign")
+    assert pool.input[1] == "boxes"
