@@ -691,6 +691,12 @@ def computed_axes(node: ir.Node) -> bool:
     return _given(node, 1) and _constant(node, 1) is None
 
 
+@limit("Loop", "with a computed number of iterations", silent=False)
+def computed_iterations(node: ir.Node) -> bool:
+    """Match a largest number of iterations that is not a constant. MNN (3.6) crashes if it is 0."""
+    return _given(node, 0) and _constant(node, 0) is None
+
+
 _ALLOWED = """
     Abs Add And ArgMax Cast Ceil Clip Concat Constant CumSum Div Einsum Equal Erf Exp Expand Floor Gather GatherElements
     GatherND Gemm Greater GreaterOrEqual Identity If LayerNormalization LeakyRelu Less LessOrEqual Log MatMul Max Min Mul Neg
@@ -707,15 +713,15 @@ def _in_branches(node: ir.Node) -> set[str]:
     return {one.op_type for branch in nested(node) for one in all_nodes(branch)}
 
 
-@limit("If", "with untested operators in its branches", silent=False)
+@limit("If Loop", "with untested operators in its branches or body", silent=False)
 def untested_branches(node: ir.Node) -> bool:
-    """Match operators in branches that are not `_IN_BRANCHES`."""
+    """Match operators in branches or bodies that are not `_IN_BRANCHES`."""
     return not _in_branches(node) <= _IN_BRANCHES | {"TopK"}
 
 
-@limit("If", "with TopK in a branch")
+@limit("If Loop", "with TopK in a branch or body")
 def largest_in_branches(node: ir.Node) -> bool:
-    """Match TopK in a branch, whose result has a wrong size, or which ends the process."""
+    """Match TopK in a branch or body, whose result has a wrong size, or which ends the process."""
     return "TopK" in _in_branches(node)
 
 

@@ -220,6 +220,25 @@ def test_loops_of_known_iterations_are_unrolled(tmp_path: Path) -> None:
     assert not taken.untaken and "Loop" not in taken.taken and taken.taken["Gemm"] == 3 * 6
 
 
+@pytest.mark.parametrize(("case", "reason"), [("while", ""), ("computed", "a computed number of iterations")])
+def test_loops_for_mnn(case: str, reason: str) -> None:
+    """MNN crashes if a computed number of iterations is 0."""
+    x, limit = opset14.parameter([2, 3], np.float32), opset14.parameter([], np.int64)
+    carried = opset14.parameter([2, 3], np.float32)
+    doubled = opset14.multiply(carried, np.float32(2))
+    going = opset14.less(opset14.reduce_max(doubled, [0, 1]), np.float32(9))
+    loop = opset14.loop(opset14.constant(50) if case == "while" else limit, opset14.constant(True))
+    loop.set_function(ov.Model([going, doubled], [carried]))
+    loop.set_special_body_ports([-1, 0])
+    loop.set_merged_input(carried, x.output(0), doubled.output(0))
+    model = ov.Model([loop.get_iter_value(doubled.output(0), -1)], [x, limit])
+    if reason:
+        with pytest.raises(UnsupportedError, match=reason):
+            convert(model, target="mnn")
+    else:
+        assert convert(model, target="mnn").report.nodes["Loop"] == 1
+
+
 def test_the_command(tmp_path: Path) -> None:
     path = _network("BitModel", tmp_path)
     runner = CliRunner()

@@ -44,9 +44,10 @@ MNN = Target(
         limits.several_operands,
         limits.untested_branches,
         limits.largest_in_branches,
+        limits.computed_iterations,
     ),
     assumptions=(TIES,),
-    control_flow=frozenset(("If",)),
+    control_flow=frozenset(("If", "Loop")),
     spellings=(
         *COMMON,
         "unrolled forms of recurrence",
