@@ -90,6 +90,7 @@ ENCODERS: dict[str, Encoder] = {
         "image",
     ),
     "clip-zero-shot": Encoder("ZeroShotImageClassification", "CLIP", {}, "both", head="Model"),
+    "siglip-zero-shot": Encoder("ZeroShotImageClassification", "Siglip", {}, "both", head="Model"),
     "wav2vec2-classifier": Encoder("AudioClassification", "Wav2Vec2", _SOUND, "sound", head="SequenceClassification"),
     "wav2vec2-speech": Encoder("CTC", "Wav2Vec2", _SOUND, "sound"),
     "wavlm-speaker": Encoder(
@@ -133,9 +134,10 @@ def make_encoder(name: str, folder: Path) -> None:
     told = ENCODERS[name]
     torch.manual_seed(1)
     config_class = getattr(transformers, f"{told.architecture}Config")
-    if told.architecture == "CLIP":
+    if told.reads == "both":
         text = {**_WIDTHS, "bos_token_id": 2, "eos_token_id": 3, "max_position_embeddings": 32}
-        config = config_class(text_config=text, vision_config=_IMAGE, projection_dim=16)
+        more = {"projection_dim": 16} if told.architecture == "CLIP" else {}
+        config = config_class(text_config=text, vision_config=_IMAGE, **more)
     else:
         config = config_class(**told.settings)
         config.num_labels = told.labels
