@@ -87,7 +87,7 @@ def why_unsupported(node: ir.Node, target: Target) -> tuple[str, str] | None:
         return f"the operator {operator}", target.lacks[operator] or _ELSEWHERE
     if operator in CONTROL_FLOW - target.control_flow:
         return (
-            f"the operator {operator}: it does not support {'loops' if target.control_flow else 'control flow'}",
+            f"the operator {operator}: it does not support {_missing_flow(operator, target)}",
             _ELSEWHERE,
         )
     if not node.domain and target.operators is not None and operator not in target.operators:
@@ -100,6 +100,12 @@ def why_unsupported(node: ir.Node, target: Target) -> tuple[str, str] | None:
             if value is not None and value.dtype is not None and type_name(value.dtype)[7:-1] not in target.types:
                 return f"{operator} of the type {type_name(value.dtype)[7:-1]}", _ELSEWHERE
     return None
+
+
+def _missing_flow(operator: str, target: Target) -> str:
+    if not target.control_flow:
+        return "control flow"
+    return "this kind of loop" if "Loop" in target.control_flow else "loops"
 
 
 def _open_inputs(model: ir.Model, target: Target) -> Iterator[UnsupportedItem]:

@@ -62,7 +62,10 @@ def _limits() -> Iterator[tuple[str, ...]]:
 
 
 def _target_row(target: Target) -> tuple[str, ...]:
-    flow = "" if target.control_flow >= CONTROL_FLOW else "no loops" if target.control_flow else "no control flow"
+    lacking = CONTROL_FLOW - target.control_flow
+    flow = (
+        "no control flow" if not target.control_flow else "no loops" if "Loop" in lacking else "no Scan" if lacking else ""
+    )
     needs = [*(["static shapes"] if target.static else []), *([flow] if flow else [])]
     opsets = " to ".join(map(str, dict.fromkeys(target.opsets)))
     return f"`{target.name}`", target.title, opsets, ", ".join(needs), target.evidence, target.command
