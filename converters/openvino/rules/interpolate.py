@@ -14,13 +14,14 @@ from converters.openvino.reader.graph import Layer
 from converters.openvino.rule import AttributeGroup, Context, Departure, rule
 from converters.openvino.rules._fused_resizing import is_fused_with_next_layers
 from converters.openvino.rules._onnxruntime import RESIZED, RESIZED_TO_NEAREST, interpolates
-from converters.openvino.rules._precision import ZERO_WEIGHT, integers_in_float32
+from converters.openvino.rules._precision import ZERO_WEIGHT, integers_in_float32, saturated_8_bits
 from onnx_specops.building import Builder, Value
 from onnx_specops.padding import pad
 
 # The maximum rank in OpenVINO's CPU plugin.
 _MAX_RANK = 8
 _BYTES = (ir.DataType.INT8, ir.DataType.UINT8)
+_PILLOW = ("bilinear_pillow", "bicubic_pillow")
 _INT64, _FLOAT = ir.DataType.INT64, ir.DataType.FLOAT
 
 _CUBIC_3D = Departure(
@@ -98,7 +99,9 @@ class Resizing(AttributeGroup):
 
 
 class _Method(NamedTuple):
-    """The interpolation method, and whether the file states the exact scales."""
+    """The interpolation method, whether the file states the exact scales, and whether OpenVINO's CPU plugin uses the
+    reference kernel.
+    """
 
     mode: str
     coordinates: str
@@ -106,6 +109,7 @@ class _Method(NamedTuple):
     antialias: bool
     cube_coeff: float
     exact: bool
+    by_reference: bool = False
 
 
 @rule(
@@ -174,13 +178,19 @@ def interpolate_4(
         ZERO_WEIGHT,
         _WITHOUT_PLACES,
         Departure(
-            where="`bilinear_pillow` of i8 and u8",
+            where="`bilinear_pillow` of four-dimensional i8 and u8",
             cpu="rounds halves to even",
             reference="rounds them away from zero, and after each of the two axes",
             follows="cpu",
         ),
         Departure(
-            where="`bicubic_pillow` with a `cube_coeff` other than -0.5",
+            where="two- and three-dimensional i8 and u8 with `bilinear_pillow` or `bicubic_pillow`",
+            cpu="rounds once, after both axes",
+            reference="rounds after each of the two axes",
+            follows="cpu",
+        ),
+        Departure(
+            where="`bicubic_pillow` with a `cube_coeff` other than -0.5, constant axes and up to four dimensions",
             cpu="uses -0.5",
             specification="uses the attribute",
             follows="cpu",
@@ -205,7 +215,12 @@ def _resized_as_given(
     op: Builder, image: Value, given: Value, axes: Value | None, mode: str, how: Resizing, context: Context
 ) -> Value:
     """Interpolate to sizes or by scales, whichever are given."""
-    is_candidate = (mode, image.rank) in _FUSED and image.dtype in _BYTES and is_fused_with_next_layers(context.layer)
+    is_candidate = (
+        (mode, image.rank) in _FUSED
+        and image.dtype in _BYTES
+        and not _is_by_reference(image, axes, mode)
+        and is_fused_with_next_layers(context.layer)
+    )
     if is_candidate and image.dtype is not None and _is_dynamic(context.layer, image, given, axes, how):
         exact = interpolated(op, op.Cast(image, to=_FLOAT), given, axes, mode, how)
         limits = np.iinfo(image.dtype.numpy())
@@ -233,12 +248,21 @@ def _is_dynamic(layer: Layer, image: Value, given: Value, axes: Value | None, ho
 
 def interpolated(op: Builder, image: Value, given: Value, axes: Value | None, mode: str, how: Resizing) -> Value:
     """Interpolate a value, without regard to the operations that follow."""
+    by_reference = _is_by_reference(image, axes, mode)
     image, sizes, scales, along = _inputs(op, image, given, axes, how)
     exact = how.shape_calculation_mode == "scales"
     # PyTorch's antialiased bicubic interpolation has the coefficient -0.5, but OpenVINO's frontend writes -0.75.
-    cube_coeff = -0.5 if mode == "bicubic_pillow" else how.cube_coeff
-    method = _Method(mode, how.coordinate_transformation_mode, how.nearest_mode, how.antialias, cube_coeff, exact)
+    cube_coeff = -0.5 if mode == "bicubic_pillow" and not by_reference else how.cube_coeff
+    coordinates, rounding = how.coordinate_transformation_mode, how.nearest_mode
+    method = _Method(mode, coordinates, rounding, how.antialias, cube_coeff, exact, by_reference)
     return _interpolated(op, image, sizes, scales, along, method)
+
+
+def _is_by_reference(image: Value, axes: Value | None, mode: str) -> bool:
+    """Return whether OpenVINO's CPU plugin, whose kernels support few ranks and constant axes, uses the reference kernel."""
+    if axes is not None and axes.constant is None:
+        return True
+    return image.rank is not None and image.rank > (4 if mode in _PILLOW else 5)
 
 
 @rule("GridSample", since="opset9", departs=[_WITHOUT_PLACES, _OVERFLOW, _NO_PIXEL, _FAR_REFLECTIONS])
@@ -315,13 +339,8 @@ def _interpolated(op: Builder, image: Value, sizes: Value, scales: Value, along:
     """Emit ONNX's Resize if ONNX Runtime computes the same results, and otherwise the custom operator Interpolate."""
     if image.dims is not None and 0 in image.dims:  # zeros, if the result is not empty
         return op.Expand(op.const(0, image.dtype), op.ScatterElements(op.Shape(image), along, sizes))
-    if image.rank in (5, None) and image.dtype in _BYTES and method.mode in ("linear", "cubic"):
-        result = _interpolated(op, op.Cast(image, to=_FLOAT), sizes, scales, along, method)
-        if image.rank is None:
-            limits = np.iinfo(image.dtype.numpy())
-            bounded = op.Clip(op.Round(result), float(limits.min), float(limits.max))
-            result = op.Where(op.Equal(op.Size(op.Shape(image)), 5), result, bounded)
-        return op.Cast(op.Cast(result, to=ir.DataType.INT32), to=image.dtype)  # truncated, and wraps beyond the range
+    if image.dtype in _BYTES and (result := _of_bytes(op, image, sizes, scales, along, method)) is not None:
+        return result
     if along.constant is None:
         if image.rank is None:
             return _with_leading_ones(op, image, sizes, scales, along, method)
@@ -358,6 +377,31 @@ def _interpolated(op: Builder, image: Value, sizes: Value, scales: Value, along:
     )
 
 
+def _of_bytes(op: Builder, image: Value, sizes: Value, scales: Value, along: Value, method: _Method) -> Value | None:
+    """Interpolate 8-bit integers in float32 and convert the result; return ``None`` if the operators convert it correctly:
+    to the nearest integers, ties to even, and after each axis with Pillow.
+    """
+    mode, rank, dtype = method.mode, image.rank, image.dtype
+    once = mode in _PILLOW and not method.by_reference and rank in (2, 3)
+    whole = mode == "linear" and method.by_reference
+    if method.by_reference:
+        truncates = mode in ("cubic", "linear_onnx")
+    else:
+        truncates = mode in ("linear", "cubic") and rank in (5, None)
+    if dtype is None or not (truncates or once or whole):
+        return None
+    result = _interpolated(op, op.Cast(image, to=_FLOAT), sizes, scales, along, method)
+    if once:
+        return saturated_8_bits(op, result, dtype)
+    if whole:  # halves are rounded away from zero
+        result = op.Where(op.Less(result, 0.0), op.Ceil(op.Sub(result, 0.5)), op.Floor(op.Add(result, 0.5)))
+    elif rank is None and not method.by_reference:
+        limits = np.iinfo(dtype.numpy())
+        bounded = op.Clip(op.Round(result), float(limits.min), float(limits.max))
+        result = op.Where(op.Equal(op.Size(op.Shape(image)), 5), result, bounded)
+    return op.Cast(op.Cast(result, to=ir.DataType.INT32), to=dtype)  # truncated, and wraps beyond the range
+
+
 def _with_leading_ones(op: Builder, image: Value, sizes: Value, scales: Value, along: Value, method: _Method) -> Value:
     """Convert an image of unknown rank to one of the maximum rank, which changes along its last axes only."""
     shape = op.Shape(image)
@@ -370,7 +414,7 @@ def _with_leading_ones(op: Builder, image: Value, sizes: Value, scales: Value, a
 
 def _resized(op: Builder, image: Value, sizes: Value, scales: Value, axes: list[int], method: _Method) -> Value | None:
     """Emit ONNX's Resize; return ``None`` if ONNX Runtime's differs or does not support the case."""
-    mode, coordinates, rounding, antialias, cube_coeff, exact = method
+    mode, coordinates, rounding, antialias, cube_coeff, exact, _ = method
     rank = image.rank
     factors = None if scales.constant is None else [float(s) for s in scales.constant.reshape(-1)]
     attributes: dict[str, object] = {"axes": axes}

@@ -69,8 +69,8 @@ def roi_pooling(
     since="opset3",
     departs=[
         Departure(
-            where="the mean of a region without an area, `sampling_ratio` 0 and `half_pixel` or `half_pixel_for_nn`",
-            cpu="gives NaN",
+            where="a region without an area, `sampling_ratio` 0 and `half_pixel` or `half_pixel_for_nn`",
+            cpu="gives NaN for `avg`, and returns uninitialized memory for `max`",
             reference="gives 0",
             follows="reference",
         ),

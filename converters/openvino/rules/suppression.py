@@ -27,7 +27,7 @@ _REACHED = Departure(
     follows="cpu",
 )
 _NONE = Departure(
-    where="a `max_output_boxes_per_class` of 0",
+    where="a `max_output_boxes_per_class` of 0 or less",
     cpu="does not set the number of boxes",
     specification="gives 0 for it",
     follows="specification",
@@ -226,7 +226,12 @@ def multiclass_nms(
             specification="selects nothing",
             follows="specification",
         ),
-        _NO_CANDIDATES,
+        Departure(
+            where="no selected boxes",
+            cpu="does not set the numbers of boxes",
+            specification="gives 0 for them",
+            follows="specification",
+        ),
         Departure(
             where="a NaN among the scores",
             cpu="selects it, and perhaps orders or omits others incorrectly",

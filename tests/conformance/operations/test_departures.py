@@ -45,6 +45,7 @@ UNSHOWN = {
     "booleans as text": "the oracle has no extensions; tests/language/operations.py has them",
     "`auto_pad` `same_upper`": "reading out of bounds returns arbitrary values and damages the oracle's process",
     "a `max_output_boxes_per_class` of 0": "the uninitialized memory may contain the right result",
+    "no selected boxes": "the uninitialized memory may contain the right result",
     "no boxes, or a `nms_top_k`": "the uninitialized memory may contain the right result",
     "a `keep_top_k` of 0": "the uninitialized memory may contain the right result",
     "regions with a NaN, infinity": "the result is undefined: the processor decides",
@@ -558,7 +559,7 @@ _shown(
 _shown(
     "ROIAlign",
     9,
-    "the mean of a region",
+    "a region without an area",
     "roi_align",
     [static(np.ones((1, 1, 4, 4), F)), static(_floats([1, 1, 1, 1])), static(np.array([0], I32))],
     {"pooled_h": 1, "pooled_w": 1, "sampling_ratio": 0, "spatial_scale": 1.0, "mode": "avg", "aligned_mode": "half_pixel"},
@@ -775,6 +776,7 @@ _shown(
 for _version in (4, 11):
     _resized(_version, "a NaN or an", _floats([1, 2], [NAN, 3]), "linear", [1], [4], expected=np.full((2, 4), NAN, F))
 _resized(11, "`bilinear_pillow`", np.array([[[[0, 5]]]], np.uint8), "bilinear_pillow", [2, 3], [1, 3])
+_resized(11, "two- and three-dimensional", np.array([[0, 255, 0], [9, 9, 99]], np.uint8), "bilinear_pillow", [0, 1], [5, 7])
 _resized(11, "`bicubic_pillow`", _X, "bicubic_pillow", [2, 3], [9, 9], cube_coeff=-0.75)
 _shown_by("RGBtoNV12-17-one-plane-float32", "all inputs")
 _shown_by("BGRtoNV12-17-one-plane-float32", "all inputs")

@@ -133,6 +133,12 @@ def _modern():
             yield case(
                 f"cubic-5d-{np.dtype(dtype)}-wraps", static(image), [12], [4], "cubic", coordinates="pytorch_half_pixel"
             )
+            for mode in ("linear", "linear_onnx", "cubic"):
+                axes = static(np.array([2, 3]))
+                image = static(_values(1, 2, 5, 7, dtype=dtype))  # no ties
+                yield case(f"{mode}-{np.dtype(dtype)}-run-time-axes", image, [4, 5], axes, mode)
+            image = static(_values(1, 1, 2, 3, 5, 6, dtype=dtype))
+            yield case(f"cubic-6d-{np.dtype(dtype)}", image, [8, 11], [4, 5], "cubic")
         yield case("without-axes", static(_values(2, 3, 4, 5)), [2, 3, 6, 7], None, "nearest")
         for coordinates in ("half_pixel", "align_corners", "asymmetric"):
             for name, sizes in (("down", [3, 2]), ("mixed", [3, 9])):
@@ -209,6 +215,15 @@ def _pillow():
         yield case(f"{mode}-channels-last", static(_values(1, 5, 6, 3)), [3, 8], [1, 2])
         for dtype in (np.float16, np.uint8, np.int8):
             yield _typed(mode, dtype, "Model.evaluate rounds ties away from zero, and after each of the two axes")
+        once = decided("cpu", "the CPU plugin rounds once, Model.evaluate after each of the two axes")
+        for dtype in (np.uint8, np.int8):
+            for image, axes in ((_values(3, 5, 6, dtype=dtype), [1, 2]), (_values(5, 6, dtype=dtype), [0, 1])):
+                name = f"{mode}-{np.dtype(dtype)}-{image.ndim}d"
+                yield case(name, static(image), [8, 11], axes, **once)
+    along = static(np.array([2, 3]))
+    yield _later(11, "bicubic_pillow-run-time-axes", static(data), [8, 4], along, "bicubic_pillow", cube=-0.9)
+    of_five = static(_values(2, 1, 3, 5, 6))
+    yield _later(11, "bicubic_pillow-5d-coefficient", of_five, [8, 4], [3, 4], "bicubic_pillow", cube=-0.9)
     always = decided("cpu", "the reference uses the coefficient")
     yield _later(11, "bicubic_pillow-coefficient", static(data), [8, 4], [2, 3], "bicubic_pillow", cube=-0.9, **always)
 
