@@ -50,7 +50,7 @@ def constant_array(value: ir.Value | None) -> np.ndarray | None:
 def constant_list(value: ir.Value | None) -> list[int] | None:
     """Return the elements of a constant with integers, such as axes, as a list; ``None`` for any other value."""
     array = constant_array(value)
-    return None if array is None else [int(element) for element in array.reshape(-1)]
+    return None if array is None or array.dtype.kind not in "biu" else [int(element) for element in array.reshape(-1)]
 
 
 def producer_of(value: ir.Value | None, op_type: str) -> ir.Node | None:

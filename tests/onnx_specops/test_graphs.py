@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import onnx_ir as ir
 import pytest
 
-from onnx_specops.building import Builder, Value
-from onnx_specops.graphs import computed_before
+from onnx_specops.building import Builder, Value, constant_value
+from onnx_specops.graphs import computed_before, constant_list
 from tests.converters.passes.graphs import floats, graph
 
 
@@ -48,3 +49,17 @@ def test_a_long_chain() -> None:
 
 def test_a_value_that_must_not_occur() -> None:
     assert computed_before(_result(lambda op, x: op.Add(_doubled(op, x), op.Sin(x))), _inputs_of) is None
+
+
+@pytest.mark.parametrize(
+    ("array", "numbers"),
+    [
+        (np.int64([1, -2]), [1, -2]),
+        (np.uint8([[3], [255]]), [3, 255]),
+        (np.float32([0.5]), None),
+        (np.float32([np.nan, 1]), None),
+        (np.float64([2]), None),
+    ],
+)
+def test_lists_are_constants_with_integers(array: np.ndarray, numbers: list[int] | None) -> None:
+    assert constant_list(constant_value(array, name="c")) == numbers

@@ -139,6 +139,23 @@ def test_a_limit_that_is_carried() -> None:
         rewritten(lambda op, x, changes=changes: emit(op, x, changes), floats("x", 2), by=[CountIterations()])
 
 
+@pytest.mark.parametrize("start", [np.nan, np.inf, 0.5])
+def test_carried_floats_with_a_constant_start(start: float) -> None:
+    """No float is a counter, and not every float is near an integer."""
+
+    def emit(op: Builder, x: Value) -> Any:
+        def body(op: Builder, iteration: Value, running: Value, counter: Value, total: Value) -> list[Any]:
+            after = op.Add(counter, 1)
+            return [op.Less(after, 6), after, op.Add(total, 1.0)]
+
+        return op.Mul(op.loop(None, op.const(np.bool_(True)), body, op.const(0), op.const(np.float32(start)))[1], x)
+
+    rewritten(emit, floats("x", 2), by=[CountIterations()])
+    model = graph(emit, floats("x", 2))
+    CountIterations()(model)
+    assert [len(node.inputs) for node in model.graph if node.op_type == "Loop"] == [3]
+
+
 def test_counters_of_a_loop_with_a_trip_count() -> None:
     emit = recurrence(goes_on=lambda op, after, limit: op.const(np.bool_(True)), most=np.int64(STEPS), results=with_counter)
     found = rewritten(emit, floats("x", STEPS, BATCH, 4), floats("h", BATCH, 4), by=[CountIterations()])
