@@ -691,10 +691,17 @@ def computed_axes(node: ir.Node) -> bool:
     return _given(node, 1) and _constant(node, 1) is None
 
 
-@limit("Loop", "with a computed number of iterations", silent=False)
-def computed_iterations(node: ir.Node) -> bool:
-    """Match a largest number of iterations that is not a constant. MNN (3.6) crashes if it is 0."""
-    return _given(node, 0) and _constant(node, 0) is None
+@limit("Loop", "with stacked results, if the number of iterations may be 0", silent=False)
+def stacked_iterations(node: ir.Node) -> bool:
+    """Match a result of each iteration, unless there is at least one. MNN (3.6) crashes if there is none."""
+    if len(node.outputs) <= len(node.inputs) - 2:
+        return False
+    for value in node.inputs[:2]:
+        cast = producer_of(value, "Cast")  # MNN has no boolean constants
+        number = constant_array(value if cast is None else cast.inputs[0])
+        if value is not None and (number is None or not (number > 0).all()):
+            return True
+    return False
 
 
 _ALLOWED = """

@@ -220,20 +220,27 @@ def test_loops_of_known_iterations_are_unrolled(tmp_path: Path) -> None:
     assert not taken.untaken and "Loop" not in taken.taken and taken.taken["Gemm"] == 3 * 6
 
 
-@pytest.mark.parametrize(("case", "reason"), [("while", ""), ("computed", "a computed number of iterations")])
-def test_loops_for_mnn(case: str, reason: str) -> None:
-    """MNN crashes if a computed number of iterations is 0."""
-    x, limit = opset14.parameter([2, 3], np.float32), opset14.parameter([], np.int64)
+@pytest.mark.parametrize(
+    ("count", "condition", "stacked", "rejected"),
+    [(50, True, True, False), (None, True, False, False), (None, True, True, True), (50, None, True, True)],
+)
+def test_loops_for_mnn(count: int | None, condition: bool | None, stacked: bool, rejected: bool) -> None:
+    """MNN crashes if a Loop with stacked results has no iterations."""
+    x, given = opset14.parameter([2, 3], np.float32), opset14.parameter([], np.int64)
     carried = opset14.parameter([2, 3], np.float32)
     doubled = opset14.multiply(carried, np.float32(2))
     going = opset14.less(opset14.reduce_max(doubled, [0, 1]), np.float32(9))
-    loop = opset14.loop(opset14.constant(50) if case == "while" else limit, opset14.constant(True))
+    first = opset14.constant(True) if condition else opset14.greater(given, np.int64(3))
+    loop = opset14.loop(opset14.constant(count) if count else given, first)
     loop.set_function(ov.Model([going, doubled], [carried]))
     loop.set_special_body_ports([-1, 0])
     loop.set_merged_input(carried, x.output(0), doubled.output(0))
-    model = ov.Model([loop.get_iter_value(doubled.output(0), -1)], [x, limit])
-    if reason:
-        with pytest.raises(UnsupportedError, match=reason):
+    results = [loop.get_iter_value(doubled.output(0), -1)]
+    if stacked:
+        results.append(loop.get_concatenated_slices(doubled.output(0), 0, 1, 1, -1, 0))
+    model = ov.Model(results, [x, given])
+    if rejected:
+        with pytest.raises(UnsupportedError, match="with stacked results, if the number of iterations may be 0"):
             convert(model, target="mnn")
     else:
         assert convert(model, target="mnn").report.nodes["Loop"] == 1

@@ -44,7 +44,7 @@ MNN = Target(
         limits.several_operands,
         limits.untested_branches,
         limits.largest_in_branches,
-        limits.computed_iterations,
+        limits.stacked_iterations,
     ),
     assumptions=(TIES,),
     control_flow=frozenset(("If", "Loop")),
