@@ -184,6 +184,12 @@ def interpolate_4(
             follows="cpu",
         ),
         Departure(
+            where="axes other than the last two, or the middle ones of four, with `bilinear_pillow` or `bicubic_pillow`",
+            cpu="gives wrong numbers",
+            reference="interpolates along them",
+            follows="reference",
+        ),
+        Departure(
             where="two- and three-dimensional i8 and u8 with `bilinear_pillow` or `bicubic_pillow`",
             cpu="rounds once, after both axes",
             reference="rounds after each of the two axes",
@@ -359,6 +365,9 @@ def _interpolated(op: Builder, image: Value, sizes: Value, scales: Value, along:
             raise Malformed(f"it has {counts[0]} sizes or scales for {len(axes)} axes")
         if not axes:
             return op.Identity(image)
+        if method.mode in _PILLOW and axes != sorted(axes):  # 8-bit integers are rounded along the last axis first
+            order = np.argsort(axes)
+            axes, sizes, scales = sorted(axes), op.Gather(sizes, order, axis=0), op.Gather(scales, order, axis=0)
         if not sizes.is_static:
             sizes = op.Reshape(sizes, [len(axes)])  # ONNX's inference needs a known number
         resized = _resized(op, image, sizes, scales, axes, method)

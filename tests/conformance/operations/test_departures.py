@@ -776,6 +776,9 @@ _shown(
 for _version in (4, 11):
     _resized(_version, "a NaN or an", _floats([1, 2], [NAN, 3]), "linear", [1], [4], expected=np.full((2, 4), NAN, F))
 _resized(11, "`bilinear_pillow`", np.array([[[[0, 5]]]], np.uint8), "bilinear_pillow", [2, 3], [1, 3])
+_resized(
+    11, "axes other than the last two", np.arange(12, dtype=F).reshape(1, 2, 3, 2) ** 2, "bilinear_pillow", [1, 3], [3, 5]
+)
 _resized(11, "two- and three-dimensional", np.array([[0, 255, 0], [9, 9, 99]], np.uint8), "bilinear_pillow", [0, 1], [5, 7])
 _resized(11, "`bicubic_pillow`", _X, "bicubic_pillow", [2, 3], [9, 9], cube_coeff=-0.75)
 _shown_by("RGBtoNV12-17-one-plane-float32", "all inputs")

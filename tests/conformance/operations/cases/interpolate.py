@@ -215,6 +215,12 @@ def _pillow():
         yield case(f"{mode}-channels-last", static(_values(1, 5, 6, 3)), [3, 8], [1, 2])
         for dtype in (np.float16, np.uint8, np.int8):
             yield _typed(mode, dtype, "Model.evaluate rounds ties away from zero, and after each of the two axes")
+        reversed_ = decided("cpu", "Model.evaluate does not transpose reversed axes")
+        for dtype in (np.float32, np.int8):
+            image = static(_values(2, 3, 5, 6, dtype=dtype))
+            yield case(f"{mode}-{np.dtype(dtype)}-reversed-axes", image, [8, 11], [3, 2], **reversed_)
+        others = decided("evaluate", "the CPU plugin gives wrong numbers")
+        yield case(f"{mode}-other-axes", static(data), [8, 11], [1, 3], **others)
         once = decided("cpu", "the CPU plugin rounds once, Model.evaluate after each of the two axes")
         for dtype in (np.uint8, np.int8):
             for image, axes in ((_values(3, 5, 6, dtype=dtype), [1, 2]), (_values(5, 6, dtype=dtype), [0, 1])):
