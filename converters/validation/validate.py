@@ -20,7 +20,7 @@ from converters.source import Baseline, BaselineError, Layer, LayerOutput, Sourc
 from converters.validation.arrays import check_inputs, guessed_inputs, random_inputs
 from converters.validation.compare import DEFAULT, Comparison, Tolerance, compare, in_one_width
 from converters.validation.distributions import Distribution, distribution, worst
-from converters.validation.excuse import distances, excused
+from converters.validation.excuse import distances, element_changes, excused, excused_elements
 from converters.validation.inputs import ModelInputs, load_samples
 from converters.validation.interface import check_interface
 from converters.validation.nodes import LayerNode, nodes_by_layer
@@ -161,9 +161,10 @@ def validate(
 
     The expected values are OpenVINO's in float32 (`EXACT`). If a runtime differs, OpenVINO also runs with its default
     settings (`SHIPPED`), where it computes quantized layers in integers. If that changes an output, other runtimes may
-    differ as much from the expected values, or as much as OpenVINO does for slightly changed inputs; see
-    `converters.validation.excuse`. A runtime may also differ where a selection decides a tie, if it agrees when each
-    selection receives OpenVINO's values; see `converters.validation.selections`.
+    differ as much from the expected values, or as much as OpenVINO does for slightly changed inputs. Elements may differ as
+    much as OpenVINO's do for other last digits of the inputs; see `converters.validation.excuse`. A runtime may also differ
+    where a selection decides a tie, if it agrees when each selection receives OpenVINO's values; see
+    `converters.validation.selections`.
 
     Args:
         model_path: the IR's .xml.
@@ -250,11 +251,13 @@ def validate(
         if exposed:
             validation.nodes = _nodes(model, exposed)
         ran_itself = bool(outcomes.get(baseline.runtime, (None, {}))[1])
-        if baseline.has_low_precision and ran_itself and not all(result.agrees for result in validation.results):
-            progress(f"{baseline.title}, in low precision")
+        if ran_itself and not all(result.agrees for result in validation.results):
             values = {runtime: arrays for runtime, (_, arrays) in outcomes.items()}
             changed = _Moved(baseline, arrays, model, values[baseline.runtime], tolerance)
-            _excuse(validation, values, _baseline(baseline, arrays, model, [], low_precision=True), tolerance, changed)
+            if baseline.has_low_precision:
+                progress(f"{baseline.title}, in low precision")
+                _excuse(validation, values, _baseline(baseline, arrays, model, [], low_precision=True), tolerance, changed)
+            _excuse_elements(validation, values, tolerance, changed)
         if ran_itself:
             for result in validation.results:
                 if not result.agrees and not result.error and result.runtime != baseline.runtime:
@@ -356,12 +359,25 @@ class _Moved:
 
     @functools.cached_property
     def by_name(self) -> dict[str, float]:
-        exact = [self.exact[name] for name in self.model.outputs]
+        """The relative L2 distances."""
         try:
-            moved = distances(self.baseline, list(self.inputs.values()), exact, self.tolerance)
+            moved = distances(self.baseline, list(self.inputs.values()), self._exact, self.tolerance)
         except BaselineError:
             return {}
         return dict(zip(self.model.outputs, moved, strict=True))
+
+    @functools.cached_property
+    def elements(self) -> dict[str, np.ndarray | None]:
+        """The changes of each element, if the inputs change in their last digits."""
+        try:
+            moved = element_changes(self.baseline, list(self.inputs.values()), self._exact)
+        except BaselineError:
+            return {}
+        return dict(zip(self.model.outputs, moved, strict=True))
+
+    @property
+    def _exact(self) -> list[np.ndarray]:
+        return [self.exact[name] for name in self.model.outputs]
 
 
 def _excuse(
@@ -388,6 +404,20 @@ def _excuse(
 
 def _moved(moved: _Moved, name: str) -> float:
     return moved.by_name.get(name, 0.0)
+
+
+def _excuse_elements(validation: Validation, values: Mapping[str, Arrays], tolerance: Tolerance, moved: _Moved) -> None:
+    """Accept outputs whose elements differ by no more than OpenVINO's own do if the last digits of the inputs change."""
+    for other in validation.results:
+        for name, found in other.outputs.items():
+            if name in moved.exact and name in values[other.runtime]:
+                changes = partial(_changed_elements, moved, name)
+                value, exact = values[other.runtime][name], moved.exact[name]
+                other.outputs[name] = excused_elements(found, value, exact, tolerance, changes)
+
+
+def _changed_elements(moved: _Moved, name: str) -> np.ndarray | None:
+    return moved.elements.get(name)
 
 
 def _compared(

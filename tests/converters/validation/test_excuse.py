@@ -1,4 +1,4 @@
-"""Differences that are excused in quantized networks, and those that are not."""
+"""Differences that are excused, in quantized networks and of rounded sums, and those that are not."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import openvino as ov
 import pytest
+from openvino import opset13 as ops
 
 from converters.openvino import convert
 from converters.validation.compare import DEFAULT, compare
-from converters.validation.excuse import CHANGED_INPUTS, LOW_PRECISION, excused
+from converters.validation.excuse import CHANGED_INPUTS, LAST_DIGITS, LOW_PRECISION, excused, excused_elements
 from converters.validation.validate import validate
 from tests.conformance.quantized.record import unpack
 from tests.processor import SATURATES
@@ -75,3 +77,69 @@ def test_networks_that_amplify_other_levels(tmp_path: Path, seed: int) -> None:
     model.graph.initializer.append(onnx.numpy_helper.from_array(np.float32(1.02), "factor"))
     onnx.save(model, onnx_path)
     assert not validate(path, onnx_path, runtimes=["openvino", "none"], seed=seed).agrees
+
+
+LARGE = np.full(2000, 1e6, np.float32)
+LARGE[:10] = 0.01
+
+
+def _elements(count: int = 1, error: float = 0.05, change: float | None = 0.02, others: float = 0.0) -> tuple[bool, str]:
+    """Compare an output in which ``count`` elements near zero have an error, and the others a relative one."""
+    value = LARGE * np.float32(1 + others)
+    value[:count] += np.float32(error)
+    found = compare(value, LARGE, DEFAULT)
+    changes = None if change is None else np.full(LARGE.shape, change)
+    result = excused_elements(found, value, LARGE, DEFAULT, lambda: changes)
+    return result.agrees, result.note
+
+
+@pytest.mark.parametrize(
+    ("given", "agrees"),
+    [
+        ({}, True),
+        ({"count": 10}, True),
+        ({"count": 10, "change": 0.006}, False),  # times 8, and the tolerance of 1.1e-4
+        ({"count": 10, "change": 0.0063}, True),
+        ({"change": None}, False),
+        ({"others": 9e-6}, True),
+        ({"others": 2e-5}, False),
+        ({"count": 2, "change": 0.0}, True),  # a thousandth of the elements
+        ({"count": 3, "change": 0.0}, False),
+        ({"error": np.nan}, False),
+        ({"error": np.inf, "change": np.inf}, False),
+    ],
+)
+def test_elements_that_differ_in_the_last_digits(given: dict, agrees: bool) -> None:
+    assert _elements(**given) == (
+        agrees,
+        LAST_DIGITS if agrees else "NaN at different positions" if "nan" in str(given) else "",
+    )
+
+
+def _products(path: Path) -> tuple[Path, dict[str, np.ndarray]]:
+    """Save products whose terms cancel in some elements, and return inputs."""
+    rng = np.random.default_rng(0)
+    x = ops.parameter([100, 2048], np.float32, name="x")
+    y = ops.matmul(x, ops.constant((1e3 * rng.standard_normal((2048, 500))).astype(np.float32)), False, False, name="y")
+    ov.save_model(ov.Model([y], [x], "products"), path, compress_to_fp16=False)
+    return path, {"x": (1e3 * rng.standard_normal((100, 2048))).astype(np.float32)}
+
+
+def test_sums_whose_terms_cancel(tmp_path: Path) -> None:
+    path, inputs = _products(tmp_path / "model.xml")
+    convert(path, tmp_path / "model.onnx")
+    (found,) = (
+        validate(path, tmp_path / "model.onnx", inputs=inputs, runtimes=["openvino", "none"]).results[1].outputs.values()
+    )
+    assert found.agrees and found.beyond > 0 and found.note == LAST_DIGITS
+
+
+def test_another_weight_is_a_difference(tmp_path: Path) -> None:
+    path, inputs = _products(tmp_path / "model.xml")
+    model, _ = convert(path)
+    (weights,) = (one for one in model.graph.initializer if len(one.dims) == 2)
+    changed = onnx.numpy_helper.to_array(weights).copy()
+    changed[0, 0] *= np.float32(1.1)
+    weights.CopyFrom(onnx.numpy_helper.from_array(changed, weights.name))
+    onnx.save(model, tmp_path / "model.onnx")
+    assert not validate(path, tmp_path / "model.onnx", inputs=inputs, runtimes=["openvino", "none"]).agrees
