@@ -4,8 +4,8 @@ In float16, for GPUs and NPUs, the following stay in float32, with casts around 
 
 - operators that do not support float16, sums along an axis and powers, which overflow, random numbers, pooling of regions,
   whose boxes have the type of the image, and the domain's operators;
-- values that are computed from shapes and positions, or become an index, a size, or a position or box in an image, because
-  float16 does not represent all integers above 2048;
+- values that are computed from shapes and positions, or become an index, a size, a level of 16 bits, or a position or box in
+  an image, because float16 does not represent all integers above 2048;
 - MatMul, Conv and BatchNormalization with constants beyond float16's range, numbers close to zero, and large intermediate
   results, such as the mean square in a normalization (`float16_limits`).
 """
@@ -392,9 +392,11 @@ _WITH_POSITIONS = frozenset((
 
 def _is_fixed(node: ir.Node, index: int) -> bool:
     """Return whether an input stays float32: the operator's schema allows only float32, such as for the scales of Resize, or
-    it consists of positions.
+    it consists of positions, or of 16-bit levels, which float16 does not represent.
     """
     if index == 1 and (node.domain, node.op_type) in _WITH_POSITIONS:
+        return True
+    if (node.domain, node.op_type) == ("", "QuantizeLinear") and node.outputs[0].dtype in (D.INT16, D.UINT16):
         return True
     if node.domain not in ("", CONTRIB_DOMAIN):
         return False

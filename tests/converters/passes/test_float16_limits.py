@@ -393,3 +393,25 @@ def test_images_before_boxes_stay_float16() -> None:
     assert weight.data_type == onnx.TensorProto.FLOAT16
     (pool,) = (node for node in converted.graph.node if node.op_type.lower() == "roialign")
     assert pool.input[1] == "boxes"
+
+
+@pytest.mark.parametrize(
+    ("levels", "type_", "tolerance"), [(65536, onnx.TensorProto.FLOAT, 0.02), (256, onnx.TensorProto.FLOAT16, 0.1)]
+)
+def test_levels_of_16_bits(levels: int, type_: int, tolerance: float) -> None:
+    """float16 represents neither the levels nor 65,535, but all levels of 8 bits. Some elements round to the next one."""
+    x, w = ops.parameter([4, 24], np.float32, name="x"), ops.parameter([24, 8], np.float32, name="w")
+    limits = [np.float32(-1), np.float32(1 - 2 / levels)]  # zero is a level
+    y = ops.fake_quantize(x, *limits, *limits, levels)
+    weights = np.random.default_rng(2).standard_normal((24, 8)).astype(np.float32)
+    model = convert(ov.Model([ops.matmul(y, w, False, False)], [x, w]), precision="float16").model
+    (quantize,) = (node for node in model.graph.node if node.op_type == "QuantizeLinear")
+    types = {value.name: value.type.tensor_type.elem_type for value in (*model.graph.input, *model.graph.value_info)}
+    assert types[quantize.input[0]] == type_
+    given = np.linspace(-1, 1, 96, dtype=np.float32).reshape(4, 24)
+    low, high = limits
+    step = (high - low) / (levels - 1)
+    expected = (np.rint((np.clip(given, low, high) - low) / step) * step + low) @ weights
+    for kernels in ("native", "none"):
+        found = onnx_specops.InferenceSession(model, kernels=kernels).run(None, {"x": given, "w": weights})[0]
+        np.testing.assert_allclose(found, expected, atol=tolerance)
