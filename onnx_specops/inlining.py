@@ -11,7 +11,7 @@ from onnx import TensorProto
 
 from onnx_specops.domain import DOMAIN
 
-_SMALL = 1024  # bytes; smaller constants may be shapes and axes
+SMALL = 1024  # bytes; smaller constants may be shapes and axes
 
 
 def nested_graphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
@@ -42,7 +42,7 @@ def without_weights(model: onnx.ModelProto) -> onnx.ModelProto:
         getattr(graph, field).extend(getattr(model.graph, field))
     given = {info.name for info in model.graph.input}
     for tensor in model.graph.initializer:
-        if tensor.data_location != TensorProto.EXTERNAL and tensor.ByteSize() <= _SMALL:
+        if tensor.data_location != TensorProto.EXTERNAL and tensor.ByteSize() <= SMALL:
             graph.initializer.append(tensor)
         elif tensor.name not in given:
             graph.input.append(onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims))

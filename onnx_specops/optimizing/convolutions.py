@@ -76,14 +76,16 @@ class _Convolution:
     @property
     def is_faster(self) -> bool:
         """Whether VolumeConv is faster than ONNX Runtime's kernel."""
-        if min(self.inputs, self.outputs) < _FEWEST_CHANNELS or self.pixels < _FEWEST_PIXELS:
+        if self.pixels < _FEWEST_PIXELS:
             return False
         gain = self.inputs * self.outputs / (self.inputs + self.outputs)
         return gain >= (_LEAST_GAIN if self.pixels >= _MANY_PIXELS else _LEAST_GAIN_OF_FEW_PIXELS)
 
 
 def _convolution(graph: Graph, node: NodeProto) -> _Convolution | None:
-    """Return a node as a convolution; ``None`` if VolumeConv does not support it, or another node scales its result."""
+    """Return a node as a convolution; ``None`` if VolumeConv does not support it, it has too few channels, or another node
+    scales its result.
+    """
     if not is_a(node, "Conv") or (weights := graph.constant(node, 1)) is None or _is_scaled(graph, node):
         return None
     if weights.data_type != TensorProto.FLOAT or list(weights.dims[2:]) != _WINDOW:
@@ -98,8 +100,11 @@ def _convolution(graph: Graph, node: NodeProto) -> _Convolution | None:
     group = stated.get("group", 1)
     if group < 1 or weights.dims[0] % group or stated.get("kernel_shape", _WINDOW) != _WINDOW:
         return None  # invalid: ONNX Runtime reports it
+    inputs, outputs = weights.dims[1], weights.dims[0] // group
+    if min(inputs, outputs) < _FEWEST_CHANNELS:
+        return None  # before shapes are inferred
     pixels = math.prod((graph.type_of(node.output[0]).dims or ())[2:])
-    return _Convolution(node, weights.dims[1], weights.dims[0] // group, group, pixels)
+    return _Convolution(node, inputs, outputs, group, pixels)
 
 
 def _is_scaled(graph: Graph, node: NodeProto) -> bool:

@@ -138,7 +138,7 @@ class Graph:
 
 
 def is_a(node: NodeProto, *operators: str) -> bool:
-    """Return whether a node has one of ONNX's operators, an input and an output."""
+    """Return whether a node has one of ONNX's operators, and an output."""
     return node.domain == "" and node.op_type in operators and len(node.output) > 0
 
 

@@ -10,7 +10,8 @@ from contextlib import contextmanager
 import onnx
 from onnx import TensorProto
 
-_SMALL = 1024  # bytes; smaller constants may be shapes and axes
+from onnx_specops.inlining import SMALL
+
 _MOST_FIELDS = 256
 """Of a tensor. Elements that are not packed are a field each."""
 
@@ -76,7 +77,7 @@ def _without_data(data: _Data) -> bytes:
 def _graph_without_data(data: _Data, begin: int, end: int) -> bytes:
     graph: list[bytes] = []
     for field, start, content, stop in _fields(data, begin, end):
-        is_large = field == _INITIALIZER and stop - content > _SMALL
+        is_large = field == _INITIALIZER and stop - content > SMALL
         graph.append(_encoded(_INITIALIZER, _tensor_without_data(data, content, stop)) if is_large else data[start:stop])
     return b"".join(graph)
 
@@ -86,7 +87,7 @@ def _tensor_without_data(data: _Data, begin: int, end: int) -> bytes:
     for count, (_, start, _, stop) in enumerate(_fields(data, begin, end)):
         if count == _MOST_FIELDS:
             raise ValueError("a tensor has its elements as separate fields")
-        if stop - start <= _SMALL:
+        if stop - start <= SMALL:
             tensor.append(data[start:stop])
     return b"".join([*tensor, _EXTERNAL])
 
